@@ -1,0 +1,72 @@
+"""The one family of user errors: everything a user can cause derives from MgxError."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class MgxError(Exception):
+    """A user error in MLIR's voice.
+
+    `message` is lower case and says expected and got; `location` names the op, node or file;
+    `notes` hold the fix. `exit_code` is what a command line ends with: 1 the answer is no,
+    2 it could not be done.
+    """
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        location: str | None = None,
+        notes: Iterable[str] = (),
+    ) -> None:
+        self.message = message
+        self.location = location
+        self.notes = tuple(notes)
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        head = f"{self.location}: error: {self.message}" if self.location else self.message
+        return "\n".join([head, *(f"note: {n}" for n in self.notes)])
+
+
+class ModelError(MgxError):
+    """A model file that cannot be read."""
+
+
+class UnsupportedModel(ModelError):
+    """A model with nodes that no importer takes; lists every one of them with counts."""
+
+
+class ShapeError(MgxError):
+    """Operands or attributes that an operator does not accept."""
+
+
+class PassError(MgxError):
+    """A pass that failed."""
+
+
+class PipelineError(MgxError):
+    """A pass pipeline that cannot be parsed, or names an unknown pass or option."""
+
+
+class CompileError(MgxError):
+    """A program that the target cannot compile."""
+
+
+class TargetError(MgxError):
+    """An unknown target, architecture, or a device that is not there."""
+
+
+class RunError(MgxError):
+    """Wrong names, shapes or dtypes given to a compiled program, or a failed run."""
+
+
+class FileError(MgxError):
+    """A file that is missing, damaged, or of another kind."""
+
+
+class UsageError(MgxError):
+    """A wrong command line or a wrong call."""
