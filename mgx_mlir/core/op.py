@@ -1,0 +1,383 @@
+"""The dialect's operation base: one class per op, its registry, building and verifying."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import numpy as np
+
+from mgx_mlir.core.attrs import REQUIRED, AttrDef
+from mgx_mlir.core.errors import MgxError, ShapeError
+from mgx_mlir.core.ir import ext, ir
+from mgx_mlir.core.shapes import TensorType, compatible, standard_strides
+
+Operand = ir.Value
+Result = ir.OpResult
+Region = ir.Region
+
+OPS: dict[str, type[Op]] = {}
+Kind = Literal["device", "host", "view"]
+
+
+class Migraphx(ext.Dialect, name="migraphx"):
+    """MIGraphX's operators on builtin tensors."""
+
+
+def check(condition: Any, message: str | Callable[[], str]) -> None:
+    """Raise ShapeError(message) unless `condition` holds; a callable message is made late."""
+    if not condition:
+        raise ShapeError(message() if callable(message) else message)
+
+
+class Group:
+    """One operand or result field: its name and whether it is single, optional or variadic."""
+
+    def __init__(self, name: str, arity: Literal["single", "optional", "variadic"]) -> None:
+        self.name, self.arity = name, arity
+
+
+def _read_annotation(text: str) -> tuple[str, Literal["single", "optional", "variadic"]] | None:
+    for kind in ("Operand", "Result", "Region"):
+        if kind in text:
+            if "Sequence" in text:
+                return kind, "variadic"
+            return kind, "optional" if ("Optional" in text or "None" in text) else "single"
+    return None
+
+
+_EXT_FIELDS: dict[tuple[str, str], Any] = {
+    ("Operand", "single"): ext.Operand[ir.RankedTensorType],
+    ("Operand", "optional"): ext.Operand[ir.RankedTensorType] | None,
+    ("Operand", "variadic"): Sequence[ext.Operand[ir.RankedTensorType]],
+    ("Result", "single"): ext.Result[ir.RankedTensorType],
+    ("Result", "variadic"): Sequence[ext.Result[ir.RankedTensorType]],
+    ("Region", "single"): ext.Region,
+}
+
+
+class Op(Migraphx.Operation):
+    """Base of every `migraphx` operation.
+
+    A subclass states operands, results and regions as annotations (`x: Operand`,
+    `Sequence[Operand]`, `Operand | None`, `out: Result`, `body: Region`), attributes as
+    descriptors (`axis = attr.int_(0)`), and the static methods below. Every attribute is written
+    by the builder, defaults included; on reading, an absent one takes its default.
+    """
+
+    # no annotations here: the bindings read every annotation of this class as a field
+    kind = "device"
+    pointwise = False
+    raw = False  # True: reference takes 16- and 8-bit floats as they are
+    OPERANDS = ()
+    RESULTS = ()
+    REGIONS = ()
+    ATTRS = {}  # noqa: RUF012
+    mnemonic = ""
+
+    def __init_subclass__(
+        cls,
+        *,
+        name: str | None = None,
+        kind: Kind | None = None,
+        pure: bool = True,
+        traits: Sequence[type] = (),
+        **kwargs: Any,
+    ) -> None:
+        own = cls.__dict__.get("__annotations__", {})
+        fields: dict[str, Any] = {}
+        groups: dict[str, list[Group]] = {"Operand": [], "Result": [], "Region": []}
+        for field, hint in own.items():
+            found = _read_annotation(hint if isinstance(hint, str) else repr(hint))
+            if found is not None:
+                groups[found[0]].append(Group(field, found[1]))
+                fields[field] = _EXT_FIELDS[found]
+        cls.__annotations__ = fields
+        if kind is not None:
+            cls.kind = kind
+        cls.OPERANDS = cls.OPERANDS + tuple(groups["Operand"])
+        cls.RESULTS = cls.RESULTS + tuple(groups["Result"])
+        cls.REGIONS = cls.REGIONS + tuple(g.name for g in groups["Region"])
+        cls.ATTRS = dict(cls.ATTRS)
+        for value in list(vars(cls).values()):
+            if isinstance(value, AttrDef):
+                cls.ATTRS[value.name] = value
+        if name is None:
+            super().__init_subclass__(**kwargs)
+            return
+        if name in OPS:
+            raise TypeError(f"operator '{name}' is defined twice")
+        cls.mnemonic = name
+        # pure: no side effects, so that upstream cse and canonicalize may merge and drop it
+        super().__init_subclass__(
+            name=name, traits=[*([ext.Pure] if pure else []), *traits], **kwargs
+        )
+        if sum(g.arity != "single" for g in cls.OPERANDS) <= 1:
+            cls._ODS_OPERAND_SEGMENTS = None
+        cls.__init__ = Op._build  # type: ignore[method-assign]
+        for index, group in enumerate(cls.OPERANDS):
+            setattr(cls, group.name, property(_operand_getter(index)))
+        OPS[name] = cls
+
+    def _build(
+        self,
+        *operands: Any,
+        results: Sequence[TensorType | ir.Type] | None = None,
+        loc: ir.Location | None = None,
+        ip: ir.InsertionPoint | None = None,
+        **attributes: Any,
+    ) -> None:
+        """Build the op: results are inferred, defaults written.
+
+        A variadic operand is a sequence in its place, an absent optional one None; trailing
+        absent ones may be left out. `results` overrides or supplies inferred types. Raises
+        ShapeError, naming the op, where operands or attributes do not fit.
+        """
+        cls = type(self)
+        groups = cls._grouped(operands)
+        attrs: dict[str, ir.Attribute] = {}
+        for key, definition in cls.ATTRS.items():
+            value = attributes.pop(key, definition.default)
+            if value is None and definition.optional:
+                continue
+            if value is None or value is REQUIRED:
+                raise ShapeError(f"'{cls.OPERATION_NAME}' op requires attribute '{key}'")
+            attrs[key] = definition.coerce(value)
+        if attributes:
+            known = ", ".join(cls.ATTRS) or "none"
+            raise ShapeError(
+                f"'{cls.OPERATION_NAME}' op has no attribute '{next(iter(attributes))}', "
+                f"it has: {known}"
+            )
+        types = [
+            r.mlir() if isinstance(r, TensorType) else r
+            for r in (results if results is not None else cls.infer_types(groups, attrs))
+        ]
+        flat = [v for group in groups for v in group]
+        if cls._ODS_OPERAND_SEGMENTS is not None:
+            attrs["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([len(g) for g in groups])
+        if len(cls.RESULTS) > 1 and any(g.arity == "variadic" for g in cls.RESULTS):
+            raise TypeError("an op has one variadic result group or single results")
+        ir.OpView.__init__(
+            self,
+            cls.OPERATION_NAME,
+            (len(cls.REGIONS), True),
+            None,
+            None,
+            attributes=attrs,
+            results=types,
+            operands=flat,
+            successors=None,
+            regions=len(cls.REGIONS) or None,
+            loc=loc,
+            ip=ip,
+        )
+
+    @classmethod
+    def _grouped(cls, operands: Sequence[Any]) -> list[list[ir.Value]]:
+        """Operands as one list per declared group."""
+        if len(operands) > len(cls.OPERANDS):
+            raise ShapeError(
+                f"'{cls.OPERATION_NAME}' op expected {len(cls.OPERANDS)} operands, "
+                f"got {len(operands)}"
+            )
+        out: list[list[ir.Value]] = []
+        for i, group in enumerate(cls.OPERANDS):
+            given = operands[i] if i < len(operands) else None
+            if group.arity == "variadic":
+                out.append([as_value(v) for v in (given or ())])
+            elif given is None:
+                check(
+                    group.arity == "optional",
+                    f"'{cls.OPERATION_NAME}' op requires operand '{group.name}'",
+                )
+                out.append([])
+            else:
+                out.append([as_value(given)])
+        return out
+
+    @classmethod
+    def infer_types(
+        cls, groups: Sequence[Sequence[ir.Value]], attributes: Any, regions: Any = ()
+    ) -> list[TensorType]:
+        """Result types from operand values and MLIR attributes; ShapeError where impossible."""
+        try:
+            found = cls.infer(cls.view(groups, attributes, regions))
+        except MgxError as e:
+            raise ShapeError(f"'{cls.OPERATION_NAME}' op {e.message}", notes=e.notes) from None
+        if found is None:
+            raise ShapeError(f"'{cls.OPERATION_NAME}' op needs its result types given")
+        return [found] if isinstance(found, TensorType) else list(found)
+
+    @classmethod
+    def view(
+        cls, groups: Sequence[Sequence[ir.Value]], attributes: Any, regions: Any = ()
+    ) -> SimpleNamespace:
+        """What `infer` sees: operand TensorTypes and attribute values by name."""
+        o = SimpleNamespace(regions=regions, values={})
+        for group, values in zip(cls.OPERANDS, groups, strict=True):
+            types = [TensorType.of(v) for v in values]
+            o.values[group.name] = values
+            if group.arity == "variadic":
+                setattr(o, group.name, types)
+            else:
+                setattr(o, group.name, types[0] if types else None)
+        for definition in cls.ATTRS.values():
+            setattr(o, definition.field, definition.read(attributes))
+        return o
+
+    # ---- what an op class states -------------------------------------------------------------
+
+    @staticmethod
+    def infer(o: Any) -> TensorType | Sequence[TensorType] | None:
+        """Result types; raise through `check`. None: not inferable, the builder gives them."""
+        raise NotImplementedError
+
+    @staticmethod
+    def reference(*inputs: np.ndarray, **attributes: Any) -> Any:
+        """The op in numpy: arrays in, one array or a tuple out."""
+        raise NotImplementedError
+
+    @staticmethod
+    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        """The strides of a view's result from those of its operands (views override)."""
+        raise NotImplementedError
+
+    # ---- verification ------------------------------------------------------------------------
+
+    @classmethod
+    def _split(cls, op: Any) -> list[list[ir.Value]]:
+        """An existing op's operands by group; ShapeError on a wrong count."""
+        operands = list(op.operands)
+        arities = [g.arity for g in cls.OPERANDS]
+        flexible = [i for i, a in enumerate(arities) if a != "single"]
+        if len(flexible) <= 1:
+            rest = len(operands) - (len(arities) - len(flexible))
+            sizes = [rest if i in flexible else 1 for i in range(len(arities))]
+            ok = rest >= 0 if flexible else rest == 0
+            if flexible and arities[flexible[0]] == "optional":
+                ok = rest in (0, 1)
+        else:
+            if "operandSegmentSizes" not in op.attributes:
+                raise ShapeError("requires attribute 'operandSegmentSizes'")
+            sizes = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+            ok = len(sizes) == len(arities) and sum(sizes) == len(operands)
+            ok = ok and all(s >= 0 for s in sizes)
+        if not ok:
+            raise ShapeError(
+                f"expected {len(arities)}{' or fewer' if flexible else ''} operands, "
+                f"got {len(operands)}"
+            )
+        out, at = [], 0
+        for size in sizes:
+            out.append(operands[at : at + size])
+            at += size
+        return out
+
+    @classmethod
+    def verify_invariants(cls, op: Any) -> bool:
+        """MLIR's verifier hook: the op's own inference against its result types."""
+        operation = op.operation if isinstance(op, ir.OpView) else op
+        try:
+            if not all(isinstance(v.type, ir.RankedTensorType) for v in operation.operands):
+                return True  # IRDL reports it
+            if len(operation.regions) != len(cls.REGIONS):
+                return True
+            groups = cls._split(operation)
+            o = cls.view(groups, operation.attributes, list(operation.regions))
+            found = cls.infer(o)
+            if found is not None:
+                types = [found] if isinstance(found, TensorType) else list(found)
+                _check_results(types, [r.type for r in operation.results])
+        except MgxError as e:
+            operation.location.emit_error(f"'{operation.name}' op {e.message}")
+            return False
+        except Exception as e:  # a malformed op must end as a diagnostic, never as a traceback
+            operation.location.emit_error(f"'{operation.name}' op is malformed: {e}")
+            return False
+        return True
+
+
+def _check_results(inferred: Sequence[TensorType], actual: Sequence[ir.Type]) -> None:
+    check(
+        len(inferred) == len(actual),
+        lambda: f"expected {len(inferred)} results, got {len(actual)}",
+    )
+    for i, (want, have) in enumerate(zip(inferred, actual, strict=True)):
+        got = TensorType.of(have)
+        same = (
+            want.dtype is got.dtype
+            and want.rank == got.rank
+            and all(compatible(a, b) for a, b in zip(want.dims, got.dims, strict=True))
+        )
+        check(same, lambda i=i, want=want, got=got: f"result {i} expected {want}, got {got}")
+
+
+def _operand_getter(index: int) -> Callable[[Any], Any]:
+    def get(self: Any) -> Any:
+        cls = type(self)
+        values = cls._split(self.operation)[index]
+        if cls.OPERANDS[index].arity == "variadic":
+            return values
+        return values[0] if values else None
+
+    return get
+
+
+def as_value(x: Any) -> ir.Value:
+    """An ir.Value from a value, or from an op with one result."""
+    if isinstance(x, ir.OpView | ir.Operation):
+        return x.result
+    if isinstance(x, ir.Value):
+        return x
+    raise ShapeError(f"expected a value, got {x!r}")
+
+
+def op_class(op: Any) -> type[Op] | None:
+    """The Op class of an operation (by name), or None for an op of another dialect."""
+    name = op.name
+    return OPS.get(name[9:]) if name.startswith("migraphx.") else None
+
+
+def attributes_of(op: Any) -> dict[str, Any]:
+    """All attributes of a migraphx operation as Python values, defaults included."""
+    operation = op.operation if isinstance(op, ir.OpView) else op
+    cls = OPS[operation.name[9:]]
+    attributes = operation.attributes
+    return {d.field: d.read(attributes) for d in cls.ATTRS.values()}
+
+
+def defining(value: ir.Value, *classes: type[Op]) -> Any:
+    """The op view that defines `value` if it is one of `classes` (any op when none given)."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return None
+    if classes and owner.name not in {c.OPERATION_NAME for c in classes}:
+        return None
+    return owner.opview
+
+
+def is_operation(op: Any, *classes: type[Op]) -> bool:
+    return op.name in {c.OPERATION_NAME for c in classes}
+
+
+def default_strides(t: TensorType) -> tuple[int, ...]:
+    return standard_strides(t.dims)
+
+
+__all__ = [
+    "OPS",
+    "Group",
+    "Migraphx",
+    "Op",
+    "Operand",
+    "Region",
+    "Result",
+    "as_value",
+    "attributes_of",
+    "check",
+    "defining",
+    "is_operation",
+    "op_class",
+]

@@ -1,0 +1,126 @@
+"""Tensor types as plain Python values, and the arithmetic on dimensions that inference needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.errors import ShapeError
+from mgx_mlir.core.ir import ir
+
+DYN = -(2**63)  # MLIR's marker of a dimension known only at run time
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """A ranked tensor type: element type and dims (DYN where known only at run time)."""
+
+    dtype: DType
+    dims: tuple[int, ...]
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+    @property
+    def is_static(self) -> bool:
+        return DYN not in self.dims
+
+    @property
+    def elements(self) -> int:
+        """The number of elements; DYN when a dimension is dynamic."""
+        n = 1
+        for d in self.dims:
+            if d == DYN:
+                return DYN
+            n *= d
+        return n
+
+    def with_dims(self, dims: Iterable[int]) -> TensorType:
+        return replace(self, dims=tuple(dims))
+
+    def with_dtype(self, dtype: DType) -> TensorType:
+        return replace(self, dtype=dtype)
+
+    @staticmethod
+    def of(t: ir.Type | ir.Value) -> TensorType:
+        """The light form of an MLIR tensor type or of a value's type."""
+        kind = t.type if isinstance(t, ir.Value) else t
+        if not isinstance(kind, ir.RankedTensorType):
+            raise ShapeError(f"expected a ranked tensor, got {kind}")
+        return TensorType(dtypes.from_mlir(kind.element_type), tuple(kind.shape))
+
+    def mlir(self) -> ir.RankedTensorType:
+        return ir.RankedTensorType.get(self.dims, self.dtype.ir_type())
+
+    def __str__(self) -> str:
+        dims = "".join(f"{'?' if d == DYN else d}x" for d in self.dims)
+        return f"tensor<{dims}{self.dtype.mlir}>"
+
+
+def standard_strides(dims: Sequence[int]) -> tuple[int, ...]:
+    """Row-major strides in elements; DYN left of (and at) the first unknown extent product."""
+    out: list[int] = []
+    step = 1
+    for d in reversed(dims):
+        out.append(step)
+        step = DYN if DYN in (d, step) else step * d
+    return tuple(reversed(out))
+
+
+def compatible(a: int, b: int) -> bool:
+    """Whether two extents can be the same at run time."""
+    return a == b or DYN in (a, b)
+
+
+def merge_dim(a: int, b: int) -> int | None:
+    """The more precise of two extents that must agree; None when they cannot."""
+    if a == b or b == DYN:
+        return a
+    return b if a == DYN else None
+
+
+def merge_dims(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...] | None:
+    """merge_dim over two dims lists of one rank; None when they cannot agree."""
+    if len(a) != len(b):
+        return None
+    merged = [merge_dim(x, y) for x, y in zip(a, b, strict=True)]
+    return None if any(m is None for m in merged) else tuple(m for m in merged if m is not None)
+
+
+def broadcast_dims(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """numpy's broadcast of dims lists; a dynamic extent meets 1 as itself, a static one as that.
+
+    Raises ShapeError where extents differ and none is 1.
+    """
+    rank = max((len(s) for s in shapes), default=0)
+    out = []
+    for axis in range(-rank, 0):
+        extents = [s[axis] for s in shapes if len(s) >= -axis]
+        fixed = {d for d in extents if d not in (1, DYN)}
+        if len(fixed) > 1:
+            text = " and ".join("{" + ", ".join(map(show_dim, s)) + "}" for s in shapes)
+            raise ShapeError(f"dims {text} do not broadcast")
+        out.append(next(iter(fixed)) if fixed else (DYN if DYN in extents else 1))
+    return tuple(out)
+
+
+def show_dim(d: int) -> str:
+    return "?" if d == DYN else str(d)
+
+
+def show_dims(dims: Iterable[int]) -> str:
+    return "{" + ", ".join(show_dim(d) for d in dims) + "}"
+
+
+def product(dims: Iterable[int]) -> int:
+    """The product of extents; DYN when one of them is, unless another is zero."""
+    n, dynamic = 1, False
+    for d in dims:
+        if d == DYN:
+            dynamic = True
+        else:
+            n *= d
+    return DYN if dynamic and n != 0 else n
