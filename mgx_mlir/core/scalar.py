@@ -1,0 +1,168 @@
+"""The protocol that pointwise operators are lowered through: scalar arithmetic on typed values.
+
+A pointwise op class states its lowering once, as `scalar(b, *xs, **attributes)`: `b` is a
+ScalarBuilder, `xs` one Scalar per operand, the keywords are the op's attributes. It returns one
+Scalar of `b.result_dtype`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol, TypeAlias
+
+from mgx_mlir.core.dtypes import DType
+
+Predicate: TypeAlias = Literal["eq", "ne", "lt", "le", "gt", "ge"]
+
+
+class Scalar(Protocol):
+    """One element: a value of the target's IR and its element type (signedness included)."""
+
+    @property
+    def dtype(self) -> DType: ...
+
+
+Number: TypeAlias = "Scalar | int | float | bool"
+
+
+class ScalarBuilder(Protocol):
+    """Builds scalar arithmetic.
+
+    Operands of one call have one dtype, except where stated; a Python number stands for a
+    constant of the other operand's dtype (both numbers: of `dtype`). Nothing is converted
+    implicitly. Results have the operands' dtype, comparisons and tests give bool.
+
+    Floats of 16 and 8 bits are computed in f32: `dtype` and `result_dtype` are the types computed
+    in, and `cast` to such a type rounds to it and gives f32 back (the value is exact in f32). The
+    caller widens operands before and narrows the result after.
+    """
+
+    @property
+    def dtype(self) -> DType:
+        """The type that the first operand is computed in."""
+        ...
+
+    @property
+    def result_dtype(self) -> DType:
+        """The type to return: the op's result type, f32 for 16- and 8-bit floats."""
+        ...
+
+    def const(self, value: float | int | bool, dtype: DType | None = None) -> Scalar:
+        """A constant, of `dtype` unless another is given; integers wrap into the type."""
+        ...
+
+    # ---- arithmetic: floats and integers (wrapping); `add`, `mul`, `max` on bool are `or`, ------
+    # ---- `and`, `or`; `min` on bool is `and`; `sub` on bool is `xor` -----------------------------
+    def add(self, x: Number, y: Number) -> Scalar: ...
+    def sub(self, x: Number, y: Number) -> Scalar: ...
+    def mul(self, x: Number, y: Number) -> Scalar: ...
+
+    def div(self, x: Number, y: Number) -> Scalar:
+        """IEEE division; integers truncate toward zero.
+
+        An integer divisor must not be 0, nor -1 with the smallest dividend: the caller guards.
+        """
+        ...
+
+    def rem(self, x: Number, y: Number) -> Scalar:
+        """x - y * trunc(x / y), exact, the sign of x (C's fmod and %); guarded as `div`."""
+        ...
+
+    def neg(self, x: Number) -> Scalar: ...
+
+    def abs(self, x: Number) -> Scalar:
+        """The magnitude; the smallest signed integer is its own; unsigned and bool: x."""
+        ...
+
+    def max(self, x: Number, y: Number) -> Scalar:
+        """The larger by the dtype's signedness; NaN where either is NaN."""
+        ...
+
+    def min(self, x: Number, y: Number) -> Scalar:
+        """The smaller by the dtype's signedness; NaN where either is NaN."""
+        ...
+
+    def fma(self, x: Number, y: Number, z: Number) -> Scalar:
+        """x * y + z for floats, rounded once where the target can."""
+        ...
+
+    # ---- floats only -----------------------------------------------------------------------------
+    def sqrt(self, x: Number) -> Scalar: ...
+    def rsqrt(self, x: Number) -> Scalar: ...
+    def exp(self, x: Number) -> Scalar: ...
+    def log(self, x: Number) -> Scalar: ...
+    def log2(self, x: Number) -> Scalar: ...
+    def sin(self, x: Number) -> Scalar: ...
+    def cos(self, x: Number) -> Scalar: ...
+    def tanh(self, x: Number) -> Scalar: ...
+    def erf(self, x: Number) -> Scalar: ...
+
+    def pow(self, x: Number, y: Number) -> Scalar:
+        """C's pow: pow(x, 0) = pow(1, y) = 1, a negative base with an integral exponent keeps
+        its sign, NaN with a fractional one."""
+        ...
+
+    def floor(self, x: Number) -> Scalar: ...
+    def ceil(self, x: Number) -> Scalar: ...
+    def trunc(self, x: Number) -> Scalar: ...
+
+    def round_even(self, x: Number) -> Scalar:
+        """To the nearest integer, halves to the even one."""
+        ...
+
+    def copysign(self, x: Number, y: Number) -> Scalar:
+        """The magnitude of x with the sign bit of y."""
+        ...
+
+    def is_nan(self, x: Number) -> Scalar: ...
+    def is_inf(self, x: Number) -> Scalar: ...
+
+    # ---- choice, bits ----------------------------------------------------------------------------
+    def cmp(self, predicate: Predicate, x: Number, y: Number) -> Scalar:
+        """A bool; by the dtype's signedness; with a NaN only `ne` is true."""
+        ...
+
+    def select(self, condition: Scalar, x: Number, y: Number) -> Scalar:
+        """x where the bool `condition` holds, else y."""
+        ...
+
+    def and_(self, x: Number, y: Number) -> Scalar: ...
+    def or_(self, x: Number, y: Number) -> Scalar: ...
+    def xor(self, x: Number, y: Number) -> Scalar: ...
+
+    def not_(self, x: Number) -> Scalar:
+        """Every bit flipped: logical not of a bool."""
+        ...
+
+    def shl(self, x: Number, count: Number) -> Scalar:
+        """Shift left; 0 <= count < width, the caller sees to it."""
+        ...
+
+    def shr(self, x: Number, count: Number) -> Scalar:
+        """Shift right, filling with the sign of a signed integer; 0 <= count < width."""
+        ...
+
+    def cast(self, x: Scalar, dtype: DType) -> Scalar:
+        """To another element type.
+
+        Integer to integer wraps or extends by x's signedness; integer to float and float to
+        float round to nearest even, overflowing to infinity (NaN in types without one); float to
+        integer truncates toward zero and must be in range (the caller clamps); bool gives 0 and
+        1; anything to bool is `x != 0`.
+        """
+        ...
+
+    def bitcast(self, x: Scalar, dtype: DType) -> Scalar:
+        """The same bits in another type of the same width (the true storage types)."""
+        ...
+
+
+class Pointwise(Protocol):
+    """What the lowering asks of a pointwise op class."""
+
+    mnemonic: str
+
+    @staticmethod
+    def scalar(b: ScalarBuilder, *xs: Scalar, **attributes: Any) -> Scalar: ...
+
+
+__all__ = ["Number", "Pointwise", "Predicate", "Scalar", "ScalarBuilder"]
