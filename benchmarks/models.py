@@ -2,8 +2,9 @@
 
     python benchmarks/models.py resnet50 bert_base --out DIR --exporter dynamo --opset 18
 
-Beside each `NAME_EXPORTER.onnx` lies `NAME_EXPORTER.inputs.npz`, one set of inputs for it (token ids
-stay inside the vocabulary). Needs torch, transformers, onnx and onnxscript (`pip install .[bench]`).
+Beside each `NAME_EXPORTER.onnx` lies `NAME_EXPORTER.inputs.npz`, one set of inputs for it (token
+ids stay inside the vocabulary). Needs torch, transformers, onnx and onnxscript: `pip install
+.[bench]`.
 """
 
 from __future__ import annotations
@@ -133,9 +134,9 @@ SPECS: dict[str, Spec] = {
     ),
     "convnext_tiny": Spec(
         conv_net(
-            lambda small: nets.ConvNeXt((1, 1, 1, 1), (16, 32, 48, 64), 10)
-            if small
-            else nets.ConvNeXt()
+            lambda small: (
+                nets.ConvNeXt((1, 1, 1, 1), (16, 32, 48, 64), 10) if small else nets.ConvNeXt()
+            )
         ),
         image(224, 64),
         named("logits"),
@@ -177,11 +178,11 @@ SPECS: dict[str, Spec] = {
 
 
 def randomise(net: nn.Module, inputs: dict[str, torch.Tensor]) -> None:
-    """Give every parameter that starts as 0 or 1 a value of its own, and batch norms real statistics.
+    """Give every parameter that starts as 0 or 1 a value of its own, and batch norms statistics.
 
-    A bias left at 0 or a scale left at 1 would hide a wrong one. Running statistics are measured on
-    random inputs and then disturbed, so that activations keep their scale through a deep net and the
-    norm is still not the identity.
+    A bias left at 0 or a scale left at 1 would hide a wrong one. Running statistics are measured
+    on random inputs and then disturbed, so that activations keep their scale through a deep net
+    and the norm is still not the identity.
     """
     norms = (nn.BatchNorm2d, nn.LayerNorm)
     with torch.no_grad():
@@ -279,7 +280,7 @@ def report(path: Path, expected: torch.Tensor) -> None:
     model = onnx.load(path, load_external_data=False)
     counts = collections.Counter(node.op_type for node in model.graph.node)
     ops = " ".join(f"{op}:{n}" for op, n in sorted(counts.items()))
-    opsets = ", ".join(f"{entry.domain or 'ai.onnx'} {entry.version}" for entry in model.opset_import)
+    opsets = ", ".join(f"{o.domain or 'ai.onnx'} {o.version}" for o in model.opset_import)
     spread = float(expected.std() / expected.abs().max())
     print(
         f"{path.name}  {path.stat().st_size / 1e6:.1f} MB  opset {opsets}  "
@@ -297,7 +298,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--dynamic", action="store_true", help="batch and sequence stay open")
     parser.add_argument("--small", action="store_true", help="a few layers of tiny width")
     parser.add_argument(
-        "--attention", choices=("sdpa", "eager"), default="sdpa", help="transformers' implementation"
+        "--attention", choices=("sdpa", "eager"), default="sdpa", help="as transformers names it"
     )
     options = parser.parse_args(argv)
     for noisy in ("torch.onnx", "transformers"):  # they warn of missing torchvision, special tokens

@@ -49,8 +49,8 @@ class SegmentEncoder(Encoder):
 
 
 class Causal(nn.Module):
-    """ids -> logits. `explicit_mask` passes a mask of ones: without one, transformers looks for packed
-    sequences with aten::diff, which the TorchScript exporter cannot write."""
+    """ids -> logits. `explicit_mask` passes a mask of ones: without one, transformers looks for
+    packed sequences with aten::diff, which the TorchScript exporter cannot write."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -115,7 +115,12 @@ def bert(*, small: bool, attention: str) -> nn.Module:
 def distilbert(*, small: bool, attention: str) -> nn.Module:
     config = (
         DistilBertConfig(
-            vocab_size=512, dim=64, n_layers=2, n_heads=4, hidden_dim=128, max_position_embeddings=64
+            vocab_size=512,
+            dim=64,
+            n_layers=2,
+            n_heads=4,
+            hidden_dim=128,
+            max_position_embeddings=64,
         )
         if small
         else DistilBertConfig()
