@@ -1,0 +1,174 @@
+"""The reference interpreter: runs a module by each op's numpy `reference`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes, literals
+from mgx_mlir.core.errors import MgxError, RunError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import OPS, Op, attributes_of
+from mgx_mlir.core.program_ir import argument_names, entry_block, main_function
+from mgx_mlir.core.shapes import TensorType
+
+Env = dict[ir.Value, np.ndarray]
+Trace = Callable[[ir.Operation, list[np.ndarray]], None]
+_TERMINATORS = ("func.return", "migraphx.yield")
+
+
+class Interpreter:
+    """Evaluates a module on the host, independently of every lowering.
+
+    `compute` is the type that 16- and 8-bit floats are computed in: "f32", or "f64", which
+    widens f32 too. Results have the types that the module states. `trace(op, results)` is called
+    after each operation of the entry function.
+    """
+
+    def __init__(
+        self, module: ir.Module, store: literals.WeightStore, *, compute: str = "f32"
+    ) -> None:
+        self.module, self.store = module, store
+        self.wide: Any = {"f32": np.float32, "f64": np.float64}[compute]
+
+    def run(
+        self, inputs: Mapping[str, np.ndarray], *, trace: Trace | None = None
+    ) -> list[np.ndarray]:
+        """Evaluate @main on arrays by argument name."""
+        function = main_function(self.module)
+        names = argument_names(function)
+        missing = [n for n in names if n not in inputs]
+        if missing:
+            raise RunError(f"missing inputs: {', '.join(missing)}")
+        block = entry_block(function)
+        env: Env = {}
+        for arg, name in zip(block.arguments, names, strict=True):
+            env[arg] = np.asarray(inputs[name])
+        with self.store.active(), np.errstate(all="ignore"):
+            return self.run_block(block, env, trace)
+
+    def run_block(self, block: ir.Block, env: Env, trace: Trace | None = None) -> list[np.ndarray]:
+        for view in block.operations:
+            op = view.operation
+            if op.name in _TERMINATORS:
+                return [env[v] for v in op.operands]
+            results = self.evaluate(op, [env[v] for v in op.operands], env)
+            for value, array in zip(op.results, results, strict=True):
+                env[value] = array
+            if trace is not None:
+                trace(op, results)
+        return []
+
+    def evaluate(
+        self, op: ir.Operation, inputs: Sequence[np.ndarray], env: Env | None = None
+    ) -> list[np.ndarray]:
+        """One operation on arrays (its operands in order)."""
+        if op.name == "migraphx.literal":
+            return [literals.array_of(op)]
+        cls = OPS.get(op.name.removeprefix("migraphx."))
+        if cls is None:
+            raise RunError(f"'{op.name}' op has no reference", location=str(op.location))
+        operands = self.widen(cls, inputs)
+        grouped: list[Any] = []
+        at = 0
+        for group, values in zip(cls.OPERANDS, cls._split(op), strict=True):
+            part = operands[at : at + len(values)]
+            at += len(values)
+            if group.arity == "variadic":
+                grouped.append(list(part))
+            else:
+                grouped.append(part[0] if part else None)
+        keywords = attributes_of(op)
+        if cls.REGIONS:
+            keywords["regions"] = [self._callable(r, env or {}) for r in op.regions]
+        try:
+            found = cls.reference(*grouped, **keywords)
+        except MgxError:
+            raise
+        except (ValueError, IndexError, ZeroDivisionError) as e:
+            raise RunError(f"'{op.name}' op failed in reference: {e}", location=str(op.location)) from e
+        arrays = list(found) if isinstance(found, tuple | list) else [found]
+        return [
+            _as(array, TensorType.of(r).dtype) for array, r in zip(arrays, op.results, strict=True)
+        ]
+
+    def widen(self, cls: type[Op], inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Low-precision floats as the compute type, unless the op wants them raw."""
+        if cls.raw:
+            return list(inputs)
+        return [self._widen_one(a) for a in inputs]
+
+    def _widen_one(self, a: np.ndarray) -> np.ndarray:
+        dtype = dtypes.from_numpy(a.dtype)
+        narrow = dtype.is_low_precision or (dtype is dtypes.FLOAT and self.wide is np.float64)
+        return a.astype(self.wide) if narrow else a
+
+    def _callable(self, region: ir.Region, env: Env) -> Callable[..., list[np.ndarray]]:
+        block = region.blocks[0]
+
+        def call(*arrays: np.ndarray) -> list[np.ndarray]:
+            inner = dict(env)
+            for arg, array in zip(block.arguments, arrays, strict=True):
+                inner[arg] = _as(np.asarray(array), TensorType.of(arg).dtype)
+            return self.run_block(block, inner)
+
+        return call
+
+
+def _as(array: Any, dtype: dtypes.DType) -> np.ndarray:
+    found = np.asarray(array)
+    if found.dtype == dtype.np:
+        return found
+    with np.errstate(all="ignore"):
+        return found.astype(dtype.np)
+
+
+class Folder:
+    """Compile-time values: evaluates small constant expressions, remembering what it found.
+
+    `limit` bounds the elements of every operand and result that is looked at.
+    """
+
+    def __init__(self, limit: int = 4096) -> None:
+        self.limit = limit
+        self._known: dict[ir.Value, np.ndarray | None] = {}
+        self._run = Interpreter(None, literals.WeightStore())  # type: ignore[arg-type]
+
+    def value(self, v: ir.Value) -> np.ndarray | None:
+        """The array of `v`, or None where it is not a small constant."""
+        if v in self._known:
+            return self._known[v]
+        found = self._evaluate(v)
+        self._known[v] = found
+        return found
+
+    def _evaluate(self, v: ir.Value) -> np.ndarray | None:
+        op = v.owner
+        if isinstance(op, ir.Block):
+            return None
+        n = TensorType.of(v).elements
+        if op.name == "migraphx.literal":
+            return literals.array_of(op) if n <= self.limit else None
+        if op.name == "migraphx.dimensions_of":
+            return self._dimensions(op)
+        if n < 0 or n > self.limit or len(op.regions) or not op.name.startswith("migraphx."):
+            return None
+        if op.name.startswith("migraphx.random") or not len(op.operands):
+            return None
+        inputs = [self.value(x) for x in op.operands]
+        if any(x is None for x in inputs):
+            return None
+        with np.errstate(all="ignore"):
+            results = self._run.evaluate(op, [x for x in inputs if x is not None])
+        for r, array in zip(op.results, results, strict=True):
+            self._known[r] = array
+        return self._known[v]
+
+    def _dimensions(self, op: ir.Operation) -> np.ndarray | None:
+        dims = TensorType.of(op.operands[0]).dims
+        attributes = attributes_of(op)
+        start, end = attributes["start"], attributes["end"] or len(dims)
+        wanted = dims[start:end]
+        return np.array(wanted, np.int64) if all(d >= 0 for d in wanted) else None

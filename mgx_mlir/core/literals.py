@@ -1,0 +1,150 @@
+"""Constants beside the IR: a content-addressed store of weights, and literals that refer to it."""
+
+from __future__ import annotations
+
+import contextvars
+import hashlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from mgx_mlir.core import attrs, dtypes
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.shapes import TensorType
+
+INLINE_ELEMENTS = 16  # up to this many elements (or a splat) a constant stays in the IR
+ALIGNMENT = 64  # what the runtime needs to use an array in place
+
+_ACTIVE: contextvars.ContextVar[WeightStore | None] = contextvars.ContextVar(
+    "mgx_weight_store", default=None
+)
+
+
+class WeightStore:
+    """Arrays by the hash of their dtype, dims and bytes; equal weights are kept once.
+
+    Arrays are C-contiguous and read-only. The store is passed around by `with store.active():`,
+    so that patterns and passes need no extra argument.
+    """
+
+    def __init__(self, arrays: dict[str, np.ndarray] | None = None) -> None:
+        self._arrays: dict[str, np.ndarray] = dict(arrays or {})
+
+    def add(self, array: np.ndarray) -> str:
+        """Keep `array` (not copied when contiguous) and return its key."""
+        array = np.ascontiguousarray(array).reshape(np.shape(array))
+        key = content_key(array)
+        if key not in self._arrays:
+            view = array.view()
+            view.flags.writeable = False
+            self._arrays[key] = view
+        return key
+
+    def get(self, key: str) -> np.ndarray:
+        found = self._arrays.get(key)
+        if found is None:
+            raise ModelError(
+                f"weight '{key}' is not in the program's weight store",
+                notes=["pass the weights that belong to this module (mgx-opt: --weights f.npz)"],
+            )
+        return found
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._arrays
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def items(self) -> Iterable[tuple[str, np.ndarray]]:
+        return self._arrays.items()
+
+    def copy(self) -> WeightStore:
+        """A store with the same arrays (shared, they are read-only)."""
+        return WeightStore(self._arrays)
+
+    def keep_only(self, keys: Iterable[str]) -> None:
+        """Drop every array whose key is not among `keys`."""
+        wanted = set(keys)
+        self._arrays = {k: v for k, v in self._arrays.items() if k in wanted}
+
+    @property
+    def nbytes(self) -> int:
+        return sum(a.nbytes for a in self._arrays.values())
+
+    @contextmanager
+    def active(self) -> Iterator[WeightStore]:
+        """Make this the store that literals are created in and read from."""
+        token = _ACTIVE.set(self)
+        try:
+            yield self
+        finally:
+            _ACTIVE.reset(token)
+
+
+def content_key(array: np.ndarray) -> str:
+    """The key of an array: a hash of dtype, dims and bytes."""
+    digest = hashlib.blake2b(f"{array.dtype}{array.shape}".encode(), digest_size=16)
+    digest.update(memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
+    return digest.hexdigest()
+
+
+def current_store() -> WeightStore:
+    """The active store; ModelError when a program's weights are needed and none is active."""
+    store = _ACTIVE.get()
+    if store is None:
+        raise ModelError("no weight store is active, expected `with program.store.active():`")
+    return store
+
+
+def aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An uninitialised array whose first byte is aligned for use in place by the runtime."""
+    nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    raw = np.empty(nbytes + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + nbytes].view(dtype).reshape(shape)
+
+
+def is_inline(array: np.ndarray) -> bool:
+    """Whether a constant is small enough, or uniform enough, to stand in the IR itself."""
+    if array.size <= INLINE_ELEMENTS:
+        return True
+    raw = np.ascontiguousarray(array).reshape(-1).view(f"u{array.dtype.itemsize}")
+    return bool(raw[0] == raw[-1] and (raw == raw[0]).all())
+
+
+def literal_attributes(array: np.ndarray) -> tuple[TensorType, dict[str, ir.Attribute]]:
+    """The result type and attributes of a literal of `array`; large ones go into the store."""
+    kind = TensorType(dtypes.from_numpy(array.dtype), tuple(array.shape))
+    if is_inline(array):
+        return kind, {"value": attrs.dense(array)}
+    return kind, {"key": ir.StringAttr.get(current_store().add(array))}
+
+
+def create(
+    array: np.ndarray, *, loc: ir.Location | None = None, ip: ir.InsertionPoint | None = None
+) -> ir.Value:
+    """Build a `migraphx.literal` of `array`."""
+    kind, attributes = literal_attributes(np.asarray(array))
+    op = ir.Operation.create(
+        "migraphx.literal", results=[kind.mlir()], attributes=attributes, loc=loc, ip=ip
+    )
+    return op.result
+
+
+def is_literal(value: ir.Value) -> bool:
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and owner.name == "migraphx.literal"
+
+
+def array_of(value: ir.Value | ir.Operation | ir.OpView) -> np.ndarray:
+    """The array of a literal (its value, or its op). Read-only where it is stored."""
+    op = value.owner if isinstance(value, ir.Value) else value
+    attributes = op.attributes
+    if "key" in attributes:
+        return current_store().get(ir.StringAttr(attributes["key"]).value)
+    return attrs.array_of(attributes["value"])
