@@ -30,12 +30,16 @@ class Kernel(Op):
             lambda: f"expected {len(o.inputs)} block arguments, got {len(arguments)}",
         )
         for i, (have, want) in enumerate(zip(arguments, o.inputs, strict=True)):
-            check(have.dtype is want.dtype and have.rank == want.rank,
-                  lambda i=i, have=have, want=want: f"block argument {i} expected {want}, got {have}")
+            check(
+                have.dtype is want.dtype and have.rank == want.rank,
+                lambda i=i, have=have, want=want: f"block argument {i} expected {want}, got {have}",
+            )
         operations = list(block.operations)
         last = operations[-1].operation if operations else None
-        check(last is not None and last.name == "migraphx.yield",
-              "expected a region that ends with migraphx.yield")
+        check(
+            last is not None and last.name == "migraphx.yield",
+            "expected a region that ends with migraphx.yield",
+        )
         assert last is not None
         return [TensorType.of(v) for v in last.operands]
 

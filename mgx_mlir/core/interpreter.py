@@ -88,7 +88,9 @@ class Interpreter:
         except MgxError:
             raise
         except (ValueError, IndexError, ZeroDivisionError) as e:
-            raise RunError(f"'{op.name}' op failed in reference: {e}", location=str(op.location)) from e
+            raise RunError(
+                f"'{op.name}' op failed in reference: {e}", location=str(op.location)
+            ) from e
         arrays = list(found) if isinstance(found, tuple | list) else [found]
         return [
             _as(array, TensorType.of(r).dtype) for array, r in zip(arrays, op.results, strict=True)

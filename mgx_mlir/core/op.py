@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mgx_mlir.core import literals
 from mgx_mlir.core.attrs import REQUIRED, AttrDef
 from mgx_mlir.core.errors import MgxError, ShapeError
 from mgx_mlir.core.ir import ext, ir
@@ -225,6 +226,7 @@ class Op(Migraphx.Operation):
                 setattr(o, group.name, types[0] if types else None)
         for definition in cls.ATTRS.values():
             setattr(o, definition.field, definition.read(attributes))
+        o.const = lambda field: _literal_of(o.values[field])
         return o
 
     # ---- what an op class states -------------------------------------------------------------
@@ -323,6 +325,13 @@ def _operand_getter(index: int) -> Callable[[Any], Any]:
         return values[0] if values else None
 
     return get
+
+
+def _literal_of(values: Sequence[ir.Value]) -> np.ndarray | None:
+    """The array of an operand that is a literal: what `infer` may know of its value."""
+    if len(values) != 1 or not literals.is_literal(values[0]):
+        return None
+    return literals.array_of(values[0])
 
 
 def as_value(x: Any) -> ir.Value:
