@@ -235,6 +235,8 @@ def export(
     if isinstance(net, transformer_nets.Causal):
         net.explicit_mask = exporter == "script"
     spec = SPECS[name]
+    if dynamic:  # torch takes an example batch of 1 for a constant in some nets
+        inputs = {key: torch.cat([x, x.roll(1, -1)]) for key, x in inputs.items()}
     names, outputs = list(inputs), spec.outputs(small)
     axes = spec.axes(small) if dynamic else {}
     temporary = path.with_suffix(".tmp")
