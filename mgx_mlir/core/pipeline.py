@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from mgx_mlir.core.errors import PipelineError
 
 MODULE = "builtin.module"
+MAX_DEPTH = 32
 _NAME_EXTRA = frozenset("-_.:")
 
 
@@ -69,7 +70,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> list[str]:
     return [f"did you mean '{close[0]}'?"] if close else []
 
 
-def pipeline_error(text: str, column: int, message: str, notes: Iterable[str] = ()) -> PipelineError:
+def pipeline_error(
+    text: str, column: int, message: str, notes: Iterable[str] = ()
+) -> PipelineError:
     """A PipelineError with the pipeline and a caret under `column` (from 1) as its first note."""
     where = f"{text}\n      {' ' * (column - 1)}^"
     return PipelineError(message, location=f"pipeline:1:{column}", notes=[where, *notes])
@@ -88,6 +91,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self.depth = 0
 
     def pipeline(self) -> Nested:
         self._space()
@@ -125,8 +129,13 @@ class _Parser:
         name = self._name("pass or op name")
         self._space()
         if self._peek() == "(":
+            self.depth += 1
+            if self.depth > MAX_DEPTH:
+                raise self._error(f"nested deeper than {MAX_DEPTH} ops")
             self.at += 1
-            return Nested(name, self._elements(closer=")"), start + 1)
+            elements = self._elements(closer=")")
+            self.depth -= 1
+            return Nested(name, elements, start + 1)
         options = self._options() if self._peek() == "{" else ()
         return PassSpec(name, options, start + 1)
 

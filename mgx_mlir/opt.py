@@ -1,0 +1,137 @@
+"""mgx-opt: reads MLIR, runs a pass pipeline, prints the result (what mlir-opt is upstream)."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from mgx_mlir.core.errors import FileError, MgxError, PassError, UsageError
+from mgx_mlir.optlib.arguments import Arguments, help_text, parse_arguments, passes_text
+
+MAX_NESTING = 1000  # MLIR's parser recurses: at some 10,000 levels it takes the process down
+_SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
+_BRACKETS = re.compile(r"[(\[{}\])]|<|(?<!-)>")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status is returned. Messages go to stderr."""
+    try:
+        return _main(list(sys.argv[1:] if argv is None else argv))
+    except MgxError as e:
+        print(f"mgx-opt: error: {e}", file=sys.stderr)
+        return e.exit_code
+    except BrokenPipeError:
+        # whoever read our output is gone; point stdout elsewhere so that closing it is quiet
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 2
+    except KeyboardInterrupt:
+        return 2
+
+
+def _main(argv: list[str]) -> int:
+    import mgx_mlir.passes  # noqa: F401  (declares the passes)
+
+    arguments = parse_arguments(argv)
+    if "help" in arguments:
+        print(help_text())
+    elif "version" in arguments:
+        print(_versions())
+    elif "list-passes" in arguments:
+        print(passes_text())
+    elif "show-dialects" in arguments:
+        print(_dialects())
+    else:
+        return _run(arguments)
+    return 0
+
+
+def _run(arguments: Arguments) -> int:
+    from mgx_mlir.optlib.session import Session
+
+    pipeline = arguments.pipeline()
+    text = _read(arguments.input)
+    name = "<stdin>" if arguments.input == "-" else arguments.input
+    session = Session(arguments, pipeline, name)
+    output, status = [], 0
+    for chunk in _chunks(text) if arguments.flag("split-input-file") else [text]:
+        printed, code = session.run(chunk)
+        status = max(status, code)
+        if printed is not None:
+            output.append(printed)
+    session.finish()
+    if "verify-diagnostics" not in arguments and (output or status == 0):
+        _write(arguments.values.get("o", "-"), "// -----\n".join(output))
+    return status
+
+
+def _chunks(text: str) -> list[str]:
+    """The inputs of a split file, each after as many newlines as keep its line numbers."""
+    out, start = [], 0
+    for border in [*_SPLIT.finditer(text), None]:
+        end = len(text) if border is None else border.start()
+        out.append("\n" * text.count("\n", 0, start) + text[start:end])
+        start = end if border is None else border.end()
+    return out
+
+
+def _read(path: str) -> str:
+    try:
+        raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as e:
+        raise FileError(f"cannot open '{path}': {e.strerror}") from None
+    if raw.startswith(b"ML\xefR"):
+        raise FileError(f"'{path}' is MLIR bytecode, expected MLIR text")
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as e:
+        raise FileError(f"'{path}' is not text: byte {e.start} is not UTF-8") from None
+    depth = 0
+    for m in _BRACKETS.finditer(text):
+        depth = depth + 1 if m[0] in "([{<" else max(depth - 1, 0)
+        if depth > MAX_NESTING:
+            line = text.count("\n", 0, m.start()) + 1
+            raise FileError(f"nested deeper than {MAX_NESTING} levels", location=f"{path}:{line}")
+    return text
+
+
+def _write(path: str, text: str) -> None:
+    if path == "-":
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    try:
+        folder = os.path.dirname(path) or "."
+        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as f:
+            f.write(text)
+        os.chmod(f.name, 0o644)
+        os.replace(f.name, path)
+    except OSError as e:
+        raise FileError(f"cannot write '{path}': {e.strerror}") from None
+
+
+def _versions() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    lines = []
+    for package in ("mgx-mlir", "torch-mlir", "iree-base-compiler"):
+        try:
+            lines.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            lines.append(f"{package} not installed")
+    return "\n".join(lines)
+
+
+def _dialects() -> str:
+    from mgx_mlir.core.ir import available_dialects
+
+    return "Available Dialects: " + ", ".join(sorted({*available_dialects(), "migraphx"}))
+
+
+__all__ = ["PassError", "UsageError", "main"]
+
+if __name__ == "__main__":
+    sys.exit(main())

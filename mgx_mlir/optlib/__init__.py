@@ -1,0 +1,1 @@
+"""The parts of mgx-opt: its command line, and its diagnostics."""
