@@ -11,6 +11,7 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.shapes import TensorType
 
 REQUIRED = object()
 
@@ -184,6 +185,27 @@ def type_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
         lambda a: dtypes.from_mlir(ir.TypeAttr(a).value),
         dtypes.from_name(default) if isinstance(default, str) else default,
         optional=optional,
+    )
+
+
+def tensor_type(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
+    """A tensor type; reads as a TensorType."""
+    return AttrDef(
+        "a tensor type",
+        lambda v: ir.TypeAttr.get(v.mlir() if isinstance(v, TensorType) else v),
+        lambda a: TensorType.of(ir.TypeAttr(a).value),
+        default,
+        optional=optional,
+    )
+
+
+def symbols(default: Any = REQUIRED) -> AttrDef:
+    """A list of symbol names."""
+    return AttrDef(
+        "a list of symbols",
+        lambda v: ir.ArrayAttr.get([ir.FlatSymbolRefAttr.get(x) for x in v]),
+        lambda a: tuple(ir.FlatSymbolRefAttr(x).value for x in ir.ArrayAttr(a)),
+        default,
     )
 
 

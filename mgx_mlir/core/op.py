@@ -215,8 +215,11 @@ class Op(Migraphx.Operation):
     def view(
         cls, groups: Sequence[Sequence[ir.Value]], attributes: Any, regions: Any = ()
     ) -> SimpleNamespace:
-        """What `infer` sees: operand TensorTypes and attribute values by name."""
-        o = SimpleNamespace(regions=regions, values={})
+        """What `infer` sees: operand TensorTypes and attribute values by name.
+
+        `o.results` holds the stated result types where the op exists (verification), else None.
+        """
+        o = SimpleNamespace(regions=regions, results=None, values={})
         for group, values in zip(cls.OPERANDS, groups, strict=True):
             types = [TensorType.of(v) for v in values]
             o.values[group.name] = values
@@ -288,6 +291,7 @@ class Op(Migraphx.Operation):
                 return True
             groups = cls._split(operation)
             o = cls.view(groups, operation.attributes, list(operation.regions))
+            o.results = [TensorType.of(r.type) for r in operation.results]
             found = cls.infer(o)
             if found is not None:
                 types = [found] if isinstance(found, TensorType) else list(found)
@@ -328,10 +332,11 @@ def _operand_getter(index: int) -> Callable[[Any], Any]:
 
 
 def _literal_of(values: Sequence[ir.Value]) -> np.ndarray | None:
-    """The array of an operand that is a literal: what `infer` may know of its value."""
+    """The array of an operand that is an inline literal: what `infer` may know of its value."""
     if len(values) != 1 or not literals.is_literal(values[0]):
         return None
-    return literals.array_of(values[0])
+    attributes = values[0].owner.attributes
+    return literals.array_of(values[0]) if "value" in attributes else None
 
 
 def as_value(x: Any) -> ir.Value:
