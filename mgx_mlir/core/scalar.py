@@ -7,7 +7,7 @@ Scalar of `b.result_dtype`.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from mgx_mlir.core.dtypes import DType
 
@@ -64,7 +64,7 @@ class ScalarBuilder(Protocol):
         ...
 
     def rem(self, x: Number, y: Number) -> Scalar:
-        """x - y * trunc(x / y), exact, the sign of x (C's fmod and %); guarded as `div`."""
+        """x - y * trunc(x / y), exact, the sign of x; f32 and integers (guarded as `div`)."""
         ...
 
     def neg(self, x: Number) -> Scalar: ...
@@ -85,20 +85,26 @@ class ScalarBuilder(Protocol):
         """x * y + z for floats, rounded once where the target can."""
         ...
 
-    # ---- floats only -----------------------------------------------------------------------------
+    # ---- floats only; every target gives f32 and f64 to a few units in the last place, except ---
+    # ---- where f32 alone is stated. dialects/migraphx/scalar_math.py builds the rest from these --
     def sqrt(self, x: Number) -> Scalar: ...
     def rsqrt(self, x: Number) -> Scalar: ...
     def exp(self, x: Number) -> Scalar: ...
-    def log(self, x: Number) -> Scalar: ...
-    def log2(self, x: Number) -> Scalar: ...
-    def sin(self, x: Number) -> Scalar: ...
-    def cos(self, x: Number) -> Scalar: ...
-    def tanh(self, x: Number) -> Scalar: ...
-    def erf(self, x: Number) -> Scalar: ...
 
-    def pow(self, x: Number, y: Number) -> Scalar:
-        """C's pow: pow(x, 0) = pow(1, y) = 1, a negative base with an integral exponent keeps
-        its sign, NaN with a fractional one."""
+    def log(self, x: Number) -> Scalar:
+        """Natural logarithm; a subnormal x may count as 0."""
+        ...
+
+    def log2(self, x: Number) -> Scalar:
+        """As `log`; f32 only."""
+        ...
+
+    def tanh(self, x: Number) -> Scalar:
+        """f32 only."""
+        ...
+
+    def erf(self, x: Number) -> Scalar:
+        """f32 only; the sign of a zero may be lost."""
         ...
 
     def floor(self, x: Number) -> Scalar: ...
@@ -156,13 +162,4 @@ class ScalarBuilder(Protocol):
         ...
 
 
-class Pointwise(Protocol):
-    """What the lowering asks of a pointwise op class."""
-
-    mnemonic: str
-
-    @staticmethod
-    def scalar(b: ScalarBuilder, *xs: Scalar, **attributes: Any) -> Scalar: ...
-
-
-__all__ = ["Number", "Pointwise", "Predicate", "Scalar", "ScalarBuilder"]
+__all__ = ["Number", "Predicate", "Scalar", "ScalarBuilder"]
