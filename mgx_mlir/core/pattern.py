@@ -254,6 +254,8 @@ class PatternSet:
         run = _Application(self, options, limit, bool(KERNEL_BODIES & names.keys()))
         config = rewrite.GreedyRewriteConfig()
         config.max_iterations = max_iterations
+        config.use_top_down_traversal = True
+        config.enable_folding = False
         config.enable_constant_cse = False
         config.region_simplification_level = rewrite.GreedySimplifyRegionLevel.DISABLED
         with operation.context:
@@ -312,9 +314,9 @@ class _Application:
         self.rewrites += 1
         for observer in self.observers:
             observer.counts[p.name] += 1
-        if self.rewrites > self.limit - 100:
+        if self.rewrites >= self.limit - 99:
             self.recent[p.name] += 1
-        if self.rewrites > self.limit:
+        if self.rewrites >= self.limit:
             busy = ", ".join(f"{name} ({n})" for name, n in self.recent.most_common(4))
             raise PassError(
                 f"patterns do not end: stopped after {self.limit} rewrites",

@@ -1,0 +1,1 @@
+"""What the pass tests share."""
