@@ -327,8 +327,10 @@ class _Application:
     def record(self, p: Pattern, location: ir.Location, found: Any) -> None:
         for trace in self.traces:
             if p.name in trace.names:
-                matched = found is not None and not isinstance(found, NoMatch)
-                outcome = "applied" if matched else str(found or "no match")
+                if found is None or isinstance(found, NoMatch):
+                    outcome = "no match" if found is None else str(found)
+                else:
+                    outcome = "applied"
                 trace.attempts.append((p.name, location_text(location), outcome))
 
 
