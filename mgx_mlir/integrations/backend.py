@@ -1,0 +1,199 @@
+"""The ONNX Backend API (`onnx.backend.base`) over `mgx_mlir.compile`.
+
+Other tools, the onnx package's own test suite among them, drive an engine through this interface:
+
+    from mgx_mlir.integrations.backend import Backend
+    outputs = Backend.prepare(model, "CPU").run([x])
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, ModelProto, NodeProto, TypeProto, helper
+from onnx.backend import base
+
+import mgx_mlir
+from mgx_mlir.core.errors import MgxError, RunError, TargetError, UsageError
+
+TARGETS = {"CPU": "cpu", "GPU": "gpu"}
+PROTOBUF_LIMIT = 2**31 - 1  # a larger message cannot be serialised, only written with its weights
+
+
+class BackendRep(base.BackendRep):
+    """A compiled model that takes its inputs by position or by name."""
+
+    def __init__(self, program: Any) -> None:
+        self.program = program
+
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Run on a sequence of arrays (in the order of the model's inputs), a mapping by name, or
+        one array for a model with one input. Returns a tuple whose fields are named as the outputs.
+
+        Raises RunError for a wrong number, shape or type of inputs, UsageError for an option.
+        """
+        if kwargs:
+            raise UsageError(f"run has no option '{next(iter(kwargs))}'")
+        names = list(self.program.input_names)
+        if isinstance(inputs, Mapping):
+            by_name = dict(inputs)
+        else:
+            values = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
+            if len(values) != len(names):
+                raise RunError(
+                    f"expected {len(names)} inputs, got {len(values)}",
+                    notes=[f"the inputs are: {', '.join(names) or 'none'}"],
+                )
+            by_name = {
+                name: value if isinstance(value, list | tuple) else np.asarray(value)
+                for name, value in zip(names, values, strict=True)
+            }
+        outputs = self.program.run(by_name)
+        return base.namedtupledict("Outputs", list(self.program.output_names))(*outputs)
+
+
+class Backend(base.Backend):
+    """Compiles for the CPU ("CPU") or an AMD GPU ("GPU")."""
+
+    device = "CPU"
+
+    @classmethod
+    def set_device(cls, device: str) -> None:
+        """The device used where a call names none."""
+        target_of(device)
+        cls.device = device
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """True for "CPU", and for "GPU" where a GPU is found to run on; "CPU:0" means "CPU"."""
+        try:
+            target = target_of(device)
+        except TargetError:
+            return False
+        return target == "cpu" or gpu_present()
+
+    @classmethod
+    def is_compatible(cls, model: ModelProto, device: str = "", **kwargs: Any) -> bool:
+        """Whether every node of the model can be imported."""
+        if not cls.supports_device(device or cls.device):
+            return False
+        try:
+            mgx_mlir.parse_onnx_buffer(model.SerializeToString())
+        except MgxError:
+            return False
+        return True
+
+    @classmethod
+    def prepare(cls, model: ModelProto, device: str = "", **kwargs: Any) -> BackendRep:
+        """Compile a model. Options are those of `mgx_mlir.compile`.
+
+        The test suite hands the tolerances of a case (`rtol`, `atol`) to the backend too; comparing
+        is its own business, so they are taken and have no meaning here.
+        """
+        options = {key: value for key, value in kwargs.items() if key not in ("rtol", "atol")}
+        target = target_of(device or cls.device)
+        if model.ByteSize() <= PROTOBUF_LIMIT:
+            return BackendRep(mgx_mlir.compile(model.SerializeToString(), target=target, **options))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.onnx")
+            onnx.save(model, path, save_as_external_data=True, location="weights")
+            return BackendRep(mgx_mlir.compile(path, target=target, **options))
+
+    @classmethod
+    def run_model(
+        cls, model: ModelProto, inputs: Any, device: str = "", **kwargs: Any
+    ) -> tuple[Any, ...]:
+        """Compile and run once."""
+        return cls.prepare(model, device, **kwargs).run(inputs)
+
+    @classmethod
+    def run_node(
+        cls,
+        node: NodeProto,
+        inputs: Any,
+        device: str = "",
+        outputs_info: Sequence[tuple[Any, Sequence[int]]] | None = None,
+        **kwargs: Any,
+    ) -> tuple[Any, ...]:
+        """Compile and run one node on arrays.
+
+        `outputs_info` (dtype and shape of each output) is used where given; `opset_version` is the
+        newest where not given. An absent optional input (named "") takes no array.
+        """
+        opset = kwargs.pop("opset_version", onnx.defs.onnx_opset_version())
+        model = model_of_node(node, inputs, outputs_info, opset)
+        return cls.prepare(model, device, **kwargs).run(inputs)
+
+
+def target_of(device: str) -> str:
+    """ "GPU:0" -> "gpu"; TargetError for a device that is neither."""
+    kind, _, number = device.partition(":")
+    if kind not in TARGETS or number not in ("", "0"):
+        raise TargetError(
+            f"unknown device '{device}'", notes=[f"the devices are: {', '.join(TARGETS)}"]
+        )
+    return TARGETS[kind]
+
+
+def gpu_present() -> bool:
+    """Whether the gpu target finds a device to run on."""
+    from mgx_mlir.targets import get_target
+
+    return bool(get_target("gpu").available())
+
+
+def model_of_node(
+    node: NodeProto,
+    inputs: Any,
+    outputs_info: Sequence[tuple[Any, Sequence[int]]] | None,
+    opset: int,
+) -> ModelProto:
+    """A model of one node whose inputs have the types and shapes of the arrays."""
+    names = [name for name in node.input if name]
+    arrays = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
+    if len(arrays) != len(names):
+        raise RunError(f"'{node.op_type}' node expected {len(names)} inputs, got {len(arrays)}")
+    values = []
+    for name, array in zip(names, map(np.asarray, arrays), strict=True):
+        element = helper.np_dtype_to_tensor_dtype(array.dtype)
+        values.append(helper.make_tensor_value_info(name, element, array.shape))
+    kept = [name for name in node.output if name]
+    if outputs_info is None:
+        outputs = [helper.make_value_info(name, TypeProto()) for name in kept]
+    else:
+        outputs = [
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), tuple(dims)
+            )
+            for name, (dtype, dims) in zip(kept, outputs_info, strict=True)
+        ]
+    graph = helper.make_graph([node], node.op_type, values, outputs)
+    domains = {"": opset} | {d: 1 for d in domains_of(node) if d not in ("", "ai.onnx")}
+    imports = [helper.make_opsetid(domain, version) for domain, version in domains.items()]
+    return helper.make_model(graph, opset_imports=imports)
+
+
+def domains_of(node: NodeProto) -> set[str]:
+    """The operator domains that a node and the graphs inside it use."""
+    found = {node.domain}
+    for attribute in node.attribute:
+        graphs = list(attribute.graphs)
+        if attribute.type == AttributeProto.GRAPH:
+            graphs.append(attribute.g)
+        for graph in graphs:
+            for inner in graph.node:
+                found |= domains_of(inner)
+    return found
+
+
+set_device = Backend.set_device
+supports_device = Backend.supports_device
+is_compatible = Backend.is_compatible
+prepare = Backend.prepare
+run = run_model = Backend.run_model
+run_node = Backend.run_node

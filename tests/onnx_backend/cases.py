@@ -1,0 +1,136 @@
+"""The onnx package's backend test suite as plain files, one pickle per case.
+
+    python tests/onnx_backend/cases.py DIR
+
+The suite's own loader imports onnx.reference (some expected outputs are made with it), which a
+worker that runs our engine may not: so the cases are collected here, in a process of their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import io
+import os
+import pickle
+import sys
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator", "real")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case: a serialised model, its data sets (inputs, expected outputs), its tolerances."""
+
+    name: str
+    kind: str
+    model: bytes
+    data_sets: list[tuple[list[Any], list[Any]]]
+    rtol: float
+    atol: float
+
+
+def collect(folder: Path) -> int:
+    """Write every case of the installed onnx package under `folder`; returns how many."""
+    warnings.simplefilter("ignore")
+    from onnx.backend.test.loader import load_model_tests
+
+    count = 0
+    for kind in KINDS:
+        with contextlib.redirect_stdout(io.StringIO()):  # some generators print
+            tests = load_model_tests(kind=kind)
+        for test in tests:
+            write(folder / f"{kind}.{test.name}.pkl", as_case(test, kind))
+            count += 1
+    return count
+
+
+def write(path: Path, case: Case) -> None:
+    temporary = path.with_suffix(".tmp")
+    temporary.write_bytes(pickle.dumps(vars(case)))
+    os.replace(temporary, path)
+
+
+def read(path: Path) -> Case:
+    """A case that `collect` wrote."""
+    return Case(**pickle.loads(path.read_bytes()))
+
+
+def as_case(test: Any, kind: str) -> Case:
+    """A loader's TestCase with its files read."""
+    import onnx
+
+    if test.model_dir is None and test.model is not None:  # made in memory
+        model = test.model
+        data_sets = [
+            ([plain(item) for item in inputs], [plain(item) for item in outputs])
+            for inputs, outputs in test.data_sets
+        ]
+    elif test.url is not None:  # a light model: inputs are made, outputs lie beside the model
+        path = Path(onnx.__file__).parent.parent / test.url
+        model = onnx.load(path)
+        data_sets = [light_data(model, path)]
+    else:
+        folder = Path(test.model_dir)
+        model = onnx.load(folder / "model.onnx")
+        data_sets = [
+            (
+                read_all(data, "input", [value.type for value in model.graph.input]),
+                read_all(data, "output", [value.type for value in model.graph.output]),
+            )
+            for data in sorted(folder.glob("test_data_set*"))
+        ]
+    return Case(test.name, kind, model.SerializeToString(), data_sets, test.rtol, test.atol)
+
+
+def plain(item: Any) -> Any:
+    """An item of a data set as arrays: the suite's type hints hide TensorProtos among them."""
+    import onnx
+
+    if isinstance(item, onnx.TensorProto):
+        return onnx.numpy_helper.to_array(item)
+    return item
+
+
+def light_data(model: Any, path: Path) -> tuple[list[Any], list[Any]]:
+    """The inputs that the suite's runner makes for a light model, and the stored outputs."""
+    from onnx.backend.test.runner import Runner
+
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = [
+        Runner.generate_dummy_data(value, name=path.name)
+        for value in model.graph.input
+        if value.name not in weights
+    ]
+    outputs = [
+        read_one(Path(f"{path.with_suffix('')}_output_{number}.pb"), value.type)
+        for number, value in enumerate(model.graph.output)
+    ]
+    return inputs, outputs
+
+
+def read_all(folder: Path, kind: str, types: list[Any]) -> list[Any]:
+    count = len(glob.glob(str(folder / f"{kind}_*.pb")))
+    return [read_one(folder / f"{kind}_{i}.pb", types[i]) for i in range(count)]
+
+
+def read_one(path: Path, kind: Any) -> Any:
+    """One stored value: tensor, sequence or optional, as its declared type says."""
+    import onnx
+
+    content = path.read_bytes()
+    if kind.HasField("sequence_type"):
+        return onnx.numpy_helper.to_list(onnx.SequenceProto.FromString(content))
+    if kind.HasField("optional_type"):
+        return onnx.numpy_helper.to_optional(onnx.OptionalProto.FromString(content))
+    return onnx.numpy_helper.to_array(onnx.TensorProto.FromString(content))
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1])
+    target.mkdir(parents=True, exist_ok=True)
+    print(collect(target))

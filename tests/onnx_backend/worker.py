@@ -1,0 +1,116 @@
+"""Runs backend suite cases one after another; started by runner.py, never by hand.
+
+Reads a case's path per line on stdin, writes one pickled answer per case on the descriptor given as
+argument: {"outputs": ...} or {"error": text, "kinds": exception class names, "stage": ...}. During
+`run` every operator's numpy reference, and the interpreter that calls them, raise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import resource
+import struct
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+def assert_blocked() -> None:
+    """The suite means nothing if another engine can be reached: make sure that it cannot."""
+    for name in ("onnx.reference", "onnxruntime"):
+        try:
+            __import__(name)
+        except ImportError as error:
+            if "blocked" in str(error):
+                continue
+        raise SystemExit(f"{name} is not blocked in this worker")
+
+
+class ReferenceCalled(BaseException):
+    """Not an Exception: nothing between here and the runner may swallow it."""
+
+
+@contextlib.contextmanager
+def references_raise(calls: list[str]) -> Iterator[None]:
+    """Within, every `reference` of the dialect raises, and is noted in `calls`."""
+    from mgx_mlir.core.interpreter import Interpreter
+    from mgx_mlir.core.op import OPS
+
+    def refuse(name: str) -> Any:
+        def reference(*args: Any, **kwargs: Any) -> Any:
+            calls.append(name)
+            raise ReferenceCalled(name)
+
+        return reference
+
+    saved = [(cls, cls.__dict__.get("reference")) for cls in OPS.values()]
+    evaluate = Interpreter.evaluate
+    for cls in OPS.values():
+        cls.reference = staticmethod(refuse(cls.mnemonic))
+    Interpreter.evaluate = refuse("interpreter")
+    try:
+        yield
+    finally:
+        Interpreter.evaluate = evaluate
+        for cls, original in saved:
+            if original is None:
+                del cls.reference
+            else:
+                cls.reference = original
+
+
+def run_case(path: Path, target: str, threads: int) -> dict[str, Any]:
+    """Compile and run every data set of one case."""
+    import onnx
+
+    from mgx_mlir.integrations.backend import Backend
+    from tests.onnx_backend.cases import read
+
+    case = read(path)
+    device = {"cpu": "CPU", "gpu": "GPU"}[target]
+    calls: list[str] = []
+    stage = "compile"
+    start = time.perf_counter()
+    try:
+        prepared = Backend.prepare(onnx.ModelProto.FromString(case.model), device, threads=threads)
+        compiled = time.perf_counter() - start
+        stage = "run"
+        outputs = []
+        with references_raise(calls):
+            for inputs, _ in case.data_sets:
+                outputs.append(list(prepared.run(inputs)))
+        answer: dict[str, Any] = {"outputs": outputs, "compile_s": compiled}
+    except (Exception, ReferenceCalled) as error:
+        answer = {
+            "error": str(error),
+            "kinds": [cls.__name__ for cls in type(error).__mro__],
+            "stage": stage,
+            "trace": traceback.format_exc(limit=-3),
+        }
+    answer["reference_calls"] = calls
+    answer["seconds"] = time.perf_counter() - start
+    return answer
+
+
+def main() -> None:
+    assert_blocked()
+    channel, target = int(sys.argv[1]), sys.argv[2]
+    threads, memory_gb = int(sys.argv[3]), float(sys.argv[4])
+    limit = int(memory_gb * 2**30)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))  # children inherit it
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for line in sys.stdin:
+        answer = pickle.dumps(run_case(Path(line.strip()), target, threads))
+        os.write(channel, struct.pack("<Q", len(answer)))
+        view = memoryview(answer)
+        while view:
+            view = view[os.write(channel, view) :]
+
+
+if __name__ == "__main__":
+    main()
