@@ -1,0 +1,65 @@
+"""What the lowering hands to a target: MLIR bytecode, its parameters, and its signature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class IOSpec:
+    """An input or output: `dtype` is a MIGraphX name such as "float_type"; -1 is a dynamic dim."""
+
+    name: str
+    dtype: str
+    dims: tuple[int, ...]
+
+    @property
+    def is_static(self) -> bool:
+        return all(d >= 0 for d in self.dims)
+
+
+@dataclass(frozen=True)
+class KernelInfo:
+    """A kernel of the program: its printed name, the ops it fuses, its source location."""
+
+    name: str
+    ops: tuple[str, ...] = ()
+    location: str = ""
+
+
+@dataclass
+class Lowered:
+    """A program lowered to linalg on tensors, entry `@main`, ready for IREE.
+
+    `bytecode` is an MLIR module (bytecode or text) whose weights are
+    `ml_program.global private @w(#flow.parameter.named<"model"::"w">)`; `params` holds their
+    values by key. Element types are signless in the module; `inputs` and `outputs` say the sign.
+    """
+
+    bytecode: bytes
+    params: dict[str, np.ndarray] = field(default_factory=dict)
+    inputs: list[IOSpec] = field(default_factory=list)
+    outputs: list[IOSpec] = field(default_factory=list)
+    kernels: list[KernelInfo] = field(default_factory=list)
+
+    def signature(self) -> dict[str, Any]:
+        """The inputs, outputs and kernels as plain JSON values."""
+        return {
+            "inputs": [asdict(s) for s in self.inputs],
+            "outputs": [asdict(s) for s in self.outputs],
+            "kernels": [asdict(k) for k in self.kernels],
+        }
+
+
+def io_specs(rows: Iterable[Mapping[str, Any]]) -> list[IOSpec]:
+    """IOSpecs from the JSON form of `Lowered.signature`."""
+    return [IOSpec(r["name"], r["dtype"], tuple(r["dims"])) for r in rows]
+
+
+def kernel_infos(rows: Iterable[Mapping[str, Any]]) -> list[KernelInfo]:
+    """KernelInfos from the JSON form of `Lowered.signature`."""
+    return [KernelInfo(r["name"], tuple(r["ops"]), r["location"]) for r in rows]

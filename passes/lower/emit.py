@@ -1,0 +1,317 @@
+"""The Emitter: what every lowering function builds linalg, tensor and scf with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import attrs, dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.errors import CompileError
+from mgx_mlir.core.ir import arith, ir, linalg, tensor
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.passes.lower.expr import (
+    Compute,
+    DimMap,
+    Expr,
+    Extent,
+    Leaf,
+    Splat,
+    View,
+    compose,
+    identity,
+)
+from mgx_mlir.passes.lower.scalar import (
+    ArithScalars,
+    TypedScalar,
+    computed,
+    constant,
+    narrow,
+    signless,
+    widen,
+)
+
+Body = Callable[..., Any]
+PARALLEL, REDUCTION = "parallel", "reduction"
+
+
+class Emitter:
+    """Builds lowered ops at the current insertion point.
+
+    Tensors are signless; `TensorType` arguments and results are the original, signed ones.
+    `dialect options` such as the target are in `options`.
+    """
+
+    def __init__(self, options: Any) -> None:
+        self.options = options
+
+    # ---- types and extents -------------------------------------------------------------------
+
+    def mlir_type(self, t: TensorType) -> ir.RankedTensorType:
+        """The lowered type of an original tensor type."""
+        return ir.RankedTensorType.get(t.dims, signless(t.dtype))
+
+    def index(self, n: int) -> ir.Value:
+        return arith.ConstantOp(ir.IndexType.get(), n).result
+
+    def as_index(self, x: Extent) -> ir.Value:
+        return self.index(x) if isinstance(x, int) else x
+
+    def extent(self, value: ir.Value, axis: int) -> Extent:
+        """The extent of a lowered tensor's dim: an int, or an index value."""
+        d = ir.RankedTensorType(value.type).shape[axis]
+        return d if d != DYN else tensor.DimOp(value, self.index(axis)).result
+
+    def extents(self, value: ir.Value) -> list[Extent]:
+        return [self.extent(value, i) for i in range(ir.RankedTensorType(value.type).rank)]
+
+    def static_dims(self, extents: Sequence[Extent]) -> list[int]:
+        return [x if isinstance(x, int) else DYN for x in extents]
+
+    def dynamic_values(self, extents: Sequence[Extent]) -> list[ir.Value]:
+        return [x for x in extents if not isinstance(x, int)]
+
+    def extent_op(self, op: Callable[[Any, Any], Any], a: Extent, b: Extent, fold: Any) -> Extent:
+        """An index operation on extents, folded where both are static."""
+        if isinstance(a, int) and isinstance(b, int):
+            return fold(a, b)
+        return op(self.as_index(a), self.as_index(b)).result
+
+    def add_extents(self, a: Extent, b: Extent) -> Extent:
+        return self.extent_op(arith.AddIOp, a, b, lambda x, y: x + y)
+
+    def sub_extents(self, a: Extent, b: Extent) -> Extent:
+        return self.extent_op(arith.SubIOp, a, b, lambda x, y: x - y)
+
+    def mul_extents(self, a: Extent, b: Extent) -> Extent:
+        if (isinstance(a, int) and a == 1) or (isinstance(b, int) and b == 1):
+            return b if isinstance(a, int) and a == 1 else a
+        return self.extent_op(arith.MulIOp, a, b, lambda x, y: x * y)
+
+    def div_extents(self, a: Extent, b: Extent) -> Extent:
+        """a // b for non-negative extents."""
+        return self.extent_op(arith.DivSIOp, a, b, lambda x, y: x // y if y else 0)
+
+    # ---- tensors -----------------------------------------------------------------------------
+
+    def empty(self, extents: Sequence[Extent], dtype: DType) -> ir.Value:
+        return tensor.EmptyOp(
+            [x if isinstance(x, int) else x for x in extents], signless(dtype)
+        ).result
+
+    def fill(self, extents: Sequence[Extent], dtype: DType, number: Any) -> ir.Value:
+        """A tensor all of whose elements are `number`."""
+        value = constant(number, dtype).value
+        init = self.empty(extents, dtype)
+        return linalg.fill(value, outs=[init])
+
+    def constant(self, array: np.ndarray) -> ir.Value:
+        """A dense constant in the IR (small arrays only)."""
+        dtype = dtypes.from_numpy(array.dtype)
+        stored = array.view(f"i{dtype.size}") if dtype.is_unsigned else array
+        return arith.ConstantOp(
+            ir.RankedTensorType.get(array.shape, signless(dtype)), attrs.dense(stored)
+        ).result
+
+    def generic(
+        self,
+        inputs: Sequence[ir.Value],
+        inits: Sequence[ir.Value],
+        maps: Sequence[ir.AffineMap],
+        iterators: Sequence[str],
+        body: Body,
+    ) -> list[ir.Value]:
+        """A linalg.generic; `body(*block arguments)` returns the yielded values.
+
+        `maps` are those of the inputs, then of the inits.
+        """
+        op = linalg.GenericOp(
+            [i.type for i in inits],
+            list(inputs),
+            list(inits),
+            ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps]),
+            ir.ArrayAttr.get(
+                [ir.Attribute.parse(f"#linalg.iterator_type<{i}>") for i in iterators]
+            ),
+        )
+        elements = [ir.RankedTensorType(v.type).element_type for v in [*inputs, *inits]]
+        block = op.regions[0].blocks.append(*elements, arg_locs=None)
+        with ir.InsertionPoint(block):
+            found = body(*block.arguments)
+            linalg.YieldOp([found] if isinstance(found, ir.Value) else list(found))
+        return list(op.results)
+
+    def dim_map(self, rank: int, entries: DimMap) -> ir.AffineMap:
+        """The AffineMap of a DimMap."""
+        return ir.AffineMap.get(
+            rank,
+            0,
+            [
+                ir.AffineConstantExpr.get(0) if i is None else ir.AffineDimExpr.get(i)
+                for i in entries
+            ],
+        )
+
+    def map_elements(
+        self,
+        inputs: Sequence[ir.Value],
+        in_dtypes: Sequence[DType],
+        out: TensorType,
+        body: Callable[..., TypedScalar],
+        *,
+        maps: Sequence[DimMap] | None = None,
+        extents: Sequence[Extent] | None = None,
+    ) -> ir.Value:
+        """A parallel generic over `out`: `body(b, *scalars)` on computed-type scalars."""
+        extents = list(extents if extents is not None else self.extents(inputs[0]))
+        b = ArithScalars(in_dtypes[0] if in_dtypes else out.dtype, out.dtype)
+
+        def region(*args: ir.Value) -> ir.Value:
+            scalars = [widen(TypedScalar(a, d)) for a, d in zip(args[:-1], in_dtypes, strict=True)]
+            return narrow(body(b, *scalars), out.dtype).value
+
+        rank = out.rank
+        own = [self.dim_map(rank, m) for m in maps or [identity(rank)] * len(inputs)]
+        init = self.empty(extents, out.dtype)
+        return self.generic(
+            inputs, [init], [*own, self.dim_map(rank, identity(rank))], [PARALLEL] * rank, region
+        )[0]
+
+    def cast_tensor(self, value: ir.Value, source: DType, target: DType) -> ir.Value:
+        """Every element converted (wrapping; the caller clamps)."""
+        if source is target:
+            return value
+        t = TensorType(target, tuple(ir.RankedTensorType(value.type).shape))
+
+        def body(b: ArithScalars, x: TypedScalar) -> TypedScalar:
+            return b.cast(x, target)
+
+        return self.map_elements([value], [source], t, body)
+
+    def refine(self, value: ir.Value, t: TensorType) -> ir.Value:
+        """`value` with the static dims of `t` (tensor.cast where they differ)."""
+        want = self.mlir_type(t)
+        return value if value.type == want else tensor.CastOp(want, value).result
+
+    # ---- lazy expressions --------------------------------------------------------------------
+
+    def expr_extents(self, x: Expr) -> list[Extent]:
+        if isinstance(x, Leaf):
+            return self.extents(x.value)
+        if isinstance(x, Splat | View):
+            return list(x.extents)
+        assert isinstance(x, Compute)
+        if x.type.is_static:
+            return list(x.type.dims)
+        out: list[Extent] = list(x.type.dims)
+        for arg in x.args:
+            if all(isinstance(d, ir.Value) or d != DYN for d in out):
+                break
+            for i, have in enumerate(self.expr_extents(arg)):
+                if isinstance(out[i], int) and out[i] == DYN:
+                    out[i] = have
+        return out
+
+    def tensor_of(self, x: Expr) -> ir.Value:
+        """The expression as a tensor (made once)."""
+        return self.tensors_of([x])[0]
+
+    def tensors_of(self, xs: Sequence[Expr]) -> list[ir.Value]:
+        """Several expressions of the same dims as tensors, by one generic."""
+        todo = [
+            x
+            for x in dict.fromkeys(xs)
+            if not isinstance(x, Leaf) and not (isinstance(x, Compute) and x.made)
+        ]
+        made: dict[int, ir.Value] = {}
+        computes = [x for x in todo if isinstance(x, Compute)]
+        for x in todo:
+            if isinstance(x, Splat):
+                made[id(x)] = self.fill(x.extents, x.type.dtype, x.number)
+            elif isinstance(x, View):
+                made[id(x)] = x.make() if x.make else self._generic_of([x])[0]
+        if computes:
+            for x, value in zip(computes, self._generic_of(computes), strict=True):
+                x.made = Leaf(x.type, value)
+        out = []
+        for x in xs:
+            if isinstance(x, Leaf):
+                out.append(x.value)
+            elif isinstance(x, Compute):
+                assert x.made is not None
+                out.append(x.made.value)
+            else:
+                out.append(made[id(x)])
+        return out
+
+    def _generic_of(self, xs: Sequence[Expr]) -> list[ir.Value]:
+        rank = xs[0].type.rank
+        table: dict[Any, tuple[Leaf, DimMap]] = {}
+
+        def gather(x: Expr, m: DimMap, seen: set[tuple[int, DimMap]]) -> None:
+            if (id(x), m) in seen:
+                return
+            seen.add((id(x), m))
+            if isinstance(x, Compute) and x.made is not None:
+                x = x.made
+            if isinstance(x, Leaf):
+                table.setdefault((x.value, m), (x, m))
+            elif isinstance(x, View):
+                gather(x.source, compose(m, x.map), seen)
+            elif isinstance(x, Compute):
+                for a in x.args:
+                    gather(a, m, seen)
+
+        seen: set[tuple[int, DimMap]] = set()
+        for x in xs:
+            gather(x, identity(rank), seen)
+        order = list(table)
+        inputs = [table[k][0].value for k in order]
+        maps = [self.dim_map(rank, table[k][1]) for k in order]
+        inits = [self.empty(self.expr_extents(x), x.type.dtype) for x in xs]
+
+        def region(*args: ir.Value) -> list[ir.Value]:
+            scalars = {
+                k: widen(TypedScalar(a, table[k][0].type.dtype))
+                for k, a in zip(order, args, strict=False)
+            }
+            memo: dict[tuple[int, DimMap], TypedScalar] = {}
+
+            def value(x: Expr, m: DimMap) -> TypedScalar:
+                key = (id(x), m)
+                if key in memo:
+                    return memo[key]
+                if isinstance(x, Compute) and x.made is not None:
+                    found = scalars[(x.made.value, m)]
+                elif isinstance(x, Leaf):
+                    found = scalars[(x.value, m)]
+                elif isinstance(x, Splat):
+                    found = constant(x.number, computed(x.type.dtype))
+                elif isinstance(x, View):
+                    found = value(x.source, compose(m, x.map))
+                else:
+                    assert isinstance(x, Compute)
+                    found = self.scalar_of(x, [value(a, m) for a in x.args])
+                memo[key] = found
+                return found
+
+            return [narrow(value(x, identity(rank)), x.type.dtype).value for x in xs]
+
+        return self.generic(
+            inputs,
+            inits,
+            [*maps, *([self.dim_map(rank, identity(rank))] * len(xs))],
+            [PARALLEL] * rank,
+            region,
+        )
+
+    def scalar_of(self, x: Compute, args: Sequence[TypedScalar]) -> TypedScalar:
+        """One pointwise op on scalars; a 16- or 8-bit float result is rounded to its type."""
+        first = x.args[0].type.dtype if x.args else x.type.dtype
+        b = ArithScalars(first, x.type.dtype)
+        scalar = getattr(x.cls, "scalar", None)
+        if scalar is None:
+            raise CompileError(f"'{x.cls.OPERATION_NAME}' op has no scalar lowering")
+        return scalar(b, *args, **x.attributes)

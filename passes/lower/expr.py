@@ -1,0 +1,80 @@
+"""Lazy tensor expressions: pointwise ops and index-only views, until something needs a tensor.
+
+A linalg.generic is made of a whole expression, so that broadcasts, transposes and chains of
+pointwise ops inside a kernel never exist as tensors of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import Op
+from mgx_mlir.core.shapes import TensorType
+
+# Where element (i0, i1, ...) of a view is in its source: one entry per source dim, the view's dim
+# that indexes it, or None for index 0.
+DimMap = tuple[int | None, ...]
+Extent = int | ir.Value
+
+
+@dataclass(eq=False)
+class Expr:
+    """Base of expressions; `type` is the original (signed) tensor type."""
+
+    type: TensorType
+
+
+@dataclass(eq=False)
+class Leaf(Expr):
+    """A tensor that exists: `value` has the signless type."""
+
+    value: ir.Value
+
+
+@dataclass(eq=False)
+class Splat(Expr):
+    """A constant all of whose elements are `number`."""
+
+    number: Any
+    extents: list[Extent]
+
+
+@dataclass(eq=False)
+class View(Expr):
+    """Elements of `source` at other indices; `make` builds it as a tensor more cheaply."""
+
+    source: Expr
+    map: DimMap
+    extents: list[Extent]
+    make: Callable[[], ir.Value] | None = None
+
+
+@dataclass(eq=False)
+class Compute(Expr):
+    """A pointwise op on expressions of its own dims."""
+
+    cls: type[Op]
+    attributes: dict[str, Any]
+    args: Sequence[Expr]
+    made: Leaf | None = field(default=None)
+
+
+def compose(outer: DimMap, inner: DimMap) -> DimMap:
+    """The map of a view (`inner`: source from middle) of a view (`outer`: middle from result)."""
+    return tuple(None if i is None else outer[i] for i in inner)
+
+
+def identity(rank: int) -> DimMap:
+    return tuple(range(rank))
+
+
+def broadcast_map(source: TensorType, result: TensorType) -> DimMap:
+    """Right-aligned broadcasting: extents of 1 that grow are read at index 0."""
+    shift = result.rank - source.rank
+    return tuple(
+        None if d == 1 and result.dims[i + shift] != 1 else i + shift
+        for i, d in enumerate(source.dims)
+    )

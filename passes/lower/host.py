@@ -1,0 +1,205 @@
+"""Small integer tensors that come from dims: kept as scalars, so that no kernel computes shapes."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import arith, ir, tensor
+from mgx_mlir.core.op import Op, attributes_of
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.passes.lower.expr import Extent
+from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, constant, signless
+
+LIMIT = 64  # elements of a tensor that is followed as scalars
+
+# An element is a Python number (known) or a TypedScalar (an SSA value).
+Elements = np.ndarray
+
+
+def constant_elements(e: Any, array: np.ndarray) -> Elements:
+    """The elements of a constant as Python numbers."""
+    out = np.empty(array.shape, object)
+    for i in np.ndindex(array.shape):
+        out[i] = array[i].item()
+    return out
+
+
+def lower_on_host(e: Any, op: ir.Operation, cls: type[Op]) -> bool:
+    """Lower `op` to scalars if it works on dims only; False where it does not."""
+    name = cls.mnemonic
+    if name == "dimensions_of":
+        e.scope.hosts[op.results[0]] = _dimensions(e, op)
+        return True
+    if len(op.results) != 1 or not len(op.operands) or len(op.regions):
+        return False
+    out = TensorType.of(op.results[0])
+    if not out.is_static or out.elements > LIMIT:
+        return False
+    operands = [e.scope.hosts.get(v) for v in op.operands]
+    if any(x is None for x in operands):
+        return False
+    if cls.pointwise and getattr(cls, "scalar", None) is not None:
+        found = _pointwise(op, cls, operands, out)
+    elif name in _STRUCTURAL:
+        found = _STRUCTURAL[name](attributes_of(op), operands, out)
+    elif name in _REDUCTIONS:
+        found = _reduce(op, name, operands[0], out)
+    else:
+        return False
+    if found is None:
+        return False
+    e.scope.hosts[op.results[0]] = found
+    return True
+
+
+def _dimensions(e: Any, op: ir.Operation) -> Elements:
+    attributes = attributes_of(op)
+    extents = e.expr_extents(e.expr(op.operands[0]))
+    part = extents[attributes["start"] : attributes["end"] or len(extents)]
+    out = np.empty(len(part), object)
+    for i, x in enumerate(part):
+        out[i] = x if isinstance(x, int) else _from_index(x)
+    return out
+
+
+def _from_index(x: ir.Value) -> TypedScalar:
+    i64 = ir.IntegerType.get_signless(64)
+    return TypedScalar(arith.IndexCastOp(i64, x).result, dtypes.INT64)
+
+
+def _pointwise(op: ir.Operation, cls: type[Op], operands: list[Any], out: TensorType) -> Elements:
+    kinds = [TensorType.of(v).dtype for v in op.operands]
+    attributes = attributes_of(op)
+    result = np.empty(out.dims, object)
+    known = all(not isinstance(x, TypedScalar) for a in operands for x in a.flat)
+    if known:
+        arrays = [a.astype(k.np) for a, k in zip(operands, kinds, strict=True)]
+        with np.errstate(all="ignore"):
+            array = np.asarray(cls.reference(*arrays, **attributes)).astype(out.dtype.np)
+        return constant_elements(None, array)
+    b = ArithScalars(kinds[0], out.dtype)
+    for i in np.ndindex(out.dims):
+        xs = [
+            a[i] if isinstance(a[i], TypedScalar) else constant(a[i], k)
+            for a, k in zip(operands, kinds, strict=True)
+        ]
+        result[i] = cls.scalar(b, *xs, **attributes)  # type: ignore[attr-defined]
+    return result
+
+
+def _reshape(_: dict[str, Any], operands: list[Any], out: TensorType) -> Elements:
+    return operands[0].reshape(out.dims)
+
+
+def _slice(a: dict[str, Any], operands: list[Any], out: TensorType) -> Elements | None:
+    x = operands[0]
+    if len(operands) > 1 or not len(a["starts"]) or not len(a["ends"]):
+        return None
+    index = [slice(None)] * x.ndim
+    for axis, start, end in zip(a["axes"] or range(x.ndim), a["starts"], a["ends"], strict=True):
+        index[axis] = slice(start, end)
+    return x[tuple(index)]
+
+
+def _gather(a: dict[str, Any], operands: list[Any], out: TensorType) -> Elements | None:
+    x, indices = operands
+    if any(isinstance(i, TypedScalar) for i in indices.flat):
+        return None
+    axis = a["axis"]
+    extent = x.shape[axis]
+    numbers = indices.astype(np.int64)
+    if not extent:
+        return None
+    wrapped = np.clip(np.where(numbers < 0, numbers + extent, numbers), 0, extent - 1)
+    return np.take(x, wrapped, axis=axis).reshape(out.dims)
+
+
+def _broadcast(a: dict[str, Any], operands: list[Any], out: TensorType) -> Elements:
+    x = operands[0]
+    after = out.rank - a["axis"] - x.ndim
+    return np.broadcast_to(x.reshape(x.shape + (1,) * max(after, 0)), out.dims)
+
+
+def _step(a: dict[str, Any], operands: list[Any], out: TensorType) -> Elements:
+    index = [slice(None)] * operands[0].ndim
+    for axis, step in zip(a["axes"], a["steps"], strict=True):
+        index[axis] = slice(None, None, step)
+    return operands[0][tuple(index)]
+
+
+_STRUCTURAL: dict[str, Any] = {
+    **dict.fromkeys(
+        ("squeeze", "unsqueeze", "flatten", "identity", "contiguous", "reshape_lazy"), _reshape
+    ),
+    "reshape": _reshape,
+    "transpose": lambda a, xs, out: np.transpose(xs[0], a["permutation"]),
+    "concat": lambda a, xs, out: np.concatenate(xs, axis=a["axis"]),
+    "multibroadcast": lambda a, xs, out: np.broadcast_to(xs[0], out.dims),
+    "scalar": lambda a, xs, out: np.broadcast_to(xs[0].reshape(()), out.dims),
+    "broadcast": _broadcast,
+    "slice": _slice,
+    "step": _step,
+    "gather": _gather,
+    "reverse": lambda a, xs, out: np.flip(xs[0], a["axes"]),
+}
+_REDUCTIONS = {"reduce_prod": "mul", "reduce_sum": "add", "reduce_max": "max", "reduce_min": "min"}
+
+
+def _reduce(op: ir.Operation, name: str, x: Any, out: TensorType) -> Elements | None:
+    axes = attributes_of(op)["axes"]
+    if not axes or len(op.operands) > 1 or 0 in x.shape:
+        return None
+    b = ArithScalars(out.dtype, out.dtype)
+    combine = getattr(b, _REDUCTIONS[name])
+    result = np.empty(out.dims, object)
+    for i in np.ndindex(out.dims):
+        ranges = [range(d) if n in axes else [i[n]] for n, d in enumerate(x.shape)]
+        parts = [x[j] for j in itertools.product(*ranges)]
+        total = parts[0]
+        for part in parts[1:]:
+            if not isinstance(total, TypedScalar) and not isinstance(part, TypedScalar):
+                total = {"mul": total * part, "add": total + part, "max": max(total, part),
+                         "min": min(total, part)}[_REDUCTIONS[name]]  # fmt: skip
+            else:
+                total = combine(total, part)
+        result[i] = total
+    return result
+
+
+def tensor_of(e: Any, v: ir.Value, elements: Elements) -> ir.Value:
+    """The tensor of followed elements."""
+    t = TensorType.of(v).with_dims(elements.shape)
+    if not any(isinstance(x, TypedScalar) for x in elements.flat):
+        return e.constant(elements.astype(t.dtype.np))
+    values = [
+        x.value if isinstance(x, TypedScalar) else constant(x, t.dtype).value for x in elements.flat
+    ]
+    kind = ir.RankedTensorType.get(elements.shape, signless(t.dtype))
+    return tensor.FromElementsOp(kind, values).result
+
+
+def extents_of(e: Any, v: ir.Value) -> list[Extent]:
+    """A 1-D integer operand of known length as extents: ints where known, else index values."""
+    followed = e.scope.hosts.get(v)
+    if followed is not None:
+        return [x if not isinstance(x, TypedScalar) else as_index(x.value) for x in followed.flat]
+    t = TensorType.of(v)
+    assert t.rank <= 1 and t.is_static, "the caller checks the length"
+    source = e.value(v)
+    out: list[Extent] = []
+    for i in range(t.elements if t.rank else 1):
+        at = [e.index(i)] if t.rank else []
+        out.append(as_index(tensor.ExtractOp(source, at).result))
+    return out
+
+
+def as_index(x: ir.Value) -> ir.Value:
+    return arith.IndexCastOp(ir.IndexType.get(), x).result
+
+
+def known_extents(extents: list[Extent]) -> tuple[int, ...]:
+    return tuple(x if isinstance(x, int) else DYN for x in extents)

@@ -1,0 +1,345 @@
+"""From the migraphx dialect to linalg on tensors: rebuilds @main, one lowering per op."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes, literals
+from mgx_mlir.core.errors import CompileError, MgxError
+from mgx_mlir.core.ir import arith, func, ir, ml_program, tensor
+from mgx_mlir.core.lowered import IOSpec, KernelInfo, Lowered
+from mgx_mlir.core.op import OPS, Op, attributes_of
+from mgx_mlir.core.program_ir import (
+    ProgramIR,
+    argument_names,
+    argument_types,
+    entry_block,
+    result_names,
+    result_types,
+)
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.passes.lower import host, views
+from mgx_mlir.passes.lower.emit import Emitter
+from mgx_mlir.passes.lower.expr import Compute, Expr, Leaf, Splat
+from mgx_mlir.passes.lower.registry import LOWERINGS, REFUSED
+from mgx_mlir.passes.lower.scalar import signless
+
+KERNELS = ("pointwise", "fused_reduce", "group")
+PARAMETER_ELEMENTS = 64  # constants above this many elements become parameters
+
+
+@dataclass(frozen=True)
+class LowerOptions:
+    """How a target wants its kernels: `regions` off leaves the fusion to IREE."""
+
+    target: str = "cpu"
+    regions: bool = True
+
+
+@dataclass
+class _Scope:
+    """The values visible where ops are being lowered."""
+
+    values: dict[ir.Value, Expr] = field(default_factory=dict)
+    hosts: dict[ir.Value, np.ndarray] = field(default_factory=dict)
+
+
+class ModuleLowering(Emitter):
+    """Lowers one program; use `lower_to_linalg`."""
+
+    def __init__(self, program: ProgramIR, options: LowerOptions) -> None:
+        super().__init__(options)
+        self.program = program
+        self.params: dict[str, np.ndarray] = {}
+        self.kernels: list[KernelInfo] = []
+        self.scope = _Scope()
+        self.in_kernel = False
+        self._globals: dict[str, ir.Value] = {}
+
+    # ---- the module --------------------------------------------------------------------------
+
+    def run(self) -> Lowered:
+        program, main = self.program, self.program.main()
+        self._refuse_unsupported(entry_block(main))
+        ins, outs = argument_types(main), result_types(main)
+        in_names, out_names = argument_names(main), result_names(main)
+        program.ctx.allow_unregistered_dialects = True
+        with program.ctx, ir.Location.unknown(), program.store.active():
+            module = ir.Module.create()
+            self.module = module
+            with ir.InsertionPoint(module.body):
+                f = func.FuncOp(
+                    "main",
+                    (
+                        [self.mlir_type(t) for t in ins],
+                        [self.mlir_type(t) for t in outs],
+                    ),
+                )
+            self.entry = f.add_entry_block()
+            with ir.InsertionPoint(self.entry):
+                # parameters are loaded ahead of everything that may capture them
+                self._head = arith.ConstantOp(ir.IndexType.get(), 0).operation
+                for old, new, t in zip(
+                    entry_block(main).arguments, self.entry.arguments, ins, strict=True
+                ):
+                    self.scope.values[old] = Leaf(t, new)
+                results = self.block(entry_block(main))
+                returned = [self.refine(r, t) for r, t in zip(results, outs, strict=True)]
+                func.ReturnOp(returned)
+            buffer = io.BytesIO()
+            self._verify(module)
+            module.operation.write_bytecode(buffer)
+        return Lowered(
+            bytecode=buffer.getvalue(),
+            params=self.params,
+            inputs=[_spec(n, t) for n, t in zip(in_names, ins, strict=True)],
+            outputs=[_spec(n, t) for n, t in zip(out_names, outs, strict=True)],
+            kernels=self.kernels,
+        )
+
+    def _verify(self, module: ir.Module) -> None:
+        try:
+            module.operation.verify()
+        except ir.MLIRError as e:
+            raise CompileError(
+                f"the lowered module is not valid: {e}",
+                notes=["this is a fault of the lowering: please report it with the model"],
+            ) from None
+
+    def _refuse_unsupported(self, block: ir.Block) -> None:
+        """Every op without a lowering, at once."""
+        found: list[str] = []
+
+        def visit(op: ir.Operation) -> ir.WalkResult:
+            name = op.name
+            if name.startswith("migraphx."):
+                short = name[9:]
+                known = short in LOWERINGS or short in KERNELS or short in views.VIEWS
+                cls = OPS.get(short)
+                if cls is not None and getattr(cls, "scalar", None) is not None:
+                    known = True
+                if not known and short not in ("literal", "yield", "dimensions_of"):
+                    reason = REFUSED.get(short, "it has no lowering yet")
+                    found.append(f"{op.location}: '{name}' op cannot be compiled: {reason}")
+            return ir.WalkResult.ADVANCE
+
+        block.owner.operation.walk(visit)
+        if found:
+            raise CompileError(
+                f"{len(found)} operations cannot be compiled for {self.options.target}",
+                notes=found,
+            )
+
+    # ---- blocks and ops ----------------------------------------------------------------------
+
+    def block(self, block: ir.Block) -> list[ir.Value]:
+        """Lower a block's ops in order; its terminator's operands as tensors."""
+        for view in block.operations:
+            op = view.operation
+            if op.name in ("func.return", "migraphx.yield"):
+                return self.tensors_of_values(list(op.operands))
+            with op.location:
+                try:
+                    self.operation(op)
+                except MgxError as e:
+                    raise CompileError(
+                        f"'{op.name}' op {e.message}", location=str(op.location), notes=e.notes
+                    ) from e
+        return []
+
+    def operation(self, op: ir.Operation) -> None:
+        name = op.name.removeprefix("migraphx.")
+        cls = OPS[name]
+        if name == "literal":
+            self.literal(op)
+            return
+        if not self.in_kernel and host.lower_on_host(self, op, cls):
+            return
+        if name in views.VIEWS:
+            self.scope.values[op.results[0]] = views.VIEWS[name](self, op.opview)
+        elif name in KERNELS:
+            self.kernel(op)
+        elif getattr(cls, "scalar", None) is not None:
+            self.pointwise(op, cls)
+        else:
+            self.define(op, LOWERINGS[name](op.opview, self.operands_of(op, cls), self))
+
+    def define(self, op: ir.Operation, found: Any) -> None:
+        """Record an op's lowered results."""
+        results = [found] if isinstance(found, ir.Value | Expr) else list(found)
+        for r, value in zip(op.results, results, strict=True):
+            t = TensorType.of(r)
+            if isinstance(value, ir.Value):
+                have = ir.RankedTensorType(value.type)
+                t = t.with_dims(have.shape)
+                value = Leaf(t, value)
+            self.scope.values[r] = value
+
+    def operands_of(self, op: ir.Operation, cls: type[Op]) -> list[Any]:
+        """Lowered operands as lowering functions take them: by group, None where absent."""
+        out: list[Any] = []
+        for group, values in zip(cls.OPERANDS, cls._split(op), strict=True):
+            lowered = [self.value(v) for v in values]
+            if group.arity == "variadic":
+                out.append(lowered)
+            else:
+                out.append(lowered[0] if lowered else None)
+        return out
+
+    def pointwise(self, op: ir.Operation, cls: type[Op]) -> None:
+        x = Compute(
+            TensorType.of(op.results[0]),
+            cls,
+            attributes_of(op),
+            [self.expr(v) for v in op.operands],
+        )
+        # inside a kernel the op waits for its consumer; alone it is a loop of its own
+        self.scope.values[op.results[0]] = x if self.in_kernel else self._settle(x)
+
+    def _settle(self, x: Expr) -> Leaf:
+        return Leaf(x.type, self.tensor_of(x))
+
+    # ---- values ------------------------------------------------------------------------------
+
+    def expr(self, v: ir.Value) -> Expr:
+        """The expression of an original value."""
+        found = self.scope.values.get(v)
+        if found is None:
+            elements = self.scope.hosts[v]
+            found = Leaf(TensorType.of(v), host.tensor_of(self, v, elements))
+            self.scope.values[v] = found
+        return found
+
+    def value(self, v: ir.Value) -> ir.Value:
+        """The lowered tensor of an original value."""
+        x = self.expr(v)
+        value = self.tensor_of(x)
+        if not isinstance(x, Leaf) and not isinstance(x, Compute):
+            self.scope.values[v] = Leaf(x.type, value)
+        return value
+
+    def tensors_of_values(self, vs: Sequence[ir.Value]) -> list[ir.Value]:
+        """Several original values as tensors; same-shaped lazy ones share a loop."""
+        found: dict[ir.Value, ir.Value] = {}
+        by_dims: dict[tuple[int, ...], list[ir.Value]] = {}
+        for v in dict.fromkeys(vs):
+            by_dims.setdefault(TensorType.of(v).dims, []).append(v)
+        for group in by_dims.values():
+            lazy = [v for v in group if isinstance(self.expr(v), Compute)]
+            if len(lazy) > 1 and TensorType.of(lazy[0]).is_static:
+                self.tensors_of([self.expr(v) for v in lazy])
+            for v in group:
+                found[v] = self.value(v)
+        return [found[v] for v in vs]
+
+    def literal(self, op: ir.Operation) -> None:
+        array = literals.array_of(op)
+        t = TensorType.of(op.results[0])
+        if not t.dtype.is_float and array.size <= host.LIMIT:
+            self.scope.hosts[op.results[0]] = host.constant_elements(self, array)
+        raw = array.reshape(-1)
+        if array.size and (array.size == 1 or (raw[:1].tobytes() * array.size == raw.tobytes())):
+            number: Any = raw[0]
+            number = float(number) if t.dtype.is_float else int(number)
+            self.scope.values[op.results[0]] = Splat(t, number, list(t.dims))
+        elif array.size <= PARAMETER_ELEMENTS:
+            self.scope.values[op.results[0]] = Leaf(t, self.constant(array))
+        else:
+            self.scope.values[op.results[0]] = Leaf(t, self.parameter(array))
+
+    def parameter(self, array: np.ndarray) -> ir.Value:
+        """A weight that the runtime supplies."""
+        dtype = dtypes.from_numpy(array.dtype)
+        name = f"w{len(self.params)}"
+        known = next((k for k, a in self.params.items() if a is array), None)
+        if known is not None and known in self._globals:
+            return self._globals[known]
+        stored = array.view(np.int8) if dtype.is_bool else array
+        element = ir.IntegerType.get_signless(8) if dtype.is_bool else signless(dtype)
+        kind = ir.RankedTensorType.get(array.shape, element)
+        self.params[name] = stored
+        with ir.InsertionPoint.at_block_begin(self.module.body):
+            ml_program.GlobalOp(
+                name,
+                ir.TypeAttr.get(kind),
+                value=ir.Attribute.parse(f'#flow.parameter.named<"model"::"{name}"> : {kind}'),
+                sym_visibility=ir.StringAttr.get("private"),
+            )
+        with ir.InsertionPoint(self._head), ir.Location.unknown():
+            loaded = ml_program.GlobalLoadConstOp(kind, ir.FlatSymbolRefAttr.get(name)).result
+            if dtype.is_bool:
+                loaded = self.cast_tensor(loaded, dtypes.INT8, dtypes.BOOL)
+        self._globals[name] = loaded
+        return loaded
+
+    # ---- kernels -----------------------------------------------------------------------------
+
+    def kernel(self, op: ir.Operation) -> None:
+        """A fused op: its body, in one dispatch region where the target takes them."""
+        body = op.regions[0].blocks[0]
+        static = all(TensorType.of(v).is_static for v in [*op.operands, *op.results])
+        # literals of a body become captured values, so they are made outside of it
+        for arg, v in zip(body.arguments, op.operands, strict=True):
+            x = self.expr(v)
+            self.scope.values[arg] = x if isinstance(x, Splat) else Leaf(x.type, self.value(v))
+        for inner in body.operations:
+            if inner.operation.name == "migraphx.literal":
+                self.literal(inner.operation)
+        self._record_kernel(op, body)
+        nested, self.in_kernel = self.in_kernel, True
+        try:
+            if self.options.regions and static and not nested:
+                found = self._region(op, body)
+            else:
+                found = self.block(body)
+        finally:
+            self.in_kernel = nested
+        self.define(op, found)
+
+    def _record_kernel(self, op: ir.Operation, body: ir.Block) -> None:
+        ops = tuple(
+            o.operation.name.removeprefix("migraphx.")
+            for o in body.operations
+            if o.operation.name not in ("migraphx.yield", "migraphx.literal")
+        )
+        name = "_".join(o for o in ops if o not in views.VIEWS) or "copy"
+        self.kernels.append(KernelInfo(f"{self.options.target}::{name}", ops, str(op.location)))
+
+    def _region(self, op: ir.Operation, body: ir.Block) -> list[ir.Value]:
+        types = [self.mlir_type(TensorType.of(r)) for r in op.results]
+        region_op = ir.Operation.create(
+            "flow.dispatch.region",
+            results=types,
+            attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])},
+            regions=2,
+        )
+        inner = region_op.regions[0].blocks.append()
+        with ir.InsertionPoint(inner):
+            results = self.block(body)
+            results = [
+                r if r.type == t else tensor.CastOp(t, r).result
+                for r, t in zip(results, types, strict=True)
+            ]
+            ir.Operation.create("flow.return", operands=results)
+        return list(region_op.results)
+
+
+def _spec(name: str, t: TensorType) -> IOSpec:
+    return IOSpec(name, t.dtype.name, tuple(-1 if d == DYN else d for d in t.dims))
+
+
+def lower_to_linalg(program: ProgramIR, options: LowerOptions | None = None) -> Lowered:
+    """Lower a program to linalg on tensors.
+
+    Raises CompileError naming every op without a lowering, with its source node. The program
+    is not changed.
+    """
+    from mgx_mlir.passes.lower import families
+
+    families.load()
+    return ModuleLowering(program, options or LowerOptions()).run()

@@ -1,0 +1,34 @@
+"""The table of lowerings: one function per op class, registered by `@lowers`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mgx_mlir.core.op import Op
+
+# f(op, ins, e): `op` the migraphx op view (original types and attributes), `ins` its lowered
+# operands (None for an absent one; a list for a variadic group), `e` the Emitter. Returns the
+# lowered result, or a list of them.
+Lowering = Callable[[Any, Any, Any], Any]
+LOWERINGS: dict[str, Lowering] = {}
+REFUSED: dict[str, str] = {}
+
+
+def lowers(*classes: type[Op]) -> Callable[[Lowering], Lowering]:
+    """Register a function as the lowering of `classes`."""
+
+    def register(f: Lowering) -> Lowering:
+        for cls in classes:
+            if cls.mnemonic in LOWERINGS:
+                raise TypeError(f"operator '{cls.mnemonic}' has two lowerings")
+            LOWERINGS[cls.mnemonic] = f
+        return f
+
+    return register
+
+
+def refuses(reason: str, *classes: type[Op]) -> None:
+    """State why `classes` have no lowering: the compile error says it."""
+    for cls in classes:
+        REFUSED[cls.mnemonic] = reason

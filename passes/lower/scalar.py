@@ -1,0 +1,287 @@
+"""Scalar arithmetic on arith and math ops: the ScalarBuilder that linalg bodies are made with."""
+
+from __future__ import annotations
+
+import math as pymath
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import arith, ir, math
+
+
+@dataclass(frozen=True)
+class TypedScalar:
+    """An SSA value of a signless MLIR type and the element type it stands for."""
+
+    value: ir.Value
+    dtype: DType
+
+
+def signless(dtype: DType) -> ir.Type:
+    """The type that values of `dtype` have after lowering: signedness is in the ops."""
+    return ir.Type.parse(dtype.mlir.removeprefix("u"))
+
+
+def computed(dtype: DType) -> DType:
+    """The type an element is computed in: f32 for 16- and 8-bit floats, else itself."""
+    return dtypes.FLOAT if dtype.is_low_precision else dtype
+
+
+_FLOAT_PREDICATES = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
+_SIGNED_PREDICATES = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5}
+_UNSIGNED_PREDICATES = {"eq": 0, "ne": 1, "lt": 6, "le": 7, "gt": 8, "ge": 9}
+
+
+def constant(value: Any, dtype: DType) -> TypedScalar:
+    """An arith.constant of `dtype`; integers wrap into the type."""
+    t = signless(dtype)
+    if dtype.is_float:
+        return TypedScalar(arith.ConstantOp(t, _float_attr(value, dtype, t)).result, dtype)
+    if dtype.is_bool:
+        attribute = ir.IntegerAttr.get(t, 1 if value else 0)
+    else:
+        width = dtype.bits
+        wrapped = int(value) & ((1 << width) - 1)
+        signed = wrapped - (1 << width) if wrapped >> (width - 1) else wrapped
+        attribute = ir.IntegerAttr.get(t, signed)
+    return TypedScalar(arith.ConstantOp(t, attribute).result, dtype)
+
+
+def _float_attr(value: Any, dtype: DType, t: ir.Type) -> ir.Attribute:
+    with np.errstate(all="ignore"):
+        rounded = np.array(value, np.float64).astype(dtype.np)
+    f = float(rounded)
+    if pymath.isfinite(f):
+        return ir.FloatAttr.get(t, f)
+    bits = int(rounded.reshape(1).view(f"u{dtype.size}")[0])
+    return ir.Attribute.parse(f"0x{bits:0{2 * dtype.size}X} : {dtype.mlir}")
+
+
+class ArithScalars:
+    """mgx_mlir.core.scalar.ScalarBuilder over arith and math, at the current insertion point."""
+
+    def __init__(self, dtype: DType, result_dtype: DType, *, fast: bool = False) -> None:
+        self.dtype, self.result_dtype = computed(dtype), computed(result_dtype)
+
+    def const(self, value: Any, dtype: DType | None = None) -> TypedScalar:
+        return constant(value, self.dtype if dtype is None else dtype)
+
+    def _pair(self, x: Any, y: Any) -> tuple[TypedScalar, TypedScalar]:
+        if not isinstance(x, TypedScalar):
+            x = self.const(x, y.dtype if isinstance(y, TypedScalar) else None)
+        if not isinstance(y, TypedScalar):
+            y = self.const(y, x.dtype)
+        if x.dtype is not y.dtype:
+            raise TypeError(f"operands of {x.dtype} and {y.dtype} in one scalar operation")
+        return x, y
+
+    def _one(self, x: Any) -> TypedScalar:
+        return x if isinstance(x, TypedScalar) else self.const(x)
+
+    def _binary(
+        self,
+        x: Any,
+        y: Any,
+        floats: Callable[..., Any] | None,
+        signed: Callable[..., Any] | None,
+        unsigned: Callable[..., Any] | None,
+        bools: Callable[..., Any] | None,
+    ) -> TypedScalar:
+        a, b = self._pair(x, y)
+        d = a.dtype
+        f = floats if d.is_float else bools if d.is_bool else unsigned if d.is_unsigned else signed
+        if f is None:
+            raise TypeError(f"no such scalar operation on {d}")
+        return TypedScalar(_value(f(a.value, b.value)), d)
+
+    def add(self, x: Any, y: Any) -> TypedScalar:
+        return self._binary(x, y, arith.AddFOp, arith.AddIOp, arith.AddIOp, arith.OrIOp)
+
+    def sub(self, x: Any, y: Any) -> TypedScalar:
+        return self._binary(x, y, arith.SubFOp, arith.SubIOp, arith.SubIOp, arith.XOrIOp)
+
+    def mul(self, x: Any, y: Any) -> TypedScalar:
+        return self._binary(x, y, arith.MulFOp, arith.MulIOp, arith.MulIOp, arith.AndIOp)
+
+    def div(self, x: Any, y: Any) -> TypedScalar:
+        return self._binary(x, y, arith.DivFOp, arith.DivSIOp, arith.DivUIOp, None)
+
+    def rem(self, x: Any, y: Any) -> TypedScalar:
+        return self._binary(x, y, arith.RemFOp, arith.RemSIOp, arith.RemUIOp, None)
+
+    def max(self, x: Any, y: Any) -> TypedScalar:
+        return self._binary(x, y, arith.MaximumFOp, arith.MaxSIOp, arith.MaxUIOp, arith.OrIOp)
+
+    def min(self, x: Any, y: Any) -> TypedScalar:
+        return self._binary(x, y, arith.MinimumFOp, arith.MinSIOp, arith.MinUIOp, arith.AndIOp)
+
+    def and_(self, x: Any, y: Any) -> TypedScalar:
+        return self._binary(x, y, None, arith.AndIOp, arith.AndIOp, arith.AndIOp)
+
+    def or_(self, x: Any, y: Any) -> TypedScalar:
+        return self._binary(x, y, None, arith.OrIOp, arith.OrIOp, arith.OrIOp)
+
+    def xor(self, x: Any, y: Any) -> TypedScalar:
+        return self._binary(x, y, None, arith.XOrIOp, arith.XOrIOp, arith.XOrIOp)
+
+    def shl(self, x: Any, count: Any) -> TypedScalar:
+        return self._binary(x, count, None, arith.ShLIOp, arith.ShLIOp, None)
+
+    def shr(self, x: Any, count: Any) -> TypedScalar:
+        return self._binary(x, count, None, arith.ShRSIOp, arith.ShRUIOp, None)
+
+    def pow(self, x: Any, y: Any) -> TypedScalar:
+        return self._binary(x, y, math.PowFOp, None, None, None)
+
+    def copysign(self, x: Any, y: Any) -> TypedScalar:
+        return self._binary(x, y, math.CopySignOp, None, None, None)
+
+    def fma(self, x: Any, y: Any, z: Any) -> TypedScalar:
+        a, b = self._pair(x, y)
+        _, c = self._pair(a, z)
+        return TypedScalar(math.FmaOp(a.value, b.value, c.value).result, a.dtype)
+
+    def not_(self, x: Any) -> TypedScalar:
+        a = self._one(x)
+        return self.xor(a, self.const(1 if a.dtype.is_bool else -1, a.dtype))
+
+    def neg(self, x: Any) -> TypedScalar:
+        a = self._one(x)
+        if a.dtype.is_float:
+            return TypedScalar(arith.NegFOp(a.value).result, a.dtype)
+        return a if a.dtype.is_bool else self.sub(self.const(0, a.dtype), a)
+
+    def abs(self, x: Any) -> TypedScalar:
+        a = self._one(x)
+        if a.dtype.is_float:
+            return TypedScalar(math.AbsFOp(a.value).result, a.dtype)
+        if not a.dtype.is_signed:
+            return a
+        return TypedScalar(math.AbsIOp(a.value).result, a.dtype)
+
+    def _float(self, op: Callable[..., Any], x: Any) -> TypedScalar:
+        a = self._one(x)
+        return TypedScalar(_value(op(a.value)), a.dtype)
+
+    def sqrt(self, x: Any) -> TypedScalar:
+        return self._float(math.SqrtOp, x)
+
+    def rsqrt(self, x: Any) -> TypedScalar:
+        return self._float(math.RsqrtOp, x)
+
+    def exp(self, x: Any) -> TypedScalar:
+        return self._float(math.ExpOp, x)
+
+    def log(self, x: Any) -> TypedScalar:
+        return self._float(math.LogOp, x)
+
+    def log2(self, x: Any) -> TypedScalar:
+        return self._float(math.Log2Op, x)
+
+    def sin(self, x: Any) -> TypedScalar:
+        return self._float(math.SinOp, x)
+
+    def cos(self, x: Any) -> TypedScalar:
+        return self._float(math.CosOp, x)
+
+    def tanh(self, x: Any) -> TypedScalar:
+        return self._float(math.TanhOp, x)
+
+    def erf(self, x: Any) -> TypedScalar:
+        return self._float(math.ErfOp, x)
+
+    def floor(self, x: Any) -> TypedScalar:
+        return self._float(math.FloorOp, x)
+
+    def ceil(self, x: Any) -> TypedScalar:
+        return self._float(math.CeilOp, x)
+
+    def trunc(self, x: Any) -> TypedScalar:
+        return self._float(math.TruncOp, x)
+
+    def round_even(self, x: Any) -> TypedScalar:
+        return self._float(math.RoundEvenOp, x)
+
+    def is_nan(self, x: Any) -> TypedScalar:
+        return self.cmp("ne", x, x)
+
+    def is_inf(self, x: Any) -> TypedScalar:
+        a = self._one(x)
+        return self.cmp("eq", self.abs(a), self.const(float("inf"), a.dtype))
+
+    def cmp(self, predicate: str, x: Any, y: Any) -> TypedScalar:
+        a, b = self._pair(x, y)
+        if a.dtype.is_float:
+            number, op = _FLOAT_PREDICATES[predicate], arith.CmpFOp
+        else:
+            signed = a.dtype.is_signed
+            table = _SIGNED_PREDICATES if signed else _UNSIGNED_PREDICATES
+            number, op = table[predicate], arith.CmpIOp
+        return TypedScalar(_value(op(number, a.value, b.value)), dtypes.BOOL)
+
+    def select(self, condition: TypedScalar, x: Any, y: Any) -> TypedScalar:
+        a, b = self._pair(x, y)
+        return TypedScalar(arith.SelectOp(condition.value, a.value, b.value).result, a.dtype)
+
+    def cast(self, x: TypedScalar, dtype: DType) -> TypedScalar:
+        """As the protocol says; to a 16- or 8-bit float: rounded to it, given back in f32."""
+        if dtype.is_low_precision:
+            wide = self._cast(x, dtypes.FLOAT) if x.dtype is not dtypes.DOUBLE else x
+            return widen(narrow(wide, dtype))
+        return self._cast(x, dtype)
+
+    def _cast(self, x: TypedScalar, dtype: DType) -> TypedScalar:
+        source = x.dtype
+        if source is dtype:
+            return x
+        t = signless(dtype)
+        if dtype.is_bool:
+            return self.cmp("ne", x, self.const(0, source))
+        if source.is_float and dtype.is_float:
+            op = arith.ExtFOp if dtype.size > source.size else arith.TruncFOp
+            return TypedScalar(op(t, x.value).result, dtype)
+        if source.is_float:
+            op = arith.FPToSIOp if dtype.is_signed else arith.FPToUIOp
+            return TypedScalar(op(t, x.value).result, dtype)
+        if dtype.is_float:
+            op = arith.SIToFPOp if source.is_signed else arith.UIToFPOp
+            return TypedScalar(op(t, x.value).result, dtype)
+        if dtype.bits < source.bits:
+            return TypedScalar(arith.TruncIOp(t, x.value).result, dtype)
+        if dtype.bits > source.bits:
+            op = arith.ExtSIOp if source.is_signed else arith.ExtUIOp
+            return TypedScalar(op(t, x.value).result, dtype)
+        return TypedScalar(x.value, dtype)
+
+    def bitcast(self, x: TypedScalar, dtype: DType) -> TypedScalar:
+        if signless(x.dtype) == signless(dtype):
+            return TypedScalar(x.value, dtype)
+        return TypedScalar(arith.BitcastOp(signless(dtype), x.value).result, dtype)
+
+
+def _value(result: Any) -> ir.Value:
+    return result.result if isinstance(result, ir.OpView | ir.Operation) else result
+
+
+def widen(x: TypedScalar) -> TypedScalar:
+    """A stored element as the type it is computed in."""
+    if not x.dtype.is_low_precision:
+        return x
+    return TypedScalar(arith.ExtFOp(signless(dtypes.FLOAT), x.value).result, dtypes.FLOAT)
+
+
+def narrow(x: TypedScalar, dtype: DType) -> TypedScalar:
+    """A computed element as the type it is stored in."""
+    if x.dtype is dtype:
+        return x
+    if not dtype.is_low_precision or not x.dtype.is_float:
+        raise TypeError(f"a scalar of {x.dtype} where {dtype} is stored")
+    return TypedScalar(arith.TruncFOp(signless(dtype), x.value).result, dtype)
+
+
+__all__ = ["ArithScalars", "TypedScalar", "computed", "constant", "narrow", "signless", "widen"]

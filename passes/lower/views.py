@@ -1,0 +1,345 @@
+"""Ops that only rename elements: broadcasts, transposes, reshapes; lazy until a tensor is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mgx_mlir.core.ir import ir, linalg, tensor
+from mgx_mlir.core.shapes import DYN, TensorType, product
+from mgx_mlir.passes.lower import host
+from mgx_mlir.passes.lower.expr import (
+    DimMap,
+    Expr,
+    Extent,
+    Leaf,
+    Splat,
+    View,
+    broadcast_map,
+)
+
+ViewLowering = Callable[[Any, Any], Expr]
+VIEWS: dict[str, ViewLowering] = {}
+
+
+def _view(*names: str) -> Callable[[ViewLowering], ViewLowering]:
+    def register(f: ViewLowering) -> ViewLowering:
+        for name in names:
+            VIEWS[name] = f
+        return f
+
+    return register
+
+
+def _operand(op: Any, i: int = 0) -> ir.Value:
+    return op.operation.operands[i]
+
+
+def _result(op: Any) -> TensorType:
+    return TensorType.of(op.operation.results[0])
+
+
+def _remap(e: Any, x: Expr, t: TensorType, entries: DimMap, extents: list[Extent]) -> Expr:
+    if isinstance(x, Splat):
+        return Splat(t, x.number, extents)
+    return View(t, x, entries, extents)
+
+
+@_view("identity", "contiguous", "layout", "capture")
+def alias(e: Any, op: Any) -> Expr:
+    """The same elements: memory layout is not part of a tensor."""
+    return e.expr(_operand(op))
+
+
+@_view("multibroadcast")
+def multibroadcast(e: Any, op: Any) -> Expr:
+    """Right-aligned; extents come from `out_lens`, or from the other operands."""
+    x, t = e.expr(_operand(op)), _result(op)
+    extents: list[Extent] = list(t.dims)
+    if DYN in t.dims:
+        for other in op.operation.operands:
+            have = e.expr_extents(e.expr(other))
+            shift = t.rank - len(have)
+            for i, d in enumerate(have):
+                current = extents[i + shift]
+                if (
+                    isinstance(current, int)
+                    and current == DYN
+                    and not (isinstance(d, int) and d == 1)
+                ):
+                    extents[i + shift] = d
+    return _remap(e, x, t, broadcast_map(x.type, t), extents)
+
+
+@_view("broadcast")
+def broadcast(e: Any, op: Any) -> Expr:
+    """Dims of the operand stand from `axis` on."""
+    x, t, axis = e.expr(_operand(op)), _result(op), op.axis
+    extents: list[Extent] = list(t.dims)
+    if DYN in t.dims:
+        sources = [e.expr_extents(e.expr(o)) for o in list(op.operation.operands)[1:]]
+        own = e.expr_extents(x)
+        for i, d in enumerate(t.dims):
+            if d == DYN:
+                inside = axis <= i < axis + x.type.rank
+                extents[i] = own[i - axis] if inside and not sources else sources[0][i]
+    entries = tuple(
+        None if d == 1 and t.dims[i + axis] != 1 else i + axis for i, d in enumerate(x.type.dims)
+    )
+    return _remap(e, x, t, entries, extents)
+
+
+@_view("scalar")
+def scalar(e: Any, op: Any) -> Expr:
+    """One element everywhere."""
+    x, t = e.expr(_operand(op)), _result(op)
+    return _remap(e, x, t, (None,) * x.type.rank, list(t.dims))
+
+
+@_view("transpose")
+def transpose(e: Any, op: Any) -> Expr:
+    """A permuted view; alone it is a copy."""
+    x, t, perm = e.expr(_operand(op)), _result(op), op.permutation
+    own = e.expr_extents(x)
+    extents = [own[p] for p in perm]
+    if isinstance(x, Splat):
+        return Splat(t, x.number, extents)
+    inverse = [0] * len(perm)
+    for i, p in enumerate(perm):
+        inverse[p] = i
+
+    def make() -> ir.Value:
+        source = e.tensor_of(x)
+        init = e.empty(extents, t.dtype)
+        return linalg.transpose(source, outs=[init], permutation=list(perm))
+
+    view = View(t, x, tuple(inverse), extents, make)
+    # outside a kernel a transpose is a copy of its own, made where it stands
+    return view if e.in_kernel else Leaf(t, e.tensor_of(view))
+
+
+@_view("squeeze", "unsqueeze", "flatten", "reshape", "reshape_lazy")
+def reshape(e: Any, op: Any) -> Expr:
+    """Row-major regrouping; insertions and removals of 1s stay index maps."""
+    x, t = e.expr(_operand(op)), _result(op)
+    extents = reshape_extents(e, op, x, t)
+    if isinstance(x, Splat):
+        return Splat(t, x.number, extents)
+    entries = unit_map(x.type.dims, t.dims)
+
+    def make() -> ir.Value:
+        return reshape_tensor(e, e.tensor_of(x), t, extents)
+
+    if entries is None:
+        return Leaf(t, make())
+    return View(t, x, entries, extents, make)
+
+
+def unit_map(source: Sequence[int], result: Sequence[int]) -> DimMap | None:
+    """The map of a reshape that only inserts or removes extents of 1, else None."""
+    out: list[int | None] = []
+    j = 0
+    for d in source:
+        if d == 1:
+            out.append(None)
+            continue
+        while j < len(result) and result[j] == 1:
+            j += 1
+        if j == len(result) or result[j] != d or d == DYN:
+            return None
+        out.append(j)
+        j += 1
+    return tuple(out) if all(d == 1 for d in result[j:]) else None
+
+
+def reshape_extents(e: Any, op: Any, x: Expr, t: TensorType) -> list[Extent]:
+    """The result extents of a reshape-like op, dynamic ones as index values."""
+    if t.is_static:
+        return list(t.dims)
+    own = e.expr_extents(x)
+    name = op.operation.name.removeprefix("migraphx.")
+    operands = list(op.operation.operands)
+    if name == "squeeze":
+        axes = [a % len(own) for a in op.axes]
+        return [
+            d
+            for i, d in enumerate(own)
+            if (i not in axes if axes else not (isinstance(d, int) and d == 1))
+        ]
+    if name == "flatten":
+        axis = op.axis if op.axis >= 0 else op.axis + len(own)
+        return [_product(e, own[:axis]), _product(e, own[axis:])]
+    if name == "unsqueeze":
+        axes = sorted(a % t.rank for a in op.axes)
+        out = list(own)
+        for a in axes:
+            out.insert(a, 1)
+        if len(out) == t.rank and not any(s != 1 for s in op.steps):
+            return out
+        return _solve(e, own, list(t.dims))
+    if len(operands) > 1:
+        wanted = host.extents_of(e, operands[1])
+    else:
+        wanted = list(op.dims)
+    out = [own[i] if isinstance(w, int) and w == 0 else w for i, w in enumerate(wanted)]
+    out = [d if d != DYN else w for d, w in zip(t.dims, out, strict=True)]
+    if len(operands) > 1:
+        out = _resolve_run_time(e, own, out)
+    return _solve(e, own, out)
+
+
+def _product(e: Any, extents: Sequence[Extent]) -> Extent:
+    total: Extent = 1
+    for x in extents:
+        total = e.mul_extents(total, x)
+    return total
+
+
+def _solve(e: Any, own: Sequence[Extent], out: list[Extent]) -> list[Extent]:
+    """Replace the one -1 (or unknown) extent by what is left of the elements."""
+    unknown = [i for i, d in enumerate(out) if isinstance(d, int) and d in (-1, DYN)]
+    if not unknown:
+        return out
+    # equal factors cancel, so that a copied extent stays the value it is
+    left, right = list(own), [d for i, d in enumerate(out) if i != unknown[0]]
+    for d in list(left):
+        if d in right:
+            left.remove(d)
+            right.remove(d)
+    out[unknown[0]] = e.div_extents(_product(e, left), _product(e, right))
+    return out
+
+
+def _resolve_run_time(e: Any, own: Sequence[Extent], out: list[Extent]) -> list[Extent]:
+    """Run-time dims: a value of 0 copies the input's extent, one of -1 takes what is left."""
+    from mgx_mlir.core.ir import arith
+
+    dynamic = [i for i, d in enumerate(out) if not isinstance(d, int)]
+    if not dynamic:
+        return out
+    zero, one, minus = e.index(0), e.index(1), e.index(-1)
+    result = list(out)
+    for i in dynamic:
+        if i < len(own):
+            is_zero = arith.CmpIOp(0, out[i], zero).result
+            result[i] = arith.SelectOp(is_zero, e.as_index(own[i]), out[i]).result
+    if any(isinstance(d, int) and d == -1 for d in result):
+        return result
+    total = e.as_index(_product(e, own))
+    known: Extent = 1
+    for d in result:
+        if isinstance(d, int):
+            known = e.mul_extents(known, d)
+        else:
+            negative = arith.CmpIOp(0, d, minus).result
+            known = e.mul_extents(known, arith.SelectOp(negative, one, d).result)
+    guard = arith.MaxSIOp(e.as_index(known), one).result
+    rest = arith.DivSIOp(total, guard).result
+    for i in dynamic:
+        negative = arith.CmpIOp(0, result[i], minus).result
+        result[i] = arith.SelectOp(negative, rest, result[i]).result
+    return result
+
+
+# ---- reshaping tensors ---------------------------------------------------------------------------
+
+
+def reshape_tensor(e: Any, value: ir.Value, t: TensorType, extents: Sequence[Extent]) -> ir.Value:
+    """`value` with other dims: collapse and expand where the dims group, else a flow reshape."""
+    source = tuple(ir.RankedTensorType(value.type).shape)
+    if source == t.dims and t.is_static:
+        return value
+    if t.elements == 0:
+        return e.empty(list(t.dims), t.dtype)
+    if t.is_static and (not source or not t.dims) and product(source) == 1:
+        if not t.dims:
+            return tensor.CollapseShapeOp(e.mlir_type(t), value, []).result
+        return tensor.ExpandShapeOp(e.mlir_type(t), value, [], [], list(t.dims)).result
+    groups = _groups(source, t.dims)
+    if groups is None:
+        return _flow_reshape(e, value, t, extents)
+    middle_dims = [product(source[i] for i in a) if a else 1 for a, _ in groups]
+    current = value
+    if any(len(a) != 1 for a, _ in groups):
+        kind = ir.RankedTensorType.get(middle_dims, ir.RankedTensorType(value.type).element_type)
+        if any(not a for a, _ in groups):
+            return _flow_reshape(e, value, t, extents)
+        current = tensor.CollapseShapeOp(kind, current, [list(a) for a, _ in groups]).result
+    if any(len(b) != 1 for _, b in groups):
+        if any(not b for _, b in groups):
+            return _flow_reshape(e, value, t, extents)
+        current = tensor.ExpandShapeOp(
+            e.mlir_type(t),
+            current,
+            [list(b) for _, b in groups],
+            e.dynamic_values(extents),
+            e.static_dims(extents),
+        ).result
+    return e.refine(current, t)
+
+
+def _groups(
+    source: Sequence[int], result: Sequence[int]
+) -> list[tuple[list[int], list[int]]] | None:
+    """Dims of both sides in groups of equal products; None where they do not group."""
+    if not source or not result or 0 in source or 0 in result:
+        return None
+    if list(source).count(DYN) != list(result).count(DYN) or list(source).count(DYN) > 1:
+        return None
+    out: list[tuple[list[int], list[int]]] = []
+    if DYN not in source:
+        return _static_groups(list(range(len(source))), list(range(len(result))), source, result)
+    i, j = list(source).index(DYN), list(result).index(DYN)
+    # equal static products on both sides: the dynamic extents are the same
+    left = _static_groups(list(range(i)), list(range(j)), source, result)
+    right = _static_groups(
+        list(range(i + 1, len(source))), list(range(j + 1, len(result))), source, result
+    )
+    if left is not None and right is not None:
+        out = [*left, ([i], [j]), *right]
+        return out
+    return [(list(range(len(source))), list(range(len(result))))]
+
+
+def _static_groups(
+    a: list[int], b: list[int], source: Sequence[int], result: Sequence[int]
+) -> list[tuple[list[int], list[int]]] | None:
+    if product(source[i] for i in a) != product(result[j] for j in b):
+        return None
+    if not a or not b:
+        return [] if not a and not b else None
+    out: list[tuple[list[int], list[int]]] = []
+    i = j = 0
+    while i < len(a) and j < len(b):
+        ga, gb = [a[i]], [b[j]]
+        pa, pb = source[a[i]], result[b[j]]
+        i, j = i + 1, j + 1
+        while pa != pb:
+            if pa < pb:
+                pa *= source[a[i]]
+                ga.append(a[i])
+                i += 1
+            else:
+                pb *= result[b[j]]
+                gb.append(b[j])
+                j += 1
+        out.append((ga, gb))
+    out[-1][0].extend(a[i:])
+    out[-1][1].extend(b[j:])
+    return out
+
+
+def _flow_reshape(e: Any, value: ir.Value, t: TensorType, extents: Sequence[Extent]) -> ir.Value:
+    source = e.dynamic_values(e.extents(value))
+    target = e.dynamic_values(extents)
+    dims = e.static_dims(extents)
+    kind = ir.RankedTensorType.get(dims, ir.RankedTensorType(value.type).element_type)
+    if kind == value.type and kind.has_static_shape:
+        return value
+    op = ir.Operation.create(
+        "flow.tensor.reshape",
+        results=[kind],
+        operands=[value, *source, *target],
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(source), len(target)])},
+    )
+    return e.refine(op.result, t)
