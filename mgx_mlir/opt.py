@@ -13,6 +13,13 @@ from mgx_mlir.core.errors import FileError, MgxError, PassError, UsageError
 from mgx_mlir.optlib.arguments import Arguments, help_text, parse_arguments, passes_text
 
 MAX_NESTING = 1000  # MLIR's parser recurses: at some 10,000 levels it takes the process down
+# dialects that builds of the bindings may hold; which do is asked of the context
+_DIALECTS = (
+    "acc affine amdgpu amx arith arm_neon arm_sme arm_sve async bufferization builtin cf complex "
+    "dlti emitc func gpu index irdl linalg llvm math memref migraphx ml_program mpi nvgpu nvvm omp "
+    "pdl pdl_interp ptr quant rocdl scf shape shard smt sparse_tensor spirv tensor tosa transform "
+    "ub vector wasmssa x86 x86vector xegpu xevm"
+).split()
 _SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 _BRACKETS = re.compile(r"[(\[{}\])]|<|(?<!-)>")
 
@@ -126,9 +133,18 @@ def _versions() -> str:
 
 
 def _dialects() -> str:
-    from mgx_mlir.core.ir import available_dialects
+    import mgx_mlir.dialects  # noqa: F401  (the op classes that a context is made with)
+    from mgx_mlir.core.context import new_context
 
-    return "Available Dialects: " + ", ".join(sorted({*available_dialects(), "migraphx"}))
+    context = new_context()
+    found = []
+    for name in _DIALECTS:
+        try:
+            context.get_dialect_descriptor(name)
+        except (ValueError, RuntimeError):
+            continue  # not in this build of the bindings
+        found.append(name)
+    return "Available Dialects: " + ", ".join(found)
 
 
 __all__ = ["PassError", "UsageError", "main"]

@@ -1,0 +1,47 @@
+"""lit configuration: runs from a clone in any environment that has the test extras.
+
+    lit -v lit            # everything
+    lit -v lit/opt        # one folder
+"""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import lit.formats
+import lit.util
+
+config.name = "mgx_mlir"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test", ".onnxtxt"]
+config.excludes = ["Inputs", "Output", "lit.cfg.py"]
+config.test_source_root = str(Path(__file__).parent)
+config.test_exec_root = os.environ.get(
+    "MGX_LIT_OUTPUT", str(Path(config.test_source_root) / "Output")
+)
+config.maxIndividualTestTime = 120
+
+# the tools of the interpreter that runs lit, from this checkout
+python = shlex.quote(sys.executable)
+root = str(Path(__file__).resolve().parent.parent)
+paths = [root, os.environ.get("PYTHONPATH", "")]
+config.environment["PYTHONPATH"] = os.pathsep.join(p for p in paths if p)
+config.environment["MGX_NO_PROGRESS"] = "1"
+for name in ("MGX_CACHE_DIR", "HOME", "XDG_CACHE_HOME"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+
+config.substitutions += [
+    (r"\bmgx-opt\b", f"{python} -m mgx_mlir.opt"),
+    (r"\bmgx-driver\b", f"{python} -m mgx_mlir.driver.main"),
+    (r"\bfilecheck\b", f"{python} -m filecheck"),
+    (r"%python", python),
+    (r"%root", root),
+]
+config.available_features.add(f"python-{sys.version_info[0]}.{sys.version_info[1]}")
+
+# RUN lines are Python processes: two at a time, unless -j says otherwise
+if not any(a.startswith(("-j", "--workers")) for a in sys.argv):
+    lit_config.parallelism_groups[""] = 2
+    config.parallelism_group = ""
