@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -57,6 +58,38 @@ _EXT_FIELDS: dict[tuple[str, str], Any] = {
     ("Region", "single"): ext.Region,
 }
 
+# IRDL takes one type per declared field, for all values of a variadic one. So a variadic field is
+# declared as this many variadic fields, and the segment sizes give each value a field of its own.
+# core/segments.py adds the sizes when reading text and hides them when printing it.
+MAX_VARIADIC = 64
+
+
+def spread(types: Sequence[ir.Type]) -> list[int]:
+    """Segment sizes of one variadic field: a segment per value, or per run of one type."""
+    if len(types) <= MAX_VARIADIC:
+        runs = [1] * len(types)
+    else:
+        runs = [len(list(same)) for _, same in itertools.groupby(types)]
+        check(
+            len(runs) <= MAX_VARIADIC,
+            lambda: f"expected at most {MAX_VARIADIC} values of different types, got {len(runs)}",
+        )
+    return runs + [0] * (MAX_VARIADIC - len(runs))
+
+
+def segment_sizes(fields: Sequence[Group], types: Sequence[Sequence[ir.Type]]) -> list[int]:
+    """Segment sizes of operand or result fields that hold values of `types`."""
+    sizes: list[int] = []
+    for field, held in zip(fields, types, strict=True):
+        sizes += spread(held) if field.arity == "variadic" else [len(held)]
+    return sizes
+
+
+def _is_segmented(fields: Sequence[Group]) -> bool:
+    """Whether IRDL needs segment sizes: it counts one field of unknown size, not two."""
+    flexible = [f.arity for f in fields if f.arity != "single"]
+    return len(flexible) > 1 or "variadic" in flexible
+
 
 class Op(Migraphx.Operation):
     """Base of every `migraphx` operation.
@@ -76,6 +109,7 @@ class Op(Migraphx.Operation):
     REGIONS = ()
     ATTRS = {}  # noqa: RUF012
     mnemonic = ""
+    segmented_operands = segmented_results = False
 
     def __init_subclass__(
         cls,
@@ -94,6 +128,9 @@ class Op(Migraphx.Operation):
             if found is not None:
                 groups[found[0]].append(Group(field, found[1]))
                 fields[field] = _EXT_FIELDS[found]
+                if found[1] == "variadic":
+                    for k in range(1, MAX_VARIADIC):
+                        fields[f"{field}_{k}"] = _EXT_FIELDS[found]
         cls.__annotations__ = fields
         if kind is not None:
             cls.kind = kind
@@ -114,11 +151,16 @@ class Op(Migraphx.Operation):
         super().__init_subclass__(
             name=name, traits=[*([ext.Pure] if pure else []), *traits], **kwargs
         )
-        if sum(g.arity != "single" for g in cls.OPERANDS) <= 1:
-            cls._ODS_OPERAND_SEGMENTS = None
+        cls._ODS_OPERAND_SEGMENTS = cls._ODS_RESULT_SEGMENTS = None
+        cls.segmented_operands = _is_segmented(cls.OPERANDS)
+        cls.segmented_results = _is_segmented(cls.RESULTS)
         cls.__init__ = Op._build  # type: ignore[method-assign]
         for index, group in enumerate(cls.OPERANDS):
-            setattr(cls, group.name, property(_operand_getter(index)))
+            setattr(cls, group.name, property(_operand_getter(cls, index)))
+            setattr(cls.Adaptor, group.name, property(_operand_getter(cls, index)))
+        for group in cls.RESULTS:
+            if group.arity == "variadic":
+                setattr(cls, group.name, property(lambda self: list(self.operation.results)))
         OPS[name] = cls
 
     def _build(
@@ -156,8 +198,13 @@ class Op(Migraphx.Operation):
             for r in (results if results is not None else cls.infer_types(groups, attrs))
         ]
         flat = [v for group in groups for v in group]
-        if cls._ODS_OPERAND_SEGMENTS is not None:
-            attrs["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([len(g) for g in groups])
+        if cls.segmented_operands:
+            held = [[v.type for v in g] for g in groups]
+            attrs["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(
+                segment_sizes(cls.OPERANDS, held)
+            )
+        if cls.segmented_results:
+            attrs["resultSegmentSizes"] = ir.DenseI32ArrayAttr.get(spread(types))
         if len(cls.RESULTS) > 1 and any(g.arity == "variadic" for g in cls.RESULTS):
             raise TypeError("an op has one variadic result group or single results")
         ir.OpView.__init__(
@@ -266,9 +313,12 @@ class Op(Migraphx.Operation):
         else:
             if "operandSegmentSizes" not in op.attributes:
                 raise ShapeError("requires attribute 'operandSegmentSizes'")
-            sizes = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-            ok = len(sizes) == len(arities) and sum(sizes) == len(operands)
-            ok = ok and all(s >= 0 for s in sizes)
+            stated = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+            widths = [MAX_VARIADIC if a == "variadic" else 1 for a in arities]
+            ok = len(stated) == sum(widths) and sum(stated) == len(operands)
+            ok = ok and all(s >= 0 for s in stated)
+            ends = list(itertools.accumulate(widths))
+            sizes = [sum(stated[e - w : e]) for e, w in zip(ends, widths, strict=True)]
         if not ok:
             raise ShapeError(
                 f"expected {len(arities)}{' or fewer' if flexible else ''} operands, "
@@ -320,10 +370,9 @@ def _check_results(inferred: Sequence[TensorType], actual: Sequence[ir.Type]) ->
         check(same, lambda i=i, want=want, got=got: f"result {i} expected {want}, got {got}")
 
 
-def _operand_getter(index: int) -> Callable[[Any], Any]:
+def _operand_getter(cls: type[Op], index: int) -> Callable[[Any], Any]:
     def get(self: Any) -> Any:
-        cls = type(self)
-        values = cls._split(self.operation)[index]
+        values = cls._split(self)[index]
         if cls.OPERANDS[index].arity == "variadic":
             return values
         return values[0] if values else None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
+from mgx_mlir.core.segments import asm
 from mgx_mlir.core.shapes import TensorType
 
 NAME = "migraphx.name"  # argument and result attribute: the name a user knows
@@ -60,7 +61,7 @@ class ProgramIR:
     def text(self) -> str:
         """The module in MLIR's generic form."""
         with self.ctx:
-            return str(self.module)
+            return asm(self.module.operation)
 
 
 def main_function(module: ir.Module | ir.Operation | ir.OpView) -> ir.OpView:

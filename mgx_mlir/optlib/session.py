@@ -26,6 +26,7 @@ from mgx_mlir.core.passes import (
     run_pipeline,
     shown_name,
 )
+from mgx_mlir.core.segments import asm, parse_module
 from mgx_mlir.optlib.arguments import Arguments
 from mgx_mlir.optlib.diagnostics import (
     Diagnostic,
@@ -34,7 +35,6 @@ from mgx_mlir.optlib.diagnostics import (
     of_error,
     read_expectations,
 )
-
 
 MAX_NOTE = 400  # characters of an op with its regions
 
@@ -58,7 +58,7 @@ class Session:
         printed, status = None, 0
         with self.context, self.store.active(), collecting(self.context) as seen:
             try:
-                module = ir.Module.parse(source)
+                module = parse_module(source, self.context)
                 self._passes(module.operation)
                 printed = self._print(module.operation)
                 if self.arguments.flag("verify-roundtrip"):
@@ -121,7 +121,8 @@ class Session:
 
     def _print(self, module: ir.Operation, valid: bool = True) -> str:
         debug_info = self.arguments.flag("mlir-print-debuginfo")
-        text = module.get_asm(
+        text = asm(
+            module,
             large_elements_limit=self.arguments.number("mlir-elide-elementsattrs-if-larger"),
             large_resource_limit=self.arguments.number("mlir-elide-resource-strings-if-larger"),
             enable_debug_info=debug_info,
@@ -135,8 +136,8 @@ class Session:
         return text if text.endswith("\n") else text + "\n"
 
     def _roundtrip(self, module: ir.Operation) -> None:
-        text = module.get_asm(print_generic_op_form=True)
-        again = ir.Module.parse(text).operation.get_asm(print_generic_op_form=True)
+        text = asm(module, print_generic_op_form=True)
+        again = asm(parse_module(text, self.context).operation, print_generic_op_form=True)
         if text != again:
             pairs = zip(text.splitlines(), again.splitlines(), strict=False)
             a, b = next(((a, b) for a, b in pairs if a != b), (text[-80:], again[-80:]))
@@ -158,7 +159,7 @@ class Session:
         """Write the IR a failed pass was given; the command that runs just that pass on it."""
         folder = Path(tempfile.mkdtemp(prefix="mgx-opt-"))
         file = folder / "reproducer.mlir"
-        file.write_text(before.get_asm(enable_debug_info=True), encoding="utf-8")
+        file.write_text(asm(before, enable_debug_info=True), encoding="utf-8")
         command = f"mgx-opt --pass-pipeline='builtin.module({step})' {file}"
         keys = used_keys(before)
         if keys and all(k in self.store for k in keys):
