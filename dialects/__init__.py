@@ -1,1 +1,31 @@
-"""dialects."""
+"""The migraphx dialect: importing this package defines every operator class."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import OPS, Migraphx, Op
+from mgx_mlir.dialects import migraphx
+
+for _module in pkgutil.iter_modules(migraphx.__path__):
+    importlib.import_module(f"{migraphx.__name__}.{_module.name}")
+
+
+def load(ctx: ir.Context | None = None) -> None:
+    """Load every operator into `ctx`, which must not have the dialect yet.
+
+    Without a context this only says that the classes are needed: they are defined by now.
+    """
+    if ctx is not None:
+        with ctx, ir.Location.unknown():
+            Migraphx.load()
+
+
+def ops() -> dict[str, type[Op]]:
+    """Every operator class by its name without `migraphx.`."""
+    return dict(OPS)
+
+
+__all__ = ["load", "ops"]

@@ -1,1 +1,1 @@
-"""migraphx."""
+"""The operators of the migraphx dialect, a file per family."""

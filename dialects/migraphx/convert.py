@@ -1,0 +1,144 @@
+"""Operators that change how elements are held: convert and bit_cast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from mgx_mlir.core import attrs as attr
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DTYPES, DType
+from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.scalar import Scalar, ScalarBuilder
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx import scalar_math
+from mgx_mlir.dialects.migraphx.pointwise_base import sample, special
+from mgx_mlir.dialects.migraphx.samples import Example, example
+
+
+def saturate(x: np.ndarray, dtype: DType) -> np.ndarray:
+    """`convert` in numpy: the values of x in another element type."""
+    if dtype.is_bool:
+        return x != 0
+    source = dtypes.from_numpy(x.dtype)
+    if dtype.is_integer:
+        if not source.is_float:
+            return x.astype(dtype.np)  # wraps
+        low, high = int(dtype.lowest()), int(dtype.highest())
+        over, under = x >= float(high + 1), x < float(low)
+        found = np.where(over | under | np.isnan(x), 0, x).astype(dtype.np)
+        found[over], found[under] = high, low
+        return found
+    wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
+    if dtype.size >= wide.dtype.itemsize:
+        return wide.astype(dtype.np)
+    info: Any = ml_dtypes.finfo(dtype.np)
+    top = wide.dtype.type(info.max)
+    limited = np.clip(wide, -top, top)
+    if dtype.size > 1:
+        limited = np.where(np.isinf(wide), wide, limited)
+    return limited.astype(dtype.np)
+
+
+class Convert(Op, name="convert"):
+    """The same values in the type `target_type`.
+
+    Any type to any other. To an integer: floats truncate toward zero and saturate, NaN gives 0;
+    integers wrap. To bool: whether not 0. To a float: round to nearest even, finite values
+    saturate to the largest finite one; infinities stay, but f8 types take their largest value for
+    them; NaN stays NaN. MIGraphX `convert`; ONNX Cast, of which the float16 overflow to infinity
+    is the one difference.
+
+    `%1 = "migraphx.convert"(%0) {target_type = f16} : (tensor<4xf32>) -> tensor<4xf16>`
+    """
+
+    pointwise = True
+    input: Operand
+    out: Result
+    target_type = attr.type_("half")
+
+    @staticmethod
+    def infer(o: Any) -> TensorType:
+        return o.input.with_dtype(o.target_type)
+
+    @staticmethod
+    def reference(x: np.ndarray, *, target_type: DType) -> np.ndarray:
+        return saturate(np.asarray(x)[...,], target_type)
+
+    @staticmethod
+    def scalar(b: ScalarBuilder, x: Scalar, *, target_type: DType) -> Scalar:
+        return convert_scalar(b, x, target_type)
+
+    @staticmethod
+    def examples() -> list[Example]:
+        shown = (
+            dtypes.FLOAT, dtypes.DOUBLE, dtypes.HALF, dtypes.BF16, dtypes.BOOL, dtypes.INT8,
+            dtypes.UINT8, dtypes.INT32, dtypes.UINT32, dtypes.INT64, dtypes.FP8E4M3FN,
+            dtypes.FP8E5M2,
+        )  # fmt: skip
+        found = []
+        for source in shown:
+            values = np.concatenate([special(source), sample((6,), source, -300, 300)])
+            found += [example(values, target_type=t) for t in shown]
+        big = np.array([1e10, -1e10, 65519, 65520, 3e38, 2147483648, 255.9, -128.9], np.float32)
+        return [*found, *(example(big, target_type=t) for t in shown)]
+
+
+def convert_scalar(b: ScalarBuilder, x: Scalar, dtype: DType) -> Scalar:
+    """`convert` of one scalar."""
+    if not x.dtype.is_float:
+        if not dtype.is_low_precision or x.dtype.is_bool:
+            return b.cast(x, dtype)
+        return scalar_math.to_float(b, b.cast(x, dtypes.FLOAT), dtype)
+    if dtype.is_bool:
+        return b.cmp("ne", x, 0.0)
+    if dtype.is_integer:
+        return scalar_math.to_integer(b, x, dtype)
+    return scalar_math.to_float(b, x, dtype)
+
+
+class BitCast(Op, name="bit_cast"):
+    """The same bits as another type of the same size.
+
+    Any type but bool; errors where the sizes differ. MIGraphX `bit_cast`.
+
+    `%1 = "migraphx.bit_cast"(%0) {target_type = i32} : (tensor<4xf32>) -> tensor<4xi32>`
+    """
+
+    pointwise = True
+    raw = True
+    input: Operand
+    out: Result
+    target_type = attr.type_()
+
+    @staticmethod
+    def infer(o: Any) -> TensorType:
+        have, want = o.input.dtype, o.target_type
+        check(not have.is_bool and not want.is_bool, "expected types other than i1")
+        check(
+            have.size == want.size,
+            lambda: (
+                f"expected a target type of {have.size} bytes as {have.mlir}, "
+                f"got {want.mlir} of {want.size}"
+            ),
+        )
+        return o.input.with_dtype(want)
+
+    @staticmethod
+    def reference(x: np.ndarray, *, target_type: DType) -> np.ndarray:
+        return np.ascontiguousarray(x).view(target_type.np).reshape(x.shape)
+
+    @staticmethod
+    def scalar(b: ScalarBuilder, x: Scalar, *, target_type: DType) -> Scalar:
+        return b.bitcast(x, target_type)
+
+    @staticmethod
+    def examples() -> list[Example]:
+        found = []
+        for source in DTYPES:
+            for target in DTYPES:
+                if source.size == target.size and not (source.is_bool or target.is_bool):
+                    found.append(example(special(source), target_type=target))
+        return found
