@@ -20,6 +20,7 @@ from onnx.backend import base
 
 import mgx_mlir
 from mgx_mlir.core.errors import MgxError, RunError, TargetError, UsageError
+from mgx_mlir.targets.devices import hip_devices
 
 TARGETS = {"CPU": "cpu", "GPU": "gpu"}
 PROTOBUF_LIMIT = 2**31 - 1  # a larger message cannot be serialised, only written with its weights
@@ -142,9 +143,7 @@ def target_of(device: str) -> str:
 
 def gpu_present() -> bool:
     """Whether the gpu target finds a device to run on."""
-    from mgx_mlir.targets import get_target
-
-    return bool(get_target("gpu").available())
+    return bool(hip_devices())
 
 
 def model_of_node(
