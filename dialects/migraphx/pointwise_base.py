@@ -132,8 +132,8 @@ class Unary(Op):
             if dtype in cls.TYPES:
                 found.append(example(sample((2, 3), dtype, *cls.DOMAIN)))
                 found.append(example(special(dtype)))
-        found.append(example(sample((), found[0][0][0].dtype and dtypes.FLOAT, *cls.DOMAIN)))
-        return found
+        rank_0 = dtypes.FLOAT if dtypes.FLOAT in cls.TYPES else dtypes.BOOL
+        return [*found, example(sample((), rank_0, *cls.DOMAIN))]
 
 
 class Binary(Op):

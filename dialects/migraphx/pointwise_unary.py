@@ -261,7 +261,7 @@ class Erf(Unary, name="erf"):
 
     @staticmethod
     def reference(x: np.ndarray) -> np.ndarray:
-        return np.frompyfunc(math.erf, 1, 1)(np.asarray(x)[...,]).astype(np.float64)
+        return np.asarray(np.frompyfunc(math.erf, 1, 1)(x), np.float64)
 
     @staticmethod
     def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
@@ -324,7 +324,7 @@ class Elu(Unary, name="elu"):
         below = scalar_math.expm1(b, x)
         if alpha != 1.0:
             below = b.mul(below, alpha)
-        return b.select(b.cmp("gt", x, 0.0), x, below)
+        return b.select(b.cmp("ge", x, 0.0), x, below)
 
     @classmethod
     def examples(cls) -> list[Example]:

@@ -165,16 +165,16 @@ def erf(b: ScalarBuilder, x: Scalar) -> Scalar:
 
 
 def _reduce(b: ScalarBuilder, a: Scalar) -> tuple[Scalar, Scalar]:
-    """a = k pi/2 + r: r in [-pi/4, pi/4] and k mod 4, both of the float type; a >= 0.
+    """a = k pi/2 + r: r and k mod 4, both of the float type; a >= 0.
 
-    Exact to rounding while k has fewer bits than the type's precision; beyond that the phase is
-    lost, r stays in range.
+    r is in [-pi/4, pi/4], a little more where k pi/2 is large. Exact to rounding while k has some
+    bits less than the type's precision; beyond that the phase is lost, r stays in range.
     """
     k = b.round_even(b.mul(a, 2.0 / math.pi))
     r = a
     for part in _of(tables.HALF_PI, a):
         r = b.fma(k, -part, r)
-    r = b.max(b.min(r, 0.79), -0.79)
+    r = b.max(b.min(r, 0.9), -0.9)
     return r, b.sub(k, b.mul(b.floor(b.mul(k, 0.25)), 4.0))
 
 

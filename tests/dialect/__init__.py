@@ -1,0 +1,1 @@
+"""Tests of the operator classes: types, references, scalar forms."""
