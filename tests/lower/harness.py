@@ -198,17 +198,11 @@ def _build_case(case: Case, arguments: Any) -> list[ir.Value]:
         return list(op.results)
     # the results' types are known after the op is built: build it in a block of its own first
     kernel_types = _result_types(case, flat)
-    kernel = ir.Operation.create(
-        "migraphx.group",
-        results=kernel_types,
-        operands=flat,
-        attributes={"tag": ir.StringAttr.get("case")},
-        regions=1,
-    )
+    kernel = OPS["group"](flat, results=kernel_types, tag="case").operation
     block = kernel.regions[0].blocks.append(*[v.type for v in flat], arg_locs=None)
     with ir.InsertionPoint(block):
         op = _build_op(case, list(block.arguments))
-        ir.Operation.create("migraphx.yield", operands=list(op.results))
+        OPS["yield"](list(op.results))
     return list(kernel.results)
 
 
@@ -272,7 +266,10 @@ def run_cases(cases: Iterable[Case], *, batch: int = BATCH, **options: Any) -> l
     A batch that fails is halved until the case that fails stands alone; its outcome holds the
     error, the others have their results.
     """
+    from mgx_mlir.passes.lower import families
+
     load_dialect()
+    families.load()
     todo = list(cases)
     out: list[Outcome] = []
     for at in range(0, len(todo), batch):

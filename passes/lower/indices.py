@@ -1,0 +1,138 @@
+"""Arithmetic on index values, and loops whose elements are read from computed positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import arith, ir, linalg, tensor
+from mgx_mlir.passes.lower.emit import PARALLEL
+from mgx_mlir.passes.lower.expr import Extent, identity
+
+EQ, NE, SLT, SLE, SGT, SGE = range(6)  # arith.cmpi predicates
+
+
+def add(e: Any, a: Extent, b: Extent) -> Extent:
+    if isinstance(b, int) and b == 0:
+        return a
+    return e.add_extents(a, b)
+
+
+def compare(e: Any, predicate: int, a: Extent, b: Extent) -> ir.Value:
+    """An i1 comparison of signed index values."""
+    return arith.CmpIOp(predicate, e.as_index(a), e.as_index(b)).result
+
+
+def minimum(e: Any, a: Extent, b: Extent) -> Extent:
+    return e.extent_op(arith.MinSIOp, a, b, min)
+
+
+def maximum(e: Any, a: Extent, b: Extent) -> Extent:
+    return e.extent_op(arith.MaxSIOp, a, b, max)
+
+
+def select(e: Any, condition: ir.Value, a: Extent, b: Extent) -> ir.Value:
+    return arith.SelectOp(condition, e.as_index(a), e.as_index(b)).result
+
+
+def clamp(e: Any, x: Extent, low: Extent, high: Extent) -> Extent:
+    """`x` inside of [low, high]; `low` where they cross."""
+    return maximum(e, minimum(e, x, high), low)
+
+
+def ceil_div(e: Any, a: Extent, b: int) -> Extent:
+    """ceil(a / b) of a non-negative extent."""
+    return a if b == 1 else e.div_extents(add(e, a, b - 1), b)
+
+
+def remainder(e: Any, a: Extent, b: Extent) -> Extent:
+    """a mod b of non-negative values, b > 0."""
+    return e.extent_op(arith.RemUIOp, a, b, lambda x, y: x % y)
+
+
+def quotient(e: Any, a: Extent, b: Extent) -> Extent:
+    """a / b of non-negative values, b > 0."""
+    return e.extent_op(arith.DivUIOp, a, b, lambda x, y: x // y)
+
+
+def to_index(value: ir.Value, dtype: DType) -> ir.Value:
+    """An integer element of `dtype` as an index."""
+    op = arith.IndexCastUIOp if dtype.is_unsigned else arith.IndexCastOp
+    return op(ir.IndexType.get(), value).result
+
+
+def wrap(e: Any, x: ir.Value, extent: Extent, dtype: DType) -> ir.Value:
+    """`x` with `extent` added where it is negative."""
+    if dtype.is_unsigned:
+        return x
+    return select(e, compare(e, SLT, x, 0), e.add_extents(x, extent), x)
+
+
+def last_of(e: Any, extent: Extent) -> Extent:
+    """extent - 1."""
+    return e.sub_extents(extent, 1)
+
+
+def in_range(e: Any, x: ir.Value, extent: Extent) -> ir.Value:
+    """Whether 0 <= x < extent: one unsigned comparison."""
+    return arith.CmpIOp(6, x, e.as_index(extent)).result
+
+
+def read(source: ir.Value, where: Sequence[ir.Value]) -> ir.Value:
+    """One element; every index must lie inside, or the process may crash."""
+    return tensor.ExtractOp(source, list(where)).result
+
+
+def read_safely(e: Any, source: ir.Value, where: Sequence[ir.Value], extents: Any) -> ir.Value:
+    """One element, or 0 where the tensor has none: the indices are clamped by the caller.
+
+    A tensor of dynamic extents can be empty, and then no index is inside.
+    """
+    from mgx_mlir.core.ir import scf
+
+    dynamic = e.dynamic_values(extents)
+    element = ir.RankedTensorType(source.type).element_type
+    if not dynamic:
+        return read(source, where)
+    some = compare(e, SGT, dynamic[0], 0)
+    for d in dynamic[1:]:
+        some = arith.AndIOp(some, compare(e, SGT, d, 0)).result
+    branch = scf.IfOp(some, [element], has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        scf.YieldOp([read(source, where)])
+    with ir.InsertionPoint(branch.else_block):
+        scf.YieldOp([zero_of(element)])
+    return branch.results[0]
+
+
+def zero_of(element: ir.Type) -> ir.Value:
+    """The 0 of a signless element type."""
+    integer = isinstance(element, ir.IntegerType)
+    attribute = ir.IntegerAttr.get(element, 0) if integer else ir.FloatAttr.get(element, 0.0)
+    return arith.ConstantOp(element, attribute).result
+
+
+def from_positions(
+    e: Any,
+    extents: Sequence[Extent],
+    dtype: DType,
+    body: Callable[..., ir.Value],
+    inputs: Sequence[ir.Value] = (),
+    maps: Sequence[tuple[int | None, ...]] = (),
+) -> ir.Value:
+    """A tensor whose element at (i0, i1, ...) is `body([i0, i1, ...], *input elements)`.
+
+    `maps` are the DimMaps of `inputs`. The body gives a value of the stored type.
+    """
+    rank = len(extents)
+    init = e.empty(extents, dtype)
+
+    def region(*args: ir.Value) -> ir.Value:
+        where = [linalg.IndexOp(i).result for i in range(rank)]
+        return body(where, *args[:-1])
+
+    own = [e.dim_map(rank, m) for m in maps]
+    return e.generic(
+        list(inputs), [init], [*own, e.dim_map(rank, identity(rank))], [PARALLEL] * rank, region
+    )[0]
