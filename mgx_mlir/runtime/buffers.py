@@ -1,0 +1,52 @@
+"""Host memory a device can use in place: 64-byte aligned arrays, arrays that own memory."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from typing import Any
+
+import numpy as np
+
+ALIGNMENT = 64  # compiled kernels load with aligned vector instructions; less crashes the process
+
+
+def address(a: np.ndarray) -> int:
+    """The address of an array's first element."""
+    return a.__array_interface__["data"][0]
+
+
+def is_aligned(a: np.ndarray) -> bool:
+    """Whether a device can read the array in place: contiguous and on 64 bytes."""
+    return a.flags.c_contiguous and address(a) % ALIGNMENT == 0
+
+
+def aligned_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An uninitialised C-contiguous array whose data starts on 64 bytes."""
+    dt = np.dtype(dtype)
+    size = math.prod(shape) * dt.itemsize
+    raw = np.empty(size + ALIGNMENT, np.uint8)
+    begin = -address(raw) % ALIGNMENT
+    return raw[begin : begin + size].view(dt).reshape(shape)
+
+
+def aligned(a: np.ndarray) -> np.ndarray:
+    """The array itself if it is aligned, else an aligned copy."""
+    if is_aligned(a):
+        return a
+    out = aligned_empty(a.shape, a.dtype)
+    out[...] = a
+    return out
+
+
+def owned_array(
+    begin: int, size: int, dtype: np.dtype, shape: tuple[int, ...], *keep: Any
+) -> np.ndarray:
+    """An array over foreign memory that keeps its owners alive, also through views of views.
+
+    numpy collapses the chain of bases down to the first object that is not an array: here that
+    is the ctypes object which holds `keep`.
+    """
+    memory = (ctypes.c_char * size).from_address(begin)
+    memory.keep = keep  # type: ignore[attr-defined]
+    return np.frombuffer(memory, dtype).reshape(shape)

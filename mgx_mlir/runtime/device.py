@@ -1,0 +1,133 @@
+"""IREE devices: one per kind and thread count for the life of the process.
+
+A device must outlive every buffer it made, and results are such buffers, which a user may hold
+until the interpreter ends: a device that is destroyed first crashes the process. So devices,
+drivers and the VM instance are never destroyed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from mgx_mlir.core.errors import TargetError, UsageError
+
+# Four times the largest stack a compiled dispatch may use.
+WORKER_STACK = 4 << 20
+# what the binding raises for the status codes of the runtime
+IREE_ERRORS = (RuntimeError, ValueError, LookupError, MemoryError, OSError)
+KINDS = ("local-sync", "local-task", "hip")
+
+
+@dataclass(frozen=True)
+class Device:
+    """A HAL device. `is_local`: it computes in host memory, so buffers can be mapped."""
+
+    kind: str
+    threads: int
+    hal: Any
+
+    @property
+    def is_local(self) -> bool:
+        return self.kind != "hip"
+
+
+_lock = threading.Lock()
+_devices: dict[tuple[str, int], Device] = {}
+_instance: Any = None
+
+
+def _immortal(o: Any) -> Any:
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(o))
+    return o
+
+
+def vm_instance() -> Any:
+    """The one VM instance of this process."""
+    global _instance
+    if _instance is None:
+        from iree.runtime import _binding
+
+        # what is meant to live for ever is no leak to report when the interpreter ends
+        _binding.disable_leak_checker()
+        _instance = _immortal(_binding.VmInstance())
+    return _instance
+
+
+def available_cpus() -> int:
+    """The processors this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def choose(kind: str | None, threads: int | None) -> tuple[str, int]:
+    """The device kind and thread count that a request means.
+
+    One thread runs on the caller's (local-sync), more on a pool (local-task); no thread count
+    means every processor the process may use. Errors: UsageError for what cannot be done.
+    """
+    if kind is not None and kind not in KINDS:
+        raise UsageError(f"unknown device '{kind}', expected one of {', '.join(KINDS)}")
+    if threads is not None and threads < 1:
+        raise UsageError(f"expected at least 1 thread, got {threads}")
+    if kind == "hip":
+        if threads not in (None, 1):
+            raise UsageError("a hip device takes no thread count")
+        return kind, 1
+    if kind == "local-sync":
+        if threads not in (None, 1):
+            raise UsageError(f"device local-sync has 1 thread, got {threads}")
+        return kind, 1
+    count = threads or available_cpus()
+    return kind or ("local-sync" if count == 1 else "local-task"), count
+
+
+def open_device(kind: str | None = None, threads: int | None = None) -> Device:
+    """A device, made once. Errors: TargetError where there is no such device; UsageError."""
+    kind, count = choose(kind, threads)
+    with _lock:
+        found = _devices.get((kind, count))
+        if found is None:
+            vm_instance()
+            found = _devices[kind, count] = _create(kind, count)
+        return found
+
+
+def _create(kind: str, threads: int) -> Device:
+    import iree.runtime as rt
+    from iree.runtime import _binding
+
+    if kind == "local-task":
+        rt.flags.parse_flags(  # read when the driver is made
+            f"--task_topology_group_count={threads}", f"--task_worker_stack_size={WORKER_STACK}"
+        )
+    try:
+        driver = _immortal(_binding.create_hal_driver(kind))
+        if kind == "hip":
+            hal = driver.create_default_device()
+        else:
+            # without it every large result pays for page faults
+            hal = driver.create_default_device(allocators=["caching"])
+    except IREE_ERRORS as e:
+        if kind != "hip":
+            raise TargetError(f"the {kind} device cannot be made: {short(e)}") from e
+        raise TargetError(
+            "there is no AMD GPU that HIP can use on this machine",
+            notes=[short(e), "a program for the gpu target compiles here; it runs where HIP is"],
+        ) from e
+    return Device(kind, threads, _immortal(hal))
+
+
+def short(e: Exception, limit: int = 300) -> str:
+    """The first line of an IREE error, without its source file."""
+    lines = str(e).strip().splitlines()
+    text = lines[0] if lines else type(e).__name__
+    _, found, rest = text.partition(".c:")
+    if found:
+        number, _, tail = rest.partition(": ")
+        text = tail if number.isdigit() else text
+    return text[:limit]

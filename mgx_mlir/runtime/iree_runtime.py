@@ -1,0 +1,296 @@
+"""A compiled module in memory: parameters in place, checked calls, results that own memory."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.errors import FileError, RunError, TargetError
+from mgx_mlir.runtime.buffers import address, aligned, is_aligned, owned_array
+from mgx_mlir.runtime.device import IREE_ERRORS, Device, open_device, short, vm_instance
+
+_COPY_BELOW = 1 << 14  # a copy of this many bytes costs less than owning the buffer
+_IMPORT_FROM = 1 << 16  # an input of this many bytes is used in place when it can be
+_TENSOR = re.compile(r"tensor<((?:[0-9?]+x)*)([A-Za-z][A-Za-z0-9]*)>")
+
+
+class Spec(Protocol):
+    """An input or output: `dtype` is a MIGraphX name, -1 in `dims` is dynamic."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def dims(self) -> tuple[int, ...]: ...
+
+
+def _element_type(wire: str) -> Any:
+    from iree.runtime import HalElementType as T
+
+    names = {
+        "i1": T.BOOL_8, "i8": T.INT_8, "i16": T.INT_16, "i32": T.INT_32, "i64": T.INT_64,
+        "f16": T.FLOAT_16, "bf16": T.BFLOAT_16, "f32": T.FLOAT_32, "f64": T.FLOAT_64,
+        "f8E4M3FN": T.FLOAT_8_E4M3_FN, "f8E4M3FNUZ": T.FLOAT_8_E4M3_FNUZ,
+        "f8E5M2": T.FLOAT_8_E5M2, "f8E5M2FNUZ": T.FLOAT_8_E5M2_FNUZ,
+    }  # fmt: skip
+    return names[wire]
+
+
+class _Port:
+    """One input or output as the module declares it, with the sign that only the spec knows."""
+
+    def __init__(self, role: str, index: int, dims: str, wire: str, spec: Spec | None) -> None:
+        self.label = f"{role} '{spec.name}'" if spec else f"{role} {index}"
+        self.dims = tuple(-1 if d == "?" else int(d) for d in dims.split("x")[:-1])
+        try:
+            self.element_type = _element_type(wire)
+        except KeyError:
+            raise FileError(f"{self.label} has element type {wire}, which is not known") from None
+        self.dtype = dtypes.from_name(spec.dtype if spec else wire)
+        self.np = self.dtype.np
+        self.itemsize = self.np.itemsize
+        # what the mapping can be read as directly; 8- and 16-bit floats are read as integers
+        plain = self.np.isbuiltin == 1 and not self.dtype.is_bool
+        self.raw = self.np if plain else np.dtype(f"u{self.itemsize}")
+        signless = self.dtype.mlir.removeprefix("u")
+        if signless != wire or (
+            spec and tuple(spec.dims) != self.dims and not self.compatible(spec)
+        ):
+            raise FileError(
+                f"{self.label} is {wire}{list(self.dims)} in the module, but the program says "
+                f"{self.dtype}{list(spec.dims) if spec else ''}"
+            )
+
+    def compatible(self, spec: Spec) -> bool:
+        """Whether the spec's dims can be the module's: a dynamic one fits any."""
+        return len(spec.dims) == len(self.dims) and all(
+            a == b or -1 in (a, b) for a, b in zip(spec.dims, self.dims, strict=True)
+        )
+
+    def check(self, a: np.ndarray) -> None:
+        """Errors: RunError when an array does not fit."""
+        if a.dtype != self.np:
+            try:
+                got = dtypes.from_numpy(a.dtype).name
+            except Exception:
+                got = str(a.dtype)
+            raise RunError(f"{self.label}: expected {self.dtype.name}, got {got}")
+        if len(a.shape) != len(self.dims) or any(
+            d >= 0 and d != n for d, n in zip(self.dims, a.shape, strict=True)
+        ):
+            want = ", ".join("?" if d < 0 else str(d) for d in self.dims)
+            got = ", ".join(map(str, a.shape))
+            raise RunError(f"{self.label}: expected dimensions {{{want}}}, got {{{got}}}")
+
+
+class LoadedModule:
+    """A .vmfb loaded on a device.
+
+    vmfb: bytes, an array of them, or a path (mapped). params: values of the module's parameters
+    by key; 64-byte aligned ones are used in place, others are copied once. inputs, outputs: the
+    signature, for names in errors and for unsigned types; without it types are as the module
+    declares them. device: "local-sync", "local-task", "hip" or None; threads: see
+    `device.choose`. entry: the exported function.
+
+    `run` may be called from many threads; calls on one module take turns.
+    Errors: FileError for a damaged module or missing parameter, TargetError for a module of
+    another target or a missing device.
+    """
+
+    def __init__(
+        self,
+        vmfb: bytes | np.ndarray | str | os.PathLike[str],
+        params: Mapping[str, np.ndarray] | None = None,
+        *,
+        inputs: Sequence[Spec] | None = None,
+        outputs: Sequence[Spec] | None = None,
+        device: str | None = None,
+        threads: int | None = None,
+        entry: str = "main",
+        scope: str = "model",
+    ) -> None:
+        import iree.runtime as rt
+
+        self._rt = rt
+        self.device: Device = open_device(device, threads)
+        self._hal = self.device.hal
+        self._allocator = self._hal.allocator
+        self._lock = threading.Lock()
+        self._copy_type = int(rt.MemoryType.DEVICE_LOCAL)
+        self._import_type = int(rt.MemoryType.HOST_LOCAL | rt.MemoryType.DEVICE_VISIBLE)
+        self._usage = int(rt.BufferUsage.DEFAULT)
+        instance = vm_instance()
+        where = str(vmfb) if isinstance(vmfb, (str, os.PathLike)) else None
+        module, self._vmfb = self._load(instance, vmfb, where)
+        provider, self.copied_parameter_bytes = self._provide(params or {}, scope)
+        try:
+            self._context = rt.VmContext(
+                instance,
+                [
+                    rt.create_io_parameters_module(instance, provider),
+                    rt.create_hal_module(instance, self._hal),
+                    module,
+                ],
+            )
+        except IREE_ERRORS as e:
+            raise self._load_error(e, where) from e
+        self._function = module.lookup_function(entry)
+        if self._function is None:
+            raise FileError(f"the module exports no function '{entry}'", location=where)
+        self.inputs, self.outputs = self._signature(inputs, outputs, where)
+
+    # ------------------------------------------------------------------ loading
+
+    def _load(
+        self, instance: Any, vmfb: bytes | np.ndarray | str | os.PathLike[str], where: str | None
+    ) -> tuple[Any, Any]:
+        try:
+            if isinstance(vmfb, (str, os.PathLike)):
+                path = Path(vmfb)
+                if not path.is_file():
+                    raise FileError("no such file", location=where)
+                if path.stat().st_size < 64:
+                    raise FileError("too short to be a compiled module", location=where)
+                return self._rt.VmModule.mmap(instance, str(path)), None
+            raw = vmfb if isinstance(vmfb, np.ndarray) else np.frombuffer(vmfb, np.uint8)
+            if raw.nbytes < 64:
+                raise FileError("too short to be a compiled module", location=where)
+            data = aligned(raw)
+            return self._rt.VmModule.wrap_buffer(instance, data), data
+        except IREE_ERRORS as e:
+            raise FileError(f"the compiled module is damaged: {short(e)}", location=where) from e
+
+    def _provide(self, params: Mapping[str, np.ndarray], scope: str) -> tuple[Any, int]:
+        index, copied = self._rt.ParameterIndex(), 0
+        for key, value in params.items():
+            data = np.asarray(value)
+            if not is_aligned(data):
+                data = aligned(data)
+                copied += data.nbytes
+            # as bytes: the binding does not know the 8- and 16-bit float types
+            index.add_buffer(key, data.reshape(-1).view(np.uint8) if data.size else b"")
+        return index.create_provider(scope=scope), copied
+
+    def _load_error(self, e: Exception, where: str | None) -> Exception:
+        text = str(e)
+        if "device" in text and ("NOT_FOUND" in text or "INCOMPATIBLE" in text):
+            return TargetError(
+                f"the module was not compiled for a {self.device.kind} device",
+                location=where,
+                notes=[short(e)],
+            )
+        if "parameter" in text:
+            return FileError(f"the module's parameters are not there: {short(e)}", location=where)
+        return FileError(f"the compiled module cannot be loaded: {short(e)}", location=where)
+
+    def _signature(
+        self, inputs: Sequence[Spec] | None, outputs: Sequence[Spec] | None, where: str | None
+    ) -> tuple[list[_Port], list[_Port]]:
+        text = self._function.reflection.get("iree.abi.declaration", "")
+        left, arrow, right = text.partition(" -> ")
+        if not text:
+            raise FileError("the module does not declare its signature", location=where)
+        ports: list[list[_Port]] = []
+        for role, part, specs in (("input", left, inputs), ("output", right, outputs)):
+            found = _TENSOR.findall(part) if arrow or role == "input" else []
+            if specs is not None and len(specs) != len(found):
+                raise FileError(
+                    f"the module has {len(found)} {role}s, the program {len(specs)}", location=where
+                )
+            ports.append(
+                [
+                    _Port(role, i, dims, wire, specs[i] if specs else None)
+                    for i, (dims, wire) in enumerate(found)
+                ]
+            )
+        return ports[0], ports[1]
+
+    # ------------------------------------------------------------------ running
+
+    def run(self, args: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Call the function with arrays in order; the results own their memory.
+
+        Errors: RunError for a wrong number, type or shape, before anything runs, and for a call
+        that fails.
+        """
+        ports = self.inputs
+        if len(args) != len(ports):
+            raise RunError(f"expected {len(ports)} inputs, got {len(args)}")
+        rt = self._rt
+        imported: list[tuple[int, int]] = []
+        arguments = rt.VmVariantList(len(ports))
+        for port, arg in zip(ports, args, strict=True):
+            a = np.asarray(arg, order="C")
+            if not a.dtype.isnative:
+                a = a.astype(a.dtype.newbyteorder("="))
+            port.check(a)
+            arguments.push_ref(self._view(port, a, imported))
+        results = rt.VmVariantList(len(self.outputs))
+        with self._lock:
+            try:
+                self._context.invoke(self._function, arguments, results)
+            except IREE_ERRORS as e:
+                raise RunError(f"the program failed: {short(e)}") from e
+        taken = list(imported)
+        return [
+            self._take(port, results.get_as_object(i, rt.HalBufferView), taken)
+            for i, port in enumerate(self.outputs)
+        ]
+
+    __call__ = run
+
+    def _view(self, port: _Port, a: np.ndarray, imported: list[tuple[int, int]]) -> Any:
+        """A buffer view of an input: in place where that is safe, else a copy."""
+        rt = self._rt
+        if a.size == 0:
+            buffer = self._allocator.allocate_buffer(self._copy_type, self._usage, 64)
+            return rt.HalBufferView(buffer, a.shape, port.element_type)
+        if (
+            a.nbytes >= _IMPORT_FROM
+            and self.device.is_local
+            and a.flags.writeable  # the binding asks for a writable buffer, and writes nothing
+            and is_aligned(a)
+        ):
+            buffer = self._allocator.import_host_allocation(
+                a.view(port.raw), self._import_type, self._usage
+            )
+            begin = address(a)
+            imported.append((begin, begin + a.nbytes))
+            return rt.HalBufferView(buffer, a.shape, port.element_type)
+        return self._allocator.allocate_buffer_copy(
+            self._copy_type, self._usage, self._hal, a.view(port.raw), port.element_type
+        )
+
+    def _take(self, port: _Port, view: Any, taken: list[tuple[int, int]]) -> np.ndarray:
+        """The result as an array of its own: a copy when small, else the device's memory itself.
+
+        taken: memory that is spoken for: inputs used in place, and earlier results.
+        """
+        shape = tuple(view.shape)
+        if not self.device.is_local:
+            return self._read_back(port, view, shape)
+        size = math.prod(shape) * port.itemsize
+        if size == 0:
+            return np.empty(shape, port.np)
+        mapped = view.map()
+        raw = mapped.asarray(shape, port.raw)
+        begin = address(raw)
+        if size < _COPY_BELOW or any(b < begin + size and begin < e for b, e in taken):
+            return raw.copy().view(port.np)
+        taken.append((begin, begin + size))
+        return owned_array(begin, size, port.np, shape, self._hal, view, mapped)
+
+    def _read_back(self, port: _Port, view: Any, shape: tuple[int, ...]) -> np.ndarray:
+        if math.prod(shape) == 0:
+            return np.empty(shape, port.np)
+        array = self._rt.DeviceArray(self._hal, view, implicit_host_transfer=True)
+        return np.array(array.to_host()).view(port.np).reshape(shape)

@@ -1,0 +1,350 @@
+"""Targets: what compiles a lowered program, and the registry that finds one by name."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from mgx_mlir.core.errors import TargetError
+from mgx_mlir.targets import flags as flag_sets
+from mgx_mlir.targets.cache import Cache, default_cache, digest
+from mgx_mlir.targets.child import (
+    DEFAULT_MEMORY_LIMIT,
+    CompileOutput,
+    IreeCompiler,
+    compiler_version,
+    shared_compiler,
+)
+from mgx_mlir.targets.devices import available_cpus, hip_devices
+from mgx_mlir.targets.diagnostics import CompileFailed, Failure
+from mgx_mlir.targets.flags import FlagSet
+from mgx_mlir.targets.lowered import KernelInfo, Lowered
+
+log = logging.getLogger(__name__)
+
+TargetKind = Literal["ref", "cpu", "gpu"]
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """Limits and caching of one compile.
+
+    timeout: seconds. memory_limit: resident bytes of the compiler. cache: use the compile cache.
+    """
+
+    timeout: float | None = None
+    memory_limit: int | None = DEFAULT_MEMORY_LIMIT
+    cache: bool = True
+
+
+@dataclass(frozen=True)
+class Executable:
+    """A compiled module and how it was made.
+
+    vmfb: the module's bytes, 64-byte aligned when it came from the cache. arch: the gfx name or
+    the CPU. flag_set: the set of the ladder that worked; fallbacks: what the sets before it
+    failed with, empty when the best one did. dispatches: the kernels launched by each exported
+    function, in order; "initializer" runs once at load. seconds and peak_memory are those of
+    the compile that made it, also when it came from the cache (`cached`).
+    """
+
+    vmfb: bytes | np.ndarray
+    target: TargetKind
+    arch: str
+    key: str
+    flags: tuple[str, ...]
+    flag_set: str
+    fallbacks: tuple[str, ...]
+    seconds: float
+    peak_memory: int
+    via: str
+    cached: bool
+    warnings: tuple[str, ...] = ()
+    dispatches: dict[str, list[str]] = field(default_factory=dict)
+
+
+@dataclass
+class Target(ABC):
+    """A place where programs run. Subclasses are dataclasses whose fields are its options."""
+
+    kind: ClassVar[TargetKind]
+
+    @property
+    def name(self) -> str:
+        """The name users give, `cpu` or `gpu`."""
+        return self.kind
+
+    @property
+    @abstractmethod
+    def arch(self) -> str:
+        """What the code is for: a gfx name, or the CPU."""
+
+    @abstractmethod
+    def ladder(self) -> tuple[FlagSet, ...]:
+        """The flag sets to compile with, best first."""
+
+    def lowered_key(self, lowered: Lowered) -> str:
+        """The cache key of a lowered program on this target."""
+        ladder = self.ladder()
+        parts = ["\0".join((s.name, *s.flags)) for s in ladder]
+        if any(f.endswith("-cpu=host") for s in ladder for f in s.flags):
+            parts.append(flag_sets.host_cpu())
+        return digest(lowered.bytecode, compiler_version(), *parts)
+
+    def compile_lowered(
+        self,
+        lowered: Lowered,
+        options: CompileOptions | None = None,
+        *,
+        compiler: IreeCompiler | None = None,
+        cache: Cache | None = None,
+    ) -> Executable:
+        """Compile, or take from the cache.
+
+        A second flag set is used only when the one before failed; that is logged and recorded.
+        Errors: CompileFailed with the best set's diagnostics; TargetError.
+        """
+        options = options or CompileOptions()
+        compiler = compiler or shared_compiler()
+        key = self.lowered_key(lowered)
+        store = (cache or default_cache()) if options.cache else None
+        if store is None:
+            return self._compile(lowered, options, compiler, key)
+        hit = self._from_cache(store, key)
+        if hit is not None:
+            return hit
+        with store.lock("module", key):
+            hit = self._from_cache(store, key)  # another process may have made it meanwhile
+            if hit is not None:
+                return hit
+            made = self._compile(lowered, options, compiler, key)
+            store.put_module(key, bytes(made.vmfb), _record(made))
+            return made
+
+    def _from_cache(self, store: Cache, key: str) -> Executable | None:
+        found = store.get_module(key)
+        if found is None:
+            return None
+        try:
+            r = found.record
+            return Executable(
+                found.vmfb, r["target"], r["arch"], key, tuple(r["flags"]), r["flag_set"],
+                tuple(r["fallbacks"]), r["seconds"], r["peak_memory"], r["via"], True,
+                tuple(r["warnings"]), dict(r["dispatches"]),
+            )  # fmt: skip
+        except (KeyError, TypeError, ValueError):
+            store.remove("module", key)
+            return None
+
+    def _compile(
+        self, lowered: Lowered, options: CompileOptions, compiler: IreeCompiler, key: str
+    ) -> Executable:
+        ladder = self.ladder()
+        failures: list[CompileFailed] = []
+        for rung in ladder:
+            try:
+                out = compiler.run(
+                    lowered.bytecode,
+                    rung.flags,
+                    timeout=options.timeout,
+                    memory_limit=options.memory_limit,
+                    reproducer=False,
+                    statistics=True,
+                )
+            except CompileFailed as e:
+                failures.append(e)
+                if e.kind not in ("compile", "crash") or "undefined symbol" in e.message:
+                    break  # no other flag set can help
+                continue
+            if failures:
+                log.warning(
+                    "%s: compiled with the flag set '%s' (%s), because '%s' failed: %s",
+                    self.name, rung.name, rung.why, ladder[0].name, failures[0].message,
+                )  # fmt: skip
+            return self._executable(out, key, rung, ladder, failures)
+        raise self._failure(failures, ladder, lowered, compiler)
+
+    def _executable(
+        self,
+        out: CompileOutput,
+        key: str,
+        rung: FlagSet,
+        ladder: Sequence[FlagSet],
+        failures: Sequence[CompileFailed],
+    ) -> Executable:
+        lost = tuple(f"{s.name}: {e.message}" for s, e in zip(ladder, failures, strict=False))
+        return Executable(
+            out.vmfb, self.kind, self.arch, key, out.flags, rung.name, lost, out.seconds,
+            out.peak_memory, out.via, False, out.warnings,
+            parse_dispatches(out.reports.get("statistics", "")),
+        )  # fmt: skip
+
+    def _failure(
+        self,
+        failures: Sequence[CompileFailed],
+        ladder: Sequence[FlagSet],
+        lowered: Lowered,
+        compiler: IreeCompiler,
+    ) -> CompileFailed:
+        first = failures[0]
+        notes = list(first.notes)
+        if len(failures) > 1:
+            others = ", ".join(s.name for s in ladder[1 : len(failures)])
+            notes.append(f"it fails also with the flag sets {others}")
+        location = source_of(first.location, lowered.kernels)
+        error = CompileFailed(Failure(first.kind, first.message, location, tuple(notes)))
+        return compiler.with_reproducer(error, lowered.bytecode, ladder[0].flags)
+
+
+def source_of(location: str | None, kernels: Sequence[KernelInfo]) -> str | None:
+    """The compiler's `file:line:col` with the source node's name, where a kernel has it."""
+    if location is None:
+        return None
+    for k in kernels:
+        if k.location and location in k.location.replace('"', ""):
+            return f"{k.name} ({location})"
+    return location
+
+
+def _record(e: Executable) -> dict[str, Any]:
+    return {
+        f.name: getattr(e, f.name) for f in fields(e) if f.name not in ("vmfb", "key", "cached")
+    }
+
+
+def parse_dispatches(statistics: str) -> dict[str, list[str]]:
+    """The kernels each function launches, from IREE's scheduling statistics (CSV)."""
+    found: dict[str, list[str]] = {}
+    current: list[str] | None = None
+    for line in statistics.splitlines():
+        if line.startswith("; "):
+            current = None
+            if "util.initializer" in line:
+                current = found.setdefault("initializer", [])
+            elif "util.func @" in line:
+                name = line.split("util.func @", 1)[1].split()[0]
+                current = found.setdefault(name, [])
+        elif current is not None and ',"dispatch",' in line:
+            symbol = next(csv.reader([line]))[2]
+            current.append(symbol.rpartition("@")[2])
+    return found
+
+
+# ---------------------------------------------------------------------------------- registry
+
+_FACTORIES: dict[str, Callable[..., Any]] = {}
+
+
+def register_target(name: str, factory: Callable[..., Any]) -> None:
+    """Make `get_target(name, **options)` call a factory."""
+    _FACTORIES[name] = factory
+
+
+def target_names() -> list[str]:
+    """The registered names."""
+    return sorted(_FACTORIES)
+
+
+def get_target(name: str, **options: Any) -> Any:
+    """A target by name with its options. Errors: TargetError for an unknown name or option."""
+    factory = _FACTORIES.get(name)
+    if factory is None:
+        near = difflib.get_close_matches(name, _FACTORIES, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(target_names())}"
+        raise TargetError(f"unknown target '{name}'", notes=[hint])
+    try:
+        known = [f.name for f in fields(factory)]  # type: ignore[arg-type]
+    except TypeError:
+        return factory(**options)
+    for option in options:
+        if option not in known:
+            near = difflib.get_close_matches(option, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known) or 'none'}"
+            raise TargetError(f"target {name} has no option '{option}'", notes=[hint])
+    return factory(**options)
+
+
+def default_target() -> str:
+    """`gpu` where a HIP device is found, else `cpu`. The caller says which."""
+    return "gpu" if hip_devices() else "cpu"
+
+
+@dataclass
+class CpuTarget(Target):
+    """The host's processor, through llvm-cpu.
+
+    cpu: `host`, `generic` or an LLVM name. threads: None means every processor the process may
+    use. extra_flags are appended for iree-compile. Errors: TargetError.
+    """
+
+    kind: ClassVar[TargetKind] = "cpu"
+    cpu: str = "host"
+    threads: int | None = None
+    opt_level: str = "O2"
+    data_tiling: bool = True
+    stack_limit: int = flag_sets.STACK_LIMIT
+    extra_flags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.opt_level = flag_sets.check_opt_level(self.opt_level)
+        self.extra_flags = tuple(self.extra_flags)
+        if self.threads is not None and self.threads < 1:
+            raise TargetError(f"expected at least 1 thread, got {self.threads}")
+
+    @property
+    def arch(self) -> str:
+        return self.cpu
+
+    @property
+    def thread_count(self) -> int:
+        """The threads a run uses."""
+        return self.threads or available_cpus()
+
+    def ladder(self) -> tuple[FlagSet, ...]:
+        return flag_sets.cpu_ladder(
+            cpu=self.cpu,
+            opt_level=self.opt_level,
+            data_tiling=self.data_tiling,
+            stack_limit=self.stack_limit,
+            extra=self.extra_flags,
+        )
+
+
+@dataclass
+class GpuTarget(Target):
+    """An AMD GPU, through ROCm. Compiles without a device; `devices` says what can run it.
+
+    architecture: a gfx or product name; None: the first device's, else gfx942. Errors: TargetError.
+    """
+
+    kind: ClassVar[TargetKind] = "gpu"
+    architecture: str | None = None
+    opt_level: str = "O2"
+    extra_flags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.opt_level = flag_sets.check_opt_level(self.opt_level)
+        self.extra_flags = tuple(self.extra_flags)
+        if self.architecture is None:
+            present = [d.arch for d in hip_devices() if d.arch]
+            self.architecture = present[0] if present else flag_sets.DEFAULT_ARCH
+        self.architecture = flag_sets.check_arch(self.architecture)
+
+    @property
+    def arch(self) -> str:
+        assert self.architecture is not None
+        return self.architecture
+
+    def ladder(self) -> tuple[FlagSet, ...]:
+        return flag_sets.gpu_ladder(self.arch, opt_level=self.opt_level, extra=self.extra_flags)
+
+
+register_target("cpu", CpuTarget)
+register_target("gpu", GpuTarget)

@@ -1,0 +1,488 @@
+"""iree-compile in a child process: the binary, or a worker that serves many compiles.
+
+A compile can crash, hang or eat all memory; here it can only raise CompileFailed. The first
+compile of a process runs the binary, which starts at once; from the second on a worker is
+started beside it, which saves the start and the validation's import on each compile.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import hashlib
+import logging
+import os
+import select
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO
+
+from mgx_mlir.core.errors import CompileError, TargetError
+from mgx_mlir.targets import worker as worker_file
+from mgx_mlir.targets.diagnostics import CompileFailed, Failure, read_failure, warnings
+from mgx_mlir.targets.process import HAS_PROC, Watch, exit_poll, kill_group
+
+log = logging.getLogger(__name__)
+
+DEFAULT_MEMORY_LIMIT = 12 << 30
+_WORKER_MAX_RSS = 800 << 20  # a worker that has grown past this is not used again
+_WORKER_MAX_USES = 1000
+_MAX_REPRODUCERS = 50
+
+
+@dataclass(frozen=True)
+class CompileOutput:
+    """A compiled module: the .vmfb bytes, how it was made, and what it cost.
+
+    peak_memory: resident bytes of the compiler, 0 where the system does not say.
+    via: "binary" or "worker". reports: text files the compiler wrote beside the module.
+    """
+
+    vmfb: bytes
+    flags: tuple[str, ...]
+    seconds: float
+    peak_memory: int
+    via: str
+    warnings: tuple[str, ...] = ()
+    reports: Mapping[str, str] = field(default_factory=dict)
+
+
+@functools.cache
+def compiler_binary() -> Path:
+    """The iree-compile of the installed wheel. Errors: TargetError when it is missing."""
+    import importlib.util
+
+    spec = importlib.util.find_spec("iree.compiler")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        for name in ("iree-compile", "iree-compile.exe"):
+            path = Path(folder) / "_mlir_libs" / name
+            if path.exists():
+                return path
+    raise TargetError(
+        "iree-compile is not installed", notes=["pip install iree-base-compiler==3.13.0"]
+    )
+
+
+@functools.cache
+def compiler_version() -> str:
+    """The compiler's exact version, part of every cache key."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        stamp = compiler_binary().stat()
+        return f"{version('iree-base-compiler')}-{stamp.st_size}"
+    except PackageNotFoundError as e:
+        raise TargetError(
+            "iree-base-compiler is not installed",
+            notes=["pip install iree-base-compiler==3.13.0"],
+        ) from e
+
+
+class _Worker:
+    """One worker process with its pipes, temporary folder and stderr file."""
+
+    def __init__(self) -> None:
+        self.folder = tempfile.mkdtemp(prefix="mgx-worker-")
+        self.errors: IO[bytes] = open(os.path.join(self.folder, "stderr"), "w+b")  # noqa: SIM115
+        lifeline_read, self.lifeline = os.pipe()
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, worker_file.__file__, str(lifeline_read)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self.errors,
+                pass_fds=[lifeline_read],
+                start_new_session=True,
+                env={**os.environ, "TMPDIR": self.folder},
+            )
+        finally:
+            os.close(lifeline_read)
+        self.uses = 0
+        self.rss = 0
+
+    def ready(self) -> bool:
+        """Whether the first frame has come; does not block."""
+        out = self.process.stdout
+        assert out is not None
+        if not select.select([out], [], [], 0)[0]:
+            return False
+        return worker_file.receive(out) is not None
+
+    def take_errors(self) -> str:
+        """What the worker has written to stderr since the last call."""
+        self.errors.flush()
+        self.errors.seek(0)
+        text = self.errors.read().decode(errors="replace")
+        # the child appends at its own offset, which it shares with this descriptor
+        self.errors.seek(0)
+        self.errors.truncate()
+        return text
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            os.close(self.lifeline)
+        kill_group(self.process)
+        for stream in (self.process.stdin, self.process.stdout, self.errors):
+            with contextlib.suppress(OSError, ValueError):
+                if stream is not None:
+                    stream.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class IreeCompiler:
+    """Compiles MLIR with IREE in child processes; safe to use from many threads.
+
+    use_worker: True, False, or None: from the second compile of the process on.
+    reproducers: where the input and command of a failed compile are written; None: nowhere.
+    """
+
+    def __init__(
+        self,
+        *,
+        use_worker: bool | None = None,
+        max_workers: int | None = None,
+        reproducers: Path | None = None,
+    ) -> None:
+        self.use_worker = use_worker if os.name == "posix" else False
+        self.max_workers = max_workers or max(1, min(4, os.cpu_count() or 1))
+        self.reproducers = reproducers
+        self._lock = threading.Lock()
+        self._idle: list[_Worker] = []
+        self._starting: list[_Worker] = []
+        self._busy = 0
+        self._compiles = 0
+        self._pid = os.getpid()
+        self._binary_only: set[tuple[str, ...]] = set()  # flags that a worker does not take
+
+    # ------------------------------------------------------------------ the public calls
+
+    def compile(
+        self,
+        bytecode: bytes,
+        flags: Sequence[str],
+        *,
+        timeout: float | None = None,
+        memory_limit: int | None = DEFAULT_MEMORY_LIMIT,
+    ) -> bytes:
+        """The .vmfb of an MLIR module (bytecode or text). Errors: as `run`."""
+        return self.run(bytecode, flags, timeout=timeout, memory_limit=memory_limit).vmfb
+
+    def run(
+        self,
+        source: bytes,
+        flags: Sequence[str],
+        *,
+        timeout: float | None = None,
+        memory_limit: int | None = DEFAULT_MEMORY_LIMIT,
+        reproducer: bool = True,
+        statistics: bool = False,
+    ) -> CompileOutput:
+        """Compile, and say how it went.
+
+        timeout: seconds. memory_limit: resident bytes of the compiler's processes.
+        statistics: also return IREE's table of dispatches as `reports["statistics"]`.
+        Errors: CompileFailed (kind: flags, input, compile, crash, timeout, memory), with a
+        note that names the reproducer; TargetError when the compiler is not installed.
+        """
+        flags = tuple(flags)
+        if memory_limit is not None and not HAS_PROC and memory_limit != DEFAULT_MEMORY_LIMIT:
+            raise TargetError("a memory limit cannot be held on this system: it has no /proc")
+        limits = (timeout, memory_limit)
+        try:
+            worker = self._acquire(flags)
+            if worker is not None:
+                output = self._in_worker(worker, source, flags, *limits, statistics)
+                if output is not None:
+                    return output
+            return self._in_binary(source, flags, *limits, statistics)
+        except CompileFailed as e:
+            if reproducer:
+                e = self.with_reproducer(e, source, flags)
+            raise e from None
+
+    def close(self) -> None:
+        """End the idle workers."""
+        with self._lock:
+            if self._pid != os.getpid():
+                self._forget()
+            workers, self._idle, self._starting = [*self._idle, *self._starting], [], []
+        for w in workers:
+            w.close()
+
+    # ------------------------------------------------------------------ the worker
+
+    def _forget(self) -> None:
+        """After a fork the workers belong to the parent: drop them without touching them."""
+        self._idle, self._starting, self._busy, self._pid = [], [], 0, os.getpid()
+
+    def _acquire(self, flags: tuple[str, ...]) -> _Worker | None:
+        """A ready worker, or None when the binary shall be used."""
+        with self._lock:
+            if self._pid != os.getpid():
+                self._forget()
+            self._compiles += 1
+            if self.use_worker is False or flags in self._binary_only:
+                return None
+            if self.use_worker is None and self._compiles < 2:
+                return None
+            for w in list(self._starting):
+                if w.process.poll() is not None:
+                    self._starting.remove(w)
+                    w.close()
+                elif w.ready():
+                    self._starting.remove(w)
+                    self._idle.append(w)
+            found = None
+            while self._idle and found is None:
+                w = self._idle.pop()
+                if w.process.poll() is None:
+                    found = w
+                else:
+                    w.close()  # it went idle and left
+            count = len(self._starting) + len(self._idle) + self._busy
+            if found is None and count < self.max_workers:
+                w = _Worker()
+                if self.use_worker:
+                    found = w if self._await(w) else None
+                else:
+                    self._starting.append(w)
+            if found is not None:
+                self._busy += 1
+            return found
+
+    @staticmethod
+    def _await(w: _Worker) -> bool:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and w.process.poll() is None:
+            out = w.process.stdout
+            if out is not None and select.select([out], [], [], 0.05)[0] and w.ready():
+                return True
+        errors = w.take_errors()
+        w.close()
+        raise CompileError(f"the compile worker did not start: {errors[-300:].strip()}")
+
+    def _release(self, w: _Worker, alive: bool) -> None:
+        keep = alive and w.uses < _WORKER_MAX_USES and w.rss < _WORKER_MAX_RSS
+        with self._lock:
+            self._busy -= 1
+            if keep:
+                self._idle.append(w)
+        if not keep:
+            w.close()
+
+    def _in_worker(
+        self,
+        w: _Worker,
+        source: bytes,
+        flags: tuple[str, ...],
+        timeout: float | None,
+        memory_limit: int | None,
+        statistics: bool,
+    ) -> CompileOutput | None:
+        """Compile in a worker; None when the flags or the worker's end call for the binary."""
+        alive = False
+        start = time.perf_counter()
+        table = Path(w.folder, "statistics.csv")
+        asked = [*flags, *_statistics_flags(table)] if statistics else list(flags)
+        try:
+            stdin, stdout = w.process.stdin, w.process.stdout
+            assert stdin is not None
+            assert stdout is not None
+            w.uses += 1
+            try:
+                worker_file.send(stdin, {"flags": asked}, source)
+            except (BrokenPipeError, OSError):
+                return None
+            watch = Watch(w.process.pid, timeout, memory_limit)
+            outcome = watch.wait(lambda s: bool(select.select([stdout], [], [], s)[0]))
+            if outcome != "done":
+                raise CompileFailed(_limit_failure(outcome, timeout, memory_limit))
+            frame = worker_file.receive(stdout)
+            errors = w.take_errors()
+            if frame is None:
+                status = w.process.wait()
+                if status == 0:
+                    return None
+                raise CompileFailed(read_failure(errors, status))
+            header, payload = frame
+            alive = True
+            w.rss = header["rss"]
+            status = header["status"]
+            if status == "flags":
+                # a flag that only the binary's command line knows, or a wrong one: it will say
+                self._binary_only.add(flags)
+                return None
+            if status == "input":
+                failure = read_failure(payload.decode(errors="replace"), 1)
+                raise CompileFailed(replace(failure, kind="input"))
+            if status != "ok":
+                raise CompileFailed(read_failure(errors, None))
+            seconds = time.perf_counter() - start
+            peak = header["peak"] or watch.peak
+            return CompileOutput(
+                payload, flags, seconds, peak, "worker", warnings(errors), _read_report(table)
+            )
+        finally:
+            self._release(w, alive)
+
+    # ------------------------------------------------------------------ the binary
+
+    def _in_binary(
+        self,
+        source: bytes,
+        flags: tuple[str, ...],
+        timeout: float | None,
+        memory_limit: int | None,
+        statistics: bool,
+    ) -> CompileOutput:
+        start = time.perf_counter()
+        with tempfile.TemporaryDirectory(prefix="mgx-compile-") as folder:
+            is_bytecode = source[:4] == b"ML\xefR"
+            path = Path(folder, "input.mlirbc" if is_bytecode else "input.mlir")
+            path.write_bytes(source)
+            out, table = Path(folder, "module.vmfb"), Path(folder, "statistics.csv")
+            asked = [*flags, *_statistics_flags(table)] if statistics else flags
+            with open(os.path.join(folder, "stderr"), "w+b") as errors:
+                process = subprocess.Popen(
+                    [str(compiler_binary()), *asked, str(path), "-o", str(out)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=errors,
+                    stderr=errors,
+                    start_new_session=True,
+                    env={**os.environ, "TMPDIR": folder},
+                )
+                watch = Watch(process.pid, timeout, memory_limit)
+                try:
+                    with exit_poll(process) as poll:
+                        outcome = watch.wait(poll)
+                finally:
+                    if process.returncode is None:
+                        kill_group(process)
+                errors.seek(0)
+                text = errors.read().decode(errors="replace").replace(folder + os.sep, "")
+            if outcome != "done":
+                raise CompileFailed(_limit_failure(outcome, timeout, memory_limit))
+            if process.returncode != 0 or not out.exists():
+                failure = read_failure(text, process.returncode)
+                if failure.kind in ("crash", "compile"):
+                    failure = self._explain(failure, path)
+                raise CompileFailed(failure)
+            seconds = time.perf_counter() - start
+            found = warnings(text)
+            return CompileOutput(
+                out.read_bytes(), flags, seconds, watch.peak, "binary", found, _read_report(table)
+            )
+
+    @staticmethod
+    def _explain(failure: Failure, path: Path) -> Failure:
+        """Whether a failed module was never valid: the compiler may crash on such input."""
+        try:
+            done = subprocess.run(
+                [sys.executable, worker_file.__file__, "--validate", str(path)],
+                capture_output=True,
+                timeout=60,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return failure
+        if done.returncode != 1:
+            return failure
+        found = read_failure(done.stderr.decode(errors="replace"), 1)
+        notes = (*found.notes, failure.message) if failure.kind == "crash" else found.notes
+        return replace(found, kind="input", notes=notes)
+
+    # ------------------------------------------------------------------ reproducers
+
+    def with_reproducer(
+        self, error: CompileFailed, source: bytes, flags: Sequence[str]
+    ) -> CompileFailed:
+        """The same error with a note that names a folder holding the input and the command."""
+        if self.reproducers is None or error.kind == "flags":
+            return error
+        name = hashlib.blake2b(source + "\0".join(flags).encode(), digest_size=8).hexdigest()
+        folder = self.reproducers / name
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            suffix = "mlirbc" if source[:4] == b"ML\xefR" else "mlir"
+            model = folder / f"input.{suffix}"
+            _write(model, source)
+            command = shlex.join([str(compiler_binary()), *flags, str(model), "-o", "out.vmfb"])
+            _write(folder / "command.sh", (command + "\n").encode())
+            _write(folder / "error.txt", (str(error) + "\n").encode())
+            _keep_newest(self.reproducers, _MAX_REPRODUCERS)
+        except OSError as e:
+            log.warning("no reproducer was written: %s", e)
+            return error
+        failure = Failure(error.kind, error.message, error.location, error.notes)
+        found = CompileFailed(failure, extra_notes=[f"reproducer: sh {folder / 'command.sh'}"])
+        found.reproducer = str(folder)
+        return found
+
+
+def _statistics_flags(path: Path) -> list[str]:
+    return [
+        "--iree-scheduling-dump-statistics-format=csv",
+        f"--iree-scheduling-dump-statistics-file={path}",
+    ]
+
+
+def _read_report(path: Path) -> dict[str, str]:
+    """The statistics the compiler wrote, taken away so that the next compile starts clean."""
+    try:
+        text = path.read_text()
+        path.unlink()
+    except OSError:
+        return {}
+    return {"statistics": text}
+
+
+def _limit_failure(outcome: str, timeout: float | None, memory_limit: int | None) -> Failure:
+    if outcome == "timeout":
+        return Failure(
+            "timeout",
+            f"iree-compile was ended after {timeout:g} seconds",
+            notes=("raise the time limit of the compile",),
+        )
+    assert memory_limit is not None
+    return Failure(
+        "memory",
+        f"iree-compile was ended when it held more than {memory_limit / 2**30:.2f} GiB",
+        notes=("raise the memory limit of the compile",),
+    )
+
+
+def _write(path: Path, data: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    temporary.write_bytes(data)
+    os.replace(temporary, path)
+
+
+def _keep_newest(folder: Path, count: int) -> None:
+    entries = sorted(folder.iterdir(), key=lambda p: p.stat().st_mtime, reverse=True)
+    for old in entries[count:]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+_shared: IreeCompiler | None = None
+_shared_lock = threading.Lock()
+
+
+def shared_compiler() -> IreeCompiler:
+    """The compiler of this process; its workers end with the process."""
+    global _shared
+    with _shared_lock:
+        if _shared is None:
+            from mgx_mlir.targets.cache import cache_root
+
+            _shared = IreeCompiler(reproducers=cache_root() / "reproducers")
+            atexit.register(_shared.close)
+        return _shared

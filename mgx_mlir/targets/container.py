@@ -1,0 +1,158 @@
+"""One file of named blobs with a JSON header: aligned, so that it can be mapped and used as is.
+
+Layout: magic, header length, crc of the header, header (JSON), padding, blobs. The first blob
+starts on a page, every other on 64 bytes, which is what zero-copy parameters need. Each blob
+has a crc, checked by `Container.verify`.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+import tempfile
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.errors import FileError
+
+MAGIC = b"MGXBLOB1"
+_HEAD = struct.Struct("<8sQI")
+_ALIGN = 64
+_PAGE = 4096
+_MAX_HEADER = 1 << 28
+
+
+def _up(n: int, to: int) -> int:
+    return -(-n // to) * to
+
+
+def _bytes_of(value: bytes | np.ndarray) -> memoryview:
+    if isinstance(value, np.ndarray):
+        flat = np.ascontiguousarray(value).reshape(-1)
+        return memoryview(flat.view(np.uint8)) if flat.nbytes else memoryview(b"")
+    return memoryview(value)
+
+
+def write_container(
+    path: Path,
+    blobs: Mapping[str, bytes | np.ndarray],
+    meta: Mapping[str, Any] | None = None,
+    *,
+    sync: bool = False,
+) -> None:
+    """Write the file under a temporary name and rename it into place.
+
+    sync: force the data to the disk before the rename, for files whose blobs are not checked
+    on every load.
+    """
+    rows, offset = [], 0
+    views = [(name, value, _bytes_of(value)) for name, value in blobs.items()]
+    for name, value, view in views:
+        row: dict[str, Any] = {
+            "name": name,
+            "offset": offset,
+            "size": view.nbytes,
+            "crc": zlib.crc32(view),
+        }
+        if isinstance(value, np.ndarray):
+            row["dtype"] = dtypes.from_numpy(value.dtype).name
+            row["dims"] = list(value.shape)
+        rows.append(row)
+        offset = _up(offset + view.nbytes, _ALIGN)
+    header = json.dumps({"blobs": rows, "meta": dict(meta or {})}).encode()
+    start = _up(_HEAD.size + len(header), _PAGE)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fd, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(fd, "wb") as f:
+            f.write(_HEAD.pack(MAGIC, len(header), zlib.crc32(header)) + header)
+            for row, (_, _, view) in zip(rows, views, strict=True):
+                f.seek(start + row["offset"])
+                f.write(view)
+            f.truncate(start + offset)
+            f.flush()
+            if sync:
+                os.fsync(f.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+class Container:
+    """An opened container; blobs are views of the mapped file and keep it alive.
+
+    Errors: FileError when the file is missing, cut short, of another kind or damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            with open(path, "rb") as f:
+                size = os.fstat(f.fileno()).st_size
+                if size < _HEAD.size:
+                    raise FileError(
+                        f"too short to be a blob file: {size} bytes", location=str(path)
+                    )
+                self._map = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
+        except OSError as e:
+            raise FileError(f"cannot read: {e.strerror}", location=str(path)) from e
+        self._bytes = np.frombuffer(self._map, np.uint8)
+        magic, length, crc = _HEAD.unpack(self._bytes[: _HEAD.size].tobytes())
+        if magic != MAGIC:
+            raise FileError(f"not a blob file: magic {magic!r}", location=str(path))
+        if length > min(_MAX_HEADER, size - _HEAD.size):
+            raise FileError("the header is cut short", location=str(path))
+        header = self._bytes[_HEAD.size : _HEAD.size + length].tobytes()
+        if zlib.crc32(header) != crc:
+            raise FileError("the header is damaged", location=str(path))
+        try:
+            parsed = json.loads(header)
+            rows = parsed["blobs"]
+            self.meta: dict[str, Any] = parsed["meta"]
+            self._rows: dict[str, dict[str, Any]] = {r["name"]: r for r in rows}
+            self._start = _up(_HEAD.size + length, _PAGE)
+            ends = [self._start + r["offset"] + r["size"] for r in rows if r["offset"] >= 0]
+            if len(ends) != len(rows) or any(r["size"] < 0 for r in rows):
+                raise ValueError("negative extent")
+        except (ValueError, KeyError, TypeError) as e:
+            raise FileError(f"the header cannot be read: {e}", location=str(path)) from e
+        if max(ends, default=0) > size:
+            raise FileError("the file is cut short", location=str(path))
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._rows)
+
+    def blob(self, name: str) -> np.ndarray:
+        """The bytes of a blob, read only, 64-byte aligned, not copied."""
+        row = self._rows.get(name)
+        if row is None:
+            raise FileError(f"there is no blob '{name}'", location=str(self.path))
+        begin = self._start + row["offset"]
+        return self._bytes[begin : begin + row["size"]]
+
+    def array(self, name: str) -> np.ndarray:
+        """A blob as the array it was written from, read only, not copied."""
+        data, row = self.blob(name), self._rows[name]
+        try:
+            return data.view(dtypes.from_name(row["dtype"]).np).reshape(row["dims"])
+        except (KeyError, ValueError) as e:
+            raise FileError(f"blob '{name}' is not an array: {e}", location=str(self.path)) from e
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Every array of the file."""
+        return {n: self.array(n) for n, row in self._rows.items() if "dtype" in row}
+
+    def verify(self, names: Iterable[str] | None = None) -> None:
+        """Compare the crc of the blobs. Errors: FileError naming the first that differs."""
+        for name in self._rows if names is None else names:
+            if zlib.crc32(self.blob(name)) != self._rows[name]["crc"]:
+                raise FileError(f"blob '{name}' is damaged", location=str(self.path))

@@ -1,0 +1,171 @@
+"""The flags given to iree-compile: one ladder of flag sets per target, best first.
+
+A ladder is tried from the top; the next set is used only when the compiler fails on the one
+before, and the result says which set it was made with.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import hashlib
+import platform
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mgx_mlir.core.errors import TargetError
+
+OPT_LEVELS = ("O0", "O1", "O2", "O3")
+
+# A dispatch may use this much stack; the runtime's worker threads get four times as much.
+STACK_LIMIT = 262144
+LARGE_STACK_LIMIT = 1 << 20
+
+# the default computes f64 in f32, silently
+_COMMON = ("--iree-input-demote-f64-to-f32=false",)
+
+
+@dataclass(frozen=True)
+class FlagSet:
+    """A named set of iree-compile flags; `why` says what giving up the set above it costs."""
+
+    name: str
+    flags: tuple[str, ...]
+    why: str = ""
+
+
+# --------------------------------------------------------------------------------------- cpu
+
+
+def cpu_ladder(
+    *,
+    cpu: str = "host",
+    opt_level: str = "O2",
+    data_tiling: bool = True,
+    stack_limit: int = STACK_LIMIT,
+    extra: Iterable[str] = (),
+) -> tuple[FlagSet, ...]:
+    """The flag sets of llvm-cpu, best first.
+
+    cpu: `host`, `generic`, or a processor name of LLVM (`znver4`). Errors: an unknown level.
+    """
+    level = check_opt_level(opt_level)
+    base = (
+        "--iree-hal-target-device=local",
+        "--iree-hal-local-target-device-backends=llvm-cpu",
+        f"--iree-llvmcpu-target-cpu={cpu}",
+        *_COMMON,
+    )
+    tail = tuple(extra)
+
+    def rung(name: str, why: str, level: str, tiling: bool, stack: int) -> FlagSet:
+        flags = (
+            f"--iree-opt-level={level}",
+            f"--iree-opt-data-tiling={'true' if tiling else 'false'}",
+            f"--iree-llvmcpu-stack-allocation-limit={stack}",
+        )
+        return FlagSet(name, base + flags + tail, why)
+
+    sets = [rung("best", "", level, data_tiling, stack_limit)]
+    if stack_limit < LARGE_STACK_LIMIT:
+        sets.append(
+            rung("large-stack", "kernels with large tiles on the stack", level, data_tiling,
+                 LARGE_STACK_LIMIT)
+        )  # fmt: skip
+    if data_tiling:
+        sets.append(
+            rung("no-data-tiling", "matmuls run up to 10 times slower", level, False,
+                 LARGE_STACK_LIMIT)
+        )  # fmt: skip
+    if level not in ("O0", "O1"):
+        sets.append(rung("O1", "fewer fusions and no data tiling", "O1", False, LARGE_STACK_LIMIT))
+    return tuple(sets)
+
+
+@functools.cache
+def host_cpu() -> str:
+    """A short identity of this processor: what `--cpu=host` code depends on.
+
+    A cache shared between machines must not hand one machine the code of another.
+    """
+    facts = [platform.machine(), platform.system()]
+    try:
+        keep = ("model name", "flags", "Features", "CPU part", "CPU implementer")
+        seen: set[str] = set()
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            name = line.partition(":")[0].strip()
+            if name in keep and name not in seen:
+                seen.add(name)
+                facts.append(line)
+    except OSError:
+        facts.append(platform.processor())
+    return hashlib.blake2b("\n".join(facts).encode(), digest_size=8).hexdigest()
+
+
+# --------------------------------------------------------------------------------------- gpu
+
+# Architectures the pinned compiler knows, with the products that carry them.
+AMD_ARCHS: dict[str, tuple[str, ...]] = {
+    "gfx908": ("mi100",),
+    "gfx90a": ("mi210", "mi250", "mi250x"),
+    "gfx942": ("mi300a", "mi300x", "mi308x", "mi325x"),
+    "gfx950": ("mi350x", "mi355x"),
+    "gfx1100": ("rx7900xtx", "rx7900xt", "w7900", "w7800"),
+    "gfx1101": ("rx7800xt", "rx7700xt", "w7700", "v710"),
+    "gfx1103": (),
+    "gfx1150": (),
+    "gfx1151": (),
+    "gfx1200": ("rx9060xt",),
+    "gfx1201": ("rx9070xt", "rx9070", "r9700"),
+    "gfx1250": (),
+}
+DEFAULT_ARCH = "gfx942"
+_ARCH_OF = {name: arch for arch, names in AMD_ARCHS.items() for name in (arch, *names)}
+
+
+def check_arch(name: str) -> str:
+    """The gfx name of an AMD architecture or product: `mi300x` -> `gfx942`.
+
+    A feature suffix (`gfx942:sramecc+:xnack-`, as devices report it) is dropped.
+    Errors: TargetError with the nearest names.
+    """
+    key = name.strip().lower().split(":")[0].replace(" ", "").replace("_", "")
+    found = _ARCH_OF.get(key)
+    if found is not None:
+        return found
+    near = difflib.get_close_matches(key, _ARCH_OF, n=3, cutoff=0.6)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(AMD_ARCHS)}"
+    raise TargetError(f"unknown AMD architecture '{name}'", notes=[hint])
+
+
+def gpu_ladder(
+    arch: str = DEFAULT_ARCH, *, opt_level: str = "O2", extra: Iterable[str] = ()
+) -> tuple[FlagSet, ...]:
+    """The flag sets of the ROCm backend for one architecture, best first.
+
+    The second set emulates the 8-bit floats that the architecture does not have.
+    """
+    base = (
+        "--iree-hal-target-device=hip",
+        f"--iree-rocm-target={check_arch(arch)}",
+        *_COMMON,
+        f"--iree-opt-level={check_opt_level(opt_level)}",
+    )
+    tail = tuple(extra)
+    return (
+        FlagSet("best", base + tail),
+        FlagSet(
+            "small-float-emulation",
+            (*base, "--iree-llvmgpu-enable-small-float-emulation", *tail),
+            "8-bit floats that the architecture lacks are computed by conversion",
+        ),
+    )
+
+
+def check_opt_level(level: str) -> str:
+    """`O0` to `O3`; a bare digit is accepted. Errors: TargetError."""
+    name = f"O{level}" if str(level) in "0123" and len(str(level)) == 1 else str(level)
+    if name not in OPT_LEVELS:
+        raise TargetError(f"unknown optimisation level '{level}', expected one of O0, O1, O2, O3")
+    return name

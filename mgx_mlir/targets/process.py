@@ -1,0 +1,121 @@
+"""Child processes under watch: time limit, memory limit, and an end for the whole group."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+HAS_PROC = Path("/proc/self/statm").exists()
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+Outcome = Literal["done", "timeout", "memory"]
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (OSError, ValueError):
+        return []
+
+
+def tree_memory(pid: int) -> int:
+    """Resident bytes of a process and its descendants now; 0 where the system does not say."""
+    total, todo = 0, [pid]
+    while todo:
+        p = todo.pop()
+        total += _resident(p)
+        todo += _children(p)
+    return total
+
+
+def peak_memory(pid: int) -> int:
+    """The most resident bytes a process ever had (its own, without children)."""
+    try:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError):
+        pass
+    return 0
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End a child started in its own session, with everything it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
+    process.wait()
+
+
+class Watch:
+    """Waits for a condition while holding a process to its limits.
+
+    timeout: seconds or None. memory_limit: resident bytes of the process tree or None.
+    `peak` is the most that was seen.
+    """
+
+    def __init__(self, pid: int, timeout: float | None, memory_limit: int | None) -> None:
+        self.pid = pid
+        self.start = time.monotonic()
+        self.timeout = timeout
+        self.memory_limit = memory_limit if HAS_PROC else None
+        self.peak = 0
+
+    def wait(self, poll: Callable[[float], bool]) -> Outcome:
+        """Call poll(seconds) until it is true; poll may block for the seconds given."""
+        step = 0.01
+        while True:
+            if poll(step):
+                return "done"
+            spent = time.monotonic() - self.start
+            if HAS_PROC:
+                now = tree_memory(self.pid)
+                self.peak = max(self.peak, now, peak_memory(self.pid))
+                if self.memory_limit is not None and now > self.memory_limit:
+                    return "memory"
+            if self.timeout is not None and spent > self.timeout:
+                return "timeout"
+            step = 0.01 if spent < 1.0 else 0.03
+            if self.timeout is not None:
+                step = min(step, max(0.001, self.timeout - spent))
+
+
+@contextlib.contextmanager
+def exit_poll(process: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool]]:
+    """A poll for `Watch.wait` that is true once the process has ended."""
+    opener = getattr(os, "pidfd_open", None)
+    fd = -1
+    if opener is not None:
+        with contextlib.suppress(OSError):
+            fd = opener(process.pid)
+
+    def by_sleep(seconds: float) -> bool:
+        if process.poll() is None:
+            time.sleep(seconds)
+        return process.poll() is not None
+
+    def by_pidfd(seconds: float) -> bool:
+        if process.returncode is None and select.select([fd], [], [], seconds)[0]:
+            process.wait()
+        return process.returncode is not None
+
+    try:
+        yield by_pidfd if fd >= 0 else by_sleep
+    finally:
+        if fd >= 0:
+            os.close(fd)

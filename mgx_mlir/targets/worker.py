@@ -1,0 +1,154 @@
+"""The compile worker: a process that compiles one module after another for its parent.
+
+It is started as a file and imports nothing of this package, so that it starts fast and cannot
+see the parent's state. Frames on stdin and stdout are an 8-byte length, a JSON header, and the
+bytes whose count the header gives. Diagnostics go to stderr, which the parent reads.
+
+    python worker.py                  serve requests until stdin closes
+    python worker.py --validate FILE  parse FILE strictly; exit 1 with the errors on stderr
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+if sys.path and sys.path[0] == os.path.dirname(os.path.abspath(__file__)):
+    del sys.path[0]  # the neighbours of this file must not shadow other packages' modules
+
+import json
+import select
+import signal
+import struct
+import threading
+import time
+from typing import Any, BinaryIO
+
+IDLE_SECONDS = 120.0  # an idle worker gives its memory back
+
+
+def send(stream: BinaryIO, header: dict[str, Any], payload: bytes = b"") -> None:
+    """Write one frame."""
+    text = json.dumps({**header, "bytes": len(payload)}).encode()
+    stream.write(struct.pack("<Q", len(text)) + text)
+    stream.write(payload)
+    stream.flush()
+
+
+def receive(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
+    """Read one frame; None when the stream ends."""
+    size = stream.read(8)
+    if len(size) < 8:
+        return None
+    text = stream.read(struct.unpack("<Q", size)[0])
+    header = json.loads(text)
+    payload = stream.read(header["bytes"])
+    return (header, payload) if len(payload) == header["bytes"] else None
+
+
+def _reset_peak() -> None:
+    try:
+        with open("/proc/self/clear_refs", "w") as f:
+            f.write("5")
+    except OSError:
+        pass  # not Linux: the parent then reports no peak
+
+
+def _memory() -> tuple[int, int]:
+    """Peak and present resident bytes of this process, 0 where the system does not say."""
+    peak = now = 0
+    try:
+        with open("/proc/self/status") as f:
+            for line in f:
+                if line.startswith("VmHWM:"):
+                    peak = int(line.split()[1]) * 1024
+                elif line.startswith("VmRSS:"):
+                    now = int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return peak, now
+
+
+def validate(source: bytes) -> str:
+    """Parse strictly, with no unregistered operation allowed; the errors, or an empty string."""
+    from iree.compiler import ir
+
+    with ir.Context():
+        try:
+            ir.Module.parse(source)
+        except ir.MLIRError as e:
+            return str(e)
+    return ""
+
+
+def compile_one(source: bytes, flags: list[str]) -> tuple[str, bytes]:
+    """Compile in this process: ("ok", vmfb), ("flags", why), ("input", why) or ("compile", "")."""
+    from iree.compiler.api import Output, Session, Source
+
+    wrong = validate(source)
+    if wrong:
+        return "input", wrong.encode()
+    with Session() as session:
+        try:
+            session.set_flags(*flags)
+        except ValueError as e:
+            return "flags", str(e).encode()
+        # text must end in a NUL; bytecode is recognised by its magic number
+        data = source if source[:4] == b"ML\xefR" else source + b"\0"
+        with Source.wrap_buffer(session, data, buffer_name="input.mlir") as wrapped:
+            invocation = session.invocation()
+            invocation.enable_console_diagnostics()
+            if not invocation.parse_source(wrapped) or not invocation.execute():
+                return "compile", b""
+            with Output.open_membuffer() as output:
+                invocation.output_vm_bytecode(output)
+                return "ok", bytes(output.map_memory())
+
+
+def _die_with_parent(lifeline: int) -> None:
+    """Block until the parent's end of the pipe closes, then end this whole process group."""
+    os.read(lifeline, 1)
+    os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
+def serve(lifeline: int) -> int:
+    """Answer requests until stdin closes or nothing came for IDLE_SECONDS."""
+    requests = sys.stdin.buffer
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # native code may print; the reply stream stays clean
+    if lifeline >= 0:
+        threading.Thread(target=_die_with_parent, args=(lifeline,), daemon=True).start()
+    import iree.compiler.api
+    from iree.compiler import ir
+
+    with ir.Context():
+        pass  # loads the dialects once, before the first request
+    send(replies, {"ready": iree.compiler.api.__name__})
+    while select.select([requests], [], [], IDLE_SECONDS)[0]:
+        frame = receive(requests)
+        if frame is None:
+            return 0
+        header, source = frame
+        _reset_peak()
+        start = time.perf_counter()
+        status, payload = compile_one(source, header["flags"])
+        sys.stderr.flush()
+        peak, now = _memory()
+        seconds = time.perf_counter() - start
+        send(replies, {"status": status, "seconds": seconds, "peak": peak, "rss": now}, payload)
+    return 0
+
+
+def main(argv: list[str]) -> int:
+    """Run as the module docstring says."""
+    if argv[:1] == ["--validate"]:
+        with open(argv[1], "rb") as f:
+            wrong = validate(f.read())
+        if wrong:
+            print(wrong, file=sys.stderr)
+        return 1 if wrong else 0
+    return serve(int(argv[0]) if argv else -1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,226 @@
+"""The compile child: results, limits, crashes, messages, reproducers, threads, forks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from mgx_mlir.core.errors import CompileError, MgxError
+from mgx_mlir.targets.child import IreeCompiler, compiler_binary
+from mgx_mlir.targets.diagnostics import CompileFailed, read_failure
+from mgx_mlir.targets.flags import cpu_ladder
+from tests.targets.modules import FOREIGN, LOG10, UNKNOWN, add
+
+FLAGS = cpu_ladder()[0].flags
+
+
+@pytest.fixture(params=["binary", "worker"])
+def compiler(request: pytest.FixtureRequest) -> IreeCompiler:
+    return request.getfixturevalue(request.param)
+
+
+def failure(compiler: IreeCompiler, text: str, flags: tuple[str, ...] = FLAGS, **limits: object):
+    with pytest.raises(CompileFailed) as caught:
+        compiler.run(text.encode(), flags, **limits)  # type: ignore[arg-type]
+    assert isinstance(caught.value, CompileError)
+    assert isinstance(caught.value, MgxError)
+    assert "Traceback" not in str(caught.value)
+    return caught.value
+
+
+def test_compiles_and_says_what_it_cost(compiler: IreeCompiler) -> None:
+    out = compiler.run(add().encode(), FLAGS, statistics=True)
+    assert out.via == ("worker" if compiler.use_worker else "binary")
+    assert len(out.vmfb) > 1000
+    assert 0 < out.seconds < 60
+    assert 30 << 20 < out.peak_memory < 2 << 30
+    assert "main_dispatch_0" in out.reports["statistics"]
+    assert compiler.compile(add().encode(), FLAGS)[:4] == out.vmfb[:4]
+    assert compiler.run(add().encode(), FLAGS).reports == {}
+
+
+def test_bad_flags_are_named(compiler: IreeCompiler) -> None:
+    e = failure(compiler, add(), (*FLAGS, "--iree-opt-data-tilling"))
+    assert e.kind == "flags"
+    assert "'--iree-opt-data-tilling'" in e.message
+    assert e.notes == ("did you mean '--iree-opt-data-tiling'?",)
+    e = failure(compiler, add(), (*FLAGS, "--iree-opt-level=O9"))
+    assert "not a valid optimization level" in e.message
+    e = failure(compiler, add(), cpu_ladder(cpu="znver9")[0].flags)
+    assert e.message == "unknown processor 'znver9' for x86_64" or os.uname().machine != "x86_64"
+
+
+def test_a_flag_only_the_command_line_knows_works_too(compiler: IreeCompiler) -> None:
+    out = compiler.run(add().encode(), (*FLAGS, "--mlir-disable-threading"))
+    assert out.via == "binary"
+
+
+@pytest.mark.parametrize("text", [FOREIGN, UNKNOWN, "hello world", "func.func @main("])
+def test_what_is_not_a_module_is_refused(compiler: IreeCompiler, text: str) -> None:
+    e = failure(compiler, text)
+    assert e.kind == "input"
+    if text is UNKNOWN:
+        assert "linalg.nope" in e.message
+        assert "model.onnx:7:0" in str(e)
+
+
+def test_a_crash_says_so(binary: IreeCompiler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(IreeCompiler, "_explain", staticmethod(lambda failure, path: failure))
+    e = failure(binary, FOREIGN)
+    assert e.kind == "crash"
+    assert "crashed with SIG" in e.message
+    binary.compile(add().encode(), FLAGS)
+
+
+def test_a_worker_that_dies_is_replaced(worker: IreeCompiler) -> None:
+    worker.compile(add().encode(), FLAGS)
+    for w in worker._idle:
+        w.process.kill()
+        w.process.wait()
+    assert worker.run(add().encode(), FLAGS).via == "worker"
+
+
+def test_a_worker_killed_at_work_is_a_crash(worker: IreeCompiler) -> None:
+    worker.compile(add().encode(), FLAGS)
+    idle = worker._idle[-1]
+    threading.Timer(0.05, idle.process.kill).start()
+    e = failure(worker, add(1 << 20))
+    assert e.kind == "crash"
+    assert "SIGKILL" in e.message
+
+
+def test_code_generation_failure_names_the_node_and_leaves_a_reproducer(
+    compiler: IreeCompiler,
+) -> None:
+    e = failure(compiler, LOG10)
+    assert e.kind == "compile"
+    assert "undefined symbol: log10f" in e.message
+    assert e.location == "model.onnx:12:0"
+    assert e.reproducer is not None
+    assert f"sh {e.reproducer}/command.sh" in e.notes[-1]
+    done = subprocess.run(
+        ["sh", f"{e.reproducer}/command.sh"], capture_output=True, check=False, cwd=e.reproducer
+    )
+    assert done.returncode != 0
+    assert b"log10f" in done.stderr
+    assert Path(e.reproducer, "input.mlir").read_text() == LOG10
+
+
+def group_members(pgid: int) -> list[int]:
+    out = subprocess.run(["ps", "-eo", "pid,pgid,stat"], capture_output=True, text=True, check=True)
+    rows = [line.split() for line in out.stdout.splitlines()[1:]]
+    return [int(p) for p, g, s in rows if int(g) == pgid and not s.startswith("Z")]
+
+
+def test_timeout_ends_the_whole_group(
+    compiler: IreeCompiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = [w.process.pid for w in compiler._idle[-1:]]  # the one that will be taken
+    popen = subprocess.Popen
+
+    def spy(*a: object, **k: object) -> object:
+        p = popen(*a, **k)  # type: ignore[call-overload]
+        started.append(p.pid)
+        return p
+
+    monkeypatch.setattr(subprocess, "Popen", spy)
+    start = time.monotonic()
+    e = failure(compiler, add(1 << 16), timeout=0.04)
+    assert e.kind == "timeout"
+    assert "0.04 seconds" in e.message
+    assert time.monotonic() - start < 3  # a worker may have to start first
+    children = list(started)
+    assert children
+    assert all(group_members(p) == [] for p in children)
+    compiler.compile(add().encode(), FLAGS)
+
+
+def test_memory_limit(compiler: IreeCompiler) -> None:
+    e = failure(compiler, add(), memory_limit=40 << 20)
+    assert e.kind == "memory"
+    assert "0.04 GiB" in e.message
+    compiler.compile(add().encode(), FLAGS, memory_limit=2 << 30)
+
+
+def test_many_threads(reproducers: Path) -> None:
+    compiler = IreeCompiler(max_workers=2, reproducers=reproducers)
+    done: list[str] = []
+
+    def work(n: int) -> None:
+        done.append(compiler.run(add(n).encode(), FLAGS).via)
+
+    pool = [threading.Thread(target=work, args=(8 + i,)) for i in range(6)]
+    for t in pool:
+        t.start()
+    for t in pool:
+        t.join(60)
+    assert len(done) == 6
+    assert compiler._busy == 0
+    assert len(compiler._idle) + len(compiler._starting) <= 2
+    compiler.close()
+
+
+def test_the_first_compile_runs_the_binary(reproducers: Path) -> None:
+    compiler = IreeCompiler(reproducers=reproducers)
+    assert compiler.run(add().encode(), FLAGS).via == "binary"
+    assert compiler._starting == compiler._idle == []
+    deadline = time.monotonic() + 30
+    via = ""
+    while via != "worker" and time.monotonic() < deadline:
+        via = compiler.run(add().encode(), FLAGS).via
+    compiler.close()
+    assert via == "worker"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_does_not_use_the_parent_s_worker(worker: IreeCompiler) -> None:
+    worker.compile(add().encode(), FLAGS)
+    before = [w.process.pid for w in worker._idle]
+    pid = os.fork()
+    if pid == 0:  # the child must leave without pytest's ending
+        try:
+            os._exit(0 if worker._acquire(("--no-such",)) not in worker._idle else 1)
+        except BaseException:
+            os._exit(2)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert [w.process.pid for w in worker._idle] == before
+    assert worker.run(add().encode(), FLAGS).via == "worker"
+
+
+def test_workers_end_with_their_parent(tmp_path: Path) -> None:
+    code = (
+        "import os, signal\n"
+        "from mgx_mlir.targets.child import IreeCompiler\n"
+        "from mgx_mlir.targets.flags import cpu_ladder\n"
+        "c = IreeCompiler(use_worker=True)\n"
+        f"c.compile({add()!r}.encode(), cpu_ladder()[0].flags)\n"
+        "print(c._idle[0].process.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    import sys
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    pid = int(done.stdout)
+    deadline = time.monotonic() + 10
+    while group_members(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert group_members(pid) == []
+
+
+def test_reading_stderr() -> None:
+    f = read_failure("a.onnx:3:0: error: first\na.onnx:3:0: error: first\nb:1:2: error: two\n", 1)
+    assert (f.kind, f.location, f.message) == ("compile", "a.onnx:3:0", "iree-compile: first")
+    assert f.notes == ("two",)
+    assert read_failure("", -9).message == "iree-compile crashed with SIGKILL"
+    assert "no message" in read_failure("", 3).message
+    f = read_failure('error: "n"("m.onnx":4:0): unregistered operation x', 1)
+    assert (f.kind, f.location) == ("input", "n(m.onnx:4:0)")
+
+
+def test_the_compiler_is_the_wheel_s() -> None:
+    assert compiler_binary().name.startswith("iree-compile")
