@@ -1,0 +1,223 @@
+"""layout_convolution: convolutions and what lies between them in channels-last order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.passes import PatternPass, option
+from mgx_mlir.core.pattern import Pattern, no_match, pattern
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.pointwise_base import Pointwise
+
+
+def to_last(rank: int) -> list[int]:
+    """N,C,s.. -> N,s..,C."""
+    return [0, *range(2, rank), 1]
+
+
+def to_first(rank: int) -> list[int]:
+    """N,s..,C -> N,C,s..."""
+    return [0, rank - 1, *range(1, rank - 1)]
+
+
+def _from_last(rw: Any, v: ir.Value) -> ir.Value | None:
+    """The channels-last value that `v` is the N,C,s.. transpose of."""
+    t = rw.defining(v, "transpose")
+    if t is None or TensorType.of(v).rank < 3:
+        return None
+    return t.input if list(t.permutation) == to_first(TensorType.of(v).rank) else None
+
+
+@pattern("convolution")
+def find_convolution_layout(op: Any, rw: Any) -> Any:
+    """convolution(x, w) -> transpose(convolution{channels_last}(transpose(x), transpose(w)))"""
+    rank = TensorType.of(op.out).rank
+    if op.channels_last:
+        return no_match("already channels-last")
+    if rank not in (3, 4):
+        return no_match("rank {} is not 3 or 4", rank)
+    x = rw.op("transpose", op.input, permutation=to_last(rank))
+    w = rw.op("transpose", op.weights, permutation=[*range(2, rank), 1, 0])
+    y = rw.op(
+        "convolution",
+        x,
+        w,
+        padding=op.padding,
+        stride=op.stride,
+        dilation=op.dilation,
+        group=op.group,
+        padding_mode=op.padding_mode,
+        channels_last=True,
+    )
+    return rw.op("transpose", y, permutation=to_first(rank))
+
+
+@pattern("pooling")
+def find_pooling_layout(op: Any, rw: Any) -> Any:
+    """pooling(transpose(x)) -> transpose(pooling{channels_last}(x))"""
+    if op.channels_last:
+        return no_match("already channels-last")
+    x = _from_last(rw, op.input)
+    if x is None:
+        return no_match("input is not a transposed channels-last tensor")
+    attributes = {n: getattr(op, n) for n in (
+        "mode", "padding", "padding_mode", "stride", "lengths", "dilations", "ceil_mode",
+        "count_include_pad", "lp_order", "dyn_global")}  # fmt: skip
+    y = rw.op("pooling", x, **attributes, channels_last=True)
+    return rw.op("transpose", y, permutation=to_first(TensorType.of(op.out).rank))
+
+
+@pattern(Pointwise)
+def find_pointwise_layout(op: Any, rw: Any) -> Any:
+    """pointwise(transpose(x), transpose(y)) -> transpose(pointwise(x, y))"""
+    out = TensorType.of(op.operation.results[0])
+    operands = list(op.operation.operands)
+    inner = [_from_last(rw, v) for v in operands]
+    if not any(v is not None for v in inner):
+        return no_match("no operand is a transposed channels-last tensor")
+    perm = to_last(out.rank)
+    new = []
+    for v, below in zip(operands, inner, strict=True):
+        if below is None:
+            if not _is_cheap(v):
+                return no_match("another operand would have to be transposed")
+            below = rw.op("transpose", v, permutation=perm)
+        new.append(below)
+    y = _rebuild(op, new, out.with_dims(out.dims[p] for p in perm))
+    return rw.op("transpose", y, permutation=to_first(out.rank))
+
+
+def _is_cheap(v: ir.Value) -> bool:
+    """A constant or a broadcast: transposing it moves little or nothing."""
+    owner = v.owner
+    if isinstance(owner, ir.Block):
+        return False
+    return owner.name in (
+        "migraphx.literal",
+        "migraphx.multibroadcast",
+        "migraphx.broadcast",
+        "migraphx.scalar",
+    )
+
+
+def _rebuild(op: Any, operands: list[ir.Value], out: TensorType) -> ir.Value:
+    """The same op on other operands."""
+    attributes = {k: op.operation.attributes[k] for k in _attribute_names(op)}
+    return ir.Operation.create(
+        op.operation.name, results=[out.mlir()], operands=operands, attributes=attributes
+    ).result
+
+
+def _attribute_names(op: Any) -> list[str]:
+    return [a if isinstance(a, str) else a.name for a in op.operation.attributes]
+
+
+@pattern("transpose")
+def find_transpose_broadcast(op: Any, rw: Any) -> Any:
+    """transpose(broadcast(x)) -> broadcast(transpose(x))"""
+    view = rw.defining(op.input, "multibroadcast", "broadcast", "scalar")
+    if view is None:
+        return no_match("input is not a broadcast")
+    out = TensorType.of(op.out)
+    operands = list(view.operation.operands)
+    if not out.is_static or len(operands) != 1:
+        return no_match("the broadcast has run-time dims")
+    x = operands[0]
+    t = TensorType.of(x)
+    if view.operation.name == "migraphx.scalar" or t.elements == 1:
+        flat = rw.op("reshape", x, dims=[1]) if t.dims != (1,) else x
+        return rw.op("multibroadcast", [flat], out_lens=list(out.dims))
+    perm = list(op.permutation)
+    if view.operation.name == "migraphx.broadcast":
+        if t.rank == 1:
+            return rw.op("broadcast", x, axis=perm.index(view.axis), out_lens=list(out.dims))
+        after = out.rank - view.axis - t.rank
+        full = [1] * view.axis + list(t.dims) + [1] * after
+    else:
+        full = [1] * (out.rank - t.rank) + list(t.dims)
+    if tuple(full) != t.dims:
+        x = rw.op("reshape", x, dims=full)
+    moved = rw.op("transpose", x, permutation=perm)
+    return rw.op("multibroadcast", [moved], out_lens=list(out.dims))
+
+
+@pattern("transpose")
+def find_transpose_unit(op: Any, rw: Any) -> Any:
+    """transpose that only moves extents of 1 -> reshape"""
+    t = TensorType.of(op.input)
+    moved = [p for p in op.permutation if t.dims[p] != 1]
+    if not t.is_static or moved != sorted(moved):
+        return no_match("it moves data")
+    return rw.op("reshape", op.input, dims=list(TensorType.of(op.out).dims))
+
+
+@pattern("transpose")
+def find_transpose_pair(op: Any, rw: Any) -> Any:
+    """transpose(transpose(x, p), q) -> transpose(x, p[q])"""
+    inner = rw.defining(op.input, "transpose")
+    if inner is None:
+        return no_match("input is not a transpose")
+    both = [inner.permutation[i] for i in op.permutation]
+    if both == list(range(len(both))):
+        return inner.input
+    return rw.op("transpose", inner.input, permutation=both)
+
+
+@pattern("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod")
+def find_reduce_layout(op: Any, rw: Any) -> Any:
+    """reduce(transpose(x), axes) -> transpose(reduce(x, moved axes))"""
+    operands = list(op.operation.operands)
+    x = _from_last(rw, operands[0])
+    if x is None or len(operands) != 1:
+        return no_match("input is not a transposed channels-last tensor")
+    rank = TensorType.of(x).rank
+    perm = to_first(rank)
+    y = rw.op(op.mnemonic, x, axes=sorted(perm[a % rank] for a in op.axes))
+    return rw.op("transpose", y, permutation=perm)
+
+
+@pattern("concat")
+def find_concat_layout(op: Any, rw: Any) -> Any:
+    """concat(transpose(x), transpose(y)) -> transpose(concat(x, y))"""
+    inner = [_from_last(rw, v) for v in op.inputs]
+    if not inner or any(v is None for v in inner):
+        return no_match("not every input is a transposed channels-last tensor")
+    rank = TensorType.of(op.out).rank
+    perm = to_first(rank)
+    y = rw.op("concat", inner, axis=perm[op.axis % rank])
+    return rw.op("transpose", y, permutation=perm)
+
+
+@pattern("pad")
+def find_pad_layout(op: Any, rw: Any) -> Any:
+    """pad(transpose(x)) -> transpose(pad(x))"""
+    operands = list(op.operation.operands)
+    x = _from_last(rw, operands[0])
+    if x is None or len(operands) != 1:
+        return no_match("input is not a transposed channels-last tensor")
+    rank = TensorType.of(x).rank
+    last, pads = to_last(rank), list(op.pads)
+    moved = [pads[p] for p in last] + [pads[rank + p] for p in last]
+    y = rw.op("pad", x, mode=op.mode, pads=moved, value=op.value)
+    return rw.op("transpose", y, permutation=to_first(rank))
+
+
+@dataclass(frozen=True)
+class LayoutConvolution(PatternPass):
+    """Convolutions and poolings in channels-last order; transposes move to the graph's edges."""
+
+    name: ClassVar[str] = "layout_convolution"
+    patterns: ClassVar[tuple[Pattern, ...]] = (
+        find_convolution_layout,
+        find_pooling_layout,
+        find_pointwise_layout,
+        find_transpose_pair,
+        find_transpose_unit,
+        find_transpose_broadcast,
+        find_reduce_layout,
+        find_concat_layout,
+        find_pad_layout,
+    )
+    max_iterations: int = option(-1, "sweeps over the module; -1: until nothing changes")

@@ -1,0 +1,168 @@
+"""rewrite_dot: a dot with a broadcast matrix runs on rows, and reshapes move out of its way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.passes import PatternPass, option
+from mgx_mlir.core.pattern import Pattern, no_match, pattern
+from mgx_mlir.core.shapes import TensorType, product
+from mgx_mlir.dialects.migraphx.pointwise_base import Pointwise
+from mgx_mlir.passes.layout_convolution import _rebuild
+
+
+@pattern("dot")
+def find_dot_broadcast_rows(op: Any, rw: Any) -> Any:
+    """dot(x, broadcast(w)) -> reshape(dot(reshape(x), w))"""
+    a, out = TensorType.of(op.a), TensorType.of(op.out)
+    if out.rank < 3 or not out.is_static or not a.is_static:
+        return no_match("rank below 3 or run-time dims")
+    w = _matrix_below(rw, op.b)
+    if w is None:
+        return no_match("b is not one broadcast matrix")
+    rows = product(a.dims[:-1])
+    flat = rw.op("reshape", op.a, dims=[rows, a.dims[-1]])
+    y = rw.op("dot", flat, w)
+    return rw.op("reshape", y, dims=list(out.dims))
+
+
+def _matrix_below(rw: Any, v: ir.Value) -> ir.Value | None:
+    """The rank-2 value that `v` repeats over its leading dims."""
+    view = rw.defining(v, "multibroadcast", "broadcast")
+    if view is None:
+        t = TensorType.of(v)
+        if all(d == 1 for d in t.dims[:-2]) and t.is_static:
+            return rw.op("reshape", v, dims=list(t.dims[-2:])) if _is_literal(v) else None
+        return None
+    x = view.operation.operands[0]
+    t, out = TensorType.of(x), TensorType.of(v)
+    if view.operation.name == "migraphx.broadcast" and view.axis + t.rank != out.rank:
+        return None
+    if t.rank < 2 or t.dims[-2:] != out.dims[-2:] or any(d != 1 for d in t.dims[:-2]):
+        return None
+    return x if t.rank == 2 else rw.op("reshape", x, dims=list(t.dims[-2:]))
+
+
+def _is_literal(v: ir.Value) -> bool:
+    owner = v.owner
+    return not isinstance(owner, ir.Block) and owner.name == "migraphx.literal"
+
+
+@pattern(Pointwise)
+def find_pointwise_reshape(op: Any, rw: Any) -> Any:
+    """pointwise(reshape(x), y) -> reshape(pointwise(x, reshape(y)))"""
+    out = TensorType.of(op.operation.results[0])
+    operands = list(op.operation.operands)
+    flat_dims: tuple[int, ...] | None = None
+    for v in operands:
+        below = _rows_below(rw, v, out)
+        if below is not None:
+            flat_dims = TensorType.of(below).dims
+            break
+    if flat_dims is None:
+        return no_match("no operand is reshaped rows")
+    new = []
+    for v in operands:
+        moved = _as_rows(rw, v, out, flat_dims)
+        if moved is None:
+            return no_match("an operand cannot be read as rows")
+        new.append(moved)
+    y = _rebuild(op, new, out.with_dims(flat_dims))
+    return rw.op("reshape", y, dims=list(out.dims))
+
+
+def _rows_below(rw: Any, v: ir.Value, out: TensorType) -> ir.Value | None:
+    """The [rows, n] value that `v`, of dims [.., n], is the reshape of."""
+    view = rw.defining(v, "reshape")
+    if view is None or view.dims_tensor is not None or out.rank < 3 or not out.is_static:
+        return None
+    t = TensorType.of(view.input)
+    return view.input if t.rank == 2 and t.dims[-1] == out.dims[-1] else None
+
+
+def _as_rows(rw: Any, v: ir.Value, out: TensorType, flat: tuple[int, ...]) -> ir.Value | None:
+    """`v` as [rows, n]: a reshape, or the broadcast of the last dims redone."""
+    view = rw.defining(v, "multibroadcast", "broadcast", "scalar")
+    if view is not None:
+        x = view.operation.operands[0]
+        t = TensorType.of(x)
+        if t.elements == 1:
+            one = x if t.dims == (1,) else rw.op("reshape", x, dims=[1])
+            return rw.op("multibroadcast", [one], out_lens=list(flat))
+        aligned = view.operation.name == "migraphx.multibroadcast" or (
+            view.operation.name == "migraphx.broadcast" and view.axis + t.rank == out.rank
+        )
+        lead = t.dims[:-1]
+        if aligned and all(d == 1 for d in lead) and t.dims[-1] == out.dims[-1]:
+            row = x if t.rank == 1 else rw.op("reshape", x, dims=[t.dims[-1]])
+            return rw.op("multibroadcast", [row], out_lens=list(flat))
+        full_rows = t.rank == out.rank and lead == out.dims[:-1] and t.dims[-1] == 1
+        if aligned and full_rows:
+            column = rw.op("reshape", x, dims=[flat[0], 1])
+            return rw.op("multibroadcast", [column], out_lens=list(flat))
+        return None
+    return rw.op("reshape", v, dims=list(flat))
+
+
+@pattern("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod")
+def find_reduce_rows(op: Any, rw: Any) -> Any:
+    """reduce(reshape(x), last axis) -> reshape(reduce(x, last axis))"""
+    operands = list(op.operation.operands)
+    t, out = TensorType.of(operands[0]), TensorType.of(op.out)
+    if len(operands) != 1 or [a % t.rank for a in op.axes] != [t.rank - 1]:
+        return no_match("it does not reduce the last axis alone")
+    x = _rows_below(rw, operands[0], t)
+    if x is None:
+        return no_match("input is not reshaped rows")
+    y = rw.op(op.mnemonic, x, axes=[1])
+    return rw.op("reshape", y, dims=list(out.dims))
+
+
+@pattern("softmax", "logsoftmax")
+def find_softmax_rows(op: Any, rw: Any) -> Any:
+    """softmax(reshape(x), last axis) -> reshape(softmax(x, last axis))"""
+    t = TensorType.of(op.input)
+    if op.axis % t.rank != t.rank - 1:
+        return no_match("it is not along the last axis")
+    x = _rows_below(rw, op.input, t)
+    if x is None:
+        return no_match("input is not reshaped rows")
+    y = rw.op(op.mnemonic, x, axis=1)
+    return rw.op("reshape", y, dims=list(TensorType.of(op.out).dims))
+
+
+@pattern("reshape", "squeeze", "unsqueeze", "flatten")
+def find_reshape_pair(op: Any, rw: Any) -> Any:
+    """reshape(reshape(x)) -> reshape(x)"""
+    out = TensorType.of(op.out)
+    if not out.is_static:
+        return no_match("run-time dims")
+    x = op.operation.operands[0]
+    inner = rw.defining(x, "reshape", "squeeze", "unsqueeze", "flatten")
+    if inner is None:
+        if op.operation.name == "migraphx.reshape" and TensorType.of(x).dims == out.dims:
+            return x
+        return no_match("input is not a reshape")
+    source = inner.operation.operands[0]
+    if not TensorType.of(source).is_static:
+        return no_match("run-time dims")
+    if TensorType.of(source).dims == out.dims:
+        return source
+    return rw.op("reshape", source, dims=list(out.dims))
+
+
+@dataclass(frozen=True)
+class RewriteDot(PatternPass):
+    """Batched dots with one matrix as dots of rows; the reshapes move past what follows."""
+
+    name: ClassVar[str] = "rewrite_dot"
+    patterns: ClassVar[tuple[Pattern, ...]] = (
+        find_dot_broadcast_rows,
+        find_pointwise_reshape,
+        find_reduce_rows,
+        find_softmax_rows,
+        find_reshape_pair,
+    )
+    max_iterations: int = option(-1, "sweeps over the module; -1: until nothing changes")
