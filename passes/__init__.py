@@ -4,6 +4,21 @@ from mgx_mlir.core.passes import PASSES
 
 PASS_NAMES = (
     "dead_code_elimination",
+    "eliminate_common_subexpression",
+    "eliminate_contiguous",
+    "eliminate_convert",
+    "eliminate_identity",
+    "eliminate_pad",
+    "fuse_pointwise",
+    "insert_pad",
+    "layout_convolution",
+    "normalize_ops",
+    "optimize_module",
+    "propagate_constant",
+    "rewrite_pooling",
+    "rewrite_dot",
+    "simplify_algebra",
+    "simplify_reshapes",
 )
 
 PASSES.declare(__name__, PASS_NAMES)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import Pointwise
 from mgx_mlir.core.passes import PatternPass, option
 from mgx_mlir.core.pattern import Pattern, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.dialects.migraphx.pointwise_base import Pointwise
 
 
 def to_last(rank: int) -> list[int]:

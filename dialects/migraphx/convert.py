@@ -10,7 +10,7 @@ import numpy as np
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DTYPES, DType
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import Operand, Pointwise, Result, check
 from mgx_mlir.core.scalar import Scalar, ScalarBuilder
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx import scalar_math
@@ -42,7 +42,7 @@ def saturate(x: np.ndarray, dtype: DType) -> np.ndarray:
     return limited.astype(dtype.np)
 
 
-class Convert(Op, name="convert"):
+class Convert(Pointwise, name="convert"):
     """The same values in the type `target_type`.
 
     Any type to any other. To an integer: floats truncate toward zero and saturate, NaN gives 0;
@@ -54,7 +54,6 @@ class Convert(Op, name="convert"):
     `%1 = "migraphx.convert"(%0) {target_type = f16} : (tensor<4xf32>) -> tensor<4xf16>`
     """
 
-    pointwise = True
     input: Operand
     out: Result
     target_type = attr.type_("half")
@@ -99,7 +98,7 @@ def convert_scalar(b: ScalarBuilder, x: Scalar, dtype: DType) -> Scalar:
     return scalar_math.to_float(b, x, dtype)
 
 
-class BitCast(Op, name="bit_cast"):
+class BitCast(Pointwise, name="bit_cast"):
     """The same bits as another type of the same size.
 
     Any type but bool; errors where the sizes differ. MIGraphX `bit_cast`.
@@ -107,7 +106,6 @@ class BitCast(Op, name="bit_cast"):
     `%1 = "migraphx.bit_cast"(%0) {target_type = i32} : (tensor<4xf32>) -> tensor<4xi32>`
     """
 
-    pointwise = True
     raw = True
     input: Operand
     out: Result

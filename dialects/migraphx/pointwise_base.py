@@ -9,7 +9,7 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DTYPES, DType
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import Operand, Pointwise, Result, check
 from mgx_mlir.core.scalar import Scalar, ScalarBuilder
 from mgx_mlir.core.shapes import TensorType, merge_dims, show_dims
 from mgx_mlir.dialects.migraphx.samples import Example, example
@@ -106,10 +106,9 @@ EXAMPLE_DTYPES = (
 )  # fmt: skip
 
 
-class Unary(Op):
+class Unary(Pointwise):
     """Base of the pointwise operators of one operand whose result has its type."""
 
-    pointwise = True
     TYPES = FLOAT
     DOMAIN = (-3.0, 3.0)  # where examples are drawn from
     input: Operand
@@ -136,10 +135,9 @@ class Unary(Op):
         return [*found, example(sample((), rank_0, *cls.DOMAIN))]
 
 
-class Binary(Op):
+class Binary(Pointwise):
     """Base of the pointwise operators of two operands of one type, which the result has."""
 
-    pointwise = True
     TYPES = NUMBER
     DOMAIN = (-3.0, 3.0)
     commutative = False

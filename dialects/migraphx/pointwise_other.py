@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import Operand, Pointwise, Result, check
 from mgx_mlir.core.scalar import Scalar, ScalarBuilder
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.pointwise_base import (
@@ -23,7 +23,7 @@ from mgx_mlir.dialects.migraphx.pointwise_base import (
 from mgx_mlir.dialects.migraphx.samples import Example, example
 
 
-class Clip(Op, name="clip"):
+class Clip(Pointwise, name="clip"):
     """min(max(x, low), high): `high` where low > high, NaN where any of the three is NaN.
 
     Operands of one type (float or integer) and equal dims, which the result has. MIGraphX `clip`.
@@ -32,7 +32,6 @@ class Clip(Op, name="clip"):
     -> tensor<4xf32>`
     """
 
-    pointwise = True
     input: Operand
     low: Operand
     high: Operand
@@ -63,7 +62,7 @@ class Clip(Op, name="clip"):
         return [*found, example(x, low, high), example(x, high, low)]
 
 
-class Where(Op, name="where"):
+class Where(Pointwise, name="where"):
     """`a` where `cond` is not 0, else `b`.
 
     `cond` is bool (or an integer); a and b have one type (any), which the result has; all three
@@ -73,7 +72,6 @@ class Where(Op, name="where"):
     -> tensor<4xf32>`
     """
 
-    pointwise = True
     cond: Operand
     a: Operand
     b: Operand

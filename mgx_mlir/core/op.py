@@ -355,6 +355,12 @@ class Op(Migraphx.Operation):
         return True
 
 
+class Pointwise(Op):
+    """Base of the ops that compute each element from the operands' elements at its place."""
+
+    pointwise = True
+
+
 def _check_results(inferred: Sequence[TensorType], actual: Sequence[ir.Type]) -> None:
     check(
         len(inferred) == len(actual),
@@ -435,6 +441,7 @@ __all__ = [
     "Migraphx",
     "Op",
     "Operand",
+    "Pointwise",
     "Region",
     "Result",
     "as_value",
