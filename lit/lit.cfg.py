@@ -1,9 +1,10 @@
 """lit configuration: runs from a clone in any environment that has the test extras.
 
-    lit -v lit            # everything
-    lit -v lit/opt        # one folder
+lit -v lit            # everything
+lit -v lit/opt        # one folder
 """
 
+# ruff: noqa: F821  (lit defines config and lit_config)
 import os
 import shlex
 import sys

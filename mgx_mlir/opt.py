@@ -15,11 +15,13 @@ from mgx_mlir.optlib.arguments import Arguments, help_text, parse_arguments, pas
 MAX_NESTING = 1000  # MLIR's parser recurses: at some 10,000 levels it takes the process down
 # dialects that builds of the bindings may hold; which do is asked of the context
 _DIALECTS = (
-    "acc affine amdgpu amx arith arm_neon arm_sme arm_sve async bufferization builtin cf complex "
-    "dlti emitc func gpu index irdl linalg llvm math memref migraphx ml_program mpi nvgpu nvvm omp "
-    "pdl pdl_interp ptr quant rocdl scf shape shard smt sparse_tensor spirv tensor tosa transform "
-    "ub vector wasmssa x86 x86vector xegpu xevm"
-).split()
+    "acc", "affine", "amdgpu", "amx", "arith", "arm_neon", "arm_sme", "arm_sve", "async",
+    "bufferization", "builtin", "cf", "complex", "dlti", "emitc", "func", "gpu", "index",
+    "irdl", "linalg", "llvm", "math", "memref", "migraphx", "ml_program", "mpi", "nvgpu",
+    "nvvm", "omp", "pdl", "pdl_interp", "ptr", "quant", "rocdl", "scf", "shape", "shard",
+    "smt", "sparse_tensor", "spirv", "tensor", "tosa", "transform", "ub", "vector", "wasmssa",
+    "x86", "x86vector", "xegpu", "xevm",
+)  # fmt: skip
 _SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 _BRACKETS = re.compile(r"[(\[{}\])]|<|(?<!-)>")
 

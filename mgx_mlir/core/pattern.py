@@ -1,15 +1,17 @@
 """Rewrite patterns: plain functions over one root op, applied by MLIR's greedy driver.
 
-    @pattern(Transpose)
+    @pattern("transpose")
     def find_transpose(op, rw):
         \"\"\"transpose(transpose(x, p), q) -> transpose(x, p[q])\"\"\"
-        inner = rw.defining(op.input, Transpose)
+        inner = rw.defining(op.input, "transpose")
         if inner is None:
             return no_match("input is not a transpose")
-        return Transpose(inner.input, permutation=[inner.permutation[i] for i in op.permutation])
+        permutation = [inner.permutation[i] for i in op.permutation]
+        return rw.op("transpose", inner.input, permutation=permutation)
 
-New ops go before the root, with the root's location (fused with those of `rw.defining`). What the
-bindings ask of a callback (inverted result, no op kept, nothing replaced by itself) is done here.
+A root is an op's name, its class, a base class or a predicate over classes. New ops go before the
+root, with the root's location (fused with those of `rw.defining`). What the bindings ask of a
+callback (inverted result, no op kept, nothing replaced by itself) is done here.
 """
 
 from __future__ import annotations
@@ -24,10 +26,11 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import MgxError, PassError
 from mgx_mlir.core.interpreter import Folder
 from mgx_mlir.core.ir import ir, rewrite
-from mgx_mlir.core.op import OPS, Op, as_value, defining
+from mgx_mlir.core.op import OPS, Op, as_value
 from mgx_mlir.core.probe import DimProbe
 
 PatternFunction = Callable[[Any, "Rewriter"], Any]
+Root = type[Op] | str | Callable[[type[Op]], bool]
 
 PATTERNS: dict[str, Pattern] = {}
 
@@ -69,7 +72,7 @@ class Pattern:
     """A registered rewrite: its name, the names of its root ops, its benefit, its function."""
 
     name: str
-    roots: tuple[type[Op] | str, ...]
+    roots: tuple[Root, ...]
     benefit: int
     function: PatternFunction
 
@@ -79,11 +82,13 @@ class Pattern:
         return (self.function.__doc__ or "").strip().split("\n", 1)[0]
 
     def root_names(self) -> list[str]:
-        """Names of the root ops; a base class stands for every op derived from it."""
+        """Names of the root ops; a base class or predicate stands for every class it holds of."""
         names: list[str] = []
         for root in self.roots:
             if isinstance(root, str):
-                names.append(root)
+                names.append(full_name(root))
+            elif not isinstance(root, type):
+                names += [c.OPERATION_NAME for c in OPS.values() if root(c)]
             elif root.mnemonic and OPS.get(root.mnemonic) is root:
                 names.append(root.OPERATION_NAME)
             else:
@@ -91,7 +96,7 @@ class Pattern:
         return names
 
 
-def pattern(*roots: type[Op] | str, benefit: int = 1) -> Callable[[PatternFunction], Pattern]:
+def pattern(*roots: Root, benefit: int = 1) -> Callable[[PatternFunction], Pattern]:
     """Register a rewrite of `roots` under the function's name.
 
     The function takes `(op, rw)` and returns the replacement of the root's results (a value, an
@@ -132,9 +137,12 @@ class Rewriter(Builder):
     def probe(self) -> DimProbe:  # type: ignore[override]
         return DimProbe()
 
-    def defining(self, value: ir.Value, *classes: type[Op]) -> Any:
-        """core.op.defining, and the found op's location becomes part of what is built next."""
-        found = defining(value, *classes)
+    def defining(self, value: ir.Value, *ops: type[Op] | str) -> Any:
+        """The op that defines `value` if it is one of `ops`, else None.
+
+        A found op counts as replaced too: its location becomes part of what is built next.
+        """
+        found = defined_by(value, *ops)
         if found is not None:
             self.merge_location(found)
         return found
@@ -159,6 +167,23 @@ class Rewriter(Builder):
 
 
 # ---- questions that many patterns ask ----------------------------------------------------------
+
+
+def full_name(op: type[Op] | str) -> str:
+    """`transpose`, `arith.addf` or an op class as the name that MLIR knows."""
+    if not isinstance(op, str):
+        return op.OPERATION_NAME
+    return op if "." in op else f"migraphx.{op}"
+
+
+def defined_by(value: ir.Value, *ops: type[Op] | str) -> Any:
+    """The op view that defines `value` if it is one of `ops` (any when none given), else None."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return None
+    if ops and owner.name not in [full_name(op) for op in ops]:
+        return None
+    return owner.opview
 
 
 def users(value: ir.Value) -> list[Any]:
@@ -206,7 +231,7 @@ def observing(trace: MatchTrace | None = None) -> Iterator[Observation]:
     try:
         yield seen
     finally:
-        _OBSERVERS.remove(seen)
+        _OBSERVERS.pop()
 
 
 def op_names(root: Any) -> Counter[str]:

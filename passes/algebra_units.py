@@ -1,0 +1,156 @@
+"""Patterns of simplify_algebra on single pointwise ops: units, zeros, constants in one form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.pattern import Rewriter, no_match, pattern
+from mgx_mlir.passes.constants import is_constant, is_splat, splat
+
+
+def _sides(op: Any) -> tuple[tuple[ir.Value, ir.Value], ...]:
+    """Both ways to see a commutative op as (operand, other operand)."""
+    a, b = op.operands
+    return (a, b), (b, a)
+
+
+@pattern("mul", "div", "add", "sub", benefit=4)
+def find_unit_ops(op: Any, rw: Rewriter) -> Any:
+    """x * 1, x / 1, x + 0, x - 0 -> x"""
+    name = op.operation.name.removeprefix("migraphx.")
+    unit = 1 if name in ("mul", "div") else 0
+    for x, c in _sides(op) if name in ("mul", "add") else _sides(op)[:1]:
+        if is_splat(c, unit):
+            return x
+    return no_match("no operand is {}", unit)
+
+
+@pattern("mul", "div", "sub", benefit=3)
+def find_neg_unit_ops(op: Any, rw: Rewriter) -> Any:
+    """x * -1, x / -1, 0 - x -> -x"""
+    name = op.operation.name.removeprefix("migraphx.")
+    a, b = op.operands
+    dtype = rw.dtype(a)
+    if not (dtype.is_float or dtype.is_signed):
+        return no_match("{} has no negative numbers", dtype)
+    if name == "sub":
+        return rw.op("neg", b) if is_splat(a, 0) else no_match("the first operand is not 0")
+    for x, c in _sides(op) if name == "mul" else ((a, b),):
+        if is_splat(c, -1):
+            return rw.op("neg", x)
+    return no_match("no operand is -1")
+
+
+@pattern("mul", "div", benefit=3)
+def find_zero_ops(op: Any, rw: Rewriter) -> Any:
+    """x * 0, 0 / x -> 0"""
+    # inf and NaN times 0 are not 0, so that floats need leave
+    if rw.dtype(op.operands[0]).is_float and not rw.options.fast_math:
+        return no_match("0 times a float may be NaN (fast-math ignores that)")
+    if op.operation.name == "migraphx.div":
+        zero = op.operands[0] if is_splat(op.operands[0], 0) else None
+    else:
+        zero = next((c for c in op.operands if is_splat(c, 0)), None)
+    return no_match("no operand is 0") if zero is None else zero
+
+
+@pattern("sub")
+def find_sub_const(op: Any, rw: Rewriter) -> Any:
+    """x - c -> x + (-c)"""
+    x, c = op.operands
+    dtype = rw.dtype(x)
+    if not (dtype.is_float or dtype.is_signed):
+        return no_match("{} has no negative numbers", dtype)
+    if is_constant(x) or not is_constant(c):
+        return no_match("the second operand is not the one constant")
+    return rw.op("add", x, rw.op("neg", c))
+
+
+@pattern("div")
+def find_div_const(op: Any, rw: Rewriter) -> Any:
+    """x / c -> x * (1 / c) for floats"""
+    x, c = op.operands
+    if not rw.dtype(x).is_float:
+        return no_match("{} has no reciprocal", rw.dtype(x))
+    if is_constant(x) or not is_constant(c):
+        return no_match("the second operand is not the one constant")
+    return rw.op("mul", x, rw.op("recip", c))
+
+
+@pattern("recip", benefit=2)
+def find_rsqrt(op: Any, rw: Rewriter) -> Any:
+    """1 / sqrt(x) -> rsqrt(x)"""
+    root = rw.defining(op.operands[0], "sqrt")
+    if root is None:
+        return no_match("input is not a sqrt")
+    return rw.op("rsqrt", root.operands[0])
+
+
+@pattern("div", benefit=2)
+def find_recip(op: Any, rw: Rewriter) -> Any:
+    """1 / x -> recip(x) for floats"""
+    a, b = op.operands
+    if not rw.dtype(a).is_float:
+        return no_match("{} has no reciprocal", rw.dtype(a))
+    if is_splat(a, 1):
+        return rw.op("recip", b)
+    return no_match("the first operand is not 1")
+
+
+@pattern("log")
+def find_log_exp(op: Any, rw: Rewriter) -> Any:
+    """log(exp(x)) -> x"""
+    inner = rw.defining(op.operands[0], "exp")
+    return no_match("input is not an exp") if inner is None else inner.operands[0]
+
+
+@pattern("pow", benefit=2)
+def find_pow2(op: Any, rw: Rewriter) -> Any:
+    """pow(x, 2) -> x * x"""
+    x, e = op.operands
+    return rw.op("mul", x, x) if is_splat(e, 2) else no_match("the exponent is not 2")
+
+
+@pattern("pow")
+def find_pow_const(op: Any, rw: Rewriter) -> Any:
+    """pow(x, n) -> products of x for n = 1, 3, 4, and recip(x) for n = -1"""
+    x, e = op.operands
+    n = splat(e)
+    if n is None or n not in (-1, 1, 3, 4):
+        return no_match("the exponent is {}", "not one number" if n is None else n)
+    if n == 1:
+        return x
+    if n == -1:
+        return rw.op("recip", x) if rw.dtype(x).is_float else no_match("integers have no recip")
+    square = rw.op("mul", x, x)
+    return rw.op("mul", square, x if n == 3 else square)
+
+
+@pattern("add", benefit=2)
+def find_double_add_lit_broadcast(op: Any, rw: Rewriter) -> Any:
+    """(x + a) + (y + b) -> (x + y) + (a + b), a and b constant"""
+    left, right = (_plus_constant(rw, v) for v in op.operands)
+    if left is None or right is None:
+        return no_match("the operands are not both sums with a constant")
+    return rw.op("add", rw.op("add", left[0], right[0]), rw.op("add", left[1], right[1]))
+
+
+@pattern("add")
+def find_add_lit_broadcast(op: Any, rw: Rewriter) -> Any:
+    """(x + a) + b -> x + (a + b), a and b constant"""
+    for v, b in _sides(op):
+        if is_constant(b) and (found := _plus_constant(rw, v)) is not None:
+            return rw.op("add", found[0], rw.op("add", found[1], b))
+    return no_match("no operand is a sum with a constant, the other constant")
+
+
+def _plus_constant(rw: Rewriter, value: ir.Value) -> tuple[ir.Value, ir.Value] | None:
+    """(x, c) where `value` is x + c with c constant and x not."""
+    inner = rw.defining(value, "add")
+    if inner is None:
+        return None
+    for x, c in _sides(inner):
+        if is_constant(c) and not is_constant(x):
+            return x, c
+    return None

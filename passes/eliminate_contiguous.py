@@ -1,0 +1,29 @@
+"""eliminate_contiguous: copies into standard layout, which tensor values do not have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.passes import PatternPass
+from mgx_mlir.core.pattern import Rewriter, pattern
+
+
+@pattern("contiguous")
+def find_contiguous(op: Any, rw: Rewriter) -> ir.Value:
+    """contiguous(x) -> x"""
+    return op.input
+
+
+@dataclass(frozen=True)
+class EliminateContiguous(PatternPass):
+    """Drop every contiguous.
+
+    Tensors are values: strides are derived for printing and files, never stored, so a copy that
+    only changes them computes nothing. Where memory order matters (a returned buffer, a library
+    call) bufferization writes it in standard order.
+    """
+
+    name: ClassVar[str] = "eliminate_contiguous"
+    patterns = (find_contiguous,)

@@ -1,0 +1,71 @@
+"""eliminate_convert: conversions to the same type, and chains that lose nothing on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import ml_dtypes
+import numpy as np
+
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.passes import PatternPass
+from mgx_mlir.core.pattern import Rewriter, no_match, pattern
+
+
+@pattern("convert", benefit=2)
+def find_nop_convert(op: Any, rw: Rewriter) -> Any:
+    """convert(x : T, T) -> x"""
+    if op.input.type != op.result.type:
+        return no_match("{} becomes {}", op.input.type, op.result.type)
+    return op.input
+
+
+@pattern("convert")
+def find_nested_convert(op: Any, rw: Rewriter) -> Any:
+    """convert(convert(x : A, B), C) -> convert(x, C) where every A is exactly a B"""
+    inner = rw.defining(op.input, "convert")
+    if inner is None:
+        return no_match("input is not a convert")
+    start, middle = rw.dtype(inner.input), rw.dtype(op.input)
+    if not holds(middle, start):
+        return no_match("{} does not hold every {}", middle, start)
+    if inner.input.type == op.result.type:
+        return inner.input
+    return rw.op("convert", inner.input, target_type=op.target_type)
+
+
+def holds(wide: DType, narrow: DType) -> bool:
+    """Whether every value of `narrow` is a value of `wide`, infinities and NaN included."""
+    if wide is narrow:
+        return True
+    if wide.is_bool:
+        return False
+    if narrow.is_bool:
+        return True
+    if narrow.is_integer:
+        low, high = int(np.iinfo(narrow.np).min), int(np.iinfo(narrow.np).max)
+        if wide.is_integer:
+            info = np.iinfo(wide.np)
+            return int(info.min) <= low and high <= int(info.max)
+        digits = ml_dtypes.finfo(wide.np).nmant + 1
+        return narrow.bits - narrow.is_signed <= digits and float(wide.highest()) >= high
+    if not wide.is_float:
+        return False
+    a, b = ml_dtypes.finfo(wide.np), ml_dtypes.finfo(narrow.np)
+    return (
+        a.nmant >= b.nmant
+        and float(a.max) >= float(b.max)
+        and float(a.smallest_subnormal) <= float(b.smallest_subnormal)
+        and (wide.has_infinity or not narrow.has_infinity)
+        # the fnuz types have no -0
+        and (not wide.short.endswith("fnuz") or narrow.short.endswith("fnuz"))
+    )
+
+
+@dataclass(frozen=True)
+class EliminateConvert(PatternPass):
+    """Drop conversions that change nothing, and merge those that lose nothing."""
+
+    name: ClassVar[str] = "eliminate_convert"
+    patterns = (find_nop_convert, find_nested_convert)

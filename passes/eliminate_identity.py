@@ -1,0 +1,24 @@
+"""eliminate_identity: the op that does nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.passes import PatternPass
+from mgx_mlir.core.pattern import Rewriter, pattern
+
+
+@pattern("identity")
+def find_identity(op: Any, rw: Rewriter) -> ir.Value:
+    """identity(x) -> x"""
+    return op.input
+
+
+@dataclass(frozen=True)
+class EliminateIdentity(PatternPass):
+    """Replace identity by its operand."""
+
+    name: ClassVar[str] = "eliminate_identity"
+    patterns = (find_identity,)

@@ -1,0 +1,97 @@
+"""eliminate_pad: explicit pads become the padding of the convolution or pooling after them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mgx_mlir.core.op import attributes_of
+from mgx_mlir.core.passes import PatternPass
+from mgx_mlir.core.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
+from mgx_mlir.core.shapes import TensorType
+
+# results that are never negative: a zero border loses no maximum against them
+_NOT_NEGATIVE = ("relu", "sigmoid", "abs", "exp", "softmax")
+
+
+def _spatial_pads(pad: Any, channels_last: bool) -> tuple[Sequence[int], Sequence[int]] | None:
+    """Begins and ends of the spatial axes; None where batch or channels are padded as well."""
+    rank = TensorType.of(pad.operands[0]).rank
+    low, high = pad.pads[:rank], pad.pads[rank:]
+    spatial = range(1, rank - 1) if channels_last else range(2, rank)
+    if any(low[i] or high[i] for i in range(rank) if i not in spatial):
+        return None
+    return [low[i] for i in spatial], [high[i] for i in spatial]
+
+
+def _joined(padding: Sequence[int], low: Sequence[int], high: Sequence[int]) -> list[int]:
+    """Padding as begins and ends, with more of both."""
+    n = len(low)
+    after = padding if len(padding) == n else padding[n:]
+    return [
+        *(p + q for p, q in zip(padding, low, strict=False)),
+        *(p + q for p, q in zip(after, high, strict=True)),
+    ]
+
+
+def _find_pad(op: Any, rw: Rewriter) -> Any:
+    """(pad, begins, ends) of a constant pad that `op` can take over, or why not."""
+    pad = defined_by(op.operands[0], "pad")
+    if pad is None or pad.mode != "constant":
+        return no_match("input is not a pad with a constant")
+    if not has_one_use(op.operands[0]):
+        return no_match("the padded tensor has other users")
+    if op.padding_mode != "default_":
+        return no_match("padding mode {} computes its own padding", op.padding_mode)
+    found = _spatial_pads(pad, op.channels_last if "channels_last" in type(op).ATTRS else False)
+    if found is None:
+        return no_match("batch or channels are padded")
+    return pad, *found
+
+
+@pattern("convolution", "quant_convolution", "im2col")
+def find_pad_convolution(op: Any, rw: Rewriter) -> Any:
+    """convolution(pad(x, 0)) -> convolution(x) with more padding"""
+    found = _find_pad(op, rw)
+    if not found:
+        return found
+    pad, low, high = found
+    if pad.value != 0:
+        return no_match("it pads with {}", pad.value)
+    rw.merge_location(pad)
+    attributes = attributes_of(op)
+    attributes["padding"] = _joined(op.padding, low, high)
+    name = op.operation.name.removeprefix("migraphx.")
+    return rw.op(name, pad.operands[0], *list(op.operands)[1:], **attributes)
+
+
+@pattern("pooling")
+def find_pad_pooling(op: Any, rw: Rewriter) -> Any:
+    """max_pooling(pad(x, -inf)) -> max_pooling(x) with more padding; 0 where x >= 0"""
+    if op.mode != "max":
+        return no_match("mode {} counts what is padded", op.mode)
+    if op.ceil_mode:
+        return no_match("ceil_mode depends on where the input ends")
+    found = _find_pad(op, rw)
+    if not found:
+        return found
+    pad, low, high = found
+    dtype = rw.dtype(op.operands[0])
+    least = pad.value <= float(dtype.lowest())
+    if not least and not (pad.value == 0 and defined_by(pad.operands[0], *_NOT_NEGATIVE)):
+        return no_match("the border {} may be a maximum", pad.value)
+    padding = _joined(op.padding, low, high)
+    lengths = [(k - 1) * d + 1 for k, d in zip(op.lengths, op.dilations, strict=True)] * 2
+    if any(p >= k for p, k in zip(padding, lengths, strict=True)):
+        return no_match("a window would lie in the padding alone")
+    rw.merge_location(pad)
+    return rw.op("pooling", pad.operands[0], **{**attributes_of(op), "padding": padding})
+
+
+@dataclass(frozen=True)
+class EliminatePad(PatternPass):
+    """Fold explicit pads into convolutions and max poolings."""
+
+    name: ClassVar[str] = "eliminate_pad"
+    patterns = (find_pad_convolution, find_pad_pooling)

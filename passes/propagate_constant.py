@@ -1,0 +1,147 @@
+"""propagate_constant: evaluate what depends on literals alone, with the reference interpreter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mgx_mlir.core import literals
+from mgx_mlir.core.interpreter import Interpreter
+from mgx_mlir.core.ir import ext, ir
+from mgx_mlir.core.op import op_class
+from mgx_mlir.core.passes import Pass, option
+from mgx_mlir.core.pattern import KERNEL_BODIES
+from mgx_mlir.core.shapes import TensorType
+
+_BROADCASTS = frozenset(
+    f"migraphx.{name}" for name in ("broadcast", "multibroadcast", "scalar", "broadcast_with_dims")
+)
+_THROUGH = frozenset(
+    f"migraphx.{name}"
+    for name in ("reshape", "contiguous", "dequantizelinear", "transpose", "squeeze", "unsqueeze")
+)
+_UNPACK = frozenset(("migraphx.unpack_int4", "migraphx.unpack_fp4"))
+
+
+@dataclass(frozen=True)
+class PropagateConstant(Pass):
+    """Replace ops whose operands are all literals by a literal of their value.
+
+    Only the last op of a constant expression becomes a literal. Broadcasts that repeat data and
+    unpacked weights stay as they are, and so does what would be larger than `max_growth` bytes
+    and larger than the literals it is made of.
+    """
+
+    name: ClassVar[str] = "propagate_constant"
+    skip: tuple[str, ...] = option((), "ops to leave as they are")
+    max_growth: int = option(16 << 20, "bytes that a result may be larger than its literals")
+
+    def run(self, module: ir.Operation) -> bool:
+        folding = _Folding(self)
+        for region in module.regions:
+            for block in region.blocks:
+                folding.collect(block)
+        return folding.replace() > 0
+
+
+class _Folding:
+    """The constant values of one module: which they are, and, late, their arrays."""
+
+    def __init__(self, options: PropagateConstant) -> None:
+        self.skip = frozenset(f"migraphx.{name}" for name in options.skip)
+        self.max_growth = options.max_growth
+        self.constant: dict[ir.Value, int] = {}  # value -> bytes of the literals it is made of
+        self.order: list[ir.Operation] = []
+        self.arrays: dict[ir.Value, np.ndarray] = {}
+        self.run = Interpreter(None, literals.WeightStore())  # type: ignore[arg-type]
+
+    def collect(self, block: ir.Block) -> None:
+        """Note every constant op of a block and of the blocks in it, in order."""
+        for view in block.operations:
+            op = view.operation
+            if op.name in KERNEL_BODIES:
+                continue
+            for region in op.regions:
+                for inner in region.blocks:
+                    self.collect(inner)
+            if op.name == "migraphx.literal":
+                t = TensorType.of(op.result)
+                self.constant[op.result] = t.elements * t.dtype.size
+            elif self.is_foldable(op):
+                size = sum(self.constant[v] for v in set(op.operands))
+                for r in op.results:
+                    self.constant[r] = size
+                self.order.append(op)
+
+    def is_foldable(self, op: ir.Operation) -> bool:
+        cls = op_class(op)
+        if cls is None or ext.Pure not in cls._traits or len(op.regions) or op.name in self.skip:
+            return False
+        if not len(op.operands) or not all(v in self.constant for v in op.operands):
+            return False
+        return all(TensorType.of(r).is_static for r in op.results)
+
+    def replace(self) -> int:
+        """Put a literal in place of each constant that something not constant uses."""
+        replaced = 0
+        chosen = [op for op in self.order if self.is_last(op) and self.is_worth(op)]
+        for op in chosen:
+            with ir.InsertionPoint(op), op.location:
+                news = [literals.create(self.array(r)) for r in op.results]
+            for old, new in zip(op.results, news, strict=True):
+                old.replace_all_uses_with(new)
+            replaced += 1
+            # large intermediate values are not kept: few are needed twice
+            self.arrays = {v: a for v, a in self.arrays.items() if a.nbytes < 1 << 16}
+        return replaced
+
+    def is_last(self, op: ir.Operation) -> bool:
+        """Whether a user is not folded itself: not constant, or one that stays."""
+        for r in op.results:
+            for use in r.uses:
+                user = use.owner.operation
+                results = user.results
+                if not len(results) or results[0] not in self.constant or not self.is_worth(user):
+                    return True
+        return False
+
+    def is_worth(self, op: ir.Operation) -> bool:
+        """Whether the op's value is kept as a literal rather than computed again."""
+        if op.name in _UNPACK:
+            return False
+        if op.name in _BROADCASTS:
+            return TensorType.of(op.result).elements <= TensorType.of(op.operands[0]).elements
+        if op.name in _THROUGH:
+            owner = op.operands[0].owner
+            if not isinstance(owner, ir.Block) and owner.name in _BROADCASTS | _THROUGH | _UNPACK:
+                return self.is_worth(owner.operation)
+        return self.bytes_of(op) <= self.constant[op.results[0]] + self.max_growth
+
+    @staticmethod
+    def bytes_of(op: ir.Operation) -> int:
+        types = [TensorType.of(r) for r in op.results]
+        return sum(t.elements * t.dtype.size for t in types)
+
+    def array(self, value: ir.Value) -> np.ndarray:
+        """The value of a constant, computed on demand without recursion."""
+        todo = [value]
+        while todo:
+            v = todo[-1]
+            if v in self.arrays:
+                todo.pop()
+                continue
+            op = v.owner.operation
+            if op.name == "migraphx.literal":
+                self.arrays[v] = literals.array_of(op)
+                continue
+            missing = [x for x in op.operands if x not in self.arrays]
+            if missing:
+                todo += missing
+                continue
+            with np.errstate(all="ignore"):
+                found = self.run.evaluate(op, [self.arrays[x] for x in op.operands])
+            for r, array in zip(op.results, found, strict=True):
+                self.arrays[r] = array
+        return self.arrays[value]

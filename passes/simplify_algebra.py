@@ -1,0 +1,57 @@
+"""simplify_algebra: arithmetic identities, constants into weights, broadcasts outwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mgx_mlir.core.passes import PatternPass, option
+from mgx_mlir.passes.algebra_linear import (
+    find_inner_broadcast,
+    find_mul_add,
+    find_mul_conv,
+    find_mul_dot,
+)
+from mgx_mlir.passes.algebra_units import (
+    find_add_lit_broadcast,
+    find_div_const,
+    find_double_add_lit_broadcast,
+    find_log_exp,
+    find_neg_unit_ops,
+    find_pow2,
+    find_pow_const,
+    find_recip,
+    find_rsqrt,
+    find_sub_const,
+    find_unit_ops,
+    find_zero_ops,
+)
+
+
+@dataclass(frozen=True)
+class SimplifyAlgebra(PatternPass):
+    """Fewer and cheaper arithmetic ops for the same values.
+
+    Sums and products with constants are reordered, so that floats may differ in the last bits.
+    """
+
+    name: ClassVar[str] = "simplify_algebra"
+    fast_math: bool = option(False, "also take 0 * x for 0, whatever x is")
+    patterns = (
+        find_unit_ops,
+        find_neg_unit_ops,
+        find_zero_ops,
+        find_inner_broadcast,
+        find_double_add_lit_broadcast,
+        find_add_lit_broadcast,
+        find_mul_conv,
+        find_mul_dot,
+        find_mul_add,
+        find_sub_const,
+        find_div_const,
+        find_recip,
+        find_rsqrt,
+        find_pow2,
+        find_pow_const,
+        find_log_exp,
+    )
