@@ -1,0 +1,102 @@
+"""Node attributes as Python values, checked against the operator's schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import onnx
+
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.frontends.onnx.registry import REQUIRED, OnnxOp
+from mgx_mlir.frontends.onnx.tensors import TensorReader
+
+_A = onnx.AttributeProto
+_EMPTY_LISTS = (_A.FLOATS, _A.INTS, _A.STRINGS, _A.TENSORS, _A.GRAPHS)
+
+
+def _text(data: bytes, name: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise ModelError(f"attribute '{name}' is not UTF-8 text") from None
+
+
+def value_of(a: onnx.AttributeProto, reader: TensorReader) -> Any:
+    """The attribute as float, int, str, array, graph, or a list of them."""
+    if a.type == _A.FLOAT:
+        return a.f
+    if a.type == _A.INT:
+        return a.i
+    if a.type == _A.STRING:
+        return _text(a.s, a.name)
+    if a.type == _A.TENSOR:
+        return reader.read(a.t, f"attribute '{a.name}'")
+    if a.type == _A.GRAPH:
+        return a.g
+    if a.type == _A.FLOATS:
+        return list(a.floats)
+    if a.type == _A.INTS:
+        return list(a.ints)
+    if a.type == _A.STRINGS:
+        return [_text(s, a.name) for s in a.strings]
+    known = a.type in _A.AttributeType.values()
+    kind = _A.AttributeType.Name(a.type) if known else a.type
+    raise ModelError(f"attribute '{a.name}' of kind {kind} is not supported")
+
+
+def resolved(
+    node: onnx.NodeProto, bound: Mapping[str, onnx.AttributeProto]
+) -> list[onnx.AttributeProto]:
+    """The node's attributes, those that refer to the enclosing function's replaced by its."""
+    out = []
+    for a in node.attribute:
+        if not a.ref_attr_name:
+            out.append(a)
+        elif a.ref_attr_name in bound:
+            copy = onnx.AttributeProto()
+            copy.CopyFrom(bound[a.ref_attr_name])
+            copy.name = a.name
+            out.append(copy)
+    return out
+
+
+def schema_of(domain: str, name: str, opset: int) -> onnx.defs.OpSchema | None:
+    """The operator's schema at this opset, or None where ONNX has none."""
+    try:
+        return onnx.defs.get_schema(name, opset, domain)
+    except Exception:  # the package raises its own SchemaError, or others by version
+        return None
+
+
+def keywords(
+    given: list[onnx.AttributeProto],
+    op: OnnxOp,
+    schema: onnx.defs.OpSchema | None,
+    reader: TensorReader,
+) -> dict[str, Any]:
+    """The keyword arguments for an operator's function: the given ones checked, then defaults.
+
+    Raises ModelError for an attribute the operator does not have, of a wrong kind, or missing.
+    """
+    values: dict[str, Any] = {}
+    for a in given:
+        if a.name in values:
+            raise ModelError(f"attribute '{a.name}' is given twice")
+        stated = schema.attributes.get(a.name) if schema is not None else None
+        if stated is None and a.name not in op.attributes:
+            known = ", ".join(sorted(op.attributes)) or "none"
+            raise ModelError(f"has no attribute '{a.name}', it has: {known}")
+        if stated is not None and int(stated.type.value) != a.type:
+            got = _A.AttributeType.Name(a.type) if a.type in _A.AttributeType.values() else a.type
+            raise ModelError(f"attribute '{a.name}' expected {stated.type.name}, got {got}")
+        if a.name not in op.attributes:
+            raise ModelError(f"attribute '{a.name}' is not supported")
+        values[a.name] = value_of(a, reader)
+    for name, default in op.attributes.items():
+        if name in values:
+            continue
+        if default is REQUIRED:
+            raise ModelError(f"requires attribute '{name}'")
+        values[name] = default
+    return values

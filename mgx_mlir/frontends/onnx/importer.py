@@ -1,0 +1,597 @@
+"""Walks an ONNX graph and builds the program: scopes, literals, node dispatch, function bodies."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+
+from mgx_mlir import dialects
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.context import new_context
+from mgx_mlir.core.errors import MgxError, ModelError, UsageError
+from mgx_mlir.core.ir import func, ir
+from mgx_mlir.core.literals import WeightStore
+from mgx_mlir.core.program_ir import DIMS, NAME, ProgramIR
+from mgx_mlir.core.shapes import DYN, TensorType, show_dims
+from mgx_mlir.frontends.onnx import ops
+from mgx_mlir.frontends.onnx.attributes import keywords, resolved, schema_of
+from mgx_mlir.frontends.onnx.graph import label, topological
+from mgx_mlir.frontends.onnx.load import LoadedModel, load_bytes, load_file
+from mgx_mlir.frontends.onnx.options import Dim, DynamicDim, OnnxOptions
+from mgx_mlir.frontends.onnx.problems import NotSupported, Problems
+from mgx_mlir.frontends.onnx.registry import OnnxOp, find, oldest
+from mgx_mlir.frontends.onnx.tensors import tensor_dtype
+
+LOG = logging.getLogger("mgx_mlir.onnx")
+MAX_DEPTH = 32  # functions within functions
+MAX_NODES = 1_000_000  # after expansion: a few nested functions can stand for billions
+DEBUG_SYMBOLS = "migraphx.debug_symbols"  # module attribute: printers show source node names
+
+_POISON = object()  # a value whose node failed: its users are skipped without a message
+
+
+def parse_onnx(path: str | os.PathLike[str], options: OnnxOptions | None = None) -> ProgramIR:
+    """Read the ONNX model at `path` into a program.
+
+    Raises FileError, ModelError or UnsupportedModel; all problems of the model at once.
+    """
+    options = options or OnnxOptions()
+    with load_file(path, external_data_path=options.external_data_path or None) as model:
+        return import_model(model, options)
+
+
+def parse_onnx_buffer(
+    data: bytes | bytearray | memoryview, options: OnnxOptions | None = None
+) -> ProgramIR:
+    """Read a serialized ONNX model from memory; as parse_onnx.
+
+    External data needs `external_data_path` in the options.
+    """
+    options = options or OnnxOptions()
+    with load_bytes(data, external_data_path=options.external_data_path or None) as model:
+        return import_model(model, options)
+
+
+def import_model(model: LoadedModel, options: OnnxOptions | None = None) -> ProgramIR:
+    """Build the program of a loaded model."""
+    dialects.load()
+    ops.load()
+    ctx = new_context()
+    with ctx, ir.Location.unknown(), (store := WeightStore()).active():
+        module = Importer(model, options or OnnxOptions()).run()
+    return ProgramIR(ctx, module, store, model.name)
+
+
+class Scope:
+    """The values by name in one graph or function body, and what they see outside it."""
+
+    def __init__(
+        self,
+        opsets: Mapping[str, int],
+        *,
+        outer: Scope | None = None,
+        prefix: str = "",
+        bound: Mapping[str, onnx.AttributeProto] | None = None,
+        depth: int = 0,
+    ) -> None:
+        self.opsets, self.outer, self.prefix = opsets, outer, prefix
+        self.bound: Mapping[str, onnx.AttributeProto] = bound or {}
+        self.depth = depth
+        self.values: dict[str, Any] = {}  # ir.Value, a tensor proto not yet a literal, or _POISON
+
+    def find(self, name: str) -> tuple[Scope, Any] | None:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.values:
+                return scope, scope.values[name]
+            scope = scope.outer
+        return None
+
+
+class Node:
+    """What an operator's function knows about the node it imports."""
+
+    def __init__(
+        self, importer: Importer, proto: onnx.NodeProto, name: str, scope: Scope, opset: int
+    ) -> None:
+        self.importer, self.proto, self.name, self.scope = importer, proto, name, scope
+        self.opset = opset  # of the node's domain
+        self.op_type = proto.op_type
+
+    def wants(self, output: int) -> bool:
+        """Whether the graph names this output."""
+        return output < len(self.proto.output) and bool(self.proto.output[output])
+
+    @property
+    def output_count(self) -> int:
+        return len(self.proto.output)
+
+    def const(self, value: Any, what: str) -> np.ndarray:
+        """The array of an operand that must be known when the model is read."""
+        found = self.importer.builder.const(value)
+        if found is None:
+            raise NotSupported(f"'{what}' is computed at run time")
+        return found
+
+    def ints(self, value: Any, what: str) -> list[int]:
+        """A constant integer operand as a list."""
+        return [int(x) for x in self.const(value, what).reshape(-1)]
+
+    def inline(self, graph: onnx.GraphProto) -> list[Any]:
+        """Import a subgraph without inputs here; its outputs."""
+        scope = Scope(
+            self.scope.opsets,
+            outer=self.scope,
+            prefix=f"{self.name}/",
+            bound=self.scope.bound,
+            depth=self.scope.depth + 1,
+        )
+        return self.importer.body(graph, scope)
+
+
+class Importer:
+    """One import: the module being built and the problems found so far."""
+
+    def __init__(self, model: LoadedModel, options: OnnxOptions) -> None:
+        self.model, self.options = model, options
+        self.problems = Problems(model.name)
+        self.builder = Builder()
+        self.functions = {
+            (_domain(f.domain), f.name, f.overload): f for f in model.proto.functions
+        }
+        self.count = 0
+        self._declared: dict[str, TensorType] | None = None
+
+    # ---- the function --------------------------------------------------------------------------
+
+    def run(self) -> ir.Module:
+        graph = self.model.proto.graph
+        module = ir.Module.create()
+        if self.options.use_debug_symbols:
+            module.operation.attributes[DEBUG_SYMBOLS] = ir.UnitAttr.get()
+        initial = {t.name for t in graph.initializer}
+        initial |= {s.values.name for s in graph.sparse_initializer}
+        inputs = [i for i in graph.input if i.name not in initial]
+        self._check_option_names(inputs)
+        signature = [self._input(i) for i in inputs]
+        if self.problems:
+            self.problems.raise_all()
+        types = [_type_of(dtype, dims) for dtype, dims in signature]
+        with ir.InsertionPoint(module.body):
+            function = func.FuncOp("main", ([t.mlir() for t in types], []))
+        block = function.add_entry_block()
+        scope = Scope(self.model.opsets)
+        arg_attrs = []
+        for i, (_, dims), value in zip(inputs, signature, block.arguments, strict=True):
+            if i.name in scope.values:
+                self.problems.error(ModelError(f"input '{i.name}' is stated twice"), "")
+            scope.values[i.name] = value
+            symbols = [d.symbol if isinstance(d, DynamicDim) else None for d in dims]
+            self.builder.probe.argument(value, symbols)
+            arg_attrs.append(_argument_attribute(i.name, dims))
+        with ir.InsertionPoint(block):
+            outputs = self.body(graph, scope)
+            if self.problems:
+                if self.options.print_program_on_error:
+                    print(module, file=sys.stderr)
+                self.problems.raise_all()
+            func.ReturnOp(outputs)
+        results = [v.type for v in outputs]
+        kind = ir.FunctionType.get([t.mlir() for t in types], results)
+        function.attributes["function_type"] = ir.TypeAttr.get(kind)
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(arg_attrs)
+        names = [{NAME: ir.StringAttr.get(o.name)} for o in graph.output]
+        function.attributes["res_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(n) for n in names])
+        drop_unused(block)
+        if not module.operation.verify():
+            raise ModelError("the imported program does not verify", location=self.model.name)
+        return module
+
+    def _check_option_names(self, inputs: Sequence[onnx.ValueInfoProto]) -> None:
+        names = [i.name for i in inputs]
+        for name in (*self.options.map_input_dims, *self.options.map_dyn_input_dims):
+            if name not in names:
+                raise UsageError(
+                    f"dims are given for '{name}', which is no input of the model",
+                    location=self.model.name,
+                    notes=[f"its inputs: {', '.join(names) or 'none'}"],
+                )
+        symbols = {d.dim_param for i in inputs for d in i.type.tensor_type.shape.dim}
+        for name in self.options.dim_params:
+            if name not in symbols:
+                known = ", ".join(sorted(s for s in symbols if s)) or "none"
+                raise UsageError(
+                    f"a size is given for '{name}', which is no symbol of the model's inputs",
+                    location=self.model.name,
+                    notes=[f"its symbols: {known}"],
+                )
+
+    def _input(self, info: onnx.ValueInfoProto) -> tuple[dtypes.DType, list[Dim]]:
+        """The element type and dims of a graph input, by file and options."""
+        what = f"input '{info.name}'"
+        kind = info.type.WhichOneof("value")
+        dims: list[Dim] = []
+        dtype = dtypes.FLOAT
+        try:
+            if kind != "tensor_type":
+                raise ModelError(
+                    f"{what} expected a tensor, got {(kind or 'no type').removesuffix('_type')}"
+                )
+            t = info.type.tensor_type
+            if t.elem_type in (onnx.TensorProto.INT4, onnx.TensorProto.UINT4):
+                raise ModelError(f"{what} has 4-bit elements, which only initializers may have")
+            dtype = tensor_dtype(t.elem_type, what)
+            rank = len(t.shape.dim) if t.HasField("shape") else None
+            given = self.options.map_input_dims.get(info.name)
+            if given is None:
+                given = self.options.map_dyn_input_dims.get(info.name)
+            if given is not None:
+                if rank is not None and len(given) != rank:
+                    raise UsageError(f"{what} has {rank} dims, the option gives {len(given)}")
+                dims = [_settled(d) for d in given]
+            elif rank is None:
+                raise ModelError(f"{what} has no rank", notes=["give its dims by option"])
+            else:
+                dims = [self._dim(d) for d in t.shape.dim]
+            if any(isinstance(d, int) and d < 0 for d in dims):
+                raise UsageError(f"{what} is given a negative dim")
+        except MgxError as e:
+            self.problems.error(e, "")
+        return dtype, dims
+
+    def _dim(self, d: onnx.TensorShapeProto.Dimension) -> Dim:
+        if d.WhichOneof("value") == "dim_value" and d.dim_value >= 0:
+            return d.dim_value
+        return self.options.open_dim(d.dim_param)
+
+    # ---- graphs and nodes ----------------------------------------------------------------------
+
+    def body(self, graph: onnx.GraphProto, scope: Scope) -> list[Any]:
+        """Import a graph's nodes into `scope`; its output values."""
+        for tensor in graph.initializer:
+            scope.values[tensor.name] = tensor
+        for sparse in graph.sparse_initializer:
+            scope.values[sparse.values.name] = sparse
+        self.nodes(graph.node, scope)
+        return self.outputs([o.name for o in graph.output], scope)
+
+    def nodes(self, nodes: Sequence[onnx.NodeProto], scope: Scope) -> None:
+        try:
+            order, moved = topological(nodes, scope.values)
+        except ModelError as e:
+            self.problems.error(e, scope.prefix)
+            self.problems.raise_all()
+            return
+        if moved:
+            LOG.warning("%s: nodes are not in topological order, sorted", self.model.name)
+        for index, node in order:
+            self.node(node, index, scope)
+
+    def outputs(self, names: Sequence[str], scope: Scope) -> list[Any]:
+        values = []
+        for name in names:
+            try:
+                values.append(self.value(name, scope))
+            except MgxError as e:
+                self.problems.error(
+                    ModelError(f"output '{name}': {e.message}", notes=e.notes), scope.prefix
+                )
+                values.append(_POISON)
+        return values
+
+    def value(self, name: str, scope: Scope) -> Any:
+        """The value of a name; an initializer becomes a literal when it is first used."""
+        found = scope.find(name)
+        if found is None:
+            raise ModelError(f"value '{name}' is made by no node")
+        owner, value = found
+        if isinstance(value, onnx.TensorProto | onnx.SparseTensorProto):
+            try:
+                array = self._tensor(value)
+            except MgxError:
+                owner.values[name] = _POISON
+                raise
+            with ir.Location.name(name):
+                value = self.builder.literal(array)
+            owner.values[name] = value
+        return value
+
+    def _tensor(self, proto: onnx.TensorProto | onnx.SparseTensorProto) -> np.ndarray:
+        if isinstance(proto, onnx.TensorProto):
+            return self.model.reader.read(proto)
+        values = self.model.reader.read(proto.values)
+        indices = self.model.reader.read(proto.indices, f"indices of '{proto.values.name}'")
+        dims = tuple(proto.dims)
+        limit = 1 << 28
+        if any(d < 0 for d in dims) or int(np.prod(dims, dtype=object)) > limit:
+            raise ModelError(f"sparse initializer '{proto.values.name}' has dims {list(dims)}")
+        dense = np.zeros(dims, values.dtype)
+        flat = indices
+        if indices.ndim == 2 and indices.shape[1] == len(dims):
+            bad = ((indices < 0) | (indices >= np.array(dims))).any()
+            flat = indices[:, 0] if bad else np.ravel_multi_index(tuple(indices.T), dims)
+            if bad:
+                flat = np.array([-1])
+        if flat.size != values.size or ((flat < 0) | (flat >= dense.size)).any():
+            raise ModelError(f"sparse initializer '{proto.values.name}' has indices out of range")
+        dense.reshape(-1)[flat] = values.reshape(-1)
+        return dense
+
+    def node(self, proto: onnx.NodeProto, index: int, scope: Scope) -> None:
+        """Import one node; whatever is wrong with it is noted and its outputs are poisoned."""
+        name = scope.prefix + label(proto, index)
+        what = f"node '{name}' ({proto.op_type})"
+        self.count += 1
+        if self.count > MAX_NODES or scope.depth > MAX_DEPTH:
+            self.problems.error(ModelError("functions nest too deep or too often"), what)
+            self.problems.raise_all()
+        results: Sequence[Any] = ()
+        failed = False
+        with self._location(name, index):
+            try:
+                results = self._import(proto, name, scope)
+            except NotSupported as e:
+                failed = True
+                if e.message or not self.options.skip_unknown_operators:
+                    self.problems.unsupported(self._operator(proto, scope), e.message, f"'{name}'")
+                else:
+                    failed, results = False, self._unknown(proto, scope)
+            except MgxError as e:
+                failed = True
+                self.problems.error(e, what)
+            except RecursionError:
+                failed = True
+                self.problems.error(ModelError("nests too deep"), what)
+            for i, output in enumerate(proto.output):
+                if not output:
+                    continue
+                value = results[i] if i < len(results) else None
+                if value is None and not failed:
+                    self.problems.unsupported(
+                        self._operator(proto, scope), f"output {i}", f"'{name}'"
+                    )
+                if value is not None and value is not _POISON:
+                    value = self._folded(value)
+                scope.values[output] = _POISON if value is None else value
+
+    def _location(self, name: str, index: int) -> ir.Location:
+        return ir.Location.name(name, ir.Location.file(self.model.name, index, 0))
+
+    def _operator(self, proto: onnx.NodeProto, scope: Scope) -> str:
+        domain = _domain(proto.domain)
+        text = f"{domain}::{proto.op_type}" if domain else proto.op_type
+        opset = scope.opsets.get(domain)
+        text += f" (opset {opset})" if opset else " (domain not imported)"
+        first = oldest(domain, proto.op_type)
+        if first is not None and opset is not None and first > opset:
+            text += f", supported from opset {first}"
+        return text
+
+    def _import(self, proto: onnx.NodeProto, name: str, scope: Scope) -> Sequence[Any]:
+        domain = _domain(proto.domain)
+        opset = scope.opsets.get(domain, 0 if domain in ("", "ai.onnx.ml") else 1)
+        local = self.functions.get((domain, proto.op_type, proto.overload))
+        op = None if local is not None else find(domain, proto.op_type, opset)
+        schema = schema_of(domain, proto.op_type, opset) if local is None else None
+        if op is None and local is None and not _has_body(schema):
+            for x in proto.input:  # a missing input is an error of its own
+                if x:
+                    self.value(x, scope)
+            raise NotSupported("")
+        inputs = [self.value(x, scope) if x else None for x in proto.input]
+        if any(v is _POISON for v in inputs):
+            return [_POISON] * len(proto.output)
+        given = resolved(proto, scope.bound)
+        if local is not None:
+            return self._expand(local, given, inputs, name, scope, _opsets_of(local))
+        if op is not None:
+            return self._call(op, schema, proto, given, inputs, name, scope, opset)
+        assert schema is not None
+        function = _schema_body(schema, proto, given, inputs, opset)
+        return self._expand(function, given, inputs, name, scope, _opsets_of(function), schema)
+
+    def _call(
+        self,
+        op: OnnxOp,
+        schema: onnx.defs.OpSchema | None,
+        proto: onnx.NodeProto,
+        given: list[onnx.AttributeProto],
+        inputs: list[Any],
+        name: str,
+        scope: Scope,
+        opset: int,
+    ) -> Sequence[Any]:
+        while op.most is not None and len(inputs) > op.most and inputs[-1] is None:
+            inputs.pop()
+        if op.most is not None and len(inputs) > op.most:
+            raise ModelError(f"expected at most {op.most} inputs, got {len(inputs)}")
+        if len(inputs) < op.required or any(v is None for v in inputs[: op.required]):
+            got = sum(v is not None for v in inputs)
+            raise ModelError(f"expected {op.required} inputs, got {got}")
+        attributes = keywords(given, op, schema, self.model.reader)
+        node = Node(self, proto, name, scope, opset)
+        python = {k if k in op.attributes else k: v for k, v in attributes.items()}
+        found = op.function(self.builder, node, *inputs, **_python_names(op, python))
+        return found if isinstance(found, tuple | list) else (found,)
+
+    def _expand(
+        self,
+        function: onnx.FunctionProto,
+        given: list[onnx.AttributeProto],
+        inputs: list[Any],
+        name: str,
+        scope: Scope,
+        opsets: Mapping[str, int],
+        schema: onnx.defs.OpSchema | None = None,
+    ) -> Sequence[Any]:
+        """Import a function's body in place of a call of it."""
+        bound = {a.name: a for a in function.attribute_proto}
+        if schema is not None:
+            for key, stated in schema.attributes.items():
+                if stated.default_value is not None and stated.default_value.name:
+                    bound[key] = stated.default_value
+        bound |= {a.name: a for a in given}
+        merged = {**scope.opsets, **opsets}
+        inner = Scope(merged, prefix=f"{name}/", bound=bound, depth=scope.depth + 1)
+        if len(inputs) > len(function.input):
+            raise ModelError(f"expected at most {len(function.input)} inputs, got {len(inputs)}")
+        absent = set(function.input[len(inputs) :])
+        for formal, value in zip(function.input, inputs, strict=False):
+            if value is None:
+                absent.add(formal)
+            else:
+                inner.values[formal] = value
+        body = [_without(node, absent) for node in function.node]
+        self.nodes(body, inner)
+        return self.outputs(list(function.output), inner)
+
+    def _unknown(self, proto: onnx.NodeProto, scope: Scope) -> Sequence[Any]:
+        """A `migraphx.unknown` with the types that the file states, or ONNX infers."""
+        inputs = [self.value(x, scope) for x in proto.input if x]
+        if any(v is _POISON for v in inputs):
+            return [_POISON] * len(proto.output)
+        if self._declared is None:
+            self._declared = _declared_types(self.model.proto)
+        like = TensorType.of(inputs[0]) if inputs else TensorType(dtypes.FLOAT, ())
+        types = [self._declared.get(o, like) for o in proto.output if o]
+        found = self.builder.op("unknown", inputs, op=proto.op_type, results=types)
+        made = iter(found if isinstance(found, tuple) else (found,))
+        return [next(made) if o else None for o in proto.output]
+
+    def _folded(self, value: Any) -> Any:
+        """A small integer or bool result that is known now, as a literal."""
+        t = TensorType.of(value)
+        owner = value.owner
+        if t.dtype.is_float or isinstance(owner, ir.Block) or owner.name == "migraphx.literal":
+            return value
+        known = self.builder.const(value)
+        return value if known is None else self.builder.literal(known.astype(t.dtype.np))
+
+
+def drop_unused(block: ir.Block) -> None:
+    """Erase operations whose results nobody uses: what folding and defaults left behind."""
+    for op in reversed(list(block.operations)):
+        operation = op.operation
+        if operation.name.startswith("migraphx.") and not any(
+            any(True for _ in r.uses) for r in operation.results
+        ):
+            operation.erase()
+
+
+def _domain(domain: str) -> str:
+    return "" if domain == "ai.onnx" else domain
+
+
+def _opsets_of(function: onnx.FunctionProto) -> dict[str, int]:
+    return {_domain(o.domain): o.version for o in function.opset_import}
+
+
+def _has_body(schema: onnx.defs.OpSchema | None) -> bool:
+    return schema is not None and (schema.has_function or schema.has_context_dependent_function)
+
+
+def _schema_body(
+    schema: onnx.defs.OpSchema,
+    proto: onnx.NodeProto,
+    given: list[onnx.AttributeProto],
+    inputs: list[Any],
+    opset: int,
+) -> onnx.FunctionProto:
+    """The function body ONNX gives an operator, for this node's types."""
+    function = onnx.FunctionProto()
+    versions = [v for v in schema.function_opset_versions if v <= opset]
+    if schema.has_function and versions:
+        function.ParseFromString(schema.get_function_with_opset_version(max(versions)))
+        return function
+    versions = [v for v in schema.context_dependent_function_opset_versions if v <= opset]
+    if not versions:
+        raise NotSupported("")
+    node = onnx.NodeProto()
+    node.CopyFrom(proto)
+    del node.attribute[:]
+    node.attribute.extend(given)
+    types = [_type_proto(v) for v in inputs]
+    data = schema.get_context_dependent_function_with_opset_version(
+        max(versions), node.SerializeToString(), [t.SerializeToString() for t in types]
+    )
+    if not data:
+        raise NotSupported("")
+    function.ParseFromString(data)
+    return function
+
+
+def _type_proto(value: Any) -> onnx.TypeProto:
+    proto = onnx.TypeProto()
+    if value is None:
+        return proto
+    t = TensorType.of(value)
+    proto.tensor_type.elem_type = t.dtype.onnx
+    proto.tensor_type.shape.SetInParent()
+    for d in t.dims:
+        dim = proto.tensor_type.shape.dim.add()
+        if d != DYN:
+            dim.dim_value = d
+    return proto
+
+
+def _without(node: onnx.NodeProto, absent: set[str]) -> onnx.NodeProto:
+    """The node with the names of absent optional inputs emptied."""
+    if not absent.intersection(node.input):
+        return node
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    for i, name in enumerate(copy.input):
+        if name in absent:
+            copy.input[i] = ""
+    return copy
+
+
+def _python_names(op: OnnxOp, values: dict[str, Any]) -> dict[str, Any]:
+    """Attribute names as parameter names: those that Python reserves end in an underscore."""
+    reserved = op.function.__kwdefaults__ or {}
+    names = {*reserved, *op.function.__code__.co_varnames[: op.function.__code__.co_argcount + op.function.__code__.co_kwonlyargcount]}
+    return {(f"{k}_" if f"{k}_" in names else k): v for k, v in values.items()}
+
+
+def _settled(d: Dim) -> Dim:
+    return d.fixed if isinstance(d, DynamicDim) and d.fixed is not None else d
+
+
+def _type_of(dtype: dtypes.DType, dims: Sequence[Dim]) -> TensorType:
+    return TensorType(dtype, tuple(d if isinstance(d, int) else DYN for d in dims))
+
+
+def _argument_attribute(name: str, dims: Sequence[Dim]) -> ir.Attribute:
+    """{migraphx.name, migraphx.dims?}: dims lists an integer or a range per dim."""
+    entries: dict[str, ir.Attribute] = {NAME: ir.StringAttr.get(name)}
+    if any(isinstance(d, DynamicDim) for d in dims):
+        i64 = ir.IntegerType.get_signless(64)
+        entries[DIMS] = ir.ArrayAttr.get(
+            [ir.IntegerAttr.get(i64, d) if isinstance(d, int) else d.attribute() for d in dims]
+        )
+    return ir.DictAttr.get(entries)
+
+
+def _declared_types(proto: onnx.ModelProto) -> dict[str, TensorType]:
+    """The types of values that the file states or ONNX's own inference finds."""
+    inferred = proto
+    with contextlib.suppress(Exception):  # inference is only a help here, and may not manage
+        inferred = onnx.shape_inference.infer_shapes(proto)
+    out = {}
+    for info in (*inferred.graph.value_info, *inferred.graph.output):
+        t = info.type.tensor_type
+        with contextlib.suppress(MgxError):
+            dims = [d.dim_value if d.WhichOneof("value") == "dim_value" else DYN for d in t.shape.dim]
+            out[info.name] = TensorType(tensor_dtype(t.elem_type, info.name), tuple(dims))
+    return out
+
+
+__all__ = ["Importer", "Node", "import_model", "parse_onnx", "parse_onnx_buffer", "show_dims"]

@@ -1,0 +1,118 @@
+"""Opens an ONNX model, from a file or a buffer, without reading its weights."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import onnx
+from google.protobuf.message import DecodeError
+
+from mgx_mlir.core.errors import FileError, ModelError
+from mgx_mlir.frontends.onnx.files import open_regular
+from mgx_mlir.frontends.onnx.tensors import TensorReader
+from mgx_mlir.frontends.onnx.wire import Source, strip
+
+MAX_PROTO = 2**31 - 1  # protobuf's own limit on one message
+KNOWN_DOMAINS = ("", "ai.onnx")
+
+
+class LoadedModel:
+    """A parsed model and the reader of its tensors; `close` when no tensor is needed any more."""
+
+    def __init__(self, name: str, proto: onnx.ModelProto, reader: TensorReader) -> None:
+        self.name, self.proto, self.reader = name, proto, reader
+        self.opsets = {
+            "" if o.domain in KNOWN_DOMAINS else o.domain: o.version for o in proto.opset_import
+        }
+
+    def close(self) -> None:
+        self.reader.close()
+
+    def __enter__(self) -> LoadedModel:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.close()
+
+
+def load_file(
+    path: str | os.PathLike[str], *, external_data_path: str | os.PathLike[str] | None = None
+) -> LoadedModel:
+    """Open the model at `path`.
+
+    External data is looked for in `external_data_path`, the model's own folder by default.
+    Raises FileError where the file cannot be read or is not an ONNX model, ModelError where its
+    versions are missing or newer than supported.
+    """
+    name = os.fspath(path)
+    fd = open_regular(name)
+    try:
+        if os.fstat(fd).st_size == 0:
+            raise FileError("the file is empty", location=name)
+        folder = Path(external_data_path) if external_data_path else Path(name).parent
+        return _load(name, Source.of_file(name, fd), folder, fd)
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def load_bytes(
+    data: bytes | bytearray | memoryview,
+    *,
+    name: str = "<buffer>",
+    external_data_path: str | os.PathLike[str] | None = None,
+) -> LoadedModel:
+    """Open a serialized model held in memory; errors as load_file's.
+
+    External data is refused unless `external_data_path` names its folder.
+    """
+    view = memoryview(data).cast("B")
+    if not len(view):
+        raise FileError("the buffer is empty", location=name)
+    folder = Path(external_data_path) if external_data_path else None
+    return _load(name, Source.of_bytes(name, view), folder, view)
+
+
+def _load(name: str, source: Source, folder: Path | None, data: int | memoryview) -> LoadedModel:
+    stripped = strip(source)
+    if len(stripped.data) > MAX_PROTO:
+        raise FileError("the model without its weights is over 2 GiB", location=name)
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(stripped.data)
+    except (DecodeError, RuntimeError, ValueError):
+        raise FileError("not an ONNX model: protobuf cannot parse it", location=name) from None
+    stripped.data = b""
+    check_model(proto, name)
+    return LoadedModel(name, proto, TensorReader(name, data, stripped, folder))
+
+
+def check_model(proto: onnx.ModelProto, name: str) -> None:
+    """ModelError where the model lacks a graph or versions, or has versions newer than ours."""
+    if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
+        raise ModelError("not an ONNX model: it has no graph", location=name)
+    if not proto.ir_version:
+        raise ModelError("not an ONNX model: ir_version is missing", location=name)
+    if proto.ir_version > onnx.IR_VERSION:
+        raise ModelError(
+            f"ir_version {proto.ir_version} is newer than supported, expected at most "
+            f"{onnx.IR_VERSION}",
+            location=name,
+            notes=[f"the installed onnx package is {onnx.__version__}; a newer one may know it"],
+        )
+    versions: dict[str, int] = {}
+    for entry in proto.opset_import:
+        domain = "" if entry.domain in KNOWN_DOMAINS else entry.domain
+        if versions.setdefault(domain, entry.version) != entry.version:
+            raise ModelError(f"opset of domain '{entry.domain}' is imported twice", location=name)
+    if not versions:
+        raise ModelError("opset_import is missing", location=name)
+    newest = onnx.defs.onnx_opset_version()
+    if (given := versions.get("", 1)) > newest or given < 1:
+        raise ModelError(
+            f"opset {given} is not supported, expected 1 to {newest}",
+            location=name,
+            notes=[f"the installed onnx package is {onnx.__version__}"],
+        )

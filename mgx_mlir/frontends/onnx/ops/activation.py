@@ -1,0 +1,295 @@
+"""Activations: piecewise and smooth functions of one tensor, and Clip and Dropout."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import BOOL
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    axis_range,
+    compare,
+    convert,
+    number,
+    single,
+    unsqueeze,
+)
+from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.onnx.registry import onnx_op
+
+
+@onnx_op("Elu", since=6)
+def elu(b: Builder, node: Any, x: Value, *, alpha: float = 1.0) -> Value:
+    return b.elu(x, alpha=alpha)
+
+
+@onnx_op("Elu", since=1)
+def elu_1(
+    b: Builder, node: Any, x: Value, *, alpha: float = 1.0, consumed_inputs: Any = None
+) -> Value:
+    return b.elu(x, alpha=alpha)
+
+
+@onnx_op("LeakyRelu", since=6)
+def leaky_relu(b: Builder, node: Any, x: Value, *, alpha: float = 0.01) -> Value:
+    return b.leaky_relu(x, alpha=alpha)
+
+
+@onnx_op("LeakyRelu", since=1)
+def leaky_relu_1(
+    b: Builder, node: Any, x: Value, *, alpha: float = 0.01, consumed_inputs: Any = None
+) -> Value:
+    return b.leaky_relu(x, alpha=alpha)
+
+
+@onnx_op("PRelu", since=7)
+def prelu(b: Builder, node: Any, x: Value, slope: Value) -> Value:
+    return b.prelu(x, slope)
+
+
+@onnx_op("PRelu", since=1)
+def prelu_1(
+    b: Builder, node: Any, x: Value, slope: Value, *, consumed_inputs: Any = None
+) -> Value:
+    """A slope of one dim belongs to axis 1."""
+    dims, rank = b.dims(slope), len(b.dims(x))
+    if len(dims) == 1 and dims[0] != 1 and rank > 2:
+        slope = unsqueeze(b, slope, range(1, rank - 1))
+    return b.prelu(x, slope)
+
+
+@onnx_op("Selu", since=6)
+def selu(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    alpha: float = 1.67326319217681884765625,
+    gamma: float = 1.05070102214813232421875,
+) -> Value:
+    return b.mul(b.elu(x, alpha=alpha), gamma)
+
+
+@onnx_op("Selu", since=1)
+def selu_1(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    alpha: float = 1.6732,
+    gamma: float = 1.0507,
+    consumed_inputs: Any = None,
+) -> Value:
+    return b.mul(b.elu(x, alpha=alpha), gamma)
+
+
+@onnx_op("Celu", since=12)
+def celu(b: Builder, node: Any, x: Value, *, alpha: float = 1.0) -> Value:
+    """max(x, 0) + min(0, alpha (exp(x / alpha) - 1)) = alpha elu(x / alpha)."""
+    if alpha == 0:
+        raise ModelError("attribute 'alpha' expected a value other than 0")
+    low = b.mul(b.sub(b.exp(b.div(x, alpha)), 1), alpha)
+    return b.add(b.max(x, 0), b.min(low, 0))
+
+
+@onnx_op("HardSigmoid", since=1)
+def hard_sigmoid(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    alpha: float = 0.2,
+    beta: float = 0.5,
+    consumed_inputs: Any = None,
+) -> Value:
+    line = b.add(b.mul(x, alpha), beta)
+    return b.clip(line, number(b, 0, x), number(b, 1, x))
+
+
+@onnx_op("HardSwish", since=14)
+def hard_swish(b: Builder, node: Any, x: Value) -> Value:
+    return b.mul(x, hard_sigmoid(b, node, x, alpha=1 / 6, beta=0.5))
+
+
+def softplus_of(b: Builder, x: Value) -> Value:
+    """log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), which never overflows."""
+    return b.add(b.max(x, 0), b.log(b.add(b.exp(b.neg(b.abs(x))), 1)))
+
+
+@onnx_op("Softplus", since=1)
+def softplus(b: Builder, node: Any, x: Value) -> Value:
+    return softplus_of(b, x)
+
+
+@onnx_op("Softsign", since=1)
+def softsign(b: Builder, node: Any, x: Value) -> Value:
+    return b.div(x, b.add(b.abs(x), 1))
+
+
+@onnx_op("ThresholdedRelu", since=10)
+def thresholded_relu(b: Builder, node: Any, x: Value, *, alpha: float = 1.0) -> Value:
+    return b.where(compare(b, "greater", x, alpha), x, 0)
+
+
+@onnx_op("Shrink", since=9)
+def shrink(b: Builder, node: Any, x: Value, *, bias: float = 0.0, lambd: float = 0.5) -> Value:
+    if not b.dtype(x).is_float and (bias != int(bias) or lambd != int(lambd)):
+        raise NotSupported("fractional bias or lambd for integers")
+    above = b.where(compare(b, "greater", x, lambd), b.sub(x, bias), 0)
+    return b.where(compare(b, "less", x, -lambd), b.add(x, bias), above)
+
+
+@onnx_op("Gelu", since=20)
+def gelu(b: Builder, node: Any, x: Value, *, approximate: str = "none") -> Value:
+    if approximate == "none":
+        return gelu_erf(b, x)
+    if approximate == "tanh":
+        return gelu_tanh(b, x)
+    raise ModelError(f"attribute 'approximate' expected none or tanh, got {approximate}")
+
+
+def gelu_erf(b: Builder, x: Value) -> Value:
+    """x / 2 (1 + erf(x / sqrt 2))."""
+    return b.mul(b.mul(x, 0.5), b.add(b.erf(b.mul(x, math.sqrt(0.5))), 1))
+
+
+def gelu_tanh(b: Builder, x: Value) -> Value:
+    """x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))."""
+    cube = b.mul(b.mul(b.mul(x, x), x), 0.044715)
+    inner = b.mul(b.add(x, cube), math.sqrt(2 / math.pi))
+    return b.mul(b.mul(x, 0.5), b.add(b.tanh(inner), 1))
+
+
+@onnx_op("Mish", since=18)
+def mish(b: Builder, node: Any, x: Value) -> Value:
+    return b.mul(x, b.tanh(softplus_of(b, x)))
+
+
+@onnx_op("Swish", since=24)
+def swish(b: Builder, node: Any, x: Value, *, alpha: float = 1.0) -> Value:
+    return b.mul(x, b.sigmoid(x if alpha == 1 else b.mul(x, alpha)))
+
+
+@onnx_op("Clip", since=11)
+def clip(b: Builder, node: Any, x: Value, low: Value = None, high: Value = None) -> Value:
+    """min(max(x, low), high); where low > high the result is high."""
+    dtype = b.dtype(x)
+    if low is None and high is None:
+        return b.identity(x)
+    if low is not None:
+        low = single(b, low, "min")
+    if high is not None:
+        high = single(b, high, "max")
+    if low is not None and high is not None:
+        return b.clip(x, low, high)
+    if dtype.is_bool:
+        raise ModelError("expected numbers, got bool elements")
+    return b.min(x, high) if low is None else b.max(x, low)
+
+
+@onnx_op("Clip", since=6)
+def clip_6(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    max: float = float(np.finfo(np.float32).max),
+    min: float = float(np.finfo(np.float32).min),
+) -> Value:
+    top = np.finfo(np.float32).max
+    if min <= -top and max >= top:
+        return b.identity(x)
+    if max >= top:
+        return b.max(x, min)
+    if min <= -top:
+        return b.min(x, max)
+    return b.clip(x, number(b, min, x), number(b, max, x))
+
+
+@onnx_op("Clip", since=1)
+def clip_1(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    max: float = float(np.finfo(np.float32).max),
+    min: float = float(np.finfo(np.float32).min),
+    consumed_inputs: Any = None,
+) -> Value:
+    return clip_6(b, node, x, max=max, min=min)
+
+
+# ---- Dropout: the identity at inference --------------------------------------------------------
+
+
+def _dropped(b: Builder, node: Any, x: Value, mask_like_data: bool = False) -> tuple[Any, ...]:
+    mask = None
+    if node.wants(1):
+        dims = b.dims(x)
+        kind = b.dtype(x) if mask_like_data else BOOL
+        if DYN in dims:
+            ones = b.literal(np.array(True))
+            mask = convert(b, b.broadcast_with_dims(ones, b.shape(x)), kind)
+        else:
+            mask = b.literal(np.ones(dims, kind.np))
+    return b.identity(x), mask
+
+
+@onnx_op("Dropout", since=12)
+def dropout(
+    b: Builder,
+    node: Any,
+    x: Value,
+    ratio: Value = None,
+    training_mode: Value = None,
+    *,
+    seed: int = 0,
+) -> Any:
+    """`seed` matters in training only, which is refused unless nothing would be dropped."""
+    if training_mode is not None and bool(node.const(training_mode, "training_mode")):
+        if ratio is None or float(node.const(ratio, "ratio")) != 0:
+            raise NotSupported("training_mode")
+    return _dropped(b, node, x)
+
+
+@onnx_op("Dropout", since=10)
+def dropout_10(b: Builder, node: Any, x: Value, *, ratio: float = 0.5) -> Any:
+    return _dropped(b, node, x)
+
+
+@onnx_op("Dropout", since=7)
+def dropout_7(b: Builder, node: Any, x: Value, *, ratio: float = 0.5) -> Any:
+    return _dropped(b, node, x, mask_like_data=True)
+
+
+@onnx_op("Dropout", since=1)
+def dropout_1(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    ratio: float = 0.5,
+    is_test: int = 0,
+    consumed_inputs: Any = None,
+) -> Any:
+    if not is_test:
+        raise NotSupported("training")
+    return _dropped(b, node, x, mask_like_data=True)
+
+
+@onnx_op("Hardmax", since=13)
+def hardmax(b: Builder, node: Any, x: Value, *, axis: int = -1) -> Value:
+    """1 at the first largest element along `axis`, 0 elsewhere."""
+    from mgx_mlir.frontends.onnx.helpers import axis_in
+
+    rank = len(b.dims(x))
+    axis = axis_in(axis, rank)
+    first = b.argmax(x, axis=axis, select_last_index=False)
+    places = unsqueeze(b, axis_range(b, x, axis), range(1, rank - axis))
+    return convert(b, compare(b, "equal", places, first), b.dtype(x))

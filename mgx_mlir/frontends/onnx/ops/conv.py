@@ -1,0 +1,507 @@
+"""Convolutions and pooling of any spatial rank."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import INT32
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    along,
+    channel_dims,
+    convert,
+    reshape,
+    slice_,
+    squeeze,
+    static_dims,
+    unsqueeze,
+)
+from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.onnx.registry import onnx_op
+
+
+def _spatial(
+    given: Sequence[int] | None, n: int, default: int, what: str, least: int = 1
+) -> list[int]:
+    values = [default] * n if given is None or len(given) == 0 else list(given)
+    if len(values) != n or any(v < least for v in values):
+        raise ModelError(f"{what} expected {n} numbers from {least}, got {values}")
+    return values
+
+
+def same_pads(
+    dims: Sequence[int], window: Sequence[int], stride: Sequence[int], upper: bool
+) -> tuple[list[int], list[int]]:
+    """SAME padding: ceil(dim / stride) outputs, the odd element at the end for SAME_UPPER."""
+    begin, end = [], []
+    for d, w, s in zip(dims, window, stride, strict=True):
+        if d == DYN:
+            if s != 1:
+                raise NotSupported("auto_pad SAME of a dynamic dim with a stride")
+            total = w - 1
+        else:
+            total = max((-(-d // s) - 1) * s + w - d, 0)
+        small, large = total // 2, total - total // 2
+        begin.append(small if upper else large)
+        end.append(large if upper else small)
+    return begin, end
+
+
+def window_pads(
+    auto_pad: str,
+    pads: Sequence[int] | None,
+    dims: Sequence[int],
+    window: Sequence[int],
+    stride: Sequence[int],
+) -> tuple[list[int], list[int]]:
+    """Begin and end padding from ONNX's auto_pad and pads."""
+    n = len(dims)
+    if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        return same_pads(dims, window, stride, auto_pad == "SAME_UPPER")
+    if auto_pad == "VALID":
+        return [0] * n, [0] * n
+    if auto_pad not in ("NOTSET", ""):
+        raise ModelError(f"attribute 'auto_pad' has unknown value {auto_pad}")
+    values = _spatial(pads, 2 * n, 0, "pads", -(2**31))
+    return values[:n], values[n:]
+
+
+def padded_for(b: Builder, x: Value, begin: list[int], end: list[int]) -> Value:
+    """Negative padding cuts: the input is sliced first and the pads set to 0, in place."""
+    dims = b.dims(x)
+    axes, starts, ends = [], [], []
+    for i, (p, q) in enumerate(zip(begin, end, strict=True)):
+        if p >= 0 and q >= 0:
+            continue
+        if dims[i + 2] == DYN:
+            raise NotSupported("negative padding of a dynamic dim")
+        axes.append(i + 2)
+        starts.append(max(-p, 0))
+        ends.append(dims[i + 2] - max(-q, 0))
+        begin[i], end[i] = max(p, 0), max(q, 0)
+    return slice_(b, x, axes, starts, ends) if axes else x
+
+
+def biased(b: Builder, x: Value, bias: Value | None) -> Value:
+    return x if bias is None else b.add(x, along(b, bias, x, 1))
+
+
+def convolution(
+    b: Builder,
+    x: Value,
+    w: Value,
+    auto_pad: str,
+    dilations: Sequence[int] | None,
+    group: int,
+    kernel_shape: Sequence[int] | None,
+    pads: Sequence[int] | None,
+    strides: Sequence[int] | None,
+) -> Value:
+    dims, weights = b.dims(x), static_dims(b, w, "weights")
+    n = len(dims) - 2
+    if n < 1 or len(weights) != len(dims):
+        raise ModelError(f"expected input and weights of one rank, 3 or more, got {len(dims)} and {len(weights)}")
+    if kernel_shape is not None and list(kernel_shape) != list(weights[2:]):
+        raise ModelError(f"kernel_shape {list(kernel_shape)} differs from weights {weights}")
+    dilation = _spatial(dilations, n, 1, "dilations")
+    stride = _spatial(strides, n, 1, "strides")
+    window = [(k - 1) * d + 1 for k, d in zip(weights[2:], dilation, strict=True)]
+    begin, end = window_pads(auto_pad, pads, dims[2:], window, stride)
+    x = padded_for(b, x, begin, end)
+    padding = begin if begin == end else begin + end
+    return b.convolution(
+        x, w, padding=padding, stride=stride, dilation=dilation, group=group
+    )
+
+
+@onnx_op("Conv", since=1)
+def conv(
+    b: Builder,
+    node: Any,
+    x: Value,
+    w: Value,
+    bias: Value = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    out = convolution(b, x, w, auto_pad, dilations, group, kernel_shape, pads, strides)
+    return biased(b, out, bias)
+
+
+@onnx_op("ConvInteger", since=10)
+def conv_integer(
+    b: Builder,
+    node: Any,
+    x: Value,
+    w: Value,
+    x_zero: Value = None,
+    w_zero: Value = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    """Zero points come off first, in i32: the padding is then a true zero."""
+    x = convert(b, x, INT32)
+    w = convert(b, w, INT32)
+    if x_zero is not None:
+        x = b.sub(x, convert(b, x_zero, INT32))
+    if w_zero is not None:
+        zero = convert(b, w_zero, INT32)
+        if len(b.dims(zero)) == 1 and b.dims(zero)[0] != 1:
+            zero = reshape(b, zero, channel_dims(len(b.dims(w)), 0))
+        w = b.sub(w, zero)
+    return convolution(b, x, w, auto_pad, dilations, group, kernel_shape, pads, strides)
+
+
+@onnx_op("ConvTranspose", since=1)
+def conv_transpose(
+    b: Builder,
+    node: Any,
+    x: Value,
+    w: Value,
+    bias: Value = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    output_padding: Sequence[int] | None = None,
+    output_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    """The whole result first, then what the pads cut off it and output_padding adds."""
+    dims, weights = b.dims(x), static_dims(b, w, "weights")
+    n = len(dims) - 2
+    if n < 1 or len(weights) != len(dims):
+        raise ModelError(f"expected input and weights of one rank, 3 or more, got {len(dims)} and {len(weights)}")
+    if kernel_shape is not None and list(kernel_shape) != list(weights[2:]):
+        raise ModelError(f"kernel_shape {list(kernel_shape)} differs from weights {weights}")
+    dilation = _spatial(dilations, n, 1, "dilations")
+    stride = _spatial(strides, n, 1, "strides")
+    extra = _spatial(output_padding, n, 0, "output_padding", 0)
+    window = [(k - 1) * d + 1 for k, d in zip(weights[2:], dilation, strict=True)]
+    begin, end = [0] * n, [0] * n
+    if output_shape:
+        wanted = _spatial(list(output_shape)[-n:], n, 1, "output_shape")
+        begin, end = _transposed_pads(dims[2:], wanted, stride, window, extra, auto_pad)
+    elif auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = [d * s if d != DYN else DYN for d, s in zip(dims[2:], stride, strict=True)]
+        begin, end = _transposed_pads(dims[2:], wanted, stride, window, extra, auto_pad)
+    else:
+        begin, end = window_pads(auto_pad, pads, dims[2:], window, stride)
+    full = b.convolution_backwards(
+        x, w, padding=[0] * n, stride=stride, dilation=dilation, group=group
+    )
+    cut_begin = [max(p, 0) for p in begin]
+    # what remains to be cut at the end; below zero it is padding
+    late = [q - e for q, e in zip(end, extra, strict=True)]
+    sizes = b.dims(full)
+    out = full
+    cut = [i for i in range(n) if cut_begin[i] or late[i] > 0]
+    if cut:
+        ends = []
+        for i in cut:
+            if sizes[i + 2] == DYN:
+                ends.append(-late[i] if late[i] > 0 else 2**31 - 1)
+            else:
+                ends.append(sizes[i + 2] - max(late[i], 0))
+        out = b.slice(out, axes=[i + 2 for i in cut], starts=[cut_begin[i] for i in cut], ends=ends)
+    if any(q < 0 for q in late) or any(p < 0 for p in begin):
+        pad = [0, 0, *(max(-p, 0) for p in begin), 0, 0, *(max(-q, 0) for q in late)]
+        out = b.pad(out, pads=pad)
+    return biased(b, out, bias)
+
+
+def _transposed_pads(
+    dims: Sequence[int],
+    wanted: Sequence[int],
+    stride: Sequence[int],
+    window: Sequence[int],
+    extra: Sequence[int],
+    auto_pad: str,
+) -> tuple[list[int], list[int]]:
+    begin, end = [], []
+    for d, o, s, w, e in zip(dims, wanted, stride, window, extra, strict=True):
+        if d == DYN and o != DYN:
+            raise NotSupported("output_shape of a dynamic dim")
+        # with o = d * s the d cancels
+        total = (w - s + e) if o == DYN else s * (d - 1) + e + w - o
+        small, large = total // 2, total - total // 2
+        if auto_pad == "SAME_UPPER":
+            begin.append(small)
+            end.append(large)
+        else:
+            begin.append(large)
+            end.append(small)
+    return begin, end
+
+
+# ---- pooling -----------------------------------------------------------------------------------
+
+
+class _Pool:
+    """The window of a pooling node, and its padding grown for ceil_mode."""
+
+    def __init__(
+        self,
+        b: Builder,
+        x: Value,
+        kernel_shape: Sequence[int],
+        strides: Sequence[int] | None,
+        dilations: Sequence[int] | None,
+        auto_pad: str,
+        pads: Sequence[int] | None,
+        ceil_mode: int,
+    ) -> None:
+        dims = b.dims(x)
+        self.n = len(dims) - 2
+        if self.n < 1:
+            raise ModelError(f"expected rank 3 or more, got {len(dims)}")
+        self.lengths = _spatial(kernel_shape, self.n, 1, "kernel_shape")
+        self.stride = _spatial(strides, self.n, 1, "strides")
+        self.dilation = _spatial(dilations, self.n, 1, "dilations")
+        window = [(k - 1) * d + 1 for k, d in zip(self.lengths, self.dilation, strict=True)]
+        self.begin, self.end = window_pads(auto_pad, pads, dims[2:], window, self.stride)
+        self.ceil = bool(ceil_mode) and auto_pad in ("NOTSET", "")
+        self.window = window
+        self.dims = dims
+        self.grown = [0] * self.n  # padding at the end beyond what the node asks for
+        if self.ceil:
+            for i, d in enumerate(dims[2:]):
+                if d == DYN:
+                    raise NotSupported("ceil_mode of a dynamic dim")
+                room = d + self.begin[i] + self.end[i] - window[i]
+                count = -(-room // self.stride[i]) + 1
+                # a window that starts in the padding at the end is left out
+                if (count - 1) * self.stride[i] >= d + self.begin[i]:
+                    count -= 1
+                self.grown[i] = max(0, (count - 1) * self.stride[i] - room)
+
+    def attributes(self, grown: bool) -> dict[str, Any]:
+        end = [e + g for e, g in zip(self.end, self.grown, strict=True)] if grown else self.end
+        padding = self.begin if self.begin == end else self.begin + end
+        return {
+            "padding": padding,
+            "stride": self.stride,
+            "lengths": self.lengths,
+            "dilations": self.dilation,
+        }
+
+
+@onnx_op("MaxPool", since=1)
+def max_pool(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Sequence[int] | None = None,
+    kernel_shape: Sequence[int],
+    pads: Sequence[int] | None = None,
+    storage_order: int = 0,
+    strides: Sequence[int] | None = None,
+) -> Any:
+    pool = _Pool(b, x, kernel_shape, strides, dilations, auto_pad, pads, ceil_mode)
+    out = b.pooling(x, mode="max", **pool.attributes(grown=True))
+    if not node.wants(1):
+        return out
+    return out, _max_indices(b, x, pool, bool(storage_order))
+
+
+def _max_indices(b: Builder, x: Value, pool: _Pool, column_major: bool) -> Value:
+    """The flat position of each maximum: argmax over windows gathered as one axis."""
+    dims = static_dims(b, x, "MaxPool with indices")
+    n, spatial = pool.n, dims[2:]
+    positions, inside = [], []
+    for i in range(n):
+        end = pool.end[i] + pool.grown[i]
+        count = (spatial[i] + pool.begin[i] + end - pool.window[i]) // pool.stride[i] + 1
+        at = (
+            np.arange(count)[:, None] * pool.stride[i]
+            + np.arange(pool.lengths[i])[None, :] * pool.dilation[i]
+            - pool.begin[i]
+        )
+        positions.append(np.clip(at, 0, spatial[i] - 1))
+        inside.append((at >= 0) & (at < spatial[i]))
+    flat = np.zeros([1] * (2 * n), np.int64)
+    valid = np.ones([1] * (2 * n), bool)
+    report = np.zeros([1] * (2 * n), np.int64)
+    for i in range(n):
+        shape = [1] * (2 * n)
+        shape[i], shape[n + i] = positions[i].shape
+        at = positions[i].reshape(shape)
+        flat = flat + at * math.prod(spatial[i + 1 :])
+        # storage_order 1 numbers the elements of the last axes column by column
+        report = report + at * (math.prod(spatial[:i]) if column_major else math.prod(spatial[i + 1 :]))
+        valid = valid & inside[i].reshape(shape)
+    outs = [p.shape[0] for p in positions]
+    taps = math.prod(pool.lengths)
+    flat, valid, report = (
+        np.broadcast_to(v, outs + pool.lengths).reshape(-1, taps) for v in (flat, valid, report)
+    )
+    rows = b.reshape(x, dims=[dims[0] * dims[1], math.prod(spatial)])
+    windows = b.gather(rows, b.literal(flat), axis=1)  # planes, outputs, taps
+    dtype = b.dtype(x)
+    windows = b.where(b.literal(valid[None]), windows, b.literal(np.array(dtype.lowest(), dtype.np)))
+    best = b.argmax(windows, axis=2)
+    # the position of tap k of output o: read from the table by its flat number
+    offset = b.literal((np.arange(math.prod(outs)) * taps)[None, :, None])
+    place = b.add(best, offset)
+    found = b.gather(b.literal(np.ascontiguousarray(report.reshape(-1))), place, axis=0)
+    plane = b.literal((np.arange(dims[0] * dims[1]) * math.prod(spatial))[:, None, None])
+    return b.reshape(b.add(found, plane), dims=[dims[0], dims[1], *outs])
+
+
+@onnx_op("AveragePool", since=1)
+def average_pool(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    count_include_pad: int = 0,
+    dilations: Sequence[int] | None = None,
+    kernel_shape: Sequence[int],
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    pool = _Pool(b, x, kernel_shape, strides, dilations, auto_pad, pads, ceil_mode)
+    if count_include_pad and any(pool.grown):
+        return _average_grown(b, x, pool)
+    return b.pooling(
+        x, mode="average", count_include_pad=bool(count_include_pad), **pool.attributes(True)
+    )
+
+
+def _average_grown(b: Builder, x: Value, pool: _Pool) -> Value:
+    """The padding a node asks for counts, what ceil_mode adds does not: pad first, as data."""
+    begin, end = pool.begin, pool.end
+    data = b.pad(x, pads=[0, 0, *begin, 0, 0, *end]) if any(begin) or any(end) else x
+    attributes = pool.attributes(True)
+    attributes["padding"] = [0] * pool.n + pool.grown
+    return b.pooling(data, mode="average", count_include_pad=False, **attributes)
+
+
+@onnx_op("LpPool", since=2)
+def lp_pool(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Sequence[int] | None = None,
+    kernel_shape: Sequence[int],
+    p: int = 2,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    pool = _Pool(b, x, kernel_shape, strides, dilations, auto_pad, pads, ceil_mode)
+    return b.pooling(x, mode="lpnorm", lp_order=p, **pool.attributes(True))
+
+
+def _spatial_axes(b: Builder, x: Value) -> list[int]:
+    rank = len(b.dims(x))
+    if rank < 3:
+        raise ModelError(f"expected rank 3 or more, got {rank}")
+    return list(range(2, rank))
+
+
+@onnx_op("GlobalAveragePool", since=1)
+def global_average_pool(b: Builder, node: Any, x: Value) -> Value:
+    return _global(b, x, "average", {})
+
+
+@onnx_op("GlobalMaxPool", since=1)
+def global_max_pool(b: Builder, node: Any, x: Value) -> Value:
+    return _global(b, x, "max", {})
+
+
+@onnx_op("GlobalLpPool", since=2)
+def global_lp_pool(b: Builder, node: Any, x: Value, *, p: int = 2) -> Value:
+    return _global(b, x, "lpnorm", {"lp_order": p})
+
+
+def _global(b: Builder, x: Value, mode: str, options: dict[str, Any]) -> Value:
+    axes = _spatial_axes(b, x)
+    lengths = b.dims(x)[2:]
+    if DYN in lengths:
+        if mode == "lpnorm":
+            raise NotSupported("dynamic spatial dims")
+        return getattr(b, {"average": "reduce_mean", "max": "reduce_max"}[mode])(x, axes=axes)
+    n = len(axes)
+    return b.pooling(
+        x, mode=mode, lengths=list(lengths), padding=[0] * n, stride=[1] * n, dilations=[1] * n,
+        **options,
+    )  # fmt: skip
+
+
+@onnx_op("MaxUnpool", since=9)
+def max_unpool(
+    b: Builder,
+    node: Any,
+    x: Value,
+    indices: Value,
+    output_shape: Value = None,
+    *,
+    kernel_shape: Sequence[int],
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    """Scatter each value to its flat index in a tensor of zeros."""
+    dims = static_dims(b, x, "input")
+    n = len(dims) - 2
+    stride = _spatial(strides, n, 1, "strides")
+    padding = _spatial(pads, 2 * n, 0, "pads", 0)
+    natural = [
+        (d - 1) * s + k - padding[i] - padding[n + i]
+        for i, (d, s, k) in enumerate(zip(dims[2:], stride, kernel_shape, strict=True))
+    ]
+    inner = [*dims[:2], *natural]
+    target = inner
+    if output_shape is not None:
+        from mgx_mlir.frontends.onnx.helpers import reshape_to
+
+        known = b.const(output_shape)
+        flat = _scattered(b, x, indices, None if known is None else [int(d) for d in known])
+        if known is None:
+            size = squeeze(b, b.reduce_prod(output_shape, axes=[0]), [0])
+            index = b.reshape(indices, dims=[-1])
+            base = b.broadcast_with_dims(
+                b.literal(np.zeros((1,), b.dtype(x).np)), unsqueeze(b, size, [0])
+            )
+            flat = b.scatter_none(base, index, b.reshape(x, dims=[-1]), axis=0)
+            return reshape_to(b, flat, output_shape)
+        return flat
+    return _scattered(b, x, indices, target)
+
+
+def _scattered(b: Builder, x: Value, indices: Value, dims: list[int] | None) -> Value:
+    if dims is None:
+        return None
+    base = b.literal(np.zeros(math.prod(dims), b.dtype(x).np))
+    flat = b.scatter_none(
+        base, b.reshape(indices, dims=[-1]), b.reshape(x, dims=[-1]), axis=0
+    )
+    return b.reshape(flat, dims=dims)
+
+

@@ -1,0 +1,305 @@
+"""Elementwise arithmetic, comparison, logic and bits, with numpy's broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import BOOL, DOUBLE, INT64
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    axis_in,
+    cast_number,
+    compare,
+    convert,
+    greater_equal,
+    less_equal,
+    number,
+    unsqueeze,
+    wide,
+)
+from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.onnx.registry import onnx_op
+
+_UNARY = {
+    "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan",
+    "Atanh": "atanh", "Cos": "cos", "Cosh": "cosh", "Erf": "erf", "IsNaN": "isnan",
+    "Not": "not_", "Round": "nearbyint", "Sign": "sign", "Sin": "sin", "Sinh": "sinh",
+    "Tan": "tan", "Identity": "identity",
+}  # fmt: skip
+_UNARY_SINCE_1 = {
+    "Abs": "abs", "Ceil": "ceil", "Exp": "exp", "Floor": "floor", "Log": "log", "Neg": "neg",
+    "Reciprocal": "recip", "Relu": "relu", "Sigmoid": "sigmoid", "Sqrt": "sqrt", "Tanh": "tanh",
+}  # fmt: skip
+
+
+def _register_unary(onnx_name: str, name: str) -> None:
+    @onnx_op(onnx_name, since=6 if onnx_name in _UNARY_SINCE_1 else 1)
+    def unary(b: Builder, node: Any, x: Value) -> Value:
+        return getattr(b, name)(x)
+
+    if onnx_name in _UNARY_SINCE_1:
+
+        @onnx_op(onnx_name, since=1)
+        def unary_1(b: Builder, node: Any, x: Value, *, consumed_inputs: Any = None) -> Value:
+            return getattr(b, name)(x)
+
+
+for _onnx_name, _name in {**_UNARY, **_UNARY_SINCE_1}.items():
+    _register_unary(_onnx_name, _name)
+
+
+def legacy_operand(b: Builder, x: Value, y: Value, axis: int | None, broadcast: int) -> Value:
+    """The second operand of a binary op before opset 7, placed at `axis` of the first."""
+    dims, own = b.dims(x), b.dims(y)
+    if not broadcast:
+        if dims != own:
+            raise ModelError(f"dims {dims} and {own} differ and broadcast is not set")
+        return y
+    if axis is None:
+        return y
+    axis = axis_in(axis, len(dims))
+    after = len(dims) - axis - len(own)
+    if after < 0:
+        raise ModelError(f"axis {axis} leaves no room for dims {own} in {dims}")
+    return unsqueeze(b, y, range(len(own), len(own) + after))
+
+
+def _register_binary(onnx_name: str, function: Callable[..., Value]) -> None:
+    @onnx_op(onnx_name, since=7)
+    def binary(b: Builder, node: Any, x: Value, y: Value) -> Value:
+        return function(b, x, y)
+
+    @onnx_op(onnx_name, since=1)
+    def binary_1(
+        b: Builder,
+        node: Any,
+        x: Value,
+        y: Value,
+        *,
+        axis: int | None = None,
+        broadcast: int = 0,
+        consumed_inputs: Any = None,
+    ) -> Value:
+        return function(b, x, legacy_operand(b, x, y, axis, broadcast))
+
+
+def power(b: Builder, x: Value, y: Value) -> Value:
+    """x ** y in the type of x. An integer base is raised in f64, exact below 2**53."""
+    base, exponent = b.dtype(x), b.dtype(y)
+    if base.is_float:
+        return b.pow(x, convert(b, y, base))
+    if exponent is base:
+        return b.pow(x, y)
+    return convert(b, b.pow(convert(b, x, DOUBLE), convert(b, y, DOUBLE)), base)
+
+
+def _divide(b: Builder, x: Value, y: Value) -> Value:
+    return b.div(x, y)
+
+
+for _onnx_name, _function in {
+    "Add": lambda b, x, y: b.add(x, y),
+    "Sub": lambda b, x, y: b.sub(x, y),
+    "Mul": lambda b, x, y: b.mul(x, y),
+    "Div": _divide,
+    "Pow": power,
+    "And": lambda b, x, y: b.logical_and(x, y),
+    "Or": lambda b, x, y: b.logical_or(x, y),
+    "Xor": lambda b, x, y: b.logical_xor(x, y),
+    "Equal": lambda b, x, y: compare(b, "equal", x, y),
+    "Greater": lambda b, x, y: compare(b, "greater", x, y),
+    "Less": lambda b, x, y: compare(b, "less", x, y),
+}.items():
+    _register_binary(_onnx_name, _function)
+
+
+@onnx_op("GreaterOrEqual", since=12)
+def greater_or_equal(b: Builder, node: Any, x: Value, y: Value) -> Value:
+    return greater_equal(b, x, y)
+
+
+@onnx_op("LessOrEqual", since=12)
+def less_or_equal(b: Builder, node: Any, x: Value, y: Value) -> Value:
+    return less_equal(b, x, y)
+
+
+@onnx_op("Mod", since=10)
+def mod(b: Builder, node: Any, x: Value, y: Value, *, fmod: int = 0) -> Value:
+    if fmod:
+        return b.fmod(x, y)
+    if b.dtype(x).is_float:
+        raise ModelError("Mod of floats expected fmod=1")
+    return b.mod(x, y)
+
+
+def _register_variadic(onnx_name: str, name: str) -> None:
+    @onnx_op(onnx_name, since=6)
+    def variadic(b: Builder, node: Any, *xs: Value) -> Value:
+        return _folded(b, name, xs, onnx_name)
+
+    @onnx_op(onnx_name, since=1)
+    def variadic_1(b: Builder, node: Any, *xs: Value, consumed_inputs: Any = None) -> Value:
+        return _folded(b, name, xs, onnx_name)
+
+
+def _folded(b: Builder, name: str, xs: tuple[Value, ...], onnx_name: str) -> Value:
+    if not xs or any(x is None for x in xs):
+        raise ModelError("expected at least one input, none of them absent")
+    out = xs[0]
+    if len(xs) > 1:
+        for x in xs[1:]:
+            out = getattr(b, name)(out, x)
+    else:
+        out = b.identity(out)
+    return b.div(out, len(xs)) if onnx_name == "Mean" and len(xs) > 1 else out
+
+
+for _onnx_name, _name in {"Max": "max", "Min": "min", "Sum": "add", "Mean": "add"}.items():
+    _register_variadic(_onnx_name, _name)
+
+
+@onnx_op("Where", since=9)
+def where(b: Builder, node: Any, cond: Value, x: Value, y: Value) -> Value:
+    return b.where(cond, x, y)
+
+
+@onnx_op("IsInf", since=10)
+def is_inf(
+    b: Builder, node: Any, x: Value, *, detect_negative: int = 1, detect_positive: int = 1
+) -> Value:
+    if detect_negative and detect_positive:
+        return b.isinf(x)
+    if not (detect_negative or detect_positive):
+        return b.logical_and(b.isinf(x), b.literal(np.array(False)))
+    sign = compare(b, "less" if detect_negative else "greater", x, 0)
+    return b.logical_and(b.isinf(x), sign)
+
+
+# ---- bits --------------------------------------------------------------------------------------
+
+
+@onnx_op("BitwiseAnd", since=18)
+def bitwise_and(b: Builder, node: Any, x: Value, y: Value) -> Value:
+    return b.bitwise_and(x, y)
+
+
+@onnx_op("BitwiseOr", since=18)
+def bitwise_or(b: Builder, node: Any, x: Value, y: Value) -> Value:
+    """x | y = (x - (x & y)) + y, which wraps nowhere."""
+    return b.add(b.sub(x, b.bitwise_and(x, y)), y)
+
+
+@onnx_op("BitwiseXor", since=18)
+def bitwise_xor(b: Builder, node: Any, x: Value, y: Value) -> Value:
+    """x ^ y = (x - (x & y)) + (y - (x & y))."""
+    both = b.bitwise_and(x, y)
+    return b.add(b.sub(x, both), b.sub(y, both))
+
+
+@onnx_op("BitwiseNot", since=18)
+def bitwise_not(b: Builder, node: Any, x: Value) -> Value:
+    """~x = (all bits set) - x."""
+    dtype = b.dtype(x)
+    ones = np.array(-1).astype(dtype.np) if dtype.is_signed else np.iinfo(dtype.np).max
+    return b.sub(b.literal(np.array(ones, dtype.np)), x)
+
+
+@onnx_op("BitShift", since=11)
+def bit_shift(b: Builder, node: Any, x: Value, y: Value, *, direction: str) -> Value:
+    """A shift by n is a product or quotient by 2**n; by the width or more it gives 0."""
+    if direction not in ("LEFT", "RIGHT"):
+        raise ModelError(f"direction expected LEFT or RIGHT, got {direction}")
+    dtype = b.dtype(x)
+    if dtype.is_signed:
+        raise NotSupported("signed elements")
+    powers = b.literal(np.array([1 << i for i in range(dtype.bits)], dtype.np))
+    count = convert(b, b.min(y, dtype.bits - 1), INT64)
+    factor = b.gather(powers, count, axis=0)
+    shifted = b.mul(x, factor) if direction == "LEFT" else b.div(x, factor)
+    return b.where(compare(b, "less", y, dtype.bits), shifted, 0)
+
+
+# ---- casts -------------------------------------------------------------------------------------
+
+# The magnitude from which rounding to the type overflows, and whether that very value does:
+# half a step above the largest number, ties going to the even neighbour.
+_F8_LIMITS = {"fp8e4m3fn": 464.0, "fp8e5m2": 61440.0, "fp8e4m3fnuz": 248.0, "fp8e5m2fnuz": 61440.0}
+_TIE_OVERFLOWS = {"fp8e4m3fn": False, "fp8e5m2": True, "fp8e4m3fnuz": True, "fp8e5m2fnuz": True}
+
+
+def cast_to(b: Builder, x: Value, dtype: dtypes.DType, saturate: bool) -> Value:
+    """ONNX's Cast: to 8-bit floats out-of-range values become the largest, or inf or NaN."""
+    source = b.dtype(x)
+    if source is dtype:
+        return b.identity(x)
+    if not (dtype.is_float and dtype.size == 1):
+        return b.convert(x, target_type=dtype)
+    if not source.is_float or source.size == 1:
+        x = b.convert(x, target_type=dtypes.FLOAT)
+    largest = float(np.array(_largest(dtype), np.float64))
+    clipped = b.clip(x, number(b, -largest, x), number(b, largest, x))
+    if saturate:
+        return b.convert(clipped, target_type=dtype)
+    limit = _F8_LIMITS[dtype.short]
+    over = (
+        greater_equal(b, b.abs(x), limit)
+        if _TIE_OVERFLOWS[dtype.short]
+        else compare(b, "greater", b.abs(x), limit)
+    )
+    beyond = b.mul(x, number(b, np.inf, x)) if dtype.has_infinity else number(b, np.nan, x)
+    return b.where(over, b.convert(beyond, target_type=dtype), b.convert(clipped, target_type=dtype))
+
+
+def _largest(dtype: dtypes.DType) -> float:
+    import ml_dtypes
+
+    return float(ml_dtypes.finfo(dtype.np).max)
+
+
+@onnx_op("Cast", since=6)
+def cast(
+    b: Builder, node: Any, x: Value, *, to: int, saturate: int = 1, round_mode: str = "up"
+) -> Value:
+    if round_mode != "up":
+        raise NotSupported(f"round_mode {round_mode}")
+    return cast_to(b, x, cast_number(to), bool(saturate))
+
+
+@onnx_op("Cast", since=1)
+def cast_1(b: Builder, node: Any, x: Value, *, to: str) -> Value:
+    from onnx import TensorProto
+
+    if to not in TensorProto.DataType.keys():
+        raise ModelError(f"attribute 'to' expected an element type's name, got '{to}'")
+    return cast_to(b, x, cast_number(TensorProto.DataType.Value(to)), True)
+
+
+@onnx_op("CastLike", since=15)
+def cast_like(
+    b: Builder,
+    node: Any,
+    x: Value,
+    target: Value,
+    *,
+    saturate: int = 1,
+    round_mode: str = "up",
+) -> Value:
+    if round_mode != "up":
+        raise NotSupported(f"round_mode {round_mode}")
+    return cast_to(b, x, b.dtype(target), bool(saturate))
+
+
+@onnx_op("BitCast", since=26)
+def bit_cast(b: Builder, node: Any, x: Value, *, to: int) -> Value:
+    dtype = cast_number(to)
+    if dtype.is_bool or b.dtype(x).is_bool:
+        raise NotSupported("bool elements")
+    return b.bit_cast(x, target_type=dtype)
+
+

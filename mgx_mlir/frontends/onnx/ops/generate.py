@@ -1,0 +1,160 @@
+"""Tensors from nothing or from a shape: constants, ranges, identity matrices, windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import FLOAT, INT64
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    arange,
+    axis_range,
+    cast_number,
+    compare,
+    convert,
+    single,
+    static_dims,
+    unsqueeze,
+)
+from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.onnx.registry import onnx_op
+
+MAX_CONSTANT = 1 << 31  # elements that a fill may have: a small file must not ask for more
+
+
+@onnx_op("Constant", since=1)
+def constant(
+    b: Builder,
+    node: Any,
+    *,
+    value: np.ndarray | None = None,
+    value_float: float | None = None,
+    value_floats: Sequence[float] | None = None,
+    value_int: int | None = None,
+    value_ints: Sequence[int] | None = None,
+) -> Value:
+    given = {
+        "value": value,
+        "value_float": None if value_float is None else np.float32(value_float),
+        "value_floats": None if value_floats is None else np.array(value_floats, np.float32),
+        "value_int": None if value_int is None else np.int64(value_int),
+        "value_ints": None if value_ints is None else np.array(value_ints, np.int64),
+    }
+    found = [v for v in given.values() if v is not None]
+    if len(found) != 1:
+        raise ModelError(f"expected one of the attributes {', '.join(given)}, got {len(found)}")
+    return b.literal(np.asarray(found[0]))
+
+
+@onnx_op("ConstantOfShape", since=9)
+def constant_of_shape(
+    b: Builder, node: Any, shape: Value, *, value: np.ndarray | None = None
+) -> Value:
+    one = np.zeros(1, np.float32) if value is None else value
+    if one.size != 1:
+        raise ModelError(f"attribute 'value' expected one element, got {one.size}")
+    known = b.const(shape)
+    if known is None:
+        dims = static_dims(b, shape, "shape")
+        return b.broadcast_with_dims(
+            b.literal(one.reshape([1] * dims[0] if dims else [])), convert(b, shape, INT64)
+        )
+    return b.literal(_filled([int(d) for d in known.reshape(-1)], one.reshape(())))
+
+
+def _filled(dims: list[int], value: np.ndarray) -> np.ndarray:
+    if any(d < 0 for d in dims) or int(np.prod(dims, dtype=object)) > MAX_CONSTANT:
+        raise ModelError(f"shape {dims} is negative or too large")
+    return np.full(dims, value, value.dtype)
+
+
+@onnx_op("Range", since=11)
+def range_op(b: Builder, node: Any, start: Value, limit: Value, delta: Value) -> Value:
+    known = [b.const(single(b, v, "Range input")) for v in (start, limit, delta)]
+    if all(k is not None for k in known):
+        first, last, step = (k.reshape(()) for k in known if k is not None)
+        return b.literal(_range(first, last, step))
+    scalars = [single(b, v, "Range input") for v in (start, limit, delta)]
+    return b.dynamic_range(*scalars)
+
+
+def _range(start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> np.ndarray:
+    if delta == 0:
+        raise ModelError("delta expected another number than 0")
+    dtype = start.dtype
+    hold = np.float64 if dtype.kind not in "iu" else object
+    first, last, step = (np.asarray(v, hold).item() for v in (start, limit, delta))
+    count = max(0, int(np.ceil((last - first) / step)))
+    if count > MAX_CONSTANT:
+        raise ModelError(f"{count} elements are too many")
+    if dtype.kind in "iu":
+        return (int(first) + np.arange(count, dtype=np.int64) * int(step)).astype(dtype)
+    return (first + np.arange(count) * step).astype(dtype)
+
+
+@onnx_op("EyeLike", since=9)
+def eye_like(b: Builder, node: Any, x: Value, *, dtype: int | None = None, k: int = 0) -> Value:
+    dims = b.dims(x)
+    if len(dims) != 2:
+        raise ModelError(f"expected rank 2, got {len(dims)}")
+    kind = b.dtype(x) if dtype is None else cast_number(dtype)
+    if DYN not in dims:
+        if dims[0] * dims[1] > MAX_CONSTANT:
+            raise ModelError(f"dims {list(dims)} are too large")
+        return b.literal(np.eye(*dims, k=k).astype(kind.np))
+    distance = b.sub(axis_range(b, x, 1), unsqueeze(b, axis_range(b, x, 0), [1]))
+    return convert(b, compare(b, "equal", distance, k), kind)
+
+
+# ---- windows of signal processing --------------------------------------------------------------
+
+
+def _register_window(name: str, coefficients: Sequence[float]) -> None:
+    @onnx_op(name, since=17)
+    def window(
+        b: Builder, node: Any, size: Value, *, output_datatype: int = 1, periodic: int = 1
+    ) -> Value:
+        """Sum over k of c_k cos(2 pi k i / n), with n - 1 for a symmetric window."""
+        kind = cast_number(output_datatype)
+        known = b.const(size)
+        if known is not None:
+            n = int(known.reshape(-1)[0])
+            if not 0 <= n <= MAX_CONSTANT:
+                raise ModelError(f"size {n} is negative or too large")
+            span = n if periodic else n - 1
+            angle = np.arange(n) * (2 * np.pi / max(span, 1))
+            return b.literal(
+                sum(c * np.cos(k * angle) for k, c in enumerate(coefficients)).astype(kind.np)
+            )
+        n = convert(b, single(b, size, "size"), INT64)
+        span = n if periodic else b.max(b.sub(n, 1), 1)
+        angle = b.div(b.mul(arange(b, n, FLOAT), 2 * np.pi), convert(b, span, FLOAT))
+        total = None
+        for k, c in enumerate(coefficients[1:], 1):
+            term = b.mul(b.cos(b.mul(angle, k) if k > 1 else angle), c)
+            total = term if total is None else b.add(total, term)
+        return convert(b, b.add(total, coefficients[0]), kind)
+
+
+_register_window("HannWindow", (0.5, -0.5))
+_register_window("HammingWindow", (25 / 46, -21 / 46))
+_register_window("BlackmanWindow", (0.42, -0.5, 0.08))
+
+
+@onnx_op("If", since=1)
+def if_op(
+    b: Builder, node: Any, cond: Value, *, then_branch: Any, else_branch: Any
+) -> tuple[Any, ...]:
+    """A condition known now picks its branch, which is imported in place."""
+    known = b.const(single(b, cond, "condition"))
+    if known is None:
+        raise NotSupported("a condition computed at run time")
+    return tuple(node.inline(then_branch if bool(known) else else_branch))
+
+

@@ -1,0 +1,222 @@
+"""Gathers, scatters, one-hot and triangular masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import INT64
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    axis_in,
+    axis_range,
+    compare,
+    convert,
+    greater_equal,
+    less_equal,
+    single,
+    slice_,
+    squeeze,
+    static_dims,
+    unsqueeze,
+)
+from mgx_mlir.frontends.onnx.registry import onnx_op
+
+
+@onnx_op("Gather", since=1)
+def gather(b: Builder, node: Any, data: Value, indices: Value, *, axis: int = 0) -> Value:
+    return b.gather(data, indices, axis=axis_in(axis, len(b.dims(data))))
+
+
+@onnx_op("GatherND", since=11)
+def gather_nd(b: Builder, node: Any, data: Value, indices: Value, *, batch_dims: int = 0) -> Value:
+    return b.gathernd(data, indices, batch_dims=batch_dims)
+
+
+@onnx_op("GatherElements", since=11)
+def gather_elements(b: Builder, node: Any, data: Value, indices: Value, *, axis: int = 0) -> Value:
+    """Element positions as coordinates for gathernd: the index itself at `axis`, else its place."""
+    rank = len(b.dims(data))
+    if len(b.dims(indices)) != rank:
+        raise ModelError(f"indices expected rank {rank}, got {len(b.dims(indices))}")
+    axis = axis_in(axis, rank)
+    index = convert(b, indices, INT64)
+    if rank == 1:
+        return b.gather(data, index, axis=0)
+    columns = []
+    for i in range(rank):
+        if i == axis:
+            columns.append(unsqueeze(b, index, [rank]))
+            continue
+        place = unsqueeze(b, axis_range(b, indices, i), [k for k in range(rank) if k != i])
+        columns.append(unsqueeze(b, b.broadcast(place, index)[0], [rank]))
+    return b.gathernd(data, b.concat(columns, axis=rank))
+
+
+_SCATTER = {"none": "none", "add": "add", "mul": "mul", "max": "max", "min": "min"}
+
+
+def _reduction(reduction: str) -> str:
+    if reduction not in _SCATTER:
+        raise ModelError(f"attribute 'reduction' has unknown value {reduction}")
+    return _SCATTER[reduction]
+
+
+@onnx_op("ScatterElements", since=11)
+def scatter_elements(
+    b: Builder,
+    node: Any,
+    data: Value,
+    indices: Value,
+    updates: Value,
+    *,
+    axis: int = 0,
+    reduction: str = "none",
+) -> Value:
+    axis = axis_in(axis, len(b.dims(data)))
+    return b.op(f"scatter_{_reduction(reduction)}", data, indices, updates, axis=axis)
+
+
+@onnx_op("Scatter", since=9)
+def scatter(
+    b: Builder, node: Any, data: Value, indices: Value, updates: Value, *, axis: int = 0
+) -> Value:
+    return scatter_elements(b, node, data, indices, updates, axis=axis)
+
+
+@onnx_op("ScatterND", since=11)
+def scatter_nd(
+    b: Builder, node: Any, data: Value, indices: Value, updates: Value, *, reduction: str = "none"
+) -> Value:
+    return b.op(f"scatternd_{_reduction(reduction)}", data, convert(b, indices, INT64), updates)
+
+
+@onnx_op("TensorScatter", since=24)
+def tensor_scatter(
+    b: Builder,
+    node: Any,
+    past: Value,
+    update: Value,
+    write_indices: Value = None,
+    *,
+    axis: int = -2,
+    mode: str = "linear",
+) -> Value:
+    """Write `update` into the cache at each batch's own position along `axis`."""
+    dims, new = static_dims(b, past, "past cache"), static_dims(b, update, "update")
+    rank = len(dims)
+    axis = axis_in(axis, rank)
+    if axis == 0:
+        raise ModelError("axis expected other than the batch axis 0")
+    if mode not in ("linear", "circular"):
+        raise ModelError(f"attribute 'mode' expected linear or circular, got {mode}")
+    places = b.literal(np.arange(new[axis])[None, :])
+    if write_indices is None:
+        index = b.multibroadcast(places, [dims[0], new[axis]])
+    else:
+        index = b.add(places, unsqueeze(b, convert(b, write_indices, INT64), [1]))
+    if mode == "circular":
+        index = b.mod(index, dims[axis])
+    index = unsqueeze(b, index, [i for i in range(1, rank) if i != axis])
+    return b.scatter_none(past, b.multibroadcast(index, new), update, axis=axis)
+
+
+@onnx_op("OneHot", since=9)
+def one_hot(
+    b: Builder, node: Any, indices: Value, depth: Value, values: Value, *, axis: int = -1
+) -> Value:
+    """values[1] where the index (negative ones from the back) is the place along `axis`."""
+    rank = len(b.dims(indices)) + 1
+    axis = axis_in(axis, rank)
+    index = convert(b, indices, INT64)
+    depth = convert(b, single(b, depth, "depth"), INT64)
+    from mgx_mlir.frontends.onnx.helpers import arange
+
+    known = b.const(depth)
+    n = depth if known is None else int(known)
+    index = b.where(compare(b, "less", index, 0), b.add(index, n), index)
+    places = unsqueeze(b, arange(b, n), range(1, rank - axis))
+    hot = compare(b, "equal", unsqueeze(b, index, [axis]), places)
+    off, on = (squeeze(b, slice_(b, values, [0], [i], [i + 1]), [0]) for i in (0, 1))
+    return b.where(hot, on, off)
+
+
+@onnx_op("Trilu", since=14)
+def trilu(b: Builder, node: Any, x: Value, k: Value = None, *, upper: int = 1) -> Value:
+    """Keep where column - row >= k (upper) or <= k (lower)."""
+    rank = len(b.dims(x))
+    if rank < 2:
+        raise ModelError(f"expected rank 2 or more, got {rank}")
+    offset: Any = 0
+    if k is not None:
+        known = b.const(k)
+        offset = single(b, k, "k") if known is None else int(known.reshape(-1)[0])
+    rows, columns = b.dims(x)[-2:]
+    if DYN not in (rows, columns) and isinstance(offset, int):
+        distance = np.arange(columns)[None, :] - np.arange(rows)[:, None]
+        keep = b.literal(distance >= offset if upper else distance <= offset)
+    else:
+        distance = b.sub(axis_range(b, x, rank - 1), unsqueeze(b, axis_range(b, x, rank - 2), [1]))
+        offset = offset if isinstance(offset, int) else convert(b, offset, INT64)
+        keep = (greater_equal if upper else less_equal)(b, distance, offset)
+    return b.where(keep, x, b.literal(np.zeros((), b.dtype(x).np)))
+
+
+@onnx_op("ReverseSequence", since=10)
+def reverse_sequence(
+    b: Builder,
+    node: Any,
+    x: Value,
+    lengths: Value,
+    *,
+    batch_axis: int = 1,
+    time_axis: int = 0,
+) -> Value:
+    """The first length[b] steps of each batch back to front: step t reads length - 1 - t."""
+    rank = len(b.dims(x))
+    if {batch_axis, time_axis} != {0, 1} or rank < 2:
+        raise ModelError(f"expected batch and time axes 0 and 1, got {batch_axis} and {time_axis}")
+    lengths = convert(b, lengths, INT64)
+    step = unsqueeze(b, axis_range(b, x, time_axis), [1 - time_axis])
+    size = unsqueeze(b, lengths, [1 - batch_axis])
+    back = b.sub(b.sub(size, 1), step)
+    index = b.where(compare(b, "less", step, size), back, step)
+    batch = unsqueeze(b, axis_range(b, x, batch_axis), [1 - batch_axis])
+    index, batch = b.broadcast(index, batch)
+    pair = (index, batch) if time_axis == 0 else (batch, index)
+    return b.gathernd(x, b.concat([unsqueeze(b, v, [2]) for v in pair], axis=2))
+
+
+@onnx_op("NonZero", since=9)
+def non_zero(b: Builder, node: Any, x: Value) -> Value:
+    return b.nonzero(x)
+
+
+@onnx_op("Compress", since=9)
+def compress(b: Builder, node: Any, x: Value, condition: Value, *, axis: int | None = None) -> Value:
+    """Gather the places where the condition holds; beyond its end nothing is kept."""
+    if axis is None:
+        x, axis = b.reshape(x, dims=[-1]), 0
+    axis = axis_in(axis, len(b.dims(x)))
+    places = b.nonzero(condition)  # 1 x kept
+    return b.gather(x, squeeze(b, places, [0]), axis=axis)
+
+
+@onnx_op("ArrayFeatureExtractor", since=1, domain="ai.onnx.ml")
+def array_feature_extractor(b: Builder, node: Any, x: Value, indices: Value) -> Value:
+    if len(b.dims(x)) < 1:
+        raise ModelError("expected rank 1 or more, got a scalar")
+    flat = b.reshape(indices, dims=[-1])
+    out = b.gather(x, flat, axis=len(b.dims(x)) - 1)
+    return unsqueeze(b, out, [0]) if len(b.dims(x)) == 1 else out
+
+
+@onnx_op("Binarizer", since=1, domain="ai.onnx.ml")
+def binarizer(b: Builder, node: Any, x: Value, *, threshold: float = 0.0) -> Value:
+    return convert(b, compare(b, "greater", x, threshold), b.dtype(x))
+
+

@@ -1,0 +1,134 @@
+"""Pad in all its modes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.onnx.helpers import Value, axes_in, single, slice_
+from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.runtime_axes import element, length, pad_at_run_time
+
+_MODES = ("constant", "reflect", "edge", "wrap")
+
+
+@onnx_op("Pad", since=11)
+def pad(
+    b: Builder,
+    node: Any,
+    x: Value,
+    pads: Value,
+    value: Value = None,
+    axes: Value = None,
+    *,
+    mode: str = "constant",
+) -> Value:
+    if mode not in _MODES:
+        raise ModelError(f"attribute 'mode' expected one of {', '.join(_MODES)}, got {mode}")
+    rank = len(b.dims(x))
+    chosen = list(range(rank))
+    if axes is not None:
+        chosen = axes_in(node.ints(axes, "axes"), rank)
+    fill = b.literal(np.zeros((), b.dtype(x).np)) if value is None else single(b, value, "value")
+    known, number = b.const(pads), b.const(fill)
+    if length(b, pads, "pads") != 2 * len(chosen):
+        raise ModelError(f"pads expected {2 * len(chosen)} numbers, got {length(b, pads, 'pads')}")
+    if known is None:
+        out = x
+        for i, axis in enumerate(chosen):
+            begin, end = element(b, pads, i), element(b, pads, i + len(chosen))
+            out = pad_at_run_time(b, out, begin, end, axis, mode, fill)
+        return out
+    begin, end = [0] * rank, [0] * rank
+    flat = [int(p) for p in known.reshape(-1)]
+    for i, axis in enumerate(chosen):
+        begin[axis], end[axis] = flat[i], flat[i + len(chosen)]
+    return pad_static(b, x, begin, end, mode, fill, None if number is None else number)
+
+
+def pad_static(
+    b: Builder,
+    x: Value,
+    begin: list[int],
+    end: list[int],
+    mode: str,
+    fill: Value,
+    number: np.ndarray | None,
+) -> Value:
+    """Known amounts; negative ones cut first, wrap and run-time fill values are gathers."""
+    dims = list(b.dims(x))
+    cut = [i for i in range(len(dims)) if begin[i] < 0 or end[i] < 0]
+    if cut:
+        if any(dims[i] == DYN for i in cut):
+            raise NotSupported("negative pads of a dynamic dim")
+        starts = [max(-begin[i], 0) for i in cut]
+        ends = [dims[i] - max(-end[i], 0) for i in cut]
+        if any(s > e for s, e in zip(starts, ends, strict=True)):
+            raise ModelError(f"pads {begin + end} cut more than dims {dims}")
+        x = slice_(b, x, cut, starts, ends)
+        begin, end = [max(p, 0) for p in begin], [max(p, 0) for p in end]
+    if not any(begin) and not any(end):
+        return b.identity(x)
+    simple = mode == "edge" or (mode == "reflect" and _reflects_once(b.dims(x), begin, end))
+    if simple:
+        return b.pad(x, pads=begin + end, mode=mode)
+    exact = number is not None and float(number) == number and abs(float(number)) < 2**53
+    if mode == "constant" and number is not None and (exact or not np.isfinite(float(number))):
+        return b.pad(x, pads=begin + end, mode=mode, value=float(number))
+    out = x
+    for axis, (p, q) in enumerate(zip(begin, end, strict=True)):
+        if p or q:
+            low, high = b.literal(np.array(p, np.int64)), b.literal(np.array(q, np.int64))
+            out = pad_at_run_time(b, out, low, high, axis, mode, fill)
+    return out
+
+
+def _reflects_once(dims: Sequence[int], begin: Sequence[int], end: Sequence[int]) -> bool:
+    return all(
+        d != DYN and p < max(d, 1) and q < max(d, 1)
+        for d, p, q in zip(dims, begin, end, strict=True)
+    )
+
+
+def _pad_attribute(b: Builder, x: Value, pads: Sequence[int], mode: str, value: float) -> Value:
+    rank = len(b.dims(x))
+    if len(pads) != 2 * rank:
+        raise ModelError(f"pads expected {2 * rank} numbers, got {len(pads)}")
+    if mode not in _MODES[:3]:
+        raise ModelError(f"attribute 'mode' expected constant, reflect or edge, got {mode}")
+    number = np.array(value).astype(b.dtype(x).np)
+    return pad_static(
+        b, x, list(pads[:rank]), list(pads[rank:]), mode, b.literal(number), number
+    )
+
+
+@onnx_op("Pad", since=2)
+def pad_2(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    pads: Sequence[int],
+    mode: str = "constant",
+    value: float = 0.0,
+) -> Value:
+    return _pad_attribute(b, x, pads, mode, value)
+
+
+@onnx_op("Pad", since=1)
+def pad_1(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    paddings: Sequence[int],
+    mode: str = "constant",
+    value: float = 0.0,
+) -> Value:
+    return _pad_attribute(b, x, paddings, mode, value)

@@ -1,0 +1,230 @@
+"""Quantisation: QuantizeLinear, DequantizeLinear and the integer products with scales."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import FLOAT, INT32, DType
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    axis_in,
+    cast_number,
+    channel_dims,
+    convert,
+    number,
+    reshape,
+    static_dims,
+    unsqueeze,
+)
+from mgx_mlir.frontends.onnx.ops.conv import conv_integer
+from mgx_mlir.frontends.onnx.ops.elementwise import cast_to
+from mgx_mlir.frontends.onnx.ops.linear import matmul_integer
+from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.onnx.registry import onnx_op
+
+
+def spread(b: Builder, v: Value, x: Value, axis: int, block_size: int) -> Value:
+    """A scale or zero point with the dims of `x`: per tensor, along `axis`, or per block of it."""
+    dims, rank = b.dims(v), len(b.dims(x))
+    if block_size:
+        axis = axis_in(axis, rank)
+        full = static_dims(b, x, "blocked quantisation")
+        if len(dims) != rank or dims[axis] * block_size < full[axis]:
+            raise ModelError(f"scale dims {list(dims)} do not fit blocks of {block_size}")
+        repeated = b.multibroadcast(
+            unsqueeze(b, v, [axis + 1]), [*dims[: axis + 1], block_size, *dims[axis + 1 :]]
+        )
+        joined = [*dims[:axis], dims[axis] * block_size, *dims[axis + 1 :]]
+        out = reshape(b, repeated, joined)
+        if joined[axis] != full[axis]:
+            out = b.slice(out, axes=[axis], starts=[0], ends=[full[axis]])
+        return out
+    if len(dims) == 1 and rank > 0:
+        if dims[0] == 1 and (rank != 1 or b.dims(x)[0] != 1):
+            v = reshape(b, v, [1] * rank)
+        else:
+            v = reshape(b, v, channel_dims(rank, axis_in(axis, rank), dims[0]))
+    elif dims and all(d == 1 for d in dims):
+        v = reshape(b, v, [1] * rank)
+    elif dims:
+        raise ModelError(f"scale expected a scalar or a vector, got dims {list(dims)}")
+    return v
+
+
+def quantized(b: Builder, x: Value, scale: Value, zero: Value | None, target: DType) -> Value:
+    """saturate(round(x / scale) + zero), computed in f32 (f64 stays)."""
+    kind = b.dtype(x) if b.dtype(x) is dtypes.DOUBLE else FLOAT
+    ratio = b.div(convert(b, x, kind), convert(b, scale, kind))
+    if target.is_float:
+        return cast_to(b, ratio if zero is None else b.add(ratio, convert(b, zero, kind)), target, True)
+    rounded = b.nearbyint(ratio)
+    if zero is not None:
+        rounded = b.add(rounded, convert(b, zero, kind))
+    low, high = target.lowest(), target.highest()
+    return b.convert(
+        b.clip(rounded, number(b, low, rounded), number(b, high, rounded)), target_type=target
+    )
+
+
+def _integer_target(zero: Value | None, b: Builder, output_dtype: int) -> DType:
+    if zero is not None:
+        return b.dtype(zero)
+    return cast_number(output_dtype) if output_dtype else dtypes.UINT8
+
+
+@onnx_op("QuantizeLinear", since=10)
+def quantize_linear(
+    b: Builder,
+    node: Any,
+    x: Value,
+    scale: Value,
+    zero: Value = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+    precision: int = 0,
+    saturate: int = 1,
+) -> Value:
+    if precision not in (0, 1):
+        raise NotSupported(f"precision {precision}")
+    target = _integer_target(zero, b, output_dtype)
+    if target.is_float and not saturate:
+        raise NotSupported("saturate=0")
+    s = spread(b, scale, x, axis, block_size)
+    z = None if zero is None else spread(b, zero, x, axis, block_size)
+    if not b.dtype(x).is_float:
+        x = convert(b, x, FLOAT)
+    if target.short in ("uint8", "int8") and b.dtype(x) is b.dtype(s):
+        dims = b.dims(x)
+        if DYN not in dims:  # the op that fusion and the quantised kernels know
+            s = b.multibroadcast(s, dims)
+            operands = [x, s] if z is None else [x, s, b.multibroadcast(z, dims)]
+            return b.op("quantizelinear", *operands, out_type=target)
+    return quantized(b, x, s, z, target)
+
+
+@onnx_op("DequantizeLinear", since=10)
+def dequantize_linear(
+    b: Builder,
+    node: Any,
+    x: Value,
+    scale: Value,
+    zero: Value = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+) -> Value:
+    s = spread(b, scale, x, axis, block_size)
+    z = None if zero is None else spread(b, zero, x, axis, block_size)
+    kind = b.dtype(scale)
+    dims = b.dims(x)
+    if DYN not in dims and b.dtype(x).short in ("uint8", "int8", "int32") and kind is FLOAT:
+        s = b.multibroadcast(s, dims)
+        operands = [x, s] if z is None else [x, s, b.multibroadcast(z, dims)]
+        out = b.op("dequantizelinear", *operands)
+    else:
+        # the difference of two integers is exact in i32, and in f32 up to 16 bits
+        wide = FLOAT if kind.is_low_precision else kind
+        value = convert(b, x, wide)
+        if z is not None:
+            value = b.sub(value, convert(b, z, wide))
+        out = convert(b, b.mul(value, convert(b, s, wide)), kind)
+    return convert(b, out, cast_number(output_dtype)) if output_dtype else out
+
+
+@onnx_op("DynamicQuantizeLinear", since=11)
+def dynamic_quantize_linear(b: Builder, node: Any, x: Value) -> Any:
+    """scale = (max - min) / 255 over a range that holds 0, zero point = round(-min / scale)."""
+    axes = list(range(len(b.dims(x))))
+    top, bottom = (
+        b.reshape(v, dims=[])
+        for v in (
+            (b.reduce_max(x, axes=axes), b.reduce_min(x, axes=axes)) if axes else (x, x)
+        )
+    )
+    top, bottom = b.max(top, 0), b.min(bottom, 0)
+    scale = b.div(b.sub(top, bottom), 255)
+    safe = b.where(b.convert(b.equal(scale, 0), target_type=dtypes.BOOL), 1, scale)
+    place = b.nearbyint(b.clip(b.div(b.neg(bottom), safe), number(b, 0, x), number(b, 255, x)))
+    zero = b.convert(place, target_type=dtypes.UINT8)
+    return quantized(b, x, safe, zero, dtypes.UINT8), scale, zero
+
+
+def _product_scale(b: Builder, out: Value, a: Value, w: Value, y: Value) -> Value:
+    """a * w / y as f32, shaped to multiply `out` by."""
+    factor = b.mul(convert(b, a, FLOAT), convert(b, w, FLOAT))
+    return b.div(factor, convert(b, y, FLOAT))
+
+
+@onnx_op("QLinearMatMul", since=10)
+def qlinear_matmul(
+    b: Builder,
+    node: Any,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value,
+    y: Value,
+    y_scale: Value,
+    y_zero: Value,
+    out_scale: Value,
+    out_zero: Value,
+) -> Value:
+    total = matmul_integer(b, node, x, y, x_zero, y_zero)
+    rows = x_scale
+    if len(b.dims(rows)) == 1 and b.dims(rows)[0] != 1:
+        rows = unsqueeze(b, rows, [1])
+    factor = _product_scale(b, total, rows, y_scale, out_scale)
+    value = b.mul(convert(b, total, FLOAT), _as_scalar(b, factor))
+    return quantized(b, value, number(b, 1, value), _as_scalar(b, out_zero), b.dtype(out_zero))
+
+
+def _as_scalar(b: Builder, v: Value) -> Value:
+    dims = b.dims(v)
+    return reshape(b, v, []) if dims and all(d == 1 for d in dims) else v
+
+
+@onnx_op("QLinearConv", since=10)
+def qlinear_conv(
+    b: Builder,
+    node: Any,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value,
+    w: Value,
+    w_scale: Value,
+    w_zero: Value,
+    y_scale: Value,
+    y_zero: Value,
+    bias: Value = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    total = conv_integer(
+        b, node, x, w, _as_scalar(b, x_zero), _as_scalar(b, w_zero), auto_pad=auto_pad,
+        dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads, strides=strides,
+    )  # fmt: skip
+    rank = len(b.dims(total))
+
+    def per_channel(v: Value) -> Value:
+        v = _as_scalar(b, v)
+        return reshape(b, v, channel_dims(rank, 1)) if b.dims(v) else v
+
+    if bias is not None:
+        total = b.add(total, reshape(b, convert(b, bias, INT32), channel_dims(rank, 1)))
+    factor = _product_scale(b, total, _as_scalar(b, x_scale), per_channel(w_scale), _as_scalar(b, y_scale))
+    value = b.mul(convert(b, total, FLOAT), factor)
+    return quantized(b, value, number(b, 1, value), _as_scalar(b, y_zero), b.dtype(y_zero))
+
+

@@ -1,0 +1,79 @@
+"""The registry of ONNX operators: one function per operator, found by domain, name and opset."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+REQUIRED = inspect.Parameter.empty
+Importer = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class OnnxOp:
+    """One registered operator: its function and what the function's signature says.
+
+    Operands are the positional parameters after (b, node): those without a default are required,
+    a default of None marks an optional one, `*rest` takes any number. Keyword parameters are the
+    attributes with the schema's defaults.
+    """
+
+    domain: str
+    name: str
+    since: int
+    function: Importer
+    required: int
+    most: int | None
+    attributes: dict[str, Any]
+
+
+_OPS: dict[tuple[str, str], list[OnnxOp]] = {}
+
+
+def onnx_op(*names: str, since: int = 1, domain: str = "") -> Callable[[Importer], Importer]:
+    """Register `f(b, node, *operands, **attributes)` for operators from opset `since` on.
+
+    `f` returns the result value, or a tuple with one entry per output (None where it is not
+    made). It raises MgxError where operands or attributes do not fit; the importer adds where.
+    """
+
+    def register(function: Importer) -> Importer:
+        required, most, attributes = 0, 0, {}
+        for i, p in enumerate(inspect.signature(function).parameters.values()):
+            if p.kind is p.KEYWORD_ONLY:
+                attributes[p.name.rstrip("_")] = p.default
+            elif i < 2:
+                continue
+            elif p.kind is p.VAR_POSITIONAL:
+                most = None
+            elif most is not None:
+                most += 1
+                required += p.default is REQUIRED
+        for name in names:
+            entry = OnnxOp(domain, name, since, function, required, most, attributes)
+            versions = _OPS.setdefault((domain, name), [])
+            if any(v.since == since for v in versions):
+                raise TypeError(f"ONNX operator {domain}::{name} since {since} is registered twice")
+            versions.append(entry)
+            versions.sort(key=lambda v: -v.since)
+        return function
+
+    return register
+
+
+def find(domain: str, name: str, opset: int) -> OnnxOp | None:
+    """The operator's version for a model of this opset: the greatest `since` not above it."""
+    return next((v for v in _OPS.get((domain, name), ()) if v.since <= opset), None)
+
+
+def oldest(domain: str, name: str) -> int | None:
+    """The first opset an operator is known from; None for an unknown operator."""
+    versions = _OPS.get((domain, name))
+    return versions[-1].since if versions else None
+
+
+def operators() -> list[tuple[str, str]]:
+    """Every registered (domain, name), sorted."""
+    return sorted(_OPS)

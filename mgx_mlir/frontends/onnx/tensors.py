@@ -1,0 +1,204 @@
+"""Turns TensorProtos into numpy arrays: inline, cut out of the file, or external data."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.errors import FileError, ModelError, ShapeError
+from mgx_mlir.core.literals import aligned_empty
+from mgx_mlir.frontends.onnx.files import open_regular
+from mgx_mlir.frontends.onnx.wire import Stripped
+
+MAX_BYTES = 1 << 40
+_TP = onnx.TensorProto
+_PACKED = {_TP.UINT4: (4, dtypes.UINT8), _TP.INT4: (4, dtypes.INT8)}
+_FROM_INT32 = {
+    _TP.INT32, _TP.INT16, _TP.INT8, _TP.UINT16, _TP.UINT8, _TP.BOOL, _TP.FLOAT16, _TP.BFLOAT16,
+    _TP.FLOAT8E4M3FN, _TP.FLOAT8E4M3FNUZ, _TP.FLOAT8E5M2, _TP.FLOAT8E5M2FNUZ,
+}  # fmt: skip
+
+
+def tensor_dtype(number: int, what: str) -> DType:
+    """The element type a tensor of ONNX type `number` is held in; 4-bit integers become 8-bit."""
+    if number in _PACKED:
+        return _PACKED[number][1]
+    try:
+        return dtypes.from_onnx(number)
+    except ShapeError:
+        known = number in _TP.DataType.values()
+        kind = _TP.DataType.Name(number) if known else f"number {number}"
+        raise ModelError(f"{what} has unsupported element type {kind}") from None
+
+
+class TensorReader:
+    """Reads the tensors of one model; every read gives a fresh, aligned, writable array."""
+
+    def __init__(
+        self, name: str, data: int | memoryview, stripped: Stripped, folder: Path | None
+    ) -> None:
+        self._name, self._data, self._stripped, self._folder = name, data, stripped, folder
+        self._open: dict[str, int] = {}
+
+    def close(self) -> None:
+        if isinstance(self._data, int) and self._data >= 0:
+            os.close(self._data)
+            self._data = -1
+        for fd in self._open.values():
+            os.close(fd)
+        self._open.clear()
+
+    def read(self, tensor: onnx.TensorProto, what: str = "") -> np.ndarray:
+        """The tensor's values. Raises ModelError or FileError, naming it, where it has none."""
+        what = what or f"initializer '{tensor.name}'"
+        dtype = tensor_dtype(tensor.data_type, what)
+        dims = tuple(tensor.dims)
+        if any(d < 0 for d in dims):
+            raise ModelError(f"{what} has a negative dimension: {list(dims)}")
+        count = math.prod(dims)
+        if tensor.HasField("segment"):
+            raise ModelError(f"{what} is stored in segments, which ONNX leaves undefined")
+        packed = tensor.data_type in _PACKED
+        nbytes = (count + 1) // 2 if packed else count * dtype.size
+        if nbytes > MAX_BYTES:
+            raise ModelError(f"{what} of {nbytes} bytes is too large")
+        if tensor.data_location == _TP.EXTERNAL:
+            raw = self._external(tensor, nbytes, what)
+        elif (extent := self._stripped.extent_of(tensor.doc_string)) is not None:
+            _check_size(extent.length, nbytes, dims, what)
+            raw = self._fill(self._data, extent.offset, nbytes, what, self._name)
+        elif tensor.HasField("raw_data"):
+            _check_size(len(tensor.raw_data), nbytes, dims, what)
+            raw = _bytes(nbytes)
+            raw[:] = np.frombuffer(tensor.raw_data, np.uint8)
+        else:
+            return self._typed(tensor, dtype, count, what).reshape(dims)
+        if sys.byteorder == "big" and dtype.size > 1:
+            raw.view(f"u{dtype.size}").byteswap(inplace=True)
+        if packed:
+            return _unpack4(raw, count, dtype).reshape(dims)
+        if dtype.is_bool:
+            return (raw != 0).reshape(dims)
+        return raw.view(dtype.np).reshape(dims)
+
+    def _typed(self, t: onnx.TensorProto, dtype: DType, count: int, what: str) -> np.ndarray:
+        """Values held in float_data, int32_data and so on."""
+        kind = t.data_type
+        if kind == _TP.FLOAT:
+            values, hold = t.float_data, np.float32
+        elif kind == _TP.DOUBLE:
+            values, hold = t.double_data, np.float64
+        elif kind == _TP.INT64:
+            values, hold = t.int64_data, np.int64
+        elif kind in (_TP.UINT32, _TP.UINT64):
+            values, hold = t.uint64_data, np.uint64
+        elif kind in _FROM_INT32 or kind in _PACKED:
+            values, hold = t.int32_data, np.int32
+        else:
+            raise ModelError(f"{what} has no data")
+        stored = (count + 1) // 2 if kind in _PACKED else count
+        if len(values) != stored:
+            raise ModelError(
+                f"{what} expected {stored} values for dims {list(t.dims)}, got {len(values)}"
+            )
+        got = np.fromiter(values, hold, len(values))
+        if kind in _PACKED:
+            return _unpack4(got.astype(np.uint8), count, dtype)
+        if dtype.is_bool:
+            return got != 0
+        if dtype.is_float and dtype.size < 4:
+            return got.astype(f"u{dtype.size}").view(dtype.np)  # bit patterns
+        return got.astype(dtype.np)
+
+    def _external(self, tensor: onnx.TensorProto, nbytes: int, what: str) -> np.ndarray:
+        entries = {e.key: e.value for e in tensor.external_data}
+        location = entries.get("location", "")
+        if not location:
+            raise ModelError(f"{what} is external data without a location")
+        if self._folder is None:
+            raise ModelError(
+                f"{what} is external data, but the model has no folder",
+                notes=["give external_data_path"],
+            )
+        offset = _number(entries, "offset", 0, what)
+        length = _number(entries, "length", nbytes, what)
+        _check_size(length, nbytes, tuple(tensor.dims), what)
+        fd = self._external_file(location, what)
+        size = os.fstat(fd).st_size
+        if offset + nbytes > size:
+            raise FileError(
+                f"{what} expected {nbytes} bytes at offset {offset} of '{location}', which has "
+                f"{size}"
+            )
+        return self._fill(fd, offset, nbytes, what, location)
+
+    def _external_file(self, location: str, what: str) -> int:
+        if location in self._open:
+            return self._open[location]
+        assert self._folder is not None
+        given = Path(location)
+        outside = ModelError(
+            f"{what} is external data outside the model's folder: '{location}'",
+            notes=["a location is a relative path without '..' or links that lead elsewhere"],
+        )
+        if given.is_absolute() or ".." in given.parts or "\0" in location or "\\" in location:
+            raise outside
+        try:
+            root = self._folder.resolve(strict=True)
+            path = (root / given).resolve(strict=True)
+        except (OSError, RuntimeError):
+            raise FileError(
+                f"{what}: no such external data file '{location}' in {self._folder}"
+            ) from None
+        if root != path and root not in path.parents:
+            raise outside
+        fd = self._open[location] = open_regular(os.fspath(path))
+        return fd
+
+    def _fill(
+        self, source: int | memoryview, offset: int, nbytes: int, what: str, file: str
+    ) -> np.ndarray:
+        out = _bytes(nbytes)
+        if not isinstance(source, int):
+            out[:] = np.frombuffer(source[offset : offset + nbytes], np.uint8)
+            return out
+        at, view = 0, memoryview(out)
+        while at < nbytes:
+            got = os.preadv(source, [view[at : at + (1 << 30)]], offset + at)
+            if got <= 0:
+                raise FileError(f"{what}: the file ends early", location=file)
+            at += got
+        return out
+
+
+def _bytes(n: int) -> np.ndarray:
+    return aligned_empty((n,), np.dtype(np.uint8))
+
+
+def _check_size(have: int, expected: int, dims: tuple[int, ...], what: str) -> None:
+    if have != expected:
+        raise ModelError(f"{what} expected {expected} bytes for dims {list(dims)}, got {have}")
+
+
+def _number(entries: dict[str, str], key: str, default: int, what: str) -> int:
+    text = entries.get(key, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit()) or len(text) > 18:
+        raise ModelError(f"{what} has {key} '{text}', expected a number of bytes")
+    return int(text)
+
+
+def _unpack4(raw: np.ndarray, count: int, dtype: DType) -> np.ndarray:
+    """Two values per byte, low nibble first, as 8-bit integers."""
+    both = np.stack([raw & 0xF, raw >> 4], axis=-1).reshape(-1)[:count]
+    if dtype.is_unsigned:
+        return both.astype(np.uint8)
+    return (both.astype(np.int8) ^ 8) - np.int8(8)

@@ -1,0 +1,200 @@
+"""Protobuf's wire format, read with bounds: finds large tensor payloads and cuts them out.
+
+A model of N bytes of weights is parsed without holding them: every large `raw_data` (and packed
+`float_data`, `double_data`) stays in the file, known by offset and length, and a copy of the model
+without those bytes goes to the protobuf parser.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mgx_mlir.core.errors import FileError
+
+LARGE = 4096  # payloads below this stay in the message
+MAX_NESTING = 64  # of messages; protobuf itself stops at 100
+_VARINT, _I64, _LEN, _I32 = 0, 1, 2, 5
+_FIXED = {_I64: 8, _I32: 4}
+
+# message -> {field number: message to look into}; the field numbers of onnx.proto
+_INSIDE: dict[str, dict[int, str]] = {
+    "model": {7: "graph", 25: "function"},
+    "graph": {1: "node", 5: "tensor"},
+    "function": {7: "node"},
+    "node": {5: "attribute"},
+    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph"},
+}
+_DATA_TYPE, _FLOAT_DATA, _RAW_DATA, _DOUBLE_DATA, _DOC_STRING = 2, 4, 9, 10, 12
+_FLOAT, _DOUBLE = 1, 11
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Where a tensor's little-endian bytes lie in the source."""
+
+    offset: int
+    length: int
+
+
+@dataclass
+class Stripped:
+    """A model without its large payloads; `extent_of` tells where a tensor's bytes are."""
+
+    data: bytes
+    mark: str
+    extents: list[Extent] = field(default_factory=list)
+
+    def extent_of(self, doc_string: str) -> Extent | None:
+        """The extent named by a tensor's doc_string, which only the scan can have written."""
+        if not doc_string.startswith(self.mark):
+            return None
+        return self.extents[int(doc_string[len(self.mark) :])]
+
+
+class Source:
+    """Random access to a file descriptor or a buffer; small reads go through a window."""
+
+    WINDOW = 1 << 16
+
+    def __init__(self, name: str, size: int, read: Callable[[int, int], bytes]) -> None:
+        self.name, self.size, self._read = name, size, read
+        self._start, self._data = 0, b""
+
+    @staticmethod
+    def of_file(name: str, fd: int) -> Source:
+        return Source(name, os.fstat(fd).st_size, lambda at, n: os.pread(fd, n, at))
+
+    @staticmethod
+    def of_bytes(name: str, data: bytes | memoryview) -> Source:
+        view = memoryview(data).cast("B")
+        return Source(name, len(view), lambda at, n: bytes(view[at : at + n]))
+
+    def bytes_at(self, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes; FileError where the source ends before."""
+        if offset + length > self.size:
+            raise self.error(f"is cut short: {length} bytes expected at offset {offset}")
+        end = self._start + len(self._data)
+        if not (self._start <= offset and offset + length <= end):
+            if length > self.WINDOW:
+                return self._exactly(offset, length)
+            self._start = offset
+            self._data = self._exactly(offset, min(self.WINDOW, self.size - offset))
+        at = offset - self._start
+        return self._data[at : at + length]
+
+    def _exactly(self, offset: int, length: int) -> bytes:
+        parts, have = [], 0
+        while have < length:
+            part = self._read(offset + have, length - have)
+            if not part:
+                raise self.error(f"is cut short: {length} bytes expected at offset {offset}")
+            parts.append(part)
+            have += len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def error(self, message: str) -> FileError:
+        return FileError(f"not a readable ONNX model: the file {message}", location=self.name)
+
+
+def strip(source: Source) -> Stripped:
+    """Cut the large tensor payloads out of a serialized ModelProto.
+
+    Raises FileError where the bytes are not a protobuf message, or end too early.
+    """
+    out = Stripped(b"", f"{secrets.token_hex(16)}:")
+    out.data = b"".join(_message(source, "model", 0, source.size, out, 0))
+    return out
+
+
+def _message(
+    source: Source, kind: str, start: int, end: int, out: Stripped, depth: int
+) -> list[bytes]:
+    """The bytes of one message, nested ones rebuilt where something was cut out."""
+    if depth > MAX_NESTING:
+        raise source.error(f"nests messages deeper than {MAX_NESTING}")
+    if kind == "tensor":
+        return _tensor(source, start, end, out)
+    inside = _INSIDE[kind]
+    chunks: list[bytes] = []
+    kept, at = start, start  # [kept, at) is copied as it is
+    while at < end:
+        number, wire, value, head, after = _field(source, at, end)
+        if wire == _LEN and value >= LARGE and number in inside:
+            chunks.append(_copy(source, kept, at))
+            part = _message(source, inside[number], head, after, out, depth + 1)
+            chunks += [_varint(number << 3 | _LEN), _varint(sum(map(len, part))), *part]
+            kept = after
+        at = after
+    chunks.append(_copy(source, kept, end))
+    return chunks
+
+
+def _tensor(source: Source, start: int, end: int, out: Stripped) -> list[bytes]:
+    data_type, payloads, at = 0, [], start
+    while at < end:
+        number, wire, value, head, after = _field(source, at, end)
+        if number == _DATA_TYPE and wire == _VARINT:
+            data_type = value
+        elif (
+            wire == _LEN and value >= LARGE and number in (_RAW_DATA, _FLOAT_DATA, _DOUBLE_DATA)
+        ):
+            payloads.append((number, at, head, after))
+        at = after
+    wanted = {_FLOAT: (_RAW_DATA, _FLOAT_DATA), _DOUBLE: (_RAW_DATA, _DOUBLE_DATA)}
+    if len(payloads) != 1 or payloads[0][0] not in wanted.get(data_type, (_RAW_DATA,)):
+        return [_copy(source, start, end)]
+    _, at, head, after = payloads[0]
+    mark = f"{out.mark}{len(out.extents)}".encode()
+    out.extents.append(Extent(head, after - head))
+    # the last of a repeated singular field wins: the mark goes behind the tensor's own doc_string
+    note = _varint(_DOC_STRING << 3 | _LEN) + _varint(len(mark)) + mark
+    return [_copy(source, start, at), _copy(source, after, end), note]
+
+
+def _field(source: Source, at: int, end: int) -> tuple[int, int, int, int, int]:
+    """The field at `at`: number, wire type, value or length, start of payload, end of field."""
+    tag, head = _read_varint(source, at, end)
+    number, wire = tag >> 3, tag & 7
+    if number == 0 or number > 0x1FFFFFFF:
+        raise source.error(f"has field number {number} at offset {at}")
+    if wire == _VARINT:
+        value, after = _read_varint(source, head, end)
+        return number, wire, value, head, after
+    if wire == _LEN:
+        value, head = _read_varint(source, head, end)
+    elif wire in _FIXED:
+        value = _FIXED[wire]
+    else:
+        raise source.error(f"has a field of unknown wire type {wire} at offset {at}")
+    if head + value > end:
+        raise source.error(
+            f"is cut short or damaged: a field of {value} bytes at offset {head} passes the end "
+            f"of its message at {end}"
+        )
+    return number, wire, value, head, head + value
+
+
+def _read_varint(source: Source, at: int, end: int) -> tuple[int, int]:
+    data = source.bytes_at(at, min(10, end - at))
+    value = 0
+    for i, byte in enumerate(data):
+        value |= (byte & 0x7F) << (7 * i)
+        if byte < 0x80:
+            return value & 0xFFFFFFFFFFFFFFFF, at + i + 1
+    raise source.error(f"has no valid number at offset {at}")
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _copy(source: Source, start: int, end: int) -> bytes:
+    return source.bytes_at(start, end - start) if end > start else b""

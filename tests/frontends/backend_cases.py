@@ -1,0 +1,125 @@
+"""The onnx package's backend cases, run through the importer and the reference interpreter."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from mgx_mlir.core.errors import MgxError, UnsupportedModel
+from mgx_mlir.core.interpreter import Interpreter
+from mgx_mlir.frontends.onnx.importer import import_model
+from mgx_mlir.frontends.onnx.load import load_bytes
+
+
+@dataclass
+class Case:
+    """A model with data sets of inputs and expected outputs."""
+
+    name: str
+    model: onnx.ModelProto
+    rtol: float
+    atol: float
+    data: list[tuple[list[Any], list[Any]]] = field(default_factory=list)
+    folder: str = ""
+
+
+@functools.cache
+def node_cases() -> tuple[Case, ...]:
+    """The generated node cases (seconds)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.case.node import collect_testcases
+
+        found = collect_testcases(None)
+    return tuple(
+        Case(c.name, c.model, c.rtol, max(c.atol, 1e-7), c.data_sets) for c in found
+    )
+
+
+def stored_cases(kind: str) -> Iterator[Case]:
+    """The cases shipped as files: pytorch-converted, pytorch-operator, simple."""
+    root = Path(onnx.__file__).parent / "backend" / "test" / "data" / kind
+    for folder in sorted(root.iterdir()):
+        model = onnx.load(folder / "model.onnx")
+        case = Case(folder.name, model, 1e-3, 1e-7, folder=str(folder))
+        for data in sorted(folder.glob("test_data_set_*")):
+            case.data.append(
+                (_tensors(data, "input", model.graph.input), _tensors(data, "output", model.graph.output))
+            )
+        yield case
+
+
+def _tensors(folder: Path, kind: str, infos: Any) -> list[Any]:
+    out = []
+    for i in range(len(list(folder.glob(f"{kind}_*.pb")))):
+        proto = onnx.TensorProto()
+        proto.ParseFromString((folder / f"{kind}_{i}.pb").read_bytes())
+        out.append(numpy_helper.to_array(proto))
+    return out
+
+
+def array(value: Any) -> Any:
+    """A data set's entry as an array; None where it is no tensor."""
+    if isinstance(value, onnx.TensorProto):
+        return numpy_helper.to_array(value)
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value)
+    return None
+
+
+def run(case: Case) -> tuple[str, str]:
+    """("passed" | "wrong" | "unsupported" | "failed", why)."""
+    try:
+        with load_bytes(
+            case.model.SerializeToString(), external_data_path=case.folder or None
+        ) as model:
+            program = import_model(model)
+    except UnsupportedModel as e:
+        return "unsupported", str(e)
+    except MgxError as e:
+        return "failed", str(e)
+    names = [i.name for i in case.model.graph.input]
+    initial = {t.name for t in case.model.graph.initializer}
+    names = [n for n in names if n not in initial]
+    for inputs, outputs in case.data:
+        arrays = [array(v) for v in inputs]
+        if any(a is None for a in arrays):
+            return "failed", "an input is no tensor"
+        try:
+            got = Interpreter(program.module, program.store).run(
+                dict(zip(names, arrays, strict=False))
+            )
+        except MgxError as e:
+            return "failed", f"run: {e}"
+        why = compare(got, [array(v) for v in outputs], case)
+        if why:
+            return "wrong", why
+    return "passed", ""
+
+
+def compare(got: list[np.ndarray], want: list[Any], case: Case) -> str:
+    """Why the outputs are not the expected ones, or nothing."""
+    if len(got) != len(want):
+        return f"{len(got)} outputs, expected {len(want)}"
+    for i, (g, w) in enumerate(zip(got, want, strict=True)):
+        if w is None:
+            return f"output {i} is no tensor"
+        if g.shape != w.shape or g.dtype != w.dtype:
+            return f"output {i}: {g.dtype}{g.shape}, expected {w.dtype}{w.shape}"
+        a, b = (v.astype(np.float64) if v.dtype != bool else v for v in (g, w))
+        close = np.isclose(a, b, rtol=case.rtol, atol=case.atol, equal_nan=True)
+        if not close.all():
+            at = tuple(int(k[0]) for k in np.nonzero(~close)) if g.ndim else ()
+            return (
+                f"output {i}: {int((~close).sum())} of {close.size} differ, first at {at}: "
+                f"{a[at]} expected {b[at]}"
+            )
+    return ""
