@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Op, attributes_of
+from mgx_mlir.core.op import Pointwise, attributes_of
 from mgx_mlir.core.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.constants import constant_map, is_constant, splat
@@ -85,12 +85,7 @@ def find_mul_add(op: Any, rw: Rewriter) -> Any:
     return no_match("no operand is a sum with a constant, the other constant")
 
 
-def is_pointwise(cls: type[Op]) -> bool:
-    """An op on each element by itself, outside of a kernel."""
-    return cls.pointwise and not cls.REGIONS
-
-
-@pattern(is_pointwise, benefit=2)
+@pattern(Pointwise, benefit=2)
 def find_inner_broadcast(op: Any, rw: Rewriter) -> Any:
     """f(broadcast(x), broadcast(y)) -> broadcast(f(x, y))"""
     if len(op.results) != 1 or not len(op.operands):

@@ -9,9 +9,9 @@
         permutation = [inner.permutation[i] for i in op.permutation]
         return rw.op("transpose", inner.input, permutation=permutation)
 
-A root is an op's name, its class, a base class or a predicate over classes. New ops go before the
-root, with the root's location (fused with those of `rw.defining`). What the bindings ask of a
-callback (inverted result, no op kept, nothing replaced by itself) is done here.
+A root is an op's name, its class, or a base class, which stands for the classes below it. New ops
+go before the root, with the root's location (fused with those of `rw.defining`). What the bindings
+ask of a callback (inverted result, no op kept, nothing replaced by itself) is done here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mgx_mlir.core.op import OPS, Op, as_value
 from mgx_mlir.core.probe import DimProbe
 
 PatternFunction = Callable[[Any, "Rewriter"], Any]
-Root = type[Op] | str | Callable[[type[Op]], bool]
+Root = type[Op] | str
 
 PATTERNS: dict[str, Pattern] = {}
 
@@ -82,13 +82,11 @@ class Pattern:
         return (self.function.__doc__ or "").strip().split("\n", 1)[0]
 
     def root_names(self) -> list[str]:
-        """Names of the root ops; a base class or predicate stands for every class it holds of."""
+        """Names of the root ops; a base class stands for every class below it."""
         names: list[str] = []
         for root in self.roots:
             if isinstance(root, str):
                 names.append(full_name(root))
-            elif not isinstance(root, type):
-                names += [c.OPERATION_NAME for c in OPS.values() if root(c)]
             elif root.mnemonic and OPS.get(root.mnemonic) is root:
                 names.append(root.OPERATION_NAME)
             else:
