@@ -57,9 +57,18 @@ def quotient(e: Any, a: Extent, b: Extent) -> Extent:
 
 
 def to_index(value: ir.Value, dtype: DType) -> ir.Value:
-    """An integer element of `dtype` as an index."""
+    """An integer element of `dtype` as an index; unsigned ones beyond i64 become its largest."""
+    if dtype.is_unsigned and dtype.bits == 64:
+        most = arith.ConstantOp(value.type, ir.IntegerAttr.get(value.type, 2**63 - 1)).result
+        value = arith.MinUIOp(value, most).result
     op = arith.IndexCastUIOp if dtype.is_unsigned else arith.IndexCastOp
     return op(ir.IndexType.get(), value).result
+
+
+def normalized(e: Any, value: ir.Value, extent: Extent, dtype: DType) -> ir.Value:
+    """An integer element as an index inside of the extent: wrapped once, then clamped."""
+    at = wrap(e, to_index(value, dtype), extent, dtype)
+    return e.as_index(clamp(e, at, 0, last_of(e, extent)))
 
 
 def wrap(e: Any, x: ir.Value, extent: Extent, dtype: DType) -> ir.Value:

@@ -1,0 +1,109 @@
+"""IREE's iree_linalg_ext operations in generic form: gather, scatter, scan, topk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir
+from mgx_mlir.passes.lower.expr import Extent
+from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, signless
+
+Body = Callable[..., ir.Value]
+
+
+def _segments(*sizes: int) -> ir.Attribute:
+    return ir.DenseI32ArrayAttr.get(list(sizes))
+
+
+def _i64(value: int) -> ir.Attribute:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+
+
+def _region(op: ir.Operation, kinds: Sequence[ir.Type], body: Body) -> None:
+    block = op.regions[0].blocks.append(*kinds, arg_locs=None)
+    with ir.InsertionPoint(block):
+        ir.Operation.create("iree_linalg_ext.yield", operands=[body(*block.arguments)])
+
+
+def gather_slices(
+    e: Any,
+    data: ir.Value,
+    where: ir.Value,
+    axes: Sequence[int],
+    extents: Sequence[Extent],
+    dtype: DType,
+) -> ir.Value:
+    """Slices of `data` behind `axes` (its first) at index tuples that all lie inside.
+
+    `where` holds the tuples in its last axis; for one axis it has none.
+    """
+    init = e.empty(extents, dtype)
+    return ir.Operation.create(
+        "iree_linalg_ext.gather",
+        results=[init.type],
+        operands=[data, where, init],
+        attributes={"dimension_map": ir.DenseI64ArrayAttr.get(list(axes))},
+    ).result
+
+
+def scatter(
+    into: ir.Value,
+    where: ir.Value,
+    updates: ir.Value,
+    mask: ir.Value,
+    axes: Sequence[int],
+    body: Body,
+) -> ir.Value:
+    """`into` with `updates` at the tuples in `where` whose `mask` is set, in their order.
+
+    `body(update, current)` gives the new element; tuples may repeat. Those that are not masked
+    out lie inside.
+    """
+    element = ir.RankedTensorType(into.type).element_type
+    op = ir.Operation.create(
+        "iree_linalg_ext.scatter",
+        results=[into.type],
+        operands=[updates, where, mask, into],
+        attributes={
+            "dimension_map": ir.DenseI64ArrayAttr.get(list(axes)),
+            "unique_indices": ir.BoolAttr.get(False),
+            "operandSegmentSizes": _segments(1, 1, 1, 1),
+        },
+        regions=1,
+    )
+    _region(op, [element, element], body)
+    return op.result
+
+
+def scan(
+    e: Any,
+    x: ir.Value,
+    dtype: DType,
+    axis: int,
+    extents: Sequence[Extent],
+    *,
+    inclusive: bool = True,
+) -> tuple[ir.Value, ir.Value]:
+    """Running sums along `axis` in `dtype`, and the totals."""
+    kept = [d for i, d in enumerate(extents) if i != axis]
+    out, totals = e.empty(extents, dtype), e.fill(kept, dtype, 0)
+    op = ir.Operation.create(
+        "iree_linalg_ext.scan",
+        results=[out.type, totals.type],
+        operands=[x, out, totals],
+        attributes={
+            "dimension": _i64(axis),
+            "inclusive": ir.BoolAttr.get(inclusive),
+            "operandSegmentSizes": _segments(1, 2),
+        },
+        regions=1,
+    )
+    element = signless(dtype)
+
+    def add(a: ir.Value, b: ir.Value) -> ir.Value:
+        return ArithScalars(dtype, dtype).add(TypedScalar(a, dtype), TypedScalar(b, dtype)).value
+
+    _region(op, [element, element], add)
+    return op.results[0], op.results[1]
