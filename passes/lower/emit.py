@@ -97,9 +97,7 @@ class Emitter:
     # ---- tensors -----------------------------------------------------------------------------
 
     def empty(self, extents: Sequence[Extent], dtype: DType) -> ir.Value:
-        return tensor.EmptyOp(
-            [x if isinstance(x, int) else x for x in extents], signless(dtype)
-        ).result
+        return tensor.EmptyOp(list(extents), signless(dtype)).result
 
     def fill(self, extents: Sequence[Extent], dtype: DType, number: Any) -> ir.Value:
         """A tensor all of whose elements are `number`."""

@@ -1,12 +1,13 @@
-"""Imports every family of lowerings, which registers them."""
+"""Imports every module of lowerings, which registers them."""
 
 from __future__ import annotations
 
 import importlib
-
-FAMILIES = ("linear", "pooling", "reduce", "movement", "indexing", "generate", "quant")
+import pkgutil
 
 
 def load() -> None:
-    for name in FAMILIES:
-        importlib.import_module(f"mgx_mlir.passes.lower.{name}")
+    from mgx_mlir.passes import lower
+
+    for module in pkgutil.iter_modules(lower.__path__):
+        importlib.import_module(f"{lower.__name__}.{module.name}")

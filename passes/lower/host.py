@@ -188,7 +188,7 @@ def extents_of(e: Any, v: ir.Value) -> list[Extent]:
     if followed is not None:
         return [x if not isinstance(x, TypedScalar) else as_index(x.value) for x in followed.flat]
     t = TensorType.of(v)
-    assert t.rank <= 1 and t.is_static, "the caller checks the length"
+    assert t.rank <= 1, "the caller checks the length"
     source = e.value(v)
     out: list[Extent] = []
     for i in range(t.elements if t.rank else 1):

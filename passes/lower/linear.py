@@ -1,0 +1,543 @@
+"""Lowerings of dot and the convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mgx_mlir.dialects.migraphx.linear import Convolution, ConvolutionBackwards, Dot
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import arith, ir, linalg, tensor
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
+from mgx_mlir.passes.lower.expr import Extent
+from mgx_mlir.passes.lower.registry import lowers
+from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, signless
+
+
+def accumulator(dtype: DType) -> DType:
+    """What sums are kept in: f32 for 16- and 8-bit floats, else the type itself."""
+    return computed(dtype)
+
+
+def store(e: Any, value: ir.Value, acc: DType, out: DType) -> ir.Value:
+    """An accumulated tensor as the type it is stored in."""
+    if acc is out:
+        return value
+    t = TensorType(out, tuple(ir.RankedTensorType(value.type).shape))
+    return e.map_elements([value], [acc], t, lambda b, x: x)
+
+
+# ---- dot -----------------------------------------------------------------------------------------
+
+
+@lowers(Dot)
+def dot(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
+    """A linalg matmul over rank 2, a batch matmul over the collapsed leading dims above."""
+    a, b = ins
+    out = TensorType.of(op.out)
+    acc = accumulator(out.dtype)
+    rank = out.rank
+    ea, eb = e.extents(a), e.extents(b)
+    extents = [*ea[:-1], eb[-1]]
+    if rank == 2:
+        return store(e, _matmul(e, a, b, extents, acc, linalg.matmul), acc, out.dtype)
+    if rank == 3:
+        return store(e, _matmul(e, a, b, extents, acc, linalg.batch_matmul), acc, out.dtype)
+    lead = [d for d in extents[:-2] if d != 1 or not isinstance(d, int)]
+    if all(isinstance(d, int) for d in extents):
+        batch = 1
+        for d in lead:
+            batch *= d
+        if batch == 0 or 0 in extents:
+            return e.fill(extents, out.dtype, 0)
+        flat_a = _collapse(e, a, [batch, *ea[-2:]])
+        flat_b = _collapse(e, b, [batch, *eb[-2:]])
+        flat = [batch, *extents[-2:]]
+        found = _matmul(e, flat_a, flat_b, flat, acc, linalg.batch_matmul)
+        found = store(e, found, acc, out.dtype)
+        return _collapse(e, found, extents)
+    return store(e, _contract(e, a, b, extents, acc), acc, out.dtype)
+
+
+def _collapse(e: Any, value: ir.Value, dims: Sequence[Any]) -> ir.Value:
+    from mgx_mlir.passes.lower.views import reshape_tensor
+
+    kind = ir.RankedTensorType(value.type)
+    source = dtypes.from_mlir(kind.element_type)
+    return reshape_tensor(e, value, TensorType(source, tuple(dims)), list(dims))
+
+
+def _matmul(
+    e: Any,
+    a: ir.Value,
+    b: ir.Value,
+    extents: Sequence[Extent],
+    acc: DType,
+    op: Callable[..., Any],
+) -> ir.Value:
+    return op(a, b, outs=[e.fill(extents, acc, 0)])
+
+
+def _contract(e: Any, a: ir.Value, b: ir.Value, extents: Sequence[Extent], acc: DType) -> ir.Value:
+    """Any number of batch dims, dynamic ones included, without reshaping."""
+    rank = len(extents)
+    d = [ir.AffineDimExpr.get(i) for i in range(rank + 1)]
+    lead, m, n, k = d[: rank - 2], d[rank - 2], d[rank - 1], d[rank]
+    maps = [
+        ir.AffineMap.get(rank + 1, 0, [*lead, m, k]),
+        ir.AffineMap.get(rank + 1, 0, [*lead, k, n]),
+        ir.AffineMap.get(rank + 1, 0, [*lead, m, n]),
+    ]
+    element = dtypes.from_mlir(ir.RankedTensorType(a.type).element_type)
+    return multiply_accumulate(
+        e, a, b, e.fill(extents, acc, 0), maps, [PARALLEL] * rank + [REDUCTION], element, acc
+    )
+
+
+def multiply_accumulate(
+    e: Any,
+    a: ir.Value,
+    b: ir.Value,
+    init: ir.Value,
+    maps: Sequence[ir.AffineMap],
+    iterators: Sequence[str],
+    element: DType,
+    acc: DType,
+) -> ir.Value:
+    """A generic of `out += a * b`, the product in the accumulator's type."""
+    scalars = ArithScalars(acc, acc)
+
+    def body(x: ir.Value, y: ir.Value, total: ir.Value) -> ir.Value:
+        wide = [_widened(scalars, TypedScalar(v, element), acc) for v in (x, y)]
+        product = scalars.mul(*wide)
+        return scalars.add(TypedScalar(total, acc), product).value
+
+    return e.generic([a, b], [init], maps, iterators, body)[0]
+
+
+def _widened(b: ArithScalars, x: TypedScalar, acc: DType) -> TypedScalar:
+    if x.dtype is acc:
+        return x
+    if x.dtype.is_float:
+        return TypedScalar(arith.ExtFOp(signless(acc), x.value).result, acc)
+    return b.cast(x, acc)
+
+
+# ---- convolution ---------------------------------------------------------------------------------
+
+
+@lowers(Convolution)
+def convolution(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
+    """Named linalg convolutions for the plain 2-D forms, one generic rule for all others."""
+    x, w = ins
+    out = TensorType.of(op.out)
+    acc = accumulator(out.dtype)
+    spatial = out.rank - 2
+    strides, dilations = list(op.stride), list(op.dilation)
+    first = 1 if op.channels_last else 2
+    kernel = e.extents(w)[:spatial] if op.channels_last else e.extents(w)[2:]
+    low, high = padding_of(e, op, e.extents(x)[first : first + spatial], kernel)
+    x = pad_spatial(e, x, low, high, first, out.dtype, 0)
+    size = e.extents(x)[first : first + spatial]
+    windows = [
+        window_count(e, i, k, s, d)
+        for i, k, s, d in zip(size, kernel, strides, dilations, strict=True)
+    ]
+    found = _convolve(e, x, w, windows, strides, dilations, op.group, op.channels_last, out, acc)
+    return store(e, found, acc, out.dtype)
+
+
+def padding_of(
+    e: Any, op: Any, size: Sequence[Extent], kernel: Sequence[Extent]
+) -> tuple[list[Extent], list[Extent]]:
+    """Begin and end padding per spatial axis; `same` modes are computed, at run time if need be."""
+    spatial = len(size)
+    if op.padding_mode == "default_":
+        padding = list(op.padding)
+        if len(padding) == spatial:
+            padding = padding * 2
+        return list(padding[:spatial]), list(padding[spatial:])
+    low: list[Extent] = []
+    high: list[Extent] = []
+    dilation = getattr(op, "dilation", None) or getattr(op, "dilations", (1,) * spatial)
+    for i, k, s, d in zip(size, kernel, op.stride, dilation, strict=True):
+        if isinstance(i, int) and isinstance(k, int):
+            total: Extent = max((-(-i // s) - 1) * s + (k - 1) * d + 1 - i, 0)
+            half: Extent = total // 2
+        else:
+            count = e.div_extents(e.add_extents(i, s - 1), s)
+            reach = e.add_extents(e.mul_extents(e.sub_extents(k, 1), d), 1)
+            need = e.add_extents(e.mul_extents(e.sub_extents(count, 1), s), reach)
+            raw = e.sub_extents(need, i)
+            total = arith.MaxSIOp(e.as_index(raw), e.index(0)).result
+            half = e.div_extents(total, 2)
+        rest = e.sub_extents(total, half)
+        low.append(rest if op.padding_mode == "same_lower" else half)
+        high.append(half if op.padding_mode == "same_lower" else rest)
+    return low, high
+
+
+def pad_spatial(
+    e: Any,
+    x: ir.Value,
+    low: Sequence[Extent],
+    high: Sequence[Extent],
+    first: int,
+    dtype: DType,
+    number: Any,
+) -> ir.Value:
+    """`x` with constant padding on the axes from `first` on."""
+    if all(isinstance(p, int) and p == 0 for p in [*low, *high]):
+        return x
+    kind = ir.RankedTensorType(x.type)
+    lows: list[Extent] = [0] * kind.rank
+    highs: list[Extent] = [0] * kind.rank
+    lows[first : first + len(low)] = low
+    highs[first : first + len(high)] = high
+    dims = [
+        d + a + b if d != DYN and isinstance(a, int) and isinstance(b, int) else DYN
+        for d, a, b in zip(kind.shape, lows, highs, strict=True)
+    ]
+    return pad_tensor(e, x, lows, highs, dims, dtype, number)
+
+
+def pad_tensor(
+    e: Any,
+    x: ir.Value,
+    low: Sequence[Extent],
+    high: Sequence[Extent],
+    dims: Sequence[int],
+    dtype: DType,
+    number: Any,
+) -> ir.Value:
+    """tensor.pad with a constant."""
+    from mgx_mlir.passes.lower.scalar import constant
+
+    kind = ir.RankedTensorType(x.type)
+    result = ir.RankedTensorType.get(list(dims), kind.element_type)
+    value = constant(number, dtype).value
+    pad = tensor.PadOp(
+        result,
+        x,
+        e.dynamic_values(low),
+        e.dynamic_values(high),
+        e.static_dims(low),
+        e.static_dims(high),
+    )
+    block = pad.regions[0].blocks.append(*[ir.IndexType.get()] * kind.rank)
+    with ir.InsertionPoint(block):
+        tensor.YieldOp(value)
+    return pad.result
+
+
+def window_count(e: Any, size: Extent, kernel: Extent, stride: int, dilation: int) -> Extent:
+    """How many windows fit: (size - dilation * (kernel - 1) - 1) // stride + 1, at least 0."""
+    reach = e.add_extents(e.mul_extents(e.sub_extents(kernel, 1), dilation), 1)
+    rest = e.sub_extents(size, reach)
+    if isinstance(rest, int):
+        return max(rest // stride + 1, 0)
+    # floor division, so that an input smaller than the kernel gives no window
+    count = arith.FloorDivSIOp(rest, e.index(stride)).result
+    return arith.MaxSIOp(arith.AddIOp(count, e.index(1)).result, e.index(0)).result
+
+
+_NAMED: dict[tuple[int, bool], str] = {
+    (2, False): "conv_2d_nchw_fchw",
+    (2, True): "conv_2d_nhwc_hwcf",
+}
+
+
+def _convolve(
+    e: Any,
+    x: ir.Value,
+    w: ir.Value,
+    windows: Sequence[Extent],
+    strides: list[int],
+    dilations: list[int],
+    group: int,
+    channels_last: bool,
+    out: TensorType,
+    acc: DType,
+) -> ir.Value:
+    """The convolution of an already padded input."""
+    spatial = len(windows)
+    ex, ew = e.extents(x), e.extents(w)
+    batch = ex[0]
+    outputs = ew[-1] if channels_last else ew[0]
+    inputs = ex[-1] if channels_last else ex[1]
+    own = [batch, *windows, outputs] if channels_last else [batch, outputs, *windows]
+    if out.elements == 0:
+        return e.empty(own, acc)
+    wide = out.dtype.is_float
+    if group == 1 and wide and (spatial, channels_last) in _NAMED:
+        named = getattr(linalg, _NAMED[(spatial, channels_last)])
+        return named(x, w, outs=[e.fill(own, acc, 0)], strides=strides, dilations=dilations)
+    if group == 1 and wide and channels_last and spatial == 1:
+        # conv_1d_nwc_wcf is some 50 times slower than the same rows as a 2-D image of height 1
+        tall = linalg.conv_2d_nhwc_hwcf(
+            _with_height(e, x, 1),
+            _with_height(e, w, 0),
+            outs=[e.fill([batch, 1, windows[0], outputs], acc, 0)],
+            strides=[1, *strides],
+            dilations=[1, *dilations],
+        )
+        kind = ir.RankedTensorType(tall.type)
+        flat = ir.RankedTensorType.get(e.static_dims(own), kind.element_type)
+        return tensor.CollapseShapeOp(flat, tall, [[0, 1], [2], [3]]).result
+    if wide and channels_last and spatial == 2 and inputs == group == outputs:
+        # one filter per channel; weights are [kh, kw, 1, C]
+        flat = _collapse(e, w, [ew[0], ew[1], group])
+        return linalg.depthwise_conv_2d_nhwc_hwc(
+            x, flat, outs=[e.fill(own, acc, 0)], strides=strides, dilations=dilations
+        )
+    if group == 1:
+        return _conv_generic(e, x, w, own, strides, dilations, channels_last, False, out, acc)
+    return _conv_grouped(e, x, w, own, strides, dilations, group, channels_last, out, acc)
+
+
+def _with_height(e: Any, value: ir.Value, axis: int) -> ir.Value:
+    """A rank-3 tensor with an extent of 1 inserted before `axis`."""
+    kind = ir.RankedTensorType(value.type)
+    own: list[Extent] = e.extents(value)
+    own.insert(axis, 1)
+    first = [[0, 1], [2], [3]] if axis < 2 else [[0], [1, 2], [3]]
+    return tensor.ExpandShapeOp(
+        ir.RankedTensorType.get(e.static_dims(own), kind.element_type),
+        value,
+        first,
+        e.dynamic_values(own),
+        e.static_dims(own),
+    ).result
+
+
+def _split(e: Any, value: ir.Value, axis: int, group: int, dtype: DType) -> ir.Value:
+    """`axis` as two dims, the first of them `group`."""
+    kind = ir.RankedTensorType(value.type)
+    extents = e.extents(value)
+    each = extents[axis] // group if isinstance(extents[axis], int) else DYN
+    dims = [*kind.shape[:axis], group, each, *kind.shape[axis + 1 :]]
+    own = [*extents[:axis], group, each, *extents[axis + 1 :]]
+    groups = [[i] for i in range(axis)]
+    groups.append([axis, axis + 1])
+    groups += [[i + 1] for i in range(axis + 1, kind.rank)]
+    return tensor.ExpandShapeOp(
+        ir.RankedTensorType.get(dims, kind.element_type),
+        value,
+        groups,
+        e.dynamic_values(own),
+        e.static_dims(own),
+    ).result
+
+
+def _conv_grouped(
+    e: Any,
+    x: ir.Value,
+    w: ir.Value,
+    own: Sequence[Extent],
+    strides: list[int],
+    dilations: list[int],
+    group: int,
+    channels_last: bool,
+    out: TensorType,
+    acc: DType,
+) -> ir.Value:
+    """Channels of both sides split into [group, each]."""
+    c = len(own) - 1 if channels_last else 1
+    xs = _split(e, x, c, group, out.dtype)
+    ws = _split(e, w, len(own) - 1 if channels_last else 0, group, out.dtype)
+    outputs = own[c]
+    assert isinstance(outputs, int)
+    grouped = [*own[:c], group, outputs // group, *own[c + 1 :]]
+    found = _conv_generic(e, xs, ws, grouped, strides, dilations, channels_last, True, out, acc)
+    kind = ir.RankedTensorType(found.type)
+    dims = e.static_dims(own)
+    groups = [[i] for i in range(c)] + [[c, c + 1]] + [[i + 1] for i in range(c + 1, len(own))]
+    return tensor.CollapseShapeOp(
+        ir.RankedTensorType.get(dims, kind.element_type), found, groups
+    ).result
+
+
+def _conv_generic(
+    e: Any,
+    x: ir.Value,
+    w: ir.Value,
+    own: Sequence[Extent],
+    strides: list[int],
+    dilations: list[int],
+    channels_last: bool,
+    grouped: bool,
+    out: TensorType,
+    acc: DType,
+) -> ir.Value:
+    """out[n, (g), o, s..] += x[n, (g), c, s*stride + k*dilation ..] * w[(g), o, c, k..]."""
+    spatial = len(strides)
+    parallel = len(own)
+    total = parallel + 1 + spatial
+    d = [ir.AffineDimExpr.get(i) for i in range(total)]
+    n, c, k = d[0], d[parallel], d[parallel + 1 :]
+    g = 1 if grouped else 0
+    if channels_last:
+        s, channel_dims = d[1 : 1 + spatial], d[1 + spatial : parallel]
+    else:
+        channel_dims, s = d[1 : 2 + g], d[2 + g : parallel]
+    where = [
+        a * ir.AffineConstantExpr.get(st) + b * ir.AffineConstantExpr.get(di)
+        for a, b, st, di in zip(s, k, strides, dilations, strict=True)
+    ]
+    lead, o = channel_dims[:g], channel_dims[g]
+    if channels_last:
+        in_map = [n, *where, *lead, c]
+        w_map = [*k, c, *lead, o]
+    else:
+        in_map = [n, *lead, c, *where]
+        w_map = [*lead, o, c, *k]
+    maps = [
+        ir.AffineMap.get(total, 0, in_map),
+        ir.AffineMap.get(total, 0, w_map),
+        ir.AffineMap.get(total, 0, d[:parallel]),
+    ]
+    iterators = [PARALLEL] * parallel + [REDUCTION] * (1 + spatial)
+    init = e.fill(own, acc, 0)
+    return multiply_accumulate(e, x, w, init, maps, iterators, out.dtype, acc)
+
+
+# ---- transposed convolution ----------------------------------------------------------------------
+
+
+@lowers(ConvolutionBackwards)
+def convolution_backwards(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
+    """A convolution of the zero-dilated, padded input with the mirrored, transposed weights."""
+    x, w = ins
+    out = TensorType.of(op.out)
+    acc = accumulator(out.dtype)
+    spatial = out.rank - 2
+    group = op.group
+    kernel = e.extents(w)[2:]
+    padding = list(op.padding)
+    if len(padding) == spatial:
+        padding = padding * 2
+    size = e.extents(x)[2:]
+    # zeros between the elements
+    spread = x
+    if any(s != 1 for s in op.stride):
+        wide = [
+            e.add_extents(e.mul_extents(e.sub_extents(i, 1), s), 1)
+            for i, s in zip(size, op.stride, strict=True)
+        ]
+        own = [*e.extents(x)[:2], *wide]
+        spread = insert_slice(
+            e, x, e.fill(own, out.dtype, 0), [0] * (spatial + 2), [1, 1, *op.stride]
+        )
+    reach = [
+        e.mul_extents(e.sub_extents(k, 1), d) for k, d in zip(kernel, op.dilation, strict=True)
+    ]
+    low = [e.sub_extents(r, p) for r, p in zip(reach, padding[:spatial], strict=True)]
+    high = [e.sub_extents(r, p) for r, p in zip(reach, padding[spatial:], strict=True)]
+    crop_low = [-p if isinstance(p, int) and p < 0 else 0 for p in low]
+    crop_high = [-p if isinstance(p, int) and p < 0 else 0 for p in high]
+    low = [max(p, 0) if isinstance(p, int) else p for p in low]
+    high = [max(p, 0) if isinstance(p, int) else p for p in high]
+    spread = pad_spatial(e, spread, low, high, 2, out.dtype, 0)
+    if any(crop_low) or any(crop_high):
+        have = e.extents(spread)
+        sizes = [
+            *have[:2],
+            *(
+                e.sub_extents(e.sub_extents(h, a), b)
+                for h, a, b in zip(have[2:], crop_low, crop_high, strict=True)
+            ),
+        ]
+        spread = extract_slice(e, spread, [0, 0, *crop_low], sizes, [1] * (spatial + 2))
+    mirrored = _mirror(e, w, group, out.dtype)
+    windows = [
+        window_count(e, i, k, 1, d)
+        for i, k, d in zip(e.extents(spread)[2:], kernel, op.dilation, strict=True)
+    ]
+    found = _convolve(
+        e, spread, mirrored, windows, [1] * spatial, list(op.dilation), group, False, out, acc
+    )
+    return store(e, found, acc, out.dtype)
+
+
+def _mirror(e: Any, w: ir.Value, group: int, dtype: DType) -> ir.Value:
+    """Weights [C, O/group, k..] as [O, C/group, mirrored k..]."""
+    extents = e.extents(w)
+    c, o = extents[0], extents[1]
+    each_in = e.div_extents(c, group)
+    outputs = e.mul_extents(o, group)
+    own = [outputs, each_in, *extents[2:]]
+    init = e.empty(own, dtype)
+    rank = len(own)
+
+    def body(*_: ir.Value) -> ir.Value:
+        at = [linalg.index(i) for i in range(rank)]
+        g = arith.DivSIOp(at[0], e.as_index(o)).result
+        inner = arith.RemSIOp(at[0], e.as_index(o)).result
+        row = arith.AddIOp(arith.MulIOp(g, e.as_index(each_in)).result, at[1]).result
+        taps = [
+            arith.SubIOp(e.as_index(e.sub_extents(k, 1)), i).result
+            for k, i in zip(extents[2:], at[2:], strict=True)
+        ]
+        return tensor.ExtractOp(w, [row, inner, *taps]).result
+
+    identity = ir.AffineMap.get_identity(rank)
+    return e.generic([], [init], [identity], [PARALLEL] * rank, body)[0]
+
+
+def extract_slice(
+    e: Any,
+    x: ir.Value,
+    offsets: Sequence[Extent],
+    sizes: Sequence[Extent],
+    strides: Sequence[int],
+) -> ir.Value:
+    """tensor.extract_slice with any mix of static and run-time offsets and sizes."""
+    kind = ir.RankedTensorType(x.type)
+    result = ir.RankedTensorType.get(e.static_dims(sizes), kind.element_type)
+    return tensor.ExtractSliceOp(
+        result,
+        x,
+        e.dynamic_values(offsets),
+        e.dynamic_values(sizes),
+        [],
+        e.static_dims(offsets),
+        e.static_dims(sizes),
+        list(strides),
+    ).result
+
+
+def insert_slice(
+    e: Any,
+    x: ir.Value,
+    into: ir.Value,
+    offsets: Sequence[Extent],
+    strides: Sequence[int],
+) -> ir.Value:
+    """tensor.insert_slice of the whole of `x`."""
+    sizes = e.extents(x)
+    return tensor.InsertSliceOp(
+        x,
+        into,
+        e.dynamic_values(offsets),
+        e.dynamic_values(sizes),
+        [],
+        e.static_dims(offsets),
+        e.static_dims(sizes),
+        list(strides),
+    ).result
+
+
+__all__ = [
+    "accumulator",
+    "extract_slice",
+    "insert_slice",
+    "multiply_accumulate",
+    "pad_spatial",
+    "pad_tensor",
+    "padding_of",
+    "store",
+    "window_count",
+]
