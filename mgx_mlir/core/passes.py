@@ -382,9 +382,10 @@ def run_pipeline(
     steps = resolve(pipeline, operation.context)
     _ACTIVE.append(instrumentation)
     try:
-        with store.active() if store is not None else nullcontext():
-            for step in steps:
-                run_pass(step, operation)
+        with operation.context, ir.Location.unknown(operation.context):
+            with store.active() if store is not None else nullcontext():
+                for step in steps:
+                    run_pass(step, operation)
     finally:
         _ACTIVE.pop()
     return instrumentation
