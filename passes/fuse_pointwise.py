@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import attributes_of, op_class
+from mgx_mlir.core.op import OPS, attributes_of, op_class
 from mgx_mlir.core.passes import Pass, option
 from mgx_mlir.core.program_ir import functions
 from mgx_mlir.core.shapes import TensorType
@@ -332,19 +332,15 @@ class _Fusion:
                 self._reach(v, own, inputs, views)
         outputs = [r for op in ops for r in op.results if self._escapes(r, inside)]
         locations = list(dict.fromkeys(op.location for op in ops))
-        attributes: dict[str, ir.Attribute] = {}
+        attributes: dict[str, object] = {}
         if kernel.kind == "group":
-            attributes["tag"] = ir.StringAttr.get(kernel.tag)
+            attributes["tag"] = kernel.tag
         elif kernel.kind == "fused_reduce":
-            attributes["axes"] = ir.DenseI64ArrayAttr.get(list(kernel.axes or ()))
+            attributes["axes"] = kernel.axes or ()
         with ir.InsertionPoint(end), ir.Location.fused(locations):
-            new = ir.Operation.create(
-                f"migraphx.{kernel.kind}",
-                results=[r.type for r in outputs],
-                operands=list(inputs),
-                attributes=attributes,
-                regions=1,
-            )
+            new = OPS[kernel.kind](
+                list(inputs), results=[r.type for r in outputs], **attributes
+            ).operation
             block = new.regions[0].blocks.append(
                 *[v.type for v in inputs], arg_locs=[ir.Location.unknown()] * len(inputs)
             )
@@ -355,9 +351,7 @@ class _Fusion:
             for op in ops:
                 self._copy_views(op, known, own)
                 _copy(op, known)
-            ir.Operation.create(
-                "migraphx.yield", operands=[known[r] for r in outputs], loc=ops[-1].location
-            )
+            OPS["yield"]([known[r] for r in outputs], loc=ops[-1].location)
         for old, result in zip(outputs, new.results, strict=True):
             old.replace_all_uses_with(result)
         for op in reversed(ops):
