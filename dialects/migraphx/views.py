@@ -35,6 +35,27 @@ class View(Op):
         return ins[0]
 
 
+class Identity(View, name="identity"):
+    """`input` itself. Any dims, any dtype. MIGraphX `identity`.
+
+    ```mlir
+    %0 = "migraphx.identity"(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    ```
+    """
+
+    @staticmethod
+    def infer(o: Any) -> TensorType:
+        return o.input
+
+    @staticmethod
+    def reference(x: np.ndarray) -> np.ndarray:
+        return x
+
+    @staticmethod
+    def examples() -> list[Example]:
+        return [example(floats(2, 3)), example(ints(4)), example(floats())]
+
+
 class Contiguous(View, name="contiguous"):
     """`input` in standard row-major memory order. Any dims, any dtype. MIGraphX `contiguous`.
 
