@@ -11,7 +11,7 @@ from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.errors import MgxError, RunError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, Op, attributes_of
-from mgx_mlir.core.program_ir import argument_names, entry_block, main_function
+from mgx_mlir.core.program_ir import argument_names, entry_block, functions, main_function
 from mgx_mlir.core.shapes import TensorType
 
 Env = dict[ir.Value, np.ndarray]
@@ -83,6 +83,8 @@ class Interpreter:
         keywords = attributes_of(op)
         if cls.REGIONS:
             keywords["regions"] = [self._callable(r, env or {}) for r in op.regions]
+        if "callees" in keywords:
+            keywords["regions"] = [self._function(name) for name in keywords["callees"]]
         try:
             found = cls.reference(*grouped, **keywords)
         except MgxError:
@@ -116,7 +118,17 @@ class Interpreter:
                 inner[arg] = _as(np.asarray(array), TensorType.of(arg).dtype)
             return self.run_block(block, inner)
 
+        # what a loop that never runs, and select_module, must know
+        last = list(block.operations)[-1].operation
+        call.arguments = [TensorType.of(a) for a in block.arguments]  # type: ignore[attr-defined]
+        call.results = [TensorType.of(v) for v in last.operands]  # type: ignore[attr-defined]
         return call
+
+    def _function(self, name: str) -> Callable[..., list[np.ndarray]]:
+        for function in functions(self.module.operation):
+            if ir.StringAttr(function.attributes["sym_name"]).value == name:
+                return self._callable(function.regions[0], {})
+        raise RunError(f"function @{name} does not exist")
 
 
 def _as(array: Any, dtype: dtypes.DType) -> np.ndarray:
