@@ -120,7 +120,7 @@ class DimProbe:
         arrays = self._arrays(op, stated, operands)
         if arrays is not None:
             return [_Known(t.with_dims(a.shape), a) for t, a in zip(stated, arrays, strict=True)]
-        o = SimpleNamespace(regions=(), values={}, **attributes)
+        o = SimpleNamespace(regions=(), results=None, values={}, **attributes)
         at, constants = 0, {}
         for group, values in zip(cls.OPERANDS, cls._split(op), strict=True):
             part = operands[at : at + len(values)]
