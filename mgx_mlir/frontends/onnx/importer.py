@@ -16,7 +16,7 @@ from mgx_mlir import dialects
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.context import new_context
-from mgx_mlir.core.errors import MgxError, ModelError, UsageError
+from mgx_mlir.core.errors import MgxError, ModelError, UnsupportedModel, UsageError
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.program_ir import DIMS, NAME, ProgramIR
@@ -144,9 +144,7 @@ class Importer:
         self.model, self.options = model, options
         self.problems = Problems(model.name)
         self.builder = Builder()
-        self.functions = {
-            (_domain(f.domain), f.name, f.overload): f for f in model.proto.functions
-        }
+        self.functions = {(_domain(f.domain), f.name, f.overload): f for f in model.proto.functions}
         self.count = 0
         self._declared: dict[str, TensorType] | None = None
 
@@ -222,12 +220,14 @@ class Importer:
         dtype = dtypes.FLOAT
         try:
             if kind != "tensor_type":
-                raise ModelError(
+                raise UnsupportedModel(
                     f"{what} expected a tensor, got {(kind or 'no type').removesuffix('_type')}"
                 )
             t = info.type.tensor_type
             if t.elem_type in (onnx.TensorProto.INT4, onnx.TensorProto.UINT4):
-                raise ModelError(f"{what} has 4-bit elements, which only initializers may have")
+                raise UnsupportedModel(
+                    f"{what} has 4-bit elements, which only initializers may have"
+                )
             dtype = tensor_dtype(t.elem_type, what)
             rank = len(t.shape.dim) if t.HasField("shape") else None
             given = self.options.map_input_dims.get(info.name)
@@ -391,12 +391,13 @@ class Importer:
             return [_POISON] * len(proto.output)
         given = resolved(proto, scope.bound)
         if local is not None:
-            return self._expand(local, given, inputs, name, scope, _opsets_of(local))
+            return self._expand(local, given, proto.output, inputs, name, scope, _opsets_of(local))
         if op is not None:
             return self._call(op, schema, proto, given, inputs, name, scope, opset)
         assert schema is not None
         function = _schema_body(schema, proto, given, inputs, opset)
-        return self._expand(function, given, inputs, name, scope, _opsets_of(function), schema)
+        own = _opsets_of(function)
+        return self._expand(function, given, proto.output, inputs, name, scope, own, schema)
 
     def _call(
         self,
@@ -426,13 +427,18 @@ class Importer:
         self,
         function: onnx.FunctionProto,
         given: list[onnx.AttributeProto],
+        wanted: Sequence[str],
         inputs: list[Any],
         name: str,
         scope: Scope,
         opsets: Mapping[str, int],
         schema: onnx.defs.OpSchema | None = None,
     ) -> Sequence[Any]:
-        """Import a function's body in place of a call of it."""
+        """Import a function's body in place of a call of it.
+
+        An output that the call leaves out (`wanted` shorter, or "" there) need not be made: bodies
+        that depend on the call's form do not make it.
+        """
         bound = {a.name: a for a in function.attribute_proto}
         if schema is not None:
             for key, stated in schema.attributes.items():
@@ -451,7 +457,10 @@ class Importer:
                 inner.values[formal] = value
         body = [_without(node, absent) for node in function.node]
         self.nodes(body, inner)
-        return self.outputs(list(function.output), inner)
+        asked = [i < len(wanted) and bool(wanted[i]) for i in range(len(function.output))]
+        names = [n for n, a in zip(function.output, asked, strict=True) if a]
+        made = iter(self.outputs(names, inner))
+        return [next(made) if a else None for a in asked]
 
     def _unknown(self, proto: onnx.NodeProto, scope: Scope) -> Sequence[Any]:
         """A `migraphx.unknown` with the types that the file states, or ONNX infers."""
@@ -557,7 +566,12 @@ def _without(node: onnx.NodeProto, absent: set[str]) -> onnx.NodeProto:
 def _python_names(op: OnnxOp, values: dict[str, Any]) -> dict[str, Any]:
     """Attribute names as parameter names: those that Python reserves end in an underscore."""
     reserved = op.function.__kwdefaults__ or {}
-    names = {*reserved, *op.function.__code__.co_varnames[: op.function.__code__.co_argcount + op.function.__code__.co_kwonlyargcount]}
+    names = {
+        *reserved,
+        *op.function.__code__.co_varnames[
+            : op.function.__code__.co_argcount + op.function.__code__.co_kwonlyargcount
+        ],
+    }
     return {(f"{k}_" if f"{k}_" in names else k): v for k, v in values.items()}
 
 
@@ -589,7 +603,9 @@ def _declared_types(proto: onnx.ModelProto) -> dict[str, TensorType]:
     for info in (*inferred.graph.value_info, *inferred.graph.output):
         t = info.type.tensor_type
         with contextlib.suppress(MgxError):
-            dims = [d.dim_value if d.WhichOneof("value") == "dim_value" else DYN for d in t.shape.dim]
+            dims = [
+                d.dim_value if d.WhichOneof("value") == "dim_value" else DYN for d in t.shape.dim
+            ]
             out[info.name] = TensorType(tensor_dtype(t.elem_type, info.name), tuple(dims))
     return out
 

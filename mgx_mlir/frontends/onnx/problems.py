@@ -57,6 +57,8 @@ class Problems:
         if len(self.errors) == 1:
             raise self.errors[0]
         if self.errors:
-            raise ModelError(
+            unsupported = all(isinstance(e, UnsupportedModel) for e in self.errors)
+            kind = UnsupportedModel if unsupported else ModelError
+            raise kind(
                 f"the model has {len(self.errors)} problems", location=self.source, notes=texts
             )

@@ -12,7 +12,7 @@ import onnx
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.errors import FileError, ModelError, ShapeError
+from mgx_mlir.core.errors import FileError, ModelError, ShapeError, UnsupportedModel
 from mgx_mlir.core.literals import aligned_empty
 from mgx_mlir.frontends.onnx.files import open_regular
 from mgx_mlir.frontends.onnx.wire import Stripped
@@ -35,7 +35,7 @@ def tensor_dtype(number: int, what: str) -> DType:
     except ShapeError:
         known = number in _TP.DataType.values()
         kind = _TP.DataType.Name(number) if known else f"number {number}"
-        raise ModelError(f"{what} has unsupported element type {kind}") from None
+        raise UnsupportedModel(f"{what} has unsupported element type {kind}") from None
 
 
 class TensorReader:
