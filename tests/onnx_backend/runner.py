@@ -218,10 +218,15 @@ def show(results: list[Result], seconds: float) -> None:
 
 
 def reason(detail: str) -> str:
-    """The part of an error that is the same for many cases."""
-    line = next((part for part in detail.splitlines() if part.strip()), "")
-    line = re.sub(r"^.*?error: ", "", line)
-    return re.sub(r"\d+", "N", line)[:140]
+    """The part of an error that is the same for many cases: its first note says most."""
+    lines = [line.strip() for line in detail.splitlines() if line.strip()]
+    line = next((line for line in lines[1:] if not line.startswith("note: skip")), "")
+    if not line or line.startswith("Traceback"):
+        line = lines[0] if lines else ""
+    if operator := re.search(r"'migraphx\.\w+' op .*", line):
+        line = operator[0]
+    line = re.sub(r"^.*?error: |, first '.*$| +1 node", "", line)
+    return re.sub(r"\(opset \d+\)", "", re.sub(r"\{[^}]*\}|\[[^]]*\]", "..", line))[:140]
 
 
 def regressions(results: list[Result], earlier: Path) -> list[str]:
