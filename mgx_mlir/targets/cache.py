@@ -13,6 +13,7 @@ Environment: MGX_CACHE=0 turns it off, MGX_CACHE_DIR moves it, MGX_CACHE_LIMIT b
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import logging
@@ -20,7 +21,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -64,7 +65,7 @@ def digest(*parts: bytes | str | np.ndarray) -> str:
     for p in parts:
         if isinstance(p, np.ndarray):
             flat = np.ascontiguousarray(p).reshape(-1)
-            view = memoryview(flat.view(np.uint8)) if flat.size else memoryview(b"")
+            view = flat.view(np.uint8).data if flat.size else memoryview(b"")
         else:
             view = memoryview(p.encode() if isinstance(p, str) else p)
         h.update(view.nbytes.to_bytes(8, "little"))
@@ -83,6 +84,37 @@ def hash_file(path: Path) -> str:
     except OSError as e:
         raise FileError(f"cannot read: {e.strerror}", location=str(path)) from e
     return h.hexdigest()
+
+
+@functools.cache
+def toolchain() -> str:
+    """What made an entry, beside its input: our sources and the packages they stand on.
+
+    The sources count by name, size and time, so that an edited checkout does not get the
+    programs of the code before the edit.
+    """
+    from importlib.metadata import PackageNotFoundError, version
+
+    import mgx_mlir
+
+    facts: list[str] = []
+    for package in ("mgx-mlir", "torch-mlir", "iree-base-compiler", "onnx", "numpy"):
+        try:
+            facts.append(f"{package}={version(package)}")
+        except PackageNotFoundError:
+            facts.append(f"{package}=none")
+    for base in mgx_mlir.__path__:
+        for folder, _, files in os.walk(base, followlinks=True):
+            for name in files:
+                if name.endswith(".py"):
+                    s = os.stat(os.path.join(folder, name))
+                    facts.append(f"{name} {s.st_size} {s.st_mtime_ns}")
+    return digest(*sorted(facts))
+
+
+def program_key(files: Iterable[str], options: Mapping[str, Any]) -> str:
+    """The key of a program: digests of the model's files, and every option as a JSON value."""
+    return digest(toolchain(), json.dumps(dict(options), sort_keys=True), *files)
 
 
 def _identity(path: Path) -> list[int]:

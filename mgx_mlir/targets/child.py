@@ -24,7 +24,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO, cast
 
 from mgx_mlir.core.errors import CompileError, TargetError
 from mgx_mlir.targets import worker as worker_file
@@ -115,7 +115,7 @@ class _Worker:
         assert out is not None
         if not select.select([out], [], [], 0)[0]:
             return False
-        return worker_file.receive(out) is not None
+        return worker_file.receive(cast(BinaryIO, out)) is not None
 
     def take_errors(self) -> str:
         """What the worker has written to stderr since the last call."""
@@ -299,14 +299,14 @@ class IreeCompiler:
             assert stdout is not None
             w.uses += 1
             try:
-                worker_file.send(stdin, {"flags": asked}, source)
+                worker_file.send(cast(BinaryIO, stdin), {"flags": asked}, source)
             except (BrokenPipeError, OSError):
                 return None
             watch = Watch(w.process.pid, timeout, memory_limit)
             outcome = watch.wait(lambda s: bool(select.select([stdout], [], [], s)[0]))
             if outcome != "done":
                 raise CompileFailed(_limit_failure(outcome, timeout, memory_limit))
-            frame = worker_file.receive(stdout)
+            frame = worker_file.receive(cast(BinaryIO, stdout))
             errors = w.take_errors()
             if frame is None:
                 status = w.process.wait()

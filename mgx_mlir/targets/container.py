@@ -36,7 +36,7 @@ def _up(n: int, to: int) -> int:
 def _bytes_of(value: bytes | np.ndarray) -> memoryview:
     if isinstance(value, np.ndarray):
         flat = np.ascontiguousarray(value).reshape(-1)
-        return memoryview(flat.view(np.uint8)) if flat.nbytes else memoryview(b"")
+        return flat.view(np.uint8).data if flat.nbytes else memoryview(b"")
     return memoryview(value)
 
 
@@ -154,5 +154,5 @@ class Container:
     def verify(self, names: Iterable[str] | None = None) -> None:
         """Compare the crc of the blobs. Errors: FileError naming the first that differs."""
         for name in self._rows if names is None else names:
-            if zlib.crc32(self.blob(name)) != self._rows[name]["crc"]:
+            if zlib.crc32(self.blob(name).data) != self._rows[name]["crc"]:
                 raise FileError(f"blob '{name}' is damaged", location=str(self.path))

@@ -1,0 +1,190 @@
+"""What a compiled gpu module holds: its code objects, kernels, registers, spills, launches.
+
+Everything is read from the module itself: the code objects are ELF files inside the .vmfb, and
+each carries the compiler's own note (msgpack) on every kernel. Nothing here is an estimate.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack
+import numpy as np
+
+from mgx_mlir.core.errors import FileError
+
+_EM_AMDGPU = 224
+_MACHINES = {62: "x86_64", 183: "aarch64", 243: "riscv", 40: "arm", 3: "i386"}
+_SHT_NOTE = 7
+_NT_AMDGPU_METADATA = 32
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of a code object; registers are per lane, `lds` and `scratch` in bytes."""
+
+    name: str
+    arch: str
+    vgprs: int
+    agprs: int
+    sgprs: int
+    vgpr_spills: int
+    sgpr_spills: int
+    lds: int
+    scratch: int
+    workgroup: tuple[int, ...]
+    wavefront: int
+
+    @property
+    def spills(self) -> bool:
+        """Whether it keeps registers in memory."""
+        return bool(self.vgpr_spills or self.sgpr_spills)
+
+
+@dataclass(frozen=True)
+class Report:
+    """A module's code objects and launches.
+
+    kernels: those of every AMD code object, in file order. objects: the number of AMD code
+    objects. foreign: the machine of every other code object, such as "x86_64". launches: the
+    kernels that each exported function launches, in order; "initializer" runs once at load.
+    """
+
+    kernels: tuple[Kernel, ...]
+    objects: int
+    foreign: tuple[str, ...]
+    launches: Mapping[str, tuple[str, ...]]
+
+    @property
+    def dispatches(self) -> int:
+        """Launches of one call, over all functions but the initializer."""
+        return sum(len(v) for k, v in self.launches.items() if k != "initializer")
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Launched kernels that no AMD code object holds: they would run elsewhere."""
+        have = {k.name for k in self.kernels}
+        names = dict.fromkeys(n for v in self.launches.values() for n in v)
+        return tuple(n for n in names if n not in have)
+
+    @property
+    def on_host(self) -> int:
+        """The number of launches and code objects that are not for the GPU."""
+        return len(self.missing) + len(self.foreign)
+
+    def text(self) -> str:
+        """The report as printed: a line per kernel, then the sums."""
+        head = ("vgprs", "agprs", "sgprs", "spills", "lds", "scratch", "workgroup", "kernel")
+        rows = [
+            (k.vgprs, k.agprs, k.sgprs, k.vgpr_spills + k.sgpr_spills, k.lds, k.scratch,
+             "x".join(map(str, k.workgroup)), k.name)
+            for k in self.kernels
+        ]  # fmt: skip
+        table = [tuple(map(str, r)) for r in (head, *rows)]
+        widths = [max(len(r[i]) for r in table) for i in range(len(head) - 1)]
+        lines = [
+            "  ".join([*(c.rjust(w) for c, w in zip(r, widths, strict=False)), r[-1]])
+            for r in table
+        ]
+        spilled = [k.name for k in self.kernels if k.spills]
+        lines += [
+            f"arch: {', '.join(sorted({k.arch for k in self.kernels})) or 'none'}",
+            f"dispatches: {self.dispatches}, code objects: {self.objects}, "
+            f"kernels: {len(self.kernels)}, on the host: {self.on_host}",
+            f"kernels with spills: {len(spilled)}, "
+            f"with scratch: {sum(k.scratch > 0 for k in self.kernels)}",
+        ]
+        return "\n".join(lines)
+
+
+def code_objects(vmfb: bytes | np.ndarray) -> Iterator[tuple[int, bytes]]:
+    """(machine, bytes) of every 64-bit ELF in a .vmfb, where they lie uncompressed.
+
+    Errors: FileError for one that is cut short.
+    """
+    data = vmfb.tobytes() if isinstance(vmfb, np.ndarray) else bytes(vmfb)
+    at = data.find(b"\x7fELF\x02\x01")
+    while at >= 0:
+        if at + _HEADER.size > len(data):
+            raise FileError("a code object is cut short")
+        head = _HEADER.unpack_from(data, at)
+        machine, sections, entry, count = head[2], head[6], head[11], head[12]
+        size = sections + entry * count
+        if entry != _SECTION.size or size <= _HEADER.size or at + size > len(data):
+            raise FileError("a code object is cut short")
+        yield machine, data[at : at + size]
+        at = data.find(b"\x7fELF\x02\x01", at + size)
+
+
+def _metadata(elf: bytes) -> dict[str, Any]:
+    """The AMDGPU note of a code object. Errors: FileError."""
+    head = _HEADER.unpack_from(elf, 0)
+    for i in range(head[12]):
+        row = _SECTION.unpack_from(elf, head[6] + i * _SECTION.size)
+        kind, offset, size = row[1], row[4], row[5]
+        if kind != _SHT_NOTE:
+            continue
+        at, end = offset, min(offset + size, len(elf))
+        while at + 12 <= end:
+            name_size, body_size, note = struct.unpack_from("<III", elf, at)
+            name = elf[at + 12 : at + 12 + name_size].rstrip(b"\0")
+            body = at + 12 + (name_size + 3 & ~3)
+            if name == b"AMDGPU" and note == _NT_AMDGPU_METADATA:
+                try:
+                    return msgpack.unpackb(elf[body : body + body_size])
+                except (ValueError, msgpack.exceptions.UnpackException) as e:
+                    raise FileError(f"the note of a code object cannot be read: {e}") from e
+            at = body + (body_size + 3 & ~3)
+    raise FileError("a code object has no AMDGPU note")
+
+
+def _kernels(elf: bytes) -> list[Kernel]:
+    note = _metadata(elf)
+    # amdgcn-amd-amdhsa--gfx942:sramecc+ and newer forms of the triple end in the gfx name
+    named = re.findall(r"gfx[0-9a-f]+", str(note.get("amdhsa.target", "")))
+    arch = named[-1] if named else ""
+    found = []
+    for k in note.get("amdhsa.kernels", []):
+        size = k.get(".reqd_workgroup_size") or [k.get(".max_flat_workgroup_size", 0), 1, 1]
+        found.append(
+            Kernel(
+                name=str(k[".name"]),
+                arch=arch,
+                vgprs=int(k.get(".vgpr_count", 0)),
+                agprs=int(k.get(".agpr_count", 0)),
+                sgprs=int(k.get(".sgpr_count", 0)),
+                vgpr_spills=int(k.get(".vgpr_spill_count", 0)),
+                sgpr_spills=int(k.get(".sgpr_spill_count", 0)),
+                lds=int(k.get(".group_segment_fixed_size", 0)),
+                scratch=int(k.get(".private_segment_fixed_size", 0)),
+                workgroup=tuple(int(n) for n in size),
+                wavefront=int(k.get(".wavefront_size", 0)),
+            )
+        )
+    return found
+
+
+def gpu_report(
+    vmfb: bytes | np.ndarray, dispatches: Mapping[str, Iterable[str]] | None = None
+) -> Report:
+    """The report of a gpu module.
+
+    dispatches: `Executable.dispatches`, what each function launches. Errors: FileError.
+    """
+    kernels: list[Kernel] = []
+    foreign: list[str] = []
+    objects = 0
+    for machine, elf in code_objects(vmfb):
+        if machine == _EM_AMDGPU:
+            objects += 1
+            kernels += _kernels(elf)
+        else:
+            foreign.append(_MACHINES.get(machine, f"machine {machine}"))
+    launches = {k: tuple(v) for k, v in (dispatches or {}).items()}
+    return Report(tuple(kernels), objects, tuple(foreign), launches)

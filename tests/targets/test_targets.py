@@ -1,0 +1,243 @@
+"""Targets: registry, options, the ladder of flag sets, the five AMD architectures, the report."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+
+import numpy as np
+import pytest
+
+from mgx_mlir.core.errors import FileError, TargetError
+from mgx_mlir.runtime.iree_runtime import LoadedModule
+from mgx_mlir.targets import base, flags
+from mgx_mlir.targets.base import CompileOptions, CpuTarget, GpuTarget, get_target
+from mgx_mlir.targets.cache import Cache
+from mgx_mlir.targets.child import IreeCompiler
+from mgx_mlir.targets.devices import hip_devices
+from mgx_mlir.targets.diagnostics import CompileFailed
+from mgx_mlir.targets.flags import FlagSet
+from mgx_mlir.targets.lowered import IOSpec, KernelInfo, Lowered, io_specs, kernel_infos
+from mgx_mlir.targets.report import code_objects, gpu_report
+from tests.targets.modules import LOG10, add, matmul_softmax
+
+FIVE = ("gfx942", "gfx950", "gfx90a", "gfx1100", "gfx1201")
+
+
+def test_registry_and_options() -> None:
+    assert get_target("cpu", threads=2).thread_count == 2
+    assert get_target("cpu").thread_count >= 1
+    assert get_target("gpu", architecture="MI300X").arch == "gfx942"
+    for name, options, said in (
+        ("cpus", {}, "did you mean cpu"),
+        ("cpu", {"thread": 1}, "did you mean threads"),
+        ("gpu", {"architecture": "gfx94"}, "did you mean .*gfx942"),
+        ("gpu", {"architecture": "gfx906"}, "unknown AMD architecture"),
+        ("cpu", {"threads": 0}, "at least 1 thread"),
+        ("cpu", {"opt_level": "O7"}, "O0, O1, O2, O3"),
+    ):
+        with pytest.raises(TargetError) as caught:
+            get_target(name, **options)
+        import re
+
+        assert re.search(said, str(caught.value))
+    assert base.default_target() == ("gpu" if hip_devices() else "cpu")
+
+
+def test_names_of_amd_products() -> None:
+    for arch, products in flags.AMD_ARCHS.items():
+        assert all(flags.check_arch(n) == arch for n in (arch, *products, arch.upper()))
+    assert flags.check_arch("gfx942:sramecc+:xnack-") == "gfx942"
+
+
+def test_a_second_compile_comes_from_the_cache(binary: IreeCompiler, cache: Cache) -> None:
+    target, lowered = CpuTarget(threads=1), Lowered(add().encode())
+    first = target.compile_lowered(lowered, compiler=binary, cache=cache)
+    second = target.compile_lowered(lowered, compiler=binary, cache=cache)
+    assert (first.cached, second.cached) == (False, True)
+    assert bytes(first.vmfb) == bytes(second.vmfb)
+    same = {f.name for f in dataclasses.fields(first)} - {"vmfb", "cached"}
+    assert all(getattr(first, n) == getattr(second, n) for n in same)
+    (y,) = LoadedModule(second.vmfb, threads=1).run([np.arange(32, dtype=np.float32)])
+    np.testing.assert_array_equal(y, 2 * np.arange(32, dtype=np.float32))
+    off = target.compile_lowered(lowered, CompileOptions(cache=False), compiler=binary, cache=cache)
+    assert not off.cached
+
+
+def test_keys_differ_by_all_that_matters() -> None:
+    a, b = Lowered(add(8).encode()), Lowered(add(9).encode())
+    keys = {
+        CpuTarget().lowered_key(a),
+        CpuTarget().lowered_key(b),
+        CpuTarget(opt_level="O3").lowered_key(a),
+        CpuTarget(data_tiling=False).lowered_key(a),
+        CpuTarget(cpu="generic").lowered_key(a),
+        CpuTarget(extra_flags=("--iree-opt-const-eval=false",)).lowered_key(a),
+        *(GpuTarget(architecture=n).lowered_key(a) for n in FIVE),
+    }
+    assert len(keys) == 6 + 5
+    assert CpuTarget(threads=1).lowered_key(a) == CpuTarget(threads=2).lowered_key(a)
+
+
+def test_the_host_s_processor_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    lowered = Lowered(add().encode())
+    here = CpuTarget().lowered_key(lowered)
+    generic = CpuTarget(cpu="generic").lowered_key(lowered)
+    monkeypatch.setattr(flags, "host_cpu", lambda: "another")
+    assert CpuTarget().lowered_key(lowered) != here
+    assert CpuTarget(cpu="generic").lowered_key(lowered) == generic
+
+
+def test_a_failed_flag_set_falls_back_and_says_so(
+    binary: IreeCompiler,
+    cache: Cache,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    good = flags.cpu_ladder()[0]
+    # gfx9999 passes the command line and fails in code generation
+    bad = FlagSet("bad", ("--iree-hal-target-device=hip", "--iree-rocm-target=gfx9999"))
+    monkeypatch.setattr(CpuTarget, "ladder", lambda self: (bad, good))
+    lowered = Lowered(add().encode())
+    with caplog.at_level(logging.WARNING):
+        made = CpuTarget().compile_lowered(lowered, compiler=binary, cache=cache)
+    assert made.flag_set == good.name
+    assert len(made.fallbacks) == 1
+    assert made.fallbacks[0].startswith("bad: ")
+    assert "'bad' failed" in caplog.text
+    again = CpuTarget().compile_lowered(lowered, compiler=binary, cache=cache)
+    assert again.cached
+    assert again.fallbacks == made.fallbacks
+    monkeypatch.setattr(CpuTarget, "ladder", lambda self: (bad, bad))
+    with pytest.raises(CompileFailed, match="gfx9999") as caught:
+        CpuTarget().compile_lowered(lowered, compiler=binary, cache=cache)
+    assert "it fails also with the flag sets bad" in str(caught.value)
+
+
+def test_a_failure_names_the_kernel(binary: IreeCompiler, cache: Cache) -> None:
+    kernels = [KernelInfo("cpu::log10", ("log10",), 'loc("the_log"("model.onnx":12:0))')]
+    with pytest.raises(CompileFailed) as caught:
+        CpuTarget().compile_lowered(
+            Lowered(LOG10.encode(), kernels=kernels), compiler=binary, cache=cache
+        )
+    assert caught.value.location is not None
+    assert "cpu::log10" in caught.value.location
+    assert "model.onnx:12:0" in caught.value.location
+    # a symbol that is missing is missing with every flag set: only the first was tried
+    assert "fails also" not in str(caught.value)
+
+
+@pytest.mark.parametrize("rung", flags.cpu_ladder(), ids=lambda r: r.name)
+def test_every_cpu_flag_set_compiles_and_is_right(worker: IreeCompiler, rung: FlagSet) -> None:
+    n = 64
+    rng = np.random.default_rng(0)
+    a, w = (rng.standard_normal((n, n)).astype(np.float32) for _ in range(2))
+    vmfb = worker.compile(matmul_softmax(n).encode(), rung.flags)
+    (y,) = LoadedModule(vmfb, {"w": w}, threads=1).run([a])
+    e = np.exp((z := a.astype(np.float64) @ w) - z.max(1, keepdims=True))
+    np.testing.assert_allclose(y, e / e.sum(1, keepdims=True), atol=2e-6)
+
+
+def test_f64_is_not_demoted(worker: IreeCompiler) -> None:
+    text = add().replace("f32", "f64")
+    vmfb = worker.compile(text.encode(), flags.cpu_ladder()[0].flags)
+    x = np.full(32, 1 + 2**-40)
+    (y,) = LoadedModule(vmfb, threads=1).run([x])
+    np.testing.assert_array_equal(y, x + x)
+
+
+@pytest.fixture(scope="module")
+def cpu_dispatches(worker: IreeCompiler) -> list[str]:
+    out = worker.run(matmul_softmax().encode(), flags.cpu_ladder()[0].flags, statistics=True)
+    return base.parse_dispatches(out.reports["statistics"])["main"]
+
+
+@pytest.mark.parametrize("arch", FIVE)
+def test_five_architectures_compile_with_no_gpu(
+    worker: IreeCompiler, cache: Cache, cpu_dispatches: list[str], arch: str
+) -> None:
+    made = GpuTarget(architecture=arch).compile_lowered(
+        Lowered(matmul_softmax().encode()), compiler=worker, cache=cache
+    )
+    assert (made.target, made.arch, made.fallbacks) == ("gpu", arch, ())
+    report = gpu_report(made.vmfb, made.dispatches)
+    assert {k.arch for k in report.kernels} == {arch}
+    assert report.dispatches == 2
+    regions = [d for d in cpu_dispatches if d.startswith("main_dispatch")]
+    assert len(regions) == 2
+    assert report.objects == 1  # IREE links the executables of a module into one
+    assert {k.name for k in report.kernels} == set(made.dispatches["main"])
+    assert (report.missing, report.foreign, report.on_host) == ((), (), 0)
+    for k in report.kernels:
+        assert 0 < k.vgprs <= 512
+        assert k.wavefront in (32, 64)
+        assert np.prod(k.workgroup) >= k.wavefront
+    text = report.text()
+    assert f"arch: {arch}" in text
+    assert "dispatches: 2, code objects: 1, kernels: 2, on the host: 0" in text
+    assert "kernels with spills: 0" in text
+
+
+def test_small_floats_an_architecture_lacks_fall_back_to_emulation(
+    binary: IreeCompiler, cache: Cache
+) -> None:
+    text = """func.func @main(%a: tensor<64x64xf8E4M3FN>, %b: tensor<64x64xf8E4M3FN>)
+        -> tensor<64x64xf32> {
+      %z = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<64x64xf32>
+      %f = linalg.fill ins(%z : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+      %r = linalg.matmul ins(%a, %b : tensor<64x64xf8E4M3FN>, tensor<64x64xf8E4M3FN>)
+        outs(%f : tensor<64x64xf32>) -> tensor<64x64xf32>
+      return %r : tensor<64x64xf32>
+    }"""
+    made = GpuTarget(architecture="gfx90a").compile_lowered(
+        Lowered(text.encode()), compiler=binary, cache=cache
+    )
+    assert made.flag_set == "small-float-emulation"
+    assert len(made.fallbacks) == 1
+    assert gpu_report(made.vmfb, made.dispatches).on_host == 0
+
+
+def test_a_cpu_module_is_not_a_gpu_report(worker: IreeCompiler, cache: Cache) -> None:
+    made = CpuTarget().compile_lowered(Lowered(add().encode()), compiler=worker, cache=cache)
+    report = gpu_report(made.vmfb, made.dispatches)
+    assert report.kernels == ()
+    assert len(report.foreign) == 1
+    assert report.missing == tuple(made.dispatches["main"])
+    assert report.on_host == 2
+
+
+def test_damaged_code_objects_are_clean_errors(worker: IreeCompiler, cache: Cache) -> None:
+    made = GpuTarget(architecture="gfx942").compile_lowered(
+        Lowered(add().encode()), compiler=worker, cache=cache
+    )
+    data = bytes(made.vmfb)
+    at = data.find(b"\x7fELF")
+    (_, elf), *_ = code_objects(data)
+    assert elf[:4] == b"\x7fELF"
+    for bad in (data[: at + 20], data[: at + len(elf) // 2], data[:at] + b"\x7fELF\x02\x01" * 40):
+        with pytest.raises(FileError):
+            gpu_report(bad)
+    note = data.replace(b"amdhsa.kernels", b"amdhsa.kernelz")
+    assert gpu_report(note, made.dispatches).missing == tuple(made.dispatches["main"])
+
+
+def test_a_gpu_module_on_a_cpu_is_refused(worker: IreeCompiler, cache: Cache) -> None:
+    made = GpuTarget(architecture="gfx942").compile_lowered(
+        Lowered(add().encode()), compiler=worker, cache=cache
+    )
+    with pytest.raises(TargetError, match="not compiled for a local-sync device"):
+        LoadedModule(made.vmfb, threads=1)
+
+
+def test_the_signature_survives_json() -> None:
+    lowered = Lowered(
+        b"", {}, [IOSpec("x", "float_type", (-1, 3))], [IOSpec("y", "bool_type", ())],
+        [KernelInfo("cpu::add", ("add",), "n")],
+    )  # fmt: skip
+    import json
+
+    back = json.loads(json.dumps(lowered.signature()))
+    assert io_specs(back["inputs"]) == lowered.inputs
+    assert io_specs(back["outputs"]) == lowered.outputs
+    assert kernel_infos(back["kernels"]) == lowered.kernels
