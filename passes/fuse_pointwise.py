@@ -89,8 +89,15 @@ class _Fusion:
         kernels = list(dict.fromkeys(k for k in self.kernel if k is not None))
         if not kernels:
             return False
-        for order in self.ordered():
-            self.emit(order)
+        for unit in self.ordered():
+            self.emit(unit)
+        # what moved into kernels goes last, users first, with the broadcasts only it read
+        for i in reversed(range(len(self.ops) - 1)):
+            op = self.ops[i]
+            unused = not any(True for r in op.results for _ in r.uses)
+            if self.kernel[i] is not None or (self.names[i] in THROUGH and unused):
+                assert unused, f"a value of {op.name} is used outside of its kernel"
+                op.erase()
         return True
 
     # ---- deciding ----------------------------------------------------------------------------
@@ -354,12 +361,6 @@ class _Fusion:
             OPS["yield"]([known[r] for r in outputs], loc=ops[-1].location)
         for old, result in zip(outputs, new.results, strict=True):
             old.replace_all_uses_with(result)
-        for op in reversed(ops):
-            # what is left are broadcasts whose only users moved into the kernel
-            for r in op.results:
-                for use in list(r.uses):
-                    _erase_dead(use.owner)
-            op.erase()
 
     def _reach(
         self,
@@ -459,10 +460,3 @@ def _copy(op: ir.Operation, known: dict[ir.Value, ir.Value]) -> None:
         new.operands[n] = known[v]
     for old, result in zip(op.results, new.results, strict=True):
         known[old] = result
-
-
-def _erase_dead(op: ir.Operation) -> None:
-    for r in op.operation.results:
-        for use in list(r.uses):
-            _erase_dead(use.owner)
-    op.operation.erase()

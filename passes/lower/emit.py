@@ -216,33 +216,32 @@ class Emitter:
         """The expression as a tensor (made once)."""
         return self.tensors_of([x])[0]
 
-    def tensors_of(self, xs: Sequence[Expr]) -> list[ir.Value]:
-        """Several expressions of the same dims as tensors, by one generic."""
-        todo = [
-            x
-            for x in dict.fromkeys(xs)
-            if not isinstance(x, Leaf) and not (isinstance(x, Compute) and x.made)
-        ]
+    def tensors_of(self, xs: Sequence[Expr], *, joined: bool = False) -> list[ir.Value]:
+        """Several expressions of the same dims as tensors, the computed ones by one generic.
+
+        `joined`: views too are made by that generic (a dispatch region takes no two loops side
+        by side).
+        """
         made: dict[int, ir.Value] = {}
-        computes = [x for x in todo if isinstance(x, Compute)]
-        for x in todo:
-            if isinstance(x, Splat):
-                made[id(x)] = self.fill(x.extents, x.type.dtype, x.number)
-            elif isinstance(x, View):
-                made[id(x)] = x.make() if x.make else self._generic_of([x])[0]
-        if computes:
-            for x, value in zip(computes, self._generic_of(computes), strict=True):
-                x.made = Leaf(x.type, value)
-        out = []
-        for x in xs:
+        together: list[Expr] = []
+        for x in dict.fromkeys(xs):
             if isinstance(x, Leaf):
-                out.append(x.value)
-            elif isinstance(x, Compute):
-                assert x.made is not None
-                out.append(x.made.value)
+                made[id(x)] = x.value
+            elif isinstance(x, Compute) and x.made:
+                made[id(x)] = x.made.value
+            elif isinstance(x, Compute) or joined:
+                together.append(x)
+            elif isinstance(x, Splat):
+                made[id(x)] = self.fill(x.extents, x.type.dtype, x.number)
             else:
-                out.append(made[id(x)])
-        return out
+                assert isinstance(x, View)
+                made[id(x)] = x.make() if x.make else self._generic_of([x])[0]
+        if together:
+            for x, value in zip(together, self._generic_of(together), strict=True):
+                made[id(x)] = value
+                if isinstance(x, Compute):
+                    x.made = Leaf(x.type, value)
+        return [made[id(x)] for x in xs]
 
     def _generic_of(self, xs: Sequence[Expr]) -> list[ir.Value]:
         rank = xs[0].type.rank

@@ -35,7 +35,7 @@ def store(e: Any, value: ir.Value, acc: DType, out: DType) -> ir.Value:
 
 @lowers(Dot)
 def dot(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
-    """A linalg matmul over rank 2, a batch matmul over the collapsed leading dims above."""
+    """A matmul over rank 2, a batch matmul over rank 3, a contraction above."""
     a, b = ins
     out = TensorType.of(op.out)
     acc = accumulator(out.dtype)
@@ -46,19 +46,8 @@ def dot(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
         return store(e, _matmul(e, a, b, extents, acc, linalg.matmul), acc, out.dtype)
     if rank == 3:
         return store(e, _matmul(e, a, b, extents, acc, linalg.batch_matmul), acc, out.dtype)
-    lead = [d for d in extents[:-2] if d != 1 or not isinstance(d, int)]
-    if all(isinstance(d, int) for d in extents):
-        batch = 1
-        for d in lead:
-            batch *= d
-        if batch == 0 or 0 in extents:
-            return e.fill(extents, out.dtype, 0)
-        flat_a = _collapse(e, a, [batch, *ea[-2:]])
-        flat_b = _collapse(e, b, [batch, *eb[-2:]])
-        flat = [batch, *extents[-2:]]
-        found = _matmul(e, flat_a, flat_b, flat, acc, linalg.batch_matmul)
-        found = store(e, found, acc, out.dtype)
-        return _collapse(e, found, extents)
+    # not collapsed to rank 3: a reshape between a dot and what follows it in a kernel cannot be
+    # tiled through
     return store(e, _contract(e, a, b, extents, acc), acc, out.dtype)
 
 

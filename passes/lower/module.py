@@ -230,11 +230,14 @@ class ModuleLowering(Emitter):
         for v in dict.fromkeys(vs):
             by_dims.setdefault(TensorType.of(v).dims, []).append(v)
         for group in by_dims.values():
-            lazy = [v for v in group if isinstance(self.expr(v), Compute)]
-            if len(lazy) > 1 and TensorType.of(lazy[0]).is_static:
-                self.tensors_of([self.expr(v) for v in lazy])
+            lazy = [v for v in group if not isinstance(self.expr(v), Leaf)]
+            static = TensorType.of(group[0]).is_static
+            if self.in_kernel and static and len(lazy) > 1:
+                made = self.tensors_of([self.expr(v) for v in lazy], joined=True)
+                found.update(zip(lazy, made, strict=True))
             for v in group:
-                found[v] = self.value(v)
+                if v not in found:
+                    found[v] = self.value(v)
         return [found[v] for v in vs]
 
     def literal(self, op: ir.Operation) -> None:
