@@ -1,0 +1,30 @@
+// RUN: mgx-opt %s --mgx-simplify-algebra --split-input-file | filecheck %s
+
+// CHECK-LABEL: @two_biases
+// CHECK: %[[X:.*]] = "migraphx.add"(%arg0, %arg1)
+// CHECK-NEXT: %[[C:.*]] = "migraphx.add"
+// CHECK-NEXT: "migraphx.add"(%[[X]], %[[C]])
+// CHECK-NEXT: return
+func.func @two_biases(%x: tensor<2xf32>, %y: tensor<2xf32>) -> tensor<2xf32> {
+  %a = "migraphx.literal"() {value = dense<[2.0, 3.0]> : tensor<2xf32>} : () -> tensor<2xf32>
+  %b = "migraphx.literal"() {value = dense<[5.0, 7.0]> : tensor<2xf32>} : () -> tensor<2xf32>
+  %0 = "migraphx.add"(%x, %a) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %1 = "migraphx.add"(%b, %y) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %2 = "migraphx.add"(%0, %1) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %2 : tensor<2xf32>
+}
+
+// -----
+
+// One side has no constant.
+// CHECK-LABEL: @one_bias
+// CHECK-DAG: %[[A:.*]] = "migraphx.add"(%arg0, %{{[0-9]+}})
+// CHECK-DAG: %[[B:.*]] = "migraphx.add"(%arg1, %arg1)
+// CHECK: "migraphx.add"(%[[A]], %[[B]])
+func.func @one_bias(%x: tensor<2xf32>, %y: tensor<2xf32>) -> tensor<2xf32> {
+  %a = "migraphx.literal"() {value = dense<[2.0, 3.0]> : tensor<2xf32>} : () -> tensor<2xf32>
+  %0 = "migraphx.add"(%x, %a) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %1 = "migraphx.add"(%y, %y) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %2 = "migraphx.add"(%0, %1) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %2 : tensor<2xf32>
+}
