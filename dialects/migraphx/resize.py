@@ -164,7 +164,7 @@ class Resize(Op, name="resize"):
                 continue
             kernel = Cubic(cubic_coeff_a) if mode == "cubic" else Linear()
             shrink = min(float(factor), 1.0) if antialias else 1.0
-            table = weights(at, length, kernel, shrink, exclude_outside or antialias, out.dtype)
+            table = weights(at, length, kernel, shrink, exclude_outside, out.dtype)
             out = np.moveaxis(np.tensordot(table, out, (1, axis)), 0, axis)
         if roi:
             mask = np.zeros(extents, np.bool_)
@@ -299,8 +299,6 @@ def weights(
     the filter (antialiasing); its weights are scaled to sum 1.
     """
     exact = at.astype(np.float64)
-    if not exclude and kernel.support == 1:
-        exact = np.clip(exact, 0, length - 1)
     reach = kernel.support / shrink
     first = np.floor(exact - reach).astype(np.int64) + 1
     count = 2 * math.ceil(reach)

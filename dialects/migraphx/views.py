@@ -83,6 +83,45 @@ class Contiguous(View, name="contiguous"):
         return [example(floats(3, 2).T), example(floats()), example(ints(0, 2))]
 
 
+class Layout(View, name="layout"):
+    """`input` stored in the memory order that `permutation` gives; dims do not change.
+
+    Any dims, any dtype. `permutation` lists the axes from the slowest to the fastest.
+    Lowering drops it, because strides are not part of the types. MIGraphX `layout`.
+
+    ```mlir
+    %0 = "migraphx.layout"(%x) {permutation = array<i64: 0, 2, 3, 1>}
+           : (tensor<1x8x4x4xf32>) -> tensor<1x8x4x4xf32>
+    ```
+    """
+
+    permutation = attr.ints()
+
+    @staticmethod
+    def infer(o: Any) -> TensorType:
+        check_permutation(o.permutation, o.input.rank)
+        return o.input
+
+    @staticmethod
+    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        inner = standard_strides([o.input.dims[p] for p in o.permutation])
+        out = [0] * len(inner)
+        for axis, stride in zip(o.permutation, inner, strict=True):
+            out[axis] = stride
+        return tuple(out)
+
+    @staticmethod
+    def reference(x: np.ndarray, *, permutation: Sequence[int]) -> np.ndarray:
+        return x
+
+    @staticmethod
+    def examples() -> list[Example]:
+        return [
+            example(floats(1, 3, 4, 2), permutation=[0, 2, 3, 1]),
+            example(floats(), permutation=[]),
+        ]
+
+
 def check_permutation(permutation: Sequence[int], rank: int) -> None:
     check(
         sorted(permutation) == list(range(rank)),
