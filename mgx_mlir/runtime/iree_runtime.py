@@ -61,6 +61,9 @@ class _Port:
         # what the mapping can be read as directly; 8- and 16-bit floats are read as integers
         plain = self.np.isbuiltin == 1 and not self.dtype.is_bool
         self.raw = self.np if plain else np.dtype(f"u{self.itemsize}")
+        self.as_is = self.raw == self.np
+        self.static = None if -1 in self.dims else self.dims
+        self.size = math.prod(self.dims) * self.itemsize if self.static is not None else -1
         signless = self.dtype.mlir.removeprefix("u")
         if signless != wire or (
             spec and tuple(spec.dims) != self.dims and not self.compatible(spec)
@@ -78,6 +81,8 @@ class _Port:
 
     def check(self, a: np.ndarray) -> None:
         """Errors: RunError when an array does not fit."""
+        if a.shape == self.static and a.dtype == self.np:
+            return
         if a.dtype != self.np:
             try:
                 got = dtypes.from_numpy(a.dtype).name
@@ -123,6 +128,7 @@ class LoadedModule:
         self._rt = rt
         self.device: Device = open_device(device, threads)
         self._hal = self.device.hal
+        self._is_local = self.device.is_local
         self._allocator = self._hal.allocator
         self._lock = threading.Lock()
         self._copy_type = int(rt.MemoryType.DEVICE_LOCAL)
@@ -230,7 +236,7 @@ class LoadedModule:
         arguments = rt.VmVariantList(len(ports))
         for port, arg in zip(ports, args, strict=True):
             a = np.asarray(arg, order="C")
-            if not a.dtype.isnative:
+            if a.dtype is not port.np and not a.dtype.isnative:
                 a = a.astype(a.dtype.newbyteorder("="))
             port.check(a)
             arguments.push_ref(self._view(port, a, imported))
@@ -256,7 +262,7 @@ class LoadedModule:
             return rt.HalBufferView(buffer, a.shape, port.element_type)
         if (
             a.nbytes >= _IMPORT_FROM
-            and self.device.is_local
+            and self._is_local
             and a.flags.writeable  # the binding asks for a writable buffer, and writes nothing
             and is_aligned(a)
         ):
@@ -267,7 +273,11 @@ class LoadedModule:
             imported.append((begin, begin + a.nbytes))
             return rt.HalBufferView(buffer, a.shape, port.element_type)
         return self._allocator.allocate_buffer_copy(
-            self._copy_type, self._usage, self._hal, a.view(port.raw), port.element_type
+            self._copy_type,
+            self._usage,
+            self._hal,
+            a if port.as_is else a.view(port.raw),
+            port.element_type,
         )
 
     def _take(self, port: _Port, view: Any, taken: list[tuple[int, int]]) -> np.ndarray:
@@ -275,16 +285,20 @@ class LoadedModule:
 
         taken: memory that is spoken for: inputs used in place, and earlier results.
         """
-        shape = tuple(view.shape)
-        if not self.device.is_local:
+        shape, size = port.static, port.size
+        if shape is None:
+            shape = tuple(view.shape)
+            size = math.prod(shape) * port.itemsize
+        if not self._is_local:
             return self._read_back(port, view, shape)
-        size = math.prod(shape) * port.itemsize
         if size == 0:
             return np.empty(shape, port.np)
         mapped = view.map()
         raw = mapped.asarray(shape, port.raw)
+        if size < _COPY_BELOW:
+            return raw.copy() if port.as_is else raw.copy().view(port.np)
         begin = address(raw)
-        if size < _COPY_BELOW or any(b < begin + size and begin < e for b, e in taken):
+        if any(b < begin + size and begin < e for b, e in taken):
             return raw.copy().view(port.np)
         taken.append((begin, begin + size))
         return owned_array(begin, size, port.np, shape, self._hal, view, mapped)
