@@ -39,9 +39,7 @@ def node_cases() -> tuple[Case, ...]:
         from onnx.backend.test.case.node import collect_testcases
 
         found = collect_testcases(None)
-    return tuple(
-        Case(c.name, c.model, c.rtol, max(c.atol, 1e-7), c.data_sets) for c in found
-    )
+    return tuple(Case(c.name, c.model, c.rtol, max(c.atol, 1e-7), c.data_sets) for c in found)
 
 
 def stored_cases(kind: str) -> Iterator[Case]:
@@ -52,7 +50,10 @@ def stored_cases(kind: str) -> Iterator[Case]:
         case = Case(folder.name, model, 1e-3, 1e-7, folder=str(folder))
         for data in sorted(folder.glob("test_data_set_*")):
             case.data.append(
-                (_tensors(data, "input", model.graph.input), _tensors(data, "output", model.graph.output))
+                (
+                    _tensors(data, "input", model.graph.input),
+                    _tensors(data, "output", model.graph.output),
+                )
             )
         yield case
 

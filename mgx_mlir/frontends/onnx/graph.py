@@ -50,9 +50,9 @@ def topological(
     for i, node in enumerate(nodes):
         for name in node.output:
             if name and producer.setdefault(name, i) != i:
+                first = label(nodes[producer[name]], producer[name])
                 raise ModelError(
-                    f"value '{name}' is made twice, by nodes '{label(nodes[producer[name]], producer[name])}' "
-                    f"and '{label(node, i)}'"
+                    f"value '{name}' is made twice, by nodes '{first}' and '{label(node, i)}'"
                 )
     for name in given:
         if name in producer:

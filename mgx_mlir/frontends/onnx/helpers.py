@@ -107,6 +107,24 @@ def reshape_like(b: Builder, x: Value, dims: Sequence[int], shape: Value) -> Val
     return b.reshape(x, shape)
 
 
+def trial_values(b: Builder, v: Value) -> list[tuple[int, ...]] | None:
+    """The elements of a small integer vector for each trial size of the symbols, if it has any."""
+    if not b.probe.active:
+        return None
+    arrays = [k.array for k in b.probe.known(v)]
+    if any(a is None for a in arrays):
+        return None
+    return [tuple(int(i) for i in a.reshape(-1)) for a in arrays if a is not None]
+
+
+def known_extents(b: Builder, v: Value) -> list[int] | None:
+    """The elements of a vector of extents: a number, or DYN where the symbols change it."""
+    trials = trial_values(b, v)
+    if trials is None:
+        return None
+    return [t[0] if len(set(t)) == 1 else DYN for t in zip(*trials, strict=True)]
+
+
 def squeeze(b: Builder, x: Value, axes: Sequence[int]) -> Value:
     return b.squeeze(x, axes=sorted(axes)) if axes else x
 

@@ -419,8 +419,7 @@ class Importer:
             raise ModelError(f"expected {op.required} inputs, got {got}")
         attributes = keywords(given, op, schema, self.model.reader)
         node = Node(self, proto, name, scope, opset)
-        python = {k if k in op.attributes else k: v for k, v in attributes.items()}
-        found = op.function(self.builder, node, *inputs, **_python_names(op, python))
+        found = op.function(self.builder, node, *inputs, **attributes)
         return found if isinstance(found, tuple | list) else (found,)
 
     def _expand(
@@ -561,18 +560,6 @@ def _without(node: onnx.NodeProto, absent: set[str]) -> onnx.NodeProto:
         if name in absent:
             copy.input[i] = ""
     return copy
-
-
-def _python_names(op: OnnxOp, values: dict[str, Any]) -> dict[str, Any]:
-    """Attribute names as parameter names: those that Python reserves end in an underscore."""
-    reserved = op.function.__kwdefaults__ or {}
-    names = {
-        *reserved,
-        *op.function.__code__.co_varnames[
-            : op.function.__code__.co_argcount + op.function.__code__.co_kwonlyargcount
-        ],
-    }
-    return {(f"{k}_" if f"{k}_" in names else k): v for k, v in values.items()}
 
 
 def _settled(d: Dim) -> Dim:

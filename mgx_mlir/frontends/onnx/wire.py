@@ -138,9 +138,7 @@ def _tensor(source: Source, start: int, end: int, out: Stripped) -> list[bytes]:
         number, wire, value, head, after = _field(source, at, end)
         if number == _DATA_TYPE and wire == _VARINT:
             data_type = value
-        elif (
-            wire == _LEN and value >= LARGE and number in (_RAW_DATA, _FLOAT_DATA, _DOUBLE_DATA)
-        ):
+        elif wire == _LEN and value >= LARGE and number in (_RAW_DATA, _FLOAT_DATA, _DOUBLE_DATA):
             payloads.append((number, at, head, after))
         at = after
     wanted = {_FLOAT: (_RAW_DATA, _FLOAT_DATA), _DOUBLE: (_RAW_DATA, _DOUBLE_DATA)}

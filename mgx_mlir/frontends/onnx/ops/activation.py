@@ -54,9 +54,7 @@ def prelu(b: Builder, node: Any, x: Value, slope: Value) -> Value:
 
 
 @onnx_op("PRelu", since=1)
-def prelu_1(
-    b: Builder, node: Any, x: Value, slope: Value, *, consumed_inputs: Any = None
-) -> Value:
+def prelu_1(b: Builder, node: Any, x: Value, slope: Value, *, consumed_inputs: Any = None) -> Value:
     """A slope of one dim belongs to axis 1."""
     dims, rank = b.dims(slope), len(b.dims(x))
     if len(dims) == 1 and dims[0] != 1 and rank > 2:
@@ -181,7 +179,7 @@ def clip(b: Builder, node: Any, x: Value, low: Value = None, high: Value = None)
     """min(max(x, low), high); where low > high the result is high."""
     dtype = b.dtype(x)
     if low is None and high is None:
-        return b.identity(x)
+        return x
     if low is not None:
         low = single(b, low, "min")
     if high is not None:
@@ -204,7 +202,7 @@ def clip_6(
 ) -> Value:
     top = np.finfo(np.float32).max
     if min <= -top and max >= top:
-        return b.identity(x)
+        return x
     if max >= top:
         return b.max(x, min)
     if min <= -top:
@@ -238,7 +236,7 @@ def _dropped(b: Builder, node: Any, x: Value, mask_like_data: bool = False) -> t
             mask = convert(b, b.broadcast_with_dims(ones, b.shape(x)), kind)
         else:
             mask = b.literal(np.ones(dims, kind.np))
-    return b.identity(x), mask
+    return x, mask
 
 
 @onnx_op("Dropout", since=12)
@@ -252,9 +250,9 @@ def dropout(
     seed: int = 0,
 ) -> Any:
     """`seed` matters in training only, which is refused unless nothing would be dropped."""
-    if training_mode is not None and bool(node.const(training_mode, "training_mode")):
-        if ratio is None or float(node.const(ratio, "ratio")) != 0:
-            raise NotSupported("training_mode")
+    training = training_mode is not None and bool(node.const(training_mode, "training_mode"))
+    if training and (ratio is None or float(node.const(ratio, "ratio")) != 0):
+        raise NotSupported("training_mode")
     return _dropped(b, node, x)
 
 

@@ -107,7 +107,9 @@ def convolution(
     dims, weights = b.dims(x), static_dims(b, w, "weights")
     n = len(dims) - 2
     if n < 1 or len(weights) != len(dims):
-        raise ModelError(f"expected input and weights of one rank, 3 or more, got {len(dims)} and {len(weights)}")
+        raise ModelError(
+            f"expected input and weights of one rank, 3 or more, got {len(dims)} and {len(weights)}"
+        )
     if kernel_shape is not None and list(kernel_shape) != list(weights[2:]):
         raise ModelError(f"kernel_shape {list(kernel_shape)} differs from weights {weights}")
     dilation = _spatial(dilations, n, 1, "dilations")
@@ -116,9 +118,7 @@ def convolution(
     begin, end = window_pads(auto_pad, pads, dims[2:], window, stride)
     x = padded_for(b, x, begin, end)
     padding = begin if begin == end else begin + end
-    return b.convolution(
-        x, w, padding=padding, stride=stride, dilation=dilation, group=group
-    )
+    return b.convolution(x, w, padding=padding, stride=stride, dilation=dilation, group=group)
 
 
 @onnx_op("Conv", since=1)
@@ -190,7 +190,9 @@ def conv_transpose(
     dims, weights = b.dims(x), static_dims(b, w, "weights")
     n = len(dims) - 2
     if n < 1 or len(weights) != len(dims):
-        raise ModelError(f"expected input and weights of one rank, 3 or more, got {len(dims)} and {len(weights)}")
+        raise ModelError(
+            f"expected input and weights of one rank, 3 or more, got {len(dims)} and {len(weights)}"
+        )
     if kernel_shape is not None and list(kernel_shape) != list(weights[2:]):
         raise ModelError(f"kernel_shape {list(kernel_shape)} differs from weights {weights}")
     dilation = _spatial(dilations, n, 1, "dilations")
@@ -350,7 +352,9 @@ def _max_indices(b: Builder, x: Value, pool: _Pool, column_major: bool) -> Value
         at = positions[i].reshape(shape)
         flat = flat + at * math.prod(spatial[i + 1 :])
         # storage_order 1 numbers the elements of the last axes column by column
-        report = report + at * (math.prod(spatial[:i]) if column_major else math.prod(spatial[i + 1 :]))
+        report = report + at * (
+            math.prod(spatial[:i]) if column_major else math.prod(spatial[i + 1 :])
+        )
         valid = valid & inside[i].reshape(shape)
     outs = [p.shape[0] for p in positions]
     taps = math.prod(pool.lengths)
@@ -360,7 +364,9 @@ def _max_indices(b: Builder, x: Value, pool: _Pool, column_major: bool) -> Value
     rows = b.reshape(x, dims=[dims[0] * dims[1], math.prod(spatial)])
     windows = b.gather(rows, b.literal(flat), axis=1)  # planes, outputs, taps
     dtype = b.dtype(x)
-    windows = b.where(b.literal(valid[None]), windows, b.literal(np.array(dtype.lowest(), dtype.np)))
+    windows = b.where(
+        b.literal(valid[None]), windows, b.literal(np.array(dtype.lowest(), dtype.np))
+    )
     best = b.argmax(windows, axis=2)
     # the position of tap k of output o: read from the table by its flat number
     offset = b.literal((np.arange(math.prod(outs)) * taps)[None, :, None])
@@ -499,9 +505,5 @@ def _scattered(b: Builder, x: Value, indices: Value, dims: list[int] | None) -> 
     if dims is None:
         return None
     base = b.literal(np.zeros(math.prod(dims), b.dtype(x).np))
-    flat = b.scatter_none(
-        base, b.reshape(indices, dims=[-1]), b.reshape(x, dims=[-1]), axis=0
-    )
+    flat = b.scatter_none(base, b.reshape(indices, dims=[-1]), b.reshape(x, dims=[-1]), axis=0)
     return b.reshape(flat, dims=dims)
-
-

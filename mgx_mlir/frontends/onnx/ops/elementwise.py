@@ -9,7 +9,7 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.build import Builder
-from mgx_mlir.core.dtypes import BOOL, DOUBLE, INT64
+from mgx_mlir.core.dtypes import DOUBLE, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.onnx.helpers import (
     Value,
@@ -21,7 +21,6 @@ from mgx_mlir.frontends.onnx.helpers import (
     less_equal,
     number,
     unsqueeze,
-    wide,
 )
 from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
@@ -156,7 +155,7 @@ def _folded(b: Builder, name: str, xs: tuple[Value, ...], onnx_name: str) -> Val
         for x in xs[1:]:
             out = getattr(b, name)(out, x)
     else:
-        out = b.identity(out)
+        return out
     return b.div(out, len(xs)) if onnx_name == "Mean" and len(xs) > 1 else out
 
 
@@ -237,7 +236,7 @@ def cast_to(b: Builder, x: Value, dtype: dtypes.DType, saturate: bool) -> Value:
     """ONNX's Cast: to 8-bit floats out-of-range values become the largest, or inf or NaN."""
     source = b.dtype(x)
     if source is dtype:
-        return b.identity(x)
+        return x
     if not (dtype.is_float and dtype.size == 1):
         return b.convert(x, target_type=dtype)
     if not source.is_float or source.size == 1:
@@ -253,7 +252,9 @@ def cast_to(b: Builder, x: Value, dtype: dtypes.DType, saturate: bool) -> Value:
         else compare(b, "greater", b.abs(x), limit)
     )
     beyond = b.mul(x, number(b, np.inf, x)) if dtype.has_infinity else number(b, np.nan, x)
-    return b.where(over, b.convert(beyond, target_type=dtype), b.convert(clipped, target_type=dtype))
+    return b.where(
+        over, b.convert(beyond, target_type=dtype), b.convert(clipped, target_type=dtype)
+    )
 
 
 def _largest(dtype: dtypes.DType) -> float:
@@ -301,5 +302,3 @@ def bit_cast(b: Builder, node: Any, x: Value, *, to: int) -> Value:
     if dtype.is_bool or b.dtype(x).is_bool:
         raise NotSupported("bool elements")
     return b.bit_cast(x, target_type=dtype)
-
-

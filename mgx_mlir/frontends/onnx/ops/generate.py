@@ -156,5 +156,3 @@ def if_op(
     if known is None:
         raise NotSupported("a condition computed at run time")
     return tuple(node.inline(then_branch if bool(known) else else_branch))
-
-

@@ -197,7 +197,9 @@ def non_zero(b: Builder, node: Any, x: Value) -> Value:
 
 
 @onnx_op("Compress", since=9)
-def compress(b: Builder, node: Any, x: Value, condition: Value, *, axis: int | None = None) -> Value:
+def compress(
+    b: Builder, node: Any, x: Value, condition: Value, *, axis: int | None = None
+) -> Value:
     """Gather the places where the condition holds; beyond its end nothing is kept."""
     if axis is None:
         x, axis = b.reshape(x, dims=[-1]), 0
@@ -218,5 +220,3 @@ def array_feature_extractor(b: Builder, node: Any, x: Value, indices: Value) -> 
 @onnx_op("Binarizer", since=1, domain="ai.onnx.ml")
 def binarizer(b: Builder, node: Any, x: Value, *, threshold: float = 0.0) -> Value:
     return convert(b, compare(b, "greater", x, threshold), b.dtype(x))
-
-

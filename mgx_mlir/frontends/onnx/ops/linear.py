@@ -44,9 +44,7 @@ def matmul(b: Builder, x: Value, y: Value, op: str = "dot") -> Value:
 def batched(b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
     """Operands of a dot with their batch dims broadcast against each other."""
     dx, dy = b.dims(x), b.dims(y)
-    if len(dx) == len(dy) and (
-        len(dx) == 2 or (DYN not in (*dx, *dy) and dx[:-2] == dy[:-2])
-    ):
+    if len(dx) == len(dy) and (len(dx) == 2 or (DYN not in (*dx, *dy) and dx[:-2] == dy[:-2])):
         return x, y
     rank = max(len(dx), len(dy))
     bx, by = dx[:-2], dy[:-2]
@@ -193,7 +191,7 @@ def einsum(b: Builder, node: Any, *xs: Value, equation: str) -> Value:
         acc = squeeze(b, b.reduce_sum(acc, axes=gone), gone)
         labels = [c for c in labels if c in out]
     if acc is xs[0] and labels == out:
-        return b.identity(acc)
+        return acc
     return transpose(b, acc, [labels.index(c) for c in out])
 
 

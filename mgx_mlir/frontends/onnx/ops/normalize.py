@@ -312,5 +312,3 @@ def mean_variance_normalization(
     centred = b.sub(wide_x, b.reduce_mean(wide_x, axes=axes))
     deviation = b.sqrt(b.reduce_mean(b.mul(centred, centred), axes=axes))
     return convert(b, b.div(centred, b.add(deviation, 1e-9)), dtype)
-
-

@@ -74,7 +74,7 @@ def pad_static(
         x = slice_(b, x, cut, starts, ends)
         begin, end = [max(p, 0) for p in begin], [max(p, 0) for p in end]
     if not any(begin) and not any(end):
-        return b.identity(x)
+        return x
     simple = mode == "edge" or (mode == "reflect" and _reflects_once(b.dims(x), begin, end))
     if simple:
         return b.pad(x, pads=begin + end, mode=mode)
@@ -103,9 +103,7 @@ def _pad_attribute(b: Builder, x: Value, pads: Sequence[int], mode: str, value: 
     if mode not in _MODES[:3]:
         raise ModelError(f"attribute 'mode' expected constant, reflect or edge, got {mode}")
     number = np.array(value).astype(b.dtype(x).np)
-    return pad_static(
-        b, x, list(pads[:rank]), list(pads[rank:]), mode, b.literal(number), number
-    )
+    return pad_static(b, x, list(pads[:rank]), list(pads[rank:]), mode, b.literal(number), number)
 
 
 @onnx_op("Pad", since=2)

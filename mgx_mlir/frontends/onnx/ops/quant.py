@@ -61,7 +61,9 @@ def quantized(b: Builder, x: Value, scale: Value, zero: Value | None, target: DT
     kind = b.dtype(x) if b.dtype(x) is dtypes.DOUBLE else FLOAT
     ratio = b.div(convert(b, x, kind), convert(b, scale, kind))
     if target.is_float:
-        return cast_to(b, ratio if zero is None else b.add(ratio, convert(b, zero, kind)), target, True)
+        return cast_to(
+            b, ratio if zero is None else b.add(ratio, convert(b, zero, kind)), target, True
+        )
     rounded = b.nearbyint(ratio)
     if zero is not None:
         rounded = b.add(rounded, convert(b, zero, kind))
@@ -145,9 +147,7 @@ def dynamic_quantize_linear(b: Builder, node: Any, x: Value) -> Any:
     axes = list(range(len(b.dims(x))))
     top, bottom = (
         b.reshape(v, dims=[])
-        for v in (
-            (b.reduce_max(x, axes=axes), b.reduce_min(x, axes=axes)) if axes else (x, x)
-        )
+        for v in ((b.reduce_max(x, axes=axes), b.reduce_min(x, axes=axes)) if axes else (x, x))
     )
     top, bottom = b.max(top, 0), b.min(bottom, 0)
     scale = b.div(b.sub(top, bottom), 255)
@@ -223,8 +223,8 @@ def qlinear_conv(
 
     if bias is not None:
         total = b.add(total, reshape(b, convert(b, bias, INT32), channel_dims(rank, 1)))
-    factor = _product_scale(b, total, _as_scalar(b, x_scale), per_channel(w_scale), _as_scalar(b, y_scale))
+    factor = _product_scale(
+        b, total, _as_scalar(b, x_scale), per_channel(w_scale), _as_scalar(b, y_scale)
+    )
     value = b.mul(convert(b, total, FLOAT), factor)
     return quantized(b, value, number(b, 1, value), _as_scalar(b, y_zero), b.dtype(y_zero))
-
-

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core.build import Builder
-from mgx_mlir.core.dtypes import BOOL, INT64
+from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.onnx.helpers import (
@@ -17,7 +17,6 @@ from mgx_mlir.frontends.onnx.helpers import (
     axis_in,
     compare,
     convert,
-    number,
     squeeze,
     unsqueeze,
     wide,
@@ -107,9 +106,7 @@ _REDUCERS: dict[str, tuple[Reducer, int]] = {
 }
 
 
-def reduced(
-    b: Builder, x: Value, reducer: Reducer, axes: Sequence[int], keepdims: bool
-) -> Value:
+def reduced(b: Builder, x: Value, reducer: Reducer, axes: Sequence[int], keepdims: bool) -> Value:
     """The reduction over known axes; over none it still transforms each element."""
     axes = axes_in(axes, len(b.dims(x)))
     if not b.dims(x):
@@ -337,5 +334,3 @@ def hardmax_1(b: Builder, node: Any, x: Value, *, axis: int = 1) -> Value:
     rank = len(b.dims(x))
     axis = axis_in(axis, rank) if axis != rank else rank
     return by_rows(b, x, axis, lambda rows: hardmax(b, node, rows, axis=1))
-
-

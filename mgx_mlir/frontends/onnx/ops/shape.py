@@ -9,23 +9,22 @@ import numpy as np
 
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
-from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN, broadcast_dims
+from mgx_mlir.core.errors import ModelError, ShapeError
+from mgx_mlir.core.shapes import DYN, TensorType, broadcast_dims
 from mgx_mlir.frontends.onnx.helpers import (
     Value,
     arange,
     axes_in,
     axis_in,
-    compare,
     concat,
     convert,
     extent,
+    known_extents,
     reshape,
-    reshape_like,
     slice_,
     squeeze,
     static_dims,
-    transpose,
+    trial_values,
     unsqueeze,
     zeros,
 )
@@ -42,15 +41,38 @@ from mgx_mlir.frontends.onnx.runtime_axes import (
 
 @onnx_op("Reshape", since=5)
 def reshape_op(b: Builder, node: Any, x: Value, shape: Value, *, allowzero: int = 0) -> Value:
-    n = static_dims(b, shape, "shape")[0] if b.dims(shape) else 0
     known = b.const(shape)
     if known is not None:
         return _reshaped(b, x, [int(d) for d in known.reshape(-1)], bool(allowzero))
-    del n
-    if allowzero:
-        raise NotSupported("allowzero with a shape computed at run time")
-    # parts of the shape may be known: what comes from Shape alone cancels at build time
-    return b.reshape(x, convert(b, shape, INT64))
+    shape = convert(b, shape, INT64)
+    if allowzero and 0 in b.dims(x):
+        return b.broadcast_with_dims(b.literal(np.zeros((), b.dtype(x).np)), shape)
+    dims = _dims_by_symbols(b, x, shape, bool(allowzero))
+    if dims is None:
+        return b.reshape(x, shape)
+    if sum(d == DYN for d in dims) + dims.count(-1) <= 1:
+        return b.reshape(x, dims=[-1 if d == DYN else d for d in dims])
+    source = b.dims(x)
+    stated = [source[i] if d == 0 else DYN if d == -1 else d for i, d in enumerate(dims)]
+    return b.reshape(x, shape, results=[TensorType(b.dtype(x), tuple(stated))])
+
+
+def _dims_by_symbols(b: Builder, x: Value, shape: Value, allowzero: bool) -> list[int] | None:
+    """What is known of a run-time shape: numbers, 0 for the input's extent in its place, or DYN."""
+    trials = trial_values(b, shape)
+    if trials is None:
+        return None
+    sources = [k.type.dims for k in b.probe.known(x)]
+    out = []
+    for i, wanted in enumerate(zip(*trials, strict=True)):
+        own = [s[i] if i < len(s) else None for s in sources]
+        if len(set(wanted)) == 1:
+            if allowzero and wanted[0] == 0:
+                return None
+            out.append(wanted[0])
+        else:
+            out.append(0 if list(wanted) == own else DYN)
+    return out
 
 
 def _reshaped(b: Builder, x: Value, dims: list[int], allowzero: bool) -> Value:
@@ -66,8 +88,6 @@ def _reshaped(b: Builder, x: Value, dims: list[int], allowzero: bool) -> Value:
         if -1 in resolved:
             if allowzero or DYN in source:
                 raise ModelError(f"shape {dims} has both 0 and -1")
-            rest = int(np.prod([d for d in source if d != 0]))
-            del rest
             raise ModelError(f"shape {dims}: -1 cannot be inferred from 0 elements")
         if DYN not in source:
             if int(np.prod(source)) != 0:
@@ -108,7 +128,7 @@ def squeeze_1(b: Builder, node: Any, x: Value, *, axes: Sequence[int] | None = N
         static_dims(b, x, "Squeeze without axes")
         axes = [i for i, d in enumerate(dims) if d == 1]
     found = squeeze(b, x, axes_in(axes, len(dims)))
-    return b.identity(x) if found is x else found
+    return found
 
 
 @onnx_op("Unsqueeze", since=13)
@@ -122,7 +142,7 @@ def unsqueeze_op(b: Builder, node: Any, x: Value, axes: Value) -> Value:
 @onnx_op("Unsqueeze", since=1)
 def unsqueeze_1(b: Builder, node: Any, x: Value, *, axes: Sequence[int]) -> Value:
     found = unsqueeze(b, x, axes_in(axes, len(b.dims(x)) + len(axes)))
-    return b.identity(x) if found is x else found
+    return found
 
 
 @onnx_op("Transpose", since=1)
@@ -163,7 +183,7 @@ def concat_op(b: Builder, node: Any, *xs: Value, axis: int) -> Value:
     if not xs or any(x is None for x in xs):
         raise ModelError("expected at least one input, none of them absent")
     axis = axis_in(axis, len(b.dims(xs[0])))
-    return b.identity(xs[0]) if len(xs) == 1 else b.concat(list(xs), axis=axis)
+    return xs[0] if len(xs) == 1 else b.concat(list(xs), axis=axis)
 
 
 @onnx_op("Concat", since=1)
@@ -329,7 +349,7 @@ def _slice_known(
     if stride:
         a, s = zip(*stride, strict=True)
         out = b.step(out, axes=a, steps=s)
-    return b.identity(x) if out is x else out
+    return out
 
 
 @onnx_op("Slice", since=1)
@@ -352,17 +372,37 @@ def slice_1(
 def expand(b: Builder, node: Any, x: Value, shape: Value) -> Value:
     known, dims = b.const(shape), b.dims(x)
     if known is None:
-        return b.broadcast_with_dims(x, convert(b, shape, INT64))
+        return _expanded(b, x, convert(b, shape, INT64))
     wanted = [int(d) for d in known.reshape(-1)]
     if any(d < 0 for d in wanted):
         raise ModelError(f"shape {wanted} has a negative extent")
     target = broadcast_dims(dims, wanted)
     if DYN not in dims:
-        found = b.multibroadcast(x, target)
-        return b.identity(x) if found is x else found
-    if DYN not in target and all(d != DYN for d in wanted):
-        return b.broadcast_with_dims(x, b.ints(wanted))
-    return b.broadcast_with_dims(x, b.ints(wanted))
+        return b.multibroadcast(x, target)
+    return _expanded(b, x, b.ints(wanted))
+
+
+def _expanded(b: Builder, x: Value, shape: Value) -> Value:
+    """Expand at run time; `x` itself where every extent is its own, or 1, for all sizes."""
+    dims, trials = b.dims(x), trial_values(b, shape)
+    if trials is None:
+        return b.broadcast_with_dims(x, shape)
+    sources = [k.type.dims for k in b.probe.known(x)]
+    lead = len(dims) - len(trials[0])
+    if lead >= 0 and all(
+        w in (1, own)
+        for wanted, source in zip(trials, sources, strict=True)
+        for w, own in zip(wanted, source[lead:], strict=True)
+    ):
+        return x
+    extents = known_extents(b, shape) or []
+    try:
+        target = broadcast_dims(dims, extents)
+    except ShapeError as e:
+        raise ModelError(e.message) from None
+    if DYN not in (*dims, *target):
+        return b.multibroadcast(x, target)
+    return b.broadcast_with_dims(x, shape, results=[TensorType(b.dtype(x), target)])
 
 
 @onnx_op("Tile", since=6)
@@ -387,7 +427,7 @@ def tile_static(b: Builder, x: Value, repeats: Sequence[int]) -> Value:
     if any(r < 0 for r in repeats):
         raise ModelError(f"repeats {list(repeats)} has a negative number")
     if all(r == 1 for r in repeats):
-        return b.identity(x)
+        return x
     out = [d * r for d, r in zip(dims, repeats, strict=True)]
     if 0 in out:
         return zeros(b, out, b.dtype(x))
@@ -400,9 +440,7 @@ def tile_static(b: Builder, x: Value, repeats: Sequence[int]) -> Value:
 
 
 @onnx_op("DepthToSpace", since=1)
-def depth_to_space(
-    b: Builder, node: Any, x: Value, *, blocksize: int, mode: str = "DCR"
-) -> Value:
+def depth_to_space(b: Builder, node: Any, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
     dims = b.dims(x)
     if len(dims) != 4 or DYN in dims[1:]:
         raise NotSupported("inputs other than {N, C, H, W} with known C, H, W")
@@ -422,9 +460,7 @@ def depth_to_space(
 
 
 @onnx_op("SpaceToDepth", since=1)
-def space_to_depth(
-    b: Builder, node: Any, x: Value, *, blocksize: int, mode: str = "DCR"
-) -> Value:
+def space_to_depth(b: Builder, node: Any, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
     dims = b.dims(x)
     if len(dims) != 4 or DYN in dims[1:]:
         raise NotSupported("inputs other than {N, C, H, W} with known C, H, W")
@@ -464,7 +500,7 @@ def center_crop_pad(
         pads[a], pads[a + len(dims)] = missing // 2, missing - missing // 2
     if any(pads):
         out = b.pad(out, pads=pads)
-    return b.identity(x) if out is x else out
+    return out
 
 
 def _center_at_run_time(b: Builder, x: Value, axes: Sequence[int], shape: Value) -> Value:
@@ -482,6 +518,3 @@ def _center_at_run_time(b: Builder, x: Value, axes: Sequence[int], shape: Value)
         index = b.add(arange(b, wanted), b.sub(crop, pad))
         out = gather_or(b, out, index, axis, b.literal(zero))
     return out
-
-
-__all__ = ["compare", "reshape_like", "split_static", "tile_static", "transpose"]
