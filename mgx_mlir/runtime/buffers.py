@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import math
 from typing import Any
 
 import numpy as np
 
-ALIGNMENT = 64  # compiled kernels load with aligned vector instructions; less crashes the process
+from mgx_mlir.core.literals import ALIGNMENT, aligned_empty
 
 
 def address(a: np.ndarray) -> int:
@@ -17,17 +16,11 @@ def address(a: np.ndarray) -> int:
 
 
 def is_aligned(a: np.ndarray) -> bool:
-    """Whether a device can read the array in place: contiguous and on 64 bytes."""
+    """Whether a device can read the array in place: contiguous and on 64 bytes.
+
+    Compiled kernels load with aligned vector instructions: less crashes the process.
+    """
     return a.flags.c_contiguous and address(a) % ALIGNMENT == 0
-
-
-def aligned_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """An uninitialised C-contiguous array whose data starts on 64 bytes."""
-    dt = np.dtype(dtype)
-    size = math.prod(shape) * dt.itemsize
-    raw = np.empty(size + ALIGNMENT, np.uint8)
-    begin = -address(raw) % ALIGNMENT
-    return raw[begin : begin + size].view(dt).reshape(shape)
 
 
 def aligned(a: np.ndarray) -> np.ndarray:

@@ -8,12 +8,12 @@ drivers and the VM instance are never destroyed.
 from __future__ import annotations
 
 import ctypes
-import os
 import threading
 from dataclasses import dataclass
 from typing import Any
 
 from mgx_mlir.core.errors import TargetError, UsageError
+from mgx_mlir.core.machine import available_cpus
 
 # Four times the largest stack a compiled dispatch may use.
 WORKER_STACK = 4 << 20
@@ -55,13 +55,6 @@ def vm_instance() -> Any:
         _binding.disable_leak_checker()
         _instance = _immortal(_binding.VmInstance())
     return _instance
-
-
-def available_cpus() -> int:
-    """The processors this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def choose(kind: str | None, threads: int | None) -> tuple[str, int]:

@@ -13,6 +13,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from mgx_mlir.core.errors import TargetError
+from mgx_mlir.core.lowered import KernelInfo, Lowered
+from mgx_mlir.core.machine import available_cpus
 from mgx_mlir.targets import flags as flag_sets
 from mgx_mlir.targets.cache import Cache, default_cache, digest
 from mgx_mlir.targets.child import (
@@ -22,10 +24,9 @@ from mgx_mlir.targets.child import (
     compiler_version,
     shared_compiler,
 )
-from mgx_mlir.targets.devices import available_cpus, hip_devices
+from mgx_mlir.targets.devices import hip_devices
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure
 from mgx_mlir.targets.flags import FlagSet
-from mgx_mlir.targets.lowered import KernelInfo, Lowered
 
 log = logging.getLogger(__name__)
 

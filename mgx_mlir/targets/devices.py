@@ -49,10 +49,3 @@ def _info(driver: object, index: int) -> str:
         return str(driver.dump_device_info(index))  # type: ignore[attr-defined]
     except Exception:  # not every driver has it
         return ""
-
-
-def available_cpus() -> int:
-    """The processors this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

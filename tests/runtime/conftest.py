@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from mgx_mlir.core.lowered import Lowered
 from mgx_mlir.targets.base import CpuTarget, Executable
 from mgx_mlir.targets.cache import Cache
 from mgx_mlir.targets.child import IreeCompiler
-from mgx_mlir.targets.lowered import Lowered
 
 Compile = Callable[[str], Executable]
 

@@ -15,11 +15,12 @@ import pytest
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError, RunError, TargetError, UsageError
-from mgx_mlir.runtime.buffers import address, aligned, aligned_empty, is_aligned
+from mgx_mlir.core.literals import aligned_empty
+from mgx_mlir.core.lowered import IOSpec
+from mgx_mlir.runtime.buffers import address, aligned, is_aligned
 from mgx_mlir.runtime.device import choose, open_device
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.targets.devices import hip_devices
-from mgx_mlir.targets.lowered import IOSpec
 from tests.runtime.conftest import Compile
 
 WIRE = {d: d.mlir.removeprefix("u") for d in dtypes.DTYPES}
@@ -104,7 +105,7 @@ def test_input_forms(build: Compile) -> None:
     a = np.random.default_rng(0).standard_normal((40, 600)).astype(np.float32)
     frozen = a.copy()
     frozen.flags.writeable = False
-    unaligned = aligned_empty((40 * 600 + 1,), np.float32)[1:].reshape(40, 600)
+    unaligned = aligned_empty((40 * 600 + 1,), np.dtype(np.float32))[1:].reshape(40, 600)
     unaligned[...] = a
     assert not is_aligned(unaligned)
     forms = [a, a.astype(">f4"), frozen, np.asfortranarray(a), aligned(a), unaligned]
@@ -158,7 +159,7 @@ def test_parameters_are_used_in_place(build: Compile) -> None:
 
 def test_unaligned_parameters_are_copied_once_and_said(build: Compile) -> None:
     params = parameters()
-    w = aligned_empty((128 * 128 + 1,), np.float32)[1:].reshape(128, 128)
+    w = aligned_empty((128 * 128 + 1,), np.dtype(np.float32))[1:].reshape(128, 128)
     w[...] = params["w"]
     module = LoadedModule(build(PARAMS).vmfb, {**params, "w": w}, threads=1)
     assert module.copied_parameter_bytes == w.nbytes
@@ -197,7 +198,7 @@ func.func @main(%a: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x64xf32>, te
 def test_results_own_their_memory(build: Compile, rows: int) -> None:
     """A result is neither an input, nor another result, and outlives the module and its array."""
     module = LoadedModule(build(SCALE).vmfb, threads=1)
-    a = aligned_empty((rows, 64), np.float32)
+    a = aligned_empty((rows, 64), np.dtype(np.float32))
     a[...] = np.arange(rows * 64, dtype=np.float32).reshape(rows, 64)
     keep = a.copy()
     double, same, again = module.run([a])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mgx_mlir.core.errors import FileError, TargetError
+from mgx_mlir.core.lowered import IOSpec, KernelInfo, Lowered, io_specs, kernel_infos
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.targets import base, flags
 from mgx_mlir.targets.base import CompileOptions, CpuTarget, GpuTarget, get_target
@@ -17,7 +18,6 @@ from mgx_mlir.targets.child import IreeCompiler
 from mgx_mlir.targets.devices import hip_devices
 from mgx_mlir.targets.diagnostics import CompileFailed
 from mgx_mlir.targets.flags import FlagSet
-from mgx_mlir.targets.lowered import IOSpec, KernelInfo, Lowered, io_specs, kernel_infos
 from mgx_mlir.targets.report import code_objects, gpu_report
 from tests.targets.modules import LOG10, add, matmul_softmax
 
