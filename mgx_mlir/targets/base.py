@@ -70,6 +70,20 @@ class Executable:
     warnings: tuple[str, ...] = ()
     dispatches: dict[str, list[str]] = field(default_factory=dict)
 
+    @property
+    def kernels(self) -> list[str]:
+        """The launches of one call that are kernels of the program.
+
+        Data tiling on CPUs adds launches of its own, which pack operands; they are left out.
+        """
+        return [
+            name
+            for function, names in self.dispatches.items()
+            if function != "initializer"
+            for name in names
+            if not name.startswith("_encoding_")
+        ]
+
 
 @dataclass
 class Target(ABC):

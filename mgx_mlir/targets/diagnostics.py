@@ -61,7 +61,7 @@ class CompileFailed(CompileError):
 
 
 def _short(text: str, limit: int = 240) -> str:
-    text = text.strip()
+    text = text.partition(". If this is intended")[0].strip()  # advice for users of mlir-opt
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
