@@ -115,7 +115,8 @@ def _gather(a: dict[str, Any], operands: list[Any], out: TensorType) -> Elements
     if not extent:
         return None
     wrapped = np.clip(np.where(numbers < 0, numbers + extent, numbers), 0, extent - 1)
-    return np.take(x, wrapped, axis=axis).reshape(out.dims)
+    # a list of indices, never a rank-0 one: numpy would answer with the element, not an array
+    return np.take(x, wrapped.reshape(-1), axis=axis).reshape(out.dims)
 
 
 def _broadcast(a: dict[str, Any], operands: list[Any], out: TensorType) -> Elements:
