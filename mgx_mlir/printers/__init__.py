@@ -1,1 +1,1 @@
-"""printers."""
+"""Printers: a program as text, JSON, Python, C++ or a graph."""

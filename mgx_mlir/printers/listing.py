@@ -1,0 +1,344 @@
+"""A program as MIGraphX lists it: modules of instructions with names, attributes and shapes.
+
+Every printer and file writer works from this one view, so that all of them agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from mgx_mlir.core import literals
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.layout import AnyShape, Layout, Shape, TupleShape
+from mgx_mlir.core.module_builder import IMPLICIT_RETURN, KERNELS, MODULES
+from mgx_mlir.core.op import OPS, attributes_of
+from mgx_mlir.core.program_ir import ProgramIR, argument_names, entry_block, functions
+from mgx_mlir.core.spelling import attributes_out, is_tuple
+
+DEBUG_SYMBOLS = "migraphx.debug_symbols"  # module attribute: source names are shown
+Numbering = Literal["seed", "2.16"]
+
+
+@dataclass
+class Instruction:
+    """One line of a listing.
+
+    `lhs` is its printed name, `op` MIGraphX's operator name. `values` are the values of the IR
+    that it stands for; `operation` is None for a parameter. `shape` is None for @return.
+    """
+
+    lhs: str
+    op: str
+    attributes: dict[str, Any] = field(default_factory=dict)
+    inputs: list[Instruction] = field(default_factory=list)
+    modules: list[Module] = field(default_factory=list)
+    shape: AnyShape | None = None
+    symbols: list[str] = field(default_factory=list)
+    operation: ir.Operation | None = None
+    values: tuple[ir.Value, ...] = ()
+    implied: bool = False  # a return that nobody asked for
+
+    def array(self) -> np.ndarray:
+        """The elements of a literal; the program's weight store must be active."""
+        assert self.operation is not None
+        return literals.array_of(self.operation)
+
+    @property
+    def is_literal(self) -> bool:
+        return self.op == "@literal"
+
+
+@dataclass
+class Module:
+    """A module: its name, and its instructions in MIGraphX's order."""
+
+    name: str
+    instructions: list[Instruction] = field(default_factory=list)
+
+    def visible(self) -> Iterator[Instruction]:
+        """The instructions without a return that is only implied."""
+        return (i for i in self.instructions if not i.implied)
+
+
+@dataclass
+class Listing:
+    """All modules of a program, main first, submodules in the order they are met."""
+
+    modules: list[Module]
+    layout: Layout
+
+    @property
+    def main(self) -> Module:
+        return self.modules[0]
+
+
+def list_program(
+    program: ProgramIR,
+    *,
+    numbering: Numbering = "seed",
+    symbols: bool | None = None,
+    kernel_prefix: str = "",
+) -> Listing:
+    """The listing of a program.
+
+    `numbering`: "seed" numbers what is no parameter, "2.16" counts parameters too and prefixes
+    the names in submodules. `symbols` None: where the program was read with debug symbols.
+    `kernel_prefix` ("cpu") shows a compiled program: kernels under their printed names.
+    """
+    return _Lister(program, numbering, symbols, kernel_prefix).run()
+
+
+class _Lister:
+    def __init__(
+        self, program: ProgramIR, numbering: Numbering, symbols: bool | None, kernel_prefix: str
+    ) -> None:
+        self.program, self.numbering, self.prefix = program, numbering, kernel_prefix
+        operation = program.module.operation
+        self.symbols = DEBUG_SYMBOLS in operation.attributes if symbols is None else symbols
+        self.layout = Layout(operation)
+        self.modules: list[Module] = []
+        self.counters: dict[str, int] = {}
+        self.lines: dict[ir.Value, Instruction] = {}
+        self.functions: dict[str, Module] = {}
+
+    def run(self) -> Listing:
+        self.others = {name_of(f): f for f in functions(self.program.module.operation)}
+        main = self.program.main()
+        self.others.pop(name_of(main))
+        self._function(main, "main")
+        for name, f in self.others.items():
+            if name not in self.functions:
+                self._function(f, name)
+        return Listing(self.modules, self.layout)
+
+    def _function(self, function: Any, name: str) -> Module:
+        module = Module(name)
+        self.functions[name] = module
+        self.modules.append(module)
+        blocks = list(function.regions[0].blocks)
+        if blocks:
+            self._block(module, entry_block(function), argument_names(function))
+        return module
+
+    def _block(self, module: Module, block: ir.Block, names: Sequence[str]) -> None:
+        """List a block: literals and parameters first, latest ahead, as MIGraphX adds them."""
+        operations = [view.operation for view in block.operations]
+        constants = [op for op in operations if op.name == "migraphx.literal"]
+        for op in reversed(constants):
+            self._add(module, self._constant(op))
+        pairs = list(zip(block.arguments, names, strict=True))
+        for value, name in reversed(pairs):
+            line = Instruction(
+                name,
+                "@param",
+                {"parameter": name},
+                shape=self.layout.shape(value),
+                values=(value,),
+            )
+            self._add(module, line)
+        for op in operations:
+            if op.name == "migraphx.literal":
+                continue
+            if op.name in ("func.return", "migraphx.yield"):
+                line = Instruction(
+                    "",
+                    "@return",
+                    inputs=self._inputs(op.operands),
+                    operation=op,
+                    implied=IMPLICIT_RETURN in op.attributes,
+                )
+                self._add(module, line)
+                continue
+            self._operation(module, op)
+
+    def _add(self, module: Module, line: Instruction) -> None:
+        n = self.counters.get(module.name, 0)
+        if line.op == "@param":
+            if self.numbering == "2.16":
+                self.counters[module.name] = n + 1
+        else:
+            self.counters[module.name] = n + 1
+            line.lhs = f"@{n}" if self._is_first(module) else f"{module.name}:@{n}"
+        for value in line.values:
+            self.lines[value] = line
+        module.instructions.append(line)
+
+    def _is_first(self, module: Module) -> bool:
+        return self.modules[0] is module
+
+    def _constant(self, op: ir.Operation) -> Instruction:
+        return Instruction(
+            "",
+            "@literal",
+            shape=self.layout.shape(op.result),
+            symbols=self._symbols(op),
+            operation=op,
+            values=(op.result,),
+        )
+
+    def _operation(self, module: Module, op: ir.Operation) -> None:
+        name = op.name.removeprefix("migraphx.")
+        cls = OPS.get(name)
+        several = is_tuple(op)
+        attributes = {} if cls is None else attributes_out(cls, attributes_of(op))
+        if name == "unknown":
+            name = f"unknown:{attributes.get('op', '')}"
+        kernel = bool(self.prefix) and self._is_kernel(op)
+        if kernel:
+            name = f"{self.prefix}::{self._kernel_name(op)}"
+            if op.name.removeprefix("migraphx.") in KERNELS:
+                attributes = {}
+        shape = self._shape(op, several)
+        line = Instruction(
+            "",
+            name,
+            attributes,
+            inputs=self._inputs(op.operands),
+            shape=shape,
+            symbols=self._symbols(op),
+            operation=op,
+            values=tuple(op.results),
+        )
+        if not kernel:
+            line.modules = self._submodules(module, op)
+        self._add(module, line)
+        if several and len(op.results):
+            self._elements(module, op, line)
+
+    def _shape(self, op: ir.Operation, several: bool) -> AnyShape | None:
+        if not len(op.results):
+            return None
+        parts = tuple(self.layout.shape(r) for r in op.results)
+        return TupleShape(parts) if several else parts[0]
+
+    def _elements(self, module: Module, op: ir.Operation, line: Instruction) -> None:
+        """A get_tuple_elem for each result that is used."""
+        for i, r in enumerate(op.results):
+            if not any(True for _ in r.uses):
+                continue
+            users = [use.owner.name for use in r.uses]
+            shown = not self._is_whole_return(op, users)
+            if not shown:
+                continue
+            element = Instruction(
+                "",
+                "get_tuple_elem",
+                {"index": i},
+                inputs=[line],
+                shape=self.layout.shape(r),
+                operation=op,
+                values=(r,),
+            )
+            self._add(module, element)
+
+    def _is_whole_return(self, op: ir.Operation, users: Sequence[str]) -> bool:
+        """Whether a tuple is used only by a return that is implied, which nobody sees."""
+        if any(u not in ("func.return", "migraphx.yield") for u in users):
+            return False
+        uses = [use.owner for r in op.results for use in r.uses]
+        return all(IMPLICIT_RETURN in u.attributes for u in uses)
+
+    def _inputs(self, operands: Any) -> list[Instruction]:
+        return [self.lines[v] for v in operands if v in self.lines]
+
+    def _is_kernel(self, op: ir.Operation) -> bool:
+        cls = OPS.get(op.name.removeprefix("migraphx."))
+        if cls is None or op.name == "migraphx.undefined":
+            return False
+        return op.name.removeprefix("migraphx.") in KERNELS or (
+            cls.kind == "device" and not cls.REGIONS
+        )
+
+    def _kernel_name(self, op: ir.Operation) -> str:
+        name = op.name.removeprefix("migraphx.")
+        return kernel_name(op) if name in KERNELS else name
+
+    def _submodules(self, parent: Module, op: ir.Operation) -> list[Module]:
+        if op.name == "migraphx.select_module":
+            found = []
+            for callee in attributes_of(op)["callees"]:
+                if callee not in self.functions and callee in self.others:
+                    self._function(self.others[callee], callee)
+                if callee in self.functions:
+                    found.append(self.functions[callee])
+            return found
+        names = self._module_names(parent, op)
+        out = []
+        for name, region in zip(names, op.regions, strict=True):
+            if not len(region.blocks):
+                continue
+            module = Module(name)
+            self.modules.append(module)
+            block = region.blocks[0]
+            self._block(module, block, region_argument_names(block, name, op))
+            out.append(module)
+        return out
+
+    def _module_names(self, parent: Module, op: ir.Operation) -> list[str]:
+        if MODULES in op.attributes:
+            stated = [ir.StringAttr(a).value for a in ir.ArrayAttr(op.attributes[MODULES])]
+            taken = {m.name for m in self.modules}
+            if len(stated) == len(op.regions) and not taken.intersection(stated):
+                return stated
+        kind = op.name.removeprefix("migraphx.")
+        key = f"{parent.name}:{kind}#"
+        n = self.counters.get(key, 0)
+        self.counters[key] = n + 1
+        base = f"{parent.name}:{kind}{n}"
+        if len(op.regions) == 1:
+            return [base]
+        if kind == "if":
+            return [f"{base}_if", f"{base}_else"]
+        return [f"{base}_{i}" for i in range(len(op.regions))]
+
+    def _symbols(self, op: ir.Operation) -> list[str]:
+        return source_names(op.location) if self.symbols else []
+
+
+def name_of(function: Any) -> str:
+    return ir.StringAttr(function.attributes["sym_name"]).value
+
+
+def region_argument_names(block: ir.Block, module: str, op: ir.Operation) -> list[str]:
+    """Names of a submodule's parameters: x0, x1 ... in kernels, the module's in control flow."""
+    count = len(block.arguments)
+    if op.name.removeprefix("migraphx.") in KERNELS:
+        return [f"x{i}" for i in range(count)]
+    return [f"{module}:x{i}" for i in range(count)]
+
+
+def kernel_name(op: ir.Operation) -> str:
+    """What a fused kernel is called: its operators but views and constants, joined."""
+    names = []
+    for view in op.regions[0].blocks[0].operations:
+        name = view.operation.name.removeprefix("migraphx.")
+        cls = OPS.get(name)
+        if name not in ("yield", "literal") and (cls is None or cls.kind != "view"):
+            names.append(name)
+    return "_".join(names) or "copy"
+
+
+def source_names(location: ir.Location) -> list[str]:
+    """The source node names in a location, outermost first, each once."""
+    found: list[str] = []
+    stack = [location]
+    while stack:
+        at = stack.pop()
+        if isinstance(at, ir.NameLoc):
+            if at.name_str not in found:
+                found.append(at.name_str)
+        elif isinstance(at, ir.FusedLoc):
+            stack += reversed(at.locations)
+        elif isinstance(at, ir.CallSiteLoc):
+            stack.append(at.callee)
+    return found
+
+
+def static_shape(shape: AnyShape | None) -> Shape:
+    """The shape of an instruction that is one tensor."""
+    assert isinstance(shape, Shape)
+    return shape

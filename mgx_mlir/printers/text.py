@@ -1,0 +1,164 @@
+"""MIGraphX's text form of a program, one line per instruction."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any, Literal, TextIO
+
+import numpy as np
+
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.layout import TupleShape
+from mgx_mlir.core.program_ir import ProgramIR, argument_names, result_names
+from mgx_mlir.printers.listing import Instruction, Listing, Module, list_program
+
+TextVersion = Literal["seed", "2.16"]
+SHOWN_ELEMENTS = 10  # longer literals print as { ... }
+
+
+def print_text(
+    program: ProgramIR,
+    stream: TextIO,
+    *,
+    version: TextVersion = "seed",
+    symbols: bool | None = None,
+    kernel_prefix: str = "",
+) -> None:
+    """Write the program to `stream`.
+
+    `version` "seed": one line per instruction, parameters not counted; a submodule is headed by
+    its name. "2.16": every module is headed and ended by an empty line, parameters are counted.
+    `symbols` shows source node names (None: where the program was read with them).
+    `kernel_prefix`: see list_program.
+    """
+    listing = list_program(program, numbering=version, symbols=symbols, kernel_prefix=kernel_prefix)
+    with program.store.active():
+        print_listing(listing, stream, version=version)
+
+
+def print_listing(listing: Listing, stream: TextIO, *, version: TextVersion = "seed") -> None:
+    """Write a listing; the program's weight store must be active."""
+    for i, module in enumerate(listing.modules):
+        if version == "2.16":
+            stream.write(f'module: "{module.name}"\n')
+        elif i:
+            stream.write(f'\nmodule: "{module.name}"\n')
+        for line in module.visible():
+            stream.write(instruction_text(line) + "\n")
+        if version == "2.16":
+            stream.write("\n")
+
+
+def program_text(program: ProgramIR, **options: Any) -> str:
+    """The text of a program; options as print_text."""
+    stream = io.StringIO()
+    print_text(program, stream, **options)
+    return stream.getvalue()
+
+
+def module_text(listing: Listing, module: Module) -> str:
+    """The lines of one module; the program's weight store must be active."""
+    del listing
+    return "".join(instruction_text(line) + "\n" for line in module.visible())
+
+
+def instruction_text(line: Instruction) -> str:
+    """One line without its end: `@2 = add(x,@0) -> float_type, {2}, {1}`."""
+    text = f"{line.lhs} = {operator_text(line)}"
+    if line.inputs:
+        text += "(" + ",".join(i.lhs for i in line.inputs) + ")"
+    if line.modules:
+        text += ", [" + ", ".join(m.name for m in line.modules) + "]"
+    if line.op != "@return":
+        text += " -> " + ("float_type, {}, {}" if line.shape is None else str(line.shape))
+    if line.symbols:
+        text += " # " + ", ".join(line.symbols)
+    return text
+
+
+def operator_text(line: Instruction) -> str:
+    """The operator with its attributes, or a literal's elements."""
+    if line.op == "@literal":
+        return "@literal" + literal_text(line.array())
+    if line.op == "@param":
+        return f"@param:{line.attributes['parameter']}"
+    if line.op.startswith("unknown:"):
+        return line.op
+    attributes = line.attributes
+    if line.op == "load":
+        begin = attributes["offset"]
+        shape = attributes["shape"]
+        attributes = {"offset": begin, "end": begin + shape.elements * shape.dtype.size}
+    if not attributes:
+        return line.op
+    inside = ",".join(f"{k}={value_text(v)}" for k, v in attributes.items())
+    return f"{line.op}[{inside}]"
+
+
+def value_text(value: Any) -> str:
+    """An attribute value: bools and types as numbers, lists in braces, unset `nullopt`."""
+    if value is None:
+        return "nullopt"
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, float):
+        return number_text(value)
+    if isinstance(value, DType):
+        return str(value.number)
+    if isinstance(value, list | tuple):
+        return "{" + ", ".join(map(value_text, value)) + "}"
+    return str(value)
+
+
+def number_text(value: float) -> str:
+    """A float in the default form of a C++ stream: 6 significant digits."""
+    return f"{value:g}"
+
+
+def literal_text(array: np.ndarray) -> str:
+    """The elements in braces, or `{ ... }` for more than ten."""
+    if array.size > SHOWN_ELEMENTS:
+        return "{ ... }"
+    return "{" + ", ".join(element_texts(array)) + "}"
+
+
+def element_texts(array: np.ndarray) -> list[str]:
+    flat = array.reshape(-1)
+    if array.dtype.kind in "biu":
+        return [str(int(v)) for v in flat]
+    return [number_text(float(v)) for v in flat]
+
+
+def print_parameters(program: ProgramIR, stream: TextIO, *, outputs: bool = False) -> None:
+    """Write a line per input, `name: shape`; with `outputs` also one per output."""
+    listing = list_program(program)
+    shapes = {i.lhs: i.shape for i in listing.main.instructions if i.op == "@param"}
+    for name in argument_names(program.main()):
+        stream.write(f"{name}: {shapes[name]}\n")
+    if outputs:
+        for name, shape in zip(result_names(program.main()), output_shapes(listing), strict=True):
+            stream.write(f"{name}: {shape}\n")
+
+
+def output_shapes(listing: Listing) -> Sequence[Any]:
+    """The shapes of the values that main returns."""
+    last = listing.main.instructions[-1]
+    assert last.op == "@return"
+    assert last.operation is not None
+    return [listing.layout.shape(v) for v in last.operation.operands]
+
+
+__all__ = [
+    "TextVersion",
+    "TupleShape",
+    "instruction_text",
+    "literal_text",
+    "module_text",
+    "output_shapes",
+    "print_listing",
+    "print_parameters",
+    "print_text",
+    "program_text",
+    "value_text",
+]
