@@ -1,0 +1,41 @@
+// RUN: mgx-opt %s --mgx-dead-code-elimination --split-input-file | filecheck %s
+
+// CHECK-LABEL: @chain
+// CHECK-NEXT: return %arg0
+func.func @chain(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %c = "migraphx.literal"() {value = dense<2.0> : tensor<2xf32>} : () -> tensor<2xf32>
+  %0 = "migraphx.add"(%x, %c) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %1 = "migraphx.neg"(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %x : tensor<2xf32>
+}
+
+// -----
+
+// One used result keeps an op; what is dead inside of a region goes.
+// CHECK-LABEL: @parts
+// CHECK: migraphx.topk
+// CHECK: "migraphx.pointwise"
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: migraphx.relu
+// CHECK-NEXT: migraphx.yield
+// CHECK-NOT: migraphx.neg
+func.func @parts(%x: tensor<4xf32>) -> tensor<2xf32> {
+  %0:2 = "migraphx.topk"(%x) {k = 2 : i64} : (tensor<4xf32>) -> (tensor<2xf32>, tensor<2xi64>)
+  %1 = "migraphx.pointwise"(%0#0) ({
+  ^bb0(%a: tensor<2xf32>):
+    %2 = "migraphx.neg"(%a) : (tensor<2xf32>) -> tensor<2xf32>
+    %3 = "migraphx.relu"(%a) : (tensor<2xf32>) -> tensor<2xf32>
+    "migraphx.yield"(%3) : (tensor<2xf32>) -> ()
+  }) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+
+// -----
+
+// A capture is run for its effect.
+// CHECK-LABEL: @effect
+// CHECK: migraphx.capture
+func.func @effect(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "migraphx.capture"(%x) {ins_index = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+  return %x : tensor<4xf32>
+}
