@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mgx_mlir.core.errors import PipelineError
+
 # What every target starts with: one spelling for each op, nothing that does nothing.
 REQUIRED = (
     "normalize_ops",
@@ -21,7 +23,36 @@ OPTIMIZE = ("optimize_module",)
 # `ref` interprets each op by its reference: no rewrite may stand between it and the model.
 REF = ("normalize_ops", "dead_code_elimination")
 
-CPU = (*REQUIRED, *OPTIMIZE)
-GPU = (*REQUIRED, *OPTIMIZE)
+# Each fused op becomes one dispatch: channels-last images, dots of rows, then kernels.
+FUSE = (
+    "layout_convolution",
+    "rewrite_dot",
+    "optimize_module",
+    "mgx-insert-pad{dense=true}",
+    "dead_code_elimination",
+    "fuse_pointwise",
+    "dead_code_elimination",
+)
+
+CPU = (*REQUIRED, *OPTIMIZE, *FUSE)
+GPU = (*REQUIRED, *OPTIMIZE, *FUSE)
 
 PIPELINES: dict[str, tuple[str, ...]] = {"ref": REF, "cpu": CPU, "gpu": GPU}
+
+
+def pipeline(target: str, *, fast_math: bool = True, fuse: bool = True) -> tuple[str, ...]:
+    """The pipeline of a target under the options of a compile.
+
+    `fast_math` allows rewrites that change rounding; without `fuse` no kernels are formed, and
+    the backend decides what runs together. Raises PipelineError for an unknown target.
+    """
+    steps = PIPELINES.get(target)
+    if steps is None:
+        raise PipelineError(f"no pipeline for target '{target}', known: {', '.join(PIPELINES)}")
+    if not fuse:
+        steps = tuple(s for s in steps if s != "fuse_pointwise")
+    if fast_math:
+        steps = tuple(
+            "mgx-optimize-module{fast-math=true}" if s == "optimize_module" else s for s in steps
+        )
+    return steps

@@ -27,6 +27,7 @@ class ProgramIR:
     module: ir.Module
     store: WeightStore = field(default_factory=WeightStore)
     source: str = ""
+    files: tuple[str, ...] = ()  # what was read besides `source`: external data
 
     def main(self) -> ir.OpView:
         return main_function(self.module)
@@ -44,7 +45,7 @@ class ProgramIR:
             for key in copy.attributes:
                 name = key if isinstance(key, str) else key.name
                 module.operation.attributes[name] = copy.attributes[name]
-        return ProgramIR(self.ctx, module, self.store.copy(), self.source)
+        return ProgramIR(self.ctx, module, self.store.copy(), self.source, self.files)
 
     def prune_store(self) -> None:
         """Drop stored weights that no literal refers to any more."""

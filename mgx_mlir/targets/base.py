@@ -16,7 +16,7 @@ from mgx_mlir.core.errors import TargetError
 from mgx_mlir.core.lowered import KernelInfo, Lowered
 from mgx_mlir.core.machine import available_cpus
 from mgx_mlir.targets import flags as flag_sets
-from mgx_mlir.targets.cache import Cache, default_cache, digest
+from mgx_mlir.targets.cache import Cache, CachedModule, default_cache, digest
 from mgx_mlir.targets.child import (
     DEFAULT_MEMORY_LIMIT,
     CompileOutput,
@@ -148,12 +148,7 @@ class Target(ABC):
         if found is None:
             return None
         try:
-            r = found.record
-            return Executable(
-                found.vmfb, r["target"], r["arch"], key, tuple(r["flags"]), r["flag_set"],
-                tuple(r["fallbacks"]), r["seconds"], r["peak_memory"], r["via"], True,
-                tuple(r["warnings"]), dict(r["dispatches"]),
-            )  # fmt: skip
+            return executable_of(key, found)
         except (KeyError, TypeError, ValueError):
             store.remove("module", key)
             return None
@@ -226,6 +221,16 @@ def source_of(location: str | None, kernels: Sequence[KernelInfo]) -> str | None
         if k.location and location in k.location.replace('"', ""):
             return f"{k.name} ({location})"
     return location
+
+
+def executable_of(key: str, found: CachedModule) -> Executable:
+    """A cached module as it was when made. KeyError, TypeError, ValueError: it is not one."""
+    r = found.record
+    return Executable(
+        found.vmfb, r["target"], r["arch"], key, tuple(r["flags"]), r["flag_set"],
+        tuple(r["fallbacks"]), r["seconds"], r["peak_memory"], r["via"], True,
+        tuple(r["warnings"]), dict(r["dispatches"]),
+    )  # fmt: skip
 
 
 def _record(e: Executable) -> dict[str, Any]:

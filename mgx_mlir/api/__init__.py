@@ -1,0 +1,1 @@
+"""The Python API: MIGraphX's names, and compile() as the short way."""

@@ -1,0 +1,183 @@
+"""The signature of a program: names, types and ranges of inputs and outputs, and checks on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.errors import RunError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.program_ir import (
+    DIMS,
+    argument_attributes,
+    argument_names,
+    argument_types,
+    result_names,
+    result_types,
+)
+from mgx_mlir.core.shapes import DYN, TensorType
+
+
+@dataclass(frozen=True)
+class DimRange:
+    """What a dimension may be: `max` None is unbounded; equal `symbol`s have equal sizes."""
+
+    min: int = 0
+    max: int | None = None
+    optimals: tuple[int, ...] = ()
+    symbol: str | None = None
+
+    @property
+    def is_fixed(self) -> bool:
+        return self.min == self.max
+
+    def __str__(self) -> str:
+        if self.is_fixed:
+            return str(self.min)
+        return f"[{self.min}..{'' if self.max is None else self.max}]"
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output: `dtype` is MIGraphX's name, a dynamic dim is -1 in `dims`."""
+
+    name: str
+    dtype: str
+    dims: tuple[int, ...]
+    ranges: tuple[DimRange, ...] = ()
+
+    @property
+    def is_static(self) -> bool:
+        return all(d >= 0 for d in self.dims)
+
+    def __str__(self) -> str:
+        ranges = self.ranges or tuple(DimRange(d, d) if d >= 0 else DimRange() for d in self.dims)
+        return f"{self.dtype} {{{', '.join(str(r) for r in ranges)}}}"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The inputs and outputs of a program."""
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+    @staticmethod
+    def of(main: ir.OpView) -> Signature:
+        """The signature of an entry function."""
+        ins = []
+        for name, t, attributes in zip(
+            argument_names(main), argument_types(main), argument_attributes(main), strict=True
+        ):
+            ranges = _ranges(attributes.get(DIMS), t)
+            ins.append(Port(name, t.dtype.name, _dims(t), ranges))
+        outs = [
+            Port(name, t.dtype.name, _dims(t))
+            for name, t in zip(result_names(main), result_types(main), strict=True)
+        ]
+        return Signature(tuple(ins), tuple(outs))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"inputs": [asdict(p) for p in self.inputs],
+                "outputs": [asdict(p) for p in self.outputs]}  # fmt: skip
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Signature:
+        def port(row: Mapping[str, Any]) -> Port:
+            ranges = tuple(
+                DimRange(r["min"], r["max"], tuple(r["optimals"]), r["symbol"])
+                for r in row["ranges"]
+            )
+            return Port(row["name"], row["dtype"], tuple(row["dims"]), ranges)
+
+        return Signature(
+            tuple(port(r) for r in value["inputs"]), tuple(port(r) for r in value["outputs"])
+        )
+
+    def check_inputs(self, given: Mapping[str, Any]) -> list[np.ndarray]:
+        """The arrays of `given` in order of the inputs.
+
+        Plain Python values take the input's dtype; arrays must have it. Raises one RunError that
+        lists every wrong name, dtype and shape.
+        """
+        problems: list[str] = []
+        known = {p.name for p in self.inputs}
+        unknown = sorted(str(n) for n in given if n not in known)
+        missing = [p.name for p in self.inputs if p.name not in given]
+        if missing:
+            problems.append(f"missing inputs: {', '.join(missing)}")
+        if unknown:
+            problems.append(f"unknown inputs: {', '.join(unknown)}")
+        arrays: list[np.ndarray] = []
+        sizes: dict[str, tuple[int, str]] = {}
+        for p in self.inputs:
+            if p.name not in given:
+                continue
+            array, wrong = _as_array(p, given[p.name])
+            problems += wrong
+            if array is not None:
+                problems += _check_dims(p, array, sizes)
+                arrays.append(array)
+        if problems:
+            names = ", ".join(f"{p.name}: {p}" for p in self.inputs)
+            raise RunError("; ".join(problems), notes=[f"the inputs are {names}"])
+        return arrays
+
+
+def _as_array(p: Port, value: Any) -> tuple[np.ndarray | None, list[str]]:
+    dtype = dtypes.from_name(p.dtype)
+    if not hasattr(value, "__array__") and not isinstance(value, memoryview):
+        try:
+            return np.asarray(value, dtype=dtype.np), []
+        except (ValueError, TypeError, OverflowError):
+            return None, [f"input '{p.name}' expected {p}, got {type(value).__name__}"]
+    array = np.asarray(value)
+    if array.dtype != dtype.np:
+        return None, [f"input '{p.name}' expected {dtype.np.name}, got {array.dtype.name}"]
+    return array, []
+
+
+def _check_dims(p: Port, array: np.ndarray, sizes: dict[str, tuple[int, str]]) -> list[str]:
+    have = "{" + ", ".join(map(str, array.shape)) + "}"
+    if array.ndim != len(p.dims) or any(
+        d not in (-1, n) for d, n in zip(p.dims, array.shape, strict=True)
+    ):
+        return [f"input '{p.name}' expected {p}, got {have}"]
+    problems = []
+    for i, (r, n) in enumerate(zip(p.ranges, array.shape, strict=False)):
+        if n < r.min or (r.max is not None and n > r.max):
+            problems.append(f"input '{p.name}' dim {i} expected {r}, got {n}")
+        elif r.symbol is not None:
+            first, where = sizes.setdefault(r.symbol, (n, p.name))
+            if first != n:
+                problems.append(
+                    f"input '{p.name}' dim {i} is {n}, but '{r.symbol}' is {first} in '{where}'"
+                )
+    return problems
+
+
+def _dims(t: TensorType) -> tuple[int, ...]:
+    return tuple(-1 if d == DYN else d for d in t.dims)
+
+
+def _ranges(attribute: ir.Attribute | None, t: TensorType) -> tuple[DimRange, ...]:
+    if attribute is None:
+        return tuple(DimRange(d, d) if d != DYN else DimRange() for d in t.dims)
+    return tuple(_range(entry) for entry in ir.ArrayAttr(attribute))
+
+
+def _range(entry: ir.Attribute) -> DimRange:
+    if isinstance(entry, ir.IntegerAttr):
+        return DimRange(entry.value, entry.value)
+    d = ir.DictAttr(entry)
+    fields: dict[str, Any] = {d[i].name: d[i].attr for i in range(len(d))}
+    return DimRange(
+        ir.IntegerAttr(fields["min"]).value if "min" in fields else 0,
+        ir.IntegerAttr(fields["max"]).value if "max" in fields else None,
+        tuple(ir.DenseI64ArrayAttr(fields["optimals"])) if "optimals" in fields else (),
+        ir.StringAttr(fields["symbol"]).value if "symbol" in fields else None,
+    )
