@@ -250,3 +250,28 @@ def mlp(batch: int | str = "batch") -> ModelProto:
     g.output(g.op("LogSoftmax", y, axis=-1), "scores", [batch, 12])
     g.output(g.op("ArgMax", y, axis=-1, keepdims=0), "best", [batch], INT64)
     return g.model()
+
+
+def shape_arithmetic(batch: int | str = 2, length: int | str = 6) -> ModelProto:
+    """Sizes taken apart and put together as the TorchScript exporter does: Shape, Gather with a
+    rank-0 index, arithmetic, Unsqueeze, Concat, then ConstantOfShape, Expand and Reshape."""
+    g = Graph(6)
+    x = g.input("x", [batch, length, 12])
+
+    def size(axis: int) -> str:
+        return g.op("Gather", g.op("Shape", x), g.const(axis, np.int64), axis=0)
+
+    def dims(*parts: str) -> str:
+        return g.op("Concat", *(g.op("Unsqueeze", p, g.ints(0)) for p in parts), axis=0)
+
+    rows = g.op("Mul", size(0), size(1))
+    flat = g.op("Reshape", x, dims(rows, g.const(12, np.int64)))
+    half = g.op("Div", size(2), g.const(2, np.int64))
+    split = g.op("Reshape", flat, dims(size(0), size(1), g.const(2, np.int64), half))
+    token = g.op("Expand", g.weight(1, 1, 12), dims(size(0), g.const(1, np.int64), size(2)))
+    ones = g.op("ConstantOfShape", dims(size(0), size(1), g.const(1, np.int64)))
+    joined = g.op("Concat", token, g.op("Add", x, ones), axis=1)
+    g.output(g.op("Tanh", split), "split", [batch, length, 2, 6])
+    after = length + 1 if isinstance(length, int) else "longer"
+    g.output(joined, "joined", [batch, after, 12])
+    return g.model()

@@ -57,6 +57,7 @@ STATIC: dict[str, Callable[[], ModelProto]] = {
     "decoder": made.decoder,
     "prefill": made.prefill,
     "mlp": lambda: made.mlp(3),
+    "shape_arithmetic": made.shape_arithmetic,
 }
 
 
@@ -71,6 +72,7 @@ def test_static(name: str, target: str) -> None:
     assert_agrees(program.run(inputs), run_onnxruntime(model, inputs))
 
 
+SIZE = {"n": 3, "s": 14}
 DYNAMIC: dict[str, tuple[Callable[[], ModelProto], list[dict[str, int]]]] = {
     "conv_net": (lambda: made.conv_net("n"), [{"n": 1}, {"n": 3}]),
     "transformer": (
@@ -80,6 +82,7 @@ DYNAMIC: dict[str, tuple[Callable[[], ModelProto], list[dict[str, int]]]] = {
     "decoder": (lambda: made.decoder("n", "p"), [{"n": 1, "p": 1}, {"n": 2, "p": 19}]),
     "prefill": (lambda: made.prefill("n", "s"), [{"n": 1, "s": 2}, {"n": 2, "s": 17}]),
     "mlp": (made.mlp, [{"batch": 2}, {"batch": 64}]),
+    "shape_arithmetic": (lambda: made.shape_arithmetic("n", "s"), [{"n": 1, "s": 1}, SIZE]),
 }
 
 
