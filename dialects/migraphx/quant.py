@@ -63,7 +63,9 @@ class QuantizeLinear(Op, name="quantizelinear"):
         check_dtype(o.input, FLOAT)
         check(
             o.scale.dtype is o.input.dtype,
-            lambda: f"scale expected the input's type {o.input.dtype.mlir}, got {o.scale.dtype}",
+            lambda: (
+                f"scale expected the input's type {o.input.dtype.mlir}, got {o.scale.dtype.mlir}"
+            ),
         )
         out = o.out_type
         if o.zero_point is not None:

@@ -59,7 +59,10 @@ def collecting(context: ir.Context) -> Iterator[list[Diagnostic]]:
 
     def take(d: Any) -> bool:
         seen.append(_of(d))
-        seen.extend(_of(note) for note in d.notes)
+        # text may go through bytecode on its way in (mgx_mlir.core.segments), which the reader
+        # of the text need not know
+        notes = (n for n in d.notes if not n.message.startswith("in bytecode version"))
+        seen.extend(_of(note) for note in notes)
         return True
 
     before = context.emit_error_diagnostics
