@@ -56,7 +56,7 @@ class Gather(Op, name="gather"):
         axis = normalize_axis(o.axis, o.data.rank)
         dims = o.data.dims
         check(
-            dims[axis] != 0 or o.indices.elements == 0,
+            dims[axis] != 0 or o.indices.elements in (0, DYN),
             lambda: f"dim {axis} expected at least 1 element to gather, got 0",
         )
         return o.data.with_dims(dims[:axis] + o.indices.dims + dims[axis + 1 :])

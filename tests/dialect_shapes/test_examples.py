@@ -1,0 +1,109 @@
+"""What holds for every operator: its examples infer, verify, round-trip, evaluate and alias."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from mgx_mlir.core.errors import ShapeError
+from mgx_mlir.core.op import OPS
+from mgx_mlir.core.segments import asm, parse_module
+from mgx_mlir.core.shapes import DYN, TensorType, compatible, standard_strides
+from tests.dialect_shapes.built import CONTEXT, Built, flat, type_of
+
+FAMILIES = {
+    *("views", "broadcasts", "buffers", "movement", "resize", "linear"),
+    *("pooling", "roialign", "indexing", "scatter", "selection", "attention"),
+}
+OURS = {n: c for n, c in OPS.items() if c.__module__.rpartition(".")[2] in FAMILIES}
+# their result dims are stated, or read from a buffer that may not be dynamic
+NO_EXAMPLES = {"unknown"}
+CASES = [
+    pytest.param(cls, operands, attributes, id=f"{name}-{i}")
+    for name, cls in sorted(OURS.items())
+    if name not in NO_EXAMPLES
+    for i, (operands, attributes) in enumerate(cls.examples())
+]
+
+
+def test_every_operator_is_here():
+    assert len(OURS) >= 50
+    assert all(hasattr(c, "examples") for n, c in OURS.items() if n not in NO_EXAMPLES)
+
+
+@pytest.mark.parametrize(("cls", "operands", "attributes"), CASES)
+def test_example(cls, operands, attributes):
+    built = Built(cls, operands, attributes)
+    with CONTEXT:
+        assert built.module.operation.verify()
+        text = asm(built.module.operation)
+        again = parse_module(text, CONTEXT)
+        assert asm(again.operation) == text
+    results = built.evaluate()
+    for array, t in zip(results, built.types, strict=True):
+        assert array.dtype == t.dtype.np
+        assert array.ndim == t.rank
+        assert all(compatible(a, b) for a, b in zip(array.shape, t.dims, strict=True))
+    if cls.kind == "view":
+        check_view(built, results[0])
+
+
+def check_view(built, result):
+    """A view's strides, laid over the first operand's buffer, show the result."""
+    cls = built.cls
+    o = cls.view(cls._split(built.op), built.op.attributes)
+    o.results = built.types
+    strides = cls.strides(o, [standard_strides(a.shape) for a in built.arrays])
+    assert len(strides) == result.ndim
+    first = np.ascontiguousarray(built.arrays[0])
+    if DYN in strides or not result.size or cls.mnemonic in ("load", "layout"):
+        return
+    offset = 0
+    if cls.mnemonic == "slice":
+        # where the slice begins is not part of its strides
+        index = np.arange(first.size).reshape(first.shape)
+        attributes = {d.field: d.read(built.op.attributes) for d in cls.ATTRS.values()}
+        arrays = iter(built.arrays[1:])
+        rest = [next(arrays) if o.values[g.name] else None for g in cls.OPERANDS[1:]]
+        offset = int(cls.reference(index, *rest, **attributes).flat[0])
+    seen = np.lib.stride_tricks.as_strided(
+        first.reshape(-1)[offset:], result.shape, [s * first.itemsize for s in strides]
+    )
+    np.testing.assert_array_equal(seen, result)
+
+
+@pytest.mark.parametrize(("cls", "operands", "attributes"), CASES)
+def test_dynamic_dims(cls, operands, attributes):
+    """With any one extent, or all, unknown, the result type still fits the true result."""
+    arrays = flat(operands)
+    if cls.mnemonic == "squeeze" and not attributes:
+        pytest.skip("without axes only static extents of 1 are dropped: the rank differs")
+    if cls.mnemonic == "reshape" and not arrays[0].size:
+        pytest.skip("{?, 3} to {?, 6} is right for 0 rows alone, and is refused")
+    truth = [type_of(a) for a in Built(cls, operands, attributes).evaluate()]
+    places = [(i, axis) for i, a in enumerate(arrays) for axis in range(a.ndim)]
+    for hidden in [*([p] for p in places), places]:
+        types = []
+        for i, a in enumerate(arrays):
+            dims = [DYN if (i, axis) in hidden else d for axis, d in enumerate(a.shape)]
+            types.append(TensorType(type_of(a).dtype, tuple(dims)))
+        iterator = iter(types)
+        groups = [
+            None
+            if g is None
+            else [next(iterator) for _ in g]
+            if isinstance(g, list)
+            else next(iterator)
+            for g in operands
+        ]
+        try:
+            built = Built(cls, groups, attributes)
+        except ShapeError as e:
+            # only a length that decides the rank may not be dynamic
+            if "expected a static" not in e.message:
+                raise
+            continue
+        for have, want in zip(built.types, truth, strict=True):
+            assert have.dtype is want.dtype
+            assert have.rank == want.rank
+            assert all(compatible(a, b) for a, b in itertools.zip_longest(have.dims, want.dims))
