@@ -1,13 +1,12 @@
 """Every pass keeps the values: on the cases of its lit files, and on random graphs."""
 
+import random
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from evaluate import CONTEXT, assert_same, before_and_after
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.ir import func, ir
@@ -62,139 +61,133 @@ def test_every_pattern_of_these_passes_is_applied_by_its_lit_file():
 
 # ---- random graphs -------------------------------------------------------------------------------
 
-UNARY = ("relu", "neg", "abs", "tanh", "exp", "sqrt", "recip", "sigmoid", "identity", "contiguous")
-BINARY = ("add", "sub", "mul", "div", "max", "min", "pow")
+UNARY = ("relu", "neg", "abs", "tanh", "exp", "log", "sqrt", "recip", "sigmoid", "contiguous")
+BINARY = ("add", "add", "sub", "mul", "mul", "div", "max", "pow")
 MOVES = ("transpose", "reshape", "unsqueeze", "squeeze", "flatten", "slice", "concat", "broadcast")
 
 
-class Graphs:
-    """Draws a function op by op; every op is valid by construction."""
+class Graph:
+    """A function of two arguments, built op by op; every op is valid by construction."""
 
-    def __init__(self, draw, integer, moves_only):
-        self.draw, self.integer, self.moves_only = draw, integer, moves_only
+    def __init__(self, seed, integer, moves_only):
+        self.random = random.Random(seed)
+        self.integer, self.moves_only = integer, moves_only
+        self.store = WeightStore()
         self.b = Builder()
-        self.values = []
+        dims = [self.random.choice((1, 2, 3, 4)) for _ in range(self.random.randint(1, 4))]
+        with CONTEXT, ir.Location.unknown(), self.store.active():
+            self.module = ir.Module.create()
+            element = ir.IntegerType.get_signless(32) if integer else ir.F32Type.get()
+            kind = ir.RankedTensorType.get(dims, element)
+            with ir.InsertionPoint(self.module.body):
+                main = func.FuncOp("main", ([kind, kind], []))
+                block = main.add_entry_block()
+            with ir.InsertionPoint(block):
+                self.values = list(block.arguments)
+                for _ in range(self.random.randint(6, 20)):
+                    self.step()
+                last = self.values[-self.random.randint(1, 3) :]
+                func.ReturnOp(last)
+            signature = ir.FunctionType.get([kind, kind], [v.type for v in last])
+            main.attributes["function_type"] = ir.TypeAttr.get(signature)
 
-    def pick(self, choices):
-        return self.draw(st.sampled_from(list(choices)))
+    def coin(self):
+        return self.random.random() < 0.5
 
     def constant(self, dims):
-        if self.draw(st.booleans()):
-            number = self.pick((0, 1, -1, 2, 3))
-            array = np.full(dims, number)
+        if self.coin():
+            array = np.full(dims, self.random.choice((0, 1, -1, 2, 3)))
         else:
-            array = np.random.default_rng(self.draw(st.integers(0, 99))).integers(1, 5, dims)
+            array = np.random.default_rng(self.random.randint(0, 99)).integers(1, 5, dims)
         return self.b.literal(array.astype(np.int32 if self.integer else np.float32))
 
     def other(self, x):
         """An operand for `x`: another value of its dims, or a constant repeated to them."""
         dims = self.b.dims(x)
         same = [v for v in self.values if self.b.dims(v) == dims]
-        if self.draw(st.booleans()) and same:
-            return self.pick(same)
-        small = [d if self.draw(st.booleans()) else 1 for d in dims]
-        drop = self.draw(st.integers(0, len(small))) if all(d == 1 for d in small) else 0
-        return self.b.multibroadcast(self.constant(small[drop:]), dims)
+        if self.random.random() < 0.3:
+            return self.random.choice(same)
+        small = [d if self.coin() else 1 for d in dims]
+        while small and small[0] == 1 and self.coin():
+            del small[0]
+        return self.b.multibroadcast(self.constant(small), dims)
 
     def step(self):
-        x = self.pick(self.values)
-        dims = self.b.dims(x)
-        kinds = ["move", "move"] if self.moves_only else ["move", "unary", "binary", "binary"]
-        kind = self.pick(kinds)
+        x = self.values[-1] if self.random.random() < 0.8 else self.random.choice(self.values)
+        kind = "move" if self.moves_only else self.random.choice(("move", "unary", "binary"))
         if kind == "unary":
-            name = self.pick(("neg", "abs", "relu") if self.integer else UNARY)
-            if self.integer and name == "relu":
-                name = "abs"
+            name = self.random.choice(("neg", "abs") if self.integer else UNARY)
             self.values.append(self.b.op(name, x))
         elif kind == "binary":
-            name = self.pick(("add", "sub", "mul", "max", "min") if self.integer else BINARY)
-            a, b = (x, self.other(x)) if self.draw(st.booleans()) else (self.other(x), x)
-            self.values.append(self.b.op(name, a, b))
+            name = self.random.choice(("add", "sub", "mul", "max") if self.integer else BINARY)
+            pair = (x, self.other(x)) if self.random.random() < 0.7 else (self.other(x), x)
+            self.values.append(self.b.op(name, *pair))
         else:
-            self.values.append(self.move(self.pick(MOVES), x, dims))
+            self.values.append(self.move(self.random.choice(MOVES), x, self.b.dims(x)))
 
     def move(self, name, x, dims):
-        rank, n = len(dims), int(np.prod(dims))
+        rank, n, r = len(dims), int(np.prod(dims)), self.random
         if name == "transpose":
-            order = self.draw(st.permutations(range(rank)))
-            return self.b.op("transpose", x, permutation=order)
+            return self.b.op("transpose", x, permutation=r.sample(range(rank), rank))
         if name == "reshape":
             new, left = [], n
             while left > 1 and len(new) < 3:
-                new.append(self.pick([d for d in range(1, left + 1) if left % d == 0]))
+                new.append(r.choice([d for d in range(1, left + 1) if left % d == 0]))
                 left //= new[-1]
             return self.b.op("reshape", x, dims=[*new, left])
         if name == "unsqueeze" and rank < 5:
-            return self.b.op("unsqueeze", x, axes=[self.draw(st.integers(-rank - 1, rank))])
+            return self.b.op("unsqueeze", x, axes=[r.randint(-rank - 1, rank)])
         if name == "squeeze":
             return self.b.op("squeeze", x, axes=[])
         if name == "flatten":
-            return self.b.op("flatten", x, axis=self.draw(st.integers(-rank, rank)))
+            return self.b.op("flatten", x, axis=r.randint(-rank, rank))
         if name == "slice" and rank:
-            axis = self.draw(st.integers(0, rank - 1))
-            low = self.draw(st.integers(0, dims[axis] - 1))
-            high = self.draw(st.integers(low + 1, dims[axis]))
+            axis = r.randint(0, rank - 1)
+            low = r.randint(0, dims[axis] - 1)
+            high = r.randint(low + 1, dims[axis])
             return self.b.op("slice", x, axes=[axis - rank], starts=[low], ends=[high])
         if name == "concat" and rank and n < 200:
-            axis = self.draw(st.integers(0, rank - 1))
             same = [v for v in self.values if self.b.dims(v) == dims]
-            return self.b.op("concat", [x, self.pick(same)], axis=axis)
+            return self.b.op("concat", [x, r.choice(same)], axis=r.randint(-rank, rank - 1))
         if name == "broadcast" and n < 200:
-            wide = [self.pick((1, 2, 3)) if d == 1 else d for d in dims]
-            return self.b.op("multibroadcast", [x], out_lens=[self.pick((1, 2)), *wide])
+            wide = [r.choice((1, 2, 3)) if d == 1 else d for d in dims]
+            return self.b.op("multibroadcast", [x], out_lens=[r.choice((1, 2)), *wide])
         return self.b.op("identity", x)
-
-
-@st.composite
-def graphs(draw, integer=False, moves_only=False):
-    """A module with two arguments and some ten ops, and its weights."""
-    store = WeightStore()
-    dims = draw(st.lists(st.sampled_from((1, 2, 3, 4)), min_size=0, max_size=4))
-    with CONTEXT, ir.Location.unknown(), store.active():
-        module = ir.Module.create()
-        element = ir.IntegerType.get_signless(32) if integer else ir.F32Type.get()
-        kind = ir.RankedTensorType.get(dims, element)
-        with ir.InsertionPoint(module.body):
-            main = func.FuncOp("main", ([kind, kind], []))
-            block = main.add_entry_block()
-        with ir.InsertionPoint(block):
-            g = Graphs(draw, integer, moves_only)
-            g.values = list(block.arguments)
-            for _ in range(draw(st.integers(2, 12))):
-                g.step()
-            last = g.values[-draw(st.integers(1, 3)) :]
-            func.ReturnOp(last)
-        types = [v.type for v in last]
-        main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([kind, kind], types))
-    return module, store
 
 
 ALL = ("normalize_ops", "eliminate_identity", "eliminate_contiguous", "optimize_module")
 
 
-@settings(max_examples=150, deadline=None)
-@given(graphs(moves_only=True))
-def test_random_views_bit_for_bit(graph):
-    module, store = graph
-    before, after = before_and_after(module, store, ALL, seed=2)
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("kind", ["views", "integers"])
+def test_random_graphs_bit_for_bit(kind, seed):
+    g = Graph(seed, kind == "integers", kind == "views")
+    before, after = before_and_after(g.module, g.store, ALL, seed)
     assert_same(before, after, 0)
 
 
-@settings(max_examples=150, deadline=None)
-@given(graphs(integer=True))
-def test_random_integer_graphs_bit_for_bit(graph):
-    module, store = graph
-    before, after = before_and_after(module, store, ALL, seed=3)
-    assert_same(before, after, 0)
-
-
-@settings(max_examples=200, deadline=None)
-@given(graphs())
-def test_random_float_graphs(graph):
-    module, store = graph
-    # where a value is no number, or tiny or huge, reassociation may change which one it is
-    before, after = before_and_after(module, store, ALL, seed=4)
+@pytest.mark.parametrize("seed", range(120))
+def test_random_float_graphs(seed):
+    g = Graph(seed, False, False)
+    before, after = before_and_after(g.module, g.store, ALL, seed)
     for a, b in zip(before, after, strict=True):
-        tame = np.isfinite(a) & np.isfinite(b) & (np.abs(a) < 1e4)
-        if np.abs(a).max(initial=0) < 1e4:
-            assert_same([a[tame]], [b[tame]], 1e-3)
+        # reassociation may overflow, or lose what cancels: compare where values are tame
+        if np.isfinite(a).all() and np.isfinite(b).all() and np.abs(a).max(initial=0) < 1e4:
+            assert_same([a], [b], 1e-4)
+        else:
+            assert a.shape == b.shape
+
+
+def test_random_graphs_are_worth_it():
+    with observing() as seen:
+        for seed in range(60):
+            g = Graph(seed, False, False)
+            before_and_after(g.module, g.store, ALL, seed)
+    often = {name for name, n in seen.counts.items() if n >= 3}
+    assert often >= {
+        "find_inner_broadcast",
+        "find_nested_shape_transforms",
+        "find_add_lit_broadcast",
+        "find_unit_ops",
+        "find_nop_reshapes",
+    }
