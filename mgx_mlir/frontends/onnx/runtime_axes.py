@@ -5,8 +5,6 @@ The ranks are always known: an operand that lists axes or bounds has a static le
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mgx_mlir.core.build import Builder
@@ -42,12 +40,16 @@ def element(b: Builder, v: Value, i: int) -> Value:
     return squeeze(b, slice_(b, v, [0], [i], [i + 1]), [0])
 
 
-def flags(b: Builder, axes: Value, rank: int) -> Value:
-    """A bool vector of `rank`: whether an axis is among `axes` (negative ones count from back)."""
+def axis_hits(b: Builder, axes: Value, rank: int) -> Value:
+    """A bool table, listed axes x `rank`: which axis each names (negative ones count from back)."""
     n = length(b, axes, "axes")
     wanted = _positive(b, b.reshape(convert(b, axes, INT64), dims=[n, 1]), rank)
-    places = b.literal(np.arange(rank)[None, :])
-    hits = convert(b, compare(b, "equal", wanted, places), INT64)
+    return compare(b, "equal", wanted, b.literal(np.arange(rank)[None, :]))
+
+
+def flags(b: Builder, axes: Value, rank: int) -> Value:
+    """A bool vector of `rank`: whether an axis is among `axes`."""
+    hits = convert(b, axis_hits(b, axes, rank), INT64)
     return compare(b, "greater", squeeze(b, b.reduce_sum(hits, axes=[0]), [0]), 0)
 
 
@@ -108,8 +110,7 @@ def strided_slice(
         return out
     assert axes is not None
     one = b.literal(1, INT64) if steps is None else None
-    wanted = _positive(b, b.reshape(convert(b, axes, INT64), dims=[n, 1]), rank)
-    hits = compare(b, "equal", wanted, b.literal(np.arange(rank)[None, :]))  # n x rank
+    hits = axis_hits(b, axes, rank)
     count = convert(b, hits, INT64)
     cut = compare(b, "greater", squeeze(b, b.reduce_sum(count, axes=[0]), [0]), 0)
 
@@ -175,15 +176,3 @@ def pad_at_run_time(
         index = b.min(index, b.sub(period, index))
         index = b.min(index, b.sub(d, 1))
     return b.gather(x, index, axis=axis)
-
-
-__all__: list[Any] = [
-    "element",
-    "flags",
-    "gather_or",
-    "inserted_dims",
-    "kept_dims",
-    "length",
-    "pad_at_run_time",
-    "strided_slice",
-]

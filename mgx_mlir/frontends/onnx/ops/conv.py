@@ -15,16 +15,16 @@ from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.onnx.helpers import (
     Value,
     along,
+    arange,
     channel_dims,
     convert,
     reshape,
     slice_,
-    squeeze,
     static_dims,
-    unsqueeze,
 )
 from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.runtime_axes import element, gather_or
 
 
 def _spatial(
@@ -483,27 +483,14 @@ def max_unpool(
         for i, (d, s, k) in enumerate(zip(dims[2:], stride, kernel_shape, strict=True))
     ]
     inner = [*dims[:2], *natural]
-    target = inner
-    if output_shape is not None:
-        from mgx_mlir.frontends.onnx.helpers import reshape_to
-
-        known = b.const(output_shape)
-        flat = _scattered(b, x, indices, None if known is None else [int(d) for d in known])
-        if known is None:
-            size = squeeze(b, b.reduce_prod(output_shape, axes=[0]), [0])
-            index = b.reshape(indices, dims=[-1])
-            base = b.broadcast_with_dims(
-                b.literal(np.zeros((1,), b.dtype(x).np)), unsqueeze(b, size, [0])
-            )
-            flat = b.scatter_none(base, index, b.reshape(x, dims=[-1]), axis=0)
-            return reshape_to(b, flat, output_shape)
-        return flat
-    return _scattered(b, x, indices, target)
-
-
-def _scattered(b: Builder, x: Value, indices: Value, dims: list[int] | None) -> Value:
-    if dims is None:
-        return None
-    base = b.literal(np.zeros(math.prod(dims), b.dtype(x).np))
+    base = b.literal(np.zeros(math.prod(inner), b.dtype(x).np))
     flat = b.scatter_none(base, b.reshape(indices, dims=[-1]), b.reshape(x, dims=[-1]), axis=0)
-    return b.reshape(flat, dims=dims)
+    out = b.reshape(flat, dims=inner)
+    if output_shape is None:
+        return out
+    # indices count in the natural dims; a larger output_shape adds zeros at the end
+    zero = b.literal(np.zeros((), b.dtype(x).np))
+    for i in range(n):
+        wanted = element(b, output_shape, i + 2)
+        out = gather_or(b, out, arange(b, wanted), i + 2, zero)
+    return out

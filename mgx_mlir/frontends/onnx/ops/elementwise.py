@@ -130,11 +130,7 @@ def less_or_equal(b: Builder, node: Any, x: Value, y: Value) -> Value:
 
 @onnx_op("Mod", since=10)
 def mod(b: Builder, node: Any, x: Value, y: Value, *, fmod: int = 0) -> Value:
-    if fmod:
-        return b.fmod(x, y)
-    if b.dtype(x).is_float:
-        raise ModelError("Mod of floats expected fmod=1")
-    return b.mod(x, y)
+    return b.fmod(x, y) if fmod else b.mod(x, y)
 
 
 def _register_variadic(onnx_name: str, name: str) -> None:
@@ -211,17 +207,33 @@ def bitwise_not(b: Builder, node: Any, x: Value) -> Value:
 
 @onnx_op("BitShift", since=11)
 def bit_shift(b: Builder, node: Any, x: Value, y: Value, *, direction: str) -> Value:
-    """A shift by n is a product or quotient by 2**n; by the width or more it gives 0."""
+    """A shift by n is a product or quotient by 2**n; by the width or more only the sign is left."""
     if direction not in ("LEFT", "RIGHT"):
         raise ModelError(f"direction expected LEFT or RIGHT, got {direction}")
     dtype = b.dtype(x)
+    bits = dtype.bits
+    within = compare(b, "less", y, bits)
     if dtype.is_signed:
-        raise NotSupported("signed elements")
-    powers = b.literal(np.array([1 << i for i in range(dtype.bits)], dtype.np))
-    count = convert(b, b.min(y, dtype.bits - 1), INT64)
+        within = b.logical_and(within, greater_equal(b, y, 0))
+    # the largest power a signed type holds is one short: the last step is taken apart
+    top = bits - 2 if dtype.is_signed else bits - 1
+    powers = b.literal(np.array([1 << i for i in range(top + 1)], dtype.np))
+    count = convert(b, b.max(b.min(y, top), 0) if dtype.is_signed else b.min(y, top), INT64)
     factor = b.gather(powers, count, axis=0)
-    shifted = b.mul(x, factor) if direction == "LEFT" else b.div(x, factor)
-    return b.where(compare(b, "less", y, dtype.bits), shifted, 0)
+    more = compare(b, "greater", y, top) if dtype.is_signed else None
+    if direction == "LEFT":
+        shifted = b.mul(x, factor)
+        if more is not None:
+            shifted = b.where(more, b.mul(shifted, 2), shifted)
+        return b.where(within, shifted, 0)
+    if not dtype.is_signed:
+        return b.where(within, b.div(x, factor), 0)
+    negative = compare(b, "less", x, 0)
+    magnitude = b.where(negative, bitwise_not(b, node, x), x)
+    shifted = b.div(magnitude, factor)
+    shifted = b.where(more, b.div(shifted, 2), shifted)
+    shifted = b.where(within, shifted, 0)
+    return b.where(negative, bitwise_not(b, node, shifted), shifted)
 
 
 # ---- casts -------------------------------------------------------------------------------------
@@ -251,10 +263,12 @@ def cast_to(b: Builder, x: Value, dtype: dtypes.DType, saturate: bool) -> Value:
         if _TIE_OVERFLOWS[dtype.short]
         else compare(b, "greater", b.abs(x), limit)
     )
-    beyond = b.mul(x, number(b, np.inf, x)) if dtype.has_infinity else number(b, np.nan, x)
-    return b.where(
-        over, b.convert(beyond, target_type=dtype), b.convert(clipped, target_type=dtype)
-    )
+    if dtype.has_infinity:
+        low, high = (b.literal(np.array(v, dtype.np)) for v in (-np.inf, np.inf))
+        beyond = b.where(compare(b, "less", x, 0), low, high)
+    else:
+        beyond = b.literal(np.array(np.nan, dtype.np))
+    return b.where(over, beyond, b.convert(clipped, target_type=dtype))
 
 
 def _largest(dtype: dtypes.DType) -> float:
@@ -276,7 +290,7 @@ def cast(
 def cast_1(b: Builder, node: Any, x: Value, *, to: str) -> Value:
     from onnx import TensorProto
 
-    if to not in TensorProto.DataType.keys():
+    if to not in list(TensorProto.DataType.keys()):
         raise ModelError(f"attribute 'to' expected an element type's name, got '{to}'")
     return cast_to(b, x, cast_number(TensorProto.DataType.Value(to)), True)
 

@@ -285,9 +285,8 @@ def _contract(
     for labels, dims in ((lx, dx), (ly, dy)):
         for c, d in zip(labels, dims, strict=True):
             size[c] = d if size.get(c, 1) == 1 else size[c]
-    if DYN in size.values():
-        if len(rows) > 1 or len(cols) > 1 or len(inner) != 1:
-            raise NotSupported("dynamic dims in a product of several free labels")
+    if DYN in size.values() and (len(rows) > 1 or len(cols) > 1 or len(inner) != 1):
+        raise NotSupported("dynamic dims in a product of several free labels")
     x = _spread(b, x, lx, [*batch, *rows, *inner], size)
     y = _spread(b, y, ly, [*batch, *inner, *cols], size)
     nb = len(batch)

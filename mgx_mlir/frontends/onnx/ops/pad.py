@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import Value, axes_in, single, slice_
+from mgx_mlir.frontends.onnx.helpers import Value, axes_in, convert, single, slice_, unsqueeze
 from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
-from mgx_mlir.frontends.onnx.runtime_axes import element, length, pad_at_run_time
+from mgx_mlir.frontends.onnx.runtime_axes import axis_hits, element, length, pad_at_run_time
 
 _MODES = ("constant", "reflect", "edge", "wrap")
 
@@ -34,7 +35,11 @@ def pad(
     rank = len(b.dims(x))
     chosen = list(range(rank))
     if axes is not None:
-        chosen = axes_in(node.ints(axes, "axes"), rank)
+        listed = b.const(axes)
+        if listed is None:
+            pads = _every_axis(b, pads, axes, rank)
+        else:
+            chosen = axes_in([int(a) for a in listed.reshape(-1)], rank)
     fill = b.literal(np.zeros((), b.dtype(x).np)) if value is None else single(b, value, "value")
     known, number = b.const(pads), b.const(fill)
     if length(b, pads, "pads") != 2 * len(chosen):
@@ -50,6 +55,16 @@ def pad(
     for i, axis in enumerate(chosen):
         begin[axis], end[axis] = flat[i], flat[i + len(chosen)]
     return pad_static(b, x, begin, end, mode, fill, None if number is None else number)
+
+
+def _every_axis(b: Builder, pads: Value, axes: Value, rank: int) -> Value:
+    """Pads of the axes that a run-time operand lists, as pads of every axis."""
+    n = length(b, axes, "axes")
+    if length(b, pads, "pads") != 2 * n:
+        raise ModelError(f"pads expected {2 * n} numbers, got {length(b, pads, 'pads')}")
+    hits = convert(b, axis_hits(b, axes, rank), INT64)  # listed x rank
+    both = b.reshape(convert(b, pads, INT64), dims=[2, n, 1])
+    return b.reshape(b.reduce_sum(b.mul(both, unsqueeze(b, hits, [0])), axes=[1]), dims=[2 * rank])
 
 
 def pad_static(

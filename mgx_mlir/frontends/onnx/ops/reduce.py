@@ -168,6 +168,10 @@ def reduce_at_run_time(
     shape = b.shape(x)
     gone = flags(b, axes, rank)
     out_dims = b.where(gone, 1, shape)
+    if 0 in b.dims(x):  # every result element, if there are any, is the reduction of nothing
+        nothing = reducer(b, b.literal(np.zeros(0, b.dtype(x).np)), [0])
+        target = out_dims if keepdims else kept_dims(b, x, axes)
+        return b.broadcast_with_dims(squeeze(b, nothing, [0]), target)
     # the order of axes: reduced ones first, both kinds in their old order
     gone_count = convert(b, gone, INT64)
     kept_count = convert(b, b.not_(gone), INT64)
@@ -196,9 +200,9 @@ def reduce_at_run_time(
         coordinate = b.mod(b.div(flat, b.max(step, 1)), b.max(dim, 1))
         term = b.mul(coordinate, element(b, new_strides, i))
         where = term if where is None else b.add(where, term)
-    moved = b.gather(b.reshape(x, dims=[-1]), where, axis=0)
     columns = b.reduce_prod(out_dims, axes=[0])
     rows = b.reduce_prod(b.where(gone, shape, 1), axes=[0])
+    moved = b.gather(b.reshape(x, dims=[-1]), where, axis=0)
     table = b.reshape(moved, b.concat([rows, columns], axis=0))
     out = squeeze(b, reducer(b, table, [0]), [0])
     if keepdims:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -232,7 +233,7 @@ def _split_evenly(b: Builder, x: Value, axis: int, count: int, node: Any) -> Any
         bounds = [b.min(b.mul(part, i), length) for i in range(count + 1)]
         return tuple(
             b.op("slice", x, unsqueeze(b, s, [0]), unsqueeze(b, e, [0]), axes=[axis])
-            for s, e in zip(bounds[:-1], bounds[1:], strict=True)
+            for s, e in itertools.pairwise(bounds)
         )
     part = -(-total // count)
     sizes = [max(0, min(part, total - i * part)) for i in range(count)]

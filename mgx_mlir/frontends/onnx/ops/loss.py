@@ -1,0 +1,91 @@
+"""Losses: NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import INT64
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.frontends.onnx.helpers import Value, axis_range, compare, convert, squeeze, unsqueeze
+from mgx_mlir.frontends.onnx.registry import onnx_op
+
+
+def negative_log_likelihood(
+    b: Builder,
+    scores: Value,
+    labels: Value,
+    weights: Value | None,
+    ignore_index: int | None,
+    reduction: str,
+) -> Value:
+    """-weight[label] * scores[.., label, ..], summed or averaged over what is not ignored."""
+    rank = len(b.dims(scores))
+    if rank < 2 or len(b.dims(labels)) != rank - 1:
+        raise ModelError(
+            f"labels expected rank {rank - 1}, got {len(b.dims(labels))} for scores of rank {rank}"
+        )
+    if reduction not in ("none", "sum", "mean"):
+        raise ModelError(f"attribute 'reduction' expected none, sum or mean, got {reduction}")
+    label = convert(b, labels, INT64)
+    zero = b.literal(np.zeros((), b.dtype(scores).np))
+    # a sum over a mask, not a gather: an ignored label may be no class at all
+    classes = unsqueeze(b, axis_range(b, scores, 1), range(1, rank - 1))
+    hit = compare(b, "equal", unsqueeze(b, label, [1]), classes)
+    ignored = None if ignore_index is None else compare(b, "equal", label, ignore_index)
+
+    def picked(v: Value) -> Value:
+        return squeeze(b, b.reduce_sum(b.where(hit, v, zero), axes=[1]), [1])
+
+    loss = b.neg(picked(scores))
+    weight = None
+    if weights is not None:
+        weight = picked(unsqueeze(b, weights, range(1, rank - 1)))
+    elif ignored is not None:
+        weight = b.convert(b.not_(ignored), target_type=b.dtype(scores))
+    if weight is not None and ignored is not None:
+        weight = b.where(ignored, zero, weight)
+    if ignored is not None:
+        loss = b.where(ignored, zero, loss)
+    if weights is not None:
+        loss = b.mul(loss, weight)
+    if reduction == "none":
+        return loss
+    axes = list(range(rank - 1))
+    total = squeeze(b, b.reduce_sum(loss, axes=axes), axes)
+    if reduction == "sum":
+        return total
+    if weight is None:
+        return squeeze(b, b.reduce_mean(loss, axes=axes), axes)
+    return b.div(total, squeeze(b, b.reduce_sum(weight, axes=axes), axes))
+
+
+@onnx_op("NegativeLogLikelihoodLoss", since=12)
+def negative_log_likelihood_loss(
+    b: Builder,
+    node: Any,
+    scores: Value,
+    labels: Value,
+    weights: Value = None,
+    *,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+) -> Value:
+    return negative_log_likelihood(b, scores, labels, weights, ignore_index, reduction)
+
+
+@onnx_op("SoftmaxCrossEntropyLoss", since=12)
+def softmax_cross_entropy_loss(
+    b: Builder,
+    node: Any,
+    scores: Value,
+    labels: Value,
+    weights: Value = None,
+    *,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+) -> Any:
+    log = b.logsoftmax(scores, axis=1)
+    return negative_log_likelihood(b, log, labels, weights, ignore_index, reduction), log

@@ -1,0 +1,380 @@
+"""Resize and Upsample: per axis, gathers at source coordinates weighted by an interpolation kernel.
+
+Coordinates and weights are vectors computed in f64; they are folded to literals where sizes or
+scales are known, and computed at run time otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import DOUBLE, INT64
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    arange,
+    axes_in,
+    compare,
+    convert,
+    extent_as,
+    slice_,
+    squeeze,
+    transpose,
+    unsqueeze,
+    wide,
+)
+from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.onnx.registry import onnx_op
+
+_COORDINATES = (
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+    "tf_half_pixel_for_nn", "tf_crop_and_resize",
+)  # fmt: skip
+_NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+
+
+def settled(b: Builder, v: Value) -> Value:
+    """`v` as a literal where it is known."""
+    known = b.const(v)
+    return v if known is None else b.literal(known)
+
+
+@dataclass
+class _Axis:
+    """One resized axis: extents as 0-d f64 tensors, the scale, and the region of interest."""
+
+    axis: int
+    input: Value
+    output: Value
+    scale: Value
+    roi: tuple[Value, Value] | None
+
+
+@dataclass(frozen=True)
+class _Mode:
+    coordinates: str
+    mode: str
+    nearest: str
+    cubic_a: float
+    exclude_outside: bool
+    antialias: bool
+    extrapolation: float
+
+
+def _f64(b: Builder, value: float) -> Value:
+    return b.literal(np.array(value, np.float64))
+
+
+def source_coordinates(b: Builder, a: _Axis, mode: str) -> Value:
+    """Where each output position lies in the input, as a f64 vector."""
+    x = arange(b, convert(b, a.output, INT64), DOUBLE)
+    if mode == "asymmetric":
+        return b.div(x, a.scale)
+    if mode == "tf_half_pixel_for_nn":
+        return b.div(b.add(x, 0.5), a.scale)
+    half = b.sub(b.div(b.add(x, 0.5), a.scale), 0.5)
+    if mode == "half_pixel":
+        return half
+    # the size before it was rounded to an integer
+    exact = b.mul(a.scale, a.input)
+    if mode == "half_pixel_symmetric":
+        missing = b.sub(_f64(b, 1), b.div(a.output, exact))
+        return b.add(half, b.mul(b.mul(a.input, 0.5), missing))
+    single = compare(b, "equal", exact, 1)
+    if mode == "pytorch_half_pixel":
+        return b.where(single, _f64(b, -0.5), half)
+    last = b.sub(a.input, 1)
+    steps = b.where(single, _f64(b, 1), b.sub(exact, 1))
+    if mode == "align_corners":
+        return b.where(single, _f64(b, 0), b.div(b.mul(x, last), steps))
+    if a.roi is None:
+        raise ModelError("tf_crop_and_resize expected input 'roi'")
+    start, end = a.roi
+    width = b.mul(b.sub(end, start), last)
+    inside = b.where(single, b.mul(width, 0.5), b.div(b.mul(x, width), steps))
+    return b.add(inside, b.mul(start, last))
+
+
+def _cubic(b: Builder, distance: Value, a: float) -> Value:
+    """Keys' kernel of |distance|."""
+    d = b.abs(distance)
+    near = b.add(b.mul(b.mul(b.sub(b.mul(d, a + 2), a + 3), d), d), 1)
+    far = b.sub(b.mul(b.add(b.mul(b.sub(b.mul(d, a), 5 * a), d), 8 * a), d), 4 * a)
+    far = b.where(compare(b, "less", d, 2), far, _f64(b, 0))
+    return b.where(compare(b, "greater", d, 1), far, near)
+
+
+def _linear(b: Builder, distance: Value) -> Value:
+    return b.max(b.sub(_f64(b, 1), b.abs(distance)), 0)
+
+
+def _bounded(b: Builder, index: Value, a: _Axis) -> Value:
+    """f64 indices into the axis as i64, those outside at its ends."""
+    inside = b.min(b.max(index, 0), b.sub(a.input, 1))
+    return settled(b, convert(b, inside, INT64))
+
+
+def _nearest(b: Builder, x: Value, a: _Axis, coordinates: Value, how: str) -> Value:
+    if how == "floor":
+        index = b.floor(coordinates)
+    elif how == "ceil":
+        index = b.ceil(coordinates)
+    elif how == "round_prefer_floor":
+        index = b.ceil(b.sub(coordinates, 0.5))
+    else:
+        index = b.floor(b.add(coordinates, 0.5))
+    return b.gather(x, _bounded(b, index, a), axis=a.axis)
+
+
+def _taps(b: Builder, x: Value, a: _Axis, coordinates: Value, m: _Mode) -> Value:
+    """The weighted sum of 2 (linear) or 4 (cubic) gathers."""
+    base = b.floor(coordinates)
+    offsets = (0, 1) if m.mode == "linear" else (-1, 0, 1, 2)
+    places, weights = [], []
+    for offset in offsets:
+        place = b.add(base, offset) if offset else base
+        distance = b.sub(coordinates, place)
+        weight = _linear(b, distance) if m.mode == "linear" else _cubic(b, distance, m.cubic_a)
+        if m.exclude_outside:
+            outside = b.logical_or(
+                compare(b, "less", place, 0),
+                compare(b, "greater", place, b.sub(a.input, 1)),
+            )
+            weight = b.where(outside, _f64(b, 0), weight)
+        places.append(place)
+        weights.append(weight)
+    if m.exclude_outside:
+        weights = _normalized(b, weights)
+    dtype, rank, out = b.dtype(x), len(b.dims(x)), None
+    for place, weight in zip(places, weights, strict=True):
+        part = b.gather(x, _bounded(b, place, a), axis=a.axis)
+        factor = unsqueeze(b, settled(b, convert(b, weight, dtype)), range(1, rank - a.axis))
+        term = b.mul(part, factor)
+        out = term if out is None else b.add(out, term)
+    return out
+
+
+def _normalized(b: Builder, weights: Sequence[Value]) -> list[Value]:
+    total = weights[0]
+    for w in weights[1:]:
+        total = b.add(total, w)
+    total = b.where(compare(b, "equal", total, 0), _f64(b, 1), total)
+    return [b.div(w, total) for w in weights]
+
+
+def _antialiased(b: Builder, x: Value, a: _Axis, coordinates: Value, m: _Mode) -> Value:
+    """A matrix of weights over all input positions, the kernel stretched when shrinking.
+
+    Positions run past both ends by the kernel's reach; what lies there is the edge element.
+    """
+    scale = b.min(a.scale, 1)
+    reach = b.add(b.ceil(b.div(_f64(b, 2), scale)), 1)
+    count = convert(b, b.add(a.input, b.mul(reach, 2)), INT64)
+    places = b.sub(arange(b, count, DOUBLE), reach)
+    distance = b.mul(b.sub(unsqueeze(b, places, [1]), unsqueeze(b, coordinates, [0])), scale)
+    weights = _linear(b, distance) if m.mode == "linear" else _cubic(b, distance, m.cubic_a)
+    if m.exclude_outside:
+        outside = b.logical_or(
+            compare(b, "less", places, 0), compare(b, "greater", places, b.sub(a.input, 1))
+        )
+        weights = b.where(unsqueeze(b, outside, [1]), _f64(b, 0), weights)
+    weights = b.div(weights, b.reduce_sum(weights, axes=[0]))
+    spread = b.gather(x, _bounded(b, places, a), axis=a.axis)
+    return along_matrix(b, spread, settled(b, convert(b, weights, b.dtype(x))), a.axis)
+
+
+def along_matrix(b: Builder, x: Value, matrix: Value, axis: int) -> Value:
+    """One axis of x multiplied by a matrix: out[.., j, ..] = sum over i of x[.., i, ..] m[i, j]."""
+    rank = len(b.dims(x))
+    order = [i for i in range(rank) if i != axis] + [axis]
+    moved = transpose(b, x, order)
+    dims = b.dims(moved)
+    if rank == 2:
+        flat = moved
+    elif DYN in dims:
+        flat = b.reshape(moved, b.concat([b.ints([-1]), b.shape(moved, rank - 1)], axis=0))
+    else:
+        flat = b.flatten(moved, axis=rank - 1)
+    out = b.dot(flat, matrix)
+    if rank != 2:
+        lead, last = dims[:-1], b.dims(out)[1]
+        if DYN not in (*lead, last):
+            out = b.reshape(out, dims=[*lead, last])
+        else:
+            shape = b.concat([b.shape(moved, 0, rank - 1), b.shape(out, 1)], axis=0)
+            out = b.reshape(out, shape)
+    return transpose(b, out, [order.index(i) for i in range(rank)])
+
+
+def _resized(b: Builder, x: Value, axes: Sequence[_Axis], m: _Mode) -> Value:
+    dtype = b.dtype(x)
+    out = x if m.mode == "nearest" else convert(b, x, wide(dtype))
+    if not dtype.is_float and m.mode != "nearest":
+        out = convert(b, x, DOUBLE)
+    outside = None
+    for a in axes:
+        coordinates = settled(b, source_coordinates(b, a, m.coordinates))
+        if m.coordinates == "tf_crop_and_resize":
+            beyond = b.logical_or(
+                compare(b, "less", coordinates, 0),
+                compare(b, "greater", coordinates, b.sub(a.input, 1)),
+            )
+            beyond = unsqueeze(b, settled(b, beyond), range(1, len(b.dims(x)) - a.axis))
+            outside = beyond if outside is None else b.logical_or(outside, beyond)
+        if m.mode == "nearest":
+            out = _nearest(b, out, a, coordinates, m.nearest)
+        elif m.antialias:
+            out = _antialiased(b, out, a, coordinates, m)
+        else:
+            out = _taps(b, out, a, coordinates, m)
+    if outside is not None:
+        out = b.where(outside, m.extrapolation, out)
+    if not dtype.is_float and m.mode != "nearest":
+        out = b.nearbyint(out)
+    return convert(b, out, dtype)
+
+
+def _vector(b: Builder, v: Value | None, what: str, count: int) -> list[Value] | None:
+    """The elements of a 1-D operand as 0-d f64 tensors; None for an absent or empty one."""
+    if v is None or b.dims(v) == (0,):
+        return None
+    if b.dims(v) != (count,):
+        raise ModelError(f"{what} expected {count} numbers, got dims {list(b.dims(v))}")
+    wide_v = convert(b, v, DOUBLE)
+    return [settled(b, squeeze(b, slice_(b, wide_v, [0], [i], [i + 1]), [0])) for i in range(count)]
+
+
+def resize(
+    b: Builder,
+    x: Value,
+    roi: Value | None,
+    scales: Value | None,
+    sizes: Value | None,
+    axes: Sequence[int] | None,
+    m: _Mode,
+    policy: str,
+) -> Value:
+    rank = len(b.dims(x))
+    if m.coordinates not in _COORDINATES:
+        raise ModelError(f"coordinate_transformation_mode has unknown value {m.coordinates}")
+    if m.mode not in ("nearest", "linear", "cubic"):
+        raise ModelError(f"mode expected nearest, linear or cubic, got {m.mode}")
+    if m.nearest not in _NEAREST:
+        raise ModelError(f"nearest_mode has unknown value {m.nearest}")
+    chosen = axes_in(list(range(rank)) if axes is None else axes, rank)
+    n = len(chosen)
+    factors = _vector(b, scales, "scales", n)
+    wanted = _vector(b, sizes, "sizes", n)
+    if (factors is None) == (wanted is None):
+        raise ModelError("expected one of the inputs 'scales' and 'sizes'")
+    regions = None
+    if m.coordinates == "tf_crop_and_resize" and roi is not None:
+        regions = _vector(b, roi, "roi", 2 * n)
+    extents = [extent_as(b, x, axis, DOUBLE) for axis in chosen]
+    if wanted is not None:
+        ratios = [b.div(w, e) for w, e in zip(wanted, extents, strict=True)]
+        if policy != "stretch":
+            if policy not in ("not_larger", "not_smaller"):
+                raise ModelError(f"keep_aspect_ratio_policy has unknown value {policy}")
+            common = ratios[0]
+            for r in ratios[1:]:
+                common = b.min(common, r) if policy == "not_larger" else b.max(common, r)
+            ratios = [common] * n
+            wanted = [b.floor(b.add(b.mul(common, e), 0.5)) for e in extents]
+        factors = ratios
+    assert factors is not None
+    if wanted is None:
+        wanted = [b.floor(b.mul(f, e)) for f, e in zip(factors, extents, strict=True)]
+    parts = []
+    for i, axis in enumerate(chosen):
+        known, size = b.const(factors[i]), b.const(wanted[i])
+        unchanged = known is not None and float(known) == 1
+        if unchanged and m.coordinates not in ("tf_crop_and_resize", "tf_half_pixel_for_nn"):
+            continue
+        if size is not None and float(size) < 0:
+            raise ModelError(f"axis {axis} is resized to {int(size)} elements")
+        region = (regions[i], regions[i + n]) if regions is not None else None
+        parts.append(_Axis(axis, extents[i], settled(b, wanted[i]), settled(b, factors[i]), region))
+    return _resized(b, x, parts, m)
+
+
+@onnx_op("Resize", since=11)
+def resize_op(
+    b: Builder,
+    node: Any,
+    x: Value,
+    roi: Value = None,
+    scales: Value = None,
+    sizes: Value = None,
+    *,
+    antialias: int = 0,
+    axes: Sequence[int] | None = None,
+    coordinate_transformation_mode: str = "half_pixel",
+    cubic_coeff_a: float = -0.75,
+    exclude_outside: int = 0,
+    extrapolation_value: float = 0.0,
+    keep_aspect_ratio_policy: str = "stretch",
+    mode: str = "nearest",
+    nearest_mode: str = "round_prefer_floor",
+) -> Value:
+    if exclude_outside and mode == "nearest":
+        raise ModelError("exclude_outside expected mode linear or cubic")
+    m = _Mode(
+        coordinate_transformation_mode,
+        mode,
+        nearest_mode,
+        cubic_coeff_a,
+        bool(exclude_outside),
+        bool(antialias) and mode != "nearest",
+        extrapolation_value,
+    )
+    if sizes is not None and scales is not None and b.dims(scales) == (0,):
+        scales = None
+    return resize(b, x, roi, scales, sizes, axes, m, keep_aspect_ratio_policy)
+
+
+def _upsampled(b: Builder, x: Value, scales: Value, mode: str) -> Value:
+    """Before opset 11: coordinates are x / scale, nearest rounds down."""
+    m = _Mode("asymmetric", mode, "floor", -0.75, False, False, 0.0)
+    return resize(b, x, None, scales, None, None, m, "stretch")
+
+
+@onnx_op("Resize", since=10)
+def resize_10(b: Builder, node: Any, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
+    return _upsampled(b, x, scales, mode)
+
+
+@onnx_op("Upsample", since=9)
+def upsample(b: Builder, node: Any, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
+    return _upsampled(b, x, scales, mode)
+
+
+@onnx_op("Upsample", since=7)
+def upsample_7(
+    b: Builder, node: Any, x: Value, *, mode: str = "nearest", scales: Sequence[float]
+) -> Value:
+    return _upsampled(b, x, b.literal(np.array(scales, np.float32)), mode)
+
+
+@onnx_op("Upsample", since=1)
+def upsample_1(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    height_scale: float,
+    mode: str = "nearest",
+    width_scale: float,
+) -> Value:
+    if mode == "bilinear":
+        mode = "linear"
+    if len(b.dims(x)) != 4:
+        raise NotSupported("inputs other than {N, C, H, W}")
+    scales = np.array([1, 1, height_scale, width_scale], np.float32)
+    return _upsampled(b, x, b.literal(scales), mode)
