@@ -188,7 +188,8 @@ class LoadedModule:
 
     def _load_error(self, e: Exception, where: str | None) -> Exception:
         text = str(e)
-        if "device" in text and ("NOT_FOUND" in text or "INCOMPATIBLE" in text):
+        wrong_kind = "device" in text and ("NOT_FOUND" in text or "INCOMPATIBLE" in text)
+        if wrong_kind or "mismatched target chip" in text:
             return TargetError(
                 f"the module was not compiled for a {self.device.kind} device",
                 location=where,

@@ -240,7 +240,12 @@ class Cache:
                 yield
                 return
             with f:
-                _lock_file(f.fileno())
+                try:
+                    _lock_file(f.fileno())
+                except OSError as e:  # a file system without locks: a compile may run twice
+                    log.warning("the compile cache cannot lock %s: %s", path, e)
+                    yield
+                    return
                 try:
                     # the last holder unlinks the file: what we hold may be gone already
                     if not _same_file(f.fileno(), path):

@@ -15,18 +15,20 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError
+from mgx_mlir.core.literals import aligned_empty
 
 MAGIC = b"MGXBLOB1"
 _HEAD = struct.Struct("<8sQI")
 _ALIGN = 64
 _PAGE = 4096
 _MAX_HEADER = 1 << 28
+_MAP_FROM = 4 << 20
 
 
 def _up(n: int, to: int) -> int:
@@ -86,8 +88,18 @@ def write_container(
         raise
 
 
+def _read(f: BinaryIO, size: int) -> np.ndarray:
+    """The file's bytes, read only. Small files are read: a mapping would hold a descriptor."""
+    if size >= _MAP_FROM:
+        return np.frombuffer(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+    data = aligned_empty((size,), np.dtype(np.uint8))
+    got = f.readinto(data.data)  # type: ignore[attr-defined]
+    data.flags.writeable = False
+    return data[:got]
+
+
 class Container:
-    """An opened container; blobs are views of the mapped file and keep it alive.
+    """An opened container; blobs are views of the file's bytes and keep them alive.
 
     Errors: FileError when the file is missing, cut short, of another kind or damaged.
     """
@@ -101,10 +113,10 @@ class Container:
                     raise FileError(
                         f"too short to be a blob file: {size} bytes", location=str(path)
                     )
-                self._map = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
+                self._bytes = _read(f, size)
         except OSError as e:
             raise FileError(f"cannot read: {e.strerror}", location=str(path)) from e
-        self._bytes = np.frombuffer(self._map, np.uint8)
+        size = self._bytes.nbytes
         magic, length, crc = _HEAD.unpack(self._bytes[: _HEAD.size].tobytes())
         if magic != MAGIC:
             raise FileError(f"not a blob file: magic {magic!r}", location=str(path))

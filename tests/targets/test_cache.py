@@ -357,6 +357,28 @@ def test_a_holder_that_dies_frees_its_lock(tmp_path: Path) -> None:
     assert done.wait(10)
 
 
+def test_a_file_system_without_locks_only_warns(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(fd: int) -> None:
+        raise OSError(95, "not supported")
+
+    monkeypatch.setattr(cache_file, "_lock_file", refuse)
+    with cache.lock("module", KEY):
+        pass
+    assert "cannot lock" in caplog.text
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no /proc")
+def test_small_modules_hold_no_descriptors(cache: Cache) -> None:
+    for i in range(20):
+        cache.put_module(f"k{i}", bytes(10_000), {})
+    before = len(os.listdir("/proc/self/fd"))
+    held = [cache.get_module(f"k{i}") for i in range(20)]
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert all(held)
+
+
 def test_a_large_program_is_there_in_no_time(tmp_path: Path) -> None:
     """128 MB of parameters: mapped, not read, not copied."""
     cache = Cache(tmp_path)
