@@ -25,23 +25,31 @@ class DeadCodeElimination(Pass):
 
 def erase_dead(root: ir.Operation) -> int:
     """Erase dead ops below `root`; users go before their producers, so one walk finds all."""
+    ops: list[ir.Operation] = []
+    add, advance = ops.append, ir.WalkResult.ADVANCE
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        add(op)
+        return advance
+
+    # in this order the ops of a region come after the op that holds it
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
     erased = 0
-    for region in root.regions:
-        for block in region.blocks:
-            for view in reversed(list(block.operations)):
-                op = view.operation
-                if is_removable(op) and not any(True for r in op.results for _ in r.uses):
-                    op.erase()
-                    erased += 1
-                elif len(op.regions):
-                    erased += erase_dead(op)
+    for op in reversed(ops):
+        if has_no_use(op) and is_removable(op):
+            op.erase()
+            erased += 1
     return erased
 
 
+def has_no_use(op: ir.Operation) -> bool:
+    """Whether the op has results, and none is used."""
+    results = op.results
+    return len(results) > 0 and all(next(r.uses, None) is None for r in results)
+
+
 def is_removable(op: ir.Operation) -> bool:
-    """Whether an op without users can go: it has results and no side effects."""
-    if not op.results:
-        return False
+    """Whether an op without users can go: it has no side effects."""
     name = op.name
     if name.startswith("migraphx."):
         cls = op_class(op)

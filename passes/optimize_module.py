@@ -36,14 +36,15 @@ class OptimizeModule(Pass):
         simplify = [make_pass(name, options.get(name, ())) for name in _SIMPLIFY]
         clean = [make_pass(name, options.get(name, ())) for name in _CLEAN]
         changed = False
-        for _ in range(self.rounds):
-            in_round = False
+        for i in range(self.rounds):
+            simplified = False
             for _ in range(self.inner_rounds):
                 if not _run_all(simplify, module):
                     break
-                in_round = True
-            in_round |= _run_all(clean, module)
-            if not in_round:
+                simplified = True
+            changed |= simplified
+            # what is clean stays clean until something else changes, and the other way round
+            if (i and not simplified) or not _run_all(clean, module):
                 break
             changed = True
         return changed

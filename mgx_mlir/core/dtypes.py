@@ -124,8 +124,27 @@ _BY_NUMBER = {d.number: d for d in DTYPES}
 _BY_NUMPY = {d.np: d for d in DTYPES}
 
 
+# by class, and by width and signedness: printing a type takes 3 us, and verifying asks each value
+_BY_CLASS = {
+    ir.F16Type: HALF,
+    ir.BF16Type: BF16,
+    ir.F32Type: FLOAT,
+    ir.F64Type: DOUBLE,
+    ir.Float8E4M3FNType: FP8E4M3FN,
+    ir.Float8E4M3FNUZType: FP8E4M3FNUZ,
+    ir.Float8E5M2Type: FP8E5M2,
+    ir.Float8E5M2FNUZType: FP8E5M2FNUZ,
+}
+_INTEGERS = {(d.bits, d.is_unsigned): d for d in (BOOL, *INTEGERS)}
+
+
 def from_mlir(t: ir.Type | str) -> DType:
     """The DType of an MLIR element type."""
+    known = _BY_CLASS.get(t.__class__)
+    if known is None and isinstance(t, ir.IntegerType) and not t.is_signed:
+        known = _INTEGERS.get((t.width, t.is_unsigned))
+    if known is not None:
+        return known
     text = t if isinstance(t, str) else str(t)
     found = _BY_MLIR.get(text)
     if found is None:

@@ -232,15 +232,16 @@ def observing(trace: MatchTrace | None = None) -> Iterator[Observation]:
         _OBSERVERS.pop()
 
 
-def op_names(root: Any) -> Counter[str]:
-    """How often each op name occurs in `root`: the one cheap walk (0.6 us per op)."""
-    names: Counter[str] = Counter()
+def op_names(root: Any) -> list[str]:
+    """The name of every op in `root`, itself included: the one cheap walk (0.6 us per op)."""
+    names: list[str] = []
+    add, advance = names.append, ir.WalkResult.ADVANCE
 
-    def count(op: Any) -> ir.WalkResult:
-        names[op.name] += 1
-        return ir.WalkResult.ADVANCE
+    def visit(op: Any) -> ir.WalkResult:
+        add(op.name)
+        return advance
 
-    _operation(root).walk(count)
+    _operation(root).walk(visit)
     return names
 
 
@@ -271,10 +272,11 @@ class PatternSet:
         """
         operation = _operation(root)
         names = op_names(operation)
-        if not any(name in names for name in self.by_root):
+        present = set(names)
+        if present.isdisjoint(self.by_root):
             return 0
-        limit = 1000 + 16 * sum(names.values())
-        run = _Application(self, options, limit, bool(KERNEL_BODIES & names.keys()))
+        limit = 1000 + 16 * len(names)
+        run = _Application(self, options, limit, not present.isdisjoint(KERNEL_BODIES))
         config = rewrite.GreedyRewriteConfig()
         config.max_iterations = max_iterations
         config.use_top_down_traversal = True
