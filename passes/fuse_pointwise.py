@@ -18,6 +18,8 @@ from mgx_mlir.core.shapes import TensorType
 ANCHORS = frozenset(("convolution", "dot"))
 # a kernel of their own, which also takes what follows; they reorder or window their operand
 MOVERS = frozenset(("transpose", "pooling"))
+# a kernel alone: the compiler tiles nothing together with it
+ALONE = frozenset(("gather",))
 REDUCTIONS = frozenset(
     ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod", "softmax",
      "logsoftmax")
@@ -120,7 +122,7 @@ class _Fusion:
             self.place_pointwise(i, out)
         elif name in REDUCTIONS and out.rank:
             self.place_reduction(i, op)
-        elif name in ANCHORS or name in MOVERS:
+        elif name in ANCHORS or name in MOVERS or name in ALONE:
             self.add(_Kernel("group", out.dims, tag=name), i)
 
     def on_host(self, op: ir.Operation, name: str, out: TensorType) -> bool:
@@ -181,7 +183,7 @@ class _Fusion:
         """Whether a pointwise op of `dims` may follow a value of kernel `k`."""
         if k.kind == "fused_reduce":
             return dims in (k.dims, k.row_dims)
-        return dims == k.dims and not through
+        return dims == k.dims and not through and k.tag not in ALONE
 
     def place_reduction(self, i: int, op: ir.Operation) -> None:
         source = TensorType.of(op.operands[0])
