@@ -1,0 +1,49 @@
+"""Runs the checks: static ones, lit, pytest. `python tests/run.py [static] [lit] [pytest]`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON = sys.executable
+
+STEPS: dict[str, list[list[str]]] = {
+    "static": [
+        [PYTHON, "-m", "ruff", "check", "."],
+        [PYTHON, "-m", "ruff", "format", "--check", "."],
+        [PYTHON, "-c", "import sys; from importlinter.cli import lint_imports; "
+                       "sys.exit(lint_imports())"],
+        [PYTHON, "-m", "pyright"],
+    ],
+    "lit": [[PYTHON, "-m", "lit.main", "-s", "-v", "-j2", "lit"]],
+    "pytest": [[PYTHON, "-m", "pytest", "-n", "2", "--dist", "loadfile"]],
+}  # fmt: skip
+
+
+def main(wanted: list[str]) -> int:
+    """Run the named steps (all by default), every one of them, and say which failed."""
+    unknown = [w for w in wanted if w not in STEPS]
+    if unknown:
+        print(f"unknown step '{unknown[0]}', expected: {', '.join(STEPS)}", file=sys.stderr)
+        return 2
+    environment = dict(os.environ, PYTHONPATH=str(ROOT))
+    failed: list[str] = []
+    rows: list[str] = []
+    for name in wanted or STEPS:
+        start = time.perf_counter()
+        for command in STEPS[name]:
+            print(f"\n$ {' '.join(command)}", flush=True)
+            if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode:
+                failed.append(" ".join(command[1:4]))
+        rows.append(f"{name}: {time.perf_counter() - start:.0f} s")
+    print("\n" + ", ".join(rows))
+    print(f"FAILED: {'; '.join(failed)}" if failed else "all checks passed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
