@@ -15,6 +15,7 @@ from mgx_mlir.passes.lower import host, indices
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.linalg_ext import gather_slices, scan
 from mgx_mlir.passes.lower.movement import extract_slice
+from mgx_mlir.passes.lower.reduce import reduce_tensor
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, widen
 from mgx_mlir.passes.lower.views import reshape_tensor
@@ -180,7 +181,11 @@ def nonzero(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
         return e.empty([t.rank, 0], dtypes.INT64)
     flat_type = TensorType(t.dtype, (total if isinstance(total, int) else DYN,))
     flat = reshape_tensor(e, x, flat_type, [total])
-    counts, found = scan(e, _flags(e, flat, t.dtype, [total]), dtypes.INT64, 0, [total])
+    flags = _flags(e, flat, t.dtype, [total])
+    counts = scan(e, flags, dtypes.INT64, 0, [total])
+    # a sum of its own: the last running count of a tensor that may be empty would need a branch
+    # on the host, and IREE 3.13 frees buffers too early around one
+    found = reduce_tensor(e, flags, dtypes.INT64, [0], "add", dtypes.INT64)
     count = indices.to_index(indices.read(found, []), dtypes.INT64)
     wanted: Extent = total if op.padded else count
     if t.rank == 0:
