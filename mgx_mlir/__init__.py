@@ -1,1 +1,124 @@
-"""mgx_mlir."""
+"""MIGraphX's job on MLIR: read a model, optimise it, compile it for CPUs and AMD GPUs, run it.
+
+`compile(path_or_program, target=...)` is the short way. The other names are those of MIGraphX's
+Python module, so that `import mgx_mlir as migraphx` works. Names are loaded when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_EXPORTS = {
+    "mgx_mlir.api.compile": ("CompiledProgram", "compile", "read_model"),
+    "mgx_mlir.api.shape": ("shape", "dynamic_dimension"),
+    "mgx_mlir.api.argument": ("argument",),
+    "mgx_mlir.api.op": ("op",),
+    "mgx_mlir.api.macros": ("macro",),
+    "mgx_mlir.api.module": ("instruction_ref", "module"),
+    "mgx_mlir.api.program": ("get_target", "program", "target"),
+    "mgx_mlir.api.parse": ("get_onnx_operators", "parse_onnx", "parse_onnx_buffer", "parse_tf"),
+    "mgx_mlir.api.files": ("load", "load_buffer", "save", "save_buffer"),
+    "mgx_mlir.api.data": (
+        "argument_from_pointer",
+        "create_argument",
+        "fill_argument",
+        "generate_argument",
+    ),
+    "mgx_mlir.api.missing": (
+        "allocate_gpu",
+        "autocast_fp8",
+        "from_gpu",
+        "gpu_sync",
+        "quantize_bf16",
+        "quantize_fp16",
+        "quantize_fp8",
+        "quantize_int8",
+        "to_gpu",
+    ),
+    "mgx_mlir.core.errors": ("MgxError",),
+}
+_MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
+
+__all__ = [
+    "CompiledProgram",
+    "MgxError",
+    "__version__",
+    "allocate_gpu",
+    "argument",
+    "argument_from_pointer",
+    "autocast_fp8",
+    "compile",
+    "create_argument",
+    "dynamic_dimension",
+    "fill_argument",
+    "from_gpu",
+    "generate_argument",
+    "get_onnx_operators",
+    "get_target",
+    "gpu_sync",
+    "instruction_ref",
+    "load",
+    "load_buffer",
+    "macro",
+    "module",
+    "op",
+    "parse_onnx",
+    "parse_onnx_buffer",
+    "parse_tf",
+    "program",
+    "quantize_bf16",
+    "quantize_fp8",
+    "quantize_fp16",
+    "quantize_int8",
+    "read_model",
+    "save",
+    "save_buffer",
+    "shape",
+    "target",
+    "to_gpu",
+]
+
+if TYPE_CHECKING:
+    from mgx_mlir.api.argument import argument
+    from mgx_mlir.api.compile import CompiledProgram, compile, read_model
+    from mgx_mlir.api.data import (
+        argument_from_pointer,
+        create_argument,
+        fill_argument,
+        generate_argument,
+    )
+    from mgx_mlir.api.files import load, load_buffer, save, save_buffer
+    from mgx_mlir.api.macros import macro
+    from mgx_mlir.api.missing import (
+        allocate_gpu,
+        autocast_fp8,
+        from_gpu,
+        gpu_sync,
+        quantize_bf16,
+        quantize_fp8,
+        quantize_fp16,
+        quantize_int8,
+        to_gpu,
+    )
+    from mgx_mlir.api.module import instruction_ref, module
+    from mgx_mlir.api.op import op
+    from mgx_mlir.api.parse import get_onnx_operators, parse_onnx, parse_onnx_buffer, parse_tf
+    from mgx_mlir.api.program import get_target, program, target
+    from mgx_mlir.api.shape import dynamic_dimension, shape
+    from mgx_mlir.core.errors import MgxError
+
+
+def __getattr__(name: str) -> Any:
+    where = _MODULE_OF.get(name)
+    if where is None:
+        raise AttributeError(f"module 'mgx_mlir' has no attribute '{name}'")
+    found = getattr(importlib.import_module(where), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

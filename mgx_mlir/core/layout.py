@@ -16,35 +16,19 @@ from mgx_mlir.core.op import OPS, Op
 from mgx_mlir.core.probe import DimProbe
 from mgx_mlir.core.program_ir import DIMS, STRIDES, argument_attributes, functions
 from mgx_mlir.core.shapes import DYN, TensorType, standard_strides
+from mgx_mlir.core.signature import DimRange
 
 Strides = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class DimRange:
-    """A dynamic dimension: `max` None is unbounded; `optimals` are sizes to be fast at."""
-
-    min: int = 0
-    max: int | None = None
-    optimals: tuple[int, ...] = ()
-    symbol: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.min < 0 or (self.max is not None and self.max < self.min):
-            raise ShapeError(f"expected a range 0 <= min <= max, got {self}")
-
-    @property
-    def fixed(self) -> int | None:
-        """The extent where the range holds only one."""
-        return self.min if self.min == self.max else None
-
-    def __str__(self) -> str:
-        if self.fixed is not None:
-            return str(self.min)
-        return f"[{self.min}..{'' if self.max is None else self.max}]"
-
-
 Dim = int | DimRange
+
+
+def fixed_extent(d: Dim) -> int | None:
+    """The extent of a dim that can be only one."""
+    if isinstance(d, int):
+        return d
+    return d.min if d.is_fixed else None
 
 
 @dataclass(frozen=True)
@@ -62,7 +46,7 @@ class Shape:
     @staticmethod
     def standard(dtype: DType, dims: Sequence[Dim]) -> Shape:
         """The row-major shape."""
-        extents = [d if isinstance(d, int) else d.fixed for d in dims]
+        extents = [fixed_extent(d) for d in dims]
         if all(e is not None for e in extents):
             known = [e for e in extents if e is not None]
             return Shape(dtype, tuple(known), standard_strides(known))

@@ -11,7 +11,7 @@ import numpy as np
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.layout import TupleShape
 from mgx_mlir.core.program_ir import ProgramIR, argument_names, result_names
-from mgx_mlir.printers.listing import Instruction, Listing, Module, list_program
+from mgx_mlir.printers.listing import Instruction, Listing, Module, list_program, static_shape
 
 TextVersion = Literal["seed", "2.16"]
 SHOWN_ELEMENTS = 10  # longer literals print as { ... }
@@ -80,7 +80,8 @@ def instruction_text(line: Instruction) -> str:
 def operator_text(line: Instruction) -> str:
     """The operator with its attributes, or a literal's elements."""
     if line.op == "@literal":
-        return "@literal" + literal_text(line.array())
+        large = static_shape(line.shape).elements > SHOWN_ELEMENTS
+        return "@literal" + ("{ ... }" if large else literal_text(line.array()))
     if line.op == "@param":
         return f"@param:{line.attributes['parameter']}"
     if line.op.startswith("unknown:"):

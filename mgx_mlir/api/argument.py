@@ -1,0 +1,177 @@
+"""`argument`: data with a shape, as programs take and give it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.api.shape import shape
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.errors import ShapeError
+from mgx_mlir.core.layout import Shape, TupleShape
+
+
+class argument:
+    """A tensor's data, or a tuple of arguments.
+
+    Made from anything with the buffer protocol or `__array__`, without a copy. Reads as a numpy
+    array (`np.array(a)`, `np.asarray(a)`); `memoryview(a)` works from Python 3.12 on.
+    """
+
+    def __init__(self, data: Any) -> None:
+        if isinstance(data, argument):
+            self._array, self._parts = data._array, data._parts
+            return
+        self._parts: tuple[argument, ...] | None = None
+        self._array = array_of(data)
+
+    @staticmethod
+    def tuple_of(parts: Sequence[argument]) -> argument:
+        """The argument of a tuple."""
+        made = argument.__new__(argument)
+        made._array, made._parts = None, tuple(parts)  # type: ignore[assignment]
+        return made
+
+    @property
+    def array(self) -> np.ndarray:
+        """The data as a numpy array that shares its memory; ShapeError for a tuple."""
+        if self._parts is not None:
+            raise ShapeError("expected a tensor, got a tuple", notes=["see get_sub_objects()"])
+        return self._array
+
+    def get_shape(self) -> shape:
+        if self._parts is not None:
+            parts = tuple(p.get_shape()._shape for p in self._parts)
+            return shape.of(TupleShape(parts))
+        return shape.of(shape_of_array(self._array))
+
+    def get_sub_objects(self) -> list[argument]:
+        """The parts of a tuple; none for a tensor."""
+        return list(self._parts or ())
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return self.array.ctypes.data
+
+    def tolist(self) -> list[Any]:
+        """All elements in order, as Python numbers."""
+        flat = self.array.reshape(-1)
+        plain = flat.dtype.kind in "biuf" and flat.dtype.isbuiltin == 1
+        return flat.tolist() if plain else flat.astype(np.float64).tolist()
+
+    @staticmethod
+    def save(arg: argument, filename: str | os.PathLike[str]) -> None:
+        """Write an argument as MIGraphX does (msgpack of shape and data)."""
+        from mgx_mlir.printers.value_tree import save_argument
+
+        save_argument(tree_parts(arg), filename)
+
+    @staticmethod
+    def load(filename: str | os.PathLike[str]) -> argument:
+        """Read what `save` wrote; FileError for anything else."""
+        from mgx_mlir.frontends.mxr.reader import load_argument
+
+        return from_parts(load_argument(filename))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        found = self.array
+        if dtype is not None and np.dtype(dtype) != found.dtype:
+            if copy is False:
+                raise ValueError("a change of dtype needs a copy")
+            return found.astype(dtype)
+        return found.copy() if copy else found
+
+    def __buffer__(self, flags: int) -> memoryview:
+        return memoryview(self.array)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, argument):
+            return NotImplemented
+        if self._parts is not None or other._parts is not None:
+            return self._parts == other._parts
+        a, b = self._array, other._array
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return False
+        return bool(np.array_equal(a, b))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        if self._parts is not None:
+            return "[" + ", ".join(map(repr, self._parts)) + "]"
+        from mgx_mlir.printers.text import element_texts
+
+        return "{" + ", ".join(element_texts(self._array)) + "}"
+
+
+def array_of(data: Any) -> np.ndarray:
+    """The numpy array over a buffer, without a copy where that is possible."""
+    if isinstance(data, argument):
+        return data.array
+    if isinstance(data, np.ndarray | np.generic) or hasattr(data, "__array__"):
+        found = np.asarray(data)
+    else:
+        try:
+            found = np.asarray(memoryview(data))
+        except TypeError:
+            raise ShapeError(
+                f"expected data with the buffer protocol, got {type(data).__name__}",
+                notes=["make one with numpy.array, or with create_argument(shape, list)"],
+            ) from None
+    if not found.dtype.isnative:
+        found = found.astype(found.dtype.newbyteorder("="))
+    dtypes.from_numpy(found.dtype)
+    return found
+
+
+def shape_of_array(array: np.ndarray) -> Shape:
+    """The shape of an array, its strides in elements."""
+    dtype = dtypes.from_numpy(array.dtype)
+    size = array.itemsize
+    regular = all(s >= 0 and s % size == 0 for s in array.strides)
+    if not regular or array.flags.c_contiguous:
+        return Shape.standard(dtype, array.shape)
+    return Shape(dtype, array.shape, tuple(s // size for s in array.strides))
+
+
+def array_over(buffer: Any, s: Shape) -> np.ndarray:
+    """A view of a flat array of the shape's element space with the shape's strides."""
+    flat = np.asarray(buffer)
+    if not s.dims:
+        return flat[:1].reshape(())
+    if s.is_standard or s.elements == 0:
+        return flat[: s.elements].reshape(s.lens)
+    steps = [x * flat.itemsize for x in s.strides]
+    return np.lib.stride_tricks.as_strided(flat, s.lens, steps)
+
+
+def array_at(address: int, s: Shape) -> np.ndarray:
+    """The memory at an address, which the caller keeps alive."""
+    nbytes = s.element_space * s.dtype.size
+    if nbytes and not address:
+        raise ShapeError("expected the address of the data, got 0")
+    raw = (ctypes.c_uint8 * nbytes).from_address(address)
+    return array_over(np.frombuffer(raw, np.uint8).view(s.dtype.np), s)
+
+
+def tree_parts(arg: argument) -> Any:
+    """An argument as arrays: one, or a tuple of such."""
+    parts = arg.get_sub_objects()
+    return tuple(tree_parts(p) for p in parts) if arg._parts is not None else arg.array
+
+
+def from_parts(value: Any) -> argument:
+    """The argument of what `tree_parts` gives."""
+    if isinstance(value, tuple):
+        return argument.tuple_of([from_parts(v) for v in value])
+    return argument(value)

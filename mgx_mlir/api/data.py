@@ -1,0 +1,114 @@
+"""Making arguments: from lists, constants, addresses, and MIGraphX's pseudo-random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.api.argument import argument, array_at, array_over
+from mgx_mlir.api.shape import shape
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.errors import ShapeError
+from mgx_mlir.core.literals import aligned_empty
+
+_MASK = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+def create_argument(s: shape, values: Sequence[Any]) -> argument:
+    """An argument of a shape with these elements, in the shape's logical order.
+
+    ShapeError where there are not as many values as elements.
+    """
+    found = s._static()
+    flat = np.asarray(values).reshape(-1)
+    if flat.size != found.elements:
+        raise ShapeError(f"expected {found.elements} values for {found}, got {flat.size}")
+    if flat.size and flat.dtype.kind not in "biuf" and flat.dtype != found.dtype.np:
+        raise ShapeError(f"expected numbers, got {flat.dtype}")
+    return argument(_laid_out(flat.astype(found.dtype.np), s))
+
+
+def fill_argument(s: shape, value: Any) -> argument:
+    """An argument whose elements are all `value`."""
+    found = s._static()
+    return argument(_laid_out(np.full(found.elements, value).astype(found.dtype.np), s))
+
+
+def generate_argument(s: shape, seed: int = 0) -> argument:
+    """An argument of pseudo-random elements that depend on `seed` alone.
+
+    MIGraphX's generator and ranges: floats in [-1, 1), signed integers of n bytes in half of
+    2**(5n) either way, unsigned ones below 2**(5n), bools by the lowest bit.
+    """
+    found = s._static()
+    buffer = aligned_empty((found.element_space,), found.dtype.np)
+    buffer[...] = _scaled(random_words(found.element_space, seed), found.dtype)
+    return argument(array_over(buffer, found))
+
+
+def argument_from_pointer(s: shape, address: int) -> argument:
+    """An argument over memory at an address, which the caller keeps alive. No copy."""
+    return argument(array_at(int(address), s._static()))
+
+
+def _laid_out(flat: np.ndarray, s: shape) -> np.ndarray:
+    """Elements in logical order, in memory as the shape's strides say."""
+    found = s._static()
+    if found.is_standard or not found.dims or found.is_broadcasted:
+        return flat.reshape(found.dims)
+    buffer = np.zeros(found.element_space, flat.dtype)
+    view = array_over(buffer, found)
+    view[...] = flat.reshape(found.lens)
+    return view
+
+
+def random_words(count: int, seed: int = 0) -> np.ndarray:
+    """The first `count` 64-bit words of MIGraphX's xorshf96 generator.
+
+    Word n+3 is A(word n) ^ word n+1 ^ word n+2, with A a linear map on bits (three xor-shifts).
+    Over bits that stays true with all distances doubled and A squared, so that the sequence
+    grows by half of itself at a time instead of word by word.
+    """
+    words = np.array([123456789, 362436069, 521288629 ^ (seed & 0xFFFFFFFFFFFFFFFF)], np.uint64)
+    columns = _xorshift(np.uint64(1) << np.arange(64, dtype=np.uint64))
+    step = 1
+    while words.size < count + 3:
+        while words.size < min(6 * step, count + 3):
+            n = words.size - 3 * step
+            made = _apply(columns, words[n : n + step])
+            made ^= words[n + step : n + 2 * step] ^ words[n + 2 * step : n + 3 * step]
+            words = np.concatenate([words, made])
+        columns = _apply(columns, columns)
+        step *= 2
+    return words[3 : 3 + count]
+
+
+def _xorshift(x: np.ndarray) -> np.ndarray:
+    x = x ^ (x << np.uint64(16)) & _MASK
+    x = x ^ (x >> np.uint64(5))
+    return x ^ (x << np.uint64(1)) & _MASK
+
+
+def _apply(columns: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The linear map with these images of the single bits, on words; a table per byte."""
+    out = np.zeros_like(x)
+    for byte in range(8):
+        table = np.zeros(256, np.uint64)
+        for bit in range(8):
+            table[1 << bit : 2 << bit] = table[: 1 << bit] ^ columns[8 * byte + bit]
+        out ^= table[(x >> np.uint64(8 * byte)) & np.uint64(255)]
+    return out
+
+
+def _scaled(words: np.ndarray, dtype: DType) -> np.ndarray:
+    """Random words as elements of a type."""
+    if dtype.is_bool:
+        return (words & np.uint64(1)).astype(np.bool_)
+    if dtype.is_float:
+        fraction = (words % np.uint64(32768)).astype(np.float64) / 16384 - 1
+        return np.where(words == 0, 0.0, fraction).astype(dtype.np)
+    top = 1 << (5 * dtype.size)
+    rest = (words % np.uint64(top)).astype(np.int64)
+    return (rest if dtype.is_unsigned else top // 2 - rest).astype(dtype.np)

@@ -1,0 +1,128 @@
+"""Reading models: parse_onnx, parse_onnx_buffer, get_onnx_operators."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mgx_mlir.api.program import program
+from mgx_mlir.api.shape import dim_of, dynamic_dimension
+from mgx_mlir.core.errors import MgxError, UsageError
+from mgx_mlir.core.signature import DimRange
+
+_ONE = dynamic_dimension(1, 1)  # MIGraphX's default: a dim that the file leaves open is 1
+
+
+def parse_onnx(
+    filename: str | os.PathLike[str],
+    default_dim_value: int = 0,
+    default_dyn_dim_value: Any = _ONE,
+    dim_params: Mapping[str, Any] | None = None,
+    map_input_dims: Mapping[str, Sequence[int]] | None = None,
+    map_dyn_input_dims: Mapping[str, Sequence[Any]] | None = None,
+    skip_unknown_operators: bool = False,
+    print_program_on_error: bool = False,
+    max_loop_iterations: int = 10,
+    limit_max_iterations: int = 65535,
+    use_debug_symbols: bool = False,
+) -> program:
+    """Read an ONNX file.
+
+    A dim that the file leaves open becomes `default_dim_value`, or `default_dyn_dim_value`
+    (1 unless it is given); `dim_params` gives named ones, `map_input_dims` and
+    `map_dyn_input_dims` those of whole inputs. Raises FileError, ModelError, UnsupportedModel.
+    """
+    from mgx_mlir.frontends.onnx.importer import parse_onnx as read
+
+    options = _options(
+        default_dim_value, default_dyn_dim_value, dim_params, map_input_dims, map_dyn_input_dims,
+        skip_unknown_operators, print_program_on_error, use_debug_symbols,
+        max_loop_iterations=max_loop_iterations, limit_max_iterations=limit_max_iterations,
+    )  # fmt: skip
+    return program.of(read(filename, options))
+
+
+def parse_onnx_buffer(
+    onnx_buffer: bytes | bytearray | memoryview,
+    default_dim_value: int = 0,
+    default_dyn_dim_value: Any = _ONE,
+    map_input_dims: Mapping[str, Sequence[int]] | None = None,
+    map_dyn_input_dims: Mapping[str, Sequence[Any]] | None = None,
+    skip_unknown_operators: bool = False,
+    print_program_on_error: bool = False,
+    external_data_path: str = "",
+    use_debug_symbols: bool = False,
+    dim_params: Mapping[str, Any] | None = None,
+) -> program:
+    """Read a serialized ONNX model from memory; as parse_onnx."""
+    from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer as read
+
+    options = _options(
+        default_dim_value, default_dyn_dim_value, dim_params, map_input_dims, map_dyn_input_dims,
+        skip_unknown_operators, print_program_on_error, use_debug_symbols,
+        external_data_path=external_data_path,
+    )  # fmt: skip
+    return program.of(read(onnx_buffer, options))
+
+
+def _options(
+    default_dim_value: int,
+    default_dyn_dim_value: Any,
+    dim_params: Mapping[str, Any] | None,
+    map_input_dims: Mapping[str, Sequence[int]] | None,
+    map_dyn_input_dims: Mapping[str, Sequence[Any]] | None,
+    skip_unknown_operators: bool,
+    print_program_on_error: bool,
+    use_debug_symbols: bool,
+    **more: Any,
+) -> Any:
+    from mgx_mlir.frontends.onnx.options import OnnxOptions
+
+    default = None
+    if default_dyn_dim_value != _ONE:
+        if default_dim_value:
+            raise UsageError("expected one of default_dim_value and default_dyn_dim_value")
+        default = onnx_dim(default_dyn_dim_value)
+        if isinstance(default, int):
+            default_dim_value, default = default, None
+    elif not default_dim_value:
+        default_dim_value = 1
+    return OnnxOptions(
+        default_dim_value=default_dim_value,
+        default_dyn_dim_value=default,
+        dim_params={k: onnx_dim(v) for k, v in (dim_params or {}).items()},
+        map_input_dims={k: [int(d) for d in v] for k, v in (map_input_dims or {}).items()},
+        map_dyn_input_dims={
+            k: [onnx_dim(d) for d in v] for k, v in (map_dyn_input_dims or {}).items()
+        },
+        skip_unknown_operators=skip_unknown_operators,
+        print_program_on_error=print_program_on_error,
+        use_debug_symbols=use_debug_symbols,
+        **more,
+    )
+
+
+def onnx_dim(d: Any) -> Any:
+    """A dim as the ONNX reader takes it."""
+    from mgx_mlir.frontends.onnx.options import DynamicDim
+
+    found = dim_of(d)
+    if isinstance(found, DimRange):
+        return DynamicDim(found.min, found.max, tuple(found.optimals), found.symbol)
+    return found
+
+
+def parse_tf(filename: str | os.PathLike[str], *args: Any, **options: Any) -> program:
+    """MIGraphX's reader of TensorFlow graphs, which is not there yet."""
+    raise MgxError("TensorFlow graphs cannot be read yet", location=os.fspath(filename),
+                   notes=["convert the model to ONNX"])  # fmt: skip
+
+
+def get_onnx_operators() -> list[str]:
+    """The ONNX operators that can be read, sorted."""
+    from mgx_mlir.frontends.onnx import ops
+    from mgx_mlir.frontends.onnx.registry import operators
+
+    ops.load()
+    return sorted({name for domain, name in operators()})

@@ -1,0 +1,429 @@
+"""`program` and `target`: models to inspect, build, compile and run."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import mgx_mlir.dialects  # noqa: F401  (defines the operators)
+from mgx_mlir.api.argument import argument, array_of
+from mgx_mlir.api.module import instruction_ref, module
+from mgx_mlir.api.shape import shape
+from mgx_mlir.core.errors import MgxError, RunError, TargetError, UsageError
+from mgx_mlir.core.interpreter import Interpreter
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.layout import Layout
+from mgx_mlir.core.module_builder import (
+    Instruction,
+    ModuleBuilder,
+    ProgramBuilder,
+    drop_unused_modules,
+    instruction_of,
+)
+from mgx_mlir.core.program_ir import ProgramIR, argument_names, entry_block
+from mgx_mlir.core.signature import Signature
+from mgx_mlir.printers.listing import Instruction as Line
+from mgx_mlir.printers.listing import Listing, list_program
+from mgx_mlir.printers.text import instruction_text, print_listing
+
+TARGETS = ("ref", "cpu", "gpu")
+Trace = Callable[[instruction_ref, list[argument]], None]
+
+
+class target:
+    """Where a program is compiled for: `ref`, `cpu` or `gpu`, with the options of compile()."""
+
+    def __init__(self, name: str, **options: Any) -> None:
+        if name not in TARGETS:
+            raise TargetError(
+                f"unknown target '{name}'", notes=[f"expected one of {', '.join(TARGETS)}"]
+            )
+        self._name, self.options = name, options
+
+    def name(self) -> str:
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"target({self._name})"
+
+
+def get_target(name: str, **options: Any) -> target:
+    """The target of a name. TargetError for an unknown one."""
+    return target(name, **options)
+
+
+class program:
+    """A model: modules of instructions, compiled for a target or not.
+
+    A program that is not compiled runs on the reference interpreter.
+    """
+
+    def __init__(self, built: ProgramBuilder | None = None, *, source: str = "") -> None:
+        self._builder = built or ProgramBuilder()
+        self._builder.on_attach = self._attached
+        self._source = source
+        self._compiled: Any = None
+        self._options: dict[str, Any] = {}
+        self._generation = 0
+        self._reset()
+
+    @staticmethod
+    def of(found: ProgramIR) -> program:
+        """The API's program of the compiler's; they share their operations."""
+        return program(ProgramBuilder.of(found), source=found.source)
+
+    # ---- identity of instructions ------------------------------------------------------------
+
+    def _reset(self) -> None:
+        """Make every reference handed out so far stale."""
+        self._generation += 1
+        self._entities: list[Instruction] = []
+        self._numbers: dict[Any, int] = {}
+        self._view: ProgramBuilder = self._builder
+        self.changed()
+
+    def changed(self) -> None:
+        """Forget what was derived from the instructions."""
+        self._layout: Layout | None = None
+        self._listing: Listing | None = None
+        self._lines: dict[Any, Line] | None = None
+
+    def ref(self, entity: Instruction) -> instruction_ref:
+        """The reference of an instruction of this program."""
+        number = self._numbers.get(entity)
+        if number is None:
+            number = len(self._entities)
+            self._numbers[entity] = number
+            self._entities.append(entity)
+        return instruction_ref(self, number, self._generation)
+
+    def entity(self, number: int, generation: int) -> Instruction:
+        """What a reference stands for; UsageError where it is stale."""
+        self.check_generation(generation, "the instruction")
+        return self._entities[number]
+
+    def check_generation(self, generation: int, what: str) -> None:
+        if generation != self._generation:
+            raise UsageError(
+                f"{what} belongs to the program as it was before it was compiled or sorted",
+                notes=["take a new reference from get_main_module()"],
+            )
+
+    def own(self, given: Any) -> Instruction:
+        """What a reference of this program stands for; UsageError for another's."""
+        if not isinstance(given, instruction_ref):
+            raise UsageError(f"expected an instruction_ref, got {type(given).__name__}")
+        if given._program is not self:
+            raise UsageError("the instruction belongs to another program")
+        return given.entity()
+
+    def _attached(self, m: ModuleBuilder) -> None:
+        """A module became a region: its parameters have new handles."""
+        for value in m.block.arguments:
+            number = self._numbers.pop(value, None)
+            if number is not None:
+                self._entities[number] = value
+                self._numbers[value] = number
+
+    def parameter_name(self, entity: Instruction) -> str:
+        for m in self._view.modules.values():
+            for name, value in m.parameters.items():
+                if value == entity:
+                    return name
+        return self.listed(entity).lhs
+
+    # ---- views -------------------------------------------------------------------------------
+
+    @property
+    def program_ir(self) -> ProgramIR:
+        """The program as the compiler sees it, not compiled; it shares its operations."""
+        for m in self._builder.modules.values():
+            m.close()
+        return self._builder.program(self._source)
+
+    def _shown(self) -> ProgramIR:
+        """The program that is printed and walked: after the passes once it is compiled."""
+        return self.program_ir if self._compiled is None else self._compiled.program
+
+    def _prefix(self) -> str:
+        return "" if self._compiled is None else self._compiled.target
+
+    def layout(self) -> Layout:
+        if self._layout is None:
+            self._layout = Layout(self._shown().module.operation)
+        return self._layout
+
+    def listing(self) -> Listing:
+        if self._listing is None:
+            self._listing = list_program(self._shown(), kernel_prefix=self._prefix())
+        return self._listing
+
+    @contextmanager
+    def weights(self) -> Iterator[None]:
+        """Make the program's weights readable."""
+        with self._shown().store.active():
+            yield
+
+    def line(self, entity: Instruction) -> str:
+        """The printed line of an instruction."""
+        with self.weights():
+            return instruction_text(self.listed(entity))
+
+    def listed(self, entity: Instruction) -> Line:
+        """An instruction in the program's listing."""
+        if self._lines is None:
+            self._lines = index_lines(self.listing())
+        found = self._lines.get(entity)
+        if found is None:
+            raise UsageError("the instruction is not part of the program")
+        return found
+
+    # ---- what it takes and gives -------------------------------------------------------------
+
+    def get_parameter_names(self) -> list[str]:
+        return argument_names(self.program_ir.main())
+
+    def get_parameter_shapes(self) -> dict[str, shape]:
+        main = self.program_ir.main()
+        layout = Layout(self.program_ir.module.operation)
+        values = entry_block(main).arguments
+        return {
+            name: shape.of(layout.shape(v))
+            for name, v in zip(argument_names(main), values, strict=True)
+        }
+
+    def get_output_shapes(self) -> list[shape]:
+        found = self.program_ir
+        layout = Layout(found.module.operation)
+        operations = entry_block(found.main()).operations
+        end = operations[len(operations) - 1].operation
+        return [shape.of(layout.shape(v)) for v in end.operands]
+
+    # ---- modules -----------------------------------------------------------------------------
+
+    def get_main_module(self) -> module:
+        if self._compiled is not None and self._view is self._builder:
+            self._view = ProgramBuilder.of(self._compiled.program)
+        return module(self, self._view.modules["main"], self._generation)
+
+    def create_module(self, name: str) -> module:
+        """A new empty module, to be the argument of an instruction."""
+        if self._compiled is not None:
+            raise UsageError("the program is compiled, it cannot be changed any more")
+        made = self._builder.create_module(name)
+        self.changed()
+        return module(self, made, self._generation)
+
+    def sort(self) -> None:
+        """Put the instructions of main in depth-first order from its results."""
+        if self._compiled is not None:
+            raise UsageError("the program is compiled, it cannot be changed any more")
+        found = self.program_ir
+        block = entry_block(found.main())
+        operations = [view.operation for view in block.operations]
+        end = operations[-1]
+        for operation in _depth_first(end, block):
+            operation.move_before(end)
+        self._reset()
+
+    # ---- compiling and running ---------------------------------------------------------------
+
+    def is_compiled(self) -> bool:
+        return self._compiled is not None
+
+    def compile(
+        self,
+        t: target,
+        offload_copy: bool = True,
+        fast_math: bool = True,
+        exhaustive_tune: bool = False,
+        **options: Any,
+    ) -> None:
+        """Compile for a target; `options` are those of mgx_mlir.compile.
+
+        Works on a copy: an error leaves the program as it was. References to its instructions
+        are stale afterwards. Raises CompileError, TargetError.
+        """
+        from mgx_mlir.api.compile import compile as compile_program
+
+        if isinstance(t, str):
+            t = target(t)
+        if self._compiled is not None:
+            raise UsageError(f"the program is compiled already, for {self._compiled.target}")
+        if not offload_copy and t.name() == "gpu":
+            raise UsageError(
+                "offload_copy=False needs arguments in device memory, which the API does not have",
+                notes=["compile with offload_copy=True"],
+            )
+        if exhaustive_tune:
+            raise UsageError("exhaustive_tune is not supported: no target tunes its kernels")
+        copy = self.program_ir.clone()
+        drop_unused_modules(copy)
+        chosen = {**t.options, **options}
+        self._compiled = compile_program(copy, t.name(), fast_math=fast_math, **chosen)
+        self._options = {"target": t.name(), "fast_math": fast_math, **chosen}
+        self._reset()
+
+    @property
+    def compiled(self) -> Any:
+        """The CompiledProgram; UsageError where the program is not compiled."""
+        if self._compiled is None:
+            raise UsageError("the program is not compiled")
+        return self._compiled
+
+    def finalize(self) -> None:
+        """Load the compiled code and its weights; otherwise the first run does."""
+        load = getattr(self.compiled, "load", None)
+        if load is not None:
+            load()
+
+    def run(self, params: Mapping[str, Any], *, trace: Trace | None = None) -> list[argument]:
+        """Evaluate on arrays or arguments by parameter name; the results in order.
+
+        All wrong names, dtypes and shapes are reported at once, before anything runs (RunError).
+        `trace(instruction, results)` is called after each instruction of a program that is not
+        compiled, or compiled for `ref`.
+        """
+        given = {name: _input(value) for name, value in params.items()}
+        if self._compiled is None:
+            found = self.program_ir
+            arrays = self._checked(Signature.of(found.main()), given)
+            return self._interpret(Interpreter(found.module, found.store), found, arrays, trace)
+        if trace is not None:
+            interpreter = getattr(self._compiled, "_interpreter", None)
+            if interpreter is None:
+                raise RunError(
+                    f"a program compiled for {self._compiled.target} runs as whole kernels, its "
+                    "instructions cannot be traced",
+                    notes=["compile it for 'ref', or do not compile it"],
+                )
+            arrays = self._checked(self._compiled.signature, given)
+            return self._interpret(interpreter, self._compiled.program, arrays, trace)
+        arrays = self._checked(self._compiled.signature, given)
+        return [argument(a) for a in self._compiled.execute(list(arrays.values()))]
+
+    eval = run
+
+    def _checked(self, signature: Signature, given: dict[str, Any]) -> dict[str, np.ndarray]:
+        for p in signature.inputs:
+            value = given.get(p.name)
+            if isinstance(value, np.ndarray) and p.dims == () and value.shape == (1,):
+                given[p.name] = value.reshape(())  # MIGraphX shows a scalar as lens {1}
+        arrays = signature.check_inputs(given)
+        return dict(zip((p.name for p in signature.inputs), arrays, strict=True))
+
+    def _interpret(
+        self,
+        interpreter: Interpreter,
+        found: ProgramIR,
+        arrays: dict[str, np.ndarray],
+        trace: Trace | None,
+    ) -> list[argument]:
+        def show(operation: ir.Operation, results: list[np.ndarray]) -> None:
+            assert trace is not None
+            trace(self.ref(instruction_of(operation)), [argument(a) for a in results])
+
+        if trace is not None and self._compiled is not None:
+            self.get_main_module()
+        with found.ctx:
+            results = interpreter.run(arrays, trace=None if trace is None else show)
+        return [argument(a) for a in results]
+
+    def run_async(self, params: Mapping[str, Any], stream: int, stream_name: str) -> list[argument]:
+        """MIGraphX's run on a device stream, which no target here takes."""
+        raise MgxError("run_async needs a device stream, which the API does not have yet",
+                       notes=["use run"])  # fmt: skip
+
+    # ---- text --------------------------------------------------------------------------------
+
+    def print(self, stream: Any = None, **options: Any) -> None:
+        """Write the text form to stdout or a stream; options as printers.text.print_text."""
+        from mgx_mlir.printers.text import print_text
+
+        print_text(self._shown(), stream or sys.stdout, kernel_prefix=self._prefix(), **options)
+
+    def to_py(self) -> str:
+        """Python code that builds the program."""
+        from mgx_mlir.printers.python import python_text
+
+        return python_text(self.program_ir)
+
+    def __repr__(self) -> str:
+        stream = io.StringIO()
+        with self.weights():
+            print_listing(self.listing(), stream)
+        return stream.getvalue()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, program) and repr(self) == repr(other)
+
+    __hash__ = object.__hash__
+
+
+def index_lines(listing: Listing) -> dict[Any, Line]:
+    """The lines of a listing by the instruction they show."""
+    found: dict[Any, Line] = {}
+    for m in listing.modules:
+        for line in m.instructions:
+            for value in line.values:
+                found[value] = line
+            if line.operation is not None:
+                found.setdefault(line.operation, line)
+    return found
+
+
+def _input(value: Any) -> Any:
+    """An argument as its array; plain Python numbers and lists stay for the check to type."""
+    if isinstance(value, bool | int | float | list | tuple):
+        return value
+    try:
+        return array_of(value)
+    except MgxError:
+        return value
+
+
+def _depth_first(end: ir.Operation, block: ir.Block) -> Sequence[ir.Operation]:
+    """The operations of `block` that `end` needs, operands first."""
+    order: list[ir.Operation] = []
+    state: dict[ir.Operation, bool] = {}
+    stack = [end]
+    while stack:
+        operation = stack[-1]
+        if state.get(operation):
+            stack.pop()
+            continue
+        if operation in state:
+            stack.pop()
+            state[operation] = True
+            if operation != end:
+                order.append(operation)
+            continue
+        state[operation] = False
+        for value in reversed(_needed(operation)):
+            owner = value.owner
+            if isinstance(owner, ir.Block) or owner.block != block:
+                continue
+            if owner not in state:
+                stack.append(owner)
+    order += [v.operation for v in block.operations if v.operation not in state]
+    return order
+
+
+def _needed(operation: ir.Operation) -> list[ir.Value]:
+    """The operands of an operation, and what its regions capture."""
+    found = list(operation.operands)
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        found.extend(inner.operands)
+        return ir.WalkResult.ADVANCE
+
+    for region in operation.regions:
+        for b in region.blocks:
+            for view in b.operations:
+                view.operation.walk(visit)
+    return found
