@@ -1,12 +1,30 @@
 """The one importer of the MLIR bindings; everything else takes them from here."""
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from torch_mlir import ir, passmanager, rewrite
 from torch_mlir._mlir_libs import _mlir
-from torch_mlir.dialects import affine, arith, ext, func, linalg, math, ml_program, scf, tensor
+from torch_mlir.dialects import ext, func
+
+if TYPE_CHECKING:
+    from torch_mlir.dialects import affine, arith, linalg, math, ml_program, scf, tensor
 
 # Without a module of the dialect's name in a searched package the bindings retry the failing import
 # at every OpView: 18 us per op instead of 0.6 us, in walks, patterns and verifiers alike.
 _mlir.globals.append_dialect_search_prefix("mgx_mlir.dialects")
+
+# Imported when first asked for: linalg alone takes 90 ms, and only lowering needs them.
+_LAZY = frozenset(("affine", "arith", "linalg", "math", "ml_program", "scf", "tensor"))
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return importlib.import_module(f"torch_mlir.dialects.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
 
 __all__ = [
     "affine",

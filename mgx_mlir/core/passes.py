@@ -339,11 +339,13 @@ class Timing:
 class Instrumentation:
     """What to do around each pass.
 
-    `print_ir` is called with (when, pass, module), `when` one of "before", "after", "failure";
+    `verify` looks at the module after the last pass, `verify_each` after every pass that changed
+    it (a verifier in Python takes as long as several passes). `print_ir` is called with (when, pass, module), `when` one of "before", "after", "failure";
     `after_change` limits "after" to passes that changed something. `trace` collects match reasons.
     """
 
     verify: bool = True
+    verify_each: bool = False
     print_before: bool = False
     print_after: bool = False
     after_change: bool = False
@@ -386,6 +388,8 @@ def run_pipeline(
             with store.active() if store is not None else nullcontext():
                 for step in steps:
                     run_pass(step, operation)
+                if instrumentation.verify and not instrumentation.verify_each and steps:
+                    _verify_end(operation, steps)
     finally:
         _ACTIVE.pop()
     return instrumentation
@@ -410,8 +414,8 @@ def run_pass(step: Pass, module: ir.Operation) -> bool | None:
         with observing(how.trace) as seen:
             timing.changed = step.run(module)
         timing.counts = seen.counts
-        if how.verify and timing.changed is not False:
-            verify_module(module)  # two thirds of the time of all passes, so not after nothing
+        if how.verify_each and how.depth == 1 and timing.changed is not False:
+            verify_module(module)
     except Exception as e:
         _print_ir(how, "failure", step, module)
         if how.depth > 1:
@@ -442,6 +446,18 @@ def diagnostics_text(e: ir.MLIRError) -> str:
         lines.append(f"{str(d.location)[4:-1].replace(chr(34), '')}: {d.message}")
         lines += [f"  note: {n.message}" for n in d.notes]
     return "\n".join(lines) or e.message
+
+
+def _verify_end(module: ir.Operation, steps: Sequence[Pass]) -> None:
+    try:
+        verify_module(module)
+    except PassError as e:
+        ran = ",".join(map(str, steps))
+        notes = [
+            f"after the pipeline builtin.module({ran})",
+            "mgx-opt verifies after each pass and names the one to blame",
+        ]
+        raise PassError(e.message, location=e.location, notes=[*e.notes, *notes]) from None
 
 
 def _failure(

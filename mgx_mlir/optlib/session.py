@@ -92,6 +92,7 @@ class Session:
     def _passes(self, module: ir.Operation) -> None:
         how = Instrumentation(
             verify=self.arguments.flag("verify-each", True),
+            verify_each=self.arguments.flag("verify-each", True),
             disable=self.arguments.names("mgx-disable-passes"),
             reproducer=self._reproducer,
         )
