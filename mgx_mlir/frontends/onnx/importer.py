@@ -26,7 +26,7 @@ from mgx_mlir.frontends.onnx.attributes import keywords, resolved, schema_of
 from mgx_mlir.frontends.onnx.graph import label, topological
 from mgx_mlir.frontends.onnx.load import LoadedModel, load_bytes, load_file
 from mgx_mlir.frontends.onnx.options import Dim, DynamicDim, OnnxOptions
-from mgx_mlir.frontends.onnx.problems import NotSupported, Problems
+from mgx_mlir.frontends.onnx.problems import NotSupported, Problems, UseBody
 from mgx_mlir.frontends.onnx.registry import OnnxOp, find, oldest
 from mgx_mlir.frontends.onnx.tensors import tensor_dtype
 
@@ -393,7 +393,11 @@ class Importer:
         if local is not None:
             return self._expand(local, given, proto.output, inputs, name, scope, _opsets_of(local))
         if op is not None:
-            return self._call(op, schema, proto, given, inputs, name, scope, opset)
+            try:
+                return self._call(op, schema, proto, given, inputs, name, scope, opset)
+            except UseBody:
+                if schema is None or not _has_body(schema):
+                    raise NotSupported("") from None
         assert schema is not None
         function = _schema_body(schema, proto, given, inputs, opset)
         own = _opsets_of(function)

@@ -13,6 +13,10 @@ class NotSupported(ModelError):
     """A valid node that this importer does not take; `message` is the reason, or empty."""
 
 
+class UseBody(Exception):
+    """Raised by an operator's function that leaves this node to the body ONNX gives it."""
+
+
 class Problems:
     """Unsupported nodes by operator, and all other errors by node."""
 

@@ -1,0 +1,231 @@
+"""Attention and rotary embedding of opset 23 on, in the form that fusion recognises."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import BOOL
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    axis_range,
+    cast_number,
+    compare,
+    concat,
+    convert,
+    extent,
+    less_equal,
+    number,
+    slice_,
+    squeeze,
+    unsqueeze,
+    wide,
+)
+from mgx_mlir.frontends.onnx.ops.linear import matmul
+from mgx_mlir.frontends.onnx.problems import UseBody
+from mgx_mlir.frontends.onnx.registry import onnx_op
+
+
+def split_heads(b: Builder, x: Value, heads: int) -> Value:
+    """{batch, length, heads * size} -> {batch, heads, length, size}."""
+    hidden = b.dims(x)[2]
+    if hidden == DYN or heads < 1 or hidden % heads:
+        raise ModelError(f"{heads} heads do not divide the hidden size {hidden}")
+    split = b.reshape(x, dims=[0, 0, heads, hidden // heads])
+    return b.transpose(split, permutation=[0, 2, 1, 3])
+
+
+def join_heads(b: Builder, x: Value) -> Value:
+    """{batch, heads, length, size} -> {batch, length, heads * size}."""
+    _, heads, _, size = b.dims(x)
+    return b.reshape(b.transpose(x, permutation=[0, 2, 1, 3]), dims=[0, 0, heads * size])
+
+
+def repeat_heads(b: Builder, x: Value, times: int) -> Value:
+    """Each head `times` in a row, for queries that share keys and values."""
+    if times == 1:
+        return x
+    batch, heads, length, size = b.dims(x)
+    if DYN in (batch, length):
+        shape = concat(b, [b.shape(x, 0, 2), b.ints([times]), b.shape(x, 2, 4)], 0)
+        wide = b.broadcast_with_dims(unsqueeze(b, x, [2]), shape)
+        joined = concat(b, [b.shape(x, 0, 1), b.ints([heads * times]), b.shape(x, 2, 4)], 0)
+        return b.reshape(wide, joined)
+    wide = b.multibroadcast(unsqueeze(b, x, [2]), [batch, heads, times, length, size])
+    return b.reshape(wide, dims=[batch, heads * times, length, size])
+
+
+def _causal(b: Builder, q: Value, k: Value, past: Value | None) -> Value:
+    """Whether query i may see key j: j <= i + past length."""
+    rows, columns = b.dims(q)[2], b.dims(k)[2]
+    before = 0 if past is None else b.dims(past)[2]
+    if DYN not in (rows, columns, before):
+        return b.literal(np.arange(columns)[None, :] <= np.arange(rows)[:, None] + before)
+    row = unsqueeze(b, axis_range(b, q, 2), [1])
+    if past is not None:
+        row = b.add(row, extent(b, past, 2))
+    return less_equal(b, axis_range(b, k, 2), row)
+
+
+@onnx_op("Attention", since=23)
+def attention(
+    b: Builder,
+    node: Any,
+    q: Value,
+    k: Value,
+    v: Value,
+    mask: Value = None,
+    past_key: Value = None,
+    past_value: Value = None,
+    nonpad_kv_seqlen: Value = None,
+    *,
+    is_causal: int = 0,
+    kv_num_heads: int | None = None,
+    left_window_size: int = -1,
+    q_num_heads: int | None = None,
+    qk_matmul_output_mode: int = 0,
+    right_window_size: int = -1,
+    scale: float | None = None,
+    softcap: float = 0.0,
+    softmax_precision: int | None = None,
+) -> Any:
+    """softmax(q k^T scale + mask) v; the rarer forms take the body ONNX gives."""
+    if nonpad_kv_seqlen is not None or node.wants(3):
+        raise UseBody
+    if left_window_size >= 0 or right_window_size >= 0:
+        raise UseBody
+    del qk_matmul_output_mode  # of an output that is not wanted
+    rank = len(b.dims(q))
+    if (past_key is None) != (past_value is None):
+        raise ModelError("past_key and past_value come together")
+    if rank == 3:
+        if q_num_heads is None or kv_num_heads is None:
+            raise ModelError("expected q_num_heads and kv_num_heads with inputs of rank 3")
+        q = split_heads(b, q, q_num_heads)
+        k, v = split_heads(b, k, kv_num_heads), split_heads(b, v, kv_num_heads)
+    elif rank != 4:
+        raise ModelError(f"expected rank 3 or 4, got {rank}")
+    if past_key is not None:
+        k = b.concat([past_key, k], axis=2)
+        v = b.concat([past_value, v], axis=2)
+    heads, kv_heads = b.dims(q)[1], b.dims(k)[1]
+    if DYN in (heads, kv_heads) or heads % kv_heads:
+        raise ModelError(f"{heads} query heads cannot share {kv_heads} key heads")
+    keys, values = (repeat_heads(b, t, heads // kv_heads) for t in (k, v))
+    if scale is None:
+        size = b.dims(q)[3]
+        if size == DYN:
+            raise ModelError("expected a known head size")
+        scale = 1 / math.sqrt(size)
+    dtype = b.dtype(q)
+    # 16-bit floats are held in f32 from the operands to the result
+    q, keys, values = (convert(b, t, wide(dtype)) for t in (q, keys, values))
+    scores = matmul(b, q, b.transpose(keys, permutation=[0, 1, 3, 2]))
+    if scale != 1:
+        scores = b.mul(scores, scale)
+    if softcap > 0:
+        scores = b.mul(b.tanh(b.div(scores, softcap)), softcap)
+    stated = wide(dtype) if softmax_precision is None else cast_number(softmax_precision)
+    kind = stated if stated.size > b.dtype(scores).size else b.dtype(scores)
+    weights = _masked_softmax(b, scores, mask, past_key, q, k, is_causal, kind)
+    out = convert(b, matmul(b, convert(b, weights, b.dtype(values)), values), dtype)
+    out = join_heads(b, out) if rank == 3 else out
+    return out, k, v
+
+
+def _masked_softmax(
+    b: Builder,
+    scores: Value,
+    mask: Value | None,
+    past: Value | None,
+    q: Value,
+    k: Value,
+    is_causal: int,
+    kind: Any,
+) -> Value:
+    """softmax over the keys that may be seen; 0 for a query that sees none."""
+    low = number(b, -np.inf, scores)
+    bias = None
+    if mask is not None:
+        mask = _lengthened(b, mask, k)
+        zero = number(b, 0, scores)
+        bias = (
+            b.where(mask, zero, low) if b.dtype(mask) is BOOL else convert(b, mask, b.dtype(scores))
+        )
+    if is_causal:
+        seen = _causal(b, q, k, past)
+        bias = b.where(seen, number(b, 0, scores) if bias is None else bias, low)
+    if bias is not None:
+        scores = b.add(scores, bias)
+    weights = b.softmax(convert(b, scores, kind), axis=3)
+    if mask is None:  # key 0 is always seen
+        return weights
+    top = b.reduce_max(bias, axes=[len(b.dims(bias)) - 1])
+    return b.where(compare(b, "equal", top, low), number(b, 0, weights), weights)
+
+
+def _lengthened(b: Builder, mask: Value, k: Value) -> Value:
+    """A mask shorter than the keys is filled up with what hides."""
+    have, want = b.dims(mask)[-1], b.dims(k)[2]
+    if have == want or have == 1 or DYN in (have, want):
+        if DYN in (have, want) and have != want:
+            raise UseBody
+        return mask
+    dims = [*b.dims(mask)[:-1], want - have]
+    if DYN in dims or want < have:
+        raise UseBody
+    kind = b.dtype(mask)
+    fill = np.full(dims, False if kind is BOOL else -np.inf).astype(kind.np)
+    return b.concat([mask, b.literal(fill)], axis=len(dims) - 1)
+
+
+@onnx_op("RotaryEmbedding", since=23)
+def rotary_embedding(
+    b: Builder,
+    node: Any,
+    x: Value,
+    cos: Value,
+    sin: Value,
+    positions: Value = None,
+    *,
+    interleaved: int = 0,
+    num_heads: int = 0,
+    rotary_embedding_dim: int = 0,
+) -> Value:
+    """Rotate pairs of each head's elements by the angle of their position."""
+    rank = len(b.dims(x))
+    if rank == 3:
+        if not num_heads:
+            raise ModelError("expected num_heads with an input of rank 3")
+        x = split_heads(b, x, num_heads)
+    elif rank != 4:
+        raise ModelError(f"expected rank 3 or 4, got {rank}")
+    size = b.dims(x)[3]
+    turned = rotary_embedding_dim or size
+    if size == DYN or turned % 2 or turned > size:
+        raise ModelError(f"rotary_embedding_dim {turned} does not fit heads of size {size}")
+    if positions is not None:
+        cos, sin = b.gather(cos, positions, axis=0), b.gather(sin, positions, axis=0)
+    cos, sin = unsqueeze(b, cos, [1]), unsqueeze(b, sin, [1])  # batch, 1, length, turned / 2
+    head = slice_(b, x, [3], [0], [turned])
+    half = turned // 2
+    if interleaved:
+        pairs = b.reshape(head, dims=[0, 0, 0, half, 2])
+        first, second = (squeeze(b, slice_(b, pairs, [4], [i], [i + 1]), [4]) for i in (0, 1))
+    else:
+        first, second = (slice_(b, head, [3], [i * half], [(i + 1) * half]) for i in (0, 1))
+    real = b.sub(b.mul(first, cos), b.mul(second, sin))
+    imaginary = b.add(b.mul(first, sin), b.mul(second, cos))
+    if interleaved:
+        pairs = b.concat([unsqueeze(b, real, [4]), unsqueeze(b, imaginary, [4])], axis=4)
+        head = b.reshape(pairs, dims=[0, 0, 0, turned])
+    else:
+        head = b.concat([real, imaginary], axis=3)
+    if turned != size:
+        head = b.concat([head, slice_(b, x, [3], [turned], [size])], axis=3)
+    return join_heads(b, head) if rank == 3 else head
