@@ -61,25 +61,28 @@ class Broadcast(Op, name="broadcast", kind="view"):
         if o.ref is not None:
             check(not o.out_lens, "expected either attribute 'out_lens' or operand 'ref', got both")
             wanted = o.ref.dims
-        elif wanted is None and o.results and o.results[0].rank == 0:
-            wanted = ()
         check(wanted is not None, "requires attribute 'out_lens' or operand 'ref'")
         assert wanted is not None
+        full = wanted
         check(
-            o.axis >= 0 and o.axis + o.input.rank <= len(wanted),
+            o.ref is not None or DYN not in full,
+            "out_dyn_dims with a dynamic extent requires operand 'ref'",
+        )
+        check(
+            o.axis >= 0 and o.axis + o.input.rank <= len(full),
             lambda: (
                 f"input of rank {o.input.rank} at axis {o.axis} does not fit "
-                f"result rank {len(wanted)}"
+                f"result rank {len(full)}"
             ),
         )
         check(
-            all(compatible(d, wanted[o.axis + i]) for i, d in enumerate(o.input.dims)),
+            all(compatible(d, full[o.axis + i]) for i, d in enumerate(o.input.dims)),
             lambda: (
                 f"input dims {show_dims(o.input.dims)} at axis {o.axis} do not match "
-                f"result dims {show_dims(wanted)}"
+                f"result dims {show_dims(full)}"
             ),
         )
-        out = list(wanted)
+        out = list(full)
         for i, d in enumerate(o.input.dims):
             if out[o.axis + i] == DYN:
                 out[o.axis + i] = d

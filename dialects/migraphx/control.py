@@ -1,4 +1,7 @@
-"""Control flow: branches, loops, the choice among functions, and the terminator of regions."""
+"""Control flow: branches, loops, the choice among functions, and the terminator of regions.
+
+MIGraphX's `get_tuple_elem` has no operator here: what gives a tuple there has several results.
+"""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ class OneHot(Op, name="onehot"):
             depth = int(depth_input.reshape(()))
         axis = axis_of(axis, indices.ndim + 1)
         at = np.expand_dims(wrapped(indices, depth), axis)
-        places = np.arange(depth).reshape([-1 if i == axis else 1 for i in range(at.ndim)])
+        places = np.arange(depth or 0).reshape([-1 if i == axis else 1 for i in range(at.ndim)])
         return np.where(at == places, values[1], values[0])
 
     @staticmethod

@@ -125,6 +125,13 @@ class ReduceMean(Reduction, name="reduce_mean"):
         magnitude = np.abs(total) // wide(n)
         return np.where(total < 0, -magnitude.astype(np.int64), magnitude).astype(wide)
 
+    @classmethod
+    def examples(cls) -> list[Example]:
+        wraps = np.full((2, 100), 100, np.int8)
+        negative = np.array([[-3, -4], [7, -2]], np.int32)
+        empty = np.zeros((2, 0), np.int32)
+        return [*super().examples(), *(example(x, axes=(1,)) for x in (wraps, negative, empty))]
+
 
 class ReduceMax(Reduction, name="reduce_max"):
     """The largest over `axes`; the type's smallest value (-infinity) of nothing; NaN wins.

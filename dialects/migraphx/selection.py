@@ -69,13 +69,13 @@ class NonMaxSuppression(Op, name="nonmaxsuppression"):
             t = getattr(o, name)
             check(
                 t is None or t.dtype.is_float,
-                lambda name=name, t=t: f"{name} expected a float type, got {t.dtype.mlir}",
+                lambda name=name, t=t: f"{name} expected a float type, got {t and t.dtype.mlir}",
             )
         for name in ("max_output_boxes_per_class", "iou_threshold", "score_threshold"):
             t = getattr(o, name)
             check(
                 t is None or t.elements in (1, DYN),
-                lambda name=name, t=t: f"{name} expected 1 element, got {t.elements}",
+                lambda name=name, t=t: f"{name} expected 1 element, got {t and t.elements}",
             )
         rows = product((batch, classes, count)) if o.padded else DYN
         return TensorType(INT64, (rows, 3))

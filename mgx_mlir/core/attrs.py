@@ -193,7 +193,7 @@ def tensor_type(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
     return AttrDef(
         "a tensor type",
         lambda v: ir.TypeAttr.get(v.mlir() if isinstance(v, TensorType) else v),
-        lambda a: TensorType.of(ir.TypeAttr(a).value),
+        lambda a: TensorType.of(ir.RankedTensorType(ir.TypeAttr(a).value)),
         default,
         optional=optional,
     )

@@ -1,0 +1,152 @@
+// Verifier errors of broadcasts and dimensions_of.
+// RUN: mgx-opt %s --split-input-file --verify-diagnostics
+
+func.func @broadcast_0(%a: tensor<3xf32>) {
+  // expected-error @+1 {{'migraphx.broadcast' op input of rank 1 at axis 2 does not fit result rank 2}}
+  %0 = "migraphx.broadcast"(%a) {axis = 2 : i64, out_lens = array<i64: 2, 3>} : (tensor<3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_1(%a: tensor<3xf32>) {
+  // expected-error @+1 {{'migraphx.broadcast' op input dims {3} at axis 0 do not match result dims {2, 3}}}
+  %0 = "migraphx.broadcast"(%a) {axis = 0 : i64, out_lens = array<i64: 2, 3>} : (tensor<3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_2(%a: tensor<3xf32>) {
+  // expected-error @+1 {{'migraphx.broadcast' op requires attribute 'out_lens' or operand 'ref'}}
+  %0 = "migraphx.broadcast"(%a) {axis = 0 : i64} : (tensor<3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_3(%a: tensor<3xf32>, %b: tensor<2x3xf32>) {
+  // expected-error @+1 {{'migraphx.broadcast' op expected either attribute 'out_lens' or operand 'ref', got both}}
+  %0 = "migraphx.broadcast"(%a, %b) {axis = 1 : i64, out_lens = array<i64: 2, 3>} : (tensor<3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_4(%a: tensor<3xf32>) {
+  // expected-error @+1 {{'migraphx.broadcast' op out_dyn_dims expected min, max pairs, got 3 numbers}}
+  %0 = "migraphx.broadcast"(%a) {out_dyn_dims = array<i64: 3, 3, 1>} : (tensor<3xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_5(%a: tensor<3xf32>) {
+  // expected-error @+1 {{'migraphx.broadcast' op out_dyn_dims with a dynamic extent requires operand 'ref'}}
+  %0 = "migraphx.broadcast"(%a) {out_dyn_dims = array<i64: 3, 3, 1, 4>} : (tensor<3xf32>) -> tensor<3x?xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_6(%a: tensor<3xf32>) {
+  // expected-error @+1 {{'migraphx.broadcast' op out_lens expected no negative extent, got [3, -1]}}
+  %0 = "migraphx.broadcast"(%a) {out_lens = array<i64: 3, -1>} : (tensor<3xf32>) -> tensor<3x1xf32>
+  return
+}
+
+// -----
+
+func.func @multibroadcast_7(%a: tensor<3xf32>) {
+  // expected-error @+1 {{'migraphx.multibroadcast' op input dims {3} do not broadcast to {2, 4}}}
+  %0 = "migraphx.multibroadcast"(%a) {out_lens = array<i64: 2, 4>} : (tensor<3xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @multibroadcast_8(%a: tensor<2x3xf32>) {
+  // expected-error @+1 {{'migraphx.multibroadcast' op input dims {2, 3} do not broadcast to {3}}}
+  %0 = "migraphx.multibroadcast"(%a) {out_lens = array<i64: 3>} : (tensor<2x3xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @multibroadcast_9(%a: tensor<3xf32>) {
+  // expected-error @+1 {{'migraphx.multibroadcast' op requires attribute 'out_lens' or a second operand}}
+  %0 = "migraphx.multibroadcast"(%a) {} : (tensor<3xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @multibroadcast_10() {
+  // expected-error @+1 {{'migraphx.multibroadcast' op expected at least 1 operand, got 0}}
+  %0 = "migraphx.multibroadcast"() {out_lens = array<i64: 3>} : () -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @multibroadcast_11(%a: tensor<3xf32>, %b: tensor<2x4xf32>) {
+  // expected-error @+1 {{'migraphx.multibroadcast' op dims {3} and {2, 4} do not broadcast}}
+  %0 = "migraphx.multibroadcast"(%a, %b) {} : (tensor<3xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @scalar_12(%a: tensor<2xf32>) {
+  // expected-error @+1 {{'migraphx.scalar' op input expected 1 element, got 2}}
+  %0 = "migraphx.scalar"(%a) {scalar_bcst_dims = array<i64: 3>} : (tensor<2xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @scalar_13(%a: tensor<1xf32>) {
+  // expected-error @+1 {{'migraphx.scalar' op scalar_bcst_dims expected no negative extent, got [-3]}}
+  %0 = "migraphx.scalar"(%a) {scalar_bcst_dims = array<i64: -3>} : (tensor<1xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_with_dims_14(%a: tensor<2xf32>, %b: tensor<1x2xi64>) {
+  // expected-error @+1 {{'migraphx.broadcast_with_dims' op operand 'dims' expected rank 1, got rank 2}}
+  %0 = "migraphx.broadcast_with_dims"(%a, %b) {} : (tensor<2xf32>, tensor<1x2xi64>) -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_with_dims_15(%a: tensor<2xf32>, %b: tensor<2xf32>) {
+  // expected-error @+1 {{'migraphx.broadcast_with_dims' op operand 'dims' expected an integer type, got f32}}
+  %0 = "migraphx.broadcast_with_dims"(%a, %b) {} : (tensor<2xf32>, tensor<2xf32>) -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_for_dot_16(%a: tensor<2xf32>, %b: tensor<2x2xf32>) {
+  // expected-error @+1 {{'migraphx.broadcast_for_dot' op expected operands of rank 2 or more, got tensor<2xf32>}}
+  %0 = "migraphx.broadcast_for_dot"(%a, %b) {} : (tensor<2xf32>, tensor<2x2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_for_dot_17(%a: tensor<2x1x1xf32>, %b: tensor<3x1x1xf32>) {
+  // expected-error @+1 {{'migraphx.broadcast_for_dot' op dims {2} and {3} do not broadcast}}
+  %0 = "migraphx.broadcast_for_dot"(%a, %b) {} : (tensor<2x1x1xf32>, tensor<3x1x1xf32>) -> tensor<3x1x1xf32>
+  return
+}
+
+// -----
+
+func.func @dimensions_of_18(%a: tensor<2x3xf32>) {
+  // expected-error @+1 {{'migraphx.dimensions_of' op start (1) to end (3) is not a range of axes of rank 2}}
+  %0 = "migraphx.dimensions_of"(%a) {start = 1 : i64, end = 3 : i64} : (tensor<2x3xf32>) -> tensor<2xi64>
+  return
+}
