@@ -311,4 +311,7 @@ class Emitter:
         scalar = getattr(x.cls, "scalar", None)
         if scalar is None:
             raise CompileError(f"'{x.cls.OPERATION_NAME}' op has no scalar lowering")
+        if x.cls.raw:  # on the bits as they are stored
+            stored = [narrow(v, a.type.dtype) for v, a in zip(args, x.args, strict=True)]
+            return widen(scalar(b, *stored, **x.attributes))
         return scalar(b, *args, **x.attributes)

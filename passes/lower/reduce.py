@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.errors import CompileError
+from mgx_mlir.core.ir import ir, tensor
+from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.normalize import LogSoftmax, Lrn, Softmax
 from mgx_mlir.dialects.migraphx.reduce import (
     ReduceAll,
@@ -15,11 +20,6 @@ from mgx_mlir.dialects.migraphx.reduce import (
     ReduceProd,
     ReduceSum,
 )
-
-from mgx_mlir.core import dtypes
-from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.ir import ir, tensor
-from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, View, identity
 from mgx_mlir.passes.lower.linear import pad_tensor
@@ -134,11 +134,22 @@ def _kept(e: Any, value: ir.Value, acc: DType, t: TensorType, axes: Sequence[int
     return view
 
 
+def _axes(op: Any, t: TensorType) -> list[int]:
+    """The axes that are reduced: all of them where none is named."""
+    if op.axes_tensor is not None:
+        raise CompileError(
+            "cannot be compiled: its axes are known at run time only"
+        )
+    return [a % t.rank for a in op.axes] or list(range(t.rank))
+
+
 def _reduction(how: str, op: Any, ins: Sequence[Any], e: Any, mean: bool = False) -> Any:
     x = ins[0]
     t, out = TensorType.of(op.operation.operands[0]), TensorType.of(op.out)
-    axes = [a % t.rank for a in op.axes] if t.rank else []
+    axes = _axes(op, t)
     acc = computed(t.dtype)
+    if mean and t.dtype.is_integer:  # the sum of narrow integers would wrap
+        acc = dtypes.UINT64 if t.dtype.is_unsigned else dtypes.INT64
     found = reduce_tensor(e, x, t.dtype, axes, how, acc)
     if mean:
         found = _divide_by_count(e, found, acc, [e.extent(x, a) for a in axes])
@@ -199,7 +210,7 @@ def _logical(how: str, op: Any, ins: Sequence[Any], e: Any) -> Any:
     """Truth of the elements combined; the result is 0 or 1 in the result's type."""
     x = ins[0]
     t, out = TensorType.of(op.operation.operands[0]), TensorType.of(op.out)
-    axes = [a % t.rank for a in op.axes] if t.rank else []
+    axes = _axes(op, t)
     truth = TensorType(dtypes.BOOL, tuple(ir.RankedTensorType(x.type).shape))
     as_bool = e.map_elements([x], [t.dtype], truth, lambda b, v: b.cast(v, dtypes.BOOL))
     found = reduce_tensor(e, as_bool, dtypes.BOOL, axes, how, dtypes.BOOL)

@@ -16,10 +16,14 @@ from mgx_mlir.core.ir import arith, ir, math
 
 @dataclass(frozen=True)
 class TypedScalar:
-    """An SSA value of a signless MLIR type and the element type it stands for."""
+    """An SSA value of a signless MLIR type and the element type it stands for.
+
+    `stored` is the narrow element that a widened one was read from.
+    """
 
     value: ir.Value
     dtype: DType
+    stored: TypedScalar | None = None
 
 
 def signless(dtype: DType) -> ir.Type:
@@ -272,15 +276,26 @@ def widen(x: TypedScalar) -> TypedScalar:
     """A stored element as the type it is computed in."""
     if not x.dtype.is_low_precision:
         return x
-    return TypedScalar(arith.ExtFOp(signless(dtypes.FLOAT), x.value).result, dtypes.FLOAT)
+    wide = TypedScalar(arith.ExtFOp(signless(dtypes.FLOAT), x.value).result, dtypes.FLOAT, x)
+    if x.dtype is not dtypes.FP8E4M3FN:
+        return wide
+    # IREE's emulation reads the negative NaN (0xFF) of this type as -480
+    byte = TypedScalar(arith.BitcastOp(signless(dtypes.INT8), x.value).result, dtypes.INT8)
+    b = ArithScalars(dtypes.FLOAT, dtypes.FLOAT)
+    found = b.select(b.cmp("eq", byte, -1), b.const(float("nan")), wide)
+    return TypedScalar(found.value, dtypes.FLOAT, x)
 
 
 def narrow(x: TypedScalar, dtype: DType) -> TypedScalar:
     """A computed element as the type it is stored in."""
     if x.dtype is dtype:
         return x
+    if x.stored is not None and x.stored.dtype is dtype:
+        return x.stored
     if not dtype.is_low_precision or not x.dtype.is_float:
         raise TypeError(f"a scalar of {x.dtype} where {dtype} is stored")
+    if x.dtype is dtypes.DOUBLE and dtype.size == 1:  # IREE narrows no f64 to f8
+        x = TypedScalar(arith.TruncFOp(signless(dtypes.FLOAT), x.value).result, dtypes.FLOAT)
     return TypedScalar(arith.TruncFOp(signless(dtype), x.value).result, dtype)
 
 
