@@ -121,7 +121,7 @@ class ReduceMean(Reduction, name="reduce_mean"):
         wide = np.uint64 if x.dtype.kind == "u" else np.int64
         total = np.sum(x, axis=axes, keepdims=True, dtype=wide)
         if n == 0:
-            return total
+            return np.asarray(total)
         magnitude = np.abs(total) // wide(n)
         return np.where(total < 0, -magnitude.astype(np.int64), magnitude).astype(wide)
 
