@@ -50,6 +50,20 @@ def _is_literal(v: ir.Value) -> bool:
     return not isinstance(owner, ir.Block) and owner.name == "migraphx.literal"
 
 
+@pattern("dot")
+def find_dot_batch(op: Any, rw: Any) -> Any:
+    """dot of rank 4 and above -> reshape(dot of rank 3(reshape(a), reshape(b)))"""
+    a, b, out = TensorType.of(op.a), TensorType.of(op.b), TensorType.of(op.out)
+    if out.rank < 4 or not (a.is_static and b.is_static):
+        return no_match("rank below 4 or run-time dims")
+    if all(d % rw.options.aligned == 0 for d in (*a.dims[-2:], b.dims[-1])):
+        return no_match("all of M, K and N are whole tiles")
+    batch = product(out.dims[:-2])
+    x = rw.op("reshape", op.a, dims=[batch, *a.dims[-2:]])
+    y = rw.op("reshape", op.b, dims=[batch, *b.dims[-2:]])
+    return rw.op("reshape", rw.op("dot", x, y), dims=list(out.dims))
+
+
 @pattern(Pointwise)
 def find_pointwise_reshape(op: Any, rw: Any) -> Any:
     """pointwise(reshape(x), y) -> reshape(pointwise(x, reshape(y)))"""
@@ -57,53 +71,59 @@ def find_pointwise_reshape(op: Any, rw: Any) -> Any:
     operands = list(op.operation.operands)
     flat_dims: tuple[int, ...] | None = None
     for v in operands:
-        below = _rows_below(rw, v, out)
+        below = _flat_below(rw, v, out)
         if below is not None:
             flat_dims = TensorType.of(below).dims
             break
     if flat_dims is None:
-        return no_match("no operand is reshaped rows")
+        return no_match("no operand has its leading dims split by a reshape")
     new = []
     for v in operands:
-        moved = _as_rows(rw, v, out, flat_dims)
+        moved = _as_flat(rw, v, out, flat_dims)
         if moved is None:
-            return no_match("an operand cannot be read as rows")
+            return no_match("an operand cannot be read with its leading dims as one")
         new.append(moved)
     y = _rebuild(op, new, out.with_dims(flat_dims))
     return rw.op("reshape", y, dims=list(out.dims))
 
 
-def _rows_below(rw: Any, v: ir.Value, out: TensorType) -> ir.Value | None:
-    """The [rows, n] value that `v`, of dims [.., n], is the reshape of."""
+def _flat_below(rw: Any, v: ir.Value, out: TensorType) -> ir.Value | None:
+    """The [n, ..] value of rank 2 or 3 whose first dim `v` splits: `v` = reshape of it."""
     view = rw.defining(v, "reshape")
-    if view is None or view.dims_tensor is not None or out.rank < 3 or not out.is_static:
+    if view is None or view.dims_tensor is not None or not out.is_static:
         return None
     t = TensorType.of(view.input)
-    return view.input if t.rank == 2 and t.dims[-1] == out.dims[-1] else None
-
-
-def _as_rows(rw: Any, v: ir.Value, out: TensorType, flat: tuple[int, ...]) -> ir.Value | None:
-    """`v` as [rows, n]: a reshape, or the broadcast of the last dims redone."""
-    view = rw.defining(v, "multibroadcast", "broadcast", "scalar")
-    if view is not None:
-        x = view.operation.operands[0]
-        t = TensorType.of(x)
-        if t.elements == 1:
-            one = x if t.dims == (1,) else rw.op("reshape", x, dims=[1])
-            return rw.op("multibroadcast", [one], out_lens=list(flat))
-        aligned = view.operation.name == "migraphx.multibroadcast" or (
-            view.operation.name == "migraphx.broadcast" and view.axis + t.rank == out.rank
-        )
-        lead = t.dims[:-1]
-        if aligned and all(d == 1 for d in lead) and t.dims[-1] == out.dims[-1]:
-            row = x if t.rank == 1 else rw.op("reshape", x, dims=[t.dims[-1]])
-            return rw.op("multibroadcast", [row], out_lens=list(flat))
-        full_rows = t.rank == out.rank and lead == out.dims[:-1] and t.dims[-1] == 1
-        if aligned and full_rows:
-            column = rw.op("reshape", x, dims=[flat[0], 1])
-            return rw.op("multibroadcast", [column], out_lens=list(flat))
+    if t.rank not in (2, 3) or t.rank >= out.rank:
         return None
-    return rw.op("reshape", v, dims=list(flat))
+    return view.input if t.dims[1:] == out.dims[1 - t.rank :] else None
+
+
+def _as_flat(rw: Any, v: ir.Value, out: TensorType, flat: tuple[int, ...]) -> ir.Value | None:
+    """`v`, of `out`'s dims, with the leading dims as one: a reshape, or its broadcast redone."""
+    view = rw.defining(v, "multibroadcast", "broadcast", "scalar")
+    if view is None:
+        return rw.op("reshape", v, dims=list(flat))
+    if len(view.operation.operands) != 1:
+        return None
+    x = view.operation.operands[0]
+    t = TensorType.of(x)
+    if t.elements == 1:
+        one = x if t.dims == (1,) else rw.op("reshape", x, dims=[1])
+        return rw.op("multibroadcast", [one], out_lens=list(flat))
+    if view.operation.name == "migraphx.broadcast":
+        full = [1] * view.axis + list(t.dims) + [1] * (out.rank - view.axis - t.rank)
+    else:
+        full = [1] * (out.rank - t.rank) + list(t.dims)
+    keep = len(flat) - 1
+    lead, tail = full[:-keep], full[-keep:]
+    if all(d == 1 for d in lead):
+        dims = [1, *tail]
+    elif tuple(lead) == out.dims[:-keep]:
+        dims = [flat[0], *tail]
+    else:
+        return None
+    y = x if t.dims == tuple(dims) else rw.op("reshape", x, dims=dims)
+    return rw.op("multibroadcast", [y], out_lens=list(flat))
 
 
 @pattern("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod")
@@ -113,10 +133,10 @@ def find_reduce_rows(op: Any, rw: Any) -> Any:
     t, out = TensorType.of(operands[0]), TensorType.of(op.out)
     if len(operands) != 1 or [a % t.rank for a in op.axes] != [t.rank - 1]:
         return no_match("it does not reduce the last axis alone")
-    x = _rows_below(rw, operands[0], t)
+    x = _flat_below(rw, operands[0], t)
     if x is None:
-        return no_match("input is not reshaped rows")
-    y = rw.op(op.mnemonic, x, axes=[1])
+        return no_match("the input's leading dims are not split by a reshape")
+    y = rw.op(op.mnemonic, x, axes=[TensorType.of(x).rank - 1])
     return rw.op("reshape", y, dims=list(out.dims))
 
 
@@ -126,10 +146,10 @@ def find_softmax_rows(op: Any, rw: Any) -> Any:
     t = TensorType.of(op.input)
     if op.axis % t.rank != t.rank - 1:
         return no_match("it is not along the last axis")
-    x = _rows_below(rw, op.input, t)
+    x = _flat_below(rw, op.input, t)
     if x is None:
-        return no_match("input is not reshaped rows")
-    y = rw.op(op.mnemonic, x, axis=1)
+        return no_match("the input's leading dims are not split by a reshape")
+    y = rw.op(op.mnemonic, x, axis=TensorType.of(x).rank - 1)
     return rw.op("reshape", y, dims=list(TensorType.of(op.out).dims))
 
 
@@ -160,9 +180,11 @@ class RewriteDot(PatternPass):
     name: ClassVar[str] = "rewrite_dot"
     patterns: ClassVar[tuple[Pattern, ...]] = (
         find_dot_broadcast_rows,
+        find_dot_batch,
         find_pointwise_reshape,
         find_reduce_rows,
         find_softmax_rows,
         find_reshape_pair,
     )
+    aligned: int = option(16, "a batched dot stays as it is when M, K, N are multiples of this")
     max_iterations: int = option(-1, "sweeps over the module; -1: until nothing changes")
