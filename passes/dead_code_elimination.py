@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ext, ir
-from mgx_mlir.core.op import op_class
+from mgx_mlir.core.op import OPS, op_class, spread
 from mgx_mlir.core.passes import Pass
 
 # upstream dialects whose ops on tensors and scalars have no side effects
@@ -15,7 +15,10 @@ _PURE_PREFIXES = ("arith.", "math.", "tensor.", "affine.apply", "linalg.", "comp
 
 @dataclass(frozen=True)
 class DeadCodeElimination(Pass):
-    """Erase ops without side effects whose results are unused, in every region."""
+    """Erase ops without side effects whose results are unused, in every region.
+
+    Results of an `if` that nobody uses go as well, with what its branches compute for them.
+    """
 
     name: ClassVar[str] = "dead_code_elimination"
 
@@ -39,6 +42,8 @@ def erase_dead(root: ir.Operation) -> int:
         if has_no_use(op) and is_removable(op):
             op.erase()
             erased += 1
+        elif op.name == "migraphx.if":
+            erased += drop_unused_results(op)
     return erased
 
 
@@ -53,5 +58,36 @@ def is_removable(op: ir.Operation) -> bool:
     name = op.name
     if name.startswith("migraphx."):
         cls = op_class(op)
-        return cls is not None and ext.Pure in cls._traits
+        if cls is None or ext.Pure not in cls._traits:
+            return False
+        return all(
+            is_removable(inner.operation) or inner.operation.name == "migraphx.yield"
+            for region in op.regions
+            for block in region.blocks
+            for inner in block.operations
+        )
     return name.startswith(_PURE_PREFIXES)
+
+
+def drop_unused_results(op: ir.Operation) -> int:
+    """Rebuild an `if` without the results that nobody uses; how many ops went with them."""
+    kept = [i for i, r in enumerate(op.results) if next(r.uses, None) is not None]
+    if len(kept) == len(op.results):
+        return 0
+    types = [op.results[i].type for i in kept]
+    with op.location, ir.InsertionPoint(op):
+        attributes = dict(op.attributes.items())
+        attributes["resultSegmentSizes"] = ir.DenseI32ArrayAttr.get(spread(types))
+        new = ir.Operation.create(
+            op.name, types, list(op.operands), attributes, regions=len(op.regions)
+        )
+    for old_region, region in zip(op.regions, new.regions, strict=True):
+        old_region.blocks[0].append_to(region)
+        last = region.blocks[0].operations[len(region.blocks[0].operations) - 1].operation
+        with last.location, ir.InsertionPoint(last):
+            OPS["yield"]([last.operands[i] for i in kept])
+        last.erase()
+    for i, r in zip(kept, new.results, strict=True):
+        op.results[i].replace_all_uses_with(r)
+    op.erase()
+    return 1 + erase_dead(new)

@@ -39,3 +39,42 @@ func.func @effect(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "migraphx.capture"(%x) {ins_index = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
   return %x : tensor<4xf32>
 }
+
+// -----
+
+// Results of an `if` that nobody uses go, and what the branches compute for them.
+// CHECK-LABEL: @if_results
+// CHECK: %[[R:.*]] = "migraphx.if"(%arg0) ({
+// CHECK-NEXT: %[[N:.*]] = "migraphx.neg"(%arg1)
+// CHECK-NEXT: "migraphx.yield"(%[[N]]) : (tensor<2xf32>) -> ()
+// CHECK-NEXT: }, {
+// CHECK-NEXT: "migraphx.yield"(%arg1) : (tensor<2xf32>) -> ()
+// CHECK-NEXT: }) : (tensor<i1>) -> tensor<2xf32>
+// CHECK-NEXT: return %[[R]]
+func.func @if_results(%c: tensor<i1>, %x: tensor<2xf32>) -> tensor<2xf32> {
+  %0:2 = "migraphx.if"(%c) ({
+    %1 = "migraphx.abs"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+    %2 = "migraphx.neg"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+    "migraphx.yield"(%1, %2) : (tensor<2xf32>, tensor<2xf32>) -> ()
+  }, {
+    %3 = "migraphx.exp"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+    "migraphx.yield"(%3, %x) : (tensor<2xf32>, tensor<2xf32>) -> ()
+  }) : (tensor<i1>) -> (tensor<2xf32>, tensor<2xf32>)
+  return %0#1 : tensor<2xf32>
+}
+
+// -----
+
+// What is run for its effect keeps the `if` around it.
+// CHECK-LABEL: @if_effect
+// CHECK: migraphx.if
+// CHECK: migraphx.capture
+func.func @if_effect(%c: tensor<i1>, %x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = "migraphx.if"(%c) ({
+    %1 = "migraphx.capture"(%x) {ins_index = 0 : i64} : (tensor<2xf32>) -> tensor<2xf32>
+    "migraphx.yield"(%1) : (tensor<2xf32>) -> ()
+  }, {
+    "migraphx.yield"(%x) : (tensor<2xf32>) -> ()
+  }) : (tensor<i1>) -> tensor<2xf32>
+  return %x : tensor<2xf32>
+}
