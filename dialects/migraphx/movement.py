@@ -40,8 +40,8 @@ class Slice(Op, name="slice", kind="view"):
     already, is dynamic. Errors: lengths differ, axes repeat. MIGraphX `slice`.
 
     ```mlir
-    %0 = "migraphx.slice"(%x) {axes = array<i64: 1>, starts = array<i64: 0>, ends = array<i64: 2>,
-           operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (tensor<2x5xf32>) -> tensor<2x2xf32>
+    %0 = "migraphx.slice"(%x) {axes = array<i64: 1>, starts = array<i64: 0>, ends = array<i64: 2>}
+           : (tensor<2x5xf32>) -> tensor<2x2xf32>
     ```
     """
 

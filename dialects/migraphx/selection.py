@@ -34,8 +34,7 @@ class NonMaxSuppression(Op, name="nonmaxsuppression"):
 
     ```mlir
     %0 = "migraphx.nonmaxsuppression"(%boxes, %scores, %n) {center_point_box = false,
-           use_dyn_output = false, padded = false,
-           operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}
+           use_dyn_output = false, padded = false}
            : (tensor<1x6x4xf32>, tensor<1x2x6xf32>, tensor<1xi64>) -> tensor<?x3xi64>
     ```
     """

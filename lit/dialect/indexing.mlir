@@ -65,18 +65,18 @@ func.func @nonzero_1(%arg0: tensor<2x3xi1>) -> (tensor<2x6xi64>) {
 // -----
 
 // CHECK-LABEL: @nonmaxsuppression_0(
-// CHECK: %0 = "migraphx.nonmaxsuppression"(%arg0, %arg1, %arg2) {center_point_box = false, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>, padded = false, use_dyn_output = false} : (tensor<1x6x4xf32>, tensor<1x2x6xf32>, tensor<i64>) -> tensor<?x3xi64>
+// CHECK: %0 = "migraphx.nonmaxsuppression"(%arg0, %arg1, %arg2) {center_point_box = false, padded = false, use_dyn_output = false} : (tensor<1x6x4xf32>, tensor<1x2x6xf32>, tensor<i64>) -> tensor<?x3xi64>
 func.func @nonmaxsuppression_0(%arg0: tensor<1x6x4xf32>, %arg1: tensor<1x2x6xf32>, %arg2: tensor<i64>) -> (tensor<?x3xi64>) {
-  %0 = "migraphx.nonmaxsuppression"(%arg0, %arg1, %arg2) {center_point_box = false, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>, padded = false, use_dyn_output = false} : (tensor<1x6x4xf32>, tensor<1x2x6xf32>, tensor<i64>) -> tensor<?x3xi64>
+  %0 = "migraphx.nonmaxsuppression"(%arg0, %arg1, %arg2) {center_point_box = false, padded = false, use_dyn_output = false} : (tensor<1x6x4xf32>, tensor<1x2x6xf32>, tensor<i64>) -> tensor<?x3xi64>
   return %0 : tensor<?x3xi64>
 }
 
 // -----
 
 // CHECK-LABEL: @nonmaxsuppression_1(
-// CHECK: %0 = "migraphx.nonmaxsuppression"(%arg0, %arg1) {center_point_box = false, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>, padded = true, use_dyn_output = false} : (tensor<1x6x4xf32>, tensor<1x2x6xf32>) -> tensor<12x3xi64>
+// CHECK: %0 = "migraphx.nonmaxsuppression"(%arg0, %arg1) {center_point_box = false, padded = true, use_dyn_output = false} : (tensor<1x6x4xf32>, tensor<1x2x6xf32>) -> tensor<12x3xi64>
 func.func @nonmaxsuppression_1(%arg0: tensor<1x6x4xf32>, %arg1: tensor<1x2x6xf32>) -> (tensor<12x3xi64>) {
-  %0 = "migraphx.nonmaxsuppression"(%arg0, %arg1) {center_point_box = false, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>, padded = true, use_dyn_output = false} : (tensor<1x6x4xf32>, tensor<1x2x6xf32>) -> tensor<12x3xi64>
+  %0 = "migraphx.nonmaxsuppression"(%arg0, %arg1) {center_point_box = false, padded = true, use_dyn_output = false} : (tensor<1x6x4xf32>, tensor<1x2x6xf32>) -> tensor<12x3xi64>
   return %0 : tensor<12x3xi64>
 }
 

@@ -115,7 +115,7 @@ func.func @nonzero_13(%a: tensor<2x3xf32>) {
 
 func.func @nonmaxsuppression_14(%a: tensor<1x6x4xf32>, %b: tensor<1x2x5xf32>) {
   // expected-error @+1 {{'migraphx.nonmaxsuppression' op scores expected 1 batches of 6 boxes as tensor<1x6x4xf32>, got tensor<1x2x5xf32>}}
-  %0 = "migraphx.nonmaxsuppression"(%a, %b) {operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>} : (tensor<1x6x4xf32>, tensor<1x2x5xf32>) -> tensor<?x3xi64>
+  %0 = "migraphx.nonmaxsuppression"(%a, %b) : (tensor<1x6x4xf32>, tensor<1x2x5xf32>) -> tensor<?x3xi64>
   return
 }
 
@@ -123,7 +123,7 @@ func.func @nonmaxsuppression_14(%a: tensor<1x6x4xf32>, %b: tensor<1x2x5xf32>) {
 
 func.func @nonmaxsuppression_15(%a: tensor<1x6x3xf32>, %b: tensor<1x2x6xf32>) {
   // expected-error @+1 {{'migraphx.nonmaxsuppression' op boxes expected 4 numbers each, got 3}}
-  %0 = "migraphx.nonmaxsuppression"(%a, %b) {operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>} : (tensor<1x6x3xf32>, tensor<1x2x6xf32>) -> tensor<?x3xi64>
+  %0 = "migraphx.nonmaxsuppression"(%a, %b) : (tensor<1x6x3xf32>, tensor<1x2x6xf32>) -> tensor<?x3xi64>
   return
 }
 
@@ -131,7 +131,7 @@ func.func @nonmaxsuppression_15(%a: tensor<1x6x3xf32>, %b: tensor<1x2x6xf32>) {
 
 func.func @nonmaxsuppression_16(%a: tensor<1x6x4xf32>, %b: tensor<1x2x6xf32>, %c: tensor<1xf32>) {
   // expected-error @+1 {{'migraphx.nonmaxsuppression' op max_output_boxes_per_class expected an integer type, got f32}}
-  %0 = "migraphx.nonmaxsuppression"(%a, %b, %c) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (tensor<1x6x4xf32>, tensor<1x2x6xf32>, tensor<1xf32>) -> tensor<?x3xi64>
+  %0 = "migraphx.nonmaxsuppression"(%a, %b, %c) : (tensor<1x6x4xf32>, tensor<1x2x6xf32>, tensor<1xf32>) -> tensor<?x3xi64>
   return
 }
 

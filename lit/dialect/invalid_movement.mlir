@@ -3,7 +3,7 @@
 
 func.func @slice_0(%a: tensor<4x5xf32>) {
   // expected-error @+1 {{'migraphx.slice' op expected as many starts, ends and axes, got 2, 1, 1}}
-  %0 = "migraphx.slice"(%a) {axes = array<i64: 0>, starts = array<i64: 0, 1>, ends = array<i64: 2>, operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (tensor<4x5xf32>) -> tensor<2x5xf32>
+  %0 = "migraphx.slice"(%a) {axes = array<i64: 0>, starts = array<i64: 0, 1>, ends = array<i64: 2>} : (tensor<4x5xf32>) -> tensor<2x5xf32>
   return
 }
 
@@ -11,7 +11,7 @@ func.func @slice_0(%a: tensor<4x5xf32>) {
 
 func.func @slice_1(%a: tensor<4x5xf32>) {
   // expected-error @+1 {{'migraphx.slice' op axis (2) is out of range for rank 2, expected -2 to 1}}
-  %0 = "migraphx.slice"(%a) {axes = array<i64: 2>, starts = array<i64: 0>, ends = array<i64: 2>, operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (tensor<4x5xf32>) -> tensor<2x5xf32>
+  %0 = "migraphx.slice"(%a) {axes = array<i64: 2>, starts = array<i64: 0>, ends = array<i64: 2>} : (tensor<4x5xf32>) -> tensor<2x5xf32>
   return
 }
 
@@ -19,7 +19,7 @@ func.func @slice_1(%a: tensor<4x5xf32>) {
 
 func.func @slice_2(%a: tensor<4x5xf32>) {
   // expected-error @+1 {{'migraphx.slice' op axes [0, 0] are not distinct}}
-  %0 = "migraphx.slice"(%a) {axes = array<i64: 0, -2>, starts = array<i64: 0, 0>, ends = array<i64: 2, 2>, operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (tensor<4x5xf32>) -> tensor<2x5xf32>
+  %0 = "migraphx.slice"(%a) {axes = array<i64: 0, -2>, starts = array<i64: 0, 0>, ends = array<i64: 2, 2>} : (tensor<4x5xf32>) -> tensor<2x5xf32>
   return
 }
 
@@ -27,7 +27,7 @@ func.func @slice_2(%a: tensor<4x5xf32>) {
 
 func.func @slice_3(%a: tensor<4x5xf32>) {
   // expected-error @+1 {{'migraphx.slice' op result 0 expected tensor<3x5xf32>, got tensor<4x5xf32>}}
-  %0 = "migraphx.slice"(%a) {axes = array<i64: 0>, starts = array<i64: 1>, ends = array<i64: 9>, operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (tensor<4x5xf32>) -> tensor<4x5xf32>
+  %0 = "migraphx.slice"(%a) {axes = array<i64: 0>, starts = array<i64: 1>, ends = array<i64: 9>} : (tensor<4x5xf32>) -> tensor<4x5xf32>
   return
 }
 
@@ -35,7 +35,7 @@ func.func @slice_3(%a: tensor<4x5xf32>) {
 
 func.func @slice_4(%a: tensor<4x5xf32>, %b: tensor<1xi64>) {
   // expected-error @+1 {{'migraphx.slice' op expected either attribute 'starts' or operand 'input_starts', got both}}
-  %0 = "migraphx.slice"(%a, %b) {axes = array<i64: 0>, starts = array<i64: 1>, ends = array<i64: 9>, operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (tensor<4x5xf32>, tensor<1xi64>) -> tensor<?x5xf32>
+  %0 = "migraphx.slice"(%a, %b) {axes = array<i64: 0>, starts = array<i64: 1>, ends = array<i64: 9>} : (tensor<4x5xf32>, tensor<1xi64>) -> tensor<?x5xf32>
   return
 }
 
@@ -43,7 +43,7 @@ func.func @slice_4(%a: tensor<4x5xf32>, %b: tensor<1xi64>) {
 
 func.func @slice_5(%a: tensor<4x5xf32>, %b: tensor<?xi64>) {
   // expected-error @+1 {{'migraphx.slice' op operand 'input_starts' expected a static length, got ?}}
-  %0 = "migraphx.slice"(%a, %b) {axes = array<i64: 0>, ends = array<i64: 9>, operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (tensor<4x5xf32>, tensor<?xi64>) -> tensor<?x5xf32>
+  %0 = "migraphx.slice"(%a, %b) {axes = array<i64: 0>, ends = array<i64: 9>} : (tensor<4x5xf32>, tensor<?xi64>) -> tensor<?x5xf32>
   return
 }
 

@@ -2,36 +2,36 @@
 // RUN: mgx-opt %s --split-input-file --verify-roundtrip | filecheck %s
 
 // CHECK-LABEL: @slice_0(
-// CHECK: %0 = "migraphx.slice"(%arg0) {axes = array<i64: 0>, ends = array<i64: -1>, operandSegmentSizes = array<i32: 1, 0, 0, 0>, starts = array<i64: 1>} : (tensor<4x?xf32>) -> tensor<2x?xf32>
+// CHECK: %0 = "migraphx.slice"(%arg0) {axes = array<i64: 0>, ends = array<i64: -1>, starts = array<i64: 1>} : (tensor<4x?xf32>) -> tensor<2x?xf32>
 func.func @slice_0(%arg0: tensor<4x?xf32>) -> (tensor<2x?xf32>) {
-  %0 = "migraphx.slice"(%arg0) {axes = array<i64: 0>, ends = array<i64: -1>, operandSegmentSizes = array<i32: 1, 0, 0, 0>, starts = array<i64: 1>} : (tensor<4x?xf32>) -> tensor<2x?xf32>
+  %0 = "migraphx.slice"(%arg0) {axes = array<i64: 0>, ends = array<i64: -1>, starts = array<i64: 1>} : (tensor<4x?xf32>) -> tensor<2x?xf32>
   return %0 : tensor<2x?xf32>
 }
 
 // -----
 
 // CHECK-LABEL: @slice_1(
-// CHECK: %0 = "migraphx.slice"(%arg0) {axes = array<i64: 1>, ends = array<i64: 2>, operandSegmentSizes = array<i32: 1, 0, 0, 0>, starts = array<i64: 0>} : (tensor<4x?xf32>) -> tensor<4x?xf32>
+// CHECK: %0 = "migraphx.slice"(%arg0) {axes = array<i64: 1>, ends = array<i64: 2>, starts = array<i64: 0>} : (tensor<4x?xf32>) -> tensor<4x?xf32>
 func.func @slice_1(%arg0: tensor<4x?xf32>) -> (tensor<4x?xf32>) {
-  %0 = "migraphx.slice"(%arg0) {axes = array<i64: 1>, ends = array<i64: 2>, operandSegmentSizes = array<i32: 1, 0, 0, 0>, starts = array<i64: 0>} : (tensor<4x?xf32>) -> tensor<4x?xf32>
+  %0 = "migraphx.slice"(%arg0) {axes = array<i64: 1>, ends = array<i64: 2>, starts = array<i64: 0>} : (tensor<4x?xf32>) -> tensor<4x?xf32>
   return %0 : tensor<4x?xf32>
 }
 
 // -----
 
 // CHECK-LABEL: @slice_2(
-// CHECK: %0 = "migraphx.slice"(%arg0, %arg1) {axes = array<i64: 1>, ends = array<i64: 2>, operandSegmentSizes = array<i32: 1, 1, 0, 0>, starts = array<i64>} : (tensor<4x5xf32>, tensor<1xi64>) -> tensor<4x?xf32>
+// CHECK: %0 = "migraphx.slice"(%arg0, %arg1) {axes = array<i64: 1>, ends = array<i64: 2>, starts = array<i64>} : (tensor<4x5xf32>, tensor<1xi64>) -> tensor<4x?xf32>
 func.func @slice_2(%arg0: tensor<4x5xf32>, %arg1: tensor<1xi64>) -> (tensor<4x?xf32>) {
-  %0 = "migraphx.slice"(%arg0, %arg1) {axes = array<i64: 1>, ends = array<i64: 2>, operandSegmentSizes = array<i32: 1, 1, 0, 0>, starts = array<i64>} : (tensor<4x5xf32>, tensor<1xi64>) -> tensor<4x?xf32>
+  %0 = "migraphx.slice"(%arg0, %arg1) {axes = array<i64: 1>, ends = array<i64: 2>, starts = array<i64>} : (tensor<4x5xf32>, tensor<1xi64>) -> tensor<4x?xf32>
   return %0 : tensor<4x?xf32>
 }
 
 // -----
 
 // CHECK-LABEL: @slice_3(
-// CHECK: %0 = "migraphx.slice"(%arg0, %arg1, %arg2, %arg3) {axes = array<i64>, ends = array<i64>, operandSegmentSizes = array<i32: 1, 1, 1, 1>, starts = array<i64>} : (tensor<4x5xf32>, tensor<1xi64>, tensor<1xi32>, tensor<1xi64>) -> tensor<?x?xf32>
+// CHECK: %0 = "migraphx.slice"(%arg0, %arg1, %arg2, %arg3) {axes = array<i64>, ends = array<i64>, starts = array<i64>} : (tensor<4x5xf32>, tensor<1xi64>, tensor<1xi32>, tensor<1xi64>) -> tensor<?x?xf32>
 func.func @slice_3(%arg0: tensor<4x5xf32>, %arg1: tensor<1xi64>, %arg2: tensor<1xi32>, %arg3: tensor<1xi64>) -> (tensor<?x?xf32>) {
-  %0 = "migraphx.slice"(%arg0, %arg1, %arg2, %arg3) {axes = array<i64>, ends = array<i64>, operandSegmentSizes = array<i32: 1, 1, 1, 1>, starts = array<i64>} : (tensor<4x5xf32>, tensor<1xi64>, tensor<1xi32>, tensor<1xi64>) -> tensor<?x?xf32>
+  %0 = "migraphx.slice"(%arg0, %arg1, %arg2, %arg3) {axes = array<i64>, ends = array<i64>, starts = array<i64>} : (tensor<4x5xf32>, tensor<1xi64>, tensor<1xi32>, tensor<1xi64>) -> tensor<?x?xf32>
   return %0 : tensor<?x?xf32>
 }
 

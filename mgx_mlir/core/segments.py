@@ -12,18 +12,33 @@ _OPERANDS, _RESULTS = "operandSegmentSizes", "resultSegmentSizes"
 _NAME = re.compile(r'"migraphx\.([a-z_]\w*)"')
 
 
-def _inferable(cls: type[Op]) -> bool:
-    """Whether the operand sizes follow from the operand count."""
-    return sum(g.arity != "single" for g in cls.OPERANDS) <= 1
+def default_sizes(cls: type[Op], op: ir.Operation) -> list[int] | None:
+    """The operand segment sizes that may be left out: operands fill the fields in order.
+
+    None where the operand count fits no such filling.
+    """
+    types = [v.type for v in op.operands]
+    needed = sum(g.arity == "single" for g in cls.OPERANDS)
+    spare = len(types) - needed
+    held, at = [], 0
+    for g in cls.OPERANDS:
+        if g.arity == "single":
+            size = 1
+        else:
+            size = spare if g.arity == "variadic" else min(spare, 1)
+            spare -= size
+        held.append(types[at : at + max(size, 0)])
+        at += max(size, 0)
+    return None if spare else segment_sizes(cls.OPERANDS, held)
 
 
 def parse_module(source: str | bytes, context: ir.Context) -> ir.Module:
     """Parse MLIR text (or bytecode) into `context`.
 
-    Ops with a variadic field may leave out operandSegmentSizes and resultSegmentSizes. Raises
-    ir.MLIRError, with the diagnostics in `context`, as ir.Module.parse does.
+    Ops may leave out resultSegmentSizes, and operandSegmentSizes where operands fill the fields in
+    order. Raises ir.MLIRError, with the diagnostics in `context`, as ir.Module.parse does.
     """
-    if isinstance(source, bytes) or not _has_variadic(source):
+    if isinstance(source, bytes) or not _has_segments(source):
         return ir.Module.parse(source, context)
     # the sizes cannot be left out where the dialect is known: add them where it is not
     with ir.Context() as lenient:
@@ -41,7 +56,7 @@ def parse_module(source: str | bytes, context: ir.Context) -> ir.Module:
     return ir.Module.parse(source if buffer is None else buffer.getvalue(), context)
 
 
-def _has_variadic(source: str) -> bool:
+def _has_segments(source: str) -> bool:
     names = {m[1] for m in _NAME.finditer(source)}
     return any(n in OPS and (OPS[n].segmented_operands or OPS[n].segmented_results) for n in names)
 
@@ -55,20 +70,18 @@ def complete(root: ir.Operation) -> None:
             return ir.WalkResult.ADVANCE
         if cls.segmented_results and _RESULTS not in op.attributes:
             op.attributes[_RESULTS] = _array(spread([r.type for r in op.results]), op)
-        if cls.segmented_operands and _OPERANDS not in op.attributes and _inferable(cls):
-            singles = sum(g.arity == "single" for g in cls.OPERANDS)
-            types = [v.type for v in op.operands]
-            rest = len(types) - singles
-            if rest >= 0:
-                held, at = [], 0
-                for g in cls.OPERANDS:
-                    size = 1 if g.arity == "single" else rest
-                    held.append(types[at : at + size])
-                    at += size
-                op.attributes[_OPERANDS] = _array(segment_sizes(cls.OPERANDS, held), op)
+        if cls.segmented_operands and _OPERANDS not in op.attributes:
+            sizes = default_sizes(cls, op)
+            if sizes is not None:
+                op.attributes[_OPERANDS] = _array(sizes, op)
         return ir.WalkResult.ADVANCE
 
     root.walk(visit)
+
+
+def _only_variadic(cls: type[Op]) -> bool:
+    """Whether one variadic field alone takes what the single ones leave: any sizes mean that."""
+    return [g.arity for g in cls.OPERANDS if g.arity != "single"] == ["variadic"]
 
 
 def _array(sizes: list[int], op: ir.Operation) -> ir.Attribute:
@@ -89,9 +102,11 @@ def asm(root: ir.Operation, **flags: object) -> str:
             if cls.segmented_results and _RESULTS in op.attributes:
                 del op.attributes[_RESULTS]
                 removed = True
-            if cls.segmented_operands and _inferable(cls) and _OPERANDS in op.attributes:
-                del op.attributes[_OPERANDS]
-                removed = True
+            if cls.segmented_operands and _OPERANDS in op.attributes:
+                stated = list(ir.DenseI32ArrayAttr(op.attributes[_OPERANDS]))
+                if stated == default_sizes(cls, op) or _only_variadic(cls):
+                    del op.attributes[_OPERANDS]
+                    removed = True
             return ir.WalkResult.ADVANCE
 
         copy.walk(visit)
