@@ -31,15 +31,20 @@ class WeightStore:
 
     def __init__(self, arrays: dict[str, np.ndarray] | None = None) -> None:
         self._arrays: dict[str, np.ndarray] = dict(arrays or {})
+        # digests of the bytes of kept arrays: a reshaped weight is not read again
+        self._digests: dict[tuple[int, int], bytes] = {}
 
     def add(self, array: np.ndarray) -> str:
         """Keep `array` (not copied when contiguous) and return its key."""
         array = np.ascontiguousarray(array).reshape(np.shape(array))
-        key = content_key(array)
+        place = _place(array)
+        digest = self._digests.get(place) or bytes_digest(array)
+        key = content_key(array, digest)
         if key not in self._arrays:
             view = array.view()
             view.flags.writeable = False
             self._arrays[key] = view
+            self._digests[place] = digest
         return key
 
     def get(self, key: str) -> np.ndarray:
@@ -65,12 +70,17 @@ class WeightStore:
 
     def copy(self) -> WeightStore:
         """A store with the same arrays (shared, they are read-only)."""
-        return WeightStore(self._arrays)
+        twin = WeightStore(self._arrays)
+        twin._digests = dict(self._digests)
+        return twin
 
     def keep_only(self, keys: Iterable[str]) -> None:
         """Drop every array whose key is not among `keys`."""
         wanted = set(keys)
         self._arrays = {k: v for k, v in self._arrays.items() if k in wanted}
+        # memory that nothing keeps may be given to another array
+        places = {_place(a) for a in self._arrays.values()}
+        self._digests = {p: d for p, d in self._digests.items() if p in places}
 
     @property
     def nbytes(self) -> int:
@@ -86,11 +96,23 @@ class WeightStore:
             _ACTIVE.reset(token)
 
 
-def content_key(array: np.ndarray) -> str:
-    """The key of an array: a hash of dtype, dims and bytes."""
-    digest = hashlib.blake2b(f"{array.dtype}{array.shape}".encode(), digest_size=16)
-    digest.update(memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
-    return digest.hexdigest()
+def content_key(array: np.ndarray, digest: bytes | None = None) -> str:
+    """The key of an array: a hash of dtype, dims and the digest of its bytes."""
+    head = f"{array.dtype}{array.shape}".encode()
+    return hashlib.sha256(head + (digest or bytes_digest(array))).hexdigest()[:32]
+
+
+def bytes_digest(array: np.ndarray) -> bytes:
+    """The digest of an array's elements in row-major order."""
+    # twice as fast as blake2b where the processor has the instructions
+    return hashlib.sha256(
+        memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+    ).digest()
+
+
+def _place(array: np.ndarray) -> tuple[int, int]:
+    """Where the bytes of a contiguous array lie."""
+    return array.__array_interface__["data"][0], array.nbytes
 
 
 def current_store() -> WeightStore:
