@@ -150,8 +150,7 @@ class Rnn(Recurrent, name="rnn"):
     that do not fit, unknown activations. MIGraphX `rnn`; ONNX RNN.
 
     ```mlir
-    %0 = "migraphx.rnn"(%x, %w, %r) {hidden_size = 4 : i64, actv_func = ["tanh"],
-           operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0>}
+    %0 = "migraphx.rnn"(%x, %w, %r) {hidden_size = 4 : i64, actv_func = ["tanh"]}
            : (tensor<5x2x3xf32>, tensor<1x4x3xf32>, tensor<1x4x4xf32>) -> tensor<5x1x2x4xf32>
     ```
     """
@@ -206,8 +205,7 @@ class Gru(Recurrent, name="gru"):
     r after the candidate's product with R. MIGraphX `gru`; ONNX GRU.
 
     ```mlir
-    %0 = "migraphx.gru"(%x, %w, %r) {hidden_size = 4 : i64,
-           operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0>}
+    %0 = "migraphx.gru"(%x, %w, %r) {hidden_size = 4 : i64}
            : (tensor<5x2x3xf32>, tensor<1x12x3xf32>, tensor<1x12x4xf32>) -> tensor<5x1x2x4xf32>
     ```
     """
@@ -278,8 +276,7 @@ class Lstm(Recurrent, name="lstm"):
     directions, batch, hidden}. MIGraphX `lstm` (there one result, cells by another op); ONNX LSTM.
 
     ```mlir
-    %h, %c = "migraphx.lstm"(%x, %w, %r) {hidden_size = 4 : i64,
-           operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0>}
+    %h, %c = "migraphx.lstm"(%x, %w, %r) {hidden_size = 4 : i64}
            : (tensor<5x2x3xf32>, tensor<1x16x3xf32>, tensor<1x16x4xf32>)
            -> (tensor<5x1x2x4xf32>, tensor<5x1x2x4xf32>)
     ```
