@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.pattern import Rewriter, no_match, pattern
+from mgx_mlir.core.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.passes.constants import is_constant, is_splat, splat
 
 
@@ -146,11 +146,15 @@ def find_add_lit_broadcast(op: Any, rw: Rewriter) -> Any:
 
 
 def _plus_constant(rw: Rewriter, value: ir.Value) -> tuple[ir.Value, ir.Value] | None:
-    """(x, c) where `value` is x + c with c constant and x not."""
-    inner = rw.defining(value, "add")
-    if inner is None:
+    """(x, c) where `value` is x + c with c constant and x not, and nothing else uses it.
+
+    With another user both x and x + c would have to be kept.
+    """
+    inner = defined_by(value, "add")
+    if inner is None or not has_one_use(value):
         return None
     for x, c in _sides(inner):
         if is_constant(c) and not is_constant(x):
+            rw.merge_location(inner)
             return x, c
     return None

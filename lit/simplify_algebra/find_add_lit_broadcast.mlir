@@ -27,3 +27,17 @@ func.func @no_constant(%x: tensor<2xf32>, %y: tensor<2xf32>) -> tensor<2xf32> {
   %1 = "migraphx.add"(%0, %y) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
   return %1 : tensor<2xf32>
 }
+
+// -----
+
+// The inner sum is used again.
+// CHECK-LABEL: @two_users
+// CHECK: %[[A:.*]] = "migraphx.add"(%arg0, %[[C:[0-9]+]])
+// CHECK-NEXT: %[[B:.*]] = "migraphx.add"(%[[A]], %[[C]])
+// CHECK-NEXT: return %[[A]], %[[B]]
+func.func @two_users(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+  %a = "migraphx.literal"() {value = dense<[2.0, 3.0]> : tensor<2xf32>} : () -> tensor<2xf32>
+  %0 = "migraphx.add"(%x, %a) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %1 = "migraphx.add"(%0, %a) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %0, %1 : tensor<2xf32>, tensor<2xf32>
+}

@@ -28,3 +28,19 @@ func.func @one_bias(%x: tensor<2xf32>, %y: tensor<2xf32>) -> tensor<2xf32> {
   %2 = "migraphx.add"(%0, %1) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
   return %2 : tensor<2xf32>
 }
+
+// -----
+
+// A residual: the sum with its bias is used again.
+// CHECK-LABEL: @residual
+// CHECK-DAG: %[[A:.*]] = "migraphx.add"(%arg0, %{{[0-9]+}})
+// CHECK-DAG: %[[B:.*]] = "migraphx.add"(%arg1, %{{[0-9]+}})
+// CHECK: %[[S:.*]] = "migraphx.add"(%[[A]], %[[B]])
+// CHECK-NEXT: return %[[A]], %[[S]]
+func.func @residual(%x: tensor<2xf32>, %y: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+  %a = "migraphx.literal"() {value = dense<[2.0, 3.0]> : tensor<2xf32>} : () -> tensor<2xf32>
+  %0 = "migraphx.add"(%x, %a) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %1 = "migraphx.add"(%y, %a) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %2 = "migraphx.add"(%0, %1) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %0, %2 : tensor<2xf32>, tensor<2xf32>
+}
