@@ -1,0 +1,1 @@
+"""The commands of mgx-driver: each module has OPTIONS, USAGE, DESCRIPTION and run(arguments)."""

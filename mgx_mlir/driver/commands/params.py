@@ -1,0 +1,25 @@
+"""params: the shapes of a model's inputs and outputs."""
+
+from __future__ import annotations
+
+import sys
+
+from mgx_mlir.driver.arguments import Arguments
+from mgx_mlir.driver.model import Model
+from mgx_mlir.driver.options import HELP, LOADER
+from mgx_mlir.driver.progress import working
+
+USAGE = "[OPTION...] FILE"
+DESCRIPTION = """
+A line per input, then a line per output: name: type, {dimensions}, {strides}."""
+OPTIONS = (*LOADER, HELP)
+
+
+def run(args: Arguments) -> int:
+    from mgx_mlir.driver.reading import read
+    from mgx_mlir.printers.text import print_parameters
+
+    program = read(Model(args))
+    with working("Reading"):
+        print_parameters(program, sys.stdout, outputs=True)
+    return 0

@@ -1,0 +1,138 @@
+"""The options of mgx-driver by group, and those of MIGraphX that it does not take yet."""
+
+from __future__ import annotations
+
+from mgx_mlir.driver.arguments import Option, choice, number, tolerance
+
+HELP = Option(("-h", "--help"), "print this text", group="General")
+
+LOADER = tuple(
+    Option(flags, text, value, many, parse, "Model")  # type: ignore[arg-type]
+    for flags, text, value, many, parse in (
+        (("--test",), "use a built-in program, one dot of a{4,5} and b{5,3}", None, "", str),
+        (("--onnx",), "read the file as ONNX whatever its name", None, "", str),
+        (("--batch",), "size of every dimension that the model leaves open (default 1)", "N", "",
+         number(1)),
+        (("--input-dim",), "dimensions of inputs: @name d1 d2 ... @other d1 ...", "@NAME D...",
+         "greedy", str),
+        (("--dyn-input-dim",), "dynamic dimensions of inputs: @name '[{min:1,max:8}, 3]'",
+         "@NAME DIMS", "greedy", str),
+        (("--default-dyn-dim",), "range of every dimension that the model leaves open, "
+         "'{min:1,max:8,optimals:[4]}'", "DIM", "", str),
+        (("--dim-param",), "size or range of a named dimension: @symbol 4, @symbol '{min:1,max:4}'",
+         "@SYMBOL DIM", "greedy", str),
+        (("--skip-unknown-operators",), "keep unknown operators as 'unknown:NAME'", None, "", str),
+        (("--debug-symbols",), "print the source nodes of each instruction", None, "", str),
+    )
+)  # fmt: skip
+
+EMIT = (
+    Option(("--text",), "print MIGraphX's text form (default)", group="Output"),
+    Option(
+        ("--text-version",), "seed: parameters are not counted (default); 2.16: they are",
+        "seed|2.16", parse=choice("seed", "2.16"), group="Output",
+    ),
+    Option(("--mlir",), "print the MLIR module", group="Output"),
+    Option(
+        ("-o", "--output"), "write to a file, its form by its name: .txt .mlir", "FILE",
+        group="Output",
+    ),
+)  # fmt: skip
+
+DATA = (
+    Option(("--fill0",), "fill these inputs with 0", "NAME...", "greedy", group="Input data"),
+    Option(("--fill1",), "fill these inputs with 1", "NAME...", "greedy", group="Input data"),
+    Option(
+        ("--seed",), "another draw of the other inputs (default 0: MIGraphX's numbers)", "N",
+        parse=number(0), group="Input data",
+    ),
+)  # fmt: skip
+
+TARGET = (
+    Option(("--gpu",), "compile for an AMD GPU (default where one is found)", group="Target"),
+    Option(("--cpu",), "compile for this machine's processor (default otherwise)", group="Target"),
+    Option(("--ref",), "interpret each operator by its reference", group="Target"),
+    Option(
+        ("--arch",), "gfx or product names (gfx942,mi300x), a processor's name with --cpu",
+        "ARCH[,...]", "repeat", group="Target",
+    ),
+    Option(
+        ("--threads",), "threads of a run on the CPU (default: all)", "N", parse=number(1),
+        group="Target",
+    ),
+    Option(("--disable-fast-math",), "no rewrites that change rounding", group="Target"),
+    Option(
+        ("--kernel-boundaries",), "off: leave fusion to the backend", "on|off",
+        parse=choice("on", "off"), group="Target",
+    ),
+    Option(("--no-cache",), "neither look up nor keep compiled code", group="Target"),
+    Option(
+        ("--timeout",), "give up compiling after so many seconds", "SECONDS", parse=tolerance,
+        group="Target",
+    ),
+)  # fmt: skip
+
+ITERATIONS = Option(
+    ("-n", "--iterations"), "timed calls (default 100)", "N", parse=number(1), group="Performance"
+)
+PERF = (ITERATIONS,)
+
+VERIFY = (
+    Option(
+        ("--rms-tol",), "limit of the rms error, relative to the largest magnitude", "X",
+        parse=tolerance, group="Verification",
+    ),
+    Option(
+        ("--atol",), "absolute part of the elementwise limit", "X", parse=tolerance,
+        group="Verification",
+    ),
+    Option(
+        ("--rtol",), "part of the elementwise limit relative to the reference", "X",
+        parse=tolerance, group="Verification",
+    ),
+    Option(("--ort",), "compare with onnxruntime instead of ref", group="Verification"),
+    Option(
+        ("--against",), "the reference side reads this model instead", "FILE",
+        group="Verification",
+    ),
+    Option(("--ref-use-double",), "the reference computes in f64", group="Verification"),
+)  # fmt: skip
+
+LIST = Option(("-l", "--list"), "list all operators", group="Operators")
+
+LOADERS = (*LOADER, *EMIT)
+COMPILERS = (*LOADER, *EMIT, *TARGET)
+RUNNERS = (*COMPILERS, *DATA)
+
+_LATER = "is not supported yet"
+_QUANTIZE = "is not supported yet: programs cannot be quantized"
+_TENSORFLOW = "is not supported yet: TensorFlow graphs cannot be read"
+
+REFUSED = {
+    "--fp16": _QUANTIZE, "--bf16": _QUANTIZE, "--int8": _QUANTIZE, "--fp8": _QUANTIZE,
+    "--int4-weights": _QUANTIZE,
+    "--tf": _TENSORFLOW, "--nhwc": _TENSORFLOW, "--nchw": _TENSORFLOW,
+    "--output-names": _TENSORFLOW,
+    "--migraphx": _LATER, "--migraphx-json": _LATER, "--binary": _LATER, "--netron": _LATER,
+    "--graphviz": _LATER, "-g": _LATER, "--brief": _LATER, "--cpp": _LATER, "--py": _LATER,
+    "--python": _LATER, "--json": _LATER,
+    "--trim": _LATER, "-t": _LATER, "--trim-size": _LATER, "-s": _LATER,
+    "--optimize": _LATER, "-O": _LATER, "--apply-pass": _LATER, "-p": _LATER,
+    "--replace-literals": _LATER, "--strip-context": _LATER, "--load-arg": _LATER,
+    "--enable-offload-copy": "is not supported: arguments are always in host memory",
+    "--exhaustive-tune": "is not supported yet: no target tunes its kernels",
+    "--per-instruction": _LATER, "-i": _LATER, "--reduce": _LATER, "-r": _LATER,
+    "--bisect": _LATER, "-b": _LATER, "--compiled-model": _LATER, "-c": _LATER,
+    "--detailed": _LATER, "-d": _LATER, "--log-level": _LATER, "--log-file": _LATER,
+    "--ort-sha": _LATER,
+}  # fmt: skip
+
+
+def refused_by(options: tuple[Option, ...], every: tuple[Option, ...]) -> dict[str, str]:
+    """The flags a command refuses: those not supported yet, and those of other commands."""
+    taken = {f for o in options for f in o.flags}
+    others = {f: "is not an option of this command" for o in every for f in o.flags}
+    return {f: why for f, why in {**others, **REFUSED}.items() if f not in taken}
+
+
+EVERY = (HELP, *RUNNERS, *PERF, *VERIFY, LIST)
