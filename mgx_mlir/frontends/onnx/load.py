@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,7 @@ def _load(name: str, source: Source, folder: Path | None, data: int | memoryview
     except (DecodeError, RuntimeError, ValueError):
         raise FileError("not an ONNX model: protobuf cannot parse it", location=name) from None
     stripped.data = b""
+    check_text(proto, name)
     check_model(proto, name)
     return LoadedModel(name, proto, TensorReader(name, data, stripped, folder))
 
@@ -116,3 +118,61 @@ def check_model(proto: onnx.ModelProto, name: str) -> None:
             location=name,
             notes=[f"the installed onnx package is {onnx.__version__}"],
         )
+
+
+def check_text(proto: onnx.ModelProto, name: str) -> None:
+    """FileError where a name is not UTF-8: protobuf gives such a name as bytes."""
+    for text in _texts(proto):
+        if isinstance(text, bytes):
+            raise FileError(f"not an ONNX model: the name {text[:40]!r} is not text", location=name)
+
+
+def _texts(proto: onnx.ModelProto) -> Iterator[str | bytes]:
+    for entry in proto.opset_import:
+        yield entry.domain
+    yield from _graph_texts(proto.graph)
+    for function in proto.functions:
+        yield from (function.name, function.domain, function.overload)
+        yield from (*function.input, *function.output, *function.attribute)
+        for entry in function.opset_import:
+            yield entry.domain
+        for attribute in function.attribute_proto:
+            yield from _attribute_texts(attribute)
+        for node in function.node:
+            yield from _node_texts(node)
+
+
+def _graph_texts(graph: onnx.GraphProto) -> Iterator[str | bytes]:
+    yield graph.name
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        yield info.name
+        for dim in info.type.tensor_type.shape.dim:
+            yield dim.dim_param
+    for tensor in graph.initializer:
+        yield from _tensor_texts(tensor)
+    for sparse in graph.sparse_initializer:
+        yield from _tensor_texts(sparse.values)
+        yield from _tensor_texts(sparse.indices)
+    for node in graph.node:
+        yield from _node_texts(node)
+
+
+def _tensor_texts(tensor: onnx.TensorProto) -> Iterator[str | bytes]:
+    yield tensor.name
+    for entry in tensor.external_data:
+        yield from (entry.key, entry.value)
+
+
+def _node_texts(node: onnx.NodeProto) -> Iterator[str | bytes]:
+    yield from (node.name, node.op_type, node.domain, node.overload)
+    yield from (*node.input, *node.output)
+    for attribute in node.attribute:
+        yield from _attribute_texts(attribute)
+
+
+def _attribute_texts(attribute: onnx.AttributeProto) -> Iterator[str | bytes]:
+    yield from (attribute.name, attribute.ref_attr_name)
+    if attribute.HasField("t"):
+        yield from _tensor_texts(attribute.t)
+    for graph in (attribute.g, *attribute.graphs) if attribute.HasField("g") else attribute.graphs:
+        yield from _graph_texts(graph)

@@ -47,9 +47,9 @@ class Stripped:
     mark: str
     extents: list[Extent] = field(default_factory=list)
 
-    def extent_of(self, doc_string: str) -> Extent | None:
+    def extent_of(self, doc_string: str | bytes) -> Extent | None:
         """The extent named by a tensor's doc_string, which only the scan can have written."""
-        if not doc_string.startswith(self.mark):
+        if isinstance(doc_string, bytes) or not doc_string.startswith(self.mark):
             return None
         return self.extents[int(doc_string[len(self.mark) :])]
 

@@ -1,0 +1,1 @@
+"""Reading MIGraphX's own files: .mxr (msgpack) and JSON."""

@@ -1,0 +1,157 @@
+"""The two encodings of MIGraphX's value tree, read from untrusted bytes.
+
+Binary data stays where it is: the tree refers to the bytes that were given.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+from mgx_mlir.core.errors import FileError
+
+MAX_DEPTH = 200
+Tree = Any
+
+_FIXED = {
+    0xCA: ">f", 0xCB: ">d",
+    0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q",
+    0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q",
+}  # fmt: skip
+_SIZED = {
+    0xC4: ("bin", ">B"), 0xC5: ("bin", ">H"), 0xC6: ("bin", ">I"),
+    0xD9: ("str", ">B"), 0xDA: ("str", ">H"), 0xDB: ("str", ">I"),
+    0xDC: ("array", ">H"), 0xDD: ("array", ">I"),
+    0xDE: ("map", ">H"), 0xDF: ("map", ">I"),
+}  # fmt: skip
+
+
+class _Reader:
+    """A msgpack reader that believes no length: everything is checked against what is left."""
+
+    def __init__(self, data: memoryview) -> None:
+        self.data, self.at, self.end = data, 0, len(data)
+
+    def fail(self, message: str) -> FileError:
+        return FileError(f"{message} at byte {self.at}")
+
+    def take(self, count: int) -> memoryview:
+        if count > self.end - self.at:
+            raise self.fail(f"the data ends early: expected {count} bytes more")
+        self.at += count
+        return self.data[self.at - count : self.at]
+
+    def number(self, form: str) -> Any:
+        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
+
+    def value(self, depth: int = 0) -> Tree:
+        if depth > MAX_DEPTH:
+            raise self.fail(f"values nest deeper than {MAX_DEPTH}")
+        tag = self.take(1)[0]
+        if tag < 0x80:
+            return tag
+        if tag >= 0xE0:
+            return tag - 0x100
+        if tag < 0x90:
+            return self.map(tag & 0x0F, depth)
+        if tag < 0xA0:
+            return self.array(tag & 0x0F, depth)
+        if tag < 0xC0:
+            return self.text(tag & 0x1F)
+        if tag == 0xC0:
+            return None
+        if tag in (0xC2, 0xC3):
+            return tag == 0xC3
+        if tag in _FIXED:
+            return self.number(_FIXED[tag])
+        if tag not in _SIZED:
+            self.at -= 1
+            raise self.fail(f"expected a msgpack value, got tag 0x{tag:02x}")
+        kind, form = _SIZED[tag]
+        size = self.number(form)
+        if kind == "bin":
+            return self.take(size)
+        if kind == "str":
+            return self.text(size)
+        return self.array(size, depth) if kind == "array" else self.map(size, depth)
+
+    def text(self, size: int) -> str:
+        raw = bytes(self.take(size))
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            raise self.fail("a string is not UTF-8") from None
+
+    def array(self, size: int, depth: int) -> Tree:
+        if size > self.end - self.at:  # each element takes a byte at least
+            raise self.fail(f"an array of {size} elements does not fit what is left")
+        found = [self.value(depth + 1) for _ in range(size)]
+        if found and isinstance(found[0], memoryview):
+            return self.joined(found)
+        return found
+
+    def joined(self, chunks: list[Any]) -> memoryview:
+        """One binary of its chunks."""
+        if not all(isinstance(c, memoryview) for c in chunks):
+            raise self.fail("binary data has a chunk that is none")
+        return chunks[0] if len(chunks) == 1 else memoryview(b"".join(chunks))
+
+    def map(self, size: int, depth: int) -> dict[str, Tree]:
+        if 2 * size > self.end - self.at:
+            raise self.fail(f"a map of {size} entries does not fit what is left")
+        found: dict[str, Tree] = {}
+        for _ in range(size):
+            key = self.value(depth + 1)
+            if not isinstance(key, str):
+                raise self.fail("expected a string as key")
+            if key in found:
+                raise self.fail(f"key '{key}' occurs twice")
+            found[key] = self.value(depth + 1)
+        return found
+
+
+def decode_msgpack(data: bytes | memoryview) -> Tree:
+    """The tree of msgpack data: binaries are memoryviews of it. Raises FileError."""
+    reader = _Reader(memoryview(data).cast("B"))
+    if not reader.end:
+        raise FileError("the data is empty")
+    found = reader.value()
+    if reader.at != reader.end:
+        raise reader.fail(f"{reader.end - reader.at} bytes follow the value")
+    return found
+
+
+def decode_json(data: bytes | memoryview) -> Tree:
+    """The tree of JSON data: {"bytes": [...]} is read as binary. Raises FileError."""
+    try:
+        text = bytes(data).decode()
+    except UnicodeDecodeError:
+        raise FileError("the data is not UTF-8, so it is no JSON") from None
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+    except RecursionError:
+        raise FileError("values nest too deep") from None
+    except ValueError as e:
+        raise FileError(f"the data is no JSON: {str(e).lower()}") from None
+
+
+def _object(pairs: list[tuple[str, Tree]]) -> Tree:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise FileError("a key of an object occurs twice")
+    if list(found) == ["bytes"] and isinstance(found["bytes"], list):
+        try:
+            return memoryview(bytes(found["bytes"]))
+        except (ValueError, TypeError):
+            raise FileError("'bytes' expected numbers from 0 to 255") from None
+    return found
+
+
+def _constant(name: str) -> Tree:
+    raise FileError(f"{name} is no JSON number")
+
+
+def looks_like_json(data: memoryview) -> bool:
+    """Whether the data begins as a JSON object does."""
+    return bytes(data[:64]).lstrip()[:1] == b"{"
