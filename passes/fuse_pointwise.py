@@ -75,6 +75,11 @@ class _Fusion:
         }
         self.names = [op.name.removeprefix("migraphx.") for op in self.ops]
         self.kernel: list[_Kernel | None] = [None] * len(self.ops)
+        # broadcasts that kernels read through; one to run-time dims needs its other operand
+        self.through = [
+            name in THROUGH and TensorType.of(op.results[0]).is_static
+            for name, op in zip(self.names, self.ops, strict=True)
+        ]
         self.hostlike: set[ir.Value] = set()
         # the producers of each op, by index, and the users of each op
         self.producers: list[list[int]] = []
@@ -97,7 +102,7 @@ class _Fusion:
         for i in reversed(range(len(self.ops) - 1)):
             op = self.ops[i]
             unused = not any(True for r in op.results for _ in r.uses)
-            if self.kernel[i] is not None or (self.names[i] in THROUGH and unused):
+            if self.kernel[i] is not None or (self.through[i] and unused):
                 assert unused, f"a value of {op.name} is used outside of its kernel"
                 op.erase()
         return True
@@ -112,8 +117,6 @@ class _Fusion:
         out = TensorType.of(op.results[0])
         if self.on_host(op, name, out):
             self.hostlike.add(op.results[0])
-            return
-        if not out.is_static or not all(TensorType.of(v).is_static for v in op.operands):
             return
         if out.elements == 0 or any(TensorType.of(v).elements == 0 for v in op.operands):
             return
@@ -143,7 +146,7 @@ class _Fusion:
         """The op that a value comes from through broadcasts, and whether there were any."""
         i = self.index.get(v)
         through = False
-        while i is not None and self.names[i] in THROUGH:
+        while i is not None and self.through[i]:
             through = True
             i = self.index.get(self.ops[i].operands[0])
         return i, through
@@ -225,7 +228,7 @@ class _Fusion:
     def real_users(self, i: int) -> Iterator[int]:
         """Users of an op, through broadcasts."""
         for u in self.users[i]:
-            if self.names[u] in THROUGH:
+            if self.through[u]:
                 yield from self.real_users(u)
             else:
                 yield u
@@ -260,9 +263,7 @@ class _Fusion:
                 for p in self.producers[m]:
                     if p in inside:
                         # a broadcast that only this kernel reads goes inside with it
-                        if self.names[m] in THROUGH and all(
-                            u in inside for u in self.real_users(m)
-                        ):
+                        if self.through[m] and all(u in inside for u in self.real_users(m)):
                             continue
                         return False
                     stack.append(p)
@@ -310,7 +311,7 @@ class _Fusion:
             if self.kernel[i] is None:
                 yield p
                 continue
-            while self.names[p] in THROUGH:
+            while self.through[p]:
                 below = self.producers[p]
                 yield from below[1:]
                 if not below:
@@ -409,7 +410,7 @@ class _Fusion:
                 if j is None:
                     return True
                 continue
-            if self.names[j] in THROUGH and self._only_inside(use.owner, inside):
+            if self.through[j] and self._only_inside(use.owner, inside):
                 continue
             return True
         return False
@@ -419,7 +420,7 @@ class _Fusion:
             j = self._index_of(use.owner)
             if j is not None and j in inside:
                 continue
-            if j is not None and self.names[j] in THROUGH and self._only_inside(use.owner, inside):
+            if j is not None and self.through[j] and self._only_inside(use.owner, inside):
                 continue
             return False
         return True

@@ -25,11 +25,12 @@ from mgx_mlir.core.program_ir import (
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lower import host, views
 from mgx_mlir.passes.lower.emit import Emitter
-from mgx_mlir.passes.lower.expr import Compute, Expr, Leaf, Splat
+from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat
 from mgx_mlir.passes.lower.registry import LOWERINGS, REFUSED
 from mgx_mlir.passes.lower.scalar import signless
 
 KERNELS = ("pointwise", "fused_reduce", "group")
+_ANCHORS = tuple(f"migraphx.{n}" for n in ("dot", "convolution", "pooling", "transpose", "gather"))
 PARAMETER_ELEMENTS = 64  # constants above this many elements become parameters
 
 
@@ -285,7 +286,6 @@ class ModuleLowering(Emitter):
     def kernel(self, op: ir.Operation) -> None:
         """A fused op: its body, in one dispatch region where the target takes them."""
         body = op.regions[0].blocks[0]
-        static = all(TensorType.of(v).is_static for v in [*op.operands, *op.results])
         # literals of a body become captured values, so they are made outside of it
         for arg, v in zip(body.arguments, op.operands, strict=True):
             x = self.expr(v)
@@ -296,8 +296,9 @@ class ModuleLowering(Emitter):
         self._record_kernel(op, body)
         nested, self.in_kernel = self.in_kernel, True
         try:
-            if self.options.regions and static and not nested:
-                found = self._region(op, body)
+            extents = self._result_extents(op, body) if self.options.regions else None
+            if extents is not None and not nested:
+                found = self._region(op, body, extents)
             else:
                 found = self.block(body)
         finally:
@@ -313,12 +314,62 @@ class ModuleLowering(Emitter):
         name = "_".join(o for o in ops if o not in views.VIEWS) or "copy"
         self.kernels.append(KernelInfo(f"{self.options.target}::{name}", ops, str(op.location)))
 
-    def _region(self, op: ir.Operation, body: ir.Block) -> list[ir.Value]:
-        types = [self.mlir_type(TensorType.of(r)) for r in op.results]
+    def _result_extents(self, op: ir.Operation, body: ir.Block) -> list[list[Extent]] | None:
+        """The extents of a kernel's results from its operands; None where only the body knows."""
+        anchor = next((o for o in body.operations if o.operation.name in _ANCHORS), None)
+        static = all(TensorType.of(r).is_static for r in op.results)
+        tiled = anchor is not None and _tiles_at_run_time(anchor)
+        if not static and not (op.name == "migraphx.pointwise" or tiled):
+            # a region with run-time dims around a reduction or a window does not compile
+            return None
+        out: list[list[Extent]] = []
+        for r in op.results:
+            t = TensorType.of(r)
+            extents: list[Extent] = list(t.dims)
+            for axis, d in enumerate(t.dims):
+                if d == DYN:
+                    found = self._extent_source(op, body, anchor, t, axis)
+                    if found is None:
+                        return None
+                    extents[axis] = self.extent(self.value(found[0]), found[1])
+            out.append(extents)
+        return out
+
+    def _extent_source(
+        self, op: ir.Operation, body: ir.Block, anchor: Any, t: TensorType, axis: int
+    ) -> tuple[ir.Value, int] | None:
+        """The operand, and its dim, that has the extent of a result's dynamic dim."""
+        if anchor is None:
+            candidates = [(v, axis) for v in op.operands]
+        elif anchor.operation.name == "migraphx.dot":
+            side = 1 if axis == t.rank - 1 else 0
+            candidates = [(_operand_of(op, body, anchor.operation.operands[side]), axis)]
+        elif axis == 0:  # the batch of a convolution or a pooling
+            candidates = [(_operand_of(op, body, anchor.operation.operands[0]), 0)]
+        else:
+            return None
+        for v, i in candidates:
+            if (
+                v is not None
+                and TensorType.of(v).rank == t.rank
+                and TensorType.of(v).dims[i] == DYN
+            ):
+                return v, i
+        return None
+
+    def _region(
+        self, op: ir.Operation, body: ir.Block, extents: Sequence[Sequence[Extent]]
+    ) -> list[ir.Value]:
+        types = [
+            ir.RankedTensorType.get(self.static_dims(own), signless(TensorType.of(r).dtype))
+            for r, own in zip(op.results, extents, strict=True)
+        ]
+        dims = [d for own in extents for d in self.dynamic_values(own)]
         region_op = ir.Operation.create(
             "flow.dispatch.region",
             results=types,
-            attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])},
+            operands=dims,
+            attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(dims), 0])},
             regions=2,
         )
         inner = region_op.regions[0].blocks.append()
@@ -330,6 +381,20 @@ class ModuleLowering(Emitter):
             ]
             ir.Operation.create("flow.return", operands=results)
         return list(region_op.results)
+
+
+def _tiles_at_run_time(anchor: Any) -> bool:
+    """Whether a region with run-time dims around this op compiles: a pad inside it does not."""
+    name = anchor.operation.name
+    return name == "migraphx.dot" or (name == "migraphx.convolution" and not any(anchor.padding))
+
+
+def _operand_of(op: ir.Operation, body: ir.Block, v: ir.Value) -> ir.Value | None:
+    """The kernel's operand behind a block argument."""
+    for arg, operand in zip(body.arguments, op.operands, strict=True):
+        if arg == v:
+            return operand
+    return None
 
 
 def _spec(name: str, t: TensorType) -> IOSpec:
