@@ -1,0 +1,56 @@
+"""onnxruntime as a reference: it shares no reader and no operator with this package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.errors import RunError, TargetError
+
+
+class OnnxRuntimeSession:
+    """An ONNX file in onnxruntime, on the CPU. TargetError without it, RunError where it fails."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            import onnxruntime
+        except ImportError:
+            raise TargetError(
+                "onnxruntime is not installed", notes=["pip install onnxruntime"]
+            ) from None
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4  # what it has to say comes as an exception
+        self.version = onnxruntime.__version__
+        self.path = path
+        try:
+            self._session = onnxruntime.InferenceSession(
+                path, options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as e:  # its errors share no base class
+            raise _failed(path, "cannot load the model", e) from None
+        self.output_names = [o.name for o in self._session.get_outputs()]
+
+    def run(self, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """The outputs in order. Inputs that the model does not have are an error."""
+        wanted = {i.name for i in self._session.get_inputs()}
+        unknown, missing = sorted(set(inputs) - wanted), sorted(wanted - set(inputs))
+        if unknown or missing:
+            raise RunError(
+                f"the inputs are not those of onnxruntime: {', '.join(unknown + missing)}",
+                location=self.path,
+            )
+        try:
+            found: list[Any] = self._session.run(None, dict(inputs))
+        except Exception as e:
+            raise _failed(self.path, "cannot run the model", e) from None
+        for name, value in zip(self.output_names, found, strict=True):
+            if not isinstance(value, np.ndarray):
+                raise RunError(f"output '{name}' is no tensor", location=self.path)
+        return found
+
+
+def _failed(path: str, what: str, e: Exception) -> RunError:
+    text = str(e).strip().splitlines()
+    return RunError(f"onnxruntime {what}: {text[0] if text else type(e).__name__}", location=path)

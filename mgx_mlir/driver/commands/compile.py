@@ -1,0 +1,51 @@
+"""compile: a model to a compiled program, printed or written as code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.driver.arguments import Arguments
+from mgx_mlir.driver.compiling import Choice, choose_target, compile_model, report_gpu
+from mgx_mlir.driver.emit import emit, form_of, write_file
+from mgx_mlir.driver.model import Model
+from mgx_mlir.driver.options import COMPILERS, HELP
+from mgx_mlir.driver.progress import say
+
+USAGE = "[OPTION...] FILE"
+DESCRIPTION = """
+The compiled program is printed to stdout, a kernel per line as target::operators. For --gpu no
+device is needed; registers, spills and launches of each kernel go to stderr.
+--output FILE.vmfb writes the code that the runtime loads, without the weights; with several
+architectures one file each, FILE.ARCH.vmfb. What the compile took goes to stderr."""
+OPTIONS = (*COMPILERS, HELP)
+
+_CODE = ".vmfb"
+
+
+def run(args: Arguments) -> int:
+    model = Model(args)
+    form = form_of(args, more=(_CODE,))
+    choice = choose_target(args, runs=False)
+    if form == _CODE and choice.target == "ref":
+        raise UsageError("ref has no code to write", notes=["compile for --cpu or --gpu"])
+    if form != _CODE and len(choice.archs) > 1 and "--output" in args:
+        raise UsageError(f"one program is written, expected one architecture or FILE{_CODE}")
+    for arch in choice.archs:
+        compiled = compile_model(args, model, choice, arch)
+        if choice.target == "gpu":
+            report_gpu(compiled)
+        if form == _CODE:
+            _write_code(args, choice, arch, compiled)
+    if form != _CODE:
+        emit(args, compiled.program, kernel_prefix=choice.target)
+    return 0
+
+
+def _write_code(args: Arguments, choice: Choice, arch: str | None, compiled: Any) -> None:
+    path = args.get("--output")
+    if len(choice.archs) > 1:
+        path = str(Path(path).with_suffix(f".{arch}{_CODE}"))
+    write_file(path, bytes(compiled.executable.vmfb))
+    say(f"Writing: {path}")

@@ -1,0 +1,34 @@
+"""run: a model compiled and evaluated once."""
+
+from __future__ import annotations
+
+import sys
+
+from mgx_mlir.driver.arguments import Arguments
+from mgx_mlir.driver.compiling import choose_target, compile_model
+from mgx_mlir.driver.data import allocate
+from mgx_mlir.driver.emit import emit, form_of, show
+from mgx_mlir.driver.model import Model
+from mgx_mlir.driver.options import HELP, RUNNERS
+from mgx_mlir.driver.progress import working
+
+USAGE = "[OPTION...] FILE"
+DESCRIPTION = """
+The compiled program is printed, run once on generated inputs, and printed again.
+Inputs are drawn from their names, the same in every run; integers that index a table stay in it."""
+OPTIONS = (*RUNNERS, HELP)
+
+
+def run(args: Arguments) -> int:
+    model = Model(args)
+    form_of(args)
+    choice = choose_target(args, runs=True)
+    compiled = compile_model(args, model, choice)
+    program = compiled.program
+    emit(args, program, kernel_prefix=choice.target)
+    sys.stdout.write("\n")
+    inputs = allocate(args, model, compiled.signature, program)
+    with working("Running"):
+        compiled.run(inputs)
+    show(args, program, kernel_prefix=choice.target)
+    return 0

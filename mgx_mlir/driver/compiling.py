@@ -1,0 +1,159 @@
+"""Compiling as the options say: the target, progress, and what the compile cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mgx_mlir.core.errors import TargetError, UsageError
+from mgx_mlir.core.program_ir import ProgramIR
+from mgx_mlir.driver.arguments import Arguments
+from mgx_mlir.driver.model import Model
+from mgx_mlir.driver.progress import say, working
+from mgx_mlir.driver.reading import announce
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The target of a command line: its name, architectures (None: the target's own), options."""
+
+    target: str
+    archs: tuple[str | None, ...]
+    threads: int | None
+    fast_math: bool
+    boundaries: bool
+    cache: bool
+    timeout: float | None
+
+    @property
+    def arch(self) -> str | None:
+        return self.archs[0]
+
+    def options(self, arch: str | None = None) -> dict[str, Any]:
+        """Keywords of compile()."""
+        return {
+            "arch": arch if arch is not None else self.arch,
+            "threads": self.threads,
+            "fast_math": self.fast_math,
+            "kernel_boundaries": self.boundaries,
+            "cache": self.cache,
+            "timeout": self.timeout,
+        }
+
+
+def choose_target(args: Arguments, *, runs: bool) -> Choice:
+    """The target that the options mean, named on stderr.
+
+    `runs`: the command runs the program, so that one architecture and a device are needed.
+    UsageError for options that do not go together, TargetError without the device.
+    """
+    from mgx_mlir.targets import default_target
+
+    flag = args.only_one("--gpu", "--cpu", "--ref")
+    target = flag.removeprefix("--") if flag else default_target()
+    archs = list(dict.fromkeys(args.get("--arch", [])))
+    choice = Choice(
+        target,
+        tuple(archs) or (None,),
+        args.get("--threads"),
+        "--disable-fast-math" not in args,
+        args.get("--kernel-boundaries", "on") == "on",
+        "--no-cache" not in args,
+        args.get("--timeout"),
+    )
+    if target != "cpu" and choice.threads is not None:
+        raise UsageError(f"option '--threads' is for --cpu, the target is {target}")
+    if target == "ref":
+        for option in ("--arch", "--kernel-boundaries", "--timeout"):
+            if option in args:
+                raise UsageError(f"option '{option}' is for --cpu and --gpu, the target is ref")
+    if target == "gpu":
+        choice = _with_archs(choice)
+    if runs and len(choice.archs) > 1:
+        raise UsageError(f"expected one architecture to run on, got {', '.join(archs)}")
+    say(_target_line(choice, by_default=flag is None))
+    if runs and target == "gpu":
+        _check_device()
+    return choice
+
+
+def _with_archs(choice: Choice) -> Choice:
+    """The choice with gfx names in place of product names. TargetError for unknown ones."""
+    from dataclasses import replace
+
+    from mgx_mlir.targets import get_target
+
+    found = [get_target("gpu", architecture=a).arch for a in choice.archs]
+    return replace(choice, archs=tuple(dict.fromkeys(found)))
+
+
+def _target_line(choice: Choice, *, by_default: bool) -> str:
+    from mgx_mlir.core.machine import available_cpus
+
+    parts = [f"Target: {choice.target}"]
+    parts += [a for a in choice.archs if a is not None]
+    if choice.target == "cpu":
+        count = choice.threads or available_cpus()
+        parts.append("1 thread" if count == 1 else f"{count} threads")
+    if by_default:
+        found = "a HIP device is present" if choice.target == "gpu" else "no HIP device is found"
+        parts.append(f"by default: {found}")
+    return ", ".join(parts)
+
+
+def _check_device() -> None:
+    from mgx_mlir.targets.devices import hip_devices
+
+    if not hip_devices():
+        raise TargetError(
+            "no HIP device is found, the program cannot run on gpu",
+            notes=["mgx-driver compile --gpu needs no device"],
+        )
+
+
+def compile_model(
+    args: Arguments, model: Model, choice: Choice, arch: str | None = None, *, quiet: bool = False
+) -> Any:
+    """The compiled program of a model; what it took goes to stderr."""
+    from mgx_mlir.api.compile import compile as compile_program
+
+    if not quiet:
+        say("Compiling ...")
+        announce(model)
+    with working(f"Compiling {model.name}"):
+        source = model.source()
+        options = {} if isinstance(source, ProgramIR) else model.options
+        compiled = compile_program(source, choice.target, **choice.options(arch), **options)
+    if not quiet:
+        report_compile(compiled)
+    return compiled
+
+
+def report_compile(compiled: Any) -> None:
+    """What a compile took, and what it had to give up, on stderr."""
+    stats = compiled.stats
+    if stats.get("cached"):
+        say(f"Compiled: found in the cache in {stats['total_s']:.2f} s")
+    else:
+        stages = [("import", "import_s"), ("passes", "passes_s"), ("lowering", "lowering_s"),
+                  ("iree", "iree_s")]  # fmt: skip
+        parts = [f"{name} {stats[key]:.2f} s" for name, key in stages if key in stats]
+        line = f"Compiled in {stats['total_s']:.2f} s: {', '.join(parts)}"
+        memory = [
+            f"{name} {stats[key] / 1e6:.0f} MB"
+            for name, key in (("here", "peak_rss"), ("in the compiler", "iree_peak_memory"))
+            if stats.get(key)
+        ]
+        say(line + (f"; peak memory {', '.join(memory)}" if memory else ""))
+    executable = getattr(compiled, "executable", None)
+    if executable is not None:
+        for text in executable.fallbacks:
+            say(f"warning: compiled with the flag set '{executable.flag_set}' because {text}")
+
+
+def report_gpu(compiled: Any) -> None:
+    """The registers, spills and launches of every kernel of a gpu program, on stderr."""
+    from mgx_mlir.targets.report import gpu_report
+
+    executable = compiled.executable
+    say(gpu_report(executable.vmfb, executable.dispatches).text())

@@ -1,0 +1,34 @@
+"""The inputs a program is run on, made as the options say."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgx_mlir.core.program_ir import ProgramIR
+from mgx_mlir.core.signature import Signature
+from mgx_mlir.debug.inputs import draws, make_inputs
+from mgx_mlir.driver.arguments import Arguments
+from mgx_mlir.driver.model import Model
+from mgx_mlir.driver.progress import say, working
+
+
+def allocate(
+    args: Arguments, model: Model, signature: Signature, program: ProgramIR
+) -> dict[str, np.ndarray]:
+    """An array for every input. Inputs kept to some values are named on stderr."""
+    say("Allocating params ...")
+    with working("Allocating params"):
+        uses = draws(program)
+        chosen = {*args.get("--fill0", []), *args.get("--fill1", [])}
+        for name, use in uses.items():
+            if use.purpose != "any" and name not in chosen:
+                say(f"{name}: {use}")
+        return make_inputs(
+            signature,
+            uses,
+            dims=model.input_dims,
+            batch=model.batch,
+            fill0=args.get("--fill0", []),
+            fill1=args.get("--fill1", []),
+            seed=args.get("--seed", 0),
+        )
