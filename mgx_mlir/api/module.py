@@ -22,6 +22,7 @@ from mgx_mlir.core.module_builder import (
 )
 from mgx_mlir.core.op import OPS, attributes_of
 from mgx_mlir.core.spelling import attributes_out, is_tuple
+from mgx_mlir.printers.listing import is_absent
 
 if TYPE_CHECKING:
     from mgx_mlir.api.program import program
@@ -231,7 +232,7 @@ class module:
         ]
         found += reversed(list(builder.block.arguments))
         for o in operations:
-            if o.name == "migraphx.literal":
+            if o.name == "migraphx.literal" or is_absent(o):
                 continue
             found.append(instruction_of(o))
             if is_tuple(o):

@@ -68,7 +68,7 @@ class program:
         self._builder.on_attach = self._attached
         self._source = source
         self._compiled: Any = None
-        self._options: dict[str, Any] = {}
+        self.compile_options: dict[str, Any] = {}
         self._generation = 0
         self._reset()
 
@@ -265,8 +265,12 @@ class program:
         copy = self.program_ir.clone()
         drop_unused_modules(copy)
         chosen = {**t.options, **options}
-        self._compiled = compile_program(copy, t.name(), fast_math=fast_math, **chosen)
-        self._options = {"target": t.name(), "fast_math": fast_math, **chosen}
+        made = compile_program(copy, t.name(), fast_math=fast_math, **chosen)
+        self.adopt(made, {"fast_math": fast_math, **chosen})
+
+    def adopt(self, compiled: Any, options: Mapping[str, Any]) -> None:
+        """Take a CompiledProgram of this program as its compiled form."""
+        self._compiled, self.compile_options = compiled, dict(options)
         self._reset()
 
     @property

@@ -29,7 +29,7 @@ from mgx_mlir.core.program_ir import (
     entry_block,
     functions,
 )
-from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.core.shapes import DYN, TensorType, merge_dims
 from mgx_mlir.core.spelling import attributes_in, class_of, group_operands, is_tuple
 
 IMPLICIT_RETURN = (
@@ -112,20 +112,19 @@ class ModuleBuilder:
         *,
         symbols: Sequence[str] = (),
         before: ir.Operation | None = None,
+        stated: Sequence[TensorType] | None = None,
     ) -> Instruction:
         """Append an operation (or put it ahead of `before`); its results are inferred.
 
-        `name`, `attributes` and `inputs` are MIGraphX's. Raises ShapeError where they do not
-        fit together.
+        `name`, `attributes` and `inputs` are MIGraphX's. `stated` are result types that may say
+        more than what is inferred. Raises ShapeError where these do not fit together.
         """
         attributes = dict(attributes or {})
         end = self._open(name)
         if name == "get_tuple_elem":
             return self._tuple_element(inputs, attributes)
         with self.program.building(symbols):
-            ip = (
-                ir.InsertionPoint(before or end) if before or end else ir.InsertionPoint(self.block)
-            )
+            ip = ir.InsertionPoint(before or end or self.block)
             if name.startswith("unknown:"):
                 attributes.setdefault("op", name.removeprefix("unknown:"))
                 name = "unknown"
@@ -141,10 +140,11 @@ class ModuleBuilder:
             operands = group_operands(cls, values, keywords)
             results = None
             if cls.mnemonic == "unknown":
-                like = TensorType.of(values[0]) if values else TensorType.of(self._undefined(ip))
-                results = [like]
-            built = cls(*operands, ip=ip, results=results, **keywords)
-        return instruction_of(built.operation)
+                results = stated or [TensorType.of((values or [self._undefined(ip)])[0])]
+            built = cls(*operands, ip=ip, results=results, **keywords).operation
+            if stated is not None:
+                _refine(built, stated)
+        return instruction_of(built)
 
     def _undefined(self, ip: ir.InsertionPoint) -> ir.Value:
         return OPS["undefined"](ip=ip).operation.result
@@ -365,6 +365,17 @@ class ModuleBuilder:
         op.erase()
 
 
+def _refine(op: ir.Operation, stated: Sequence[TensorType]) -> None:
+    """Make result types more precise by stated ones that fit."""
+    if len(op.results) != len(stated):
+        return
+    for result, s in zip(op.results, stated, strict=True):
+        t = TensorType.of(result)
+        dims = merge_dims(t.dims, s.dims)
+        if not t.is_static and dims is not None and t.dtype is s.dtype and dims != t.dims:
+            result.set_type(t.with_dims(dims).mlir())
+
+
 def _place(block: ir.Block, value: ir.Value) -> int | None:
     """The number of the block argument that `value` is."""
     return next((i for i, a in enumerate(block.arguments) if a == value), None)
@@ -478,6 +489,13 @@ class ProgramBuilder:
             block = function.add_entry_block()
         found = ModuleBuilder(self, name, block)
         self.modules[name] = found
+        return found
+
+    def free_name(self, name: str) -> str:
+        """`name`, with a number behind it where a module has it."""
+        found, n = name, 1
+        while found in self.modules:
+            found, n = f"{name}.{n}", n + 1
         return found
 
     def detached(self, m: ModuleBuilder) -> None:

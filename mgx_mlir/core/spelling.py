@@ -52,6 +52,7 @@ NAMED_ENUMS = frozenset({("pooling", "mode"), ("roialign", "mode")}) | {
 STRING_CHOICES = frozenset(
     {"nearest_mode", "coordinate_transformation_mode", "output_name", "assign"}
 )
+NOT_FINITE = ("inf", "-inf", "nan")
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,8 @@ def _value_in(key: str, definition: AttrDef, value: Any) -> Any:
         return int(value)
     if what == "a string" and not isinstance(value, str):
         raise ShapeError(f"attribute '{key}' expected a string, got {value!r}")
+    if what == "an f64 float" and value in NOT_FINITE:
+        return float(value)  # JSON has no numbers for these
     if what == "an f64 float" and not isinstance(value, int | float):
         raise ShapeError(f"attribute '{key}' expected a number, got {value!r}")
     return value
@@ -306,6 +309,7 @@ def group_operands(
 
 def _slice_operands(given: list[Any], attributes: Mapping[str, Any]) -> list[Any]:
     """The inputs of slice stand for the attributes that are not set, in order."""
+    given = [x for x in given if x is not None]
     if not given:
         raise ShapeError("operator 'slice' expected 1 to 4 inputs, got 0")
     out, rest = [given[0]], given[1:]

@@ -15,7 +15,7 @@ from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.layout import AnyShape, Layout, Shape, TupleShape
 from mgx_mlir.core.module_builder import IMPLICIT_RETURN, KERNELS, MODULES
-from mgx_mlir.core.op import OPS, attributes_of
+from mgx_mlir.core.op import OPS, Op, attributes_of
 from mgx_mlir.core.program_ir import ProgramIR, argument_names, entry_block, functions
 from mgx_mlir.core.spelling import attributes_out, is_tuple
 
@@ -141,7 +141,7 @@ class _Lister:
             )
             self._add(module, line)
         for op in operations:
-            if op.name == "migraphx.literal":
+            if op.name == "migraphx.literal" or is_absent(op):
                 continue
             if op.name in ("func.return", "migraphx.yield"):
                 line = Instruction(
@@ -197,7 +197,7 @@ class _Lister:
             "",
             name,
             attributes,
-            inputs=self._inputs(op.operands),
+            inputs=self._placed(module, op, cls),
             shape=shape,
             symbols=self._symbols(op),
             operation=op,
@@ -210,7 +210,7 @@ class _Lister:
             self._elements(module, op, line)
 
     def _shape(self, op: ir.Operation, several: bool) -> AnyShape | None:
-        if not len(op.results):
+        if not len(op.results) or op.name == "migraphx.undefined":
             return None
         parts = tuple(self.layout.shape(r) for r in op.results)
         return TupleShape(parts) if several else parts[0]
@@ -244,6 +244,23 @@ class _Lister:
 
     def _inputs(self, operands: Any) -> list[Instruction]:
         return [self.lines[v] for v in operands if v in self.lines]
+
+    def _placed(self, module: Module, op: ir.Operation, cls: type[Op] | None) -> list[Instruction]:
+        """The inputs by position: an absent one ahead of others is an `undefined`, as there."""
+        optional = [] if cls is None else [g for g in cls.OPERANDS if g.arity == "optional"]
+        if cls is None or len(optional) < 2 or cls.mnemonic == "slice":
+            return self._inputs(op.operands)
+        groups = cls._split(op)
+        while groups and not groups[-1]:
+            groups.pop()
+        out: list[Instruction] = []
+        for group in groups:
+            if not group:
+                absent = Instruction("", "undefined")
+                self._add(module, absent)
+                out.append(absent)
+            out += self._inputs(group)
+        return out
 
     def _is_kernel(self, op: ir.Operation) -> bool:
         cls = OPS.get(op.name.removeprefix("migraphx."))
@@ -298,6 +315,11 @@ class _Lister:
 
     def _symbols(self, op: ir.Operation) -> list[str]:
         return source_names(op.location) if self.symbols else []
+
+
+def is_absent(op: ir.Operation) -> bool:
+    """Whether an operation only stood for an absent input, which is shown where it is absent."""
+    return op.name == "migraphx.undefined" and not any(True for _ in op.result.uses)
 
 
 def name_of(function: Any) -> str:

@@ -1,0 +1,308 @@
+"""A program as MIGraphX's value tree, and the two encodings of it: msgpack and JSON.
+
+The tree is made of None, bool, int, float, str, lists, dicts (in writing order) and Binary. Files
+of version 8: program, modules, nodes, shapes and literals as MIGraphX 2.16 names them, and one key
+more, `mgx_mlir`, that MIGraphX does not read.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO, TextIO
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.errors import FileError
+from mgx_mlir.core.files import atomic
+from mgx_mlir.core.layout import AnyShape, Shape, TupleShape
+from mgx_mlir.core.program_ir import ProgramIR, result_names
+from mgx_mlir.core.signature import DimRange, Signature
+from mgx_mlir.core.spelling import Enum, NestedOp
+from mgx_mlir.printers.listing import Instruction, Module, list_program
+
+FILE_VERSION = 8
+MIGRAPHX_VERSION = "2.16.0"
+OWN_KEY = "mgx_mlir"
+MAX_BIN = 2**32 - 2  # bytes of one msgpack BIN; longer data is an array of several
+UNBOUNDED = 2**64 - 1
+Tree = Any
+
+
+class Binary:
+    """Raw bytes in a tree: those of an array, not copied."""
+
+    def __init__(self, data: Any) -> None:
+        if isinstance(data, np.ndarray):
+            flat = np.ascontiguousarray(data).reshape(-1)
+            data = memoryview(flat.view(np.uint8)) if flat.size else memoryview(b"")
+        self.data = memoryview(data)
+
+    def __len__(self) -> int:
+        return self.data.nbytes
+
+
+# ---- the tree ----------------------------------------------------------------------------------
+
+
+def program_tree(program: ProgramIR, own: Mapping[str, Tree] | None = None) -> dict[str, Tree]:
+    """The tree of a program that is not compiled.
+
+    `own` is added under the key that MIGraphX does not read, beside what its format cannot hold:
+    the names of the results and the symbols of dynamic dims. Literals share the store's memory.
+    """
+    listing = list_program(program, numbering="2.16")
+    with program.store.active():
+        modules = {m.name: module_tree(m) for m in listing.modules}
+    return {
+        "version": FILE_VERSION,
+        "migraphx_version": MIGRAPHX_VERSION,
+        "targets": [],
+        "contexts": [],
+        "modules": modules,
+        OWN_KEY: {**_own(program), **(own or {})},
+    }
+
+
+def _own(program: ProgramIR) -> dict[str, Tree]:
+    main = program.main()
+    found: dict[str, Tree] = {"outputs": result_names(main)}
+    symbols = {
+        p.name: [r.symbol for r in p.ranges]
+        for p in Signature.of(main).inputs
+        if any(r.symbol for r in p.ranges)
+    }
+    if symbols:
+        found["symbols"] = symbols
+    return found
+
+
+def module_tree(module: Module) -> dict[str, Tree]:
+    return {"name": module.name, "nodes": [node_tree(i) for i in module.visible()]}
+
+
+def node_tree(line: Instruction) -> dict[str, Tree]:
+    node: dict[str, Tree] = {
+        "output": line.lhs,
+        "name": line.op,
+        "shape": shape_tree(_shape_of(line)),
+        "normalized": False,
+    }
+    if line.is_literal:
+        node["literal"] = array_tree(line.array())
+    node["operator"] = {k: attribute_tree(v) for k, v in line.attributes.items()}
+    node["inputs"] = [i.lhs for i in line.inputs]
+    if line.modules:
+        node["module_inputs"] = [m.name for m in line.modules]
+    if line.symbols:
+        node["debug_symbols"] = list(line.symbols)
+    return node
+
+
+def _shape_of(line: Instruction) -> AnyShape | None:
+    if line.op != "@return":
+        return line.shape
+    parts = tuple(i.shape for i in line.inputs if i.shape is not None)
+    return parts[0] if len(parts) == 1 else TupleShape(parts)
+
+
+def shape_tree(shape: AnyShape | None) -> dict[str, Tree]:
+    """A shape object; what does not apply is an empty list."""
+    found: dict[str, Tree] = {
+        "type": "float_type",
+        "sub_shapes": [],
+        "lens": [],
+        "strides": [],
+        "dynamic_dimensions": [],
+        "dyn_strides": [],
+    }
+    if isinstance(shape, TupleShape):
+        found["type"] = "tuple_type"
+        found["sub_shapes"] = [shape_tree(s) for s in shape.parts]
+    elif isinstance(shape, Shape):
+        found["type"] = shape.dtype.name
+        if shape.is_dynamic:
+            found["dynamic_dimensions"] = [dim_tree(d) for d in shape.dims]
+        else:
+            found["lens"] = list(shape.lens)
+            found["strides"] = list(shape.shown_strides)
+    return found
+
+
+def dim_tree(d: int | DimRange) -> dict[str, Tree]:
+    if isinstance(d, int):
+        d = DimRange(d, d)
+    upper = UNBOUNDED if d.max is None else d.max
+    optimals = list(d.optimals) if d.optimals else None
+    return {"range": {"min": d.min, "max": upper}, "optimals": optimals, "sym": None}
+
+
+def array_tree(array: np.ndarray) -> dict[str, Tree]:
+    """A literal or argument: its row-major shape and its bytes."""
+    shape = Shape.standard(dtypes.from_numpy(array.dtype), array.shape)
+    return {"shape": shape_tree(shape), "data": Binary(array)}
+
+
+def attribute_tree(value: Any) -> Tree:
+    if isinstance(value, Enum | DType):
+        return value.number
+    if isinstance(value, NestedOp):
+        return {"name": value.name, "operator": {}}
+    if isinstance(value, Shape | TupleShape):
+        return shape_tree(value)
+    if isinstance(value, DimRange):
+        return dim_tree(value)
+    if isinstance(value, list | tuple):
+        # dims are objects even where they are fixed
+        dims = any(isinstance(v, DimRange) for v in value)
+        return [dim_tree(v) if dims else attribute_tree(v) for v in value]
+    return value
+
+
+# ---- msgpack -----------------------------------------------------------------------------------
+
+
+def write_msgpack(tree: Tree, write: Callable[[Any], Any]) -> None:
+    """Encode a tree: an empty dict as an empty array, Binary as an array of BIN chunks.
+
+    Large binaries are handed to `write` as they are.
+    """
+    import msgpack
+
+    packer = msgpack.Packer(use_bin_type=True)
+    pending = bytearray()
+
+    def flush() -> None:
+        if pending:
+            write(bytes(pending))
+            pending.clear()
+
+    def encode(value: Tree) -> None:
+        if isinstance(value, Mapping):
+            if not value:
+                pending.extend(packer.pack_array_header(0))
+                return
+            pending.extend(packer.pack_map_header(len(value)))
+            for k, v in value.items():
+                pending.extend(packer.pack(str(k)))
+                encode(v)
+        elif isinstance(value, list | tuple):
+            pending.extend(packer.pack_array_header(len(value)))
+            for v in value:
+                encode(v)
+        elif isinstance(value, Binary):
+            data = value.data
+            chunks = [data[i : i + MAX_BIN] for i in range(0, len(value), MAX_BIN)] or [data]
+            pending.extend(packer.pack_array_header(len(chunks)))
+            for chunk in chunks:
+                pending.extend(_bin_header(chunk.nbytes))
+                if chunk.nbytes < 4096:
+                    pending.extend(chunk)
+                else:
+                    flush()
+                    write(chunk)
+        else:
+            pending.extend(packer.pack(value))
+
+    encode(tree)
+    flush()
+
+
+def _bin_header(size: int) -> bytes:
+    if size < 2**8:
+        return struct.pack(">BB", 0xC4, size)
+    if size < 2**16:
+        return struct.pack(">BH", 0xC5, size)
+    return struct.pack(">BI", 0xC6, size)
+
+
+def msgpack_bytes(tree: Tree) -> bytes:
+    parts: list[Any] = []
+    write_msgpack(tree, parts.append)
+    return b"".join(parts)
+
+
+# ---- JSON --------------------------------------------------------------------------------------
+
+
+def write_json(tree: Tree, write: Callable[[str], Any]) -> None:
+    """Encode a tree on one line, keys sorted; bytes as {"bytes": [...]}, inf as "inf"."""
+    if isinstance(tree, Mapping):
+        write("{")
+        for i, key in enumerate(sorted(tree)):
+            write(("," if i else "") + json.dumps(key, ensure_ascii=False) + ":")
+            write_json(tree[key], write)
+        write("}")
+    elif isinstance(tree, list | tuple):
+        write("[")
+        for i, value in enumerate(tree):
+            if i:
+                write(",")
+            write_json(value, write)
+        write("]")
+    elif isinstance(tree, Binary):
+        write('{"bytes":[')
+        for start in range(0, len(tree), 1 << 16):
+            part = tree.data[start : start + (1 << 16)]
+            write(("," if start else "") + ",".join(map(str, part.tolist())))
+        write("]}")
+    elif isinstance(tree, float) and not math.isfinite(tree):
+        # MIGraphX writes null, and reads that as 0; a string it refuses
+        write(f'"{tree}"')
+    else:
+        write(json.dumps(tree, ensure_ascii=False))
+
+
+def json_text(tree: Tree) -> str:
+    parts: list[str] = []
+    write_json(tree, parts.append)
+    return "".join(parts)
+
+
+# ---- files -------------------------------------------------------------------------------------
+
+
+def print_json(program: ProgramIR, stream: TextIO) -> None:
+    """Write a program as JSON."""
+    write_json(program_tree(program), stream.write)
+    stream.write("\n")
+
+
+def print_binary(program: ProgramIR, stream: BinaryIO) -> None:
+    """Write a program as msgpack."""
+    write_msgpack(program_tree(program), stream.write)
+
+
+def save_tree(tree: Tree, path: str | os.PathLike[str], format: str) -> None:
+    """Write a tree to a file, through a temporary one. FileError where that fails."""
+    name = os.fspath(path)
+    if format not in ("msgpack", "json"):
+        raise FileError(f"unknown format '{format}', expected msgpack or json", location=name)
+    try:
+        with atomic(name) as f:
+            if format == "json":
+                write_json(tree, lambda s: f.write(s.encode()))
+            else:
+                write_msgpack(tree, f.write)
+    except OSError as e:
+        reason = (e.strerror or str(e)).lower()
+        raise FileError(f"cannot write the file: {reason}", location=name) from None
+
+
+def save_argument(arrays: Any, path: str | os.PathLike[str]) -> None:
+    """Write an argument file: an array, or a tuple of such."""
+    save_tree(argument_tree(arrays), path, "msgpack")
+
+
+def argument_tree(arrays: Any) -> dict[str, Tree]:
+    if isinstance(arrays, tuple):
+        parts = [argument_tree(a) for a in arrays]
+        shape = shape_tree(TupleShape(()))
+        shape["sub_shapes"] = [p["shape"] for p in parts]
+        return {"shape": shape, "sub": parts}
+    return array_tree(arrays)
