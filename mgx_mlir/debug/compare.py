@@ -32,9 +32,7 @@ class Tolerances:
     scaled: bool = True
     integer: float = 0.0
 
-    def with_limits(
-        self, rms: float | None, atol: float | None, rtol: float | None
-    ) -> Tolerances:
+    def with_limits(self, rms: float | None, atol: float | None, rtol: float | None) -> Tolerances:
         """These, with what a user states; a stated atol is taken literally."""
         found = self
         if rms is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mgx_mlir.core.errors import TargetError, UsageError
+from mgx_mlir.core.errors import FileError, TargetError, UsageError
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.driver.arguments import Arguments
+from mgx_mlir.driver.emit import emit, form_of
 from mgx_mlir.driver.model import Model
 from mgx_mlir.driver.progress import say, working
 from mgx_mlir.driver.reading import announce
@@ -121,12 +122,42 @@ def compile_model(
         say("Compiling ...")
         announce(model)
     with working(f"Compiling {model.name}"):
+        held = _held(args, model, choice)
+        if held is not None:
+            return held
         source = model.source()
         options = {} if isinstance(source, ProgramIR) else model.options
         compiled = compile_program(source, choice.target, **choice.options(arch), **options)
     if not quiet:
         report_compile(compiled)
     return compiled
+
+
+_CHANGES_CODE = ("--arch", "--disable-fast-math", "--kernel-boundaries")
+
+
+def _held(args: Arguments, model: Model, choice: Choice) -> Any:
+    """The compiled program that a saved file holds, where it is for the chosen target."""
+    if not model.is_saved or model.is_stripped:
+        return None
+    try:
+        saved = model.saved(compiled=True)
+    except FileError as e:
+        notes = ["--strip-context leaves the code out and compiles again"]
+        raise FileError(e.message, location=e.location or model.path, notes=notes) from None
+    if not saved.is_compiled():
+        return None
+    held = saved.compiled
+    given = [f for f in _CHANGES_CODE if f in args]
+    wanted = f"{choice.target} {choice.arch}" if choice.target == "gpu" else choice.target
+    has = f"gpu {held.executable.arch}" if held.target == "gpu" else held.target
+    if has != wanted or given:
+        why = given[0] if given else f"the target is {wanted}"
+        say(f"The file's code for {held.target} is not used: {why}")
+        return None
+    held.threads = choice.threads
+    say(f"Compiled: the file holds code for {held.target}")
+    return held
 
 
 def report_compile(compiled: Any) -> None:
@@ -149,6 +180,14 @@ def report_compile(compiled: Any) -> None:
     if executable is not None:
         for text in executable.fallbacks:
             say(f"warning: compiled with the flag set '{executable.flag_set}' because {text}")
+
+
+def emit_compiled(args: Arguments, model: Model, choice: Choice, compiled: Any) -> None:
+    """Write or print a compiled program; a saved one also holds what it was compiled from."""
+    saved = form_of(args) in ("json", "msgpack")
+    program = model.program if saved else compiled.program
+    options = {k: v for k, v in choice.options().items() if k in ("arch", "fast_math")}
+    emit(args, program, compiled=compiled, options={"target": choice.target, **options})
 
 
 def report_gpu(compiled: Any) -> None:

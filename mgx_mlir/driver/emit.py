@@ -7,13 +7,14 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.driver.arguments import Arguments
 
-FORMS = {"--text": "text", "--mlir": "mlir"}
-SUFFIXES = {".txt": "text", ".mlir": "mlir"}
+FORMS = {"--text": "text", "--mlir": "mlir", "--json": "json", "--binary": "msgpack"}
+SUFFIXES = {".txt": "text", ".mlir": "mlir", ".json": "json", ".mxr": "msgpack"}
 
 
 def form_of(args: Arguments, *, more: tuple[str, ...] = ()) -> str:
@@ -39,14 +40,44 @@ def form_of(args: Arguments, *, more: tuple[str, ...] = ()) -> str:
     return SUFFIXES[suffix]
 
 
-def emit(args: Arguments, program: ProgramIR, *, kernel_prefix: str = "") -> None:
-    """Write a program to --output, or print it."""
-    text = program_text(args, program, form_of(args), kernel_prefix)
+def emit(
+    args: Arguments, program: ProgramIR, *, compiled: Any = None, options: Any = None
+) -> None:
+    """Write a program to --output, or print it.
+
+    `compiled` is what it was compiled to with `options` of compile(): then that is written, and
+    saved with its code.
+    """
+    form = form_of(args)
     path = args.get("--output")
-    if path is None:
-        sys.stdout.write(text)
+    if form in ("json", "msgpack"):
+        data = _saved(program, compiled, options, form)
+        if path is None and form == "json":
+            sys.stdout.write(data.decode() + "\n")
+            return
     else:
-        write_file(path, text.encode(errors="surrogatepass"))
+        shown = program if compiled is None else compiled.program
+        prefix = "" if compiled is None else compiled.target
+        text = program_text(args, shown, form, prefix)
+        if path is None:
+            sys.stdout.write(text)
+            return
+        data = text.encode(errors="surrogatepass")
+    if path is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+    else:
+        write_file(path, data)
+
+
+def _saved(program: ProgramIR, compiled: Any, options: Any, form: str) -> bytes:
+    from mgx_mlir.api.files import save_buffer
+    from mgx_mlir.api.program import program as api_program
+
+    made = api_program.of(program)
+    if compiled is not None:
+        made.adopt(compiled, {k: v for k, v in options.items() if v is not None})
+    return save_buffer(made, form)
 
 
 def show(args: Arguments, program: ProgramIR, *, kernel_prefix: str = "") -> None:
@@ -55,7 +86,7 @@ def show(args: Arguments, program: ProgramIR, *, kernel_prefix: str = "") -> Non
 
 
 def program_text(args: Arguments, program: ProgramIR, form: str, kernel_prefix: str) -> str:
-    """The program in a form. Compiled ones show kernels under `kernel_prefix`."""
+    """The program as text or MLIR. Compiled ones show kernels under `kernel_prefix`."""
     if form == "mlir":
         return program.text().rstrip("\n") + "\n"
     from mgx_mlir.printers.text import print_text

@@ -21,6 +21,11 @@ ONNX_ONLY = (
 )  # fmt: skip
 
 
+# saved programs: their suffix and flag, and the format they are written in
+SAVED = {"mxr": "msgpack", "json": "json"}
+_FLAGS = {"--onnx": "onnx", "--migraphx": "mxr", "--migraphx-json": "json"}
+
+
 class Model:
     """The model of a command line: a file and how to read it, or the built-in program.
 
@@ -36,10 +41,13 @@ class Model:
         if not self.is_test and self.path is None:
             raise UsageError("expected an input file, or --test", notes=_swallowed(args))
         self.is_onnx = not self.is_test and self.kind() == "onnx"
+        self.is_saved = not self.is_test and self.kind() in SAVED
         self.input_dims = dims.static_dims("--input-dim", args.get("--input-dim", []))
         for flag in ONNX_ONLY:
             if flag in args and not self.is_onnx:
                 raise UsageError(f"option '{flag}' is for ONNX models, got {self.name}")
+        if "--strip-context" in args and not self.is_saved:
+            raise UsageError(f"option '--strip-context' is for saved programs, got {self.name}")
         self.options = self._onnx_options() if self.is_onnx else {}
 
     @property
@@ -51,22 +59,24 @@ class Model:
         return self.args.get("--batch", 1)
 
     def kind(self) -> str:
-        """The type of the file, by --onnx or its name. FileError for an unknown one."""
+        """The type of the file, by a flag or its name. FileError for an unknown one."""
         from mgx_mlir.api.compile import MODEL_SUFFIXES
 
         assert self.path is not None
-        if "--onnx" in self.args:
-            return "onnx"
+        flag = self.args.only_one(*_FLAGS)
+        if flag is not None:
+            return _FLAGS[flag]
+        kinds = {**MODEL_SUFFIXES, **{f".{kind}": kind for kind in SAVED}}
         suffix = Path(self.path).suffix.lower()
-        if suffix in MODEL_SUFFIXES:
-            return MODEL_SUFFIXES[suffix]
+        if suffix in kinds:
+            return kinds[suffix]
         if not os.path.exists(self.path):
             raise FileError("no such file", location=self.path)
         if os.path.isdir(self.path):
             raise FileError("expected a model file, got a directory", location=self.path)
-        known = ", ".join(MODEL_SUFFIXES)
         raise FileError(
-            f"unknown model type '{suffix}', expected a name that ends in {known}, or --onnx",
+            f"unknown model type '{suffix}', expected a name that ends in {', '.join(kinds)}, or "
+            f"one of {', '.join(_FLAGS)}",
             location=self.path,
         )
 
@@ -77,6 +87,8 @@ class Model:
         # where an input is dynamic, its --input-dim is the size to run at
         fixed = {k: v for k, v in self.input_dims.items() if k not in dynamic}
         found: dict[str, Any] = {}
+        if "--batch" in args and default is None:
+            self._check_batch()
         if default is not None:
             found["default_dyn_dim_value"] = _as_range(dims.one_dim("--default-dyn-dim", default))
         else:
@@ -93,11 +105,24 @@ class Model:
             found["use_debug_symbols"] = True
         return found
 
+    def _check_batch(self) -> None:
+        """UsageError where --batch cannot change anything: every dimension is stated."""
+        from mgx_mlir.frontends.onnx.load import load_file
+
+        assert self.path is not None
+        with load_file(self.path) as loaded:
+            for value in loaded.proto.graph.input:
+                dims_ = value.type.tensor_type.shape.dim
+                if any(not d.HasField("dim_value") for d in dims_):
+                    return
+        raise UsageError("option '--batch' has no effect: the model leaves no dimension open",
+                         notes=["--input-dim @name d1 d2 ... replaces stated ones"])  # fmt: skip
+
     def source(self) -> str | ProgramIR:
         """What compile() takes: the path, or the program where a path does not say enough."""
         from mgx_mlir.api.compile import MODEL_SUFFIXES
 
-        if self.path is None:
+        if self.path is None or self.is_saved:
             return self.program
         by_name = MODEL_SUFFIXES.get(Path(self.path).suffix.lower()) == self.kind()
         return self.path if by_name else self.program
@@ -107,6 +132,8 @@ class Model:
         """The program as it was read. MgxError for what cannot be."""
         if self.path is None:
             return built_in()
+        if self.is_saved:
+            return self.saved(compiled=False).program_ir
         if not self.is_onnx:
             from mgx_mlir.api.compile import read_mlir
 
@@ -114,6 +141,20 @@ class Model:
         from mgx_mlir.frontends.onnx.importer import parse_onnx
 
         return parse_onnx(self.path, OnnxOptions(**self.options))
+
+
+    def saved(self, *, compiled: bool) -> Any:
+        """The program of a saved file, with its code where `compiled` and the file has it."""
+        from mgx_mlir.api.files import load
+
+        assert self.path is not None
+        if self.is_stripped:
+            compiled = False
+        return load(self.path, SAVED[self.kind()], compiled=compiled)
+
+    @property
+    def is_stripped(self) -> bool:
+        return "--strip-context" in self.args
 
 
 def _as_range(dim: Any) -> Any:

@@ -7,8 +7,14 @@ from typing import Any
 
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.driver.arguments import Arguments
-from mgx_mlir.driver.compiling import Choice, choose_target, compile_model, report_gpu
-from mgx_mlir.driver.emit import emit, form_of, write_file
+from mgx_mlir.driver.compiling import (
+    Choice,
+    choose_target,
+    compile_model,
+    emit_compiled,
+    report_gpu,
+)
+from mgx_mlir.driver.emit import form_of, write_file
 from mgx_mlir.driver.model import Model
 from mgx_mlir.driver.options import COMPILERS, HELP
 from mgx_mlir.driver.progress import say
@@ -17,6 +23,7 @@ USAGE = "[OPTION...] FILE"
 DESCRIPTION = """
 The compiled program is printed to stdout, a kernel per line as target::operators. For --gpu no
 device is needed; registers, spills and launches of each kernel go to stderr.
+--output FILE.mxr saves the program with its code, which the other commands then take as a model.
 --output FILE.vmfb writes the code that the runtime loads, without the weights; with several
 architectures one file each, FILE.ARCH.vmfb. What the compile took goes to stderr."""
 OPTIONS = (*COMPILERS, HELP)
@@ -39,7 +46,7 @@ def run(args: Arguments) -> int:
         if form == _CODE:
             _write_code(args, choice, arch, compiled)
     if form != _CODE:
-        emit(args, compiled.program, kernel_prefix=choice.target)
+        emit_compiled(args, model, choice, compiled)
     return 0
 
 

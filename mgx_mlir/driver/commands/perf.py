@@ -10,9 +10,9 @@ import numpy as np
 
 from mgx_mlir.driver import timing
 from mgx_mlir.driver.arguments import Arguments
-from mgx_mlir.driver.compiling import Choice, choose_target, compile_model
+from mgx_mlir.driver.compiling import Choice, choose_target, compile_model, emit_compiled
 from mgx_mlir.driver.data import allocate
-from mgx_mlir.driver.emit import emit, form_of
+from mgx_mlir.driver.emit import form_of
 from mgx_mlir.driver.model import Model
 from mgx_mlir.driver.options import HELP, PERF, RUNNERS
 from mgx_mlir.driver.progress import say, step, working
@@ -35,7 +35,7 @@ def run(args: Arguments) -> int:
     choice = choose_target(args, runs=True)
     count = args.get("--iterations", 100)
     compiled = compile_model(args, model, choice)
-    emit(args, compiled.program, kernel_prefix=choice.target)
+    emit_compiled(args, model, choice, compiled)
     sys.stdout.write("\n")
     inputs = allocate(args, model, compiled.signature, compiled.program)
     arrays = compiled.signature.check_inputs(inputs)

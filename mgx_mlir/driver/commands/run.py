@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 from mgx_mlir.driver.arguments import Arguments
-from mgx_mlir.driver.compiling import choose_target, compile_model
+from mgx_mlir.driver.compiling import choose_target, compile_model, emit_compiled
 from mgx_mlir.driver.data import allocate
-from mgx_mlir.driver.emit import emit, form_of, show
+from mgx_mlir.driver.emit import form_of, show
 from mgx_mlir.driver.model import Model
 from mgx_mlir.driver.options import HELP, RUNNERS
 from mgx_mlir.driver.progress import working
@@ -25,7 +25,7 @@ def run(args: Arguments) -> int:
     choice = choose_target(args, runs=True)
     compiled = compile_model(args, model, choice)
     program = compiled.program
-    emit(args, program, kernel_prefix=choice.target)
+    emit_compiled(args, model, choice, compiled)
     sys.stdout.write("\n")
     inputs = allocate(args, model, compiled.signature, program)
     with working("Running"):
