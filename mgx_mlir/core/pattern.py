@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import MgxError, PassError
 from mgx_mlir.core.interpreter import Folder
 from mgx_mlir.core.ir import ir, rewrite
@@ -125,6 +126,8 @@ class Rewriter(Builder):
     def __init__(self, options: Any = None) -> None:
         self.options = options
         self._entered: list[ir.Location] = []
+        self._built: list[ir.Operation] = []
+        self._built: list[Any] = []
 
     # Remembered values would outlive the ops that the driver erases: nothing is kept.
     @property
@@ -134,6 +137,43 @@ class Rewriter(Builder):
     @property
     def probe(self) -> DimProbe:  # type: ignore[override]
         return DimProbe()
+
+    def op(self, name: str, *operands: Any, **attributes: Any) -> Any:
+        found = super().op(name, *operands, **attributes)
+        self._built.append(found[0] if isinstance(found, tuple) else found)
+        return found
+
+    def literal(self, array: Any, dtype: Any = None) -> ir.Value:
+        found = super().literal(array, dtype)
+        self._built.append(found)
+        return found
+
+    def take_back(self) -> None:
+        """Erase what a pattern built before it found that it does not match.
+
+        Left behind, it would count as a change: the driver would sweep and the pattern build it
+        again, without end.
+        """
+        for value in reversed(self._built):
+            if has_no_use(value):
+                value.owner.erase()
+        self._built.clear()
+
+    def keep(self) -> None:
+        """What a pattern built stays."""
+        self._built.clear()
+
+    def op(self, name: str, *operands: Any, **attributes: Any) -> Any:
+        """Build `migraphx.<name>`; it goes again if the pattern then does not match."""
+        found = super().op(name, *operands, **attributes)
+        first = found[0] if isinstance(found, tuple) else found
+        self._built.append(first.owner)
+        return found
+
+    def literal(self, array: Any, dtype: DType | None = None) -> ir.Value:
+        found = super().literal(array, dtype)
+        self._built.append(found.owner)
+        return found
 
     def defining(self, value: ir.Value, *ops: type[Op] | str) -> Any:
         """The op that defines `value` if it is one of `ops`, else None.
@@ -162,6 +202,19 @@ class Rewriter(Builder):
         """Undo what merge_location entered."""
         while self._entered:
             self._entered.pop().__exit__(None, None, None)
+
+    def start(self) -> None:
+        """A pattern is tried: what was built so far stays."""
+        self._built.clear()
+
+    def drop_built(self) -> None:
+        """Erase what a pattern built that then did not match.
+
+        Left there, the driver would erase it as dead code, take that for a change, and sweep
+        over the module again without end. The driver does not know of these ops yet.
+        """
+        while self._built:
+            self._built.pop().erase()
 
 
 # ---- questions that many patterns ask ----------------------------------------------------------
@@ -315,6 +368,7 @@ class _Application:
             rw, location = self.rewriter, op.location
             with driver.ip, location:
                 for p in tried:
+                    rw.start()
                     try:
                         found = p.function(op, rw)
                     except PassError:
@@ -326,7 +380,9 @@ class _Application:
                     if self.traces:
                         self.record(p, location, found)
                     if found is None or isinstance(found, NoMatch):
+                        rw.take_back()
                         continue
+                    rw.keep()
                     self.count(p, location)
                     if found is not UPDATED:
                         driver.replace_op(op, _checked(p, op, found, location))

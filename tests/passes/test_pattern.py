@@ -186,3 +186,29 @@ def test_uses():
         assert has_one_use(first.result)
         assert [u.operation.name for u in users(first.result)] == ["arith.negf"]
         assert not has_one_use(block.operations[2].result) or len(users(first.result)) == 1
+
+
+def test_what_a_failed_match_built_is_taken_back():
+    """Without that the driver sees a change in every sweep and never ends."""
+    from mgx_mlir import dialects
+    from mgx_mlir.core.context import new_context
+
+    def builds_then_gives_up(op, rw):
+        rw.op("neg", rw.op("reshape", op.input, dims=[6]))
+        rw.literal([1.0, 2.0])
+        return no_match("the operand does not fit after all")
+
+    dialects.load()
+    text = """
+    func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+      %0 = "migraphx.relu"(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+      return %0 : tensor<2x3xf32>
+    }"""
+    ctx = new_context()
+    with ctx:
+        m = ir.Module.parse(text, ctx)
+        assert PatternSet([make(builds_then_gives_up, "migraphx.relu")]).apply(m) == 0
+        assert [op.name for op in m.body.operations[0].regions[0].blocks[0]] == [
+            "migraphx.relu",
+            "func.return",
+        ]
