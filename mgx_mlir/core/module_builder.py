@@ -120,7 +120,7 @@ class ModuleBuilder:
         more than what is inferred. Raises ShapeError where these do not fit together.
         """
         attributes = dict(attributes or {})
-        end = self._open(name)
+        end = self.open()
         if name == "get_tuple_elem":
             return self._tuple_element(inputs, attributes)
         with self.program.building(symbols):
@@ -149,7 +149,7 @@ class ModuleBuilder:
     def _undefined(self, ip: ir.InsertionPoint) -> ir.Value:
         return OPS["undefined"](ip=ip).operation.result
 
-    def _open(self, name: str) -> ir.Operation | None:
+    def open(self) -> ir.Operation | None:
         """The terminator to insert ahead of; one that was only implied goes."""
         end = self.terminator()
         if end is not None and IMPLICIT_RETURN in end.attributes:
@@ -172,7 +172,7 @@ class ModuleBuilder:
 
     def add_return(self, values: Sequence[Instruction]) -> None:
         """End the module with its results. ShapeError where it has ended already."""
-        end = self._open("@return")
+        end = self.open()
         if end is not None:
             raise ShapeError(f"module '{self.name}' has a return already, expected replace_return")
         self._end([as_value(v) for v in values])

@@ -1,0 +1,131 @@
+"""C++ code that builds a program through MIGraphX's API, with generated literals."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TextIO
+
+from mgx_mlir.core.layout import AnyShape, Shape
+from mgx_mlir.core.program_ir import ProgramIR
+from mgx_mlir.core.signature import DimRange
+from mgx_mlir.printers.listing import Instruction, Listing, Module, list_program
+from mgx_mlir.printers.value_tree import UNBOUNDED, attribute_tree, json_text
+
+
+def print_cpp(program: ProgramIR, stream: TextIO) -> None:
+    """Write C++ code that builds the program.
+
+    Every literal becomes generated numbers (without negative ones where it has none), as MIGraphX
+    writes them; attributes are given as JSON.
+    """
+    listing = list_program(program, numbering="2.16")
+    with program.store.active():
+        _Writer(listing, stream).run()
+
+
+def cpp_text(program: ProgramIR) -> str:
+    stream = io.StringIO()
+    print_cpp(program, stream)
+    return stream.getvalue()
+
+
+class _Writer:
+    def __init__(self, listing: Listing, stream: TextIO) -> None:
+        self.listing, self.stream = listing, stream
+        self.names: dict[int, str] = {}
+        self.taken: set[str] = {"p"}
+        self.seed = 0
+
+    def line(self, text: str) -> None:
+        self.stream.write(text + "\n")
+
+    def unique(self, wanted: str) -> str:
+        base = re.sub(r"\W", "_", wanted.replace("@", "x_")).strip("_")
+        base = f"x_{base}" if not base or base[0].isdigit() else base
+        name, n = base, 1
+        while name in self.taken:
+            name, n = f"{base}_{n}", n + 1
+        self.taken.add(name)
+        return name
+
+    def run(self) -> None:
+        self.line("migraphx::program p;")
+        self.variables = {m.name: self.unique(f"m{m.name}") for m in self.listing.modules}
+        self.module(self.listing.main)
+
+    def module(self, module: Module) -> None:
+        m = self.variables[module.name]
+        if module is self.listing.main:
+            self.line(f"migraphx::module_ref {m} = p.get_main_module();")
+        else:
+            self.line(f"migraphx::module_ref {m} = p.create_module({quoted(module.name)});")
+        lines = list(module.visible())
+        early = [i for i in lines if i.op in ("@param", "@literal")]
+        for i in reversed(early):
+            self.instruction(m, i)
+        for i in lines:
+            if i.op not in ("@param", "@literal"):
+                self.instruction(m, i)
+
+    def instruction(self, m: str, i: Instruction) -> None:
+        for sub in i.modules:
+            self.module(sub)
+        inputs = ", ".join(self.names[id(x)] for x in i.inputs)
+        if i.op == "@return":
+            self.line(f"{m}->add_return({{{inputs}}});")
+            return
+        name = self.unique(i.lhs)
+        self.names[id(i)] = name
+        if i.op == "@param":
+            label = quoted(i.attributes["parameter"])
+            call = f"add_parameter({label}, {shape_code(i.shape)})"
+        elif i.op == "@literal":
+            call = f"add_literal({self.literal(i)})"
+        else:
+            modules = ", ".join(self.variables[s.name] for s in i.modules)
+            tail = f", {{{modules}}}" if modules else ""
+            given = f", {{{inputs}}}" if inputs or modules else ""
+            call = f"add_instruction({op_code(i)}{given}{tail})"
+        self.line(f"auto {name} = {m}->{call};")
+
+    def literal(self, i: Instruction) -> str:
+        text = f"migraphx::generate_literal({shape_code(i.shape)}, {self.seed})"
+        self.seed += 1
+        array = i.array()
+        positive = array.dtype.kind not in "bu" and array.size and bool((array >= 0).all())
+        return f"migraphx::abs({text})" if positive else text
+
+
+def quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def shape_code(shape: AnyShape | None) -> str:
+    """`migraphx::shape{...}`."""
+    assert isinstance(shape, Shape)
+    kind = f"migraphx::shape::{shape.dtype.name}"
+    if shape.is_dynamic:
+        dims = ", ".join(dim_code(d) for d in shape.dims)
+        return f"migraphx::shape{{{kind}, {{{dims}}}}}"
+    if not shape.dims:
+        return f"migraphx::shape{{{kind}}}"
+    lens = "{" + ", ".join(map(str, shape.lens)) + "}"
+    strides = "" if shape.is_standard else ", {" + ", ".join(map(str, shape.strides)) + "}"
+    return f"migraphx::shape{{{kind}, {lens}{strides}}}"
+
+
+def dim_code(d: int | DimRange) -> str:
+    if isinstance(d, int):
+        return f"{{{d}, {d}}}"
+    upper = f"{UNBOUNDED}u" if d.max is None else str(d.max)
+    optimals = ", {" + ", ".join(map(str, d.optimals)) + "}" if d.optimals else ""
+    return f"{{{d.min}, {upper}{optimals}}}"
+
+
+def op_code(i: Instruction) -> str:
+    """`migraphx::make_op("name", ...)` with its attributes as JSON."""
+    if not i.attributes:
+        return f"migraphx::make_op({quoted(i.op)})"
+    text = json_text({k: attribute_tree(v) for k, v in i.attributes.items()})
+    return f"migraphx::make_json_op({quoted(i.op)}, {quoted(text)})"

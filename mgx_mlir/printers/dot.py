@@ -1,0 +1,105 @@
+"""A program's main module as a graph for Graphviz."""
+
+from __future__ import annotations
+
+import html
+import io
+from typing import TextIO
+
+from mgx_mlir.core.layout import AnyShape, Shape, TupleShape, braces
+from mgx_mlir.core.op import OPS
+from mgx_mlir.core.program_ir import ProgramIR
+from mgx_mlir.printers.listing import Instruction, list_program
+from mgx_mlir.printers.text import operator_text
+
+COLOURS = {
+    "param": "khaki",
+    "literal": "lightblue",
+    "pointwise": "yellowgreen",
+    "reduce": "lightgreen",
+    "view": "palegreen",
+    "kernel": "yellow",
+    "host": "orange",
+    "return": "white",
+    "other": "lightgray",
+}
+REDUCTIONS = ("argmax", "argmin", "softmax", "logsoftmax", "prefix_scan_sum", "fused_reduce")
+
+
+def print_dot(
+    program: ProgramIR, stream: TextIO, *, brief: bool = False, kernel_prefix: str = ""
+) -> None:
+    """Write main as a digraph.
+
+    A node shows operator, attributes and shape; an edge the shape of the value that is read.
+    `brief` shows operator names alone. `kernel_prefix`: see list_program.
+    """
+    listing = list_program(program, numbering="2.16", kernel_prefix=kernel_prefix)
+    lines = list(listing.main.visible())
+    ids = {id(i): f"n{n}" for n, i in enumerate(lines)}
+    with program.store.active():
+        stream.write("digraph {\n    peripheries=0;\n    rankdir=TB;\n")
+        for i in lines:
+            stream.write(f"    {ids[id(i)]}[{_brief(i) if brief else _full(i)}];\n")
+        for i in lines:
+            for x in i.inputs:
+                label = "" if brief else f'[label="{_escaped(shape_text(x.shape))}"]'
+                stream.write(f"    {ids[id(x)]} -> {ids[id(i)]}{label};\n")
+        stream.write("}\n")
+
+
+def dot_text(program: ProgramIR, *, brief: bool = False, kernel_prefix: str = "") -> str:
+    stream = io.StringIO()
+    print_dot(program, stream, brief=brief, kernel_prefix=kernel_prefix)
+    return stream.getvalue()
+
+
+def _brief(i: Instruction) -> str:
+    return f'label="{_escaped(i.attributes["parameter"] if i.op == "@param" else i.op)}"'
+
+
+def _full(i: Instruction) -> str:
+    colour = COLOURS[kind_of(i)]
+    title = i.attributes["parameter"] if i.op == "@param" else i.op
+    rows = [f"<TR ALIGN='center'><TD><B>{html.escape(title)}</B></TD></TR>"]
+    if i.op not in ("@param", "@return") and (i.is_literal or i.attributes):
+        rows.append(f"<TR ALIGN='center'><TD>{html.escape(operator_text(i))}</TD></TR>")
+    rows += [f"<TR ALIGN='center'><TD>{html.escape(t)}</TD></TR>" for t in shape_lines(i.shape)]
+    rows += [f"<TR ALIGN='center'><TD><I>{html.escape(s)}</I></TD></TR>" for s in i.symbols]
+    table = f"<TABLE BORDER='0' CELLBORDER='0' CELLSPACING='0'>{''.join(rows)}</TABLE>"
+    return f'label=<{table}> style="filled" fillcolor="{colour}" shape="rectangle"'
+
+
+def kind_of(i: Instruction) -> str:
+    """The class of an instruction that its colour shows."""
+    if i.op in ("@param", "@literal", "@return"):
+        return i.op.removeprefix("@")
+    if "::" in i.op or i.op in ("pointwise", "group"):
+        return "kernel"
+    if i.op.startswith("reduce_") or i.op in REDUCTIONS:
+        return "reduce"
+    cls = OPS.get(i.op)
+    if cls is None:
+        return "view" if i.op == "get_tuple_elem" else "host"
+    if cls.pointwise:
+        return "pointwise"
+    return {"view": "view", "host": "host"}.get(cls.kind, "other")
+
+
+def shape_text(shape: AnyShape | None) -> str:
+    return "" if shape is None else str(shape)
+
+
+def shape_lines(shape: AnyShape | None) -> list[str]:
+    """A shape on up to three lines: type, lengths, strides."""
+    if isinstance(shape, TupleShape):
+        return [str(s) for s in shape.parts]
+    if not isinstance(shape, Shape):
+        return []
+    if shape.is_dynamic:
+        return [shape.dtype.name, braces(shape.dims)]
+    return [shape.dtype.name, braces(shape.lens), braces(shape.shown_strides)]
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
