@@ -109,6 +109,8 @@ def strided_slice(
             out = _cut(b, out, axis % rank, element(b, starts, i), element(b, ends, i), step)
         return out
     assert axes is not None
+    if step_known:
+        return b.op("slice", x, starts, ends, convert(b, axes, INT64))
     one = b.literal(1, INT64) if steps is None else None
     hits = axis_hits(b, axes, rank)
     count = convert(b, hits, INT64)
