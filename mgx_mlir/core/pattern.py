@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mgx_mlir.core.build import Builder
-from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import MgxError, PassError
 from mgx_mlir.core.interpreter import Folder
 from mgx_mlir.core.ir import ir, rewrite
@@ -126,7 +125,6 @@ class Rewriter(Builder):
     def __init__(self, options: Any = None) -> None:
         self.options = options
         self._entered: list[ir.Location] = []
-        self._built: list[ir.Operation] = []
         self._built: list[Any] = []
 
     # Remembered values would outlive the ops that the driver erases: nothing is kept.
@@ -163,18 +161,6 @@ class Rewriter(Builder):
         """What a pattern built stays."""
         self._built.clear()
 
-    def op(self, name: str, *operands: Any, **attributes: Any) -> Any:
-        """Build `migraphx.<name>`; it goes again if the pattern then does not match."""
-        found = super().op(name, *operands, **attributes)
-        first = found[0] if isinstance(found, tuple) else found
-        self._built.append(first.owner)
-        return found
-
-    def literal(self, array: Any, dtype: DType | None = None) -> ir.Value:
-        found = super().literal(array, dtype)
-        self._built.append(found.owner)
-        return found
-
     def defining(self, value: ir.Value, *ops: type[Op] | str) -> Any:
         """The op that defines `value` if it is one of `ops`, else None.
 
@@ -202,19 +188,6 @@ class Rewriter(Builder):
         """Undo what merge_location entered."""
         while self._entered:
             self._entered.pop().__exit__(None, None, None)
-
-    def start(self) -> None:
-        """A pattern is tried: what was built so far stays."""
-        self._built.clear()
-
-    def drop_built(self) -> None:
-        """Erase what a pattern built that then did not match.
-
-        Left there, the driver would erase it as dead code, take that for a change, and sweep
-        over the module again without end. The driver does not know of these ops yet.
-        """
-        while self._built:
-            self._built.pop().erase()
 
 
 # ---- questions that many patterns ask ----------------------------------------------------------
@@ -368,7 +341,6 @@ class _Application:
             rw, location = self.rewriter, op.location
             with driver.ip, location:
                 for p in tried:
-                    rw.start()
                     try:
                         found = p.function(op, rw)
                     except PassError:
