@@ -75,6 +75,7 @@ class _Fusion:
         }
         self.names = [op.name.removeprefix("migraphx.") for op in self.ops]
         self.kernel: list[_Kernel | None] = [None] * len(self.ops)
+        self.grown: list[_Kernel] = []  # kernels of two ops and more; members are in order
         # broadcasts that kernels read through; one to run-time dims needs its other operand
         self.through = [
             name in THROUGH and TensorType.of(op.results[0]).is_static
@@ -141,6 +142,8 @@ class _Fusion:
     def add(self, kernel: _Kernel, i: int) -> None:
         kernel.members.append(i)
         self.kernel[i] = kernel
+        if len(kernel.members) == 2:
+            self.grown.append(kernel)
 
     def source(self, v: ir.Value) -> tuple[int | None, bool]:
         """The op that a value comes from through broadcasts, and whether there were any."""
@@ -157,7 +160,7 @@ class _Fusion:
         for v in self.ops[i].operands:
             j, through = self.source(v)
             k = self.kernel[j] if j is not None else None
-            if k is None or not self.fits(k, out.dims, through):
+            if k is None or j is None or not self.fits(k, j, out.dims, through):
                 continue
             if k in others or k is best:
                 continue
@@ -182,25 +185,44 @@ class _Fusion:
             if k is not best and k.kind == "pointwise" and k.dims in (best.dims, best.row_dims):
                 self.merge(best, k)
 
-    def fits(self, k: _Kernel, dims: tuple[int, ...], through: bool) -> bool:
-        """Whether a pointwise op of `dims` may follow a value of kernel `k`."""
+    def fits(self, k: _Kernel, j: int, dims: tuple[int, ...], through: bool) -> bool:
+        """Whether a pointwise op of `dims` may follow member `j` of kernel `k`."""
         if k.kind == "fused_reduce":
-            return dims in (k.dims, k.row_dims)
+            # what does not come after the reduction would be a second loop beside it
+            return dims in (k.dims, k.row_dims) and self.after_reduction(k, j)
         return dims == k.dims and not through and k.tag not in ALONE
+
+    def after_reduction(self, k: _Kernel, j: int) -> bool:
+        """Whether member `j` depends on the last reduction of `k`."""
+        last = max(m for m in k.members if self.names[m] in REDUCTIONS)
+        inside, stack, seen = set(k.members), [j], set()
+        while stack:
+            m = stack.pop()
+            if m == last:
+                return True
+            if m in seen or m < last:
+                continue
+            seen.add(m)
+            stack += [p for p in self.producers[m] if p in inside or self.through[p]]
+        return False
 
     def place_reduction(self, i: int, op: ir.Operation) -> None:
         source = TensorType.of(op.operands[0])
         attributes = attributes_of(op)
         axes = attributes["axes"] if "axes" in attributes else (attributes["axis"],)
-        axes = tuple(sorted(a % source.rank for a in axes))
+        axes = tuple(sorted(a % source.rank for a in axes)) or tuple(range(source.rank))
         j, through = self.source(op.operands[0])
         k = self.kernel[j] if j is not None and not through else None
-        if k is not None and k.dims == source.dims and self.acyclic(k, [i]):
+        if k is not None and j is not None and k.dims == source.dims and self.acyclic(k, [i]):
             if k.kind == "pointwise" and self.same_space(k, source.dims):
-                k.kind, k.axes = "fused_reduce", axes
-                self.add(k, i)
-                return
-            if k.kind == "fused_reduce" and k.axes == axes:
+                outside = [m for m in k.members if any(
+                    u != i and u not in k.members for u in self.real_users(m))]  # fmt: skip
+                # the reduction's own operand may be a second result, no other value may
+                if not set(outside) - {j}:
+                    k.kind, k.axes = "fused_reduce", axes
+                    self.add(k, i)
+                    return
+            elif k.kind == "fused_reduce" and k.axes == axes and self.after_reduction(k, j):
                 self.add(k, i)
                 return
         self.add(_Kernel("fused_reduce", source.dims, axes=axes), i)
@@ -246,7 +268,7 @@ class _Fusion:
     def acyclic(self, k: _Kernel, news: Sequence[int]) -> bool:
         """Whether `k` with `news` added can still run as one: nothing outside lies between."""
         inside = {*k.members, *news}
-        first = min(k.members)
+        first = self.floor(min(k.members))
         stack = [p for n in news for p in self.producers[n] if p not in inside]
         seen: set[int] = set()
         while stack:
@@ -268,6 +290,19 @@ class _Fusion:
                         return False
                     stack.append(p)
         return True
+
+    def floor(self, first: int) -> int:
+        """The index below which nothing depends on op `first`: a kernel with ops on both sides
+        of an index carries dependences back over it."""
+        while True:
+            below = [
+                k.members[0]
+                for k in self.grown
+                if k.members and k.members[0] < first <= k.members[-1]
+            ]
+            if not below:
+                return first
+            first = min(below)
 
     # ---- emitting ----------------------------------------------------------------------------
 
