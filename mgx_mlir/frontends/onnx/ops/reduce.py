@@ -15,6 +15,7 @@ from mgx_mlir.frontends.onnx.helpers import (
     Value,
     axes_in,
     axis_in,
+    axis_range,
     compare,
     convert,
     squeeze,
@@ -293,6 +294,39 @@ def cum_sum(
     for i in range(rank):
         chosen = element_flag(b, wanted, i)
         out = b.where(chosen, b.prefix_scan_sum(x, axis=i, **options), out)
+    return out
+
+
+@onnx_op("CumProd", since=26)
+def cum_prod(
+    b: Builder, node: Any, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0
+) -> Value:
+    """Each result is the product over its own selection of the axis: a table of them, reduced."""
+    rank = len(b.dims(x))
+
+    def along_axis(at: int) -> Value:
+        source = axis_range(b, x, at)
+        table = compare(
+            b,
+            "greater" if reverse else "less",
+            unsqueeze(b, source, [0]),
+            unsqueeze(b, source, [1]),
+        )  # result x source
+        if not exclusive:
+            same = compare(b, "equal", unsqueeze(b, source, [0]), unsqueeze(b, source, [1]))
+            table = b.logical_or(table, same)
+        table = unsqueeze(b, table, range(2, rank - at + 1))
+        one = b.literal(np.ones((), b.dtype(x).np))
+        chosen = b.where(table, unsqueeze(b, x, [at]), one)
+        return squeeze(b, b.reduce_prod(chosen, axes=[at + 1]), [at + 1])
+
+    known = b.const(axis)
+    if known is not None:
+        return along_axis(axis_in(int(known.reshape(-1)[0]), rank))
+    wanted = flags(b, b.reshape(convert(b, axis, INT64), dims=[1]), rank)
+    out = x
+    for i in range(rank):
+        out = b.where(element_flag(b, wanted, i), along_axis(i), out)
     return out
 
 
