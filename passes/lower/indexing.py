@@ -98,9 +98,7 @@ def _normalized_indices(
         return arith.IndexCastOp(i64, at).result
 
     rank = len(extents)
-    return indices.from_positions(
-        e, extents, dtypes.INT64, body, [index], [tuple(range(rank))]
-    )
+    return indices.from_positions(e, extents, dtypes.INT64, body, [index], [tuple(range(rank))])
 
 
 @lowers(GatherND)
@@ -216,9 +214,7 @@ def nonzero(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
             chosen = indices.select(e, inside, chosen, 0)
         return arith.IndexCastOp(i64, chosen).result
 
-    return indices.from_positions(
-        e, [t.rank, wanted], dtypes.INT64, coordinate, [places], [(1,)]
-    )
+    return indices.from_positions(e, [t.rank, wanted], dtypes.INT64, coordinate, [places], [(1,)])
 
 
 def _flags(e: Any, flat: ir.Value, dtype: DType, extents: Sequence[Extent]) -> ir.Value:

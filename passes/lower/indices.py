@@ -9,6 +9,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg, tensor
 from mgx_mlir.passes.lower.emit import PARALLEL
 from mgx_mlir.passes.lower.expr import Extent, identity
+from mgx_mlir.passes.lower.scalar import signless
 
 EQ, NE, SLT, SLE, SGT, SGE = range(6)  # arith.cmpi predicates
 
@@ -115,6 +116,12 @@ def read_safely(e: Any, source: ir.Value, where: Sequence[ir.Value], extents: An
     return branch.results[0]
 
 
+def true() -> ir.Value:
+    """The i1 1."""
+    i1 = ir.IntegerType.get_signless(1)
+    return arith.ConstantOp(i1, ir.IntegerAttr.get(i1, 1)).result
+
+
 def zero_of(element: ir.Type) -> ir.Value:
     """The 0 of a signless element type."""
     integer = isinstance(element, ir.IntegerType)
@@ -145,3 +152,53 @@ def from_positions(
     return e.generic(
         list(inputs), [init], [*own, e.dim_map(rank, identity(rank))], [PARALLEL] * rank, region
     )[0]
+
+
+def alone(
+    e: Any, kinds: Sequence[ir.Type], extents: Sequence[Sequence[Extent]], build: Callable[[], Any]
+) -> list[ir.Value]:
+    """The results of `build()` made by a dispatch of their own; inside a kernel just made.
+
+    For ops of iree_linalg_ext and what they read: IREE would fuse or copy the loops around them
+    into their dispatch, where their tiles need a stack of run-time size. `extents` are those of
+    each result.
+    """
+    if e.in_kernel:
+        return list(build())
+    sizes = [v for own in extents for v in e.dynamic_values(own)]
+    region = ir.Operation.create(
+        "flow.dispatch.region",
+        results=list(kinds),
+        operands=sizes,
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(sizes), 0])},
+        regions=2,
+    )
+    with ir.InsertionPoint(region.regions[0].blocks.append()):
+        ir.Operation.create("flow.return", operands=list(build()))
+    return list(region.results)
+
+
+def from_positions_alone(
+    e: Any,
+    extents: Sequence[Extent],
+    dtype: DType,
+    body: Callable[..., ir.Value],
+    inputs: Sequence[ir.Value] = (),
+    maps: Sequence[tuple[int | None, ...]] = (),
+) -> ir.Value:
+    """from_positions in a dispatch of its own."""
+    kind = ir.RankedTensorType.get(e.static_dims(extents), signless(dtype))
+
+    def build() -> list[ir.Value]:
+        return [from_positions(e, extents, dtype, body, inputs, maps)]
+
+    return alone(e, [kind], [extents], build)[0]
+
+
+def cast_alone(e: Any, x: ir.Value, source: DType, target: DType) -> ir.Value:
+    """Emitter.cast_tensor in a dispatch of its own."""
+    if source is target:
+        return x
+    extents = e.extents(x)
+    kind = ir.RankedTensorType.get(e.static_dims(extents), signless(target))
+    return alone(e, [kind], [extents], lambda: [e.cast_tensor(x, source, target)])[0]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lower.expr import Extent
+from mgx_mlir.passes.lower.indices import alone
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, signless
 
 Body = Callable[..., ir.Value]
@@ -40,15 +42,20 @@ def gather_slices(
     `where` holds the tuples in its last axis; for one axis it has none.
     """
     init = e.empty(extents, dtype)
-    return ir.Operation.create(
-        "iree_linalg_ext.gather",
-        results=[init.type],
-        operands=[data, where, init],
-        attributes={"dimension_map": ir.DenseI64ArrayAttr.get(list(axes))},
-    ).result
+
+    def build() -> Sequence[ir.Value]:
+        return ir.Operation.create(
+            "iree_linalg_ext.gather",
+            results=[init.type],
+            operands=[data, where, init],
+            attributes={"dimension_map": ir.DenseI64ArrayAttr.get(list(axes))},
+        ).results
+
+    return alone(e, [init.type], [extents], build)[0]
 
 
 def scatter(
+    e: Any,
     into: ir.Value,
     where: ir.Value,
     updates: ir.Value,
@@ -62,19 +69,22 @@ def scatter(
     out lie inside.
     """
     element = ir.RankedTensorType(into.type).element_type
-    op = ir.Operation.create(
-        "iree_linalg_ext.scatter",
-        results=[into.type],
-        operands=[updates, where, mask, into],
-        attributes={
-            "dimension_map": ir.DenseI64ArrayAttr.get(list(axes)),
-            "unique_indices": ir.BoolAttr.get(False),
-            "operandSegmentSizes": _segments(1, 1, 1, 1),
-        },
-        regions=1,
-    )
-    _region(op, [element, element], body)
-    return op.result
+
+    def build() -> Sequence[ir.Value]:
+        op = ir.Operation.create(
+            "iree_linalg_ext.scatter",
+            results=[into.type],
+            operands=[updates, where, mask, into],
+            attributes={
+                "dimension_map": ir.DenseI64ArrayAttr.get(list(axes)),
+                "unique_indices": ir.BoolAttr.get(False),
+            },
+            regions=1,
+        )
+        _region(op, [element, element], body)
+        return op.results
+
+    return alone(e, [into.type], [e.extents(into)], build)[0]
 
 
 def scan(
@@ -85,25 +95,65 @@ def scan(
     extents: Sequence[Extent],
     *,
     inclusive: bool = True,
-) -> tuple[ir.Value, ir.Value]:
-    """Running sums along `axis` in `dtype`, and the totals."""
+) -> ir.Value:
+    """Running sums along `axis` in `dtype`.
+
+    The op's second result is not given: along an axis of one element it stays 0.
+    """
     kept = [d for i, d in enumerate(extents) if i != axis]
     out, totals = e.empty(extents, dtype), e.fill(kept, dtype, 0)
-    op = ir.Operation.create(
-        "iree_linalg_ext.scan",
-        results=[out.type, totals.type],
-        operands=[x, out, totals],
-        attributes={
-            "dimension": _i64(axis),
-            "inclusive": ir.BoolAttr.get(inclusive),
-            "operandSegmentSizes": _segments(1, 2),
-        },
-        regions=1,
-    )
     element = signless(dtype)
 
     def add(a: ir.Value, b: ir.Value) -> ir.Value:
         return ArithScalars(dtype, dtype).add(TypedScalar(a, dtype), TypedScalar(b, dtype)).value
 
-    _region(op, [element, element], add)
-    return op.results[0], op.results[1]
+    def build() -> Sequence[ir.Value]:
+        op = ir.Operation.create(
+            "iree_linalg_ext.scan",
+            results=[out.type, totals.type],
+            operands=[x, out, totals],
+            attributes={
+                "dimension": _i64(axis),
+                "inclusive": ir.BoolAttr.get(inclusive),
+                "operandSegmentSizes": _segments(1, 2),
+            },
+            regions=1,
+        )
+        _region(op, [element, element], add)
+        return op.results
+
+    return alone(e, [out.type, totals.type], [extents, kept], build)[0]
+
+
+def topk(
+    e: Any,
+    keys: ir.Value,
+    dtype: DType,
+    axis: int,
+    extents: Sequence[Extent],
+) -> ir.Value:
+    """The places (i32) of the largest of `keys` along `axis`, best first, of `extents`.
+
+    `keys` are signed integers of a total order. Of equal keys the lower place comes first.
+    """
+    values = e.fill(extents, dtype, dtype.lowest())
+    # an unused place is behind every other one, so that equal keys replace it
+    places = e.fill(extents, dtypes.INT32, dtypes.INT32.highest())
+    element = signless(dtype)
+
+    def above(a: ir.Value, b: ir.Value) -> ir.Value:
+        scalars = ArithScalars(dtype, dtypes.BOOL)
+        return scalars.cmp("gt", TypedScalar(a, dtype), TypedScalar(b, dtype)).value
+
+    def build() -> Sequence[ir.Value]:
+        op = ir.Operation.create(
+            "iree_linalg_ext.topk",
+            results=[values.type, places.type],
+            operands=[keys, values, places],
+            attributes={"dimension": _i64(axis), "operandSegmentSizes": _segments(1, 2)},
+            regions=1,
+        )
+        _region(op, [element, element], above)
+        return op.results
+
+    return alone(e, [values.type, places.type], [extents, extents], build)[1]

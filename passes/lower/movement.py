@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import arith, ir, tensor
 from mgx_mlir.core.shapes import DYN, TensorType
@@ -220,12 +221,12 @@ def pad_constant(
     if not any(low) and all(isinstance(h, int) and h == 0 for h in high):
         return x
     own = e.extents(x)
-    sizes = [indices.add(e, indices.add(e, d, a), b) for d, a, b in zip(own, low, high, strict=True)]
+    sizes = [
+        indices.add(e, indices.add(e, d, a), b) for d, a, b in zip(own, low, high, strict=True)
+    ]
     if 0 in own:
         return e.fill(sizes, t.dtype, number)
-    result = ir.RankedTensorType.get(
-        e.static_dims(sizes), ir.RankedTensorType(x.type).element_type
-    )
+    result = ir.RankedTensorType.get(e.static_dims(sizes), ir.RankedTensorType(x.type).element_type)
     value = constant(number, t.dtype).value
     op = tensor.PadOp(result, x, [], e.dynamic_values(high), list(low), e.static_dims(high))
     index = ir.IndexType.get()
@@ -289,14 +290,14 @@ def fixed_pad(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
 @lowers(Reverse)
 def reverse(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     """Reads each flipped axis from its end."""
-    x, t = ins[0], TensorType.of(op.input)
-    axes = set(normalize_axes(op.axes, t.rank))
+    t = TensorType.of(op.input)
+    return flip(e, ins[0], t.dtype, set(normalize_axes(op.axes, t.rank)))
+
+
+def flip(e: Any, x: ir.Value, dtype: DType, axes: set[int]) -> ir.Value:
+    """`x` with `axes` in the other direction."""
     own = e.extents(x)
-    if all(own[a] == 1 for a in axes if isinstance(own[a], int)) and all(
-        isinstance(own[a], int) for a in axes
-    ):
-        return x
-    if 0 in own:
+    if 0 in own or all(isinstance(own[a], int) and own[a] == 1 for a in axes):
         return x
 
     def body(where: list[ir.Value]) -> ir.Value:
@@ -306,7 +307,7 @@ def reverse(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
         ]
         return indices.read(x, source)
 
-    return indices.from_positions(e, own, t.dtype, body)
+    return indices.from_positions(e, own, dtype, body)
 
 
 # ---- run-time broadcasts -------------------------------------------------------------------------
@@ -320,9 +321,7 @@ def _run_time_broadcast(
     have = e.extents(x)
     kind = TensorType(t.dtype, tuple(e.static_dims(have)))
     unsure = [
-        i
-        for i, d in enumerate(have)
-        if not isinstance(d, int) and d is not extents[i + shift]
+        i for i, d in enumerate(have) if not isinstance(d, int) and d is not extents[i + shift]
     ]
     result = TensorType(out.dtype, tuple(e.static_dims(extents)))
     if not unsure:
@@ -397,4 +396,3 @@ def as_shape(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
             rest *= 1 if d == DYN else d
         extents[unknown[0]] = e.div_extents(total, rest)
     return reshape_tensor(e, x, out, extents)
-

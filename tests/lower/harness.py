@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.dtypes import DType
@@ -94,9 +95,7 @@ class Outcome:
     want: list[np.ndarray] = field(default_factory=list)
     error: str = ""
 
-    def problem(
-        self, *, exact: bool = False, tolerance: tuple[float, float] | None = None
-    ) -> str:
+    def problem(self, *, exact: bool = False, tolerance: tuple[float, float] | None = None) -> str:
         """What is wrong, or an empty text."""
         if self.error:
             return f"{self.case}: {self.error}"
