@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mgx_mlir.dialects.migraphx.linear import Convolution, ConvolutionBackwards, Dot
-
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg, tensor
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.linear import Convolution, ConvolutionBackwards, Dot
 from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.registry import lowers
@@ -462,7 +461,7 @@ def _mirror(e: Any, w: ir.Value, group: int, dtype: DType) -> ir.Value:
     rank = len(own)
 
     def body(*_: ir.Value) -> ir.Value:
-        at = [linalg.index(i) for i in range(rank)]
+        at = [linalg.IndexOp(i).result for i in range(rank)]
         g = arith.DivSIOp(at[0], e.as_index(o)).result
         inner = arith.RemSIOp(at[0], e.as_index(o)).result
         row = arith.AddIOp(arith.MulIOp(g, e.as_index(each_in)).result, at[1]).result

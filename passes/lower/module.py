@@ -60,6 +60,7 @@ class ModuleLowering(Emitter):
         self.kernels: list[KernelInfo] = []
         self.scope = _Scope()
         self.in_kernel = False
+        self.settled: set[ir.Value] = set()
         self._globals: dict[str, ir.Value] = {}
 
     # ---- the module --------------------------------------------------------------------------
@@ -199,8 +200,10 @@ class ModuleLowering(Emitter):
             attributes_of(op),
             [self.expr(v) for v in op.operands],
         )
-        # inside a kernel the op waits for its consumer; alone it is a loop of its own
-        self.scope.values[op.results[0]] = x if self.in_kernel else self._settle(x)
+        # inside a kernel the op waits for its consumer; alone, and where the kernel yields it
+        # besides using it, it is a loop of its own
+        lazy = self.in_kernel and op.results[0] not in self.settled
+        self.scope.values[op.results[0]] = x if lazy else self._settle(x)
 
     def _settle(self, x: Expr) -> Leaf:
         return Leaf(x.type, self.tensor_of(x))
@@ -294,6 +297,10 @@ class ModuleLowering(Emitter):
             if inner.operation.name == "migraphx.literal":
                 self.literal(inner.operation)
         self._record_kernel(op, body)
+        if op.name == "migraphx.fused_reduce":
+            # what is yielded and read again: two loops side by side would not make a dispatch
+            last = list(body.operations)[-1].operation
+            self.settled.update(v for v in last.operands if len(list(v.uses)) > 1)
         nested, self.in_kernel = self.in_kernel, True
         try:
             extents = self._result_extents(op, body) if self.options.regions else None
