@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mgx_mlir.core.errors import FileError, MgxError, PassError, UsageError
+from mgx_mlir.core.mlir_text import checked_text
 from mgx_mlir.optlib.arguments import Arguments, help_text, parse_arguments, passes_text
 
-MAX_NESTING = 1000  # MLIR's parser recurses: at some 10,000 levels it takes the process down
 # dialects that builds of the bindings may hold; which do is asked of the context
 _DIALECTS = (
     "acc", "affine", "amdgpu", "amx", "arith", "arm_neon", "arm_sme", "arm_sve", "async",
@@ -23,7 +23,6 @@ _DIALECTS = (
     "x86", "x86vector", "xegpu", "xevm",
 )  # fmt: skip
 _SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
-_BRACKETS = re.compile(r"[(\[{}\])]|<|(?<!-)>")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -92,19 +91,7 @@ def _read(path: str) -> str:
         raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as e:
         raise FileError(f"cannot open '{path}': {e.strerror}") from None
-    if raw.startswith(b"ML\xefR"):
-        raise FileError(f"'{path}' is MLIR bytecode, expected MLIR text")
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError as e:
-        raise FileError(f"'{path}' is not text: byte {e.start} is not UTF-8") from None
-    depth = 0
-    for m in _BRACKETS.finditer(text):
-        depth = depth + 1 if m[0] in "([{<" else max(depth - 1, 0)
-        if depth > MAX_NESTING:
-            line = text.count("\n", 0, m.start()) + 1
-            raise FileError(f"nested deeper than {MAX_NESTING} levels", location=f"{path}:{line}")
-    return text
+    return checked_text(raw, path)
 
 
 def _write(path: str, text: str) -> None:

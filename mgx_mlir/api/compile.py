@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 import mgx_mlir.dialects  # noqa: F401  (defines the operators)
-from mgx_mlir.core import literals, segments
+from mgx_mlir.api.mlir_files import read_mlir
+from mgx_mlir.core import segments
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import CompileError, FileError, UsageError
 from mgx_mlir.core.interpreter import Interpreter, Trace
-from mgx_mlir.core.ir import ir
 from mgx_mlir.core.lowered import KernelInfo, kernel_infos
 from mgx_mlir.core.passes import run_pipeline
 from mgx_mlir.core.program_ir import ProgramIR
@@ -290,28 +290,6 @@ def _onnx(source: Path | bytes, options: dict[str, Any]) -> ProgramIR:
     if isinstance(source, bytes):
         return parse_onnx_buffer(source, chosen)
     return parse_onnx(source, chosen)
-
-
-def read_mlir(path: str | os.PathLike[str]) -> ProgramIR:
-    """Read a module of the migraphx dialect; stored weights come from `<path>.npz`, if there."""
-    path = Path(path)
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as e:
-        raise FileError(f"cannot read: {e}", location=str(path)) from None
-    ctx = new_context()
-    store = literals.WeightStore()
-    weights = path.with_suffix(path.suffix + ".npz")
-    if weights.exists():
-        with np.load(weights, allow_pickle=False) as arrays:
-            for key in arrays.files:
-                store.add(arrays[key])
-    with store.active():
-        try:
-            module = segments.parse_module(text, ctx)
-        except ir.MLIRError as e:
-            raise FileError(str(e), location=str(path)) from None
-    return ProgramIR(ctx, module, store, str(path))
 
 
 def _compile_program(
