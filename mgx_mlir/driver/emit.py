@@ -40,9 +40,7 @@ def form_of(args: Arguments, *, more: tuple[str, ...] = ()) -> str:
     return SUFFIXES[suffix]
 
 
-def emit(
-    args: Arguments, program: ProgramIR, *, compiled: Any = None, options: Any = None
-) -> None:
+def emit(args: Arguments, program: ProgramIR, *, compiled: Any = None, options: Any = None) -> None:
     """Write a program to --output, or print it.
 
     `compiled` is what it was compiled to with `options` of compile(): then that is written, and

@@ -142,7 +142,6 @@ class Model:
 
         return parse_onnx(self.path, OnnxOptions(**self.options))
 
-
     def saved(self, *, compiled: bool) -> Any:
         """The program of a saved file, with its code where `compiled` and the file has it."""
         from mgx_mlir.api.files import load

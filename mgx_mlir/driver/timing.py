@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.printers.listing import Instruction, Listing, list_program
+from mgx_mlir.printers.listing import Instruction, Listing, Numbering, list_program
 
 # words of a launch's name that the backend gives to what it makes of these operators
 _FAMILIES = (
@@ -69,7 +69,9 @@ class Kernels:
         self.groups[group] = (total + milliseconds, n + launches)
 
 
-def instruction_times(program: Any, arrays: Sequence[np.ndarray], count: int) -> Kernels:
+def instruction_times(
+    program: Any, arrays: Sequence[np.ndarray], count: int, version: Numbering = "seed"
+) -> Kernels:
     """Times of each instruction of a `ref` program over `count` calls."""
     spent: dict[Any, list[float]] = {}
     last = 0.0
@@ -87,7 +89,7 @@ def instruction_times(program: Any, arrays: Sequence[np.ndarray], count: int) ->
         f"times of each instruction in the interpreter over {count} calls, means without the "
         "quickest and slowest quarter"
     )
-    listing = list_program(program.program, kernel_prefix="ref")
+    listing = list_program(program.program, numbering=version, kernel_prefix="ref")
     with program.program.store.active():
         for line in listing.main.visible():
             own = line.operation is not None and line.op != "get_tuple_elem"
@@ -104,7 +106,13 @@ def middle_mean(times: Sequence[float]) -> float:
     return float(np.mean(times[cut : len(times) - cut]))
 
 
-def kernel_times(program: Any, arrays: Sequence[np.ndarray], count: int, threads: int) -> Kernels:
+def kernel_times(
+    program: Any,
+    arrays: Sequence[np.ndarray],
+    count: int,
+    threads: int,
+    version: Numbering = "seed",
+) -> Kernels:
     """Times of each kernel of a `cpu` program, means over `count` calls.
 
     Errors: RunError, TargetError where the profiler cannot run.
@@ -120,7 +128,7 @@ def kernel_times(program: Any, arrays: Sequence[np.ndarray], count: int, threads
         f"process of its own{where}",
         summed_over=threads,
     )
-    listing = list_program(program.program, kernel_prefix=program.target)
+    listing = list_program(program.program, numbering=version, kernel_prefix=program.target)
     kernels = [i for i in listing.main.visible() if i.op.startswith(f"{program.target}::")]
     launched = match(kernels, executable.kernels)
     encodings = [d for d in measured.dispatches if d.name.startswith(_ENCODING)]

@@ -16,6 +16,7 @@ from mgx_mlir.driver.emit import form_of
 from mgx_mlir.driver.model import Model
 from mgx_mlir.driver.options import HELP, PERF, RUNNERS
 from mgx_mlir.driver.progress import say, step, working
+from mgx_mlir.printers.listing import Numbering
 
 USAGE = "[OPTION...] FILE"
 DESCRIPTION = """
@@ -34,6 +35,7 @@ def run(args: Arguments) -> int:
     form_of(args)
     choice = choose_target(args, runs=True)
     count = args.get("--iterations", 100)
+    version = args.get("--text-version", "seed")
     compiled = compile_model(args, model, choice)
     emit_compiled(args, model, choice, compiled)
     sys.stdout.write("\n")
@@ -45,20 +47,20 @@ def run(args: Arguments) -> int:
         say(f"Loaded in {compiled.stats['load_s']:.2f} s")
     say(f"Calls: {count}, from numpy arrays to numpy arrays")
     with working("Timing kernels"):
-        kernels = _kernels(compiled, choice, arrays, count)
+        kernels = _kernels(compiled, choice, arrays, count, version)
     say(f"Kernels: {kernels.note if kernels else 'not timed on gpu'}")
-    version = args.get("--text-version", "seed")
     print("\n".join(timing.report_lines(calls, kernels, model.batch, version)))
     return 0
 
 
 def _kernels(
-    compiled: Any, choice: Choice, arrays: Sequence[np.ndarray], count: int
+    compiled: Any, choice: Choice, arrays: Sequence[np.ndarray], count: int, version: Numbering
 ) -> timing.Kernels | None:
     if choice.target == "ref":
-        return timing.instruction_times(compiled, arrays, count)
+        return timing.instruction_times(compiled, arrays, count, version)
     if choice.target == "cpu":
         from mgx_mlir.core.machine import available_cpus
 
-        return timing.kernel_times(compiled, arrays, count, choice.threads or available_cpus())
+        threads = choice.threads or available_cpus()
+        return timing.kernel_times(compiled, arrays, count, threads, version)
     return None

@@ -1,0 +1,1 @@
+"""Tests of mgx-driver, run in this process."""

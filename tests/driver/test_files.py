@@ -1,0 +1,128 @@
+"""Files in and out: outputs of each form, and every way an input file can be wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.driver.conftest import Driver
+
+
+def test_output_forms(driver: Driver, models: Path, tmp_path: Path) -> None:
+    text = driver("read", models / "mnist.onnx").out
+    ran = driver("read", models / "mnist.onnx", "-o", tmp_path / "p.txt")
+    assert (ran.status, ran.out) == (0, "")
+    assert (tmp_path / "p.txt").read_text() == text
+    for name in ("p.mxr", "p.json"):
+        assert driver("read", models / "mnist.onnx", "-o", tmp_path / name).status == 0
+        assert driver("read", tmp_path / name).out == text
+    assert driver("read", "--test", "-o", tmp_path / "p.mlir").status == 0
+    assert "migraphx.dot" in (tmp_path / "p.mlir").read_text()
+    assert driver("read", tmp_path / "p.mlir").out == driver("read", "--test").out
+    assert driver("read", "--test", "--json").out.startswith("{")
+    assert driver("read", "--test", "-o", tmp_path / "odd", "--text").status == 0
+    assert (tmp_path / "odd").read_text() == driver("read", "--test").out
+    assert driver("read", tmp_path / "odd", "--migraphx").status == 2
+    assert sorted(os.listdir(tmp_path)) == ["odd", "p.json", "p.mlir", "p.mxr", "p.txt"]
+
+
+def test_a_compiled_file_is_used_as_it_is(driver: Driver, models: Path, tmp_path: Path) -> None:
+    path = tmp_path / "c.mxr"
+    made = driver("compile", "--cpu", models / "mnist.onnx", "-o", path)
+    assert (made.status, made.out) == (0, "")
+    ran = driver("run", "--cpu", path)
+    assert "Compiled: the file holds code for cpu" in ran.errors
+    assert ran.out == driver("run", "--cpu", models / "mnist.onnx").out
+    assert driver("verify", "--cpu", path).status == 0
+    ran = driver("compile", "--ref", path)
+    assert "The file's code for cpu is not used: the target is ref" in ran.errors
+    ran = driver("compile", "--cpu", path, "--strip-context")
+    assert not any("holds code" in line for line in ran.errors)
+
+
+def test_code_for_gpus(driver: Driver, tmp_path: Path) -> None:
+    ran = driver("compile", "--gpu", "--arch", "mi300x", "--test", "-o", tmp_path / "m.vmfb")
+    assert ran.status == 0
+    assert ran.errors[0] == "Target: gpu, gfx942"
+    assert re.search(r"^vgprs +agprs +sgprs +spills", ran.err, re.M)
+    assert re.search(r"^dispatches: 1, code objects: 1, kernels: 1, on the host: 0$", ran.err, re.M)
+    assert b"gfx942" in (tmp_path / "m.vmfb").read_bytes()
+    ran = driver(
+        "compile", "--gpu", "--arch", "gfx942,gfx1100", "--test", "-o", tmp_path / "m.vmfb"
+    )
+    assert ran.status == 0
+    assert b"gfx1100" in (tmp_path / "m.gfx1100.vmfb").read_bytes()
+    assert (tmp_path / "m.gfx942.vmfb").exists()
+
+
+def test_wrong_outputs(driver: Driver, tmp_path: Path) -> None:
+    def failed(*options: object) -> str:
+        ran = driver("compile", "--test", *options)
+        assert (ran.status, ran.out) == (2, "")
+        return ran.err
+
+    assert "unknown output type '.exe'" in failed("--cpu", "-o", tmp_path / "x.exe")
+    assert "no such file or directory" in failed("--cpu", "-o", tmp_path / "no" / "x.txt")
+    assert "ref has no code to write" in failed("--ref", "-o", tmp_path / "x.vmfb")
+    (tmp_path / "d.txt").mkdir()
+    assert "got a directory" in failed("--cpu", "-o", tmp_path / "d.txt")
+    assert "expected one of" in failed("--cpu", "--json", "--text")
+    assert "unknown AMD architecture 'gfx9422'" in failed("--gpu", "--arch", "gfx9422")
+    assert "--threads" in failed("--gpu", "--threads", 2)
+    assert "--arch" in failed("--ref", "--arch", "x")
+    assert os.listdir(tmp_path) == ["d.txt"]
+
+
+@pytest.mark.parametrize("command", ["params", "read", "compile", "run", "perf", "verify"])
+def test_wrong_input_files(driver: Driver, models: Path, tmp_path: Path, command: str) -> None:
+    whole = (models / "mnist.onnx").read_bytes()
+    (tmp_path / "empty.onnx").write_bytes(b"")
+    (tmp_path / "cut.onnx").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "text.onnx").write_text("this is no model\n")
+    (tmp_path / "noise.onnx").write_bytes(bytes(range(256)) * 40)
+    (tmp_path / "noise.mxr").write_bytes(bytes(range(256)) * 40)
+    (tmp_path / "text.mlir").write_text("this is no module\n")
+    (tmp_path / "model.xyz").write_bytes(whole)
+    (tmp_path / "folder.onnx").mkdir()
+    (tmp_path / "deep.mlir").write_text("{" * 20000)
+    (tmp_path / "code.mlir").write_bytes(b"ML\xefR" + bytes(40))
+    (tmp_path / "nothing.mlir").write_text("module {}\n")
+    (tmp_path / "declared.mlir").write_text("func.func private @main()\n")
+    for suffix in ("onnx", "mlir", "mxr"):
+        os.mkfifo(tmp_path / f"pipe.{suffix}")
+    names = [*sorted(os.listdir(tmp_path)), "missing.onnx", "missing.xyz", "."]
+    for name in names:
+        ran = driver(command, tmp_path / name)
+        assert (ran.status, ran.out) == (2, ""), name
+        progress = ("Target: ", "Compiling ...", "Reading: ", "note: ")
+        said = [line for line in ran.errors if not line.startswith(progress)]
+        assert said, name
+        assert str(tmp_path / name) in said[0], said
+        assert len(said) == 1, said
+        assert ": error: " in said[0], said
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_no_permission(driver: Driver, models: Path, tmp_path: Path) -> None:
+    path = tmp_path / "secret.onnx"
+    path.write_bytes((models / "mnist.onnx").read_bytes())
+    path.chmod(0)
+    ran = driver("read", path)
+    assert (ran.status, ran.errors[-1]) == (2, f"{path}: error: no permission to read the file")
+
+
+def test_a_reader_that_goes_away(models: Path) -> None:
+    code = "import sys; from mgx_mlir.driver.main import main; sys.exit(main())"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "read", str(models / "mnist.onnx")],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as child:  # fmt: skip
+        child.stdout.close()
+        err = child.stderr.read()
+        assert child.wait() == 2
+    assert err.splitlines() == [f"Reading: {models / 'mnist.onnx'}"]
