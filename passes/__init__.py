@@ -3,6 +3,7 @@
 from mgx_mlir.core.passes import PASSES
 
 PASS_NAMES = (
+    "auto_contiguous",
     "dead_code_elimination",
     "eliminate_common_subexpression",
     "eliminate_contiguous",

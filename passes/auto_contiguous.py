@@ -1,0 +1,53 @@
+"""auto_contiguous: a copy into row-major order after every result that is stored otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.layout import Layout
+from mgx_mlir.core.op import OPS
+from mgx_mlir.core.passes import Pass
+from mgx_mlir.core.program_ir import functions
+from mgx_mlir.core.shapes import TensorType
+
+# these are what puts elements in an order
+_ORDERS = frozenset(("migraphx.contiguous", "migraphx.layout", "migraphx.literal"))
+
+
+@dataclass(frozen=True)
+class AutoContiguous(Pass):
+    """Follow each op whose derived strides are not row-major by `contiguous`.
+
+    Tensors are values here, so that nothing computed changes: the pass makes the copies visible
+    that MIGraphX's own programs hold, for programs that are printed or written for it.
+    """
+
+    name: ClassVar[str] = "auto_contiguous"
+
+    def run(self, module: ir.Operation) -> bool:
+        layout = Layout(module)
+        inserted = 0
+        for function in functions(module):
+            for block in function.regions[0].blocks:
+                # in order: what comes after a contiguous sees its strides
+                for view in list(block.operations):
+                    inserted += self._follow(view.operation, layout)
+        return inserted > 0
+
+    @staticmethod
+    def _follow(op: ir.Operation, layout: Layout) -> int:
+        if not op.name.startswith("migraphx.") or op.name in _ORDERS:
+            return 0
+        inserted = 0
+        for result in op.results:
+            t = TensorType.of(result)
+            used = next(result.uses, None) is not None
+            if not used or not t.is_static or t.elements <= 1 or layout.shape(result).is_standard:
+                continue
+            with op.location, ir.InsertionPoint.after(op):
+                copy = OPS["contiguous"](result)
+            result.replace_all_uses_except(copy.result, copy.operation)
+            inserted += 1
+        return inserted
