@@ -13,6 +13,8 @@ from mgx_mlir.driver.model import Model
 from mgx_mlir.driver.progress import say, working
 from mgx_mlir.driver.reading import announce
 
+CODE = ".vmfb"
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -122,10 +124,12 @@ def compile_model(
         say("Compiling ...")
         announce(model)
     with working(f"Compiling {model.name}"):
-        held = _held(args, model, choice)
+        # code that builds the program needs the weights, which only a fresh compile keeps
+        whole = form_of(args, more=(CODE,)) in ("py", "cpp")
+        held = None if whole else _held(args, model, choice)
         if held is not None:
             return held
-        source = model.source()
+        source = model.program if whole else model.source()
         options = {} if isinstance(source, ProgramIR) else model.options
         compiled = compile_program(source, choice.target, **choice.options(arch), **options)
     if not quiet:

@@ -13,8 +13,14 @@ from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.driver.arguments import Arguments
 
-FORMS = {"--text": "text", "--mlir": "mlir", "--json": "json", "--binary": "msgpack"}
-SUFFIXES = {".txt": "text", ".mlir": "mlir", ".json": "json", ".mxr": "msgpack"}
+FORMS = {
+    "--text": "text", "--mlir": "mlir", "--json": "json", "--binary": "msgpack",
+    "--graphviz": "graphviz", "--cpp": "cpp", "--py": "py",
+}  # fmt: skip
+SUFFIXES = {
+    ".txt": "text", ".mlir": "mlir", ".json": "json", ".mxr": "msgpack", ".dot": "graphviz",
+    ".cpp": "cpp", ".py": "py",
+}  # fmt: skip
 
 
 def form_of(args: Arguments, *, more: tuple[str, ...] = ()) -> str:
@@ -22,6 +28,15 @@ def form_of(args: Arguments, *, more: tuple[str, ...] = ()) -> str:
 
     `more` are suffixes of files that the command writes itself, and its form is then the suffix.
     """
+    form = _form_of(args, more)
+    if "--brief" in args and form != "graphviz":
+        raise UsageError("option '--brief' is for --graphviz")
+    if "--text-version" in args and form != "text" and args.command in ("read", "compile"):
+        raise UsageError("option '--text-version' is for --text")
+    return form
+
+
+def _form_of(args: Arguments, more: tuple[str, ...]) -> str:
     flag = args.only_one(*FORMS)
     path = args.get("--output")
     if flag is not None:
@@ -84,14 +99,18 @@ def show(args: Arguments, program: ProgramIR, *, kernel_prefix: str = "") -> Non
 
 
 def program_text(args: Arguments, program: ProgramIR, form: str, kernel_prefix: str) -> str:
-    """The program as text or MLIR. Compiled ones show kernels under `kernel_prefix`."""
-    if form == "mlir":
-        return program.text().rstrip("\n") + "\n"
-    from mgx_mlir.printers.text import print_text
+    """The program in a form that is text. Compiled ones show kernels under `kernel_prefix`."""
+    from mgx_mlir.printers.emit import emit as print_program
 
+    options: dict[str, Any] = {}
+    if form == "text":
+        options["version"] = args.get("--text-version", "seed")
+    if form == "graphviz":
+        options["brief"] = "--brief" in args
+    if form in ("text", "graphviz"):
+        options["kernel_prefix"] = kernel_prefix
     stream = io.StringIO()
-    version = args.get("--text-version", "seed")
-    print_text(program, stream, version=version, kernel_prefix=kernel_prefix)
+    print_program(program, stream, form, **options)
     return stream.getvalue()
 
 

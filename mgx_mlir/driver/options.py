@@ -38,8 +38,13 @@ EMIT = (
     Option(("--mlir",), "print the MLIR module", group="Output"),
     Option(("--json",), "print MIGraphX's JSON form", group="Output"),
     Option(("--binary",), "print MIGraphX's binary form, that of .mxr files", group="Output"),
+    Option(("--py", "--python"), "print Python code that builds the program", group="Output"),
+    Option(("--cpp",), "print C++ code that builds the program", group="Output"),
+    Option(("-g", "--graphviz"), "print a graph in the dot language", group="Output"),
+    Option(("--brief",), "with --graphviz: operator names alone", group="Output"),
     Option(
-        ("-o", "--output"), "write to a file, its form by its name: .txt .mlir .json .mxr", "FILE",
+        ("-o", "--output"),
+        "write to a file, its form by its name: .txt .mlir .json .mxr .py .cpp .dot", "FILE",
         group="Output",
     ),
 )  # fmt: skip
@@ -119,8 +124,6 @@ REFUSED = {
     "--tf": _TENSORFLOW, "--nhwc": _TENSORFLOW, "--nchw": _TENSORFLOW,
     "--output-names": _TENSORFLOW,
     "--netron": _LATER,
-    "--graphviz": _LATER, "-g": _LATER, "--brief": _LATER, "--cpp": _LATER, "--py": _LATER,
-    "--python": _LATER,
     "--trim": _LATER, "-t": _LATER, "--trim-size": _LATER, "-s": _LATER,
     "--optimize": _LATER, "-O": _LATER, "--apply-pass": _LATER, "-p": _LATER,
     "--replace-literals": _LATER, "--load-arg": _LATER,

@@ -31,6 +31,24 @@ def test_output_forms(driver: Driver, models: Path, tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["odd", "p.json", "p.mlir", "p.mxr", "p.txt"]
 
 
+def test_code_and_graphs(driver: Driver, models: Path, tmp_path: Path) -> None:
+    assert "add_parameter" in driver("read", "--test", "--cpp").out
+    assert driver("read", "--test", "-g").out.startswith("digraph")
+    brief = driver("read", "--test", "--graphviz", "--brief").out
+    assert 'label="dot"' in brief
+    assert driver("read", "--test", "--brief").status == 2
+    assert driver("read", "--test", "--json", "--text-version", "2.16").status == 2
+    path = tmp_path / "build.py"
+    assert driver("read", "--test", "-o", path).status == 0
+    built: dict = {}
+    exec(path.read_text(), built)
+    assert repr(built["p"]) == driver("read", "--test").out
+    for _ in range(2):  # also where the compiled program is in the cache
+        ran = driver("compile", "--cpu", models / "mnist.onnx", "--py")
+        assert ran.status == 0
+        assert "main.add_return(" in ran.out
+
+
 def test_a_compiled_file_is_used_as_it_is(driver: Driver, models: Path, tmp_path: Path) -> None:
     path = tmp_path / "c.mxr"
     made = driver("compile", "--cpu", models / "mnist.onnx", "-o", path)

@@ -8,6 +8,7 @@ from typing import Any
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.driver.arguments import Arguments
 from mgx_mlir.driver.compiling import (
+    CODE,
     Choice,
     choose_target,
     compile_model,
@@ -28,24 +29,22 @@ device is needed; registers, spills and launches of each kernel go to stderr.
 architectures one file each, FILE.ARCH.vmfb. What the compile took goes to stderr."""
 OPTIONS = (*COMPILERS, HELP)
 
-_CODE = ".vmfb"
-
 
 def run(args: Arguments) -> int:
     model = Model(args)
-    form = form_of(args, more=(_CODE,))
+    form = form_of(args, more=(CODE,))
     choice = choose_target(args, runs=False)
-    if form == _CODE and choice.target == "ref":
+    if form == CODE and choice.target == "ref":
         raise UsageError("ref has no code to write", notes=["compile for --cpu or --gpu"])
-    if form != _CODE and len(choice.archs) > 1 and "--output" in args:
-        raise UsageError(f"one program is written, expected one architecture or FILE{_CODE}")
+    if form != CODE and len(choice.archs) > 1 and "--output" in args:
+        raise UsageError(f"one program is written, expected one architecture or FILE{CODE}")
     for arch in choice.archs:
         compiled = compile_model(args, model, choice, arch)
         if choice.target == "gpu":
             report_gpu(compiled)
-        if form == _CODE:
+        if form == CODE:
             _write_code(args, choice, arch, compiled)
-    if form != _CODE:
+    if form != CODE:
         emit_compiled(args, model, choice, compiled)
     return 0
 
@@ -53,6 +52,6 @@ def run(args: Arguments) -> int:
 def _write_code(args: Arguments, choice: Choice, arch: str | None, compiled: Any) -> None:
     path = args.get("--output")
     if len(choice.archs) > 1:
-        path = str(Path(path).with_suffix(f".{arch}{_CODE}"))
+        path = str(Path(path).with_suffix(f".{arch}{CODE}"))
     write_file(path, bytes(compiled.executable.vmfb))
     say(f"Writing: {path}")
