@@ -178,6 +178,12 @@ def _reduce(b: ScalarBuilder, a: Scalar) -> tuple[Scalar, Scalar]:
     return r, b.sub(k, b.mul(b.floor(b.mul(k, 0.25)), 4.0))
 
 
+def _odd_sign(b: ScalarBuilder, found: Scalar, x: Scalar) -> Scalar:
+    """f(x) from f(|x|) of an odd function; a zero x is its own result."""
+    signed = b.select(b.cmp("lt", x, 0.0), b.neg(found), found)
+    return b.select(b.cmp("eq", x, 0.0), x, signed)
+
+
 def _sin_cos(b: ScalarBuilder, r: Scalar) -> tuple[Scalar, Scalar]:
     z = b.mul(r, r)
     cos_r = b.fma(b.mul(z, z), polynomial(b, z, _of(tables.COS, r)), b.fma(z, -0.5, 1.0))
@@ -191,7 +197,7 @@ def sin(b: ScalarBuilder, x: Scalar) -> Scalar:
     odd_one = b.or_(b.cmp("eq", quadrant, 1.0), b.cmp("eq", quadrant, 3.0))
     found = b.select(odd_one, c, s)
     found = b.select(b.cmp("ge", quadrant, 2.0), b.neg(found), found)
-    return b.mul(found, b.copysign(1.0, x))
+    return _odd_sign(b, found, x)
 
 
 def cos(b: ScalarBuilder, x: Scalar) -> Scalar:
@@ -209,7 +215,7 @@ def tan(b: ScalarBuilder, x: Scalar) -> Scalar:
     s, c = _sin_cos(b, r)
     odd_one = b.or_(b.cmp("eq", quadrant, 1.0), b.cmp("eq", quadrant, 3.0))
     found = b.div(b.select(odd_one, b.neg(c), s), b.select(odd_one, s, c))
-    return b.mul(found, b.copysign(1.0, x))
+    return _odd_sign(b, found, x)
 
 
 def _asin_parts(b: ScalarBuilder, a: Scalar) -> tuple[Scalar, Scalar]:

@@ -143,6 +143,13 @@ class ArithScalars:
         return self._binary(x, y, math.PowFOp, None, None, None)
 
     def copysign(self, x: Any, y: Any) -> TypedScalar:
+        a, b = self._pair(x, y)
+        if a.dtype is dtypes.DOUBLE:
+            # LLVM's AMDGPU selection crashes on copysign of <1 x double>, also where LLVM makes
+            # it of bit operations or of a choice between constants
+            magnitude = self.abs(a)
+            negative = self.cmp("lt", self.bitcast(b, dtypes.INT64), 0)
+            return self.select(negative, self.neg(magnitude), magnitude)
         return self._binary(x, y, math.CopySignOp, None, None, None)
 
     def fma(self, x: Any, y: Any, z: Any) -> TypedScalar:
