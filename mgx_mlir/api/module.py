@@ -164,8 +164,9 @@ class module:
 
     def add_parameter(self, name: str, shape: shape) -> instruction_ref:
         """A parameter of the module."""
-        made = self._changing().add_parameter(name, shape.core)
-        self._program.changed()
+        builder = self._changing()
+        made = builder.add_parameter(name, shape.core)
+        self._program.parameter_added(builder, made)
         return self._program.ref(made)
 
     def add_return(self, args: Sequence[instruction_ref]) -> instruction_ref:
@@ -263,10 +264,10 @@ class module:
 
 
 def _place(entity: Instruction) -> ir.Operation:
-    owner = entity.owner if isinstance(entity, ir.Value) else entity
+    owner: Any = entity.owner if isinstance(entity, ir.Value) else entity
     if isinstance(owner, ir.Block):
         raise UsageError("nothing can be inserted ahead of a parameter")
-    return owner
+    return owner.operation
 
 
 def _is_element(result: ir.Value) -> bool:
@@ -320,7 +321,7 @@ def _inputs(entity: Instruction) -> list[Instruction]:
         if isinstance(owner, ir.Block):
             return []
         if is_tuple(owner):
-            return [owner]
+            return [owner.operation]
         entity = owner
     return [_entity_of(v) for v in entity.operands]
 
@@ -329,7 +330,7 @@ def _outputs(entity: Instruction) -> list[Instruction]:
     if isinstance(entity, ir.Operation):
         return [r for r in entity.results if _is_element(r)]
     found: list[Instruction] = []
-    for use in entity.uses:
+    for use in reversed(list(entity.uses)):  # the latest use is kept first
         user = use.owner.operation
         if IMPLICIT_RETURN in user.attributes:
             continue

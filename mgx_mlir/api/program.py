@@ -6,6 +6,7 @@ import io
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -85,16 +86,18 @@ class program:
         self._entities: list[Instruction] = []
         self._numbers: dict[Any, int] = {}
         self._view: ProgramBuilder = self._builder
+        self._layout: Layout | None = None
         self.changed()
 
     def changed(self) -> None:
         """Forget what was derived from the instructions."""
-        self._layout: Layout | None = None
         self._listing: Listing | None = None
         self._lines: dict[Any, Line] | None = None
 
     def ref(self, entity: Instruction) -> instruction_ref:
         """The reference of an instruction of this program."""
+        if not isinstance(entity, ir.Value):
+            entity = entity.operation
         number = self._numbers.get(entity)
         if number is None:
             number = len(self._entities)
@@ -154,9 +157,16 @@ class program:
         return "" if self._compiled is None else self._compiled.target
 
     def layout(self) -> Layout:
+        """The shapes of the program's values; grows with the program."""
         if self._layout is None:
             self._layout = Layout(self._shown().module.operation)
         return self._layout
+
+    def parameter_added(self, m: ModuleBuilder, value: ir.Value) -> None:
+        """Note the shape of a new parameter."""
+        if self._layout is not None:
+            self._layout.state(value, m.attributes[-1])
+        self.changed()
 
     def listing(self) -> Listing:
         if self._listing is None:
@@ -262,9 +272,16 @@ class program:
             )
         if exhaustive_tune:
             raise UsageError("exhaustive_tune is not supported: no target tunes its kernels")
+        chosen = {**t.options, **options}
+        known = [p.name for p in signature(compile_program).parameters.values()
+                 if p.kind is p.KEYWORD_ONLY]  # fmt: skip
+        for key in chosen:
+            if key not in known:
+                raise UsageError(
+                    f"compile has no option '{key}'", notes=[f"it has: {', '.join(known)}"]
+                )
         copy = self.program_ir.clone()
         drop_unused_modules(copy)
-        chosen = {**t.options, **options}
         made = compile_program(copy, t.name(), fast_math=fast_math, **chosen)
         self.adopt(made, {"fast_math": fast_math, **chosen})
 
@@ -313,13 +330,13 @@ class program:
 
     eval = run
 
-    def _checked(self, signature: Signature, given: dict[str, Any]) -> dict[str, np.ndarray]:
-        for p in signature.inputs:
+    def _checked(self, expected: Signature, given: dict[str, Any]) -> dict[str, np.ndarray]:
+        for p in expected.inputs:
             value = given.get(p.name)
             if isinstance(value, np.ndarray) and p.dims == () and value.shape == (1,):
                 given[p.name] = value.reshape(())  # MIGraphX shows a scalar as lens {1}
-        arrays = signature.check_inputs(given)
-        return dict(zip((p.name for p in signature.inputs), arrays, strict=True))
+        arrays = expected.check_inputs(given)
+        return dict(zip((p.name for p in expected.inputs), arrays, strict=True))
 
     def _interpret(
         self,
@@ -410,9 +427,10 @@ def _depth_first(end: ir.Operation, block: ir.Block) -> Sequence[ir.Operation]:
         state[operation] = False
         for value in reversed(_needed(operation)):
             owner = value.owner
-            if isinstance(owner, ir.Block) or owner.block != block:
+            if isinstance(owner, ir.Block):
                 continue
-            if owner not in state:
+            owner = owner.operation  # as the key of a dict an op view is another object
+            if owner.block == block and owner not in state:
                 stack.append(owner)
     order += [v.operation for v in block.operations if v.operation not in state]
     return order

@@ -42,10 +42,11 @@ def read_bytes(path: str | os.PathLike[str]) -> memoryview:
     except (OSError, ValueError) as e:
         reason = (getattr(e, "strerror", None) or str(e)).lower()
         raise FileError(f"cannot open the file: {reason}", location=name) from None
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(fd)
+        raise FileError("expected a regular file", location=name)
     with os.fdopen(fd, "rb", buffering=0) as f:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            raise FileError("expected a regular file", location=name)
         data = np.empty(status.st_size, np.uint8)  # not touched until read into
         view, at = memoryview(data), 0
         while at < len(view):

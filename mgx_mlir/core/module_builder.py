@@ -44,6 +44,7 @@ Instruction = ir.Value | ir.Operation
 
 def instruction_of(op: ir.Operation) -> Instruction:
     """The instruction of an operation."""
+    op = op.operation  # of an op view, which is another object
     return op if is_tuple(op) or not len(op.results) else op.results[0]
 
 
@@ -54,16 +55,18 @@ class ModuleBuilder:
         self.program, self.name, self.block = program, name, block
         self.attached = False
         self.parameters: dict[str, ir.Value] = {}
-        self._attributes: list[dict[str, ir.Attribute]] = []
+        self.attributes: list[dict[str, ir.Attribute]] = []  # of the parameters
+        self._signed = True
 
     # ---- reading -----------------------------------------------------------------------------
 
     def terminator(self) -> ir.Operation | None:
-        operations = self.block.operations
-        if not len(operations):
+        """The operation that ends the module, None where nothing does yet."""
+        try:
+            last = ir.InsertionPoint.at_block_terminator(self.block).ref_operation
+        except ValueError:
             return None
-        last = operations[len(operations) - 1].operation
-        return last if last.name in ("func.return", "migraphx.yield") else None
+        return last.operation
 
     def operations(self) -> Iterator[ir.Operation]:
         """The operations in order, without the terminator."""
@@ -87,9 +90,9 @@ class ModuleBuilder:
                 entries[DIMS] = dims_attribute(shape.dims)
             elif not shape.is_standard and shape.dims:
                 entries[STRIDES] = ir.DenseI64ArrayAttr.get(list(shape.strides))
-        self._attributes.append(entries)
+        self.attributes.append(entries)
         self.parameters[name] = value
-        self._sign()
+        self._signed = False
         return value
 
     def add_literal(self, array: np.ndarray, *, first: bool = False) -> ir.Value:
@@ -180,13 +183,16 @@ class ModuleBuilder:
     def replace_return(self, values: Sequence[Instruction]) -> None:
         """Other results for the module; every reference to an instruction stays valid."""
         end = self.terminator()
+        found = [as_value(v) for v in values]
         if end is not None:
             end.erase()
-        self._end([as_value(v) for v in values])
+        self._end(found)
 
     def close(self) -> None:
         """Give a module that has no return one of its last instruction's results."""
         if self.terminator() is not None:
+            if not self._signed:
+                self._sign()
             return
         last = None
         for op in self.operations():
@@ -222,10 +228,11 @@ class ModuleBuilder:
             ins = [a.type for a in self.block.arguments]
             outs = [v.type for v in end.operands] if end is not None else []
             function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(ins, outs))
-            entries = [ir.DictAttr.get(d) for d in self._attributes]
+            entries = [ir.DictAttr.get(d) for d in self.attributes]
             function.attributes["arg_attrs"] = ir.ArrayAttr.get(entries)
             if "res_attrs" in function.attributes:
                 del function.attributes["res_attrs"]
+        self._signed = True
 
     # ---- modules as regions ------------------------------------------------------------------
 
@@ -470,7 +477,7 @@ class ProgramBuilder:
             block = entry_block(function)
             m = ModuleBuilder(made, name, block)
             m.parameters = dict(zip(argument_names(function), block.arguments, strict=True))
-            m._attributes = argument_attributes(function)
+            m.attributes = argument_attributes(function)
             made.modules[name] = m
         return made
 

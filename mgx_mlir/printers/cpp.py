@@ -12,6 +12,86 @@ from mgx_mlir.core.signature import DimRange
 from mgx_mlir.printers.listing import Instruction, Listing, Module, list_program
 from mgx_mlir.printers.value_tree import UNBOUNDED, attribute_tree, json_text
 
+# names that a parameter may have and a variable may not
+KEYWORDS = frozenset(
+    [
+        "alignas",
+        "alignof",
+        "and",
+        "asm",
+        "auto",
+        "bitand",
+        "bitor",
+        "bool",
+        "break",
+        "case",
+        "catch",
+        "char",
+        "class",
+        "compl",
+        "concept",
+        "const",
+        "constexpr",
+        "continue",
+        "decltype",
+        "default",
+        "delete",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "explicit",
+        "export",
+        "extern",
+        "false",
+        "float",
+        "for",
+        "friend",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "mutable",
+        "namespace",
+        "new",
+        "noexcept",
+        "not",
+        "nullptr",
+        "operator",
+        "or",
+        "private",
+        "protected",
+        "public",
+        "register",
+        "requires",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "template",
+        "this",
+        "throw",
+        "true",
+        "try",
+        "typedef",
+        "typename",
+        "union",
+        "unsigned",
+        "using",
+        "virtual",
+        "void",
+        "volatile",
+        "wchar_t",
+        "while",
+        "xor",
+        "migraphx",
+    ]
+)
+
 
 def print_cpp(program: ProgramIR, stream: TextIO) -> None:
     """Write C++ code that builds the program.
@@ -34,7 +114,7 @@ class _Writer:
     def __init__(self, listing: Listing, stream: TextIO) -> None:
         self.listing, self.stream = listing, stream
         self.names: dict[int, str] = {}
-        self.taken: set[str] = {"p"}
+        self.taken: set[str] = {"p", *KEYWORDS}
         self.seed = 0
 
     def line(self, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import keyword
 import re
 from collections.abc import Iterable
 from typing import Any, TextIO
@@ -42,7 +43,7 @@ class _Writer:
     def __init__(self, listing: Listing, stream: TextIO) -> None:
         self.listing, self.stream = listing, stream
         self.names: dict[int, str] = {}
-        self.taken: set[str] = {"p", "migraphx", "np"}
+        self.taken: set[str] = {"p", "migraphx", *keyword.kwlist}
         self.generated = 0
 
     def line(self, text: str = "") -> None:

@@ -1,0 +1,222 @@
+"""Compiling and running: a MIGraphX script as its users write it, and what run refuses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import mgx_mlir as migraphx
+from mgx_mlir.core.errors import RunError, TargetError, UsageError
+
+RNG = np.random.default_rng(7)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> str:
+    """A small convolutional classifier with a free batch dimension."""
+    weights = {
+        "w": RNG.standard_normal((4, 1, 3, 3)).astype("f4"),
+        "b": RNG.standard_normal(4).astype("f4"),
+        "v": RNG.standard_normal((4, 3)).astype("f4"),
+    }
+    graph = helper.make_graph(
+        [
+            helper.make_node("Conv", ["x", "w", "b"], ["c"], name="conv", pads=[1, 1, 1, 1]),
+            helper.make_node("Relu", ["c"], ["r"], name="relu"),
+            helper.make_node("GlobalAveragePool", ["r"], ["p"], name="pool"),
+            helper.make_node("Flatten", ["p"], ["f"], name="flat"),
+            helper.make_node("MatMul", ["f", "v"], ["m"], name="matmul"),
+            helper.make_node("Softmax", ["m"], ["y"], name="softmax", axis=1),
+        ],
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 1, 8, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 3])],
+        [numpy_helper.from_array(a, n) for n, a in weights.items()],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    path = tmp_path_factory.mktemp("model") / "net.onnx"
+    onnx.save(made, path)
+    return str(path)
+
+
+def expected(model: str, x: np.ndarray) -> np.ndarray:
+    import onnxruntime
+
+    return onnxruntime.InferenceSession(model).run(None, {"x": x})[0]
+
+
+@pytest.mark.parametrize("name", ["ref", "cpu"])
+def test_a_script(model: str, name: str) -> None:
+    p = migraphx.parse_onnx(model)
+    assert p.get_parameter_names() == ["x"]
+    assert p.get_parameter_shapes()["x"].lens() == [1, 1, 8, 8]
+    assert [s.lens() for s in p.get_output_shapes()] == [[1, 3]]
+    assert not p.is_compiled()
+    p.compile(migraphx.get_target(name))
+    assert p.is_compiled()
+    p.finalize()
+    params = {n: migraphx.generate_argument(s, 5) for n, s in p.get_parameter_shapes().items()}
+    out = p.run(params)
+    assert len(out) == 1
+    assert out[0].get_shape().lens() == [1, 3]
+    x = np.array(params["x"])
+    np.testing.assert_allclose(np.array(out[0]), expected(model, x), rtol=1e-5, atol=1e-6)
+    assert abs(sum(out[0].tolist()) - 1) < 1e-5
+    # plain arrays do as well, and so does a second run
+    again = p.run({"x": x})
+    assert np.array_equal(np.array(again[0]), np.array(out[0]))
+    assert f"{name}::" in repr(p)
+    with pytest.raises(UsageError, match="compiled already"):
+        p.compile(migraphx.get_target(name))
+
+
+def test_dims_by_option(model: str) -> None:
+    dim = migraphx.shape.dynamic_dimension
+    with open(model, "rb") as f:
+        data = f.read()
+    for p, first in (
+        (migraphx.parse_onnx(model, default_dim_value=3), 3),
+        (migraphx.parse_onnx(model, map_input_dims={"x": [2, 1, 8, 8]}), 2),
+        (migraphx.parse_onnx(model, dim_params={"batch": 5}), 5),
+        (migraphx.parse_onnx_buffer(data, default_dim_value=4), 4),
+    ):
+        assert p.get_parameter_shapes()["x"].lens()[0] == first
+    p = migraphx.parse_onnx(model, default_dyn_dim_value=dim(1, 4, {2}))
+    shapes = p.get_parameter_shapes()
+    assert shapes["x"].dyn_dims()[0] == dim(1, 4, {2})
+    assert p.get_output_shapes()[0].dyn_dims() == [dim(1, 4), dim(3, 3)]
+    x = RNG.standard_normal((3, 1, 8, 8)).astype("f4")
+    np.testing.assert_allclose(
+        np.array(p.run({"x": x})[0]), expected(model, x), rtol=1e-5, atol=1e-6
+    )
+    with pytest.raises(RunError, match="dim 0"):
+        p.run({"x": np.zeros((5, 1, 8, 8), "f4")})
+    with pytest.raises(UsageError, match="one of default_dim_value"):
+        migraphx.parse_onnx(model, default_dim_value=2, default_dyn_dim_value=dim(1, 4))
+
+
+def test_debug_symbols(model: str) -> None:
+    p = migraphx.parse_onnx(model, use_debug_symbols=True)
+    assert "# relu" in repr(p)
+    assert "# relu" not in repr(migraphx.parse_onnx(model))
+
+
+def test_trace_sees_every_instruction(model: str) -> None:
+    for compiled in (False, True):
+        p = migraphx.parse_onnx(model)
+        if compiled:
+            p.compile(migraphx.get_target("ref"))
+        seen: list[tuple[str, list[int]]] = []
+        x = RNG.standard_normal((1, 1, 8, 8)).astype("f4")
+        out = p.run(
+            {"x": x}, trace=lambda i, r, s=seen: s.append((i.name(), r[0].get_shape().lens()))
+        )
+        names = [n.removeprefix("ref::") for n, _ in seen]
+        assert "convolution" in names
+        assert names[-1] == "softmax"
+        assert seen[-1][1] == [1, 3]
+        np.testing.assert_allclose(np.array(out[0]), expected(model, x), rtol=1e-5, atol=1e-6)
+
+
+def test_kernels_cannot_be_traced(model: str) -> None:
+    p = migraphx.parse_onnx(model)
+    p.compile(migraphx.get_target("cpu"))
+    with pytest.raises(RunError, match="cannot be traced"):
+        p.run({"x": np.zeros((1, 1, 8, 8), "f4")}, trace=lambda i, r: None)
+
+
+@pytest.mark.parametrize("name", [None, "ref", "cpu"])
+def test_all_wrong_inputs_are_reported_before_anything_runs(name: str | None) -> None:
+    p = migraphx.program()
+    m = p.get_main_module()
+    shape = migraphx.shape
+    a = m.add_parameter("a", shape(type="float", lens=[2, 3]))
+    b = m.add_parameter("b", shape(type="float", lens=[2, 3]))
+    c = m.add_parameter("c", shape(type="int32", lens=[4]))
+    m.add_return([m.add_instruction(migraphx.op("add"), [a, b]), c])
+    if name is not None:
+        p.compile(migraphx.get_target(name))
+    with pytest.raises(RunError) as e:
+        p.run({"a": np.zeros((3, 2), "f4"), "c": np.zeros(4, "i8"), "d": 1})
+    text = str(e.value)
+    for part in ("missing inputs: b", "unknown inputs: d", "'a'", "{3, 2}", "'c'", "int64"):
+        assert part in text
+    ok = {"a": np.ones((2, 3), "f4"), "b": np.ones((2, 3), "f4"), "c": np.arange(4, dtype="i4")}
+    assert np.array(p.run(ok)[0]).tolist() == [[2] * 3] * 2
+    assert np.array(p.run(ok)[1]).tolist() == [0, 1, 2, 3]
+    with pytest.raises(RunError, match="'a'"):
+        p.run({**ok, "a": np.array([["x"] * 3] * 2)})
+
+
+def test_a_scalar_parameter_takes_a_scalar_or_one_element() -> None:
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", migraphx.shape(type="float"))
+    m.add_instruction(migraphx.op("neg"), [x])
+    for value in (np.float32(2), np.array(2, "f4"), np.array([2], "f4"), 2.0):
+        assert p.run({"x": value})[0].tolist() == [-2]
+
+
+def test_compile_leaves_the_program_as_it_was_when_it_fails() -> None:
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", migraphx.shape(type="float", lens=[2]))
+    m.add_instruction(migraphx.op("neg"), [x])
+    text = repr(p)
+    with pytest.raises(migraphx.MgxError):
+        p.compile(migraphx.get_target("cpu", opt_level="O9"))
+    assert repr(p) == text
+    assert not p.is_compiled()
+    with pytest.raises(UsageError, match="exhaustive_tune"):
+        p.compile(migraphx.get_target("ref"), exhaustive_tune=True)
+    with pytest.raises(TargetError, match="unknown target 'fpga'"):
+        migraphx.get_target("fpga")
+    with pytest.raises(UsageError, match="not compiled"):
+        p.finalize()
+    assert x.name() == "@param"  # references are still good
+
+
+def test_compile_takes_an_api_program() -> None:
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", migraphx.shape(type="float", lens=[2]))
+    m.add_instruction(migraphx.op("neg"), [x])
+    c = migraphx.compile(p, target="ref")
+    assert c.run({"x": np.ones(2, "f4")})[0].tolist() == [-1, -1]
+    assert not p.is_compiled()
+
+
+def test_equality_is_that_of_the_text() -> None:
+    def made(axis: int) -> migraphx.program:
+        p = migraphx.program()
+        m = p.get_main_module()
+        x = m.add_parameter("x", migraphx.shape(type="float", lens=[2, 2]))
+        m.add_instruction(migraphx.op("softmax", axis=axis), [x])
+        return p
+
+    assert made(0) == made(0)
+    assert made(0) != made(1)
+    assert made(0) != "text"
+
+
+def test_operators_are_listed() -> None:
+    found = migraphx.get_onnx_operators()
+    assert found == sorted(set(found))
+    assert {"Conv", "MatMul", "Softmax"} <= set(found)
+
+
+def test_import_is_light() -> None:
+    code = (
+        "import sys, mgx_mlir\n"
+        "heavy = {'onnx', 'iree', 'torch_mlir', 'numpy', 'msgpack'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
+    assert time.perf_counter() - start < 5  # a busy machine; what is imported is the point
