@@ -11,7 +11,7 @@ from evaluate import CONTEXT, assert_same, before_and_after
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.passes import pass_name
+from mgx_mlir.core.passes import pipeline_name
 from mgx_mlir.core.pattern import PATTERNS, observing
 from mgx_mlir.core.segments import parse_module
 from mgx_mlir.passes import PASSES
@@ -22,43 +22,47 @@ LIT = Path(__file__).parent.parent.parent / "lit"
 EXACT = frozenset(
     (
         "auto_contiguous", "dead_code_elimination", "eliminate_common_subexpression",
-        "eliminate_contiguous",
-        "eliminate_convert", "eliminate_identity", "eliminate_pad", "normalize_ops",
-        "propagate_constant", "simplify_reshapes",
+        "eliminate_contiguous", "eliminate_convert", "eliminate_identity", "eliminate_pad",
+        "fuse_pointwise", "insert_pad", "normalize_ops", "propagate_constant", "simplify_reshapes",
     )
 )  # fmt: skip
-OURS = (*sorted(EXACT), "optimize_module", "rewrite_pooling", "simplify_algebra")
+NAMES = list(PASSES)
+
+
+def flags_of(file):
+    """The passes of a lit file's first RUN line, as pipeline elements."""
+    run = file.read_text().split("\n", 1)[0]
+    found = re.findall(r"--(mgx-[a-z-]+)(?:=(\S+))?", run)
+    return [f"{name}{{{options}}}" if options else name for name, options in found]
 
 
 def lit_cases():
-    for name in OURS:
+    for name in NAMES:
         for file in sorted((LIT / name).glob("*.mlir")):
-            flags = re.findall(r"--(mgx-[a-z-]+)", file.read_text().split("\n", 1)[0])
-            chunks = file.read_text().split("// -----")
-            for i, chunk in enumerate(chunks):
-                yield pytest.param(name, flags, chunk, id=f"{name}/{file.stem}-{i}")
+            for i, chunk in enumerate(file.read_text().split("// -----")):
+                yield pytest.param(name, flags_of(file), chunk, id=f"{name}/{file.stem}-{i}")
 
 
 @pytest.mark.parametrize(("name", "flags", "text"), list(lit_cases()))
 def test_the_lit_cases_keep_their_values(name, flags, text):
-    assert pass_name(flags[0]) == name
+    assert flags[0].startswith(pipeline_name(name))
     store = WeightStore()
     with store.active(), np.errstate(all="ignore"):
-        module = parse_module(text, CONTEXT)
-        before, after = before_and_after(module, store, [pass_name(f) for f in flags], seed=1)
+        before, after = before_and_after(parse_module(text, CONTEXT), store, flags, seed=1)
     assert_same(before, after, 0 if name in EXACT else 1e-5)
 
 
-def test_every_pattern_of_these_passes_is_applied_by_its_lit_file():
-    for name in OURS:
-        for p in getattr(PASSES[name], "patterns", ()):
-            text = (LIT / name / f"{p.name}.mlir").read_text()
-            store = WeightStore()
-            with store.active(), observing() as seen, np.errstate(all="ignore"):
-                for chunk in text.split("// -----"):
-                    before_and_after(parse_module(chunk, CONTEXT), store, [name], seed=1)
-            assert seen.counts[p.name], f"{p.name} is never applied in its own file"
-            assert p.name in PATTERNS
+@pytest.mark.parametrize("name", NAMES)
+def test_every_pattern_is_applied_by_the_lit_file_of_its_name(name):
+    assert list((LIT / name).glob("*.mlir")), f"no lit file of pass {name}"
+    for p in getattr(PASSES[name], "patterns", ()):
+        file = LIT / name / f"{p.name}.mlir"
+        store = WeightStore()
+        with store.active(), observing() as seen, np.errstate(all="ignore"):
+            for chunk in file.read_text().split("// -----"):
+                before_and_after(parse_module(chunk, CONTEXT), store, flags_of(file), seed=1)
+        assert seen.counts[p.name], f"{p.name} is never applied in its own file"
+        assert PATTERNS[p.name] is p
 
 
 # ---- random graphs -------------------------------------------------------------------------------
