@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mgx_mlir.debug.compare import Tolerances, compare, compare_all
+from mgx_mlir.debug.compare import FULL_PRECISION, Tolerances, compare, compare_all
 
 RNG = np.random.default_rng(4)
 
@@ -52,6 +52,15 @@ def test_small_differences_everywhere_fail_by_rms_though_elements_hold() -> None
     found = compare("y", b * 1.5, b, Tolerances(atol=1e-3, scaled=False))
     assert found.count == 0
     assert found.problems == ["rms 0.333 is above 0.001"]
+
+
+def test_full_precision_limits_are_relative_to_the_largest_magnitude() -> None:
+    b = np.linspace(-20, 20, 1001)
+    a = b.copy()
+    a[500] += 9e-4  # where b is 0: 4.5e-5 of the largest
+    assert compare("y", a, b, FULL_PRECISION).passed
+    a[500] += 2e-4
+    assert not compare("y", a, b, FULL_PRECISION).passed
 
 
 def test_the_default_atol_shrinks_with_small_outputs() -> None:

@@ -25,8 +25,8 @@ DESCRIPTION = """
 Runs the model on a target and on a reference with the same inputs and compares each output, by
 name: elementwise, |target - reference| <= atol * s + rtol * |reference|, and by rms error
 relative to the largest magnitude. Both must hold. s is 1 for a stated --atol; by default it is
-the reference's largest magnitude where that is below 1. Integers must be equal, or within a
-stated --atol. Limits are 0.001; for programs with 16- or 8-bit floats rms 0.08, others 0.04.
+the reference's largest magnitude. Integers must be equal, or within a stated --atol. Limits are
+rms 1e-5, others 5e-5; for programs with 16- or 8-bit floats (s at most 1) rms 0.08, others 0.04.
 Exit status 1 when an output differs, in value, shape or type.
 
 The reference is `ref`, which interprets each operator in numpy; with --ort it is onnxruntime,
