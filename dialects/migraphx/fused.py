@@ -81,3 +81,24 @@ class Group(Kernel, name="group"):
     """
 
     tag = attr.str_("")
+
+
+class FusedConcat(Kernel, name="fused_concat"):
+    """One kernel of a concatenation along `axis` with the pointwise ops before and after it.
+
+    MIGraphX `fused_concat`, which has a submodule per input and one for what follows; here one
+    body holds them and the `concat`.
+    """
+
+    axis = attr.int_(0)
+
+
+class SplitFusedReduce(Kernel, name="split_fused_reduce"):
+    """A `fused_reduce` whose reduction is split over work-groups that combine by `assign`.
+
+    MIGraphX `split_fused_reduce`. The values are those of `fused_reduce`: how the work is split
+    is the target's business.
+    """
+
+    axes = attr.ints()
+    assign = attr.enum(("assign_none", "assign_add"), "assign_none")

@@ -25,12 +25,13 @@ from mgx_mlir.core.program_ir import (
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lower import host, views
 from mgx_mlir.passes.lower.emit import Emitter
-from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat
-from mgx_mlir.passes.lower.registry import LOWERINGS, REFUSED
+from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
+from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED
 from mgx_mlir.passes.lower.scalar import signless
 
-KERNELS = ("pointwise", "fused_reduce", "group")
+KERNELS = ("pointwise", "fused_reduce", "group", "fused_concat", "split_fused_reduce")
 _ANCHORS = tuple(f"migraphx.{n}" for n in ("dot", "convolution", "pooling", "transpose", "gather"))
+_BROADCASTS = frozenset(f"migraphx.{n}" for n in ("multibroadcast", "broadcast", "scalar"))
 PARAMETER_ELEMENTS = 64  # constants above this many elements become parameters
 
 
@@ -186,7 +187,8 @@ class ModuleLowering(Emitter):
         """Lowered operands as lowering functions take them: by group, None where absent."""
         out: list[Any] = []
         for group, values in zip(cls.OPERANDS, cls._split(op), strict=True):
-            lowered = [self.value(v) for v in values]
+            take = self.expr if cls.mnemonic in LAZY else self.value
+            lowered: list[Any] = [take(v) for v in values]
             if group.arity == "variadic":
                 out.append(lowered)
             else:
@@ -292,7 +294,9 @@ class ModuleLowering(Emitter):
         # literals of a body become captured values, so they are made outside of it
         for arg, v in zip(body.arguments, op.operands, strict=True):
             x = self.expr(v)
-            self.scope.values[arg] = x if isinstance(x, Splat) else Leaf(x.type, self.value(v))
+            if not isinstance(x, Splat):
+                x = self._broadcast_operand(arg, v) or Leaf(x.type, self.value(v))
+            self.scope.values[arg] = x
         for inner in body.operations:
             if inner.operation.name == "migraphx.literal":
                 self.literal(inner.operation)
@@ -312,6 +316,22 @@ class ModuleLowering(Emitter):
             self.in_kernel = nested
         self.define(op, found)
 
+    def _broadcast_operand(self, arg: ir.Value, v: ir.Value) -> Expr | None:
+        """An operand that its kernel only broadcasts, without its extents of 1.
+
+        Read at a constant index, such an extent makes a map that is no projection, and past it
+        the compiler does not tile the anchor with what follows it.
+        """
+        t = TensorType.of(v)
+        kept = [i for i, d in enumerate(t.dims) if d != 1]
+        if not t.is_static or len(kept) == t.rank:
+            return None
+        if any(use.owner.name not in _BROADCASTS for use in arg.uses):
+            return None
+        small = t.with_dims(t.dims[i] for i in kept)
+        value = views.reshape_tensor(self, self.value(v), small, list(small.dims))
+        return View(t, Leaf(small, value), tuple(kept), list(t.dims))
+
     def _record_kernel(self, op: ir.Operation, body: ir.Block) -> None:
         ops = tuple(
             o.operation.name.removeprefix("migraphx.")
@@ -323,11 +343,15 @@ class ModuleLowering(Emitter):
 
     def _result_extents(self, op: ir.Operation, body: ir.Block) -> list[list[Extent]] | None:
         """The extents of a kernel's results from its operands; None where only the body knows."""
+        if op.name == "migraphx.fused_concat":
+            return None  # a region takes no insert_slice
         anchor = next((o for o in body.operations if o.operation.name in _ANCHORS), None)
         static = all(TensorType.of(r).is_static for r in op.results)
         tiled = anchor is not None and _tiles_at_run_time(anchor)
         if not static and not (op.name == "migraphx.pointwise" or tiled):
             # a region with run-time dims around a reduction or a window does not compile
+            return None
+        if anchor is not None and _padded_rows(anchor):
             return None
         out: list[list[Extent]] = []
         for r in op.results:
@@ -394,6 +418,15 @@ def _tiles_at_run_time(anchor: Any) -> bool:
     """Whether a region with run-time dims around this op compiles: a pad inside it does not."""
     name = anchor.operation.name
     return name == "migraphx.dot" or (name == "migraphx.convolution" and not any(anchor.padding))
+
+
+def _padded_rows(anchor: Any) -> bool:
+    """A pooling along one axis with padding: in a region it does not compile."""
+    return (
+        anchor.operation.name == "migraphx.pooling"
+        and TensorType.of(anchor.out).rank == 3
+        and any(anchor.padding)
+    )
 
 
 def _operand_of(op: ir.Operation, body: ir.Block, v: ir.Value) -> ir.Value | None:
