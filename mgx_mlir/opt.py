@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from mgx_mlir.core.errors import FileError, MgxError, PassError, UsageError
+from mgx_mlir.core.errors import FileError, MgxError
+from mgx_mlir.core.files import atomic
 from mgx_mlir.core.mlir_text import checked_text
 from mgx_mlir.optlib.arguments import Arguments, help_text, parse_arguments, passes_text
 
@@ -100,11 +100,8 @@ def _write(path: str, text: str) -> None:
         sys.stdout.flush()
         return
     try:
-        folder = os.path.dirname(path) or "."
-        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as f:
-            f.write(text)
-        os.chmod(f.name, 0o644)
-        os.replace(f.name, path)
+        with atomic(path) as f:
+            f.write(text.encode())
     except OSError as e:
         raise FileError(f"cannot write '{path}': {e.strerror}") from None
 
@@ -135,8 +132,6 @@ def _dialects() -> str:
         found.append(name)
     return "Available Dialects: " + ", ".join(found)
 
-
-__all__ = ["PassError", "UsageError", "main"]
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -14,6 +14,7 @@ import numpy as np
 import mgx_mlir.dialects  # noqa: F401  (the op classes that a context is made with)
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import FileError, MgxError, UsageError
+from mgx_mlir.core.files import atomic
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.passes import (
@@ -224,11 +225,9 @@ def write_weights(path: str, arrays: dict[str, np.ndarray]) -> None:
         plain = array.dtype.kind in "biuf"
         name = key if plain else f"{key}:{dtypes.from_numpy(array.dtype).name}"
         stored[name] = array if plain else array.view(f"u{array.dtype.itemsize}")
-    part = f"{path}.part"
     try:
-        with open(part, "wb") as f:
+        with atomic(path) as f:
             np.savez(f, **stored)
-        Path(part).replace(path)
     except OSError as e:
         raise FileError(f"cannot write '{path}': {e.strerror}") from None
 
