@@ -105,9 +105,8 @@ def content_key(array: np.ndarray, digest: bytes | None = None) -> str:
 def bytes_digest(array: np.ndarray) -> bytes:
     """The digest of an array's elements in row-major order."""
     # twice as fast as blake2b where the processor has the instructions
-    return hashlib.sha256(
-        memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
-    ).digest()
+    raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return hashlib.sha256(raw.data).digest()
 
 
 def _place(array: np.ndarray) -> tuple[int, int]:

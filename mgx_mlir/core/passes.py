@@ -384,12 +384,12 @@ def run_pipeline(
     steps = resolve(pipeline, operation.context)
     _ACTIVE.append(instrumentation)
     try:
-        with operation.context, ir.Location.unknown(operation.context):
-            with store.active() if store is not None else nullcontext():
-                for step in steps:
-                    run_pass(step, operation)
-                if instrumentation.verify and not instrumentation.verify_each and steps:
-                    _verify_end(operation, steps)
+        weights = store.active() if store is not None else nullcontext()
+        with operation.context, ir.Location.unknown(operation.context), weights:
+            for step in steps:
+                run_pass(step, operation)
+            if instrumentation.verify and not instrumentation.verify_each and steps:
+                _verify_end(operation, steps)
     finally:
         _ACTIVE.pop()
     return instrumentation
