@@ -20,6 +20,9 @@ ANCHORS = frozenset(("convolution", "dot"))
 MOVERS = frozenset(("transpose", "pooling"))
 # a kernel alone: the compiler tiles nothing together with it
 ALONE = frozenset(("gather",))
+# these read their operands as tensors, never through a broadcast: a copy of one, ahead of them
+# in their kernel, is not tiled with them
+OPAQUE = ANCHORS | MOVERS | ALONE
 REDUCTIONS = frozenset(
     ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod", "softmax",
      "logsoftmax")
@@ -90,6 +93,8 @@ class _Fusion:
             self.producers.append(found)
             for j in found:
                 self.users[j].append(i)
+        for i, read in enumerate(self.users):
+            self.through[i] &= not any(self.names[u] in OPAQUE for u in read)
 
     def run(self) -> bool:
         for i, op in enumerate(self.ops[:-1]):
@@ -415,7 +420,7 @@ class _Fusion:
             inputs[v] = None
             return
         name = owner.name.removeprefix("migraphx.")
-        if name in THROUGH and TensorType.of(v).is_static:
+        if name in THROUGH and self.through[self.index[v]]:
             if owner.operands[0] not in own:
                 self._reach(owner.operands[0], own, inputs, views)
             return

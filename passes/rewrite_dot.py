@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,7 +10,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise
 from mgx_mlir.core.passes import PatternPass, option
 from mgx_mlir.core.pattern import Pattern, no_match, pattern
-from mgx_mlir.core.shapes import TensorType, product
+from mgx_mlir.core.shapes import DYN, TensorType, product
 from mgx_mlir.passes.layout_convolution import _rebuild
 
 
@@ -17,15 +18,28 @@ from mgx_mlir.passes.layout_convolution import _rebuild
 def find_dot_broadcast_rows(op: Any, rw: Any) -> Any:
     """dot(x, broadcast(w)) -> reshape(dot(reshape(x), w))"""
     a, out = TensorType.of(op.a), TensorType.of(op.out)
-    if out.rank < 3 or not out.is_static or not a.is_static:
-        return no_match("rank below 3 or run-time dims")
+    if out.rank < 3 or DYN in (a.dims[-1], out.dims[-1]) or a.dims[:-1] != out.dims[:-1]:
+        return no_match("rank below 3, or columns of run-time length")
+    if not (_is_solvable(a) and _is_solvable(out)):
+        return no_match("an extent of 0, or several run-time dims")
     w = _matrix_below(rw, op.b)
     if w is None:
         return no_match("b is not one broadcast matrix")
-    rows = product(a.dims[:-1])
-    flat = rw.op("reshape", op.a, dims=[rows, a.dims[-1]])
-    y = rw.op("dot", flat, w)
-    return rw.op("reshape", y, dims=list(out.dims))
+    flat = _reshape(rw, op.a, (_rows(a.dims[:-1]), a.dims[-1]))
+    return _reshape(rw, rw.op("dot", flat, w), out.dims)
+
+
+def _is_solvable(t: TensorType) -> bool:
+    """Whether a reshape can state these dims: one at most is left to be computed, none is 0."""
+    return t.dims.count(DYN) <= 1 and 0 not in t.dims
+
+
+def _rows(dims: Sequence[int]) -> int:
+    return DYN if DYN in dims else product(dims)
+
+
+def _reshape(rw: Any, v: ir.Value, dims: Sequence[int]) -> ir.Value:
+    return rw.op("reshape", v, dims=[-1 if d == DYN else d for d in dims])
 
 
 def _matrix_below(rw: Any, v: ir.Value) -> ir.Value | None:
@@ -69,47 +83,43 @@ def find_pointwise_reshape(op: Any, rw: Any) -> Any:
     """pointwise(reshape(x), y) -> reshape(pointwise(x, reshape(y)))"""
     out = TensorType.of(op.operation.results[0])
     operands = list(op.operation.operands)
-    flat_dims: tuple[int, ...] | None = None
-    for v in operands:
-        below = _flat_below(rw, v, out)
-        if below is not None:
-            flat_dims = TensorType.of(below).dims
-            break
-    if flat_dims is None:
+    below = next((x for v in operands if (x := _flat_below(rw, v, out)) is not None), None)
+    if below is None:
         return no_match("no operand has its leading dims split by a reshape")
     new = []
     for v in operands:
-        moved = _as_flat(rw, v, out, flat_dims)
+        moved = _as_flat(rw, v, out, below)
         if moved is None:
             return no_match("an operand cannot be read with its leading dims as one")
         new.append(moved)
-    y = _rebuild(op, new, out.with_dims(flat_dims))
-    return rw.op("reshape", y, dims=list(out.dims))
+    y = _rebuild(op, new, out.with_dims(TensorType.of(below).dims))
+    return _reshape(rw, y, out.dims)
 
 
 def _flat_below(rw: Any, v: ir.Value, out: TensorType) -> ir.Value | None:
     """The [n, ..] value of rank 2 or 3 whose first dim `v` splits: `v` = reshape of it."""
     view = rw.defining(v, "reshape")
-    if view is None or view.dims_tensor is not None or not out.is_static:
+    if view is None or view.dims_tensor is not None or not _is_solvable(out):
         return None
     t = TensorType.of(view.input)
-    if t.rank not in (2, 3) or t.rank >= out.rank:
+    if t.rank not in (2, 3) or t.rank >= out.rank or DYN in t.dims[1:]:
         return None
     return view.input if t.dims[1:] == out.dims[1 - t.rank :] else None
 
 
-def _as_flat(rw: Any, v: ir.Value, out: TensorType, flat: tuple[int, ...]) -> ir.Value | None:
-    """`v`, of `out`'s dims, with the leading dims as one: a reshape, or its broadcast redone."""
+def _as_flat(rw: Any, v: ir.Value, out: TensorType, below: ir.Value) -> ir.Value | None:
+    """`v`, of `out`'s dims, with `below`'s dims: a reshape, or its broadcast redone."""
+    flat = TensorType.of(below).dims
     view = rw.defining(v, "multibroadcast", "broadcast", "scalar")
     if view is None:
-        return rw.op("reshape", v, dims=list(flat))
-    if len(view.operation.operands) != 1:
-        return None
+        return _reshape(rw, v, flat)
     x = view.operation.operands[0]
     t = TensorType.of(x)
+    if not t.is_static:
+        return None
     if t.elements == 1:
-        one = x if t.dims == (1,) else rw.op("reshape", x, dims=[1])
-        return rw.op("multibroadcast", [one], out_lens=list(flat))
+        y = x if t.dims == (1,) else rw.op("reshape", x, dims=[1])
+        return _repeat(rw, y, below)
     if view.operation.name == "migraphx.broadcast":
         full = [1] * view.axis + list(t.dims) + [1] * (out.rank - view.axis - t.rank)
     else:
@@ -122,8 +132,15 @@ def _as_flat(rw: Any, v: ir.Value, out: TensorType, flat: tuple[int, ...]) -> ir
         dims = [flat[0], *tail]
     else:
         return None
-    y = x if t.dims == tuple(dims) else rw.op("reshape", x, dims=dims)
-    return rw.op("multibroadcast", [y], out_lens=list(flat))
+    return _repeat(rw, x if t.dims == tuple(dims) else rw.op("reshape", x, dims=dims), below)
+
+
+def _repeat(rw: Any, x: ir.Value, like: ir.Value) -> ir.Value:
+    """`x` broadcast to the dims of `like`."""
+    t = TensorType.of(like)
+    if not t.is_static:
+        return rw.op("multibroadcast", [x, like])
+    return x if TensorType.of(x).dims == t.dims else rw.multibroadcast(x, t.dims)
 
 
 @pattern("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod")
@@ -137,7 +154,7 @@ def find_reduce_rows(op: Any, rw: Any) -> Any:
     if x is None:
         return no_match("the input's leading dims are not split by a reshape")
     y = rw.op(op.mnemonic, x, axes=[TensorType.of(x).rank - 1])
-    return rw.op("reshape", y, dims=list(out.dims))
+    return _reshape(rw, y, out.dims)
 
 
 @pattern("softmax", "logsoftmax")
@@ -150,15 +167,15 @@ def find_softmax_rows(op: Any, rw: Any) -> Any:
     if x is None:
         return no_match("the input's leading dims are not split by a reshape")
     y = rw.op(op.mnemonic, x, axis=TensorType.of(x).rank - 1)
-    return rw.op("reshape", y, dims=list(TensorType.of(op.out).dims))
+    return _reshape(rw, y, TensorType.of(op.out).dims)
 
 
 @pattern("reshape", "squeeze", "unsqueeze", "flatten")
 def find_reshape_pair(op: Any, rw: Any) -> Any:
     """reshape(reshape(x)) -> reshape(x)"""
     out = TensorType.of(op.out)
-    if not out.is_static:
-        return no_match("run-time dims")
+    if not _is_solvable(out):
+        return no_match("an extent of 0, or several run-time dims")
     x = op.operation.operands[0]
     inner = rw.defining(x, "reshape", "squeeze", "unsqueeze", "flatten")
     if inner is None:
@@ -166,11 +183,9 @@ def find_reshape_pair(op: Any, rw: Any) -> Any:
             return x
         return no_match("input is not a reshape")
     source = inner.operation.operands[0]
-    if not TensorType.of(source).is_static:
-        return no_match("run-time dims")
     if TensorType.of(source).dims == out.dims:
         return source
-    return rw.op("reshape", source, dims=list(out.dims))
+    return _reshape(rw, source, out.dims)
 
 
 @dataclass(frozen=True)

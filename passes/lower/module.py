@@ -26,7 +26,7 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lower import host, views
 from mgx_mlir.passes.lower.emit import Emitter
 from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
-from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED
+from mgx_mlir.passes.lower.registry import LOWERINGS, REFUSED
 from mgx_mlir.passes.lower.scalar import signless
 
 KERNELS = ("pointwise", "fused_reduce", "group", "fused_concat", "split_fused_reduce")
@@ -187,8 +187,7 @@ class ModuleLowering(Emitter):
         """Lowered operands as lowering functions take them: by group, None where absent."""
         out: list[Any] = []
         for group, values in zip(cls.OPERANDS, cls._split(op), strict=True):
-            take = self.expr if cls.mnemonic in LAZY else self.value
-            lowered: list[Any] = [take(v) for v in values]
+            lowered = [self.value(v) for v in values]
             if group.arity == "variadic":
                 out.append(lowered)
             else:
