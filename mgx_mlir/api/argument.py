@@ -86,7 +86,7 @@ class argument:
         return found.copy() if copy else found
 
     def __buffer__(self, flags: int) -> memoryview:
-        return memoryview(self.array)
+        return self.array.data
 
     def __dlpack__(self, **options: Any) -> Any:
         return self.array.__dlpack__(**options)
@@ -161,7 +161,7 @@ def array_at(address: int, s: Shape) -> np.ndarray:
     if nbytes and not address:
         raise ShapeError("expected the address of the data, got 0")
     raw = (ctypes.c_uint8 * nbytes).from_address(address)
-    return array_over(np.frombuffer(raw, np.uint8).view(s.dtype.np), s)
+    return array_over(np.frombuffer(memoryview(raw), np.uint8).view(s.dtype.np), s)
 
 
 def tree_parts(arg: argument) -> Any:

@@ -25,7 +25,7 @@ from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.signature import Signature
 from mgx_mlir.passes.pipelines import pipeline
 
-MODEL_SUFFIXES = {".onnx": "onnx", ".mlir": "mlir"}
+MODEL_SUFFIXES = {".onnx": "onnx", ".mlir": "mlir", ".mxr": "mxr", ".json": "json"}
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,8 @@ def compile(
 ) -> CompiledProgram:
     """Compile a model for a target.
 
-    `model` is a path (.onnx, .mlir), the bytes of an ONNX file, a ProgramIR, or an API program.
+    `model` is a path (.onnx, .mlir, .mxr, .json), the bytes of an ONNX file, a ProgramIR, or an
+    API program.
     `target` is "ref", "cpu" or "gpu" (None: gpu where a HIP device is found, else cpu); `arch` a
     gfx or product name for gpu, a processor name for cpu. `threads` (None: all) counts CPU
     threads of a run. `onnx_options` are those of parse_onnx. `ref_double` makes `ref` compute in
@@ -264,7 +265,7 @@ def _read(model: Any, settings: CompileSettings, stats: dict[str, Any]) -> Progr
 def read_model(
     model: str | os.PathLike[str] | bytes, onnx_options: Mapping[str, Any] | None = None
 ) -> ProgramIR:
-    """Read a model file (.onnx or .mlir by its name) or the bytes of an ONNX model."""
+    """Read a model file (.onnx, .mlir, .mxr, .json by its name) or the bytes of an ONNX model."""
     options = dict(onnx_options or {})
     if isinstance(model, bytes | bytearray | memoryview):
         return _onnx(bytes(model), options)
@@ -272,6 +273,10 @@ def read_model(
     kind = MODEL_SUFFIXES.get(path.suffix.lower())
     if kind == "mlir":
         return read_mlir(path)
+    if kind in ("mxr", "json"):
+        from mgx_mlir.frontends.mxr.reader import read_file
+
+        return read_file(path, "json" if kind == "json" else "msgpack").program
     if kind is None:
         known = ", ".join(MODEL_SUFFIXES)
         raise FileError(f"unknown model type '{path.suffix}'", location=str(path),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.api.program import program
+from mgx_mlir.api.program import get_target, program
 from mgx_mlir.core import segments
 from mgx_mlir.core.errors import FileError, MgxError, UsageError
 from mgx_mlir.core.literals import WeightStore, content_key
@@ -170,7 +170,7 @@ def _restored(made: program, entry: dict[str, Tree]) -> program:
     kind = as_text(member(entry, "target", "'compiled'"), "'target'")
     options = as_map(entry.get("options", {}), "'options'")
     if kind == "ref":
-        made.compile(kind, **{k: v for k, v in options.items() if k == "fast_math"})
+        made.compile(get_target(kind), **{k: v for k, v in options.items() if k == "fast_math"})
         return made
     hint = ["load it with compiled=False and compile it again"]
     versions = as_map(member(entry, "versions", "'compiled'"), "'versions'")
@@ -187,9 +187,12 @@ def _restored(made: program, entry: dict[str, Tree]) -> program:
     ):
         raise FileError("the code is damaged: its checksum does not match", notes=hint)
     record = as_map(member(entry, "executable", "'compiled'"), "'executable'")
+    fields_of: dict[str, Any] = {
+        k: tuple(v) if isinstance(v, list) else v for k, v in record.items()
+    }
     executable = Executable(
         vmfb=np.frombuffer(vmfb, np.uint8), key="", cached=True,
-        **{k: tuple(v) if isinstance(v, list) else v for k, v in record.items()},
+        **fields_of,
     )  # fmt: skip
     params = as_map(entry.get("params", {}), "'params'")
     settings = CompileSettings(target=kind, arch=options.get("arch"))

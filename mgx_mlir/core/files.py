@@ -48,7 +48,7 @@ def read_bytes(path: str | os.PathLike[str]) -> memoryview:
         raise FileError("expected a regular file", location=name)
     with os.fdopen(fd, "rb", buffering=0) as f:
         data = np.empty(status.st_size, np.uint8)  # not touched until read into
-        view, at = memoryview(data), 0
+        view, at = data.data, 0
         while at < len(view):
             try:
                 got = f.readinto(view[at:])

@@ -36,7 +36,7 @@ IMPLICIT_RETURN = (
     "migraphx.implicit_return"  # on func.return: nobody asked for it, printers hide it
 )
 MODULES = "migraphx.modules"  # on an op with regions: the names of its submodules
-KERNELS = ("pointwise", "fused_reduce", "group")
+KERNELS = ("pointwise", "fused_reduce", "fused_concat", "split_fused_reduce", "group")
 
 # what an instruction stands for: an argument or a result, or an operation seen as a tuple
 Instruction = ir.Value | ir.Operation
@@ -95,14 +95,16 @@ class ModuleBuilder:
         self._signed = False
         return value
 
-    def add_literal(self, array: np.ndarray, *, first: bool = False) -> ir.Value:
+    def add_literal(
+        self, array: np.ndarray, *, first: bool = False, symbols: Sequence[str] = ()
+    ) -> ir.Value:
         """A constant, ahead of all other operations; behind earlier literals unless `first`."""
         anchor = None
         for view in self.block.operations:
             if first or view.operation.name != "migraphx.literal":
                 anchor = view.operation
                 break
-        with self.program.building():
+        with self.program.building(symbols):
             ip = ir.InsertionPoint(anchor) if anchor is not None else ir.InsertionPoint(self.block)
             return literals.create(array, ip=ip)
 

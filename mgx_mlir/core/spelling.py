@@ -162,6 +162,8 @@ def attributes_in(cls: type[Op], values: Mapping[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     name = cls.mnemonic
     for key, value in values.items():
+        if (name, key) == ("select_module", "output_dyn_shapes"):
+            continue  # the functions say it
         known = OLDER_ATTRIBUTES.get((name, key), key)
         if (name, known) in NEUTRAL and known not in cls.ATTRS:
             if value not in NEUTRAL[name, known]:

@@ -193,6 +193,8 @@ class _Lister:
             if op.name.removeprefix("migraphx.") in KERNELS:
                 attributes = {}
         shape = self._shape(op, several)
+        if name == "select_module":
+            attributes = {"output_dyn_shapes": shape}
         line = Instruction(
             "",
             name,

@@ -40,7 +40,7 @@ class Binary:
     def __init__(self, data: Any) -> None:
         if isinstance(data, np.ndarray):
             flat = np.ascontiguousarray(data).reshape(-1)
-            data = memoryview(flat.view(np.uint8)) if flat.size else memoryview(b"")
+            data = flat.view(np.uint8).data if flat.size else memoryview(b"")
         self.data = memoryview(data)
 
     def __len__(self) -> int:

@@ -183,11 +183,41 @@ def test_submodules_come_back() -> None:
             assert q.run(feed)[0].tolist() == want
 
 
+def test_select_module_comes_back() -> None:
+    dim = migraphx.shape.dynamic_dimension
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", migraphx.shape(type="float", dyn_dims=[dim(1, 2), dim(3, 3)]))
+    modules = []
+    for n in (1, 2):
+        s = p.create_module(f"dim_{n}")
+        a = s.add_parameter("x", migraphx.shape(type="float", lens=[n, 3]))
+        factor = s.add_literal(np.full((n, 3), n, "f4"))
+        s.add_return([s.add_instruction(op("mul"), [a, factor])])
+        modules.append(s)
+    y = m.add_instruction(op("select_module"), [x], modules)
+    m.add_return([m.add_instruction(op("get_tuple_elem", index=0), [y])])
+    q = migraphx.load_buffer(migraphx.save_buffer(p))
+    assert repr(q) == repr(p)
+    for n in (1, 2):
+        assert q.run({"x": np.ones((n, 3), "f4")})[0].tolist() == [n] * 3 * n
+
+
+def test_compile_reads_files(tmp_path) -> None:
+    for suffix, kind in (("mxr", "msgpack"), ("json", "json")):
+        path = tmp_path / f"p.{suffix}"
+        migraphx.save(small(), path, format=kind)
+        c = migraphx.compile(path, target="ref")
+        assert c.run({"x": np.array([5, 6], "f4")})[0].tolist() == [6, 8]
+
+
 def test_debug_symbols_come_back() -> None:
     tree = json.loads(json.dumps(FILE))
     tree["modules"]["main"]["nodes"][2]["debug_symbols"] = ["a", "b"]
+    tree["modules"]["main"]["nodes"][0]["debug_symbols"] = ["weight"]
     p = migraphx.load_buffer(json.dumps(tree).encode())
     assert "-> float_type, {2}, {1} # a, b\n" in repr(p)
+    assert "-> float_type, {2}, {1} # weight\n" in repr(p)
     assert repr(migraphx.load_buffer(migraphx.save_buffer(p))) == repr(p)
 
 

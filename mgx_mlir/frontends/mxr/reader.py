@@ -274,7 +274,8 @@ class _Reading:
                 literal = argument_of(member(node, "literal", "a @literal"))
                 if isinstance(literal, tuple):
                     raise FileError("a literal expected a tensor, got a tuple")
-                self._define(known, own, node, builder.add_literal(literal, first=True))
+                made = builder.add_literal(literal, first=True, symbols=self._symbols(node))
+                self._define(known, own, node, made)
         for index, (node, name) in enumerate(zip(nodes, names, strict=True)):
             if name in ("@param", "@literal", "@comment"):
                 continue
@@ -349,11 +350,10 @@ class _Reading:
         path: tuple[str, ...],
     ) -> Instruction:
         operator = as_map(node.get("operator", {}), "'operator'")
-        attributes = {k: _attribute(v) for k, v in operator.items() if not _dropped(name, k)}
+        attributes = {k: _attribute(v) for k, v in operator.items()}
         if name in PADDED and not self.from_us:
             attributes["padded"] = True
-        symbols = [as_text(s, "a debug symbol") for s in as_list(node.get("debug_symbols"), "")]
-        self.symbols = self.symbols or bool(symbols)
+        symbols = self._symbols(node)
         modules = [
             self._submodule(as_text(m, "a module"), known, path)
             for m in as_list(node.get("module_inputs"), "'module_inputs'")
@@ -365,6 +365,11 @@ class _Reading:
             name, attributes, inputs, modules, symbols=symbols, stated=stated
         )
 
+    def _symbols(self, node: Mapping[str, Tree]) -> list[str]:
+        listed = as_list(node.get("debug_symbols"), "'debug_symbols'")
+        self.symbols = self.symbols or bool(listed)
+        return [as_text(s, "a debug symbol") for s in listed]
+
     def _submodule(
         self, name: str, known: Mapping[str, Instruction], path: tuple[str, ...]
     ) -> ModuleBuilder:
@@ -375,11 +380,6 @@ class _Reading:
         made = self.builder.create_module(self.builder.free_name(name))
         self.module(made, tree, known, (*path, name))
         return made
-
-
-def _dropped(op: str, key: str) -> bool:
-    """Attributes of a file that say nothing the instruction does not say itself."""
-    return key == "output_dyn_shapes" and op == "select_module"
 
 
 def _attribute(tree: Tree, depth: int = 0) -> Any:
