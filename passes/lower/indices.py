@@ -66,6 +66,11 @@ def to_index(value: ir.Value, dtype: DType) -> ir.Value:
     return op(ir.IndexType.get(), value).result
 
 
+def as_i64(e: Any, x: Extent) -> ir.Value:
+    """An index value as an i64 element."""
+    return arith.IndexCastOp(ir.IntegerType.get_signless(64), e.as_index(x)).result
+
+
 def normalized(e: Any, value: ir.Value, extent: Extent, dtype: DType) -> ir.Value:
     """An integer element as an index inside of the extent: wrapped once, then clamped."""
     at = wrap(e, to_index(value, dtype), extent, dtype)
