@@ -86,6 +86,9 @@ def hash_file(path: Path) -> str:
     return h.hexdigest()
 
 
+SOURCES = Path(__file__).resolve().parent.parent
+
+
 @functools.cache
 def toolchain() -> str:
     """What made an entry, beside its input: our sources and the packages they stand on.
@@ -95,20 +98,17 @@ def toolchain() -> str:
     """
     from importlib.metadata import PackageNotFoundError, version
 
-    import mgx_mlir
-
     facts: list[str] = []
     for package in ("mgx-mlir", "torch-mlir", "iree-base-compiler", "onnx", "numpy"):
         try:
             facts.append(f"{package}={version(package)}")
         except PackageNotFoundError:
             facts.append(f"{package}=none")
-    for base in mgx_mlir.__path__:
-        for folder, _, files in os.walk(base, followlinks=True):
-            for name in files:
-                if name.endswith(".py"):
-                    s = os.stat(os.path.join(folder, name))
-                    facts.append(f"{name} {s.st_size} {s.st_mtime_ns}")
+    for folder, _, files in os.walk(SOURCES, followlinks=True):
+        for name in files:
+            if name.endswith(".py"):
+                s = os.stat(os.path.join(folder, name))
+                facts.append(f"{name} {s.st_size} {s.st_mtime_ns}")
     return digest(*sorted(facts))
 
 

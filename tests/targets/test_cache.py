@@ -251,11 +251,9 @@ def test_digests_keep_parts_apart() -> None:
 def test_an_edited_source_changes_the_program_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import mgx_mlir
-
     source = tmp_path / "extra.py"
     source.write_text("x = 1")
-    monkeypatch.setattr(mgx_mlir, "__path__", [*mgx_mlir.__path__, str(tmp_path)])
+    monkeypatch.setattr(cache_file, "SOURCES", tmp_path)
     seen = set()
     for text in ("x = 1", "x = 22"):
         source.write_text(text)
