@@ -13,6 +13,7 @@ PASS_NAMES = (
     "fuse_pointwise",
     "insert_pad",
     "layout_convolution",
+    "lower_to_linalg",
     "normalize_ops",
     "optimize_module",
     "propagate_constant",

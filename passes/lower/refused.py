@@ -1,0 +1,53 @@
+"""Operators that programs may hold but that are not compiled yet, and why: the error says it."""
+
+from __future__ import annotations
+
+from mgx_mlir.core.op import OPS
+from mgx_mlir.passes.lower.registry import refuses
+
+
+def _refuse(reason: str, *names: str) -> None:
+    refuses(reason, *(OPS[name] for name in names))
+
+
+_refuse(
+    "recurrent networks are not lowered yet: unroll the sequence into dots when exporting",
+    "rnn",
+    "gru",
+    "lstm",
+    "rnn_last_hs_output",
+    "rnn_last_cell_output",
+    "rnn_var_sl_last_output",
+    "rnn_var_sl_shift_output",
+    "rnn_var_sl_shift_sequence",
+)
+_refuse(
+    "control flow is not lowered yet: export the model with the branch or the loop resolved",
+    "if",
+    "loop",
+)
+_refuse(
+    "a program of several modules is not lowered yet: compile the wanted module alone",
+    "select_module",
+    "run_on_target",
+)
+_refuse(
+    "the number of its results depends on the data, which is not lowered yet: run it on the host",
+    "nonmaxsuppression",
+    "unique",
+)
+_refuse("region of interest pooling is not lowered yet", "roialign")
+_refuse(
+    "8-bit products are not lowered yet: dequantize before the dot or the convolution",
+    "quant_dot",
+    "quant_convolution",
+)
+_refuse(
+    "attention over a cache written in place is not lowered yet: use the form with concat",
+    "concat_past_present",
+    "gqa_rotary_embedding",
+)
+_refuse("it is a step of a convolution on its own, which no target needs", "im2col")
+_refuse("it reads a scratch buffer, which compiled programs do not have", "load")
+_refuse("nobody knows what it computes", "unknown")
+_refuse("no pass forms this kernel yet", "fused_concat", "split_fused_reduce")

@@ -1,0 +1,38 @@
+"""lower_to_linalg: the module as the compiler is given it, for mgx-opt and for reading."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mgx_mlir.core import literals
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.passes import Pass, option
+from mgx_mlir.core.program_ir import ProgramIR
+
+
+@dataclass(frozen=True)
+class LowerToLinalg(Pass):
+    """Replace the program by its lowering to linalg on tensors.
+
+    Weights become parameters: only their names are in the module.
+    """
+
+    name: ClassVar[str] = "lower_to_linalg"
+    target: str = option("cpu", "the target whose lowerings are used")
+    regions: bool = option(True, "put each kernel into a dispatch region")
+
+    def run(self, module: ir.Operation) -> bool:
+        from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
+
+        body = module.regions[0].blocks[0]
+        main = list(body.operations)
+        program = ProgramIR(module.context, module.opview, literals.current_store())
+        lowered = lower_to_linalg(program, LowerOptions(self.target, self.regions))
+        made = ir.Module.parse(lowered.bytecode, module.context)
+        for op in main:
+            op.operation.erase()
+        for op in list(made.body.operations):
+            op.operation.detach_from_parent()
+            body.append(op)
+        return True
