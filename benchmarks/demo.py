@@ -26,6 +26,7 @@ def main() -> int:
         ("make the model: the onnx package's ResNet-50 with weights drawn anew", redraw),
         ("compile", [*driver, "compile", str(model), "--cpu", "-o", str(out / "resnet50.mxr")]),
         ("verify against the reference", [*driver, "verify", str(model), "--cpu"]),
+        ("verify against onnxruntime", [*driver, "verify", str(model), "--cpu", "--ort"]),
         ("time", [*driver, "perf", str(model), "--cpu", "--iterations", "20"]),
     ]
     for what, command in steps:
