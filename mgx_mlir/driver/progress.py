@@ -68,7 +68,8 @@ class _Spinner:
                 redirect_stdout=False,
                 redirect_stderr=False,
             )
-            self._shown.add_task(self._text, total=None)
+            task = self._shown.add_task(self._text, total=None)
+            self._shown.tasks[task].start_time -= DELAY  # the step is as old as that
             self._shown.start()
 
     def stop(self) -> None:

@@ -1,0 +1,99 @@
+"""Times of calls and kernels: the means, and which launch belongs to which kernel."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from mgx_mlir.driver import progress, timing
+from mgx_mlir.driver.timing import Calls, Kernels, match, middle_mean, report_lines
+from mgx_mlir.printers.listing import Instruction
+from mgx_mlir.runtime.profile import DispatchTime
+
+
+def kernels(*names: str) -> list[Instruction]:
+    return [Instruction(f"@{i}", f"cpu::{name}") for i, name in enumerate(names)]
+
+
+def test_means_and_percentiles() -> None:
+    assert middle_mean([1, 2, 3, 100]) == 2.5
+    assert middle_mean([5]) == 5
+    calls = Calls(tuple(float(i) for i in range(100)))
+    assert calls.total == 49.5
+    assert [calls.percentile(p) for p in (0.9, 0.95, 0.99)] == [89, 94, 98]
+
+
+def test_kernels_that_share_code_match_in_order() -> None:
+    launches = ["m_dispatch_0_matmul_4x4", "m_dispatch_1_elementwise_4", "m_dispatch_0_matmul_4x4"]
+    assert match(kernels("dot", "add", "dot_relu"), launches) == launches
+
+
+@pytest.mark.parametrize(
+    "launches",
+    [
+        ["m_dispatch_0_matmul_4x4"],
+        ["m_dispatch_1_elementwise_4", "m_dispatch_0_matmul_4x4"],
+        ["m_dispatch_0_elementwise_4", "m_dispatch_1_matmul_4x4"],
+    ],
+    ids=["fewer", "reordered", "another kind"],
+)
+def test_kernels_that_cannot_be_told(launches: list[str]) -> None:
+    assert match(kernels("dot", "add"), launches) is None
+
+
+def test_launches_by_the_backends_names() -> None:
+    found = Kernels("times")
+    rows = [
+        DispatchTime("m_dispatch_10_matmul_8", 1, 2e-3),
+        DispatchTime("m_dispatch_2_matmul_8", 3, 6e-3),
+        DispatchTime("_encoding_0_x", 1, 1e-3),
+    ]
+    timing._by_launch(found, rows, 4, 3)
+    assert found.lines == [("m_dispatch_2_matmul_8 x 3", 6.0), ("m_dispatch_10_matmul_8", 2.0)]
+    assert found.groups == {"matmul_8": (8.0, 4.0)}
+    assert "4 launches of 3 kernels" in found.note
+
+
+def test_sums_over_threads_are_no_overhead() -> None:
+    found = Kernels("times", summed_over=2)
+    found.lines = [("k", 3.0), ("v", None)]
+    found.add("k", 3.0)
+    lines = report_lines(Calls((2.0,)), found, 1)
+    assert lines[:5] == ["k: 3ms, 100%", "v", "", "Summary:", "k: 3ms, 100%"]
+    assert "Total instructions time: 3ms" in lines
+    assert not any(line.startswith("Overhead") for line in lines)
+    assert not any("instructions" in line for line in report_lines(Calls((2.0,)), None, 1))
+
+
+def test_times_are_those_of_the_calls() -> None:
+    class Slow:
+        def execute(self, arrays: object) -> None:
+            time.sleep(0.004)
+
+    calls = timing.time_calls(Slow(), [np.zeros(1)], 5)
+    assert len(calls.times) == 5
+    assert calls.total >= 4
+
+
+def test_a_spinner_only_on_a_terminal_and_only_after_a_while(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "DELAY", 0.05)
+    monkeypatch.delenv("MGX_NO_PROGRESS", raising=False)
+    with progress.step("Working ..."):
+        time.sleep(0.2)
+    assert capsys.readouterr().err == "Working ...\n"
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with progress.working("Working ..."):
+        pass
+    assert capsys.readouterr().err == ""
+    with progress.working("Working ..."):
+        time.sleep(0.5)
+    assert "Working" in capsys.readouterr().err
+    monkeypatch.setenv("MGX_NO_PROGRESS", "1")
+    with progress.working("Working ..."):
+        time.sleep(0.2)
+    assert capsys.readouterr().err == ""
