@@ -45,13 +45,17 @@ def gather(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
         return gather_slices(e, data, where, [0], extents, t.dtype)
     rank = it.rank
 
-    def body(where: list[ir.Value]) -> ir.Value:
-        value = indices.read(index, where[axis : axis + rank])
+    # the indices are an input of the loop: a loop nest that reads everything by itself is
+    # collapsed to one dim, and with run-time extents IREE 3.13 does not distribute that
+    def body(where: list[ir.Value], value: ir.Value) -> ir.Value:
         at = indices.normalized(e, value, own[axis], it.dtype)
         source = [*where[:axis], at, *where[axis + rank :]]
         return indices.read_safely(e, data, source, own[axis : axis + 1])
 
-    return indices.from_positions(e, extents, t.dtype, body)
+    own_map = tuple(range(axis, axis + rank))
+    dynamic = any(not isinstance(d, int) for d in extents)
+    make = indices.from_positions_alone if dynamic else indices.from_positions
+    return make(e, extents, t.dtype, body, [index], [own_map])
 
 
 def _one_slice(

@@ -162,13 +162,13 @@ def from_positions(
 def alone(
     e: Any, kinds: Sequence[ir.Type], extents: Sequence[Sequence[Extent]], build: Callable[[], Any]
 ) -> list[ir.Value]:
-    """The results of `build()` made by a dispatch of their own; inside a kernel just made.
+    """The results of `build()` made by a dispatch of their own; inside a region just made.
 
     For ops of iree_linalg_ext and what they read: IREE would fuse or copy the loops around them
     into their dispatch, where their tiles need a stack of run-time size. `extents` are those of
     each result.
     """
-    if e.in_kernel:
+    if e.in_region:
         return list(build())
     sizes = [v for own in extents for v in e.dynamic_values(own)]
     region = ir.Operation.create(

@@ -61,6 +61,7 @@ class ModuleLowering(Emitter):
         self.kernels: list[KernelInfo] = []
         self.scope = _Scope()
         self.in_kernel = False
+        self.in_region = False  # inside of a dispatch region: no other one may start
         self.settled: set[ir.Value] = set()
         self._globals: dict[str, ir.Value] = {}
 
@@ -404,7 +405,11 @@ class ModuleLowering(Emitter):
         )
         inner = region_op.regions[0].blocks.append()
         with ir.InsertionPoint(inner):
-            results = self.block(body)
+            self.in_region = True
+            try:
+                results = self.block(body)
+            finally:
+                self.in_region = False
             results = [
                 r if r.type == t else tensor.CastOp(t, r).result
                 for r, t in zip(results, types, strict=True)

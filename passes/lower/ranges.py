@@ -41,7 +41,9 @@ def dynamic_range(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
         return narrow(b.add(start, b.mul(i, delta)), dtype).value
 
     ends = [0, 2]
-    return indices.from_positions(
+    # apart: fused into a gather that it indexes, it would leave a loop nest that reads everything
+    # by itself, which IREE 3.13 collapses to one dim and with run-time extents cannot distribute
+    return indices.from_positions_alone(
         e, [count], dtype, element, [ins[i] for i in ends], [maps[i] for i in ends]
     )
 
