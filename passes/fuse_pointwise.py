@@ -131,6 +131,8 @@ class _Fusion:
             self.place_pointwise(i, out)
         elif name in REDUCTIONS and out.rank:
             self.place_reduction(i, op)
+        elif name in ALONE and TensorType.of(op.operands[1]).elements == 1:
+            return  # one row is a plain copy, which a region may not hold
         elif name in ANCHORS or name in MOVERS or name in ALONE:
             self.add(_Kernel("group", out.dims, tag=name), i)
 
