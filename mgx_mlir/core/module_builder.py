@@ -567,8 +567,10 @@ def drop_unused_modules(program: ProgramIR) -> None:
                 f.operation.erase()
 
 
-def shape_of_parts(shape: AnyShape) -> list[Shape]:
+def shape_of_parts(shape: AnyShape | None) -> list[Shape]:
     """The tensors of a shape, tuples flattened."""
+    if shape is None:
+        return []
     if isinstance(shape, TupleShape):
         return [s for part in shape.parts for s in shape_of_parts(part)]
     return [shape]

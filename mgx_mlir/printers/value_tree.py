@@ -21,6 +21,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import atomic
 from mgx_mlir.core.layout import AnyShape, Shape, TupleShape
+from mgx_mlir.core.module_builder import shape_of_parts
 from mgx_mlir.core.program_ir import ProgramIR, result_names
 from mgx_mlir.core.signature import DimRange, Signature
 from mgx_mlir.core.spelling import Enum, NestedOp
@@ -95,6 +96,9 @@ def node_tree(line: Instruction) -> dict[str, Tree]:
     }
     if line.is_literal:
         node["literal"] = array_tree(line.array())
+    open_dims = [_open_dims(s) for s in shape_of_parts(line.shape)]
+    if any(open_dims):
+        node["open_dims"] = open_dims
     node["operator"] = {k: attribute_tree(v) for k, v in line.attributes.items()}
     node["inputs"] = [i.lhs for i in line.inputs]
     if line.modules:
@@ -102,6 +106,11 @@ def node_tree(line: Instruction) -> dict[str, Tree]:
     if line.symbols:
         node["debug_symbols"] = list(line.symbols)
     return node
+
+
+def _open_dims(shape: Shape) -> list[int]:
+    """The dims that are dynamic in the program although only one extent seems possible."""
+    return [i for i, d in enumerate(shape.dims) if isinstance(d, DimRange) and d.is_fixed]
 
 
 def _shape_of(line: Instruction) -> AnyShape | None:

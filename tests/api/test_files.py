@@ -203,6 +203,19 @@ def test_select_module_comes_back() -> None:
         assert q.run({"x": np.ones((n, 3), "f4")})[0].tolist() == [n] * 3 * n
 
 
+def test_a_dim_that_is_dynamic_stays_dynamic() -> None:
+    p = migraphx.program()
+    m = p.get_main_module()
+    ends = [m.add_literal(np.array(v)) for v in (0, 12, 1)]
+    top = m.add_instruction(op("max"), [ends[1], ends[2]])
+    y = m.add_instruction(op("dynamic_range"), [ends[0], top, ends[2]])
+    m.add_return([m.add_instruction(op("neg"), [y])])
+    assert "neg(@4) -> dynamic, int64_type, {12}" in repr(p)
+    q = migraphx.load_buffer(migraphx.save_buffer(p))
+    assert repr(q) == repr(p)
+    assert q.run({})[0].tolist() == [-i for i in range(12)]
+
+
 def test_compile_reads_files(tmp_path) -> None:
     for suffix, kind in (("mxr", "msgpack"), ("json", "json")):
         path = tmp_path / f"p.{suffix}"

@@ -15,9 +15,14 @@ from mgx_mlir.core.errors import FileError, MgxError
 from mgx_mlir.core.files import read_bytes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.layout import AnyShape, Dim, Shape, TupleShape
-from mgx_mlir.core.module_builder import Instruction, ModuleBuilder, ProgramBuilder
+from mgx_mlir.core.module_builder import (
+    Instruction,
+    ModuleBuilder,
+    ProgramBuilder,
+    shape_of_parts,
+)
 from mgx_mlir.core.program_ir import NAME, ProgramIR
-from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.signature import DimRange
 from mgx_mlir.core.spelling import NestedOp
 from mgx_mlir.frontends.mxr.decode import decode_json, decode_msgpack, looks_like_json
@@ -360,7 +365,7 @@ class _Reading:
         ]
         stated = None
         if (self.from_us or name.startswith("unknown:")) and "shape" in node:
-            stated = _types_of(shape_of(node["shape"]))
+            stated = _types_of(shape_of(node["shape"]), node.get("open_dims"))
         return builder.add_instruction(
             name, attributes, inputs, modules, symbols=symbols, stated=stated
         )
@@ -403,15 +408,17 @@ def _attribute(tree: Tree, depth: int = 0) -> Any:
     return tree
 
 
-def _types_of(shape: AnyShape | None) -> list[TensorType] | None:
+def _types_of(shape: AnyShape | None, open_dims: Tree) -> list[TensorType] | None:
+    """The result types of a node; those of `open_dims` are dynamic whatever the shape says."""
     if shape is None:
         return None
-    if isinstance(shape, TupleShape):
-        found: list[TensorType] = []
-        for p in shape.parts:
-            found += _types_of(p) or []
-        return found
-    return [shape.tensor_type()]
+    found = [s.tensor_type() for s in shape_of_parts(shape)]
+    for i, axes in enumerate(as_list(open_dims, "'open_dims'")[: len(found)]):
+        at = {as_size(a, "'open_dims'") for a in as_list(axes, "'open_dims'")}
+        found[i] = found[i].with_dims(
+            DYN if axis in at else d for axis, d in enumerate(found[i].dims)
+        )
+    return found
 
 
 __all__ = ["MxrFile", "argument_of", "load_argument", "read_data", "read_file", "shape_of"]
