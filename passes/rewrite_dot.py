@@ -70,6 +70,8 @@ def find_dot_batch(op: Any, rw: Any) -> Any:
     a, b, out = TensorType.of(op.a), TensorType.of(op.b), TensorType.of(op.out)
     if out.rank < 4 or not (a.is_static and b.is_static):
         return no_match("rank below 4 or run-time dims")
+    if 0 in a.dims or 0 in b.dims:
+        return no_match("an extent of 0")
     if all(d % rw.options.aligned == 0 for d in (*a.dims[-2:], b.dims[-1])):
         return no_match("all of M, K and N are whole tiles")
     batch = product(out.dims[:-2])

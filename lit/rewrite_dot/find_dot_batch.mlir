@@ -1,21 +1,60 @@
-// RUN: mgx-opt %s --mgx-rewrite-dot=aligned=4 --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-rewrite-dot --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-rewrite-dot="aligned=4" --split-input-file | filecheck %s --check-prefix=FOUR
 
 // CHECK-LABEL: @ragged
-// CHECK-DAG: %[[A:.*]] = "migraphx.reshape"(%arg0) {dims = array<i64: 6, 5, 4>}
-// CHECK-DAG: %[[B:.*]] = "migraphx.reshape"(%arg1) {dims = array<i64: 6, 4, 4>}
-// CHECK: %[[D:.*]] = "migraphx.dot"(%[[A]], %[[B]])
-// CHECK: "migraphx.reshape"(%[[D]]) {dims = array<i64: 2, 3, 5, 4>}
-func.func @ragged(%a: tensor<2x3x5x4xf32>, %b: tensor<2x3x4x4xf32>) -> tensor<2x3x5x4xf32> {
-  %0 = "migraphx.dot"(%a, %b) : (tensor<2x3x5x4xf32>, tensor<2x3x4x4xf32>) -> tensor<2x3x5x4xf32>
-  return %0 : tensor<2x3x5x4xf32>
+// CHECK-NEXT: %[[A:.*]] = "migraphx.reshape"(%arg0) {dims = array<i64: 6, 4, 8>}
+// CHECK-NEXT: %[[B:.*]] = "migraphx.reshape"(%arg1) {dims = array<i64: 6, 8, 4>}
+// CHECK-NEXT: %[[Y:.*]] = "migraphx.dot"(%[[A]], %[[B]]) : (tensor<6x4x8xf32>, tensor<6x8x4xf32>) -> tensor<6x4x4xf32>
+// CHECK-NEXT: "migraphx.reshape"(%[[Y]]) {dims = array<i64: 2, 3, 4, 4>}
+// FOUR-LABEL: @ragged
+// FOUR-NEXT: "migraphx.dot"(%arg0, %arg1)
+func.func @ragged(%a: tensor<2x3x4x8xf32>, %b: tensor<2x3x8x4xf32>) -> tensor<2x3x4x4xf32> {
+  %0 = "migraphx.dot"(%a, %b) : (tensor<2x3x4x8xf32>, tensor<2x3x8x4xf32>) -> tensor<2x3x4x4xf32>
+  return %0 : tensor<2x3x4x4xf32>
 }
 
 // -----
 
-// Whole tiles stay in rank 4.
-// CHECK-LABEL: @whole_tiles
+// CHECK-LABEL: @rank_5
+// CHECK: "migraphx.dot"({{.*}}) : (tensor<12x5x7xf16>, tensor<12x7x3xf16>) -> tensor<12x5x3xf16>
+func.func @rank_5(%a: tensor<2x3x2x5x7xf16>, %b: tensor<2x3x2x7x3xf16>) -> tensor<2x3x2x5x3xf16> {
+  %0 = "migraphx.dot"(%a, %b) : (tensor<2x3x2x5x7xf16>, tensor<2x3x2x7x3xf16>) -> tensor<2x3x2x5x3xf16>
+  return %0 : tensor<2x3x2x5x3xf16>
+}
+
+// -----
+
+// Near misses: whole tiles, rank 3, run-time dims, an extent of 0.
+// CHECK-LABEL: @tiles
 // CHECK-NEXT: "migraphx.dot"(%arg0, %arg1)
-func.func @whole_tiles(%a: tensor<2x3x8x4xf32>, %b: tensor<2x3x4x4xf32>) -> tensor<2x3x8x4xf32> {
-  %0 = "migraphx.dot"(%a, %b) : (tensor<2x3x8x4xf32>, tensor<2x3x4x4xf32>) -> tensor<2x3x8x4xf32>
-  return %0 : tensor<2x3x8x4xf32>
+func.func @tiles(%a: tensor<1x2x16x32xf32>, %b: tensor<1x2x32x16xf32>) -> tensor<1x2x16x16xf32> {
+  %0 = "migraphx.dot"(%a, %b) : (tensor<1x2x16x32xf32>, tensor<1x2x32x16xf32>) -> tensor<1x2x16x16xf32>
+  return %0 : tensor<1x2x16x16xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @rank_3
+// CHECK-NEXT: "migraphx.dot"(%arg0, %arg1)
+func.func @rank_3(%a: tensor<2x5x7xf32>, %b: tensor<2x7x3xf32>) -> tensor<2x5x3xf32> {
+  %0 = "migraphx.dot"(%a, %b) : (tensor<2x5x7xf32>, tensor<2x7x3xf32>) -> tensor<2x5x3xf32>
+  return %0 : tensor<2x5x3xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @dynamic
+// CHECK-NEXT: "migraphx.dot"(%arg0, %arg1)
+func.func @dynamic(%a: tensor<?x2x5x7xf32>, %b: tensor<?x2x7x3xf32>) -> tensor<?x2x5x3xf32> {
+  %0 = "migraphx.dot"(%a, %b) : (tensor<?x2x5x7xf32>, tensor<?x2x7x3xf32>) -> tensor<?x2x5x3xf32>
+  return %0 : tensor<?x2x5x3xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @empty
+// CHECK-NEXT: "migraphx.dot"(%arg0, %arg1)
+func.func @empty(%a: tensor<2x2x0x7xf32>, %b: tensor<2x2x7x3xf32>) -> tensor<2x2x0x3xf32> {
+  %0 = "migraphx.dot"(%a, %b) : (tensor<2x2x0x7xf32>, tensor<2x2x7x3xf32>) -> tensor<2x2x0x3xf32>
+  return %0 : tensor<2x2x0x3xf32>
 }
