@@ -228,12 +228,38 @@ def pad_constant(
         return e.fill(sizes, t.dtype, number)
     result = ir.RankedTensorType.get(e.static_dims(sizes), ir.RankedTensorType(x.type).element_type)
     value = constant(number, t.dtype).value
+    if e.in_kernel:
+        return _pad_in_kernel(e, x, t, low, own, sizes, value)
     op = tensor.PadOp(result, x, [], e.dynamic_values(high), list(low), e.static_dims(high))
     index = ir.IndexType.get()
     block = op.regions[0].blocks.append(*[index] * t.rank, arg_locs=None)
     with ir.InsertionPoint(block):
         tensor.YieldOp(value)
     return op.result
+
+
+def _pad_in_kernel(
+    e: Any,
+    x: ir.Value,
+    t: TensorType,
+    low: Sequence[int],
+    own: Sequence[Extent],
+    sizes: Sequence[Extent],
+    value: ir.Value,
+) -> ir.Value:
+    """A choice by position: IREE has no code for a tensor.pad that is a kernel's last op."""
+
+    def body(where: list[ir.Value]) -> ir.Value:
+        source = []
+        inside = indices.true()
+        for i, at in enumerate(where):
+            inner = e.as_index(e.sub_extents(at, low[i]))
+            if sizes[i] is not own[i]:
+                inside = arith.AndIOp(inside, indices.in_range(e, inner, own[i])).result
+            source.append(e.as_index(indices.clamp(e, inner, 0, indices.last_of(e, own[i]))))
+        return arith.SelectOp(inside, indices.read_safely(e, x, source, own), value).result
+
+    return indices.from_positions(e, sizes, t.dtype, body)
 
 
 @lowers(Pad)

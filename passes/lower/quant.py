@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, narrow, wide
 # e2m1: the magnitudes, and the limits above which the next one is taken. At a limit itself the
 # even code wins: the limits between an odd and the next even code belong to that next one.
 FP4 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
-_LIMITS = tuple((a + b) / 2 for a, b in zip(FP4, FP4[1:], strict=False))
+_LIMITS = tuple((a + b) / 2 for a, b in itertools.pairwise(FP4))
 
 
 @lowers(PackInt4, PackFp4)
