@@ -10,6 +10,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg, tensor
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution, ConvolutionBackwards, Dot
+from mgx_mlir.passes.lower import indices
 from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.registry import lowers
@@ -41,6 +42,9 @@ def dot(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
     rank = out.rank
     ea, eb = e.extents(a), e.extents(b)
     extents = [*ea[:-1], eb[-1]]
+    if 0 in (*ea, *eb):
+        # the compiler crashes on a product of nothing
+        return e.fill(extents, out.dtype, 0)
     if rank == 2:
         return store(e, _matmul(e, a, b, extents, acc, linalg.matmul), acc, out.dtype)
     if rank == 3:
@@ -305,8 +309,8 @@ def _split(e: Any, value: ir.Value, axis: int, group: int, dtype: DType) -> ir.V
     """`axis` as two dims, the first of them `group`."""
     kind = ir.RankedTensorType(value.type)
     extents = e.extents(value)
-    each = extents[axis] // group if isinstance(extents[axis], int) else DYN
-    dims = [*kind.shape[:axis], group, each, *kind.shape[axis + 1 :]]
+    each = e.div_extents(extents[axis], group)
+    dims = e.static_dims([*extents[:axis], group, each, *extents[axis + 1 :]])
     own = [*extents[:axis], group, each, *extents[axis + 1 :]]
     groups = [[i] for i in range(axis)]
     groups.append([axis, axis + 1])
@@ -337,8 +341,7 @@ def _conv_grouped(
     xs = _split(e, x, c, group, out.dtype)
     ws = _split(e, w, len(own) - 1 if channels_last else 0, group, out.dtype)
     outputs = own[c]
-    assert isinstance(outputs, int)
-    grouped = [*own[:c], group, outputs // group, *own[c + 1 :]]
+    grouped = [*own[:c], group, e.div_extents(outputs, group), *own[c + 1 :]]
     found = _conv_generic(e, xs, ws, grouped, strides, dilations, channels_last, True, out, acc)
     kind = ir.RankedTensorType(found.type)
     dims = e.static_dims(own)
@@ -404,41 +407,20 @@ def convolution_backwards(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
     spatial = out.rank - 2
     group = op.group
     kernel = e.extents(w)[2:]
-    padding = list(op.padding)
-    if len(padding) == spatial:
-        padding = padding * 2
     size = e.extents(x)[2:]
-    # zeros between the elements
-    spread = x
-    if any(s != 1 for s in op.stride):
-        wide = [
-            e.add_extents(e.mul_extents(e.sub_extents(i, 1), s), 1)
-            for i, s in zip(size, op.stride, strict=True)
-        ]
-        own = [*e.extents(x)[:2], *wide]
-        spread = insert_slice(
-            e, x, e.fill(own, out.dtype, 0), [0] * (spatial + 2), [1, 1, *op.stride]
-        )
     reach = [
         e.mul_extents(e.sub_extents(k, 1), d) for k, d in zip(kernel, op.dilation, strict=True)
     ]
-    low = [e.sub_extents(r, p) for r, p in zip(reach, padding[:spatial], strict=True)]
-    high = [e.sub_extents(r, p) for r, p in zip(reach, padding[spatial:], strict=True)]
-    crop_low = [-p if isinstance(p, int) and p < 0 else 0 for p in low]
-    crop_high = [-p if isinstance(p, int) and p < 0 else 0 for p in high]
-    low = [max(p, 0) if isinstance(p, int) else p for p in low]
-    high = [max(p, 0) if isinstance(p, int) else p for p in high]
-    spread = pad_spatial(e, spread, low, high, 2, out.dtype, 0)
-    if any(crop_low) or any(crop_high):
-        have = e.extents(spread)
-        sizes = [
-            *have[:2],
-            *(
-                e.sub_extents(e.sub_extents(h, a), b)
-                for h, a, b in zip(have[2:], crop_low, crop_high, strict=True)
-            ),
-        ]
-        spread = extract_slice(e, spread, [0, 0, *crop_low], sizes, [1] * (spatial + 2))
+    low, high = _backward_padding(e, op, reach)
+    # zeros between the elements
+    wide = [
+        e.add_extents(e.mul_extents(e.sub_extents(i, 1), s), 1)
+        for i, s in zip(size, op.stride, strict=True)
+    ]
+    if all(s == 1 for s in op.stride) and all(isinstance(p, int) and p >= 0 for p in [*low, *high]):
+        spread = pad_spatial(e, x, low, high, 2, out.dtype, 0)
+    else:
+        spread = _spread(e, x, out.dtype, wide, low, high, op.stride)
     mirrored = _mirror(e, w, group, out.dtype)
     windows = [
         window_count(e, i, k, 1, d)
@@ -448,6 +430,61 @@ def convolution_backwards(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
         e, spread, mirrored, windows, [1] * spatial, list(op.dilation), group, False, out, acc
     )
     return store(e, found, acc, out.dtype)
+
+
+def _backward_padding(
+    e: Any, op: Any, reach: Sequence[Extent]
+) -> tuple[list[Extent], list[Extent]]:
+    """What the spread input is padded by; negative paddings cut."""
+    spatial = len(reach)
+    if op.padding_mode == "default_":
+        padding = list(op.padding) * (2 if len(op.padding) == spatial else 1)
+        low = [e.sub_extents(r, p) for r, p in zip(reach, padding[:spatial], strict=True)]
+        high = [e.sub_extents(r, p) for r, p in zip(reach, padding[spatial:], strict=True)]
+        return low, high
+    # the result has stride * extent: zeros follow where the windows do not reach that far
+    low, high = [], []
+    for r, s in zip(reach, op.stride, strict=True):
+        total = indices.maximum(e, e.sub_extents(r, s - 1), 0)
+        half = indices.quotient(e, total, 2)
+        before = half if op.padding_mode == "same_upper" else e.sub_extents(total, half)
+        low.append(e.sub_extents(r, before))
+        high.append(e.add_extents(before, s - 1))
+    return low, high
+
+
+def _spread(
+    e: Any,
+    x: ir.Value,
+    dtype: DType,
+    wide: Sequence[Extent],
+    low: Sequence[Extent],
+    high: Sequence[Extent],
+    strides: Sequence[int],
+) -> ir.Value:
+    """`x` with stride - 1 zeros between its elements, padded or cut: a choice by position."""
+    own = e.extents(x)
+    padded = [
+        e.add_extents(e.add_extents(n, a), b) for n, a, b in zip(wide, low, high, strict=True)
+    ]
+    extents = [*own[:2], *padded]
+    if 0 in own:
+        return e.fill(extents, dtype, 0)
+
+    def body(where: list[ir.Value]) -> ir.Value:
+        source, inside = list(where[:2]), indices.true()
+        for i, at in enumerate(where[2:]):
+            place = indices.maximum(e, e.sub_extents(at, low[i]), -1)
+            fits = indices.in_range(e, e.as_index(place), wide[i])
+            safe = indices.clamp(e, place, 0, indices.last_of(e, wide[i]))
+            rest = indices.remainder(e, safe, strides[i])
+            hit = arith.AndIOp(fits, indices.compare(e, indices.EQ, rest, 0)).result
+            inside = arith.AndIOp(inside, hit).result
+            source.append(e.as_index(indices.quotient(e, safe, strides[i])))
+        value = indices.read_safely(e, x, source, own[2:])
+        return arith.SelectOp(inside, value, indices.zero_of(value.type)).result
+
+    return indices.from_positions(e, extents, dtype, body)
 
 
 def _mirror(e: Any, w: ir.Value, group: int, dtype: DType) -> ir.Value:
@@ -475,53 +512,8 @@ def _mirror(e: Any, w: ir.Value, group: int, dtype: DType) -> ir.Value:
     return e.generic([], [init], [identity], [PARALLEL] * rank, body)[0]
 
 
-def extract_slice(
-    e: Any,
-    x: ir.Value,
-    offsets: Sequence[Extent],
-    sizes: Sequence[Extent],
-    strides: Sequence[int],
-) -> ir.Value:
-    """tensor.extract_slice with any mix of static and run-time offsets and sizes."""
-    kind = ir.RankedTensorType(x.type)
-    result = ir.RankedTensorType.get(e.static_dims(sizes), kind.element_type)
-    return tensor.ExtractSliceOp(
-        result,
-        x,
-        e.dynamic_values(offsets),
-        e.dynamic_values(sizes),
-        [],
-        e.static_dims(offsets),
-        e.static_dims(sizes),
-        list(strides),
-    ).result
-
-
-def insert_slice(
-    e: Any,
-    x: ir.Value,
-    into: ir.Value,
-    offsets: Sequence[Extent],
-    strides: Sequence[int],
-) -> ir.Value:
-    """tensor.insert_slice of the whole of `x`."""
-    sizes = e.extents(x)
-    return tensor.InsertSliceOp(
-        x,
-        into,
-        e.dynamic_values(offsets),
-        e.dynamic_values(sizes),
-        [],
-        e.static_dims(offsets),
-        e.static_dims(sizes),
-        list(strides),
-    ).result
-
-
 __all__ = [
     "accumulator",
-    "extract_slice",
-    "insert_slice",
     "multiply_accumulate",
     "pad_spatial",
     "pad_tensor",

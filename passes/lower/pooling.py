@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from mgx_mlir.dialects.migraphx.pooling import Pooling
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.pooling import Pooling
+from mgx_mlir.passes.lower import indices
 from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.linear import pad_spatial, padding_of, store
 from mgx_mlir.passes.lower.reduce import start_value
 from mgx_mlir.passes.lower.registry import lowers
-from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, constant, widen
+from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, widen
 
 
 @lowers(Pooling)
@@ -58,7 +60,7 @@ def pooling(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
     how = "max" if op.mode == "max" else "add"
     neutral = start_value(how, out.dtype)
     padded = pad_spatial(e, x, low, extra, first, out.dtype, neutral)
-    power = op.lp_order if op.mode == "lpnorm" else 0
+    power = op.lp_order if op.mode == "lpnorm" else None
     total = _window_reduce(
         e, padded, out.dtype, own, lengths, strides, dilations, first, how, acc, power
     )
@@ -66,7 +68,7 @@ def pooling(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
         total = _average(
             e, total, acc, out, windows, lengths, strides, dilations, low, high, size, first, op
         )
-    elif power > 1:
+    elif power is not None and power > 1:
         shape = TensorType(acc, tuple(ir.RankedTensorType(total.type).shape))
         total = e.map_elements(
             [total],
@@ -127,7 +129,7 @@ def _window_reduce(
     first: int,
     how: str,
     acc: DType,
-    power: int = 0,
+    power: int | None = None,
 ) -> ir.Value:
     rank, spatial = len(own), len(lengths)
     d = [ir.AffineDimExpr.get(i) for i in range(rank + spatial)]
@@ -146,7 +148,9 @@ def _window_reduce(
 
     def body(element: ir.Value, _: ir.Value, so_far: ir.Value) -> ir.Value:
         v = widen(TypedScalar(element, dtype))
-        if power:
+        if power == 0:
+            v = b.select(b.cmp("ne", v, 0), b.const(1), b.const(0))
+        elif power is not None:
             v = b.abs(v)
             if power == 2:
                 v = b.mul(v, v)
@@ -189,18 +193,29 @@ def _average(
         if counts.size and (counts == counts.flat[0]).all():
             number = max(int(counts.flat[0]), 1)
             return e.map_elements([total], [acc], shape, lambda b, v: b.div(v, number))
-        table = e.constant(np.maximum(counts, 1).astype(acc.np))
+        tables = [e.constant(np.maximum(counts, 1).astype(acc.np))]
+        maps = [tuple(range(first, first + spatial))]
     else:
-        table = _count_at_run_time(
-            e, acc, windows, lengths, strides, dilations, low, high, size, include
-        )
-    entries = tuple(range(first, first + spatial))
+        tables = [
+            _count_at_run_time(e, acc, w, k, s, d, lo, hi, i, include)
+            for w, k, s, d, lo, hi, i in zip(
+                windows, lengths, strides, dilations, low, high, size, strict=True
+            )
+        ]
+        maps = [(first + i,) for i in range(spatial)]
+
+    def divide(b: ArithScalars, v: TypedScalar, *counted: TypedScalar) -> TypedScalar:
+        number = counted[0]
+        for c in counted[1:]:
+            number = b.mul(number, c)
+        return b.div(v, b.max(number, 1))
+
     return e.map_elements(
-        [total, table],
-        [acc, acc],
+        [total, *tables],
+        [acc] * (1 + len(tables)),
         shape,
-        lambda b, v, n: b.div(v, n),
-        maps=[tuple(range(out.rank)), entries],
+        divide,
+        maps=[tuple(range(out.rank)), *maps],
     )
 
 
@@ -214,28 +229,28 @@ def _counts(w: Any, k: Any, s: int, d: int, lo: Any, hi: Any, i: Any, include: b
 def _count_at_run_time(
     e: Any,
     acc: DType,
-    windows: Sequence[Extent],
-    lengths: Sequence[Extent],
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    low: Sequence[Extent],
-    high: Sequence[Extent],
-    size: Sequence[Extent],
+    windows: Extent,
+    length: Extent,
+    stride: int,
+    dilation: int,
+    low: Extent,
+    high: Extent,
+    size: Extent,
     include: bool,
 ) -> ir.Value:
-    """Pooling of a tensor of ones, with the padding counted or not."""
-    ones = e.fill(list(size), acc, 1)
-    border = 1 if include else 0
-    if any(not (isinstance(p, int) and p == 0) for p in [*low, *high]):
-        ones = pad_spatial(e, ones, low, high, 0, acc, border)
-    have = e.extents(ones)
-    extra = []
-    for w, k, s, d, i in zip(windows, lengths, strides, dilations, have, strict=True):
-        reach = e.add_extents(
-            e.mul_extents(e.sub_extents(w, 1), s), e.mul_extents(e.sub_extents(k, 1), d)
-        )
-        extra.append(_at_least(e, e.sub_extents(reach, e.sub_extents(i, 1)), 0))
-    ones = pad_spatial(e, ones, [0] * len(extra), extra, 0, acc, 0)
-    counts = _window_reduce(e, ones, acc, list(windows), lengths, strides, dilations, 0, "add", acc)
-    shape = TensorType(acc, tuple(ir.RankedTensorType(counts.type).shape))
-    return e.map_elements([counts], [acc], shape, lambda b, v: b.max(v, constant(1, acc)))
+    """_counts in closed form: the last tap inside less the first one, plus 1."""
+
+    def body(where: list[ir.Value]) -> ir.Value:
+        start = e.sub_extents(e.mul_extents(where[0], stride), low)
+        begin = e.sub_extents(0, low) if include else 0
+        end = e.add_extents(size, high) if include else size
+        before = indices.maximum(e, e.sub_extents(begin, start), 0)
+        first = indices.ceil_div(e, before, dilation)
+        # one more than the last tap: no negative number is divided
+        room = indices.maximum(e, e.sub_extents(end, start), 0)
+        last = indices.minimum(e, indices.ceil_div(e, room, dilation), length)
+        count = indices.maximum(e, e.sub_extents(last, first), 0)
+        number = TypedScalar(indices.as_i64(e, count), dtypes.INT64)
+        return ArithScalars(acc, acc).cast(number, acc).value
+
+    return indices.from_positions(e, [windows], acc, body)

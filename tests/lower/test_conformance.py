@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from mgx_mlir.core.op import OPS, Op
 
+from mgx_mlir.core.op import OPS, Op
 from tests.lower import harness
 from tests.lower.harness import Case
 
