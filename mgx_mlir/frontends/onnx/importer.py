@@ -35,6 +35,11 @@ MAX_DEPTH = 32  # functions within functions
 MAX_NODES = 1_000_000  # after expansion: a few nested functions can stand for billions
 DEBUG_SYMBOLS = "migraphx.debug_symbols"  # module attribute: printers show source node names
 
+
+class _Stop(Exception):
+    """Ends the import at once; the problem is noted."""
+
+
 _POISON = object()  # a value whose node failed: its users are skipped without a message
 
 
@@ -176,7 +181,9 @@ class Importer:
             self.builder.probe.argument(value, symbols)
             arg_attrs.append(_argument_attribute(i.name, dims))
         with ir.InsertionPoint(block):
-            outputs = self.body(graph, scope)
+            outputs = []
+            with contextlib.suppress(_Stop):
+                outputs = self.body(graph, scope)
             if self.problems:
                 if self.options.print_program_on_error:
                     print(module, file=sys.stderr)
@@ -267,9 +274,10 @@ class Importer:
         try:
             order, moved = topological(nodes, scope.values)
         except ModelError as e:
+            if scope.depth:
+                raise  # the node that holds this body reports it
             self.problems.error(e, scope.prefix)
-            self.problems.raise_all()
-            return
+            raise _Stop from None
         if moved:
             LOG.warning("%s: nodes are not in topological order, sorted", self.model.name)
         for index, node in order:
@@ -332,7 +340,7 @@ class Importer:
         self.count += 1
         if self.count > MAX_NODES or scope.depth > MAX_DEPTH:
             self.problems.error(ModelError("functions nest too deep or too often"), what)
-            self.problems.raise_all()
+            raise _Stop
         results: Sequence[Any] = ()
         failed = False
         with self._location(name, index):

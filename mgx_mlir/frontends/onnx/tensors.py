@@ -169,7 +169,7 @@ class TensorReader:
         if not isinstance(source, int):
             out[:] = np.frombuffer(source[offset : offset + nbytes], np.uint8)
             return out
-        at, view = 0, memoryview(out)
+        at, view = 0, memoryview(out.data)
         while at < nbytes:
             got = os.preadv(source, [view[at : at + (1 << 30)]], offset + at)
             if got <= 0:

@@ -306,15 +306,10 @@ def cum_prod(
 
     def along_axis(at: int) -> Value:
         source = axis_range(b, x, at)
-        table = compare(
-            b,
-            "greater" if reverse else "less",
-            unsqueeze(b, source, [0]),
-            unsqueeze(b, source, [1]),
-        )  # result x source
+        row, column = unsqueeze(b, source, [0]), unsqueeze(b, source, [1])
+        table = compare(b, "greater" if reverse else "less", row, column)  # result x source
         if not exclusive:
-            same = compare(b, "equal", unsqueeze(b, source, [0]), unsqueeze(b, source, [1]))
-            table = b.logical_or(table, same)
+            table = b.logical_or(table, compare(b, "equal", row, column))
         table = unsqueeze(b, table, range(2, rank - at + 1))
         one = b.literal(np.ones((), b.dtype(x).np))
         chosen = b.where(table, unsqueeze(b, x, [at]), one)

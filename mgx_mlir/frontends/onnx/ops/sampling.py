@@ -101,9 +101,8 @@ def _axis_taps(
     if mode == "nearest":
         x = b.nearbyint(x)
     if padding == "border":
-        outside = b.logical_or(
-            compare(b, "less", x, border[0]), compare(b, "greater", x, border[1])
-        )
+        below, above = compare(b, "less", x, border[0]), compare(b, "greater", x, border[1])
+        outside = b.logical_or(below, above)
         x = b.where(outside, b.clip(x, number(b, 0, x), number(b, extent - 1, x)), x)
     elif padding == "reflection":
         x = _reflected(b, x, *border)

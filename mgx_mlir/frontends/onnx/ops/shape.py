@@ -126,7 +126,8 @@ def squeeze_op(b: Builder, node: Any, x: Value, axes: Value = None) -> Value:
 def squeeze_1(b: Builder, node: Any, x: Value, *, axes: Sequence[int] | None = None) -> Value:
     dims = b.dims(x)
     if axes is None:
-        static_dims(b, x, "Squeeze without axes")
+        if DYN in dims:
+            raise NotSupported("dynamic dims without axes")
         axes = [i for i, d in enumerate(dims) if d == 1]
     found = squeeze(b, x, axes_in(axes, len(dims)))
     return found
