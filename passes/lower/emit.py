@@ -46,6 +46,7 @@ class Emitter:
 
     def __init__(self, options: Any) -> None:
         self.options = options
+        self.in_region = False  # inside a dispatch region
 
     # ---- types and extents -------------------------------------------------------------------
 
@@ -187,6 +188,21 @@ class Emitter:
             return b.cast(x, target)
 
         return self.map_elements([value], [source], t, body)
+
+    def barrier(self, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
+        """`value`, which the backend computes before anything that reads it, not fused with it.
+
+        `extents` are its own, from what it was made of: nothing is seen through the barrier.
+        """
+        kept = ir.Operation.create(
+            "util.optimization_barrier", results=[value.type], operands=[value]
+        ).result
+        dynamic = self.dynamic_values(extents)
+        if not dynamic:
+            return kept
+        return ir.Operation.create(
+            "flow.tensor.tie_shape", results=[value.type], operands=[kept, *dynamic]
+        ).result
 
     def refine(self, value: ir.Value, t: TensorType) -> ir.Value:
         """`value` with the static dims of `t` (tensor.cast where they differ)."""

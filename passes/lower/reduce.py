@@ -81,7 +81,11 @@ def reduce_tensor(
             value = b.cast(value, acc)
         return _COMBINE[how](b, TypedScalar(total, acc), value).value
 
-    return e.generic([x], [init], maps, iterators, body)[0]
+    found = e.generic([x], [init], maps, iterators, body)[0]
+    if DYN in ir.RankedTensorType(x.type).shape and not e.in_region:
+        # fused with what reads its result, a reduction over run-time dims does not compile
+        return e.barrier(found, [extents[i] for i in kept])
+    return found
 
 
 def _collapse_adjacent(e: Any, x: ir.Value, axes: list[int]) -> tuple[ir.Value, list[int]]:
