@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,11 +20,16 @@ from mgx_mlir.core import segments
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import CompileError, FileError, UsageError
 from mgx_mlir.core.interpreter import Interpreter, Trace
-from mgx_mlir.core.lowered import KernelInfo, kernel_infos
+from mgx_mlir.core.lowered import KernelInfo, Lowered, kernel_infos
 from mgx_mlir.core.passes import run_pipeline
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.signature import Signature
 from mgx_mlir.passes.pipelines import pipeline
+
+if TYPE_CHECKING:
+    from mgx_mlir.targets.diagnostics import CompileFailed
+
+log = logging.getLogger(__name__)
 
 MODEL_SUFFIXES = {".onnx": "onnx", ".mlir": "mlir", ".mxr": "mxr", ".json": "json"}
 
@@ -307,6 +313,7 @@ def _compile_program(
 ) -> CompiledProgram:
     from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
     from mgx_mlir.targets import CompileOptions
+    from mgx_mlir.targets.diagnostics import CompileFailed
 
     start = time.perf_counter()
     steps = pipeline(settings.target, fast_math=settings.fast_math, fuse=settings.kernel_boundaries)
@@ -322,9 +329,13 @@ def _compile_program(
     signature = Signature.of(program.main())
     stats["lowering_s"] = time.perf_counter() - start
     start = time.perf_counter()
-    executable = backend.compile_lowered(
-        lowered, CompileOptions(timeout=settings.timeout, cache=settings.cache)
-    )
+    how = CompileOptions(timeout=settings.timeout, cache=settings.cache)
+    try:
+        executable = backend.compile_lowered(lowered, how)
+    except CompileFailed as e:
+        if not settings.kernel_boundaries or e.kind not in ("compile", "crash"):
+            raise
+        lowered, executable = _without_boundaries(program, settings, backend, how, e)
     stats["iree_s"] = time.perf_counter() - start
     stats["iree_peak_memory"] = executable.peak_memory
     with program.ctx:
@@ -343,6 +354,30 @@ def _compile_program(
     if key is not None:
         _to_cache(key, compiled, text)
     return compiled
+
+
+def _without_boundaries(
+    program: ProgramIR, settings: CompileSettings, backend: Any, how: Any, failed: CompileFailed
+) -> tuple[Lowered, Any]:
+    """Compile again with the backend's own kernels: it may cut in several what failed as one.
+
+    That is logged, and recorded first in the executable's `fallbacks`.
+    """
+    from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
+    from mgx_mlir.targets.diagnostics import CompileFailed
+
+    lowered = lower_to_linalg(program, LowerOptions(settings.target, regions=False))
+    try:
+        executable = backend.compile_lowered(lowered, how)
+    except CompileFailed:
+        raise failed from None
+    where = f"{failed.location}: " if failed.location else ""
+    log.warning(
+        "%s: compiled with kernel boundaries off, because with them %s%s",
+        settings.target, where, failed.message,
+    )  # fmt: skip
+    lost = (f"kernel-boundaries: {where}{failed.message}", *executable.fallbacks)
+    return lowered, replace(executable, fallbacks=lost)
 
 
 # ---- the cache of whole programs -----------------------------------------------------------------

@@ -1,0 +1,60 @@
+"""A kernel that the backend cannot compile as one: compiled as several, and said so."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mgx_mlir
+from mgx_mlir.targets.base import CpuTarget
+from mgx_mlir.targets.diagnostics import CompileFailed, Failure
+from tests.models import made
+from tests.models.redraw import run_onnxruntime
+
+FAILURE = Failure("compile", "no such tiling", "node 'x'")
+
+
+@pytest.fixture
+def attempts(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> list[bool]:
+    """Make the first `request.param[0]` compiles fail, of the kind `request.param[1]`."""
+    failing, kind = request.param
+    compile_lowered = CpuTarget.compile_lowered
+    seen: list[bool] = []
+
+    def fail(self: Any, lowered: Any, *args: Any, **kwargs: Any) -> Any:
+        seen.append(b"dispatch.region" in lowered.bytecode)
+        if len(seen) <= failing:
+            raise CompileFailed(Failure(kind, FAILURE.message, FAILURE.location))
+        return compile_lowered(self, lowered, *args, **kwargs)
+
+    monkeypatch.setattr(CpuTarget, "compile_lowered", fail)
+    return seen
+
+
+@pytest.mark.parametrize("attempts", [(1, "compile")], indirect=True)
+def test_compiled_without_boundaries(
+    attempts: list[bool], caplog: pytest.LogCaptureFixture
+) -> None:
+    model = made.mlp(3)
+    x = {"x": np.random.default_rng(0).standard_normal((3, 20)).astype(np.float32)}
+    with caplog.at_level(logging.WARNING):
+        program = mgx_mlir.compile(model.SerializeToString(), target="cpu", cache=False)
+    assert attempts == [True, False]
+    assert program.executable.fallbacks[0] == "kernel-boundaries: node 'x': no such tiling"
+    assert "compiled with kernel boundaries off" in caplog.text
+    for got, wanted in zip(program.run(x), run_onnxruntime(model, x), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "count"),
+    [((2, "compile"), 2), ((1, "flags"), 1), ((1, "timeout"), 1)],
+    indirect=["attempts"],
+)
+def test_what_cannot_be_helped_is_the_first_error(attempts: list[bool], count: int) -> None:
+    with pytest.raises(CompileFailed, match="no such tiling"):
+        mgx_mlir.compile(made.mlp(3).SerializeToString(), target="cpu", cache=False)
+    assert len(attempts) == count
