@@ -166,13 +166,7 @@ def reshape_extents(e: Any, op: Any, x: Expr, t: TensorType) -> list[Extent]:
         axis = op.axis if op.axis >= 0 else op.axis + len(own)
         return [_product(e, own[:axis]), _product(e, own[axis:])]
     if name == "unsqueeze":
-        axes = sorted(a % t.rank for a in op.axes)
-        out = list(own)
-        for a in axes:
-            out.insert(a, 1)
-        if len(out) == t.rank and not any(s != 1 for s in op.steps):
-            return out
-        return _solve(e, own, list(t.dims))
+        return _unsqueezed(e, own, [a % t.rank for a in op.axes], op.steps, t.rank)
     if len(operands) > 1:
         wanted = host.extents_of(e, operands[1])
     else:
@@ -182,6 +176,23 @@ def reshape_extents(e: Any, op: Any, x: Expr, t: TensorType) -> list[Extent]:
     if len(operands) > 1:
         out = _resolve_run_time(e, own, out)
     return _solve(e, own, out)
+
+
+def _unsqueezed(
+    e: Any, own: Sequence[Extent], axes: Sequence[int], steps: Sequence[int], rank: int
+) -> list[Extent]:
+    """Inserted axes have their step, which the dim behind them loses."""
+    left, out, at = list(own), [], 0
+    for i in range(rank):
+        if i not in axes:
+            out.append(left[at])
+            at += 1
+            continue
+        step = steps[axes.index(i)] if steps else 1
+        if step != 1:
+            left[at] = e.div_extents(left[at], step)
+        out.append(step)
+    return out
 
 
 def _product(e: Any, extents: Sequence[Extent]) -> Extent:

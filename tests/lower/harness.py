@@ -290,8 +290,8 @@ def _run_batch(cases: Sequence[Case], options: dict[str, Any]) -> list[Outcome]:
         got = execute(lowered, inputs)
     except Exception as e:
         if len(cases) == 1:
-            text = str(e) if isinstance(e, MgxError) else "".join(traceback.format_exception(e))
-            return [Outcome(cases[0], error=text)]
+            trace = traceback.format_exception(e, chain=False)[-3:]
+            return [Outcome(cases[0], error=str(e) if isinstance(e, MgxError) else "".join(trace))]
         middle = len(cases) // 2
         return [*_run_batch(cases[:middle], options), *_run_batch(cases[middle:], options)]
     out: list[Outcome] = []
