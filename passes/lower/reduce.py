@@ -7,7 +7,6 @@ from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.errors import CompileError
 from mgx_mlir.core.ir import ir, tensor
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.normalize import LogSoftmax, Lrn, Softmax
@@ -20,10 +19,12 @@ from mgx_mlir.dialects.migraphx.reduce import (
     ReduceProd,
     ReduceSum,
 )
+from mgx_mlir.passes.lower import host
 from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, View, identity
 from mgx_mlir.passes.lower.linear import pad_tensor
 from mgx_mlir.passes.lower.registry import lowers
+from mgx_mlir.passes.lower.run_time_axes import chosen_dims, reduce_chosen
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, widen
 
 Combine = Callable[[ArithScalars, TypedScalar, TypedScalar], TypedScalar]
@@ -127,33 +128,53 @@ def _kept(e: Any, value: ir.Value, acc: DType, t: TensorType, axes: Sequence[int
     kept = iter(have)
     extents: list[Extent] = [1 if i in axes else next(kept) for i in range(t.rank)]
     dims = tuple(d for i, d in enumerate(t.dims) if i not in axes)
-    stored = value
-    if acc is not t.dtype:
-        narrow_type = TensorType(t.dtype, tuple(ir.RankedTensorType(value.type).shape))
-        stored = e.map_elements([value], [acc], narrow_type, lambda b, x: b.cast(x, t.dtype)
-                                if not t.dtype.is_low_precision else x)  # fmt: skip
+    stored = _stored(e, value, acc, t)
     leaf = Leaf(TensorType(t.dtype, dims), stored)
     view = kept_view(leaf, t, axes, extents)
     view.make = lambda: reshape_tensor(e, stored, t, extents)
     return view
 
 
-def _axes(op: Any, t: TensorType) -> list[int]:
-    """The axes that are reduced: all of them where none is named."""
+def _stored(e: Any, value: ir.Value, acc: DType, t: TensorType) -> ir.Value:
+    """An accumulated tensor in the type of the result."""
+    if acc is t.dtype:
+        return value
+    kind = TensorType(t.dtype, tuple(ir.RankedTensorType(value.type).shape))
+
+    def body(b: ArithScalars, x: TypedScalar) -> TypedScalar:
+        return x if t.dtype.is_low_precision else b.cast(x, t.dtype)
+
+    return e.map_elements([value], [acc], kind, body)
+
+
+def _axes(e: Any, op: Any, t: TensorType) -> list[int] | None:
+    """The axes that are reduced: all of them where none is named; None: known at run time."""
+    axes: Sequence[Extent] = op.axes
     if op.axes_tensor is not None:
-        raise CompileError(
-            "cannot be compiled: its axes are known at run time only"
-        )
-    return [a % t.rank for a in op.axes] or list(range(t.rank))
+        if op.axes_tensor not in e.scope.hosts:
+            return None
+        axes = host.extents_of(e, op.axes_tensor)
+    known = [a % t.rank for a in axes if isinstance(a, int)]
+    if len(known) < len(axes):
+        return None
+    return known or list(range(t.rank))
 
 
 def _reduction(how: str, op: Any, ins: Sequence[Any], e: Any, mean: bool = False) -> Any:
     x = ins[0]
     t, out = TensorType.of(op.operation.operands[0]), TensorType.of(op.out)
-    axes = _axes(op, t)
+    axes = _axes(e, op, t)
     acc = computed(t.dtype)
     if mean and t.dtype.is_integer:  # the sum of narrow integers would wrap
         acc = dtypes.UINT64 if t.dtype.is_unsigned else dtypes.INT64
+    if axes is None:
+        chosen = chosen_dims(e, op.axes_tensor, t.rank)
+        found, count = reduce_chosen(
+            e, x, t.dtype, chosen, _COMBINE[how], acc, start_value(how, acc)
+        )
+        if mean:
+            found = _divide_by_count(e, found, acc, [count])
+        return _stored(e, found, acc, out)
     found = reduce_tensor(e, x, t.dtype, axes, how, acc)
     if mean:
         found = _divide_by_count(e, found, acc, [e.extent(x, a) for a in axes])
@@ -214,9 +235,14 @@ def _logical(how: str, op: Any, ins: Sequence[Any], e: Any) -> Any:
     """Truth of the elements combined; the result is 0 or 1 in the result's type."""
     x = ins[0]
     t, out = TensorType.of(op.operation.operands[0]), TensorType.of(op.out)
-    axes = _axes(op, t)
+    axes = _axes(e, op, t)
     truth = TensorType(dtypes.BOOL, tuple(ir.RankedTensorType(x.type).shape))
     as_bool = e.map_elements([x], [t.dtype], truth, lambda b, v: b.cast(v, dtypes.BOOL))
+    if axes is None:
+        chosen = chosen_dims(e, op.axes_tensor, t.rank)
+        start = start_value(how, dtypes.BOOL)
+        found, _ = reduce_chosen(e, as_bool, dtypes.BOOL, chosen, _COMBINE[how], dtypes.BOOL, start)
+        return _stored(e, found, dtypes.BOOL, out)
     found = reduce_tensor(e, as_bool, dtypes.BOOL, axes, how, dtypes.BOOL)
     return _kept(e, found, dtypes.BOOL, out, axes)
 

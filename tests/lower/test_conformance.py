@@ -14,18 +14,13 @@ harness.load_dialect()
 
 # Ops whose results need no lowering of their own, or that stand only inside of others.
 STRUCTURE = {"literal", "yield", "dimensions_of", "pointwise", "fused_reduce", "group"}
-# Dynamic extents of these mean something else than the same extents static: `multibroadcast`
-# takes dynamic extents of its operands to be equal.
-NOT_DYNAMIC = {"multibroadcast", "broadcast"}
+# Dynamic extents of these mean something else than the same extents static: broadcasts take
+# dynamic extents to be equal, and a squeeze without axes drops static extents of 1 only.
+NOT_DYNAMIC = {"multibroadcast", "broadcast", "squeeze"}
 # What a fusion may put into a kernel besides pointwise ops and reductions.
 IN_KERNELS = ("slice", "concat", "pad", "reverse", "step", "gather", "softmax", "reduce_sum")
 CASES = 40  # examples of one operator in one run
 CHUNK = 160  # cases in one compile
-
-
-def known_at_run_time(case: Case) -> bool:
-    """The axes of a reduction as an operand: refused, with that reason, unless they are known."""
-    return case.cls.mnemonic.startswith("reduce_") and len(case.arrays()) > 1
 
 
 def lowered(cls: type[Op]) -> bool:
