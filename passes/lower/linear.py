@@ -12,7 +12,7 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution, ConvolutionBackwards, Dot
 from mgx_mlir.passes.lower import indices
 from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
-from mgx_mlir.passes.lower.expr import Extent
+from mgx_mlir.passes.lower.expr import Expr, Extent, View
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, signless
 
@@ -33,18 +33,25 @@ def store(e: Any, value: ir.Value, acc: DType, out: DType) -> ir.Value:
 # ---- dot -----------------------------------------------------------------------------------------
 
 
-@lowers(Dot)
-def dot(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
-    """A matmul over rank 2, a batch matmul over rank 3, a contraction above."""
-    a, b = ins
+@lowers(Dot, lazy=True)
+def dot(op: Any, ins: Sequence[Expr], e: Any) -> ir.Value:
+    """A matmul over rank 2, a batch matmul over rank 3, a contraction above.
+
+    One matrix repeated over the leading dims is read in place.
+    """
     out = TensorType.of(op.out)
     acc = accumulator(out.dtype)
     rank = out.rank
-    ea, eb = e.extents(a), e.extents(b)
+    ea, eb = e.expr_extents(ins[0]), e.expr_extents(ins[1])
     extents = [*ea[:-1], eb[-1]]
     if 0 in (*ea, *eb):
         # the compiler crashes on a product of nothing
         return e.fill(extents, out.dtype, 0)
+    a = e.tensor_of(ins[0])
+    matrix = _repeated_matrix(e, ins[1])
+    if matrix is not None:
+        return store(e, _contract(e, a, matrix, extents, acc), acc, out.dtype)
+    b = e.tensor_of(ins[1])
     if rank == 2:
         return store(e, _matmul(e, a, b, extents, acc, linalg.matmul), acc, out.dtype)
     if rank == 3:
@@ -52,6 +59,17 @@ def dot(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
     # not collapsed to rank 3: a reshape between a dot and what follows it in a kernel cannot be
     # tiled through
     return store(e, _contract(e, a, b, extents, acc), acc, out.dtype)
+
+
+def _repeated_matrix(e: Any, x: Expr) -> ir.Value | None:
+    """The rank-2 tensor that a broadcast repeats over all its leading dims, else None."""
+    if not isinstance(x, View) or x.type.rank < 3 or x.source.type.rank < 2:
+        return None
+    lead, tail = x.map[:-2], x.map[-2:]
+    if any(i is not None for i in lead) or tail != (x.type.rank - 2, x.type.rank - 1):
+        return None
+    source = e.tensor_of(x.source)
+    return source if not lead else _collapse(e, source, x.source.type.dims[-2:])
 
 
 def _collapse(e: Any, value: ir.Value, dims: Sequence[Any]) -> ir.Value:
@@ -74,13 +92,14 @@ def _matmul(
 
 
 def _contract(e: Any, a: ir.Value, b: ir.Value, extents: Sequence[Extent], acc: DType) -> ir.Value:
-    """Any number of batch dims, dynamic ones included, without reshaping."""
+    """Any number of batch dims, dynamic ones included; a `b` of rank 2 serves all of them."""
     rank = len(extents)
+    shared = ir.RankedTensorType(b.type).rank == 2
     d = [ir.AffineDimExpr.get(i) for i in range(rank + 1)]
     lead, m, n, k = d[: rank - 2], d[rank - 2], d[rank - 1], d[rank]
     maps = [
         ir.AffineMap.get(rank + 1, 0, [*lead, m, k]),
-        ir.AffineMap.get(rank + 1, 0, [*lead, k, n]),
+        ir.AffineMap.get(rank + 1, 0, [k, n] if shared else [*lead, k, n]),
         ir.AffineMap.get(rank + 1, 0, [*lead, m, n]),
     ]
     element = dtypes.from_mlir(ir.RankedTensorType(a.type).element_type)

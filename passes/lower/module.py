@@ -26,7 +26,7 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lower import host, views
 from mgx_mlir.passes.lower.emit import Emitter
 from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
-from mgx_mlir.passes.lower.registry import LOWERINGS, REFUSED
+from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED
 from mgx_mlir.passes.lower.scalar import signless
 
 KERNELS = ("pointwise", "fused_reduce", "group", "fused_concat", "split_fused_reduce")
@@ -187,8 +187,9 @@ class ModuleLowering(Emitter):
     def operands_of(self, op: ir.Operation, cls: type[Op]) -> list[Any]:
         """Lowered operands as lowering functions take them: by group, None where absent."""
         out: list[Any] = []
+        read = self.expr if cls.mnemonic in LAZY else self.value
         for group, values in zip(cls.OPERANDS, cls._split(op), strict=True):
-            lowered = [self.value(v) for v in values]
+            lowered = [read(v) for v in values]
             if group.arity == "variadic":
                 out.append(lowered)
             else:
@@ -294,7 +295,9 @@ class ModuleLowering(Emitter):
         # literals of a body become captured values, so they are made outside of it
         for arg, v in zip(body.arguments, op.operands, strict=True):
             x = self.expr(v)
-            if not isinstance(x, Splat):
+            # a broadcast to run-time dims stays one: the kernel reads through it
+            through = isinstance(x, View) and not x.make and isinstance(x.source, Leaf)
+            if not isinstance(x, Splat) and (not through or x.type.is_static):
                 x = self._broadcast_operand(arg, v) or Leaf(x.type, self.value(v))
             self.scope.values[arg] = x
         for inner in body.operations:

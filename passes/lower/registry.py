@@ -13,16 +13,20 @@ from mgx_mlir.core.op import Op
 Lowering = Callable[[Any, Any, Any], Any]
 LOWERINGS: dict[str, Lowering] = {}
 REFUSED: dict[str, str] = {}
+# ops whose lowering takes its operands as expressions, not as tensors
+LAZY: set[str] = set()
 
 
-def lowers(*classes: type[Op]) -> Callable[[Lowering], Lowering]:
-    """Register a function as the lowering of `classes`."""
+def lowers(*classes: type[Op], lazy: bool = False) -> Callable[[Lowering], Lowering]:
+    """Register a function as the lowering of `classes`; `lazy`: operands come as expressions."""
 
     def register(f: Lowering) -> Lowering:
         for cls in classes:
             if cls.mnemonic in LOWERINGS:
                 raise TypeError(f"operator '{cls.mnemonic}' has two lowerings")
             LOWERINGS[cls.mnemonic] = f
+            if lazy:
+                LAZY.add(cls.mnemonic)
         return f
 
     return register
