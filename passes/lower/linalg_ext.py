@@ -59,11 +59,11 @@ def scatter(
     into: ir.Value,
     where: ir.Value,
     updates: ir.Value,
-    mask: ir.Value,
+    mask: ir.Value | None,
     axes: Sequence[int],
     body: Body,
 ) -> ir.Value:
-    """`into` with `updates` at the tuples in `where` whose `mask` is set, in their order.
+    """`into` with `updates` at the tuples in `where` whose `mask` (if any) is set, in their order.
 
     `body(update, current)` gives the new element; tuples may repeat. Those that are not masked
     out lie inside.
@@ -74,7 +74,7 @@ def scatter(
         op = ir.Operation.create(
             "iree_linalg_ext.scatter",
             results=[into.type],
-            operands=[updates, where, mask, into],
+            operands=[updates, where, *([] if mask is None else [mask]), into],
             attributes={
                 "dimension_map": ir.DenseI64ArrayAttr.get(list(axes)),
                 "unique_indices": ir.BoolAttr.get(False),

@@ -48,7 +48,7 @@ def _scatter(
     data: ir.Value,
     where: ir.Value,
     updates: ir.Value,
-    mask: ir.Value,
+    mask: ir.Value | None,
     axes: Sequence[int],
 ) -> ir.Value:
     """The scatter in the type that the combination is computed in."""
@@ -124,7 +124,10 @@ def _elements(how: str, op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
             found = arith.AndIOp(found, fits).result
         return found
 
-    mask = indices.from_positions_alone(e, [total], dtypes.BOOL, allowed, [flat], [(0,)])
+    known = e.dynamic_values([*own, *counts]) == []
+    mask = None
+    if op.skip_out_of_bounds or not known:
+        mask = indices.from_positions_alone(e, [total], dtypes.BOOL, allowed, [flat], [(0,)])
     values = _flat(e, updates, t.dtype, [total])
     return _scatter(e, how, t.dtype, data, where, values, mask, list(range(t.rank)))
 
@@ -162,7 +165,9 @@ def _slices(how: str, op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
             found = arith.AndIOp(found, indices.compare(e, indices.SGT, d, 0)).result
         return found
 
-    mask = indices.from_positions_alone(e, [total], dtypes.BOOL, allowed)
+    mask = None
+    if e.dynamic_values(own[:depth]):
+        mask = indices.from_positions_alone(e, [total], dtypes.BOOL, allowed)
     values = _flat(e, updates, t.dtype, [total, *tail])
     found = _scatter(e, how, t.dtype, data, where, values, mask, list(range(depth)))
     return found if k else _flat(e, found, t.dtype, own[1:])
