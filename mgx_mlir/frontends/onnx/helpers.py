@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL, INT64, DType
 from mgx_mlir.core.errors import ModelError, ShapeError
 from mgx_mlir.core.shapes import DYN, show_dims
+from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.tensors import tensor_dtype
 
 Value = Any  # an ir.Value
@@ -47,10 +49,6 @@ def convert(b: Builder, x: Value, dtype: DType) -> Value:
 
 def cast_number(number: int) -> DType:
     """The element type of an ONNX type number in an attribute; 4-bit types are refused."""
-    from onnx import TensorProto
-
-    from mgx_mlir.frontends.onnx.problems import NotSupported
-
     if number in (TensorProto.INT4, TensorProto.UINT4):
         raise NotSupported(f"element type {TensorProto.DataType.Name(number)}")
     try:

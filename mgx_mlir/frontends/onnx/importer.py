@@ -20,9 +20,16 @@ from mgx_mlir.core.errors import MgxError, ModelError, UnsupportedModel, UsageEr
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.program_ir import DIMS, NAME, ProgramIR
-from mgx_mlir.core.shapes import DYN, TensorType, show_dims
+from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.frontends.onnx import ops
 from mgx_mlir.frontends.onnx.attributes import keywords, resolved, schema_of
+from mgx_mlir.frontends.onnx.bodies import (
+    domain_of,
+    has_body,
+    opsets_of,
+    schema_body,
+    without,
+)
 from mgx_mlir.frontends.onnx.graph import label, topological
 from mgx_mlir.frontends.onnx.load import LoadedModel, load_bytes, load_file
 from mgx_mlir.frontends.onnx.options import Dim, DynamicDim, OnnxOptions
@@ -149,7 +156,9 @@ class Importer:
         self.model, self.options = model, options
         self.problems = Problems(model.name)
         self.builder = Builder()
-        self.functions = {(_domain(f.domain), f.name, f.overload): f for f in model.proto.functions}
+        self.functions = {
+            (domain_of(f.domain), f.name, f.overload): f for f in model.proto.functions
+        }
         self.count = 0
         self._declared: dict[str, TensorType] | None = None
 
@@ -374,7 +383,7 @@ class Importer:
         return ir.Location.name(name, ir.Location.file(self.model.name, index, 0))
 
     def _operator(self, proto: onnx.NodeProto, scope: Scope) -> str:
-        domain = _domain(proto.domain)
+        domain = domain_of(proto.domain)
         text = f"{domain}::{proto.op_type}" if domain else proto.op_type
         opset = scope.opsets.get(domain)
         text += f" (opset {opset})" if opset else " (domain not imported)"
@@ -384,12 +393,12 @@ class Importer:
         return text
 
     def _import(self, proto: onnx.NodeProto, name: str, scope: Scope) -> Sequence[Any]:
-        domain = _domain(proto.domain)
+        domain = domain_of(proto.domain)
         opset = scope.opsets.get(domain, 0 if domain in ("", "ai.onnx.ml") else 1)
         local = self.functions.get((domain, proto.op_type, proto.overload))
         op = None if local is not None else find(domain, proto.op_type, opset)
         schema = schema_of(domain, proto.op_type, opset) if local is None else None
-        if op is None and local is None and not _has_body(schema):
+        if op is None and local is None and not has_body(schema):
             for x in proto.input:  # a missing input is an error of its own
                 if x:
                     self.value(x, scope)
@@ -399,16 +408,16 @@ class Importer:
             return [_POISON] * len(proto.output)
         given = resolved(proto, scope.bound)
         if local is not None:
-            return self._expand(local, given, proto.output, inputs, name, scope, _opsets_of(local))
+            return self._expand(local, given, proto.output, inputs, name, scope, opsets_of(local))
         if op is not None:
             try:
                 return self._call(op, schema, proto, given, inputs, name, scope, opset)
             except UseBody:
-                if schema is None or not _has_body(schema):
+                if schema is None or not has_body(schema):
                     raise NotSupported("") from None
         assert schema is not None
-        function = _schema_body(schema, proto, given, inputs, opset)
-        own = _opsets_of(function)
+        function = schema_body(schema, proto, given, inputs, opset)
+        own = opsets_of(function)
         return self._expand(function, given, proto.output, inputs, name, scope, own, schema)
 
     def _call(
@@ -466,7 +475,7 @@ class Importer:
                 absent.add(formal)
             else:
                 inner.values[formal] = value
-        body = [_without(node, absent) for node in function.node]
+        body = [without(node, absent) for node in function.node]
         self.nodes(body, inner)
         asked = [i < len(wanted) and bool(wanted[i]) for i in range(len(function.output))]
         names = [n for n, a in zip(function.output, asked, strict=True) if a]
@@ -506,74 +515,6 @@ def drop_unused(block: ir.Block) -> None:
             operation.erase()
 
 
-def _domain(domain: str) -> str:
-    return "" if domain == "ai.onnx" else domain
-
-
-def _opsets_of(function: onnx.FunctionProto) -> dict[str, int]:
-    return {_domain(o.domain): o.version for o in function.opset_import}
-
-
-def _has_body(schema: onnx.defs.OpSchema | None) -> bool:
-    return schema is not None and (schema.has_function or schema.has_context_dependent_function)
-
-
-def _schema_body(
-    schema: onnx.defs.OpSchema,
-    proto: onnx.NodeProto,
-    given: list[onnx.AttributeProto],
-    inputs: list[Any],
-    opset: int,
-) -> onnx.FunctionProto:
-    """The function body ONNX gives an operator, for this node's types."""
-    function = onnx.FunctionProto()
-    versions = [v for v in schema.function_opset_versions if v <= opset]
-    if schema.has_function and versions:
-        function.ParseFromString(schema.get_function_with_opset_version(max(versions)))
-        return function
-    versions = [v for v in schema.context_dependent_function_opset_versions if v <= opset]
-    if not versions:
-        raise NotSupported("")
-    node = onnx.NodeProto()
-    node.CopyFrom(proto)
-    del node.attribute[:]
-    node.attribute.extend(given)
-    types = [_type_proto(v) for v in inputs]
-    data = schema.get_context_dependent_function_with_opset_version(
-        max(versions), node.SerializeToString(), [t.SerializeToString() for t in types]
-    )
-    if not data:
-        raise NotSupported("")
-    function.ParseFromString(data)
-    return function
-
-
-def _type_proto(value: Any) -> onnx.TypeProto:
-    proto = onnx.TypeProto()
-    if value is None:
-        return proto
-    t = TensorType.of(value)
-    proto.tensor_type.elem_type = t.dtype.onnx
-    proto.tensor_type.shape.SetInParent()
-    for d in t.dims:
-        dim = proto.tensor_type.shape.dim.add()
-        if d != DYN:
-            dim.dim_value = d
-    return proto
-
-
-def _without(node: onnx.NodeProto, absent: set[str]) -> onnx.NodeProto:
-    """The node with the names of absent optional inputs emptied."""
-    if not absent.intersection(node.input):
-        return node
-    copy = onnx.NodeProto()
-    copy.CopyFrom(node)
-    for i, name in enumerate(copy.input):
-        if name in absent:
-            copy.input[i] = ""
-    return copy
-
-
 def _settled(d: Dim) -> Dim:
     return d.fixed if isinstance(d, DynamicDim) and d.fixed is not None else d
 
@@ -609,4 +550,4 @@ def _declared_types(proto: onnx.ModelProto) -> dict[str, TensorType]:
     return out
 
 
-__all__ = ["Importer", "Node", "import_model", "parse_onnx", "parse_onnx_buffer", "show_dims"]
+__all__ = ["Importer", "Node", "import_model", "parse_onnx", "parse_onnx_buffer"]

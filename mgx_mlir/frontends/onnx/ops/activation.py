@@ -13,6 +13,7 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.onnx.helpers import (
     Value,
+    axis_in,
     axis_range,
     compare,
     convert,
@@ -284,8 +285,6 @@ def dropout_1(
 @onnx_op("Hardmax", since=13)
 def hardmax(b: Builder, node: Any, x: Value, *, axis: int = -1) -> Value:
     """1 at the first largest element along `axis`, 0 elsewhere."""
-    from mgx_mlir.frontends.onnx.helpers import axis_in
-
     rank = len(b.dims(x))
     axis = axis_in(axis, rank)
     first = b.argmax(x, axis=axis, select_last_index=False)

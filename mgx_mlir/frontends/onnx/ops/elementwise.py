@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
+from onnx import TensorProto
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.build import Builder
@@ -272,8 +274,6 @@ def cast_to(b: Builder, x: Value, dtype: dtypes.DType, saturate: bool) -> Value:
 
 
 def _largest(dtype: dtypes.DType) -> float:
-    import ml_dtypes
-
     return float(ml_dtypes.finfo(dtype.np).max)
 
 
@@ -288,8 +288,6 @@ def cast(
 
 @onnx_op("Cast", since=1)
 def cast_1(b: Builder, node: Any, x: Value, *, to: str) -> Value:
-    from onnx import TensorProto
-
     if to not in list(TensorProto.DataType.keys()):
         raise ModelError(f"attribute 'to' expected an element type's name, got '{to}'")
     return cast_to(b, x, cast_number(TensorProto.DataType.Value(to)), True)

@@ -12,6 +12,7 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.onnx.helpers import (
     Value,
+    arange,
     axis_in,
     axis_range,
     compare,
@@ -134,8 +135,6 @@ def one_hot(
     axis = axis_in(axis, rank)
     index = convert(b, indices, INT64)
     depth = convert(b, single(b, depth, "depth"), INT64)
-    from mgx_mlir.frontends.onnx.helpers import arange
-
     known = b.const(depth)
     n = depth if known is None else int(known)
     index = b.where(compare(b, "less", index, 0), b.add(index, n), index)

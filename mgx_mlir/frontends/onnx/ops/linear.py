@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT32
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, broadcast_dims
 from mgx_mlir.frontends.onnx.helpers import (
     Value,
     concat,
@@ -50,8 +52,6 @@ def batched(b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
     bx, by = dx[:-2], dy[:-2]
     if DYN in (*bx, *by) or (DYN in (*dx, *dy)):
         return _batched_dynamic(b, x, y, rank)
-    from mgx_mlir.core.shapes import broadcast_dims
-
     batch = broadcast_dims(bx, by)
     return (
         b.multibroadcast(x, (*batch, *dx[-2:])),
@@ -67,11 +67,8 @@ def _batched_dynamic(b: Builder, x: Value, y: Value, rank: int) -> tuple[Value, 
     if all(_same(b, x, y, i) for i in range(rank - 2)):
         return x, y
     # batch dims of both, at run time: what broadcasting one element per matrix gives
-    heads = []
-    for v in (x, y):
-        dims = b.dims(v)
-        heads.append(b.slice(v, axes=[rank - 2, rank - 1], starts=[0, 0], ends=[1, 1]))
-        del dims
+    last = [rank - 2, rank - 1]
+    heads = [b.slice(v, axes=last, starts=[0, 0], ends=[1, 1]) for v in (x, y)]
     batch = b.common_shape(heads, rank)
     batch = b.slice(batch, axes=[0], starts=[0], ends=[rank - 2])
 
@@ -244,8 +241,6 @@ def _term(side: str, rank: int, equation: str) -> list[str]:
 
 def _diagonals(b: Builder, x: Value, labels: list[str]) -> tuple[Value, list[str]]:
     """Repeated labels of one operand: keep the diagonal, by a masked sum."""
-    import numpy as np
-
     labels = list(labels)
     while len(set(labels)) < len(labels):
         j = next(i for i, c in enumerate(labels) if c in labels[:i])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core.build import Builder
-from mgx_mlir.core.dtypes import INT64
+from mgx_mlir.core.dtypes import DOUBLE, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.onnx.helpers import (
@@ -22,6 +22,7 @@ from mgx_mlir.frontends.onnx.helpers import (
     unsqueeze,
     wide,
 )
+from mgx_mlir.frontends.onnx.ops.activation import hardmax
 from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.runtime_axes import element, flags, kept_dims, length
@@ -76,8 +77,6 @@ def _l2(b: Builder, x: Value, axes: list[int]) -> Value:
     total = _sum_square(b, x, axes)
     if dtype.is_float:
         return b.sqrt(total)
-    from mgx_mlir.core.dtypes import DOUBLE
-
     return convert(b, b.sqrt(convert(b, total, DOUBLE)), dtype)
 
 
@@ -362,8 +361,6 @@ _register_softmax("LogSoftmax", "logsoftmax")
 
 @onnx_op("Hardmax", since=1)
 def hardmax_1(b: Builder, node: Any, x: Value, *, axis: int = 1) -> Value:
-    from mgx_mlir.frontends.onnx.ops.activation import hardmax
-
     rank = len(b.dims(x))
     axis = axis_in(axis, rank) if axis != rank else rank
     return by_rows(b, x, axis, lambda rows: hardmax(b, node, rows, axis=1))

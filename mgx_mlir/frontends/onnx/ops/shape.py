@@ -32,6 +32,8 @@ from mgx_mlir.frontends.onnx.helpers import (
 from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.runtime_axes import (
+    element,
+    gather_or,
     inserted_dims,
     kept_dims,
     strided_slice,
@@ -507,8 +509,6 @@ def center_crop_pad(
 
 def _center_at_run_time(b: Builder, x: Value, axes: Sequence[int], shape: Value) -> Value:
     """Each axis gathers at 0..n-1 shifted by half the difference, zero outside."""
-    from mgx_mlir.frontends.onnx.runtime_axes import element, gather_or
-
     out = x
     zero = np.zeros((), b.dtype(x).np)
     for i, axis in enumerate(axes):

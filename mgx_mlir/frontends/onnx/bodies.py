@@ -1,0 +1,82 @@
+"""Function bodies: what ONNX, or the model, gives an operator in terms of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.frontends.onnx.problems import NotSupported
+
+
+def domain_of(domain: str) -> str:
+    """A domain by its one name: "" is ONNX's own."""
+    return "" if domain == "ai.onnx" else domain
+
+
+def opsets_of(function: onnx.FunctionProto) -> dict[str, int]:
+    """The opsets a function's body is written in."""
+    return {domain_of(o.domain): o.version for o in function.opset_import}
+
+
+def has_body(schema: onnx.defs.OpSchema | None) -> bool:
+    """Whether ONNX gives the operator in terms of others."""
+    return schema is not None and (schema.has_function or schema.has_context_dependent_function)
+
+
+def schema_body(
+    schema: onnx.defs.OpSchema,
+    proto: onnx.NodeProto,
+    given: list[onnx.AttributeProto],
+    inputs: list[Any],
+    opset: int,
+) -> onnx.FunctionProto:
+    """The function body ONNX gives an operator, for this node's types."""
+    function = onnx.FunctionProto()
+    versions = [v for v in schema.function_opset_versions if v <= opset]
+    if schema.has_function and versions:
+        function.ParseFromString(schema.get_function_with_opset_version(max(versions)))
+        return function
+    versions = [v for v in schema.context_dependent_function_opset_versions if v <= opset]
+    if not versions:
+        raise NotSupported("")
+    node = onnx.NodeProto()
+    node.CopyFrom(proto)
+    del node.attribute[:]
+    node.attribute.extend(given)
+    types = [type_proto(v) for v in inputs]
+    data = schema.get_context_dependent_function_with_opset_version(
+        max(versions), node.SerializeToString(), [t.SerializeToString() for t in types]
+    )
+    if not data:
+        raise NotSupported("")
+    function.ParseFromString(data)
+    return function
+
+
+def type_proto(value: Any) -> onnx.TypeProto:
+    """A value's type as ONNX states it; empty for an absent one."""
+    proto = onnx.TypeProto()
+    if value is None:
+        return proto
+    t = TensorType.of(value)
+    proto.tensor_type.elem_type = t.dtype.onnx
+    proto.tensor_type.shape.SetInParent()
+    for d in t.dims:
+        dim = proto.tensor_type.shape.dim.add()
+        if d != DYN:
+            dim.dim_value = d
+    return proto
+
+
+def without(node: onnx.NodeProto, absent: set[str]) -> onnx.NodeProto:
+    """The node with the names of absent optional inputs emptied."""
+    if not absent.intersection(node.input):
+        return node
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    for i, name in enumerate(copy.input):
+        if name in absent:
+            copy.input[i] = ""
+    return copy
