@@ -47,10 +47,11 @@ def find_convolution_padding(op: Any, rw: Any) -> Any:
 
 def _padded_inside(op: Any, x: TensorType, w: TensorType, spatial: int) -> bool:
     """Depthwise kernels of 3x3, and strided ones, run faster with the pad inside (measured:
-    docs/kernels.md)."""
+    docs/kernels.md). Those that span one axis only do not compile so."""
+    window = w.dims[:spatial]
     depthwise = op.group == x.dims[-1] == w.dims[-1]
-    small = all(k <= 3 for k in w.dims[:spatial]) or any(s > 1 for s in op.stride)
-    return depthwise and small
+    small = all(k <= 3 for k in window) or any(s > 1 for s in op.stride)
+    return depthwise and small and sum(k > 1 for k in window) > 1
 
 
 @dataclass(frozen=True)

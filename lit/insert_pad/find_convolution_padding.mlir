@@ -66,6 +66,16 @@ func.func @depthwise_5x5(%x: tensor<1x8x8x4xf32>, %w: tensor<5x5x1x4xf32>) -> te
 
 // -----
 
+// So does a window along one axis.
+// DENSE-LABEL: @depthwise_one_axis
+// DENSE-NEXT: migraphx.pad
+func.func @depthwise_one_axis(%x: tensor<1x8x8x4xf32>, %w: tensor<1x3x1x4xf32>) -> tensor<1x8x8x4xf32> {
+  %0 = "migraphx.convolution"(%x, %w) {padding = array<i64: 0, 1>, group = 4 : i64, channels_last = true} : (tensor<1x8x8x4xf32>, tensor<1x3x1x4xf32>) -> tensor<1x8x8x4xf32>
+  return %0 : tensor<1x8x8x4xf32>
+}
+
+// -----
+
 // Near misses: symmetric padding of channels-first, none at all, padding that is computed.
 // CHECK-LABEL: @symmetric
 // CHECK-NEXT: "migraphx.convolution"(%arg0

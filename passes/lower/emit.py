@@ -284,6 +284,7 @@ class Emitter:
         inputs = [table[k][0].value for k in order]
         maps = [self.dim_map(rank, table[k][1]) for k in order]
         inits = [self.empty(self.expr_extents(x), x.type.dtype) for x in xs]
+        yielded: list[ir.Value] = []
 
         def region(*args: ir.Value) -> list[ir.Value]:
             scalars = {
@@ -310,15 +311,25 @@ class Emitter:
                 memo[key] = found
                 return found
 
-            return [narrow(value(x, identity(rank)), x.type.dtype).value for x in xs]
+            yielded.extend(narrow(value(x, identity(rank)), x.type.dtype).value for x in xs)
+            return yielded
 
-        return self.generic(
+        results = self.generic(
             inputs,
             inits,
             [*maps, *([self.dim_map(rank, identity(rank))] * len(xs))],
             [PARALLEL] * rank,
             region,
         )
+        first = {v: i for i, v in reversed(list(enumerate(yielded)))}
+        if len(first) == len(xs):
+            return results
+        # equal results are one: beside its anchor's, a region with two of them is wrong
+        wanted = [first[v] for v in yielded]
+        results[0].owner.erase()
+        kept = sorted(set(wanted))
+        again = self._generic_of([xs[i] for i in kept])
+        return [again[kept.index(i)] for i in wanted]
 
     def scalar_of(self, x: Compute, args: Sequence[TypedScalar]) -> TypedScalar:
         """One pointwise op on scalars; a 16- or 8-bit float result is rounded to its type."""

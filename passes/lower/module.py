@@ -354,7 +354,7 @@ class ModuleLowering(Emitter):
         if not static and not (op.name == "migraphx.pointwise" or tiled):
             # a region with run-time dims around a reduction or a window does not compile
             return None
-        if anchor is not None and _padded_rows(anchor):
+        if anchor is not None and _is_padded_row(anchor):
             return None
         out: list[list[Extent]] = []
         for r in op.results:
@@ -398,15 +398,9 @@ class ModuleLowering(Emitter):
             ir.RankedTensorType.get(self.static_dims(own), signless(TensorType.of(r).dtype))
             for r, own in zip(op.results, extents, strict=True)
         ]
-        dims = [d for own in extents for d in self.dynamic_values(own)]
-        region_op = ir.Operation.create(
-            "flow.dispatch.region",
-            results=types,
-            operands=dims,
-            attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(dims), 0])},
-            regions=2,
-        )
-        inner = region_op.regions[0].blocks.append()
+        # built in a region of no results, whose block then moves: equal results are one
+        draft = _dispatch_region([], [])
+        inner = draft.regions[0].blocks.append()
         with ir.InsertionPoint(inner):
             self.in_region = True
             try:
@@ -417,8 +411,24 @@ class ModuleLowering(Emitter):
                 r if r.type == t else tensor.CastOp(t, r).result
                 for r, t in zip(results, types, strict=True)
             ]
-            ir.Operation.create("flow.return", operands=results)
-        return list(region_op.results)
+            unique = list(dict.fromkeys(results))
+            ir.Operation.create("flow.return", operands=unique)
+        dims = [d for r in unique for d in self.dynamic_values(extents[results.index(r)])]
+        with ir.InsertionPoint(draft):
+            region = _dispatch_region([r.type for r in unique], dims)
+        inner.append_to(region.regions[0])
+        draft.erase()
+        return [region.results[unique.index(r)] for r in results]
+
+
+def _dispatch_region(types: Sequence[ir.Type], dims: Sequence[ir.Value]) -> ir.Operation:
+    return ir.Operation.create(
+        "flow.dispatch.region",
+        results=types,
+        operands=dims,
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(dims), 0])},
+        regions=2,
+    )
 
 
 def _tiles_at_run_time(anchor: Any) -> bool:
@@ -427,14 +437,19 @@ def _tiles_at_run_time(anchor: Any) -> bool:
     return name == "migraphx.dot" or (name == "migraphx.convolution" and not any(anchor.padding))
 
 
-def _padded_rows(anchor: Any) -> bool:
-    """A pooling whose windows span one axis, with padding: in a region it does not compile (or
-    takes minutes and gigabytes)."""
-    return (
-        anchor.operation.name == "migraphx.pooling"
-        and any(anchor.padding)
-        and sum(k > 1 for k in anchor.lengths) < 2
-    )
+def _is_padded_row(anchor: Any) -> bool:
+    """A padded window that spans less than two axes: in a region it does not compile, or takes
+    minutes and gigabytes."""
+    name = anchor.operation.name
+    if name == "migraphx.pooling":
+        window = list(anchor.lengths)
+    elif name == "migraphx.convolution":
+        dims = TensorType.of(anchor.weights).dims
+        window = list(dims[:-2] if anchor.channels_last else dims[2:])
+    else:
+        return False
+    padded = any(anchor.padding) or anchor.padding_mode != "default_"
+    return padded and sum(k > 1 for k in window) < 2
 
 
 def _operand_of(op: ir.Operation, body: ir.Block, v: ir.Value) -> ir.Value | None:

@@ -66,6 +66,14 @@ def _float_attr(value: Any, dtype: DType, t: ir.Type) -> ir.Attribute:
     return ir.Attribute.parse(f"0x{bits:0{2 * dtype.size}X} : {dtype.mlir}")
 
 
+def _is_same(x: Any, y: Any) -> bool:
+    """Whether two scalars are one value, which an idempotent op gives back.
+
+    The compiler would fold that later, too late for equal results of a kernel to become one.
+    """
+    return isinstance(x, TypedScalar) and isinstance(y, TypedScalar) and x.value == y.value
+
+
 class ArithScalars:
     """mgx_mlir.core.scalar.ScalarBuilder over arith and math, at the current insertion point."""
 
@@ -119,15 +127,23 @@ class ArithScalars:
         return self._binary(x, y, arith.RemFOp, arith.RemSIOp, arith.RemUIOp, None)
 
     def max(self, x: Any, y: Any) -> TypedScalar:
+        if _is_same(x, y):
+            return x
         return self._binary(x, y, arith.MaximumFOp, arith.MaxSIOp, arith.MaxUIOp, arith.OrIOp)
 
     def min(self, x: Any, y: Any) -> TypedScalar:
+        if _is_same(x, y):
+            return x
         return self._binary(x, y, arith.MinimumFOp, arith.MinSIOp, arith.MinUIOp, arith.AndIOp)
 
     def and_(self, x: Any, y: Any) -> TypedScalar:
+        if _is_same(x, y):
+            return x
         return self._binary(x, y, None, arith.AndIOp, arith.AndIOp, arith.AndIOp)
 
     def or_(self, x: Any, y: Any) -> TypedScalar:
+        if _is_same(x, y):
+            return x
         return self._binary(x, y, None, arith.OrIOp, arith.OrIOp, arith.OrIOp)
 
     def xor(self, x: Any, y: Any) -> TypedScalar:
