@@ -44,7 +44,8 @@ def extract_slice(
     if 0 in sizes:
         # an offset at the very end is not valid, even for nothing
         return tensor.EmptyOp(list(sizes), kind.element_type).result
-    if result == kind and all(isinstance(o, int) and o == 0 for o in offsets) and not strides:
+    whole = result == kind and kind.has_static_shape  # two `?` may differ
+    if whole and all(isinstance(o, int) and o == 0 for o in offsets) and not strides:
         return x
     steps = list(strides or [1] * kind.rank)
     return tensor.ExtractSliceOp(
