@@ -238,8 +238,9 @@ class ModuleLowering(Emitter):
             by_dims.setdefault(TensorType.of(v).dims, []).append(v)
         for group in by_dims.values():
             lazy = [v for v in group if not isinstance(self.expr(v), Leaf)]
-            static = TensorType.of(group[0]).is_static
-            if self.in_kernel and static and len(lazy) > 1:
+            # run-time extents of one kernel's pointwise results are equal: the ops are connected
+            same = TensorType.of(group[0]).is_static or self.in_region
+            if self.in_kernel and same and len(lazy) > 1:
                 made = self.tensors_of([self.expr(v) for v in lazy], joined=True)
                 found.update(zip(lazy, made, strict=True))
             for v in group:
@@ -438,8 +439,8 @@ def _tiles_at_run_time(anchor: Any) -> bool:
 
 
 def _is_padded_row(anchor: Any) -> bool:
-    """A padded window that spans less than two axes: in a region it does not compile, or takes
-    minutes and gigabytes."""
+    """A padded window that spans or moves along less than two axes: in a region it does not
+    compile, or takes minutes and gigabytes."""
     name = anchor.operation.name
     if name == "migraphx.pooling":
         window = list(anchor.lengths)
@@ -448,8 +449,10 @@ def _is_padded_row(anchor: Any) -> bool:
         window = list(dims[:-2] if anchor.channels_last else dims[2:])
     else:
         return False
+    out = TensorType.of(anchor.out).dims
+    counts = out[1:-1] if anchor.channels_last else out[2:]
     padded = any(anchor.padding) or anchor.padding_mode != "default_"
-    return padded and sum(k > 1 for k in window) < 2
+    return padded and sum(k > 1 and n != 1 for k, n in zip(window, counts, strict=False)) < 2
 
 
 def _operand_of(op: ir.Operation, body: ir.Block, v: ir.Value) -> ir.Value | None:
