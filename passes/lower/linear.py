@@ -52,13 +52,20 @@ def dot(op: Any, ins: Sequence[Expr], e: Any) -> ir.Value:
     if matrix is not None:
         return store(e, _contract(e, a, matrix, extents, acc), acc, out.dtype)
     b = e.tensor_of(ins[1])
-    if rank == 2:
-        return store(e, _matmul(e, a, b, extents, acc, linalg.matmul), acc, out.dtype)
-    if rank == 3:
-        return store(e, _matmul(e, a, b, extents, acc, linalg.batch_matmul), acc, out.dtype)
+    return store(e, matrix_product(e, a, b, extents, acc), acc, out.dtype)
+
+
+def matrix_product(
+    e: Any, a: ir.Value, b: ir.Value, extents: Sequence[Extent], acc: DType
+) -> ir.Value:
+    """The batched product, accumulated in `acc`."""
+    if len(extents) == 2:
+        return _matmul(e, a, b, extents, acc, linalg.matmul)
+    if len(extents) == 3:
+        return _matmul(e, a, b, extents, acc, linalg.batch_matmul)
     # not collapsed to rank 3: a reshape between a dot and what follows it in a kernel cannot be
     # tiled through
-    return store(e, _contract(e, a, b, extents, acc), acc, out.dtype)
+    return _contract(e, a, b, extents, acc)
 
 
 def _repeated_matrix(e: Any, x: Expr) -> ir.Value | None:
@@ -143,9 +150,13 @@ def _widened(b: ArithScalars, x: TypedScalar, acc: DType) -> TypedScalar:
 @lowers(Convolution)
 def convolution(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
     """Named linalg convolutions for the plain 2-D forms, one generic rule for all others."""
-    x, w = ins
     out = TensorType.of(op.out)
     acc = accumulator(out.dtype)
+    return store(e, convolved(e, op, ins[0], ins[1], out, acc), acc, out.dtype)
+
+
+def convolved(e: Any, op: Any, x: ir.Value, w: ir.Value, out: TensorType, acc: DType) -> ir.Value:
+    """The convolution that `op` states of tensors of `out`'s type, accumulated in `acc`."""
     spatial = out.rank - 2
     strides, dilations = list(op.stride), list(op.dilation)
     first = 1 if op.channels_last else 2
@@ -157,8 +168,7 @@ def convolution(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
         window_count(e, i, k, s, d)
         for i, k, s, d in zip(size, kernel, strides, dilations, strict=True)
     ]
-    found = _convolve(e, x, w, windows, strides, dilations, op.group, op.channels_last, out, acc)
-    return store(e, found, acc, out.dtype)
+    return _convolve(e, x, w, windows, strides, dilations, op.group, op.channels_last, out, acc)
 
 
 def padding_of(
@@ -533,6 +543,8 @@ def _mirror(e: Any, w: ir.Value, group: int, dtype: DType) -> ir.Value:
 
 __all__ = [
     "accumulator",
+    "convolved",
+    "matrix_product",
     "multiply_accumulate",
     "pad_spatial",
     "pad_tensor",

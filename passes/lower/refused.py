@@ -36,18 +36,6 @@ _refuse(
     "nonmaxsuppression",
     "unique",
 )
-_refuse("region of interest pooling is not lowered yet", "roialign")
-_refuse(
-    "8-bit products are not lowered yet: dequantize before the dot or the convolution",
-    "quant_dot",
-    "quant_convolution",
-)
-_refuse(
-    "attention over a cache written in place is not lowered yet: use the form with concat",
-    "concat_past_present",
-    "gqa_rotary_embedding",
-)
 _refuse("it is a step of a convolution on its own, which no target needs", "im2col")
 _refuse("it reads a scratch buffer, which compiled programs do not have", "load")
 _refuse("nobody knows what it computes", "unknown")
-_refuse("no pass forms this kernel yet", "fused_concat", "split_fused_reduce")
