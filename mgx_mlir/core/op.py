@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -23,7 +24,7 @@ OPS: dict[str, type[Op]] = {}
 Kind = Literal["device", "host", "view"]
 
 
-class Migraphx(ext.Dialect, name="migraphx"):
+class Migraphx(ext.Dialect, name="migraphx"):  # pyright: ignore[reportGeneralTypeIssues]
     """MIGraphX's operators on builtin tensors."""
 
 
@@ -120,7 +121,7 @@ class Op(Migraphx.Operation):
         traits: Sequence[type] = (),
         **kwargs: Any,
     ) -> None:
-        own = cls.__dict__.get("__annotations__", {})
+        own = inspect.get_annotations(cls)
         fields: dict[str, Any] = {}
         groups: dict[str, list[Group]] = {"Operand": [], "Result": [], "Region": []}
         for field, hint in own.items():

@@ -41,7 +41,6 @@ def dot(op: Any, ins: Sequence[Expr], e: Any) -> ir.Value:
     """
     out = TensorType.of(op.out)
     acc = accumulator(out.dtype)
-    rank = out.rank
     ea, eb = e.expr_extents(ins[0]), e.expr_extents(ins[1])
     extents = [*ea[:-1], eb[-1]]
     if 0 in (*ea, *eb):
