@@ -69,6 +69,15 @@ class FusedReduce(Kernel, name="fused_reduce"):
     """One kernel of reductions over `axes` with the pointwise ops around them.
 
     MIGraphX `fused_reduce`. Softmax and the normalisations are of this form.
+
+    ```mlir
+    %0 = "migraphx.fused_reduce"(%x) ({
+    ^bb0(%a: tensor<4x8xf32>):
+      %1 = "migraphx.mul"(%a, %a) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+      %2 = "migraphx.reduce_sum"(%1) {axes = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+      "migraphx.yield"(%2) : (tensor<4x1xf32>) -> ()
+    }) {axes = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+    ```
     """
 
     axes = attr.ints(())
@@ -78,6 +87,15 @@ class Group(Kernel, name="group"):
     """One kernel around an anchor (a convolution, a dot, attention ...); `tag` says which.
 
     MIGraphX `group`.
+
+    ```mlir
+    %0 = "migraphx.group"(%x, %w) ({
+    ^bb0(%a: tensor<4x8xf32>, %b: tensor<8x2xf32>):
+      %1 = "migraphx.dot"(%a, %b) : (tensor<4x8xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
+      %2 = "migraphx.relu"(%1) : (tensor<4x2xf32>) -> tensor<4x2xf32>
+      "migraphx.yield"(%2) : (tensor<4x2xf32>) -> ()
+    }) {tag = "dot"} : (tensor<4x8xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
+    ```
     """
 
     tag = attr.str_("")
@@ -88,6 +106,16 @@ class FusedConcat(Kernel, name="fused_concat"):
 
     MIGraphX `fused_concat`, which has a submodule per input and one for what follows; here one
     body holds them and the `concat`.
+
+    ```mlir
+    %0 = "migraphx.fused_concat"(%x, %y) ({
+    ^bb0(%a: tensor<2xf32>, %b: tensor<3xf32>):
+      %1 = "migraphx.relu"(%a) : (tensor<2xf32>) -> tensor<2xf32>
+      %2 = "migraphx.concat"(%1, %b) {axis = 0 : i64}
+             : (tensor<2xf32>, tensor<3xf32>) -> tensor<5xf32>
+      "migraphx.yield"(%2) : (tensor<5xf32>) -> ()
+    }) {axis = 0 : i64} : (tensor<2xf32>, tensor<3xf32>) -> tensor<5xf32>
+    ```
     """
 
     axis = attr.int_(0)
@@ -98,6 +126,14 @@ class SplitFusedReduce(Kernel, name="split_fused_reduce"):
 
     MIGraphX `split_fused_reduce`. The values are those of `fused_reduce`: how the work is split
     is the target's business.
+
+    ```mlir
+    %0 = "migraphx.split_fused_reduce"(%x) ({
+    ^bb0(%a: tensor<4x8xf32>):
+      %1 = "migraphx.reduce_sum"(%a) {axes = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+      "migraphx.yield"(%1) : (tensor<4x1xf32>) -> ()
+    }) {axes = array<i64: 1>, assign = "assign_add"} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+    ```
     """
 
     axes = attr.ints()
