@@ -196,7 +196,7 @@ def nonzero(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
 
     def place(where: list[ir.Value]) -> ir.Value:
         number = arith.IndexCastOp(i64, where[0]).result
-        at = _first_above(e, counts, number, total)
+        at = first_above(e, counts, number, total)
         return arith.IndexCastOp(i64, at).result
 
     places = indices.from_positions(e, [wanted], dtypes.INT64, place)
@@ -232,7 +232,7 @@ def _flags(e: Any, flat: ir.Value, dtype: DType, extents: Sequence[Extent]) -> i
     return indices.from_positions(e, extents, dtypes.INT64, body, [flat], [(0,)])
 
 
-def _first_above(e: Any, counts: ir.Value, number: ir.Value, total: Extent) -> ir.Value:
+def first_above(e: Any, counts: ir.Value, number: ir.Value, total: Extent) -> ir.Value:
     """The first place whose running count is above `number`: bisection of a fixed step count."""
     index = ir.IndexType.get()
     if isinstance(total, int):

@@ -30,6 +30,11 @@ def store(e: Any, value: ir.Value, acc: DType, out: DType) -> ir.Value:
     return e.map_elements([value], [acc], t, lambda b, x: x)
 
 
+def rounded(e: Any, value: ir.Value, acc: DType, out: DType) -> ir.Value:
+    """`store`, but inside a kernel the sum stays as it is: the kernel rounds what it yields."""
+    return value if e.in_kernel else store(e, value, acc, out)
+
+
 # ---- dot -----------------------------------------------------------------------------------------
 
 
@@ -49,9 +54,9 @@ def dot(op: Any, ins: Sequence[Expr], e: Any) -> ir.Value:
     a = e.tensor_of(ins[0])
     matrix = _repeated_matrix(e, ins[1])
     if matrix is not None:
-        return store(e, _contract(e, a, matrix, extents, acc), acc, out.dtype)
+        return rounded(e, _contract(e, a, matrix, extents, acc), acc, out.dtype)
     b = e.tensor_of(ins[1])
-    return store(e, matrix_product(e, a, b, extents, acc), acc, out.dtype)
+    return rounded(e, matrix_product(e, a, b, extents, acc), acc, out.dtype)
 
 
 def matrix_product(
@@ -151,7 +156,7 @@ def convolution(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
     """Named linalg convolutions for the plain 2-D forms, one generic rule for all others."""
     out = TensorType.of(op.out)
     acc = accumulator(out.dtype)
-    return store(e, convolved(e, op, ins[0], ins[1], out, acc), acc, out.dtype)
+    return rounded(e, convolved(e, op, ins[0], ins[1], out, acc), acc, out.dtype)
 
 
 def convolved(e: Any, op: Any, x: ir.Value, w: ir.Value, out: TensorType, acc: DType) -> ir.Value:

@@ -31,11 +31,6 @@ _refuse(
     "select_module",
     "run_on_target",
 )
-_refuse(
-    "the number of its results depends on the data, which is not lowered yet: run it on the host",
-    "nonmaxsuppression",
-    "unique",
-)
 _refuse("it is a step of a convolution on its own, which no target needs", "im2col")
 _refuse("it reads a scratch buffer, which compiled programs do not have", "load")
 _refuse("nobody knows what it computes", "unknown")

@@ -27,16 +27,18 @@ def arg_extreme(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     axis = axis_of(op.axis, t.rank)
     own = e.extents(x)
     kept = [d for i, d in enumerate(own) if i != axis]
-    found = _arg(e, x, t.dtype, axis, kept, isinstance(op, ArgMax), op.select_last_index)
+    largest = isinstance(op, ArgMax)
+    _, found = arg_extreme_of(e, x, t.dtype, axis, kept, largest, op.select_last_index)
     extents: list[Extent] = list(own)
     extents[axis] = 1
     result = TensorType(dtypes.INT64, tuple(e.static_dims(extents)))
     return reshape_tensor(e, found, result, extents)
 
 
-def _arg(
+def arg_extreme_of(
     e: Any, x: ir.Value, dtype: DType, axis: int, kept: list[Extent], largest: bool, last: bool
-) -> ir.Value:
+) -> list[ir.Value]:
+    """The extremes along `axis` (dropped), and their places as i64."""
     work = computed(dtype)
     worst = work.lowest() if largest else work.highest()
     # an index that every other one replaces
@@ -65,7 +67,7 @@ def _arg(
 
     iterators = [REDUCTION if i == axis else PARALLEL for i in range(rank)]
     maps = [ir.AffineMap.get_identity(rank), rest, rest]
-    return e.generic([x], inits, maps, iterators, body)[1]
+    return e.generic([x], inits, maps, iterators, body)
 
 
 # ---- topk ----------------------------------------------------------------------------------------

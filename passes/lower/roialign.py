@@ -1,0 +1,155 @@
+"""Lowering of roialign: each bin samples its region of the image by bilinear interpolation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import ir, scf
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.roialign import RoiAlign
+from mgx_mlir.passes.lower import indices
+from mgx_mlir.passes.lower.expr import Extent
+from mgx_mlir.passes.lower.registry import lowers
+from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, narrow, widen
+
+_MOST_SAMPLES = 1 << 15  # per bin and axis: no finite region of an image needs as many
+
+
+@dataclass
+class _Corner:
+    """Neighbours of a coordinate: places, the weight of the high one, whether it is inside."""
+
+    low: ir.Value
+    high: ir.Value
+    weight: TypedScalar
+    inside: TypedScalar
+
+
+@lowers(RoiAlign)
+def roialign(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+    """One element is a loop over its samples, four weighed reads each."""
+    x, rois, batch = ins
+    t, kind = TensorType.of(op.input), TensorType.of(op.batch_indices).dtype
+    images, channels, height, width = e.extents(x)
+    extents = [e.extent(rois, 0), channels, op.output_height, op.output_width]
+    if 0 in extents:
+        return e.empty(extents, t.dtype)
+    work = computed(t.dtype)
+    half = op.coordinate_transformation_mode == "half_pixel"
+    b = ArithScalars(work, work)
+
+    def body(where: list[ir.Value]) -> ir.Value:
+        region, channel, row, column = where
+
+        def edge(i: int) -> TypedScalar:
+            value = widen(TypedScalar(indices.read(rois, [region, e.index(i)]), t.dtype))
+            scaled = b.mul(value, float(op.spatial_scale))
+            return b.sub(scaled, 0.5) if half else scaled
+
+        left, top, right, bottom = (edge(i) for i in range(4))
+        image = indices.to_index(indices.read(batch, [region]), kind)
+        image = e.as_index(indices.clamp(e, image, 0, indices.last_of(e, images)))
+        rows = _samples(e, b, op, top, bottom, row, op.output_height, half)
+        columns = _samples(e, b, op, left, right, column, op.output_width, half)
+
+        def sample(i: ir.Value, j: ir.Value, total: TypedScalar) -> TypedScalar:
+            y = _corner(e, b, rows.at(i), height)
+            z = _corner(e, b, columns.at(j), width)
+            inside = b.and_(y.inside, z.inside)
+            for p, wy in ((y.low, b.sub(1.0, y.weight)), (y.high, y.weight)):
+                for q, wz in ((z.low, b.sub(1.0, z.weight)), (z.high, z.weight)):
+                    weight = b.select(inside, b.mul(wy, wz), 0.0)
+                    element = indices.read_safely(
+                        e, x, [image, channel, p, q], [images, height, width]
+                    )
+                    part = b.mul(weight, widen(TypedScalar(element, t.dtype)))
+                    total = b.max(total, part) if op.mode == "max" else b.add(total, part)
+            return total
+
+        start = b.const(work.lowest() if op.mode == "max" else 0.0, work)
+        total = _loop(e, rows.count, columns.count, start, sample)
+        count = e.mul_extents(rows.count, columns.count)
+        if op.mode == "max":
+            none = TypedScalar(indices.compare(e, indices.EQ, count, 0), dtypes.BOOL)
+            return narrow(b.select(none, 0.0, total), t.dtype).value
+        number = indices.as_i64(e, indices.maximum(e, count, 1))
+        mean = b.div(total, b.cast(TypedScalar(number, dtypes.INT64), work))
+        return narrow(mean, t.dtype).value
+
+    return indices.from_positions(e, extents, t.dtype, body)
+
+
+@dataclass
+class _Samples:
+    """The samples of a bin along one axis."""
+
+    count: Extent
+    at: Callable[[ir.Value], TypedScalar]
+
+
+def _samples(
+    e: Any,
+    b: ArithScalars,
+    op: Any,
+    begin: TypedScalar,
+    end: TypedScalar,
+    place: ir.Value,
+    bins: int,
+    half: bool,
+) -> _Samples:
+    size = b.sub(end, begin)
+    if not half:
+        size = b.max(size, 1.0)
+    step = b.div(size, float(bins))
+    count: Extent = op.sampling_ratio
+    if not count:
+        wanted = b.ceil(step)
+        limited = b.min(b.select(b.cmp("gt", wanted, 0.0), wanted, 0.0), float(_MOST_SAMPLES))
+        count = indices.to_index(b.cast(limited, dtypes.INT64).value, dtypes.INT64)
+
+    def number(x: Extent) -> TypedScalar:
+        return b.cast(TypedScalar(indices.as_i64(e, x), dtypes.INT64), begin.dtype)
+
+    start = b.add(begin, b.mul(number(place), step))
+    several = number(indices.maximum(e, count, 1))
+
+    def at(i: ir.Value) -> TypedScalar:
+        return b.add(start, b.div(b.mul(b.add(number(i), 0.5), step), several))
+
+    return _Samples(count, at)
+
+
+def _corner(e: Any, b: ArithScalars, at: TypedScalar, extent: Extent) -> _Corner:
+    last = indices.last_of(e, extent)
+    limit = b.cast(TypedScalar(indices.as_i64(e, extent), dtypes.INT64), at.dtype)
+    inside = b.and_(b.cmp("ge", at, -1.0), b.cmp("le", at, limit))
+    safe = b.select(inside, b.max(at, 0.0), 0.0)
+    floor = b.floor(safe)
+    low = indices.to_index(b.cast(floor, dtypes.INT64).value, dtypes.INT64)
+    over = TypedScalar(indices.compare(e, indices.SGE, low, last), dtypes.BOOL)
+    low = e.as_index(indices.clamp(e, low, 0, last))
+    high = e.as_index(indices.clamp(e, e.add_extents(low, 1), 0, last))
+    return _Corner(low, high, b.select(over, 0.0, b.sub(safe, floor)), inside)
+
+
+def _loop(
+    e: Any,
+    rows: Extent,
+    columns: Extent,
+    start: TypedScalar,
+    body: Callable[[ir.Value, ir.Value, TypedScalar], TypedScalar],
+) -> TypedScalar:
+    """A value carried through two nested loops."""
+    zero, one = e.index(0), e.index(1)
+    outer = scf.ForOp(zero, e.as_index(rows), one, [start.value])
+    with ir.InsertionPoint(outer.body):
+        inner = scf.ForOp(zero, e.as_index(columns), one, list(outer.inner_iter_args))
+        with ir.InsertionPoint(inner.body):
+            carried = TypedScalar(inner.inner_iter_args[0], start.dtype)
+            found = body(outer.induction_variable, inner.induction_variable, carried)
+            scf.YieldOp([found.value])
+        scf.YieldOp([inner.results[0]])
+    return TypedScalar(outer.results[0], start.dtype)
