@@ -93,6 +93,8 @@ class Emitter:
 
     def div_extents(self, a: Extent, b: Extent) -> Extent:
         """a // b for non-negative extents."""
+        if isinstance(b, int) and b == 1:
+            return a
         return self.extent_op(arith.DivSIOp, a, b, lambda x, y: x // y if y else 0)
 
     # ---- tensors -----------------------------------------------------------------------------

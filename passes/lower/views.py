@@ -202,6 +202,10 @@ def _product(e: Any, extents: Sequence[Extent]) -> Extent:
     return total
 
 
+def _static(extents: Sequence[Extent]) -> list[int]:
+    return [d for d in extents if isinstance(d, int)]
+
+
 def _solve(e: Any, own: Sequence[Extent], out: list[Extent]) -> list[Extent]:
     """Replace the one -1 (or unknown) extent by what is left of the elements."""
     unknown = [i for i, d in enumerate(out) if isinstance(d, int) and d in (-1, DYN)]
@@ -213,6 +217,10 @@ def _solve(e: Any, own: Sequence[Extent], out: list[Extent]) -> list[Extent]:
         if d in right:
             left.remove(d)
             right.remove(d)
+    above, below = product(_static(left)), product(_static(right))
+    if below and above % below == 0:
+        left = [above // below, *(d for d in left if not isinstance(d, int))]
+        right = [d for d in right if not isinstance(d, int)]
     out[unknown[0]] = e.div_extents(_product(e, left), _product(e, right))
     return out
 
