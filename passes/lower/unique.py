@@ -32,8 +32,8 @@ def unique(op: Any, ins: Sequence[Any], e: Any) -> list[ir.Value]:
     x, t = ins[0], TensorType.of(op.input)
     own = e.extents(x)
     axis = None if op.axis is None else axis_of(op.axis, t.rank)
-    rows, columns = _rows(e, x, t, own, axis)
-    n, m = rows.extents
+    rows = _rows(e, x, t, own, axis)
+    n = rows.extents[0]
     if isinstance(n, int) and n == 0:
         return _nothing(e, own, axis, t)
 
@@ -119,9 +119,7 @@ class _Rows:
         return _b.cmp("eq", TypedScalar(loop.results[0], _INT), 0 if how == "eq" else 1)
 
 
-def _rows(
-    e: Any, x: ir.Value, t: TensorType, own: list[Extent], axis: int | None
-) -> tuple[_Rows, tuple[Extent, Extent]]:
+def _rows(e: Any, x: ir.Value, t: TensorType, own: list[Extent], axis: int | None) -> _Rows:
     keys, kind = sort_keys(e, x, t.dtype, True)
     total: Extent = 1
     for i, d in enumerate(own):
@@ -141,8 +139,7 @@ def _rows(
             keys = indices.from_positions(e, [own[i] for i in order], kind, moved)
         extents = [own[axis], total]
     flat = TensorType(kind, tuple(e.static_dims(extents)))
-    rows = _Rows(reshape_tensor(e, keys, flat, extents), kind, extents)
-    return rows, (extents[0], extents[1])
+    return _Rows(reshape_tensor(e, keys, flat, extents), kind, extents)
 
 
 def _reduce(
