@@ -12,7 +12,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, attributes_of, op_class
 from mgx_mlir.core.passes import Pass, option
 from mgx_mlir.core.program_ir import functions
-from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.core.shapes import DYN, TensorType
 
 # a kernel around one of these takes the pointwise ops that follow it
 ANCHORS = frozenset(("convolution", "dot"))
@@ -224,8 +224,9 @@ class _Fusion:
             if k.kind == "pointwise" and self.same_space(k, source.dims):
                 outside = [m for m in k.members if any(
                     u != i and u not in k.members for u in self.real_users(m))]  # fmt: skip
-                # the reduction's own operand may be a second result, no other value may
-                if not set(outside) - {j}:
+                # the reduction's own operand may be a second result, no other value may; over
+                # run-time dims there is no region, and the compiler gets two results wrong
+                if not set(outside) - (set() if DYN in k.dims else {j}):
                     k.kind, k.axes = "fused_reduce", axes
                     self.add(k, i)
                     return

@@ -193,6 +193,17 @@ func.func @sum_is_result(%x: tensor<4x8xf32>, %r: tensor<4x8xf32>) -> (tensor<4x
 
 // -----
 
+// CHECK-LABEL: @sum_is_result_dynamic
+// CHECK-NEXT: %[[P:.*]] = "migraphx.pointwise"(%arg0, %arg1) ({
+// CHECK: "migraphx.fused_reduce"(%[[P]]) ({
+func.func @sum_is_result_dynamic(%x: tensor<?x8xf32>, %r: tensor<?x8xf32>) -> (tensor<?x8xf32>, tensor<?x1xf32>) {
+  %0 = "migraphx.add"(%x, %r) : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %1 = "migraphx.reduce_mean"(%0) {axes = array<i64: 1>} : (tensor<?x8xf32>) -> tensor<?x1xf32>
+  return %0, %1 : tensor<?x8xf32>, tensor<?x1xf32>
+}
+
+// -----
+
 // CHECK-LABEL: @earlier_is_result
 // CHECK-NEXT: %[[P:.*]]:2 = "migraphx.pointwise"(%arg0, %arg1) ({
 // CHECK: "migraphx.fused_reduce"(%[[P]]#1) ({
