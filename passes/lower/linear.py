@@ -13,6 +13,7 @@ from mgx_mlir.dialects.migraphx.linear import Convolution, ConvolutionBackwards,
 from mgx_mlir.passes.lower import indices
 from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
 from mgx_mlir.passes.lower.expr import Expr, Extent, View
+from mgx_mlir.passes.lower.movement import extract_slice
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, signless
 
@@ -229,6 +230,30 @@ def pad_spatial(
     return pad_tensor(e, x, lows, highs, dims, dtype, number)
 
 
+def trim_windows(
+    e: Any,
+    x: ir.Value,
+    first: int,
+    windows: Sequence[Extent],
+    kernel: Sequence[Extent],
+    dilations: Sequence[int],
+) -> ir.Value:
+    """`x` without what a lone window of an axis does not reach.
+
+    Loops of one iteration are folded away, and what then indexes the axis is the window's loop
+    alone: the compiler takes its extent from `x`, be that longer than the window.
+    """
+    sizes = e.extents(x)
+    offsets: list[Extent] = [0] * len(sizes)
+    have = list(sizes)
+    for i, (n, k, d) in enumerate(zip(windows, kernel, dilations, strict=True)):
+        if isinstance(n, int) and n == 1:
+            sizes[first + i] = e.add_extents(e.mul_extents(e.sub_extents(k, 1), d), 1)
+    if sizes == have:
+        return x
+    return extract_slice(e, x, offsets, sizes, [1] * len(sizes))
+
+
 def pad_tensor(
     e: Any,
     x: ir.Value,
@@ -289,7 +314,10 @@ def _convolve(
 ) -> ir.Value:
     """The convolution of an already padded input."""
     spatial = len(windows)
-    ex, ew = e.extents(x), e.extents(w)
+    ew = e.extents(w)
+    kernel, first = (ew[:spatial], 1) if channels_last else (ew[2:], 2)
+    x = trim_windows(e, x, first, windows, kernel, dilations)
+    ex = e.extents(x)
     batch = ex[0]
     outputs = ew[-1] if channels_last else ew[0]
     inputs = ex[-1] if channels_last else ex[1]
@@ -554,5 +582,6 @@ __all__ = [
     "pad_tensor",
     "padding_of",
     "store",
+    "trim_windows",
     "window_count",
 ]

@@ -15,7 +15,7 @@ from mgx_mlir.dialects.migraphx.pooling import Pooling
 from mgx_mlir.passes.lower import indices
 from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
 from mgx_mlir.passes.lower.expr import Extent
-from mgx_mlir.passes.lower.linear import pad_spatial, padding_of, store
+from mgx_mlir.passes.lower.linear import pad_spatial, padding_of, store, trim_windows
 from mgx_mlir.passes.lower.reduce import start_value
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, widen
@@ -60,6 +60,7 @@ def pooling(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
     how = "max" if op.mode == "max" else "add"
     neutral = start_value(how, out.dtype)
     padded = pad_spatial(e, x, low, extra, first, out.dtype, neutral)
+    padded = trim_windows(e, padded, first, windows, lengths, dilations)
     power = op.lp_order if op.mode == "lpnorm" else None
     total = _window_reduce(
         e, padded, out.dtype, own, lengths, strides, dilations, first, how, acc, power
