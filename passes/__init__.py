@@ -18,6 +18,7 @@ PASS_NAMES = (
     "optimize_module",
     "propagate_constant",
     "rewrite_pooling",
+    "rewrite_reduce",
     "rewrite_dot",
     "simplify_algebra",
     "simplify_reshapes",

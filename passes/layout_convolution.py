@@ -85,7 +85,7 @@ def find_pointwise_layout(op: Any, rw: Any) -> Any:
                 return no_match("another operand would have to be transposed")
             below = rw.op("transpose", v, permutation=perm)
         new.append(below)
-    y = _rebuild(op, new, out.with_dims(out.dims[p] for p in perm))
+    y = rebuild(op, new, out.with_dims(out.dims[p] for p in perm))
     return rw.op("transpose", y, permutation=to_first(out.rank))
 
 
@@ -102,7 +102,7 @@ def _is_cheap(v: ir.Value) -> bool:
     )
 
 
-def _rebuild(op: Any, operands: list[ir.Value], out: TensorType) -> ir.Value:
+def rebuild(op: Any, operands: list[ir.Value], out: TensorType) -> ir.Value:
     """The same op on other operands."""
     attributes = {k: op.operation.attributes[k] for k in _attribute_names(op)}
     return ir.Operation.create(

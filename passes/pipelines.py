@@ -25,6 +25,7 @@ REF = ("normalize_ops", "dead_code_elimination")
 
 # Each fused op becomes one dispatch: channels-last images, dots of rows, then kernels.
 FUSE = (
+    "rewrite_reduce",
     "layout_convolution",
     "rewrite_dot",
     "optimize_module",

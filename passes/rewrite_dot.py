@@ -11,7 +11,7 @@ from mgx_mlir.core.op import Pointwise
 from mgx_mlir.core.passes import PatternPass, option
 from mgx_mlir.core.pattern import Pattern, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType, product
-from mgx_mlir.passes.layout_convolution import _rebuild
+from mgx_mlir.passes.layout_convolution import rebuild
 
 
 @pattern("dot")
@@ -94,7 +94,7 @@ def find_pointwise_reshape(op: Any, rw: Any) -> Any:
         if moved is None:
             return no_match("an operand cannot be read with its leading dims as one")
         new.append(moved)
-    y = _rebuild(op, new, out.with_dims(TensorType.of(below).dims))
+    y = rebuild(op, new, out.with_dims(TensorType.of(below).dims))
     return _reshape(rw, y, out.dims)
 
 

@@ -27,7 +27,7 @@ from mgx_mlir.passes.lower import host, views
 from mgx_mlir.passes.lower.emit import Emitter
 from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
 from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED
-from mgx_mlir.passes.lower.scalar import signless
+from mgx_mlir.passes.lower.scalar import computed, signless
 
 KERNELS = ("pointwise", "fused_reduce", "group", "fused_concat", "split_fused_reduce")
 _ANCHORS = tuple(f"migraphx.{n}" for n in ("dot", "convolution", "pooling", "transpose", "gather"))
@@ -181,6 +181,9 @@ class ModuleLowering(Emitter):
             if isinstance(value, ir.Value):
                 have = ir.RankedTensorType(value.type)
                 t = t.with_dims(have.shape)
+                if have.element_type != signless(t.dtype):
+                    # a sum that its kernel has not rounded yet: what follows reads it as it is
+                    t = t.with_dtype(computed(t.dtype))
                 value = Leaf(t, value)
             self.scope.values[r] = value
 
@@ -201,7 +204,7 @@ class ModuleLowering(Emitter):
             TensorType.of(op.results[0]),
             cls,
             attributes_of(op),
-            [self.expr(v) for v in op.operands],
+            [self.exact(v) if cls.raw else self.expr(v) for v in op.operands],
         )
         # inside a kernel the op waits for its consumer; alone, and where the kernel yields it
         # besides using it, it is a loop of its own
@@ -222,10 +225,22 @@ class ModuleLowering(Emitter):
             self.scope.values[v] = found
         return found
 
+    def exact(self, v: ir.Value) -> Expr:
+        """The expression of a value, rounded to its own type."""
+        if self.expr(v).type.dtype is not TensorType.of(v).dtype:
+            self.value(v)
+        return self.expr(v)
+
     def value(self, v: ir.Value) -> ir.Value:
         """The lowered tensor of an original value."""
         x = self.expr(v)
         value = self.tensor_of(x)
+        dtype = TensorType.of(v).dtype
+        if x.type.dtype is not dtype:
+            t = x.type.with_dtype(dtype)
+            value = self.map_elements([value], [x.type.dtype], t, lambda b, e: e)
+            self.scope.values[v] = Leaf(t, value)
+            return value
         if not isinstance(x, Leaf) and not isinstance(x, Compute):
             self.scope.values[v] = Leaf(x.type, value)
         return value
