@@ -16,6 +16,7 @@ from mgx_mlir.dialects.migraphx.selection import Unique
 from mgx_mlir.passes.lower import indices
 from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
 from mgx_mlir.passes.lower.expr import Extent
+from mgx_mlir.passes.lower.reduce import reduce_tensor
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar
 from mgx_mlir.passes.lower.sort import sort_keys
@@ -181,10 +182,11 @@ def _first_equal(e: Any, n: Extent, rows: _Rows) -> ir.Value:
 
 
 def _total(e: Any, n: Extent, is_first: Callable[[ir.Value], TypedScalar]) -> ir.Value:
-    def step(total: TypedScalar, j: ir.Value) -> TypedScalar:
-        return _b.add(total, _b.cast(is_first(j), _INT))
+    def flag(where: list[ir.Value]) -> ir.Value:
+        return _b.cast(is_first(where[0]), _INT).value
 
-    return _reduce(e, [], n, 0, step)
+    flags = indices.from_positions_alone(e, [n], _INT, flag)
+    return reduce_tensor(e, flags, _INT, [0], "add", _INT)
 
 
 def _places(
