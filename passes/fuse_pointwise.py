@@ -30,6 +30,7 @@ REDUCTIONS = frozenset(
 # views that a kernel reads through: they become index maps
 THROUGH = frozenset(("multibroadcast", "broadcast", "scalar"))
 HOST_ELEMENTS = 64  # integer tensors up to this size, made of dims and literals, stay on the host
+MAX_BUFFERS = 30  # inputs and results of a kernel: IREE's CPU devices bind 32 buffers at most
 
 
 @dataclass(frozen=True)
@@ -271,7 +272,8 @@ class _Fusion:
                 j, _ = self.source(v)
                 if j is None or j not in inside:
                     inputs.add(v)
-        return len(inputs) > self.max_inputs
+        results = sum(any(u not in inside for u in self.real_users(m)) for m in k.members)
+        return len(inputs) > self.max_inputs or len(inputs) + results > MAX_BUFFERS
 
     def acyclic(self, k: _Kernel, news: Sequence[int]) -> bool:
         """Whether `k` with `news` added can still run as one: nothing outside lies between."""
