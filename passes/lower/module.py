@@ -331,6 +331,10 @@ class ModuleLowering(Emitter):
                 found = self._region(op, body, extents)
             else:
                 found = self.block(body)
+                if self.options.regions and not nested:
+                    # no region holds it together: fused with a strided reader, the compiler
+                    # would compute what that reads only, for all its readers
+                    found = [self.barrier(v, self.extents(v)) for v in found]
         finally:
             self.in_kernel = nested
         self.define(op, found)
