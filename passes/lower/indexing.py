@@ -186,7 +186,8 @@ def nonzero(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     flags = _flags(e, flat, t.dtype, [total])
     counts = scan(e, flags, dtypes.INT64, 0, [total])
     # a sum of its own: the last running count of a tensor that may be empty would need a branch
-    # on the host, and IREE 3.13 frees buffers too early around one
+    # on the host, and of an extent that comes out of a branch IREE 3.13 loses the size: it
+    # allocates nothing for the results, and kernels write over other memory
     found = reduce_tensor(e, flags, dtypes.INT64, [0], "add", dtypes.INT64)
     count = indices.to_index(indices.read(found, []), dtypes.INT64)
     wanted: Extent = total if op.padded else count

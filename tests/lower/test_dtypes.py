@@ -32,7 +32,7 @@ def cases(dtype: DType, index: DType) -> list[Case]:
     rng = np.random.default_rng([dtype.number, index.number])
     x, small = values((5, 4), dtype, rng), values((2, 3), dtype, rng)
     # beyond the ends on both sides, as far as the index type goes
-    at = np.array([[0, 3, index.highest()], [index.lowest(), 1, 2]]).astype(index.np)
+    at = np.array([[0, 3, index.highest()], [index.lowest(), 1, 2]], object).astype(index.np)
 
     def case(name: str, *operands: Any, **attributes: Any) -> Case:
         return Case(OPS[name], operands, attributes, note=f"{dtype.short} {index.short}")

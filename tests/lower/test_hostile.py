@@ -64,7 +64,7 @@ def test_topk_of_fewer_elements_than_k() -> None:
 
 
 def test_repeated_runs_of_data_dependent_extents() -> None:
-    """Extents read back from the device: no buffer of one run is reused too early."""
+    """Extents read back from the device: results of the right size, also of several at once."""
     from mgx_mlir.runtime.iree_runtime import LoadedModule
     from mgx_mlir.targets.child import IreeCompiler
 
