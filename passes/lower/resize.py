@@ -20,6 +20,7 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.resize import Resize
 from mgx_mlir.passes.lower import host, indices
 from mgx_mlir.passes.lower.expr import Extent, Leaf, View
+from mgx_mlir.passes.lower.movement import extract_slice
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, narrow, widen
 from mgx_mlir.passes.lower.views import reshape_tensor
@@ -390,22 +391,29 @@ def _along(
     extents = list(own)
     extents[axis] = info.extent
 
-    def body(where: list[ir.Value]) -> ir.Value:
+    # one row of each table per tap: as loop inputs they are read once, not element by element
+    rows = [_row(e, table, i, info.extent, kind) for i in range(taps.count)
+            for table, kind in ((taps.places, _INT), (taps.weights, work))]  # fmt: skip
+
+    def body(where: list[ir.Value], *read: ir.Value) -> ir.Value:
         b = ArithScalars(work, work)
         total: TypedScalar | None = None
-        for i in range(taps.count):
-            row = [e.index(i), where[axis]]
-            place = indices.to_index(indices.read(taps.places, row), _INT)
-            source = [*where[:axis], place, *where[axis + 1 :]]
+        for place, weight in zip(read[::2], read[1::2], strict=True):
+            source = [*where[:axis], indices.to_index(place, _INT), *where[axis + 1 :]]
             value = indices.read_safely(e, x, source, own[axis : axis + 1])
             element = b.cast(widen(TypedScalar(value, dtype)), work)
-            weight = TypedScalar(indices.read(taps.weights, row), work)
-            part = b.mul(element, weight)
+            part = b.mul(element, TypedScalar(weight, work))
             total = part if total is None else b.add(total, part)
         assert total is not None
         return total.value
 
-    return indices.from_positions(e, extents, work, body)
+    return indices.from_positions(e, extents, work, body, rows, [(axis,)] * len(rows))
+
+
+def _row(e: Any, table: ir.Value, number: int, extent: Extent, dtype: DType) -> ir.Value:
+    part = extract_slice(e, table, [number, 0], [1, extent])
+    kind = TensorType(dtype, tuple(e.static_dims([extent])))
+    return reshape_tensor(e, part, kind, [extent])
 
 
 # ---- cropping ------------------------------------------------------------------------------------
