@@ -134,3 +134,17 @@ def test_poolings_and_grouped_convolutions_compile():
     got = program.run(inputs)
     assert_same(wanted, got, 2e-5)
     assert all(np.isfinite(a).all() for a in got)
+
+
+@pytest.mark.parametrize("seed", [65, 68, 602, 911, 915, 916])
+def test_programs_that_were_compiled_wrong(seed):
+    """Seeds whose numbers were wrong, or whose compile did not end: equal results of a region,
+    windows of one step over longer axes, padded windows along one axis, two readers of a kernel
+    over run-time dims of which one is strided."""
+    from mgx_mlir.api.compile import compile as compile_program
+
+    graph = KernelGraph(seed, new_context(), steps=24, dynamic=seed > 900)
+    inputs = graph.inputs()
+    wanted = Interpreter(graph.module, graph.store).run(inputs)
+    program = compile_program(graph.program, target="cpu", threads=1, timeout=120)
+    assert_same(wanted, program.run(inputs), 2e-5)
