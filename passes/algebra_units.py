@@ -158,3 +158,11 @@ def _plus_constant(rw: Rewriter, value: ir.Value) -> tuple[ir.Value, ir.Value] |
             rw.merge_location(inner)
             return x, c
     return None
+
+
+@pattern("max", "min")
+def find_idempotent(op: Any, rw: Any) -> Any:
+    """max(x, x) -> x"""
+    if op.a != op.b:
+        return no_match("two different operands")
+    return op.a

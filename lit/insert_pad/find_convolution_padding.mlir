@@ -1,5 +1,5 @@
 // RUN: mgx-opt %s --mgx-insert-pad --split-input-file | filecheck %s
-// RUN: mgx-opt %s --mgx-insert-pad="dense=true" --split-input-file | filecheck %s --check-prefix=DENSE
+// RUN: mgx-opt %s --mgx-insert-pad=dense=true --split-input-file | filecheck %s --check-prefix=DENSE
 
 // Asymmetric padding becomes a pad op in either mode.
 // CHECK-LABEL: @asymmetric

@@ -34,8 +34,9 @@ func.func @all(%x: tensor<2x4x3xf32>) -> tensor<1x1x1xf32> {
 // Near misses: axes of run time, another order.
 // CHECK-LABEL: @run_time_axes
 // CHECK: migraphx.transpose
-// CHECK-NEXT: "migraphx.reduce_sum"({{.*}}, %arg1)
-func.func @run_time_axes(%x: tensor<2x4x3xf32>, %a: tensor<1xi64>) -> tensor<?x?x?xf32> {
+// CHECK-NEXT: "migraphx.reduce_sum"({{.*}}, {{.*}}) {axes = array<i64>} : (tensor<2x3x4xf32>, tensor<1xi64>)
+func.func @run_time_axes(%x: tensor<2x4x3xf32>) -> tensor<?x?x?xf32> {
+  %a = "migraphx.literal"() {value = dense<1> : tensor<1xi64>} : () -> tensor<1xi64>
   %0 = "migraphx.transpose"(%x) {permutation = array<i64: 0, 2, 1>} : (tensor<2x4x3xf32>) -> tensor<2x3x4xf32>
   %1 = "migraphx.reduce_sum"(%0, %a) {axes = array<i64>} : (tensor<2x3x4xf32>, tensor<1xi64>) -> tensor<?x?x?xf32>
   return %1 : tensor<?x?x?xf32>

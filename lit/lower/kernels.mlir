@@ -1,5 +1,5 @@
 // RUN: mgx-opt %s --mgx-lower-to-linalg --split-input-file | filecheck %s
-// RUN: mgx-opt %s --mgx-lower-to-linalg="regions=false" --split-input-file | filecheck %s --check-prefix=FREE
+// RUN: mgx-opt %s --mgx-lower-to-linalg=regions=false --split-input-file | filecheck %s --check-prefix=FREE
 
 // A dot with its bias and activation: one region, the weight is a parameter loaded outside.
 // CHECK-LABEL: @main(

@@ -1,5 +1,5 @@
 // RUN: mgx-opt %s --mgx-rewrite-dot --split-input-file | filecheck %s
-// RUN: mgx-opt %s --mgx-rewrite-dot="aligned=4" --split-input-file | filecheck %s --check-prefix=FOUR
+// RUN: mgx-opt %s --mgx-rewrite-dot=aligned=4 --split-input-file | filecheck %s --check-prefix=FOUR
 
 // CHECK-LABEL: @ragged
 // CHECK-NEXT: %[[A:.*]] = "migraphx.reshape"(%arg0) {dims = array<i64: 6, 4, 8>}

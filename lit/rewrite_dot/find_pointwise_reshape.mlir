@@ -67,12 +67,12 @@ func.func @heads(%x: tensor<6x4x5xf32>, %mask: tensor<1x1x4x5xf32>) -> tensor<2x
 // CHECK-LABEL: @dynamic
 // CHECK: %[[B:.*]] = "migraphx.multibroadcast"({{.*}}, %arg0) {{.*}} : (tensor<1x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
 // CHECK: "migraphx.add"(%arg0, %[[B]]) : (tensor<?x4xf32>, tensor<?x4xf32>)
-// CHECK: "migraphx.reshape"({{.*}}) {dims = array<i64: -1, 3, 4>} : (tensor<?x4xf32>) -> tensor<?x3x4xf32>
-func.func @dynamic(%x: tensor<?x4xf32>, %w: tensor<4xf32>) -> tensor<?x3x4xf32> {
-  %0 = "migraphx.reshape"(%x) {dims = array<i64: -1, 3, 4>} : (tensor<?x4xf32>) -> tensor<?x3x4xf32>
-  %1 = "migraphx.multibroadcast"(%w, %0) : (tensor<4xf32>, tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
-  %2 = "migraphx.add"(%0, %1) : (tensor<?x3x4xf32>, tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
-  return %2 : tensor<?x3x4xf32>
+// CHECK: "migraphx.reshape"({{.*}}) {dims = array<i64: -1, 2, 4>} : (tensor<?x4xf32>) -> tensor<?x2x4xf32>
+func.func @dynamic(%x: tensor<?x4xf32>, %w: tensor<4xf32>) -> tensor<?x2x4xf32> {
+  %0 = "migraphx.reshape"(%x) {dims = array<i64: -1, 2, 4>} : (tensor<?x4xf32>) -> tensor<?x2x4xf32>
+  %1 = "migraphx.multibroadcast"(%w, %0) : (tensor<4xf32>, tensor<?x2x4xf32>) -> tensor<?x2x4xf32>
+  %2 = "migraphx.add"(%0, %1) : (tensor<?x2x4xf32>, tensor<?x2x4xf32>) -> tensor<?x2x4xf32>
+  return %2 : tensor<?x2x4xf32>
 }
 
 // -----

@@ -13,11 +13,11 @@ func.func @last(%x: tensor<6x4xf32>) -> tensor<2x3x1xf32> {
 
 // CHECK-LABEL: @dynamic
 // CHECK: "migraphx.reduce_max"(%arg0) {axes = array<i64: 1>} : (tensor<?x4xf32>) -> tensor<?x1xf32>
-// CHECK: "migraphx.reshape"({{.*}}) {dims = array<i64: -1, 3, 1>}
-func.func @dynamic(%x: tensor<?x4xf32>) -> tensor<?x3x1xf32> {
-  %0 = "migraphx.reshape"(%x) {dims = array<i64: -1, 3, 4>} : (tensor<?x4xf32>) -> tensor<?x3x4xf32>
-  %1 = "migraphx.reduce_max"(%0) {axes = array<i64: 2>} : (tensor<?x3x4xf32>) -> tensor<?x3x1xf32>
-  return %1 : tensor<?x3x1xf32>
+// CHECK: "migraphx.reshape"({{.*}}) {dims = array<i64: -1, 2, 1>}
+func.func @dynamic(%x: tensor<?x4xf32>) -> tensor<?x2x1xf32> {
+  %0 = "migraphx.reshape"(%x) {dims = array<i64: -1, 2, 4>} : (tensor<?x4xf32>) -> tensor<?x2x4xf32>
+  %1 = "migraphx.reduce_max"(%0) {axes = array<i64: 2>} : (tensor<?x2x4xf32>) -> tensor<?x2x1xf32>
+  return %1 : tensor<?x2x1xf32>
 }
 
 // -----
