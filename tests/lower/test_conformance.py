@@ -19,7 +19,7 @@ STRUCTURE = {"literal", "yield", "dimensions_of", "pointwise", "fused_reduce", "
 NOT_DYNAMIC = {"multibroadcast", "broadcast", "squeeze"}
 # What a fusion may put into a kernel besides pointwise ops and reductions.
 IN_KERNELS = ("slice", "concat", "pad", "reverse", "step", "gather", "softmax", "reduce_sum")
-CASES = 28  # examples of one operator in one run
+CASES = 24  # examples of one operator in one run
 CHUNK = 160  # cases in one compile
 
 
@@ -65,14 +65,18 @@ def test_examples(cases: list[Case]) -> None:
 
 @pytest.mark.parametrize("part", range(2))
 def test_dynamic(part: int) -> None:
-    """All operand dims dynamic: two examples of each operator that can be built so."""
+    """All operand dims dynamic: some examples of each operator that can be built so."""
     cases = []
     for name in sorted(OPS)[part::2]:
         cls = OPS[name]
         if not lowered(cls) or name in NOT_DYNAMIC:
             continue
-        found = [d for c in spread(harness.examples_of(cls), 8) if (d := harness.as_dynamic(c))]
-        cases += spread(found, 1 if cls.pointwise else 4)
+        wanted = 1 if cls.pointwise else 3
+        own: list[Case] = []
+        for case in spread(harness.examples_of(cls), 8):
+            found = harness.as_dynamic(case) if len(own) < wanted else None
+            own += [found] if found is not None else []
+        cases += own
     harness.check_cases(cases, batch=CHUNK * 2)
 
 
