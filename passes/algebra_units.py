@@ -26,6 +26,19 @@ def find_unit_ops(op: Any, rw: Rewriter) -> Any:
     return no_match("no operand is {}", unit)
 
 
+@pattern("where", benefit=4)
+def find_where_const(op: Any, rw: Rewriter) -> Any:
+    """where(true, a, b) -> a, where(false, a, b) -> b"""
+    condition, a, b = op.operands
+    found = splat(condition)
+    if found is None:
+        return no_match("the condition is not one constant")
+    chosen = a if found else b
+    if chosen.type != op.results[0].type:
+        return no_match("the choice has another type than the result")
+    return chosen
+
+
 @pattern("mul", "div", "sub", benefit=3)
 def find_neg_unit_ops(op: Any, rw: Rewriter) -> Any:
     """x * -1, x / -1, 0 - x -> -x"""

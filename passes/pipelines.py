@@ -25,7 +25,6 @@ REF = ("normalize_ops", "dead_code_elimination")
 
 # Each fused op becomes one dispatch: channels-last images, dots of rows, then kernels.
 FUSE = (
-    "rewrite_reduce",
     "layout_convolution",
     "rewrite_dot",
     "optimize_module",
@@ -35,8 +34,9 @@ FUSE = (
     "dead_code_elimination",
 )
 
-CPU = (*REQUIRED, *OPTIMIZE, *FUSE)
-GPU = (*REQUIRED, *OPTIMIZE, *FUSE)
+# A GPU has 16-bit dots; a CPU's compute in f32 whatever the type.
+CPU = (*REQUIRED, *OPTIMIZE, "mgx-rewrite-reduce{wide-values=true}", *FUSE)
+GPU = (*REQUIRED, *OPTIMIZE, "rewrite_reduce", *FUSE)
 
 PIPELINES: dict[str, tuple[str, ...]] = {"ref": REF, "cpu": CPU, "gpu": GPU}
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.passes import PatternPass
+from mgx_mlir.core.passes import PatternPass, option
 from mgx_mlir.core.pattern import Pattern, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.layout_convolution import rebuild
@@ -30,6 +30,25 @@ def find_dot_softmax_fp32(op: Any, rw: Any) -> Any:
     wide = _in_f32(rw, op.input)
     y = rw.op("softmax", wide, axis=op.axis)
     return rw.op("convert", y, target_type=t.dtype)
+
+
+@pattern("dot")
+def find_softmax_dot_fp32(op: Any, rw: Any) -> Any:
+    """dot(convert(softmax), v) in 16 bits -> convert(dot(softmax, convert(v)))
+
+    The weights of attention stay in f32 too. For targets whose dots compute in f32 anyway.
+    """
+    if not rw.options.wide_values:
+        return no_match("the target has 16-bit dots (wide-values is off)")
+    t = TensorType.of(op.out)
+    view = rw.defining(op.a, "convert")
+    if not t.dtype.is_low_precision or view is None:
+        return no_match("it is no 16-bit dot of a convert")
+    softmax = view.operation.operands[0]
+    if rw.defining(softmax, "softmax") is None or TensorType.of(softmax).dtype != dtypes.FLOAT:
+        return no_match("the convert is not of a softmax in f32")
+    v = rw.op("convert", op.b, target_type=dtypes.FLOAT)
+    return rw.op("convert", rw.op("dot", softmax, v), target_type=t.dtype)
 
 
 def _comes_from_dot(rw: Any, v: ir.Value) -> bool:
@@ -56,7 +75,11 @@ def _in_f32(rw: Any, v: ir.Value) -> ir.Value:
 
 @dataclass(frozen=True)
 class RewriteReduce(PatternPass):
-    """Softmax of 16-bit attention scores in f32."""
+    """Attention in 16 bits: scores and softmax in f32, on some targets the weights' dot too."""
 
     name: ClassVar[str] = "rewrite_reduce"
-    patterns: ClassVar[tuple[Pattern, ...]] = (find_dot_softmax_fp32,)
+    patterns: ClassVar[tuple[Pattern, ...]] = (
+        find_dot_softmax_fp32,
+        find_softmax_dot_fp32,
+    )
+    wide_values: bool = option(False, "the dot of the softmax with the values is in f32 too")

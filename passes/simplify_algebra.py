@@ -25,6 +25,7 @@ from mgx_mlir.passes.algebra_units import (
     find_rsqrt,
     find_sub_const,
     find_unit_ops,
+    find_where_const,
     find_zero_ops,
 )
 
@@ -40,6 +41,7 @@ class SimplifyAlgebra(PatternPass):
     fast_math: bool = option(False, "also take 0 * x for 0, whatever x is")
     patterns = (
         find_unit_ops,
+        find_where_const,
         find_neg_unit_ops,
         find_zero_ops,
         find_idempotent,
