@@ -1,4 +1,4 @@
-// RUN: mgx-opt %s --mgx-rewrite-reduce="wide-values=true" --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-rewrite-reduce=wide-values=true --split-input-file | filecheck %s
 // RUN: mgx-opt %s --mgx-rewrite-reduce --split-input-file | filecheck %s --check-prefix=NARROW
 
 // CHECK-LABEL: @values
