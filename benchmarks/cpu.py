@@ -159,7 +159,7 @@ def show(rows: list[Row]) -> None:
             f"{row.compile_s:.1f}",
             f"{row.compile_mb:.0f}",
         )
-    Console(width=max(120, Console().width)).print(table)
+    Console(width=max(140, Console().width)).print(table)
     if not all(row.valid for row in rows):
         print("not valid: an engine got under 80 % of its cores in over half of the rounds")
 
