@@ -1,0 +1,101 @@
+"""Every rewrite alone, on random programs round its root: values are kept, it fires, it ends.
+
+pytest tests/passes/test_patterns.py -k find_transpose
+MGX_DRAWS=200 pytest tests/passes/test_patterns.py -k find_transpose     # search harder
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from evaluate import CONTEXT, assert_same
+from pattern_graphs import Case, Graph, load
+
+from mgx_mlir.core.interpreter import Interpreter
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.passes import verify_module
+from mgx_mlir.core.pattern import PatternSet, observing
+from mgx_mlir.core.segments import asm
+from mgx_mlir.passes import PASSES
+
+DRAWS = int(os.environ.get("MGX_DRAWS", "12"))
+CASES = load()
+
+
+def assert_identical(before: np.ndarray, after: np.ndarray) -> None:
+    """Bit for bit, but for the payload of NaN."""
+    assert (before.shape, before.dtype) == (after.shape, after.dtype)
+    whole = before.dtype.kind in "biu"
+    nan = np.zeros(before.shape, bool) if whole else np.isnan(before.astype(np.float64))
+    if not whole:
+        np.testing.assert_array_equal(nan, np.isnan(after.astype(np.float64)))
+    bits = f"u{before.dtype.itemsize}"
+    a, b = (np.ascontiguousarray(x).view(bits).reshape(x.shape)[~nan] for x in (before, after))
+    if not np.array_equal(a, b):
+        np.testing.assert_array_equal(before[~nan], after[~nan])  # says where
+        raise AssertionError("zeros of another sign")
+
+
+def apply(c: Case, module: ir.Module) -> bool:
+    """Run the one pattern (or the pass itself); whether it did anything."""
+    options = PASSES[c.pass_name](**c.options)
+    operation = module.operation
+    if c.name == c.pass_name:
+        before = asm(operation)
+        options.run(operation)
+        return asm(operation) != before
+    (found,) = [p for p in PASSES[c.pass_name].patterns if p.name == c.name]
+    with observing() as seen:
+        PatternSet([found]).apply(operation, options)
+    return seen.counts[c.name] > 0
+
+
+def check(c: Case, seed: int) -> bool:
+    """One draw; whether the rewrite did something."""
+    g = Graph(c.draw, seed, CONTEXT)
+    verify_module(g.module.operation)
+    trials = [g.inputs]
+    if c.special and seed % 4 == 3:
+        trials.append(g.hostile_inputs())
+    before = asm(g.module.operation)
+    try:
+        want = [Interpreter(g.module, g.store).run(inputs) for inputs in trials]
+        with CONTEXT, ir.Location.unknown(), g.store.active(), np.errstate(all="ignore"):
+            fired = apply(c, g.module)
+            verify_module(g.module.operation)
+        for inputs, expected in zip(trials, want, strict=True):
+            got = Interpreter(g.module, g.store).run(inputs)
+            if c.rtol:
+                assert_same(expected, got, c.rtol)
+            else:
+                for a, b in zip(expected, got, strict=True):
+                    assert_identical(a, b)
+        after = asm(g.module.operation)
+        with CONTEXT, ir.Location.unknown(), g.store.active(), np.errstate(all="ignore"):
+            assert not apply(c, g.module), "applied once more, it changes something again"
+        assert asm(g.module.operation) == after
+    except Exception as e:
+        now = asm(g.module.operation)
+        raise AssertionError(f"{c.id}, draw {seed}: {e}\n\nbefore:\n{before}\nnow:\n{now}") from e
+    return fired
+
+
+@pytest.mark.parametrize("c", CASES, ids=lambda c: c.id)
+def test_the_rewrite_keeps_the_values(c: Case) -> None:
+    fired = sum(check(c, seed) for seed in range(DRAWS))
+    assert fired >= c.fires * DRAWS, f"applied in {fired} of {DRAWS} draws"
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_every_pattern_has_a_case(name: str) -> None:
+    patterns = {p.name for p in getattr(PASSES[name], "patterns", ())}
+    named = {c.name for c in CASES if c.pass_name == name}
+    assert not patterns - named, f"no case for {', '.join(sorted(patterns - named))}"
+    assert not named - patterns - {name}, "cases of no pattern"
+
+
+def test_every_file_of_cases_is_named_after_a_pass() -> None:
+    stray = {c.pass_name for c in CASES} - set(PASSES)
+    assert not stray, f"no pass is named {', '.join(sorted(stray))}"
