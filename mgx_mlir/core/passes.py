@@ -20,7 +20,15 @@ from typing import Any, ClassVar, TextIO
 from mgx_mlir.core.errors import MgxError, PassError, PipelineError
 from mgx_mlir.core.ir import ir, passmanager
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.pattern import MatchTrace, Pattern, PatternSet, observing
+from mgx_mlir.core.pattern import (
+    PATTERNS,
+    RULES,
+    MatchTrace,
+    Pattern,
+    PatternSet,
+    Rule,
+    observing,
+)
 from mgx_mlir.core.pipeline import (
     MODULE,
     Nested,
@@ -118,6 +126,24 @@ class PassTable(Mapping[str, type[Pass]]):
 
 
 PASSES = PassTable()
+
+
+def known_rewrites() -> dict[str, Pattern | Rule]:
+    """Every pattern and rule by name (this imports every pass)."""
+    for name in PASSES:
+        _ = PASSES[name]  # imported when asked for
+    return {**PATTERNS, **RULES}
+
+
+def check_rewrites(names: Iterable[str]) -> frozenset[str]:
+    """`names`; PipelineError for one that is neither a pattern nor a rule."""
+    names = frozenset(names)
+    known = known_rewrites() if names else {}
+    for name in sorted(names):
+        if name not in known:
+            raise PipelineError(f"unknown pattern '{name}'", notes=did_you_mean(name, known))
+    return names
+
 
 # Upstream passes named in suggestions and lists; any registered C++ pass can be run.
 UPSTREAM = (

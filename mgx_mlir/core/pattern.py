@@ -17,15 +17,31 @@ ask of a callback (inverted result, no op kept, nothing replaced by itself) is d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import MgxError, PassError
 from mgx_mlir.core.interpreter import Folder
 from mgx_mlir.core.ir import ir, rewrite
+from mgx_mlir.core.observe import (
+    APPLIED,
+    RULES,
+    MatchTrace,
+    Observation,
+    Rule,
+    count,
+    disabled,
+    disabled_names,
+    is_enabled,
+    location_text,
+    observers,
+    observing,
+    op_text,
+    rule,
+    traces,
+)
 from mgx_mlir.core.op import OPS, Op, as_value
 from mgx_mlir.core.probe import DimProbe
 
@@ -106,7 +122,7 @@ def pattern(*roots: Root, benefit: int = 1) -> Callable[[PatternFunction], Patte
         name = function.__name__
         if "->" not in (function.__doc__ or "").split("\n", 1)[0]:
             raise TypeError(f"pattern '{name}' needs a docstring `before -> after`")
-        if name in PATTERNS:
+        if name in PATTERNS or name in RULES:
             raise TypeError(f"pattern '{name}' is defined twice")
         if not roots:
             raise TypeError(f"pattern '{name}' needs a root op")
@@ -228,36 +244,6 @@ def has_no_use(value: ir.Value) -> bool:
 # ---- applying ----------------------------------------------------------------------------------
 
 
-@dataclass
-class MatchTrace:
-    """Attempts of the patterns in `names`: where, and what came of each (the reason as text)."""
-
-    names: frozenset[str]
-    attempts: list[tuple[str, str, str]] = field(default_factory=list)
-
-
-@dataclass
-class Observation:
-    """Applications counted per pattern while `observing`, and the trace, if one was asked for."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    trace: MatchTrace | None = None
-
-
-_OBSERVERS: list[Observation] = []
-
-
-@contextmanager
-def observing(trace: MatchTrace | None = None) -> Iterator[Observation]:
-    """Collect what patterns do inside the block."""
-    seen = Observation(trace=trace)
-    _OBSERVERS.append(seen)
-    try:
-        yield seen
-    finally:
-        _OBSERVERS.pop()
-
-
 def op_names(root: Any) -> list[str]:
     """The name of every op in `root`, itself included: the one cheap walk (0.6 us per op)."""
     names: list[str] = []
@@ -291,15 +277,24 @@ class PatternSet:
             self._by_root = found
         return self._by_root
 
+    def enabled_by_root(self) -> dict[str, list[Pattern]]:
+        """`by_root` without the patterns that are off."""
+        off = disabled_names()
+        if off.isdisjoint(p.name for p in self.patterns):
+            return self.by_root
+        kept = {root: [p for p in ps if p.name not in off] for root, ps in self.by_root.items()}
+        return {root: ps for root, ps in kept.items() if ps}
+
     def apply(self, root: Any, options: Any = None, max_iterations: int = -1) -> int:
         """Apply until nothing changes (or `max_iterations` sweeps); how many rewrites were made.
 
         Raises PassError when a pattern fails, replaces by another type, or never ends.
         """
         operation = _operation(root)
+        by_root = self.enabled_by_root()
         names = op_names(operation)
         present = set(names)
-        if present.isdisjoint(self.by_root):
+        if present.isdisjoint(by_root):
             return 0
         limit = 1000 + 16 * len(names)
         run = _Application(self, options, limit, not present.isdisjoint(KERNEL_BODIES))
@@ -311,7 +306,7 @@ class PatternSet:
         config.region_simplification_level = rewrite.GreedySimplifyRegionLevel.DISABLED
         with operation.context:
             patterns = rewrite.RewritePatternSet()
-            for name, tried in self.by_root.items():
+            for name, tried in by_root.items():
                 patterns.add(name, run.callback(tried))
             try:
                 rewrite.apply_patterns_and_fold_greedily(operation, patterns.freeze(), config)
@@ -329,8 +324,8 @@ class _Application:
         self.rewriter, self.limit, self.guarded = Rewriter(options), limit, guarded
         self.rewrites = 0
         self.recent: Counter[str] = Counter()
-        self.observers = list(_OBSERVERS)
-        self.traces = [o.trace for o in _OBSERVERS if o.trace is not None]
+        self.observers = observers()
+        self.traces = traces()
 
     def callback(self, tried: Sequence[Pattern]) -> Callable[[Any, Any], bool | None]:
         """MLIR's callback for one root name: True means that nothing matched."""
@@ -341,6 +336,8 @@ class _Application:
             rw, location = self.rewriter, op.location
             with driver.ip, location:
                 for p in tried:
+                    # as it is before the pattern changes it
+                    shown = self.shown(p, op) if self.traces else ""
                     try:
                         found = p.function(op, rw)
                     except PassError:
@@ -350,7 +347,7 @@ class _Application:
                     finally:
                         rw.leave()
                     if self.traces:
-                        self.record(p, location, found)
+                        self.record(p, location, found, shown)
                     if found is None or isinstance(found, NoMatch):
                         rw.take_back()
                         continue
@@ -377,14 +374,17 @@ class _Application:
                 notes=[f"the last 100 were made by {busy}"],
             )
 
-    def record(self, p: Pattern, location: ir.Location, found: Any) -> None:
+    def shown(self, p: Pattern, op: Any) -> str:
+        return op_text(op) if any(t.wants(p.name) for t in self.traces) else ""
+
+    def record(self, p: Pattern, location: ir.Location, found: Any, shown: str) -> None:
         for trace in self.traces:
-            if p.name in trace.names:
-                if found is None or isinstance(found, NoMatch):
-                    outcome = "no match" if found is None else str(found)
-                else:
-                    outcome = "applied"
-                trace.attempts.append((p.name, location_text(location), outcome))
+            if trace.wants(p.name):
+                refused = found is None or isinstance(found, NoMatch)
+                if refused and not trace.refusals:
+                    continue
+                outcome = APPLIED if not refused else "no match" if found is None else str(found)
+                trace.add(p.name, shown, outcome, location)
 
 
 def _checked(p: Pattern, op: Any, found: Any, location: ir.Location) -> list[ir.Value]:
@@ -413,12 +413,35 @@ def _failed(p: Pattern, location: ir.Location, e: Exception) -> PassError:
     return PassError(f"pattern '{p.name}' failed: {what}", location=location_text(location))
 
 
-def location_text(location: ir.Location) -> str:
-    """A location as `file:line:col`, or as MLIR prints it without the `loc(...)`."""
-    text = str(location)
-    return text[4:-1].replace('"', "") if text.startswith("loc(") else text
-
-
 def _operation(root: Any) -> Any:
     """The ir.Operation of a module, op view or operation."""
     return root.operation
+
+
+__all__ = [
+    "KERNEL_BODIES",
+    "PATTERNS",
+    "RULES",
+    "UPDATED",
+    "MatchTrace",
+    "NoMatch",
+    "Observation",
+    "Pattern",
+    "PatternSet",
+    "Rewriter",
+    "Rule",
+    "count",
+    "defined_by",
+    "disabled",
+    "full_name",
+    "has_no_use",
+    "has_one_use",
+    "is_enabled",
+    "location_text",
+    "no_match",
+    "observing",
+    "op_names",
+    "pattern",
+    "rule",
+    "users",
+]

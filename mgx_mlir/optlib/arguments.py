@@ -6,12 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.core.passes import PASSES, UPSTREAM, option_docs, pass_name, pipeline_name
+from mgx_mlir.core.passes import (
+    PASSES,
+    UPSTREAM,
+    check_rewrites,
+    option_docs,
+    pass_name,
+    pipeline_name,
+)
 from mgx_mlir.core.pipeline import did_you_mean
 
 # name, what follows '=' (None: nothing, "[x]": optional), one line of help
 OPTIONS: tuple[tuple[str, str | None, str], ...] = (
     ("allow-unregistered-dialect", None, "accept ops of dialects that are not registered"),
+    ("disable-pattern", "names", "comma-separated patterns to leave out of every pass"),
     ("help", None, "print this text"),
     ("list-passes", None, "print every pass with its options"),
     ("mgx-disable-passes", "names", "comma-separated passes to leave out of the pipeline"),
@@ -77,6 +85,11 @@ class Arguments:
         """A comma-separated list of passes, in MIGraphX's spelling."""
         text = self.values.get(name, "")
         return frozenset(pass_name(part.strip()) for part in text.split(",") if part.strip())
+
+    def patterns(self, name: str) -> frozenset[str]:
+        """A comma-separated list of patterns. PipelineError for an unknown one."""
+        text = self.values.get(name, "")
+        return check_rewrites(part.strip() for part in text.split(",") if part.strip())
 
     def pipeline(self) -> str:
         """The pipeline text of --pass-pipeline, or of the pass flags."""

@@ -27,6 +27,7 @@ from mgx_mlir.core.passes import (
     run_pipeline,
     shown_name,
 )
+from mgx_mlir.core.pattern import disabled
 from mgx_mlir.core.segments import asm, parse_module
 from mgx_mlir.optlib.arguments import Arguments
 from mgx_mlir.optlib.diagnostics import (
@@ -48,6 +49,7 @@ class Session:
         self.context = new_context()
         self.context.allow_unregistered_dialects = arguments.flag("allow-unregistered-dialect")
         self.store = _read_weights(arguments.values.get("weights"))
+        self.disabled = arguments.patterns("disable-pattern")
         self.steps = resolve(pipeline, self.context)
         self.timings: list[Timing] = []
         self.keys: set[str] = set()
@@ -117,7 +119,8 @@ class Session:
 
         how.print_ir = print_ir
         try:
-            run_pipeline(module, self.steps, instrumentation=how)
+            with disabled(self.disabled):
+                run_pipeline(module, self.steps, instrumentation=how)
         finally:
             self.timings += how.timings
 

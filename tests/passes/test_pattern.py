@@ -8,10 +8,13 @@ from mgx_mlir.core.pattern import (
     MatchTrace,
     Pattern,
     PatternSet,
+    count,
+    disabled,
     has_one_use,
     no_match,
     observing,
     pattern,
+    rule,
     users,
 )
 
@@ -78,9 +81,46 @@ def test_trace_gives_the_reason():
     trace = MatchTrace(frozenset({"double_neg"}))
     with observing(trace):
         PatternSet([make(double_neg, "arith.negf")]).apply(parse())
-    outcomes = [(where, what) for _, where, what in trace.attempts]
+    outcomes = [(where, what) for _, where, what, _ in trace.attempts]
     assert ("third", "applied") in outcomes
     assert ("second", "f32 is not a neg") in outcomes
+
+
+def test_a_pattern_that_is_off_does_nothing():
+    def to_exp(op, rw):
+        """neg(x) -> x"""
+        return op.operands[0]
+
+    both = PatternSet([make(double_neg, "arith.negf", benefit=2), make(to_exp, "arith.negf")])
+    with observing() as seen, disabled(["double_neg"]):
+        assert both.apply(parse()) == 2
+    assert seen.counts == {"to_exp": 2}
+    with disabled(["double_neg"]), disabled(["to_exp"]):
+        assert both.apply(parse()) == 0
+    assert PatternSet([make(double_neg, "arith.negf")]).apply(parse()) == 1
+
+
+def test_rules_of_plain_passes_are_switched_counted_and_traced(monkeypatch):
+    monkeypatch.setattr("mgx_mlir.core.observe.RULES", {})
+    mine = rule("mine", "a -> b")
+    with pytest.raises(TypeError, match="defined twice"):
+        rule("mine", "a -> b")
+    with disabled(["mine"]):
+        assert not mine.enabled
+    assert mine.enabled
+    trace = MatchTrace(frozenset({"mine"}))
+    m = parse()
+    op = m.body.operations[0].regions[0].blocks[0].operations[0]
+    with m.context, observing(trace) as seen, observing(trace):
+        mine.refused(op, "{} of {}", 1, 2)
+        mine.applied(op, times=3)
+        count("other", op)
+    assert seen.counts == {"mine": 3, "other": 1}
+    text = "arith.subf : (f32, f32) -> (f32)"
+    assert [a[1:] for a in trace.attempts] == [
+        ("first", "1 of 2", text),
+        ("first", "applied", text),
+    ]
 
 
 def test_new_ops_carry_the_locations_of_what_they_replace():
