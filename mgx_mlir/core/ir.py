@@ -10,14 +10,14 @@ from torch_mlir._mlir_libs import _mlir
 from torch_mlir.dialects import ext, func
 
 if TYPE_CHECKING:
-    from torch_mlir.dialects import affine, arith, linalg, math, ml_program, scf, tensor
+    from torch_mlir.dialects import affine, arith, linalg, math, ml_program, scf, tensor, vector
 
 # Without a module of the dialect's name in a searched package the bindings retry the failing import
 # at every OpView: 18 us per op instead of 0.6 us, in walks, patterns and verifiers alike.
 _mlir.globals.append_dialect_search_prefix("mgx_mlir.dialects")
 
 # Imported when first asked for: linalg alone takes 90 ms, and only lowering needs them.
-_LAZY = frozenset(("affine", "arith", "linalg", "math", "ml_program", "scf", "tensor"))
+_LAZY = frozenset(("affine", "arith", "linalg", "math", "ml_program", "scf", "tensor", "vector"))
 
 
 def __getattr__(name: str) -> Any:
@@ -39,4 +39,5 @@ __all__ = [
     "rewrite",
     "scf",
     "tensor",
+    "vector",
 ]

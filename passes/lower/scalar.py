@@ -43,17 +43,21 @@ _UNSIGNED_PREDICATES = {"eq": 0, "ne": 1, "lt": 6, "le": 7, "gt": 8, "ge": 9}
 
 def constant(value: Any, dtype: DType) -> TypedScalar:
     """An arith.constant of `dtype`; integers wrap into the type."""
+    attribute = element_attr(value, dtype)
+    return TypedScalar(arith.ConstantOp(signless(dtype), attribute).result, dtype)
+
+
+def element_attr(value: Any, dtype: DType) -> ir.Attribute:
+    """A number as an attribute of the lowered element type; integers wrap into it."""
     t = signless(dtype)
     if dtype.is_float:
-        return TypedScalar(arith.ConstantOp(t, _float_attr(value, dtype, t)).result, dtype)
+        return _float_attr(value, dtype, t)
     if dtype.is_bool:
-        attribute = ir.IntegerAttr.get(t, 1 if value else 0)
-    else:
-        width = dtype.bits
-        wrapped = int(value) & ((1 << width) - 1)
-        signed = wrapped - (1 << width) if wrapped >> (width - 1) else wrapped
-        attribute = ir.IntegerAttr.get(t, signed)
-    return TypedScalar(arith.ConstantOp(t, attribute).result, dtype)
+        return ir.IntegerAttr.get(t, 1 if value else 0)
+    width = dtype.bits
+    wrapped = int(value) & ((1 << width) - 1)
+    signed = wrapped - (1 << width) if wrapped >> (width - 1) else wrapped
+    return ir.IntegerAttr.get(t, signed)
 
 
 def _float_attr(value: Any, dtype: DType, t: ir.Type) -> ir.Attribute:

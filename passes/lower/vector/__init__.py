@@ -1,0 +1,1 @@
+"""Kernels of our own vector loops, for processors: IREE compiles them as they are written."""
