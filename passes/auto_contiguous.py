@@ -43,7 +43,8 @@ class AutoContiguous(Pass):
         inserted = 0
         for result in op.results:
             t = TensorType.of(result)
-            used = next(result.uses, None) is not None
+            # a copy that is there already is enough
+            used = any(use.owner.name != "migraphx.contiguous" for use in result.uses)
             if not used or not t.is_static or t.elements <= 1 or layout.shape(result).is_standard:
                 continue
             with op.location, ir.InsertionPoint.after(op):

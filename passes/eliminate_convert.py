@@ -30,6 +30,9 @@ def find_nested_convert(op: Any, rw: Rewriter) -> Any:
     start, middle = rw.dtype(inner.input), rw.dtype(op.input)
     if not holds(middle, start):
         return no_match("{} does not hold every {}", middle, start)
+    last = rw.dtype(op.result)
+    if start.is_integer and middle.is_float and last.is_integer and not holds(last, start):
+        return no_match("{} to {} stops at the ends, {} to it wraps", middle, last, start)
     if inner.input.type == op.result.type:
         return inner.input
     return rw.op("convert", inner.input, target_type=op.target_type)

@@ -129,6 +129,8 @@ def find_transpose_broadcast(op: Any, rw: Any) -> Any:
     if view.operation.name == "migraphx.scalar" or t.elements == 1:
         flat = rw.op("reshape", x, dims=[1]) if t.dims != (1,) else x
         return rw.op("multibroadcast", [flat], out_lens=list(out.dims))
+    if 0 in t.dims:
+        return no_match("an extent of 0, which a reshape reads as the input's")
     perm = list(op.permutation)
     if view.operation.name == "migraphx.broadcast":
         if t.rank == 1:
@@ -150,6 +152,8 @@ def find_transpose_unit(op: Any, rw: Any) -> Any:
     moved = [p for p in op.permutation if t.dims[p] != 1]
     if not t.is_static or moved != sorted(moved):
         return no_match("it moves data")
+    if 0 in t.dims:
+        return no_match("an extent of 0, which a reshape reads as the input's")
     return rw.op("reshape", op.input, dims=list(TensorType.of(op.out).dims))
 
 

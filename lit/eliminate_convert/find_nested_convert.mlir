@@ -65,3 +65,27 @@ func.func @range(%x: tensor<2xbf16>) -> tensor<2xf32> {
   %1 = "migraphx.convert"(%0) {target_type = f32} : (tensor<2xf16>) -> tensor<2xf32>
   return %1 : tensor<2xf32>
 }
+
+// -----
+
+// -1 as f32 becomes 0 in ui8, where an i16 of -1 becomes 255.
+// CHECK-LABEL: @wrapping
+// CHECK-NEXT: migraphx.convert
+// CHECK-NEXT: migraphx.convert
+func.func @wrapping(%x: tensor<2xi16>) -> tensor<2xui8> {
+  %0 = "migraphx.convert"(%x) {target_type = f32} : (tensor<2xi16>) -> tensor<2xf32>
+  %1 = "migraphx.convert"(%0) {target_type = ui8} : (tensor<2xf32>) -> tensor<2xui8>
+  return %1 : tensor<2xui8>
+}
+
+// -----
+
+// Every i16 is an i32: nothing stops and nothing wraps.
+// CHECK-LABEL: @wider
+// CHECK-NEXT: "migraphx.convert"(%arg0) {target_type = i32}
+// CHECK-NEXT: return
+func.func @wider(%x: tensor<2xi16>) -> tensor<2xi32> {
+  %0 = "migraphx.convert"(%x) {target_type = f32} : (tensor<2xi16>) -> tensor<2xf32>
+  %1 = "migraphx.convert"(%0) {target_type = i32} : (tensor<2xf32>) -> tensor<2xi32>
+  return %1 : tensor<2xi32>
+}

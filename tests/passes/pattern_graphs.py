@@ -98,7 +98,8 @@ class Graph:
 
     def __init__(self, draw: Callable[[Graph], Any], seed: int, context: ir.Context) -> None:
         self.seed, self.context = seed, context
-        self.random = random.Random(seed)
+        # by text: the first draws of small numbers are alike
+        self.random = random.Random(f"{draw.__name__} {seed}")
         self.numbers = np.random.default_rng(seed)
         self.b, self.store = Builder(), WeightStore()
         self.inputs: dict[str, np.ndarray] = {}

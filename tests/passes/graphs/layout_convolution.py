@@ -1,0 +1,155 @@
+"""Random programs for the patterns of layout_convolution."""
+
+from pattern_graphs import case
+
+from mgx_mlir.passes.layout_convolution import to_first
+
+
+def image(g, rank=None, channels=None):
+    """An N,C,s.. value that is the transpose of a channels-last argument (near misses: an
+    argument as it is, another permutation)."""
+    rank = g.pick(3, 4, 4, 5) if rank is None else rank
+    n, c = g.random.randint(1, 2), channels or g.random.randint(1, 3)
+    spatial = g.dims(rank - 2, low=2, high=4)
+    if g.coin(0.1):
+        return g.argument((n, c, *spatial))
+    if g.coin(0.1):
+        return g.b.op(
+            "transpose", g.argument((n, *spatial, c)[::-1]), permutation=range(rank)[::-1]
+        )
+    x = g.argument((n, *spatial, c))
+    return g.b.op("transpose", g.maybe_used(x), permutation=to_first(rank))
+
+
+@case("find_convolution_layout", fires=0.5, rtol=1e-5)
+def find_convolution_layout(g):
+    """Ranks 3 and 4; channels-last ones and rank 5 stay."""
+    spatial, group, last = g.pick(1, 2, 2, 2, 3), g.pick(1, 2), g.coin(0.1)
+    window, padding = g.dims(spatial, high=3), [g.pick(0, 1) for _ in range(2 * spatial)]
+    n, area = g.random.randint(1, 2), g.dims(spatial, low=3)
+    x = g.argument((n, *area, 2) if last else (n, 2, *area), g.pick("f32", "f32", "f64"))
+    w = (*window, 2 // group, 4) if last else (4, 2 // group, *window)
+    return g.b.op(
+        "convolution", g.maybe_used(x), g.constant(w, g.b.dtype(x)), group=group,
+        padding=padding, stride=[g.pick(1, 2) for _ in range(spatial)],
+        dilation=[g.pick(1, 1, 2) if k == 1 else 1 for k in window], channels_last=last,
+    )  # fmt: skip
+
+
+@case("find_pooling_layout", rtol=1e-6, special=True)
+def find_pooling_layout(g):
+    """Sums of a window are in another order: averages and norms may differ in the last bit."""
+    x = g.maybe_used(image(g))
+    dims = g.b.dims(x)[2:]
+    return g.b.op(
+        "pooling", x, mode=g.pick("max", "average", "lpnorm"),
+        lengths=[g.random.randint(1, d) for d in dims], stride=[g.pick(1, 2) for _ in dims],
+        padding=[0] * len(dims), dilations=[1] * len(dims), ceil_mode=g.coin(0.3),
+        count_include_pad=g.coin(), lp_order=2,
+    )  # fmt: skip
+
+
+@case("find_pointwise_layout")
+def find_pointwise_layout(g):
+    """The other operand: channels-last too, a constant, a bias, one number; an argument stays."""
+    x = g.maybe_used(image(g))
+    dims = g.b.dims(x)
+    other = g.pick("none", "same", "constant", "bias", "number", "argument")
+    if other == "none":
+        return g.b.op(g.pick("relu", "neg", "tanh"), x)
+    if other == "same":
+        y = x
+    elif other == "constant":
+        y = g.constant(dims)
+    elif other == "bias":
+        y = g.b.op("broadcast", g.argument((dims[1],)), axis=1, out_lens=list(dims))
+    elif other == "number":
+        y = g.b.op("multibroadcast", [g.constant((1,))], out_lens=list(dims))
+    else:
+        y = g.argument(dims)
+    return g.b.op(g.pick("add", "sub", "max", "mul"), *g.pick((x, y), (y, x)))
+
+
+@case("find_transpose_pair", fires=0.8)
+def find_transpose_pair(g):
+    rank = g.random.randint(0, 5)
+    x = g.argument(g.dims(rank, low=0, high=4), g.pick("f32", "i8"))
+    first = g.random.sample(range(rank), rank)
+    back = sorted(range(rank), key=lambda i: first[i])
+    second = back if g.coin(0.3) else g.random.sample(range(rank), rank)
+    y = g.maybe_used(g.b.op("transpose", x, permutation=first))
+    return g.b.op("transpose", y, permutation=second)
+
+
+@case("find_transpose_unit", fires=0.4)
+def find_transpose_unit(g):
+    """Most extents are 1; an open one is not known to be."""
+    rank = g.random.randint(2, 5)
+    dims = [g.random.randint(0, 4) if g.coin(0.3) else 1 for _ in range(rank)]
+    if g.coin(0.1):
+        dims[0] = "n"
+    x = g.argument(dims, g.pick("f32", "bool"))
+    return g.b.op("transpose", x, permutation=g.random.sample(range(rank), rank))
+
+
+@case("find_transpose_broadcast", fires=0.4)
+def find_transpose_broadcast(g):
+    """Each of the three broadcasts below a transpose; a broadcast to run-time dims stays."""
+    rank = g.random.randint(1, 4)
+    dims = g.dims(rank, low=0, high=4)
+    kind = g.pick("f32", "i32")
+    name = g.pick("multibroadcast", "broadcast", "scalar", "dynamic")
+    if name == "multibroadcast":
+        small = [d if g.coin() else 1 for d in dims][g.random.randint(0, rank - 1) :]
+        y = g.b.op(name, [g.argument(small, kind)], out_lens=list(dims))
+    elif name == "broadcast":
+        length = g.random.randint(1, rank)
+        axis = g.random.randint(0, rank - length)
+        x = g.argument(dims[axis : axis + length], kind)
+        y = g.b.op(name, x, axis=axis, out_lens=list(dims))
+    elif name == "scalar":
+        y = g.b.op(name, g.argument((1,), kind), scalar_bcst_dims=list(dims))
+    else:
+        y = g.b.op("multibroadcast", [g.argument((1,), kind), g.argument(["n", *dims], kind)])
+        rank += 1
+    return g.b.op("transpose", g.maybe_used(y), permutation=g.random.sample(range(rank), rank))
+
+
+@case("find_reduce_layout", rtol=1e-6, special=True)
+def find_reduce_layout(g):
+    """A plane is summed in another order: the last bit may differ."""
+    x = g.maybe_used(image(g))
+    rank = len(g.b.dims(x))
+    axes = g.random.sample(range(rank), g.random.randint(1, rank))
+    name = g.pick("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod")
+    return g.b.op(name, x, axes=[a - rank if g.coin() else a for a in axes])
+
+
+@case("find_concat_layout", fires=0.4)
+def find_concat_layout(g):
+    """All of several inputs of the same dims are channels-last, or one is not."""
+    rank = g.pick(3, 4)
+    dims = (g.random.randint(1, 2), *g.dims(rank - 2, low=2, high=4), g.random.randint(1, 3))
+    axis = g.random.randint(0, rank - 1)
+    inputs = []
+    for _ in range(g.random.randint(1, 3)):
+        own = list(dims)
+        own[axis] = g.random.randint(0, 3)
+        if g.coin(0.15):
+            inputs.append(g.argument([own[p] for p in to_first(rank)]))
+        else:
+            x = g.maybe_used(g.argument(own))
+            inputs.append(g.b.op("transpose", x, permutation=to_first(rank)))
+    at = to_first(rank).index(axis)  # the axis as it is after the transpose
+    return g.b.op("concat", inputs, axis=g.pick(at, at - rank))
+
+
+@case("find_pad_layout")
+def find_pad_layout(g):
+    x = g.maybe_used(image(g))
+    rank = len(g.b.dims(x))
+    pads = [g.random.randint(0, 1) for _ in range(2 * rank)]
+    mode = g.pick("constant", "constant", "reflect", "edge")
+    if mode == "reflect":  # which needs something to reflect
+        pads = [p * (d > 1) for p, d in zip(pads, g.b.dims(x) * 2, strict=True)]
+    return g.b.op("pad", x, mode=mode, pads=pads, value=g.pick(0.0, -1.5))
