@@ -81,7 +81,7 @@ func.func @relu(%x: tensor<3x4xf32>) -> tensor<4x3xf32> {
 // CHECK-NEXT: migraphx.multibroadcast
 // CHECK-NEXT: migraphx.transpose
 func.func @nothing(%x: tensor<0xf32>) -> tensor<0x4xf32> {
-  %0 = "migraphx.multibroadcast"(%x) {out_lens = [4, 0]} : (tensor<0xf32>) -> tensor<4x0xf32>
-  %1 = "migraphx.transpose"(%0) {permutation = [1, 0]} : (tensor<4x0xf32>) -> tensor<0x4xf32>
+  %0 = "migraphx.multibroadcast"(%x) {out_lens = array<i64: 4, 0>} : (tensor<0xf32>) -> tensor<4x0xf32>
+  %1 = "migraphx.transpose"(%0) {permutation = array<i64: 1, 0>} : (tensor<4x0xf32>) -> tensor<0x4xf32>
   return %1 : tensor<0x4xf32>
 }

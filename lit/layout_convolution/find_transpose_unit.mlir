@@ -41,6 +41,6 @@ func.func @dynamic(%x: tensor<?x1x1x5xf32>) -> tensor<?x5x1x1xf32> {
 // CHECK-LABEL: @nothing
 // CHECK-NEXT: migraphx.transpose
 func.func @nothing(%x: tensor<1x1x0xf32>) -> tensor<1x0x1xf32> {
-  %0 = "migraphx.transpose"(%x) {permutation = [1, 2, 0]} : (tensor<1x1x0xf32>) -> tensor<1x0x1xf32>
+  %0 = "migraphx.transpose"(%x) {permutation = array<i64: 1, 2, 0>} : (tensor<1x1x0xf32>) -> tensor<1x0x1xf32>
   return %0 : tensor<1x0x1xf32>
 }

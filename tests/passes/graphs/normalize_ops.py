@@ -2,6 +2,9 @@
 
 from pattern_graphs import case
 
+AXES = ("reduce_sum", "reduce_max", "softmax", "concat", "gather", "unsqueeze", "squeeze",
+        "slice", "argmax", "flatten", "reverse", "prefix_scan_sum")  # fmt: skip
+
 
 @case("normalize_ops", fires=0.4)
 def axes_from_the_back(g):
@@ -10,8 +13,7 @@ def axes_from_the_back(g):
     kind = g.pick("f32", "i32")
     x = g.argument(g.dims(rank, high=4), kind)
     axis = g.random.randint(-rank, rank - 1)
-    name = g.pick("reduce_sum", "reduce_max", "softmax", "concat", "gather", "unsqueeze",
-                  "squeeze", "slice", "argmax", "flatten", "reverse", "prefix_scan_sum")  # fmt: skip
+    name = g.pick(*AXES)
     if name in ("reduce_sum", "reduce_max", "reverse"):
         return g.b.op(name, x, axes=[axis])
     if name == "softmax":
