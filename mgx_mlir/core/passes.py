@@ -1,34 +1,23 @@
-"""Passes: the base class, the registry, and the manager that runs a pipeline.
+"""The manager of passes: it resolves a pipeline to passes, runs them, and watches.
 
-A pass is a frozen dataclass: `name` is MIGraphX's, the fields are its options, `run` changes the
-module in place and says whether it did. `mgx-simplify-algebra` is `simplify_algebra` in a
-pipeline. Upstream C++ passes mix freely; MLIR's pass manager runs those.
+Upstream C++ passes mix freely with ours; MLIR's pass manager runs those. What users of passes
+need of core/registry.py is named here too.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import time
-import typing
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, ClassVar, TextIO
+from typing import Any
 
 from mgx_mlir.core.errors import MgxError, PassError, PipelineError
 from mgx_mlir.core.ir import ir, passmanager
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.pattern import (
-    PATTERNS,
-    RULES,
-    MatchTrace,
-    Pattern,
-    PatternSet,
-    Rule,
-    observing,
-)
+from mgx_mlir.core.pattern import MatchTrace, observing
 from mgx_mlir.core.pipeline import (
     MODULE,
     Nested,
@@ -37,228 +26,85 @@ from mgx_mlir.core.pipeline import (
     parse_pipeline,
     pipeline_error,
 )
-
-PREFIX = "mgx-"
-
-
-def pipeline_name(name: str) -> str:
-    """`simplify_algebra` -> `mgx-simplify-algebra`."""
-    return PREFIX + name.replace("_", "-")
-
-
-def pass_name(text: str) -> str:
-    """`mgx-simplify-algebra` (or MIGraphX's own name) -> `simplify_algebra`."""
-    return text.removeprefix(PREFIX).replace("-", "_")
-
-
-def option(default: Any, doc: str) -> Any:
-    """A pass option: a dataclass field with a default and one line of documentation."""
-    return dataclasses.field(default=default, metadata={"doc": doc})
-
-
-@dataclass(frozen=True)
-class Pass:
-    """A transformation of a module; valid IR in, valid IR out.
-
-    `run` returns whether anything changed (None: not known). It raises PassError where it cannot
-    go on; the manager adds the pass, the IR and the command that reproduces it.
-    """
-
-    name: ClassVar[str] = ""
-
-    def run(self, module: ir.Operation) -> bool | None:
-        raise NotImplementedError
-
-    @property
-    def summary(self) -> str:
-        """The first line of the docstring."""
-        return (type(self).__doc__ or "").strip().split("\n", 1)[0]
-
-    def __str__(self) -> str:
-        """The pass as a pipeline element; options at their default are left out."""
-        options = []
-        for f in dataclasses.fields(self):
-            value = getattr(self, f.name)
-            if value != f.default:
-                options.append((f.name.replace("_", "-"), _option_text(value)))
-        return str(PassSpec(pipeline_name(self.name), tuple(options)))
-
-
-@dataclass(frozen=True)
-class PatternPass(Pass):
-    """A pass that is a set of patterns, applied until nothing changes."""
-
-    patterns: ClassVar[tuple[Pattern, ...]] = ()
-    max_iterations: int = option(-1, "sweeps over the module; -1: until nothing changes")
-
-    def run(self, module: ir.Operation) -> bool:
-        return PatternSet(self.patterns).apply(module, self, self.max_iterations) > 0
-
-
-# ---- registry -----------------------------------------------------------------------------------
-
-
-class PassTable(Mapping[str, type[Pass]]):
-    """The passes by MIGraphX's name; a class is imported when it is asked for."""
-
-    def __init__(self) -> None:
-        self._modules: dict[str, str] = {}
-
-    def declare(self, package: str, names: Iterable[str]) -> None:
-        """Say that pass `x` is the class named in `package.x`."""
-        for name in names:
-            if name in self._modules:
-                raise TypeError(f"pass '{name}' is declared twice")
-            self._modules[name] = f"{package}.{name}"
-
-    def __getitem__(self, name: str) -> type[Pass]:
-        module = importlib.import_module(self._modules[name])
-        found = getattr(module, "".join(part.capitalize() for part in name.split("_")))
-        if found.name != name:
-            raise TypeError(f"{module.__name__}: expected a pass named '{name}', got {found.name}")
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-
-PASSES = PassTable()
-
-
-def known_rewrites() -> dict[str, Pattern | Rule]:
-    """Every pattern and rule by name (this imports every pass)."""
-    for name in PASSES:
-        _ = PASSES[name]  # imported when asked for
-    return {**PATTERNS, **RULES}
-
-
-def check_rewrites(names: Iterable[str]) -> frozenset[str]:
-    """`names`; PipelineError for one that is neither a pattern nor a rule."""
-    names = frozenset(names)
-    known = known_rewrites() if names else {}
-    for name in sorted(names):
-        if name not in known:
-            raise PipelineError(f"unknown pattern '{name}'", notes=did_you_mean(name, known))
-    return names
-
-
-# Upstream passes named in suggestions and lists; any registered C++ pass can be run.
-UPSTREAM = (
-    "canonicalize",
-    "cse",
-    "inline",
-    "linalg-fold-unit-extent-dims",
-    "linalg-fuse-elementwise-ops",
-    "linalg-generalize-named-ops",
-    "loop-invariant-code-motion",
-    "print-ir",
-    "print-op-stats",
-    "remove-dead-values",
-    "sccp",
-    "snapshot-op-locations",
-    "strip-debuginfo",
-    "symbol-dce",
-    "symbol-privatize",
-    "topological-sort",
+from mgx_mlir.core.registry import (
+    PASSES,
+    PREFIX,
+    UPSTREAM,
+    Pass,
+    PassTable,
+    PatternPass,
+    check_rewrites,
+    known_rewrites,
+    make_pass,
+    option,
+    option_docs,
+    pass_name,
+    pipeline_name,
 )
-
-
-def option_docs(cls: type[Pass]) -> list[tuple[str, str, str, str]]:
-    """(name, type, default, doc) of each option of a pass."""
-    hints = typing.get_type_hints(cls)
-    return [
-        (
-            f.name.replace("_", "-"),
-            _type_text(hints[f.name]),
-            _option_text(f.default),
-            f.metadata.get("doc", ""),
-        )
-        for f in dataclasses.fields(cls)
-    ]
-
-
-def make_pass(name: str, options: Iterable[tuple[str, str | None]] = ()) -> Pass:
-    """The pass `name` (MIGraphX's or pipeline spelling) with options given as text."""
-    key = pass_name(name)
-    if key not in PASSES:
-        known = [pipeline_name(n) for n in PASSES]
-        raise PipelineError(f"unknown pass '{name}'", notes=did_you_mean(name, known))
-    cls = PASSES[key]
-    hints = typing.get_type_hints(cls)
-    fields = [f.name for f in dataclasses.fields(cls)]
-    values: dict[str, Any] = {}
-    for option_name, text in options:
-        field = option_name.replace("-", "_")
-        if field not in fields:
-            known = [f.replace("_", "-") for f in fields]
-            has = f"it has {', '.join(known)}" if known else "it has none"
-            raise PipelineError(
-                f"pass '{pipeline_name(key)}' has no option '{option_name}', {has}",
-                notes=did_you_mean(option_name, known),
-            )
-        try:
-            values[field] = _option_value(hints[field], text)
-        except ValueError:
-            raise PipelineError(
-                f"option '{option_name}' of pass '{pipeline_name(key)}' expected "
-                f"{_type_text(hints[field])}, got '{text or ''}'"
-            ) from None
-    try:
-        return cls(**values)
-    except ValueError as e:
-        raise PipelineError(f"pass '{pipeline_name(key)}': {e}") from None
-
-
-def _option_value(kind: Any, text: str | None) -> Any:
-    """Text as bool, int, float, str or a tuple of one of these; ValueError otherwise."""
-    if kind is bool:
-        if text is None or text in ("true", "1"):
-            return True
-        if text in ("false", "0"):
-            return False
-        raise ValueError(text)
-    if text is None:
-        raise ValueError("")
-    if kind in (int, float, str):
-        return kind(text)
-    if typing.get_origin(kind) is tuple:
-        of = typing.get_args(kind)[0]
-        return tuple(_option_value(of, part.strip()) for part in text.split(",") if part.strip())
-    raise TypeError(f"a pass option cannot be a {kind}")
-
-
-def _option_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, tuple):
-        return ",".join(map(_option_text, value))
-    return str(value)
-
-
-def _type_text(kind: Any) -> str:
-    if typing.get_origin(kind) is tuple:
-        return f"list of {_type_text(typing.get_args(kind)[0])}"
-    return getattr(kind, "__name__", str(kind))
-
 
 # ---- resolving a pipeline -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class UpstreamPass(Pass):
-    """One C++ pass element, with the ops it is nested in."""
+    """One C++ pass with its options."""
 
     text: str = ""
 
     def run(self, module: ir.Operation) -> None:
         with module.context:
-            passmanager.PassManager.parse(self.text).run(module)
+            passmanager.PassManager.parse(f"{module.name}({self.text})").run(module)
 
-    def __str__(self) -> str:
-        return self.text.removeprefix(f"{MODULE}(").removesuffix(")")
+    @property
+    def argument(self) -> str:
+        return self.text.partition("{")[0]
+
+    @property
+    def title(self) -> str:
+        words = self.argument.replace("(", "-").replace(")", "").replace("_", "-").split("-")
+        return UPSTREAM.get(self.argument) or "".join(map(str.capitalize, words)) + "Pass"
+
+    def spelled(self, every_option: bool = False) -> str:
+        if not every_option:
+            return self.text
+        with ir.Context():
+            return inside(str(passmanager.PassManager.parse(f"any({self.text})")))
+
+
+@dataclass(frozen=True)
+class NestedPass(Pass):
+    """Passes that run on each op named `anchor` right below the op that is given."""
+
+    anchor: str = ""
+    steps: tuple[Pass, ...] = ()
+
+    def run(self, module: ir.Operation) -> None:
+        found = [
+            op.operation
+            for region in module.regions
+            for block in region.blocks
+            for op in block.operations
+            if op.operation.name == self.anchor
+        ]
+        for op in found:
+            for step in self.steps:
+                run_pass(step, op)
+
+    @property
+    def argument(self) -> str:
+        return str(self)
+
+    @property
+    def title(self) -> str:
+        return f"'{self.anchor}' Pipeline"
+
+    def spelled(self, every_option: bool = False) -> str:
+        return f"{self.anchor}({','.join(s.spelled(every_option) for s in self.steps)})"
+
+
+def inside(pipeline: str) -> str:
+    """`op(a,b)` -> `a,b`."""
+    return pipeline[pipeline.index("(") + 1 : pipeline.rindex(")")]
 
 
 Step = str | Pass
@@ -313,14 +159,19 @@ def _resolve_nested(text: str, nested: Nested, context: ir.Context) -> list[Pass
     return out
 
 
-def _upstream(text: str, element: PassSpec | Nested, context: ir.Context) -> UpstreamPass:
-    wrapped = f"{MODULE}({element})"
+def _upstream(text: str, element: PassSpec | Nested, context: ir.Context) -> Pass:
     with context, _quiet(context):
         try:
-            passmanager.PassManager.parse(wrapped)
+            passmanager.PassManager.parse(f"{MODULE}({element})")
         except (ValueError, ir.MLIRError) as e:
             raise _upstream_error(text, element, str(e)) from None
-    return UpstreamPass(wrapped)
+    return _upstream_pass(element)
+
+
+def _upstream_pass(element: PassSpec | Nested) -> Pass:
+    if isinstance(element, Nested) and element.anchor != "any":
+        return NestedPass(element.anchor, tuple(map(_upstream_pass, element.elements)))
+    return UpstreamPass(str(element))
 
 
 def _upstream_error(text: str, element: PassSpec | Nested, said: str) -> PipelineError:
@@ -352,13 +203,20 @@ def _quiet(context: ir.Context) -> Iterator[None]:
 
 @dataclass
 class Timing:
-    """One pass of a run: milliseconds, nesting depth, applications per pattern."""
+    """One pass of a run: milliseconds, nesting depth, applications per rewrite.
+
+    `own` leaves out what passes inside this one applied; `tried` holds the summary of each
+    rewrite that could have been.
+    """
 
     name: str
     depth: int
+    step: Pass
     ms: float = 0.0
     changed: bool | None = None
     counts: Counter[str] = dataclasses.field(default_factory=Counter)
+    own: Counter[str] = dataclasses.field(default_factory=Counter)
+    tried: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclass
@@ -425,9 +283,9 @@ def run_pipeline(
 def run_pass(step: Pass, module: ir.Operation) -> bool | None:
     """Run one pass under the active instrumentation (passes made of passes call this)."""
     how = _ACTIVE[-1] if _ACTIVE else Instrumentation()
-    if pass_name(shown_name(step)) in how.disable:
+    if pass_name(step.argument) in how.disable:
         return False
-    timing = Timing(shown_name(step), how.depth)
+    timing = Timing(step.argument, how.depth, step)
     how.timings.append(timing)
     before = module.clone() if how.reproducer and how.depth == 0 else None
     mark = None
@@ -439,8 +297,8 @@ def run_pass(step: Pass, module: ir.Operation) -> bool | None:
     start = time.perf_counter()
     try:
         with observing(how.trace) as seen:
+            timing.counts, timing.own, timing.tried = seen.counts, seen.own, seen.tried
             timing.changed = step.run(module)
-        timing.counts = seen.counts
         if how.verify_each and how.depth == 1 and timing.changed is not False:
             verify_module(module)
     except Exception as e:
@@ -490,7 +348,7 @@ def _verify_end(module: ir.Operation, steps: Sequence[Pass]) -> None:
 def _failure(
     how: Instrumentation, step: Pass, before: ir.Operation | None, e: Exception
 ) -> PassError:
-    shown = shown_name(step)
+    shown = str(step) if isinstance(step, UpstreamPass | NestedPass) else step.argument
     notes: list[str] = []
     location = None
     if isinstance(e, MgxError):
@@ -507,11 +365,6 @@ def _failure(
     return PassError(f"pass '{shown}' failed: {what}", location=location, notes=notes)
 
 
-def shown_name(step: Pass) -> str:
-    """The name that listings show: `mgx-x`, or the element of an upstream pass."""
-    return str(step) if isinstance(step, UpstreamPass) else pipeline_name(step.name)
-
-
 def _print_ir(how: Instrumentation, when: str, step: Pass, module: ir.Operation) -> None:
     if how.print_ir is not None:
         how.print_ir(when, step, module)
@@ -521,13 +374,30 @@ def _fingerprint(module: ir.Operation) -> int:
     return hash(module.get_asm(print_generic_op_form=True, assume_verified=True))
 
 
-def print_timings(timings: Sequence[Timing], to: TextIO) -> None:
-    """A table of passes by the order they ran in: time, share, applications of patterns."""
-    total = sum(t.ms for t in timings if t.depth == 0)
-    print("// -----// Pass execution timing //----- //", file=to)
-    print(f"//   Total: {total:.1f} ms", file=to)
-    for t in timings:
-        share = 100 * t.ms / total if total else 0.0
-        applied = ", ".join(f"{name} {n}" for name, n in t.counts.most_common())
-        tail = f"  ({applied})" if applied else ""
-        print(f"//   {t.ms:9.1f} ms ({share:5.1f}%)  {'  ' * t.depth}{t.name}{tail}", file=to)
+__all__ = [
+    "PASSES",
+    "PREFIX",
+    "UPSTREAM",
+    "Instrumentation",
+    "NestedPass",
+    "Pass",
+    "PassTable",
+    "PatternPass",
+    "PipelineLike",
+    "Step",
+    "Timing",
+    "UpstreamPass",
+    "check_rewrites",
+    "diagnostics_text",
+    "inside",
+    "known_rewrites",
+    "make_pass",
+    "option",
+    "option_docs",
+    "pass_name",
+    "pipeline_name",
+    "resolve",
+    "run_pass",
+    "run_pipeline",
+    "verify_module",
+]

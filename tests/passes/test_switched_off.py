@@ -1,0 +1,34 @@
+"""Each pattern and rule is needed: without it, the lit file of its name fails, and only so."""
+
+from __future__ import annotations
+
+import pytest
+from lit_files import LIT, run, run_lines
+
+from mgx_mlir.core.passes import rewrites_of
+from mgx_mlir.core.pattern import PATTERNS, RULES
+from mgx_mlir.passes import PASSES
+
+REWRITES = [(name, r.name) for name in PASSES for r in rewrites_of(PASSES[name])]
+
+
+@pytest.mark.parametrize(("name", "rewrite"), REWRITES, ids=[f"{n}/{r}" for n, r in REWRITES])
+def test_the_lit_file_of_a_rewrite_fails_without_it(name: str, rewrite: str) -> None:
+    file = LIT / name / f"{rewrite}.mlir"
+    assert file.exists(), f"no lit/{name}/{rewrite}.mlir"
+    assert run_lines(file), f"no `RUN: mgx-opt ... | filecheck ...` in lit/{name}/{rewrite}.mlir"
+    for outcome in run(file):
+        assert outcome.matches, f"it fails as it is:\n{outcome.errors}"
+    off = run(file, [f"--disable-pattern={rewrite}"])
+    for outcome in off:
+        assert outcome.status == 0, f"mgx-opt fails without the pattern:\n{outcome.errors}"
+    assert not all(o.matches for o in off), f"nothing in it checks what {rewrite} does"
+
+
+def test_there_is_something_to_switch_off() -> None:
+    assert len(REWRITES) > 40
+
+
+def test_every_rewrite_belongs_to_a_pass() -> None:
+    stated = {rewrite for _, rewrite in REWRITES}
+    assert not {*PATTERNS, *RULES} - stated, "in the `patterns` or `rules` of no pass"
