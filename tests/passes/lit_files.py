@@ -18,6 +18,7 @@ from filecheck.parser import Parser
 
 from mgx_mlir.core.context import new_context
 from mgx_mlir.opt import main
+from mgx_mlir.optlib import session
 
 LIT = Path(__file__).resolve().parent.parent.parent / "lit"
 CONTEXT = new_context()  # one for all runs: to make it takes longer than to run a file
@@ -50,7 +51,7 @@ def run(file: Path, more: Iterable[str] = ()) -> list[Outcome]:
 
 def _run(opt: list[str], check: list[str], more: Iterable[str]) -> Outcome:
     out, errors = io.StringIO(), io.StringIO()
-    shared = patch("mgx_mlir.optlib.session.new_context", lambda: CONTEXT)
+    shared = patch.object(session, "new_context", lambda: CONTEXT)
     with shared, redirect_stdout(out), redirect_stderr(errors):
         status = main([*opt, *more])
     text, said = out.getvalue(), io.StringIO()

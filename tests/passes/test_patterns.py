@@ -16,7 +16,8 @@ from pattern_graphs import Case, Graph, load
 from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.passes import verify_module
-from mgx_mlir.core.pattern import PatternSet, observing
+from mgx_mlir.core.pattern import Pattern, PatternSet, disabled, observing
+from mgx_mlir.core.registry import rewrites_of
 from mgx_mlir.core.segments import asm
 from mgx_mlir.passes import PASSES
 
@@ -39,16 +40,20 @@ def assert_identical(before: np.ndarray, after: np.ndarray) -> None:
 
 
 def apply(c: Case, module: ir.Module) -> bool:
-    """Run the one pattern (or the pass itself); whether it did anything."""
+    """Run the one pattern or rule (or the pass itself); whether it did anything."""
     options = PASSES[c.pass_name](**c.options)
     operation = module.operation
     if c.name == c.pass_name:
         before = asm(operation)
         options.run(operation)
         return asm(operation) != before
-    (found,) = [p for p in PASSES[c.pass_name].patterns if p.name == c.name]
-    with observing() as seen:
-        PatternSet([found]).apply(operation, options)
+    (found,) = [r for r in rewrites_of(PASSES[c.pass_name]) if r.name == c.name]
+    others = {r.name for r in rewrites_of(PASSES[c.pass_name])} - {c.name}
+    with observing() as seen, disabled(others):
+        if isinstance(found, Pattern):
+            PatternSet([found]).apply(operation, options)
+        else:
+            options.run(operation)
     return seen.counts[c.name] > 0
 
 
@@ -89,11 +94,11 @@ def test_the_rewrite_keeps_the_values(c: Case) -> None:
 
 
 @pytest.mark.parametrize("name", PASSES)
-def test_every_pattern_has_a_case(name: str) -> None:
-    patterns = {p.name for p in getattr(PASSES[name], "patterns", ())}
+def test_every_rewrite_has_a_case(name: str) -> None:
+    rewrites = {r.name for r in rewrites_of(PASSES[name])}
     named = {c.name for c in CASES if c.pass_name == name}
-    assert not patterns - named, f"no case for {', '.join(sorted(patterns - named))}"
-    assert not named - patterns - {name}, "cases of no pattern"
+    assert not rewrites - named, f"no case for {', '.join(sorted(rewrites - named))}"
+    assert not named - rewrites - {name}, "cases of no pattern"
 
 
 def test_every_file_of_cases_is_named_after_a_pass() -> None:
