@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy as np
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ext, ir
 from mgx_mlir.core.op import op_class
+from mgx_mlir.core.pattern import Rewriter
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.passes.shape_chain import BROADCASTS, NOPS, RESHAPES, Map, trace
+from mgx_mlir.passes.shape_chain import BROADCASTS, NOPS, RESHAPES, Map, build_map, trace, varying
 
 _DEPTH = 8  # ops between a literal and a value that still counts as constant
 _SPLAT_VIEWS = RESHAPES | NOPS | BROADCASTS | {"migraphx.transpose", "migraphx.slice"}
@@ -65,3 +67,64 @@ def constant_map(value: ir.Value) -> tuple[ir.Value, Map] | None:
         return None
     found = trace(value)
     return None if found is None else (found[0], found[1])
+
+
+def copied(rw: Rewriter, value: ir.Value) -> ir.Value:
+    """A constant expression built again at the insertion point, wherever `value` stands.
+
+    For patterns that build ahead of their root: what they use need not stand there yet.
+    """
+    made: dict[ir.Value, ir.Value] = {}
+
+    def copy(v: ir.Value) -> ir.Value:
+        if v not in made:
+            op = v.owner.operation
+            operands = [copy(x) for x in op.operands]
+            attributes = {k: op.attributes[k] for k in _names(op)}
+            new = ir.Operation.create(op.name, [r.type for r in op.results], operands, attributes)
+            for old, result in zip(op.results, new.results, strict=True):
+                made[old] = result
+        return made[v]
+
+    return copy(value)
+
+
+def _names(op: ir.Operation) -> list[str]:
+    return [a if isinstance(a, str) else a.name for a in op.attributes]
+
+
+def can_join(values: Sequence[ir.Value]) -> bool:
+    """Whether all of `values` are constants that `joined` takes."""
+    return all(TensorType.of(v).is_static and constant_map(v) is not None for v in values)
+
+
+def joined(
+    rw: Rewriter, values: Sequence[ir.Value], axis: int, keep: Iterable[int] = ()
+) -> ir.Value | None:
+    """The concatenation of constants along `axis`, built at the insertion point.
+
+    Axes along which none of them varies are repeated afterwards, but for those in `keep`. None,
+    and nothing built, where one is not constant or of run-time dims.
+    """
+    dims = list(TensorType.of(values[0]).dims)
+    if not can_join(values):
+        return None
+    dims[axis] = sum(TensorType.of(v).dims[axis] for v in values)
+    kept = {axis, *keep}
+    number = splat(values[0]) if len(kept) == 1 else None
+    # zeros of both signs are equal
+    if number and all(is_splat(v, number) for v in values):
+        return rw.multibroadcast(rw.literal(number, rw.dtype(values[0])), dims)
+    sources = [f for v in values if (f := constant_map(v)) is not None]
+    for _, m in sources:
+        kept |= varying(m)
+    parts = []
+    for (source, m), v in zip(sources, values, strict=True):
+        own = TensorType.of(v).dims
+        small = tuple(
+            (atoms or (((own[i], 0),) if own[i] != 1 else ())) if i in kept else ()
+            for i, atoms in enumerate(m)
+        )
+        parts.append(build_map(rw, copied(rw, source), small))
+    wide = parts[0] if len(parts) == 1 else rw.op("concat", parts, axis=axis)
+    return rw.multibroadcast(wide, dims)

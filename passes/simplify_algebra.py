@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.passes import PatternPass, option
+from mgx_mlir.passes.algebra_horizontal import find_conv_dot_horiz_fusion
 from mgx_mlir.passes.algebra_linear import (
     find_inner_broadcast,
     find_mul_add,
     find_mul_conv,
     find_mul_dot,
 )
+from mgx_mlir.passes.algebra_splits import find_splits
 from mgx_mlir.passes.algebra_units import (
     find_add_lit_broadcast,
     find_div_const,
@@ -39,6 +41,8 @@ class SimplifyAlgebra(PatternPass):
 
     name: ClassVar[str] = "simplify_algebra"
     fast_math: bool = option(False, "also take 0 * x for 0, whatever x is")
+    all_forms: bool = option(False, "also rewrites that only other targets gain from")
+    max_columns: int = option(16384, "columns of a dot that is made of several")
     patterns = (
         find_unit_ops,
         find_where_const,
@@ -58,4 +62,6 @@ class SimplifyAlgebra(PatternPass):
         find_pow2,
         find_pow_const,
         find_log_exp,
+        find_conv_dot_horiz_fusion,
+        find_splits,
     )

@@ -1,0 +1,122 @@
+// RUN: mgx-opt %s --mgx-simplify-algebra=all-forms=true --split-input-file | filecheck %s
+
+// Three projections of one input, with a broadcast weight among them.
+// CHECK-LABEL: @three
+// CHECK: %[[W:.*]] = "migraphx.concat"
+// CHECK-NEXT: %[[D:.*]] = "migraphx.dot"(%arg0, %[[W]]) : (tensor<1x2x2xf32>, tensor<1x2x6xf32>)
+// CHECK-DAG: %[[A:.*]] = "migraphx.slice"(%[[D]]) {axes = array<i64: 2>, ends = array<i64: 3>, starts = array<i64: 0>}
+// CHECK-DAG: %[[B:.*]] = "migraphx.slice"(%[[D]]) {axes = array<i64: 2>, ends = array<i64: 4>, starts = array<i64: 3>}
+// CHECK-DAG: %[[C:.*]] = "migraphx.slice"(%[[D]]) {axes = array<i64: 2>, ends = array<i64: 6>, starts = array<i64: 4>}
+// CHECK-NOT: migraphx.dot
+// CHECK: return %[[A]], %[[B]], %[[C]]
+func.func @three(%x: tensor<1x2x2xf32>) -> (tensor<1x2x3xf32>, tensor<1x2x1xf32>, tensor<1x2x2xf32>) {
+  %u = "migraphx.literal"() {value = dense<[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]> : tensor<1x2x3xf32>} : () -> tensor<1x2x3xf32>
+  %0 = "migraphx.dot"(%x, %u) : (tensor<1x2x2xf32>, tensor<1x2x3xf32>) -> tensor<1x2x3xf32>
+  %v = "migraphx.literal"() {value = dense<[[[7.0], [8.0]]]> : tensor<1x2x1xf32>} : () -> tensor<1x2x1xf32>
+  %1 = "migraphx.dot"(%x, %v) : (tensor<1x2x2xf32>, tensor<1x2x1xf32>) -> tensor<1x2x1xf32>
+  %w = "migraphx.literal"() {value = dense<[[9.0, 1.0], [2.0, 3.0]]> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
+  %b = "migraphx.multibroadcast"(%w) {out_lens = array<i64: 1, 2, 2>} : (tensor<2x2xf32>) -> tensor<1x2x2xf32>
+  %2 = "migraphx.dot"(%x, %b) : (tensor<1x2x2xf32>, tensor<1x2x2xf32>) -> tensor<1x2x2xf32>
+  return %0, %1, %2 : tensor<1x2x3xf32>, tensor<1x2x1xf32>, tensor<1x2x2xf32>
+}
+
+// -----
+
+// One weight for a whole batch is joined before it is repeated; something uses the first product
+// before the second weight stands.
+// CHECK-LABEL: @batch
+// CHECK: %[[W:.*]] = "migraphx.concat"{{.*}} : (tensor<{{.*}}2x3xf32>, tensor<{{.*}}2x1xf32>)
+// CHECK-NEXT: %[[V:.*]] = "migraphx.multibroadcast"(%[[W]])
+// CHECK-NEXT: %[[D:.*]] = "migraphx.dot"(%arg0, %[[V]])
+// CHECK: migraphx.slice
+// CHECK: migraphx.slice
+// CHECK-NOT: migraphx.dot
+// CHECK: migraphx.relu
+func.func @batch(%x: tensor<4x2x2xf32>) -> (tensor<4x2x3xf32>, tensor<4x2x1xf32>) {
+  %u = "migraphx.literal"() {value = dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32>} : () -> tensor<2x3xf32>
+  %a = "migraphx.multibroadcast"(%u) {out_lens = array<i64: 4, 2, 3>} : (tensor<2x3xf32>) -> tensor<4x2x3xf32>
+  %0 = "migraphx.dot"(%x, %a) : (tensor<4x2x2xf32>, tensor<4x2x3xf32>) -> tensor<4x2x3xf32>
+  %1 = "migraphx.relu"(%0) : (tensor<4x2x3xf32>) -> tensor<4x2x3xf32>
+  %v = "migraphx.literal"() {value = dense<[[7.0], [8.0]]> : tensor<2x1xf32>} : () -> tensor<2x1xf32>
+  %b = "migraphx.multibroadcast"(%v) {out_lens = array<i64: 4, 2, 1>} : (tensor<2x1xf32>) -> tensor<4x2x1xf32>
+  %2 = "migraphx.dot"(%x, %b) : (tensor<4x2x2xf32>, tensor<4x2x1xf32>) -> tensor<4x2x1xf32>
+  return %1, %2 : tensor<4x2x3xf32>, tensor<4x2x1xf32>
+}
+
+// -----
+
+// Rows of run-time number, and 8-bit operands.
+// CHECK-LABEL: @quantized
+// CHECK: %[[D:.*]] = "migraphx.quant_dot"({{.*}}) {{.*}}-> tensor<?x3xi32>
+// CHECK: "migraphx.slice"(%[[D]]){{.*}} -> tensor<?x2xi32>
+// CHECK: "migraphx.slice"(%[[D]]){{.*}} -> tensor<?x1xi32>
+// CHECK-NOT: migraphx.quant_dot
+func.func @quantized(%x: tensor<?x2xi8>) -> (tensor<?x2xi32>, tensor<?x1xi32>) {
+  %u = "migraphx.literal"() {value = dense<[[1, 2], [4, 5]]> : tensor<2x2xi8>} : () -> tensor<2x2xi8>
+  %0 = "migraphx.quant_dot"(%x, %u) : (tensor<?x2xi8>, tensor<2x2xi8>) -> tensor<?x2xi32>
+  %v = "migraphx.literal"() {value = dense<[[7], [8]]> : tensor<2x1xi8>} : () -> tensor<2x1xi8>
+  %1 = "migraphx.quant_dot"(%x, %v) : (tensor<?x2xi8>, tensor<2x1xi8>) -> tensor<?x1xi32>
+  return %0, %1 : tensor<?x2xi32>, tensor<?x1xi32>
+}
+
+// -----
+
+// CHECK-LABEL: @convolutions
+// CHECK: %[[W:.*]] = "migraphx.concat"{{.*}} {axis = 0
+// CHECK-NEXT: %[[C:.*]] = "migraphx.convolution"(%arg0, %[[W]]) {{.*}}stride = array<i64: 2, 2>
+// CHECK: "migraphx.slice"(%[[C]]) {axes = array<i64: 1>, ends = array<i64: 2>, starts = array<i64: 0>}
+// CHECK: "migraphx.slice"(%[[C]]) {axes = array<i64: 1>, ends = array<i64: 3>, starts = array<i64: 2>}
+// CHECK-NOT: migraphx.convolution
+func.func @convolutions(%x: tensor<1x1x4x4xf32>) -> (tensor<1x2x2x2xf32>, tensor<1x1x2x2xf32>) {
+  %u = "migraphx.literal"() {value = dense<[[[[1.0]]], [[[2.0]]]]> : tensor<2x1x1x1xf32>} : () -> tensor<2x1x1x1xf32>
+  %0 = "migraphx.convolution"(%x, %u) {stride = array<i64: 2, 2>} : (tensor<1x1x4x4xf32>, tensor<2x1x1x1xf32>) -> tensor<1x2x2x2xf32>
+  %v = "migraphx.literal"() {value = dense<3.0> : tensor<1x1x1x1xf32>} : () -> tensor<1x1x1x1xf32>
+  %1 = "migraphx.convolution"(%x, %v) {stride = array<i64: 2, 2>} : (tensor<1x1x4x4xf32>, tensor<1x1x1x1xf32>) -> tensor<1x1x2x2xf32>
+  return %0, %1 : tensor<1x2x2x2xf32>, tensor<1x1x2x2xf32>
+}
+
+// -----
+
+// Near misses. Windows that differ, so that the results do too.
+// CHECK-LABEL: @other_windows
+// CHECK-COUNT-2: migraphx.convolution
+// CHECK-NOT: migraphx.slice
+func.func @other_windows(%x: tensor<1x1x2x2xf32>) -> (tensor<1x1x2x2xf32>, tensor<1x1x2x2xf32>) {
+  %u = "migraphx.literal"() {value = dense<2.0> : tensor<1x1x1x1xf32>} : () -> tensor<1x1x1x1xf32>
+  %0 = "migraphx.convolution"(%x, %u) : (tensor<1x1x2x2xf32>, tensor<1x1x1x1xf32>) -> tensor<1x1x2x2xf32>
+  %v = "migraphx.literal"() {value = dense<3.0> : tensor<1x1x3x3xf32>} : () -> tensor<1x1x3x3xf32>
+  %1 = "migraphx.convolution"(%x, %v) {padding = array<i64: 1, 1>} : (tensor<1x1x2x2xf32>, tensor<1x1x3x3xf32>) -> tensor<1x1x2x2xf32>
+  return %0, %1 : tensor<1x1x2x2xf32>, tensor<1x1x2x2xf32>
+}
+
+// -----
+
+// The second weights are an input; the first are on the right, the second on the left.
+// CHECK-LABEL: @not_alike
+// CHECK-COUNT-3: migraphx.dot
+// CHECK-NOT: migraphx.slice
+func.func @not_alike(%x: tensor<2x2xf32>, %v: tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>) {
+  %u = "migraphx.literal"() {value = dense<[[1.0, 2.0], [4.0, 5.0]]> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
+  %0 = "migraphx.dot"(%x, %u) : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %1 = "migraphx.dot"(%x, %v) : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %w = "migraphx.literal"() {value = dense<[[3.0, 2.0], [4.0, 5.0]]> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
+  %2 = "migraphx.dot"(%w, %x) : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %0, %1, %2 : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>
+}
+
+// -----
+
+// A table of embeddings that is a weight too would be kept twice.
+// CHECK-LABEL: @tied
+// CHECK-COUNT-2: migraphx.dot
+// CHECK-NOT: migraphx.slice
+func.func @tied(%x: tensor<2x2xf32>, %i: tensor<1xi64>) -> (tensor<2x2xf32>, tensor<2x2xf32>, tensor<1x2xf32>) {
+  %u = "migraphx.literal"() {value = dense<[[1.0, 2.0], [4.0, 5.0]]> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
+  %0 = "migraphx.dot"(%x, %u) : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %w = "migraphx.literal"() {value = dense<[[3.0, 2.0], [4.0, 5.0]]> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
+  %1 = "migraphx.dot"(%x, %w) : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %z = "migraphx.literal"() {value = dense<0> : tensor<1xi64>} : () -> tensor<1xi64>
+  %j = "migraphx.mul"(%i, %z) : (tensor<1xi64>, tensor<1xi64>) -> tensor<1xi64>
+  %2 = "migraphx.gather"(%w, %j) {axis = 0 : i64} : (tensor<2x2xf32>, tensor<1xi64>) -> tensor<1x2xf32>
+  return %0, %1, %2 : tensor<2x2xf32>, tensor<2x2xf32>, tensor<1x2xf32>
+}
