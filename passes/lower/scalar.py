@@ -87,6 +87,10 @@ class ArithScalars:
     def const(self, value: Any, dtype: DType | None = None) -> TypedScalar:
         return constant(value, self.dtype if dtype is None else dtype)
 
+    def type_of(self, dtype: DType) -> ir.Type:
+        """The type of a value that stands for elements of `dtype`."""
+        return signless(dtype)
+
     def _pair(self, x: Any, y: Any) -> tuple[TypedScalar, TypedScalar]:
         if not isinstance(x, TypedScalar):
             x = self.const(x, y.dtype if isinstance(y, TypedScalar) else None)
@@ -263,14 +267,22 @@ class ArithScalars:
         """As the protocol says; to a 16- or 8-bit float: rounded to it, given back in f32."""
         if dtype.is_low_precision:
             wide = self._cast(x, dtypes.FLOAT) if x.dtype is not dtypes.DOUBLE else x
-            return widen(narrow(wide, dtype))
+            return self.rounded(wide, dtype)
         return self._cast(x, dtype)
+
+    def rounded(self, x: TypedScalar, dtype: DType) -> TypedScalar:
+        """Rounded to a 16- or 8-bit float, in the type that it is computed in."""
+        return widen(narrow(x, dtype))
+
+    def type_of(self, dtype: DType) -> ir.Type:
+        """The type of a value of `dtype`."""
+        return signless(dtype)
 
     def _cast(self, x: TypedScalar, dtype: DType) -> TypedScalar:
         source = x.dtype
         if source is dtype:
             return x
-        t = signless(dtype)
+        t = self.type_of(dtype)
         if dtype.is_bool:
             return self.cmp("ne", x, self.const(0, source))
         if source.is_float and dtype.is_float:
@@ -292,7 +304,7 @@ class ArithScalars:
     def bitcast(self, x: TypedScalar, dtype: DType) -> TypedScalar:
         if signless(x.dtype) == signless(dtype):
             return TypedScalar(x.value, dtype)
-        return TypedScalar(arith.BitcastOp(signless(dtype), x.value).result, dtype)
+        return TypedScalar(arith.BitcastOp(self.type_of(dtype), x.value).result, dtype)
 
 
 def _value(result: Any) -> ir.Value:

@@ -143,6 +143,10 @@ class WorkGroup:
         """a < b, signed, as an i1."""
         return arith.CmpIOp(arith.CmpIPredicate.slt, self.index(a), self.index(b)).result
 
+    def is_below(self, a: Index, b: Index) -> ir.Value:
+        """0 <= a < b, as an i1: a negative number is a huge unsigned one."""
+        return arith.CmpIOp(arith.CmpIPredicate.ult, self.index(a), self.index(b)).result
+
     def is_equal(self, a: Index, b: Index) -> ir.Value:
         return arith.CmpIOp(arith.CmpIPredicate.eq, self.index(a), self.index(b)).result
 
