@@ -324,6 +324,10 @@ class ModuleLowering(Emitter):
             # what is yielded and read again: two loops side by side would not make a dispatch
             last = list(body.operations)[-1].operation
             self.settled.update(v for v in last.operands if len(list(v.uses)) > 1)
+        made = self._vector_kernel(op, body)
+        if made is not None:
+            self.define(op, made)
+            return
         nested, self.in_kernel = self.in_kernel, True
         try:
             extents = self._result_extents(op, body) if self.options.regions else None
@@ -338,6 +342,14 @@ class ModuleLowering(Emitter):
         finally:
             self.in_kernel = nested
         self.define(op, found)
+
+    def _vector_kernel(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
+        """The results of a kernel that the target has loops of its own for, else None."""
+        if self.options.target != "cpu" or not self.options.regions or self.in_kernel:
+            return None
+        from mgx_mlir.passes.lower.vector import kernels
+
+        return kernels.lower(self, op, body)
 
     def _broadcast_operand(self, arg: ir.Value, v: ir.Value) -> Expr | None:
         """An operand that its kernel only broadcasts, without its extents of 1.

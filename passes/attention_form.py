@@ -1,0 +1,174 @@
+"""What an attention kernel computes: recognised in its body, for the pass and the lowerings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import op_class
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.access import Reader, Unreadable, reader, regrouped
+from mgx_mlir.passes.constants import splat
+from mgx_mlir.passes.shape_chain import NOPS, RESHAPES
+
+KEY_BLOCK = 8  # keys whose scores are made together
+
+
+@dataclass(frozen=True)
+class Tile:
+    """How to read one operand of the scores: along the queries, or along the keys (turned)."""
+
+    read: Reader
+    turned: bool
+
+
+@dataclass(frozen=True)
+class AttentionForm:
+    """softmax(f(q k^T)) v, then g.
+
+    q reads (lead.., query, width) along the width, k (lead.., width, key) and v (lead.., key,
+    depth) one element each. `scores` makes the softmax's input of the product, `result` the
+    kernel's result of the second product; `place` gives coordinates in the result.
+    """
+
+    lead: tuple[int, ...]
+    queries: int
+    keys: int
+    width: int
+    depth: int
+    q: Reader
+    k: Reader
+    v: Reader
+    scores: list[Any]  # pointwise ops, in order, from the first product to the softmax
+    product: ir.Value
+    weights: ir.Value  # the softmax's input
+    output: ir.Value  # the second product
+    epilogue: list[Any]  # pointwise ops after it
+    operands: dict[ir.Value, Tile]  # of both, other than what they compute
+    final: ir.Value  # what the epilogue gives
+    out: TensorType
+    place: Callable[[Any, list[Any]], list[Any]]
+    query_dim: int  # dims of the result that queries and depth are in
+    depth_dim: int
+
+
+def attention_form(block: ir.Block) -> AttentionForm:
+    """The form of an attention kernel's body. Raises Unreadable where it has another."""
+    ops = [o.operation for o in block.operations]
+    yielded = list(ops[-1].operands)
+    if len(yielded) != 1:
+        raise Unreadable(f"{len(yielded)} results")
+    leaves = set(block.arguments)
+    softmaxes = [o for o in ops if o.name == "migraphx.softmax"]
+    dots = [o for o in ops if o.name == "migraphx.dot"]
+    if len(softmaxes) != 1 or len(dots) != 2:
+        raise Unreadable("it is not one softmax between two dots")
+    softmax, (first, second) = softmaxes[0], dots
+    t, o = TensorType.of(first.results[0]), TensorType.of(second.results[0])
+    if second.operands[0] != softmax.results[0] or not t.is_static or t.elements == 0:
+        raise Unreadable("the second dot does not read the softmax, or dims are open or empty")
+    if softmax.opview.axis % t.rank != t.rank - 1 or t.rank < 2:
+        raise Unreadable("the softmax is not over the keys")
+    weights = softmax.operands[0]
+    width = TensorType.of(first.operands[0]).dims[-1]
+    operands: dict[ir.Value, Tile] = {}
+    scores = _chain(weights, first.results[0], leaves, operands)
+    final, views = _views_back(yielded[0])
+    epilogue = _chain(final, second.results[0], leaves, operands)
+    place, where = _placed(views, o.rank)
+    return AttentionForm(
+        lead=t.dims[:-2], queries=t.dims[-2], keys=t.dims[-1], width=width, depth=o.dims[-1],
+        q=reader(first.operands[0], t.rank - 1, leaves, run=16),
+        k=reader(first.operands[1], None, leaves),
+        v=reader(second.operands[1], None, leaves),
+        scores=scores, product=first.results[0], weights=weights,
+        output=second.results[0], epilogue=epilogue, operands=operands, final=final,
+        out=TensorType.of(yielded[0]), place=place, query_dim=where[0], depth_dim=where[1],
+    )  # fmt: skip
+
+
+def _chain(
+    value: ir.Value, start: ir.Value, leaves: Collection[ir.Value], operands: dict[ir.Value, Tile]
+) -> list[Any]:
+    """The pointwise ops from `start` to `value`; fills in how their other operands are read."""
+    order: list[Any] = []
+    dims = TensorType.of(start).dims
+
+    def visit(v: ir.Value) -> None:
+        if v == start or v in operands:
+            return
+        owner = v.owner
+        if not isinstance(owner, ir.Block) and v not in leaves:
+            cls = op_class(owner)
+            if cls is not None and cls.pointwise and TensorType.of(v).dims == dims:
+                if owner.operation not in order:
+                    for x in owner.operands:
+                        visit(x)
+                    order.append(owner.operation)
+                return
+        operands[v] = _tile(v, leaves)
+
+    visit(value)
+    return order
+
+
+def _tile(v: ir.Value, leaves: Collection[ir.Value]) -> Tile:
+    """How an operand of the scores is read: as vectors along the queries if it can be."""
+    rank = TensorType.of(v).rank
+    if splat(v) is not None:
+        return Tile(reader(v, None, leaves), False)
+    try:
+        return Tile(reader(v, rank - 2, leaves, run=16), False)
+    except Unreadable:
+        return Tile(reader(v, rank - 1, leaves, run=KEY_BLOCK), True)
+
+
+def _views_back(value: ir.Value) -> tuple[ir.Value, list[Any]]:
+    """The value that a result is views of, and those, first to last."""
+    views: list[Any] = []
+    while not isinstance(value.owner, ir.Block):
+        name = value.owner.name
+        if name not in NOPS and name not in RESHAPES and name != "migraphx.transpose":
+            break
+        views.append(value.owner.operation)
+        value = value.owner.operands[0]
+    views.reverse()
+    return value, views
+
+
+def _placed(
+    views: list[Any], rank: int
+) -> tuple[Callable[[Any, list[Any]], list[Any]], tuple[int, int]]:
+    """Coordinates in the last view of those in the first value; where queries and depth are.
+
+    Raises Unreadable where a tile of queries and depth is no rectangle in the result.
+    """
+    steps: list[Any] = []
+    where = (rank - 2, rank - 1)
+    for op in views:
+        have, want = TensorType.of(op.operands[0]).dims, TensorType.of(op.results[0]).dims
+        if op.name in NOPS:
+            continue
+        if op.name == "migraphx.transpose":
+            permutation = list(op.opview.permutation)
+            steps.append(lambda k, at, p=permutation: [at[i] for i in p])
+            where = (permutation.index(where[0]), permutation.index(where[1]))
+            continue
+        step, depth = regrouped(have, want, where[1])
+        _, query = regrouped(have, want, where[0])
+        if depth is None or query is None or depth == query:
+            raise Unreadable("a tile of the result is no rectangle past a reshape")
+        where = (query, depth)
+        steps.append(step)
+
+    def place(k: Any, at: list[Any]) -> list[Any]:
+        for step in steps:
+            at = step(k, at)
+        return at
+
+    out_rank = TensorType.of(views[-1].results[0]).rank if views else rank
+    if where[1] != out_rank - 1:
+        raise Unreadable("the depth is not the last dim of the result")
+    return place, where

@@ -1,0 +1,305 @@
+"""fuse_attention: scores, softmax and weighted sum become one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import op_class
+from mgx_mlir.core.passes import PatternPass, option
+from mgx_mlir.core.pattern import (
+    NoMatch,
+    Pattern,
+    defined_by,
+    has_one_use,
+    no_match,
+    pattern,
+    users,
+)
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.access import Unreadable, reader
+from mgx_mlir.passes.attention_form import attention_form
+from mgx_mlir.passes.constants import is_splat, splat
+from mgx_mlir.passes.kernel_ops import Known, copy_body, copy_op, copy_ops, in_kernel, make_kernel
+from mgx_mlir.passes.shape_chain import BROADCASTS, NOPS, RESHAPES
+
+_VIEWS = RESHAPES | NOPS | BROADCASTS | {"migraphx.transpose", "migraphx.slice"}
+_CACHE = "concat_past_present"
+TAGS = ("attention", "kv_cache_attention")
+
+
+@dataclass
+class _Parts:
+    """What an attention was found to be made of."""
+
+    softmax: Any
+    first: Any  # the dot of the scores
+    scores: list[Any]  # pointwise ops between them, in order
+    guarded: bool  # NaN rows of the weights are zeros
+
+
+@pattern("dot", benefit=2)
+def find_kv_cache_attention(op: Any, rw: Any) -> Any:
+    """dot(softmax(f(dot(q, concat_past_present(k)))), concat_past_present(v)) -> group"""
+    parts = _parts(op, rw.options)
+    if isinstance(parts, NoMatch):
+        return parts
+    for v, what in ((parts.first.b, "keys"), (op.b, "values")):
+        if defined_by(_through(v), _CACHE) is None:
+            return no_match("the {} are no concat_past_present", what)
+    return _fused(op, rw, parts, "kv_cache_attention")
+
+
+@pattern("dot")
+def find_attention(op: Any, rw: Any) -> Any:
+    """dot(softmax(f(dot(q, k))), v) -> group of them, with the views of q, k and v
+
+    Uniform factors of q and k become one factor of the scores. With fast-math, weights that are
+    zeros where they would be NaN become results that are: the same unless v holds an infinity.
+    """
+    parts = _parts(op, rw.options)
+    return parts if isinstance(parts, NoMatch) else _fused(op, rw, parts, "attention")
+
+
+@pattern("transpose", "reshape")
+def find_attention_output(op: Any, rw: Any) -> Any:
+    """transpose(group of attention) -> group of the transposed one"""
+    source = op.operation.operands[0]
+    if in_kernel(op.operation):
+        return no_match("it is in a kernel")
+    group = defined_by(source, "group")
+    if group is None or group.tag not in TAGS:
+        return no_match("the operand is no attention")
+    if len(op.operation.operands) != 1 or not has_one_use(source):
+        return no_match("the attention is read elsewhere too")
+    rw.merge_location(group)
+
+    def build(arguments: list[ir.Value]) -> Sequence[ir.Value]:
+        known = dict(zip([source], copy_body(group.operation, arguments), strict=True))
+        copy_op(op.operation, known)
+        return [known[op.operation.results[0]]]
+
+    types = [op.operation.results[0].type]
+    new = make_kernel("group", list(group.operation.operands), types, build, tag=group.tag)
+    return _accepted(new, rw.options)
+
+
+@dataclass(frozen=True)
+class FuseAttention(PatternPass):
+    """Attention as one `group` kernel: what a target has a kernel for.
+
+    min-queries: below it the dots by themselves are faster.
+    """
+
+    name: ClassVar[str] = "fuse_attention"
+    patterns: ClassVar[tuple[Pattern, ...]] = (
+        find_kv_cache_attention,
+        find_attention,
+        find_attention_output,
+    )
+    min_queries: int = option(1, "queries that an attention needs to become a kernel")
+    fast_math: bool = option(False, "zeros in place of NaN may be put into the result")
+
+
+# ---- matching ----------------------------------------------------------------------------------
+
+
+def _parts(op: Any, options: Any) -> _Parts | NoMatch:
+    """The softmax and the first dot behind the second dot `op`."""
+    t = TensorType.of(op.out)
+    if in_kernel(op.operation):
+        return no_match("it is in a kernel")
+    if not t.is_static or t.rank < 2 or not t.elements:
+        return no_match("{} has open or no extents, or no rows", t)
+    if not t.dtype.is_float or t.dtype.size > 4 or t.dtype.size == 1:
+        return no_match("attention of {} has no kernel", t.dtype)
+    if t.dims[-2] < options.min_queries:
+        return no_match("{} queries are fewer than min-queries", t.dims[-2])
+    weights, guarded = _unguarded(op.a)
+    if guarded and not options.fast_math:
+        return no_match("the weights are zeros where they would be NaN, and fast-math is off")
+    if (view := defined_by(weights, "convert")) is not None:
+        weights = view.operation.operands[0]
+    softmax = defined_by(weights, "softmax")
+    if softmax is None:
+        return no_match("the left operand is no softmax")
+    if len(users(weights)) != (2 if guarded else 1) or not has_one_use(op.a):
+        return no_match("the softmax is read elsewhere too")
+    if softmax.axis % t.rank != t.rank - 1:
+        return no_match("the softmax is over axis {}, not over the keys", softmax.axis)
+    scores: list[Any] = []
+    first = _first_dot(softmax.operation.operands[0], scores)
+    if first is None:
+        return no_match("no dot leads to the softmax by pointwise ops that nothing else reads")
+    return _Parts(softmax, first, scores, guarded)
+
+
+def _unguarded(v: ir.Value) -> tuple[ir.Value, bool]:
+    """x of where(isnan(x), 0, x)."""
+    choice = defined_by(v, "where")
+    if choice is None:
+        return v, False
+    condition, number, x = choice.operation.operands
+    test = defined_by(condition, "isnan")
+    if test is None or test.operation.operands[0] != x or not is_splat(number, 0):
+        return v, False
+    return x, True
+
+
+def _first_dot(v: ir.Value, scores: list[Any]) -> Any:
+    """The dot that `v` is made of by pointwise ops, which are collected in order."""
+    if not has_one_use(v):
+        return None
+    owner = v.owner
+    if isinstance(owner, ir.Block):
+        return None
+    if owner.name == "migraphx.dot":
+        return owner.opview
+    cls = op_class(owner)
+    if cls is None or not cls.pointwise:
+        return None
+    for x in owner.operands:
+        if TensorType.of(x).dims == TensorType.of(v).dims:
+            found = _first_dot(x, scores)
+            if found is not None:
+                scores.append(owner.operation)
+                return found
+    return None
+
+
+def _through(v: ir.Value) -> ir.Value:
+    """What a value is a view of."""
+    while not isinstance(v.owner, ir.Block) and v.owner.name in _VIEWS:
+        v = v.owner.operands[0]
+    return v
+
+
+# ---- rewriting ---------------------------------------------------------------------------------
+
+
+def _unscaled(v: ir.Value) -> tuple[ir.Value, float]:
+    """A value without the uniform factors that it was multiplied by last."""
+    factor = 1.0
+    while (product := defined_by(v, "mul")) is not None:
+        a, b = product.operation.operands
+        numbers = splat(a), splat(b)
+        if numbers[1] is not None:
+            v, factor = a, factor * float(numbers[1])
+        elif numbers[0] is not None:
+            v, factor = b, factor * float(numbers[0])
+        else:
+            break
+    return v, factor
+
+
+def _views_of(v: ir.Value, lane: int | None) -> list[Any]:
+    """The views of an operand that go into the kernel: as many as can be read through."""
+    views: list[Any] = []
+    at = v
+    while not isinstance(at.owner, ir.Block) and at.owner.name in _VIEWS:
+        if len(at.owner.operands) != 1:
+            break
+        views.append(at.owner.operation)
+        at = at.owner.operands[0]
+    while views:
+        try:
+            reader(v, lane, {views[-1].operands[0]}, run=16)
+            break
+        except Unreadable:
+            views.pop()
+    views.reverse()
+    return views
+
+
+def _broadcasts_of(v: ir.Value) -> list[Any]:
+    """The broadcasts that a further operand of the scores comes from."""
+    views: list[Any] = []
+    while not isinstance(v.owner, ir.Block) and v.owner.name in BROADCASTS:
+        if len(v.owner.operands) != 1:
+            break
+        views.append(v.owner.operation)
+        v = v.owner.operands[0]
+    views.reverse()
+    return views
+
+
+def _fused(op: Any, rw: Any, parts: _Parts, tag: str) -> Any:
+    """The group op's result."""
+    first = parts.first
+    t = TensorType.of(first.out)
+    (q, by_q), (k, by_k) = _unscaled(first.a), _unscaled(first.b)
+    v = op.b
+    views = [*_views_of(q, t.rank - 1), *_views_of(k, None), *_views_of(v, None)]
+    made = [first.operation, *parts.scores, parts.softmax.operation]
+    if defined_by(op.a, "convert") is not None or parts.guarded:
+        weights = _unguarded(op.a)[0]
+        if defined_by(weights, "convert") is not None:
+            made.append(weights.owner.operation)
+    made.append(op.operation)
+    constants = _constants(parts.scores)
+    inside = {r for o in (*views, *made, *constants) for r in o.results}
+    for x in dict.fromkeys(x for o in parts.scores for x in o.operands if x not in inside):
+        views += _broadcasts_of(x)
+    inside.update(r for o in views for r in o.results)
+    reads = [x for o in (*views, *constants, *parts.scores) for x in o.operands]
+    inputs = list(dict.fromkeys(x for x in (q, k, v, *reads) if x not in inside))
+    rw.merge_location(*made[:-1])
+    guarded = parts.guarded
+
+    def build(arguments: list[ir.Value]) -> Sequence[ir.Value]:
+        known: Known = dict(zip(inputs, arguments, strict=True))
+        copy_ops([*constants, *views], known)
+        known[first.a], known[first.b] = known[q], known[k]
+        copy_op(first.operation, known)
+        if by_q * by_k != 1.0:
+            known[first.out] = _scaled(rw, known[first.out], by_q * by_k)
+        copy_ops(made[1:-1], known)
+        known[op.a] = known[_unguarded(op.a)[0]]
+        copy_op(op.operation, known)
+        found = known[op.out]
+        return [_without_nan(rw, found) if guarded else found]
+
+    return _accepted(make_kernel("group", inputs, [op.out.type], build, tag=tag), rw.options)
+
+
+def _accepted(group: ir.Operation, options: Any) -> Any:
+    """The group's results, if it has the form that kernels are made for."""
+    try:
+        attention_form(group.regions[0].blocks[0])
+    except Unreadable as e:
+        group.erase()
+        return no_match("{}", e)
+    return list(group.results)
+
+
+def _constants(scores: Sequence[Any]) -> list[Any]:
+    """Literals of one number, and their views, that the scores' ops read: they go inside."""
+    out: list[Any] = []
+    for op in scores:
+        for x in op.operands:
+            chain: list[Any] = []
+            if splat(x) is None or not TensorType.of(x).elements:
+                continue
+            while x.owner.name != "migraphx.literal":
+                chain.append(x.owner.operation)
+                x = x.owner.operands[0]
+            for o in [x.owner.operation, *reversed(chain)]:
+                if o not in out:
+                    out.append(o)
+    return out
+
+
+def _scaled(rw: Any, x: ir.Value, factor: float) -> ir.Value:
+    t = TensorType.of(x)
+    number = rw.literal(np.array(factor).astype(t.dtype.np))
+    return rw.op("mul", x, rw.multibroadcast(number, t.dims))
+
+
+def _without_nan(rw: Any, x: ir.Value) -> ir.Value:
+    t = TensorType.of(x)
+    zero = rw.multibroadcast(rw.literal(np.array(0).astype(t.dtype.np)), t.dims)
+    return rw.op("where", rw.op("isnan", x), zero, x)

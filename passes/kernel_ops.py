@@ -1,0 +1,71 @@
+"""Making kernel ops, the ops with a region that run as one dispatch, from inside a pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from mgx_mlir.core import literals
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import OPS
+from mgx_mlir.core.pattern import KERNEL_BODIES
+
+Known = dict[ir.Value, ir.Value]
+
+
+def make_kernel(
+    kind: str,
+    inputs: Sequence[ir.Value],
+    types: Sequence[ir.Type],
+    build: Callable[[list[ir.Value]], Sequence[ir.Value]],
+    **attributes: object,
+) -> ir.Operation:
+    """A kernel op at the insertion point; `build(block arguments)` fills it and gives its results.
+
+    types: of the results.
+    """
+    new = OPS[kind](list(inputs), results=list(types), **attributes).operation
+    block = new.regions[0].blocks.append(
+        *[v.type for v in inputs], arg_locs=[ir.Location.unknown()] * len(inputs)
+    )
+    with ir.InsertionPoint(block):
+        OPS["yield"](list(build(list(block.arguments))))
+    return new
+
+
+def in_kernel(op: ir.Operation) -> bool:
+    """Whether an op is in the body of a kernel, of one that the running pass has made too."""
+    return op.parent is not None and op.parent.name in KERNEL_BODIES
+
+
+def copy_op(op: ir.Operation, known: Known) -> None:
+    """Clone an op at the insertion point with its operands replaced."""
+    new = op.clone(ir.InsertionPoint.current).operation
+    for n, v in enumerate(op.operands):
+        new.operands[n] = known[v]
+    for old, result in zip(op.results, new.results, strict=True):
+        known[old] = result
+
+
+def copy_ops(ops: Iterable[ir.Operation], known: Known) -> None:
+    """Clone ops in order; what `known` has already is not made again."""
+    for op in ops:
+        if any(r not in known for r in op.results):
+            copy_op(op, known)
+
+
+def copy_body(kernel: ir.Operation, arguments: Sequence[ir.Value]) -> list[ir.Value]:
+    """The ops of a kernel's body on other arguments; the values that it yields."""
+    block = kernel.regions[0].blocks[0]
+    known: Known = dict(zip(block.arguments, arguments, strict=True))
+    inner = [o.operation for o in block.operations]
+    copy_ops(inner[:-1], known)
+    return [known[v] for v in inner[-1].operands]
+
+
+def is_uniform(op: ir.Operation) -> bool:
+    """A literal that a kernel can hold itself: all its elements are equal."""
+    if "value" not in op.attributes:
+        return False
+    array = literals.array_of(op)
+    raw = array.reshape(-1).view(f"u{array.dtype.itemsize}")
+    return bool(raw.size and (raw == raw[0]).all())

@@ -1,0 +1,116 @@
+"""What readers (passes/access.py) are called with inside of a work-group: elements and vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import arith, ir, vector
+from mgx_mlir.core.op import attributes_of, op_class
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, constant
+from mgx_mlir.passes.lower.scalar import widen as widen_scalar
+from mgx_mlir.passes.lower.vector.frame import Index, WorkGroup
+from mgx_mlir.passes.lower.vector.scalars import VectorScalars
+
+
+class StoredScalars(VectorScalars):
+    """VectorScalars that also round to types of 16 bits."""
+
+    def rounded(self, x: TypedScalar, dtype: DType) -> TypedScalar:
+        return widen(self.k, narrow(self.k, x, dtype, self.lanes), self.lanes)
+
+
+def widen(k: WorkGroup, x: TypedScalar, lanes: int) -> TypedScalar:
+    """Stored elements as the type that they are computed in."""
+    if not x.dtype.is_low_precision:
+        return x
+    wide = computed(x.dtype)
+    return TypedScalar(arith.ExtFOp(k.vector_type(lanes, wide), x.value).result, wide, x)
+
+
+def narrow(k: WorkGroup, x: TypedScalar, dtype: DType, lanes: int) -> TypedScalar:
+    """Computed elements as the type that they are stored in."""
+    if x.dtype is dtype:
+        return x
+    if x.dtype is not dtypes.FLOAT or not dtype.is_low_precision:
+        raise TypeError(f"vectors of {x.dtype} where {dtype} is stored")
+    return TypedScalar(arith.TruncFOp(k.vector_type(lanes, dtype), x.value).result, dtype)
+
+
+class Elements:
+    """Reads elements of a kernel's operands and computes with them; `lanes` 0 is one element.
+
+    operands: the input tensor of each block argument of the kernel. Bools come as bytes.
+    """
+
+    def __init__(self, group: WorkGroup, operands: Mapping[ir.Value, ir.Value]) -> None:
+        self.group, self.operands = group, operands
+        self.add, self.mul = group.add, group.mul
+        self.div, self.rem = group.div, group.rem
+
+    def constant(self, number: Any, dtype: DType, lanes: int) -> TypedScalar:
+        wide = dtypes.FLOAT if dtype.is_low_precision else dtype
+        if lanes:
+            return TypedScalar(self.group.splat(number, lanes, wide), wide)
+        return constant(number, wide)
+
+    def leaf(self, value: ir.Value, at: Sequence[Index], lanes: int, along: bool) -> TypedScalar:
+        """The element at `at`, or a vector of it, or the vector along the last dim."""
+        dtype, source = TensorType.of(value).dtype, self.operands[value]
+        stored = dtypes.INT8 if dtype.is_bool else dtype
+        if not lanes:
+            found = widen_scalar(TypedScalar(self.group.element(source, at), stored))
+            return self.as_bool(found, 0) if dtype.is_bool else found
+        if along:
+            read = self.group.read(source, at, lanes)
+        else:
+            read = self.group.broadcast(self.group.element(source, at), lanes)
+        found = widen(self.group, TypedScalar(read, stored), lanes)
+        return self.as_bool(found, lanes) if dtype.is_bool else found
+
+    def pointwise(self, op: Any, args: Sequence[TypedScalar]) -> TypedScalar:
+        """One pointwise op on elements or vectors."""
+        cls = op_class(op.operation)
+        out = TensorType.of(op.operation.results[0]).dtype
+        first = TensorType.of(op.operation.operands[0]).dtype if args else out
+        kind = args[0].value.type
+        b: ArithScalars = ArithScalars(first, out)
+        if isinstance(kind, ir.VectorType):
+            b = StoredScalars(self.group, kind.shape[0], first, out)
+        scalar: Any = getattr(cls, "scalar", None)
+        return scalar(b, *args, **attributes_of(op.operation))
+
+    def as_bool(self, x: TypedScalar, lanes: int) -> TypedScalar:
+        b = StoredScalars(self.group, lanes, x.dtype, x.dtype) if lanes else None
+        return (b or ArithScalars(x.dtype, x.dtype)).cmp("ne", x, 0)
+
+    def f32(self, x: TypedScalar, lanes: int) -> ir.Value:
+        """A vector of any type as one of f32."""
+        if x.dtype is dtypes.FLOAT:
+            return x.value
+        b = StoredScalars(self.group, lanes, x.dtype, dtypes.FLOAT)
+        return b.cast(x, dtypes.FLOAT).value
+
+    def rows(self, vectors: Sequence[ir.Value]) -> list[ir.Value]:
+        """Vectors as the rows of a matrix, turned: its columns."""
+        kind = ir.VectorType(vectors[0].type)
+        shape = [len(vectors), kind.shape[0]]
+        whole: ir.Value = arith.ConstantOp(
+            ir.VectorType.get(shape, kind.element_type),
+            ir.DenseElementsAttr.get_splat(
+                ir.VectorType.get(shape, kind.element_type), _zero(kind.element_type)
+            ),
+        ).result
+        for i, v in enumerate(vectors):
+            whole = vector.InsertOp(v, whole, [], [i]).result
+        turned = self.group.transpose(whole)
+        return [vector.ExtractOp(turned, [], [i]).result for i in range(shape[1])]
+
+
+def _zero(t: ir.Type) -> ir.Attribute:
+    if isinstance(t, ir.IntegerType):
+        return ir.IntegerAttr.get(t, 0)
+    return ir.FloatAttr.get(t, 0.0)

@@ -1,0 +1,37 @@
+"""Which kernel ops the CPU has vector loops for, and their operands as the loops read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.access import Unreadable
+from mgx_mlir.passes.attention_form import attention_form
+from mgx_mlir.passes.fuse_attention import TAGS
+from mgx_mlir.passes.lower.expr import Splat
+from mgx_mlir.passes.lower.vector.attention import attention
+
+
+def lower(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
+    """The results of a kernel as vector loops; None where there are none for it."""
+    if op.name != "migraphx.group" or op.opview.tag not in TAGS:
+        return None
+    try:
+        form = attention_form(body)
+    except Unreadable:
+        return None
+    return [attention(form, operand_tensors(e, body), TensorType.of(op.results[0]))]
+
+
+def operand_tensors(e: Any, body: ir.Block) -> dict[ir.Value, ir.Value]:
+    """The lowered tensor of each block argument; bools as bytes."""
+    out: dict[ir.Value, ir.Value] = {}
+    for arg in body.arguments:
+        x = e.expr(arg)
+        value = e.tensor_of(x) if isinstance(x, Splat) else e.value(arg)
+        if x.type.dtype.is_bool:
+            value = e.cast_tensor(value, dtypes.BOOL, dtypes.INT8)
+        out[arg] = value
+    return out
