@@ -1,0 +1,61 @@
+"""autocast_fp8_pass: a program of f8 arguments and results, called with f32."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import OPS
+from mgx_mlir.core.passes import Pass, option
+from mgx_mlir.core.program_ir import entry_block, main_function
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.retype import type_option
+
+
+def _is_f8(value: ir.Value) -> bool:
+    dtype = TensorType.of(value).dtype
+    return dtype.is_float and dtype.size == 1
+
+
+@dataclass(frozen=True)
+class AutocastFp8Pass(Pass):
+    """Give the main function f32 arguments and results in place of f8 ones, and convert inside.
+
+    For callers that have no f8 arrays. Values that f8 cannot hold are rounded and saturated.
+    """
+
+    name: ClassVar[str] = "autocast_fp8_pass"
+    target_type: str = option("float", "the type of the arguments and results")
+
+    def run(self, module: ir.Operation) -> bool:
+        target = type_option(self.target_type)
+        main = main_function(module)
+        block = entry_block(main)
+        end = list(block.operations)[-1].operation
+        arguments = [a for a in block.arguments if _is_f8(a)]
+        results = [i for i, v in enumerate(end.operands) if _is_f8(v)]
+        with ir.Location.unknown(module.context), ir.InsertionPoint.at_block_begin(block):
+            for argument in arguments:
+                t = TensorType.of(argument)
+                argument.set_type(t.with_dtype(target).mlir())
+                inside = _convert(argument, t.dtype)
+                argument.replace_all_uses_except(inside, [inside.owner.operation])
+        with end.location, ir.InsertionPoint(end):
+            for i in results:
+                end.operands[i] = _convert(end.operands[i], target)
+        if not arguments and not results:
+            return False
+        kind = ir.FunctionType.get(_types(block.arguments), _types(end.operands), module.context)
+        main.attributes["function_type"] = ir.TypeAttr.get(kind)
+        return True
+
+
+def _types(values: Iterable[ir.Value]) -> list[ir.Type]:
+    return [v.type for v in values]
+
+
+def _convert(v: ir.Value, dtype: DType) -> ir.Value:
+    return OPS["convert"](v, target_type=dtype).operation.result

@@ -1,0 +1,31 @@
+"""eliminate_data_type: ops that a target cannot compute in a type, in another one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.passes import Pass, option
+from mgx_mlir.passes.retype import Retyping, ops_field, ops_option, type_option, types_option
+
+
+@dataclass(frozen=True)
+class EliminateDataType(Pass):
+    """Convert operands of unwanted types to another type, and the results of such ops back.
+
+    quant_dot and quant_convolution become dot and convolution. As exact as the target type: f32
+    holds integers up to 2**24, and an overflow does not wrap in it. Ops that do not take the
+    target type (indices, bits) stay, and so do convert, if, loop and arguments. In no default
+    pipeline: IREE compiles every type here for every target.
+    """
+
+    name: ClassVar[str] = "eliminate_data_type"
+    types: tuple[str, ...] = option((), "the unwanted types")
+    target_type: str = option("float", "the type to compute in instead")
+    unsupported_ops: tuple[str, ...] = ops_field()
+
+    def run(self, module: ir.Operation) -> bool:
+        target = type_option(self.target_type)
+        types = types_option(self.types) - {target}
+        return Retyping(types, target, ops_option(self.unsupported_ops)).run(module)

@@ -1,0 +1,77 @@
+"""fp8_ocp_to_fnuz: f8E4M3FN products as f8E4M3FNUZ ones, for hardware that has only those."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import attributes_of
+from mgx_mlir.core.passes import PatternPass
+from mgx_mlir.core.pattern import Pattern, Rewriter, no_match, pattern
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.qdq_values import Dequantised, dequantised
+
+
+@pattern("dot", "convolution")
+def match_fp8ocp_convert_to_fp8fnuz(op: Any, rw: Rewriter) -> Any:
+    """dot(dq(x, s), dq(w, t)) -> dot(dq(fnuz(x), 2 s), dq(fnuz(w), 2 t)); convolution likewise
+
+    x and w of f8E4M3FN. The same bits in f8E4M3FNUZ are half the value, but for 0x80, which
+    is -0 there and NaN here, and 0x7f and 0xff, the other way round. Exact, but that -0 becomes
+    0, as long as twice the scale is finite.
+    """
+    found = []
+    for value, which in ((op.operands[0], "first"), (op.operands[1], "second")):
+        side = dequantised(value)
+        if side is None:
+            return no_match("the {} operand is not dequantised", which)
+        dtype = TensorType.of(side.op.input).dtype
+        if dtype is not dtypes.FP8E4M3FN:
+            return no_match("the {} operand is of {}, not fp8e4m3fn", which, dtype)
+        if not TensorType.of(side.op.input).is_static:
+            return no_match("dims of the {} operand are known only at run time", which)
+        found.append((side, TensorType.of(value).dtype))
+    rw.merge_location(*(side.op for side, _ in found))
+    operands = [_operand(rw, side, dtype) for side, dtype in found]
+    return rw.op(type(op).mnemonic, *operands, **attributes_of(op))
+
+
+def _operand(rw: Rewriter, side: Dequantised, dtype: dtypes.DType) -> ir.Value:
+    """The operand, dequantised from f8E4M3FNUZ."""
+    dq = side.op
+    zero = None if dq.zero_point is None else as_fnuz(rw, dq.zero_point)
+    twice = rw.mul(dq.scale, 2)
+    value = rw.op("dequantizelinear", as_fnuz(rw, dq.input), twice, zero)
+    value = side.apply(rw, value)
+    if TensorType.of(value).dtype is not dtype:
+        value = rw.op("convert", value, target_type=dtype)
+    return value
+
+
+def as_fnuz(rw: Rewriter, x: ir.Value) -> ir.Value:
+    """Half of each f8E4M3FN value, as f8E4M3FNUZ."""
+    dims = TensorType.of(x).dims
+
+    def code(number: int) -> ir.Value:
+        return rw.multibroadcast(rw.literal(np.uint8(number)), dims)
+
+    def same(number: int) -> ir.Value:
+        found = rw.op("equal", bits, code(number))
+        return rw.op("convert", found, target_type=dtypes.BOOL)
+
+    bits = rw.op("bit_cast", x, target_type=dtypes.UINT8)
+    nan = rw.op("logical_or", same(0x7F), same(0xFF))
+    plain = rw.op("where", same(0x80), code(0), bits)
+    return rw.op("bit_cast", rw.op("where", nan, code(0x80), plain), target_type=dtypes.FP8E4M3FNUZ)
+
+
+@dataclass(frozen=True)
+class Fp8OcpToFnuz(PatternPass):
+    """Multiply f8E4M3FN values as f8E4M3FNUZ ones, for gfx94x, which has no others."""
+
+    name: ClassVar[str] = "fp8_ocp_to_fnuz"
+    patterns: ClassVar[tuple[Pattern, ...]] = (match_fp8ocp_convert_to_fp8fnuz,)

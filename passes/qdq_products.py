@@ -1,0 +1,301 @@
+"""Patterns of simplify_qdq that multiply quantised values: dot and convolution as quant ops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import attributes_of
+from mgx_mlir.core.pattern import NoMatch, Rewriter, no_match, pattern
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.passes.constants import splat
+from mgx_mlir.passes.qdq_values import Dequantised, dequantised, is_zero
+from mgx_mlir.passes.shape_chain import Map, build_map, varying
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One operand of a product: what is dequantised, its scale and its zero point.
+
+    `scale` and `zero` are (source, map to the operand's dims); `zero` is None where it is 0.
+    """
+
+    found: Dequantised
+    dims: tuple[int, ...]
+    dtype: DType
+    scale: tuple[ir.Value, Map]
+    zero: tuple[ir.Value, Map] | None
+
+    def build(self, rw: Rewriter) -> ir.Value:
+        """The quantised operand itself."""
+        return self.found.apply(rw, self.found.op.input)
+
+
+def _side(value: ir.Value, which: str) -> _Side | NoMatch:
+    found = dequantised(value)
+    if found is None:
+        return no_match("the {} operand is not dequantised", which)
+    t = TensorType.of(value)
+    if DYN in t.dims or 0 in t.dims:
+        return no_match("dims of the {} operand are empty or known only at run time", which)
+    scale = found.scale_map(found.op.scale)
+    if scale is None:
+        return no_match("the {} scale does not follow the views on what it scales", which)
+    zero = None
+    if not is_zero(found.op.zero_point):
+        zero = found.scale_map(found.op.zero_point)
+        if zero is None:
+            return no_match("the {} zero point does not follow the views", which)
+    return _Side(found, t.dims, TensorType.of(found.op.input).dtype, scale, zero)
+
+
+def _check_types(a: _Side, b: _Side, unsigned: bool) -> NoMatch | None:
+    whole = {dtypes.INT8, dtypes.UINT8} if unsigned else {dtypes.INT8}
+    if a.dtype in whole and b.dtype in whole:
+        return None
+    if a.dtype.is_float and a.dtype.size == 1 and a.dtype is b.dtype:
+        if a.zero or b.zero:
+            return no_match("an f8 zero point is not 0")
+        return None
+    return no_match("there is no product of {} and {}", a.dtype, b.dtype)
+
+
+@pattern("dot", "convolution")
+def match_find_quantizable_ops(op: Any, rw: Rewriter) -> Any:
+    """dot(dq(x, s), dq(w, t)) -> dq(quant_dot(x, w), s * t); convolution likewise
+
+    i8 operands (ui8 with the option `unsigned`), or f8 of one type. Scales must not vary along
+    what is summed: for a dot one per row and one per column at most, for a convolution one for
+    the input and one per output channel. The sum of affine operands is corrected in i32, where
+    that is exact: (x - p)(w - q) = xw - p sum(w) - q (sum(x) - p n). Products and sums are exact,
+    so that the result differs from the program's by the rounding of f32 sums only.
+    """
+    x, w = op.operands[0], op.operands[1]
+    a, b = _side(x, "first"), _side(w, "second")
+    for side in (a, b):
+        if isinstance(side, NoMatch):
+            return side
+    assert isinstance(a, _Side)
+    assert isinstance(b, _Side)
+    wrong = _check_types(a, b, rw.options.unsigned)
+    if wrong is not None:
+        return wrong
+    is_dot = op.operation.name == "migraphx.dot"
+    plan = _plan_dot(a, b) if is_dot else _plan_convolution(op, a, b)
+    if isinstance(plan, NoMatch):
+        return plan
+    rw.merge_location(a.found.op, b.found.op)
+    out = TensorType.of(op.result)
+    left, right = a.build(rw), b.build(rw)
+    if is_dot:
+        total = rw.op("quant_dot", left, right)
+        total = _correct_dot(rw, total, (left, a), (right, b))
+    else:
+        total = rw.op("quant_convolution", left, right, **attributes_of(op))
+        total = _correct_convolution(rw, op, total, (left, a), (right, b))
+    wide = _wide(out.dtype, a, b)
+    value = rw.op("dequantizelinear", total, _combined_scale(rw, plan, wide, out.dims))
+    if wide is not out.dtype:
+        value = rw.op("convert", value, target_type=out.dtype)
+    return value
+
+
+def _wide(out: DType, *sides: _Side) -> DType:
+    """The type to scale in: products of 16-bit scales, and i32 sums, do not fit 16 bits."""
+    kinds = {out, *(TensorType.of(s.scale[0]).dtype for s in sides)}
+    return dtypes.DOUBLE if dtypes.DOUBLE in kinds else dtypes.FLOAT
+
+
+Plan = tuple[tuple[ir.Value, Map], tuple[ir.Value, Map]]
+
+
+def _combined_scale(rw: Rewriter, plan: Plan, dtype: DType, dims: tuple[int, ...]) -> ir.Value:
+    """The product of both scales at the result's dims."""
+    numbers = [splat(source) for source, _ in plan]
+    if numbers[0] is not None and numbers[1] is not None:
+        product = np.array(numbers[0]).astype(dtype.np) * np.array(numbers[1]).astype(dtype.np)
+        return rw.multibroadcast(rw.literal(product), dims)
+    parts = [build_map(rw, _converted(rw, source, dtype), m) for source, m in plan]
+    return rw.op("mul", *parts)
+
+
+def _converted(rw: Rewriter, value: ir.Value, dtype: DType) -> ir.Value:
+    if TensorType.of(value).dtype is dtype:
+        return value
+    return rw.op("convert", value, target_type=dtype)
+
+
+def _repeat(m: Map, axis: int, extent: int) -> Map:
+    """The map with one axis repeated to another extent."""
+    axis %= len(m)
+    atoms = () if extent == 1 else ((extent, 0),)
+    return (*m[:axis], atoms, *m[axis + 1 :])
+
+
+# ---- dot -----------------------------------------------------------------------------------------
+
+
+def _plan_dot(a: _Side, b: _Side) -> Plan | NoMatch:
+    """The scales as maps to the result's dims."""
+    rank = len(a.dims)
+    for side, axis, which in ((a, rank - 1, "first"), (b, rank - 2, "second")):
+        for found, what in ((side.scale, "scale"), (side.zero, "zero point")):
+            if found is not None and axis in varying(found[1]):
+                return no_match("the {} {} varies along what is summed", which, what)
+    rows, columns = a.dims[-2], b.dims[-1]
+    return (
+        (a.scale[0], _repeat(a.scale[1], -1, columns)),
+        (b.scale[0], _repeat(b.scale[1], -2, rows)),
+    )
+
+
+Operand = tuple[ir.Value, _Side]
+
+
+def _correct_dot(rw: Rewriter, total: ir.Value, a: Operand, b: Operand) -> ir.Value:
+    """The sums of affine operands: less p sum(w), less q (sum(x) - p n)."""
+    (left, first), (right, second) = a, b
+    dims = TensorType.of(total).dims
+    batch, rows, summed, columns = dims[:-2], dims[-2], first.dims[-1], dims[-1]
+    if first.zero is not None:
+        wide = _converted(rw, right, dtypes.INT32)
+        sums = rw.op("reduce_sum", wide, axes=[len(dims) - 2])
+        source, m = first.zero
+        # one row serves for all where the zero point does not vary along them
+        extent = rows if len(dims) - 2 in varying(m) else 1
+        own = _zero(rw, source, _repeat(_repeat(m, -1, columns), -2, extent))
+        if extent != 1:
+            sums = rw.multibroadcast(sums, (*batch, extent, columns))
+        total = rw.op("sub", total, rw.multibroadcast(rw.op("mul", own, sums), dims))
+    if second.zero is not None:
+        wide = _converted(rw, left, dtypes.INT32)
+        sums = rw.op("reduce_sum", wide, axes=[len(dims) - 1])
+        if first.zero is not None:
+            source, m = first.zero
+            every = rw.literal(np.full((*batch, rows, 1), summed, np.int32))
+            sums = rw.op("sub", sums, rw.op("mul", _zero(rw, source, _repeat(m, -1, 1)), every))
+        source, m = second.zero
+        extent = columns if len(dims) - 1 in varying(m) else 1
+        own = _zero(rw, source, _repeat(_repeat(m, -2, rows), -1, extent))
+        if extent != 1:
+            sums = rw.multibroadcast(sums, (*batch, rows, extent))
+        total = rw.op("sub", total, rw.multibroadcast(rw.op("mul", own, sums), dims))
+    return total
+
+
+def _zero(rw: Rewriter, source: ir.Value, m: Map) -> ir.Value:
+    return build_map(rw, _converted(rw, source, dtypes.INT32), m)
+
+
+# ---- convolution ---------------------------------------------------------------------------------
+
+
+def _plan_convolution(op: Any, x: _Side, w: _Side) -> Plan | NoMatch:
+    """The scales as maps to the result's dims."""
+    if op.channels_last:
+        return no_match("it is channels-last")
+    for found, what in ((x.scale, "scale"), (x.zero, "zero point")):
+        if found is not None and varying(found[1]):
+            return no_match("the input's {} is not one number", what)
+    for found, what in ((w.scale, "scale"), (w.zero, "zero point")):
+        if found is not None and not varying(found[1]) <= {0}:
+            return no_match("the weights' {} varies along more than output channels", what)
+    if w.zero is not None and op.group != 1:
+        return no_match("the weights of {} groups have a zero point", op.group)
+    dims = TensorType.of(op.result).dims
+    return (x.scale[0], _channels((), dims)), (w.scale[0], _channels(w.scale[1][0], dims))
+
+
+def _channels(atoms: Any, dims: tuple[int, ...]) -> Map:
+    """The map to `dims` that follows `atoms` along axis 1 and repeats along the others."""
+    return tuple(
+        tuple(atoms) if i == 1 and atoms else (((d, 0),) if d != 1 else ())
+        for i, d in enumerate(dims)
+    )
+
+
+def _correct_convolution(
+    rw: Rewriter, op: Any, total: ir.Value, x: Operand, w: Operand
+) -> ir.Value:
+    """The sums of affine operands, as convolutions with what is constant.
+
+    The padding of the program is 0, which is no zero point: so the terms are padded with 0 too,
+    and the zero point of the input is convolved at the input's own size.
+    """
+    (image, first), (weights, second) = x, w
+    dims, attributes = TensorType.of(total).dims, attributes_of(op)
+    plain = None
+    if first.zero is not None:
+        plain = _zero_image(rw, op, first, second.dims)
+        term = rw.op("quant_convolution", plain, weights, **attributes)
+        total = rw.op("sub", total, rw.multibroadcast(term, dims))
+    if second.zero is not None:
+        ones = rw.literal(np.ones((1, *second.dims[1:]), second.dtype.np))
+        sums = rw.op("quant_convolution", image, ones, **attributes)
+        if plain is not None:
+            none = rw.op("quant_convolution", plain, ones, **attributes)
+            sums = rw.op("sub", sums, rw.multibroadcast(none, TensorType.of(sums).dims))
+        source, m = second.zero
+        own = _zero(rw, source, _channels(m[0], dims))
+        total = rw.op("sub", total, rw.op("mul", own, rw.multibroadcast(sums, dims)))
+    return total
+
+
+def _zero_image(rw: Rewriter, op: Any, x: _Side, kernel: tuple[int, ...]) -> ir.Value:
+    """The zero point as one image: of the input's size, or of one window where nothing pads."""
+    assert x.zero is not None
+    spatial = x.dims[2:]
+    if op.padding_mode == "default_" and not any(op.padding):
+        spatial = [(k - 1) * d + 1 for k, d in zip(kernel[2:], op.dilation, strict=True)]
+    dims = (1, x.dims[1], *spatial)
+    return build_map(rw, x.zero[0], tuple(((d, 0),) if d != 1 else () for d in dims))
+
+
+# ---- block-scaled dot ----------------------------------------------------------------------------
+
+
+@pattern("dot")
+def match_find_mx_quantizable_ops(op: Any, rw: Rewriter) -> Any:
+    """dot(dq(x, s), dq(w, t)) -> quant_dot(x, w, s, t), f8 values whose scales vary in blocks
+
+    Under the option `mx`, for devices that multiply such values (gfx950). Only where a scale
+    varies along what is summed: other dots become dq(quant_dot).
+    """
+    if not rw.options.mx:
+        return no_match("the option mx is off")
+    found = []
+    for value, which in ((op.operands[0], "first"), (op.operands[1], "second")):
+        side = dequantised(value)
+        if side is None:
+            return no_match("the {} operand is not dequantised", which)
+        dtype = TensorType.of(side.op.input).dtype
+        if not dtype.is_float or dtype.size != 1:
+            return no_match("the {} operand is of {}, not f8", which, dtype)
+        if side.op.zero_point is not None and not is_zero(side.op.zero_point):
+            return no_match("the {} operand has a zero point", which)
+        if not TensorType.of(value).is_static:
+            return no_match("dims of the {} operand are known only at run time", which)
+        found.append(side)
+    a, b = found
+    if a.op.input.type.element_type != b.op.input.type.element_type:
+        return no_match("the operands are of two f8 types")
+    rank = TensorType.of(op.result).rank
+    blocks = [
+        (scale := side.scale_map(side.op.scale)) is None or axis in varying(scale[1])
+        for side, axis in ((a, rank - 1), (b, rank - 2))
+    ]
+    if not any(blocks):
+        return no_match("no scale varies along what is summed")
+    rw.merge_location(a.op, b.op)
+    operands = [side.apply(rw, side.op.input) for side in found]
+    scales = [side.apply(rw, side.op.scale) for side in found]
+    value = rw.op("quant_dot", *operands, scales)
+    out = TensorType.of(op.result).dtype
+    if out is not dtypes.FLOAT:
+        value = rw.op("convert", value, target_type=out)
+    return value

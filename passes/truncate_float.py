@@ -1,0 +1,39 @@
+"""truncate_float: f32 and f64 computations in a 16-bit type, what quantize_fp16 is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.errors import PipelineError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.passes import Pass, option
+from mgx_mlir.passes.retype import ALL, Retyping, ops_field, ops_option, type_option
+
+# scales are often too small for f16, and have no weight to save
+_KEPT = frozenset(("quantizelinear", "dequantizelinear"))
+
+
+@dataclass(frozen=True)
+class TruncateFloat(Pass):
+    """Compute the listed ops in a narrower float type.
+
+    Their f32 and f64 operands are converted to it, and their results back. Arguments and results
+    of the program keep their types; conversions there and back meet between two ops and are
+    dropped by eliminate_convert. An op that does not take the type stays, and so do, unless they
+    are listed, quantizelinear and dequantizelinear, whose scales f16 often cannot hold. Finite
+    values that are too large become the largest finite one.
+    """
+
+    name: ClassVar[str] = "truncate_float"
+    ops: tuple[str, ...] = ops_field()
+    float_type: str = option("half", "the type to compute in: half, bf16 or an f8 type")
+
+    def run(self, module: ir.Operation) -> bool:
+        target = type_option(self.float_type)
+        if not target.is_float or target.size >= 4:
+            raise PipelineError(f"float-type expected a float of 8 or 16 bits, got {target}")
+        wide = frozenset((dtypes.FLOAT, dtypes.DOUBLE))
+        ops = ops_option(self.ops)
+        return Retyping(wide, target, ops, _KEPT if ALL in ops else frozenset()).run(module)
