@@ -10,7 +10,7 @@ import numpy as np
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.errors import RunError
+from mgx_mlir.core.errors import RunError, ShapeError
 from mgx_mlir.core.op import Op, Operand, Result, check
 from mgx_mlir.core.shapes import DYN, TensorType, show_dims
 from mgx_mlir.dialects.migraphx.axes import check_index_type, check_rank, check_same_dtype
@@ -189,8 +189,7 @@ class DynamicRange(Op, name="dynamic_range"):
         try:
             return TensorType(o.start.dtype, (range_count(*known, o.max_output),))
         except RunError as e:
-            check(False, e.message)
-            raise
+            raise ShapeError(e.message) from None
 
     @staticmethod
     def reference(

@@ -150,3 +150,27 @@ func.func @dimensions_of_18(%a: tensor<2x3xf32>) {
   %0 = "migraphx.dimensions_of"(%a) {start = 1 : i64, end = 3 : i64} : (tensor<2x3xf32>) -> tensor<2xi64>
   return
 }
+
+// -----
+
+func.func @multibroadcast_lens_and_operands(%a: tensor<3xf32>, %b: tensor<2x3xf32>) {
+  // expected-error @+1 {{'migraphx.multibroadcast' op expected either attribute 'out_lens' or several operands, got both}}
+  %0 = "migraphx.multibroadcast"(%a, %b) {out_lens = array<i64: 2, 3>} : (tensor<3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @multibroadcast_open_dims(%a: tensor<3xf32>) {
+  // expected-error @+1 {{'migraphx.multibroadcast' op out_dyn_dims with a dynamic extent requires a second operand}}
+  %0 = "migraphx.multibroadcast"(%a) {out_dyn_dims = array<i64: -1, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_with_dims_open(%a: tensor<3xf32>, %b: tensor<?xi64>) {
+  // expected-error @+1 {{'migraphx.broadcast_with_dims' op operand 'dims' expected a static length, got ?}}
+  %0 = "migraphx.broadcast_with_dims"(%a, %b) : (tensor<3xf32>, tensor<?xi64>) -> tensor<?x?xf32>
+  return
+}

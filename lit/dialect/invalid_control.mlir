@@ -245,3 +245,36 @@ func.func @run_on_target_21(%n: tensor<i64>, %t: tensor<i1>, %x: tensor<2xf32>) 
   }) {target_id = -1 : i64} : (tensor<2xf32>) -> tensor<2xf32>
   return
 }
+
+// -----
+
+func.func @loop_iterations(%n: tensor<2xi64>, %c: tensor<i1>, %x: tensor<2xf32>) {
+  // expected-error @+1 {{'migraphx.loop' op iterations expected 1 element, got 2}}
+  %0 = "migraphx.loop"(%n, %c, %x) ({
+  ^bb0(%i: tensor<i64>, %d: tensor<i1>, %v: tensor<2xf32>):
+    "migraphx.yield"(%d, %v) : (tensor<i1>, tensor<2xf32>) -> ()
+  }) : (tensor<2xi64>, tensor<i1>, tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @no_block(%t: tensor<i1>) {
+  // expected-error @+1 {{'migraphx.if' op then region expected one block, got 0}}
+  %0 = "migraphx.if"(%t) ({}, {}) : (tensor<i1>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @two_blocks(%t: tensor<i1>, %x: tensor<2xf32>) {
+  // expected-error @+1 {{'migraphx.if' op then region expected one block, got 2}}
+  %0 = "migraphx.if"(%t) ({
+    "migraphx.yield"(%x) : (tensor<2xf32>) -> ()
+  ^bb1:
+    "migraphx.yield"(%x) : (tensor<2xf32>) -> ()
+  }, {
+    "migraphx.yield"(%x) : (tensor<2xf32>) -> ()
+  }) : (tensor<i1>) -> tensor<2xf32>
+  return
+}

@@ -65,3 +65,59 @@ func.func @assign(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   }) {axes = array<i64: 1>, assign = "assign_mul"} : (tensor<2x3xf32>) -> tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
 }
+
+// -----
+
+func.func @no_yield(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'migraphx.pointwise' op expected a region that ends with migraphx.yield}}
+  %0 = "migraphx.pointwise"(%x) ({
+  ^bb0(%a: tensor<4xf32>):
+    %1 = "migraphx.neg"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @other_end(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'migraphx.pointwise' op expected a region that ends with migraphx.yield}}
+  %0 = "migraphx.pointwise"(%x) ({
+  ^bb0(%a: tensor<4xf32>):
+    func.return %a : tensor<4xf32>
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @fused_reduce_result(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{'migraphx.fused_reduce' op result 0 expected tensor<4x1xf32>, got tensor<4x8xf32>}}
+  %0 = "migraphx.fused_reduce"(%x) ({
+  ^bb0(%a: tensor<4x8xf32>):
+    %1 = "migraphx.reduce_sum"(%a) {axes = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+    "migraphx.yield"(%1) : (tensor<4x1xf32>) -> ()
+  }) {axes = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @fused_concat_arguments(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'migraphx.fused_concat' op expected 1 block arguments, got 0}}
+  %0 = "migraphx.fused_concat"(%x) ({
+    "migraphx.yield"(%x) : (tensor<4xf32>) -> ()
+  }) {axis = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @split_fused_reduce_result(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{'migraphx.split_fused_reduce' op result 0 expected tensor<4x1xf32>, got tensor<4x8xf32>}}
+  %0 = "migraphx.split_fused_reduce"(%x) ({
+  ^bb0(%a: tensor<4x8xf32>):
+    %1 = "migraphx.reduce_sum"(%a) {axes = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+    "migraphx.yield"(%1) : (tensor<4x1xf32>) -> ()
+  }) {axes = array<i64: 1>, assign = "assign_add"} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}

@@ -270,3 +270,75 @@ func.func @gqa_rotary_embedding_33(%a: tensor<1x3x1x8xf32>, %b: tensor<1xi32>, %
   %0 = "migraphx.gqa_rotary_embedding"(%a, %b, %c, %d) {} : (tensor<1x3x1x8xf32>, tensor<1xi32>, tensor<64x4xf32>, tensor<32x4xf32>) -> tensor<1x3x1x8xf32>
   return
 }
+
+// -----
+
+func.func @gqa_of_integers(%a: tensor<1x3x1x8xi32>, %b: tensor<1xi32>, %c: tensor<64x4xi32>, %d: tensor<64x4xi32>) {
+  // expected-error @+1 {{'migraphx.gqa_rotary_embedding' op input expected a float type, got i32}}
+  %0 = "migraphx.gqa_rotary_embedding"(%a, %b, %c, %d) : (tensor<1x3x1x8xi32>, tensor<1xi32>, tensor<64x4xi32>, tensor<64x4xi32>) -> tensor<1x3x1x8xi32>
+  return
+}
+
+// -----
+
+func.func @gathernd_nothing(%a: tensor<0x3xf32>, %b: tensor<2x1xi64>) {
+  // expected-error @+1 {{'migraphx.gathernd' op data expected elements to gather, got tensor<0x3xf32>}}
+  %0 = "migraphx.gathernd"(%a, %b) : (tensor<0x3xf32>, tensor<2x1xi64>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @onehot_depths(%a: tensor<3xi64>, %b: tensor<2xi64>, %c: tensor<2xf32>) {
+  // expected-error @+1 {{'migraphx.onehot' op depth expected 1 element, got 2}}
+  %0 = "migraphx.onehot"(%a, %b, %c) : (tensor<3xi64>, tensor<2xi64>, tensor<2xf32>) -> tensor<3x?xf32>
+  return
+}
+
+// -----
+
+func.func @scatternd_rank_0(%a: tensor<3x4xf32>, %b: tensor<i64>, %c: tensor<f32>) {
+  // expected-error @+1 {{'migraphx.scatternd_none' op indices expected rank 1 or more, got rank 0}}
+  %0 = "migraphx.scatternd_none"(%a, %b, %c) : (tensor<3x4xf32>, tensor<i64>, tensor<f32>) -> tensor<3x4xf32>
+  return
+}
+
+// -----
+
+func.func @scatternd_nothing(%a: tensor<0x4xf32>, %b: tensor<2x1xi64>, %c: tensor<2x4xf32>) {
+  // expected-error @+1 {{'migraphx.scatternd_none' op data expected elements to write to, got tensor<0x4xf32>}}
+  %0 = "migraphx.scatternd_none"(%a, %b, %c) : (tensor<0x4xf32>, tensor<2x1xi64>, tensor<2x4xf32>) -> tensor<0x4xf32>
+  return
+}
+
+// -----
+
+func.func @nonmaxsuppression_of_integers(%a: tensor<1x6x4xi32>, %b: tensor<1x2x6xi32>) {
+  // expected-error @+1 {{'migraphx.nonmaxsuppression' op boxes expected a float type, got i32}}
+  %0 = "migraphx.nonmaxsuppression"(%a, %b) : (tensor<1x6x4xi32>, tensor<1x2x6xi32>) -> tensor<?x3xi64>
+  return
+}
+
+// -----
+
+func.func @nonmaxsuppression_threshold_type(%a: tensor<1x6x4xf32>, %b: tensor<1x2x6xf32>, %c: tensor<1xi64>) {
+  // expected-error @+1 {{'migraphx.nonmaxsuppression' op iou_threshold expected a float type, got i64}}
+  %0 = "migraphx.nonmaxsuppression"(%a, %b, %c) {operandSegmentSizes = array<i32: 1, 1, 0, 1, 0>} : (tensor<1x6x4xf32>, tensor<1x2x6xf32>, tensor<1xi64>) -> tensor<?x3xi64>
+  return
+}
+
+// -----
+
+func.func @scatternd_mul_updates(%a: tensor<3x4xf32>, %b: tensor<2x1xi64>, %c: tensor<2x3xf32>) {
+  // expected-error @+1 {{'migraphx.scatternd_mul' op updates expected dims {2, 4}, got {2, 3}}}
+  %0 = "migraphx.scatternd_mul"(%a, %b, %c) : (tensor<3x4xf32>, tensor<2x1xi64>, tensor<2x3xf32>) -> tensor<3x4xf32>
+  return
+}
+
+// -----
+
+func.func @scatternd_min_indices(%a: tensor<3x4xf32>, %b: tensor<2x1xf32>, %c: tensor<2x4xf32>) {
+  // expected-error @+1 {{'migraphx.scatternd_min' op indices expected an integer type, got f32}}
+  %0 = "migraphx.scatternd_min"(%a, %b, %c) : (tensor<3x4xf32>, tensor<2x1xf32>, tensor<2x4xf32>) -> tensor<3x4xf32>
+  return
+}

@@ -166,3 +166,35 @@ func.func @im2col_20(%a: tensor<1x3x4xf32>, %b: tensor<8x3x3xf32>) {
   %0 = "migraphx.im2col"(%a, %b) {padding = array<i64: 0>, stride = array<i64: 1>, dilation = array<i64: 1>} : (tensor<1x3x4xf32>, tensor<8x3x3xf32>) -> tensor<4x27xf32>
   return
 }
+
+// -----
+
+func.func @convolution_of_bool(%a: tensor<1x2x4x4xi1>, %b: tensor<3x2x1x1xi1>) {
+  // expected-error @+1 {{'migraphx.convolution' op expected a number type, got i1}}
+  %0 = "migraphx.convolution"(%a, %b) : (tensor<1x2x4x4xi1>, tensor<3x2x1x1xi1>) -> tensor<1x3x4x4xi1>
+  return
+}
+
+// -----
+
+func.func @convolution_empty_window(%a: tensor<1x2x4x4xf32>, %b: tensor<3x2x0x1xf32>) {
+  // expected-error @+1 {{'migraphx.convolution' op weights expected no empty window, got tensor<3x2x0x1xf32>}}
+  %0 = "migraphx.convolution"(%a, %b) : (tensor<1x2x4x4xf32>, tensor<3x2x0x1xf32>) -> tensor<1x3x5x4xf32>
+  return
+}
+
+// -----
+
+func.func @convolution_backwards_group(%a: tensor<1x2x4x4xf32>, %b: tensor<2x3x1x1xf32>) {
+  // expected-error @+1 {{'migraphx.convolution_backwards' op group expected at least 1, got 0}}
+  %0 = "migraphx.convolution_backwards"(%a, %b) {group = 0 : i64} : (tensor<1x2x4x4xf32>, tensor<2x3x1x1xf32>) -> tensor<1x3x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @im2col_channels(%a: tensor<1x3x4x4xf32>, %b: tensor<8x2x1x1xf32>) {
+  // expected-error @+1 {{'migraphx.im2col' op input expected 2 channels as the weights, got 3}}
+  %0 = "migraphx.im2col"(%a, %b) : (tensor<1x3x4x4xf32>, tensor<8x2x1x1xf32>) -> tensor<16x2xf32>
+  return
+}

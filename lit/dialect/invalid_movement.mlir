@@ -174,3 +174,11 @@ func.func @concat_21(%a: tensor<f32>, %b: tensor<f32>) {
   %0 = "migraphx.concat"(%a, %b) {} : (tensor<f32>, tensor<f32>) -> tensor<2xf32>
   return
 }
+
+// -----
+
+func.func @concat_of_nothing() {
+  // expected-error @+1 {{'migraphx.concat' op expected at least 1 operand, got 0}}
+  %0 = "migraphx.concat"() : () -> tensor<0xf32>
+  return
+}

@@ -150,3 +150,35 @@ func.func @resize_18(%a: tensor<2x3xi1>) {
   %0 = "migraphx.resize"(%a) {sizes = array<i64: 2, 3>, mode = "linear"} : (tensor<2x3xi1>) -> tensor<2x3xi1>
   return
 }
+
+// -----
+
+func.func @resize_bool_target(%a: tensor<2x3xf32>, %b: tensor<2xi1>) {
+  // expected-error @+1 {{'migraphx.resize' op target expected integer sizes or float scales, got i1}}
+  %0 = "migraphx.resize"(%a, %b) : (tensor<2x3xf32>, tensor<2xi1>) -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+func.func @resize_negative(%a: tensor<2x3xf32>) {
+  // expected-error @+1 {{'migraphx.resize' op sizes expected no negative number, got [2, -3]}}
+  %0 = "migraphx.resize"(%a) {sizes = array<i64: 2, -3>} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @roialign_of_integers(%a: tensor<1x2x4x4xi32>, %b: tensor<3x4xi32>, %c: tensor<3xi64>) {
+  // expected-error @+1 {{'migraphx.roialign' op input expected a float type, got i32}}
+  %0 = "migraphx.roialign"(%a, %b, %c) : (tensor<1x2x4x4xi32>, tensor<3x4xi32>, tensor<3xi64>) -> tensor<3x2x1x1xi32>
+  return
+}
+
+// -----
+
+func.func @roialign_ratio(%a: tensor<1x2x4x4xf32>, %b: tensor<3x4xf32>, %c: tensor<3xi64>) {
+  // expected-error @+1 {{'migraphx.roialign' op sampling_ratio expected at least 0, got -1}}
+  %0 = "migraphx.roialign"(%a, %b, %c) {sampling_ratio = -1 : i64} : (tensor<1x2x4x4xf32>, tensor<3x4xf32>, tensor<3xi64>) -> tensor<3x2x1x1xf32>
+  return
+}

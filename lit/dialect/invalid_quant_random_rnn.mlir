@@ -286,3 +286,118 @@ func.func @shift_rank(%arg0: tensor<5x2xf32>, %arg1: tensor<2xi32>) {
   %0 = "migraphx.rnn_var_sl_shift_sequence"(%arg0, %arg1) : (tensor<5x2xf32>, tensor<2xi32>) -> tensor<5x2xf32>
   return
 }
+
+// -----
+
+func.func @quantizelinear_float8_point(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xf8E4M3FN>) {
+  // expected-error @+1 {{'migraphx.quantizelinear' op requires attribute 'out_type' for a f8E4M3FN zero_point}}
+  %0 = "migraphx.quantizelinear"(%a, %b, %c) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf8E4M3FN>) -> tensor<4xf8E4M3FN>
+  return
+}
+
+// -----
+
+func.func @quantizelinear_to_f16(%a: tensor<4xf32>, %b: tensor<4xf32>) {
+  // expected-error @+1 {{'migraphx.quantizelinear' op out_type expected an integer or f8 type, got f16}}
+  %0 = "migraphx.quantizelinear"(%a, %b) {out_type = f16} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf16>
+  return
+}
+
+// -----
+
+func.func @allocate_open() {
+  // expected-error @+1 {{'migraphx.allocate' op shape expected static dims, got tensor<?xf32>}}
+  %0 = "migraphx.allocate"() {shape = tensor<?xf32>} : () -> tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @allocate_two_types() {
+  // expected-error @+1 {{'migraphx.allocate' op buf_type expected f32, got f16}}
+  %0 = "migraphx.allocate"() {shape = tensor<2xf32>, buf_type = f16} : () -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @rnn_hidden(%a: tensor<5x2x3xf32>, %b: tensor<1x4x3xf32>, %c: tensor<1x4x4xf32>) {
+  // expected-error @+1 {{'migraphx.rnn' op hidden_size expected at least 1, got 0}}
+  %0 = "migraphx.rnn"(%a, %b, %c) {hidden_size = 0 : i64} : (tensor<5x2x3xf32>, tensor<1x4x3xf32>, tensor<1x4x4xf32>) -> tensor<5x1x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @rnn_clip(%a: tensor<5x2x3xf32>, %b: tensor<1x4x3xf32>, %c: tensor<1x4x4xf32>) {
+  // expected-error @+1 {{'migraphx.rnn' op clip expected 0 (none) or more, got -1.0}}
+  %0 = "migraphx.rnn"(%a, %b, %c) {hidden_size = 4 : i64, clip = -1.0 : f64} : (tensor<5x2x3xf32>, tensor<1x4x3xf32>, tensor<1x4x4xf32>) -> tensor<5x1x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @rnn_activation_attribute(%a: tensor<5x2x3xf32>, %b: tensor<1x4x3xf32>, %c: tensor<1x4x4xf32>) {
+  // expected-error @+1 {{'migraphx.rnn' op activation 'leaky_relu{beta=1}' has no attribute 'beta'}}
+  %0 = "migraphx.rnn"(%a, %b, %c) {hidden_size = 4 : i64, actv_func = ["leaky_relu{beta=1}"]} : (tensor<5x2x3xf32>, tensor<1x4x3xf32>, tensor<1x4x4xf32>) -> tensor<5x1x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @rnn_activation_number(%a: tensor<5x2x3xf32>, %b: tensor<1x4x3xf32>, %c: tensor<1x4x4xf32>) {
+  // expected-error @+1 {{'migraphx.rnn' op activation 'leaky_relu{alpha=x}' expected a number, got 'x'}}
+  %0 = "migraphx.rnn"(%a, %b, %c) {hidden_size = 4 : i64, actv_func = ["leaky_relu{alpha=x}"]} : (tensor<5x2x3xf32>, tensor<1x4x3xf32>, tensor<1x4x4xf32>) -> tensor<5x1x2x4xf32>
+  return
+}
+
+// -----
+
+func.func @allocate_negative() {
+  %n = "migraphx.literal"() {value = dense<[2, -3]> : tensor<2xi64>} : () -> tensor<2xi64>
+  // expected-error @+1 {{'migraphx.allocate' op expected extents, got [2, -3]}}
+  %0 = "migraphx.allocate"(%n) : (tensor<2xi64>) -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+func.func @range_steps_of_0() {
+  %n = "migraphx.literal"() {value = dense<1> : tensor<1xi64>} : () -> tensor<1xi64>
+  %z = "migraphx.literal"() {value = dense<0> : tensor<1xi64>} : () -> tensor<1xi64>
+  // expected-error @+1 {{'migraphx.dynamic_range' op delta expected a number other than 0, got 0}}
+  %0 = "migraphx.dynamic_range"(%z, %n, %z) : (tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?xi64>
+  return
+}
+
+// -----
+
+func.func @unpack_int4_type(%a: tensor<2x3xf32>) {
+  // expected-error @+1 {{'migraphx.unpack_int4' op expected i8 or ui8, got f32}}
+  %0 = "migraphx.unpack_int4"(%a) : (tensor<2x3xf32>) -> tensor<2x6xf32>
+  return
+}
+
+// -----
+
+func.func @pack_fp4_odd(%a: tensor<2x3xf32>) {
+  // expected-error @+1 {{'migraphx.pack_fp4' op expected an even extent along axis 1, got 3}}
+  %0 = "migraphx.pack_fp4"(%a) : (tensor<2x3xf32>) -> tensor<2x2xui8>
+  return
+}
+
+// -----
+
+func.func @lstm_weights(%a: tensor<5x2x3xf32>, %b: tensor<1x12x3xf32>, %c: tensor<1x16x4xf32>) {
+  // expected-error @+1 {{'migraphx.lstm' op weights expected dims {1, 16, 3}, got {1, 12, 3}}}
+  %0:2 = "migraphx.lstm"(%a, %b, %c) {hidden_size = 4 : i64} : (tensor<5x2x3xf32>, tensor<1x12x3xf32>, tensor<1x16x4xf32>) -> (tensor<5x1x2x4xf32>, tensor<5x1x2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @rnn_var_sl_last_output_lengths(%a: tensor<5x1x2x4xf32>, %b: tensor<3xi64>) {
+  // expected-error @+1 {{'migraphx.rnn_var_sl_last_output' op sequence_lens expected dims {2}, got {3}}}
+  %0 = "migraphx.rnn_var_sl_last_output"(%a, %b) : (tensor<5x1x2x4xf32>, tensor<3xi64>) -> tensor<1x2x4xf32>
+  return
+}

@@ -190,3 +190,27 @@ func.func @lrn_size(%arg0: tensor<1x3xf32>) {
   %0 = "migraphx.lrn"(%arg0) {size = 0 : i64} : (tensor<1x3xf32>) -> tensor<1x3xf32>
   return
 }
+
+// -----
+
+func.func @reduce_min_axis(%a: tensor<2x3xf32>) {
+  // expected-error @+1 {{'migraphx.reduce_min' op axis (2) is out of range for rank 2, expected -2 to 1}}
+  %0 = "migraphx.reduce_min"(%a) {axes = array<i64: 2>} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_prod_bool(%a: tensor<2x3xi1>) {
+  // expected-error @+1 {{'migraphx.reduce_prod' op expected a float or integer type, got i1}}
+  %0 = "migraphx.reduce_prod"(%a) {axes = array<i64: 1>} : (tensor<2x3xi1>) -> tensor<2x1xi1>
+  return
+}
+
+// -----
+
+func.func @reduce_any_float(%a: tensor<2x3xf32>) {
+  // expected-error @+1 {{'migraphx.reduce_any' op expected a bool or integer type, got f32}}
+  %0 = "migraphx.reduce_any"(%a) {axes = array<i64: 1>} : (tensor<2x3xf32>) -> tensor<2x1xf32>
+  return
+}

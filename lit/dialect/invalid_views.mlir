@@ -270,3 +270,51 @@ func.func @capture_33(%a: tensor<2xf32>) {
   %0 = "migraphx.capture"(%a) {ins_index = -1 : i64} : (tensor<2xf32>) -> tensor<2xf32>
   return
 }
+
+// -----
+
+func.func @reshape_rest_of_nothing(%a: tensor<0x3xf32>) {
+  // expected-error @+1 {{'migraphx.reshape' op cannot infer -1 of dims [0, -1] from 0 elements}}
+  %0 = "migraphx.reshape"(%a) {dims = array<i64: 0, -1>} : (tensor<0x3xf32>) -> tensor<0x3xf32>
+  return
+}
+
+// -----
+
+func.func @load_open(%a: tensor<64xi8>) {
+  // expected-error @+1 {{'migraphx.load' op shape expected static dims, got tensor<?xf32>}}
+  %0 = "migraphx.load"(%a) {shape = tensor<?xf32>} : (tensor<64xi8>) -> tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @identity_result(%a: tensor<2x3xf32>) {
+  // expected-error @+1 {{'migraphx.identity' op result 0 expected tensor<2x3xf32>, got tensor<3x2xf32>}}
+  %0 = "migraphx.identity"(%a) : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
+func.func @contiguous_result(%a: tensor<2x3xf32>) {
+  // expected-error @+1 {{'migraphx.contiguous' op result 0 expected tensor<2x3xf32>, got tensor<2x3xf16>}}
+  %0 = "migraphx.contiguous"(%a) : (tensor<2x3xf32>) -> tensor<2x3xf16>
+  return
+}
+
+// -----
+
+func.func @reshape_lazy_count(%a: tensor<2x3xf32>) {
+  // expected-error @+1 {{'migraphx.reshape_lazy' op dims [4, 2] expected 6 elements as in {2, 3}, got 8}}
+  %0 = "migraphx.reshape_lazy"(%a) {dims = array<i64: 4, 2>} : (tensor<2x3xf32>) -> tensor<4x2xf32>
+  return
+}
+
+// -----
+
+func.func @unknown_result(%a: tensor<2xf32>) {
+  // expected-error @+1 {{'migraphx.unknown' op requires attribute 'op'}}
+  %0 = "migraphx.unknown"(%a) : (tensor<2xf32>) -> tensor<2xf32>
+  return
+}
