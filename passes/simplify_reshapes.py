@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from mgx_mlir.core.ir import ir
-from mgx_mlir.core.passes import PatternPass
+from mgx_mlir.core.passes import PatternPass, option
 from mgx_mlir.core.pattern import Rewriter, defined_by, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.passes.shape_chain import VIEWS, Step, extents, steps_for, trace
+from mgx_mlir.passes.reshapes_concat import (
+    find_concat_multibroadcasts,
+    find_concat_reshape,
+    find_concat_transpose,
+    find_nested_concat,
+)
+from mgx_mlir.passes.reshapes_gather import find_gather, find_gather_scalar
+from mgx_mlir.passes.reshapes_pointwise import (
+    find_mul_add_shape_op_dot,
+    find_op_shape_transform_op,
+    find_reshape_cont,
+    find_reshape_dot,
+    find_unary_shape_transforms,
+)
+from mgx_mlir.passes.reshapes_slices import (
+    find_concat_slice,
+    find_nested_slice,
+    find_slice_shape_transforms,
+    find_slice_transpose,
+    find_transpose_slice,
+)
+from mgx_mlir.passes.shape_chain import VIEWS, steps_for, trace
 
 _SHAPE_OPS = tuple(sorted(VIEWS))
 # over extents of 1 these give their operand back
@@ -96,106 +115,36 @@ def find_nested_shape_transforms(op: Any, rw: Rewriter) -> Any:
     return source
 
 
-# ---- slices and concatenations ------------------------------------------------------------------
-
-
-def _bounds(op: Any) -> list[tuple[int, int]] | None:
-    """The range that a slice takes of every axis; None where it is not known here."""
-    dims = TensorType.of(op.operands[0]).dims
-    if len(op.operands) > 1 or DYN in dims or op.axes is None or op.starts is None:
-        return None
-    out = [(0, d) for d in dims]
-    for axis, start, end in zip(op.axes, op.starts, op.ends, strict=True):
-        low, high, _ = slice(start, end).indices(dims[axis])
-        out[axis] = (low, max(low, high))
-    return out
-
-
-def _slice(rw: Rewriter, x: ir.Value, bounds: Sequence[tuple[int, int]]) -> ir.Value:
-    """`x` cut to bounds; `x` itself where they are all of it."""
-    cut = [
-        (i, low, high)
-        for i, ((low, high), d) in enumerate(zip(bounds, rw.dims(x), strict=True))
-        if (low, high) != (0, d)
-    ]
-    if not cut:
-        return x
-    axes, starts, ends = zip(*cut, strict=True)
-    return rw.op("slice", x, axes=axes, starts=starts, ends=ends)
-
-
-@pattern("slice", benefit=2)
-def find_nested_slice(op: Any, rw: Rewriter) -> Any:
-    """slice(slice(x)) -> slice(x)"""
-    inner = rw.defining(op.operands[0], "slice")
-    if inner is None:
-        return no_match("input is not a slice")
-    outer, first = _bounds(op), _bounds(inner)
-    if outer is None or first is None:
-        return no_match("bounds are known at run time only")
-    bounds = [(f[0] + o[0], f[0] + o[1]) for f, o in zip(first, outer, strict=True)]
-    return _slice(rw, inner.operands[0], bounds)
-
-
-@pattern("slice")
-def find_concat_slice(op: Any, rw: Rewriter) -> Any:
-    """slice(concat(..., x, ...)) -> slice(x), or the concat of the operands it takes from"""
-    inner = rw.defining(op.operands[0], "concat")
-    if inner is None:
-        return no_match("input is not a concat")
-    bounds = _bounds(op)
-    if bounds is None:
-        return no_match("bounds are known at run time only")
-    axis = inner.axis % len(bounds)
-    low, high = bounds[axis]
-    taken: list[ir.Value] = []
-    at = begin = 0
-    for x in inner.operands:
-        extent = TensorType.of(x).dims[axis]
-        if at < high and at + extent > low:
-            begin = begin if taken else at
-            taken.append(x)
-        at += extent
-    if not taken or len(taken) == len(inner.operands):
-        return no_match("it takes from {} of {} operands", len(taken), len(inner.operands))
-    bounds[axis] = (low - begin, high - begin)
-    joined = taken[0] if len(taken) == 1 else rw.op("concat", taken, axis=axis)
-    return _slice(rw, joined, bounds)
-
-
-@pattern("concat")
-def find_nested_concat(op: Any, rw: Rewriter) -> Any:
-    """concat(concat(x, y), z) -> concat(x, y, z) along one axis"""
-    axis = op.axis % TensorType.of(op.results[0]).rank
-    operands: list[ir.Value] = []
-    nested = False
-    for x in op.operands:
-        inner = defined_by(x, "concat")
-        if inner is not None and inner.axis % TensorType.of(x).rank == axis:
-            rw.merge_location(inner)
-            operands += inner.operands
-            nested = True
-        else:
-            operands.append(x)
-    if not nested:
-        return no_match("no operand is a concat along axis {}", axis)
-    return rw.op("concat", operands, axis=axis)
-
-
 @dataclass(frozen=True)
 class SimplifyReshapes(PatternPass):
-    """Cancel and merge views, slices and concatenations."""
+    """Cancel and merge views, slices, concatenations and regular gathers.
+
+    Nothing is computed otherwise, so that results are the same bit for bit. Views move behind
+    what computes, reshapes before slices, transposes to where one does the work of several.
+    """
 
     name: ClassVar[str] = "simplify_reshapes"
+    op_shape_transform_op: bool = option(False, "also run find_op_shape_transform_op")
+    fast_math: bool = option(False, "find_mul_add_shape_op_dot may round once less")
     patterns = (
         find_nop_reshapes,
         find_flatten,
+        find_gather_scalar,
+        find_gather,
         find_transpose,
+        find_slice_shape_transforms,
         find_nested_shape_transforms,
         find_nested_slice,
         find_concat_slice,
         find_nested_concat,
+        find_concat_transpose,
+        find_concat_reshape,
+        find_concat_multibroadcasts,
+        find_transpose_slice,
+        find_slice_transpose,
+        find_unary_shape_transforms,
+        find_reshape_cont,
+        find_reshape_dot,
+        find_mul_add_shape_op_dot,
+        find_op_shape_transform_op,
     )
-
-
-__all__ = ["SimplifyReshapes", "Step", "extents"]
