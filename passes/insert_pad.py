@@ -29,6 +29,8 @@ def find_convolution_padding(op: Any, rw: Any) -> Any:
         return no_match("it is not channels-last")
     if op.channels_last and _padded_inside(op, x, w, spatial):
         return no_match("a small or strided depthwise kernel pads its input itself")
+    if op.channels_last and _left_to_kernel(op, w, spatial, rw.options.leave):
+        return no_match("its kernel reads the input past its border")
     lead, tail = ([0], [0]) if op.channels_last else ([0, 0], [])
     pads = [*lead, *padding[:spatial], *tail, *lead, *padding[spatial:], *tail]
     padded = rw.op("pad", op.input, mode="constant", pads=pads, value=0.0)
@@ -45,6 +47,19 @@ def find_convolution_padding(op: Any, rw: Any) -> Any:
     )
 
 
+def _left_to_kernel(op: Any, w: TensorType, spatial: int, leave: str) -> bool:
+    """Whether the kernel of a convolution pads its input itself."""
+    if leave == "vector":
+        from mgx_mlir.passes.lower.vector.conv_kernel import takes
+
+        return takes(op)
+    if leave == "windows":
+        counts = TensorType.of(op.out).dims[1:-1]
+        moving = zip(w.dims[:spatial], counts, strict=True)
+        return TensorType.of(op.out).is_static and sum(k > 1 and n > 1 for k, n in moving) > 1
+    return False
+
+
 def _padded_inside(op: Any, x: TensorType, w: TensorType, spatial: int) -> bool:
     """Depthwise kernels of 3x3, and strided ones, run faster with the pad inside (measured:
     docs/kernels.md). Those that span one axis only do not compile so."""
@@ -57,8 +72,13 @@ def _padded_inside(op: Any, x: TensorType, w: TensorType, spatial: int) -> bool:
 @dataclass(frozen=True)
 class InsertPad(PatternPass):
     """Asymmetric padding of convolutions as a pad op; with `dense`, that of every channels-last
-    convolution but small depthwise ones."""
+    convolution but small depthwise ones.
+
+    What `leave` names stays with its convolution: `vector`, those that become vector loops, which
+    copy what they read with its border; `windows`, those whose windows move along two axes or more.
+    """
 
     name: ClassVar[str] = "insert_pad"
     patterns: ClassVar[tuple[Pattern, ...]] = (find_convolution_padding,)
     dense: bool = option(False, "also symmetric padding of channels-last convolutions")
+    leave: str = option("", "convolutions that keep their padding: vector, windows or none")

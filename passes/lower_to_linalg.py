@@ -21,6 +21,8 @@ class LowerToLinalg(Pass):
     name: ClassVar[str] = "lower_to_linalg"
     target: str = option("cpu", "the target whose lowerings are used")
     regions: bool = option(True, "put each kernel into a dispatch region")
+    cpu: str = option("host", "the processor, host or a name of LLVM's")
+    vector_kernels: bool = option(True, "kernels of our own vector loops on processors")
 
     def run(self, module: ir.Operation) -> bool:
         from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
@@ -28,7 +30,9 @@ class LowerToLinalg(Pass):
         body = module.regions[0].blocks[0]
         main = list(body.operations)
         program = ProgramIR(module.context, module.opview, literals.current_store())
-        lowered = lower_to_linalg(program, LowerOptions(self.target, self.regions))
+        lowered = lower_to_linalg(
+            program, LowerOptions(self.target, self.regions, self.cpu, self.vector_kernels)
+        )
         made = ir.Module.parse(lowered.bytecode, module.context)
         for op in main:
             op.operation.erase()

@@ -23,35 +23,48 @@ OPTIMIZE = ("optimize_module",)
 # `ref` interprets each op by its reference: no rewrite may stand between it and the model.
 REF = ("normalize_ops", "dead_code_elimination")
 
-# Each fused op becomes one dispatch: channels-last images, dots of rows, then kernels.
-FUSE = (
-    "layout_convolution",
-    "rewrite_dot",
-    "optimize_module",
-    "mgx-insert-pad{dense=true}",
-    "dead_code_elimination",
-    "fuse_pointwise",
-    "dead_code_elimination",
-)
+# Channels-last images, dots of rows.
+LAYOUT = ("layout_convolution", "rewrite_dot", "optimize_module")
+
+# Where the padding of convolutions goes. A CPU's own loops pad what they read; elsewhere a pad
+# inside of a CPU's kernel costs half as much again as one ahead of it. A GPU's kernels pad inside.
+PAD = "mgx-insert-pad{dense=true}"
+CPU_PAD = "mgx-insert-pad{dense=true leave=vector}"
+GPU_PAD = "mgx-insert-pad{dense=true leave=windows}"
+
+# Each fused op becomes one dispatch.
+FUSE = ("dead_code_elimination", "fuse_pointwise", "dead_code_elimination")
 
 # A GPU has 16-bit dots; a CPU's compute in f32 whatever the type.
-CPU = (*REQUIRED, *OPTIMIZE, "mgx-rewrite-reduce{wide-values=true}", *FUSE)
-GPU = (*REQUIRED, *OPTIMIZE, "rewrite_reduce", *FUSE)
+CPU = (
+    *REQUIRED,
+    *OPTIMIZE,
+    "mgx-rewrite-reduce{wide-values=true}",
+    *LAYOUT,
+    CPU_PAD,
+    *FUSE,
+)
+GPU = (*REQUIRED, *OPTIMIZE, "rewrite_reduce", *LAYOUT, GPU_PAD, *FUSE)
 
 PIPELINES: dict[str, tuple[str, ...]] = {"ref": REF, "cpu": CPU, "gpu": GPU}
 
 
-def pipeline(target: str, *, fast_math: bool = True, fuse: bool = True) -> tuple[str, ...]:
+def pipeline(
+    target: str, *, fast_math: bool = True, fuse: bool = True, vector_kernels: bool = True
+) -> tuple[str, ...]:
     """The pipeline of a target under the options of a compile.
 
     `fast_math` allows rewrites that change rounding; without `fuse` no kernels are formed, and
-    the backend decides what runs together. Raises PipelineError for an unknown target.
+    the backend decides what runs together. `vector_kernels`: the processor has loops of our own.
+    Raises PipelineError for an unknown target.
     """
     steps = PIPELINES.get(target)
     if steps is None:
         raise PipelineError(f"no pipeline for target '{target}', known: {', '.join(PIPELINES)}")
     if not fuse:
         steps = tuple(s for s in steps if s != "fuse_pointwise")
+    if not fuse or not vector_kernels:
+        steps = tuple(PAD if s == CPU_PAD else s for s in steps)
     if fast_math:
         steps = tuple(
             "mgx-optimize-module{fast-math=true}" if s == "optimize_module" else s for s in steps

@@ -37,10 +37,15 @@ PARAMETER_ELEMENTS = 64  # constants above this many elements become parameters
 
 @dataclass(frozen=True)
 class LowerOptions:
-    """How a target wants its kernels: `regions` off leaves the fusion to IREE."""
+    """How a target wants its kernels: `regions` off leaves the fusion to IREE.
+
+    cpu: the processor, `host` or a name of LLVM's. vector_kernels: our own loops on processors.
+    """
 
     target: str = "cpu"
     regions: bool = True
+    cpu: str = "host"
+    vector_kernels: bool = True
 
 
 @dataclass
@@ -63,6 +68,8 @@ class ModuleLowering(Emitter):
         self.in_kernel = False
         self.in_region = False  # inside of a dispatch region: no other one may start
         self.settled: set[ir.Value] = set()
+        # weights, and the same in the order in which a kernel's loops read them
+        self.packed: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
         self._globals: dict[str, ir.Value] = {}
 
     # ---- the module --------------------------------------------------------------------------
@@ -95,6 +102,7 @@ class ModuleLowering(Emitter):
                 results = self.block(entry_block(main))
                 returned = [self.refine(r, t) for r, t in zip(results, outs, strict=True)]
                 func.ReturnOp(returned)
+            self._drop_unread()
             buffer = io.BytesIO()
             self._verify(module)
             module.operation.write_bytecode(buffer)
@@ -105,6 +113,18 @@ class ModuleLowering(Emitter):
             outputs=[_spec(n, t) for n, t in zip(out_names, outs, strict=True)],
             kernels=self.kernels,
         )
+
+    def _drop_unread(self) -> None:
+        """Remove weights that nothing reads: kernels took them in another form."""
+        for op in list(self.module.body.operations):
+            name = ir.StringAttr(op.attributes["sym_name"]).value
+            loaded = self._globals.get(name)
+            if loaded is None or any(True for _ in loaded.uses):
+                continue
+            if loaded.owner.name == "ml_program.global_load_const":
+                loaded.owner.erase()
+                op.operation.erase()
+                del self.params[name], self._globals[name]
 
     def _verify(self, module: ir.Module) -> None:
         try:
@@ -345,7 +365,8 @@ class ModuleLowering(Emitter):
 
     def _vector_kernel(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
         """The results of a kernel that the target has loops of its own for, else None."""
-        if self.options.target != "cpu" or not self.options.regions or self.in_kernel:
+        wanted = self.options.target == "cpu" and self.options.vector_kernels
+        if not wanted or not self.options.regions or self.in_kernel:
             return None
         from mgx_mlir.passes.lower.vector import kernels
 

@@ -101,20 +101,20 @@ class _Block:
 
     def turned_queries(self) -> ir.Value:
         """q of the block as (width, lanes)."""
-        k, form = self.k, self.form
-        found = k.empty((form.width, self.width))
-        for v in range(self.vectors):
-            for d in range(0, form.width, LANES):
-                n = min(LANES, form.width - d)
+        k, form, elements = self.k, self.form, self.elements
+
+        def some(d: Index, n: int, carried: list[ir.Value]) -> list[ir.Value]:
+            found = carried[0]
+            for v in range(self.vectors):
                 rows = [
-                    self.elements.f32(
-                        form.q(self.elements, [*self.lead, self.query(v, i), d], n), n
-                    )
+                    elements.f32(form.q(elements, [*self.lead, self.query(v, i), d], n), n)
                     for i in range(LANES)
                 ]
-                for j, column in enumerate(self.elements.rows(rows)):
-                    found = k.write(column, found, [d + j, v * LANES])
-        return found
+                for j, column in enumerate(elements.rows(rows)):
+                    found = k.write(column, found, [k.add(d, j), v * LANES])
+            return [found]
+
+        return self.in_steps(form.width, [k.empty((form.width, self.width))], some, LANES)[0]
 
     def cleared(self, sums: ir.Value) -> ir.Value:
         k = self.k
@@ -187,14 +187,15 @@ class _Block:
         count: int,
         carried: Sequence[ir.Value],
         some: Callable[[Index, int, list[ir.Value]], list[ir.Value]],
+        step: int = KEY_BLOCK,
     ) -> list[ir.Value]:
-        """`some(at, n, carried)` over [0, count) in steps of KEY_BLOCK, the last one shorter."""
-        full = count // KEY_BLOCK * KEY_BLOCK
+        """`some(at, n, carried)` over [0, count) in steps of `step`, the last one shorter."""
+        full = count // step * step
         found = list(carried)
-        if full > KEY_BLOCK:
-            found = self.k.loop(0, full, KEY_BLOCK, found, lambda i, c: some(i, KEY_BLOCK, list(c)))
+        if full > step:
+            found = self.k.loop(0, full, step, found, lambda i, c: some(i, step, list(c)))
         elif full:
-            found = some(0, KEY_BLOCK, found)
+            found = some(0, step, found)
         return some(full, count - full, found) if full < count else found
 
     def products(self, queries: ir.Value, key: Index, n: int) -> list[list[ir.Value]]:
@@ -223,7 +224,7 @@ class _Block:
         v: int,
         at: Index,
     ) -> list[ir.Value]:
-        """Pointwise ops on vectors along the queries, for positions `at`, `at` + 1, ... of dim -1."""
+        """Pointwise ops on vectors along the queries, at places `at`, `at` + 1, ... of dim -1."""
         if source == wanted:
             return column
         n = len(column)
@@ -339,25 +340,28 @@ class _Block:
         inverse = [arith.DivFOp(one, t).result for t in totals]
         sizes = [1] * out.rank
         sizes[form.query_dim], sizes[form.depth_dim] = self.rows, form.depth
-        tile = k.empty(sizes, out.dtype)
-        for depth in range(0, form.depth, LANES):
-            n = min(LANES, form.depth - depth)
+
+        def some(depth: Index, n: int, carried: list[ir.Value]) -> list[ir.Value]:
+            tile = carried[0]
             for v in range(self.vectors):
-                column: list[ir.Value] = []
+                column = []
                 for i in range(n):
-                    x = k.read(sums, [depth + i, v * LANES], LANES)
+                    x = k.read(sums, [k.add(depth, i), v * LANES], LANES)
                     column.append(arith.MulFOp(x, inverse[v]).result)
                 done: list[ir.Value] = []
                 for i in range(0, n, KEY_BLOCK):
                     done += self.applied(
                         form.epilogue, form.output, form.final,
-                        column[i : i + KEY_BLOCK], v, depth + i,
+                        column[i : i + KEY_BLOCK], v, k.add(depth, i),
                     )  # fmt: skip
                 rows = self.elements.rows(done)
                 for i in range(min(LANES, self.rows - v * LANES)):
                     at: list[Index] = [0] * out.rank
                     at[form.query_dim], at[form.depth_dim] = v * LANES + i, depth
-                    row = TypedScalar(rows[i], dtypes.FLOAT)
-                    tile = k.write(narrow(k, row, out.dtype, n).value, tile, at)
+                    row = narrow(k, TypedScalar(rows[i], dtypes.FLOAT), out.dtype, n)
+                    tile = k.write(row.value, tile, at)
+            return [tile]
+
+        tile = self.in_steps(form.depth, [k.empty(sizes, out.dtype)], some, LANES)[0]
         offsets = form.place(k, [*self.lead, self.first, 0])
         return frame.Tile(tile, offsets, sizes)

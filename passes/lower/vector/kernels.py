@@ -11,11 +11,20 @@ from mgx_mlir.passes.access import Unreadable
 from mgx_mlir.passes.attention_form import attention_form
 from mgx_mlir.passes.fuse_attention import TAGS
 from mgx_mlir.passes.lower.expr import Splat
+from mgx_mlir.passes.lower.vector import conv_kernel
 from mgx_mlir.passes.lower.vector.attention import attention
 
 
 def lower(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
-    """The results of a kernel as vector loops; None where there are none for it."""
+    """The results of a kernel as vector loops; None where there are none for it.
+
+    The operands are known to `e` under the body's arguments; nothing else has been lowered.
+    """
+    found = _attention(e, op, body)
+    return found if found is not None else conv_kernel.lower(e, op, body)
+
+
+def _attention(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
     if op.name != "migraphx.group" or op.opview.tag not in TAGS:
         return None
     try:
