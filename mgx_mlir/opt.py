@@ -22,7 +22,6 @@ _DIALECTS = (
     "smt", "sparse_tensor", "spirv", "tensor", "tosa", "transform", "ub", "vector", "wasmssa",
     "x86", "x86vector", "xegpu", "xevm",
 )  # fmt: skip
-_SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,6 +51,10 @@ def _main(argv: list[str]) -> int:
         print(passes_text())
     elif "show-dialects" in arguments:
         print(_dialects())
+    elif (path := arguments.values.get("mlir-pass-pipeline-crash-reproducer")) is not None:
+        from mgx_mlir.optlib.crash import is_child, run_guarded
+
+        return _run(arguments) if is_child() else run_guarded(argv, path)
     else:
         return _run(arguments)
     return 0
@@ -65,21 +68,24 @@ def _run(arguments: Arguments) -> int:
     name = "<stdin>" if arguments.input == "-" else arguments.input
     session = Session(arguments, pipeline, name)
     output, status = [], 0
-    for chunk in _chunks(text) if arguments.flag("split-input-file") else [text]:
+    marker = arguments.values.get("split-input-file")
+    for chunk in [text] if marker is None else _chunks(text, marker):
         printed, code = session.run(chunk)
         status = max(status, code)
         if printed is not None:
             output.append(printed)
     session.finish()
     if "verify-diagnostics" not in arguments and (output or status == 0):
-        _write(arguments.values.get("o", "-"), "// -----\n".join(output))
+        between = arguments.values.get("output-split-marker", "// -----")
+        _write(arguments.values.get("o", "-"), f"{between}\n".join(output))
     return status
 
 
-def _chunks(text: str) -> list[str]:
+def _chunks(text: str, marker: str) -> list[str]:
     """The inputs of a split file, each after as many newlines as keep its line numbers."""
     out, start = [], 0
-    for border in [*_SPLIT.finditer(text), None]:
+    split = re.compile(rf"^{re.escape(marker or '// -----')}.*$", re.MULTILINE)
+    for border in [*split.finditer(text), None]:
         end = len(text) if border is None else border.start()
         out.append("\n" * text.count("\n", 0, start) + text[start:end])
         start = end if border is None else border.end()

@@ -63,5 +63,5 @@ func.func @padding(%x: tensor<1x1x4x4xf32>, %w: tensor<1x1x3x3xf32>) -> tensor<1
 }
 
 // The second time nothing is left to do.
-// TWICE-COUNT-5: IR Dump After mgx-normalize-ops
+// TWICE-COUNT-5: IR Dump After NormalizeOps: mgx-normalize-ops
 // TWICE-NOT: IR Dump After

@@ -5,9 +5,9 @@
 // RUN: mgx-opt %s --mgx-dead-code-elimination --cse --mgx-disable-passes=cse,dead_code_elimination | filecheck %s --check-prefix=DISABLED
 // RUN: mgx-opt --pass-pipeline='any(cse)' %s 2>&1 | filecheck %s --check-prefix=ANY
 
-// DUMP: IR Dump After mgx-dead-code-elimination
+// DUMP: IR Dump After DeadCodeElimination: mgx-dead-code-elimination
 // DUMP-NOT: negf
-// DUMP: IR Dump After cse
+// DUMP: IR Dump After CSEPass: cse
 // DUMP-NOT: IR Dump
 
 // CHECK-LABEL: func.func @f
@@ -15,8 +15,8 @@
 // CHECK-NEXT: arith.mulf %[[SUM]], %[[SUM]]
 // CHECK-NEXT: return
 
-// REVERSED: IR Dump After cse
-// REVERSED: IR Dump After mgx-dead-code-elimination
+// REVERSED: IR Dump After CSEPass: cse
+// REVERSED: IR Dump After DeadCodeElimination: mgx-dead-code-elimination
 
 // DISABLED: arith.addf
 // DISABLED-NEXT: arith.addf

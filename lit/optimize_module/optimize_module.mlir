@@ -27,5 +27,6 @@ func.func @batch_norm(%x: tensor<1x1x3x3xf32>) -> tensor<1x2x3x3xf32> {
   return %4 : tensor<1x2x3x3xf32>
 }
 
-// STATS: mgx-optimize-module: {{[0-9]+}} applied
-// STATS: mgx-simplify-algebra: {{.*}}find_mul_conv 1
+// STATS: OptimizeModule
+// STATS: SimplifyAlgebra
+// STATS: (S) 1 find_mul_conv 

@@ -21,9 +21,11 @@ from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import CompileError, FileError, UsageError
 from mgx_mlir.core.interpreter import Interpreter, Trace
 from mgx_mlir.core.lowered import KernelInfo, Lowered, kernel_infos
+from mgx_mlir.core.observe import disabled_names
 from mgx_mlir.core.passes import run_pipeline
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.signature import Signature
+from mgx_mlir.core.switches import switches
 from mgx_mlir.passes.pipelines import pipeline
 
 if TYPE_CHECKING:
@@ -57,7 +59,8 @@ class CompileSettings:
         row.pop("cache")
         row.pop("timeout")
         row["onnx"] = {k: repr(v) for k, v in sorted(self.onnx.items())}
-        row["disable"] = list(self.disable)
+        row["disable"] = [*self.disable, *sorted(switches().disable)]
+        row["disabled_rewrites"] = sorted(disabled_names())
         return row
 
 
@@ -312,11 +315,18 @@ def _compile_program(
     key: str | None,
 ) -> CompiledProgram:
     from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
+    from mgx_mlir.passes.lower.vector.isa import isa_of
     from mgx_mlir.targets import CompileOptions
     from mgx_mlir.targets.diagnostics import CompileFailed
 
     start = time.perf_counter()
-    steps = pipeline(settings.target, fast_math=settings.fast_math, fuse=settings.kernel_boundaries)
+    cpu = (settings.arch or "host") if settings.target == "cpu" else "host"
+    steps = pipeline(
+        settings.target,
+        fast_math=settings.fast_math,
+        fuse=settings.kernel_boundaries,
+        vector_kernels=isa_of(cpu) is not None,
+    )
     run_pipeline(program.module, steps, store=program.store, verify=False, disable=settings.disable)
     with program.ctx:
         if not program.module.operation.verify():
@@ -324,7 +334,7 @@ def _compile_program(
     program.prune_store()
     stats["passes_s"] = time.perf_counter() - start
     start = time.perf_counter()
-    options = LowerOptions(settings.target, regions=settings.kernel_boundaries)
+    options = LowerOptions(settings.target, regions=settings.kernel_boundaries, cpu=cpu)
     lowered = lower_to_linalg(program, options)
     signature = Signature.of(program.main())
     stats["lowering_s"] = time.perf_counter() - start
@@ -388,7 +398,7 @@ def _program_key(model: Any, settings: CompileSettings, backend: Any) -> str | N
     from mgx_mlir.targets.cache import default_cache, digest, program_key
 
     store = default_cache() if settings.cache else None
-    if store is None:
+    if store is None or switches().traces:  # a hit runs no pass: there would be nothing to see
         return None
     if isinstance(model, bytes | bytearray | memoryview):
         files = [digest(bytes(model))]

@@ -13,7 +13,7 @@ A rewrite is a pattern, or a `Rule` of a pass that is no set of patterns:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -35,6 +35,8 @@ class Rule:
 
     @property
     def enabled(self) -> bool:
+        """Whether it may be applied; ask once in a run of the pass, before anything else."""
+        note_tried({self.name: self.summary})
         return is_enabled(self.name)
 
     def applied(self, op: Any = None, times: int = 1) -> None:
@@ -128,10 +130,16 @@ class MatchTrace:
 
 @dataclass
 class Observation:
-    """Applications counted per rewrite while `observing`, and the trace, if one was asked for."""
+    """Applications counted per rewrite while `observing`, and the trace, if one was asked for.
+
+    `own` are those that no block inside this one has seen; `tried` holds the summary of each
+    rewrite that could have been applied, zero times or more.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
     trace: MatchTrace | None = None
+    own: Counter[str] = field(default_factory=Counter)
+    tried: dict[str, str] = field(default_factory=dict)
 
 
 _OBSERVERS: ContextVar[tuple[Observation, ...]] = ContextVar("mgx_observers", default=())
@@ -161,11 +169,24 @@ def traces() -> list[MatchTrace]:
 
 def count(name: str, op: Any = None, times: int = 1) -> None:
     """Count a rewrite as applied, at `op` where one is given."""
-    for observer in _OBSERVERS.get():
-        observer.counts[name] += times
+    tally(_OBSERVERS.get(), name, times)
     for trace in traces():
         if trace.wants(name):
             trace.add(name, op, APPLIED)
+
+
+def tally(seen: Sequence[Observation], name: str, times: int = 1) -> None:
+    """Add to the counts of the blocks that `observers` gave."""
+    for observer in seen:
+        observer.counts[name] += times
+    if seen:
+        seen[-1].own[name] += times
+
+
+def note_tried(summaries: Mapping[str, str]) -> None:
+    """Say which rewrites may be applied now, by their summaries."""
+    for observer in _OBSERVERS.get()[-1:]:
+        observer.tried.update(summaries)
 
 
 def location_text(location: ir.Location) -> str:

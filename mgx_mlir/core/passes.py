@@ -10,7 +10,8 @@ import dataclasses
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +41,9 @@ from mgx_mlir.core.registry import (
     option_docs,
     pass_name,
     pipeline_name,
+    rewrites_of,
 )
+from mgx_mlir.core.switches import Switches, switches
 
 # ---- resolving a pipeline -----------------------------------------------------------------------
 
@@ -168,6 +171,19 @@ def _upstream(text: str, element: PassSpec | Nested, context: ir.Context) -> Pas
     return _upstream_pass(element)
 
 
+def is_upstream(name: str) -> bool:
+    """Whether MLIR has a pass of this name."""
+    if name in UPSTREAM:
+        return True
+    context = ir.Context()
+    with context, _quiet(context):
+        try:
+            passmanager.PassManager.parse(f"any({name})")
+        except (ValueError, ir.MLIRError):
+            return False
+    return "(" not in name and "," not in name
+
+
 def _upstream_pass(element: PassSpec | Nested) -> Pass:
     if isinstance(element, Nested) and element.anchor != "any":
         return NestedPass(element.anchor, tuple(map(_upstream_pass, element.elements)))
@@ -238,11 +254,12 @@ class Instrumentation:
     disable: frozenset[str] = frozenset()
     trace: MatchTrace | None = None
     reproducer: Callable[[Pass, ir.Operation], str | None] | None = None
+    switches: Switches = dataclasses.field(default_factory=Switches)
     timings: list[Timing] = dataclasses.field(default_factory=list)
     depth: int = 0
 
 
-_ACTIVE: list[Instrumentation] = []
+_ACTIVE: ContextVar[Instrumentation | None] = ContextVar("mgx_instrumentation", default=None)
 
 
 def run_pipeline(
@@ -259,7 +276,8 @@ def run_pipeline(
 
     `module` is a Module or its operation; weights are in `store`, or in the active one. `disable`
     names passes to leave out (MIGraphX's or pipeline spelling). `instrumentation`, when given,
-    replaces the options after it. Raises PipelineError before anything runs, PassError when a
+    replaces the options after it; what the environment asks for (core/switches.py) comes on top.
+    Raises PipelineError before anything runs, PassError when a
     pass fails or leaves invalid IR behind.
     """
     operation = module.operation
@@ -267,28 +285,38 @@ def run_pipeline(
         off = frozenset(map(pass_name, disable))
         instrumentation = Instrumentation(verify=verify, disable=off, trace=trace)
     steps = resolve(pipeline, operation.context)
-    _ACTIVE.append(instrumentation)
+    asked = instrumentation.switches = switches()
+    instrumentation.disable |= asked.disable
+    token = _ACTIVE.set(instrumentation)
     try:
         weights = store.active() if store is not None else nullcontext()
-        with operation.context, ir.Location.unknown(operation.context), weights:
+        location = ir.Location.unknown(operation.context)
+        with operation.context, location, weights, _tracing(asked):
+            asked.program(operation)
             for step in steps:
                 run_pass(step, operation)
             if instrumentation.verify and not instrumentation.verify_each and steps:
                 _verify_end(operation, steps)
     finally:
-        _ACTIVE.pop()
+        _ACTIVE.reset(token)
     return instrumentation
+
+
+def _tracing(asked: Switches) -> AbstractContextManager[Any]:
+    trace = asked.match_trace()
+    return observing(trace) if trace is not None else nullcontext()
 
 
 def run_pass(step: Pass, module: ir.Operation) -> bool | None:
     """Run one pass under the active instrumentation (passes made of passes call this)."""
-    how = _ACTIVE[-1] if _ACTIVE else Instrumentation()
+    how = _ACTIVE.get() or Instrumentation()
     if pass_name(step.argument) in how.disable:
         return False
     timing = Timing(step.argument, how.depth, step)
     how.timings.append(timing)
     before = module.clone() if how.reproducer and how.depth == 0 else None
     mark = None
+    how.switches.before(_migraphx_name(step), how.depth)
     if how.print_before:
         _print_ir(how, "before", step, module)
     if how.print_after and how.after_change:
@@ -309,6 +337,7 @@ def run_pass(step: Pass, module: ir.Operation) -> bool | None:
     finally:
         how.depth -= 1
         timing.ms = (time.perf_counter() - start) * 1e3
+    how.switches.after(_migraphx_name(step), how.depth, timing.ms, module)
     if how.print_after and (mark is None or mark != _fingerprint(module)):
         _print_ir(how, "after", step, module)
     return timing.changed
@@ -365,6 +394,10 @@ def _failure(
     return PassError(f"pass '{shown}' failed: {what}", location=location, notes=notes)
 
 
+def _migraphx_name(step: Pass) -> str:
+    return step.name or step.argument
+
+
 def _print_ir(how: Instrumentation, when: str, step: Pass, module: ir.Operation) -> None:
     if how.print_ir is not None:
         how.print_ir(when, step, module)
@@ -390,6 +423,7 @@ __all__ = [
     "check_rewrites",
     "diagnostics_text",
     "inside",
+    "is_upstream",
     "known_rewrites",
     "make_pass",
     "option",
@@ -397,6 +431,7 @@ __all__ = [
     "pass_name",
     "pipeline_name",
     "resolve",
+    "rewrites_of",
     "run_pass",
     "run_pipeline",
     "verify_module",

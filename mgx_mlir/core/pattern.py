@@ -36,10 +36,12 @@ from mgx_mlir.core.observe import (
     disabled_names,
     is_enabled,
     location_text,
+    note_tried,
     observers,
     observing,
     op_text,
     rule,
+    tally,
     traces,
 )
 from mgx_mlir.core.op import OPS, Op, as_value
@@ -263,6 +265,7 @@ class PatternSet:
     def __init__(self, patterns: Iterable[Pattern]) -> None:
         self.patterns = tuple(patterns)
         self._by_root: dict[str, list[Pattern]] | None = None
+        self._summaries: dict[str, str] = {}
 
     @property
     def by_root(self) -> dict[str, list[Pattern]]:
@@ -292,6 +295,9 @@ class PatternSet:
         """
         operation = _operation(root)
         by_root = self.enabled_by_root()
+        if observers():
+            self._summaries = self._summaries or {p.name: p.summary for p in self.patterns}
+            note_tried(self._summaries)
         names = op_names(operation)
         present = set(names)
         if present.isdisjoint(by_root):
@@ -362,8 +368,7 @@ class _Application:
 
     def count(self, p: Pattern, location: ir.Location) -> None:
         self.rewrites += 1
-        for observer in self.observers:
-            observer.counts[p.name] += 1
+        tally(self.observers, p.name)
         if self.rewrites >= self.limit - 99:
             self.recent[p.name] += 1
         if self.rewrites >= self.limit:

@@ -10,43 +10,61 @@ from mgx_mlir.core.passes import (
     PASSES,
     UPSTREAM,
     check_rewrites,
+    is_upstream,
     option_docs,
     pass_name,
     pipeline_name,
+    rewrites_of,
 )
 from mgx_mlir.core.pipeline import did_you_mean
 
 # name, what follows '=' (None: nothing, "[x]": optional), one line of help
 OPTIONS: tuple[tuple[str, str | None, str], ...] = (
     ("allow-unregistered-dialect", None, "accept ops of dialects that are not registered"),
-    ("disable-pattern", "names", "comma-separated patterns to leave out of every pass"),
+    ("disable-pattern", "patterns", "patterns (and rules of fusion) to leave out of every pass"),
+    ("dump-pass-pipeline", None, "print the pipeline that will be run, to stderr"),
+    ("explain", "patterns", "where these patterns were applied, and why not elsewhere, to stderr"),
     ("help", None, "print this text"),
-    ("list-passes", None, "print every pass with its options"),
-    ("mgx-disable-passes", "names", "comma-separated passes to leave out of the pipeline"),
+    ("list-passes", None, "print every pass with its options and patterns"),
+    ("mgx-disable-passes", "passes", "passes to leave out of the pipeline"),
+    ("mlir-disable-threading", None, "accepted: one thread does everything"),
     ("mlir-elide-elementsattrs-if-larger", "n", "print constants of more elements as '...'"),
     ("mlir-elide-resource-strings-if-larger", "n", "print longer resources as '...'"),
-    ("mlir-pass-statistics", None, "print how often each pattern applied, to stderr"),
+    ("mlir-generate-reproducer", "f.mlir", "write a reproducer whatever happens"),
+    ("mlir-pass-pipeline-crash-reproducer", "f.mlir", "write a reproducer if a pass fails or dies"),
+    ("mlir-pass-pipeline-local-reproducer", None, "with the above: of the failed pass alone"),
+    ("mlir-pass-statistics", None, "print how often each pattern was applied, to stderr"),
+    ("mlir-pass-statistics-display", "list|pipeline", "merged by pass, or as the passes nest"),
+    ("mlir-pretty-debuginfo", None, "print locations in a readable form"),
     ("mlir-print-debuginfo", None, "print locations"),
     ("mlir-print-ir-after", "passes", "print the IR after these passes, to stderr"),
     ("mlir-print-ir-after-all", None, "print the IR after every pass, to stderr"),
-    ("mlir-print-ir-after-change", None, "with after-all: only where a pass changed something"),
-    ("mlir-print-ir-after-failure", None, "print the IR of a failed pass, to stderr"),
+    ("mlir-print-ir-after-change", None, "print the IR after passes that changed something"),
+    ("mlir-print-ir-after-failure", None, "print the IR after a failed pass only"),
     ("mlir-print-ir-before", "passes", "print the IR before these passes, to stderr"),
     ("mlir-print-ir-before-all", None, "print the IR before every pass, to stderr"),
+    ("mlir-print-ir-module-scope", None, "print the whole module around passes on functions"),
+    ("mlir-print-ir-tree-dir", "dir", "print the IR to files, a numbered one for each pass"),
     ("mlir-print-local-scope", None, "print without attribute aliases"),
     ("mlir-print-op-generic", None, "print the generic form"),
+    ("mlir-print-skip-regions", None, "print ops without their regions"),
     ("mlir-timing", None, "print the time of every pass, to stderr"),
+    ("mlir-timing-display", "list|tree", "sorted by time, or as the passes nest"),
+    ("mlir-use-nameloc-as-prefix", None, "name values after their locations"),
     ("o", "file", "write to this file instead of stdout"),
+    ("output-split-marker", "text", "what to print between the results of a split input"),
     ("pass-pipeline", "pipeline", "builtin.module(mgx-simplify-algebra,cse,...)"),
+    ("run-reproducer", None, "run the pipeline that the input, a reproducer, holds"),
     ("save-weights", "f.npz", "write the weights that the result refers to"),
     ("show-dialects", None, "print the dialects that can be read"),
-    ("split-input-file", None, "take '// -----' as the border of independent inputs"),
+    ("split-input-file", "[marker]", "take '// -----' as the border of independent inputs"),
     ("verify-diagnostics", "[only-expected]", "compare diagnostics with expected-* comments"),
     ("verify-each", "[bool]", "verify after every pass (default true)"),
-    ("verify-roundtrip", None, "print and parse again, and expect the same IR"),
+    ("verify-roundtrip", None, "print and parse input and result again, and expect the same IR"),
     ("version", None, "print versions"),
     ("weights", "f.npz", "the weights that `key` attributes of literals refer to"),
 )
+_LISTS = ("passes", "patterns")  # may be given several times
 _VALUES = {name: value for name, value, _ in OPTIONS}
 
 
@@ -81,18 +99,36 @@ class Arguments:
             raise UsageError(f"option '--{name}' expected a number, got '{text}'")
         return int(text)
 
-    def names(self, name: str) -> frozenset[str]:
-        """A comma-separated list of passes, in MIGraphX's spelling."""
-        text = self.values.get(name, "")
-        return frozenset(pass_name(part.strip()) for part in text.split(",") if part.strip())
+    def choice(self, name: str) -> str | None:
+        """An option whose values stand in the table, None when not given."""
+        found, allowed = self.values.get(name), (_VALUES[name] or "").split("|")
+        if found is not None and found not in allowed:
+            raise UsageError(f"option '--{name}' expected {' or '.join(allowed)}, got '{found}'")
+        return found
+
+    def listed(self, name: str) -> list[str]:
+        """A comma-separated list."""
+        return [part.strip() for part in self.values.get(name, "").split(",") if part.strip()]
+
+    def passes_named(self, name: str) -> frozenset[str]:
+        """A list of passes, in MIGraphX's spelling. UsageError for an unknown one."""
+        found = self.listed(name)
+        for text in found:
+            if pass_name(text) not in PASSES and not is_upstream(text):
+                known = [*map(pipeline_name, PASSES), *UPSTREAM]
+                raise UsageError(
+                    f"option '--{name}': unknown pass '{text}'", notes=did_you_mean(text, known)
+                )
+        return frozenset(map(pass_name, found))
 
     def patterns(self, name: str) -> frozenset[str]:
-        """A comma-separated list of patterns. PipelineError for an unknown one."""
-        text = self.values.get(name, "")
-        return check_rewrites(part.strip() for part in text.split(",") if part.strip())
+        """A list of patterns. PipelineError for an unknown one."""
+        return check_rewrites(self.listed(name))
 
     def pipeline(self) -> str:
         """The pipeline text of --pass-pipeline, or of the pass flags."""
+        if "run-reproducer" in self.values and (self.passes or "pass-pipeline" in self.values):
+            raise UsageError("expected either --run-reproducer or a pipeline, got both")
         if "pass-pipeline" in self.values:
             if self.passes:
                 raise UsageError("expected either --pass-pipeline or pass flags, got both")
@@ -101,7 +137,7 @@ class Arguments:
 
 
 def parse_arguments(argv: Sequence[str]) -> Arguments:
-    """Read a command line. An unknown flag is taken for an upstream pass and checked later."""
+    """Read a command line. A flag that is no option names a pass."""
     out = Arguments()
     inputs: list[str] = []
     at = 0
@@ -125,6 +161,8 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
                 raise UsageError(f"option '--{name}' expected a value: --{name}=<{takes}>")
             value = argv[at]
             at += 1
+        if takes in _LISTS and name in out.values:
+            value = f"{out.values[name]},{value}"
         out.values[name] = value
     if len(inputs) > 1:
         raise UsageError(f"expected one input file, got {len(inputs)}: {', '.join(inputs)}")
@@ -139,13 +177,12 @@ def _unexpected(name: str, value: str) -> str:
 
 def _pass_flag(name: str, options: str) -> str:
     """`mgx-x` or `mgx-x="a=1 b"` as a pipeline element."""
-    known = pass_name(name) in PASSES
-    looks_like_option = name.startswith(("mlir-print", "mlir-elide", "mlir-timing", "verify-"))
-    if not known and (looks_like_option or not name or name.startswith("mgx-")):
+    if pass_name(name) not in PASSES and (not name or not is_upstream(name)):
         choices = [*_VALUES, *map(pipeline_name, PASSES), *UPSTREAM]
+        close = did_you_mean(name, choices)
         raise UsageError(
             f"unknown option '--{name}'",
-            notes=[*did_you_mean(name, choices), "mgx-opt --help lists the options"],
+            notes=[*(c.replace("'", "'--", 1) for c in close), "mgx-opt --help lists the options"],
         )
     return f"{name}{{{options}}}" if options else name
 
@@ -180,5 +217,6 @@ def passes_text() -> str:
         lines.append(f"{pipeline_name(name)}: {cls().summary}")
         for option, kind, default, doc in option_docs(cls):
             lines.append(f"    {option}=<{kind}> (default {default or 'empty'}): {doc}")
+        lines += [f"    {r.name}: {r.summary}" for r in rewrites_of(cls)]
     lines.append(f"upstream: {', '.join(UPSTREAM)}, ...")
     return "\n".join(lines)

@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections import Counter
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 import mgx_mlir.dialects  # noqa: F401  (the op classes that a context is made with)
 from mgx_mlir.core.context import new_context
-from mgx_mlir.core.errors import FileError, MgxError, UsageError
-from mgx_mlir.core.files import atomic
+from mgx_mlir.core.errors import MgxError, PassError, UsageError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
+from mgx_mlir.core.pass_reports import print_statistics, print_timing
 from mgx_mlir.core.passes import (
     Instrumentation,
+    NestedPass,
     Pass,
     Timing,
-    pass_name,
-    print_timings,
     resolve,
     run_pipeline,
-    shown_name,
 )
-from mgx_mlir.core.pattern import disabled
+from mgx_mlir.core.pattern import MatchTrace, disabled
 from mgx_mlir.core.segments import asm, parse_module
+from mgx_mlir.optlib import crash
 from mgx_mlir.optlib.arguments import Arguments
 from mgx_mlir.optlib.diagnostics import (
     Diagnostic,
@@ -37,6 +33,10 @@ from mgx_mlir.optlib.diagnostics import (
     of_error,
     read_expectations,
 )
+from mgx_mlir.optlib.dumps import Dumps
+from mgx_mlir.optlib.explain import print_explanation
+from mgx_mlir.optlib.reproducer import Failing, Reproducer, read_reproducer
+from mgx_mlir.optlib.weights import read_weights, used_keys, write_weights
 
 MAX_NOTE = 400  # characters of an op with its regions
 
@@ -46,27 +46,50 @@ class Session:
 
     def __init__(self, arguments: Arguments, pipeline: str, name: str) -> None:
         self.arguments, self.name = arguments, name
+        self.started = time.perf_counter()
         self.context = new_context()
         self.context.allow_unregistered_dialects = arguments.flag("allow-unregistered-dialect")
-        self.store = _read_weights(arguments.values.get("weights"))
+        weights = arguments.values.get("weights")
+        self.store = WeightStore() if weights is None else read_weights(weights)
         self.disabled = arguments.patterns("disable-pattern")
+        self.disabled_passes = arguments.passes_named("mgx-disable-passes")
+        self.verify_each = arguments.flag("verify-each", True)
+        explained = arguments.patterns("explain")
+        self.trace = MatchTrace(explained) if explained else None
         self.steps = resolve(pipeline, self.context)
+        self.dumps = Dumps(arguments, self._print)
+        self.displays = (
+            arguments.choice("mlir-timing-display") or "tree",
+            arguments.choice("mlir-pass-statistics-display") or "pipeline",
+        )
         self.timings: list[Timing] = []
+        self.spent = {"Parser": 0.0, "Output": 0.0}
         self.keys: set[str] = set()
         self.strict = _diagnostics_mode(arguments) != "only-expected"
+        if arguments.flag("dump-pass-pipeline") and "run-reproducer" not in arguments:
+            _dump_pipeline(self.steps)
 
     def run(self, source: str) -> tuple[str | None, int]:
         """Process one input: the printed module (None: there is none) and the exit status."""
         lines = source.split("\n")
         printed, status = None, 0
-        with self.context, self.store.active(), collecting(self.context) as seen:
+        with self.context, collecting(self.context) as seen:
             try:
-                module = parse_module(source, self.context)
-                self._passes(module.operation)
-                printed = self._print(module.operation)
-                if self.arguments.flag("verify-roundtrip"):
-                    self._roundtrip(module.operation)
-                self._note_weights(module.operation)
+                if self.arguments.flag("run-reproducer"):
+                    self._take_reproducer(source)
+                with self.store.active():
+                    start = time.perf_counter()
+                    module = parse_module(source, self.context)
+                    self.spent["Parser"] += time.perf_counter() - start
+                    if self.arguments.flag("verify-roundtrip"):
+                        self._roundtrip(module.operation)
+                    self._passes(module.operation)
+                    start = time.perf_counter()
+                    printed = self._print(module.operation)
+                    self.spent["Output"] += time.perf_counter() - start
+                    if self.arguments.flag("verify-roundtrip"):
+                        self._roundtrip(module.operation)
+                    self._note_weights(module.operation)
             except ir.MLIRError:
                 status = 2
             except MgxError as e:
@@ -84,55 +107,104 @@ class Session:
 
     def finish(self) -> None:
         """What is written once, after the last input."""
-        if self.arguments.flag("mlir-timing"):
-            print_timings(self.timings, sys.stderr)
+        if self.trace is not None and self.trace.names is not None:
+            ran = {t.name for t in self.timings}
+            print_explanation(self.trace, self.trace.names, ran, self._located, sys.stderr)
+        timing, statistics = self.displays
         if self.arguments.flag("mlir-pass-statistics"):
-            _print_statistics(self.timings)
+            print_statistics(self.timings, sys.stderr, display=statistics)
+        if self.arguments.flag("mlir-timing"):
+            print_timing(
+                self.timings,
+                sys.stderr,
+                display=timing,
+                before=[("Parser", self.spent["Parser"])],
+                after=[("Output", self.spent["Output"])],
+                total=time.perf_counter() - self.started,
+            )
         path = self.arguments.values.get("save-weights")
         if path is not None:
             write_weights(path, {k: self.store.get(k) for k in sorted(self.keys)})
 
+    def _located(self, location: str) -> str:
+        """A location as it is shown: what was parsed from memory lies in "-"."""
+        return f"{self.name}{location[1:]}" if location.startswith("-:") else location
+
+    def _take_reproducer(self, source: str) -> None:
+        """Do as the reproducer in the input says; its weights lie beside it."""
+        found = read_reproducer(source)
+        if "verify-each" not in self.arguments:
+            self.verify_each = found.verify_each
+        if found.weights and "weights" not in self.arguments:
+            self.store = read_weights(str(Path(self.arguments.input).parent / found.weights))
+        given = Arguments(values={"p": found.disabled_passes, "r": found.disabled_patterns})
+        self.disabled = given.patterns("r")
+        self.disabled_passes = given.passes_named("p")
+        self.steps = resolve(found.pipeline, self.context)
+        if self.arguments.flag("dump-pass-pipeline"):
+            _dump_pipeline(self.steps)
+
     def _passes(self, module: ir.Operation) -> None:
         how = Instrumentation(
-            verify=self.arguments.flag("verify-each", True),
-            verify_each=self.arguments.flag("verify-each", True),
-            disable=self.arguments.names("mgx-disable-passes"),
+            verify=self.verify_each,
+            verify_each=self.verify_each,
+            disable=self.disabled_passes,
+            trace=self.trace,
             reproducer=self._reproducer,
         )
-        before = self.arguments.names("mlir-print-ir-before")
-        after = self.arguments.names("mlir-print-ir-after")
-        before_all = self.arguments.flag("mlir-print-ir-before-all")
-        after_all = self.arguments.flag("mlir-print-ir-after-all")
-        failure = self.arguments.flag("mlir-print-ir-after-failure")
-        how.print_before = bool(before) or before_all
-        how.after_change = self.arguments.flag("mlir-print-ir-after-change")
-        how.print_after = bool(after) or after_all or how.after_change
-
-        def print_ir(when: str, step: Pass, module: ir.Operation) -> None:
-            wanted = {"before": before_all, "after": after_all or how.after_change}.get(when)
-            named = pass_name(shown_name(step)) in {"before": before, "after": after}.get(when, ())
-            if not (wanted or named or (when == "failure" and failure)):
-                return
-            title = "After (failed)" if when == "failure" else when.capitalize()
-            print(f"// -----// IR Dump {title} {shown_name(step)} //----- //", file=sys.stderr)
-            sys.stderr.write(self._print(module, valid=when != "failure"))
-
-        how.print_ir = print_ir
+        self.dumps.install(how)
+        wanted = self.arguments.values.get("mlir-generate-reproducer")
+        if wanted is not None:
+            self._failing(module, self.steps).write(wanted)
+        path = self.arguments.values.get("mlir-pass-pipeline-crash-reproducer")
+        whole = None if path is None else self._failing(module, self.steps)
+        if path is not None and whole is not None and (pending := crash.pending()) is not None:
+            whole.write(path, at=pending)
         try:
             with disabled(self.disabled):
                 run_pipeline(module, self.steps, instrumentation=how)
+        except PassError as e:
+            local = self.arguments.flag("mlir-pass-pipeline-local-reproducer")
+            if path is None or whole is None or local:
+                raise
+            whole.write(path)
+            at = [t.step.title for t in how.timings if t.depth == 0][-1]
+            note = (
+                f"pipeline failed while executing [`{at}` on 'builtin.module' operation]: "
+                f"reproducer generated at `{path}`"
+            )
+            raise PassError(e.message, location=e.location, notes=[*e.notes, note]) from None
         finally:
             self.timings += how.timings
 
+    def _failing(self, module: ir.Operation, steps: Sequence[Pass]) -> Failing:
+        """A module and what is to be run on it, before that changes it."""
+        keys = used_keys(module)
+        return Failing(
+            asm(module, enable_debug_info=True),
+            Reproducer(
+                f"builtin.module({','.join(map(str, steps))})",
+                self.verify_each,
+                disabled_passes=",".join(sorted(self.disabled_passes)),
+                disabled_patterns=",".join(sorted(self.disabled)),
+            ),
+            {k: self.store.get(k) for k in sorted(keys) if k in self.store},
+        )
+
     def _print(self, module: ir.Operation, valid: bool = True) -> str:
-        debug_info = self.arguments.flag("mlir-print-debuginfo")
+        pretty = self.arguments.flag("mlir-pretty-debuginfo")
+        debug_info = self.arguments.flag("mlir-print-debuginfo") or pretty
         text = asm(
             module,
             large_elements_limit=self.arguments.number("mlir-elide-elementsattrs-if-larger"),
             large_resource_limit=self.arguments.number("mlir-elide-resource-strings-if-larger"),
             enable_debug_info=debug_info,
+            pretty_debug_info=pretty,
+            skip_regions=self.arguments.flag("mlir-print-skip-regions"),
+            use_name_loc_as_prefix=self.arguments.flag("mlir-use-nameloc-as-prefix"),
             print_generic_op_form=self.arguments.flag("mlir-print-op-generic") or not valid,
-            use_local_scope=self.arguments.flag("mlir-print-local-scope"),
+            use_local_scope=self.arguments.flag("mlir-print-local-scope")
+            or module.parent is not None,
             assume_verified=valid,
         )
         if debug_info:
@@ -162,30 +234,34 @@ class Session:
 
     def _reproducer(self, step: Pass, before: ir.Operation) -> str | None:
         """Write the IR a failed pass was given; the command that runs just that pass on it."""
-        folder = Path(tempfile.mkdtemp(prefix="mgx-opt-"))
-        file = folder / "reproducer.mlir"
-        file.write_text(asm(before, enable_debug_info=True), encoding="utf-8")
-        command = f"mgx-opt --pass-pipeline='builtin.module({step})' {file}"
-        keys = used_keys(before)
-        if keys and all(k in self.store for k in keys):
-            write_weights(str(folder / "weights.npz"), {k: self.store.get(k) for k in keys})
-            command += f" --weights {folder / 'weights.npz'}"
+        path = self.arguments.values.get("mlir-pass-pipeline-crash-reproducer")
+        if path is None:
+            path = str(Path(tempfile.mkdtemp(prefix="mgx-opt-")) / "reproducer.mlir")
+        elif not self.arguments.flag("mlir-pass-pipeline-local-reproducer"):
+            return None  # one of the whole pipeline is written
+        self._failing(before, [step]).write(path)
+        command = f"mgx-opt --run-reproducer {path}"
         if self.context.allow_unregistered_dialects:
             command += " --allow-unregistered-dialect"
         return command
 
 
-def used_keys(module: ir.Operation) -> set[str]:
-    """The keys of stored weights that literals of a module refer to."""
-    keys: set[str] = set()
+def _dump_pipeline(steps: Sequence[Pass]) -> None:
+    """The pipeline as --dump-pass-pipeline shows it, every option with its value."""
 
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "migraphx.literal" and "key" in op.attributes:
-            keys.add(ir.StringAttr(op.attributes["key"]).value)
-        return ir.WalkResult.ADVANCE
+    def lines(found: Sequence[Pass], indent: str) -> str:
+        texts = []
+        for step in found:
+            if isinstance(step, NestedPass):
+                inner = lines(step.steps, indent + "  ")
+                texts.append(f"{indent}{step.anchor}(\n{inner}\n{indent})")
+            else:
+                texts.append(indent + step.spelled(every_option=True))
+        return ",\n".join(texts)
 
-    module.walk(visit)
-    return keys
+    print(f"Pass Manager with {len(steps)} passes:", file=sys.stderr)
+    body = f"\n{lines(steps, '  ')}\n" if steps else ""
+    print(f"builtin.module({body})\n", file=sys.stderr)
 
 
 def _diagnostics_mode(arguments: Arguments) -> str:
@@ -195,51 +271,3 @@ def _diagnostics_mode(arguments: Arguments) -> str:
             f"option '--verify-diagnostics' expected 'all' or 'only-expected', got '{mode}'"
         )
     return mode
-
-
-def _read_weights(path: str | None) -> WeightStore:
-    """The arrays of an .npz by key; types that numpy lacks are stored as `key:dtype` bytes."""
-    if path is None:
-        return WeightStore()
-    from mgx_mlir.core import dtypes
-
-    try:
-        with np.load(path, allow_pickle=False) as data:
-            arrays: dict[str, np.ndarray] = {}
-            for name in data.files:
-                key, colon, kind = name.partition(":")
-                array = data[name]
-                arrays[key] = array.view(dtypes.from_name(kind).np) if colon else array
-    except OSError as e:
-        raise FileError(f"cannot open '{path}': {e.strerror or e}") from None
-    except Exception as e:  # zipfile and numpy raise of many kinds on a damaged file
-        raise FileError(f"'{path}' is not an .npz of weights: {e}") from None
-    for array in arrays.values():
-        array.flags.writeable = False
-    return WeightStore(arrays)
-
-
-def write_weights(path: str, arrays: dict[str, np.ndarray]) -> None:
-    """Write what --weights reads."""
-    from mgx_mlir.core import dtypes
-
-    stored: dict[str, Any] = {}
-    for key, array in arrays.items():
-        plain = array.dtype.kind in "biuf"
-        name = key if plain else f"{key}:{dtypes.from_numpy(array.dtype).name}"
-        stored[name] = array if plain else array.view(f"u{array.dtype.itemsize}")
-    try:
-        with atomic(path) as f:
-            np.savez(f, **stored)
-    except OSError as e:
-        raise FileError(f"cannot write '{path}': {e.strerror}") from None
-
-
-def _print_statistics(timings: Sequence[Timing]) -> None:
-    totals: dict[str, Counter[str]] = {}
-    for t in timings:
-        totals.setdefault(t.name, Counter()).update(t.counts)
-    for name, counts in totals.items():
-        shown = ", ".join(f"{pattern} {n}" for pattern, n in sorted(counts.items()))
-        tail = f": {shown}" if shown else ""
-        print(f"{name}: {sum(counts.values())} applied{tail}", file=sys.stderr)

@@ -12,7 +12,7 @@ import pytest
 from mgx_mlir import opt
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.passes import PASSES, Pass
-from mgx_mlir.optlib.session import _read_weights, write_weights
+from mgx_mlir.optlib.weights import read_weights, write_weights
 
 GOOD = "func.func @f(%a: f32) -> f32 {\n  %0 = arith.negf %a : f32\n  return %a : f32\n}\n"
 BAD = "func.func @f(%a: f32) -> f64 {\n  return %a : f32\n}\n"
@@ -83,7 +83,7 @@ def test_weights_round_trip(tmp_path):
         "cc": np.array([True, False]),
     }
     write_weights(str(tmp_path / "w.npz"), arrays)
-    store = _read_weights(str(tmp_path / "w.npz"))
+    store = read_weights(str(tmp_path / "w.npz"))
     for key, array in arrays.items():
         assert store.get(key).dtype == array.dtype
         np.testing.assert_array_equal(store.get(key), array)
@@ -126,10 +126,14 @@ def test_a_failed_pass_leaves_a_reproducer(run, monkeypatch, cls, what):
     assert f"pass 'mgx-{cls.name}' failed" in err
     assert what in err
     command = next(line for line in err.splitlines() if "reproduce with: " in line)
-    file = command.split()[-1]
-    with open(file) as f:
-        assert "arith.negf" in f.read()
-    assert f"--pass-pipeline='builtin.module(mgx-{cls.name})'" in command
+    assert "--run-reproducer" in command
+    with open(command.split()[-1]) as f:
+        text = f.read()
+    assert "arith.negf" in text
+    assert f'pipeline: "builtin.module(mgx-{cls.name})"' in text
+    status, _, err = run(text, "--run-reproducer")
+    assert status == 2
+    assert f"pass 'mgx-{cls.name}' failed" in err
 
 
 def test_a_small_file_takes_under_600_ms(tmp_path):

@@ -104,8 +104,9 @@ def test_wrong_pipelines_are_refused_before_anything_runs(module, pipeline, mess
 
 def test_ours_and_upstream_passes_in_one_pipeline(module):
     how = run_pipeline(module, "mgx-eliminate-identity,cse,func.func(canonicalize)")
-    assert [t.name for t in how.timings] == [
-        "mgx-eliminate-identity", "cse", "func.func(canonicalize)"
+    assert [(t.name, t.depth) for t in how.timings] == [
+        ("mgx-eliminate-identity", 0), ("cse", 0),
+        ("func.func(canonicalize)", 0), ("canonicalize", 1),
     ]  # fmt: skip
     assert how.timings[0].counts == {"find_identity": 1}
     assert op_names(module).count("migraphx.neg") == 1
@@ -134,7 +135,7 @@ def test_nested_passes_are_timed_below_theirs(module):
 def test_a_trace_says_why_a_pattern_does_not_apply(module):
     trace = MatchTrace(frozenset({"find_rsqrt", "find_identity"}))
     run_pipeline(module, ["eliminate_identity"], trace=trace)
-    assert [(name, outcome) for name, _, outcome in trace.attempts] == [
+    assert [(name, outcome) for name, _, outcome, _ in trace.attempts] == [
         ("find_identity", "applied")
     ]
 

@@ -116,7 +116,7 @@ def test_rules_of_plain_passes_are_switched_counted_and_traced(monkeypatch):
         mine.applied(op, times=3)
         count("other", op)
     assert seen.counts == {"mine": 3, "other": 1}
-    text = "arith.subf : (f32, f32) -> (f32)"
+    text = "arith.subf {fastmath = #arith.fastmath<none>} : (f32, f32) -> (f32)"
     assert [a[1:] for a in trace.attempts] == [
         ("first", "1 of 2", text),
         ("first", "applied", text),

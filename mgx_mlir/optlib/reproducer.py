@@ -1,0 +1,96 @@
+"""Reproducers as MLIR writes them: a module, the pipeline that fails on it, and its weights."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from mgx_mlir.core.errors import FileError, UsageError
+from mgx_mlir.core.files import atomic
+from mgx_mlir.optlib.weights import write_weights
+
+_SECTION = re.compile(r"\{-#(.*?)#-\}", re.DOTALL)
+_ENTRY = re.compile(r'(\w+)\s*:\s*("(?:[^"\\]|\\.)*"|true|false)')
+
+
+@dataclass(frozen=True)
+class Reproducer:
+    """What stands beside the module in a reproducer.
+
+    `weights` names the .npz beside the file, empty where the module has none. `disabled_passes`
+    and `disabled_patterns` are comma-separated.
+    """
+
+    pipeline: str
+    verify_each: bool = True
+    weights: str = ""
+    disabled_passes: str = ""
+    disabled_patterns: str = ""
+
+    def text(self) -> str:
+        """The file's metadata section."""
+        lines = [
+            f"      pipeline: {json.dumps(self.pipeline)},",
+            "      disable_threading: true,",
+            f"      verify_each: {str(self.verify_each).lower()}",
+            "    }",
+        ]
+        ours = {
+            name: json.dumps(value)
+            for name in ("weights", "disabled_passes", "disabled_patterns")
+            if (value := getattr(self, name))
+        }
+        if ours:
+            # a section of its own: MLIR takes no other keys in its
+            entries = ",\n".join(f"      {name}: {value}" for name, value in ours.items())
+            lines[-1:] = ["    },", "    mgx_reproducer: {", entries, "    }"]
+        head = ["{-#", "  external_resources: {", "    mlir_reproducer: {"]
+        return "\n".join([*head, *lines, "  }", "#-}", ""])
+
+
+@dataclass
+class Failing:
+    """A module about to be given to a pipeline, and all that is needed to write a reproducer."""
+
+    module: str
+    how: Reproducer
+    weights: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def write(self, path: str, at: str | None = None) -> None:
+        """Write PATH and, where there are weights, its .npz; in place of these under `at`."""
+        beside = Path(path).with_suffix(".npz")
+        how = self.how
+        if self.weights:
+            how = Reproducer(**{**vars(how), "weights": beside.name})
+            write_weights(str(Path(at or path).with_suffix(".npz")), dict(self.weights))
+        try:
+            with atomic(at or path) as f:
+                f.write(f"{self.module}\n{how.text()}".encode())
+        except OSError as e:
+            raise FileError(f"cannot write '{path}': {(e.strerror or str(e)).lower()}") from None
+
+
+def read_reproducer(source: str) -> Reproducer:
+    """The metadata of a reproducer's text. UsageError where it is none."""
+    entries: dict[str, str] = {}
+    for section in _SECTION.finditer(source):
+        for key, value in _ENTRY.findall(section[1]):
+            entries[key] = value[1:-1] if value.startswith('"') else value
+    if "pipeline" not in entries:
+        raise UsageError("expected a reproducer: the input names no pipeline to run")
+
+    def plain(key: str) -> str:
+        return re.sub(r"\\(.)", r"\1", entries.get(key, ""))
+
+    return Reproducer(
+        plain("pipeline"),
+        entries.get("verify_each", "true") == "true",
+        plain("weights"),
+        plain("disabled_passes"),
+        plain("disabled_patterns"),
+    )
