@@ -13,6 +13,7 @@ from mgx_mlir.passes.access import Reader, Unreadable, reader, regrouped
 from mgx_mlir.passes.constants import splat
 from mgx_mlir.passes.shape_chain import NOPS, RESHAPES
 
+TAGS = ("attention", "kv_cache_attention")  # of the groups that hold one
 KEY_BLOCK = 8  # keys whose scores are made together
 
 
@@ -172,3 +173,21 @@ def _placed(
     if where[1] != out_rank - 1:
         raise Unreadable("the depth is not the last dim of the result")
     return place, where
+
+
+def scale_and_mask(form: AttentionForm) -> tuple[float, ir.Value | None] | None:
+    """(s, m) of scores that are s * product + m, m perhaps absent; None for other scores."""
+    scale, mask, at = 1.0, None, form.product
+    for op in form.scores:
+        others = [x for x in op.operands if x != at]
+        if op.name == "migraphx.mul" and mask is None and len(others) == 1:
+            number = splat(others[0])
+            if number is None:
+                return None
+            scale *= float(number)
+        elif op.name == "migraphx.add" and mask is None and len(others) == 1:
+            mask = others[0]
+        elif op.name != "migraphx.convert":
+            return None
+        at = op.results[0]
+    return scale, mask

@@ -22,14 +22,14 @@ from mgx_mlir.core.pattern import (
 )
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.access import Unreadable, reader
-from mgx_mlir.passes.attention_form import attention_form
+from mgx_mlir.passes.attention_form import TAGS, attention_form, scale_and_mask
 from mgx_mlir.passes.constants import is_splat, splat
 from mgx_mlir.passes.kernel_ops import Known, copy_body, copy_op, copy_ops, in_kernel, make_kernel
 from mgx_mlir.passes.shape_chain import BROADCASTS, NOPS, RESHAPES
 
 _VIEWS = RESHAPES | NOPS | BROADCASTS | {"migraphx.transpose", "migraphx.slice"}
+_ABSORBED = _VIEWS | {"migraphx.convert"}
 _CACHE = "concat_past_present"
-TAGS = ("attention", "kv_cache_attention")
 
 
 @dataclass
@@ -102,6 +102,7 @@ class FuseAttention(PatternPass):
         find_attention_output,
     )
     min_queries: int = option(1, "queries that an attention needs to become a kernel")
+    flash: bool = option(False, "the target's kernel knows a factor and a mask of the scores only")
     fast_math: bool = option(False, "zeros in place of NaN may be put into the result")
 
 
@@ -200,7 +201,7 @@ def _views_of(v: ir.Value, lane: int | None) -> list[Any]:
     """The views of an operand that go into the kernel: as many as can be read through."""
     views: list[Any] = []
     at = v
-    while not isinstance(at.owner, ir.Block) and at.owner.name in _VIEWS:
+    while not isinstance(at.owner, ir.Block) and at.owner.name in _ABSORBED:
         if len(at.owner.operands) != 1:
             break
         views.append(at.owner.operation)
@@ -269,10 +270,13 @@ def _fused(op: Any, rw: Any, parts: _Parts, tag: str) -> Any:
 def _accepted(group: ir.Operation, options: Any) -> Any:
     """The group's results, if it has the form that kernels are made for."""
     try:
-        attention_form(group.regions[0].blocks[0])
+        form = attention_form(group.regions[0].blocks[0])
     except Unreadable as e:
         group.erase()
         return no_match("{}", e)
+    if options.flash and scale_and_mask(form) is None:
+        group.erase()
+        return no_match("the scores are more than scaled and masked")
     return list(group.results)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from mgx_mlir.core.errors import PipelineError
+from mgx_mlir.core.passes import PASSES, pass_name, pipeline_name
 
 # What every target starts with: one spelling for each op, nothing that does nothing.
 REQUIRED = (
@@ -32,6 +35,11 @@ PAD = "mgx-insert-pad{dense=true}"
 CPU_PAD = "mgx-insert-pad{dense=true leave=vector}"
 GPU_PAD = "mgx-insert-pad{dense=true leave=windows}"
 
+# One kernel for an attention: a CPU's takes a block of queries at a time, and below eight the
+# dots alone are faster; a GPU's knows a factor and a mask of the scores.
+CPU_ATTENTION = "mgx-fuse-attention{min-queries=8}"
+GPU_ATTENTION = "mgx-fuse-attention{flash=true}"
+
 # Each fused op becomes one dispatch.
 FUSE = ("dead_code_elimination", "fuse_pointwise", "dead_code_elimination")
 
@@ -42,9 +50,10 @@ CPU = (
     "mgx-rewrite-reduce{wide-values=true}",
     *LAYOUT,
     CPU_PAD,
+    CPU_ATTENTION,
     *FUSE,
 )
-GPU = (*REQUIRED, *OPTIMIZE, "rewrite_reduce", *LAYOUT, GPU_PAD, *FUSE)
+GPU = (*REQUIRED, *OPTIMIZE, "rewrite_reduce", *LAYOUT, GPU_PAD, GPU_ATTENTION, *FUSE)
 
 PIPELINES: dict[str, tuple[str, ...]] = {"ref": REF, "cpu": CPU, "gpu": GPU}
 
@@ -64,9 +73,16 @@ def pipeline(
     if not fuse:
         steps = tuple(s for s in steps if s != "fuse_pointwise")
     if not fuse or not vector_kernels:
-        steps = tuple(PAD if s == CPU_PAD else s for s in steps)
-    if fast_math:
-        steps = tuple(
-            "mgx-optimize-module{fast-math=true}" if s == "optimize_module" else s for s in steps
-        )
-    return steps
+        steps = tuple(PAD if s == CPU_PAD else s for s in steps if s != CPU_ATTENTION)
+    if not fuse:
+        steps = tuple(s for s in steps if s != GPU_ATTENTION)
+    return tuple(map(_with_fast_math, steps)) if fast_math else steps
+
+
+def _with_fast_math(step: str) -> str:
+    """A step with its fast-math option on, if it has one."""
+    name, _, options = step.partition("{")
+    if not any(f.name == "fast_math" for f in fields(PASSES[pass_name(name)])):
+        return step
+    inside = " ".join(["fast-math=true", *options.rstrip("}").split()])
+    return f"{pipeline_name(pass_name(name))}{{{inside}}}"

@@ -8,6 +8,7 @@ from typing import Any
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.indices import alone
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, signless
@@ -157,3 +158,38 @@ def topk(
         return op.results
 
     return alone(e, [values.type, places.type], [extents, extents], build)[1]
+
+
+def attention(
+    e: Any,
+    operands: Sequence[tuple[ir.Value, Sequence[int]]],
+    scale: ir.Value,
+    mask: Sequence[tuple[ir.Value, Sequence[int]]],
+    out: Sequence[int],
+    rank: int,
+    t: TensorType,
+) -> ir.Value:
+    """softmax(scale * q k + mask) v; each tensor with the op's dims that its own are.
+
+    `t` is the result's type. Scores are f32.
+    """
+
+    def indexing(dims: Sequence[int]) -> ir.Attribute:
+        return ir.AffineMapAttr.get(
+            ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(d) for d in dims])
+        )
+
+    init = e.empty(list(t.dims), t.dtype)
+    maps = [dims for _, dims in operands] + [[]] + [dims for _, dims in mask] + [out]
+    op = ir.Operation.create(
+        "iree_linalg_ext.attention",
+        results=[init.type],
+        operands=[*(v for v, _ in operands), scale, *(v for v, _ in mask), init],
+        attributes={
+            "indexing_maps": ir.ArrayAttr.get([indexing(dims) for dims in maps]),
+            "operandSegmentSizes": _segments(1, 1, 1, 1, len(mask), 1),
+        },
+        regions=1,
+    )
+    _region(op, [signless(dtypes.FLOAT)], lambda score: score)
+    return op.result

@@ -23,7 +23,8 @@ from mgx_mlir.core.program_ir import (
     result_types,
 )
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.passes.lower import host, views
+from mgx_mlir.passes.attention_form import TAGS
+from mgx_mlir.passes.lower import flash, host, views
 from mgx_mlir.passes.lower.emit import Emitter
 from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
 from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED
@@ -372,6 +373,13 @@ class ModuleLowering(Emitter):
 
         return kernels.lower(self, op, body)
 
+    def _is_flash(self, op: ir.Operation, body: ir.Block) -> bool:
+        """Whether a kernel is an attention that the target's compiler has one op for."""
+        return self.options.target == "gpu" and _is_attention(op) and flash.fits(body)
+
+    def _flash(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
+        return flash.flash_attention(self, body) if self._is_flash(op, body) else None
+
     def _broadcast_operand(self, arg: ir.Value, v: ir.Value) -> Expr | None:
         """An operand that its kernel only broadcasts, without its extents of 1.
 
@@ -401,6 +409,8 @@ class ModuleLowering(Emitter):
         """The extents of a kernel's results from its operands; None where only the body knows."""
         if op.name == "migraphx.fused_concat":
             return None  # a region takes no insert_slice
+        if _is_attention(op) and not self._is_flash(op, body):
+            return None  # nor two dots
         anchor = next((o for o in body.operations if o.operation.name in _ANCHORS), None)
         static = all(TensorType.of(r).is_static for r in op.results)
         tiled = anchor is not None and _tiles_at_run_time(anchor)
@@ -457,7 +467,7 @@ class ModuleLowering(Emitter):
         with ir.InsertionPoint(inner):
             self.in_region = True
             try:
-                results = self.block(body)
+                results = self._flash(op, body) or self.block(body)
             finally:
                 self.in_region = False
             results = [
@@ -482,6 +492,10 @@ def _dispatch_region(types: Sequence[ir.Type], dims: Sequence[ir.Value]) -> ir.O
         attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(dims), 0])},
         regions=2,
     )
+
+
+def _is_attention(op: ir.Operation) -> bool:
+    return op.name == "migraphx.group" and op.opview.tag in TAGS
 
 
 def _tiles_at_run_time(anchor: Any) -> bool:

@@ -8,9 +8,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.access import Unreadable
-from mgx_mlir.passes.attention_form import attention_form
-from mgx_mlir.passes.fuse_attention import TAGS
-from mgx_mlir.passes.lower.expr import Splat
+from mgx_mlir.passes.attention_form import TAGS, attention_form
 from mgx_mlir.passes.lower.vector import conv_kernel
 from mgx_mlir.passes.lower.vector.attention import attention
 
@@ -31,16 +29,15 @@ def _attention(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | Non
         form = attention_form(body)
     except Unreadable:
         return None
-    return [attention(form, operand_tensors(e, body), TensorType.of(op.results[0]))]
+    return [attention(form, operand_tensors(e, op, body), TensorType.of(op.results[0]))]
 
 
-def operand_tensors(e: Any, body: ir.Block) -> dict[ir.Value, ir.Value]:
+def operand_tensors(e: Any, op: ir.Operation, body: ir.Block) -> dict[ir.Value, ir.Value]:
     """The lowered tensor of each block argument; bools as bytes."""
     out: dict[ir.Value, ir.Value] = {}
-    for arg in body.arguments:
-        x = e.expr(arg)
-        value = e.tensor_of(x) if isinstance(x, Splat) else e.value(arg)
-        if x.type.dtype.is_bool:
+    for arg, v in zip(body.arguments, op.operands, strict=True):
+        value = e.value(v)
+        if TensorType.of(v).dtype.is_bool:
             value = e.cast_tensor(value, dtypes.BOOL, dtypes.INT8)
         out[arg] = value
     return out

@@ -1,0 +1,93 @@
+"""Attention on GPUs: iree_linalg_ext.attention, which the compiler tiles over the keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.access import Unreadable
+from mgx_mlir.passes.attention_form import AttentionForm, attention_form, scale_and_mask
+from mgx_mlir.passes.lower import views
+from mgx_mlir.passes.lower.expr import Expr, Leaf, Splat, View, identity
+from mgx_mlir.passes.lower.linalg_ext import attention
+from mgx_mlir.passes.lower.scalar import constant
+
+
+def fits(body: ir.Block) -> bool:
+    """Whether a kernel is an attention that the op can say."""
+    try:
+        return scale_and_mask(attention_form(body)) is not None
+    except Unreadable:
+        return False
+
+
+def flash_attention(e: Any, body: ir.Block) -> list[ir.Value]:
+    """The results of an attention kernel's body, for which `fits` holds."""
+    form = attention_form(body)
+    found = scale_and_mask(form)
+    assert found is not None
+    scale, mask = found
+    first, second = form.product.owner, form.output.owner
+    ops = [o.operation for o in body.operations]
+    # what lies between the operands and the second dot is the one op; the rest is as ever
+    inner = {first.operation, second.operation, *form.scores}
+    softmax = form.weights
+    for op in ops:
+        reads = list(op.operands)
+        if op in inner or softmax in reads or _follows(op, form):
+            continue
+        if op.name == "migraphx.yield":
+            break
+        e.operation(op)
+    rank = len(form.lead)
+    lead = list(range(rank))
+    m, k, n, d = rank, rank + 1, rank + 2, rank + 3
+    operands = [
+        _operand(e, e.expr(first.operands[0]), [*lead, m, k]),
+        _operand(e, e.expr(first.operands[1]), [*lead, k, n]),
+        _operand(e, e.expr(second.operands[1]), [*lead, n, d]),
+    ]
+    t = TensorType.of(form.output)
+    number = constant(scale, t.dtype).value
+    extra = [] if mask is None else [_operand(e, e.expr(mask), [*lead, m, n])]
+    made = attention(e, operands, number, extra, [*lead, m, d], rank + 4, t)
+    e.scope.values[form.output] = Leaf(t, made)
+    for op in ops:
+        if _follows(op, form):
+            e.operation(op)
+    return e.tensors_of_values(list(ops[-1].operands))
+
+
+def _follows(op: ir.Operation, form: AttentionForm) -> bool:
+    """Whether an op computes with the second product."""
+    if op.name == "migraphx.yield":
+        return False
+    seen = [op]
+    while seen:
+        for x in seen.pop().operands:
+            if x == form.output:
+                return True
+            if not isinstance(x.owner, ir.Block):
+                seen.append(x.owner.operation)
+    return False
+
+
+def _operand(e: Any, x: Expr, dims: list[int]) -> tuple[ir.Value, list[int]]:
+    """A tensor, and which of the op's dims each of its own is."""
+    at = identity(x.type.rank)
+    while isinstance(x, View):
+        at = tuple(None if i is None else at[i] for i in x.map)
+        x = x.source
+    if isinstance(x, Splat):
+        value = e.fill(x.extents, x.type.dtype, x.number)
+    else:
+        value = e.tensor_of(x)
+    kept = [i for i, place in enumerate(at) if place is not None]
+    if len(kept) < len(at):
+        small = x.type.with_dims(x.type.dims[i] for i in kept)
+        value = views.reshape_tensor(e, value, small, list(small.dims))
+    if x.type.dtype.is_bool:
+        value = e.cast_tensor(value, dtypes.BOOL, dtypes.INT8)
+    return value, [dims[place] for place in at if place is not None]
