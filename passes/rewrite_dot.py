@@ -11,7 +11,8 @@ from mgx_mlir.core.op import Pointwise
 from mgx_mlir.core.passes import PatternPass, option
 from mgx_mlir.core.pattern import Pattern, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType, product
-from mgx_mlir.passes.layout_convolution import rebuild
+from mgx_mlir.passes.constants import is_constant
+from mgx_mlir.passes.layout_convolution import rebuild, to_first, to_last
 
 
 @pattern("dot")
@@ -172,6 +173,37 @@ def find_softmax_rows(op: Any, rw: Any) -> Any:
     return _reshape(rw, y, TensorType.of(op.out).dims)
 
 
+@pattern("convolution")
+def find_1x1_convolution(op: Any, rw: Any) -> Any:
+    """convolution(x, w of 1x1) -> dot of rows(x as pixels by channels, w), w constant"""
+    if not rw.options.convolutions:
+        return no_match("the lowering chooses (convolutions is off)")
+    x, w, out = TensorType.of(op.input), TensorType.of(op.weights), TensorType.of(op.out)
+    spatial = x.rank - 2
+    window = w.dims[:spatial] if op.channels_last else w.dims[2:]
+    if any(d != 1 for d in window) or op.group != 1:
+        return no_match("its window is not 1x1, or it has groups")
+    if any(op.padding) and op.padding_mode == "default_":
+        return no_match("it has padding")
+    if not (x.is_static and out.is_static) or 0 in x.dims or 0 in out.dims:
+        return no_match("{} has dims that are open or 0", x)
+    if not is_constant(op.weights):
+        return no_match("the weights are not constant")
+    if x.dtype.is_integer:
+        return no_match("a dot of {} is none of the fast ones", x.dtype)
+    y = op.input if op.channels_last else rw.op("transpose", op.input, permutation=to_last(x.rank))
+    if any(s != 1 for s in op.stride):
+        y = rw.op("step", y, axes=list(range(1, 1 + spatial)), steps=op.stride)
+    ci, co = (w.dims[-2:]) if op.channels_last else (w.dims[1], w.dims[0])
+    pixels = TensorType.of(y).dims[:-1]
+    matrix = rw.op("reshape", op.weights, dims=[ci, co] if op.channels_last else [co, ci])
+    if not op.channels_last:
+        matrix = rw.op("transpose", matrix, permutation=[1, 0])
+    rows = rw.op("dot", _reshape(rw, y, (product(pixels), ci)), matrix)
+    y = _reshape(rw, rows, (*pixels, co))
+    return y if op.channels_last else rw.op("transpose", y, permutation=to_first(x.rank))
+
+
 @pattern("reshape", "squeeze", "unsqueeze", "flatten")
 def find_reshape_pair(op: Any, rw: Any) -> Any:
     """reshape(reshape(x)) -> reshape(x)"""
@@ -201,7 +233,9 @@ class RewriteDot(PatternPass):
         find_pointwise_reshape,
         find_reduce_rows,
         find_softmax_rows,
+        find_1x1_convolution,
         find_reshape_pair,
     )
     aligned: int = option(16, "a batched dot stays as it is when M, K, N are multiples of this")
+    convolutions: bool = option(False, "1x1 convolutions too; the lowering does so where it pays")
     max_iterations: int = option(-1, "sweeps over the module; -1: until nothing changes")

@@ -9,7 +9,8 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.passes import PatternPass, option
 from mgx_mlir.core.pattern import Pattern, has_one_use, no_match, pattern
-from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.core.shapes import DYN, TensorType, product
+from mgx_mlir.passes.constants import splat
 from mgx_mlir.passes.layout_convolution import rebuild
 
 _BETWEEN = ("add", "sub", "mul", "div", "where")
@@ -73,13 +74,156 @@ def _in_f32(rw: Any, v: ir.Value) -> ir.Value:
     return rebuild(view, operands, t.with_dtype(dtypes.FLOAT))
 
 
+@pattern("logsoftmax")
+def find_logsoftmax(op: Any, rw: Any) -> Any:
+    """logsoftmax(x) -> log(softmax(x))
+
+    -infinity where softmax underflows.
+    """
+    if not rw.options.logsoftmax:
+        return no_match("logsoftmax is a kernel (logsoftmax is off)")
+    return rw.op("log", rw.op("softmax", op.input, axis=op.axis))
+
+
+@pattern("softmax")
+def find_softmax(op: Any, rw: Any) -> Any:
+    """softmax(x) -> e / reduce_sum(e), e = exp(x - reduce_max(x))"""
+    if not rw.options.softmax:
+        return no_match("softmax is a kernel (softmax is off)")
+    t = TensorType.of(op.input)
+    axis = op.axis % t.rank
+    e = rw.op("exp", _with_row(rw, "sub", op.input, "reduce_max", axis))
+    return _with_row(rw, "div", e, "reduce_sum", axis)
+
+
+def _with_row(rw: Any, name: str, x: ir.Value, reduce: str, axis: int) -> ir.Value:
+    """name(x, reduce(x) repeated along the axis)."""
+    return rw.op(name, x, _repeat(rw, rw.op(reduce, x, axes=[axis]), x))
+
+
+@pattern("div")
+def find_softmax_base_ops(op: Any, rw: Any) -> Any:
+    """exp(x - reduce_max(x)) / reduce_sum(..) in 16 bits -> convert(the same of convert(x))"""
+    t = TensorType.of(op.out)
+    if not t.dtype.is_low_precision:
+        return no_match("{} is not a 16-bit float", t.dtype)
+    e = rw.defining(op.a, "exp")
+    total = _row_of(rw, op.b, "reduce_sum")
+    if e is None or total is None or total.input != op.a:
+        return no_match("it is not exp over its own reduce_sum")
+    shifted = rw.defining(e.input, "sub")
+    largest = None if shifted is None else _row_of(rw, shifted.b, "reduce_max")
+    if largest is None or largest.input != shifted.a or list(largest.axes) != list(total.axes):
+        return no_match("exp is not of x - reduce_max(x) along the same axes")
+    # the exp is read here and by the sum; a third reader would have it computed twice
+    if len(list(op.a.uses)) != 2 or not has_one_use(e.input):
+        return no_match("something else reads what lies between")
+    x = rw.op("convert", shifted.a, target_type=dtypes.FLOAT)
+    moved = [x, _again(rw, shifted.b, x)]
+    wide = rw.op("exp", rw.op("sub", *moved))
+    return rw.op("convert", rw.op("div", wide, _again(rw, op.b, wide)), target_type=t.dtype)
+
+
+def _row_of(rw: Any, v: ir.Value, reduce: str) -> Any:
+    """The reduction that `v` repeats along the axes it reduced."""
+    view = rw.defining(v, "multibroadcast")
+    found = None if view is None else rw.defining(view.operation.operands[0], reduce)
+    return found if found is not None and found.axes_tensor is None else None
+
+
+def _again(rw: Any, v: ir.Value, x: ir.Value) -> ir.Value:
+    """The reduction and the broadcast that make `v`, of `x`."""
+    below = rw.defining(rw.defining(v, "multibroadcast").operation.operands[0])
+    return _repeat(rw, rw.op(below.mnemonic, x, axes=below.axes), x)
+
+
+def _repeat(rw: Any, row: ir.Value, x: ir.Value) -> ir.Value:
+    """`row` repeated to the dims of `x`."""
+    t = TensorType.of(x)
+    return rw.multibroadcast(row, t.dims) if t.is_static else rw.op("multibroadcast", [row, x])
+
+
+@pattern("reduce_mean")
+def find_reduce_mean_variance(op: Any, rw: Any) -> Any:
+    """reduce_mean((x - reduce_mean(x))^2) -> reduce_mean(x^2) - reduce_mean(x)^2
+
+    Where the mean is large beside the deviation, the difference loses the digits of both.
+    """
+    if not rw.options.variance:
+        return no_match("two passes over a row are a kernel (variance is off)")
+    t = TensorType.of(op.input)
+    if not t.dtype.is_float:
+        return no_match("integers truncate")
+    square = rw.defining(op.input, "mul", "pow", "sqdiff")
+    if square is None or not has_one_use(op.input):
+        return no_match("it is not the mean of a square that nothing else reads")
+    a, b = square.operation.operands
+    if square.mnemonic == "sqdiff":
+        x, mean = a, _row_of(rw, b, "reduce_mean")
+    else:
+        exponent = splat(b) if square.mnemonic == "pow" else None
+        if a != b and not (exponent is not None and exponent == 2):
+            return no_match("it is not a square")
+        sub = rw.defining(a, "sub")
+        if sub is None:
+            return no_match("it is not the square of a difference")
+        x, mean = sub.a, _row_of(rw, sub.b, "reduce_mean")
+    if mean is None or mean.input != x or _axes(mean) != _axes(op):
+        return no_match("what is subtracted is not the mean along the same axes")
+    squares = rw.op("reduce_mean", rw.op("mul", x, x), axes=op.axes)
+    return rw.op("sub", squares, rw.op("mul", mean.out, mean.out))
+
+
+@pattern("reduce_mean")
+def find_reduce_mean(op: Any, rw: Any) -> Any:
+    """reduce_mean(x) -> reduce_sum(x) / n, integers in 64 bits, 16-bit floats in f32"""
+    if not rw.options.mean:
+        return no_match("the mean is a kernel (mean is off)")
+    t = TensorType.of(op.input)
+    if op.axes_tensor is not None:
+        return no_match("the axes are known at run time only")
+    extents = [t.dims[a] for a in _axes(op)]
+    if DYN in extents or 0 in extents:
+        return no_match("it is the mean over extents that are open or 0")
+    wide = t.dtype
+    if wide.size == 1 and wide.is_float:
+        return no_match("{} has no infinity to convert back to", wide)
+    if wide.is_low_precision:
+        wide = dtypes.FLOAT
+    elif wide.is_integer:
+        wide = dtypes.UINT64 if wide.is_unsigned else dtypes.INT64
+    x = op.input if wide is t.dtype else rw.op("convert", op.input, target_type=wide)
+    y = rw.div(rw.op("reduce_sum", x, axes=op.axes), product(extents))
+    return y if wide is t.dtype else rw.op("convert", y, target_type=t.dtype)
+
+
+def _axes(op: Any) -> list[int]:
+    """The axes that a reduction reduces, from the front; all of them where it names none."""
+    rank = TensorType.of(op.input).rank
+    return sorted(a % rank for a in op.axes) or list(range(rank))
+
+
 @dataclass(frozen=True)
 class RewriteReduce(PatternPass):
-    """Attention in 16 bits: scores and softmax in f32, on some targets the weights' dot too."""
+    """Attention and softmax in 16 bits compute in f32; reductions in parts, where asked for.
+
+    The lowering has softmax, logsoftmax, the mean and the two-pass variance as kernels that read
+    a row from the cache. In parts they become the same kernel or a slower one: those options are
+    off.
+    """
 
     name: ClassVar[str] = "rewrite_reduce"
     patterns: ClassVar[tuple[Pattern, ...]] = (
         find_dot_softmax_fp32,
         find_softmax_dot_fp32,
+        find_logsoftmax,
+        find_softmax,
+        find_softmax_base_ops,
+        find_reduce_mean_variance,
+        find_reduce_mean,
     )
     wide_values: bool = option(False, "the dot of the softmax with the values is in f32 too")
+    logsoftmax: bool = option(False, "logsoftmax in parts")
+    softmax: bool = option(False, "softmax in parts")
+    variance: bool = option(False, "the variance from the mean of squares")
+    mean: bool = option(False, "the mean as a sum and a division")

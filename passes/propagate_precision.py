@@ -1,0 +1,124 @@
+"""propagate_precision: ops next to a convert compute in the wider of its two types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import Pointwise
+from mgx_mlir.core.passes import PatternPass
+from mgx_mlir.core.pattern import (
+    NoMatch,
+    Pattern,
+    Rewriter,
+    defined_by,
+    has_one_use,
+    no_match,
+    pattern,
+)
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.constants import is_constant
+from mgx_mlir.passes.layout_convolution import rebuild
+
+_REDUCTIONS = ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod")
+# pointwise ops that mean something else in another type, or that have steps, which an operand
+# that is no longer rounded may fall on another side of
+_OTHER = frozenset(
+    ("convert", "bit_cast", "quantizelinear", "dequantizelinear", "equal", "greater", "less",
+     "floor", "ceil", "nearbyint", "sign", "mod", "fmod", "isnan", "isinf")
+)  # fmt: skip
+
+
+@pattern("convert")
+def find_upcast(op: Any, rw: Rewriter) -> Any:
+    """convert(f(x, constant)), to a wider type -> f(convert(x), convert(constant))
+
+    f is pointwise or a reduction that nothing else reads. The convert moves up to the next op
+    that is neither.
+    """
+    narrow, wide = TensorType.of(op.input).dtype, op.target_type
+    if not _widens(narrow, wide):
+        return no_match("{} to {} does not widen a 16- or 8-bit float to f32", narrow, wide)
+    f = defined_by(op.input)
+    if f is None or not has_one_use(op.input):
+        return no_match("the input is an argument, or something else reads it")
+    found = _widened(f, rw, None, wide)
+    if isinstance(found, NoMatch):
+        return found
+    rw.merge_location(f)
+    return found
+
+
+@pattern(Pointwise, *_REDUCTIONS)
+def find_downcast(op: Any, rw: Rewriter) -> Any:
+    """f(convert(x), constant), from a wider type -> convert(f(x, convert(constant)))
+
+    f is pointwise or a reduction. The convert moves down to the next op that is neither, or that
+    reads another value too.
+    """
+    cast = next((c for v in op.operands if (c := defined_by(v, "convert")) is not None), None)
+    if cast is None:
+        return no_match("no operand is a convert")
+    narrow, wide = cast.target_type, TensorType.of(cast.input).dtype
+    if not _widens(narrow, wide):
+        return no_match("{} to {} does not narrow f32 to 16 or 8 bits", wide, narrow)
+    value = cast.result
+    if any(use.owner.operation != op.operation for use in value.uses):
+        return no_match("something else reads the converted value")
+    found = _widened(op, rw, value, wide)
+    if isinstance(found, NoMatch):
+        return found
+    rw.merge_location(cast)
+    return rw.op("convert", found, target_type=narrow)
+
+
+def _widens(narrow: DType, wide: DType) -> bool:
+    """Whether computing in `wide` is more precise and costs no more.
+
+    Integers would not wrap where they did. f64 in place of f32 costs several times as much.
+    """
+    return narrow.is_low_precision and wide.is_float and wide.size == 4
+
+
+def _widened(f: Any, rw: Rewriter, cast: ir.Value | None, wide: DType) -> ir.Value | NoMatch:
+    """`f` in the type `wide`: on what `cast` converted if given, on converts of the rest.
+
+    At most one operand is not constant, so that at most one tensor is converted.
+    """
+    operation = f.operation
+    name = operation.name.removeprefix("migraphx.")
+    pointwise = getattr(type(f), "pointwise", False) and name not in _OTHER
+    if not (pointwise or name in _REDUCTIONS) or len(operation.regions):
+        return no_match("'{}' is neither continuous and pointwise nor a reduction", name)
+    operands, t = list(operation.operands), TensorType.of(operation.results[0])
+    if any(TensorType.of(v).dtype is not t.dtype for v in operands):
+        return no_match("the operands of '{}' are not all of {}", name, t.dtype)
+    if len({v for v in operands if not is_constant(v)}) != 1:
+        return no_match("'{}' has several operands, or none, that are not constant", name)
+    if cast is not None and is_constant(cast):
+        return no_match("the convert is of a constant")
+    source = None if cast is None else cast.owner.operands[0]
+    wider: dict[ir.Value, ir.Value] = {}
+    for v in operands:
+        if v in wider:
+            continue
+        wider[v] = source if source is not None and v == cast else _as(rw, v, wide)
+    return rebuild(f, [wider[v] for v in operands], t.with_dtype(wide))
+
+
+def _as(rw: Rewriter, v: ir.Value, dtype: DType) -> ir.Value:
+    return rw.op("convert", v, target_type=dtype)
+
+
+@dataclass(frozen=True)
+class PropagatePrecision(PatternPass):
+    """Move converts between float types so that more is computed in the wider one.
+
+    Chains of pointwise ops and reductions, with constants as their only other operands, before
+    an upcast and after a downcast. What overflowed in the narrow type no longer does.
+    """
+
+    name: ClassVar[str] = "propagate_precision"
+    patterns: ClassVar[tuple[Pattern, ...]] = (find_upcast, find_downcast)

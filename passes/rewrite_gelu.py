@@ -1,0 +1,124 @@
+"""rewrite_gelu: GELU by one exponential in place of erf or tanh."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.passes import PatternPass, option
+from mgx_mlir.core.pattern import Pattern, Rewriter, defined_by, has_one_use, no_match, pattern
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.constants import splat
+
+_DEPTH = 6  # ops that are looked through in a product or a polynomial
+_NEAR = 1e-3  # models round the constants of GELU to four digits and to 16 bits
+
+
+@pattern("mul", "div")
+def find_gelu_erf(op: Any, rw: Rewriter) -> Any:
+    """x / 2 * (1 + erf(x / sqrt(2))) -> x / (1 + exp(-2 sqrt(2 / pi) (x + 0.044715 x^3)))
+
+    In 16 bits and under fast-math only: the two differ by up to 5e-4, half a step of f16 at 1.
+    """
+    if not rw.options.fast_math:
+        return no_match("it is an approximation (fast-math is off)")
+    t = TensorType.of(op.result)
+    if not (t.dtype.is_float and t.dtype.size == 2):
+        return no_match("{} is not a 16-bit float", t.dtype)
+    found = _half_times_one_plus(op, "erf")
+    if found is None:
+        return no_match("it is not x / 2 * (1 + erf(y))")
+    x, y = found
+    scale, factors = product_of(y)
+    if factors != [x] or not math.isclose(scale, math.sqrt(0.5), rel_tol=_NEAR):
+        return no_match("the argument of erf is not x / sqrt(2)")
+    c = -2 * math.sqrt(2 / math.pi)
+    inner = rw.mul(x, rw.add(rw.mul(rw.op("mul", x, x), c * 0.044715), c))
+    return rw.op("div", x, rw.add(rw.op("exp", inner), 1))
+
+
+@pattern("mul", "div")
+def find_tanh_fast_gelu(op: Any, rw: Rewriter) -> Any:
+    """x / 2 * (1 + tanh(y)) -> x / (1 + exp(-2 y)), y a polynomial in x
+
+    Equal for every y. As y has no other operand, both are infinite or NaN for the same x.
+    """
+    if not TensorType.of(op.result).dtype.is_float:
+        return no_match("integers")
+    found = _half_times_one_plus(op, "tanh")
+    if found is None:
+        return no_match("it is not x / 2 * (1 + tanh(y))")
+    x, y = found
+    if splat(y) is not None or not _is_polynomial(y, x, _DEPTH):
+        return no_match("the argument of tanh is not a polynomial in x")
+    return rw.op("div", x, rw.add(rw.op("exp", rw.mul(y, -2)), 1))
+
+
+def product_of(v: ir.Value, depth: int = _DEPTH) -> tuple[float, list[ir.Value]]:
+    """`v` as a number times the values that products and quotients multiply.
+
+    Values that something else reads too are not taken apart, but for `v` itself.
+    """
+    number = splat(v)
+    if number is not None:
+        return float(number), []
+    op = defined_by(v, "mul", "div") if depth else None
+    if op is None or (depth < _DEPTH and not has_one_use(v)):
+        return 1.0, [v]
+    if op.operation.name == "migraphx.div":
+        number = splat(op.operands[1])
+        if number is None or not number:
+            return 1.0, [v]
+        scale, factors = product_of(op.operands[0], depth - 1)
+        return scale / float(number), factors
+    (a, left), (b, right) = (product_of(x, depth - 1) for x in op.operands)
+    return a * b, left + right
+
+
+def _half_times_one_plus(op: Any, function: str) -> tuple[ir.Value, ir.Value] | None:
+    """(x, y) where the root is x / 2 * (1 + function(y)), multiplied in any order.
+
+    The sum and the function must have no other reader: they would be computed all the same.
+    """
+    scale, factors = product_of(op.result)
+    if len(factors) != 2:
+        return None
+    for x, other in (factors, factors[::-1]):
+        total = defined_by(other, "add")
+        if total is None or not has_one_use(other):
+            continue
+        for term, one in (total.operands, list(total.operands)[::-1]):
+            number = splat(one)
+            # (1 + f) / 2 may stand as f / 2 + 1 / 2
+            inner, found = product_of(term)
+            if number is None or len(found) != 1 or inner != float(number):
+                continue
+            f = defined_by(found[0], function)
+            if f is not None and has_one_use(found[0]) and scale * inner == 0.5:
+                return x, f.input
+    return None
+
+
+def _is_polynomial(y: ir.Value, x: ir.Value, depth: int) -> bool:
+    """Whether `y` is made of `x` and constants by sums, products and positive powers."""
+    if y == x or splat(y) is not None:
+        return True
+    op = defined_by(y, "add", "sub", "mul", "pow") if depth else None
+    if op is None:
+        return False
+    a, b = op.operands
+    if op.operation.name == "migraphx.pow":
+        exponent = splat(b)
+        return exponent is not None and exponent >= 1 and _is_polynomial(a, x, depth - 1)
+    return _is_polynomial(a, x, depth - 1) and _is_polynomial(b, x, depth - 1)
+
+
+@dataclass(frozen=True)
+class RewriteGelu(PatternPass):
+    """GELU of the tanh form, and under fast-math that of 16 bits with erf, by one exponential."""
+
+    name: ClassVar[str] = "rewrite_gelu"
+    patterns: ClassVar[tuple[Pattern, ...]] = (find_gelu_erf, find_tanh_fast_gelu)
+    fast_math: bool = option(False, "also approximate erf in 16 bits")

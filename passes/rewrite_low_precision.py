@@ -1,0 +1,54 @@
+"""rewrite_low_precision: 16-bit arithmetic in an order that does not overflow on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.passes import PatternPass
+from mgx_mlir.core.pattern import Pattern, Rewriter, has_one_use, no_match, pattern
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.constants import splat
+
+
+@pattern("div", "mul")
+def find_pow2_div(op: Any, rw: Rewriter) -> Any:
+    """x^2 / n in f16 -> (x / n) * x, n above 1
+
+    x^2 is infinite in f16 from 256 on. n is one constant: x * (1 / n) counts as x / n.
+    """
+    t = TensorType.of(op.result)
+    if t.dtype is not dtypes.HALF:
+        return no_match("{} is not f16", t.dtype)
+    divides = op.operation.name == "migraphx.div"
+    a, b = op.operands
+    for square, n in ((a, b),) if divides else ((a, b), (b, a)):
+        number = splat(n)
+        if number is None or not (abs(number) > 1 if divides else 0 < abs(number) < 1):
+            continue
+        x = _squared(rw, square)
+        if x is not None:
+            return rw.op("mul", rw.op(op.mnemonic, x, n), x)
+    return no_match("it is no square that a constant makes smaller")
+
+
+def _squared(rw: Rewriter, v: ir.Value) -> ir.Value | None:
+    """x where `v` is x * x or pow(x, 2), and nothing else reads it."""
+    inner = rw.defining(v, "mul", "pow") if has_one_use(v) else None
+    if inner is None:
+        return None
+    x, y = inner.operands
+    if inner.operation.name == "migraphx.pow":
+        exponent = splat(y)
+        return x if exponent is not None and exponent == 2 else None
+    return x if x == y else None
+
+
+@dataclass(frozen=True)
+class RewriteLowPrecision(PatternPass):
+    """Divide before multiplying where a square could overflow f16."""
+
+    name: ClassVar[str] = "rewrite_low_precision"
+    patterns: ClassVar[tuple[Pattern, ...]] = (find_pow2_div,)

@@ -1,0 +1,57 @@
+"""rewrite_quantization: (de)quantisation in ordinary arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.passes import PatternPass
+from mgx_mlir.core.pattern import Pattern, Rewriter, no_match, pattern
+from mgx_mlir.core.shapes import TensorType
+
+
+@pattern("quantizelinear")
+def apply_quantizelinear(op: Any, rw: Rewriter) -> Any:
+    """quantizelinear(x, s, z) -> convert(clip(nearbyint(x / s) + z))
+
+    16-bit floats are converted to f32 first. To an f8 type nothing is rounded ahead of the
+    convert. Types of more than 16 bits need no clip: the convert stops at their ends, which f32
+    does not hold.
+    """
+    wide, to = TensorType.of(op.input).dtype, TensorType.of(op.out).dtype
+    x, scale = op.input, op.scale
+    if wide.is_low_precision:
+        wide = dtypes.FLOAT
+        x, scale = (rw.op("convert", v, target_type=wide) for v in (x, scale))
+    y = rw.op("div", x, scale)
+    if to.is_integer:
+        y = rw.op("nearbyint", y)
+    if op.zero_point is not None:
+        y = rw.op("add", y, rw.op("convert", op.zero_point, target_type=wide))
+    if to.is_integer and to.bits <= 16:
+        y = rw.clip(y, to.lowest(), to.highest())
+    return rw.op("convert", y, target_type=to)
+
+
+@pattern("dequantizelinear")
+def apply_dequantizelinear(op: Any, rw: Rewriter) -> Any:
+    """dequantizelinear(x, s, z) -> (convert(x) - convert(z)) * s"""
+    to, kind = TensorType.of(op.scale).dtype, TensorType.of(op.input).dtype
+    if to.is_low_precision and not (to.size == 2 and kind.is_integer and kind.bits == 8):
+        return no_match("differences of {} are rounded in {}", kind, to)
+    y = rw.op("convert", op.input, target_type=to)
+    if op.zero_point is not None:
+        y = rw.op("sub", y, rw.op("convert", op.zero_point, target_type=to))
+    return rw.op("mul", y, op.scale)
+
+
+@dataclass(frozen=True)
+class RewriteQuantization(PatternPass):
+    """Replace quantizelinear and dequantizelinear by the arithmetic that they stand for.
+
+    Both have lowerings of their own, which compute the same in one kernel: no pipeline has it.
+    """
+
+    name: ClassVar[str] = "rewrite_quantization"
+    patterns: ClassVar[tuple[Pattern, ...]] = (apply_quantizelinear, apply_dequantizelinear)

@@ -1,0 +1,86 @@
+"""split_reduce: long reductions to few results run in parts side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import Pointwise
+from mgx_mlir.core.passes import PatternPass, option
+from mgx_mlir.core.pattern import Pattern, Rewriter, defined_by, has_one_use, no_match, pattern
+from mgx_mlir.core.shapes import TensorType, product
+from mgx_mlir.passes.layout_convolution import rebuild
+
+_DEPTH = 16  # pointwise ops that the split is moved ahead of
+_REDUCTIONS = ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod")
+
+
+@pattern(*_REDUCTIONS)
+def split_reduce(op: Any, rw: Rewriter) -> Any:
+    """reduce(x) of n elements -> reduce(reduce(x as g groups of n / g))
+
+    Pointwise ops that only the reduction reads are moved behind the split, to stay one kernel
+    with the first of the two.
+    """
+    t, out = TensorType.of(op.input), TensorType.of(op.out)
+    if op.axes_tensor is not None or not t.is_static or 0 in t.dims:
+        return no_match("{} or its axes are known at run time only, or it is empty", t)
+    if t.dtype not in (dtypes.FLOAT, dtypes.HALF, dtypes.BF16):
+        return no_match("{} is not a float of 16 or 32 bits", t.dtype)
+    axes = sorted(a % t.rank for a in op.axes) or list(range(t.rank))
+    # extents of 1 may lie between
+    first, last = axes[0], axes[-1]
+    if any(t.dims[a] != 1 for a in range(first, last) if a not in axes):
+        return no_match("the reduced axes {} are not side by side", axes)
+    n = product(t.dims[a] for a in axes)
+    if n < rw.options.split_size:
+        return no_match("it reduces {} elements, split-size is {}", n, rw.options.split_size)
+    if out.elements > rw.options.max_results:
+        return no_match("{} results run side by side as they are", out.elements)
+    groups = next((g for g in range(rw.options.groups, 1, -1) if n % g == 0), None)
+    if groups is None:
+        return no_match("no number of groups up to {} divides {}", rw.options.groups, n)
+    # partial results of 16 bits would be rounded
+    x, wide = op.input, t.dtype
+    if wide.is_low_precision:
+        wide = dtypes.FLOAT
+    lead, tail = t.dims[:first], t.dims[last + 1 :]
+    x = _reshaped(rw, x, (*lead, groups, n // groups, *tail), _DEPTH)
+    if wide is not t.dtype:
+        x = rw.op("convert", x, target_type=wide)
+    parts = rw.op(op.mnemonic, x, axes=[first + 1])
+    parts = rw.op("reshape", parts, dims=[*lead, groups, *tail])
+    whole = rw.op("reshape", rw.op(op.mnemonic, parts, axes=[first]), dims=list(out.dims))
+    return rw.op("convert", whole, target_type=t.dtype) if wide is not t.dtype else whole
+
+
+def _reshaped(rw: Rewriter, v: ir.Value, dims: tuple[int, ...], depth: int) -> ir.Value:
+    """`v` with other dims: the pointwise ops that make it alone are made anew with these."""
+    f = defined_by(v) if depth and has_one_use(v) else None
+    if f is None or not isinstance(f, Pointwise) or len(f.operation.regions):
+        return rw.op("reshape", v, dims=list(dims))
+    new: dict[ir.Value, ir.Value] = {}
+    for x in f.operation.operands:
+        if x not in new:
+            twice = list(f.operation.operands).count(x) > 1
+            new[x] = _reshaped(rw, x, dims, 0 if twice else depth - 1)
+    operands = [new[x] for x in f.operation.operands]
+    return rebuild(f, operands, TensorType.of(v).with_dims(dims))
+
+
+@dataclass(frozen=True)
+class SplitReduce(PatternPass):
+    """Reduce many elements to few results in groups, then the results of the groups.
+
+    MIGraphX makes a `split_fused_reduce` kernel whose work-groups add into one result. Here the
+    two steps are ops of their own, each a kernel of any target, and nothing is added atomically:
+    the result does not depend on which group ends first. Sums are added in another order.
+    """
+
+    name: ClassVar[str] = "split_reduce"
+    patterns: ClassVar[tuple[Pattern, ...]] = (split_reduce,)
+    split_size: int = option(65280, "reduced elements from this on are split")
+    groups: int = option(256, "groups at most")
+    max_results: int = option(64, "results above which nothing is gained")
