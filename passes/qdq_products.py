@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import attributes_of
 from mgx_mlir.core.pattern import NoMatch, Rewriter, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.passes.constants import splat
+from mgx_mlir.passes.constants import is_splat, splat
 from mgx_mlir.passes.qdq_values import Dequantised, dequantised, is_zero
 from mgx_mlir.passes.shape_chain import Map, build_map, varying
 
@@ -22,7 +23,8 @@ from mgx_mlir.passes.shape_chain import Map, build_map, varying
 class _Side:
     """One operand of a product: what is dequantised, its scale and its zero point.
 
-    `scale` and `zero` are (source, map to the operand's dims); `zero` is None where it is 0.
+    `scale` and `zero` are (source, map to the operand's dims); `zero` is None where there is
+    none. `affine`: the zero point is not 0 (of ui8, not 128, which is 0 once it is i8).
     """
 
     found: Dequantised
@@ -30,38 +32,70 @@ class _Side:
     dtype: DType
     scale: tuple[ir.Value, Map]
     zero: tuple[ir.Value, Map] | None
+    affine: bool
 
-    def build(self, rw: Rewriter) -> ir.Value:
-        """The quantised operand itself."""
-        return self.found.apply(rw, self.found.op.input)
+    def values(self, rw: Rewriter) -> ir.Value:
+        """The quantised operand itself, of ui8 as i8."""
+        return _signed(rw, self.found.apply(rw, self.found.op.input))
+
+    def zero_point(self, rw: Rewriter) -> tuple[ir.Value, Map] | None:
+        """The zero point of `values`, where that is affine."""
+        if not self.affine:
+            return None
+        if self.zero is None:
+            return rw.literal(np.int8(-128)), _everywhere(self.dims)
+        return _signed(rw, self.zero[0]), self.zero[1]
 
 
-def _side(value: ir.Value, which: str) -> _Side | NoMatch:
+def _signed(rw: Rewriter, x: ir.Value) -> ir.Value:
+    """ui8 values less 128 as i8; others as they are."""
+    if TensorType.of(x).dtype is not dtypes.UINT8:
+        return x
+    wide = rw.op("convert", x, target_type=dtypes.INT16)
+    return rw.op("convert", rw.sub(wide, 128), target_type=dtypes.INT8)
+
+
+def _side(rw: Rewriter, value: ir.Value, which: str) -> _Side | NoMatch:
     found = dequantised(value)
     if found is None:
         return no_match("the {} operand is not dequantised", which)
     t = TensorType.of(value)
     if DYN in t.dims or 0 in t.dims:
         return no_match("dims of the {} operand are empty or known only at run time", which)
-    scale = found.scale_map(found.op.scale)
+    scale = _parameter(rw, found, found.op.scale, t.dims)
     if scale is None:
         return no_match("the {} scale does not follow the views on what it scales", which)
-    zero = None
-    if not is_zero(found.op.zero_point):
-        zero = found.scale_map(found.op.zero_point)
+    dtype, given, zero = TensorType.of(found.op.input).dtype, found.op.zero_point, None
+    if not is_zero(given):
+        zero = _parameter(rw, found, given, t.dims)
         if zero is None:
             return no_match("the {} zero point does not follow the views", which)
-    return _Side(found, t.dims, TensorType.of(found.op.input).dtype, scale, zero)
+    affine = zero is not None
+    if dtype is dtypes.UINT8:
+        affine = zero is None or not is_splat(zero[0], 128)
+    return _Side(found, t.dims, dtype, scale, zero, affine)
 
 
-def _check_types(a: _Side, b: _Side, unsigned: bool) -> NoMatch | None:
-    whole = {dtypes.INT8, dtypes.UINT8} if unsigned else {dtypes.INT8}
-    if a.dtype in whole and b.dtype in whole:
+def _parameter(
+    rw: Rewriter, found: Dequantised, value: ir.Value, dims: tuple[int, ...]
+) -> tuple[ir.Value, Map] | None:
+    """A scale or zero point as (source, map to `dims`); one number has a source of rank 0."""
+    number = splat(value)
+    if number is not None:
+        return rw.literal(np.asarray(number)), _everywhere(dims)
+    return found.scale_map(value)
+
+
+def _everywhere(dims: Sequence[int]) -> Map:
+    """The map that repeats one element over `dims`."""
+    return tuple(((d, 0),) if d != 1 else () for d in dims)
+
+
+def _check_types(a: _Side, b: _Side) -> NoMatch | None:
+    if {a.dtype, b.dtype} <= {dtypes.INT8, dtypes.UINT8}:
         return None
     if a.dtype.is_float and a.dtype.size == 1 and a.dtype is b.dtype:
-        if a.zero or b.zero:
-            return no_match("an f8 zero point is not 0")
-        return None
+        return no_match("an f8 zero point is not 0") if a.affine or b.affine else None
     return no_match("there is no product of {} and {}", a.dtype, b.dtype)
 
 
@@ -69,35 +103,38 @@ def _check_types(a: _Side, b: _Side, unsigned: bool) -> NoMatch | None:
 def match_find_quantizable_ops(op: Any, rw: Rewriter) -> Any:
     """dot(dq(x, s), dq(w, t)) -> dq(quant_dot(x, w), s * t); convolution likewise
 
-    i8 operands (ui8 with the option `unsigned`), or f8 of one type. Scales must not vary along
+    i8 and ui8 operands (ui8 as i8, with 128 less), or f8 of one type. Scales must not vary along
     what is summed: for a dot one per row and one per column at most, for a convolution one for
     the input and one per output channel. The sum of affine operands is corrected in i32, where
     that is exact: (x - p)(w - q) = xw - p sum(w) - q (sum(x) - p n). Products and sums are exact,
     so that the result differs from the program's by the rounding of f32 sums only.
     """
     x, w = op.operands[0], op.operands[1]
-    a, b = _side(x, "first"), _side(w, "second")
+    name = op.operation.name.removeprefix("migraphx.")
+    if name not in rw.options.products:
+        return no_match("the option products leaves {} out", name)
+    a, b = _side(rw, x, "first"), _side(rw, w, "second")
     for side in (a, b):
         if isinstance(side, NoMatch):
             return side
     assert isinstance(a, _Side)
     assert isinstance(b, _Side)
-    wrong = _check_types(a, b, rw.options.unsigned)
+    wrong = _check_types(a, b)
     if wrong is not None:
         return wrong
-    is_dot = op.operation.name == "migraphx.dot"
+    is_dot = name == "dot"
     plan = _plan_dot(a, b) if is_dot else _plan_convolution(op, a, b)
     if isinstance(plan, NoMatch):
         return plan
     rw.merge_location(a.found.op, b.found.op)
     out = TensorType.of(op.result)
-    left, right = a.build(rw), b.build(rw)
+    left, right = (_Operand(s.values(rw), s.zero_point(rw), s.dims) for s in (a, b))
     if is_dot:
-        total = rw.op("quant_dot", left, right)
-        total = _correct_dot(rw, total, (left, a), (right, b))
+        total = rw.op("quant_dot", left.value, right.value)
+        total = _correct_dot(rw, total, left, right)
     else:
-        total = rw.op("quant_convolution", left, right, **attributes_of(op))
-        total = _correct_convolution(rw, op, total, (left, a), (right, b))
+        total = rw.op("quant_convolution", left.value, right.value, **attributes_of(op))
+        total = _correct_convolution(rw, op, total, left, right)
     wide = _wide(out.dtype, a, b)
     value = rw.op("dequantizelinear", total, _combined_scale(rw, plan, wide, out.dims))
     if wide is not out.dtype:
@@ -154,38 +191,43 @@ def _plan_dot(a: _Side, b: _Side) -> Plan | NoMatch:
     )
 
 
-Operand = tuple[ir.Value, _Side]
+@dataclass(frozen=True)
+class _Operand:
+    """An operand of the quantised product, with its zero point as (source, map) if it has one."""
+
+    value: ir.Value
+    zero: tuple[ir.Value, Map] | None
+    dims: tuple[int, ...]
 
 
-def _correct_dot(rw: Rewriter, total: ir.Value, a: Operand, b: Operand) -> ir.Value:
+def _correct_dot(rw: Rewriter, total: ir.Value, a: _Operand, b: _Operand) -> ir.Value:
     """The sums of affine operands: less p sum(w), less q (sum(x) - p n)."""
-    (left, first), (right, second) = a, b
     dims = TensorType.of(total).dims
-    batch, rows, summed, columns = dims[:-2], dims[-2], first.dims[-1], dims[-1]
-    if first.zero is not None:
-        wide = _converted(rw, right, dtypes.INT32)
-        sums = rw.op("reduce_sum", wide, axes=[len(dims) - 2])
-        source, m = first.zero
-        # one row serves for all where the zero point does not vary along them
-        extent = rows if len(dims) - 2 in varying(m) else 1
-        own = _zero(rw, source, _repeat(_repeat(m, -1, columns), -2, extent))
-        if extent != 1:
-            sums = rw.multibroadcast(sums, (*batch, extent, columns))
-        total = rw.op("sub", total, rw.multibroadcast(rw.op("mul", own, sums), dims))
-    if second.zero is not None:
-        wide = _converted(rw, left, dtypes.INT32)
-        sums = rw.op("reduce_sum", wide, axes=[len(dims) - 1])
-        if first.zero is not None:
-            source, m = first.zero
-            every = rw.literal(np.full((*batch, rows, 1), summed, np.int32))
-            sums = rw.op("sub", sums, rw.op("mul", _zero(rw, source, _repeat(m, -1, 1)), every))
-        source, m = second.zero
-        extent = columns if len(dims) - 1 in varying(m) else 1
-        own = _zero(rw, source, _repeat(_repeat(m, -2, rows), -1, extent))
-        if extent != 1:
-            sums = rw.multibroadcast(sums, (*batch, rows, extent))
-        total = rw.op("sub", total, rw.multibroadcast(rw.op("mul", own, sums), dims))
+    row, column = len(dims) - 2, len(dims) - 1
+    if a.zero is not None:
+        wide = _converted(rw, b.value, dtypes.INT32)
+        sums = rw.op("reduce_sum", wide, axes=[row])
+        total = _less(rw, total, sums, a.zero[0], _repeat(a.zero[1], column, dims[column]), row)
+    if b.zero is not None:
+        wide = _converted(rw, a.value, dtypes.INT32)
+        sums = rw.op("reduce_sum", wide, axes=[column])
+        if a.zero is not None:
+            own = _zero(rw, a.zero[0], _repeat(a.zero[1], column, 1))
+            sums = rw.sub(sums, rw.mul(own, a.dims[-1]))
+        total = _less(rw, total, sums, b.zero[0], _repeat(b.zero[1], row, dims[row]), column)
     return total
+
+
+def _less(
+    rw: Rewriter, total: ir.Value, sums: ir.Value, source: ir.Value, m: Map, axis: int
+) -> ir.Value:
+    """total - zero * sums, the sums of extent 1 along `axis`."""
+    dims = TensorType.of(total).dims
+    if axis in varying(m):
+        sums = rw.multibroadcast(sums, dims)
+    else:
+        m = _repeat(m, axis, 1)  # one row, or column, serves for all
+    return rw.op("sub", total, rw.multibroadcast(rw.op("mul", _zero(rw, source, m), sums), dims))
 
 
 def _zero(rw: Rewriter, source: ir.Value, m: Map) -> ir.Value:
@@ -205,7 +247,7 @@ def _plan_convolution(op: Any, x: _Side, w: _Side) -> Plan | NoMatch:
     for found, what in ((w.scale, "scale"), (w.zero, "zero point")):
         if found is not None and not varying(found[1]) <= {0}:
             return no_match("the weights' {} varies along more than output channels", what)
-    if w.zero is not None and op.group != 1:
+    if w.affine and op.group != 1:
         return no_match("the weights of {} groups have a zero point", op.group)
     dims = TensorType.of(op.result).dims
     return (x.scale[0], _channels((), dims)), (w.scale[0], _channels(w.scale[1][0], dims))
@@ -220,40 +262,38 @@ def _channels(atoms: Any, dims: tuple[int, ...]) -> Map:
 
 
 def _correct_convolution(
-    rw: Rewriter, op: Any, total: ir.Value, x: Operand, w: Operand
+    rw: Rewriter, op: Any, total: ir.Value, x: _Operand, w: _Operand
 ) -> ir.Value:
     """The sums of affine operands, as convolutions with what is constant.
 
     The padding of the program is 0, which is no zero point: so the terms are padded with 0 too,
     and the zero point of the input is convolved at the input's own size.
     """
-    (image, first), (weights, second) = x, w
     dims, attributes = TensorType.of(total).dims, attributes_of(op)
     plain = None
-    if first.zero is not None:
-        plain = _zero_image(rw, op, first, second.dims)
-        term = rw.op("quant_convolution", plain, weights, **attributes)
+    if x.zero is not None:
+        plain = _zero_image(rw, op, x, w.dims)
+        term = rw.op("quant_convolution", plain, w.value, **attributes)
         total = rw.op("sub", total, rw.multibroadcast(term, dims))
-    if second.zero is not None:
-        ones = rw.literal(np.ones((1, *second.dims[1:]), second.dtype.np))
-        sums = rw.op("quant_convolution", image, ones, **attributes)
+    if w.zero is not None:
+        ones = rw.literal(np.ones((1, *w.dims[1:]), np.int8))
+        sums = rw.op("quant_convolution", x.value, ones, **attributes)
         if plain is not None:
             none = rw.op("quant_convolution", plain, ones, **attributes)
             sums = rw.op("sub", sums, rw.multibroadcast(none, TensorType.of(sums).dims))
-        source, m = second.zero
-        own = _zero(rw, source, _channels(m[0], dims))
+        own = _zero(rw, w.zero[0], _channels(w.zero[1][0], dims))
         total = rw.op("sub", total, rw.op("mul", own, rw.multibroadcast(sums, dims)))
     return total
 
 
-def _zero_image(rw: Rewriter, op: Any, x: _Side, kernel: tuple[int, ...]) -> ir.Value:
+def _zero_image(rw: Rewriter, op: Any, x: _Operand, kernel: tuple[int, ...]) -> ir.Value:
     """The zero point as one image: of the input's size, or of one window where nothing pads."""
     assert x.zero is not None
     spatial = x.dims[2:]
     if op.padding_mode == "default_" and not any(op.padding):
         spatial = [(k - 1) * d + 1 for k, d in zip(kernel[2:], op.dilation, strict=True)]
     dims = (1, x.dims[1], *spatial)
-    return build_map(rw, x.zero[0], tuple(((d, 0),) if d != 1 else () for d in dims))
+    return build_map(rw, x.zero[0], _everywhere(dims))
 
 
 # ---- block-scaled dot ----------------------------------------------------------------------------

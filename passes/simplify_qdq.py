@@ -112,6 +112,8 @@ def remove_qdq_pairs(op: Any, rw: Rewriter) -> Any:
     the quantised type cannot hold is clipped as before, since models leave out a Relu or a Clip
     where the range does its work. NaN stays NaN instead of becoming 0.
     """
+    if not rw.options.pairs:
+        return no_match("the option pairs is off")
     found = _pair(op)
     if isinstance(found, str):
         return no_match(found)
@@ -326,7 +328,8 @@ class SimplifyQdq(PatternPass):
 
     name: ClassVar[str] = "simplify_qdq"
     patterns: ClassVar[tuple[Pattern, ...]] = tuple(p for stage in _STAGES for p in stage)
-    unsigned: bool = option(False, "products of ui8 operands too")
+    products: tuple[str, ...] = option(("dot", "convolution"), "ops that multiply 8-bit values")
+    pairs: bool = option(True, "drop pairs that are left (their rounding goes, too)")
     mx: bool = option(False, "dots of f8 values whose scales vary in blocks (gfx950)")
     reuse: bool = option(False, "pointwise ops read a quantised value instead of a second one")
 

@@ -20,7 +20,10 @@ def parameters(g, dims, axis, dtype, affine=0.4, low=0.05):
     scale = spread(g, g.constant(own, low=low, high=0.5), dims, axis)
     if not g.coin(affine):
         return (scale,)
-    zero = g.constant(own, dtype, low=0 if dtype == "ui8" else -9, high=9)
+    low, high = (120, 136) if dtype == "ui8" else (-9, 9)
+    zero = g.constant(own, dtype, low=low, high=high)
+    if dtype == "ui8" and g.coin(0.3):
+        zero = g.constant(own, dtype, value=128)
     return scale, spread(g, zero, dims, axis)
 
 
@@ -46,7 +49,7 @@ def dots(g):
     return g.b.op("dot", g.maybe_used(a), g.maybe_used(b))
 
 
-@case("match_find_quantizable_ops", rtol=1e-5, fires=0.3, options={"unsigned": True})
+@case("match_find_quantizable_ops", rtol=1e-5, fires=0.3)
 def dots_of_many_kinds(g):
     """Views between, other types, scales along what is summed."""
     m, k, n = g.dims(3, high=4)
@@ -81,8 +84,11 @@ def convolutions(g):
     channels, out = g.pick(1, 2) * group, g.pick(1, 2, 3) * group
     image = g.dims(spatial, low=3, high=5)
     window = g.dims(spatial, high=2)
-    x = quantised(g, (g.pick(1, 2), channels, *image), g.pick(None, None, 1))
-    w = quantised(g, (out, channels // group, *window), g.pick(0, 0, 0, 1), affine=0.3)
+    x = quantised(g, (g.pick(1, 2), channels, *image), g.pick(None, None, 1), g.pick("i8", "ui8"))
+    w = quantised(
+        g, (out, channels // group, *window), g.pick(0, 0, 0, 1), g.pick("i8", "i8", "ui8"),
+        affine=0.3,
+    )  # fmt: skip
     return g.b.op(
         "convolution",
         x,
@@ -234,7 +240,7 @@ def remove_zero_scales(g):
     return g.b.op("dequantizelinear", x, g.b.multibroadcast(scale, dims), *zero)
 
 
-@case("add_int4_pack_unpack_pair", fires=0.3)
+@case("add_int4_pack_unpack_pair", fires=0.3, special=False)
 def add_int4_pack_unpack_pair(g):
     """Values within 4 bits: there the pair changes nothing."""
     dims = (g.pick(1, 2, 3), g.pick(1, 2, 4, 6))
