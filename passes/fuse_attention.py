@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -68,19 +69,23 @@ def find_attention(op: Any, rw: Any) -> Any:
 @pattern("transpose", "reshape")
 def find_attention_output(op: Any, rw: Any) -> Any:
     """transpose(group of attention) -> group of the transposed one"""
+    chain = [op.operation]
     source = op.operation.operands[0]
     if in_kernel(op.operation):
         return no_match("it is in a kernel")
+    while (view := defined_by(source, "transpose", "reshape")) is not None and has_one_use(source):
+        chain.insert(0, view.operation)
+        source = view.operation.operands[0]
     group = defined_by(source, "group")
     if group is None or group.tag not in TAGS:
         return no_match("the operand is no attention")
-    if len(op.operation.operands) != 1 or not has_one_use(source):
+    if any(len(o.operands) != 1 for o in chain) or not has_one_use(source):
         return no_match("the attention is read elsewhere too")
-    rw.merge_location(group)
+    rw.merge_location(group, *chain[:-1])
 
     def build(arguments: list[ir.Value]) -> Sequence[ir.Value]:
         known = dict(zip([source], copy_body(group.operation, arguments), strict=True))
-        copy_op(op.operation, known)
+        copy_ops(chain, known)
         return [known[op.operation.results[0]]]
 
     types = [op.operation.results[0].type]
@@ -182,38 +187,40 @@ def _through(v: ir.Value) -> ir.Value:
 # ---- rewriting ---------------------------------------------------------------------------------
 
 
-def _unscaled(v: ir.Value) -> tuple[ir.Value, float]:
-    """A value without the uniform factors that it was multiplied by last."""
-    factor = 1.0
-    while (product := defined_by(v, "mul")) is not None:
-        a, b = product.operation.operands
-        numbers = splat(a), splat(b)
-        if numbers[1] is not None:
-            v, factor = a, factor * float(numbers[1])
-        elif numbers[0] is not None:
-            v, factor = b, factor * float(numbers[0])
-        else:
-            break
-    return v, factor
+def _factor(op: Any) -> tuple[ir.Value, float] | None:
+    """(x, c) of a product x * c by one number, else None."""
+    if op.name != "migraphx.mul":
+        return None
+    a, b = op.operands
+    for x, c in ((a, b), (b, a)):
+        number = splat(c)
+        if number is not None:
+            return x, float(number)
+    return None
 
 
-def _views_of(v: ir.Value, lane: int | None) -> list[Any]:
-    """The views of an operand that go into the kernel: as many as can be read through."""
-    views: list[Any] = []
+def _absorbed(v: ir.Value, lane: int | None, *, scaled: bool = True) -> list[Any]:
+    """The views, and the uniform products if `scaled`, that an operand of a dot is made by and
+    that go into the kernel, first to last: as many as can be read through."""
+    found: list[Any] = []
     at = v
-    while not isinstance(at.owner, ir.Block) and at.owner.name in _ABSORBED:
-        if len(at.owner.operands) != 1:
+    while not isinstance(at.owner, ir.Block):
+        owner = at.owner.operation
+        product = _factor(owner) if scaled else None
+        if product is None and (owner.name not in _ABSORBED or len(owner.operands) != 1):
             break
-        views.append(at.owner.operation)
-        at = at.owner.operands[0]
-    while views:
+        found.append(owner)
+        at = owner.operands[0] if product is None else product[0]
+    while found:
+        product = _factor(found[-1])
+        source = found[-1].operands[0] if product is None else product[0]
         try:
-            reader(v, lane, {views[-1].operands[0]}, run=16)
+            reader(v, lane, {source}, run=16)
             break
         except Unreadable:
-            views.pop()
-    views.reverse()
-    return views
+            found.pop()
+    found.reverse()
+    return found
 
 
 def _broadcasts_of(v: ir.Value) -> list[Any]:
@@ -230,36 +237,43 @@ def _broadcasts_of(v: ir.Value) -> list[Any]:
 
 def _fused(op: Any, rw: Any, parts: _Parts, tag: str) -> Any:
     """The group op's result."""
-    first = parts.first
-    t = TensorType.of(first.out)
-    (q, by_q), (k, by_k) = _unscaled(first.a), _unscaled(first.b)
-    v = op.b
-    views = [*_views_of(q, t.rank - 1), *_views_of(k, None), *_views_of(v, None)]
-    made = [first.operation, *parts.scores, parts.softmax.operation]
-    if defined_by(op.a, "convert") is not None or parts.guarded:
-        weights = _unguarded(op.a)[0]
-        if defined_by(weights, "convert") is not None:
-            made.append(weights.owner.operation)
-    made.append(op.operation)
+    first, guarded = parts.first, parts.guarded
+    lane = TensorType.of(first.out).rank - 1
+    views = list(
+        dict.fromkeys(
+            (*_absorbed(first.a, lane), *_absorbed(first.b, None),
+             *_absorbed(op.b, None, scaled=False))
+        )
+    )  # fmt: skip
     constants = _constants(parts.scores)
-    inside = {r for o in (*views, *made, *constants) for r in o.results}
+    inside = {r for o in (*views, *constants, *parts.scores) for r in o.results}
     for x in dict.fromkeys(x for o in parts.scores for x in o.operands if x not in inside):
-        views += _broadcasts_of(x)
-    inside.update(r for o in views for r in o.results)
-    reads = [x for o in (*views, *constants, *parts.scores) for x in o.operands]
-    inputs = list(dict.fromkeys(x for x in (q, k, v, *reads) if x not in inside))
+        views += [o for o in _broadcasts_of(x) if o not in views]
+    scales = {o.results[0]: found for o in views if (found := _factor(o)) is not None}
+    factor = prod(c for _, c in scales.values())
+    weights = _unguarded(op.a)[0]
+    rounds = weights.owner.operation if weights != parts.softmax.out else None
+    made = [first.operation, *parts.scores, parts.softmax.operation]
+    made += [op.operation] if rounds is None else [rounds, op.operation]
+    inside.update(r for o in (*views, *made) for r in o.results)
+    reads = [scales[o.results[0]][0] if o.results[0] in scales else o.operands[0] for o in views]
+    reads += [first.a, first.b, op.b, *(x for o in parts.scores for x in o.operands)]
+    inputs = list(dict.fromkeys(x for x in reads if x not in inside))
     rw.merge_location(*made[:-1])
-    guarded = parts.guarded
 
     def build(arguments: list[ir.Value]) -> Sequence[ir.Value]:
         known: Known = dict(zip(inputs, arguments, strict=True))
-        copy_ops([*constants, *views], known)
-        known[first.a], known[first.b] = known[q], known[k]
+        copy_ops(constants, known)
+        for o in views:
+            if o.results[0] in scales:
+                known[o.results[0]] = known[scales[o.results[0]][0]]
+            else:
+                copy_op(o, known)
         copy_op(first.operation, known)
-        if by_q * by_k != 1.0:
-            known[first.out] = _scaled(rw, known[first.out], by_q * by_k)
+        if factor != 1.0:
+            known[first.out] = _scaled(rw, known[first.out], factor)
         copy_ops(made[1:-1], known)
-        known[op.a] = known[_unguarded(op.a)[0]]
+        known[op.a] = known[weights]
         copy_op(op.operation, known)
         found = known[op.out]
         return [_without_nan(rw, found) if guarded else found]
