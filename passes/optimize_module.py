@@ -35,22 +35,34 @@ class OptimizeModule(Pass):
         }
         simplify = [make_pass(name, options.get(name, ())) for name in _SIMPLIFY]
         clean = [make_pass(name, options.get(name, ())) for name in _CLEAN]
-        changed = False
+        turns = _Turns(module)
         for i in range(self.rounds):
             simplified = False
             for _ in range(self.inner_rounds):
-                if not _run_all(simplify, module):
+                if not turns.run(simplify):
                     break
                 simplified = True
-            changed |= simplified
             # what is clean stays clean until something else changes, and the other way round
-            if (i and not simplified) or not _run_all(clean, module):
+            if (i and not simplified) or not turns.run(clean):
                 break
-            changed = True
-        return changed
+        return turns.changes > 0
 
 
-def _run_all(steps: Sequence[Pass], module: ir.Operation) -> bool:
-    """Run every step; whether one of them changed something."""
-    changed = [run_pass(step, module) for step in steps]
-    return any(changed)
+class _Turns:
+    """Runs passes on a module again and again, each only where something changed since.
+
+    Every one of them goes on until it finds nothing, so that what it left needs no second look.
+    """
+
+    def __init__(self, module: ir.Operation) -> None:
+        self.module, self.changes = module, 0
+        self.done: dict[Pass, int] = {}  # a pass -> the changes there were when it ended
+
+    def run(self, steps: Sequence[Pass]) -> bool:
+        """Run every step that may find something; whether one of them did."""
+        before = self.changes
+        for step in steps:
+            if self.done.get(step) != self.changes:
+                self.changes += bool(run_pass(step, self.module))
+                self.done[step] = self.changes
+        return self.changes > before

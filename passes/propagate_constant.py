@@ -55,6 +55,7 @@ class _Folding:
         self.constant: dict[ir.Value, int] = {}  # value -> bytes of the literals it is made of
         self.order: list[ir.Operation] = []
         self.arrays: dict[ir.Value, np.ndarray] = {}
+        self.large: list[ir.Value] = []  # those in `arrays` that are not to stay
         self.run = Interpreter(None, literals.WeightStore())  # type: ignore[arg-type]
 
     def collect(self, block: ir.Block) -> None:
@@ -94,7 +95,9 @@ class _Folding:
                 old.replace_all_uses_with(new)
             replaced += 1
             # large intermediate values are not kept: few are needed twice
-            self.arrays = {v: a for v, a in self.arrays.items() if a.nbytes < 1 << 16}
+            for v in self.large:
+                del self.arrays[v]
+            self.large.clear()
         return replaced
 
     def is_last(self, op: ir.Operation) -> bool:
@@ -134,7 +137,7 @@ class _Folding:
                 continue
             op = v.owner.operation
             if op.name == "migraphx.literal":
-                self.arrays[v] = literals.array_of(op)
+                self.keep(v, literals.array_of(op))
                 continue
             missing = [x for x in op.operands if x not in self.arrays]
             if missing:
@@ -143,5 +146,11 @@ class _Folding:
             with np.errstate(all="ignore"):
                 found = self.run.evaluate(op, [self.arrays[x] for x in op.operands])
             for r, array in zip(op.results, found, strict=True):
-                self.arrays[r] = array
+                self.keep(r, array)
         return self.arrays[value]
+
+    def keep(self, value: ir.Value, array: np.ndarray) -> None:
+        """Remember the array of a value."""
+        if value not in self.arrays and array.nbytes >= 1 << 16:
+            self.large.append(value)
+        self.arrays[value] = array

@@ -11,6 +11,7 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.memo import MEMO
 from mgx_mlir.core.shapes import TensorType
 
 REQUIRED = object()
@@ -90,7 +91,13 @@ class AttrDef:
 
 
 def _ints_back(a: ir.Attribute) -> tuple[int, ...]:
-    return tuple(ir.DenseI64ArrayAttr(a))
+    memo = MEMO.get()
+    if memo is None:
+        return tuple(ir.DenseI64ArrayAttr(a))
+    found = memo.ints.get(a)
+    if found is None:
+        found = memo.ints[a] = tuple(ir.DenseI64ArrayAttr(a))
+    return found
 
 
 def int_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:

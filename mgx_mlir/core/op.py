@@ -378,6 +378,9 @@ def _check_results(inferred: Sequence[TensorType], actual: Sequence[ir.Type]) ->
 
 
 def _operand_getter(cls: type[Op], index: int) -> Callable[[Any], Any]:
+    if all(g.arity == "single" for g in cls.OPERANDS):
+        return lambda self: self.operands[index]
+
     def get(self: Any) -> Any:
         values = cls._split(self)[index]
         if cls.OPERANDS[index].arity == "variadic":

@@ -18,6 +18,7 @@ from typing import Any
 from mgx_mlir.core.errors import MgxError, PassError, PipelineError
 from mgx_mlir.core.ir import ir, passmanager
 from mgx_mlir.core.literals import WeightStore
+from mgx_mlir.core.memo import remembering
 from mgx_mlir.core.pattern import MatchTrace, observing
 from mgx_mlir.core.pipeline import (
     MODULE,
@@ -291,7 +292,7 @@ def run_pipeline(
     try:
         weights = store.active() if store is not None else nullcontext()
         location = ir.Location.unknown(operation.context)
-        with operation.context, location, weights, _tracing(asked):
+        with operation.context, location, weights, _tracing(asked), remembering():
             asked.program(operation)
             for step in steps:
                 run_pass(step, operation)

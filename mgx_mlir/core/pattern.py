@@ -16,6 +16,7 @@ ask of a callback (inverted result, no op kept, nothing replaced by itself) is d
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import MgxError, PassError
 from mgx_mlir.core.interpreter import Folder
 from mgx_mlir.core.ir import ir, rewrite
+from mgx_mlir.core.memo import remembering
 from mgx_mlir.core.observe import (
     APPLIED,
     RULES,
@@ -211,6 +213,7 @@ class Rewriter(Builder):
 # ---- questions that many patterns ask ----------------------------------------------------------
 
 
+@functools.cache
 def full_name(op: type[Op] | str) -> str:
     """`transpose`, `arith.addf` or an op class as the name that MLIR knows."""
     if not isinstance(op, str):
@@ -218,12 +221,17 @@ def full_name(op: type[Op] | str) -> str:
     return op if "." in op else f"migraphx.{op}"
 
 
+@functools.cache
+def _full_names(ops: tuple[type[Op] | str, ...]) -> frozenset[str]:
+    return frozenset(map(full_name, ops))
+
+
 def defined_by(value: ir.Value, *ops: type[Op] | str) -> Any:
     """The op view that defines `value` if it is one of `ops` (any when none given), else None."""
     owner = value.owner
     if isinstance(owner, ir.Block):
         return None
-    if ops and owner.name not in [full_name(op) for op in ops]:
+    if ops and owner.name not in _full_names(ops):
         return None
     return owner.opview
 
@@ -310,7 +318,7 @@ class PatternSet:
         config.enable_folding = False
         config.enable_constant_cse = False
         config.region_simplification_level = rewrite.GreedySimplifyRegionLevel.DISABLED
-        with operation.context:
+        with operation.context, remembering():
             patterns = rewrite.RewritePatternSet()
             for name, tried in by_root.items():
                 patterns.add(name, run.callback(tried))

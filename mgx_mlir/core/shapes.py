@@ -9,6 +9,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.memo import MEMO
 
 DYN = -(2**63)  # MLIR's marker of a dimension known only at run time
 
@@ -48,9 +49,15 @@ class TensorType:
     def of(t: ir.Type | ir.Value) -> TensorType:
         """The light form of an MLIR tensor type or of a value's type."""
         kind = t.type if isinstance(t, ir.Value) else t
+        memo = MEMO.get()
+        if memo is not None and (known := memo.types.get(kind)) is not None:
+            return known
         if not isinstance(kind, ir.RankedTensorType):
             raise ShapeError(f"expected a ranked tensor, got {kind}")
-        return TensorType(dtypes.from_mlir(kind.element_type), tuple(kind.shape))
+        found = TensorType(dtypes.from_mlir(kind.element_type), tuple(kind.shape))
+        if memo is not None:
+            memo.types[kind] = found
+        return found
 
     def mlir(self) -> ir.RankedTensorType:
         return ir.RankedTensorType.get(self.dims, self.dtype.ir_type())

@@ -1,0 +1,38 @@
+"""What was read of MLIR's types and attributes, remembered while passes run.
+
+MLIR keeps one object for each type and attribute of a context, so that reading one once is enough.
+The memory ends with the outermost block: its keys keep their context alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+
+class Memo:
+    """Readings by the MLIR object: of types, and of lists of integers."""
+
+    __slots__ = ("ints", "types")
+
+    def __init__(self) -> None:
+        self.types: dict[Any, Any] = {}
+        self.ints: dict[Any, tuple[int, ...]] = {}
+
+
+MEMO: ContextVar[Memo | None] = ContextVar("mgx_memo", default=None)
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Read each type and attribute once inside the block."""
+    if MEMO.get() is not None:
+        yield
+        return
+    token = MEMO.set(Memo())
+    try:
+        yield
+    finally:
+        MEMO.reset(token)
