@@ -137,7 +137,9 @@ def compile_model(
     return compiled
 
 
-_CHANGES_CODE = ("--arch", "--disable-fast-math", "--kernel-boundaries")
+_CHANGES_CODE = (
+    "--arch", "--disable-fast-math", "--kernel-boundaries", "--optimize", "--apply-pass",
+)  # fmt: skip
 
 
 def _held(args: Arguments, model: Model, choice: Choice) -> Any:

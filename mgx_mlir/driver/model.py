@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from mgx_mlir.driver import dims
 from mgx_mlir.driver.arguments import Arguments
 from mgx_mlir.frontends.onnx.options import OnnxOptions
 
+if TYPE_CHECKING:
+    from mgx_mlir.core.passes import Pass
+
 ONNX_ONLY = (
     "--batch", "--dyn-input-dim", "--default-dyn-dim", "--dim-param", "--skip-unknown-operators",
     "--debug-symbols",
@@ -23,6 +26,15 @@ ONNX_ONLY = (
 
 # saved programs: their suffix and flag, and the format they are written in
 SAVED = {"mxr": "msgpack", "json": "json"}
+_OPTIMIZE = tuple(
+    name
+    for simplify in (
+        "eliminate_identity", "simplify_algebra", "simplify_reshapes", "propagate_constant",
+        "eliminate_pad",
+    )
+    for name in (simplify, "dead_code_elimination")
+)  # fmt: skip
+_ALIASES = {"eliminate_dead_code": "dead_code_elimination"}
 _FLAGS = {"--onnx": "onnx", "--migraphx": "mxr", "--migraphx-json": "json"}
 
 
@@ -32,8 +44,10 @@ class Model:
     Errors: UsageError for options that do not go together or with the file.
     """
 
-    def __init__(self, args: Arguments, file: str | None = None) -> None:
+    def __init__(self, args: Arguments, file: str | None = None, *, plain: bool = False) -> None:
+        """`file` in place of the command line's; `plain` without --optimize and --apply-pass."""
         self.args = args
+        self.passes = () if plain else load_passes(args)
         self.path = file if file is not None else args.file
         self.is_test = file is None and "--test" in args
         if self.is_test and self.path is not None:
@@ -122,14 +136,24 @@ class Model:
         """What compile() takes: the path, or the program where a path does not say enough."""
         from mgx_mlir.api.compile import MODEL_SUFFIXES
 
-        if self.path is None or self.is_saved:
+        if self.path is None or self.is_saved or self.passes:
             return self.program
         by_name = MODEL_SUFFIXES.get(Path(self.path).suffix.lower()) == self.kind()
         return self.path if by_name else self.program
 
     @cached_property
     def program(self) -> ProgramIR:
-        """The program as it was read. MgxError for what cannot be."""
+        """The program as it was read, and then the passes asked for. MgxError for what cannot
+        be."""
+        found = self._read()
+        if self.passes:
+            from mgx_mlir.core.passes import run_pipeline
+
+            run_pipeline(found.module, self.passes, store=found.store)
+            found.prune_store()
+        return found
+
+    def _read(self) -> ProgramIR:
         if self.path is None:
             return built_in()
         if self.is_saved:
@@ -154,6 +178,20 @@ class Model:
     @property
     def is_stripped(self) -> bool:
         return "--strip-context" in self.args
+
+
+def load_passes(args: Arguments) -> tuple[Pass, ...]:
+    """The passes of --optimize and --apply-pass, in that order. PipelineError for unknown ones."""
+    names = list(_OPTIMIZE) if "--optimize" in args else []
+    names += args.get("--apply-pass", [])
+    if not names:
+        return ()
+    import mgx_mlir.passes  # noqa: F401  (declares the passes)
+    from mgx_mlir.core.context import new_context
+    from mgx_mlir.core.passes import resolve
+
+    context = new_context()
+    return tuple(p for name in names for p in resolve([_ALIASES.get(name, name)], context))
 
 
 def _as_range(dim: Any) -> Any:

@@ -26,6 +26,10 @@ LOADER = tuple(
          "@SYMBOL DIM", "greedy", str),
         (("--skip-unknown-operators",), "keep unknown operators as 'unknown:NAME'", None, "", str),
         (("--debug-symbols",), "print the source nodes of each instruction", None, "", str),
+        (("-O", "--optimize"), "run MIGraphX's simplifying passes on the model as it is read",
+         None, "", str),
+        (("-p", "--apply-pass"), "run these passes on the model as it is read, by name or as "
+         "mgx-opt takes them", "PASS...", "greedy", str),
     )
 )  # fmt: skip
 
@@ -125,7 +129,6 @@ REFUSED = {
     "--output-names": _TENSORFLOW,
     "--netron": _LATER,
     "--trim": _LATER, "-t": _LATER, "--trim-size": _LATER, "-s": _LATER,
-    "--optimize": _LATER, "-O": _LATER, "--apply-pass": _LATER, "-p": _LATER,
     "--replace-literals": _LATER, "--load-arg": _LATER,
     "--enable-offload-copy": "is not supported: arguments are always in host memory",
     "--exhaustive-tune": "is not supported yet: no target tunes its kernels",

@@ -75,22 +75,29 @@ class Failing:
             raise FileError(f"cannot write '{path}': {(e.strerror or str(e)).lower()}") from None
 
 
-def read_reproducer(source: str) -> Reproducer:
-    """The metadata of a reproducer's text. UsageError where it is none."""
+def read_reproducer(source: str) -> tuple[Reproducer, str]:
+    """What a reproducer says, and its text without that, line for line.
+
+    UsageError where it is none.
+    """
     entries: dict[str, str] = {}
-    for section in _SECTION.finditer(source):
-        for key, value in _ENTRY.findall(section[1]):
-            entries[key] = value[1:-1] if value.startswith('"') else value
+    for section in reversed(list(_SECTION.finditer(source))):
+        if "mlir_reproducer" in section[1]:
+            for key, value in _ENTRY.findall(section[1]):
+                entries[key] = value[1:-1] if value.startswith('"') else value
+            blank = "\n" * section[0].count("\n")
+            source = source[: section.start()] + blank + source[section.end() :]
     if "pipeline" not in entries:
         raise UsageError("expected a reproducer: the input names no pipeline to run")
 
     def plain(key: str) -> str:
         return re.sub(r"\\(.)", r"\1", entries.get(key, ""))
 
-    return Reproducer(
+    found = Reproducer(
         plain("pipeline"),
         entries.get("verify_each", "true") == "true",
         plain("weights"),
         plain("disabled_passes"),
         plain("disabled_patterns"),
     )
+    return found, source

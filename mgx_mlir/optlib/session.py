@@ -76,7 +76,7 @@ class Session:
         with self.context, collecting(self.context) as seen:
             try:
                 if self.arguments.flag("run-reproducer"):
-                    self._take_reproducer(source)
+                    source = self._take_reproducer(source)
                 with self.store.active():
                     start = time.perf_counter()
                     module = parse_module(source, self.context)
@@ -130,9 +130,9 @@ class Session:
         """A location as it is shown: what was parsed from memory lies in "-"."""
         return f"{self.name}{location[1:]}" if location.startswith("-:") else location
 
-    def _take_reproducer(self, source: str) -> None:
-        """Do as the reproducer in the input says; its weights lie beside it."""
-        found = read_reproducer(source)
+    def _take_reproducer(self, source: str) -> str:
+        """Do as the reproducer in the input says; its weights lie beside it. Its module."""
+        found, module = read_reproducer(source)
         if "verify-each" not in self.arguments:
             self.verify_each = found.verify_each
         if found.weights and "weights" not in self.arguments:
@@ -143,6 +143,7 @@ class Session:
         self.steps = resolve(found.pipeline, self.context)
         if self.arguments.flag("dump-pass-pipeline"):
             _dump_pipeline(self.steps)
+        return module
 
     def _passes(self, module: ir.Operation) -> None:
         how = Instrumentation(
@@ -180,8 +181,9 @@ class Session:
     def _failing(self, module: ir.Operation, steps: Sequence[Pass]) -> Failing:
         """A module and what is to be run on it, before that changes it."""
         keys = used_keys(module)
+        text = asm(module, enable_debug_info=True, assume_verified=True)
         return Failing(
-            asm(module, enable_debug_info=True),
+            text.replace('loc("-":', f'loc("{self.name}":'),
             Reproducer(
                 f"builtin.module({','.join(map(str, steps))})",
                 self.verify_each,

@@ -15,7 +15,7 @@ from mgx_mlir.driver.arguments import Arguments
 from mgx_mlir.driver.compiling import Choice, choose_target, compile_model
 from mgx_mlir.driver.data import allocate
 from mgx_mlir.driver.emit import emit, form_of, show
-from mgx_mlir.driver.model import Model
+from mgx_mlir.driver.model import Model, load_passes
 from mgx_mlir.driver.options import HELP, RUNNERS, VERIFY
 from mgx_mlir.driver.progress import step, working
 from mgx_mlir.driver.reading import read
@@ -31,7 +31,8 @@ Exit status 1 when an output differs, in value, shape or type.
 
 The reference is `ref`, which interprets each operator in numpy; with --ort it is onnxruntime,
 which shares nothing with this package. --against OTHER.onnx makes the reference side, either of
-them, read another model with the same inputs: two versions of a model can be compared.
+them, read another model with the same inputs: two versions of a model can be compared. It reads
+without the passes of --optimize and --apply-pass, so that these are verified as well.
 The loaded program is printed, then those of the reference and the target."""
 OPTIONS = (*RUNNERS, *VERIFY, HELP)
 
@@ -48,7 +49,10 @@ class Reference:
 def run(args: Arguments) -> int:
     model = Model(args)
     form_of(args)
-    other = Model(args, args.get("--against")) if "--against" in args else model
+    # the reference is the model as it stands in its file: passes are verified too
+    other = model
+    if "--against" in args or model.passes:
+        other = Model(args, args.get("--against"), plain=True)
     choice = choose_target(args, runs=True)
     _check(args, other, choice)
     program = read(model)
@@ -89,10 +93,10 @@ def _check(args: Arguments, other: Model, choice: Choice) -> None:
             raise UsageError(f"option '--ort' needs an ONNX model, got {other.name}")
         if "--ref-use-double" in args:
             raise UsageError("expected one of --ort and --ref-use-double, got both")
-    elif choice.target == "ref" and "--against" not in args:
+    elif choice.target == "ref" and "--against" not in args and not load_passes(args):
         raise UsageError(
             "the target is ref, and so is the reference: nothing is compared",
-            notes=["give --cpu or --gpu, or compare with --ort or --against"],
+            notes=["give --cpu or --gpu, --apply-pass, or compare with --ort or --against"],
         )
 
 
