@@ -7,9 +7,17 @@ from typing import Any
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import attributes_of
-from mgx_mlir.core.pattern import NoMatch, Rewriter, defined_by, no_match, pattern, users
+from mgx_mlir.core.pattern import (
+    NoMatch,
+    Rewriter,
+    defined_by,
+    has_one_use,
+    no_match,
+    pattern,
+    users,
+)
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.passes.constants import joined
+from mgx_mlir.passes.constants import is_constant, joined
 from mgx_mlir.passes.shape_chain import VIEWS, trace
 
 _MOST = 64  # ops that are looked at together
@@ -151,3 +159,102 @@ def _only_weights(value: ir.Value, name: str, depth: int = 4) -> bool:
         if not _only_weights(owner.results[0], name, depth - 1):
             return False
     return True
+
+
+# ---- convolutions of several inputs --------------------------------------------------------------
+
+
+@pattern("add")
+def find_add_convs(op: Any, rw: Rewriter) -> Any:
+    """conv(x, u) + conv(y, v) -> conv(concat(x, y), concat(u, v)), u and v constant (all-forms)
+
+    Where strides of 1x1 windows differ, the input of the longer ones is thinned out by `step`.
+    Here one convolution is the epilogue of the other, and the concat is a copy: all-forms only.
+    """
+    if not rw.options.all_forms:
+        return no_match("the second sum costs nothing here, the concat does (see all-forms)")
+    convs = [defined_by(v, "convolution") for v in op.operands]
+    if any(c is None or not has_one_use(c.results[0]) for c in convs):
+        return no_match("the operands are not convolutions that are used here alone")
+    a, b = convs
+    if a.group != 1 or b.group != 1 or a.channels_last != b.channels_last:
+        return no_match("groups, or another layout")
+    if not all(is_constant(c.operands[1]) for c in convs):
+        return no_match("weights that are not constant")
+    first = attributes_of(a)
+    strides: list[list[int]] = [list(a.stride), list(b.stride)]
+    steps = _steps(a, b)
+    if steps is None:
+        return no_match("windows or strides differ")
+    shared = [min(s) for s in zip(*strides, strict=True)]
+    last = a.channels_last
+    channel = -1 if last else 1
+    xs = [_thinned(rw, c, s) for c, s in zip(convs, steps, strict=True)]
+    dims = [list(TensorType.of(x).dims) for x in xs]
+    kernels = [list(TensorType.of(c.operands[1]).dims) for c in convs]
+    inner = -2 if last else 1
+    for d, k in zip(dims, kernels, strict=True):
+        d[channel] = k[inner] = 0
+    if dims[0] != dims[1] or kernels[0] != kernels[1] or DYN in dims[0]:
+        return no_match("images or windows of different sizes")
+    rw.merge_location(a, b)
+    rank = len(dims[0])
+    x = rw.op("concat", xs, axis=channel % rank)
+    w = rw.op("concat", [c.operands[1] for c in convs], axis=inner % rank)
+    return rw.op("convolution", x, w, **{**first, "stride": shared})
+
+
+def _steps(a: Any, b: Any) -> list[list[int]] | None:
+    """By what the input of each convolution is thinned out for both to have one stride."""
+    names = ("padding", "dilation", "padding_mode")
+    if tuple(a.stride) == tuple(b.stride):
+        same = all(getattr(a, n) == getattr(b, n) for n in names)
+        return [[1] * len(a.stride)] * 2 if same else None
+    for c in (a, b):
+        dims = TensorType.of(c.operands[1]).dims
+        kernel = dims[:-2] if c.channels_last else dims[2:]
+        if any(k != 1 for k in kernel) or any(c.padding):
+            return None
+    out = []
+    for own, other in ((a.stride, b.stride), (b.stride, a.stride)):
+        if any(s % min(s, t) for s, t in zip(own, other, strict=True)):
+            return None
+        out.append([s // min(s, t) for s, t in zip(own, other, strict=True)])
+    return out
+
+
+def _thinned(rw: Rewriter, conv: Any, steps: Sequence[int]) -> ir.Value:
+    x = conv.operands[0]
+    first = 1 if conv.channels_last else 2
+    axes = [first + i for i, s in enumerate(steps) if s != 1]
+    return rw.op("step", x, axes=axes, steps=[s for s in steps if s != 1]) if axes else x
+
+
+@pattern("concat")
+def find_concat_conv(op: Any, rw: Rewriter) -> Any:
+    """concat(conv(x, u), conv(y, v)) along channels -> grouped conv(concat(x, y), concat(u, v))
+
+    Groups are five times slower than the convolutions one by one here: all-forms only.
+    """
+    if not rw.options.all_forms:
+        return no_match("groups are slower than separate convolutions here (see all-forms)")
+    convs = [defined_by(v, "convolution") for v in op.operands]
+    if len(convs) < 2 or any(c is None or not has_one_use(c.results[0]) for c in convs):
+        return no_match("the operands are not convolutions that are used here alone")
+    first = convs[0]
+    rank = TensorType.of(first.results[0]).rank
+    channel, outs = (rank - 1, rank - 1) if first.channels_last else (1, 0)
+    if op.axis % rank != channel:
+        return no_match("axis {} is not that of the channels", op.axis)
+    attributes = attributes_of(first)
+    for c in convs[1:]:
+        if attributes_of(c) != attributes:
+            return no_match("attributes differ")
+        if any(a.type != b.type for a, b in zip(c.operands, first.operands, strict=True)):
+            return no_match("images or windows of different sizes")
+    if not TensorType.of(first.operands[1]).is_static:
+        return no_match("run-time dims")
+    rw.merge_location(*convs)
+    x = rw.op("concat", [c.operands[0] for c in convs], axis=channel)
+    w = rw.op("concat", [c.operands[1] for c in convs], axis=outs)
+    return rw.op("convolution", x, w, **{**attributes, "group": first.group * len(convs)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from mgx_mlir.core.ir import ir
@@ -11,7 +12,7 @@ from mgx_mlir.core.op import attributes_of, op_class
 from mgx_mlir.core.pattern import NoMatch, Rewriter, defined_by, no_match, pattern, users
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.constants import can_join, joined
-from mgx_mlir.passes.shape_chain import build_map, trace, varying
+from mgx_mlir.passes.shape_chain import RESHAPES, build_map, trace, varying
 
 _MOST = 64  # slices, and users of a slice, that are looked at
 _REDUCES = frozenset(
@@ -236,3 +237,99 @@ def _repeated(values: Sequence[ir.Value], split: Split) -> Callable[[Rewriter], 
     extent = split.bounds[-1][1]
     m = (*rest[0], ((extent, 0),), *rest[1])
     return lambda rw: build_map(rw, first[0], m)
+
+
+# ---- views ---------------------------------------------------------------------------------------
+
+
+def _one_view(split: Split, names: frozenset[str]) -> list[ir.Operation] | NoMatch:
+    """The one user of each part, a view of `names` in the block of the slices."""
+    ops = []
+    for part in split.parts:
+        found = users(part)
+        op = found[0].operation if len(found) == 1 else None
+        if op is None or op.name not in names or len(op.operands) != 1:
+            return no_match("not every part is used by one such view alone")
+        if op.block != split.slices[0].block:
+            return no_match("a view in another block")
+        ops.append(op)
+    return ops
+
+
+@pattern("slice")
+def find_split_reshape(op: Any, rw: Rewriter) -> Any:
+    """reshape(slice(x)) for every part of x -> slices of reshape(x)"""
+    split = split_at(op)
+    if isinstance(split, NoMatch):
+        return split
+    ops = _one_view(split, RESHAPES)
+    if isinstance(ops, NoMatch):
+        return ops
+    found = _whole_dims(split, [TensorType.of(o.result).dims for o in ops])
+    if found is None:
+        return no_match("the reshapes do not leave the parts along one axis")
+    dims, axis, unit = found
+    rw.merge_location(*ops)
+    with ir.InsertionPoint(first_of(ops)):
+        wide = rw.op("reshape", split.source, dims=[-1 if d == DYN else d for d in dims])
+        bounds = [
+            (low * unit[0] // unit[1], high * unit[0] // unit[1]) for low, high in split.bounds
+        ]
+        for o, part in zip(ops, cut_again(rw, wide, axis, bounds), strict=True):
+            o.result.replace_all_uses_with(part)
+    return rw.updated()
+
+
+def _whole_dims(
+    split: Split, dims: Sequence[tuple[int, ...]]
+) -> tuple[list[int], int, tuple[int, int]] | None:
+    """Dims of the whole tensor, the axis of the parts in them, and what an extent of 1 along the
+    cut axis becomes along it (as a fraction); None where the parts do not lie along one axis.
+
+    What is left of the cut axis is `outer` elements, of which each part has a run of
+    extent * inner: the new axis divides these runs, whatever is right of it is in all the same.
+    """
+    own = TensorType.of(split.source).dims
+    inner = own[split.axis + 1 :]
+    if DYN in inner or own.count(DYN) > 1 or 0 in own:
+        return None
+    size = prod(inner)
+    first = dims[0]
+    if any(len(d) != len(first) or d.count(DYN) > 1 or 0 in d for d in dims):
+        return None
+    for axis in range(len(first)):
+        tail = first[axis + 1 :]
+        if DYN in tail or first[axis] == DYN:
+            continue
+        unit = prod(tail)
+        if all(
+            d[:axis] == first[:axis]
+            and d[axis + 1 :] == tail
+            and d[axis] * unit == (high - low) * size
+            and (low * size) % unit == 0
+            for d, (low, high) in zip(dims, split.bounds, strict=True)
+        ):
+            wide = split.bounds[-1][1] * size // unit
+            return [*first[:axis], wide, *tail], axis, (size, unit)
+    return None
+
+
+@pattern("slice")
+def find_split_transpose(op: Any, rw: Rewriter) -> Any:
+    """transpose(slice(x)) for every part of x -> slices of transpose(x)"""
+    split = split_at(op)
+    if isinstance(split, NoMatch):
+        return split
+    ops = _one_view(split, frozenset(("migraphx.transpose",)))
+    if isinstance(ops, NoMatch):
+        return ops
+    permutation = ops[0].opview.permutation
+    if any(o.opview.permutation != permutation for o in ops[1:]):
+        return no_match("the transposes differ")
+    rw.merge_location(*ops)
+    with ir.InsertionPoint(first_of(ops)):
+        wide = rw.op("transpose", split.source, permutation=permutation)
+        axis = list(permutation).index(split.axis)
+        for o, part in zip(ops, cut_again(rw, wide, axis, split.bounds), strict=True):
+            o.result.replace_all_uses_with(part)
+    return rw.updated()

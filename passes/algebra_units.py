@@ -7,6 +7,7 @@ from typing import Any
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.passes.constants import is_constant, is_splat, splat
+from mgx_mlir.passes.shape_chain import trace
 
 
 def _sides(op: Any) -> tuple[tuple[ir.Value, ir.Value], ...]:
@@ -118,6 +119,46 @@ def find_log_exp(op: Any, rw: Rewriter) -> Any:
     return no_match("input is not an exp") if inner is None else inner.operands[0]
 
 
+@pattern("log")
+def find_log_div(op: Any, rw: Rewriter) -> Any:
+    """log(exp(x) / y) -> x - log(y), y an exp or a sum of them (fast-math)
+
+    The logarithm of a softmax. Where exp(x) is too large or small for its type the result is
+    finite, and was not: hence fast-math.
+    """
+    if not rw.options.fast_math:
+        return no_match("results that overflowed become finite (fast-math allows that)")
+    ratio = defined_by(op.operands[0], "div")
+    if ratio is None:
+        return no_match("input is not a quotient")
+    exp = defined_by(ratio.operands[0], "exp")
+    if exp is None:
+        return no_match("the numerator is not an exp")
+    y = ratio.operands[1]
+    found = trace(y)
+    total = y if found is None else found[0]
+    reduced = defined_by(total, "reduce_sum", "reduce_mean")
+    if reduced is not None:
+        total = reduced.operands[0]
+    if defined_by(total, "exp") is None:
+        return no_match("the denominator is neither an exp nor a sum of them")
+    rw.merge_location(ratio, exp)
+    return rw.op("sub", exp.operands[0], rw.op("log", y))
+
+
+@pattern("quantizelinear", "dequantizelinear")
+def eliminate_zero_point(op: Any, rw: Rewriter) -> Any:
+    """quantizelinear(x, s, 0) -> quantizelinear(x, s), and of dequantizelinear"""
+    if op.zero_point is None:
+        return no_match("it has no zero point")
+    if not is_splat(op.zero_point, 0):
+        return no_match("the zero point is not 0 everywhere")
+    x, scale = op.operands[0], op.operands[1]
+    if op.operation.name == "migraphx.dequantizelinear":
+        return rw.op("dequantizelinear", x, scale)
+    return rw.op("quantizelinear", x, scale, out_type=rw.dtype(op.results[0]))
+
+
 @pattern("pow", benefit=2)
 def find_pow2(op: Any, rw: Rewriter) -> Any:
     """pow(x, 2) -> x * x"""
@@ -174,7 +215,7 @@ def _plus_constant(rw: Rewriter, value: ir.Value) -> tuple[ir.Value, ir.Value] |
 
 
 @pattern("max", "min")
-def find_idempotent(op: Any, rw: Any) -> Any:
+def find_idempotent(op: Any, rw: Rewriter) -> Any:
     """max(x, x) -> x"""
     if op.a != op.b:
         return no_match("two different operands")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -9,8 +10,8 @@ import numpy as np
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ext, ir
-from mgx_mlir.core.op import op_class
-from mgx_mlir.core.pattern import Rewriter
+from mgx_mlir.core.op import OPS
+from mgx_mlir.core.pattern import Rewriter, has_one_use
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.shape_chain import BROADCASTS, NOPS, RESHAPES, Map, build_map, trace, varying
 
@@ -23,12 +24,20 @@ def is_constant(value: ir.Value, depth: int = _DEPTH) -> bool:
     owner = value.owner
     if isinstance(owner, ir.Block):
         return False
-    if owner.name == "migraphx.literal":
+    name = owner.name
+    if name == "migraphx.literal":
         return True
-    cls = op_class(owner)
-    if cls is None or depth == 0 or not len(owner.operands) or len(owner.operation.regions):
+    if depth == 0 or name not in _foldable():
         return False
-    return ext.Pure in cls._traits and all(is_constant(v, depth - 1) for v in owner.operands)
+    operands = owner.operands
+    return len(operands) > 0 and all(is_constant(v, depth - 1) for v in operands)
+
+
+@functools.cache
+def _foldable() -> frozenset[str]:
+    """The ops that give the same for the same operands."""
+    pure = (c for c in OPS.values() if ext.Pure in c._traits and not c.REGIONS)
+    return frozenset(c.OPERATION_NAME for c in pure)
 
 
 def splat(value: ir.Value) -> Any:
@@ -69,7 +78,17 @@ def constant_map(value: ir.Value) -> tuple[ir.Value, Map] | None:
     return None if found is None else (found[0], found[1])
 
 
-def copied(rw: Rewriter, value: ir.Value) -> ir.Value:
+def is_own(value: ir.Value) -> bool:
+    """Whether a constant is read here alone: what is made of it takes the place of its bytes."""
+    while has_one_use(value):
+        owner = value.owner
+        if isinstance(owner, ir.Block) or not len(owner.operands):
+            return True
+        value = owner.operands[0]
+    return False
+
+
+def copied(value: ir.Value) -> ir.Value:
     """A constant expression built again at the insertion point, wherever `value` stands.
 
     For patterns that build ahead of their root: what they use need not stand there yet.
@@ -125,6 +144,6 @@ def joined(
             (atoms or (((own[i], 0),) if own[i] != 1 else ())) if i in kept else ()
             for i, atoms in enumerate(m)
         )
-        parts.append(build_map(rw, copied(rw, source), small))
+        parts.append(build_map(rw, copied(source), small))
     wide = parts[0] if len(parts) == 1 else rw.op("concat", parts, axis=axis)
     return rw.multibroadcast(wide, dims)

@@ -6,19 +6,40 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.passes import PatternPass, option
-from mgx_mlir.passes.algebra_horizontal import find_conv_dot_horiz_fusion
+from mgx_mlir.passes.algebra_broadcast import find_conv_broadcast_input, find_dot_broadcast
+from mgx_mlir.passes.algebra_concat import (
+    find_concat_op,
+    find_concat_same_input,
+    find_split_concat,
+)
+from mgx_mlir.passes.algebra_horizontal import (
+    find_add_convs,
+    find_concat_conv,
+    find_conv_dot_horiz_fusion,
+)
 from mgx_mlir.passes.algebra_linear import (
+    find_conv_add,
+    find_dot_add,
+    find_dot_mul,
+    find_dot_slice,
     find_inner_broadcast,
     find_mul_add,
     find_mul_conv,
     find_mul_dot,
+    find_mul_slice_conv,
 )
-from mgx_mlir.passes.algebra_splits import find_splits
+from mgx_mlir.passes.algebra_splits import (
+    find_split_reshape,
+    find_split_transpose,
+    find_splits,
+)
 from mgx_mlir.passes.algebra_units import (
+    eliminate_zero_point,
     find_add_lit_broadcast,
     find_div_const,
     find_double_add_lit_broadcast,
     find_idempotent,
+    find_log_div,
     find_log_exp,
     find_neg_unit_ops,
     find_pow2,
@@ -49,12 +70,22 @@ class SimplifyAlgebra(PatternPass):
         find_neg_unit_ops,
         find_zero_ops,
         find_idempotent,
+        eliminate_zero_point,
+        find_conv_broadcast_input,
         find_inner_broadcast,
+        find_dot_broadcast,
         find_double_add_lit_broadcast,
         find_add_lit_broadcast,
+        find_add_convs,
+        find_conv_dot_horiz_fusion,
         find_mul_conv,
+        find_mul_slice_conv,
         find_mul_dot,
+        find_dot_slice,
+        find_dot_mul,
         find_mul_add,
+        find_dot_add,
+        find_conv_add,
         find_sub_const,
         find_div_const,
         find_recip,
@@ -62,6 +93,12 @@ class SimplifyAlgebra(PatternPass):
         find_pow2,
         find_pow_const,
         find_log_exp,
-        find_conv_dot_horiz_fusion,
+        find_log_div,
+        find_concat_conv,
+        find_concat_same_input,
+        find_split_concat,
+        find_concat_op,
         find_splits,
+        find_split_reshape,
+        find_split_transpose,
     )
