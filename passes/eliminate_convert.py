@@ -14,7 +14,7 @@ from mgx_mlir.core.pattern import Rewriter, no_match, pattern
 
 
 @pattern("convert", benefit=2)
-def find_nop_convert(op: Any, rw: Rewriter) -> Any:
+def find_nop_converts(op: Any, rw: Rewriter) -> Any:
     """convert(x : T, T) -> x"""
     if op.input.type != op.result.type:
         return no_match("{} becomes {}", op.input.type, op.result.type)
@@ -71,4 +71,4 @@ class EliminateConvert(PatternPass):
     """Drop conversions that change nothing, and merge those that lose nothing."""
 
     name: ClassVar[str] = "eliminate_convert"
-    patterns = (find_nop_convert, find_nested_convert)
+    patterns = (find_nop_converts, find_nested_convert)

@@ -7,8 +7,8 @@ from mgx_mlir.core import dtypes
 ANY = ("f32", "f16", "f64", "bf16", "i64", "i32", "i8", "ui8", "bool")
 
 
-@case("find_nop_convert", fires=0.4)
-def find_nop_convert(g):
+@case("find_nop_converts", fires=0.4)
+def find_nop_converts(g):
     """The same type twice, and other types, which stay."""
     kind = g.pick(*ANY)
     x = g.argument(g.dims(g.pick(0, 2)), kind)
