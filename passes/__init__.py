@@ -15,6 +15,7 @@ PASS_NAMES = (
     "eliminate_identity",
     "eliminate_pad",
     "fuse_attention",
+    "fuse_concat",
     "fuse_horizontal",
     "fp8_ocp_to_fnuz",
     "fp_to_double",

@@ -9,6 +9,7 @@ builder is asked for. Only a run that lies in one row of memory can be read.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from math import gcd
 from typing import Any
 
 from mgx_mlir.core.ir import ir
@@ -56,13 +57,38 @@ def reader(
         own = owner.opview
         parts = [reader(v, lane, leaves, run=run) for v in owner.operands]
         return lambda k, at, lanes: k.pointwise(own, [p(k, at, lanes) for p in parts])
-    source, step, inner = through(owner, lane, run)
-    read = reader(source, inner, leaves, run=run)
+    if owner.name == "migraphx.concat":
+        return _concat(owner.opview, lane, leaves, run)
+    source, step, inner, aligned = through(owner, lane, run)
+    read = reader(source, inner, leaves, run=aligned)
     return lambda k, at, lanes: read(k, step(k, at), lanes)
 
 
-def through(op: Any, lane: int | None, run: int = 1) -> tuple[ir.Value, Step, int | None]:
-    """A view's source, the source's coordinates of the view's, and the source's lane.
+def _concat(op: Any, lane: int | None, leaves: Collection[ir.Value], run: int) -> Reader:
+    """Of the operand that an index is in; a run of neighbours must be in one."""
+    values = list(op.operation.operands)
+    kinds = [TensorType.of(v) for v in values]
+    axis = op.axis % kinds[0].rank
+    extents = [t.dims[axis] for t in kinds]
+    if any(not t.is_static or 0 in t.dims for t in kinds):
+        raise Unreadable("run-time or empty dims")
+    if lane == axis and (run == 1 or any(n % run for n in extents)):
+        raise Unreadable(f"runs cross the borders of parts of {extents}")
+    reads = [reader(v, lane, leaves, run=run) for v in values]
+    starts = [sum(extents[:i]) for i in range(len(extents))]
+    dtype = kinds[0].dtype
+
+    def read(k: Any, at: Coords, lanes: int) -> Any:
+        def part(i: int, here: Any) -> Any:
+            return reads[i](k, [*at[:axis], here, *at[axis + 1 :]], lanes)
+
+        return k.choose(at[axis], starts, extents, part, dtype, lanes)
+
+    return read
+
+
+def through(op: Any, lane: int | None, run: int = 1) -> tuple[ir.Value, Step, int | None, int]:
+    """A view's source, the source's coordinates of the view's, the source's lane and its run.
 
     Raises Unreadable for an op that is no such view.
     """
@@ -74,12 +100,12 @@ def through(op: Any, lane: int | None, run: int = 1) -> tuple[ir.Value, Step, in
         raise Unreadable("run-time or empty dims")
     view = op.opview
     if name in NOPS:
-        return source, lambda k, at: at, lane
+        return source, lambda k, at: at, lane, run
     if name == "migraphx.transpose":
         permutation = list(view.permutation)
         back = [permutation.index(i) for i in range(len(permutation))]
         inner = None if lane is None else permutation[lane]
-        return source, lambda k, at: [at[i] for i in back], inner
+        return source, lambda k, at: [at[i] for i in back], inner, run
     if name in ("migraphx.multibroadcast", "migraphx.broadcast", "migraphx.scalar"):
         shift = view.axis if name == "migraphx.broadcast" else len(want) - len(have)
         if name == "migraphx.scalar":
@@ -93,6 +119,7 @@ def through(op: Any, lane: int | None, run: int = 1) -> tuple[ir.Value, Step, in
             source,
             lambda k, at: [at[i + shift] if same else 0 for i, same in enumerate(kept)],
             inner,
+            run,
         )
     if name == "migraphx.slice" and len(op.operands) == 1:
         starts = [0] * len(have)
@@ -103,10 +130,11 @@ def through(op: Any, lane: int | None, run: int = 1) -> tuple[ir.Value, Step, in
             source,
             lambda k, at: [k.add(i, s) for i, s in zip(at, starts, strict=True)],
             lane,
+            run if lane is None else gcd(run, starts[lane]) if starts[lane] else run,
         )
     if name in RESHAPES and len(op.operands) == 1:
         step, inner = regrouped(want, have, lane, run)
-        return source, step, inner
+        return source, step, inner, run
     raise Unreadable(f"'{name}' is no view")
 
 

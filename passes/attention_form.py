@@ -40,6 +40,7 @@ class AttentionForm:
     width: int
     depth: int
     q: Reader
+    q_run: int  # neighbours that q can be read by
     k: Reader
     v: Reader
     scores: list[Any]  # pointwise ops, in order, from the first product to the softmax
@@ -79,15 +80,25 @@ def attention_form(block: ir.Block) -> AttentionForm:
     final, views = _views_back(yielded[0])
     epilogue = _chain(final, second.results[0], leaves, operands)
     place, where = _placed(views, o.rank)
+    q, q_run = read_queries(first.operands[0], leaves)
     return AttentionForm(
         lead=t.dims[:-2], queries=t.dims[-2], keys=t.dims[-1], width=width, depth=o.dims[-1],
-        q=reader(first.operands[0], t.rank - 1, leaves, run=16),
+        q=q, q_run=q_run,
         k=reader(first.operands[1], None, leaves),
         v=reader(second.operands[1], None, leaves),
         scores=scores, product=first.results[0], weights=weights,
         output=second.results[0], epilogue=epilogue, operands=operands, final=final,
         out=TensorType.of(yielded[0]), place=place, query_dim=where[0], depth_dim=where[1],
     )  # fmt: skip
+
+
+def read_queries(value: ir.Value, leaves: Collection[ir.Value]) -> tuple[Reader, int]:
+    """How to read queries along their width, and by how many elements."""
+    lane = TensorType.of(value).rank - 1
+    try:
+        return reader(value, lane, leaves, run=16), 16
+    except Unreadable:
+        return reader(value, lane, leaves, run=8), 8
 
 
 def _chain(

@@ -23,9 +23,17 @@ from mgx_mlir.core.pattern import (
 )
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.access import Unreadable, reader
-from mgx_mlir.passes.attention_form import TAGS, attention_form, scale_and_mask
+from mgx_mlir.passes.attention_form import TAGS, attention_form, read_queries, scale_and_mask
 from mgx_mlir.passes.constants import is_splat, splat
-from mgx_mlir.passes.kernel_ops import Known, copy_body, copy_op, copy_ops, in_kernel, make_kernel
+from mgx_mlir.passes.kernel_ops import (
+    Known,
+    copy_body,
+    copy_op,
+    copy_ops,
+    in_kernel,
+    is_uniform,
+    make_kernel,
+)
 from mgx_mlir.passes.shape_chain import BROADCASTS, NOPS, RESHAPES
 
 _VIEWS = RESHAPES | NOPS | BROADCASTS | {"migraphx.transpose", "migraphx.slice"}
@@ -223,6 +231,37 @@ def _absorbed(v: ir.Value, lane: int | None, *, scaled: bool = True) -> list[Any
     return found
 
 
+def _turned(q: ir.Value) -> list[Any]:
+    """The ops of queries that a concat is in (a rotary embedding), first to last; [] if none."""
+    found: list[Any] = []
+
+    def visit(v: ir.Value) -> None:
+        owner = v.owner
+        if isinstance(owner, ir.Block) or owner.operation in found:
+            return
+        if owner.name == "migraphx.literal" and is_uniform(owner.operation):
+            found.append(owner.operation)
+            return
+        cls = op_class(owner)
+        computes = owner.name == "migraphx.concat" or (cls is not None and cls.pointwise)
+        if computes and not has_one_use(v):
+            return
+        if computes or (owner.name in _VIEWS and len(owner.operands) == 1):
+            for x in owner.operands:
+                visit(x)
+            found.append(owner.operation)
+
+    visit(q)
+    if not any(o.name == "migraphx.concat" for o in found):
+        return []
+    inside = {r for o in found for r in o.results}
+    try:
+        read_queries(q, {x for o in found for x in o.operands if x not in inside})
+    except Unreadable:
+        return []
+    return found
+
+
 def _broadcasts_of(v: ir.Value) -> list[Any]:
     """The broadcasts that a further operand of the scores comes from."""
     views: list[Any] = []
@@ -239,9 +278,10 @@ def _fused(op: Any, rw: Any, parts: _Parts, tag: str) -> Any:
     """The group op's result."""
     first, guarded = parts.first, parts.guarded
     lane = TensorType.of(first.out).rank - 1
+    turned = [] if rw.options.flash else _turned(first.a)
     views = list(
         dict.fromkeys(
-            (*_absorbed(first.a, lane), *_absorbed(first.b, None),
+            (*(turned or _absorbed(first.a, lane)), *_absorbed(first.b, None),
              *_absorbed(op.b, None, scaled=False))
         )
     )  # fmt: skip
@@ -249,14 +289,20 @@ def _fused(op: Any, rw: Any, parts: _Parts, tag: str) -> Any:
     inside = {r for o in (*views, *constants, *parts.scores) for r in o.results}
     for x in dict.fromkeys(x for o in parts.scores for x in o.operands if x not in inside):
         views += [o for o in _broadcasts_of(x) if o not in views]
-    scales = {o.results[0]: found for o in views if (found := _factor(o)) is not None}
+    scales = {
+        o.results[0]: found for o in views if o not in turned and (found := _factor(o)) is not None
+    }
     factor = prod(c for _, c in scales.values())
     weights = _unguarded(op.a)[0]
     rounds = weights.owner.operation if weights != parts.softmax.out else None
     made = [first.operation, *parts.scores, parts.softmax.operation]
     made += [op.operation] if rounds is None else [rounds, op.operation]
     inside.update(r for o in (*views, *made) for r in o.results)
-    reads = [scales[o.results[0]][0] if o.results[0] in scales else o.operands[0] for o in views]
+    reads = [
+        x
+        for o in views
+        for x in ([scales[o.results[0]][0]] if o.results[0] in scales else o.operands)
+    ]
     reads += [first.a, first.b, op.b, *(x for o in parts.scores for x in o.operands)]
     inputs = list(dict.fromkeys(x for x in reads if x not in inside))
     rw.merge_location(*made[:-1])

@@ -76,12 +76,12 @@ def pipeline(
     steps = PIPELINES.get(target)
     if steps is None:
         raise PipelineError(f"no pipeline for target '{target}', known: {', '.join(PIPELINES)}")
-    if not fuse:
-        steps = tuple(s for s in steps if s != "fuse_pointwise")
-    if not fuse or not vector_kernels:
-        steps = tuple(PAD if s == CPU_PAD else s for s in steps if s != CPU_ATTENTION)
-    if not fuse or (target == "cpu" and not vector_kernels):
-        steps = tuple(s for s in steps if s not in ("fuse_concat", GPU_ATTENTION))
+    loops = vector_kernels or target != "cpu"
+    left = () if fuse else ("fuse_pointwise", GPU_ATTENTION)
+    if not fuse or not loops:
+        left = (*left, CPU_ATTENTION, "fuse_concat")
+        steps = tuple(PAD if s == CPU_PAD else s for s in steps)
+    steps = tuple(s for s in steps if s not in left)
     return tuple(map(_with_fast_math, steps)) if fast_math else steps
 
 

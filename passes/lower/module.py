@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections import ChainMap
+from collections.abc import Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +26,7 @@ from mgx_mlir.core.program_ir import (
 )
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.attention_form import TAGS
-from mgx_mlir.passes.lower import flash, host, views
+from mgx_mlir.passes.lower import flash, fused_concat, host, views
 from mgx_mlir.passes.lower.emit import Emitter
 from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
 from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED
@@ -53,8 +55,13 @@ class LowerOptions:
 class _Scope:
     """The values visible where ops are being lowered."""
 
-    values: dict[ir.Value, Expr] = field(default_factory=dict)
-    hosts: dict[ir.Value, np.ndarray] = field(default_factory=dict)
+    values: MutableMapping[ir.Value, Expr] = field(default_factory=dict)
+    hosts: MutableMapping[ir.Value, np.ndarray] = field(default_factory=dict)
+
+
+def _inside(outer: MutableMapping[ir.Value, Any]) -> ChainMap[ir.Value, Any]:
+    """A mapping that reads through to `outer` and writes to itself."""
+    return ChainMap({}, *(outer.maps if isinstance(outer, ChainMap) else [outer]))
 
 
 class ModuleLowering(Emitter):
@@ -164,10 +171,25 @@ class ModuleLowering(Emitter):
 
     def block(self, block: ir.Block) -> list[ir.Value]:
         """Lower a block's ops in order; its terminator's operands as tensors."""
+        return self.tensors_of_values(self.statements(block))
+
+    @contextmanager
+    def inner_scope(self, scope: _Scope | None = None) -> Iterator[_Scope]:
+        """A scope for a region: what is made in it is not seen outside. It can be entered again."""
+        outer = self.scope
+        values, hosts = outer.values, outer.hosts
+        self.scope = scope or _Scope(_inside(values), _inside(hosts))
+        try:
+            yield self.scope
+        finally:
+            self.scope = outer
+
+    def statements(self, block: ir.Block) -> list[ir.Value]:
+        """Lower a block's ops in order; its terminator's operands, as they were."""
         for view in block.operations:
             op = view.operation
             if op.name in ("func.return", "migraphx.yield"):
-                return self.tensors_of_values(list(op.operands))
+                return list(op.operands)
             with op.location:
                 try:
                     self.operation(op)
@@ -192,12 +214,17 @@ class ModuleLowering(Emitter):
         elif getattr(cls, "scalar", None) is not None:
             self.pointwise(op, cls)
         else:
-            self.define(op, LOWERINGS[name](op.opview, self.operands_of(op, cls), self))
+            # control flow takes its operands as its regions need them
+            ins = [] if len(op.regions) else self.operands_of(op, cls)
+            self.define(op, LOWERINGS[name](op.opview, ins, self))
 
     def define(self, op: ir.Operation, found: Any) -> None:
         """Record an op's lowered results."""
         results = [found] if isinstance(found, ir.Value | Expr) else list(found)
         for r, value in zip(op.results, results, strict=True):
+            if isinstance(value, np.ndarray):
+                self.scope.hosts[r] = value
+                continue
             t = TensorType.of(r)
             if isinstance(value, ir.Value):
                 have = ir.RankedTensorType(value.type)
@@ -245,6 +272,11 @@ class ModuleLowering(Emitter):
             found = Leaf(TensorType.of(v), host.tensor_of(self, v, elements))
             self.scope.values[v] = found
         return found
+
+    def known(self, v: ir.Value) -> Expr | np.ndarray:
+        """A value as it is followed: its elements, or its expression."""
+        held = self.scope.hosts.get(v)
+        return self.expr(v) if held is None else held
 
     def exact(self, v: ir.Value) -> Expr:
         """The expression of a value, rounded to its own type."""
@@ -373,11 +405,19 @@ class ModuleLowering(Emitter):
 
         return kernels.lower(self, op, body)
 
+    def _is_gathered(self, body: ir.Block) -> bool:
+        """Whether a concat is a loop in which each element finds its part: not on processors,
+        where that is several times slower than copies."""
+        return self.options.target == "gpu" and fused_concat.fits(body)
+
     def _is_flash(self, op: ir.Operation, body: ir.Block) -> bool:
         """Whether a kernel is an attention that the target's compiler has one op for."""
         return self.options.target == "gpu" and _is_attention(op) and flash.fits(body)
 
-    def _flash(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
+    def _as_one_op(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
+        """The results of a body that is lowered as a whole; None where its ops are one by one."""
+        if op.name == "migraphx.fused_concat":
+            return fused_concat.fused_concat(self, body)
         return flash.flash_attention(self, body) if self._is_flash(op, body) else None
 
     def _broadcast_operand(self, arg: ir.Value, v: ir.Value) -> Expr | None:
@@ -407,7 +447,7 @@ class ModuleLowering(Emitter):
 
     def _result_extents(self, op: ir.Operation, body: ir.Block) -> list[list[Extent]] | None:
         """The extents of a kernel's results from its operands; None where only the body knows."""
-        if op.name == "migraphx.fused_concat":
+        if op.name == "migraphx.fused_concat" and not self._is_gathered(body):
             return None  # a region takes no insert_slice
         if _is_attention(op) and not self._is_flash(op, body):
             return None  # nor two dots
@@ -467,7 +507,7 @@ class ModuleLowering(Emitter):
         with ir.InsertionPoint(inner):
             self.in_region = True
             try:
-                results = self._flash(op, body) or self.block(body)
+                results = self._as_one_op(op, body) or self.block(body)
             finally:
                 self.in_region = False
             results = [

@@ -114,7 +114,7 @@ class _Block:
                     found = k.write(column, found, [k.add(d, j), v * LANES])
             return [found]
 
-        return self.in_steps(form.width, [k.empty((form.width, self.width))], some, LANES)[0]
+        return self.in_steps(form.width, [k.empty((form.width, self.width))], some, form.q_run)[0]
 
     def cleared(self, sums: ir.Value) -> ir.Value:
         k = self.k

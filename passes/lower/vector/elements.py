@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mgx_mlir.core import dtypes
@@ -10,7 +10,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, vector
 from mgx_mlir.core.op import attributes_of, op_class
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, constant
+from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, constant, signless
 from mgx_mlir.passes.lower.scalar import widen as widen_scalar
 from mgx_mlir.passes.lower.vector.frame import Index, WorkGroup
 from mgx_mlir.passes.lower.vector.scalars import VectorScalars
@@ -82,6 +82,37 @@ class Elements:
             b = StoredScalars(self.group, kind.shape[0], first, out)
         scalar: Any = getattr(cls, "scalar", None)
         return scalar(b, *args, **attributes_of(op.operation))
+
+    def choose(
+        self,
+        at: Index,
+        starts: Sequence[int],
+        extents: Sequence[int],
+        part: Callable[[int, Index], TypedScalar],
+        dtype: DType,
+        lanes: int,
+    ) -> TypedScalar:
+        """The part of a concatenation that an index is in, read at its own index."""
+        if isinstance(at, int):
+            i = next(i for i in reversed(range(len(starts))) if starts[i] <= at)
+            return part(i, at - starts[i])
+        wide = computed(dtype)
+        scalar = signless(wide)
+        kind = self.group.vector_type(lanes, wide) if lanes else scalar
+
+        def among(first: int) -> ir.Value:
+            here = self.group.sub(at, starts[first])
+            if first + 1 == len(starts):
+                return part(first, here).value
+            inside = self.group.is_less(at, starts[first + 1])
+            return self.group.when(
+                inside,
+                lambda: [part(first, here).value],
+                lambda: [among(first + 1)],
+                [kind],
+            )[0]
+
+        return TypedScalar(among(0), wide)
 
     def as_bool(self, x: TypedScalar, lanes: int) -> TypedScalar:
         b = StoredScalars(self.group, lanes, x.dtype, x.dtype) if lanes else None

@@ -9,8 +9,11 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.access import Unreadable
 from mgx_mlir.passes.attention_form import TAGS, attention_form
+from mgx_mlir.passes.fuse_concat import readable
 from mgx_mlir.passes.lower.vector import conv_kernel
 from mgx_mlir.passes.lower.vector.attention import attention
+from mgx_mlir.passes.lower.vector.rows import rows
+from mgx_mlir.passes.lower.views import reshape_tensor
 
 
 def lower(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
@@ -18,8 +21,20 @@ def lower(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
 
     The operands are known to `e` under the body's arguments; nothing else has been lowered.
     """
+    if op.name == "migraphx.fused_concat":
+        return _concat(e, op, body)
     found = _attention(e, op, body)
     return found if found is not None else conv_kernel.lower(e, op, body)
+
+
+def _concat(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
+    results = list(body.operations)[-1].operation.operands
+    run = readable(results[0], list(body.arguments)) if len(results) == 1 else None
+    if run is None:
+        return None
+    found = rows(results[0], operand_tensors(e, op, body), run)
+    t = TensorType.of(results[0])
+    return [reshape_tensor(e, found, t, list(t.dims))]
 
 
 def _attention(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:

@@ -1,0 +1,171 @@
+"""fuse_concat: a concatenation and the pointwise ops around it become one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.observe import Rule, rule
+from mgx_mlir.core.op import op_class
+from mgx_mlir.core.passes import Pass, option
+from mgx_mlir.core.pattern import has_no_use, has_one_use, users
+from mgx_mlir.core.program_ir import functions
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.access import Unreadable, reader
+from mgx_mlir.passes.kernel_ops import Known, copy_ops, is_uniform, make_kernel
+from mgx_mlir.passes.shape_chain import BROADCASTS, NOPS, RESHAPES
+
+AFTER = rule(
+    "find_concat_pointwise",
+    "pointwise(concat(x, y)) -> fused_concat of them",
+)
+AROUND = rule(
+    "find_pointwise_concat_pointwise",
+    "pointwise(concat(pointwise(x), y)) -> fused_concat of them, the outer ops or none",
+)
+_CONCAT = "migraphx.concat"
+_VIEWS = RESHAPES | NOPS | BROADCASTS | {"migraphx.transpose", "migraphx.slice"}
+# what takes the pointwise ops that follow it into a kernel of its own
+_ANCHORS = frozenset(f"migraphx.{n}" for n in ("dot", "convolution", "pooling", "group"))
+RUNS = (16, 8)  # elements that are read together; the parts' extents are multiples of one of them
+
+
+@dataclass(frozen=True)
+class FuseConcat(Pass):
+    """A concat with the pointwise ops and views that lead to it and follow it, as `fused_concat`.
+
+    Only where its elements can be read in runs: parts along the last axis are whole numbers of
+    eight elements. A pointwise op right behind a dot, a convolution or a pooling stays there.
+    """
+
+    name: ClassVar[str] = "fuse_concat"
+    rules: ClassVar[tuple[Rule, ...]] = (AFTER, AROUND)
+    max_inputs: int = option(24, "operands that a kernel may have")
+
+    def run(self, module: ir.Operation) -> bool:
+        enabled = {r.name for r in self.rules if r.enabled}
+        changed = False
+        for function in list(functions(module)):
+            for block in function.regions[0].blocks:
+                found = [o.operation for o in block.operations if o.operation.name == _CONCAT]
+                # the last one first: a concat may lead to another
+                for op in reversed(found):
+                    changed |= self.fuse(op, enabled)
+        return changed
+
+    def fuse(self, op: ir.Operation, enabled: set[str]) -> bool:
+        t = TensorType.of(op.results[0])
+        which = AROUND if AROUND.name in enabled else AFTER
+        if which.name not in enabled or has_no_use(op.results[0]):
+            return False
+        if not t.is_static or not t.elements or t.dtype.size == 8:
+            which.refused(op, "{} has open or no extents, or elements of 64 bits", t)
+            return False
+        last = _last(op)
+        inside = _tree(last.results[0], op, before=which is AROUND)
+        computed = [o for o in inside if _is_pointwise(o)]
+        if not computed:
+            which.refused(op, "no pointwise op is around it that belongs to nothing else")
+            return False
+        own = {r for o in inside for r in o.results}
+        inputs = list(dict.fromkeys(x for o in inside for x in o.operands if x not in own))
+        if len(inputs) > self.max_inputs:
+            which.refused(op, "it would have {} operands", len(inputs))
+            return False
+        if readable(last.results[0], inputs) is None:
+            which.refused(op, "its elements cannot be read in runs")
+            return False
+        which.applied(op)
+        _replace(last, inside, inputs, op)
+        return True
+
+
+def readable(value: ir.Value, leaves: Sequence[ir.Value]) -> int | None:
+    """How many neighbours of `value` can be read together along the last dim; None if not any."""
+    t = TensorType.of(value)
+    for run in RUNS:
+        try:
+            reader(value, t.rank - 1, leaves, run=run)
+            return run
+        except Unreadable:
+            continue
+    return None
+
+
+def _is_pointwise(op: Any) -> bool:
+    cls = op_class(op)
+    return cls is not None and cls.pointwise and len(op.results) == 1
+
+
+def _last(op: ir.Operation) -> ir.Operation:
+    """The last of the pointwise ops that follow a concat and nothing else reads."""
+    dims = TensorType.of(op.results[0]).dims
+    while has_one_use(op.results[0]):
+        user = users(op.results[0])[0].operation
+        if not _is_pointwise(user) or TensorType.of(user.results[0]).dims != dims:
+            break
+        if any(_is_anchored(x) for x in user.operands):
+            break
+        op = user
+    return op
+
+
+def _is_anchored(value: ir.Value) -> bool:
+    """Whether a value comes right from an op that takes what follows it."""
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and owner.name in _ANCHORS
+
+
+def _tree(value: ir.Value, concat: ir.Operation, *, before: bool) -> list[ir.Operation]:
+    """The ops of the kernel, in order: pointwise ops that nothing else reads, and views.
+
+    before: those that lead to the concat too.
+    """
+    found: list[ir.Operation] = []
+    seen: set[ir.Value] = set()
+
+    def visit(v: ir.Value, top: bool, behind: bool) -> None:
+        if v in seen:
+            return
+        owner = v.owner
+        if isinstance(owner, ir.Block):
+            return
+        op = owner.operation
+        inner = op == concat
+        view = op.name in _VIEWS and len(op.operands) == 1
+        pointwise = _is_pointwise(op) and not any(_is_anchored(x) for x in op.operands)
+        pointwise = pointwise and (before or not behind)
+        literal = op.name == "migraphx.literal" and is_uniform(op)
+        if not (inner or view or literal or pointwise):
+            return
+        if pointwise and not top and not has_one_use(v):
+            return
+        seen.add(v)
+        for x in op.operands:
+            visit(x, False, behind or inner)
+        found.append(op)
+
+    visit(value, True, False)
+    return found
+
+
+def _replace(
+    last: ir.Operation, inside: list[ir.Operation], inputs: list[ir.Value], concat: ir.Operation
+) -> None:
+    """Put the kernel in the place of the last op; what it holds now goes where nothing reads it."""
+    locations = list(dict.fromkeys(o.location for o in inside))
+
+    def build(arguments: list[ir.Value]) -> Sequence[ir.Value]:
+        known: Known = dict(zip(inputs, arguments, strict=True))
+        copy_ops(inside, known)
+        return [known[last.results[0]]]
+
+    axis = concat.opview.axis
+    with ir.InsertionPoint(last), ir.Location.fused(locations):
+        new = make_kernel("fused_concat", inputs, [last.results[0].type], build, axis=axis)
+    last.results[0].replace_all_uses_with(new.results[0])
+    for op in reversed(inside):
+        if all(has_no_use(r) for r in op.results):
+            op.erase()
