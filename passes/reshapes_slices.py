@@ -8,6 +8,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import op_class
 from mgx_mlir.core.pattern import Rewriter, defined_by, has_no_use, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.shape_chain import RESHAPES, Dims
@@ -180,7 +181,10 @@ def _live_users(value: ir.Value) -> Iterator[Any]:
 
 
 def _transposed_slices(x: ir.Value) -> list[_Part] | None:
-    """The slices of `x` that are only transposed; None where `x` has too many users."""
+    """The slices of `x` that are only transposed; None where `x` has too many users.
+
+    Not those that a pointwise op follows: that and the transpose are one kernel as they are.
+    """
     out: list[_Part] = []
     for n, op in enumerate(_live_users(x)):
         if n == _MANY:
@@ -189,10 +193,15 @@ def _transposed_slices(x: ir.Value) -> list[_Part] | None:
             continue
         user = next(iter(op.results[0].uses)).owner
         cut = cut_of(op.opview) if user.name == "migraphx.transpose" else None
-        if cut is not None:
+        if cut is not None and not any(_is_pointwise(u.owner) for u in user.results[0].uses):
             view = user.opview
             out.append(_Part(view, cut, tuple(view.permutation)))
     return out
+
+
+def _is_pointwise(op: Any) -> bool:
+    cls = op_class(op)
+    return cls is not None and cls.pointwise
 
 
 def _tiles(cuts: Sequence[Cut]) -> bool:
@@ -219,7 +228,9 @@ def find_slice_transpose(op: Any, rw: Rewriter) -> Any:
         return no_match("the sliced tensor has more than {} users", _MANY)
     own = next((p for p in parts if p.transpose.operation == op.operation), None)
     if own is None:
-        return no_match("the slice is not of one axis of known extent, or has other users")
+        return no_match(
+            "the slice is not of one known axis, has other users, or a pointwise op follows"
+        )
     parts = [p for p in parts if p.cut.axis == own.cut.axis]
     permutation, most = Counter(p.permutation for p in parts).most_common(1)[0]
     if most < 2:

@@ -144,6 +144,14 @@ def view_of(op: ir.Operation, m: Map) -> Map | None:
     return None
 
 
+def compose(source: ir.Value, ops: Sequence[Any]) -> Map | None:
+    """The map of a chain of views from `source`, of static dims; None where none can say it."""
+    m: Map | None = start(TensorType.of(source).dims)
+    for op in ops:
+        m = None if m is None else view_of(op, m)
+    return m
+
+
 def trace(value: ir.Value, views: frozenset[str] = VIEWS) -> tuple[ir.Value, Map, list[Any]] | None:
     """The source that `value` is a view of, the map, and the ops between, source first.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mgx_mlir.core.passes import PatternPass, option
-from mgx_mlir.core.pattern import Rewriter, defined_by, no_match, pattern
+from mgx_mlir.core.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.reshapes_concat import (
     find_concat_multibroadcasts,
@@ -29,7 +29,7 @@ from mgx_mlir.passes.reshapes_slices import (
     find_slice_transpose,
     find_transpose_slice,
 )
-from mgx_mlir.passes.shape_chain import VIEWS, steps_for, trace
+from mgx_mlir.passes.shape_chain import VIEWS, Step, compose, steps_for, trace
 
 _SHAPE_OPS = tuple(sorted(VIEWS))
 # over extents of 1 these give their operand back
@@ -83,6 +83,10 @@ def find_flatten(op: Any, rw: Rewriter) -> Any:
 # ---- chains of views ----------------------------------------------------------------------------
 
 
+def _transposes(steps: list[Step]) -> int:
+    return sum(s.kind == "transpose" for s in steps)
+
+
 @pattern("transpose", benefit=2)
 def find_transpose(op: Any, rw: Rewriter) -> Any:
     """transpose(transpose(x, p), q) -> transpose(x, p[q])"""
@@ -107,6 +111,14 @@ def find_nested_shape_transforms(op: Any, rw: Rewriter) -> Any:
     if len(ops) < 2:
         return no_match("it cannot join the view before it")
     steps = steps_for(TensorType.of(source).dims, m)
+    shared = max((i for i, o in enumerate(ops[:-1]) if not has_one_use(o.result)), default=-1)
+    if _transposes(steps) > sum(o.name == "migraphx.transpose" for o in ops[shared + 1 :]):
+        # what is used elsewhere too stays, and transposing it twice moves the data twice
+        source, ops = ops[shared].result, ops[shared + 1 :]
+        own = compose(source, ops)
+        if own is None or len(ops) < 2:
+            return no_match("what it views has other users and would be transposed twice")
+        steps = steps_for(TensorType.of(source).dims, own)
     if len(steps) >= len(ops):
         return no_match("{} views are the fewest", len(ops))
     rw.merge_location(*ops[:-1])
