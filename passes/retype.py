@@ -12,8 +12,8 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import PipelineError, ShapeError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, attributes_of, op_class
-from mgx_mlir.core.passes import option
-from mgx_mlir.core.pattern import KERNEL_BODIES, has_no_use
+from mgx_mlir.core.passes import make_pass, option, run_pass
+from mgx_mlir.core.pattern import KERNEL_BODIES
 from mgx_mlir.core.program_ir import functions
 from mgx_mlir.core.shapes import TensorType
 
@@ -54,6 +54,8 @@ class Retyping:
         for function in functions(module):
             for block in function.regions[0].blocks:
                 changed |= self._block(block, ChainMap())
+        if self.carry:  # conversions that nothing needed
+            run_pass(make_pass("dead_code_elimination"), module)
         return changed
 
     def _block(self, block: ir.Block, known: ChainMap[ir.Value, ir.Value]) -> bool:
@@ -66,18 +68,13 @@ class Retyping:
                     for region in op.regions:
                         for inner in region.blocks:
                             changed |= self._block(inner, known.new_child())
+            elif self.carry and op.name == "migraphx.convert":
+                changed |= self._conversion(op, known)
             elif self._wants(op):
                 changed |= self._op(op, known)
-        if self.carry:
-            for view in reversed(list(block.operations)):
-                op = view.operation
-                if op.name == "migraphx.convert" and has_no_use(op.result):
-                    op.erase()
         return changed
 
     def _wants(self, op: ir.Operation) -> bool:
-        if self.carry and op.name == "migraphx.convert":
-            return self._has_type(op.operands) or self._has_type(op.results)
         if not op.name.startswith("migraphx.") or op.name in _NEVER:
             return False
         name = op.name.removeprefix("migraphx.")
@@ -100,28 +97,46 @@ class Retyping:
                     known[v] = _convert(v, self.target)
                     made.append(v)
                 operands.append(known[v])
-            results = self._rebuilt(op, operands, general)
+            results = rebuilt(op, operands, attributes_of(op), general)
             if results is None:
                 for v in made:
                     known.pop(v).owner.operation.erase()
                 return False
             for old, new in zip(op.results, results, strict=True):
-                kind = TensorType.of(old).dtype
-                back = new if TensorType.of(new).dtype is kind else _convert(new, kind)
-                old.replace_all_uses_with(back)
-                if self.carry and back != new and TensorType.of(new).dtype is self.target:
-                    known[back] = new
+                self._replace(old, new, known)
         op.erase()
         return True
 
-    def _rebuilt(
-        self, op: ir.Operation, operands: Sequence[ir.Value], general: str | None
-    ) -> list[ir.Value] | None:
-        """The results of the op on other operands; None where it does not take them."""
-        attributes = attributes_of(op)
-        if self.carry and op.name == "migraphx.convert" and attributes["target_type"] in self.types:
-            attributes["target_type"] = self.target
-        return rebuilt(op, operands, attributes, general)
+    def _replace(self, old: ir.Value, new: ir.Value, known: Values) -> None:
+        """The new result for the old one, converted back to its type."""
+        kind = TensorType.of(old).dtype
+        back = new if TensorType.of(new).dtype is kind else _convert(new, kind)
+        old.replace_all_uses_with(back)
+        if self.carry and back != new and TensorType.of(new).dtype is self.target:
+            known[back] = new
+
+    def _conversion(self, op: ir.Operation, known: Values) -> bool:
+        """Look through a conversion: from `types` it starts at what is carried, and what one to
+        `types` converts is carried on."""
+        x, out = op.operands[0], op.result
+        if TensorType.of(x).dtype in self.types and x in known:
+            with op.location, ir.InsertionPoint(op):
+                kind = TensorType.of(out).dtype
+                wide = known[x]
+                if kind in self.types:
+                    known[out] = wide
+                    return False
+                new = wide if kind is self.target else _convert(wide, kind)
+            out.replace_all_uses_with(new)
+            op.erase()
+            return True
+        if TensorType.of(out).dtype in self.types and x.type != out.type:
+            if TensorType.of(x).dtype is self.target:
+                known[out] = x
+            elif TensorType.of(x).dtype not in self.types:
+                with op.location, ir.InsertionPoint(op):
+                    known[out] = _convert(x, self.target)
+        return False
 
 
 def _convert(v: ir.Value, dtype: DType) -> ir.Value:

@@ -1,0 +1,23 @@
+// RUN: mgx-opt %s --mgx-autocast-fp8-pass --split-input-file | filecheck %s
+
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%arg0: tensor<4xf32> {migraphx.name = "x"}, %arg1: tensor<4xf16>) -> (tensor<4xf32>, tensor<4xf16>)
+// CHECK: %[[X:.*]] = "migraphx.convert"(%arg0) {target_type = f8E4M3FN}
+// CHECK: %[[R:.*]] = "migraphx.relu"(%[[X]])
+// CHECK: %[[Y:.*]] = "migraphx.convert"(%[[R]]) {target_type = f32}
+// CHECK: return %[[Y]], %arg1
+func.func @main(%x: tensor<4xf8E4M3FN> {migraphx.name = "x"}, %y: tensor<4xf16>) -> (tensor<4xf8E4M3FN>, tensor<4xf16>) {
+  %0 = "migraphx.relu"(%x) : (tensor<4xf8E4M3FN>) -> tensor<4xf8E4M3FN>
+  return %0, %y : tensor<4xf8E4M3FN>, tensor<4xf16>
+}
+
+// -----
+
+// Other types stay.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%arg0: tensor<4xf16>) -> tensor<4xf16>
+// CHECK-NOT: migraphx.convert
+func.func @main(%x: tensor<4xf16>) -> tensor<4xf16> {
+  %0 = "migraphx.relu"(%x) : (tensor<4xf16>) -> tensor<4xf16>
+  return %0 : tensor<4xf16>
+}

@@ -1,0 +1,46 @@
+// RUN: mgx-opt %s --mgx-truncate-float --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-truncate-float='ops=dot float-type=bf16' --split-input-file | filecheck %s --check-prefix=DOT
+
+// Each op has its conversions; results keep their types. (Whole numbers, exact in 16 bits.)
+// CHECK-LABEL: @ops
+// CHECK: %[[F:.*]] = "migraphx.convert"(%arg0) {target_type = f32}
+// CHECK: %[[X:.*]] = "migraphx.convert"(%[[F]]) {target_type = f16}
+// CHECK: %[[D:.*]] = "migraphx.dot"(%[[X]], %[[X]]) : (tensor<2x2xf16>, tensor<2x2xf16>) -> tensor<2x2xf16>
+// CHECK: %[[B:.*]] = "migraphx.convert"(%[[D]]) {target_type = f32}
+// CHECK: %[[Y:.*]] = "migraphx.convert"(%[[B]]) {target_type = f16}
+// CHECK: "migraphx.relu"(%[[Y]]) : (tensor<2x2xf16>)
+// DOT-LABEL: @ops
+// DOT: "migraphx.dot"{{.*}}xbf16>
+// DOT: "migraphx.relu"({{.*}}) : (tensor<2x2xf32>)
+func.func @ops(%x: tensor<2x2xi32>) -> tensor<2x2xf32> {
+  %f = "migraphx.convert"(%x) {target_type = f32} : (tensor<2x2xi32>) -> tensor<2x2xf32>
+  %0 = "migraphx.dot"(%f, %f) : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %1 = "migraphx.relu"(%0) : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %1 : tensor<2x2xf32>
+}
+
+// -----
+
+// Integers, conversions, bits and quantisers stay.
+// CHECK-LABEL: @others
+// CHECK-NOT: f16
+func.func @others(%x: tensor<2xi32>, %s: tensor<2xf32>) -> (tensor<2xi32>, tensor<2xi32>, tensor<2xui8>) {
+  %0 = "migraphx.add"(%x, %x) : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32>
+  %f = "migraphx.convert"(%x) {target_type = f32} : (tensor<2xi32>) -> tensor<2xf32>
+  %1 = "migraphx.bit_cast"(%f) {target_type = i32} : (tensor<2xf32>) -> tensor<2xi32>
+  %2 = "migraphx.quantizelinear"(%f, %s) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xui8>
+  return %0, %1, %2 : tensor<2xi32>, tensor<2xi32>, tensor<2xui8>
+}
+
+// -----
+
+// Ops of several operands of other types, and several results.
+// CHECK-LABEL: @mixed
+// CHECK: "migraphx.where"(%arg0, {{.*}}) : (tensor<4xi1>, tensor<4xf16>, tensor<4xf16>) -> tensor<4xf16>
+// CHECK: "migraphx.topk"({{.*}}) {{.*}} -> (tensor<2xf16>, tensor<2xi64>)
+func.func @mixed(%c: tensor<4xi1>, %x: tensor<4xi32>) -> (tensor<2xf32>, tensor<2xi64>) {
+  %f = "migraphx.convert"(%x) {target_type = f32} : (tensor<4xi32>) -> tensor<4xf32>
+  %w = "migraphx.where"(%c, %f, %f) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %0, %1 = "migraphx.topk"(%w) {k = 2 : i64, axis = 0 : i64} : (tensor<4xf32>) -> (tensor<2xf32>, tensor<2xi64>)
+  return %0, %1 : tensor<2xf32>, tensor<2xi64>
+}
