@@ -23,7 +23,7 @@ class OptimizeModule(Pass):
     """Simplify reshapes and algebra, merge equal ops and fold constants until nothing changes."""
 
     name: ClassVar[str] = "optimize_module"
-    rounds: int = option(2, "times that everything is repeated at most")
+    rounds: int = option(4, "times that everything is repeated at most")
     inner_rounds: int = option(4, "times that the simplifying passes are repeated at most")
     fast_math: bool = option(False, "as in simplify_algebra")
     skip: tuple[str, ...] = option((), "ops that propagate_constant leaves as they are")
@@ -36,14 +36,13 @@ class OptimizeModule(Pass):
         simplify = [make_pass(name, options.get(name, ())) for name in _SIMPLIFY]
         clean = [make_pass(name, options.get(name, ())) for name in _CLEAN]
         turns = _Turns(module)
-        for i in range(self.rounds):
-            simplified = False
+        for _ in range(self.rounds):
+            before = turns.changes
             for _ in range(self.inner_rounds):
                 if not turns.run(simplify):
                     break
-                simplified = True
-            # what is clean stays clean until something else changes, and the other way round
-            if (i and not simplified) or not turns.run(clean):
+            turns.run(clean)
+            if turns.changes == before:
                 break
         return turns.changes > 0
 
