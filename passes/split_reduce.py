@@ -39,9 +39,10 @@ def split_reduce(op: Any, rw: Rewriter) -> Any:
         return no_match("it reduces {} elements, split-size is {}", n, rw.options.split_size)
     if out.elements > rw.options.max_results:
         return no_match("{} results run side by side as they are", out.elements)
-    groups = next((g for g in range(rw.options.groups, 1, -1) if n % g == 0), None)
+    most = min(rw.options.groups, n // 2)
+    groups = next((g for g in range(most, 1, -1) if n % g == 0), None)
     if groups is None:
-        return no_match("no number of groups up to {} divides {}", rw.options.groups, n)
+        return no_match("no number of groups up to {} divides {}", most, n)
     # partial results of 16 bits would be rounded
     x, wide = op.input, t.dtype
     if wide.is_low_precision:

@@ -112,3 +112,30 @@ def find_reshape_pair(g):
             x = g.b.op(name, x, dims=[-1, *[d for d in own[1:] if d > 1]] if g.coin() else [-1])
         x = g.maybe_used(x)
     return g.b.op("reshape", x, dims=[-1]) if 0 not in g.b.dims(x) else x
+
+
+@case("find_1x1_convolution", rtol=1e-5, options={"convolutions": True})
+def find_1x1_convolution(g):
+    """Either layout; now and then groups, padding, a window of 2 or weights that vary."""
+    spatial = g.pick(1, 2, 2, 3)
+    n, ci, co = g.dims(3, high=4)
+    window = [1 if g.coin(0.95) else 2] * spatial
+    group = ci if g.coin(0.1) else 1
+    last = g.coin()
+    extents = g.dims(spatial, low=2)
+    x = (n, *extents, ci) if last else (n, ci, *extents)
+    out, own = co * group, ci // group
+    w = (*window, own, out) if last else (out, own, *window)
+    kind = g.pick("f32", "f32", "f64", "f16")
+    weights = g.constant(w, kind) if g.coin(0.9) else g.argument(w, kind)
+    return g.b.op(
+        "convolution",
+        g.argument(x, kind),
+        weights,
+        padding=[0 if g.coin(0.95) else 1] * spatial,
+        stride=[g.random.randint(1, 3) for _ in range(spatial)],
+        dilation=[1] * spatial,
+        group=group,
+        padding_mode=g.pick("default_", "default_", "same_upper"),
+        channels_last=last,
+    )
