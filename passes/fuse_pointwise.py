@@ -13,6 +13,7 @@ from mgx_mlir.core.op import OPS, attributes_of, op_class
 from mgx_mlir.core.passes import Pass, option
 from mgx_mlir.core.program_ir import functions
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.passes.control_flow import CONTROL, host_arguments_of, host_results
 
 # a kernel around one of these takes the pointwise ops that follow it
 ANCHORS = frozenset(("convolution", "dot"))
@@ -48,7 +49,20 @@ class FusePointwise(Pass):
         changed = False
         for function in list(functions(module)):
             for block in function.regions[0].blocks:
-                changed |= _Fusion(block, self.max_inputs).run()
+                changed |= self.fuse(block, set())
+        return changed
+
+    def fuse(self, block: ir.Block, hostlike: set[ir.Value]) -> bool:
+        """Form the kernels of a block and of the branches and loops in it.
+
+        `hostlike`: the values from outside that are scalars of the host.
+        """
+        fusion = _Fusion(block, self.max_inputs, hostlike)
+        changed = fusion.run()
+        for op in [view.operation for view in block.operations]:
+            if op.name in CONTROL:
+                for inner, arguments in host_arguments_of(op, fusion.hostlike.__contains__):
+                    changed |= self.fuse(inner, fusion.hostlike | arguments)
         return changed
 
 
@@ -71,7 +85,7 @@ class _Kernel:
 class _Fusion:
     """The grouping of one block."""
 
-    def __init__(self, block: ir.Block, max_inputs: int) -> None:
+    def __init__(self, block: ir.Block, max_inputs: int, hostlike: set[ir.Value]) -> None:
         self.block, self.max_inputs = block, max_inputs
         self.ops = [view.operation for view in block.operations]
         self.index: dict[ir.Value, int] = {
@@ -85,7 +99,7 @@ class _Fusion:
             name in THROUGH and TensorType.of(op.results[0]).is_static
             for name, op in zip(self.names, self.ops, strict=True)
         ]
-        self.hostlike: set[ir.Value] = set()
+        self.hostlike = set(hostlike)
         # the producers of each op, by index, and the users of each op
         self.producers: list[list[int]] = []
         self.users: list[list[int]] = [[] for _ in self.ops]
@@ -119,6 +133,8 @@ class _Fusion:
     def place(self, i: int, op: ir.Operation) -> None:
         """Put one op into a kernel, a new or a grown one, or leave it alone."""
         name = self.names[i]
+        if op.name in CONTROL:
+            self.hostlike |= host_results(op, self.hostlike.__contains__)
         if not op.name.startswith("migraphx.") or len(op.results) != 1 or len(op.regions):
             return
         out = TensorType.of(op.results[0])

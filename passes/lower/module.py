@@ -457,7 +457,7 @@ class ModuleLowering(Emitter):
         if not static and not (op.name == "migraphx.pointwise" or tiled):
             # a region with run-time dims around a reduction or a window does not compile
             return None
-        if anchor is not None and _is_padded_row(anchor):
+        if anchor is not None and (_is_padded_row(anchor) or _pads_computed(anchor)):
             return None
         out: list[list[Extent]] = []
         for r in op.results:
@@ -559,6 +559,14 @@ def _is_padded_row(anchor: Any) -> bool:
     counts = out[1:-1] if anchor.channels_last else out[2:]
     padded = any(anchor.padding) or anchor.padding_mode != "default_"
     return padded and sum(k > 1 and n != 1 for k, n in zip(window, counts, strict=False)) < 2
+
+
+def _pads_computed(anchor: Any) -> bool:
+    """A convolution that pads what its kernel computes: in a region it reads wrong numbers."""
+    if anchor.operation.name != "migraphx.convolution":
+        return False
+    padded = any(anchor.padding) or anchor.padding_mode != "default_"
+    return padded and not isinstance(anchor.input.owner, ir.Block)
 
 
 def _operand_of(op: ir.Operation, body: ir.Block, v: ir.Value) -> ir.Value | None:

@@ -22,11 +22,6 @@ _refuse(
     "rnn_var_sl_shift_sequence",
 )
 _refuse(
-    "control flow is not lowered yet: export the model with the branch or the loop resolved",
-    "if",
-    "loop",
-)
-_refuse(
     "a program of several modules is not lowered yet: compile the wanted module alone",
     "select_module",
     "run_on_target",

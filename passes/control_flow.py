@@ -1,0 +1,128 @@
+"""Regions of control flow: which of their values are small integers that stay on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import op_class
+from mgx_mlir.core.shapes import TensorType
+
+CONTROL = frozenset(("migraphx.if", "migraphx.loop"))
+SCALARS = 8  # elements of a carried value, or of a branch's result, that is kept as scalars
+_ELEMENTS = 64
+_STRUCTURAL = frozenset(
+    f"migraphx.{name}"
+    for name in (
+        "squeeze", "unsqueeze", "flatten", "identity", "contiguous", "reshape_lazy", "reshape",
+        "transpose", "concat", "multibroadcast", "scalar", "broadcast", "slice", "step", "gather",
+        "reverse", "reduce_prod", "reduce_sum", "reduce_max", "reduce_min",
+    )
+)  # fmt: skip
+
+IsHost = Callable[[ir.Value], bool]
+
+
+def stays_on_host(op: ir.Operation, known: IsHost) -> bool:
+    """Whether the lowering follows the op's result as scalars, given which operands it does."""
+    name = op.name
+    if name == "migraphx.dimensions_of":
+        return True
+    if len(op.results) != 1 or len(op.regions):
+        return False
+    t = TensorType.of(op.results[0])
+    if t.dtype.is_float or not t.is_static or t.elements > _ELEMENTS:
+        return False
+    if name == "migraphx.literal":
+        return True
+    cls = op_class(op)
+    pointwise = cls is not None and cls.pointwise and getattr(cls, "scalar", None) is not None
+    if not pointwise and name not in _STRUCTURAL:
+        return False
+    return bool(len(op.operands)) and all(known(v) for v in op.operands)
+
+
+def host_arguments(op: ir.Operation, known: IsHost) -> set[ir.Value]:
+    """The arguments of a loop's body that are scalars on the host: the iteration number, the
+    condition where the body computes it there, and such carried values."""
+    block = op.regions[0].blocks[0]
+    arguments = list(block.arguments)
+    body = [view.operation for view in block.operations]
+    yields = list(body[-1].operands)
+    held = {arguments[0], arguments[1]}
+    for argument, v in zip(arguments[2:], list(op.operands)[2:], strict=True):
+        t = TensorType.of(argument)
+        if t.is_static and t.elements <= SCALARS and not t.dtype.is_float and known(v):
+            held.add(argument)
+    while True:
+        inside = set(held)
+        for inner in body[:-1]:
+            if stays_on_host(inner, lambda v, inside=inside: v in inside or known(v)):
+                inside.update(inner.results)
+        lost = {
+            a
+            for a, y in zip(arguments[2:], yields[1:], strict=False)
+            if a in held and y not in inside and not known(y)
+        }
+        if not lost:
+            return held
+        held -= lost
+
+
+def host_arguments_of(op: ir.Operation, known: IsHost) -> Iterator[tuple[ir.Block, set[ir.Value]]]:
+    """The blocks of a branch or a loop, each with its arguments that are scalars on the host."""
+    for block in inner_blocks(op):
+        if op.name == "migraphx.loop":
+            yield block, host_arguments(op, known)
+        else:
+            operands = list(op.operands)[1:]
+            yield block, {a for a, v in zip(block.arguments, operands, strict=True) if known(v)}
+
+
+def host_results(op: ir.Operation, known: IsHost) -> set[ir.Value]:
+    """The results of a branch or a loop that come out as scalars."""
+    blocks = list(host_arguments_of(op, known))
+    if op.name == "migraphx.loop":
+        arguments = list(blocks[0][0].arguments)[2:]
+        return {r for r, a in zip(op.results, arguments, strict=False) if a in blocks[0][1]}
+    held = []
+    for block, inside in blocks:
+        body = [view.operation for view in block.operations]
+        for inner in body[:-1]:
+            if stays_on_host(inner, lambda v, inside=inside: v in inside or known(v)):
+                inside.update(inner.results)
+        held.append([v in inside or known(v) for v in body[-1].operands])
+    types = [TensorType.of(r) for r in op.results]
+    return {
+        r
+        for r, t, both in zip(op.results, types, zip(*held, strict=True), strict=True)
+        if all(both) and t.is_static and t.elements <= SCALARS
+    }
+
+
+def inner_blocks(op: ir.Operation) -> Iterator[ir.Block]:
+    """The blocks of a branch or a loop."""
+    for region in op.regions:
+        yield from region.blocks
+
+
+def captured(op: ir.Operation) -> list[ir.Value]:
+    """The values from outside that the regions of `op` read, at any depth."""
+    found: dict[ir.Value, None] = {}
+    own: set[ir.Value] = set()
+
+    def visit(block: ir.Block) -> None:
+        own.update(block.arguments)
+        for view in block.operations:
+            inner = view.operation
+            for v in inner.operands:
+                if v not in own:
+                    found[v] = None
+            for region in inner.regions:
+                for b in region.blocks:
+                    visit(b)
+            own.update(inner.results)
+
+    for b in inner_blocks(op):
+        visit(b)
+    return list(found)
