@@ -40,8 +40,14 @@ GPU_PAD = "mgx-insert-pad{dense=true leave=windows}"
 CPU_ATTENTION = "mgx-fuse-attention{min-queries=8}"
 GPU_ATTENTION = "mgx-fuse-attention{flash=true}"
 
-# Each fused op becomes one dispatch.
-FUSE = ("dead_code_elimination", "fuse_concat", "fuse_pointwise", "dead_code_elimination")
+# Each fused op becomes one dispatch. Readers of one tensor may have been given equal pads.
+FUSE = (
+    "eliminate_common_subexpression",
+    "dead_code_elimination",
+    "fuse_concat",
+    "fuse_pointwise",
+    "dead_code_elimination",
+)
 
 # 8-bit dots as they are: twice as fast as in f32, convolutions on a CPU 4 times slower. A CPU keeps
 # the rounding of other values, which costs it nothing.
