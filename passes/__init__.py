@@ -17,6 +17,7 @@ PASS_NAMES = (
     "fuse_attention",
     "fuse_concat",
     "fuse_horizontal",
+    "fuse_layout",
     "fp8_ocp_to_fnuz",
     "fp_to_double",
     "fuse_pointwise",

@@ -64,6 +64,8 @@ CPU = (
     CPU_PAD,
     CPU_ATTENTION,
     *FUSE,
+    "fuse_layout",
+    "dead_code_elimination",
 )
 GPU = (*REQUIRED, GPU_QDQ, *OPTIMIZE, "rewrite_reduce", *LAYOUT, GPU_PAD, GPU_ATTENTION, *FUSE)
 
@@ -85,7 +87,7 @@ def pipeline(
     loops = vector_kernels or target != "cpu"
     left = () if fuse else ("fuse_pointwise", GPU_ATTENTION)
     if not fuse or not loops:
-        left = (*left, CPU_ATTENTION, "fuse_concat")
+        left = (*left, CPU_ATTENTION, "fuse_concat", "fuse_layout")
         steps = tuple(PAD if s == CPU_PAD else s for s in steps)
     steps = tuple(s for s in steps if s not in left)
     return tuple(map(_with_fast_math, steps)) if fast_math else steps

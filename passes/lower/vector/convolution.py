@@ -162,7 +162,8 @@ def convolution(
     return dispatch(
         [x, packed, *others],
         [(whole, d) for d in results],
-        [(shape.batch, 1), (high, cut.rows), (panels, cut.panels)],
+        # the groups that read the same weights run after each other
+        [(panels, cut.panels), (shape.batch, 1), (high, cut.rows)],
         body,
     )
 
@@ -175,7 +176,7 @@ class _Body:
     ) -> None:
         self.k, self.shape, self.cut, self.isa, self.emit = k, shape, cut, isa, emit
         self.x, self.w, *self.others = k.inputs
-        self.image, self.row, self.panel = k.at
+        self.panel, self.image, self.row = k.at
         self.blocks = shape.inputs // cut.block
         self.vectors = cut.width // isa.lanes
         high = shape.counts[0]
