@@ -112,7 +112,9 @@ def find_softmax_base_ops(op: Any, rw: Any) -> Any:
     if e is None or total is None or total.input != op.a:
         return no_match("it is not exp over its own reduce_sum")
     shifted = rw.defining(e.input, "sub")
-    largest = None if shifted is None else _row_of(rw, shifted.b, "reduce_max")
+    if shifted is None:
+        return no_match("exp is not of a difference")
+    largest = _row_of(rw, shifted.b, "reduce_max")
     if largest is None or largest.input != shifted.a or list(largest.axes) != list(total.axes):
         return no_match("exp is not of x - reduce_max(x) along the same axes")
     # the exp is read here and by the sum; a third reader would have it computed twice

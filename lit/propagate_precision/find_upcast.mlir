@@ -7,14 +7,16 @@
 // CHECK: %[[C:.*]] = "migraphx.convert"({{.*}}) {target_type = f32}
 // CHECK: %[[A:.*]] = "migraphx.add"(%[[X]], %[[C]]) : (tensor<4x8xf32>, tensor<4x8xf32>)
 // CHECK: %[[M:.*]] = "migraphx.reduce_mean"(%[[A]]) {{.*}} -> tensor<4x1xf32>
-// CHECK: return %[[M]]
-func.func @chain(%x: tensor<4x4xf16>, %w: tensor<4x8xf16>) -> tensor<4x1xf32> {
+// CHECK: "migraphx.sigmoid"(%[[M]])
+func.func @chain(%x: tensor<4x4xf16>, %w: tensor<4x8xf16>) -> tensor<4x1xf16> {
   %c = "migraphx.literal"() {value = dense<3.0> : tensor<4x8xf16>} : () -> tensor<4x8xf16>
   %0 = "migraphx.dot"(%x, %w) : (tensor<4x4xf16>, tensor<4x8xf16>) -> tensor<4x8xf16>
   %1 = "migraphx.add"(%0, %c) : (tensor<4x8xf16>, tensor<4x8xf16>) -> tensor<4x8xf16>
   %2 = "migraphx.reduce_mean"(%1) {axes = array<i64: 1>} : (tensor<4x8xf16>) -> tensor<4x1xf16>
   %3 = "migraphx.convert"(%2) {target_type = f32} : (tensor<4x1xf16>) -> tensor<4x1xf32>
-  return %3 : tensor<4x1xf32>
+  %4 = "migraphx.sigmoid"(%3) : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %5 = "migraphx.convert"(%4) {target_type = f16} : (tensor<4x1xf32>) -> tensor<4x1xf16>
+  return %5 : tensor<4x1xf16>
 }
 
 // -----
