@@ -29,15 +29,13 @@ _EXPORTS = {
     ),
     "mgx_mlir.api.missing": (
         "allocate_gpu",
-        "autocast_fp8",
         "from_gpu",
         "gpu_sync",
-        "quantize_bf16",
-        "quantize_fp16",
         "quantize_fp8",
         "quantize_int8",
         "to_gpu",
     ),
+    "mgx_mlir.api.quantize": ("autocast_fp8", "quantize_bf16", "quantize_fp16"),
     "mgx_mlir.core.errors": ("MgxError",),
 }
 _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
@@ -94,12 +92,9 @@ if TYPE_CHECKING:
     from mgx_mlir.api.macros import macro
     from mgx_mlir.api.missing import (
         allocate_gpu,
-        autocast_fp8,
         from_gpu,
         gpu_sync,
-        quantize_bf16,
         quantize_fp8,
-        quantize_fp16,
         quantize_int8,
         to_gpu,
     )
@@ -107,6 +102,7 @@ if TYPE_CHECKING:
     from mgx_mlir.api.op import op
     from mgx_mlir.api.parse import get_onnx_operators, parse_onnx, parse_onnx_buffer, parse_tf
     from mgx_mlir.api.program import get_target, program, target
+    from mgx_mlir.api.quantize import autocast_fp8, quantize_bf16, quantize_fp16
     from mgx_mlir.api.shape import dynamic_dimension, shape
     from mgx_mlir.core.errors import MgxError
 

@@ -17,15 +17,12 @@ def _missing(name: str, what: str, note: str = "") -> Callable[..., NoReturn]:
     return function
 
 
-_NO_QUANTIZE = "programs cannot be quantized yet"
+_NO_QUANTIZE = "programs cannot be calibrated yet"
 _NO_DEVICE = "arguments live in host memory, device memory cannot be held"
 _COPIES = "run copies to and from the device by itself"
 
-quantize_fp16 = _missing("quantize_fp16", _NO_QUANTIZE)
-quantize_bf16 = _missing("quantize_bf16", _NO_QUANTIZE)
 quantize_int8 = _missing("quantize_int8", _NO_QUANTIZE)
 quantize_fp8 = _missing("quantize_fp8", _NO_QUANTIZE)
-autocast_fp8 = _missing("autocast_fp8", _NO_QUANTIZE)
 allocate_gpu = _missing("allocate_gpu", _NO_DEVICE, _COPIES)
 to_gpu = _missing("to_gpu", _NO_DEVICE, _COPIES)
 from_gpu = _missing("from_gpu", _NO_DEVICE, _COPIES)

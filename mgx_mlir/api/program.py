@@ -78,6 +78,12 @@ class program:
         """The API's program of the compiler's; they share their operations."""
         return program(ProgramBuilder.of(found), source=found.source)
 
+    def become(self, found: ProgramIR) -> None:
+        """Be another program, of which this one then is the API; older references are stale."""
+        self._builder = ProgramBuilder.of(found)
+        self._builder.on_attach = self._attached
+        self._reset()
+
     # ---- identity of instructions ------------------------------------------------------------
 
     def _reset(self) -> None:
