@@ -39,10 +39,12 @@ PASS_NAMES = (
     "rewrite_resize",
     "rewrite_topk",
     "simplify_algebra",
+    "simplify_dyn_ops",
     "simplify_qdq",
     "simplify_reshapes",
     "truncate_float",
     "split_reduce",
+    "split_single_dyn_dim",
 )
 
 PASSES.declare(__name__, PASS_NAMES)

@@ -1,0 +1,331 @@
+"""simplify_dyn_ops: forms that take extents at run time become those that state them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mgx_mlir.core.errors import MgxError, ShapeError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import attributes_of, op_class
+from mgx_mlir.core.passes import PatternPass
+from mgx_mlir.core.pattern import Pattern, Rewriter, no_match, pattern
+from mgx_mlir.core.program_ir import entry_block, functions
+from mgx_mlir.core.shapes import DYN, TensorType, broadcast_dims, merge_dims
+
+# ops whose static form has fewer operands, and ops that only run-time extents need
+_EXTRA_OPERANDS = frozenset(
+    f"migraphx.{n}" for n in ("slice", "reshape", "resize", "broadcast", "multibroadcast")
+)
+_RUN_TIME = frozenset(
+    f"migraphx.{n}"
+    for n in (
+        "broadcast_with_dims", "broadcast_for_dot", "dimensions_of", "onehot", "fill",
+        "select_module",
+    )
+)  # fmt: skip
+
+
+def _static(rw: Rewriter, op: Any, name: str, *operands: Any, **attributes: Any) -> Any:
+    """The static form of `op`; its type stays the root's until `refine`."""
+    try:
+        value = rw.op(name, *operands, **attributes)
+    except ShapeError as e:
+        return no_match("what is constant does not fit: {}", e.message)
+    have, want = TensorType.of(value), TensorType.of(op.results[0])
+    if have.dtype is not want.dtype or merge_dims(have.dims, want.dims) is None:
+        return no_match("{} becomes {}", want, have)
+    value.set_type(op.results[0].type)
+    return value
+
+
+def _integers(rw: Rewriter, value: ir.Value) -> list[int] | None:
+    """The elements of a constant integer list."""
+    found = rw.const(value)
+    return None if found is None else [int(v) for v in found.reshape(-1)]
+
+
+# ---- extents and broadcasts ---------------------------------------------------------------------
+
+
+@pattern("dimensions_of")
+def find_static_dimensions_of(op: Any, rw: Rewriter) -> Any:
+    """dimensions_of(x) -> literal where the extents are known"""
+    dims = TensorType.of(op.input).dims
+    found = dims[op.start : op.end or len(dims)]
+    if DYN in found:
+        return no_match("{} has unknown extents there", op.input.type)
+    return rw.ints(found)
+
+
+@pattern("broadcast_with_dims")
+def find_broadcast_with_dims_static(op: Any, rw: Rewriter) -> Any:
+    """broadcast_with_dims(x, constant) -> multibroadcast(x), x of known extents"""
+    own = TensorType.of(op.input).dims
+    wanted = _integers(rw, op.dims)
+    if wanted is None or DYN in own:
+        return no_match("the dims are not constant, or {} has unknown extents", op.input.type)
+    try:
+        out = broadcast_dims(own, wanted)
+    except ShapeError as e:
+        return no_match("{}", e.message)
+    return _static(rw, op, "multibroadcast", [op.input], out_lens=out)
+
+
+@pattern("multibroadcast", "broadcast")
+def find_static_2in_broadcasts(op: Any, rw: Rewriter) -> Any:
+    """multibroadcast(x, y), broadcast(x, y) -> the form of x alone where all extents are known"""
+    if len(op.operands) < 2:
+        return no_match("it has its dims as an attribute")
+    types = [TensorType.of(v) for v in op.operands]
+    if not all(t.is_static for t in types):
+        return no_match("an operand has unknown extents")
+    if op.operation.name == "migraphx.broadcast":
+        dims = types[1].dims
+        return _static(rw, op, "broadcast", op.operands[0], axis=op.axis, out_lens=dims)
+    dims = broadcast_dims(*(t.dims for t in types))
+    return _static(rw, op, "multibroadcast", [op.operands[0]], out_lens=dims)
+
+
+@pattern("broadcast_for_dot")
+def find_static_broadcast_for_dot(op: Any, rw: Rewriter) -> Any:
+    """broadcast_for_dot(x, y) -> multibroadcast(x) where all extents are known"""
+    own, ref = TensorType.of(op.input), TensorType.of(op.ref)
+    if not (own.is_static and ref.is_static):
+        return no_match("an operand has unknown extents")
+    dims = (*broadcast_dims(own.dims[:-2], ref.dims[:-2]), *own.dims[-2:])
+    return _static(rw, op, "multibroadcast", [op.input], out_lens=dims)
+
+
+# ---- operands that are constants ----------------------------------------------------------------
+
+
+@pattern("reshape")
+def find_const_alloc_reshapes(op: Any, rw: Rewriter) -> Any:
+    """reshape(x, constant dims) -> reshape{dims}(x)
+
+    MIGraphX reshapes into an allocated buffer whose dims are constant; here a reshape takes the
+    dims themselves.
+    """
+    if op.dims_tensor is None:
+        return no_match("it has its dims as an attribute")
+    dims = _integers(rw, op.dims_tensor)
+    if dims is None:
+        return no_match("the dims are not constant")
+    return _static(rw, op, "reshape", op.input, dims=dims)
+
+
+@pattern("resize")
+def find_resize_static(op: Any, rw: Rewriter) -> Any:
+    """resize(x, constant) -> resize{sizes}(x), or {scales} of floats"""
+    if op.target is None:
+        return no_match("it has its extents as an attribute")
+    found = rw.const(op.target)
+    if found is None or not found.size:
+        return no_match("the extents are not constant, or none")
+    attributes = attributes_of(op)
+    if found.dtype.kind in "iu":
+        attributes["sizes"] = [int(v) for v in found]
+    else:
+        attributes["scales"] = [float(v) for v in found]
+    return _static(rw, op, "resize", op.input, **attributes)
+
+
+def _const_slice(op: Any, rw: Rewriter, operands: int) -> Any:
+    """A slice of that many operands with all but the first constant."""
+    if len(op.operands) != operands:
+        return no_match("it has {} operands", len(op.operands))
+    attributes = {}
+    for name in ("starts", "ends", "axes"):
+        operand = getattr(op, f"input_{name}")
+        values = getattr(op, name) if operand is None else _integers(rw, operand)
+        if values is None:
+            return no_match("the {} are not constant", name)
+        attributes[name] = values
+    return _static(rw, op, "slice", op.input, **attributes)
+
+
+@pattern("slice")
+def find_const_2in_slice(op: Any, rw: Rewriter) -> Any:
+    """slice(x, constant) -> slice{starts, ends, axes}(x), one of the three an operand"""
+    return _const_slice(op, rw, 2)
+
+
+@pattern("slice")
+def find_const_3in_slice(op: Any, rw: Rewriter) -> Any:
+    """slice(x, constant, constant) -> slice{starts, ends, axes}(x), two of the three operands"""
+    return _const_slice(op, rw, 3)
+
+
+@pattern("slice")
+def find_const_4in_slice(op: Any, rw: Rewriter) -> Any:
+    """slice(x, constant starts, ends, axes) -> slice{starts, ends, axes}(x)"""
+    return _const_slice(op, rw, 4)
+
+
+@pattern("fill")
+def find_const_alloc_fill(op: Any, rw: Rewriter) -> Any:
+    """fill(constant, buffer) -> broadcast of a literal, the buffer's extents known or constant"""
+    value = rw.const(op.value)
+    if value is None:
+        return no_match("the value is not constant")
+    buffer = op.operands[1]
+    dims: Sequence[int] | None = TensorType.of(buffer).dims
+    if DYN in TensorType.of(buffer).dims:
+        allocated = rw.defining(buffer, "allocate")
+        if allocated is None or allocated.dims is None:
+            return no_match("the buffer has unknown extents")
+        dims = _integers(rw, allocated.dims)
+        if dims is None:
+            return no_match("the buffer's dims are not constant")
+    assert dims is not None
+    if not len(dims):
+        return rw.literal(value.reshape(()))
+    return _static(rw, op, "multibroadcast", [rw.literal(value.reshape(1))], out_lens=dims)
+
+
+@pattern("onehot")
+def find_static_onehot(op: Any, rw: Rewriter) -> Any:
+    """onehot(indices, constant depth, values) -> onehot{depth}(indices, values)
+
+    MIGraphX scatters into a literal instead, which its onehot has no kernel without; here the
+    static onehot is one comparison that fuses.
+    """
+    if op.depth_input is None:
+        return no_match("it has its depth as an attribute")
+    depth = _integers(rw, op.depth_input)
+    if depth is None or len(depth) != 1 or depth[0] < 0:
+        return no_match("the depth is not one constant number, 0 or more")
+    return _static(rw, op, "onehot", op.indices, None, op.values, axis=op.axis, depth=depth[0])
+
+
+# ---- calls --------------------------------------------------------------------------------------
+
+
+@pattern("select_module")
+def simplify_select_module_output_shape(op: Any, rw: Rewriter) -> Any:
+    """select_module : unknown extents -> the extents that all its functions return"""
+    table = _symbols(op)
+    results: list[list[TensorType]] = []
+    for name in op.callees:
+        if name not in table:
+            return no_match("there is no function {}", name)
+        kind = ir.FunctionType(ir.TypeAttr(table[name].attributes["function_type"]).value)
+        results.append([TensorType.of(t) for t in kind.results])
+    changed = False
+    for i, value in enumerate(op.operation.results):
+        stated = TensorType.of(value)
+        types = [r[i] for r in results if len(r) == len(op.operation.results)]
+        if len(types) != len(results) or any(t.rank != stated.rank for t in types):
+            return no_match("the functions return other results")
+        same = [
+            d[0] if len(set(d)) == 1 else DYN for d in zip(*(t.dims for t in types), strict=True)
+        ]
+        dims = merge_dims(stated.dims, same)
+        if dims is not None and dims != stated.dims:
+            value.set_type(stated.with_dims(dims).mlir())
+            changed = True
+    return rw.updated() if changed else no_match("the functions tell no more than its type")
+
+
+def _symbols(op: Any) -> ir.SymbolTable:
+    parent = op.operation.parent
+    while parent.name != "builtin.module":
+        parent = parent.operation.parent
+    return ir.SymbolTable(parent.operation)
+
+
+# ---- types --------------------------------------------------------------------------------------
+
+
+def refine(module: ir.Operation) -> bool:
+    """State in every result type what inference knows by now; whether anything changed."""
+    changed = False
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal changed
+        if any(not TensorType.of(r).is_static for r in op.results):
+            changed |= _refine(op)
+        return ir.WalkResult.ADVANCE
+
+    module.walk(visit)
+    for function in functions(module):
+        kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+        returned = [v.type for v in list(entry_block(function).operations)[-1].operands]
+        if returned != list(kind.results):
+            new = ir.FunctionType.get(kind.inputs, returned)
+            function.attributes["function_type"] = ir.TypeAttr.get(new)
+            changed = True
+    return changed
+
+
+def _refine(op: ir.Operation) -> bool:
+    cls = op_class(op)
+    if cls is None:
+        return False
+    try:
+        groups = cls._split(op)
+        found = cls.infer(cls.view(groups, op.attributes, list(op.regions)))
+    except MgxError:
+        return False  # stated by the builder alone
+    if found is None:
+        return False
+    changed = False
+    types = [found] if isinstance(found, TensorType) else found
+    for value, inferred in zip(op.results, types, strict=True):
+        stated = TensorType.of(value)
+        dims = merge_dims(stated.dims, inferred.dims)
+        if dims is not None and dims != stated.dims:
+            value.set_type(stated.with_dims(dims).mlir())
+            changed = True
+    return changed
+
+
+@dataclass(frozen=True)
+class SimplifyDynOps(PatternPass):
+    """State extents that are known where a program computes them at run time.
+
+    Types follow: what depends on such an extent is inferred anew, up to the results of the
+    functions. An op that is replaced keeps its type until then.
+    """
+
+    name: ClassVar[str] = "simplify_dyn_ops"
+    patterns: ClassVar[tuple[Pattern, ...]] = (
+        find_broadcast_with_dims_static,
+        find_resize_static,
+        find_static_dimensions_of,
+        find_const_alloc_reshapes,
+        find_static_2in_broadcasts,
+        find_const_2in_slice,
+        find_const_3in_slice,
+        find_const_4in_slice,
+        find_const_alloc_fill,
+        find_static_broadcast_for_dot,
+        find_static_onehot,
+        simplify_select_module_output_shape,
+    )
+
+    def run(self, module: ir.Operation) -> bool:
+        changed = False
+        while _has_candidates(module) and super().run(module):
+            changed = True
+            if not refine(module):
+                break
+        return changed
+
+
+def _has_candidates(module: ir.Operation) -> bool:
+    """Whether an op of the module has a run-time form: most programs have none."""
+    found = False
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal found
+        name = op.name
+        if name in _RUN_TIME or (name in _EXTRA_OPERANDS and len(op.operands) > 1):
+            found = True
+            return ir.WalkResult.INTERRUPT
+        return ir.WalkResult.ADVANCE
+
+    module.walk(visit)
+    return found

@@ -1,0 +1,112 @@
+"""split_single_dyn_dim: a program of one run-time extent as a choice among static programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mgx_mlir.core.ir import func, ir
+from mgx_mlir.core.op import OPS
+from mgx_mlir.core.passes import Pass, option
+from mgx_mlir.core.program_ir import entry_block, functions, main_function
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.core.signature import DimRange, Signature
+from mgx_mlir.passes.simplify_dyn_ops import refine
+
+
+@dataclass(frozen=True)
+class SplitSingleDynDim(Pass):
+    """Make one static function of @main for each size of its one run-time extent.
+
+    Every input that is not static has one run-time extent, all of them the same: the same symbol
+    with a known range. @main then chooses among `@dim_<n>` by select_module, and everything is
+    compiled for each size by itself: fast programs, many of them. MIGraphX does so by default;
+    here programs of run-time extents are compiled as they are, so that the pass is in no pipeline,
+    and the cpu and gpu targets do not lower select_module.
+    """
+
+    name: ClassVar[str] = "split_single_dyn_dim"
+    max_sizes: int = option(64, "sizes that the extent may have at most")
+
+    def run(self, module: ir.Operation) -> bool:
+        main = main_function(module)
+        sizes = _sizes(main, self.max_sizes)
+        if sizes is None:
+            return False
+        taken = {ir.StringAttr(f.attributes["sym_name"]).value for f in functions(module)}
+        names = []
+        for n in sizes:
+            name = f"dim_{n}"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            names.append(name)
+            _specialize(main, name, n)
+        refine(module)
+        _choose(main, names)
+        return True
+
+
+def _sizes(main: ir.OpView, most: int) -> range | None:
+    """The sizes of the one run-time extent of a function; None where it has none, or several."""
+    found: set[DimRange] = set()
+    count = 0
+    for port, argument in zip(Signature.of(main).inputs, entry_block(main).arguments, strict=True):
+        open_dims = [r for r, d in zip(port.ranges, argument.type.shape, strict=True) if d == DYN]
+        if len(open_dims) > 1:
+            return None
+        count += len(open_dims)
+        found.update(open_dims)
+    if len(found) != 1:
+        return None
+    (extent,) = found
+    # without a name two extents of one range may still differ
+    if extent.max is None or (count > 1 and extent.symbol is None):
+        return None
+    sizes = range(extent.min, extent.max + 1)
+    return sizes if 0 < len(sizes) <= most else None
+
+
+def _specialize(main: ir.OpView, name: str, n: int) -> None:
+    """A copy of a function, before it, whose run-time extents are `n`."""
+    block = entry_block(main)
+    types = [
+        t.with_dims(n if d == DYN else d for d in t.dims)
+        for t in (TensorType.of(a) for a in block.arguments)
+    ]
+    results = [v.type for v in list(block.operations)[-1].operands]
+    with ir.InsertionPoint(main), main.location:
+        new = func.FuncOp(name, ([t.mlir() for t in types], results), visibility="private")
+    copy = new.add_entry_block()
+    known = dict(zip(block.arguments, copy.arguments, strict=True))
+    for view in block.operations:
+        _copy(view.operation, copy, known)
+
+
+def _copy(op: ir.Operation, into: ir.Block, known: dict[ir.Value, ir.Value]) -> None:
+    """Clone an op at the end of a block, regions too, with what it reads replaced."""
+    new = op.clone(ir.InsertionPoint(into)).operation
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        for i, v in enumerate(inner.operands):
+            if v in known:
+                inner.operands[i] = known[v]
+        return ir.WalkResult.ADVANCE
+
+    new.walk(visit)
+    known.update(zip(op.results, new.results, strict=True))
+
+
+def _choose(main: ir.OpView, names: list[str]) -> None:
+    """Call one of the functions in place of the body of `main`."""
+    block = entry_block(main)
+    ops = [view.operation for view in block.operations]
+    end = ops[-1]
+    with ir.InsertionPoint(end), end.location:
+        call = OPS["select_module"](
+            list(block.arguments), results=[v.type for v in end.operands], callees=names
+        )
+    for i, result in enumerate(call.operation.results):
+        end.operands[i] = result
+    for op in reversed(ops[:-1]):
+        op.erase()
