@@ -30,6 +30,9 @@ class AutocastFp8Pass(Pass):
     name: ClassVar[str] = "autocast_fp8_pass"
     target_type: str = option("float", "the type of the arguments and results")
 
+    def __post_init__(self) -> None:
+        type_option(self.target_type)
+
     def run(self, module: ir.Operation) -> bool:
         target = type_option(self.target_type)
         main = main_function(module)

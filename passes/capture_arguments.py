@@ -25,6 +25,9 @@ class CaptureArguments(Pass):
     name: ClassVar[str] = "capture_arguments"
     ops: tuple[str, ...] = ops_field(("dot", "convolution"))
 
+    def __post_init__(self) -> None:
+        ops_option(self.ops)
+
     def run(self, module: ir.Operation) -> bool:
         names = {f"migraphx.{name}" for name in ops_option(self.ops) if name != ALL}
         present = set(op_names(module))

@@ -25,6 +25,11 @@ class EliminateDataType(Pass):
     target_type: str = option("float", "the type to compute in instead")
     unsupported_ops: tuple[str, ...] = ops_field()
 
+    def __post_init__(self) -> None:
+        type_option(self.target_type)
+        types_option(self.types)
+        ops_option(self.unsupported_ops)
+
     def run(self, module: ir.Operation) -> bool:
         target = type_option(self.target_type)
         types = types_option(self.types) - {target}

@@ -65,8 +65,8 @@ def moved(rw: Rewriter, moves: Any, x: ir.Value) -> ir.Value:
     for op in moves:
         cls = op_class(op)
         assert cls is not None
-        operand = [x] if cls.OPERANDS[0].arity == "variadic" else x
-        x = rw.op(cls.mnemonic, operand, **attributes_of(op))
+        variadic = any(group.arity == "variadic" for group in cls.OPERANDS)
+        x = rw.op(cls.mnemonic, [x] if variadic else x, **attributes_of(op))
     return x
 
 

@@ -34,14 +34,16 @@ class Quantize8bits(Pass):
     scales: tuple[float, ...] = option((), "the factor of each captured value")
     shifts: tuple[float, ...] = option((), "the zero point of each captured value")
 
-    def run(self, module: ir.Operation) -> bool:
-        if "migraphx.capture" not in op_names(module):
-            return False
+    def __post_init__(self) -> None:
         target = type_option(self.precision)
         if target.size != 1 or target.is_bool:
             raise PipelineError(f"precision expected int8, uint8 or an f8 type, got {target}")
         if not all(0 < s < float("inf") for s in self.scales):
             raise PipelineError("scales expected positive numbers")
+
+    def run(self, module: ir.Operation) -> bool:
+        if "migraphx.capture" not in op_names(module):
+            return False
         found: list[ir.Operation] = []
 
         def visit(op: ir.Operation) -> ir.WalkResult:

@@ -32,6 +32,9 @@ class QuantizeInt4(Pass):
     name: ClassVar[str] = "quantize_int4"
     ops: tuple[str, ...] = ops_field(("dot", "convolution"))
 
+    def __post_init__(self) -> None:
+        ops_option(self.ops)
+
     def run(self, module: ir.Operation) -> bool:
         names = {f"migraphx.{name}" for name in ops_option(self.ops) if name != ALL}
         if ALL not in self.ops and names.isdisjoint(op_names(module)):

@@ -9,6 +9,7 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import attributes_of, op_class
 from mgx_mlir.core.passes import PatternPass, make_pass, option, run_pass
@@ -340,6 +341,11 @@ class SimplifyQdq(PatternPass):
     pairs: bool = option(True, "drop pairs that are left (their rounding goes, too)")
     mx: bool = option(False, "dots of f8 values whose scales vary in blocks (gfx950)")
     reuse: bool = option(False, "pointwise ops read a quantised value instead of a second one")
+
+    def __post_init__(self) -> None:
+        for name in self.products:
+            if name not in ("dot", "convolution"):
+                raise PipelineError(f"products expected dot and convolution, got '{name}'")
 
     def run(self, module: ir.Operation) -> bool:
         if QUANTISERS.isdisjoint(op_names(module)):

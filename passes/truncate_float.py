@@ -30,10 +30,13 @@ class TruncateFloat(Pass):
     ops: tuple[str, ...] = ops_field()
     float_type: str = option("half", "the type to compute in: half, bf16 or an f8 type")
 
-    def run(self, module: ir.Operation) -> bool:
+    def __post_init__(self) -> None:
+        ops_option(self.ops)
         target = type_option(self.float_type)
         if not target.is_float or target.size >= 4:
             raise PipelineError(f"float-type expected a float of 8 or 16 bits, got {target}")
+
+    def run(self, module: ir.Operation) -> bool:
         wide = frozenset((dtypes.FLOAT, dtypes.DOUBLE))
-        ops = ops_option(self.ops)
+        target, ops = type_option(self.float_type), ops_option(self.ops)
         return Retyping(wide, target, ops, _KEPT if ALL in ops else frozenset()).run(module)
