@@ -107,6 +107,9 @@ def find_reshape_cont(op: Any, rw: Rewriter) -> Any:
     below = next((x for x in sources if x is not None and joins(x)), None)
     if below is None:
         return no_match("no operand is a kernel's result, reshaped, without other users")
+    if is_constant(below):
+        # each operand could be read in the dims of the other, without end
+        return no_match("it is constant, and folded as it is")
     dims = TensorType.of(below).dims
     out = TensorType.of(op.results[0]).dims
     if DYN in dims or DYN in out or 0 in out:
