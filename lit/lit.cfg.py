@@ -35,6 +35,7 @@ for name in ("MGX_CACHE_DIR", "HOME", "XDG_CACHE_HOME"):
 
 config.substitutions += [
     (r"\bmgx-opt\b", f"{python} -m mgx_mlir.opt"),
+    (r"\bmgx-reduce\b", f"{python} -m mgx_mlir.reduce"),
     (r"\bmgx-driver\b", f"{python} -m mgx_mlir.driver.main"),
     (r"\bfilecheck\b", f"{python} -m filecheck"),
     (r"%python", python),

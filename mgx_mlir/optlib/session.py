@@ -23,7 +23,9 @@ from mgx_mlir.core.passes import (
     run_pipeline,
 )
 from mgx_mlir.core.pattern import MatchTrace, disabled
+from mgx_mlir.core.reproducer import Failing, Reproducer, read_reproducer
 from mgx_mlir.core.segments import asm, parse_module
+from mgx_mlir.core.weight_files import read_weights, used_keys, write_weights
 from mgx_mlir.optlib import crash
 from mgx_mlir.optlib.arguments import Arguments
 from mgx_mlir.optlib.diagnostics import (
@@ -35,8 +37,6 @@ from mgx_mlir.optlib.diagnostics import (
 )
 from mgx_mlir.optlib.dumps import Dumps
 from mgx_mlir.optlib.explain import print_explanation
-from mgx_mlir.optlib.reproducer import Failing, Reproducer, read_reproducer
-from mgx_mlir.optlib.weights import read_weights, used_keys, write_weights
 
 MAX_NOTE = 400  # characters of an op with its regions
 

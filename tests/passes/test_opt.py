@@ -12,7 +12,7 @@ import pytest
 from mgx_mlir import opt
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.passes import PASSES, Pass
-from mgx_mlir.optlib.weights import read_weights, write_weights
+from mgx_mlir.core.weight_files import read_weights, write_weights
 
 GOOD = "func.func @f(%a: f32) -> f32 {\n  %0 = arith.negf %a : f32\n  return %a : f32\n}\n"
 BAD = "func.func @f(%a: f32) -> f64 {\n  return %a : f32\n}\n"

@@ -12,7 +12,7 @@ import numpy as np
 
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.files import atomic
-from mgx_mlir.optlib.weights import write_weights
+from mgx_mlir.core.weight_files import write_weights
 
 _SECTION = re.compile(r"\{-#(.*?)#-\}", re.DOTALL)
 _ENTRY = re.compile(r'(\w+)\s*:\s*("(?:[^"\\]|\\.)*"|true|false)')
@@ -73,6 +73,11 @@ class Failing:
                 f.write(f"{self.module}\n{how.text()}".encode())
         except OSError as e:
             raise FileError(f"cannot write '{path}': {(e.strerror or str(e)).lower()}") from None
+
+
+def is_reproducer(source: str) -> bool:
+    """Whether a text holds a pipeline to run on it."""
+    return any("mlir_reproducer" in section[1] for section in _SECTION.finditer(source))
 
 
 def read_reproducer(source: str) -> tuple[Reproducer, str]:
