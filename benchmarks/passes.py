@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import cProfile
+import itertools
 import pstats
 import time
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.passes import resolve, run_pipeline, verify_module
 from mgx_mlir.core.pattern import op_names
 from mgx_mlir.core.program_ir import ProgramIR
+from mgx_mlir.frontends.onnx.importer import parse_onnx
 from mgx_mlir.passes.pipelines import pipeline
 
 ROWS, WIDTH, HEADS, CHANNELS, SIDE = 16, 32, 4, 16, 8
@@ -105,7 +107,9 @@ class Net:
         y = self.op("relu", self.conv_bn(x, 1))
         y = self.op("relu", self.conv_bn(y, 3))
         gate = self.op("reduce_mean", y, axes=[2, 3])
-        gate = self.op("sigmoid", self.op("convolution", gate, self.const(CHANNELS, CHANNELS, 1, 1)))
+        gate = self.op(
+            "sigmoid", self.op("convolution", gate, self.const(CHANNELS, CHANNELS, 1, 1))
+        )
         y = self.binary("mul", y, gate)
         return self.op("relu", self.binary("add", self.conv_bn(y, 1), x))
 
@@ -136,7 +140,11 @@ def made_up(ops: int) -> ProgramIR:
 
 @dataclass
 class Row:
-    """One pass of a run: its nesting, time, and the ops before and after it."""
+    """One pass of a run: its nesting, time, and the ops before and after it.
+
+    The time is the process's on the CPU, which stands on a busy machine; of nested passes it is
+    that of the clock.
+    """
 
     name: str
     depth: int
@@ -198,9 +206,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(source, int):
             program = made_up(source)
         else:
-            from mgx_mlir.api.parse import parse_onnx
-
-            program = parse_onnx(source).ir
+            program = parse_onnx(source)
         profiler = cProfile.Profile()
         if arguments.profile:
             profiler.enable()
@@ -210,7 +216,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         totals.append((rows[0].before, sum(r.ms for r in rows if r.depth == 0)))
         if arguments.profile:
             pstats.Stats(profiler).sort_stats("tottime").print_stats(35)
-    for (few, short), (many, long) in zip(totals, totals[1:], strict=False):
+    for (few, short), (many, long) in itertools.pairwise(totals):
         if not arguments.models:
             print(f"{many / few:.1f} times the ops take {long / short:.1f} times as long")
     return 0

@@ -7,6 +7,7 @@ MGX_DRAWS=200 pytest tests/passes/test_patterns.py -k find_transpose     # searc
 from __future__ import annotations
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.passes import verify_module
 from mgx_mlir.core.pattern import Pattern, PatternSet, disabled, observing
-from mgx_mlir.core.registry import rewrites_of
+from mgx_mlir.core.registry import PatternPass, rewrites_of
 from mgx_mlir.core.segments import asm
 from mgx_mlir.passes import PASSES
 
@@ -91,6 +92,33 @@ def check(c: Case, seed: int) -> bool:
 def test_the_rewrite_keeps_the_values(c: Case) -> None:
     fired = sum(check(c, seed) for seed in range(DRAWS))
     assert fired >= c.fires * DRAWS, f"applied in {fired} of {DRAWS} draws"
+
+
+def neg_away(op, rw):
+    """neg(x) -> x"""
+    return op.input
+
+
+def zero_away(op, rw):
+    """add(x, 0) -> x"""
+    return op.a
+
+
+@pytest.mark.parametrize(
+    ("wrong", "root", "draw"),
+    [
+        (neg_away, "neg", lambda g: g.b.op("neg", g.argument((3,)))),
+        (zero_away, "add", lambda g: g.b.op("add", g.argument((9,)), g.constant((9,), value=0))),
+    ],
+)
+def test_a_wrong_rewrite_is_found(wrong, root, draw, monkeypatch) -> None:
+    class Wrong(PatternPass):
+        patterns = (Pattern(wrong.__name__, (root,), 1, wrong),)
+
+    monkeypatch.setattr(sys.modules[__name__], "PASSES", {"wrong": Wrong})
+    c = Case(wrong.__name__, "wrong", draw, 0.0, 0.5, True)
+    with pytest.raises(AssertionError, match=rf"{wrong.__name__}.*, draw \d"):
+        test_the_rewrite_keeps_the_values(c)
 
 
 @pytest.mark.parametrize("name", PASSES)
