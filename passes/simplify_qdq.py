@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,7 +23,6 @@ from mgx_mlir.core.pattern import (
     no_match,
     op_names,
     pattern,
-    users,
 )
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.constants import splat
@@ -232,9 +232,9 @@ def match_qlinear_reused(op: Any, rw: Rewriter) -> Any:
         return no_match("the option reuse is off")
     if not has_one_use(op.result):
         return no_match("the quantised value is used more than once, or not at all")
-    found = users(op.input)
+    found = [use.owner for use in islice(op.input.uses, 3)]
     if len(found) != 2:
-        return no_match("{} ops use the input, not 2", len(found))
+        return no_match("the input is used {}", "once" if len(found) < 2 else "more than twice")
     other = next((u for u in found if u.operation != op.operation), None)
     if other is None:
         return no_match("it uses the input twice")
