@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import attributes_of
+from mgx_mlir.core.op import attributes_of, op_class
 from mgx_mlir.core.pattern import (
     NoMatch,
     Rewriter,
@@ -29,12 +29,17 @@ def find_conv_dot_horiz_fusion(op: Any, rw: Rewriter) -> Any:
 
     Also quant_dot, and convolution with equal attributes. Wide results (`max-columns`, of a
     language model's head) stay on their own, and weights that other ops read, which would be
-    kept twice. Convolutions only with `all-forms`: channels-last, each slice is a copy.
+    kept twice. Only with `all-forms`: convolutions (channels-last, each slice is a copy), and
+    dots whose results go into further pointwise ops, which run in the kernel of each dot (the
+    gate of an MLP: two kernels; merged, a dot, two copies and a pointwise kernel).
     """
     name = op.operation.name.removeprefix("migraphx.")
     if name == "convolution" and not rw.options.all_forms:
         return no_match("slices of channels-last images are copies (all-forms merges them)")
-    group = _beside(op, rw.options.max_columns)
+    after = () if rw.options.all_forms else _epilogue(op.results[0])
+    if after is None:
+        return no_match("pointwise ops on its result run in its kernel (all-forms merges it)")
+    group = _beside(op, rw.options.max_columns, None if rw.options.all_forms else after)
     if isinstance(group, NoMatch):
         return group
     rank = TensorType.of(op.results[0]).rank
@@ -60,8 +65,36 @@ def _wide_axes(op: Any, name: str, rank: int) -> tuple[int, int]:
     return (rank - 1, rank - 1) if op.channels_last else (1, 0)
 
 
-def _beside(op: Any, most_columns: int) -> list[Any] | NoMatch:
-    """The ops that can run as one with `op`, in their order, `op` first; or why there are none."""
+def _epilogue(value: ir.Value) -> tuple[str, ...] | None:
+    """The pointwise ops with constants alone that `value` goes through one after the other.
+
+    `find_splits` does these once where they are equal for all parts. None where further
+    pointwise ops follow: those stay with the product only as long as it is not a part.
+    """
+    names: list[str] = []
+    while len(names) < _MOST:
+        found = users(value)
+        pointwise = [u.operation for u in found if _is_pointwise(u.operation)]
+        if not pointwise:
+            return tuple(names)
+        (op, *more) = pointwise
+        if more or len(found) > 1 or not all(v == value or is_constant(v) for v in op.operands):
+            return None
+        names.append(op.name)
+        value = op.results[0]
+    return None
+
+
+def _is_pointwise(op: ir.Operation) -> bool:
+    cls = op_class(op)
+    return cls is not None and cls.pointwise
+
+
+def _beside(op: Any, most_columns: int, after: tuple[str, ...] | None) -> list[Any] | NoMatch:
+    """The ops that can run as one with `op`, in their order, `op` first; or why there are none.
+
+    after: the epilogue that all must have; None: any.
+    """
     reason = _unfit(op, most_columns)
     if reason is not None:
         return reason
@@ -82,6 +115,8 @@ def _beside(op: Any, most_columns: int) -> list[Any] | NoMatch:
         if any(o.attributes[k] != v for k, v in same.items()):
             continue
         if _unfit(o.opview, most_columns) is not None:  # what refuses is falsy
+            continue
+        if after is not None and _epilogue(o.results[0]) != after:
             continue
         if o.is_before_in_block(op.operation):
             return no_match("another one of the same input comes first")

@@ -45,7 +45,7 @@ FUSE = (
     "eliminate_common_subexpression",
     "dead_code_elimination",
     "fuse_concat",
-    "fuse_pointwise",
+    "fuse_pointwise_reduce",
     "dead_code_elimination",
 )
 
@@ -85,7 +85,7 @@ def pipeline(
     if steps is None:
         raise PipelineError(f"no pipeline for target '{target}', known: {', '.join(PIPELINES)}")
     loops = vector_kernels or target != "cpu"
-    left = () if fuse else ("fuse_pointwise", GPU_ATTENTION)
+    left = () if fuse else ("fuse_pointwise_reduce", GPU_ATTENTION)
     if not fuse or not loops:
         left = (*left, CPU_ATTENTION, "fuse_concat", "fuse_layout")
         steps = tuple(PAD if s == CPU_PAD else s for s in steps)

@@ -226,7 +226,11 @@ def simplify_select_module_output_shape(op: Any, rw: Rewriter) -> Any:
         if dims is not None and dims != stated.dims:
             value.set_type(stated.with_dims(dims).mlir())
             changed = True
-    return rw.updated() if changed else no_match("the functions tell no more than its type")
+    if not changed:
+        return no_match("the functions tell no more than its type")
+    if op.operation.parent.name == "func.func":
+        _restate(op.operation.parent)
+    return rw.updated()
 
 
 def _symbols(op: Any) -> ir.SymbolTable:
@@ -251,13 +255,20 @@ def refine(module: ir.Operation) -> bool:
 
     module.walk(visit)
     for function in functions(module):
-        kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-        returned = [v.type for v in list(entry_block(function).operations)[-1].operands]
-        if returned != list(kind.results):
-            new = ir.FunctionType.get(kind.inputs, returned)
-            function.attributes["function_type"] = ir.TypeAttr.get(new)
-            changed = True
+        changed |= _restate(function)
     return changed
+
+
+def _restate(function: Any) -> bool:
+    """State the types that a function returns in its own; whether that changed it."""
+    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    block = entry_block(function)
+    returned = [v.type for v in block.operations[len(block.operations) - 1].operands]
+    if returned == list(kind.results):
+        return False
+    new = ir.FunctionType.get(kind.inputs, returned)
+    function.attributes["function_type"] = ir.TypeAttr.get(new)
+    return True
 
 
 def _refine(op: ir.Operation) -> bool:

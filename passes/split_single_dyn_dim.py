@@ -13,6 +13,8 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.signature import DimRange, Signature
 from mgx_mlir.passes.simplify_dyn_ops import refine
 
+_CHOICE = "migraphx.select_module"
+
 
 @dataclass(frozen=True)
 class SplitSingleDynDim(Pass):
@@ -31,7 +33,8 @@ class SplitSingleDynDim(Pass):
     def run(self, module: ir.Operation) -> bool:
         main = main_function(module)
         sizes = _sizes(main, self.max_sizes)
-        if sizes is None:
+        chosen = any(v.operation.name == _CHOICE for v in entry_block(main).operations)
+        if sizes is None or chosen:
             return False
         taken = {ir.StringAttr(f.attributes["sym_name"]).value for f in functions(module)}
         names = []

@@ -16,7 +16,7 @@ PASSES = {
     "layout_convolution": ("layout_convolution",),
     "insert_pad": ("layout_convolution", "mgx-insert-pad{dense=true}"),
     "rewrite_dot": ("rewrite_dot",),
-    "fuse_pointwise": ("fuse_pointwise",),
+    "fuse_pointwise_reduce": ("fuse_pointwise_reduce",),
     "cpu": pipeline("cpu"),
     "gpu": pipeline("gpu"),
 }
@@ -43,7 +43,7 @@ def test_the_passes_keep_the_values_with_an_open_batch(name):
         check(KernelGraph(seed, CONTEXT, dynamic=True), PASSES[name])
 
 
-@pytest.mark.parametrize("name", ["fuse_pointwise", "cpu"])
+@pytest.mark.parametrize("name", ["fuse_pointwise_reduce", "cpu"])
 def test_large_programs(name):
     for seed in range(200, 212):
         check(KernelGraph(seed, CONTEXT, steps=60), PASSES[name])
@@ -62,16 +62,16 @@ def test_data_movement_is_exact(name):
 def test_fusing_again_changes_nothing():
     for seed in range(400, 430):
         graph = KernelGraph(seed, CONTEXT, steps=30)
-        run_pipeline(graph.module, ["fuse_pointwise"], store=graph.store)
+        run_pipeline(graph.module, ["fuse_pointwise_reduce"], store=graph.store)
         once = graph.program.text()
-        run_pipeline(graph.module, ["fuse_pointwise"], store=graph.store)
+        run_pipeline(graph.module, ["fuse_pointwise_reduce"], store=graph.store)
         assert graph.program.text() == once
 
 
 def test_every_pointwise_op_and_reduction_is_in_a_kernel():
     for seed in range(500, 520):
         graph = KernelGraph(seed, CONTEXT)
-        run_pipeline(graph.module, ["fuse_pointwise"], store=graph.store)
+        run_pipeline(graph.module, ["fuse_pointwise_reduce"], store=graph.store)
         left = {op.name for op in graph.program.main().regions[0].blocks[0].operations}
         assert not left & {"migraphx.add", "migraphx.relu", "migraphx.dot", "migraphx.softmax",
                            "migraphx.convolution", "migraphx.reduce_sum"}, left  # fmt: skip
@@ -80,7 +80,7 @@ def test_every_pointwise_op_and_reduction_is_in_a_kernel():
 def test_the_kernels_of_a_pointwise_kernel_share_their_dims():
     for seed in range(520, 540):
         graph = KernelGraph(seed, CONTEXT)
-        run_pipeline(graph.module, ["fuse_pointwise"], store=graph.store)
+        run_pipeline(graph.module, ["fuse_pointwise_reduce"], store=graph.store)
         for op in graph.program.main().regions[0].blocks[0].operations:
             if op.name == "migraphx.pointwise":
                 assert len({tuple(ir.RankedTensorType(r.type).shape) for r in op.results}) == 1

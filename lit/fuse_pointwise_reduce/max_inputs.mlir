@@ -1,4 +1,4 @@
-// RUN: mgx-opt %s --split-input-file --mgx-fuse-pointwise=max-inputs=2 | filecheck %s
+// RUN: mgx-opt %s --split-input-file --mgx-fuse-pointwise-reduce=max-inputs=2 | filecheck %s
 
 // The third operand would be one too many.
 // CHECK: %[[A:.*]] = "migraphx.pointwise"(%arg0, %arg1) ({

@@ -1,7 +1,7 @@
-// RUN: mgx-opt %s --mgx-fuse-pointwise --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-fuse-pointwise-reduce --split-input-file | filecheck %s
 // Twice is once.
-// RUN: mgx-opt %s --mgx-fuse-pointwise --split-input-file -o %t.once
-// RUN: mgx-opt %s --mgx-fuse-pointwise --mgx-fuse-pointwise --split-input-file -o %t.twice
+// RUN: mgx-opt %s --mgx-fuse-pointwise-reduce --split-input-file -o %t.once
+// RUN: mgx-opt %s --mgx-fuse-pointwise-reduce --mgx-fuse-pointwise-reduce --split-input-file -o %t.twice
 // RUN: diff %t.once %t.twice
 
 // A chain is one kernel; what only it uses has no place outside.

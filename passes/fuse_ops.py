@@ -1,0 +1,25 @@
+"""fuse_ops: a dot, convolution, pooling or transpose takes what follows it into its kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.observe import Rule
+from mgx_mlir.core.passes import Pass, option
+from mgx_mlir.passes.fuse_pointwise import form_kernels
+from mgx_mlir.passes.grouping import ANCHOR_RULES
+
+
+@dataclass(frozen=True)
+class FuseOps(Pass):
+    """Group dots, convolutions, poolings, transposes and gathers, each with the pointwise ops on
+    its result (bias, activation, residual, quantisation), into `group` kernels."""
+
+    name: ClassVar[str] = "fuse_ops"
+    rules: ClassVar[tuple[Rule, ...]] = ANCHOR_RULES
+    max_inputs: int = option(24, "operands that a kernel may have")
+
+    def run(self, module: ir.Operation) -> bool:
+        return form_kernels(module, self.rules, self.max_inputs)

@@ -1,0 +1,36 @@
+"""fuse_reduce: a reduction and the pointwise ops around it become one kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.observe import Rule
+from mgx_mlir.core.passes import Pass, option
+from mgx_mlir.core.pattern import Pattern, PatternSet
+from mgx_mlir.passes.fuse_pointwise import form_kernels
+from mgx_mlir.passes.grouping import POINTWISE_RULES, REDUCE_RULES
+from mgx_mlir.passes.rewrite_reshapes import reduce_reshape
+
+
+@dataclass(frozen=True)
+class FuseReduce(Pass):
+    """Group reductions over the same axes, softmax among them, with the pointwise ops before and
+    after them into `fused_reduce` kernels.
+
+    The other pointwise ops become kernels as in fuse_pointwise, which need not run before.
+    """
+
+    name: ClassVar[str] = "fuse_reduce"
+    patterns: ClassVar[tuple[Pattern, ...]] = (reduce_reshape,)
+    rules: ClassVar[tuple[Rule, ...]] = REDUCE_RULES
+    max_inputs: int = option(24, "operands that a kernel may have")
+    rewrite_reshapes: bool = option(True, "move reshapes from before reductions to behind them")
+
+    def run(self, module: ir.Operation) -> bool:
+        changed = False
+        if self.rewrite_reshapes:
+            changed = PatternSet(self.patterns).apply(module, self) > 0
+        rules = (*POINTWISE_RULES, *self.rules)
+        return form_kernels(module, rules, self.max_inputs) or changed
