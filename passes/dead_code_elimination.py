@@ -17,7 +17,8 @@ _PURE_PREFIXES = ("arith.", "math.", "tensor.", "affine.apply", "linalg.", "comp
 class DeadCodeElimination(Pass):
     """Erase ops without side effects whose results are unused, in every region.
 
-    Results of an `if` that nobody uses go as well, with what its branches compute for them.
+    Results of an `if` that nobody uses go as well, with what its branches compute for them, and
+    so do scan outputs of a loop.
     """
 
     name: ClassVar[str] = "dead_code_elimination"
@@ -42,7 +43,7 @@ def erase_dead(root: ir.Operation) -> int:
         if has_no_use(op) and is_removable(op):
             op.erase()
             erased += 1
-        elif op.name == "migraphx.if":
+        elif op.name in ("migraphx.if", "migraphx.loop"):
             erased += drop_unused_results(op)
     return erased
 
@@ -70,14 +71,26 @@ def is_removable(op: ir.Operation) -> bool:
 
 
 def drop_unused_results(op: ir.Operation) -> int:
-    """Rebuild an `if` without the results that nobody uses; how many ops went with them."""
-    kept = [i for i, r in enumerate(op.results) if next(r.uses, None) is not None]
-    if len(kept) == len(op.results):
+    """Rebuild an `if` without the results that nobody uses, or a loop without such scan outputs;
+    how many ops went with them."""
+    first = 0  # a loop's carried values, which the next iteration may read
+    yields: list[int] = []  # operands of the terminators that are no results
+    if op.name == "migraphx.loop":
+        first, yields = len(op.operands) - 2, [0]
+    results = list(op.results)
+    kept = [i for i, r in enumerate(results) if i < first or next(r.uses, None) is not None]
+    if len(kept) == len(results):
         return 0
-    types = [op.results[i].type for i in kept]
+    types = [results[i].type for i in kept]
     with op.location, ir.InsertionPoint(op):
         attributes = dict(op.attributes.items())
         attributes["resultSegmentSizes"] = ir.DenseI32ArrayAttr.get(spread(types))
+        key = "scan_output_directions"
+        if key in attributes and len(attributes[key]):
+            directions = list(attributes[key])
+            attributes[key] = ir.DenseI64ArrayAttr.get(
+                [directions[i - first] for i in kept if i >= first]
+            )
         new = ir.Operation.create(
             op.name, types, list(op.operands), attributes, regions=len(op.regions)
         )
@@ -85,9 +98,9 @@ def drop_unused_results(op: ir.Operation) -> int:
         old_region.blocks[0].append_to(region)
         last = region.blocks[0].operations[len(region.blocks[0].operations) - 1].operation
         with last.location, ir.InsertionPoint(last):
-            OPS["yield"]([last.operands[i] for i in kept])
+            OPS["yield"]([last.operands[i] for i in [*yields, *(len(yields) + i for i in kept)]])
         last.erase()
     for i, r in zip(kept, new.results, strict=True):
-        op.results[i].replace_all_uses_with(r)
+        results[i].replace_all_uses_with(r)
     op.erase()
     return 1 + erase_dead(new)

@@ -9,10 +9,15 @@ from mgx_mlir.core.passes import PASSES, pass_name, pipeline_name
 
 # What every target starts with: one spelling for each op, nothing that does nothing.
 REQUIRED = (
+    "simplify_dyn_ops",
     "normalize_ops",
     "eliminate_identity",
     "dead_code_elimination",
+    "rewrite_rnn",
+    "inline_module",
+    "dead_code_elimination",
     "eliminate_contiguous",
+    "mgx-rewrite-resize{affine-only=true}",
     "simplify_reshapes",
     "eliminate_pad",
     "dead_code_elimination",
@@ -26,8 +31,13 @@ OPTIMIZE = ("optimize_module",)
 # `ref` interprets each op by its reference: no rewrite may stand between it and the model.
 REF = ("normalize_ops", "dead_code_elimination")
 
-# Channels-last images, dots of rows.
-LAYOUT = ("layout_convolution", "rewrite_dot", "optimize_module")
+# Channels-last images, dots of rows. Before the last look at the whole: lookups that run as one.
+LAYOUT = ("layout_convolution", "fuse_horizontal", "rewrite_dot", "optimize_module")
+
+# A GPU's tanh and erf are slow and its f16 overflows; a CPU computes in f32, where all of this
+# gains nothing, and its tanh is faster than an exponential and a division.
+GPU_GELU = ("rewrite_gelu",)
+GPU_PRECISION = ("rewrite_topk", "rewrite_low_precision", "propagate_precision")
 
 # Where the padding of convolutions goes. A CPU's own loops pad what they read; elsewhere a pad
 # inside of a CPU's kernel costs half as much again as one ahead of it. A GPU's kernels pad inside.
@@ -61,13 +71,26 @@ CPU = (
     *OPTIMIZE,
     "mgx-rewrite-reduce{wide-values=true}",
     *LAYOUT,
+    "split_reduce",
     CPU_PAD,
     CPU_ATTENTION,
     *FUSE,
     "fuse_layout",
     "dead_code_elimination",
 )
-GPU = (*REQUIRED, GPU_QDQ, *OPTIMIZE, "rewrite_reduce", *LAYOUT, GPU_PAD, GPU_ATTENTION, *FUSE)
+GPU = (
+    *REQUIRED,
+    GPU_QDQ,
+    *GPU_GELU,
+    *OPTIMIZE,
+    "rewrite_reduce",
+    *GPU_PRECISION,
+    *LAYOUT,
+    "split_reduce",
+    GPU_PAD,
+    GPU_ATTENTION,
+    *FUSE,
+)
 
 PIPELINES: dict[str, tuple[str, ...]] = {"ref": REF, "cpu": CPU, "gpu": GPU}
 

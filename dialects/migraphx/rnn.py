@@ -2,51 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
-from mgx_mlir.core.op import OPS, Op, Operand, Result, check
+from mgx_mlir.core.op import Op, Operand, Result, check
 from mgx_mlir.core.shapes import TensorType, merge_dim, show_dims
+from mgx_mlir.dialects.migraphx.activations import Activation, parse_activation
 from mgx_mlir.dialects.migraphx.axes import check_index_type, check_rank, check_same_dtype
-from mgx_mlir.dialects.migraphx.pointwise_base import FLOAT, Unary, check_dtype
+from mgx_mlir.dialects.migraphx.pointwise_base import FLOAT, check_dtype
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats
 
 DIRECTIONS = ("forward", "reverse", "bidirectional")
 Array = np.ndarray
-Activation = Callable[[Array], Array]
+Function = Callable[[Array], Array]
 
 
 def direction_count(direction: str) -> int:
     return 2 if direction == "bidirectional" else 1
 
 
-def parse_activation(text: str) -> tuple[type[Op], dict[str, float]]:
-    """The pointwise op of `relu`, or `leaky_relu{alpha=0.1}`; ShapeError where there is none."""
-    found = re.fullmatch(r"\s*(\w+)\s*(?:\{(.*)\})?\s*", text)
-    cls = OPS.get(found.group(1)) if found else None
-    check(
-        cls is not None and issubclass(cls, Unary) and bool(cls.TYPES & FLOAT),
-        lambda: f"activation expected a pointwise operator of one float, got '{text}'",
-    )
-    assert cls is not None
-    assert found is not None
-    values: dict[str, float] = {k: float(d.default) for k, d in cls.ATTRS.items()}
-    for part in filter(None, (found.group(2) or "").split(",")):
-        name, _, number = part.partition("=")
-        check(name.strip() in values, f"activation '{text}' has no attribute '{name.strip()}'")
-        try:
-            values[name.strip()] = float(number)
-        except ValueError:
-            check(False, f"activation '{text}' expected a number, got '{number}'")
-    return cls, values
-
-
-def activations(texts: Sequence[str], per_direction: int, directions: int) -> list[list[Any]]:
-    """The (op, attributes) of each direction; one direction's list serves both."""
+def activations(
+    texts: Sequence[str], per_direction: int, directions: int
+) -> list[list[Activation]]:
+    """The functions of each direction; one direction's list serves both."""
     check(
         len(texts) in (per_direction, 2 * per_direction),
         lambda: (
@@ -60,11 +41,8 @@ def activations(texts: Sequence[str], per_direction: int, directions: int) -> li
     ]
 
 
-def _callables(texts: Sequence[str], per_direction: int, directions: int) -> list[list[Activation]]:
-    def bound(cls: type[Op], values: dict[str, float]) -> Activation:
-        return lambda x: cls.reference(x, **values)
-
-    return [[bound(*one) for one in row] for row in activations(texts, per_direction, directions)]
+def _callables(texts: Sequence[str], per_direction: int, directions: int) -> list[list[Function]]:
+    return [[f.reference for f in row] for row in activations(texts, per_direction, directions)]
 
 
 def _expect(t: TensorType | None, name: str, dims: Sequence[int]) -> None:
@@ -103,7 +81,7 @@ def _lengths(lens: Array | None, x: Array) -> Array:
     return np.clip(lens.astype(np.int64), 0, x.shape[0])
 
 
-def _limited(clip: float) -> Activation:
+def _limited(clip: float) -> Function:
     return (lambda x: np.clip(x, -clip, clip)) if clip else (lambda x: x)
 
 

@@ -1,0 +1,472 @@
+"""rewrite_rnn: recurrent networks as one loop over time for each direction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import OPS
+from mgx_mlir.core.passes import PatternPass
+from mgx_mlir.core.pattern import NoMatch, Rewriter, defined_by, has_no_use, no_match, pattern
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.rnn import activations, direction_count
+
+# One step: from the inputs' share of the gates and the states to the next states.
+Step = Callable[[ir.Value, Sequence[ir.Value]], list[ir.Value]]
+
+
+# ---- the networks --------------------------------------------------------------------------------
+
+
+@pattern("rnn")
+def vanilla_rnn(op: Any, rw: Rewriter) -> Any:
+    """rnn(x, w, r) -> loop{f(x_t w^T + h r^T)}, x w^T of all steps ahead of it"""
+    net = _network(op, rw, gates=1, functions=1)
+    if isinstance(net, NoMatch):
+        return net
+
+    def direction(d: int) -> tuple[list[ir.Value], list[ir.Value]]:
+        (f,) = net.functions[d]
+        r = net.recurrence(d)
+
+        def step(xt: ir.Value, states: Sequence[ir.Value]) -> list[ir.Value]:
+            return [f.build(rw, net.limited(rw.op("add", rw.op("dot", states[0], r), xt)))]
+
+        return net.loop(d, net.inputs(d), [net.state(op.initial_h, d)], step)
+
+    return net.results(direction, 1)[0]
+
+
+@pattern("gru")
+def gru(op: Any, rw: Rewriter) -> Any:
+    """gru(x, w, r) -> loop{(1 - z) g + z h}, x w^T of all steps ahead of it"""
+    net = _network(op, rw, gates=3, functions=2)
+    if isinstance(net, NoMatch):
+        return net
+    late, h = bool(op.linear_before_reset), net.hidden
+
+    def direction(d: int) -> tuple[list[ir.Value], list[ir.Value]]:
+        f, g = net.functions[d]
+        r = net.recurrence(d)
+        if late:
+            bias = None if op.bias is None else net.bias(d, 5 * h, 6 * h)
+        else:
+            r_gates, r_candidate = net.part(r, 0, 2 * h), net.part(r, 2 * h, 3 * h)
+
+        def step(xt: ir.Value, states: Sequence[ir.Value]) -> list[ir.Value]:
+            state = states[0]
+            x_gates, x_candidate = net.part(xt, 0, 2 * h), net.part(xt, 2 * h, 3 * h)
+            products = rw.op("dot", state, r if late else r_gates)
+            gates = rw.op("add", net.part(products, 0, 2 * h), x_gates)
+            gates = f.build(rw, net.limited(gates))
+            z, reset = net.part(gates, 0, h), net.part(gates, h, 2 * h)
+            if late:
+                inner = net.part(products, 2 * h, 3 * h)
+                if bias is not None:
+                    inner = rw.op("add", inner, net.rows(bias, inner))
+                inner = rw.op("mul", reset, inner)
+            else:
+                inner = rw.op("dot", rw.op("mul", reset, state), r_candidate)
+            candidate = g.build(rw, net.limited(rw.op("add", inner, x_candidate)))
+            kept = rw.op("mul", z, state)
+            return [rw.op("add", rw.op("mul", rw.sub(1, z), candidate), kept)]
+
+        # R's bias of the candidate is not reset, or added only behind the reset
+        inputs = net.inputs(d, without=(2 * h, 3 * h) if late else None)
+        return net.loop(d, inputs, [net.state(op.initial_h, d)], step)
+
+    return net.results(direction, 1)[0]
+
+
+@pattern("lstm")
+def lstm(op: Any, rw: Rewriter) -> Any:
+    """lstm(x, w, r) -> loop{c = f c + i g, h = o tanh(c)}, x w^T of all steps ahead of it"""
+    net = _network(op, rw, gates=4, functions=3)
+    if isinstance(net, NoMatch):
+        return net
+    h = net.hidden
+
+    def direction(d: int) -> tuple[list[ir.Value], list[ir.Value]]:
+        f, g, last = net.functions[d]
+        r = net.recurrence(d)
+        peepholes: list[Any] = [None] * 3
+        if op.peephole is not None:
+            own = net.of_direction(op.peephole, d)
+            peepholes = [net.part(own, i * h, (i + 1) * h) for i in range(3)]
+
+        def peeked(x: ir.Value, p: Any, cell: ir.Value) -> ir.Value:
+            if p is None:
+                return x
+            return rw.op("add", x, rw.op("mul", net.rows(p, cell), cell))
+
+        def step(xt: ir.Value, states: Sequence[ir.Value]) -> list[ir.Value]:
+            state, cell = states
+            gates = rw.op("add", rw.op("dot", state, r), xt)
+            i, o, forget, candidate = (net.part(gates, k * h, (k + 1) * h) for k in range(4))
+            i = f.build(rw, net.limited(peeked(i, peepholes[0], cell)))
+            if op.input_forget:
+                forget = rw.sub(1, i)
+            else:
+                forget = f.build(rw, net.limited(peeked(forget, peepholes[2], cell)))
+            candidate = g.build(rw, net.limited(candidate))
+            cell = rw.op("add", rw.op("mul", forget, cell), rw.op("mul", i, candidate))
+            o = f.build(rw, net.limited(peeked(o, peepholes[1], cell)))
+            return [rw.op("mul", o, last.build(rw, cell)), cell]
+
+        start = [net.state(op.initial_h, d), net.state(op.initial_c, d)]
+        wanted = 1 if has_no_use(op.cells) else 2
+        return net.loop(d, net.inputs(d), start, step, outputs=wanted)
+
+    # cells that nobody uses are not kept: the hidden states have their type
+    return net.results(direction, 2)
+
+
+def _network(op: Any, rw: Rewriter, gates: int, functions: int) -> _Network | NoMatch:
+    t = TensorType.of(op.input)
+    steps, batch, _ = t.dims
+    d = direction_count(op.direction)
+    want = (steps, d, batch, op.hidden_size)
+    if any(TensorType.of(r).dims != want for r in op.results):
+        return no_match("its result states other dims than its operands: {}", want)
+    for v in (op.weights, op.recurrence, op.bias, op.peephole if "peephole" in dir(op) else None):
+        if v is not None and not TensorType.of(v).is_static:
+            return no_match("weights have run-time dims: {}", TensorType.of(v))
+    return _Network(op, rw, gates, activations(op.actv_func, functions, d))
+
+
+class _Network:
+    """What the three networks share: projections, states, the loop."""
+
+    def __init__(self, op: Any, rw: Rewriter, gates: int, functions: list[Any]) -> None:
+        self.op, self.rw, self.gates, self.functions = op, rw, gates, functions
+        self.type = TensorType.of(op.input)
+        self.steps, self.batch, self.width = self.type.dims
+        self.hidden = op.hidden_size
+        self.directions = direction_count(op.direction)
+        self._mask: ir.Value | None = None
+
+    def backward(self, d: int) -> bool:
+        return self.op.direction == "reverse" or d == 1
+
+    # ---- values ------------------------------------------------------------------------------
+
+    def of_direction(self, v: ir.Value, d: int) -> ir.Value:
+        """`v` without its first axis, the directions."""
+        if self.directions > 1:
+            v = self.rw.op("slice", v, axes=[0], starts=[d], ends=[d + 1])
+        return self.rw.op("squeeze", v, axes=[0])
+
+    def part(self, v: ir.Value, start: int, end: int) -> ir.Value:
+        """Columns of the last axis."""
+        t = TensorType.of(v)
+        if (start, end) == (0, t.dims[-1]):
+            return v
+        return self.rw.op("slice", v, axes=[t.rank - 1], starts=[start], ends=[end])
+
+    def rows(self, v: ir.Value, like: ir.Value) -> ir.Value:
+        """A vector in each row of {batch, hidden}, or a column in each column."""
+        t = TensorType.of(like)
+        if t.is_static:
+            return self.rw.op("multibroadcast", [v], out_lens=list(t.dims))
+        return self.rw.op("multibroadcast", [v, like])
+
+    def limited(self, x: ir.Value) -> ir.Value:
+        clip = self.op.clip
+        return self.rw.clip(x, -clip, clip) if clip else x
+
+    def recurrence(self, d: int) -> ir.Value:
+        """R of one direction as {hidden, gates hidden}."""
+        return self.rw.op("transpose", self.of_direction(self.op.recurrence, d), permutation=[1, 0])
+
+    def bias(self, d: int, start: int, end: int) -> ir.Value:
+        return self.part(self.of_direction(self.op.bias, d), start, end)
+
+    def inputs(self, d: int, without: tuple[int, int] | None = None) -> ir.Value:
+        """x W^T and the biases of all steps {steps, batch, gates hidden}: one dot.
+
+        `without`: the columns to which R's bias is not added.
+        """
+        rw, columns = self.rw, self.gates * self.hidden
+        w = rw.op("transpose", self.of_direction(self.op.weights, d), permutation=[1, 0])
+        count = DYN if DYN in (self.steps, self.batch) else self.steps * self.batch
+        flat = rw.op("reshape", self.op.input, dims=[-1 if count == DYN else count, self.width])
+        found = rw.op("dot", flat, w)
+        if self.op.bias is not None:
+            bias = self.bias(d, columns, 2 * columns)
+            if without is not None:
+                parts = [self.part(bias, 0, without[0])]
+                zero = np.zeros(without[1] - without[0], self.type.dtype.np)
+                bias = rw.op("concat", [*parts, rw.literal(zero)], axis=0)
+            bias = rw.op("add", self.bias(d, 0, columns), bias)
+            found = rw.op("add", found, self.rows(bias, found))
+        dims = [self.steps, self.batch, columns]
+        if dims.count(DYN) > 1:
+            shape = rw.op("concat", [rw.shape(self.op.input, 0, 2), rw.ints([columns])], axis=0)
+            return rw.op("reshape", found, shape, results=[self.type.with_dims(dims)])
+        return rw.op("reshape", found, dims=[-1 if x == DYN else x for x in dims])
+
+    def state(self, initial: Any, d: int) -> ir.Value:
+        """The first state {batch, hidden}: zeros where none is given."""
+        if initial is not None:
+            return self.of_direction(initial, d)
+        rw = self.rw
+        zero = rw.literal(np.zeros((1, 1), self.type.dtype.np))
+        if self.batch != DYN:
+            return rw.op("multibroadcast", [zero], out_lens=[self.batch, self.hidden])
+        shape = rw.op("concat", [rw.shape(self.op.input, 1, 2), rw.ints([self.hidden])], axis=0)
+        return rw.op("broadcast_with_dims", zero, shape)
+
+    def mask(self) -> ir.Value | None:
+        """Which steps count {steps, batch, 1}; None where all do."""
+        if self.op.sequence_lens is None or self._mask is not None:
+            return self._mask
+        rw = self.rw
+        if self.steps == DYN:
+            count = rw.op("squeeze", rw.shape(self.op.input, 0, 1), axes=[0])
+            step = rw.dynamic_range(rw.literal(np.int64(0)), count, rw.literal(np.int64(1)))
+        else:
+            step = rw.literal(np.arange(self.steps, dtype=np.int64))
+        lens = self.op.sequence_lens
+        if TensorType.of(lens).dtype is not dtypes.INT64:
+            lens = rw.op("convert", lens, target_type=dtypes.INT64)
+        step, lens = rw.unsqueeze(step, axes=[1, 2]), rw.unsqueeze(lens, axes=[0, 2])
+        self._mask = rw.op("convert", rw.less(step, lens), target_type=dtypes.BOOL)
+        return self._mask
+
+    # ---- the loop ----------------------------------------------------------------------------
+
+    def loop(
+        self,
+        d: int,
+        inputs: ir.Value,
+        start: Sequence[ir.Value],
+        step: Step,
+        outputs: int = 1,
+    ) -> tuple[list[ir.Value], list[ir.Value]]:
+        """One direction: its last states, and the first `outputs` states of all steps."""
+        rw, backward, mask = self.rw, int(self.backward(d)), self.mask()
+        state = self.type.with_dims((self.batch, self.hidden))
+        every = self.type.with_dims((self.steps, self.batch, self.hidden))
+        known = self.steps != DYN
+        if known:
+            count = rw.literal(np.int64(self.steps))
+        else:
+            count = rw.op("squeeze", rw.shape(self.op.input, 0, 1), axes=[0])
+        made = OPS["loop"](
+            count,
+            rw.literal(np.bool_(True)),
+            list(start),
+            results=[*[state] * len(start), *[every] * outputs],
+            max_iterations=self.steps if known else 1,
+            padded=known,
+            scan_output_directions=[backward] * outputs,
+        ).operation
+        kinds = [TensorType(dtypes.INT64, ()), TensorType(dtypes.BOOL, ()), *[state] * len(start)]
+        block = made.regions[0].blocks.append(*[k.mlir() for k in kinds], arg_locs=None)
+        number, going, *states = block.arguments
+        with ir.InsertionPoint(block):
+            row = rw.op("scan_slice", inputs, number, axis=0, direction=backward)
+            after = step(rw.op("squeeze", row, axes=[0]), states)
+            shown = after
+            if mask is not None:
+                row = rw.op("scan_slice", mask, number, axis=0, direction=backward)
+                live = self.rows(rw.op("squeeze", row, axes=[0]), after[0])
+                shown = [rw.op("where", live, v, self.rows(self.zero(), v)) for v in after]
+                after = [rw.op("where", live, v, old) for v, old in zip(after, states, strict=True)]
+            OPS["yield"]([going, *after, *shown[:outputs]])
+        found = list(made.results)
+        return found[: len(start)], found[len(start) :]
+
+    def zero(self) -> ir.Value:
+        return self.rw.literal(np.zeros((1, 1), self.type.dtype.np))
+
+    def results(
+        self, direction: Callable[[int], tuple[list[ir.Value], list[ir.Value]]], count: int
+    ) -> list[ir.Value]:
+        """The results of the op from those of its directions."""
+        columns = [direction(d)[1] for d in range(self.directions)]
+        out = []
+        for parts in zip(*columns, strict=True):
+            parts = [self.rw.op("unsqueeze", p, axes=[1]) for p in parts]
+            out.append(parts[0] if len(parts) == 1 else self.rw.op("concat", parts, axis=1))
+        return [*out, *[out[0]] * (count - len(out))]
+
+
+# ---- states of a sequence ------------------------------------------------------------------------
+
+
+@pattern("rnn_last_hs_output", "rnn_last_cell_output")
+def last_output(op: Any, rw: Rewriter) -> Any:
+    """rnn_last_hs_output(states) -> the loop's last state, or the slices of the last steps"""
+    t = TensorType.of(op.input)
+    if TensorType.of(op.out).dims != t.dims[1:]:
+        return no_match("its result states other dims than its operand")
+    parts = []
+    for d in range(t.dims[1]):
+        backward = op.direction == "reverse" or d == 1
+        found = _last_of_loop(op.input, d, backward)
+        if found is not None:
+            parts.append(rw.op("unsqueeze", found, axes=[0]))
+            continue
+        if t.dims[0] == DYN and not backward:
+            parts.append(_last_step(rw, op.input, d))
+            continue
+        at = 0 if backward else t.dims[0] - 1
+        part = rw.op("slice", op.input, axes=[0, 1], starts=[at, d], ends=[at + 1, d + 1])
+        parts.append(rw.op("squeeze", part, axes=[0]))
+    return parts[0] if len(parts) == 1 else rw.op("concat", parts, axis=0)
+
+
+def _last_step(rw: Rewriter, states: ir.Value, d: int) -> ir.Value:
+    """The last of a run-time number of steps."""
+    own = rw.op("slice", states, axes=[1], starts=[d], ends=[d + 1])
+    first = rw.literal(np.zeros(1, np.int64))
+    return rw.op("squeeze", rw.op("scan_slice", own, first, axis=0, direction=1), axes=[0])
+
+
+def _last_of_loop(states: ir.Value, d: int, backward: bool) -> ir.Value | None:
+    """The carried result of the loop whose scan output direction `d` of `states` is."""
+    joined = defined_by(states, "concat")
+    if joined is not None and joined.axis == 1:
+        operands = list(joined.operation.operands)
+        if any(TensorType.of(v).dims[1] != 1 for v in operands):
+            return None
+        states = operands[d]
+    elif d:
+        return None
+    inserted = defined_by(states, "unsqueeze")
+    if inserted is None or list(inserted.axes) != [1]:
+        return None
+    value = inserted.operation.operands[0]
+    loop = defined_by(value, "loop")
+    if loop is None or TensorType.of(value).dims[0] == 0:
+        return None
+    body = loop.operation.regions[0].blocks[0]
+    yields = list(body.operations[len(body.operations) - 1].operation.operands)
+    carried = len(yields) - 1 - len(list(loop.scan_output_directions))
+    k = list(loop.operation.results).index(value)
+    if k < carried or yields[0] != body.arguments[1]:
+        return None
+    if bool(loop.scan_output_directions[k - carried]) != backward:
+        return None
+    for j in range(carried):
+        if yields[1 + j] == yields[1 + k]:
+            return loop.operation.results[j]
+    return None
+
+
+@pattern("rnn_var_sl_last_output")
+def var_sl_last_output(op: Any, rw: Rewriter) -> Any:
+    """rnn_var_sl_last_output(states, lens) -> gathernd(states, lens - 1), 0 for no steps"""
+    t = TensorType.of(op.input)
+    steps, directions, batch, _ = t.dims
+    if DYN in t.dims[:3]:
+        return no_match("run-time steps or batch: {}", t)
+    if not steps:
+        return no_match("no steps")
+    lens = _lengths(rw, op.sequence_lens, steps)
+    last = rw.max(rw.sub(lens, 1), 0)
+    parts = []
+    for d in range(directions):
+        own = rw.op("slice", op.input, axes=[1], starts=[d], ends=[d + 1])
+        own = rw.op("squeeze", own, axes=[1])
+        if op.direction == "reverse" or d == 1:
+            part = rw.op("slice", own, axes=[0], starts=[0], ends=[1])
+            part = rw.op("squeeze", part, axes=[0])
+        else:
+            entries = rw.literal(np.arange(batch, dtype=np.int64))
+            where = rw.op(
+                "concat", [rw.unsqueeze(last, axes=[1]), rw.unsqueeze(entries, axes=[1])], axis=1
+            )
+            part = rw.op("gathernd", own, where)
+        parts.append(_where_less(rw, 0, lens, part, 1))
+    parts = [rw.op("unsqueeze", p, axes=[0]) for p in parts]
+    return parts[0] if len(parts) == 1 else rw.op("concat", parts, axis=0)
+
+
+@pattern("rnn_var_sl_shift_output")
+def var_sl_shift_output(op: Any, rw: Rewriter) -> Any:
+    """rnn_var_sl_shift_output(states, lens) -> gathernd(states, t + steps - lens), 0 behind"""
+    t = TensorType.of(op.input)
+    steps, directions, batch, _ = t.dims
+    if DYN in t.dims[:3]:
+        return no_match("run-time steps or batch: {}", t)
+    lens = _lengths(rw, op.sequence_lens, steps)
+    step = np.repeat(np.arange(steps, dtype=np.int64)[:, None], batch, 1)
+    parts = []
+    for d in range(directions):
+        own = rw.op("slice", op.input, axes=[1], starts=[d], ends=[d + 1])
+        own = rw.op("squeeze", own, axes=[1])
+        if op.direction == "reverse" or d == 1:
+            own = _gathered(rw, own, rw.add(rw.literal(step), rw.sub(steps, lens)))
+        parts.append(rw.op("unsqueeze", _where_less(rw, step, lens, own, 1), axes=[1]))
+    return parts[0] if len(parts) == 1 else rw.op("concat", parts, axis=1)
+
+
+@pattern("rnn_var_sl_shift_sequence")
+def var_sl_shift_sequence(op: Any, rw: Rewriter) -> Any:
+    """rnn_var_sl_shift_sequence(x, lens) -> gathernd(x, t - steps + lens), 0 ahead"""
+    t = TensorType.of(op.input)
+    steps, batch, _ = t.dims
+    if DYN in t.dims[:2]:
+        return no_match("run-time steps or batch: {}", t)
+    lens = _lengths(rw, op.sequence_lens, steps)
+    step = np.repeat(np.arange(steps, dtype=np.int64)[:, None], batch, 1)
+    start = rw.sub(steps, lens)
+    moved = _gathered(rw, op.input, rw.sub(rw.literal(step), start))
+    # step >= start: steps - 1 - step < lens
+    return _where_less(rw, steps - 1 - step, lens, moved, 1)
+
+
+def _lengths(rw: Rewriter, lens: ir.Value, steps: int) -> ir.Value:
+    """The lengths as i64 inside of [0, steps]."""
+    if TensorType.of(lens).dtype is not dtypes.INT64:
+        lens = rw.op("convert", lens, target_type=dtypes.INT64)
+    return rw.min(rw.max(lens, 0), steps)
+
+
+def _gathered(rw: Rewriter, x: ir.Value, step: ir.Value) -> ir.Value:
+    """x {steps, batch, width} at the `step` {steps, batch} of each entry, clamped."""
+    steps, batch = TensorType.of(step).dims
+    entries = rw.multibroadcast(rw.literal(np.arange(batch, dtype=np.int64)), (steps, batch))
+    step = rw.min(rw.max(step, 0), max(steps - 1, 0))
+    where = rw.op("concat", [rw.unsqueeze(step, axes=[2]), rw.unsqueeze(entries, axes=[2])], axis=2)
+    return rw.op("gathernd", x, where)
+
+
+def _where_less(rw: Rewriter, low: Any, lens: ir.Value, x: ir.Value, new_axes: int) -> ir.Value:
+    """x where low < lens {batch}, else 0; x has `new_axes` axes behind the batch's."""
+    shape = low if isinstance(low, int) else rw.literal(np.asarray(low))
+    live = rw.convert(rw.less(shape, lens), target_type=dtypes.BOOL)
+    rank = TensorType.of(live).rank
+    live = rw.unsqueeze(live, axes=list(range(rank, rank + new_axes)))
+    t = TensorType.of(x)
+    zero = rw.literal(np.zeros((1,) * t.rank, t.dtype.np))
+    live, zero = rw.broadcast(live, zero, x)[:2]
+    return rw.op("where", live, x, zero)
+
+
+@dataclass(frozen=True)
+class RewriteRnn(PatternPass):
+    """Replace recurrent networks by loops, not by a copy of their cell for each step.
+
+    The products of the inputs with W do not depend on the state: one dot of all steps makes them
+    ahead of the loop, with the biases. The loop holds a dot of the state with R and pointwise ops.
+    What the ops do with variable lengths is a mask.
+    """
+
+    name: ClassVar[str] = "rewrite_rnn"
+    patterns = (
+        vanilla_rnn,
+        gru,
+        lstm,
+        last_output,
+        var_sl_last_output,
+        var_sl_shift_output,
+        var_sl_shift_sequence,
+    )
