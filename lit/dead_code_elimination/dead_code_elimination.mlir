@@ -78,3 +78,22 @@ func.func @if_effect(%c: tensor<i1>, %x: tensor<2xf32>) -> tensor<2xf32> {
   }) : (tensor<i1>) -> tensor<2xf32>
   return %x : tensor<2xf32>
 }
+
+// -----
+
+// A scan output that nobody reads goes; a carried value stays.
+// CHECK-LABEL: @scan
+// CHECK: %[[L:.*]]:2 = "migraphx.loop"
+// CHECK-NOT: migraphx.exp
+// CHECK: "migraphx.yield"(%{{.*}}, %[[V:.*]], %[[V]])
+// CHECK-NEXT: scan_output_directions = array<i64: 1>
+// CHECK: return %[[L]]#1
+func.func @scan(%n: tensor<i64>, %c: tensor<i1>, %x: tensor<2xf32>) -> tensor<?x2xf32> {
+  %0:3 = "migraphx.loop"(%n, %c, %x) ({
+  ^bb0(%i: tensor<i64>, %g: tensor<i1>, %v: tensor<2xf32>):
+    %1 = "migraphx.neg"(%v) : (tensor<2xf32>) -> tensor<2xf32>
+    %2 = "migraphx.exp"(%v) : (tensor<2xf32>) -> tensor<2xf32>
+    "migraphx.yield"(%g, %1, %2, %1) : (tensor<i1>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> ()
+  }) {scan_output_directions = array<i64: 0, 1>} : (tensor<i64>, tensor<i1>, tensor<2xf32>) -> (tensor<2xf32>, tensor<?x2xf32>, tensor<?x2xf32>)
+  return %0#2 : tensor<?x2xf32>
+}

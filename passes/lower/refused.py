@@ -11,12 +11,15 @@ def _refuse(reason: str, *names: str) -> None:
 
 
 _refuse(
-    "recurrent networks are not lowered yet: unroll the sequence into dots when exporting",
+    "rewrite_rnn makes a loop of it, but for weights whose dims are known at run time only",
     "rnn",
     "gru",
     "lstm",
     "rnn_last_hs_output",
     "rnn_last_cell_output",
+)
+_refuse(
+    "rewrite_rnn makes gathers of it, but for steps or a batch known at run time only",
     "rnn_var_sl_last_output",
     "rnn_var_sl_shift_output",
     "rnn_var_sl_shift_sequence",
