@@ -25,6 +25,7 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.access import Unreadable, reader
 from mgx_mlir.passes.attention_form import TAGS, attention_form, read_queries, scale_and_mask
 from mgx_mlir.passes.constants import is_splat, splat
+from mgx_mlir.passes.flash_decoding import find_flash_decoding
 from mgx_mlir.passes.kernel_ops import (
     Known,
     copy_body,
@@ -113,9 +114,11 @@ class FuseAttention(PatternPass):
         find_kv_cache_attention,
         find_attention,
         find_attention_output,
+        find_flash_decoding,
     )
     min_queries: int = option(1, "queries that an attention needs to become a kernel")
     flash: bool = option(False, "the target's kernel knows a factor and a mask of the scores only")
+    splits: int = option(0, "parts of the keys that find_flash_decoding makes; 0: it is off")
     fast_math: bool = option(False, "zeros in place of NaN may be put into the result")
 
 
