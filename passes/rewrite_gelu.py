@@ -13,6 +13,7 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.constants import splat
 
 _DEPTH = 6  # ops that are looked through in a product or a polynomial
+_INSIDE = frozenset(("migraphx.mul", "migraphx.div", "migraphx.add"))
 _NEAR = 1e-3  # models round the constants of GELU to four digits and to 16 bits
 
 
@@ -24,12 +25,12 @@ def find_gelu_erf(op: Any, rw: Rewriter) -> Any:
     """
     if not rw.options.fast_math:
         return no_match("it is an approximation (fast-math is off)")
-    t = TensorType.of(op.result)
-    if not (t.dtype.is_float and t.dtype.size == 2):
-        return no_match("{} is not a 16-bit float", t.dtype)
     found = _half_times_one_plus(op, "erf")
     if found is None:
         return no_match("it is not x / 2 * (1 + erf(y))")
+    t = TensorType.of(op.result)
+    if not (t.dtype.is_float and t.dtype.size == 2):
+        return no_match("{} is not a 16-bit float", t.dtype)
     x, y = found
     scale, factors = product_of(y)
     if factors != [x] or not math.isclose(scale, math.sqrt(0.5), rel_tol=_NEAR):
@@ -45,8 +46,6 @@ def find_tanh_fast_gelu(op: Any, rw: Rewriter) -> Any:
 
     Equal for every y. As y has no other operand, both are infinite or NaN for the same x.
     """
-    if not TensorType.of(op.result).dtype.is_float:
-        return no_match("integers")
     found = _half_times_one_plus(op, "tanh")
     if found is None:
         return no_match("it is not x / 2 * (1 + tanh(y))")
@@ -82,6 +81,8 @@ def _half_times_one_plus(op: Any, function: str) -> tuple[ir.Value, ir.Value] | 
 
     The sum and the function must have no other reader: they would be computed all the same.
     """
+    if not _contains(op, f"migraphx.{function}", _DEPTH):
+        return None
     scale, factors = product_of(op.result)
     if len(factors) != 2:
         return None
@@ -99,6 +100,19 @@ def _half_times_one_plus(op: Any, function: str) -> tuple[ir.Value, ir.Value] | 
             if f is not None and has_one_use(found[0]) and scale * inner == 0.5:
                 return x, f.input
     return None
+
+
+def _contains(op: Any, name: str, depth: int) -> bool:
+    """Whether products and sums that end in `op` have an op of this name in them."""
+    for v in op.operands:
+        owner = v.owner
+        if isinstance(owner, ir.Block):
+            continue
+        if owner.name == name:
+            return True
+        if depth and owner.name in _INSIDE and _contains(owner, name, depth - 1):
+            return True
+    return False
 
 
 def _is_polynomial(y: ir.Value, x: ir.Value, depth: int) -> bool:

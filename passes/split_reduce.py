@@ -53,8 +53,10 @@ def split_reduce(op: Any, rw: Rewriter) -> Any:
         x = rw.op("convert", x, target_type=wide)
     parts = rw.op(op.mnemonic, x, axes=[first + 1])
     parts = rw.op("reshape", parts, dims=[*lead, groups, *tail])
-    whole = rw.op("reshape", rw.op(op.mnemonic, parts, axes=[first]), dims=list(out.dims))
-    return rw.op("convert", whole, target_type=t.dtype) if wide is not t.dtype else whole
+    whole = rw.op(op.mnemonic, parts, axes=[first])
+    if wide is not t.dtype:
+        whole = rw.op("convert", whole, target_type=t.dtype)
+    return rw.op("reshape", whole, dims=list(out.dims))
 
 
 def _reshaped(rw: Rewriter, v: ir.Value, dims: tuple[int, ...], depth: int) -> ir.Value:
