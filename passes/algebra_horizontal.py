@@ -21,6 +21,7 @@ from mgx_mlir.passes.constants import is_constant, joined
 from mgx_mlir.passes.shape_chain import VIEWS, trace
 
 _MOST = 64  # ops that are looked at together
+_CONE = 24  # pointwise ops after a product that are looked at
 
 
 @pattern("dot", "quant_dot", "convolution")
@@ -29,17 +30,14 @@ def find_conv_dot_horiz_fusion(op: Any, rw: Rewriter) -> Any:
 
     Also quant_dot, and convolution with equal attributes. Wide results (`max-columns`, of a
     language model's head) stay on their own, and weights that other ops read, which would be
-    kept twice. Only with `all-forms`: convolutions (channels-last, each slice is a copy), and
-    dots whose results go into further pointwise ops, which run in the kernel of each dot (the
-    gate of an MLP: two kernels; merged, a dot, two copies and a pointwise kernel).
+    kept twice. Pointwise ops run in the kernel of the dot before them: dots merge where all have
+    the same ones with constants (then `find_splits` does these once), or where they meet, as in
+    the gate of an MLP. `all-forms` merges any, and convolutions, of which slices are copies.
     """
     name = op.operation.name.removeprefix("migraphx.")
     if name == "convolution" and not rw.options.all_forms:
         return no_match("slices of channels-last images are copies (all-forms merges them)")
-    after = () if rw.options.all_forms else _epilogue(op.results[0])
-    if after is None:
-        return no_match("pointwise ops on its result run in its kernel (all-forms merges it)")
-    group = _beside(op, rw.options.max_columns, None if rw.options.all_forms else after)
+    group = _beside(op, rw.options.max_columns, rw.options.all_forms)
     if isinstance(group, NoMatch):
         return group
     rank = TensorType.of(op.results[0]).rank
@@ -65,24 +63,28 @@ def _wide_axes(op: Any, name: str, rank: int) -> tuple[int, int]:
     return (rank - 1, rank - 1) if op.channels_last else (1, 0)
 
 
-def _epilogue(value: ir.Value) -> tuple[str, ...] | None:
-    """The pointwise ops with constants alone that `value` goes through one after the other.
-
-    `find_splits` does these once where they are equal for all parts. None where further
-    pointwise ops follow: those stay with the product only as long as it is not a part.
-    """
+def _epilogue(value: ir.Value) -> tuple[list[str], set[ir.Value]]:
+    """The pointwise ops after a product: those with constants alone, one after the other, by
+    name, and what comes of all others."""
     names: list[str] = []
-    while len(names) < _MOST:
+    while len(names) < _CONE:
         found = users(value)
         pointwise = [u.operation for u in found if _is_pointwise(u.operation)]
         if not pointwise:
-            return tuple(names)
-        (op, *more) = pointwise
-        if more or len(found) > 1 or not all(v == value or is_constant(v) for v in op.operands):
-            return None
+            return names, set()
+        op = pointwise[0]
+        if len(found) > 1 or not all(v == value or is_constant(v) for v in op.operands):
+            break
         names.append(op.name)
         value = op.results[0]
-    return None
+    cone: set[ir.Value] = set()
+    todo = [value]
+    while todo and len(cone) < _CONE:
+        for u in users(todo.pop()):
+            if _is_pointwise(u.operation) and u.operation.results[0] not in cone:
+                cone.add(u.operation.results[0])
+                todo.append(u.operation.results[0])
+    return names, cone
 
 
 def _is_pointwise(op: ir.Operation) -> bool:
@@ -90,11 +92,8 @@ def _is_pointwise(op: ir.Operation) -> bool:
     return cls is not None and cls.pointwise
 
 
-def _beside(op: Any, most_columns: int, after: tuple[str, ...] | None) -> list[Any] | NoMatch:
-    """The ops that can run as one with `op`, in their order, `op` first; or why there are none.
-
-    after: the epilogue that all must have; None: any.
-    """
+def _beside(op: Any, most_columns: int, any_epilogue: bool) -> list[Any] | NoMatch:
+    """The ops that can run as one with `op`, in their order, `op` first; or why there are none."""
     reason = _unfit(op, most_columns)
     if reason is not None:
         return reason
@@ -105,6 +104,7 @@ def _beside(op: Any, most_columns: int, after: tuple[str, ...] | None) -> list[A
     axis, _ = _wide_axes(op, name.removeprefix("migraphx."), TensorType.of(op.results[0]).rank)
     block = op.operation.block
     same = op.operation.attributes
+    after, cone = _epilogue(op.results[0])
     group: list[Any] = []
     for o in uses:
         o = o.operation
@@ -116,7 +116,8 @@ def _beside(op: Any, most_columns: int, after: tuple[str, ...] | None) -> list[A
             continue
         if _unfit(o.opview, most_columns) is not None:  # what refuses is falsy
             continue
-        if after is not None and _epilogue(o.results[0]) != after:
+        own, met = _epilogue(o.results[0])
+        if not any_epilogue and (met.isdisjoint(cone) if cone else met or own != after):
             continue
         if o.is_before_in_block(op.operation):
             return no_match("another one of the same input comes first")
@@ -129,7 +130,7 @@ def _beside(op: Any, most_columns: int, after: tuple[str, ...] | None) -> list[A
             break
         found.append(o.opview)
     if len(found) < 2:
-        return no_match("no other one of its input has constant weights that fit beside it")
+        return no_match("no other one of its input has weights and an epilogue that fit to its own")
     return found
 
 

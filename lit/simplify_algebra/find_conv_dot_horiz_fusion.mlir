@@ -1,4 +1,5 @@
-// RUN: mgx-opt %s --mgx-simplify-algebra=all-forms=true --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-simplify-algebra --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-simplify-algebra=all-forms=true --split-input-file | filecheck %s --check-prefix=ALL
 
 // Three projections of one input, with a broadcast weight among them.
 // CHECK-LABEL: @three
@@ -31,12 +32,12 @@ func.func @three(%x: tensor<1x2x2xf32>) -> (tensor<1x2x3xf32>, tensor<1x2x1xf32>
 // CHECK: migraphx.slice
 // CHECK: migraphx.slice
 // CHECK-NOT: migraphx.dot
-// CHECK: migraphx.relu
+// CHECK: migraphx.softmax
 func.func @batch(%x: tensor<4x2x2xf32>) -> (tensor<4x2x3xf32>, tensor<4x2x1xf32>) {
   %u = "migraphx.literal"() {value = dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32>} : () -> tensor<2x3xf32>
   %a = "migraphx.multibroadcast"(%u) {out_lens = array<i64: 4, 2, 3>} : (tensor<2x3xf32>) -> tensor<4x2x3xf32>
   %0 = "migraphx.dot"(%x, %a) : (tensor<4x2x2xf32>, tensor<4x2x3xf32>) -> tensor<4x2x3xf32>
-  %1 = "migraphx.relu"(%0) : (tensor<4x2x3xf32>) -> tensor<4x2x3xf32>
+  %1 = "migraphx.softmax"(%0) {axis = 2 : i64} : (tensor<4x2x3xf32>) -> tensor<4x2x3xf32>
   %v = "migraphx.literal"() {value = dense<[[7.0], [8.0]]> : tensor<2x1xf32>} : () -> tensor<2x1xf32>
   %b = "migraphx.multibroadcast"(%v) {out_lens = array<i64: 4, 2, 1>} : (tensor<2x1xf32>) -> tensor<4x2x1xf32>
   %2 = "migraphx.dot"(%x, %b) : (tensor<4x2x2xf32>, tensor<4x2x1xf32>) -> tensor<4x2x1xf32>
@@ -61,12 +62,16 @@ func.func @quantized(%x: tensor<?x2xi8>) -> (tensor<?x2xi32>, tensor<?x1xi32>) {
 
 // -----
 
+// Slices of channels-last images are copies.
 // CHECK-LABEL: @convolutions
-// CHECK: %[[W:.*]] = "migraphx.concat"{{.*}} {axis = 0
-// CHECK-NEXT: %[[C:.*]] = "migraphx.convolution"(%arg0, %[[W]]) {{.*}}stride = array<i64: 2, 2>
-// CHECK: "migraphx.slice"(%[[C]]) {axes = array<i64: 1>, ends = array<i64: 2>, starts = array<i64: 0>}
-// CHECK: "migraphx.slice"(%[[C]]) {axes = array<i64: 1>, ends = array<i64: 3>, starts = array<i64: 2>}
-// CHECK-NOT: migraphx.convolution
+// CHECK-COUNT-2: migraphx.convolution
+// ALL-LABEL: @convolutions
+// ALL: %[[W:.*]] = "migraphx.concat"{{.*}} {axis = 0
+// ALL-NEXT: %[[C:.*]] = "migraphx.convolution"(%arg0, %[[W]]) {{.*}}stride = array<i64: 2, 2>
+// ALL: "migraphx.slice"(%[[C]]) {axes = array<i64: 1>, ends = array<i64: 2>, starts = array<i64: 0>}
+// ALL: "migraphx.slice"(%[[C]]) {axes = array<i64: 1>, ends = array<i64: 3>, starts = array<i64: 2>}
+// ALL-NOT: migraphx.convolution
+// ALL: return
 func.func @convolutions(%x: tensor<1x1x4x4xf32>) -> (tensor<1x2x2x2xf32>, tensor<1x1x2x2xf32>) {
   %u = "migraphx.literal"() {value = dense<[[[[1.0]]], [[[2.0]]]]> : tensor<2x1x1x1xf32>} : () -> tensor<2x1x1x1xf32>
   %0 = "migraphx.convolution"(%x, %u) {stride = array<i64: 2, 2>} : (tensor<1x1x4x4xf32>, tensor<2x1x1x1xf32>) -> tensor<1x2x2x2xf32>
@@ -77,10 +82,49 @@ func.func @convolutions(%x: tensor<1x1x4x4xf32>) -> (tensor<1x2x2x2xf32>, tensor
 
 // -----
 
-// Near misses. Windows that differ, so that the results do too.
-// CHECK-LABEL: @other_windows
-// CHECK-COUNT-2: migraphx.convolution
+// The two products of a gate meet again.
+// CHECK-LABEL: @gate
+// CHECK: %[[D:.*]] = "migraphx.dot"(%arg0, %{{[0-9]+}}) : (tensor<3x2xf32>, tensor<2x4xf32>)
+// CHECK: %[[G:.*]] = "migraphx.slice"(%[[D]])
+// CHECK: %[[U:.*]] = "migraphx.slice"(%[[D]])
+// CHECK: "migraphx.sigmoid"(%[[G]])
+// CHECK-NOT: migraphx.dot
+func.func @gate(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
+  %u = "migraphx.literal"() {value = dense<[[1.0, 2.0], [4.0, 5.0]]> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
+  %0 = "migraphx.dot"(%x, %u) : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  %1 = "migraphx.sigmoid"(%0) : (tensor<3x2xf32>) -> tensor<3x2xf32>
+  %2 = "migraphx.mul"(%0, %1) : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+  %v = "migraphx.literal"() {value = dense<[[3.0, 2.0], [4.0, 5.0]]> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
+  %3 = "migraphx.dot"(%x, %v) : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  %4 = "migraphx.mul"(%2, %3) : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+  return %4 : tensor<3x2xf32>
+}
+
+// -----
+
+// Near misses. Each product has pointwise ops of its own, which would be kernels of their own.
+// CHECK-LABEL: @other_epilogues
+// CHECK-COUNT-2: migraphx.dot
 // CHECK-NOT: migraphx.slice
+// ALL-LABEL: @other_epilogues
+// ALL-COUNT-2: migraphx.slice
+func.func @other_epilogues(%x: tensor<3x2xf32>) -> (tensor<3x2xf32>, tensor<3x2xf32>) {
+  %u = "migraphx.literal"() {value = dense<[[1.0, 2.0], [4.0, 5.0]]> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
+  %0 = "migraphx.dot"(%x, %u) : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  %1 = "migraphx.sigmoid"(%0) : (tensor<3x2xf32>) -> tensor<3x2xf32>
+  %v = "migraphx.literal"() {value = dense<[[3.0, 2.0], [4.0, 5.0]]> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
+  %2 = "migraphx.dot"(%x, %v) : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  return %1, %2 : tensor<3x2xf32>, tensor<3x2xf32>
+}
+
+// -----
+
+// Windows that differ, so that the results do too.
+// CHECK-LABEL: @other_windows
+// ALL-LABEL: @other_windows
+// ALL-COUNT-2: migraphx.convolution
+// ALL-NOT: migraphx.slice
+// ALL: return
 func.func @other_windows(%x: tensor<1x1x2x2xf32>) -> (tensor<1x1x2x2xf32>, tensor<1x1x2x2xf32>) {
   %u = "migraphx.literal"() {value = dense<2.0> : tensor<1x1x1x1xf32>} : () -> tensor<1x1x1x1xf32>
   %0 = "migraphx.convolution"(%x, %u) : (tensor<1x1x2x2xf32>, tensor<1x1x1x1xf32>) -> tensor<1x1x2x2xf32>

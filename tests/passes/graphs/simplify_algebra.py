@@ -393,9 +393,18 @@ def padded_images_of_one_pixel(g):
 # ---- several products as one ---------------------------------------------------------------------
 
 
-@case("find_conv_dot_horiz_fusion", rtol=1e-6, special=True, fires=0.6)
+@case("find_conv_dot_horiz_fusion", rtol=1e-6, special=True, fires=0.4)
 def find_conv_dot_horiz_fusion(g):
     """Dots of one input; weights may be broadcast, used twice, dead, or of a call."""
+    return dots_of_one_input(g)
+
+
+@case("find_conv_dot_horiz_fusion", rtol=1e-6, special=True, options={"all_forms": True})
+def dots_of_any_epilogue(g):
+    return dots_of_one_input(g)
+
+
+def dots_of_one_input(g):
     kind = g.pick(*FLOATS, "i32")
     lead, (m, k) = g.dims(g.pick(0, 0, 1, 2), high=3), g.dims(2)
     open_rows = g.coin(0.2)
