@@ -10,6 +10,7 @@ from mgx_mlir.core.op import Pointwise
 from mgx_mlir.core.passes import PatternPass, option
 from mgx_mlir.core.pattern import Pattern, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.simplify_reshapes import find_transpose
 
 
 def to_last(rank: int) -> list[int]:
@@ -157,18 +158,6 @@ def find_transpose_unit(op: Any, rw: Any) -> Any:
     return rw.op("reshape", op.input, dims=list(TensorType.of(op.out).dims))
 
 
-@pattern("transpose")
-def find_transpose_pair(op: Any, rw: Any) -> Any:
-    """transpose(transpose(x, p), q) -> transpose(x, p[q])"""
-    inner = rw.defining(op.input, "transpose")
-    if inner is None:
-        return no_match("input is not a transpose")
-    both = [inner.permutation[i] for i in op.permutation]
-    if both == list(range(len(both))):
-        return inner.input
-    return rw.op("transpose", inner.input, permutation=both)
-
-
 @pattern("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod")
 def find_reduce_layout(op: Any, rw: Any) -> Any:
     """reduce(transpose(x), axes) -> transpose(reduce(x, moved axes))"""
@@ -217,7 +206,7 @@ class LayoutConvolution(PatternPass):
         find_convolution_layout,
         find_pooling_layout,
         find_pointwise_layout,
-        find_transpose_pair,
+        find_transpose,
         find_transpose_unit,
         find_transpose_broadcast,
         find_reduce_layout,

@@ -93,8 +93,10 @@ def find_transpose(op: Any, rw: Rewriter) -> Any:
     inner = rw.defining(op.input, "transpose")
     if inner is None:
         return no_match("input is not a transpose")
-    permutation = inner.permutation
-    return rw.op("transpose", inner.input, permutation=[permutation[i] for i in op.permutation])
+    both = [inner.permutation[i] for i in op.permutation]
+    if both == sorted(both):
+        return inner.input
+    return rw.op("transpose", inner.input, permutation=both)
 
 
 @pattern(*_SHAPE_OPS)

@@ -70,8 +70,8 @@ def find_pointwise_layout(g):
     return g.b.op(g.pick("add", "sub", "max", "mul"), *g.pick((x, y), (y, x)))
 
 
-@case("find_transpose_pair", fires=0.8)
-def find_transpose_pair(g):
+@case("find_transpose", fires=0.8)
+def find_transpose(g):
     rank = g.random.randint(0, 5)
     x = g.argument(g.dims(rank, low=0, high=4), g.pick("f32", "i8"))
     first = g.random.sample(range(rank), rank)
