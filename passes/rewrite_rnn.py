@@ -20,6 +20,31 @@ from mgx_mlir.dialects.migraphx.rnn import activations, direction_count
 Step = Callable[[ir.Value, Sequence[ir.Value]], list[ir.Value]]
 
 
+def _spread(rw: Rewriter, v: ir.Value, like: ir.Value) -> ir.Value:
+    """`v` in the dims of `like`, whose run-time ones it has or is 1 in."""
+    t = TensorType.of(like)
+    if t.is_static:
+        return rw.op("multibroadcast", [v], out_lens=list(t.dims))
+    return rw.op("multibroadcast", [v, like])
+
+
+def _extent(rw: Rewriter, x: ir.Value, axis: int) -> ir.Value:
+    """An extent of `x` as a number of i64."""
+    d = TensorType.of(x).dims[axis]
+    if d != DYN:
+        return rw.literal(np.int64(d))
+    return rw.op("squeeze", rw.shape(x, axis, axis + 1), axes=[0])
+
+
+def _places(rw: Rewriter, x: ir.Value, axis: int) -> ir.Value:
+    """0, 1, .. along an axis of `x`."""
+    d = TensorType.of(x).dims[axis]
+    if d != DYN:
+        return rw.literal(np.arange(d, dtype=np.int64))
+    one = rw.literal(np.int64(1))
+    return rw.dynamic_range(rw.literal(np.int64(0)), _extent(rw, x, axis), one)
+
+
 # ---- the networks --------------------------------------------------------------------------------
 
 
@@ -170,10 +195,7 @@ class _Network:
 
     def rows(self, v: ir.Value, like: ir.Value) -> ir.Value:
         """A vector in each row of {batch, hidden}, or a column in each column."""
-        t = TensorType.of(like)
-        if t.is_static:
-            return self.rw.op("multibroadcast", [v], out_lens=list(t.dims))
-        return self.rw.op("multibroadcast", [v, like])
+        return _spread(self.rw, v, like)
 
     def limited(self, x: ir.Value) -> ir.Value:
         clip = self.op.clip
@@ -226,11 +248,7 @@ class _Network:
         if self.op.sequence_lens is None or self._mask is not None:
             return self._mask
         rw = self.rw
-        if self.steps == DYN:
-            count = rw.op("squeeze", rw.shape(self.op.input, 0, 1), axes=[0])
-            step = rw.dynamic_range(rw.literal(np.int64(0)), count, rw.literal(np.int64(1)))
-        else:
-            step = rw.literal(np.arange(self.steps, dtype=np.int64))
+        step = _places(rw, self.op.input, 0)
         lens = self.op.sequence_lens
         if TensorType.of(lens).dtype is not dtypes.INT64:
             lens = rw.op("convert", lens, target_type=dtypes.INT64)
@@ -253,10 +271,7 @@ class _Network:
         state = self.type.with_dims((self.batch, self.hidden))
         every = self.type.with_dims((self.steps, self.batch, self.hidden))
         known = self.steps != DYN
-        if known:
-            count = rw.literal(np.int64(self.steps))
-        else:
-            count = rw.op("squeeze", rw.shape(self.op.input, 0, 1), axes=[0])
+        count = _extent(rw, self.op.input, 0)
         made = OPS["loop"](
             count,
             rw.literal(np.bool_(True)),
@@ -364,28 +379,32 @@ def _last_of_loop(states: ir.Value, d: int, backward: bool) -> ir.Value | None:
 def var_sl_last_output(op: Any, rw: Rewriter) -> Any:
     """rnn_var_sl_last_output(states, lens) -> gathernd(states, lens - 1), 0 for no steps"""
     t = TensorType.of(op.input)
-    steps, directions, batch, _ = t.dims
-    if DYN in t.dims[:3]:
-        return no_match("run-time steps or batch: {}", t)
-    if not steps:
+    if not t.dims[0]:
         return no_match("no steps")
-    lens = _lengths(rw, op.sequence_lens, steps)
+    if TensorType.of(op.out).dims != t.dims[1:]:
+        return no_match("its result states other dims than its operand")
+    lens = op.sequence_lens
+    if TensorType.of(lens).dtype is not dtypes.INT64:
+        lens = rw.op("convert", lens, target_type=dtypes.INT64)
+    lens = rw.max(rw.min(lens, _extent(rw, op.input, 0)), 0)
     last = rw.max(rw.sub(lens, 1), 0)
     parts = []
-    for d in range(directions):
+    for d in range(t.dims[1]):
         own = rw.op("slice", op.input, axes=[1], starts=[d], ends=[d + 1])
         own = rw.op("squeeze", own, axes=[1])
         if op.direction == "reverse" or d == 1:
             part = rw.op("slice", own, axes=[0], starts=[0], ends=[1])
             part = rw.op("squeeze", part, axes=[0])
         else:
-            entries = rw.literal(np.arange(batch, dtype=np.int64))
+            entries = _places(rw, op.input, 2)
             where = rw.op(
                 "concat", [rw.unsqueeze(last, axes=[1]), rw.unsqueeze(entries, axes=[1])], axis=1
             )
             part = rw.op("gathernd", own, where)
-        parts.append(_where_less(rw, 0, lens, part, 1))
-    parts = [rw.op("unsqueeze", p, axes=[0]) for p in parts]
+        live = rw.unsqueeze(rw.convert(rw.greater(lens, 0), target_type=dtypes.BOOL), axes=[1])
+        zero = rw.literal(np.zeros((1, 1), t.dtype.np))
+        part = rw.op("where", _spread(rw, live, part), part, _spread(rw, zero, part))
+        parts.append(rw.op("unsqueeze", part, axes=[0]))
     return parts[0] if len(parts) == 1 else rw.op("concat", parts, axis=0)
 
 

@@ -1,0 +1,200 @@
+"""Recurrent networks: RNN, GRU, LSTM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.onnx.helpers import Value, transpose
+from mgx_mlir.frontends.onnx.registry import onnx_op
+
+# ONNX's activation functions: ours, and the parameters each takes from the node's lists
+ACTIVATIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "affine": ("affine", ("alpha", "beta")),
+    "elu": ("elu", ("alpha",)),
+    "hardsigmoid": ("hard_sigmoid", ("alpha", "beta")),
+    "leakyrelu": ("leaky_relu", ("alpha",)),
+    "relu": ("relu", ()),
+    "scaledtanh": ("scaled_tanh", ("alpha", "beta")),
+    "sigmoid": ("sigmoid", ()),
+    "softplus": ("softplus", ()),
+    "softsign": ("softsign", ()),
+    "tanh": ("tanh", ()),
+    "thresholdedrelu": ("thresholded_relu", ("alpha",)),
+}
+
+
+def _functions(
+    names: Sequence[str] | None,
+    alphas: Sequence[float],
+    betas: Sequence[float],
+    defaults: Sequence[str],
+    directions: int,
+) -> list[str]:
+    """The activations as our ops state them; parameters are taken in order by who has them."""
+    given = list(names) if names else list(defaults) * directions
+    if len(given) != len(defaults) * directions:
+        raise ModelError(
+            f"attribute 'activations' expected {len(defaults) * directions} names, got {len(given)}"
+        )
+    left = {"alpha": list(alphas), "beta": list(betas)}
+    out = []
+    for name in given:
+        found = ACTIVATIONS.get(name.lower())
+        if found is None:
+            raise ModelError(f"attribute 'activations' names '{name}', which is no activation")
+        ours, parameters = found
+        values = [f"{p}={left[p].pop(0)!r}" for p in parameters if left[p]]
+        out.append(f"{ours}{{{','.join(values)}}}" if values else ours)
+    return out
+
+
+def _recurrent(
+    b: Builder,
+    name: str,
+    operands: Sequence[Value | None],
+    defaults: Sequence[str],
+    *,
+    activations: Sequence[str] | None,
+    activation_alpha: Sequence[float] | None,
+    activation_beta: Sequence[float] | None,
+    clip: float | None,
+    direction: str,
+    hidden_size: int | None,
+    layout: int,
+    **attributes: int,
+) -> tuple[Value, ...]:
+    """All states, then the last ones of each result."""
+    if direction not in ("forward", "reverse", "bidirectional"):
+        raise ModelError(f"attribute 'direction' expected a direction, got '{direction}'")
+    if layout not in (0, 1):
+        raise ModelError(f"attribute 'layout' expected 0 or 1, got {layout}")
+    x, w, r, *rest = operands
+    for v, what, rank in ((x, "X", 3), (w, "W", 3), (r, "R", 3)):
+        if len(b.dims(v)) != rank:
+            raise ModelError(f"{what} expected rank {rank}, got {len(b.dims(v))}")
+    hidden = b.dims(r)[2] if hidden_size is None else hidden_size
+    if hidden == DYN:
+        raise ModelError("R expected a hidden size that is known")
+    lens = rest[1]
+    if layout:  # batch first
+        x = transpose(b, x, (1, 0, 2))
+        rest = [
+            transpose(b, v, (1, 0, 2)) if i in (2, 3) and v is not None else v
+            for i, v in enumerate(rest)
+        ]
+    directions = 2 if direction == "bidirectional" else 1
+    found = b.op(
+        name,
+        x,
+        w,
+        r,
+        *rest,
+        hidden_size=hidden,
+        direction=direction,
+        clip=clip or 0.0,
+        actv_func=_functions(
+            activations, activation_alpha or (), activation_beta or (), defaults, directions
+        ),
+        **attributes,
+    )
+    states = list(found) if isinstance(found, tuple) else [found]
+    if lens is None:
+        reads = ("rnn_last_hs_output", "rnn_last_cell_output")
+        last = [b.op(n, v, direction=direction) for n, v in zip(reads, states, strict=False)]
+    else:
+        last = [b.op("rnn_var_sl_last_output", v, lens, direction=direction) for v in states]
+    first = states[0]
+    if layout:
+        first = transpose(b, first, (2, 0, 1, 3))
+        last = [transpose(b, v, (1, 0, 2)) for v in last]
+    return first, *last
+
+
+@onnx_op("RNN", since=7)
+def rnn(
+    b: Builder,
+    node: Any,
+    x: Value,
+    w: Value,
+    r: Value,
+    bias: Value | None = None,
+    sequence_lens: Value | None = None,
+    initial_h: Value | None = None,
+    *,
+    activations: Sequence[str] | None = None,
+    activation_alpha: Sequence[float] | None = None,
+    activation_beta: Sequence[float] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    layout: int = 0,
+) -> tuple[Value, ...]:
+    return _recurrent(
+        b, "rnn", (x, w, r, bias, sequence_lens, initial_h), ("Tanh",),
+        activations=activations, activation_alpha=activation_alpha,
+        activation_beta=activation_beta, clip=clip, direction=direction,
+        hidden_size=hidden_size, layout=layout,
+    )  # fmt: skip
+
+
+@onnx_op("GRU", since=7)
+def gru(
+    b: Builder,
+    node: Any,
+    x: Value,
+    w: Value,
+    r: Value,
+    bias: Value | None = None,
+    sequence_lens: Value | None = None,
+    initial_h: Value | None = None,
+    *,
+    activations: Sequence[str] | None = None,
+    activation_alpha: Sequence[float] | None = None,
+    activation_beta: Sequence[float] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    layout: int = 0,
+    linear_before_reset: int = 0,
+) -> tuple[Value, ...]:
+    return _recurrent(
+        b, "gru", (x, w, r, bias, sequence_lens, initial_h), ("Sigmoid", "Tanh"),
+        activations=activations, activation_alpha=activation_alpha,
+        activation_beta=activation_beta, clip=clip, direction=direction,
+        hidden_size=hidden_size, layout=layout, linear_before_reset=linear_before_reset,
+    )  # fmt: skip
+
+
+@onnx_op("LSTM", since=7)
+def lstm(
+    b: Builder,
+    node: Any,
+    x: Value,
+    w: Value,
+    r: Value,
+    bias: Value | None = None,
+    sequence_lens: Value | None = None,
+    initial_h: Value | None = None,
+    initial_c: Value | None = None,
+    peephole: Value | None = None,
+    *,
+    activations: Sequence[str] | None = None,
+    activation_alpha: Sequence[float] | None = None,
+    activation_beta: Sequence[float] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int | None = None,
+    input_forget: int = 0,
+    layout: int = 0,
+) -> tuple[Value, ...]:
+    return _recurrent(
+        b, "lstm", (x, w, r, bias, sequence_lens, initial_h, initial_c, peephole),
+        ("Sigmoid", "Tanh", "Tanh"),
+        activations=activations, activation_alpha=activation_alpha,
+        activation_beta=activation_beta, clip=clip, direction=direction,
+        hidden_size=hidden_size, layout=layout, input_forget=input_forget,
+    )  # fmt: skip
