@@ -78,7 +78,7 @@ def plan(shape: ConvShape, isa: Isa) -> ConvPlan | None:
         return None
     tiles = -(-wide // isa.rows)
     pixels = -(-wide // tiles)
-    block = _block(shape, isa)
+    block = _block(shape)
     if block is None:
         return None
     rows = high if shape.in_place else _rows(shape, block)
@@ -92,6 +92,7 @@ def plan(shape: ConvShape, isa: Isa) -> ConvPlan | None:
 
 
 ROW_PIXELS = 448  # output pixels of a work-group
+QUAD = 4  # channels that are copied at a time, at least
 GROUPS = 8  # work-groups that a convolution is cut into where it can be
 
 
@@ -116,7 +117,7 @@ def _rows(shape: ConvShape, block: int) -> int:
     return min(shape.counts[0], (have - _input_rows(shape, 1)) // shape.stride[0] + 1)
 
 
-def _block(shape: ConvShape, isa: Isa) -> int | None:
+def _block(shape: ConvShape) -> int | None:
     """The input channels that are copied at a time: all if the rows at hand then fit."""
     c = shape.inputs
     if shape.in_place:
@@ -124,7 +125,7 @@ def _block(shape: ConvShape, isa: Isa) -> int | None:
     fits = [
         b
         for b in range(c, 0, -1)
-        if c % b == 0 and (b == c or not (shape.planar or b % isa.lanes)) and _rows(shape, b) >= 1
+        if c % b == 0 and (b == c or not (shape.planar or b % QUAD)) and _rows(shape, b) >= 1
     ]
     wanted = min(shape.counts[0], 4)
     return next((b for b in fits if _rows(shape, b) >= wanted), fits[-1] if fits else None)
