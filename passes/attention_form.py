@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import op_class
 from mgx_mlir.core.shapes import TensorType
@@ -13,6 +14,7 @@ from mgx_mlir.passes.access import Reader, Unreadable, reader, regrouped
 from mgx_mlir.passes.constants import splat
 from mgx_mlir.passes.shape_chain import NOPS, RESHAPES
 
+_TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)  # of the softmax and the dots
 TAGS = ("attention", "kv_cache_attention")  # of the groups that hold one
 KEY_BLOCK = 8  # keys whose scores are made together
 
@@ -30,7 +32,7 @@ class AttentionForm:
     """softmax(f(q k^T)) v, then g.
 
     q reads (lead.., query, width) along the width, k (lead.., width, key) and v (lead.., key,
-    depth) one element each. `scores` makes the softmax's input of the product, `result` the
+    depth) one element each. `scores` makes the softmax's input of the product, `epilogue` the
     kernel's result of the second product; `place` gives coordinates in the result.
     """
 
@@ -46,6 +48,7 @@ class AttentionForm:
     scores: list[Any]  # pointwise ops, in order, from the first product to the softmax
     product: ir.Value
     weights: ir.Value  # the softmax's input
+    softmax: list[Any]  # the softmax and, if there is one, the convert of its result
     output: ir.Value  # the second product
     epilogue: list[Any]  # pointwise ops after it
     operands: dict[ir.Value, Tile]  # of both, other than what they compute
@@ -69,8 +72,18 @@ def attention_form(block: ir.Block) -> AttentionForm:
         raise Unreadable("it is not one softmax between two dots")
     softmax, (first, second) = softmaxes[0], dots
     t, o = TensorType.of(first.results[0]), TensorType.of(second.results[0])
-    if second.operands[0] != softmax.results[0] or not t.is_static or t.elements == 0:
+    middle = [softmax]
+    shares = second.operands[0]
+    if (owner := shares.owner) != softmax and not isinstance(owner, ir.Block):
+        if owner.name == "migraphx.convert":
+            middle.append(owner.operation)
+            shares = owner.operands[0]
+    if shares != softmax.results[0] or not t.is_static or t.elements == 0:
         raise Unreadable("the second dot does not read the softmax, or dims are open or empty")
+    if not o.elements or t.dims[:-1] != o.dims[:-1]:
+        raise Unreadable("the second dot has other rows than the first, or none")
+    if any(TensorType.of(r).dtype not in _TYPES for d in middle for r in d.results):
+        raise Unreadable(f"a softmax of {TensorType.of(middle[0].results[0]).dtype}")
     if softmax.opview.axis % t.rank != t.rank - 1 or t.rank < 2:
         raise Unreadable("the softmax is not over the keys")
     weights = softmax.operands[0]
@@ -86,7 +99,7 @@ def attention_form(block: ir.Block) -> AttentionForm:
         q=q, q_run=q_run,
         k=reader(first.operands[1], None, leaves),
         v=reader(second.operands[1], None, leaves),
-        scores=scores, product=first.results[0], weights=weights,
+        scores=scores, product=first.results[0], weights=weights, softmax=middle,
         output=second.results[0], epilogue=epilogue, operands=operands, final=final,
         out=TensorType.of(yielded[0]), place=place, query_dim=where[0], depth_dim=where[1],
     )  # fmt: skip
@@ -115,6 +128,8 @@ def _chain(
         if not isinstance(owner, ir.Block) and v not in leaves:
             cls = op_class(owner)
             if cls is not None and cls.pointwise and TensorType.of(v).dims == dims:
+                if cls.raw or TensorType.of(v).dtype.size == 8:
+                    raise Unreadable(f"'{owner.name}' works on bits or on 64-bit elements")
                 if owner.operation not in order:
                     for x in owner.operands:
                         visit(x)
@@ -132,7 +147,9 @@ def _tile(v: ir.Value, leaves: Collection[ir.Value]) -> Tile:
     if splat(v) is not None:
         return Tile(reader(v, None, leaves), False)
     try:
-        return Tile(reader(v, rank - 2, leaves, run=16), False)
+        # the last block of queries begins anywhere
+        aligned = TensorType.of(v).dims[-2] % 16 == 0
+        return Tile(reader(v, rank - 2, leaves, run=16 if aligned else 1), False)
     except Unreadable:
         return Tile(reader(v, rank - 1, leaves, run=KEY_BLOCK), True)
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.pattern import no_match, pattern
 from mgx_mlir.core.shapes import TensorType
@@ -40,11 +44,11 @@ def _joined(op: Any, rw: Any, form: AttentionForm, body: ir.Block, splits: int) 
     ops = [o.operation for o in body.operations]
     first, second = form.product.owner.operation, form.output.owner.operation
     behind = _followers(ops, second)
-    chain = {*form.scores, first, second, form.weights.owner.operation, *behind}
+    chain = {*form.scores, first, second, *form.softmax, *behind}
     known: Known = dict(zip(body.arguments, op.operation.operands, strict=True))
     for o in ops[:-1]:
         # what leads to the dots stands outside; the softmax is made again below
-        if o not in chain and form.weights not in list(o.operands):
+        if o not in chain:
             copy_op(o, known)
     q, k = (known[v] for v in first.operands)
     v = known[second.operands[1]]
@@ -62,9 +66,8 @@ def _joined(op: Any, rw: Any, form: AttentionForm, body: ir.Block, splits: int) 
         if x in known and x != form.product
     }
     inputs = list(dict.fromkeys((q, k, v, *others.values())))
-    dtype = TensorType.of(form.weights).dtype
     part = TensorType(t.dtype, (*form.lead, splits, form.queries, form.depth))
-    rows = TensorType(dtype, (*form.lead, splits, form.queries, 1))
+    rows = TensorType(dtypes.FLOAT, (*form.lead, splits, form.queries, 1))
 
     def build(arguments: list[ir.Value]) -> Sequence[ir.Value]:
         inner = dict(zip(inputs, arguments, strict=True))
@@ -73,15 +76,8 @@ def _joined(op: Any, rw: Any, form: AttentionForm, body: ir.Block, splits: int) 
         for o in form.scores:
             out = TensorType.of(o.results[0]).with_dims(TensorType.of(scores).dims)
             made[o.results[0]] = rebuild(o.opview, [made[x] for x in o.operands], out)
-        scores = made[form.weights]
-        axis = TensorType.of(scores).rank - 1
-        weights = rw.op("softmax", scores, axis=axis)
-        if dtype is not TensorType.of(inner[v]).dtype:
-            weights = rw.op("convert", weights, target_type=TensorType.of(inner[v]).dtype)
-        high = rw.op("reduce_max", scores, axes=[axis])
-        spread = rw.op("sub", scores, rw.multibroadcast(high, TensorType.of(scores).dims))
-        total = rw.op("reduce_sum", rw.op("exp", spread), axes=[axis])
-        return [rw.op("dot", weights, inner[v]), rw.op("add", high, rw.op("log", total))]
+        weights, logs = _softmax(rw, _as(rw, made[form.weights], dtypes.FLOAT))
+        return [rw.op("dot", _as(rw, weights, t.dtype), inner[v]), logs]
 
     types = [part.mlir(), rows.mlir()]
     group = make_kernel("group", inputs, types, build, tag="flash_decoding")
@@ -116,15 +112,43 @@ def _score_operand(rw: Any, x: ir.Value, lead: int, splits: int, n: int) -> ir.V
     return _split(rw, x, lead + 1, splits, n, lead)
 
 
+def _as(rw: Any, x: ir.Value, dtype: DType) -> ir.Value:
+    return x if TensorType.of(x).dtype is dtype else rw.op("convert", x, target_type=dtype)
+
+
+def _softmax(rw: Any, scores: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """The softmax over the last dim, and the logarithm of the sum that it divides by.
+
+    A part whose scores are all -inf has weights of 0 and a sum of 0: NaN is for rows that are so
+    in every part.
+    """
+    dims = TensorType.of(scores).dims
+    axis = len(dims) - 1
+    high = rw.op("reduce_max", scores, axes=[axis])
+    rows = TensorType.of(high).dims
+
+    def unless(x: ir.Value, found: float, instead: float) -> ir.Value:
+        a, b = (
+            rw.multibroadcast(rw.literal(np.float32(n), dtypes.FLOAT), rows)
+            for n in (found, instead)
+        )
+        return rw.op("where", _as(rw, rw.op("equal", x, a), dtypes.BOOL), b, x)
+
+    high = unless(high, -np.inf, 0.0)
+    shares = rw.op("exp", rw.op("sub", scores, rw.multibroadcast(high, dims)))
+    total = rw.op("reduce_sum", shares, axes=[axis])
+    shares = rw.op("div", shares, rw.multibroadcast(unless(total, 0.0, 1.0), dims))
+    return shares, rw.op("add", high, rw.op("log", total))
+
+
 def _weighted(rw: Any, parts: ir.Value, sums: ir.Value, axis: int, t: TensorType) -> ir.Value:
-    """The parts' results, each by its share of the whole sum."""
+    """The parts' results, each by its share of the whole sum, which is taken in f32."""
     dims = TensorType.of(sums).dims
     high = rw.multibroadcast(rw.op("reduce_max", sums, axes=[axis]), dims)
     shares = rw.op("exp", rw.op("sub", sums, high))
     total = rw.multibroadcast(rw.op("reduce_sum", shares, axes=[axis]), dims)
     shares = rw.op("div", shares, total)
-    if TensorType.of(shares).dtype is not t.dtype:
-        shares = rw.op("convert", shares, target_type=t.dtype)
     spread = rw.multibroadcast(shares, TensorType.of(parts).dims)
-    joined = rw.op("reduce_sum", rw.op("mul", parts, spread), axes=[axis])
+    weighted = rw.op("mul", _as(rw, parts, dtypes.FLOAT), spread)
+    joined = _as(rw, rw.op("reduce_sum", weighted, axes=[axis]), t.dtype)
     return rw.op("reshape", joined, dims=list(t.dims))

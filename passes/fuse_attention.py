@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
@@ -69,7 +69,7 @@ def find_attention(op: Any, rw: Any) -> Any:
     """dot(softmax(f(dot(q, k))), v) -> group of them, with the views of q, k and v
 
     Uniform factors of q and k become one factor of the scores. With fast-math, weights that are
-    zeros where they would be NaN become results that are: the same unless v holds an infinity.
+    zeros where they would be NaN become results that are: the same unless v holds NaN or infinity.
     """
     parts = _parts(op, rw.options)
     return parts if isinstance(parts, NoMatch) else _fused(op, rw, parts, "attention")
@@ -99,7 +99,7 @@ def find_attention_output(op: Any, rw: Any) -> Any:
 
     types = [op.operation.results[0].type]
     new = make_kernel("group", list(group.operation.operands), types, build, tag=group.tag)
-    return _accepted(new, rw.options)
+    return _accepted(new, rw)
 
 
 @dataclass(frozen=True)
@@ -137,14 +137,17 @@ def _parts(op: Any, options: Any) -> _Parts | NoMatch:
     if t.dims[-2] < options.min_queries:
         return no_match("{} queries are fewer than min-queries", t.dims[-2])
     weights, guarded = _unguarded(op.a)
-    if guarded and not options.fast_math:
-        return no_match("the weights are zeros where they would be NaN, and fast-math is off")
+    softmax = defined_by(weights, "softmax", "convert")
     if (view := defined_by(weights, "convert")) is not None:
-        weights = view.operation.operands[0]
-    softmax = defined_by(weights, "softmax")
+        softmax = defined_by(view.operation.operands[0], "softmax")
     if softmax is None:
         return no_match("the left operand is no softmax")
+    if guarded and not options.fast_math:
+        return no_match("the weights are zeros where they would be NaN, and fast-math is off")
+    # the guard reads it twice
     if len(users(weights)) != (2 if guarded else 1) or not has_one_use(op.a):
+        return no_match("the softmax is read elsewhere too")
+    if weights != softmax.out and not has_one_use(softmax.out):
         return no_match("the softmax is read elsewhere too")
     if softmax.axis % t.rank != t.rank - 1:
         return no_match("the softmax is over axis {}, not over the keys", softmax.axis)
@@ -210,14 +213,16 @@ def _factor(op: Any) -> tuple[ir.Value, float] | None:
     return None
 
 
-def _absorbed(v: ir.Value, lane: int | None, *, scaled: bool = True) -> list[Any]:
-    """The views, and the uniform products if `scaled`, that an operand of a dot is made by and
-    that go into the kernel, first to last: as many as can be read through."""
+def _absorbed(
+    v: ir.Value, lane: int | None, whole: Collection[ir.Value] | None = None
+) -> list[Any]:
+    """The views that an operand of a dot is made by and that go into the kernel, first to last:
+    as many as can be read through. With `whole`, uniform products too, but for those in it."""
     found: list[Any] = []
     at = v
     while not isinstance(at.owner, ir.Block):
         owner = at.owner.operation
-        product = _factor(owner) if scaled else None
+        product = None if whole is None or at in whole else _factor(owner)
         if product is None and (owner.name not in _ABSORBED or len(owner.operands) != 1):
             break
         found.append(owner)
@@ -282,20 +287,25 @@ def _fused(op: Any, rw: Any, parts: _Parts, tag: str) -> Any:
     first, guarded = parts.first, parts.guarded
     lane = TensorType.of(first.out).rank - 1
     turned = [] if rw.options.flash else _turned(first.a)
-    views = list(
-        dict.fromkeys(
-            (*(turned or _absorbed(first.a, lane)), *_absorbed(first.b, None),
-             *_absorbed(op.b, None, scaled=False))
-        )
-    )  # fmt: skip
+    values = _absorbed(op.b, None)
     constants = _constants(parts.scores)
-    inside = {r for o in (*views, *constants, *parts.scores) for r in o.results}
+    inside = {r for o in (*constants, *parts.scores) for r in o.results}
+    spread: list[Any] = []
     for x in dict.fromkeys(x for o in parts.scores for x in o.operands if x not in inside):
-        views += [o for o in _broadcasts_of(x) if o not in views]
-    scales = {
-        o.results[0]: found for o in views if o not in turned and (found := _factor(o)) is not None
-    }
-    factor = prod(c for _, c in scales.values())
+        spread += [o for o in _broadcasts_of(x) if o not in spread]
+    # a product that more than q and k are made of is not taken apart
+    whole = {x for o in (*turned, *values, *spread, *parts.scores) for x in o.operands}
+    whole.add(op.b)
+    queries = turned or _absorbed(first.a, lane, whole)
+    keys = _absorbed(first.b, None, whole)
+    views = list(dict.fromkeys((*queries, *keys, *values, *spread)))
+    products = [
+        (o.results[0], found)
+        for o in (*(queries if not turned else ()), *keys)
+        if (found := _factor(o)) is not None
+    ]
+    scales = dict(products)
+    factor = prod(c for _, (_, c) in products)
     weights = _unguarded(op.a)[0]
     rounds = weights.owner.operation if weights != parts.softmax.out else None
     made = [first.operation, *parts.scores, parts.softmax.operation]
@@ -327,20 +337,21 @@ def _fused(op: Any, rw: Any, parts: _Parts, tag: str) -> Any:
         found = known[op.out]
         return [_without_nan(rw, found) if guarded else found]
 
-    return _accepted(make_kernel("group", inputs, [op.out.type], build, tag=tag), rw.options)
+    return _accepted(make_kernel("group", inputs, [op.out.type], build, tag=tag), rw)
 
 
-def _accepted(group: ir.Operation, options: Any) -> Any:
+def _accepted(group: ir.Operation, rw: Any) -> Any:
     """The group's results, if it has the form that kernels are made for."""
     try:
         form = attention_form(group.regions[0].blocks[0])
+        if not rw.options.flash or scale_and_mask(form) is not None:
+            return list(group.results)
+        refusal = no_match("the scores are more than scaled and masked")
     except Unreadable as e:
-        group.erase()
-        return no_match("{}", e)
-    if options.flash and scale_and_mask(form) is None:
-        group.erase()
-        return no_match("the scores are more than scaled and masked")
-    return list(group.results)
+        refusal = no_match("{}", e)
+    rw.keep()  # what was built goes with the group, all of it is inside
+    group.erase()
+    return refusal
 
 
 def _constants(scores: Sequence[Any]) -> list[Any]:

@@ -32,11 +32,9 @@ def flash_attention(e: Any, body: ir.Block) -> list[ir.Value]:
     first, second = form.product.owner, form.output.owner
     ops = [o.operation for o in body.operations]
     # what lies between the operands and the second dot is the one op; the rest is as ever
-    inner = {first.operation, second.operation, *form.scores}
-    softmax = form.weights
+    inner = {first.operation, second.operation, *form.scores, *form.softmax}
     for op in ops:
-        reads = list(op.operands)
-        if op in inner or softmax in reads or _follows(op, form):
+        if op in inner or _follows(op, form):
             continue
         if op.name == "migraphx.yield":
             break
