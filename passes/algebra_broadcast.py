@@ -7,10 +7,10 @@ from typing import Any
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import attributes_of
-from mgx_mlir.core.pattern import Rewriter, no_match, pattern
+from mgx_mlir.core.pattern import Rewriter, defined_by, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.constants import is_constant
-from mgx_mlir.passes.shape_chain import build_map, trace, varying
+from mgx_mlir.passes.shape_chain import VIEWS, build_map, trace, varying
 
 
 @pattern("dot")
@@ -21,6 +21,8 @@ def find_dot_broadcast(op: Any, rw: Rewriter) -> Any:
         return no_match("it has no batch")
     if not out.is_static:
         return no_match("run-time dims")
+    if any(defined_by(v, *VIEWS) is None for v in op.operands):
+        return no_match("an operand is not repeated")
     found = [trace(v) for v in op.operands]
     if any(f is None for f in found):
         return no_match("an operand has run-time or empty dims")
@@ -47,8 +49,6 @@ def find_conv_broadcast_input(op: Any, rw: Rewriter) -> Any:
     out = TensorType.of(op.results[0])
     if not out.is_static or not is_constant(op.operands[1]):
         return no_match("run-time dims, or the weights are not constant")
-    if is_constant(op.operands[0]):
-        return no_match("the input is constant, and the result will be folded")
     found = trace(op.operands[0])
     if found is None:
         return no_match("the input has run-time or empty dims")
@@ -57,6 +57,8 @@ def find_conv_broadcast_input(op: Any, rw: Rewriter) -> Any:
     dims = TensorType.of(op.operands[0]).dims
     if varying(m) & set(spatial) or prod(dims[i] for i in spatial) == 1:
         return no_match("the input is not repeated in space")
+    if is_constant(op.operands[0]):
+        return no_match("the input is constant, and the result will be folded")
     if op.padding_mode != "default_":
         return no_match("padding is '{}'", op.padding_mode)
     if any(op.padding):

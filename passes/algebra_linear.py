@@ -296,6 +296,8 @@ def find_inner_broadcast(op: Any, rw: Rewriter) -> Any:
     dims = TensorType.of(op.results[0]).dims
     if DYN in dims or 0 in dims:
         return no_match("{} has unknown or empty extents", op.results[0].type)
+    if any(not is_view and splat(v) is None for v, is_view in zip(op.operands, views, strict=True)):
+        return no_match("an operand varies along every axis")
     sources: list[tuple[ir.Value, Map] | None] = []
     kept: frozenset[int] = frozenset()
     for v in op.operands:

@@ -10,6 +10,7 @@ import numpy as np
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ext, ir
+from mgx_mlir.core.memo import MEMO
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.pattern import Rewriter, has_one_use
 from mgx_mlir.core.shapes import TensorType
@@ -53,15 +54,23 @@ def splat(value: ir.Value) -> Any:
         owner = owner.operands[0].owner
     else:
         return None
-    if not TensorType.of(owner.results[0]).elements:
+    attributes = owner.attributes
+    memo = MEMO.get()
+    if memo is None or "value" not in attributes:
+        return _literal_splat(owner)
+    value = attributes["value"]
+    if value not in memo.splats:
+        memo.splats[value] = _literal_splat(owner)
+    return memo.splats[value]
+
+
+def _literal_splat(owner: Any) -> Any:
+    """The one number that a literal holds; those in the store are large, and not looked at."""
+    elements = TensorType.of(owner.results[0]).elements
+    if not elements or ("key" in owner.attributes and elements != 1):
         return None
-    if "key" in owner.attributes:
-        array = literals.array_of(owner)
-        return array.reshape(-1)[0] if array.size == 1 else None
-    array = literals.array_of(owner)
-    first = array.reshape(-1)[0]
-    same = array.size == 1 or bool(np.all(array == first))
-    return first if same else None
+    array = literals.array_of(owner).reshape(-1)
+    return array[0] if bool(np.all(array == array[0])) or elements == 1 else None
 
 
 def is_splat(value: ir.Value, number: float) -> bool:

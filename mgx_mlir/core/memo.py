@@ -13,13 +13,15 @@ from typing import Any
 
 
 class Memo:
-    """Readings by the MLIR object: of types, and of lists of integers."""
+    """Readings by the MLIR object: of types, of lists of integers, and of constants that are one
+    number (None where one is not)."""
 
-    __slots__ = ("ints", "types")
+    __slots__ = ("ints", "splats", "types")
 
     def __init__(self) -> None:
         self.types: dict[Any, Any] = {}
         self.ints: dict[Any, tuple[int, ...]] = {}
+        self.splats: dict[Any, Any] = {}
 
 
 MEMO: ContextVar[Memo | None] = ContextVar("mgx_memo", default=None)
