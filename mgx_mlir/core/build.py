@@ -86,6 +86,19 @@ class Builder:
 
     # ---- what is known -----------------------------------------------------------------------
 
+    def remembered(self) -> tuple[int, int]:
+        """A mark for `forget`."""
+        return len(self.folder.known), len(self.probe.seen)
+
+    def forget(self, mark: tuple[int, int]) -> None:
+        """Drop what was found out since `mark`, about values that are erased now.
+
+        Another value may take the place of an erased one, and would be taken for it.
+        """
+        for table, size in zip((self.folder.known, self.probe.seen), mark, strict=True):
+            while len(table) > size:
+                table.popitem()
+
     def const(self, v: Any) -> np.ndarray | None:
         """The array of a value that is known at compile time and small, else None."""
         value = as_value(v)

@@ -147,15 +147,15 @@ class Folder:
 
     def __init__(self, limit: int = 4096) -> None:
         self.limit = limit
-        self._known: dict[ir.Value, np.ndarray | None] = {}
+        self.known: dict[ir.Value, np.ndarray | None] = {}
         self._run = Interpreter(None, literals.WeightStore())  # type: ignore[arg-type]
 
     def value(self, v: ir.Value) -> np.ndarray | None:
         """The array of `v`, or None where it is not a small constant."""
-        if v in self._known:
-            return self._known[v]
+        if v in self.known:
+            return self.known[v]
         found = self._evaluate(v)
-        self._known[v] = found
+        self.known[v] = found
         return found
 
     def _evaluate(self, v: ir.Value) -> np.ndarray | None:
@@ -177,8 +177,8 @@ class Folder:
         with np.errstate(all="ignore"):
             results = self._run.evaluate(op, [x for x in inputs if x is not None])
         for r, array in zip(op.results, results, strict=True):
-            self._known[r] = array
-        return self._known[v]
+            self.known[r] = array
+        return self.known[v]
 
     def _dimensions(self, op: ir.Operation) -> np.ndarray | None:
         dims = TensorType.of(op.operands[0]).dims

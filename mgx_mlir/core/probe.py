@@ -42,7 +42,7 @@ class DimProbe:
     def __init__(self) -> None:
         self.active = False
         self._symbols: dict[str, tuple[int, ...]] = {}
-        self._known: dict[ir.Value, tuple[_Known, ...]] = {}
+        self.seen: dict[ir.Value, tuple[_Known, ...]] = {}
         self._run = Interpreter(None, literals.WeightStore())  # type: ignore[arg-type]
 
     def _numbers(self, symbol: str) -> tuple[int, ...]:
@@ -59,8 +59,8 @@ class DimProbe:
         t = TensorType.of(value)
         if not t.is_static:
             self.active = True
-        names = [s or f"%{len(self._known)}.{i}" for i, s in enumerate(symbols)]
-        self._known[value] = tuple(
+        names = [s or f"%{len(self.seen)}.{i}" for i, s in enumerate(symbols)]
+        self.seen[value] = tuple(
             _Known(
                 t.with_dims(
                     self._numbers(n)[trial] if d == DYN else d
@@ -71,14 +71,14 @@ class DimProbe:
         )
 
     def known(self, value: ir.Value) -> tuple[_Known, ...]:
-        found = self._known.get(value)
+        found = self.seen.get(value)
         if found is None:
             owner = value.owner
             if isinstance(owner, ir.Block):
                 self.argument(value, [None] * TensorType.of(value).rank)
             else:
                 self._observe(owner)
-            found = self._known[value]
+            found = self.seen[value]
         return found
 
     def _observe(self, op: ir.Operation) -> None:
@@ -96,13 +96,13 @@ class DimProbe:
                 dims = [
                     d
                     if d != DYN
-                    else self._numbers(f"?{id(op)}.{op.name}.{len(self._known)}.{i}.{j}")[trial]
+                    else self._numbers(f"?{id(op)}.{op.name}.{len(self.seen)}.{i}.{j}")[trial]
                     if s == DYN
                     else s
                     for j, (d, s) in enumerate(zip(k.type.dims, stated.dims, strict=True))
                 ]
                 row.append(_Known(k.type.with_dims(dims), k.array))
-            self._known[r] = tuple(row)
+            self.seen[r] = tuple(row)
 
     def _results(self, op: ir.Operation, operands: Sequence[_Known]) -> list[_Known]:
         stated = [TensorType.of(r) for r in op.results]

@@ -30,7 +30,7 @@ from mgx_mlir.frontends.onnx.bodies import (
     schema_body,
     without,
 )
-from mgx_mlir.frontends.onnx.graph import label, topological
+from mgx_mlir.frontends.onnx.graph import captured, label, topological
 from mgx_mlir.frontends.onnx.load import LoadedModel, load_bytes, load_file
 from mgx_mlir.frontends.onnx.options import Dim, DynamicDim, OnnxOptions
 from mgx_mlir.frontends.onnx.problems import NotSupported, Problems, UseBody
@@ -137,8 +137,8 @@ class Node:
         """A constant integer operand as a list."""
         return [int(x) for x in self.const(value, what).reshape(-1)]
 
-    def inline(self, graph: onnx.GraphProto) -> list[Any]:
-        """Import a subgraph without inputs here; its outputs."""
+    def inline(self, graph: onnx.GraphProto, inputs: Sequence[Any] = ()) -> list[Any]:
+        """Import a subgraph here, its inputs bound to values; its outputs."""
         scope = Scope(
             self.scope.opsets,
             outer=self.scope,
@@ -146,7 +146,22 @@ class Node:
             bound=self.scope.bound,
             depth=self.scope.depth + 1,
         )
+        for formal, value in zip(graph.input, inputs, strict=True):
+            scope.values[formal.name] = value
         return self.importer.body(graph, scope)
+
+    def settle(self, graph: onnx.GraphProto) -> bool:
+        """Make what a subgraph captures here, outside of its region; False if some of it failed."""
+        names = [n for n in sorted(captured(graph)) if self.scope.find(n) is not None]
+        return not self.has_failed([self.importer.value(n, self.scope) for n in names])
+
+    def failed(self) -> tuple[Any, ...]:
+        """The outputs of a node that something failed in, which is noted."""
+        return (_POISON,) * len(self.proto.output)
+
+    @staticmethod
+    def has_failed(values: Sequence[Any]) -> bool:
+        return any(v is _POISON for v in values)
 
 
 class Importer:

@@ -22,7 +22,6 @@ from mgx_mlir.frontends.onnx.helpers import (
     static_dims,
     unsqueeze,
 )
-from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
 
 MAX_CONSTANT = 1 << 31  # elements that a fill may have: a small file must not ask for more
@@ -145,14 +144,3 @@ def _register_window(name: str, coefficients: Sequence[float]) -> None:
 _register_window("HannWindow", (0.5, -0.5))
 _register_window("HammingWindow", (25 / 46, -21 / 46))
 _register_window("BlackmanWindow", (0.42, -0.5, 0.08))
-
-
-@onnx_op("If", since=1)
-def if_op(
-    b: Builder, node: Any, cond: Value, *, then_branch: Any, else_branch: Any
-) -> tuple[Any, ...]:
-    """A condition known now picks its branch, which is imported in place."""
-    known = b.const(single(b, cond, "condition"))
-    if known is None:
-        raise NotSupported("a condition computed at run time")
-    return tuple(node.inline(then_branch if bool(known) else else_branch))

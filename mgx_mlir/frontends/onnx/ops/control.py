@@ -1,0 +1,313 @@
+"""Control flow: If, Loop, Scan. Their graphs become regions; what they capture stays outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import BOOL, INT64
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import OPS
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.control import joined
+from mgx_mlir.frontends.onnx.helpers import Value, axis_in, convert, single, transpose
+from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.onnx.registry import onnx_op
+
+_MOST = 1 << 20  # iterations of a loop whose results state how many there are
+_TRIES = 16  # each makes more of the carried dims dynamic
+_FLAGS = (TensorType(INT64, ()), TensorType(BOOL, ()))  # the iteration number, the condition
+
+
+# ---- If ------------------------------------------------------------------------------------------
+
+
+@onnx_op("If", since=1)
+def if_op(
+    b: Builder, node: Any, cond: Value, *, then_branch: Any, else_branch: Any
+) -> tuple[Any, ...]:
+    """A condition known now picks its branch, which is imported in place."""
+    known = b.const(single(b, cond, "condition"))
+    if known is not None:
+        return tuple(node.inline(then_branch if bool(known) else else_branch))
+    graphs = (then_branch, else_branch)
+    if not all(node.settle(g) for g in graphs):
+        return node.failed()
+    draft = OPS["if"](cond, [], results=[]).operation
+    yields = []
+    for graph, region in zip(graphs, draft.regions, strict=True):
+        with ir.InsertionPoint(region.blocks.append()):
+            yields.append(node.inline(graph))
+            if node.has_failed(yields[-1]):
+                draft.erase()
+                return node.failed()
+            OPS["yield"](yields[-1])
+    if len(yields[0]) != len(yields[1]):
+        raise ModelError(
+            f"the branches give {len(yields[0])} and {len(yields[1])} outputs, expected as many"
+        )
+    types = []
+    for i, pair in enumerate(zip(*yields, strict=True)):
+        a, c = (TensorType.of(v) for v in pair)
+        if a.dtype is not c.dtype:
+            raise ModelError(f"output {i} is {a} or {c}, expected one element type")
+        if a.rank != c.rank:
+            raise NotSupported(f"output {i} of rank {a.rank} or {c.rank}")
+        types.append(joined(a, c))
+    made = OPS["if"](cond, [], results=types).operation
+    for old, new in zip(draft.regions, made.regions, strict=True):
+        old.blocks[0].append_to(new)
+    draft.erase()
+    return tuple(made.results)
+
+
+# ---- Loop ----------------------------------------------------------------------------------------
+
+
+@onnx_op("Loop", since=1)
+def loop(
+    b: Builder,
+    node: Any,
+    trips: Value | None = None,
+    cond: Value | None = None,
+    *carried: Value,
+    body: Any,
+) -> tuple[Any, ...]:
+    if len(body.input) != len(carried) + 2:
+        raise ModelError(
+            f"the body expected {len(carried) + 2} inputs, got {len(body.input)}"
+        )  # fmt: skip
+    if trips is None and cond is None:
+        raise ModelError("neither a number of iterations nor a condition: the loop never ends")
+    if any(v is None for v in carried):
+        raise NotSupported("a carried value that is absent")
+    for value in (*body.input, *body.output):
+        kind = value.type.WhichOneof("value")
+        if kind not in ("tensor_type", None):
+            raise NotSupported(f"'{value.name}' of {kind.removesuffix('_type')} type")
+    if not node.settle(body):
+        return node.failed()
+    count = b.literal(np.int64(2**63 - 1)) if trips is None else convert(b, trips, INT64)
+    going = b.literal(np.bool_(True)) if cond is None else cond
+    flags = [
+        TensorType(t, (1,) * _rank(v)) for t, v in zip((INT64, BOOL), body.input, strict=False)
+    ]
+
+    def inside(arguments: Sequence[ir.Value]) -> list[Any]:
+        found = node.inline(body, arguments)
+        if cond is None and not node.has_failed(found):
+            found[0] = arguments[1]  # without a condition the body's own is not looked at
+        return found
+
+    found = _loop(b, node, count, going, list(carried), inside, flags)
+    return node.failed() if found is None else tuple(found)
+
+
+def _rank(info: Any) -> int:
+    """The rank that a body's input states, of those that an iteration number may have."""
+    t = info.type.tensor_type
+    return 1 if t.HasField("shape") and len(t.shape.dim) == 1 else 0
+
+
+def _loop(
+    b: Builder,
+    node: Any,
+    count: Value,
+    going: Value,
+    carried: list[Value],
+    inside: Callable[[Sequence[ir.Value]], list[Any]],
+    flags: Sequence[TensorType],
+    directions: Sequence[int] = (),
+) -> list[ir.Value] | None:
+    """A `loop` whose body `inside(arguments)` builds: [condition, carried.., scan elements..].
+
+    Carried values whose dims change from one iteration to the next have run-time dims in the
+    body, which is built anew when that is found. None where the body has failed.
+    """
+    types = [TensorType.of(v) for v in carried]
+    mark = b.remembered()
+    for _ in range(_TRIES):
+        draft = OPS["loop"](count, going, carried, results=[]).operation
+        kinds = [t.mlir() for t in (*flags, *types)]
+        block = draft.regions[0].blocks.append(*kinds, arg_locs=None)
+        with ir.InsertionPoint(block):
+            yields = inside(list(block.arguments))
+            if node.has_failed(yields):
+                draft.erase()
+                return None
+            if len(yields) < 1 + len(types):
+                draft.erase()
+                raise ModelError(
+                    f"the body expected {1 + len(types)} outputs or more, got {len(yields)}"
+                )
+            OPS["yield"](yields)
+        wider = []
+        for i, (t, v) in enumerate(zip(types, yields[1:], strict=False)):
+            have = TensorType.of(v)
+            if have.dtype is not t.dtype or have.rank != t.rank:
+                draft.erase()
+                if have.dtype is t.dtype:
+                    raise NotSupported(f"carried value {i} whose rank changes: {t}, then {have}")
+                raise ModelError(f"carried value {i} is {t}, the body makes {have} of it")
+            wider.append(
+                t.with_dims(
+                    DYN if x != y and x != DYN else x
+                    for x, y in zip(t.dims, have.dims, strict=True)
+                )
+            )
+        if wider == types:
+            break
+        draft.erase()
+        b.forget(mark)
+        types = wider
+    rows, padded = _iterations(b, count, going, yields[0], block.arguments[1])
+    scans = [TensorType.of(v) for v in yields[1 + len(types) :]]
+    made = OPS["loop"](
+        count,
+        going,
+        carried,
+        results=[*types, *(t.with_dims((rows, *t.dims)) for t in scans)],
+        max_iterations=rows if padded else 1,
+        padded=padded,
+        scan_output_directions=list(directions) if scans else [],
+    ).operation
+    block.append_to(made.regions[0])
+    draft.erase()
+    return list(made.results)
+
+
+def _iterations(
+    b: Builder, count: Value, going: Value, again: Value, argument: Value
+) -> tuple[int, bool]:
+    """How often the loop runs, and True; DYN and False where only the run knows."""
+    known, start = b.const(count), b.const(going)
+    always = again == argument or _is_true(b, again)
+    if known is None or start is None or not start.all() or not always:
+        return DYN, False
+    n = max(int(known.reshape(-1)[0]), 0)
+    return (n, True) if n <= _MOST else (DYN, False)
+
+
+def _is_true(b: Builder, v: Value) -> bool:
+    known = b.const(v)
+    return known is not None and bool(known.all())
+
+
+# ---- Scan ----------------------------------------------------------------------------------------
+
+
+@onnx_op("Scan", since=9)
+def scan(
+    b: Builder,
+    node: Any,
+    *operands: Value,
+    body: Any,
+    num_scan_inputs: int,
+    scan_input_axes: Sequence[int] | None = None,
+    scan_input_directions: Sequence[int] | None = None,
+    scan_output_axes: Sequence[int] | None = None,
+    scan_output_directions: Sequence[int] | None = None,
+) -> tuple[Any, ...]:
+    states = len(operands) - num_scan_inputs
+    if num_scan_inputs < 1 or states < 0:
+        raise ModelError(f"expected {num_scan_inputs} scan inputs, got {len(operands)} inputs")
+    if len(body.input) != len(operands):
+        raise ModelError(f"the body expected {len(operands)} inputs, got {len(body.input)}")
+    outputs = len(body.output) - states
+    if outputs < 0:
+        raise ModelError(f"the body expected {states} outputs or more, got {len(body.output)}")
+    ins, outs = (
+        (scan_input_axes, scan_input_directions, num_scan_inputs, "scan_input"),
+        (scan_output_axes, scan_output_directions, outputs, "scan_output"),
+    )
+    for axes, ways, n, what in (ins, outs):
+        for given, name in ((axes, "axes"), (ways, "directions")):
+            if given and len(given) != n:
+                raise ModelError(f"attribute '{what}_{name}' expected {n} numbers")
+    if not node.settle(body):
+        return node.failed()
+    sources = list(operands[states:])
+    axes = [
+        axis_in(a, len(b.dims(v)))
+        for a, v in zip(scan_input_axes or [0] * num_scan_inputs, sources, strict=True)
+    ]
+    ways = list(scan_input_directions or [0] * num_scan_inputs)
+    back = list(scan_output_directions or [0] * outputs)
+    found = _scanned(b, node, body, operands[:states], sources, axes, ways, back)
+    if found is None:
+        return node.failed()
+    placed = []
+    for i, v in enumerate(found[states:]):
+        rank = len(b.dims(v))
+        axis = axis_in((scan_output_axes or [0] * outputs)[i], rank)
+        order = list(range(1, rank))
+        order.insert(axis, 0)
+        placed.append(transpose(b, v, order))
+    return (*found[:states], *placed)
+
+
+def _scanned(
+    b: Builder,
+    node: Any,
+    body: Any,
+    states: Sequence[Value],
+    sources: Sequence[Value],
+    axes: Sequence[int],
+    ways: Sequence[int],
+    back: Sequence[int],
+) -> list[ir.Value] | None:
+    """The last states, and the scan outputs along axis 0; None where the body has failed."""
+    for v, a in zip(sources, axes, strict=True):
+        if b.dims(v)[a] == 0:
+            raise NotSupported("a scan over no elements")
+    count = b.shape(sources[0], axes[0], axes[0] + 1)
+
+    def inside(arguments: Sequence[ir.Value]) -> list[Any]:
+        number, going, *held = arguments
+        rows = [
+            b.squeeze(b.scan_slice(v, number, axis=a, direction=d), axes=[a])
+            for v, a, d in zip(sources, axes, ways, strict=True)
+        ]
+        found = node.inline(body, [*held, *rows])
+        return found if node.has_failed(found) else [going, *found]
+
+    going = b.literal(np.bool_(True))
+    return _loop(b, node, count, going, list(states), inside, _FLAGS, back)
+
+
+@onnx_op("Scan", since=8)
+def scan_of_batch(
+    b: Builder,
+    node: Any,
+    sequence_lens: Value | None = None,
+    *operands: Value,
+    body: Any,
+    num_scan_inputs: int,
+    directions: Sequence[int] | None = None,
+) -> tuple[Any, ...]:
+    """The form of opset 8: each entry of the batch, which is axis 0, is scanned on its own."""
+    if sequence_lens is not None:
+        raise NotSupported("lengths of the sequences")
+    states = len(operands) - num_scan_inputs
+    if num_scan_inputs < 1 or states < 0 or len(body.input) != len(operands):
+        raise ModelError(f"expected {len(body.input)} inputs of the body, got {len(operands)}")
+    if not node.settle(body):
+        return node.failed()
+    outputs = len(body.output) - states
+    count = b.shape(operands[0], 0, 1)
+
+    def inside(arguments: Sequence[ir.Value]) -> list[Any]:
+        number, going = arguments
+        rows = [b.squeeze(b.scan_slice(v, number, axis=0), axes=[0]) for v in operands]
+        ways = list(directions or [0] * num_scan_inputs)
+        found = _scanned(
+            b, node, body, rows[:states], rows[states:], [0] * num_scan_inputs, ways, [0] * outputs
+        )
+        return list(node.failed()) if found is None else [going, *found]
+
+    found = _loop(b, node, count, b.literal(np.bool_(True)), [], inside, _FLAGS)
+    return node.failed() if found is None else tuple(found)
