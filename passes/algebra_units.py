@@ -194,7 +194,10 @@ def find_double_add_lit_broadcast(op: Any, rw: Rewriter) -> Any:
 def find_add_lit_broadcast(op: Any, rw: Rewriter) -> Any:
     """(x + a) + b -> x + (a + b), a and b constant"""
     for v, b in _sides(op):
-        if is_constant(b) and (found := _plus_constant(rw, v)) is not None:
+        # the cheaper question first: most operands are no sums
+        if defined_by(v, "add") is None or not is_constant(b):
+            continue
+        if (found := _plus_constant(rw, v)) is not None:
             return rw.op("add", found[0], rw.op("add", found[1], b))
     return no_match("no operand is a sum with a constant, the other constant")
 
