@@ -71,8 +71,9 @@ def _padded_inside(op: Any, x: TensorType, w: TensorType, spatial: int) -> bool:
 
 @dataclass(frozen=True)
 class InsertPad(PatternPass):
-    """Asymmetric padding of convolutions as a pad op; with `dense`, that of every channels-last
-    convolution but small depthwise ones.
+    """Asymmetric padding of convolutions becomes a pad op.
+
+    With `dense`, so does that of every channels-last convolution but small depthwise ones.
 
     What `leave` names stays with its convolution: `vector`, those that become vector loops, which
     copy what they read with its border; `windows`, those whose windows move along two axes or more.
