@@ -74,10 +74,9 @@ def attention_form(block: ir.Block) -> AttentionForm:
     t, o = TensorType.of(first.results[0]), TensorType.of(second.results[0])
     middle = [softmax]
     shares = second.operands[0]
-    if (owner := shares.owner) != softmax and not isinstance(owner, ir.Block):
-        if owner.name == "migraphx.convert":
-            middle.append(owner.operation)
-            shares = owner.operands[0]
+    if not isinstance(shares.owner, ir.Block) and shares.owner.name == "migraphx.convert":
+        middle.append(shares.owner.operation)
+        shares = shares.owner.operands[0]
     if shares != softmax.results[0] or not t.is_static or t.elements == 0:
         raise Unreadable("the second dot does not read the softmax, or dims are open or empty")
     if not o.elements or t.dims[:-1] != o.dims[:-1]:

@@ -57,14 +57,16 @@ class FuseConcat(Pass):
 
     def fuse(self, op: ir.Operation, enabled: set[str]) -> bool:
         t = TensorType.of(op.results[0])
-        which = AROUND if AROUND.name in enabled else AFTER
+        before = AROUND.name in enabled
+        leading = before and any(map(_is_pointwise, _tree(op.results[0], op, before=True)))
+        which = AROUND if leading else AFTER
         if which.name not in enabled or has_no_use(op.results[0]):
             return False
         if not t.is_static or not t.elements or t.dtype.size == 8:
             which.refused(op, "{} has open or no extents, or elements of 64 bits", t)
             return False
         last = _last(op)
-        inside = _tree(last.results[0], op, before=which is AROUND)
+        inside = _tree(last.results[0], op, before=before)
         computed = [o for o in inside if _is_pointwise(o)]
         if not computed:
             which.refused(op, "no pointwise op is around it that belongs to nothing else")

@@ -82,7 +82,7 @@ class Draw:
         return [g.pick(*views) for _ in range(3)]
 
     def operands(self):
-        g, b = self.g, self.b
+        g = self.g
         kind = g.pick("apart", "apart", "apart", "packed", "shared")
         if kind == "apart":
             q, v = self.moved(self.m, self.width), self.moved(self.n, self.depth, keep_last=False)
