@@ -49,7 +49,7 @@ def migraphx_names() -> dict[str, str | None]:
 def is_ours(name: str) -> bool:
     """Whether a name (`pass`, `pass/rewrite`, `gpu::pass`) is a pass or rewrite of ours."""
     owner, _, rewrite = name.partition("/")
-    owner = owner.removeprefix("gpu::")
+    owner = owner.rpartition("::")[2]  # the target whose pass it is
     if owner not in PASSES:
         return False
     return not rewrite or any(r.name == rewrite for r in rewrites_of(PASSES[owner]))
