@@ -135,7 +135,13 @@ def _is_beside(user: Any, part: Any, axis: int, low: int, high: int) -> bool:
 
 @pattern("dot")
 def find_dot_mul(op: Any, rw: Rewriter) -> Any:
-    """dot(z * a, w) -> dot(z, a * w), w and a constant, a along the columns of z (or rows of w)"""
+    """dot(z * a, w) -> dot(z, a * w), w and a constant, a along the columns of z (all-forms)
+
+    Or a along the rows of z, on the right of w. The product with a runs in the kernel that makes
+    z at no cost that can be measured here, where new weights take time and memory to make.
+    """
+    if not rw.options.all_forms:
+        return no_match("the product runs in the kernel before, weights are large (see all-forms)")
     rank = TensorType.of(op.results[0]).rank
     for side, axis, along in ((0, rank - 1, rank - 2), (1, rank - 2, rank - 1)):
         weights = op.operands[1 - side]

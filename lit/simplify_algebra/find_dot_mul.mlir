@@ -1,4 +1,4 @@
-// RUN: mgx-opt %s --mgx-simplify-algebra --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-simplify-algebra=all-forms=true --split-input-file | filecheck %s
 
 // The scale of a normalisation goes into the weights after it.
 // CHECK-LABEL: @columns

@@ -274,7 +274,7 @@ def find_mul_dot(g):
     return swapped(g, "mul", g.maybe_used(z, 0.2), scale)
 
 
-@case("find_dot_mul", rtol=1e-5, special=False, fires=0.4)
+@case("find_dot_mul", rtol=1e-5, special=False, fires=0.4, options={"all_forms": True})
 def find_dot_mul(g):
     kind = g.pick(*FLOATS, "i32")
     a, b = matrices(g)
