@@ -29,8 +29,10 @@ class OptimizeModule(Pass):
     skip: tuple[str, ...] = option((), "ops that propagate_constant leaves as they are")
 
     def run(self, module: ir.Operation) -> bool:
+        fast = (("fast-math", str(self.fast_math).lower()),)
         options = {
-            "simplify_algebra": (("fast-math", str(self.fast_math).lower()),),
+            "simplify_algebra": fast,
+            "simplify_reshapes": fast,
             "propagate_constant": (("skip", ",".join(self.skip)),),
         }
         simplify = [make_pass(name, options.get(name, ())) for name in _SIMPLIFY]

@@ -298,7 +298,11 @@ class SimplifyDynOps(PatternPass):
     """State extents that are known where a program computes them at run time.
 
     Types follow: what depends on such an extent is inferred anew, up to the results of the
-    functions. An op that is replaced keeps its type until then.
+    functions. An op that is replaced keeps its type until then. MIGraphX's names are kept where
+    its form differs: it resizes and reshapes by a second input that is a buffer, here that
+    operand is the extents; a slice takes each of starts, ends and axes as an operand or an
+    attribute; types are inferred, so that no op has its output shape as an attribute but
+    select_module, whose result types say it.
     """
 
     name: ClassVar[str] = "simplify_dyn_ops"

@@ -13,7 +13,7 @@
 // OTHER: find_identity: applied 0, refused 0
 // OTHER-NEXT: note: no op was tried: it looks at migraphx.identity
 // OTHER-NEXT: find_transpose: applied 0, refused 0
-// OTHER-NEXT: note: no pass that ran holds it, mgx-simplify-reshapes does
+// OTHER-NEXT: note: no pass that ran holds it, mgx-layout-convolution and mgx-simplify-reshapes do
 // OFF: find_transpose: applied 0, refused 0
 // UNKNOWN: mgx-opt: error: unknown pattern 'find_transposed'
 func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {

@@ -102,3 +102,18 @@ func.func @unknown(%x: tensor<?x?xf32>) -> tensor<?x2xf32> {
   %1 = "migraphx.reshape"(%0) {dims = array<i64: -1, 2>} : (tensor<?xf32>) -> tensor<?x2xf32>
   return %1 : tensor<?x2xf32>
 }
+
+// -----
+
+// A near miss: what another op uses too would be transposed twice; a reshape of it costs nothing.
+// CHECK-LABEL: @transposed_once
+// CHECK-COUNT-1: migraphx.transpose
+// CHECK-NOT: migraphx.transpose
+// CHECK: return
+func.func @transposed_once(%x: tensor<4x6xf32>) -> (tensor<6x4xf32>, tensor<2x3x4xf32>) {
+  %0 = "migraphx.unsqueeze"(%x) {axes = array<i64: 0>} : (tensor<4x6xf32>) -> tensor<1x4x6xf32>
+  %1 = "migraphx.reshape"(%0) {dims = array<i64: 4, 2, 3>} : (tensor<1x4x6xf32>) -> tensor<4x2x3xf32>
+  %2 = "migraphx.transpose"(%1) {permutation = array<i64: 1, 2, 0>} : (tensor<4x2x3xf32>) -> tensor<2x3x4xf32>
+  %3 = "migraphx.reshape"(%2) {dims = array<i64: 6, 4>} : (tensor<2x3x4xf32>) -> tensor<6x4xf32>
+  return %3, %2 : tensor<6x4xf32>, tensor<2x3x4xf32>
+}

@@ -51,7 +51,8 @@ def _why_untried(name: str, ran: Collection[str]) -> str:
         pipeline_name(p) for p in PASSES if any(r.name == name for r in rewrites_of(PASSES[p]))
     ]
     if holders and not set(holders) & set(ran):
-        return f"no pass that ran holds it, {' and '.join(holders)} does"
+        do = "does" if len(holders) == 1 else "do"
+        return f"no pass that ran holds it, {' and '.join(holders)} {do}"
     found = known_rewrites()[name]
     if not isinstance(found, Pattern):
         return "no op was tried"

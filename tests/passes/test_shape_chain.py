@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mgx_mlir.passes.reshapes_pointwise import inverse
 from mgx_mlir.passes.shape_chain import Step, extents, start, steps_for
 
 
@@ -128,3 +129,26 @@ def test_a_reshape_across_a_transposed_border_has_no_map():
     m = Step("transpose", (1, 0)).apply(start((2, 3)))
     assert Step("reshape", (2, 3)).apply(m) is None
     assert Step("reshape", (6,)).apply(m) is not None
+
+
+@settings(max_examples=200, deadline=None)
+@given(chains())
+def test_the_inverse_of_a_permutation_leads_back(chain):
+    dims, steps = chain
+    m = start(dims)
+    for s in steps:
+        m = None if m is None else s.apply(m)
+    back = None if m is None else inverse(dims, m)
+    if back is None:
+        return
+    x = np.arange(np.prod(dims, dtype=int)).reshape(dims)
+    y = run(steps, x)
+    np.testing.assert_array_equal(run(steps_for(y.shape, back), y), x)
+
+
+def test_the_inverse_is_found_where_nothing_is_repeated():
+    m = Step("transpose", (2, 0, 1)).apply(start((2, 3, 4)))
+    m = Step("reshape", (8, 3)).apply(m)
+    assert m is not None
+    assert inverse((2, 3, 4), m) is not None
+    assert inverse((2, 3), Step("multibroadcast", (5, 2, 3)).apply(start((2, 3)))) is None
