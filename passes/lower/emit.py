@@ -47,6 +47,7 @@ class Emitter:
     def __init__(self, options: Any) -> None:
         self.options = options
         self.in_region = False  # inside a dispatch region
+        self.padded: dict[ir.Value, ir.Value] = {}  # inputs of windows, padded ahead of a region
 
     # ---- types and extents -------------------------------------------------------------------
 

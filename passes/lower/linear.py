@@ -166,14 +166,22 @@ def convolved(e: Any, op: Any, x: ir.Value, w: ir.Value, out: TensorType, acc: D
     strides, dilations = list(op.stride), list(op.dilation)
     first = 1 if op.channels_last else 2
     kernel = e.extents(w)[:spatial] if op.channels_last else e.extents(w)[2:]
-    low, high = padding_of(e, op, e.extents(x)[first : first + spatial], kernel)
-    x = pad_spatial(e, x, low, high, first, out.dtype, 0)
+    x = padded_input(e, op, x, kernel, out.dtype)
     size = e.extents(x)[first : first + spatial]
     windows = [
         window_count(e, i, k, s, d)
         for i, k, s, d in zip(size, kernel, strides, dilations, strict=True)
     ]
     return _convolve(e, x, w, windows, strides, dilations, op.group, op.channels_last, out, acc)
+
+
+def padded_input(e: Any, op: Any, x: ir.Value, kernel: Sequence[Extent], dtype: DType) -> ir.Value:
+    """The input of a convolution with its border; made once, ahead of its region perhaps."""
+    if op.out in e.padded:
+        return e.padded[op.out]
+    first = 1 if op.channels_last else 2
+    low, high = padding_of(e, op, e.extents(x)[first : first + len(kernel)], kernel)
+    return pad_spatial(e, x, low, high, first, dtype, 0)
 
 
 def padding_of(

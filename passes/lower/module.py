@@ -457,7 +457,9 @@ class ModuleLowering(Emitter):
         if not static and not (op.name == "migraphx.pointwise" or tiled):
             # a region with run-time dims around a reduction or a window does not compile
             return None
-        if anchor is not None and (_is_padded_row(anchor) or _pads_computed(anchor)):
+        if anchor is not None and _is_padded_row(anchor):
+            return None
+        if any(_pads_computed(o) and o.out not in self.padded for o in body.operations):
             return None
         out: list[list[Extent]] = []
         for r in op.results:

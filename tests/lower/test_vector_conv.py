@@ -295,9 +295,9 @@ def test_operand_that_is_not_read_as_vectors() -> None:
     """A padded convolution whose epilogue reads bools: it pads its input in its region."""
     net = _Net(0)
     dims = (1, 16, 8, 8)
-    mask = net.argument(*dims)
+    mask, other = net.argument(1, 16, 1, 1), net.argument(1, 16, 1, 1)
     net.inputs[mask] = net.inputs[mask] > 0
-    net.output(net.node("Where", mask, _one(net), net.argument(*dims)))
+    net.output(net.node("Where", mask, _one(net), other))
     positive = net.node("Greater", _one(net), net.argument(*dims))
     net.output(net.node("Where", positive, net.argument(*dims), net.argument(*dims)))
     net.vector_kernels = 1

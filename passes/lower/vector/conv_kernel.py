@@ -12,6 +12,7 @@ from mgx_mlir.core.op import op_class
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.expr import Leaf
+from mgx_mlir.passes.lower.linear import padded_input
 from mgx_mlir.passes.lower.vector import convolution as loops
 from mgx_mlir.passes.lower.vector.epilogue import Epilogue
 from mgx_mlir.passes.lower.vector.isa import AVX512, Isa, isa_of
@@ -77,14 +78,30 @@ def constant_weights(v: ir.Value) -> ir.Value | None:
     return v if literals.is_literal(v) else None
 
 
-def lower(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
-    """A kernel around one convolution as vector loops; None where it is lowered in another way."""
+def lower(e: Any, _: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
+    """A kernel around one convolution as vector loops; None where it is lowered in another way.
+
+    Then its input is padded ahead of its region: a pad inside costs half as much again.
+    """
+    anchor = next((o for o in body.operations if o.operation.name == "migraphx.convolution"), None)
     isa = isa_of(e.options.cpu)
-    members = [o.operation for o in body.operations]
-    anchor = next((o for o in members if o.name == "migraphx.convolution"), None)
     if isa is None or anchor is None:
         return None
-    conv: Any = anchor.opview
+    made = _loops(e, anchor, body, isa)
+    if made is None and takes(anchor):
+        turned = _transposed_input(anchor)
+        if turned is not None:
+            e.operation(turned)  # outside of a kernel, so that it is made here
+        if turned is not None or isinstance(anchor.input.owner, ir.Block):
+            kernel = e.extents(e.value(anchor.weights))[:2]
+            x = padded_input(e, anchor, e.value(anchor.input), kernel, dtypes.FLOAT)
+            e.padded[anchor.out] = x
+    return made
+
+
+def _loops(e: Any, conv: Any, body: ir.Block, isa: Isa) -> list[ir.Value] | None:
+    members = [o.operation for o in body.operations]
+    anchor = conv.operation
     turned = _transposed_input(conv)
     source = conv.input if turned is None else turned.operands[0]
     weights = constant_weights(conv.weights)

@@ -1,0 +1,37 @@
+"""Property cases of fuse_layout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pattern_graphs import case
+
+from mgx_mlir.passes.kernel_ops import make_kernel
+
+
+@case("find_planar_convolution", fires=0.25)
+def find_planar_convolution(g: Any) -> Any:
+    n, height, width = g.dims(3, low=3, high=9)
+    channels, outputs = g.pick(1, 3, 3, 12), g.pick(16, 16, 32, 8)
+    kh, kw = g.dims(2, high=3)
+    x = g.argument((n, channels, height, width))
+    w, bias = g.constant((kh, kw, channels, outputs)), g.argument((outputs,))
+    planar = g.b.op("transpose", x, permutation=[0, 2, 3, 1])
+    kind = planar.type
+    planar.owner.erase()
+    copied = make_kernel(
+        "group",
+        [x],
+        [kind],
+        lambda a: [g.b.op("transpose", a[0], permutation=[0, 2, 3, 1])],
+        tag="transpose",
+    ).results[0]
+
+    def body(a: list[Any]) -> list[Any]:
+        y = g.b.op("convolution", a[0], a[1], padding=[kh // 2, kw // 2], channels_last=True)
+        return [g.b.op("add", y, g.b.op("multibroadcast", [a[2]], out_lens=list(y.type.shape)))]
+
+    probe = g.b.op("convolution", copied, w, padding=[kh // 2, kw // 2], channels_last=True)
+    out = probe.type
+    probe.owner.erase()
+    return make_kernel("group", [g.maybe_used(copied), w, bias], [out], body, tag="convolution")
