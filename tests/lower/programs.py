@@ -1,0 +1,97 @@
+"""Small programs built op by op, fused by one pass, compiled and run: many kernels a compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes, literals
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.context import new_context
+from mgx_mlir.core.ir import func, ir
+from mgx_mlir.core.lowered import Lowered
+from mgx_mlir.core.passes import run_pipeline
+from mgx_mlir.core.program_ir import ProgramIR
+from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
+from tests.lower.harness import compile_flags, load_dialect
+
+
+class Programs:
+    """@main of several results; each `add` is one of them with arguments of its own."""
+
+    def __init__(self) -> None:
+        load_dialect()
+        self.ctx, self.store = new_context(), literals.WeightStore()
+        self.b = Builder()
+        self.inputs: list[np.ndarray] = []
+        self.want: list[np.ndarray] = []
+        with self.ctx, ir.Location.unknown():
+            self.module = ir.Module.create()
+            with ir.InsertionPoint(self.module.body):
+                self._main = func.FuncOp("main", ([], []))
+            self._block = self._main.add_entry_block()
+        self._results: list[ir.Value] = []
+
+    def add(
+        self, build: Callable[..., Any], arrays: Sequence[np.ndarray], want: np.ndarray
+    ) -> None:
+        """The value that `build(builder, *arguments)` gives; it should be `want` (f64)."""
+        with self.ctx, ir.Location.unknown(), self.store.active():
+            arguments = []
+            for a in arrays:
+                kind = ir.RankedTensorType.get(a.shape, dtypes.from_numpy(a.dtype).ir_type())
+                arguments.append(self._block.add_argument(kind, ir.Location.unknown()))
+                self.inputs.append(np.ascontiguousarray(a).reshape(a.shape))
+            with ir.InsertionPoint(self._block):
+                self._results.append(build(self.b, *arguments))
+        self.want.append(want)
+
+    def lowered(self, step: str, **options: Any) -> Lowered:
+        """After the pass `step`, lowered with these LowerOptions."""
+        with self.ctx, ir.Location.unknown(), self.store.active():
+            with ir.InsertionPoint(self._block):
+                func.ReturnOp(self._results)
+            kind = ir.FunctionType.get(
+                [a.type for a in self._block.arguments], [r.type for r in self._results]
+            )
+            self._main.attributes["function_type"] = ir.TypeAttr.get(kind)
+            self.module.operation.verify()
+        steps = [step, "dead_code_elimination"]
+        run_pipeline(self.module, steps, store=self.store)
+        program = ProgramIR(self.ctx, self.module, self.store, "programs")
+        return lower_to_linalg(program, LowerOptions(**options))
+
+
+def kernels_of(lowered: Lowered) -> int:
+    """How many vector kernels there are."""
+    ctx = new_context()
+    ctx.allow_unregistered_dialects = True
+    return str(ir.Module.parse(lowered.bytecode, ctx)).count('"flow.dispatch.workgroups"')
+
+
+def execute(lowered: Lowered, inputs: Sequence[np.ndarray], threads: int = 1) -> list[np.ndarray]:
+    """Compile for the host and run once."""
+    from mgx_mlir.runtime.iree_runtime import LoadedModule
+    from mgx_mlir.targets.child import shared_compiler
+
+    vmfb = shared_compiler().run(lowered.bytecode, compile_flags()).vmfb
+    module = LoadedModule(
+        vmfb, lowered.params, inputs=lowered.inputs, outputs=lowered.outputs,
+        device="local-sync" if threads == 1 else "local-task",
+    )  # fmt: skip
+    return module.run(inputs)
+
+
+def check(got: np.ndarray, want: np.ndarray, tolerance: float, what: str) -> None:
+    """Within `tolerance` of the largest; NaN where NaN is, infinities alike."""
+    a = got.astype(np.float64)
+    assert a.shape == want.shape, what
+    np.testing.assert_array_equal(np.isnan(a), np.isnan(want), err_msg=what)
+    finite = np.isfinite(want)
+    np.testing.assert_array_equal(a[~finite], want[~finite], err_msg=what)
+    scale = np.abs(want[finite]).max(initial=1e-30)
+    np.testing.assert_allclose(
+        a[finite], want[finite], rtol=0, atol=tolerance * scale, err_msg=what
+    )
