@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import mgx_mlir  # noqa: E402
+import mgx_mlir
 
 PACKING = "_encoding_"
 
