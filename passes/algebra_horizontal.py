@@ -17,7 +17,7 @@ from mgx_mlir.core.pattern import (
     users,
 )
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.passes.constants import is_constant, joined
+from mgx_mlir.passes.constants import can_join, is_constant, joined
 from mgx_mlir.passes.shape_chain import VIEWS, trace
 
 _MOST = 64  # ops that are looked at together
@@ -31,8 +31,9 @@ def find_conv_dot_horiz_fusion(op: Any, rw: Rewriter) -> Any:
     Also quant_dot, and convolution with equal attributes. Wide results (`max-columns`, of a
     language model's head) stay on their own, and weights that other ops read, which would be
     kept twice. Pointwise ops run in the kernel of the dot before them: dots merge where all have
-    the same ones with constants (then `find_splits` does these once), or where they meet, as in
-    the gate of an MLP. `all-forms` merges any, and convolutions, of which slices are copies.
+    the same ones with constants (then `find_splits` does these once; some may lack a bias), or
+    where they meet, as in the gate of an MLP. `all-forms` merges any, and convolutions, of which
+    slices are copies.
     """
     name = op.operation.name.removeprefix("migraphx.")
     if name == "convolution" and not rw.options.all_forms:
@@ -46,6 +47,14 @@ def find_conv_dot_horiz_fusion(op: Any, rw: Rewriter) -> Any:
     rw.merge_location(*group[1:])
     w = joined(rw, [o.operands[1] for o in group], along, keep)
     wide = rw.op(name, op.operands[0], w, **attributes_of(op))
+    sums = [_biased(o) for o in group]
+    summed = [s for s in sums if s is not None]
+    if 0 < len(summed) < len(sums):
+        biases = [_bias_of(rw, o, s) for o, s in zip(group, sums, strict=True)]
+        wide = rw.op("add", wide, joined(rw, biases, axis))
+        for o, s in zip(group, sums, strict=True):
+            if s is not None:
+                s.results[0].replace_all_uses_with(o.results[0])
     at, parts = 0, []
     for o in group:
         end = at + TensorType.of(o.results[0]).dims[axis]
@@ -87,6 +96,24 @@ def _epilogue(value: ir.Value) -> tuple[list[str], set[ir.Value]]:
     return names, cone
 
 
+def _biased(op: Any) -> Any:
+    """The sum of a product with a constant, where nothing else uses the product."""
+    found = users(op.results[0])
+    total = found[0].operation if len(found) == 1 else None
+    if total is None or total.name != "migraphx.add" or not TensorType.of(total.result).is_static:
+        return None
+    return total if any(can_join([v]) for v in total.operands) else None
+
+
+def _bias_of(rw: Rewriter, op: Any, total: Any) -> ir.Value:
+    """What `total` adds to the result of `op`: zeros where there is no sum."""
+    if total is not None:
+        a, b = total.operands
+        return b if a == op.results[0] else a
+    t = TensorType.of(op.results[0])
+    return rw.multibroadcast(rw.literal(0, t.dtype), t.dims)
+
+
 def _is_pointwise(op: ir.Operation) -> bool:
     cls = op_class(op)
     return cls is not None and cls.pointwise
@@ -117,7 +144,7 @@ def _beside(op: Any, most_columns: int, any_epilogue: bool) -> list[Any] | NoMat
         if _unfit(o.opview, most_columns) is not None:  # what refuses is falsy
             continue
         own, met = _epilogue(o.results[0])
-        if not any_epilogue and (met.isdisjoint(cone) if cone else met or own != after):
+        if not any_epilogue and not _fits(own, met, after, cone):
             continue
         if o.is_before_in_block(op.operation):
             return no_match("another one of the same input comes first")
@@ -132,6 +159,13 @@ def _beside(op: Any, most_columns: int, any_epilogue: bool) -> list[Any] | NoMat
     if len(found) < 2:
         return no_match("no other one of its input has weights and an epilogue that fit to its own")
     return found
+
+
+def _fits(a: list[str], met: set[ir.Value], b: list[str], cone: set[ir.Value]) -> bool:
+    """Whether two epilogues stay what they are after a merge: they meet, or are done once."""
+    if met or cone:
+        return not met.isdisjoint(cone)
+    return a == b or all(names in ([], ["migraphx.add"]) for names in (a, b))
 
 
 class _Position:

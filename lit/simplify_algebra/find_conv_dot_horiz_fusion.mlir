@@ -102,6 +102,26 @@ func.func @gate(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
 
 // -----
 
+// Keys without a bias: theirs is 0.
+// CHECK-LABEL: @keys_without_bias
+// CHECK: %[[D:.*]] = "migraphx.dot"(%arg0, %{{[0-9]+}}) : (tensor<3x2xf32>, tensor<2x4xf32>)
+// CHECK: %[[A:.*]] = "migraphx.add"(%[[D]], %{{[0-9]+}}) : (tensor<3x4xf32>
+// CHECK-NEXT: %[[Q:.*]] = "migraphx.slice"(%[[A]])
+// CHECK-NEXT: %[[K:.*]] = "migraphx.slice"(%[[A]])
+// CHECK-NEXT: return %[[Q]], %[[K]]
+func.func @keys_without_bias(%x: tensor<3x2xf32>) -> (tensor<3x2xf32>, tensor<3x2xf32>) {
+  %u = "migraphx.literal"() {value = dense<[[1.0, 2.0], [4.0, 5.0]]> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
+  %0 = "migraphx.dot"(%x, %u) : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  %b = "migraphx.literal"() {value = dense<[7.0, 8.0]> : tensor<2xf32>} : () -> tensor<2xf32>
+  %c = "migraphx.multibroadcast"(%b) {out_lens = array<i64: 3, 2>} : (tensor<2xf32>) -> tensor<3x2xf32>
+  %1 = "migraphx.add"(%c, %0) : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+  %v = "migraphx.literal"() {value = dense<[[3.0, 2.0], [4.0, 5.0]]> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
+  %2 = "migraphx.dot"(%x, %v) : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  return %1, %2 : tensor<3x2xf32>, tensor<3x2xf32>
+}
+
+// -----
+
 // Near misses. Each product has pointwise ops of its own, which would be kernels of their own.
 // CHECK-LABEL: @other_epilogues
 // CHECK-COUNT-2: migraphx.dot

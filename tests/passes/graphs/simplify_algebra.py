@@ -421,7 +421,10 @@ def dots_of_one_input(g):
             w = g.b.multibroadcast(g.constant(small, kind), dims)
             w = g.maybe_used(w, 0.1)
         y = g.b.op("dot", x, w)
-        if g.coin(0.5):
+        if not open_rows and g.coin(0.4):
+            y = g.maybe_used(y, 0.1)
+            y = swapped(g, "add", y, repeated(g, g.b.dims(y), kind, [len(lead) + 1]))
+        if g.coin(0.3):
             y = g.b.op("abs", y)
         if g.coin(0.9):
             out.append(y)
