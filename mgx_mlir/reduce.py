@@ -95,6 +95,11 @@ def _main(argv: list[str]) -> int:
     except OutOfTime:
         say("mgx-reduce: the time is over, the best form so far is kept")
     say(f"mgx-reduce: {run.best.describe()} after {tester.runs} runs: {out}")
+    if run.best.is_empty:
+        say(
+            f"note: nothing is left: {tester.command!r} finds an empty program interesting; "
+            "--interesting=zero or nonzero says which status to look for"
+        )
     return 0
 
 

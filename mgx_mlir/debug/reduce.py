@@ -33,6 +33,9 @@ class Candidate(Protocol):
     @property
     def digest(self) -> bytes: ...
 
+    @property
+    def is_empty(self) -> bool: ...
+
     def describe(self) -> str: ...
 
     def write(self, path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -87,6 +89,10 @@ class MlirCandidate:
     def digest(self) -> bytes:
         return "\0".join([self.text, *sorted(self.weights)]).encode()
 
+    @property
+    def is_empty(self) -> bool:
+        return self.size.ops == 0
+
     def describe(self) -> str:
         n = self.size
         parts = [f"{n.ops - n.literals} ops", f"{n.literals} literals", f"{n.arguments} arguments"]
@@ -102,32 +108,22 @@ class MlirCandidate:
             f.write((self.text + self.tail).encode())
 
     def module(self) -> ir.Module:
-        """The module, in a context of its own."""
-        context = new_context()
-        context.allow_unregistered_dialects = self.unregistered
-        context.emit_error_diagnostics = False
-        handler = context.attach_diagnostic_handler(lambda _: True)
-        try:
-            with context:
-                return parse_module(self.text, context)
-        finally:
-            handler.detach()
+        """The module, parsed anew. MLIRError where it is invalid."""
+        context = _context(self.unregistered)
+        with context, _quiet(context):
+            return parse_module(self.text, context)
 
     def of(self, module: ir.Module) -> MlirCandidate | None:
         """The candidate of an edited module, None where it is invalid."""
         context = module.context
-        context.emit_error_diagnostics = False
-        handler = context.attach_diagnostic_handler(lambda _: True)
         try:
-            with context, WeightStore(dict(self.weights)).active():
+            with context, _quiet(context), WeightStore(dict(self.weights)).active():
                 if not module.operation.verify():
                     return None
                 text = asm(module.operation, enable_debug_info=self.locations)
                 keys = used_keys(module.operation)
         except ir.MLIRError:
             return None
-        finally:
-            handler.detach()
         kept = {k: v for k, v in self.weights.items() if k in keys}
         return replace(self, text=text, weights=kept)
 
@@ -138,6 +134,25 @@ class MlirCandidate:
             if not edit(module):
                 return None
         return self.of(module)
+
+
+@functools.lru_cache(maxsize=2)
+def _context(unregistered: bool) -> ir.Context:
+    """One context for all candidates: to make one takes longer than to parse a small module."""
+    context = new_context()
+    context.allow_unregistered_dialects = unregistered
+    context.emit_error_diagnostics = False
+    return context
+
+
+@contextmanager
+def _quiet(context: ir.Context) -> Iterator[None]:
+    """Swallow diagnostics inside the block: most candidates are invalid."""
+    handler = context.attach_diagnostic_handler(lambda _: True)
+    try:
+        yield
+    finally:
+        handler.detach()
 
 
 def read_candidate(
@@ -182,6 +197,7 @@ def reduce_module(run: Reduction[MlirCandidate]) -> None:
             lambda: once(drop_unused, "unused arguments dropped"),
             lambda: run.halve(lambda c: c.size.arguments, without_arguments, "arguments dropped"),
             lambda: run.each(ops, bypassed, "an op became its operand"),
+            lambda: run.each(ops, returned, "an op became a result"),
             lambda: run.each(ops, inlined, "a region inlined"),
             lambda: run.each(ops, constant, "an op became a literal"),
             lambda: run.each(ops, splat, "a literal became uniform"),
@@ -374,13 +390,7 @@ def without_results(c: MlirCandidate, indices: Sequence[int]) -> MlirCandidate |
             old = _kind(function)
             for end in list(_returns(function)):
                 kept = [v for i, v in enumerate(end.operands) if i not in gone]
-                added = ir.Operation.create(
-                    "func.return", operands=kept, loc=end.location, ip=ir.InsertionPoint(end)
-                )
-                for entry in end.attributes:
-                    name = entry if isinstance(entry, str) else entry.name
-                    added.attributes[name] = end.attributes[name]
-                end.erase()
+                _set_returned(end, kept)
             kept_types = [t for i, t in enumerate(old.results) if i not in gone]
             _set_kind(function, list(old.inputs), kept_types)
             _drop(function, "res_attrs", gone)
@@ -403,6 +413,42 @@ def bypassed(c: MlirCandidate, index: int) -> MlirCandidate | None:
         return True
 
     return c.edited(edit)
+
+
+def returned(c: MlirCandidate, index: int) -> MlirCandidate | None:
+    """f(g(x)) -> g(x), a result: what only keeps another op alive is not needed for that."""
+
+    def edit(module: ir.Module) -> bool:
+        op = editable(module)[index]
+        function = _function_of(op)
+        if _uses(op) or function is None or op.parent.operation != function:
+            return False
+        fed = [v for v in op.operands if not isinstance(v.owner, ir.Block)]
+        ends = list(_returns(function))
+        if not fed or len(ends) != 1:
+            return False
+        _set_returned(ends[0], [*ends[0].operands, *fed])
+        old = _kind(function)
+        _set_kind(function, list(old.inputs), [*old.results, *(v.type for v in fed)])
+        if "res_attrs" in function.attributes:
+            held = list(ir.ArrayAttr(function.attributes["res_attrs"]))
+            held += [ir.DictAttr.get({}) for _ in fed]
+            function.attributes["res_attrs"] = ir.ArrayAttr.get(held)
+        op.erase()
+        return True
+
+    return c.edited(edit)
+
+
+def _set_returned(end: ir.Operation, values: Sequence[ir.Value]) -> None:
+    """Have a function return other values."""
+    added = ir.Operation.create(
+        "func.return", operands=list(values), loc=end.location, ip=ir.InsertionPoint(end)
+    )
+    for entry in end.attributes:
+        name = entry if isinstance(entry, str) else entry.name
+        added.attributes[name] = end.attributes[name]
+    end.erase()
 
 
 def constant(c: MlirCandidate, index: int) -> MlirCandidate | None:

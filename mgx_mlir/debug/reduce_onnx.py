@@ -56,6 +56,10 @@ class OnnxCandidate:
     def _bytes(self) -> bytes:
         return self.model.SerializeToString(deterministic=True)
 
+    @property
+    def is_empty(self) -> bool:
+        return not self.graph.node
+
     def describe(self) -> str:
         g = self.graph
         parts = [f"{_count(g)} nodes", f"{len(g.initializer)} initializers"]

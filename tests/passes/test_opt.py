@@ -1,5 +1,6 @@
 """mgx-opt as a function: exit status, files it writes, reproducers, hostile input."""
 
+import os
 import resource
 import subprocess
 import sys
@@ -134,6 +135,33 @@ def test_a_failed_pass_leaves_a_reproducer(run, monkeypatch, cls, what):
     status, _, err = run(text, "--run-reproducer")
     assert status == 2
     assert f"pass 'mgx-{cls.name}' failed" in err
+
+
+def test_what_kills_the_process_leaves_a_reproducer(tmp_path):
+    """A C++ pass may end it by a signal: then a parent writes what it was given."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal\n"
+        "if 'MGX_OPT_PENDING_REPRODUCER' in os.environ:\n"
+        "    from mgx_mlir.passes.dead_code_elimination import DeadCodeElimination\n"
+        "    DeadCodeElimination.run = lambda self, m: os.kill(os.getpid(), signal.SIGSEGV)\n"
+    )
+    (tmp_path / "in.mlir").write_text(GOOD)
+    found = tmp_path / "found.mlir"
+    command = [sys.executable, "-m", "mgx_mlir.opt", str(tmp_path / "in.mlir"), "--cse"]
+    command += ["--mgx-dead-code-elimination", f"--mlir-pass-pipeline-crash-reproducer={found}"]
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path}
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert ran.returncode == 2
+    assert "error: the pass pipeline crashed: SIGSEGV" in ran.stderr
+    assert f"note: reproducer generated at `{found}`" in ran.stderr
+    assert 'pipeline: "builtin.module(cse,mgx-dead-code-elimination)"' in found.read_text()
+    # without the bug it runs, and leaves nothing behind
+    found.unlink()
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 0
+    assert "negf" not in ran.stdout
+    assert not found.exists()
 
 
 def test_a_small_file_takes_under_600_ms(tmp_path):
