@@ -94,7 +94,7 @@ def _cubic_weights(b: Builder, t: Value) -> list[Value]:
     return [far(b.add(t, 1)), near(t), near(b.sub(one, t)), far(b.sub(number(b, 2, t), t))]
 
 
-def _axis_taps(
+def axis_taps(
     b: Builder, x: Value, extent: int, mode: str, padding: str, border: tuple[float, float]
 ) -> list[tuple[Value, Value | None, Value | None]]:
     """(index, weight, whether inside) of each tap of one axis; None where all count."""
@@ -167,16 +167,16 @@ def grid_sample(
         else:
             place = b.mul(b.sub(b.mul(b.add(at, 1), float(extent)), 1), 0.5)
             border = (-0.5, extent - 0.5)
-        axes.append(_axis_taps(b, place, extent, mode, padding_mode, border))
+        axes.append(axis_taps(b, place, extent, mode, padding_mode, border))
     last = transpose(b, convert(b, x, kind), [0, *range(2, n + 2), 1])  # channels last
     total = None
     for taps in itertools.product(*axes):
-        term = _tap(b, last, taps, n)
+        term = tap(b, last, taps, n)
         total = term if total is None else b.add(total, term)
     return convert(b, transpose(b, total, [0, n + 1, *range(1, n + 1)]), dtype)
 
 
-def _tap(
+def tap(
     b: Builder, x: Value, taps: Sequence[tuple[Value, Value | None, Value | None]], n: int
 ) -> Value:
     index = b.concat([unsqueeze(b, i, [n + 1]) for i, _, _ in taps], axis=n + 1)

@@ -1,0 +1,314 @@
+"""Regions of images: RoiAlign, MaxRoiPool, DeformConv, Col2Im."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import INT64
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    arange,
+    axis_range,
+    channel_dims,
+    compare,
+    convert,
+    extent,
+    greater_equal,
+    number,
+    reshape,
+    slice_,
+    squeeze,
+    static_dims,
+    transpose,
+    unsqueeze,
+    wide,
+)
+from mgx_mlir.frontends.onnx.ops.conv import biased
+from mgx_mlir.frontends.onnx.ops.sampling import axis_taps, tap
+from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.runtime_axes import element, length
+
+# ---- RoiAlign, MaxRoiPool ----------------------------------------------------------------------
+
+
+@onnx_op("RoiAlign", since=16)
+def roi_align(
+    b: Builder,
+    node: Any,
+    x: Value,
+    rois: Value,
+    batch: Value,
+    *,
+    coordinate_transformation_mode: str = "half_pixel",
+    mode: str = "avg",
+    output_height: int = 1,
+    output_width: int = 1,
+    sampling_ratio: int = 0,
+    spatial_scale: float = 1.0,
+) -> Value:
+    if mode not in ("avg", "max"):
+        raise ModelError(f"attribute 'mode' expected avg or max, got {mode}")
+    return b.roialign(
+        x,
+        rois,
+        convert(b, batch, INT64),
+        coordinate_transformation_mode=coordinate_transformation_mode,
+        mode="average" if mode == "avg" else mode,
+        output_height=output_height,
+        output_width=output_width,
+        sampling_ratio=sampling_ratio,
+        spatial_scale=spatial_scale,
+    )
+
+
+@onnx_op("RoiAlign", since=10)
+def roi_align_10(
+    b: Builder,
+    node: Any,
+    x: Value,
+    rois: Value,
+    batch: Value,
+    *,
+    mode: str = "avg",
+    output_height: int = 1,
+    output_width: int = 1,
+    sampling_ratio: int = 0,
+    spatial_scale: float = 1.0,
+) -> Value:
+    return roi_align(
+        b, node, x, rois, batch, coordinate_transformation_mode="output_half_pixel", mode=mode,
+        output_height=output_height, output_width=output_width, sampling_ratio=sampling_ratio,
+        spatial_scale=spatial_scale,
+    )  # fmt: skip
+
+
+@onnx_op("MaxRoiPool", since=1)
+def max_roi_pool(
+    b: Builder,
+    node: Any,
+    x: Value,
+    rois: Value,
+    *,
+    pooled_shape: Sequence[int],
+    spatial_scale: float = 1.0,
+) -> Value:
+    """The maximum of each bin of whole pixels; 0 for a bin without any.
+
+    A bin is a mask along each axis, so that the maximum is taken of columns, then of rows.
+    """
+    if len(b.dims(x)) != 4 or len(pooled_shape) != 2 or b.dims(rois)[1:] != (5,):
+        raise ModelError(
+            f"expected images of rank 4, two pooled dims and rois of 5 numbers, got dims "
+            f"{list(b.dims(x))}, {list(pooled_shape)} and {list(b.dims(rois))}"
+        )
+    kind = wide(b.dtype(x))
+    batch = squeeze(b, slice_(b, rois, [1], [0], [1]), [1])
+    images = b.gather(x, convert(b, batch, INT64), axis=0)  # roi, channel, row, column
+    corners = _rounded(b, convert(b, rois, kind), spatial_scale)
+    lowest = number(b, b.dtype(x).lowest(), x)
+    some: Value = None
+    for axis, bins in ((3, pooled_shape[1]), (2, pooled_shape[0])):
+        begin, end = (
+            squeeze(b, slice_(b, corners, [1], [i], [i + 1]), [1])
+            for i in ((1, 3) if axis == 3 else (2, 4))
+        )
+        inside = _bins(b, begin, end, bins, axis_range(b, x, axis, kind))  # roi, bin, place
+        # the place is reduced, the bin takes its place
+        spread = unsqueeze(b, inside, [1, 2] if axis == 3 else [1, 4])
+        kept = b.where(spread, unsqueeze(b, images, [axis]), lowest)
+        images = squeeze(b, b.reduce_max(kept, axes=[axis + 1]), [axis + 1])
+        any_ = squeeze(b, b.reduce_max(convert(b, inside, INT64), axes=[2]), [2])
+        hit = unsqueeze(b, compare(b, "greater", any_, 0), [1, 2] if axis == 3 else [1, 3])
+        some = hit if some is None else b.logical_and(some, hit)
+    return b.where(some, images, number(b, 0, images))
+
+
+def _rounded(b: Builder, rois: Value, scale: float) -> Value:
+    """round(roi * scale), halves away from zero."""
+    scaled = b.mul(rois, scale)
+    up = b.floor(b.add(b.abs(scaled), 0.5))
+    return b.where(compare(b, "less", scaled, 0), b.neg(up), up)
+
+
+def _bins(b: Builder, begin: Value, end: Value, bins: int, places: Value) -> Value:
+    """Whether a place (last axis) lies in a bin (axis 1) of a region (axis 0)."""
+    begin, end = (unsqueeze(b, v, [1]) for v in (begin, end))
+    size = b.div(b.max(b.add(b.sub(end, begin), 1), 1), float(bins))
+    index = b.literal(np.arange(bins)[None, :].astype(b.dtype(size).np))
+    first = b.add(b.floor(b.mul(index, size)), begin)
+    last = b.add(b.ceil(b.mul(b.add(index, 1), size)), begin)
+    first, last = (unsqueeze(b, v, [2]) for v in (first, last))
+    return b.logical_and(greater_equal(b, places, first), compare(b, "less", places, last))
+
+
+# ---- DeformConv --------------------------------------------------------------------------------
+
+
+@onnx_op("DeformConv", since=19)
+def deform_conv(
+    b: Builder,
+    node: Any,
+    x: Value,
+    w: Value,
+    offset: Value,
+    bias: Value = None,
+    mask: Value = None,
+    *,
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    offset_group: int = 1,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    """Every kernel point samples all channels of its offset group; one dot weighs the samples."""
+    dims, weights, moved = (static_dims(b, v, "DeformConv") for v in (x, w, offset))
+    n = len(dims) - 2
+    if n < 1 or len(weights) != n + 2 or len(moved) != n + 2:
+        raise ModelError(
+            f"expected input, weights and offsets of one rank, 3 or more, got {len(dims)}, "
+            f"{len(weights)} and {len(moved)}"
+        )
+    kernel, out = list(weights[2:]), list(moved[2:])
+    if kernel_shape is not None and list(kernel_shape) != kernel:
+        raise ModelError(f"kernel_shape {list(kernel_shape)} differs from weights {list(weights)}")
+    count, batch, channels = math.prod(kernel), dims[0], dims[1]
+    if moved[1] != offset_group * count * n or channels % offset_group or channels % group:
+        raise ModelError(
+            f"{offset_group} offset groups of {count} kernel points do not fit offsets of dims "
+            f"{list(moved)} for {channels} channels"
+        )
+    stride, dilation = strides or [1] * n, dilations or [1] * n
+    begin = list(pads or [0] * 2 * n)[:n]
+    dtype = b.dtype(x)
+    kind = wide(dtype)
+    both = batch * offset_group
+    own = channels // offset_group
+    shift = reshape(b, convert(b, offset, kind), [both, count, n, *out])
+    axes = []
+    for i in range(n):
+        step = np.arange(out[i]) * stride[i] - begin[i]
+        point = np.arange(kernel[i]) * dilation[i]
+        grid = point.reshape(channel_dims(n, i)) + np.zeros([*kernel])
+        place = grid.reshape(count, *[1] * n) + step.reshape(channel_dims(n + 1, i + 1))
+        moved_by = squeeze(b, slice_(b, shift, [2], [i], [i + 1]), [2])
+        at = b.add(moved_by, b.literal(place.astype(kind.np)))
+        axes.append(axis_taps(b, at, dims[i + 2], "linear", "zeros", (0.0, dims[i + 2] - 1.0)))
+    image = reshape(b, convert(b, x, kind), [both, own, *dims[2:]])
+    image = transpose(b, image, [0, *range(2, n + 2), 1])
+    total = None
+    for taps in itertools.product(*axes):
+        term = tap(b, image, taps, n + 1)
+        total = term if total is None else b.add(total, term)
+    if mask is not None:
+        total = b.mul(total, reshape(b, convert(b, mask, kind), [both, count, *out, 1]))
+    # offset group, kernel point, places.., channel -> group, channel * kernel point, place
+    spread = transpose(b, total, [0, n + 2, *range(1, n + 2)])
+    samples = reshape(b, spread, [batch, group, channels // group * count, math.prod(out)])
+    kernels = reshape(b, convert(b, w, kind), [1, group, weights[0] // group, -1])
+    kernels = b.multibroadcast(kernels, [batch, *b.dims(kernels)[1:]])
+    found = reshape(b, b.dot(kernels, samples), [batch, weights[0], *out])
+    return biased(b, convert(b, found, dtype), bias)
+
+
+# ---- Col2Im ------------------------------------------------------------------------------------
+
+
+@onnx_op("Col2Im", since=18)
+def col2im(
+    b: Builder,
+    node: Any,
+    x: Value,
+    image_shape: Value,
+    block_shape: Value,
+    *,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    """Sum the columns where they overlap, axis by axis: each place gathers from every block place.
+
+    A place p of the image is place k of block l where p + pad = l * stride + k * dilation.
+    """
+    n = length(b, image_shape, "image_shape")
+    if len(b.dims(x)) != 3 or length(b, block_shape, "block_shape") != n:
+        raise ModelError(f"expected rank 3 and as many block dims as the image's {n}")
+    dilation, stride = dilations or [1] * n, strides or [1] * n
+    pad = list(pads or [0] * 2 * n)
+    sizes = [_known(b, element(b, image_shape, i)) for i in range(n)]
+    kernel = [_known(b, element(b, block_shape, i)) for i in range(n)]
+    blocks = []
+    for i in range(n):
+        more = pad[i] + pad[n + i] - 1
+        size = sizes[i]
+        span = size + more if isinstance(size, int) else b.add(size, more)
+        blocks.append(_times(b, _minus(b, span, kernel[i], dilation[i]), stride[i]))
+    batch = [_known(b, extent(b, x, 0))]
+    x = _reshaped(b, x, [*batch, -1, *kernel, *blocks])
+    x = transpose(b, x, [0, 1, *(j for i in range(n) for j in (i + 2, i + 2 + n))])
+    for i in range(n):
+        # batch, channel, done places.., [k, l, rest..]
+        axis = i + 2
+        places = unsqueeze(b, arange(b, sizes[i]), [1])
+        steps = unsqueeze(b, arange(b, kernel[i]), [0])
+        at = b.sub(b.add(places, pad[i]), b.mul(steps, dilation[i]))
+        block = b.div(b.max(at, 0), stride[i])
+        exact = compare(b, "equal", b.mul(block, stride[i]), at)
+        valid = b.logical_and(exact, compare(b, "less", block, blocks[i]))
+        last = b.sub(_scalar(b, blocks[i]), 1)
+        flat = b.add(b.mul(steps, blocks[i]), b.min(block, last))
+        rest = [v for j in range(i + 1, n) for v in (kernel[j], blocks[j])]
+        merged = _product(b, kernel[i], blocks[i])
+        channels = _known(b, extent(b, x, 1))
+        x = _reshaped(b, x, [*batch, channels, *sizes[:i], merged, *rest])
+        rank = len(b.dims(x))
+        found = b.gather(x, flat, axis=axis)  # .., place, k, rest..
+        valid = unsqueeze(b, valid, range(2, 2 + rank - axis - 1))
+        kept = b.where(valid, found, number(b, 0, found))
+        x = squeeze(b, b.reduce_sum(kept, axes=[axis + 1]), [axis + 1])
+    return x
+
+
+def _known(b: Builder, v: Value) -> Any:
+    """A number where the scalar is known now, else the scalar."""
+    found = b.const(v)
+    return v if found is None else int(found)
+
+
+def _scalar(b: Builder, v: Any) -> Value:
+    return b.literal(v, INT64) if isinstance(v, int) else v
+
+
+def _minus(b: Builder, span: Any, size: Any, step: int) -> Any:
+    """span - (size - 1) * step"""
+    if isinstance(span, int) and isinstance(size, int):
+        return span - (size - 1) * step
+    return b.sub(_scalar(b, span), b.mul(b.sub(_scalar(b, size), 1), step))
+
+
+def _times(b: Builder, span: Any, stride: int) -> Any:
+    """How many steps fit: span // stride + 1"""
+    if isinstance(span, int):
+        return span // stride + 1
+    return b.add(b.div(span, stride), 1)
+
+
+def _product(b: Builder, x: Any, y: Any) -> Any:
+    if isinstance(x, int) and isinstance(y, int):
+        return x * y
+    return b.mul(_scalar(b, x), _scalar(b, y))
+
+
+def _reshaped(b: Builder, x: Value, dims: Sequence[Any]) -> Value:
+    """`x` with dims that are numbers (-1: what is left) or 0-d tensors."""
+    if all(isinstance(d, int) for d in dims):
+        return b.reshape(x, dims=list(dims))
+    parts = [unsqueeze(b, _scalar(b, d), [0]) for d in dims]
+    return b.reshape(x, b.concat(parts, axis=0))

@@ -1,0 +1,35 @@
+"""Selections whose size is known at run time only: NonMaxSuppression and Unique."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.frontends.onnx.helpers import Value, axis_in
+from mgx_mlir.frontends.onnx.registry import onnx_op
+
+
+@onnx_op("NonMaxSuppression", since=10)
+def non_max_suppression(
+    b: Builder,
+    node: Any,
+    boxes: Value,
+    scores: Value,
+    most: Value = None,
+    iou: Value = None,
+    least: Value = None,
+    *,
+    center_point_box: int = 0,
+) -> Value:
+    return b.nonmaxsuppression(
+        boxes, scores, most, iou, least, center_point_box=bool(center_point_box)
+    )
+
+
+@onnx_op("Unique", since=11)
+def unique(
+    b: Builder, node: Any, x: Value, *, axis: int | None = None, sorted: int = 1
+) -> tuple[Any, ...]:
+    if axis is None:
+        return b.unique(x, sorted=bool(sorted))
+    return b.unique(x, axis=axis_in(axis, len(b.dims(x))), sorted=bool(sorted))
