@@ -33,6 +33,7 @@ class Programs:
                 self._main = func.FuncOp("main", ([], []))
             self._block = self._main.add_entry_block()
         self._results: list[ir.Value] = []
+        self._finished = False
 
     def add(
         self, build: Callable[..., Any], arrays: Sequence[np.ndarray], want: np.ndarray
@@ -48,8 +49,8 @@ class Programs:
                 self._results.append(build(self.b, *arguments))
         self.want.append(want)
 
-    def lowered(self, step: str, **options: Any) -> Lowered:
-        """After the pass `step`, lowered with these LowerOptions."""
+    def finish(self) -> None:
+        """No more results."""
         with self.ctx, ir.Location.unknown(), self.store.active():
             with ir.InsertionPoint(self._block):
                 func.ReturnOp(self._results)
@@ -58,8 +59,13 @@ class Programs:
             )
             self._main.attributes["function_type"] = ir.TypeAttr.get(kind)
             self.module.operation.verify()
-        steps = [step, "dead_code_elimination"]
-        run_pipeline(self.module, steps, store=self.store)
+        self._finished = True
+
+    def lowered(self, step: str, **options: Any) -> Lowered:
+        """After the pass `step`, lowered with these LowerOptions."""
+        if not self._finished:
+            self.finish()
+        run_pipeline(self.module, [step, "dead_code_elimination"], store=self.store)
         program = ProgramIR(self.ctx, self.module, self.store, "programs")
         return lower_to_linalg(program, LowerOptions(**options))
 

@@ -34,6 +34,8 @@ def _concat(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
         return None
     found = rows(results[0], operand_tensors(e, op, body), run)
     t = TensorType.of(results[0])
+    if t.dtype.is_bool:
+        found = e.cast_tensor(found, dtypes.INT8, dtypes.BOOL)
     return [reshape_tensor(e, found, t, list(t.dims))]
 
 

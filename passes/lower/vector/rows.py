@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mgx_mlir.core.ir import ir
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import TensorType, product
 from mgx_mlir.passes.access import reader
 from mgx_mlir.passes.lower.vector import frame
@@ -16,11 +17,13 @@ _GROUP_ELEMENTS = 8192  # of a work-group: enough to be worth starting
 
 
 def rows(value: ir.Value, operands: Mapping[ir.Value, ir.Value], run: int) -> ir.Value:
-    """The kernel's result as (rows, last dim); operands: the tensor of each block argument.
+    """The kernel's result as (rows, last dim), bools as bytes; operands: the tensor of each block
+    argument.
 
     run: elements read together, as `readable` found.
     """
     t = TensorType.of(value)
+    dtype = dtypes.INT8 if t.dtype.is_bool else t.dtype
     length, count = t.dims[-1], product(t.dims[:-1])
     read = reader(value, t.rank - 1, set(operands), run=run)
     order = list(operands)
@@ -36,7 +39,10 @@ def rows(value: ir.Value, operands: Mapping[ir.Value, ir.Value], run: int) -> ir
 
             def some(column: Index, n: int, into: ir.Value) -> ir.Value:
                 found = read(elements, [*at, column], n)
-                return k.write(narrow(k, found, t.dtype, n).value, into, [i, column])
+                if t.dtype.is_bool:
+                    bytes_of = k.vector_type(n, dtype)
+                    return k.write(arith.ExtUIOp(bytes_of, found.value).result, into, [i, column])
+                return k.write(narrow(k, found, dtype, n).value, into, [i, column])
 
             full, made = length // run * run, carried[0]
             if full > run:
@@ -45,11 +51,11 @@ def rows(value: ir.Value, operands: Mapping[ir.Value, ir.Value], run: int) -> ir
                 made = some(0, run, made)
             return [some(full, length - full, made) if full < length else made]
 
-        made = k.loop(0, step, 1, [k.empty((step, length), t.dtype)], row)[0]
+        made = k.loop(0, step, 1, [k.empty((step, length), dtype)], row)[0]
         return [frame.Tile(made, (first, 0), (step, length))]
 
     return frame.dispatch(
-        [operands[v] for v in order], [((count, length), t.dtype)], [(count, step)], body
+        [operands[v] for v in order], [((count, length), dtype)], [(count, step)], body
     )[0]
 
 
