@@ -9,6 +9,7 @@ import numpy as np
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import op_class
+from mgx_mlir.core.pattern import KERNEL_BODIES
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.expr import Leaf
@@ -55,9 +56,8 @@ def refusal(op: Any, *, planar: bool = False) -> str | None:
 def shape_of(op: Any, *, planar: bool = False) -> loops.ConvShape:
     """The numbers of a static channels-last convolution."""
     x, w, out = (TensorType.of(v).dims for v in (op.input, op.weights, op.out))
-    pair = tuple[int, int]
 
-    def two(values: Any) -> pair:
+    def two(values: Any) -> tuple[int, int]:
         first, second = list(values)[:2]
         return first, second
 
@@ -71,8 +71,8 @@ def constant_weights(v: ir.Value) -> ir.Value | None:
     """The literal that a convolution's weights are, seen from inside its kernel, or None."""
     owner = v.owner
     if isinstance(owner, ir.Block):
-        operation = owner.owner
-        if operation.name == "func.func":
+        operation = owner.owner.operation
+        if operation.name not in KERNEL_BODIES:
             return None
         v = operation.operands[ir.BlockArgument(v).arg_number]
     return v if literals.is_literal(v) else None
