@@ -16,7 +16,7 @@ from mgx_mlir.core.errors import FileError, ModelError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.mlir_text import checked_text
 from mgx_mlir.core.program_ir import ProgramIR, main_function
-from mgx_mlir.frontends.onnx.files import open_regular
+from mgx_mlir.frontends.files import open_regular
 
 _WHERE = re.compile(r'loc\("[^"]*":(\d+):(\d+)\)')
 

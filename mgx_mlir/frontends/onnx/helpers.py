@@ -1,50 +1,75 @@
-"""Small building blocks that the operators share: casts, axes, views that change nothing."""
+"""What the frontends share, and ONNX's numbers of element types."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
 from onnx import TensorProto
 
-from mgx_mlir.core import dtypes
-from mgx_mlir.core.build import Builder
-from mgx_mlir.core.dtypes import BOOL, INT64, DType
-from mgx_mlir.core.errors import ModelError, ShapeError
-from mgx_mlir.core.shapes import DYN, show_dims
-from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.frontends.helpers import (
+    Value,
+    along,
+    arange,
+    axes_in,
+    axis_in,
+    axis_range,
+    channel_dims,
+    compare,
+    concat,
+    convert,
+    extent,
+    extent_as,
+    greater_equal,
+    known_extents,
+    less_equal,
+    number,
+    reshape,
+    reshape_like,
+    reshape_to,
+    single,
+    slice_,
+    squeeze,
+    static_dims,
+    transpose,
+    trial_values,
+    unsqueeze,
+    wide,
+    zeros,
+)
 from mgx_mlir.frontends.onnx.tensors import tensor_dtype
+from mgx_mlir.frontends.problems import NotSupported
 
-Value = Any  # an ir.Value
-
-
-def axis_in(axis: int, rank: int, what: str = "axis") -> int:
-    """`axis` counted from the front; ModelError where it is outside of [-rank, rank)."""
-    if not -rank <= axis < rank:
-        raise ModelError(f"{what} {axis} is out of range for rank {rank}")
-    return axis % rank
-
-
-def axes_in(axes: Sequence[int], rank: int) -> list[int]:
-    """axis_in for each of `axes`, which must be distinct."""
-    found = [axis_in(a, rank) for a in axes]
-    if len(set(found)) != len(found):
-        raise ModelError(f"axes {list(axes)} are not distinct")
-    return found
-
-
-def static_dims(b: Builder, x: Value, what: str) -> tuple[int, ...]:
-    """The dims of `x`, which must be known now."""
-    dims = b.dims(x)
-    if DYN in dims:
-        raise ModelError(f"{what} expected static dims, got {show_dims(dims)}")
-    return dims
-
-
-def convert(b: Builder, x: Value, dtype: DType) -> Value:
-    """`x` in another element type; itself where it has it."""
-    return x if b.dtype(x) is dtype else b.convert(x, target_type=dtype)
+__all__ = [
+    "Value",
+    "along",
+    "arange",
+    "axes_in",
+    "axis_in",
+    "axis_range",
+    "cast_number",
+    "channel_dims",
+    "compare",
+    "concat",
+    "convert",
+    "extent",
+    "extent_as",
+    "greater_equal",
+    "known_extents",
+    "less_equal",
+    "number",
+    "reshape",
+    "reshape_like",
+    "reshape_to",
+    "single",
+    "slice_",
+    "squeeze",
+    "static_dims",
+    "transpose",
+    "trial_values",
+    "unsqueeze",
+    "wide",
+    "zeros",
+]
 
 
 def cast_number(number: int) -> DType:
@@ -57,155 +82,3 @@ def cast_number(number: int) -> DType:
         known = number in TensorProto.DataType.values()
         kind = TensorProto.DataType.Name(number) if known else f"number {number}"
         raise NotSupported(f"element type {kind}") from None
-
-
-def number(b: Builder, value: float | int, like: Value) -> Value:
-    """A scalar constant of the dtype of `like`."""
-    return b.literal(np.array(value).astype(b.dtype(like).np))
-
-
-def compare(b: Builder, kind: str, x: Value, y: Any) -> Value:
-    """`equal`, `greater` or `less` as a bool tensor."""
-    return convert(b, getattr(b, kind)(x, y), BOOL)
-
-
-def greater_equal(b: Builder, x: Value, y: Any) -> Value:
-    """x >= y as bool; false where either is NaN."""
-    if b.dtype(x).is_float:
-        return b.logical_or(compare(b, "greater", x, y), compare(b, "equal", x, y))
-    return b.not_(compare(b, "less", x, y))
-
-
-def less_equal(b: Builder, x: Value, y: Any) -> Value:
-    """x <= y as bool; false where either is NaN."""
-    if b.dtype(x).is_float:
-        return b.logical_or(compare(b, "less", x, y), compare(b, "equal", x, y))
-    return b.not_(compare(b, "greater", x, y))
-
-
-def reshape(b: Builder, x: Value, dims: Sequence[int]) -> Value:
-    """`x` with other dims, each known or one -1 or 0 (copied) as `reshape` takes them."""
-    if b.dims(x) == tuple(dims):
-        return x
-    return b.reshape(x, dims=list(dims))
-
-
-def reshape_to(b: Builder, x: Value, dims: Value) -> Value:
-    """`x` with the dims of an i64 tensor, static where they are known now."""
-    known = b.const(dims)
-    if known is None:
-        return b.reshape(x, convert(b, dims, INT64))
-    return reshape(b, x, [int(d) for d in known])
-
-
-def reshape_like(b: Builder, x: Value, dims: Sequence[int], shape: Value) -> Value:
-    """`x` with `dims`, of which more than one may be dynamic; `shape` is them at run time."""
-    if sum(d == DYN for d in dims) <= 1:
-        return reshape(b, x, [-1 if d == DYN else d for d in dims])
-    return b.reshape(x, shape)
-
-
-def trial_values(b: Builder, v: Value) -> list[tuple[int, ...]] | None:
-    """The elements of a small integer vector for each trial size of the symbols, if it has any."""
-    if not b.probe.active:
-        return None
-    arrays = [k.array for k in b.probe.known(v)]
-    if any(a is None for a in arrays):
-        return None
-    return [tuple(int(i) for i in a.reshape(-1)) for a in arrays if a is not None]
-
-
-def known_extents(b: Builder, v: Value) -> list[int] | None:
-    """The elements of a vector of extents: a number, or DYN where the symbols change it."""
-    trials = trial_values(b, v)
-    if trials is None:
-        return None
-    return [t[0] if len(set(t)) == 1 else DYN for t in zip(*trials, strict=True)]
-
-
-def squeeze(b: Builder, x: Value, axes: Sequence[int]) -> Value:
-    return b.squeeze(x, axes=sorted(axes)) if axes else x
-
-
-def unsqueeze(b: Builder, x: Value, axes: Sequence[int]) -> Value:
-    return b.unsqueeze(x, axes=sorted(axes)) if axes else x
-
-
-def transpose(b: Builder, x: Value, permutation: Sequence[int]) -> Value:
-    if list(permutation) == list(range(len(permutation))):
-        return x
-    return b.transpose(x, permutation=list(permutation))
-
-
-def slice_(
-    b: Builder, x: Value, axes: Sequence[int], starts: Sequence[int], ends: Sequence[int]
-) -> Value:
-    """A static slice; `x` itself where it keeps everything."""
-    dims = b.dims(x)
-    if all(s == 0 and dims[a] == e for a, s, e in zip(axes, starts, ends, strict=True)):
-        return x
-    return b.slice(x, axes=list(axes), starts=list(starts), ends=list(ends))
-
-
-def concat(b: Builder, xs: Sequence[Value], axis: int) -> Value:
-    return xs[0] if len(xs) == 1 else b.concat(list(xs), axis=axis)
-
-
-def zeros(b: Builder, dims: Sequence[int], dtype: DType) -> Value:
-    return b.literal(np.zeros(tuple(dims), dtype.np))
-
-
-def channel_dims(rank: int, axis: int, size: int = -1) -> list[int]:
-    """Dims that hold one extent at `axis` and 1 elsewhere."""
-    return [size if i == axis else 1 for i in range(rank)]
-
-
-def along(b: Builder, v: Value, x: Value, axis: int) -> Value:
-    """A vector `v` along `axis` of `x`, broadcast as MIGraphX's `broadcast` does."""
-    dims = b.dims(x)
-    if DYN in dims:  # the pointwise op that takes it broadcasts it: its dims are 1 elsewhere
-        return unsqueeze(b, v, range(1, len(dims) - axis))
-    return b.op("broadcast", v, axis=axis, out_lens=list(dims))
-
-
-def extent(b: Builder, x: Value, axis: int) -> Value:
-    """The size of one axis as a 0-d i64 tensor."""
-    return squeeze(b, b.shape(x, axis, axis + 1), [0])
-
-
-def extent_as(b: Builder, x: Value, axis: int, dtype: DType) -> Value:
-    """The size of one axis as a 0-d tensor of `dtype`; a literal where it is known."""
-    d = b.dims(x)[axis]
-    if d != DYN:
-        return b.literal(np.array(d).astype(dtype.np))
-    return convert(b, extent(b, x, axis), dtype)
-
-
-def arange(b: Builder, n: int | Value, dtype: DType = INT64) -> Value:
-    """0, 1, .. n-1 as a vector; `n` a number or a 0-d i64 tensor."""
-    if not isinstance(n, int):
-        known = b.const(n)
-        if known is None:
-            zero, one = b.literal(0, INT64), b.literal(1, INT64)
-            return convert(b, b.dynamic_range(zero, n, one), dtype)
-        n = int(known)
-    return b.literal(np.arange(n).astype(dtype.np))
-
-
-def axis_range(b: Builder, x: Value, axis: int, dtype: DType = INT64) -> Value:
-    """0 .. extent-1 of one axis of `x` as a vector."""
-    d = b.dims(x)[axis]
-    return arange(b, d if d != DYN else extent(b, x, axis), dtype)
-
-
-def wide(dtype: DType) -> DType:
-    """The type that sums and powers of `dtype` are computed in: f32 for 16- and 8-bit floats."""
-    return dtypes.FLOAT if dtype.is_low_precision else dtype
-
-
-def single(b: Builder, x: Value, what: str) -> Value:
-    """A tensor of one element as a 0-d tensor."""
-    dims = b.dims(x)
-    if any(d not in (1, DYN) for d in dims):
-        raise ShapeError(f"{what} expected one element, got dims {show_dims(dims)}")
-    return squeeze(b, x, range(len(dims))) if dims else x

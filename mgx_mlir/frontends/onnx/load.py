@@ -11,12 +11,28 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from mgx_mlir.core.errors import FileError, ModelError
-from mgx_mlir.frontends.onnx.files import open_regular
+from mgx_mlir.frontends.files import open_regular
 from mgx_mlir.frontends.onnx.tensors import TensorReader
-from mgx_mlir.frontends.onnx.wire import Source, strip
+from mgx_mlir.frontends.wire import Layout, Source, strip
 
 MAX_PROTO = 2**31 - 1  # protobuf's own limit on one message
 KNOWN_DOMAINS = ("", "ai.onnx")
+_FLOAT, _DOUBLE = 1, 11
+LAYOUT = Layout(  # the field numbers of onnx.proto
+    what="ONNX model",
+    root="model",
+    inside={
+        "model": {7: "graph", 25: "function"},
+        "graph": {1: "node", 5: "tensor"},
+        "function": {7: "node"},
+        "node": {5: "attribute"},
+        "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph"},
+    },
+    dtype=2,
+    raw=9,  # raw_data
+    typed={4: _FLOAT, 10: _DOUBLE},  # float_data, double_data
+    mark=12,  # doc_string
+)
 
 
 class LoadedModel:
@@ -77,7 +93,7 @@ def load_bytes(
 
 
 def _load(name: str, source: Source, folder: Path | None, data: int | memoryview) -> LoadedModel:
-    stripped = strip(source)
+    stripped = strip(source, LAYOUT)
     if len(stripped.data) > MAX_PROTO:
         raise FileError("the model without its weights is over 2 GiB", location=name)
     proto = onnx.ModelProto()

@@ -1,68 +1,11 @@
-"""Collects everything that is wrong with a model, to be raised once."""
+"""What is wrong with a model, and how an operator leaves a node to ONNX's own body."""
 
 from __future__ import annotations
 
-from collections import Counter
+from mgx_mlir.frontends.problems import NotSupported, Problems
 
-from mgx_mlir.core.errors import MgxError, ModelError, UnsupportedModel
-
-SHOWN = 50  # problems listed in one message
-
-
-class NotSupported(ModelError):
-    """A valid node that this importer does not take; `message` is the reason, or empty."""
+__all__ = ["NotSupported", "Problems", "UseBody"]
 
 
 class UseBody(Exception):
     """Raised by an operator's function that leaves this node to the body ONNX gives it."""
-
-
-class Problems:
-    """Unsupported nodes by operator, and all other errors by node."""
-
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self.errors: list[MgxError] = []
-        self._unsupported: Counter[str] = Counter()
-        self._first: dict[str, str] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self.errors or self._unsupported)
-
-    def unsupported(self, operator: str, reason: str, node: str) -> None:
-        """Count a node of `operator` (domain and opset included) that cannot be imported."""
-        key = f"{operator}: {reason}" if reason else operator
-        self._unsupported[key] += 1
-        self._first.setdefault(key, node)
-
-    def error(self, e: MgxError, node: str) -> None:
-        where = f"{self.source}: {node}" if node else self.source
-        self.errors.append(type(e)(e.message, location=where, notes=e.notes))
-
-    def raise_all(self) -> None:
-        """Raise everything collected as one error; nothing collected, nothing raised."""
-        texts = [str(e) for e in self.errors[:SHOWN]]
-        if len(self.errors) > SHOWN:
-            texts.append(f"and {len(self.errors) - SHOWN} more problems")
-        if self._unsupported:
-            nodes, kinds = sum(self._unsupported.values()), len(self._unsupported)
-            width = max(len(k) for k in self._unsupported)
-            rows = [
-                f"{key:<{width}}  {count:>4} {'node' if count == 1 else 'nodes'}, first "
-                f"{self._first[key]}"
-                for key, count in sorted(self._unsupported.items(), key=lambda i: (-i[1], i[0]))
-            ]
-            raise UnsupportedModel(
-                f"{nodes} {'node is' if nodes == 1 else 'nodes are'} not supported, of {kinds} "
-                f"{'kind' if kinds == 1 else 'kinds'}:\n  " + "\n  ".join(rows),
-                location=self.source,
-                notes=[*texts, "skip_unknown_operators imports them as 'migraphx.unknown'"],
-            )
-        if len(self.errors) == 1:
-            raise self.errors[0]
-        if self.errors:
-            unsupported = all(isinstance(e, UnsupportedModel) for e in self.errors)
-            kind = UnsupportedModel if unsupported else ModelError
-            raise kind(
-                f"the model has {len(self.errors)} problems", location=self.source, notes=texts
-            )

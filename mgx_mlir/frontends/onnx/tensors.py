@@ -14,12 +14,13 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import FileError, ModelError, ShapeError, UnsupportedModel
 from mgx_mlir.core.literals import aligned_empty
-from mgx_mlir.frontends.onnx.files import open_regular
-from mgx_mlir.frontends.onnx.wire import Stripped
+from mgx_mlir.core.narrow import BY_ONNX as NARROW
+from mgx_mlir.core.narrow import packed_bytes, unpacked
+from mgx_mlir.frontends.files import open_regular
+from mgx_mlir.frontends.wire import Stripped
 
 MAX_BYTES = 1 << 40
 _TP = onnx.TensorProto
-_PACKED = {_TP.UINT4: (4, dtypes.UINT8), _TP.INT4: (4, dtypes.INT8)}
 _FROM_INT32 = {
     _TP.INT32, _TP.INT16, _TP.INT8, _TP.UINT16, _TP.UINT8, _TP.BOOL, _TP.FLOAT16, _TP.BFLOAT16,
     _TP.FLOAT8E4M3FN, _TP.FLOAT8E4M3FNUZ, _TP.FLOAT8E5M2, _TP.FLOAT8E5M2FNUZ,
@@ -27,9 +28,9 @@ _FROM_INT32 = {
 
 
 def tensor_dtype(number: int, what: str) -> DType:
-    """The element type a tensor of ONNX type `number` is held in; 4-bit integers become 8-bit."""
-    if number in _PACKED:
-        return _PACKED[number][1]
+    """The element type a tensor of ONNX type `number` is held in (core/narrow.py)."""
+    if number in NARROW:
+        return NARROW[number].held
     try:
         return dtypes.from_onnx(number)
     except ShapeError:
@@ -65,8 +66,8 @@ class TensorReader:
         count = math.prod(dims)
         if tensor.HasField("segment"):
             raise ModelError(f"{what} is stored in segments, which ONNX leaves undefined")
-        packed = tensor.data_type in _PACKED
-        nbytes = (count + 1) // 2 if packed else count * dtype.size
+        packed = NARROW.get(tensor.data_type)
+        nbytes = count * dtype.size if packed is None else packed_bytes(count, packed)
         if nbytes > MAX_BYTES:
             raise ModelError(f"{what} of {nbytes} bytes is too large")
         if tensor.data_location == _TP.EXTERNAL:
@@ -80,10 +81,10 @@ class TensorReader:
             raw[:] = np.frombuffer(tensor.raw_data, np.uint8)
         else:
             return self._typed(tensor, dtype, count, what).reshape(dims)
+        if packed is not None:
+            return unpacked(raw, count, packed).reshape(dims)
         if sys.byteorder == "big" and dtype.size > 1:
             raw.view(f"u{dtype.size}").byteswap(inplace=True)
-        if packed:
-            return _unpack4(raw, count, dtype).reshape(dims)
         if dtype.is_bool:
             return (raw != 0).reshape(dims)
         return raw.view(dtype.np).reshape(dims)
@@ -99,18 +100,18 @@ class TensorReader:
             values, hold = t.int64_data, np.int64
         elif kind in (_TP.UINT32, _TP.UINT64):
             values, hold = t.uint64_data, np.uint64
-        elif kind in _FROM_INT32 or kind in _PACKED:
+        elif kind in _FROM_INT32 or kind in NARROW:
             values, hold = t.int32_data, np.int32
         else:
             raise ModelError(f"{what} has no data")
-        stored = (count + 1) // 2 if kind in _PACKED else count
+        stored = packed_bytes(count, NARROW[kind]) if kind in NARROW else count
         if len(values) != stored:
             raise ModelError(
                 f"{what} expected {stored} values for dims {list(t.dims)}, got {len(values)}"
             )
         got = np.fromiter(values, hold, len(values))
-        if kind in _PACKED:
-            return _unpack4(got.astype(np.uint8), count, dtype)
+        if kind in NARROW:
+            return unpacked(got.astype(np.uint8), count, NARROW[kind])
         if dtype.is_bool:
             return got != 0
         if dtype.is_float and dtype.size < 4:
@@ -194,11 +195,3 @@ def _number(entries: dict[str, str], key: str, default: int, what: str) -> int:
     if not (text.isascii() and text.isdigit()) or len(text) > 18:
         raise ModelError(f"{what} has {key} '{text}', expected a number of bytes")
     return int(text)
-
-
-def _unpack4(raw: np.ndarray, count: int, dtype: DType) -> np.ndarray:
-    """Two values per byte, low nibble first, as 8-bit integers."""
-    both = np.stack([raw & 0xF, raw >> 4], axis=-1).reshape(-1)[:count]
-    if dtype.is_unsigned:
-        return both.astype(np.uint8)
-    return (both.astype(np.int8) ^ 8) - np.int8(8)

@@ -1,15 +1,15 @@
 """Protobuf's wire format, read with bounds: finds large tensor payloads and cuts them out.
 
-A model of N bytes of weights is parsed without holding them: every large `raw_data` (and packed
-`float_data`, `double_data`) stays in the file, known by offset and length, and a copy of the model
-without those bytes goes to the protobuf parser.
+A model of N bytes of weights is parsed without holding them: every large tensor payload stays in
+the file, known by offset and length, and a copy of the model without those bytes goes to the
+protobuf parser. A Layout says where a format keeps its tensors.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from mgx_mlir.core.errors import FileError
@@ -19,16 +19,23 @@ MAX_NESTING = 64  # of messages; protobuf itself stops at 100
 _VARINT, _I64, _LEN, _I32 = 0, 1, 2, 5
 _FIXED = {_I64: 8, _I32: 4}
 
-# message -> {field number: message to look into}; the field numbers of onnx.proto
-_INSIDE: dict[str, dict[int, str]] = {
-    "model": {7: "graph", 25: "function"},
-    "graph": {1: "node", 5: "tensor"},
-    "function": {7: "node"},
-    "node": {5: "attribute"},
-    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph"},
-}
-_DATA_TYPE, _FLOAT_DATA, _RAW_DATA, _DOUBLE_DATA, _DOC_STRING = 2, 4, 9, 10, 12
-_FLOAT, _DOUBLE = 1, 11
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a format's messages hold tensors, by field numbers.
+
+    `inside`: message -> {field: message to look into}, from `root` to "tensor". Of a tensor:
+    `dtype` is its element type, `raw` the payload of any type, `typed` those of one type
+    (payload -> type), `mark` the text or bytes field that takes the mark of what was cut out.
+    """
+
+    what: str
+    root: str
+    inside: Mapping[str, Mapping[int, str]]
+    dtype: int
+    raw: int
+    typed: Mapping[int, int]
+    mark: int
 
 
 @dataclass(frozen=True)
@@ -47,11 +54,13 @@ class Stripped:
     mark: str
     extents: list[Extent] = field(default_factory=list)
 
-    def extent_of(self, doc_string: str | bytes) -> Extent | None:
-        """The extent named by a tensor's doc_string, which only the scan can have written."""
-        if isinstance(doc_string, bytes) or not doc_string.startswith(self.mark):
-            return None
-        return self.extents[int(doc_string[len(self.mark) :])]
+    def extent_of(self, note: str | bytes) -> Extent | None:
+        """The extent named by a tensor's mark, which only the scan can have written."""
+        if isinstance(note, bytes):
+            if not note.startswith(self.mark.encode()):
+                return None
+            return self.extents[int(note[len(self.mark) :])]
+        return self.extents[int(note[len(self.mark) :])] if note.startswith(self.mark) else None
 
 
 class Source:
@@ -59,8 +68,10 @@ class Source:
 
     WINDOW = 1 << 16
 
-    def __init__(self, name: str, size: int, read: Callable[[int, int], bytes]) -> None:
-        self.name, self.size, self._read = name, size, read
+    def __init__(
+        self, name: str, size: int, read: Callable[[int, int], bytes], what: str = "ONNX model"
+    ) -> None:
+        self.name, self.size, self._read, self.what = name, size, read, what
         self._start, self._data = 0, b""
 
     @staticmethod
@@ -96,35 +107,36 @@ class Source:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def error(self, message: str) -> FileError:
-        return FileError(f"not a readable ONNX model: the file {message}", location=self.name)
+        return FileError(f"not a readable {self.what}: the file {message}", location=self.name)
 
 
-def strip(source: Source) -> Stripped:
-    """Cut the large tensor payloads out of a serialized ModelProto.
+def strip(source: Source, layout: Layout) -> Stripped:
+    """Cut the large tensor payloads out of a serialized message, the layout's root.
 
     Raises FileError where the bytes are not a protobuf message, or end too early.
     """
+    source.what = layout.what
     out = Stripped(b"", f"{secrets.token_hex(16)}:")
-    out.data = b"".join(_message(source, "model", 0, source.size, out, 0))
+    out.data = b"".join(_message(source, layout, layout.root, 0, source.size, out, 0))
     return out
 
 
 def _message(
-    source: Source, kind: str, start: int, end: int, out: Stripped, depth: int
+    source: Source, layout: Layout, kind: str, start: int, end: int, out: Stripped, depth: int
 ) -> list[bytes]:
     """The bytes of one message, nested ones rebuilt where something was cut out."""
     if depth > MAX_NESTING:
         raise source.error(f"nests messages deeper than {MAX_NESTING}")
     if kind == "tensor":
-        return _tensor(source, start, end, out)
-    inside = _INSIDE[kind]
+        return _tensor(source, layout, start, end, out)
+    inside = layout.inside[kind]
     chunks: list[bytes] = []
     kept, at = start, start  # [kept, at) is copied as it is
     while at < end:
         number, wire, value, head, after = _field(source, at, end)
         if wire == _LEN and value >= LARGE and number in inside:
             chunks.append(_copy(source, kept, at))
-            part = _message(source, inside[number], head, after, out, depth + 1)
+            part = _message(source, layout, inside[number], head, after, out, depth + 1)
             chunks += [_varint(number << 3 | _LEN), _varint(sum(map(len, part))), *part]
             kept = after
         at = after
@@ -132,23 +144,25 @@ def _message(
     return chunks
 
 
-def _tensor(source: Source, start: int, end: int, out: Stripped) -> list[bytes]:
+def _tensor(source: Source, layout: Layout, start: int, end: int, out: Stripped) -> list[bytes]:
     data_type, payloads, at = 0, [], start
     while at < end:
         number, wire, value, head, after = _field(source, at, end)
-        if number == _DATA_TYPE and wire == _VARINT:
+        if number == layout.dtype and wire == _VARINT:
             data_type = value
-        elif wire == _LEN and value >= LARGE and number in (_RAW_DATA, _FLOAT_DATA, _DOUBLE_DATA):
+        elif wire == _LEN and value >= LARGE and (number == layout.raw or number in layout.typed):
             payloads.append((number, at, head, after))
         at = after
-    wanted = {_FLOAT: (_RAW_DATA, _FLOAT_DATA), _DOUBLE: (_RAW_DATA, _DOUBLE_DATA)}
-    if len(payloads) != 1 or payloads[0][0] not in wanted.get(data_type, (_RAW_DATA,)):
-        return [_copy(source, start, end)]
-    _, at, head, after = payloads[0]
+    whole = [_copy(source, start, end)]
+    if len(payloads) != 1:
+        return whole
+    number, at, head, after = payloads[0]
+    if number != layout.raw and layout.typed[number] != data_type:
+        return whole
     mark = f"{out.mark}{len(out.extents)}".encode()
     out.extents.append(Extent(head, after - head))
-    # the last of a repeated singular field wins: the mark goes behind the tensor's own doc_string
-    note = _varint(_DOC_STRING << 3 | _LEN) + _varint(len(mark)) + mark
+    # the last of a repeated singular field wins: the mark goes behind the tensor's own value
+    note = _varint(layout.mark << 3 | _LEN) + _varint(len(mark)) + mark
     return [_copy(source, start, at), _copy(source, after, end), note]
 
 

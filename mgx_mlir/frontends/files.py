@@ -8,7 +8,7 @@ import stat
 from mgx_mlir.core.errors import FileError
 
 
-def open_regular(name: str) -> int:
+def open_regular(name: str, what: str = "an ONNX file") -> int:
     """A descriptor of the regular file `name`; FileError for anything else."""
     try:
         # not blocking: opening a pipe that nobody writes to would wait forever
@@ -24,5 +24,5 @@ def open_regular(name: str) -> int:
     if not stat.S_ISREG(mode):
         os.close(fd)
         kind = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
-        raise FileError(f"expected an ONNX file, got {kind}", location=name)
+        raise FileError(f"expected {what}, got {kind}", location=name)
     return fd

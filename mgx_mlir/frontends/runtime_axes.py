@@ -1,0 +1,180 @@
+"""Shape operators whose axes, bounds or pads come at run time, in terms of gathers and selects.
+
+The ranks are always known: an operand that lists axes or bounds has a static length.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import INT64
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.helpers import (
+    Value,
+    arange,
+    compare,
+    convert,
+    extent,
+    greater_equal,
+    slice_,
+    squeeze,
+    unsqueeze,
+)
+
+
+def length(b: Builder, v: Value, what: str) -> int:
+    """The static length of a 1-D operand (a 0-d one counts as 1)."""
+    dims = b.dims(v)
+    if len(dims) > 1 or DYN in dims:
+        raise ModelError(f"{what} expected a 1-D tensor of known length, got rank {len(dims)}")
+    return dims[0] if dims else 1
+
+
+def element(b: Builder, v: Value, i: int) -> Value:
+    """Element i of a 1-D integer operand as a 0-d i64 tensor."""
+    v = convert(b, v, INT64)
+    if not b.dims(v):
+        return v
+    return squeeze(b, slice_(b, v, [0], [i], [i + 1]), [0])
+
+
+def axis_hits(b: Builder, axes: Value, rank: int) -> Value:
+    """A bool table, listed axes x `rank`: which axis each names (negative ones count from back)."""
+    n = length(b, axes, "axes")
+    wanted = _positive(b, b.reshape(convert(b, axes, INT64), dims=[n, 1]), rank)
+    return compare(b, "equal", wanted, b.literal(np.arange(rank)[None, :]))
+
+
+def flags(b: Builder, axes: Value, rank: int) -> Value:
+    """A bool vector of `rank`: whether an axis is among `axes`."""
+    hits = convert(b, axis_hits(b, axes, rank), INT64)
+    return compare(b, "greater", squeeze(b, b.reduce_sum(hits, axes=[0]), [0]), 0)
+
+
+def _positive(b: Builder, axes: Value, rank: int) -> Value:
+    return b.where(compare(b, "less", axes, 0), b.add(axes, rank), axes)
+
+
+def inserted_dims(b: Builder, x: Value, axes: Value) -> Value:
+    """The dims of Unsqueeze: 1 at `axes`, the input's in order elsewhere."""
+    rank = len(b.dims(x)) + length(b, axes, "axes")
+    new = flags(b, axes, rank)
+    if not b.dims(x):
+        return b.ints([1] * rank)
+    before = b.prefix_scan_sum(convert(b, b.not_(new), INT64), axis=0, exclusive=True)
+    source = b.gather(b.shape(x), b.min(before, len(b.dims(x)) - 1), axis=0)
+    return b.where(new, 1, source)
+
+
+def kept_dims(b: Builder, x: Value, axes: Value) -> Value:
+    """The dims of Squeeze: the input's without those at `axes`."""
+    rank = len(b.dims(x))
+    left = rank - length(b, axes, "axes")
+    if left < 0:
+        raise ModelError("more axes than dims")
+    if left == 0:
+        return b.ints([])
+    keep = b.not_(flags(b, axes, rank))
+    place = b.prefix_scan_sum(convert(b, keep, INT64), axis=0, exclusive=True)
+    chosen = b.logical_and(
+        compare(b, "equal", b.literal(np.arange(left)[:, None]), unsqueeze(b, place, [0])),
+        unsqueeze(b, keep, [0]),
+    )
+    picked = b.mul(convert(b, chosen, INT64), unsqueeze(b, b.shape(x), [0]))
+    return squeeze(b, b.reduce_sum(picked, axes=[1]), [1])
+
+
+def strided_slice(
+    b: Builder, x: Value, starts: Value, ends: Value, axes: Value | None, steps: Value | None
+) -> Value:
+    """Slice by run-time bounds: one gather per axis that may be cut, of indices start + i step."""
+    rank, n = len(b.dims(x)), length(b, starts, "starts")
+    starts, ends = convert(b, starts, INT64), convert(b, ends, INT64)
+    known = list(range(n)) if axes is None else None
+    if axes is not None and (found := b.const(axes)) is not None:
+        known = [int(a) for a in found.reshape(-1)]
+    step_known = steps is None or (
+        (s := b.const(steps)) is not None and all(int(i) == 1 for i in s.reshape(-1))
+    )
+    if known is not None and any(not -rank <= a < rank for a in known):
+        raise ModelError(f"axes {known} are out of range for rank {rank}")
+    if known is not None and step_known:
+        return b.op("slice", x, starts, ends, axes=[a % rank for a in known])
+    if known is not None:
+        out = x
+        for i, axis in enumerate(known):
+            step = b.literal(1, INT64) if steps is None else element(b, steps, i)
+            out = _cut(b, out, axis % rank, element(b, starts, i), element(b, ends, i), step)
+        return out
+    assert axes is not None
+    if step_known:
+        return b.op("slice", x, starts, ends, convert(b, axes, INT64))
+    one = b.literal(1, INT64) if steps is None else None
+    hits = axis_hits(b, axes, rank)
+    count = convert(b, hits, INT64)
+    cut = compare(b, "greater", squeeze(b, b.reduce_sum(count, axes=[0]), [0]), 0)
+
+    def per_axis(values: Value | None, absent: Value | int) -> Value:
+        if values is None:
+            return b.ints([1] * rank)
+        column = b.reshape(convert(b, values, INT64), dims=[n, 1])
+        total = squeeze(b, b.reduce_sum(b.mul(count, column), axes=[0]), [0])
+        return b.where(cut, total, absent)
+
+    all_starts = per_axis(starts, 0)
+    all_ends = per_axis(ends, b.shape(x))
+    all_steps = per_axis(steps, 1)
+    out = x
+    for axis in range(rank):
+        step = one if one is not None else element(b, all_steps, axis)
+        out = _cut(b, out, axis, element(b, all_starts, axis), element(b, all_ends, axis), step)
+    return out
+
+
+def _cut(b: Builder, x: Value, axis: int, start: Value, end: Value, step: Value) -> Value:
+    """x[start:end:step] along `axis`, bounds as Python's slices take them."""
+    d = extent(b, x, axis)
+    back = compare(b, "less", step, 0)
+    top = b.where(back, b.sub(d, 1), d)  # of a start, and of an end
+    bottom = b.where(back, b.literal(-1, INT64), b.literal(0, INT64))
+
+    def bounded(v: Value) -> Value:
+        v = b.where(compare(b, "less", v, 0), b.add(v, d), v)
+        return b.min(b.max(v, bottom), top)
+
+    first, last = bounded(start), bounded(end)
+    index = b.dynamic_range(first, last, step)
+    return b.gather(x, index, axis=axis)
+
+
+def gather_or(b: Builder, x: Value, index: Value, axis: int, value: Value) -> Value:
+    """x at `index` along `axis`; `value` where an index is outside."""
+    d = extent(b, x, axis)
+    rank = len(b.dims(x))
+    inside = b.logical_and(greater_equal(b, index, 0), compare(b, "less", index, d))
+    safe = b.min(b.max(index, 0), b.sub(d, 1))
+    inside = unsqueeze(b, inside, range(1, rank - axis))
+    return b.where(inside, b.gather(x, safe, axis=axis), value)
+
+
+def pad_at_run_time(
+    b: Builder, x: Value, begin: Value, end: Value, axis: int, mode: str, value: Value | None
+) -> Value:
+    """Pad one axis by 0-d i64 amounts, negative ones cut; modes as ONNX's Pad."""
+    d = extent(b, x, axis)
+    index = b.sub(arange(b, b.add(b.add(d, begin), end)), begin)
+    if mode == "constant":
+        assert value is not None
+        return gather_or(b, x, index, axis, value)
+    if mode == "edge":
+        index = b.min(b.max(index, 0), b.sub(d, 1))
+    elif mode == "wrap":
+        index = b.mod(index, d)
+    else:  # reflect: a triangle wave of period 2 (d - 1)
+        period = b.max(b.mul(b.sub(d, 1), 2), 1)
+        index = b.mod(index, period)
+        index = b.min(index, b.sub(period, index))
+        index = b.min(index, b.sub(d, 1))
+    return b.gather(x, index, axis=axis)
