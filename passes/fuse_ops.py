@@ -14,8 +14,10 @@ from mgx_mlir.passes.grouping import ANCHOR_RULES
 
 @dataclass(frozen=True)
 class FuseOps(Pass):
-    """Group dots, convolutions, poolings, transposes and gathers, each with the pointwise ops on
-    its result (bias, activation, residual, quantisation), into `group` kernels."""
+    """Group each dot, convolution, pooling, transpose and gather with the pointwise ops behind it.
+
+    Bias, activation, residual and quantisation become parts of a `group` kernel.
+    """
 
     name: ClassVar[str] = "fuse_ops"
     rules: ClassVar[tuple[Rule, ...]] = ANCHOR_RULES

@@ -9,12 +9,12 @@ from typing import ClassVar
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.observe import Rule
 from mgx_mlir.core.passes import Pass, option
-from mgx_mlir.core.pattern import Pattern, PatternSet
+from mgx_mlir.core.pattern import Pattern
 from mgx_mlir.core.program_ir import functions
 from mgx_mlir.passes.control_flow import CONTROL, host_arguments_of
 from mgx_mlir.passes.grouped_kernels import KernelBuilder
 from mgx_mlir.passes.grouping import POINTWISE_RULES, Grouping
-from mgx_mlir.passes.rewrite_reshapes import pointwise_reshape
+from mgx_mlir.passes.rewrite_reshapes import move_reshapes, pointwise_reshape
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class FusePointwise(Pass):
     def run(self, module: ir.Operation) -> bool:
         changed = False
         if self.rewrite_reshapes:
-            changed = PatternSet(self.patterns).apply(module, self) > 0
+            changed = move_reshapes(module, self.patterns, self)
         return form_kernels(module, self.rules, self.max_inputs) or changed
 
 

@@ -8,18 +8,18 @@ from typing import ClassVar
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.observe import Rule
 from mgx_mlir.core.passes import Pass, option
-from mgx_mlir.core.pattern import Pattern, PatternSet
+from mgx_mlir.core.pattern import Pattern
 from mgx_mlir.passes.fuse_pointwise import form_kernels
 from mgx_mlir.passes.grouping import POINTWISE_RULES, REDUCE_RULES
-from mgx_mlir.passes.rewrite_reshapes import reduce_reshape
+from mgx_mlir.passes.rewrite_reshapes import move_reshapes, reduce_reshape
 
 
 @dataclass(frozen=True)
 class FuseReduce(Pass):
-    """Group reductions over the same axes, softmax among them, with the pointwise ops before and
-    after them into `fused_reduce` kernels.
+    """Group reductions over the same axes with the pointwise ops around them.
 
-    The other pointwise ops become kernels as in fuse_pointwise, which need not run before.
+    Softmax is one of them. The kernels are `fused_reduce`; the other pointwise ops become kernels
+    as in fuse_pointwise, which need not run before.
     """
 
     name: ClassVar[str] = "fuse_reduce"
@@ -31,6 +31,6 @@ class FuseReduce(Pass):
     def run(self, module: ir.Operation) -> bool:
         changed = False
         if self.rewrite_reshapes:
-            changed = PatternSet(self.patterns).apply(module, self) > 0
+            changed = move_reshapes(module, self.patterns, self)
         rules = (*POINTWISE_RULES, *self.rules)
         return form_kernels(module, rules, self.max_inputs) or changed

@@ -63,6 +63,7 @@ REDUCTIONS = frozenset(
 # views that a kernel reads through: they become index maps
 THROUGH = frozenset(("multibroadcast", "broadcast", "scalar"))
 HOST_ELEMENTS = 64  # integer tensors up to this size, made of dims and literals, stay on the host
+MAX_OPS = 256  # of a kernel: more would take the compiler long and gain nothing
 MAX_BUFFERS = 30  # inputs and results of a kernel: IREE's CPU devices bind 32 buffers at most
 
 
@@ -74,7 +75,10 @@ class Kernel:
     dims: tuple[int, ...]
     tag: str = ""
     axes: tuple[int, ...] | None = None
-    members: list[int] = field(default_factory=list)
+    members: list[int] = field(default_factory=list)  # in order
+    inside: set[int] = field(default_factory=set)  # the same
+    inputs: set[ir.Value] = field(default_factory=set)
+    results: set[int] = field(default_factory=set)  # members that others read
 
     @property
     def row_dims(self) -> tuple[int, ...]:
@@ -163,6 +167,7 @@ class Grouping:
         why.applied(self.ops[i])
         kernel.members.append(i)
         self.kernel[i] = kernel
+        self.account(kernel, i)
         if len(kernel.members) == 2:
             self.grown.append(kernel)
 
@@ -199,8 +204,8 @@ class Grouping:
         self.add(best, i, _JOINS[best.kind])
         if self.too_wide(best):
             _JOINS[best.kind].refused(self.ops[i], "the kernel would have too many operands")
-            best.members.pop()
             self.kernel[i] = None
+            self.recount(best, best.members[:-1])
             self.start_pointwise(i, out)
             return
         for k in others:
@@ -246,8 +251,8 @@ class Grouping:
 
     def after_reduction(self, k: Kernel, j: int) -> bool:
         """Whether member `j` depends on the last reduction of `k`."""
-        last = max(m for m in k.members if self.names[m] in REDUCTIONS)
-        inside, stack, seen = set(k.members), [j], set()
+        last = next(m for m in reversed(k.members) if self.names[m] in REDUCTIONS)
+        inside, stack, seen = k.inside, [j], set()
         while stack:
             m = stack.pop()
             if m == last:
@@ -301,16 +306,16 @@ class Grouping:
         for m in k.members:
             if any(u not in inside for u in self.real_users(m)):
                 return
-        members = list(k.members)
+        members, before = list(k.members), list(into.members)
         if not self.acyclic(into, members):
             return
-        into.members = sorted([*into.members, *members])
         for m in members:
             self.kernel[m] = into
+        self.recount(into, sorted([*before, *members]))
         if self.too_wide(into):
-            into.members = [m for m in into.members if m not in members]
             for m in members:
                 self.kernel[m] = k
+            self.recount(into, before)
 
     def repeat(self, k: Kernel) -> None:
         """Put a small pointwise kernel into the one that reads it through broadcasts."""
@@ -344,21 +349,37 @@ class Grouping:
             else:
                 yield u
 
+    def account(self, k: Kernel, i: int) -> None:
+        """Note what a new last member reads and gives."""
+        k.inside.add(i)
+        for v in self.ops[i].operands:
+            j, _ = self.source(v)
+            if j is None or j not in k.inside:
+                k.inputs.add(v)
+            elif all(u in k.inside for u in self.real_users(j)):
+                k.results.discard(j)
+        if any(True for _ in self.real_users(i)):
+            k.results.add(i)
+
+    def recount(self, k: Kernel, members: list[int]) -> None:
+        """Give a kernel other members."""
+        k.members, k.inside, k.inputs, k.results = members, set(), set(), set()
+        for m in members:
+            self.account(k, m)
+
     def too_wide(self, k: Kernel) -> bool:
-        inside = set(k.members)
-        inputs = set()
-        for m in k.members:
-            for v in self.ops[m].operands:
-                j, _ = self.source(v)
-                if j is None or j not in inside:
-                    inputs.add(v)
-        results = sum(any(u not in inside for u in self.real_users(m)) for m in k.members)
-        return len(inputs) > self.max_inputs or len(inputs) + results > MAX_BUFFERS
+        """Whether a kernel has too many operands and results, or too many ops."""
+        inputs = len(k.inputs)
+        return (
+            inputs > self.max_inputs
+            or inputs + len(k.results) > MAX_BUFFERS
+            or len(k.members) > MAX_OPS
+        )
 
     def acyclic(self, k: Kernel, news: Sequence[int]) -> bool:
         """Whether `k` with `news` added can still run as one: nothing outside lies between."""
-        inside = {*k.members, *news}
-        first = self.floor(min(k.members))
+        inside = k.inside if all(n in k.inside for n in news) else {*k.inside, *news}
+        first = self.floor(k.members[0])
         stack = [p for n in news for p in self.producers[n] if p not in inside]
         seen: set[int] = set()
         while stack:
@@ -368,7 +389,7 @@ class Grouping:
             seen.add(j)
             other = self.kernel[j]
             group = other.members if other is not None and other is not k else [j]
-            if max(group) < first:
+            if group[-1] < first:
                 continue
             for m in group:
                 seen.add(m)
@@ -402,7 +423,7 @@ _JOINS = {"pointwise": POINTWISE, "fused_reduce": REDUCE_POINTWISE, "group": POS
 def _rank(k: Kernel) -> tuple[int, int]:
     """Which of several kernels a pointwise op joins: an anchor's, a reduction's, the latest."""
     kinds = {"group": 2, "fused_reduce": 1, "pointwise": 0}
-    return kinds[k.kind] - (k.tag in MOVERS) * 2, max(k.members)
+    return kinds[k.kind] - (k.tag in MOVERS) * 2, k.members[-1]
 
 
 def _captured(op: ir.Operation) -> Iterator[ir.Value]:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise, op_class
-from mgx_mlir.core.pattern import defined_by, has_one_use, no_match, pattern
+from mgx_mlir.core.pattern import (
+    Pattern,
+    PatternSet,
+    defined_by,
+    has_one_use,
+    no_match,
+    pattern,
+)
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.access import Unreadable, grouped
 from mgx_mlir.passes.constants import is_constant, splat
 from mgx_mlir.passes.kernel_ops import in_kernel
 from mgx_mlir.passes.layout_convolution import rebuild
 from mgx_mlir.passes.shape_chain import RESHAPES
+from mgx_mlir.passes.simplify_reshapes import find_nested_shape_transforms, find_nop_reshapes
 
 _RESHAPES = tuple(sorted(RESHAPES))
 _REDUCE = ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod")
@@ -109,3 +118,10 @@ def reduce_reshape(op: Any, rw: Any) -> Any:
     rw.merge_location(view)
     made = rw.op(op.mnemonic, source, axes=axes)
     return rw.op("reshape", made, dims=list(TensorType.of(op.operation.results[0]).dims))
+
+
+def move_reshapes(module: ir.Operation, patterns: Sequence[Pattern], options: Any) -> bool:
+    """Apply patterns of this file, and make one of the reshapes that meet."""
+    moved = PatternSet(patterns).apply(module, options)
+    joined = PatternSet((find_nested_shape_transforms, find_nop_reshapes)).apply(module, options)
+    return moved + joined > 0

@@ -116,11 +116,18 @@ def find_nested_shape_transforms(op: Any, rw: Rewriter) -> Any:
     shared = max((i for i, o in enumerate(ops[:-1]) if not has_one_use(o.result)), default=-1)
     if _transposes(steps) > sum(o.name == "migraphx.transpose" for o in ops[shared + 1 :]):
         # what is used elsewhere too stays, and transposing it twice moves the data twice
-        source, ops = ops[shared].result, ops[shared + 1 :]
-        own = compose(source, ops)
-        if own is None or len(ops) < 2:
+        moved = max((i for i, o in enumerate(ops) if o.name == "migraphx.transpose"), default=-1)
+        for begin in sorted({min(moved, shared), shared} - {-1}):
+            source, rest = ops[begin].result, ops[begin + 1 :]
+            own = compose(source, rest) if len(rest) > 1 else None
+            if own is None:
+                continue
+            steps = steps_for(TensorType.of(source).dims, own)
+            if _transposes(steps) <= sum(o.name == "migraphx.transpose" for o in rest):
+                ops = rest
+                break
+        else:
             return no_match("what it views has other users and would be transposed twice")
-        steps = steps_for(TensorType.of(source).dims, own)
     if len(steps) >= len(ops):
         return no_match("{} views are the fewest", len(ops))
     rw.merge_location(*ops[:-1])
