@@ -111,7 +111,8 @@ class CompiledProgram:
             if len(values) > len(self.input_names):
                 raise UsageError(f"expected {len(self.input_names)} inputs, got {len(values)}")
             inputs = dict(zip(self.input_names, values, strict=False))
-        return self.execute(self.signature.check_inputs({**(inputs or {}), **named}))
+        arrays = self.signature.check_inputs({**(inputs or {}), **named})
+        return self.signature.stated(self.execute(arrays))
 
     __call__ = run
 

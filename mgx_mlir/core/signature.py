@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,11 +11,13 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.narrow import BY_NAME, ELEMENT, held_array, stated_array
 from mgx_mlir.core.program_ir import (
     DIMS,
     argument_attributes,
     argument_names,
     argument_types,
+    result_attributes,
     result_names,
     result_types,
 )
@@ -43,12 +45,17 @@ class DimRange:
 
 @dataclass(frozen=True)
 class Port:
-    """An input or output: `dtype` is MIGraphX's name, a dynamic dim is -1 in `dims`."""
+    """An input or output: `dtype` is MIGraphX's name, a dynamic dim is -1 in `dims`.
+
+    `element` names the type that the elements stand for where `dtype` only holds it
+    (core/narrow.py).
+    """
 
     name: str
     dtype: str
     dims: tuple[int, ...]
     ranges: tuple[DimRange, ...] = ()
+    element: str = ""
 
     @property
     def is_static(self) -> bool:
@@ -74,10 +81,12 @@ class Signature:
             argument_names(main), argument_types(main), argument_attributes(main), strict=True
         ):
             ranges = _ranges(attributes.get(DIMS), t)
-            ins.append(Port(name, t.dtype.name, _dims(t), ranges))
+            ins.append(Port(name, t.dtype.name, _dims(t), ranges, _element(attributes, t)))
         outs = [
-            Port(name, t.dtype.name, _dims(t))
-            for name, t in zip(result_names(main), result_types(main), strict=True)
+            Port(name, t.dtype.name, _dims(t), element=_element(attributes, t))
+            for name, t, attributes in zip(
+                result_names(main), result_types(main), result_attributes(main), strict=True
+            )
         ]
         return Signature(tuple(ins), tuple(outs))
 
@@ -92,11 +101,19 @@ class Signature:
                 DimRange(r["min"], r["max"], tuple(r["optimals"]), r["symbol"])
                 for r in row["ranges"]
             )
-            return Port(row["name"], row["dtype"], tuple(row["dims"]), ranges)
+            element = row.get("element", "")
+            return Port(row["name"], row["dtype"], tuple(row["dims"]), ranges, element)
 
         return Signature(
             tuple(port(r) for r in value["inputs"]), tuple(port(r) for r in value["outputs"])
         )
+
+    def stated(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Outputs as arrays of the types that they stand for."""
+        return [
+            stated_array(array, BY_NAME[p.element]) if p.element else array
+            for p, array in zip(self.outputs, outputs, strict=True)
+        ]
 
     def check_inputs(self, given: Mapping[str, Any]) -> list[np.ndarray]:
         """The arrays of `given` in order of the inputs.
@@ -136,9 +153,33 @@ def _as_array(p: Port, value: Any) -> tuple[np.ndarray | None, list[str]]:
         except (ValueError, TypeError, OverflowError):
             return None, [f"input '{p.name}' expected {p}, got {type(value).__name__}"]
     array = np.asarray(value)
+    if p.element:
+        return _as_held(p, array)
     if array.dtype != dtype.np:
         return None, [f"input '{p.name}' expected {dtype.np.name}, got {array.dtype.name}"]
     return array, []
+
+
+def _as_held(p: Port, array: np.ndarray) -> tuple[np.ndarray | None, list[str]]:
+    """An array of the element type that the input stands for, or of the one that holds it."""
+    kind = BY_NAME[p.element]
+    if array.dtype == kind.np:
+        return held_array(array, kind), []
+    if array.dtype != kind.held.np:
+        names = f"{kind.np.name} or {kind.held.np.name}"
+        return None, [f"input '{p.name}' expected {names}, got {array.dtype.name}"]
+    same = held_array(stated_array(array, kind), kind) == array
+    if not np.all(same | (array != array)):
+        return None, [f"input '{p.name}' expected values of {p.element}, got others"]
+    return array, []
+
+
+def _element(attributes: Mapping[str, ir.Attribute], t: TensorType) -> str:
+    """The narrow type that an argument or result stands for, "" for the one it has."""
+    if ELEMENT not in attributes:
+        return ""
+    kind = BY_NAME.get(ir.StringAttr(attributes[ELEMENT]).value)
+    return kind.name if kind is not None and kind.held is t.dtype else ""
 
 
 def _check_dims(p: Port, array: np.ndarray, sizes: dict[str, tuple[int, str]]) -> list[str]:

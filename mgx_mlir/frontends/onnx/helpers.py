@@ -6,6 +6,7 @@ from onnx import TensorProto
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.narrow import BY_ONNX as NARROW
 from mgx_mlir.frontends.helpers import (
     Value,
     along,
@@ -73,8 +74,8 @@ __all__ = [
 
 
 def cast_number(number: int) -> DType:
-    """The element type of an ONNX type number in an attribute; 4-bit types are refused."""
-    if number in (TensorProto.INT4, TensorProto.UINT4):
+    """The element type of an ONNX type number in an attribute; narrower types are refused."""
+    if number in NARROW:
         raise NotSupported(f"element type {TensorProto.DataType.Name(number)}")
     try:
         return tensor_dtype(number, "attribute")

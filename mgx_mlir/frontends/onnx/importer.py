@@ -19,6 +19,7 @@ from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import MgxError, ModelError, UnsupportedModel, UsageError
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore
+from mgx_mlir.core.narrow import BY_ONNX, ELEMENT, Narrow
 from mgx_mlir.core.program_ir import DIMS, NAME, ProgramIR
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.frontends.onnx import ops
@@ -31,6 +32,7 @@ from mgx_mlir.frontends.onnx.bodies import (
     without,
 )
 from mgx_mlir.frontends.onnx.graph import captured, label, topological
+from mgx_mlir.frontends.onnx.kinds import Kinds
 from mgx_mlir.frontends.onnx.load import LoadedModel, load_bytes, load_file
 from mgx_mlir.frontends.onnx.options import Dim, DynamicDim, OnnxOptions
 from mgx_mlir.frontends.onnx.problems import NotSupported, Problems, UseBody
@@ -137,6 +139,15 @@ class Node:
         """A constant integer operand as a list."""
         return [int(x) for x in self.const(value, what).reshape(-1)]
 
+    def kind(self, value: Any) -> int:
+        """The ONNX element type of a value, where it is not the one it is held in; else 0."""
+        return self.importer.kinds.of(value)
+
+    def mark(self, value: Any, kind: int) -> Any:
+        """Say what ONNX element type a value stands for; the value."""
+        self.importer.kinds.mark(value, kind)
+        return value
+
     def inline(self, graph: onnx.GraphProto, inputs: Sequence[Any] = ()) -> list[Any]:
         """Import a subgraph here, its inputs bound to values; its outputs."""
         scope = Scope(
@@ -175,6 +186,7 @@ class Importer:
             (domain_of(f.domain), f.name, f.overload): f for f in model.proto.functions
         }
         self.count = 0
+        self.kinds = Kinds()
         self._declared: dict[str, TensorType] | None = None
 
     # ---- the function --------------------------------------------------------------------------
@@ -203,7 +215,9 @@ class Importer:
             scope.values[i.name] = value
             symbols = [d.symbol if isinstance(d, DynamicDim) else None for d in dims]
             self.builder.probe.argument(value, symbols)
-            arg_attrs.append(_argument_attribute(i.name, dims))
+            number = i.type.tensor_type.elem_type
+            self.kinds.mark(value, number)
+            arg_attrs.append(_argument_attribute(i.name, dims, BY_ONNX.get(number)))
         with ir.InsertionPoint(block):
             outputs = []
             with contextlib.suppress(_Stop):
@@ -217,8 +231,11 @@ class Importer:
         kind = ir.FunctionType.get([t.mlir() for t in types], results)
         function.attributes["function_type"] = ir.TypeAttr.get(kind)
         function.attributes["arg_attrs"] = ir.ArrayAttr.get(arg_attrs)
-        names = [{NAME: ir.StringAttr.get(o.name)} for o in graph.output]
-        function.attributes["res_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(n) for n in names])
+        res_attrs = [
+            _result_attribute(o, self.kinds.of(v))
+            for o, v in zip(graph.output, outputs, strict=True)
+        ]
+        function.attributes["res_attrs"] = ir.ArrayAttr.get(res_attrs)
         drop_unused(block)
         if not module.operation.verify():
             raise ModelError("the imported program does not verify", location=self.model.name)
@@ -255,10 +272,6 @@ class Importer:
                     f"{what} expected a tensor, got {(kind or 'no type').removesuffix('_type')}"
                 )
             t = info.type.tensor_type
-            if t.elem_type in (onnx.TensorProto.INT4, onnx.TensorProto.UINT4):
-                raise UnsupportedModel(
-                    f"{what} has 4-bit elements, which only initializers may have"
-                )
             dtype = tensor_dtype(t.elem_type, what)
             rank = len(t.shape.dim) if t.HasField("shape") else None
             given = self.options.map_input_dims.get(info.name)
@@ -333,6 +346,8 @@ class Importer:
                 raise
             with ir.Location.name(name):
                 value = self.builder.literal(array)
+            if isinstance(proto := owner.values[name], onnx.TensorProto):
+                self.kinds.mark(value, proto.data_type)
             owner.values[name] = value
         return value
 
@@ -391,7 +406,9 @@ class Importer:
                         self._operator(proto, scope), f"output {i}", f"'{name}'"
                     )
                 if value is not None and value is not _POISON:
-                    value = self._folded(value)
+                    folded = self._folded(value)
+                    self.kinds.mark(folded, self.kinds.of(value))
+                    value = folded
                 scope.values[output] = _POISON if value is None else value
 
     def _location(self, name: str, index: int) -> ir.Location:
@@ -456,7 +473,9 @@ class Importer:
         attributes = keywords(given, op, schema, self.model.reader)
         node = Node(self, proto, name, scope, opset)
         found = op.function(self.builder, node, *inputs, **attributes)
-        return found if isinstance(found, tuple | list) else (found,)
+        results = found if isinstance(found, tuple | list) else (found,)
+        self.kinds.carry(op, given, inputs, results)
+        return results
 
     def _expand(
         self,
@@ -538,14 +557,25 @@ def _type_of(dtype: dtypes.DType, dims: Sequence[Dim]) -> TensorType:
     return TensorType(dtype, tuple(d if isinstance(d, int) else DYN for d in dims))
 
 
-def _argument_attribute(name: str, dims: Sequence[Dim]) -> ir.Attribute:
-    """{migraphx.name, migraphx.dims?}: dims lists an integer or a range per dim."""
+def _argument_attribute(name: str, dims: Sequence[Dim], kind: Narrow | None) -> ir.Attribute:
+    """{migraphx.name, migraphx.dims?, migraphx.element?}: dims lists an integer or a range each."""
     entries: dict[str, ir.Attribute] = {NAME: ir.StringAttr.get(name)}
+    if kind is not None:
+        entries[ELEMENT] = ir.StringAttr.get(kind.name)
     if any(isinstance(d, DynamicDim) for d in dims):
         i64 = ir.IntegerType.get_signless(64)
         entries[DIMS] = ir.ArrayAttr.get(
             [ir.IntegerAttr.get(i64, d) if isinstance(d, int) else d.attribute() for d in dims]
         )
+    return ir.DictAttr.get(entries)
+
+
+def _result_attribute(info: onnx.ValueInfoProto, found: int) -> ir.Attribute:
+    """{migraphx.name, migraphx.element?}: the element type that the file states, or was found."""
+    entries: dict[str, ir.Attribute] = {NAME: ir.StringAttr.get(info.name)}
+    kind = BY_ONNX.get(info.type.tensor_type.elem_type or found)
+    if kind is not None:
+        entries[ELEMENT] = ir.StringAttr.get(kind.name)
     return ir.DictAttr.get(entries)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from onnx import TensorProto
 
@@ -13,6 +12,8 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import DOUBLE, INT64
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.narrow import BY_ONNX
+from mgx_mlir.frontends.onnx.casts import cast, to_narrow
 from mgx_mlir.frontends.onnx.helpers import (
     Value,
     axis_in,
@@ -21,7 +22,6 @@ from mgx_mlir.frontends.onnx.helpers import (
     convert,
     greater_equal,
     less_equal,
-    number,
     unsqueeze,
 )
 from mgx_mlir.frontends.onnx.problems import NotSupported
@@ -240,57 +240,19 @@ def bit_shift(b: Builder, node: Any, x: Value, y: Value, *, direction: str) -> V
 
 # ---- casts -------------------------------------------------------------------------------------
 
-# The magnitude from which rounding to the type overflows, and whether that very value does:
-# half a step above the largest number, ties going to the even neighbour.
-_F8_LIMITS = {"fp8e4m3fn": 464.0, "fp8e5m2": 61440.0, "fp8e4m3fnuz": 248.0, "fp8e5m2fnuz": 61440.0}
-_TIE_OVERFLOWS = {"fp8e4m3fn": False, "fp8e5m2": True, "fp8e4m3fnuz": True, "fp8e5m2fnuz": True}
-
-
-def cast_to(b: Builder, x: Value, dtype: dtypes.DType, saturate: bool) -> Value:
-    """ONNX's Cast: to 8-bit floats out-of-range values become the largest, or inf or NaN."""
-    source = b.dtype(x)
-    if source is dtype:
-        return x
-    if not (dtype.is_float and dtype.size == 1):
-        return b.convert(x, target_type=dtype)
-    if not source.is_float or source.size == 1:
-        x = b.convert(x, target_type=dtypes.FLOAT)
-    largest = float(np.array(_largest(dtype), np.float64))
-    clipped = b.clip(x, number(b, -largest, x), number(b, largest, x))
-    if saturate:
-        return b.convert(clipped, target_type=dtype)
-    limit = _F8_LIMITS[dtype.short]
-    over = (
-        greater_equal(b, b.abs(x), limit)
-        if _TIE_OVERFLOWS[dtype.short]
-        else compare(b, "greater", b.abs(x), limit)
-    )
-    if dtype.has_infinity:
-        low, high = (b.literal(np.array(v, dtype.np)) for v in (-np.inf, np.inf))
-        beyond = b.where(compare(b, "less", x, 0), low, high)
-    else:
-        beyond = b.literal(np.array(np.nan, dtype.np))
-    return b.where(over, beyond, b.convert(clipped, target_type=dtype))
-
-
-def _largest(dtype: dtypes.DType) -> float:
-    return float(ml_dtypes.finfo(dtype.np).max)
-
 
 @onnx_op("Cast", since=6)
-def cast(
+def cast_op(
     b: Builder, node: Any, x: Value, *, to: int, saturate: int = 1, round_mode: str = "up"
 ) -> Value:
-    if round_mode != "up":
-        raise NotSupported(f"round_mode {round_mode}")
-    return cast_to(b, x, cast_number(to), bool(saturate))
+    return cast(b, node, x, to, bool(saturate), round_mode)
 
 
 @onnx_op("Cast", since=1)
 def cast_1(b: Builder, node: Any, x: Value, *, to: str) -> Value:
     if to not in list(TensorProto.DataType.keys()):
         raise ModelError(f"attribute 'to' expected an element type's name, got '{to}'")
-    return cast_to(b, x, cast_number(TensorProto.DataType.Value(to)), True)
+    return cast(b, node, x, TensorProto.DataType.Value(to))
 
 
 @onnx_op("CastLike", since=15)
@@ -303,14 +265,30 @@ def cast_like(
     saturate: int = 1,
     round_mode: str = "up",
 ) -> Value:
-    if round_mode != "up":
-        raise NotSupported(f"round_mode {round_mode}")
-    return cast_to(b, x, b.dtype(target), bool(saturate))
+    to = node.kind(target) or b.dtype(target).onnx
+    return cast(b, node, x, to, bool(saturate), round_mode)
 
 
 @onnx_op("BitCast", since=26)
 def bit_cast(b: Builder, node: Any, x: Value, *, to: int) -> Value:
+    have, want = BY_ONNX.get(node.kind(x)), BY_ONNX.get(to)
+    if have is not None or want is not None:
+        if have is None or want is None or have.bits != want.bits:
+            raise ModelError(
+                f"expected types of as many bits, got {have.name if have else b.dtype(x)} and "
+                f"{want.name if want else cast_number(to)}"
+            )
+        if not (have.is_integer and want.is_integer):
+            raise NotSupported(f"{have.name} as {want.name}")
+        return node.mark(to_narrow(b, x, want), to)
     dtype = cast_number(to)
-    if dtype.is_bool or b.dtype(x).is_bool:
-        raise NotSupported("bool elements")
+    if dtype.is_bool or b.dtype(x).is_bool:  # a byte of 0 or 1
+        if dtype.size != b.dtype(x).size:
+            raise ModelError(f"expected types of as many bytes, got {b.dtype(x)} and {dtype}")
+        if dtype.is_bool:
+            return convert(
+                b, x if b.dtype(x).is_bool else b.bit_cast(x, target_type=dtypes.UINT8), dtype
+            )
+        byte = convert(b, x, dtypes.UINT8)
+        return byte if dtype is dtypes.UINT8 else b.bit_cast(byte, target_type=dtype)
     return b.bit_cast(x, target_type=dtype)

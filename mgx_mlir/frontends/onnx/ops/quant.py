@@ -9,7 +9,9 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT32, DType
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.narrow import BY_ONNX, Narrow
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.onnx.casts import cast_to, to_narrow
 from mgx_mlir.frontends.onnx.helpers import (
     Value,
     axis_in,
@@ -22,9 +24,7 @@ from mgx_mlir.frontends.onnx.helpers import (
     unsqueeze,
 )
 from mgx_mlir.frontends.onnx.ops.conv import conv_integer
-from mgx_mlir.frontends.onnx.ops.elementwise import cast_to
 from mgx_mlir.frontends.onnx.ops.linear import matmul_integer
-from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
 
 
@@ -56,26 +56,47 @@ def spread(b: Builder, v: Value, x: Value, axis: int, block_size: int) -> Value:
     return v
 
 
-def quantized(b: Builder, x: Value, scale: Value, zero: Value | None, target: DType) -> Value:
-    """saturate(round(x / scale) + zero), computed in f32 (f64 stays)."""
+def quantized(
+    b: Builder,
+    x: Value,
+    scale: Value,
+    zero: Value | None,
+    target: DType | Narrow,
+    *,
+    saturate: bool = True,
+    precision: DType | None = None,
+) -> Value:
+    """saturate(round(x / scale) + zero), computed in f32 (f64 stays).
+
+    `precision` rounds the quotient to a type; without `saturate` 8-bit floats become inf or NaN.
+    """
     kind = b.dtype(x) if b.dtype(x) is dtypes.DOUBLE else FLOAT
-    ratio = b.div(convert(b, x, kind), convert(b, scale, kind))
-    if target.is_float:
-        return cast_to(
-            b, ratio if zero is None else b.add(ratio, convert(b, zero, kind)), target, True
-        )
+    by = kind if precision is None else precision
+    ratio = convert(b, b.div(convert(b, x, by), convert(b, scale, by)), kind)
+    if not target.is_integer:
+        if zero is not None:
+            ratio = b.add(ratio, convert(b, zero, kind))
+        if isinstance(target, Narrow):
+            return to_narrow(b, ratio, target)
+        return cast_to(b, ratio, target, saturate)
     rounded = b.nearbyint(ratio)
     if zero is not None:
         rounded = b.add(rounded, convert(b, zero, kind))
-    low, high = target.lowest(), target.highest()
+    if isinstance(target, Narrow):
+        low, high, target = target.low, target.high, target.held
+    else:
+        low, high = target.lowest(), target.highest()
     return b.convert(
         b.clip(rounded, number(b, low, rounded), number(b, high, rounded)), target_type=target
     )
 
 
-def _integer_target(zero: Value | None, b: Builder, output_dtype: int) -> DType:
+def _target(b: Builder, node: Any, zero: Value | None, output_dtype: int) -> DType | Narrow:
+    """The type that is quantised to: of the zero point, or stated, or uint8."""
     if zero is not None:
-        return b.dtype(zero)
+        return BY_ONNX.get(node.kind(zero)) or b.dtype(zero)
+    if output_dtype in BY_ONNX:
+        return BY_ONNX[output_dtype]
     return cast_number(output_dtype) if output_dtype else dtypes.UINT8
 
 
@@ -93,22 +114,21 @@ def quantize_linear(
     precision: int = 0,
     saturate: int = 1,
 ) -> Value:
-    if precision not in (0, 1):
-        raise NotSupported(f"precision {precision}")
-    target = _integer_target(zero, b, output_dtype)
-    if target.is_float and not saturate:
-        raise NotSupported("saturate=0")
+    target = _target(b, node, zero, output_dtype)
+    by = cast_number(precision) if precision else None
     s = spread(b, scale, x, axis, block_size)
     z = None if zero is None else spread(b, zero, x, axis, block_size)
     if not b.dtype(x).is_float:
         x = convert(b, x, FLOAT)
-    if target.short in ("uint8", "int8") and b.dtype(x) is b.dtype(s):
+    if isinstance(target, Narrow):
+        return node.mark(quantized(b, x, s, z, target, precision=by), target.onnx)
+    if target.short in ("uint8", "int8") and b.dtype(x) is b.dtype(s) and by in (None, FLOAT):
         dims = b.dims(x)
         if DYN not in dims:  # the op that fusion and the quantised kernels know
             s = b.multibroadcast(s, dims)
             operands = [x, s] if z is None else [x, s, b.multibroadcast(z, dims)]
             return b.op("quantizelinear", *operands, out_type=target)
-    return quantized(b, x, s, z, target)
+    return quantized(b, x, s, z, target, saturate=bool(saturate), precision=by)
 
 
 @onnx_op("DequantizeLinear", since=10)

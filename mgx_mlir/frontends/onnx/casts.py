@@ -1,0 +1,133 @@
+"""Conversions between element types: 8-bit floats, and the types narrower than a byte."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import DOUBLE, FLOAT, INT32, UINT32
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.narrow import BY_ONNX, Narrow
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    cast_number,
+    compare,
+    convert,
+    greater_equal,
+    number,
+)
+
+# The magnitude from which rounding to the type overflows, and whether that very value does:
+# half a step above the largest number, ties going to the even neighbour.
+_F8_LIMITS = {"fp8e4m3fn": 464.0, "fp8e5m2": 61440.0, "fp8e4m3fnuz": 248.0, "fp8e5m2fnuz": 61440.0}
+_TIE_OVERFLOWS = {"fp8e4m3fn": False, "fp8e5m2": True, "fp8e4m3fnuz": True, "fp8e5m2fnuz": True}
+
+
+def cast(
+    b: Builder, node: Any, x: Value, to: int, saturate: bool = True, round_mode: str = "up"
+) -> Value:
+    """ONNX's Cast to the element type of number `to`."""
+    have, kind = node.kind(x), BY_ONNX.get(to)
+    if kind is None:
+        out = cast_to(b, x, cast_number(to), saturate)
+        return b.identity(x) if out is x and have else out  # another type, held alike
+    if have == to:
+        return x
+    return node.mark(to_narrow(b, x, kind, saturate, round_mode), to)
+
+
+def cast_to(b: Builder, x: Value, dtype: dtypes.DType, saturate: bool) -> Value:
+    """ONNX's Cast: to 8-bit floats out-of-range values become the largest, or inf or NaN."""
+    source = b.dtype(x)
+    if source is dtype:
+        return x
+    if not (dtype.is_float and dtype.size == 1):
+        return b.convert(x, target_type=dtype)
+    if not source.is_float or source.size == 1:
+        x = b.convert(x, target_type=dtypes.FLOAT)
+    largest = float(np.array(_largest(dtype), np.float64))
+    clipped = b.clip(x, number(b, -largest, x), number(b, largest, x))
+    if saturate:
+        return b.convert(clipped, target_type=dtype)
+    limit = _F8_LIMITS[dtype.short]
+    over = (
+        greater_equal(b, b.abs(x), limit)
+        if _TIE_OVERFLOWS[dtype.short]
+        else compare(b, "greater", b.abs(x), limit)
+    )
+    if dtype.has_infinity:
+        low, high = (b.literal(np.array(v, dtype.np)) for v in (-np.inf, np.inf))
+        beyond = b.where(compare(b, "less", x, 0), low, high)
+    else:
+        beyond = b.literal(np.array(np.nan, dtype.np))
+    return b.where(over, beyond, b.convert(clipped, target_type=dtype))
+
+
+def _largest(dtype: dtypes.DType) -> float:
+    return float(ml_dtypes.finfo(dtype.np).max)
+
+
+def to_narrow(
+    b: Builder, x: Value, kind: Narrow, saturate: bool = True, round_mode: str = "up"
+) -> Value:
+    """`x` as values of a narrow type, in the type that holds them."""
+    if kind.is_integer:
+        return _to_integer(b, x, kind)
+    if kind.mantissa:
+        return _to_float(b, x, kind)
+    return _to_exponent(b, x, saturate, round_mode)
+
+
+def _to_integer(b: Builder, x: Value, kind: Narrow) -> Value:
+    """The lowest bits of the integer part."""
+    low = b.bitwise_and(convert(b, x, INT32), (1 << kind.bits) - 1)
+    if kind.held.is_signed:
+        low = b.where(compare(b, "greater", low, kind.high), b.sub(low, 1 << kind.bits), low)
+    return convert(b, low, kind.held)
+
+
+def _to_float(b: Builder, x: Value, kind: Narrow) -> Value:
+    """The nearest number, ties to even, the largest beyond it; NaN, which the type lacks, gives 0.
+
+    A number between 2**e and 2**(e+1) is a multiple of 2**(e - mantissa), smaller ones of the
+    step of the smallest normal number.
+    """
+    x = x if b.dtype(x) is DOUBLE else convert(b, x, FLOAT)
+    size = b.min(b.abs(x), kind.top)
+    step: Any = number(b, 2.0 ** (kind.least - kind.mantissa), x)
+    for e in range(kind.least + 1, kind.most + 1):
+        step = b.where(
+            greater_equal(b, size, 2.0**e), number(b, 2.0 ** (e - kind.mantissa), x), step
+        )
+    found = b.mul(b.nearbyint(b.div(size, step)), step)
+    found = b.where(compare(b, "less", x, 0), b.neg(found), found)
+    found = b.where(b.convert(b.isnan(x), target_type=dtypes.BOOL), number(b, 0, x), found)
+    return convert(b, found, kind.held)
+
+
+def _to_exponent(b: Builder, x: Value, saturate: bool, round_mode: str) -> Value:
+    """A power of two (float8e8m0), from the exponent and the fraction of the bits of an f32."""
+    if round_mode not in ("up", "down", "nearest"):
+        raise ModelError(f"attribute 'round_mode' expected up, down or nearest, got '{round_mode}'")
+    bits = b.bit_cast(convert(b, x, FLOAT), target_type=UINT32)
+    exponent = b.bitwise_and(b.div(bits, 1 << 23), 0xFF)
+    special = compare(b, "equal", exponent, 0xFF)
+    up = None
+    if round_mode == "up":
+        up = compare(b, "greater", b.bitwise_and(bits, 0x7FFFFF), 0)
+    elif round_mode == "nearest":
+        half = compare(b, "greater", b.bitwise_and(bits, 0x400000), 0)
+        more = compare(b, "greater", b.bitwise_and(bits, 0x3FFFFF), 0)
+        up = b.logical_and(half, b.logical_or(more, compare(b, "greater", exponent, 0)))
+    if up is not None:
+        most = 0xFE if saturate else 0xFF
+        exponent = b.where(special, exponent, b.min(b.add(exponent, convert(b, up, UINT32)), most))
+    nothing = compare(b, "equal", exponent, 0)  # 2**-127 has no normal f32
+    found = b.where(nothing, 1 << 22, b.mul(exponent, 1 << 23))
+    not_a_number = compare(b, "equal", exponent, 0xFF)
+    found = b.where(not_a_number, b.literal(np.array(0x7FC00000, np.uint32)), found)
+    return b.bit_cast(found, target_type=FLOAT)

@@ -1,0 +1,63 @@
+"""Which values stand for elements of a type that the dialect does not have (core/narrow.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.narrow import BY_ONNX
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.frontends.onnx.registry import OnnxOp
+
+# what gives back elements of its first input as they are
+_MOVES = frozenset(
+    (
+        "Compress", "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements",
+        "GatherND", "Identity", "Pad", "Reshape", "ReverseSequence", "ScatterElements",
+        "ScatterND", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Trilu",
+        "Unsqueeze",
+    )
+)  # fmt: skip
+_MAKES = frozenset(("Constant", "ConstantOfShape"))
+
+
+class Kinds:
+    """The ONNX element type of each value whose type only holds it."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[Any, int] = {}
+
+    def of(self, value: Any) -> int:
+        """The ONNX type number, 0 for a value that is what it is held as."""
+        return self._kinds.get(value, 0) if isinstance(value, ir.Value) else 0
+
+    def mark(self, value: Any, number: int) -> None:
+        """Note a value's type; nothing for a type that the dialect has."""
+        kind = BY_ONNX.get(number)
+        if kind is not None and TensorType.of(value).dtype is kind.held:
+            self._kinds[value] = number
+
+    def carry(
+        self,
+        op: OnnxOp,
+        given: Sequence[onnx.AttributeProto],
+        inputs: Sequence[Any],
+        results: Sequence[Any],
+    ) -> None:
+        """Note the types of an operator's results that follow from its input or its value."""
+        number = 0
+        if op.domain:
+            return
+        if op.name in _MOVES:
+            if not self._kinds:
+                return
+            number = self.of(inputs[0])
+        elif op.name in _MAKES:
+            number = next((a.t.data_type for a in given if a.name == "value"), 0)
+        if number in BY_ONNX:
+            for value in results:
+                if isinstance(value, ir.Value):
+                    self.mark(value, number)
