@@ -21,11 +21,13 @@ class KernelBuilder:
     def run(self) -> None:
         for unit in self.ordered():
             self.emit(unit)
-        # what moved into kernels goes last, users first, with the broadcasts only it read
+        # what moved into kernels goes last, users first, with the broadcasts and numbers only it
+        # read
         for i in reversed(range(len(self.ops) - 1)):
             op = self.ops[i]
             unused = not any(True for r in op.results for _ in r.uses)
-            if self.kernel[i] is not None or (self.through[i] and unused):
+            view = self.through[i] or op.name == "migraphx.literal"
+            if self.kernel[i] is not None or (view and unused):
                 assert unused, f"a value of {op.name} is used outside of its kernel"
                 op.erase()
 

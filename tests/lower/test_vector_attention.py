@@ -175,7 +175,9 @@ class Attentions(Programs):
         rank = len(dims)
         if layout == "heads" and rank > 2:
             x = b.op("reshape", x, dims=[*dims[:-3], dims[-2], dims[-3], dims[-1]])
-            return b.op("transpose", x, permutation=[*range(rank - 3), rank - 2, rank - 3, rank - 1])
+            return b.op(
+                "transpose", x, permutation=[*range(rank - 3), rank - 2, rank - 3, rank - 1]
+            )
         if layout == "turned" and i:
             return b.op("transpose", x, permutation=[*range(rank - 2), rank - 1, rank - 2])
         if layout == "slice":

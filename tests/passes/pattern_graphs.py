@@ -41,7 +41,8 @@ class Case:
 
     `rtol` 0 is bit for bit, NaN and -0.0 included; else as `evaluate.assert_same` has it. It
     must apply in at least the share `fires` of the draws. `special`: one draw out of four has
-    NaN, infinities and zeros of both signs in its float arguments.
+    NaN, infinities and zeros of both signs in its float arguments. `beside`: other rewrites of
+    the pass that are on, where it takes up what they make.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Case:
     fires: float
     special: bool
     options: Mapping[str, Any] = field(default_factory=dict)
+    beside: Sequence[str] = ()
 
     @property
     def id(self) -> str:
@@ -65,6 +67,7 @@ def case(
     fires: float = 0.5,
     options: Mapping[str, Any] | None = None,
     special: bool | None = None,
+    beside: Sequence[str] = (),
 ) -> Callable[[Callable[[Graph], Any]], Callable[[Graph], Any]]:
     """Register a draw for a pattern of the pass that the file is named after.
 
@@ -75,7 +78,9 @@ def case(
     def register(draw: Callable[[Graph], Any]) -> Callable[[Graph], Any]:
         own = draw.__module__.rpartition(".")[2]
         hostile = rtol == 0 if special is None else special
-        CASES.append(Case(name, own, draw, rtol, fires, hostile, dict(options or {})))
+        CASES.append(
+            Case(name, own, draw, rtol, fires, hostile, dict(options or {}), tuple(beside))
+        )
         return draw
 
     return register

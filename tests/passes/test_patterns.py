@@ -49,7 +49,7 @@ def apply(c: Case, module: ir.Module) -> bool:
         options.run(operation)
         return asm(operation) != before
     (found,) = [r for r in rewrites_of(PASSES[c.pass_name]) if r.name == c.name]
-    others = {r.name for r in rewrites_of(PASSES[c.pass_name])} - {c.name}
+    others = {r.name for r in rewrites_of(PASSES[c.pass_name])} - {c.name, *c.beside}
     with observing() as seen, disabled(others):
         if isinstance(found, Pattern):
             PatternSet([found]).apply(operation, options)

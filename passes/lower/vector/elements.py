@@ -27,14 +27,21 @@ def widen(k: WorkGroup, x: TypedScalar, lanes: int) -> TypedScalar:
     """Stored elements as the type that they are computed in."""
     if not x.dtype.is_low_precision:
         return x
-    wide = computed(x.dtype)
-    return TypedScalar(arith.ExtFOp(k.vector_type(lanes, wide), x.value).result, wide, x)
+    kind = k.vector_type(lanes, dtypes.FLOAT)
+    wide = arith.ExtFOp(kind, x.value).result
+    if x.dtype is dtypes.FP8E4M3FN:  # as in scalar.widen
+        byte = arith.BitcastOp(k.vector_type(lanes, dtypes.INT8), x.value).result
+        nan = arith.CmpIOp(arith.CmpIPredicate.eq, byte, k.splat(-1, lanes, dtypes.INT8)).result
+        wide = arith.SelectOp(nan, k.splat(float("nan"), lanes), wide).result
+    return TypedScalar(wide, dtypes.FLOAT, x)
 
 
 def narrow(k: WorkGroup, x: TypedScalar, dtype: DType, lanes: int) -> TypedScalar:
     """Computed elements as the type that they are stored in."""
     if x.dtype is dtype:
         return x
+    if x.stored is not None and x.stored.dtype is dtype:
+        return x.stored
     if x.dtype is not dtypes.FLOAT or not dtype.is_low_precision:
         raise TypeError(f"vectors of {x.dtype} where {dtype} is stored")
     return TypedScalar(arith.TruncFOp(k.vector_type(lanes, dtype), x.value).result, dtype)
