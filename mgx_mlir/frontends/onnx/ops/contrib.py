@@ -13,144 +13,18 @@ from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.onnx.helpers import (
     Value,
     arange,
-    axis_in,
     compare,
     convert,
     extent,
     unsqueeze,
     wide,
 )
-from mgx_mlir.frontends.onnx.ops.activation import gelu_erf, gelu_tanh
 from mgx_mlir.frontends.onnx.ops.attention import join_heads, rotary_embedding, split_heads
 from mgx_mlir.frontends.onnx.ops.linear import matmul
-from mgx_mlir.frontends.onnx.ops.normalize import standardized
 from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
 
 MS = "com.microsoft"
-
-# ---- activations and products ------------------------------------------------------------------
-
-
-@onnx_op("Gelu", domain=MS)
-def gelu(b: Builder, node: Any, x: Value) -> Value:
-    return gelu_erf(b, x)
-
-
-@onnx_op("BiasGelu", domain=MS)
-def bias_gelu(b: Builder, node: Any, x: Value, bias: Value) -> Value:
-    return gelu_erf(b, b.add(x, bias))
-
-
-@onnx_op("FastGelu", domain=MS)
-def fast_gelu(b: Builder, node: Any, x: Value, bias: Value = None) -> Value:
-    return gelu_tanh(b, x if bias is None else b.add(x, bias))
-
-
-@onnx_op("QuickGelu", domain=MS)
-def quick_gelu(b: Builder, node: Any, x: Value, *, alpha: float = 1.702) -> Value:
-    return b.mul(x, b.sigmoid(b.mul(x, alpha)))
-
-
-@onnx_op("FusedMatMul", domain=MS)
-def fused_matmul(
-    b: Builder,
-    node: Any,
-    x: Value,
-    y: Value,
-    *,
-    alpha: float = 1.0,
-    transA: int = 0,
-    transB: int = 0,
-    transBatchA: int = 0,
-    transBatchB: int = 0,
-) -> Value:
-    if transBatchA or transBatchB:
-        raise NotSupported("transBatchA or transBatchB")
-
-    def turned(v: Value, wanted: int) -> Value:
-        rank = len(b.dims(v))
-        if not wanted or rank < 2:
-            return v
-        return b.transpose(v, permutation=[*range(rank - 2), rank - 1, rank - 2])
-
-    out = matmul(b, turned(x, transA), turned(y, transB))
-    return out if alpha == 1 else b.mul(out, alpha)
-
-
-# ---- normalisations ----------------------------------------------------------------------------
-
-
-def _layer_norm(
-    b: Builder, x: Value, scale: Value, bias: Value | None, epsilon: float
-) -> tuple[Value, Value, Value]:
-    dtype, last = b.dtype(x), len(b.dims(x)) - 1
-    y, mean, inverse = standardized(b, convert(b, x, wide(dtype)), [last], epsilon)
-    y = b.mul(convert(b, y, dtype), scale)
-    return y if bias is None else b.add(y, bias), mean, inverse
-
-
-def _rms_norm(b: Builder, x: Value, scale: Value, axis: int, epsilon: float) -> tuple[Value, Value]:
-    dtype, rank = b.dtype(x), len(b.dims(x))
-    x = convert(b, x, wide(dtype))
-    square = b.reduce_mean(b.mul(x, x), axes=list(range(axis_in(axis, rank), rank)))
-    inverse = b.rsqrt(b.add(square, epsilon))
-    return b.mul(convert(b, b.mul(x, inverse), dtype), scale), inverse
-
-
-def _summed(b: Builder, x: Value, skip: Value, bias: Value | None) -> Value:
-    total = b.add(x, skip)
-    return total if bias is None else b.add(total, bias)
-
-
-@onnx_op("SkipLayerNormalization", domain=MS)
-def skip_layer_normalization(
-    b: Builder,
-    node: Any,
-    x: Value,
-    skip: Value,
-    gamma: Value,
-    beta: Value = None,
-    bias: Value = None,
-    *,
-    epsilon: float = 1e-12,
-) -> Any:
-    total = _summed(b, x, skip, bias)
-    return (*_layer_norm(b, total, gamma, beta, epsilon), total)
-
-
-@onnx_op("SkipSimplifiedLayerNormalization", domain=MS)
-def skip_simplified_layer_normalization(
-    b: Builder,
-    node: Any,
-    x: Value,
-    skip: Value,
-    gamma: Value,
-    bias: Value = None,
-    *,
-    epsilon: float = 1e-12,
-) -> Any:
-    total = _summed(b, x, skip, bias)
-    y, inverse = _rms_norm(b, total, gamma, -1, epsilon)
-    return y, None, inverse, total
-
-
-@onnx_op("SimplifiedLayerNormalization")
-def simplified_layer_normalization(
-    b: Builder,
-    node: Any,
-    x: Value,
-    scale: Value,
-    *,
-    axis: int = -1,
-    epsilon: float = 1e-5,
-    stash_type: int = 1,
-) -> Any:
-    """In the default domain, although ONNX has no such operator: onnxruntime writes it there."""
-    if stash_type != 1:
-        raise NotSupported(f"stash_type {stash_type}")
-    return _rms_norm(b, x, scale, axis, epsilon)
-
 
 # ---- attention ---------------------------------------------------------------------------------
 

@@ -224,12 +224,12 @@ def group_normalization(
 ) -> Value:
     """Scale and bias have one number per channel."""
     dtype, kind = b.dtype(x), _stash(b.dtype(x), stash_type)
-    y = _grouped(b, convert(b, x, kind), num_groups, epsilon)
+    y = grouped(b, convert(b, x, kind), num_groups, epsilon)
     y = b.mul(y, along(b, convert(b, scale, kind), x, 1))
     return convert(b, b.add(y, along(b, convert(b, bias, kind), x, 1)), dtype)
 
 
-def _grouped(b: Builder, x: Value, groups: int, epsilon: float) -> Value:
+def grouped(b: Builder, x: Value, groups: int, epsilon: float) -> Value:
     dims = b.dims(x)
     if len(dims) < 2 or dims[1] == DYN or groups < 1 or dims[1] % groups:
         raise ModelError(f"num_groups {groups} does not divide the channels of dims {dims}")

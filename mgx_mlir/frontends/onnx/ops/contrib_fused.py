@@ -1,0 +1,448 @@
+"""com.microsoft: activations, biases, and products with an activation fused to them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import UINT32
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    axis_in,
+    convert,
+    number,
+    slice_,
+    transpose,
+    unsqueeze,
+    wide,
+)
+from mgx_mlir.frontends.onnx.ops.activation import (
+    gelu_erf,
+    gelu_tanh,
+    hard_sigmoid,
+    softplus_of,
+    softsign,
+    thresholded_relu,
+)
+from mgx_mlir.frontends.onnx.ops.conv import biased, convolution
+from mgx_mlir.frontends.onnx.ops.linear import gemm_of, matmul
+from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.onnx.registry import onnx_op
+
+MS = "com.microsoft"
+
+
+def present(**operands: Value | None) -> None:
+    """Raise ModelError for an operand that is required though one before it is optional."""
+    for name, value in operands.items():
+        if value is None:
+            raise ModelError(f"expected input '{name}'")
+
+
+# ---- activations -------------------------------------------------------------------------------
+
+
+@onnx_op("Gelu", domain=MS)
+def gelu(b: Builder, node: Any, x: Value) -> Value:
+    return gelu_erf(b, x)
+
+
+@onnx_op("BiasGelu", domain=MS)
+def bias_gelu(b: Builder, node: Any, x: Value, bias: Value) -> Value:
+    return gelu_erf(b, b.add(x, bias))
+
+
+@onnx_op("FastGelu", domain=MS)
+def fast_gelu(b: Builder, node: Any, x: Value, bias: Value = None) -> Value:
+    return gelu_tanh(b, x if bias is None else b.add(x, bias))
+
+
+@onnx_op("QuickGelu", domain=MS)
+def quick_gelu(b: Builder, node: Any, x: Value, *, alpha: float = 1.702) -> Value:
+    return b.mul(x, b.sigmoid(b.mul(x, alpha)))
+
+
+@onnx_op("ScaledSiLU", domain=MS)
+def scaled_silu(b: Builder, node: Any, x: Value, scale: Value = None, *, alpha: float = 1.0) -> Any:
+    """z sigmoid(z) of z = scale x, each rounded to the type of x."""
+    dtype, kind = b.dtype(x), wide(b.dtype(x))
+    value = convert(b, x, kind)
+    factor = number(b, alpha, value) if scale is None else convert(b, scale, kind)
+    if b.dims(factor):
+        factor = b.reshape(factor, dims=[])
+    scaled = convert(b, b.mul(value, factor), dtype)
+    return b.mul(scaled, b.sigmoid(scaled))
+
+
+@onnx_op("GatedAdd", domain=MS)
+def gated_add(b: Builder, node: Any, x: Value, y: Value, gate: Value) -> Value:
+    return b.add(x, b.mul(y, gate))
+
+
+@onnx_op("BiasAdd", domain=MS)
+def bias_add(b: Builder, node: Any, x: Value, bias: Value, skip: Value) -> Value:
+    return b.add(b.add(x, bias), skip)
+
+
+@onnx_op("BiasSplitGelu", domain=MS)
+def bias_split_gelu(b: Builder, node: Any, x: Value, bias: Value) -> Value:
+    """The first half of x + bias times the gelu of the second."""
+    last = len(b.dims(x)) - 1
+    size = b.dims(x)[last]
+    if size == DYN or size % 2:
+        raise ModelError(f"expected an even number of columns, got {size}")
+    total = b.add(x, bias)
+    left, right = (slice_(b, total, [last], [s], [s + size // 2]) for s in (0, size // 2))
+    return b.mul(left, gelu_erf(b, right))
+
+
+@onnx_op("BiasSoftmax", domain=MS)
+def bias_softmax(
+    b: Builder, node: Any, data: Value, bias: Value, *, axis: int = 1, is_inner_broadcast: int
+) -> Value:
+    """softmax(data + bias) over all dims from `axis` on.
+
+    The bias has data's dims from `axis` on. Of those before, it has the first ones (inner
+    broadcast) or the last ones (outer), or 1 for those that it lacks.
+    """
+    dims, own = b.dims(data), b.dims(bias)
+    rank = len(dims)
+    axis = axis_in(axis, rank)
+    missing = rank - len(own)
+    if missing < 0:
+        raise ModelError(f"bias of rank {len(own)} does not fit data of rank {rank}")
+    if missing and is_inner_broadcast:
+        kept = len(own) - (rank - axis)
+        bias = unsqueeze(b, bias, range(kept, kept + missing))
+    dtype = b.dtype(data)
+    total = b.add(convert(b, data, wide(dtype)), convert(b, bias, wide(dtype)))
+    if axis == rank - 1:
+        return convert(b, b.softmax(total, axis=axis), dtype)
+    if DYN in dims:
+        raise NotSupported("softmax over several dims of which some are dynamic")
+    rows = b.reshape(total, dims=[math.prod(dims[:axis]), math.prod(dims[axis:])])
+    return convert(b, b.reshape(b.softmax(rows, axis=1), dims=list(dims)), dtype)
+
+
+# ---- dropout -----------------------------------------------------------------------------------
+
+
+def _inference(b: Builder, node: Any, training_mode: Value | None, ratio: Value | None) -> None:
+    if training_mode is None or not node.const(training_mode, "training_mode").any():
+        return
+    if ratio is None or float(node.const(ratio, "ratio").reshape(-1)[0]) != 0:
+        raise NotSupported("training_mode")
+
+
+def _summed(b: Builder, data: Value, bias: Value, residual: Value | None) -> Value:
+    total = b.add(data, bias)
+    return total if residual is None else b.add(total, residual)
+
+
+def _ones(b: Builder, node: Any, data: Value) -> Value | None:
+    """A mask of the dims of data that drops nothing, where it is wanted."""
+    if not node.wants(1):
+        return None
+    dims, kept = b.dims(data), b.literal(np.array(True))
+    if DYN in dims:
+        return b.broadcast_with_dims(kept, b.shape(data))
+    return b.multibroadcast(kept, dims)
+
+
+def _one_bits(b: Builder, node: Any, data: Value) -> Value | None:
+    """A bit for each element of data, all set, in words of 32."""
+    if not node.wants(1):
+        return None
+    dims = b.dims(data)
+    if DYN in dims:
+        raise NotSupported("a bit mask of data with dynamic dims")
+    words = -(-math.prod(dims) // 32)
+    return b.multibroadcast(b.literal((1 << 32) - 1, UINT32), [words])
+
+
+@onnx_op("BiasDropout", domain=MS)
+def bias_dropout(
+    b: Builder,
+    node: Any,
+    data: Value,
+    bias: Value,
+    residual: Value = None,
+    ratio: Value = None,
+    training_mode: Value = None,
+    *,
+    seed: int | None = None,
+) -> Any:
+    """Inference: data + bias + residual; nothing is dropped."""
+    _inference(b, node, training_mode, ratio)
+    return _summed(b, data, bias, residual), _ones(b, node, data)
+
+
+@onnx_op("BitmaskBiasDropout", domain=MS)
+def bitmask_bias_dropout(
+    b: Builder,
+    node: Any,
+    data: Value,
+    bias: Value,
+    residual: Value = None,
+    ratio: Value = None,
+    training_mode: Value = None,
+    *,
+    seed: int | None = None,
+) -> Any:
+    _inference(b, node, training_mode, ratio)
+    return _summed(b, data, bias, residual), _one_bits(b, node, data)
+
+
+@onnx_op("BitmaskDropout", domain=MS)
+def bitmask_dropout(
+    b: Builder,
+    node: Any,
+    data: Value,
+    ratio: Value = None,
+    training_mode: Value = None,
+    *,
+    seed: int | None = None,
+) -> Any:
+    _inference(b, node, training_mode, ratio)
+    return data, _one_bits(b, node, data)
+
+
+# ---- activations by name -----------------------------------------------------------------------
+
+_SELU = (1.67326319217681884765625, 1.05070102214813232421875)
+
+
+def _clip(b: Builder, x: Value, low: float, high: float) -> Value:
+    return b.clip(x, number(b, low, x), number(b, high, x))
+
+
+# name: the defaults of its parameters, and the function
+ACTIVATIONS: dict[str, tuple[tuple[float, ...], Callable[..., Value]]] = {
+    "Relu": ((), lambda b, x: b.relu(x)),
+    "Sigmoid": ((), lambda b, x: b.sigmoid(x)),
+    "Tanh": ((), lambda b, x: b.tanh(x)),
+    "Softplus": ((), softplus_of),
+    "Softsign": ((), lambda b, x: softsign(b, None, x)),
+    "LeakyRelu": ((0.01,), lambda b, x, alpha: b.leaky_relu(x, alpha=alpha)),
+    "Elu": ((1.0,), lambda b, x, alpha: b.elu(x, alpha=alpha)),
+    "ThresholdedRelu": ((1.0,), lambda b, x, alpha: thresholded_relu(b, None, x, alpha=alpha)),
+    "HardSigmoid": (
+        (0.2, 0.5),
+        lambda b, x, alpha, beta: hard_sigmoid(b, None, x, alpha=alpha, beta=beta),
+    ),
+    "Selu": (_SELU, lambda b, x, alpha, gamma: b.mul(b.elu(x, alpha=alpha), gamma)),
+    "Clip": ((-math.inf, math.inf), _clip),
+    "Gelu": ((), gelu_erf),
+    "QuickGelu": ((1.702,), lambda b, x, alpha: b.mul(x, b.sigmoid(b.mul(x, alpha)))),
+    "HardSwish": ((), lambda b, x: b.mul(x, hard_sigmoid(b, None, x, alpha=1 / 6, beta=0.5))),
+    "SiLU": ((), lambda b, x: b.mul(x, b.sigmoid(x))),
+}
+
+
+def activated(b: Builder, x: Value, name: str | None, parameters: Sequence[float | None]) -> Value:
+    """x through the activation a node names, those of its parameters that it leaves out default."""
+    if not name:
+        return x
+    found = ACTIVATIONS.get(name)
+    if found is None:
+        raise NotSupported(f"activation {name}")
+    defaults, function = found
+    given = [*parameters, *[None] * len(defaults)]
+    values = [d if g is None else g for g, d in zip(given, defaults, strict=False)]
+    return function(b, x, *values)
+
+
+# ---- products ----------------------------------------------------------------------------------
+
+
+def _batch_first(b: Builder, v: Value, trans: int, batch: int) -> Value:
+    """A matrix operand with its flags carried out: `batch` means that the rows come before."""
+    rank = len(b.dims(v))
+    if rank < 2:
+        return v
+    order = list(range(rank))
+    if batch and rank > 2:
+        order = [*range(1, rank - 1), 0, rank - 1]
+    if trans:
+        order[-2:] = reversed(order[-2:])
+    return transpose(b, v, order)
+
+
+@onnx_op("FusedMatMul", domain=MS)
+def fused_matmul(
+    b: Builder,
+    node: Any,
+    x: Value,
+    y: Value,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+    transBatchA: int = 0,
+    transBatchB: int = 0,
+) -> Value:
+    out = matmul(
+        b, _batch_first(b, x, transA, transBatchA), _batch_first(b, y, transB, transBatchB)
+    )
+    return out if alpha == 1 else b.mul(out, alpha)
+
+
+@onnx_op("TransposeMatMul", domain=MS)
+def transpose_matmul(
+    b: Builder,
+    node: Any,
+    x: Value,
+    y: Value,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Value:
+    return fused_matmul(b, node, x, y, alpha=alpha, transA=transA, transB=transB)
+
+
+@onnx_op("FusedMatMulActivation", domain=MS)
+def fused_matmul_activation(
+    b: Builder,
+    node: Any,
+    x: Value,
+    y: Value,
+    *,
+    activation: str,
+    activation_alpha: float | None = None,
+    activation_axis: int | None = None,
+    activation_beta: float | None = None,
+    activation_gamma: float | None = None,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+    transBatchA: int = 0,
+    transBatchB: int = 0,
+) -> Value:
+    out = fused_matmul(
+        b, node, x, y, alpha=alpha, transA=transA, transB=transB, transBatchA=transBatchA,
+        transBatchB=transBatchB,
+    )  # fmt: skip
+    if activation == "Softmax":
+        axis = axis_in(-1 if activation_axis is None else activation_axis, len(b.dims(out)))
+        return b.softmax(out, axis=axis)
+    return activated(b, out, activation, (activation_alpha, activation_beta, activation_gamma))
+
+
+@onnx_op("FusedGemm", domain=MS)
+def fused_gemm(
+    b: Builder,
+    node: Any,
+    x: Value,
+    y: Value,
+    c: Value = None,
+    *,
+    activation: str = "",
+    activation_alpha: float | None = None,
+    activation_beta: float | None = None,
+    activation_gamma: float | None = None,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Value:
+    out = gemm_of(b, x, y, c, alpha, beta, transA, transB)
+    second = activation_gamma if activation == "Selu" else activation_beta
+    return activated(b, out, activation, (activation_alpha, second))
+
+
+@onnx_op("GemmFastGelu", domain=MS)
+def gemm_fast_gelu(b: Builder, node: Any, x: Value, w: Value, bias: Value = None) -> Value:
+    out = matmul(b, x, w)
+    return gelu_tanh(b, out if bias is None else b.add(out, bias))
+
+
+# ---- convolutions ------------------------------------------------------------------------------
+
+
+@onnx_op("FusedConv", domain=MS)
+def fused_conv(
+    b: Builder,
+    node: Any,
+    x: Value,
+    w: Value,
+    bias: Value = None,
+    z: Value = None,
+    *,
+    activation: str = "",
+    activation_params: Sequence[float] = (),
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    """activation(conv(x, w) + bias + z)."""
+    out = convolution(b, x, w, auto_pad, dilations, group, kernel_shape, pads, strides)
+    out = biased(b, out, bias)
+    return activated(b, out if z is None else b.add(out, z), activation, activation_params)
+
+
+def channels_first(b: Builder, x: Value) -> Value:
+    rank = len(b.dims(x))
+    return transpose(b, x, [0, rank - 1, *range(1, rank - 1)])
+
+
+def channels_last(b: Builder, x: Value) -> Value:
+    rank = len(b.dims(x))
+    return transpose(b, x, [0, *range(2, rank), 1])
+
+
+@onnx_op("NhwcConv", domain=MS)
+def nhwc_conv(
+    b: Builder,
+    node: Any,
+    x: Value,
+    w: Value,
+    bias: Value = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    """Input and result have the channels last; the weights are those of Conv."""
+    x = channels_first(b, x)
+    out = convolution(b, x, w, auto_pad, dilations, group, kernel_shape, pads, strides)
+    return channels_last(b, biased(b, out, bias))
+
+
+@onnx_op("NhwcFusedConv", domain=MS)
+def nhwc_fused_conv(
+    b: Builder,
+    node: Any,
+    x: Value,
+    w: Value,
+    bias: Value = None,
+    z: Value = None,
+    *,
+    activation: str = "",
+    activation_params: Sequence[float] = (),
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    z = None if z is None else channels_first(b, z)
+    out = fused_conv(
+        b, node, channels_first(b, x), w, bias, z, activation=activation,
+        activation_params=activation_params, auto_pad=auto_pad, dilations=dilations, group=group,
+        kernel_shape=kernel_shape, pads=pads, strides=strides,
+    )  # fmt: skip
+    return channels_last(b, out)

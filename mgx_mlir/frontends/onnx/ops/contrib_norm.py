@@ -1,0 +1,471 @@
+"""com.microsoft: normalisations, with the sums and the embedding look-up fused to them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import FLOAT, INT32
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    along,
+    axis_in,
+    convert,
+    reshape,
+    slice_,
+    squeeze,
+    unsqueeze,
+    wide,
+)
+from mgx_mlir.frontends.onnx.ops.contrib_fused import channels_first, present
+from mgx_mlir.frontends.onnx.ops.contrib_fused import channels_last as to_channels_last
+from mgx_mlir.frontends.onnx.ops.normalize import grouped, standardized
+from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.onnx.registry import onnx_op
+
+MS = "com.microsoft"
+
+
+def layer_norm(
+    b: Builder, x: Value, scale: Value, bias: Value | None, epsilon: float
+) -> tuple[Value, Value, Value]:
+    """Over the last axis; the result, the mean and 1 / deviation."""
+    dtype, kind, last = b.dtype(x), wide(b.dtype(x)), len(b.dims(x)) - 1
+    y, mean, inverse = standardized(b, convert(b, x, kind), [last], epsilon)
+    y = b.mul(y, convert(b, scale, kind))
+    y = y if bias is None else b.add(y, convert(b, bias, kind))
+    return convert(b, y, dtype), mean, inverse
+
+
+def rms_norm(b: Builder, x: Value, scale: Value, axis: int, epsilon: float) -> tuple[Value, Value]:
+    """x scale / sqrt(mean(x^2) + epsilon) over the axes from `axis` on, and the divisor's inverse.
+
+    The result has the type of the scale.
+    """
+    rank, kind = len(b.dims(x)), wide(b.dtype(x))
+    x = convert(b, x, kind)
+    square = b.reduce_mean(b.mul(x, x), axes=list(range(axis_in(axis, rank), rank)))
+    inverse = b.rsqrt(b.add(square, epsilon))
+    y = b.mul(b.mul(x, inverse), convert(b, scale, kind))
+    return convert(b, y, b.dtype(scale)), inverse
+
+
+def _summed(b: Builder, x: Value, skip: Value, bias: Value | None) -> Value:
+    total = b.add(x, skip)
+    return total if bias is None else b.add(total, bias)
+
+
+@onnx_op("SkipLayerNormalization", domain=MS)
+def skip_layer_normalization(
+    b: Builder,
+    node: Any,
+    x: Value,
+    skip: Value,
+    gamma: Value,
+    beta: Value = None,
+    bias: Value = None,
+    *,
+    epsilon: float = 1e-12,
+) -> Any:
+    total = _summed(b, x, skip, bias)
+    return (*layer_norm(b, total, gamma, beta, epsilon), total)
+
+
+@onnx_op("SkipSimplifiedLayerNormalization", domain=MS)
+def skip_simplified_layer_normalization(
+    b: Builder,
+    node: Any,
+    x: Value,
+    skip: Value,
+    gamma: Value,
+    bias: Value = None,
+    *,
+    epsilon: float = 1e-12,
+) -> Any:
+    total = _summed(b, x, skip, bias)
+    y, inverse = rms_norm(b, total, gamma, -1, epsilon)
+    return y, None, inverse, total
+
+
+@onnx_op("SimplifiedLayerNormalization")
+def simplified_layer_normalization(
+    b: Builder,
+    node: Any,
+    x: Value,
+    scale: Value,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+) -> Any:
+    """In the default domain, although ONNX has no such operator: onnxruntime writes it there."""
+    if stash_type != 1:
+        raise NotSupported(f"stash_type {stash_type}")
+    return rms_norm(b, x, scale, axis, epsilon)
+
+
+@onnx_op("SimplifiedLayerNormalization", domain=MS)
+def simplified_layer_normalization_ms(
+    b: Builder,
+    node: Any,
+    x: Value,
+    scale: Value,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+) -> Any:
+    """In com.microsoft, where some converters write it."""
+    return simplified_layer_normalization(
+        b, node, x, scale, axis=axis, epsilon=epsilon, stash_type=stash_type
+    )
+
+
+# ---- groups and branches -----------------------------------------------------------------------
+
+
+def _group_norm(
+    b: Builder, x: Value, gamma: Value, beta: Value, activation: int, epsilon: float, groups: int
+) -> Value:
+    """Of channels first; moments, scale and activation in f32."""
+    if activation not in (0, 1):
+        raise ModelError(f"attribute 'activation' expected 0 or 1, got {activation}")
+    dtype, kind = b.dtype(x), wide(b.dtype(x))
+    y = grouped(b, convert(b, x, kind), groups, epsilon)
+    y = b.mul(y, along(b, convert(b, gamma, kind), x, 1))
+    y = b.add(y, along(b, convert(b, beta, kind), x, 1))
+    return convert(b, b.mul(y, b.sigmoid(y)) if activation else y, dtype)
+
+
+@onnx_op("GroupNorm", domain=MS)
+def group_norm(
+    b: Builder,
+    node: Any,
+    x: Value,
+    gamma: Value,
+    beta: Value,
+    *,
+    activation: int,
+    channels_last: int = 1,
+    epsilon: float = 1e-5,
+    groups: int,
+) -> Value:
+    x = channels_first(b, x) if channels_last else x
+    return _turned(b, _group_norm(b, x, gamma, beta, activation, epsilon, groups), channels_last)
+
+
+def _turned(b: Builder, y: Value, last: int) -> Value:
+    return to_channels_last(b, y) if last else y
+
+
+@onnx_op("SkipGroupNorm", domain=MS)
+def skip_group_norm(
+    b: Builder,
+    node: Any,
+    x: Value,
+    gamma: Value,
+    beta: Value,
+    skip: Value,
+    bias: Value = None,
+    *,
+    activation: int,
+    channels_last: int = 1,
+    epsilon: float = 1e-5,
+    groups: int,
+) -> Any:
+    """A skip of rank 2 has one number for each channel."""
+    rank = len(b.dims(x))
+    if len(b.dims(skip)) == 2:
+        skip = unsqueeze(b, skip, range(1, rank - 1) if channels_last else range(2, rank))
+    elif not channels_last and len(b.dims(skip)) == 4 and b.dims(skip)[1:3] == (1, 1):
+        skip = channels_first(b, skip)
+    if bias is not None and not channels_last:
+        bias = unsqueeze(b, bias, range(1, rank - 1))
+    total = _summed(b, x, skip, bias)
+    first = channels_first(b, total) if channels_last else total
+    y = _group_norm(b, first, gamma, beta, activation, epsilon, groups)
+    return _turned(b, y, channels_last), total
+
+
+def _branches(b: Builder, x: Value, count: int) -> tuple[Value, bool]:
+    """x as {.., branches, features}, and whether it came flattened."""
+    if not count:
+        return x, False
+    last = b.dims(x)[-1]
+    if last == DYN or last % count:
+        raise ModelError(f"{count} branches do not divide the last dim {last}")
+    return _split_last(b, x, count), True
+
+
+def _split_last(b: Builder, x: Value, count: int) -> Value:
+    """{.., count * size} -> {.., count, size}."""
+    dims = b.dims(x)
+    return b.reshape(x, dims=[*[0] * (len(dims) - 1), count, dims[-1] // count])
+
+
+def _join_last(b: Builder, x: Value) -> Value:
+    """{.., count, size} -> {.., count * size}."""
+    dims = b.dims(x)
+    return b.reshape(x, dims=[*[0] * (len(dims) - 2), dims[-2] * dims[-1]])
+
+
+@onnx_op("BranchwiseRMSNorm", domain=MS)
+def branchwise_rms_norm(
+    b: Builder,
+    node: Any,
+    x: Value,
+    scale: Value = None,
+    *,
+    epsilon: float = 1e-5,
+    num_branches: int = 0,
+) -> Value:
+    """Each branch by itself; the scale is of all, {C, H} or {C * H}, or of one, {H}."""
+    dtype = b.dtype(x)
+    y, flat = _branches(b, convert(b, x, FLOAT), num_branches)
+    count, size = b.dims(y)[-2:]
+    square = b.reduce_mean(b.mul(y, y), axes=[len(b.dims(y)) - 1])
+    y = b.mul(y, b.rsqrt(b.add(square, epsilon)))
+    if scale is not None:
+        if len(b.dims(scale)) == 1 and b.dims(scale)[0] != size:
+            scale = reshape(b, scale, [count, size])
+        y = b.mul(y, convert(b, scale, FLOAT))
+    return convert(b, _join_last(b, y) if flat else y, dtype)
+
+
+_GATES = {"silu": True, "swish": True, "sigmoid": False}
+
+
+@onnx_op("GatedRMSNorm", domain=MS)
+def gated_rms_norm(
+    b: Builder,
+    node: Any,
+    x: Value,
+    scale: Value,
+    gate: Value,
+    *,
+    activation: str = "silu",
+    epsilon: float = 1e-5,
+) -> Value:
+    """Groups as long as the scale by themselves, times the activated gate; all in f32."""
+    if activation not in _GATES:
+        raise ModelError(f"attribute 'activation' expected silu or sigmoid, got {activation}")
+    dtype = b.dtype(x)
+    size, last = b.dims(scale)[0], b.dims(x)[-1]
+    if DYN in (size, last) or last % size:
+        raise ModelError(f"a scale of {size} elements does not divide the last dim {last}")
+    value, gate = convert(b, x, FLOAT), convert(b, gate, FLOAT)
+    rows = _split_last(b, value, last // size)
+    y, _ = rms_norm(b, rows, convert(b, scale, FLOAT), -1, epsilon)
+    weight = b.sigmoid(gate)
+    if _GATES[activation]:
+        weight = b.mul(gate, weight)
+    return convert(b, b.mul(_join_last(b, y), weight), dtype)
+
+
+def _gates(b: Builder, v: Value, streams: Value) -> Value:
+    """Gates as {.., C, 1} or {.., C, H}, in f32."""
+    rank, (count, size) = len(b.dims(streams)), b.dims(streams)[-2:]
+    v, dims = convert(b, v, FLOAT), b.dims(v)
+    if len(dims) == rank:
+        return v
+    if dims[-1] == count and not (count == count * size and size != 1):
+        return unsqueeze(b, v, [rank - 1])
+    if dims[-1] == count * size:
+        return _split_last(b, v, count)
+    raise ModelError(f"gates of dims {list(dims)} do not fit {count} branches of {size}")
+
+
+@onnx_op("HyperConnectionPreMix", domain=MS)
+def hyper_connection_pre_mix(
+    b: Builder,
+    node: Any,
+    streams: Value,
+    pre_mix: Value,
+    *,
+    num_branches: int = 0,
+    reduction_scale: float = 1.0,
+) -> Value:
+    """The branches' sum, each weighted."""
+    dtype = b.dtype(streams)
+    x, _ = _branches(b, convert(b, streams, FLOAT), num_branches)
+    axis = len(b.dims(x)) - 2
+    total = squeeze(b, b.reduce_sum(b.mul(x, _gates(b, pre_mix, x)), axes=[axis]), [axis])
+    return convert(b, b.mul(total, reduction_scale), dtype)
+
+
+@onnx_op("HyperConnectionPostMix", domain=MS)
+def hyper_connection_post_mix(
+    b: Builder,
+    node: Any,
+    streams: Value,
+    block_output: Value,
+    post_mix: Value,
+    stream_mix: Value = None,
+    *,
+    num_branches: int = 0,
+) -> Value:
+    """The branches mixed by a matrix, plus the weighted output of the block."""
+    dtype = b.dtype(streams)
+    x, flat = _branches(b, convert(b, streams, FLOAT), num_branches)
+    rank = len(b.dims(x))
+    if stream_mix is not None:  # {.., from, to}: a sum over the first
+        mixed = b.mul(
+            unsqueeze(b, convert(b, stream_mix, FLOAT), [rank]), unsqueeze(b, x, [rank - 1])
+        )
+        added = squeeze(b, b.reduce_sum(mixed, axes=[rank - 2]), [rank - 2])
+    else:
+        added = x
+    block = unsqueeze(b, convert(b, block_output, FLOAT), [rank - 2])
+    out = b.add(added, b.mul(_gates(b, post_mix, x), block))
+    return convert(b, _join_last(b, out) if flat else out, dtype)
+
+
+@onnx_op("EngramGate", domain=MS)
+def engram_gate(
+    b: Builder,
+    node: Any,
+    key: Value,
+    query: Value,
+    value: Value,
+    key_norm_scale: Value,
+    query_norm_scale: Value,
+    conv_norm_scale: Value = None,
+    *,
+    epsilon: float = 1e-5,
+) -> Any:
+    """sigmoid(sign(d) sqrt(max(|d|, 1e-6))) of d = norm(key) . norm(query) / sqrt(size), times v."""
+    dtype, size = b.dtype(key), b.dims(key)[-1]
+    if size == DYN:
+        raise ModelError("expected a known hidden size")
+
+    def normed(x: Value, scale: Value) -> Value:
+        return rms_norm(b, convert(b, x, FLOAT), convert(b, scale, FLOAT), -1, epsilon)[0]
+
+    both = b.mul(normed(key, key_norm_scale), normed(query, query_norm_scale))
+    dot = b.div(b.reduce_sum(both, axes=[3]), math.sqrt(size))
+    gate = b.sigmoid(b.mul(b.sign(dot), b.sqrt(b.max(b.abs(dot), 1e-6))))
+    out = b.mul(gate, unsqueeze(b, convert(b, value, FLOAT), [2]))
+    second = None
+    if node.wants(1):
+        if conv_norm_scale is None:
+            raise ModelError("expected conv_norm_scale with the second output")
+        second = convert(b, normed(out, conv_norm_scale), dtype)
+    return convert(b, out, dtype), second
+
+
+# ---- embeddings --------------------------------------------------------------------------------
+
+
+def _mask_index(b: Builder, ids: Value, mask: Value | None) -> Value:
+    """How many entries of the mask are set; 0 without a mask."""
+    if mask is None:
+        first = slice_(b, ids, [1], [0], [1])
+        return squeeze(b, b.mul(first, 0), [1])
+    return convert(b, squeeze(b, b.reduce_sum(convert(b, mask, INT32), axes=[1]), [1]), INT32)
+
+
+def _embedded(
+    b: Builder,
+    ids: Value,
+    segments: Value | None,
+    words: Value,
+    positions: Value,
+    segment_table: Value | None,
+    position_ids: Value | None,
+) -> Value:
+    total = b.gather(words, ids, axis=0)
+    if position_ids is None:
+        length = b.dims(ids)[1]
+        if length == DYN:
+            raise NotSupported("a dynamic sequence length without position_ids")
+        places = unsqueeze(b, slice_(b, positions, [0], [0], [length]), [0])
+    else:
+        places = b.gather(positions, position_ids, axis=0)
+    total = b.add(total, places)
+    if segments is not None and segment_table is not None:
+        total = b.add(total, b.gather(segment_table, segments, axis=0))
+    return total
+
+
+@onnx_op("EmbedLayerNormalization", domain=MS)
+def embed_layer_normalization(
+    b: Builder,
+    node: Any,
+    input_ids: Value,
+    segment_ids: Value = None,
+    word_embedding: Value = None,
+    position_embedding: Value = None,
+    segment_embedding: Value = None,
+    gamma: Value = None,
+    beta: Value = None,
+    mask: Value = None,
+    position_ids: Value = None,
+    *,
+    epsilon: float = 1e-12,
+    mask_index_type: int = 1,
+) -> Any:
+    present(
+        word_embedding=word_embedding, position_embedding=position_embedding, gamma=gamma, beta=beta
+    )
+    total = _embedded(
+        b, input_ids, segment_ids, word_embedding, position_embedding, segment_embedding,
+        position_ids,
+    )  # fmt: skip
+    index = _mask_index(b, input_ids, mask) if node.wants(1) else None
+    return layer_norm(b, total, gamma, beta, epsilon)[0], index, total
+
+
+@onnx_op("QEmbedLayerNormalization", domain=MS)
+def q_embed_layer_normalization(
+    b: Builder,
+    node: Any,
+    input_ids: Value,
+    segment_ids: Value = None,
+    words: Value = None,
+    positions: Value = None,
+    segment_table: Value = None,
+    gamma: Value = None,
+    beta: Value = None,
+    mask: Value = None,
+    words_scale: Value = None,
+    positions_scale: Value = None,
+    segment_scale: Value = None,
+    gamma_scale: Value = None,
+    beta_scale: Value = None,
+    words_zero: Value = None,
+    positions_zero: Value = None,
+    segment_zero: Value = None,
+    gamma_zero: Value = None,
+    beta_zero: Value = None,
+    *,
+    epsilon: float = 1e-12,
+) -> Any:
+    """Of tables in 8 bits: rows are looked up first, then they get their scale."""
+
+    present(
+        word_embedding_quant=words, position_embedding_quant=positions, gamma_quant=gamma,
+        beta_quant=beta, word_embedding_scale=words_scale, gamma_scale=gamma_scale,
+        position_embedding_scale=positions_scale, beta_scale=beta_scale, beta_zero_point=beta_zero,
+        word_embedding_zero_point=words_zero, position_embedding_zero_point=positions_zero,
+        gamma_zero_point=gamma_zero,
+    )  # fmt: skip
+
+    def real(v: Value, scale: Value, zero: Value) -> Value:
+        centred = b.sub(convert(b, v, INT32), convert(b, zero, INT32))
+        return b.mul(convert(b, centred, FLOAT), scale)
+
+    total = real(b.gather(words, input_ids, axis=0), words_scale, words_zero)
+    length = b.dims(input_ids)[1]
+    if length == DYN:
+        raise NotSupported("a dynamic sequence length")
+    places = unsqueeze(b, slice_(b, positions, [0], [0], [length]), [0])
+    total = b.add(total, real(places, positions_scale, positions_zero))
+    if segment_ids is not None and segment_table is not None:
+        rows = b.gather(segment_table, segment_ids, axis=0)
+        total = b.add(total, real(rows, segment_scale, segment_zero))
+    gamma, beta = real(gamma, gamma_scale, gamma_zero), real(beta, beta_scale, beta_zero)
+    index = _mask_index(b, input_ids, mask) if node.wants(1) else None
+    return layer_norm(b, total, gamma, beta, epsilon)[0], index

@@ -1,0 +1,167 @@
+"""Compares operators of com.microsoft, compiled for `cpu`, with onnxruntime or a numpy function.
+
+A case is one node with its arrays. The nodes of a test are compiled as one model, for a compile
+costs a second; onnxruntime runs each in a model of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+import mgx_mlir
+from mgx_mlir.core.interpreter import Interpreter
+from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
+
+ort = pytest.importorskip("onnxruntime")
+
+MS = "com.microsoft"
+OPSET = 20  # of ai.onnx, beside them
+
+
+@dataclass
+class Case:
+    """One node. `constants` are the inputs that are initializers; `outputs` a count, or which.
+
+    `want` computes the results where onnxruntime does not: it gets the inputs and attributes.
+    """
+
+    op: str
+    inputs: Sequence[np.ndarray | None]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    outputs: int | Sequence[int] = 1
+    constants: Iterable[int] = ()
+    want: Callable[..., Any] | None = None
+    domain: str = MS
+    tol: float | None = None  # relative to the largest; f32 1e-5, f16 2e-3, bf16 2e-2
+    off_by_one: bool = False  # integers: a rounding that lies on the edge may go either way
+
+    def node(self, prefix: str) -> tuple[onnx.NodeProto, dict[str, np.ndarray], list[str]]:
+        named = {f"{prefix}i{i}": x for i, x in enumerate(self.inputs) if x is not None}
+        names = ["" if x is None else f"{prefix}i{i}" for i, x in enumerate(self.inputs)]
+        wanted = list(range(self.outputs)) if isinstance(self.outputs, int) else self.outputs
+        outputs = [f"{prefix}o{i}" if i in wanted else "" for i in range(max(wanted) + 1)]
+        node = helper.make_node(
+            self.op, names, outputs, name=prefix, domain=self.domain, **self.attributes
+        )
+        return node, named, [o for o in outputs if o]
+
+
+def model(
+    cases: Sequence[Case], dynamic: bool = False
+) -> tuple[bytes, dict[str, np.ndarray], list[list[str]]]:
+    """One model of all nodes, its inputs, and the output names of each case."""
+    nodes, infos, initializers, results = [], [], [], []
+    feeds: dict[str, np.ndarray] = {}
+    for c, case in enumerate(cases):
+        node, named, outputs = case.node(f"c{c}")
+        nodes.append(node)
+        results.append(outputs)
+        fixed = {f"c{c}i{i}" for i in case.constants}
+        for name, x in named.items():
+            if name in fixed:
+                initializers.append(numpy_helper.from_array(x, name))
+                continue
+            feeds[name] = x
+            kind = helper.np_dtype_to_tensor_dtype(x.dtype)
+            dims = [f"{name}_{d}" for d in range(x.ndim)] if dynamic else x.shape
+            infos.append(helper.make_tensor_value_info(name, kind, dims))
+    outs = [helper.make_empty_tensor_value_info(o) for names in results for o in names]
+    proto = helper.make_model(
+        helper.make_graph(nodes, "contrib", infos, outs, initializers),
+        opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(MS, 1)],
+    )
+    proto.ir_version = 10
+    return proto.SerializeToString(), feeds, results
+
+
+def expected(case: Case) -> list[np.ndarray]:
+    if case.want is not None:
+        found = case.want(*case.inputs, **case.attributes)
+        return list(found) if isinstance(found, tuple | list) else [found]
+    data, feeds, _ = model([case])
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    return session.run(None, feeds)
+
+
+TOLERANCES = {"float16": 2e-3, "bfloat16": 2e-2}
+
+
+def compare(case: Case, got: np.ndarray, want: np.ndarray, what: str) -> None:
+    want = np.asarray(want)
+    assert got.shape == want.shape, f"{what}: dims {got.shape}, expected {want.shape}"
+    assert got.dtype == want.dtype or case.want is not None, f"{what}: {got.dtype}, {want.dtype}"
+    if got.dtype.kind in "iub":
+        slack = 1 if case.off_by_one else 0
+        off = np.abs(got.astype(np.int64) - want.astype(np.int64))
+        assert off.max(initial=0) <= slack, f"{what}: off by {off.max()}"
+        # the edge is rare
+        assert np.count_nonzero(off) <= max(2, off.size // 20), f"{what}: {np.count_nonzero(off)}"
+        return
+    g, w = got.astype(np.float64), want.astype(np.float64)
+    finite = np.isfinite(w)
+    np.testing.assert_array_equal(np.isfinite(g), finite, err_msg=what)
+    np.testing.assert_array_equal(g[~finite], w[~finite], err_msg=what)
+    if not finite.any():
+        return
+    tol = case.tol or TOLERANCES.get(got.dtype.name, 1e-5)
+    off = np.abs(g - w)[finite].max() / max(np.abs(w[finite]).max(), 1e-3)
+    assert off <= tol, f"{what}: off by {off:.2g} of the largest"
+
+
+def check(cases: Sequence[Case], dynamic: bool = False, target: str = "cpu") -> None:
+    """Compile all cases as one model and compare every output."""
+    wants = [expected(case) for case in cases]
+    data, feeds, names = model(cases, dynamic)
+    program = parse_onnx_buffer(data)
+    if target == "ref":
+        outputs = Interpreter(program.module, program.store).run(feeds)
+    else:
+        outputs = mgx_mlir.compile(program, target=target, cache=False).run(feeds)
+    made = iter(outputs)
+    for case, want, outs in zip(cases, wants, names, strict=True):
+        shown = [None if x is None else f"{x.dtype}{list(x.shape)}" for x in case.inputs]
+        for w, name in zip(want, outs, strict=True):
+            got = np.asarray(next(made))
+            compare(case, got, w, f"{case.op} {shown} {case.attributes} {name}")
+
+
+class Draws:
+    """Random arrays and choices of a seeded test."""
+
+    def __init__(self, seed: int) -> None:
+        self.np = np.random.default_rng(seed)
+
+    def floats(self, *dims: int, dtype: Any = np.float32, scale: float = 1.0) -> np.ndarray:
+        return np.asarray(self.np.standard_normal(dims) * scale, dtype)
+
+    def positive(self, *dims: int, dtype: Any = np.float32) -> np.ndarray:
+        return np.asarray(self.np.random(dims) + 0.25, dtype)
+
+    def ints(self, low: int, high: int, *dims: int, dtype: Any = np.int32) -> np.ndarray:
+        """Of [low, high)."""
+        return np.asarray(self.np.integers(low, high, dims), dtype)
+
+    def bytes(self, *dims: int, dtype: Any = np.uint8) -> np.ndarray:
+        info = np.iinfo(dtype)
+        return self.np.integers(info.min, info.max + 1, dims).astype(dtype)
+
+    def pick(self, *choices: Any) -> Any:
+        return choices[int(self.np.integers(len(choices)))]
+
+    def coin(self, share: float = 0.5) -> bool:
+        return bool(self.np.random() < share)
+
+    def size(self, low: int, high: int) -> int:
+        """Of [low, high]."""
+        return int(self.np.integers(low, high + 1))
