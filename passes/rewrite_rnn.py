@@ -244,7 +244,7 @@ class _Network:
         return rw.op("broadcast_with_dims", zero, shape)
 
     def mask(self) -> ir.Value | None:
-        """Which steps count {steps, batch, 1}; None where all do."""
+        """1 where a step counts {steps, batch, 1}, else 0; None where all do."""
         if self.op.sequence_lens is None or self._mask is not None:
             return self._mask
         rw = self.rw
@@ -252,8 +252,10 @@ class _Network:
         lens = self.op.sequence_lens
         if TensorType.of(lens).dtype is not dtypes.INT64:
             lens = rw.op("convert", lens, target_type=dtypes.INT64)
-        step, lens = rw.unsqueeze(step, axes=[1, 2]), rw.unsqueeze(lens, axes=[0, 2])
-        self._mask = rw.op("convert", rw.less(step, lens), target_type=dtypes.BOOL)
+        step, lens = rw.unsqueeze(step, axes=[1]), rw.unsqueeze(lens, axes=[0])
+        # numbers: a bool tensor that a dot's kernel reads cannot be packed with its result
+        live = rw.op("convert", rw.less(step, lens), target_type=self.type.dtype)
+        self._mask = rw.unsqueeze(live, axes=[2])
         return self._mask
 
     # ---- the loop ----------------------------------------------------------------------------
@@ -290,7 +292,8 @@ class _Network:
             shown = after
             if mask is not None:
                 row = rw.op("scan_slice", mask, number, axis=0, direction=backward)
-                live = self.rows(rw.op("squeeze", row, axes=[0]), after[0])
+                row = self.rows(rw.op("squeeze", row, axes=[0]), after[0])
+                live = rw.op("convert", row, target_type=dtypes.BOOL)
                 shown = [rw.op("where", live, v, self.rows(self.zero(), v)) for v in after]
                 after = [rw.op("where", live, v, old) for v, old in zip(after, states, strict=True)]
             OPS["yield"]([going, *after, *shown[:outputs]])

@@ -31,7 +31,7 @@ func.func @forward(%x: tensor<5x2x3xf32>, %w: tensor<1x4x3xf32>, %r: tensor<1x4x
 // CHECK: "migraphx.scan_slice"({{.*}}) {axis = 0 : i64, direction = 1 : i64}
 // CHECK: migraphx.clip
 // CHECK: "migraphx.leaky_relu"({{.*}}) {alpha = 1.000000e-01 : f64}
-// CHECK: "migraphx.scan_slice"({{.*}}) {axis = 0 : i64, direction = 1 : i64} : (tensor<5x2x1xi1>
+// CHECK: "migraphx.scan_slice"({{.*}}) {axis = 0 : i64, direction = 1 : i64} : (tensor<5x2x1xf32>
 // CHECK: migraphx.where
 // CHECK: scan_output_directions = array<i64: 1>
 func.func @reverse(%x: tensor<5x2x3xf32>, %w: tensor<1x4x3xf32>, %r: tensor<1x4x4xf32>, %b: tensor<1x8xf32>, %lens: tensor<2xi32>, %h: tensor<1x2x4xf32>) -> tensor<5x1x2x4xf32> {

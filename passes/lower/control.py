@@ -17,7 +17,7 @@ from mgx_mlir.passes.lower import indices
 from mgx_mlir.passes.lower.expr import Extent, Leaf, Splat
 from mgx_mlir.passes.lower.movement import extract_slice, insert_slice
 from mgx_mlir.passes.lower.registry import lowers
-from mgx_mlir.passes.lower.scalar import TypedScalar, constant
+from mgx_mlir.passes.lower.scalar import TypedScalar, constant, signless
 
 # A value that leaves a region: the tensor, or the elements that are followed as scalars.
 Carried = ir.Value | np.ndarray
@@ -110,6 +110,17 @@ def _bind(e: Any, argument: ir.Value, value: Carried) -> None:
         e.scope.hosts[argument] = value
 
 
+def _opaque(x: Any) -> Any:
+    """A scalar that the compiler knows nothing of; tensors and known extents stay.
+
+    Of one that a loop or a branch changes, IREE 3.13 may take the first value for the only one,
+    and set aside too little memory for what has it as an extent.
+    """
+    if isinstance(x, int) or isinstance(x.type, ir.RankedTensorType):
+        return x
+    return ir.Operation.create("util.optimization_barrier", results=[x.type], operands=[x]).result
+
+
 def _tied(e: Any, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
     """`value`, whose run-time extents are these.
 
@@ -123,16 +134,25 @@ def _tied(e: Any, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
     ).result
 
 
-def _in_place(e: Any, value: ir.Value) -> ir.Value:
-    """`value`, said to be on the device that the program runs on.
+def _buffer(e: Any, extents: Sequence[Extent], t: TensorType) -> ir.Value:
+    """Memory of its own, of `extents`. Two tensors that are merely empty would become one."""
+    kind = ir.RankedTensorType.get(e.static_dims(extents), signless(t.dtype))
+    return ir.Operation.create(
+        "flow.tensor.alloca", results=[kind], operands=e.dynamic_values(extents)
+    ).result
+
+
+def _in_place(e: Any, buffer: ir.Value) -> ir.Value:
+    """A buffer of a loop, said to be on the device that the program runs on.
 
     A tensor that a loop carries into itself is on no device as far as IREE can tell, and is
-    copied whole in each iteration, however little of it is updated.
+    copied whole in each iteration, however little of it is updated. Not for values of which
+    another may be equal: IREE 3.13 updates both in one place.
     """
     return ir.Operation.create(
         "flow.tensor.transfer",
-        results=[value.type],
-        operands=[value, *e.dynamic_values(e.extents(value))],
+        results=[buffer.type],
+        operands=[buffer, *e.dynamic_values(e.extents(buffer))],
         attributes={"target": ir.Attribute.parse("#hal.device.promise<@__device_0>")},
     ).result
 
@@ -193,7 +213,7 @@ def if_(op: Any, ins: Sequence[Any], e: Any) -> list[Any]:
     for (made, _, _), region in zip(lowered, branch.regions, strict=True):
         made.append_to(region)
     draft.erase()
-    values = list(branch.results)
+    values = [_opaque(v) for v in branch.results]
     first_size = len(values) - sum(len(_dynamic_axes(k)) for k in kinds)
     sizes = iter(values[first_size:])
     return [
@@ -306,6 +326,13 @@ class _Loop:
         else:
             results, count = self.conditional(initial, going)
         n = len(results) - len(buffers)
+        results = [
+            _tied(e, v, [_opaque(x) for x in e.extents(v)])
+            if isinstance(v.type, ir.RankedTensorType)
+            else _opaque(v)
+            for v in results
+        ]
+        count = _opaque(count)
         carried = _unflatten(results[:n], self.types, self.scalars)
         return [
             *carried,
@@ -340,13 +367,13 @@ class _Loop:
         small = isinstance(rows, int) and rows * max(bytes_, 1) <= _PREALLOCATED
         known = self.exact or self.padded or small
         if t.is_static and known:
-            make = e.fill if self.is_cleared() else lambda x, d, _: e.empty(x, d)
-            return _Scan(t, backward, rows, True, make([rows, *t.dims], t.dtype, 0))
-        extents = [0 if d == DYN else d for d in t.dims]
+            return _Scan(t, backward, rows, True, _buffer(e, [rows, *t.dims], t))
+        none = _opaque(e.index(0))
+        extents = [none if d == DYN else d for d in t.dims]
         if known and not t.is_static:
             # extents of the elements are known in the first iteration; until then there are none
             return _Scan(t, backward, rows, False, self.buffer([rows, *extents], t))
-        return _Scan(t, backward, None, False, self.buffer([0, *extents], t))
+        return _Scan(t, backward, None, False, self.buffer([none, *extents], t))
 
     def is_cleared(self) -> bool:
         """Whether a part of the buffers is not written by the loop."""
@@ -356,7 +383,7 @@ class _Loop:
     def buffer(self, extents: Sequence[Extent], t: TensorType) -> ir.Value:
         """An empty buffer of the type that the loop carries."""
         kind = self.e.mlir_type(t.with_dims([self.first_dim(extents[0]), *t.dims]))
-        made = self.e.empty(extents, t.dtype)
+        made = _buffer(self.e, extents, t)
         return made if made.type == kind else tensor.CastOp(kind, made).result
 
     def first_dim(self, rows: Extent) -> int:
@@ -425,7 +452,7 @@ class _Loop:
         again = _flag(e, yields[0])
         following: list[Carried] = []
         for v, t, is_host in zip(yields[1:], self.types, self.scalars, strict=False):
-            following.append(_elements(e, v) if is_host else _in_place(e, e.refine(e.value(v), t)))
+            following.append(_elements(e, v) if is_host else e.refine(e.value(v), t))
         buffers = [
             _in_place(e, self.append(s, b, number, e.value(v)))
             for s, b, v in zip(self.scans, state[n:], yields[1 + len(self.types) :], strict=True)
@@ -463,8 +490,7 @@ class _Loop:
             rows = indices.clamp(e, e.mul_extents(extents[0], 2), _FIRST_ROWS, self.limit)
         branch = scf.IfOp(full, [buffer.type], has_else=True)
         with ir.InsertionPoint(branch.then_block):
-            make = e.fill if self.is_cleared() else lambda x, d, _: e.empty(x, d)
-            made = make([rows, *own], s.type.dtype, 0)
+            made = _buffer(e, [rows, *own], s.type)
             if not at_first:
                 # of the buffer that is there, as much as the element has room for
                 kept = [
@@ -489,17 +515,19 @@ class _Loop:
         """A scan output from the buffer that the loop leaves."""
         e, extents = self.e, self.e.extents(buffer)
         rows = extents[0] if self.padded else count
-        if s.backward and not self.exact:
+        turned = s.backward and not self.exact
+        if not turned and not self.is_cleared():
+            if self.exact or self.padded:
+                return buffer
+            return extract_slice(e, buffer, [0] * len(extents), [rows, *extents[1:]])
 
-            def moved(where: list[ir.Value]) -> ir.Value:
-                source = e.sub_extents(e.sub_extents(count, where[0]), 1)
-                at = indices.clamp(e, source, 0, indices.last_of(e, extents[0]))
-                at = e.as_index(at)
-                # rows beyond the last are zero there as well
-                at = indices.select(e, indices.compare(e, indices.SLT, source, 0), where[0], at)
-                return indices.read_safely(e, buffer, [at, *where[1:]], extents[:1])
+        def row(where: list[ir.Value]) -> ir.Value:
+            at: Extent = where[0]
+            if turned:
+                at = e.sub_extents(e.sub_extents(count, at), 1)
+            at = e.as_index(indices.clamp(e, at, 0, indices.last_of(e, extents[0])))
+            value = indices.read_safely(e, buffer, [at, *where[1:]], extents[:1])
+            inside = indices.compare(e, indices.SLT, where[0], count)
+            return arith.SelectOp(inside, value, indices.zero_of(value.type)).result
 
-            return indices.from_positions_alone(e, [rows, *extents[1:]], s.type.dtype, moved)
-        if self.exact or self.padded:
-            return buffer
-        return extract_slice(e, buffer, [0] * len(extents), [rows, *extents[1:]])
+        return indices.from_positions_alone(e, [rows, *extents[1:]], s.type.dtype, row)

@@ -26,7 +26,7 @@ from mgx_mlir.core.program_ir import (
 )
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.attention_form import TAGS
-from mgx_mlir.passes.lower import flash, fused_concat, host, views
+from mgx_mlir.passes.lower import flags, flash, fused_concat, host, views
 from mgx_mlir.passes.lower.emit import Emitter
 from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
 from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED
@@ -368,7 +368,7 @@ class ModuleLowering(Emitter):
             through = isinstance(x, View) and not x.make and isinstance(x.source, Leaf)
             if not isinstance(x, Splat) and (not through or x.type.is_static):
                 x = self._broadcast_operand(arg, v) or Leaf(x.type, self.value(v))
-            self.scope.values[arg] = x
+            self.scope.values[arg] = flags.from_bytes(self, op, x)
         for inner in body.operations:
             if inner.operation.name == "migraphx.literal":
                 self.literal(inner.operation)
