@@ -40,10 +40,11 @@ class Layout:
 
 @dataclass(frozen=True)
 class Extent:
-    """Where a tensor's little-endian bytes lie in the source."""
+    """Where a tensor's little-endian bytes lie in the source, and in which field they were."""
 
     offset: int
     length: int
+    number: int
 
 
 @dataclass
@@ -160,7 +161,7 @@ def _tensor(source: Source, layout: Layout, start: int, end: int, out: Stripped)
     if number != layout.raw and layout.typed[number] != data_type:
         return whole
     mark = f"{out.mark}{len(out.extents)}".encode()
-    out.extents.append(Extent(head, after - head))
+    out.extents.append(Extent(head, after - head, number))
     # the last of a repeated singular field wins: the mark goes behind the tensor's own value
     note = _varint(layout.mark << 3 | _LEN) + _varint(len(mark)) + mark
     return [_copy(source, start, at), _copy(source, after, end), note]

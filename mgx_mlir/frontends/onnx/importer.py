@@ -19,8 +19,8 @@ from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import MgxError, ModelError, UnsupportedModel, UsageError
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.narrow import BY_ONNX, ELEMENT, Narrow
-from mgx_mlir.core.program_ir import DIMS, NAME, ProgramIR
+from mgx_mlir.core.narrow import BY_ONNX, ELEMENT
+from mgx_mlir.core.program_ir import NAME, ProgramIR
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.frontends.onnx import ops
 from mgx_mlir.frontends.onnx.attributes import keywords, resolved, schema_of
@@ -38,11 +38,11 @@ from mgx_mlir.frontends.onnx.options import Dim, DynamicDim, OnnxOptions
 from mgx_mlir.frontends.onnx.problems import NotSupported, Problems, UseBody
 from mgx_mlir.frontends.onnx.registry import OnnxOp, find, oldest
 from mgx_mlir.frontends.onnx.tensors import tensor_dtype
+from mgx_mlir.frontends.program import DEBUG_SYMBOLS, argument_attribute, drop_unused, type_of
 
 LOG = logging.getLogger("mgx_mlir.onnx")
 MAX_DEPTH = 32  # functions within functions
 MAX_NODES = 1_000_000  # after expansion: a few nested functions can stand for billions
-DEBUG_SYMBOLS = "migraphx.debug_symbols"  # module attribute: printers show source node names
 
 
 class _Stop(Exception):
@@ -203,7 +203,7 @@ class Importer:
         signature = [self._input(i) for i in inputs]
         if self.problems:
             self.problems.raise_all()
-        types = [_type_of(dtype, dims) for dtype, dims in signature]
+        types = [type_of(dtype, dims) for dtype, dims in signature]
         with ir.InsertionPoint(module.body):
             function = func.FuncOp("main", ([t.mlir() for t in types], []))
         block = function.add_entry_block()
@@ -217,7 +217,7 @@ class Importer:
             self.builder.probe.argument(value, symbols)
             number = i.type.tensor_type.elem_type
             self.kinds.mark(value, number)
-            arg_attrs.append(_argument_attribute(i.name, dims, BY_ONNX.get(number)))
+            arg_attrs.append(argument_attribute(i.name, dims, BY_ONNX.get(number)))
         with ir.InsertionPoint(block):
             outputs = []
             with contextlib.suppress(_Stop):
@@ -539,35 +539,8 @@ class Importer:
         return value if known is None else self.builder.literal(known.astype(t.dtype.np))
 
 
-def drop_unused(block: ir.Block) -> None:
-    """Erase operations whose results nobody uses: what folding and defaults left behind."""
-    for op in reversed(list(block.operations)):
-        operation = op.operation
-        if operation.name.startswith("migraphx.") and not any(
-            any(True for _ in r.uses) for r in operation.results
-        ):
-            operation.erase()
-
-
 def _settled(d: Dim) -> Dim:
     return d.fixed if isinstance(d, DynamicDim) and d.fixed is not None else d
-
-
-def _type_of(dtype: dtypes.DType, dims: Sequence[Dim]) -> TensorType:
-    return TensorType(dtype, tuple(d if isinstance(d, int) else DYN for d in dims))
-
-
-def _argument_attribute(name: str, dims: Sequence[Dim], kind: Narrow | None) -> ir.Attribute:
-    """{migraphx.name, migraphx.dims?, migraphx.element?}: dims lists an integer or a range each."""
-    entries: dict[str, ir.Attribute] = {NAME: ir.StringAttr.get(name)}
-    if kind is not None:
-        entries[ELEMENT] = ir.StringAttr.get(kind.name)
-    if any(isinstance(d, DynamicDim) for d in dims):
-        i64 = ir.IntegerType.get_signless(64)
-        entries[DIMS] = ir.ArrayAttr.get(
-            [ir.IntegerAttr.get(i64, d) if isinstance(d, int) else d.attribute() for d in dims]
-        )
-    return ir.DictAttr.get(entries)
 
 
 def _result_attribute(info: onnx.ValueInfoProto, found: int) -> ir.Attribute:

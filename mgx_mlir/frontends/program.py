@@ -1,0 +1,41 @@
+"""What every imported program has: named arguments with their dims, no op that nobody uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.narrow import ELEMENT, Narrow
+from mgx_mlir.core.program_ir import DIMS, NAME
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.frontends.onnx.options import Dim, DynamicDim
+
+DEBUG_SYMBOLS = "migraphx.debug_symbols"  # module attribute: printers show source node names
+
+
+def drop_unused(block: ir.Block) -> None:
+    """Erase operations whose results nobody uses: what folding and defaults left behind."""
+    for op in reversed(list(block.operations)):
+        operation = op.operation
+        if operation.name.startswith("migraphx.") and not any(
+            any(True for _ in r.uses) for r in operation.results
+        ):
+            operation.erase()
+
+
+def type_of(dtype: DType, dims: Sequence[Dim]) -> TensorType:
+    return TensorType(dtype, tuple(d if isinstance(d, int) else DYN for d in dims))
+
+
+def argument_attribute(name: str, dims: Sequence[Dim], kind: Narrow | None = None) -> ir.Attribute:
+    """{migraphx.name, migraphx.dims?, migraphx.element?}: dims lists an integer or a range each."""
+    entries: dict[str, ir.Attribute] = {NAME: ir.StringAttr.get(name)}
+    if kind is not None:
+        entries[ELEMENT] = ir.StringAttr.get(kind.name)
+    if any(isinstance(d, DynamicDim) for d in dims):
+        i64 = ir.IntegerType.get_signless(64)
+        entries[DIMS] = ir.ArrayAttr.get(
+            [ir.IntegerAttr.get(i64, d) if isinstance(d, int) else d.attribute() for d in dims]
+        )
+    return ir.DictAttr.get(entries)
