@@ -1,0 +1,44 @@
+"""TensorFlow's numbers of element types."""
+
+from __future__ import annotations
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.errors import UnsupportedModel
+
+_KNOWN = {
+    1: dtypes.FLOAT, 2: dtypes.DOUBLE, 3: dtypes.INT32, 4: dtypes.UINT8, 5: dtypes.INT16,
+    6: dtypes.INT8, 9: dtypes.INT64, 10: dtypes.BOOL, 14: dtypes.BF16, 17: dtypes.UINT16,
+    19: dtypes.HALF, 22: dtypes.UINT32, 23: dtypes.UINT64, 24: dtypes.FP8E5M2,
+    25: dtypes.FP8E4M3FN,
+}  # fmt: skip
+STRING, RESOURCE, VARIANT = 7, 20, 21
+_OTHER = {
+    0: "invalid", STRING: "string", 8: "complex64", 11: "qint8", 12: "quint8", 13: "qint32",
+    15: "qint16", 16: "quint16", 18: "complex128", RESOURCE: "resource", VARIANT: "variant",
+    29: "int4", 30: "uint4",
+}  # fmt: skip
+_NUMBERS = {d: n for n, d in _KNOWN.items()}
+_REFERENCE = 100  # added to the number of what a reference refers to
+
+
+def known(number: int) -> DType | None:
+    """The element type of a number, None where it is none of ours."""
+    return _KNOWN.get(number - _REFERENCE if number > _REFERENCE else number)
+
+
+def name_of(number: int) -> str:
+    found = known(number)
+    return found.short if found is not None else _OTHER.get(number, f"number {number}")
+
+
+def number_of(dtype: DType) -> int:
+    return _NUMBERS[dtype]
+
+
+def tensor_dtype(number: int, what: str) -> DType:
+    """The element type of a number. UnsupportedModel where it is none of ours."""
+    found = known(number)
+    if found is None:
+        raise UnsupportedModel(f"{what} has unsupported element type {name_of(number)}")
+    return found

@@ -1,0 +1,177 @@
+"""The nodes of a graph or of a function: names, what each reads, order, cycles."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.frontends.tf.registry import find
+
+Ref = tuple[str, int]  # a node (or an argument of a function) and the number of its output
+
+# what an inference graph does not compute: its effects are left out
+IGNORED = {
+    "NoOp", "Assert", "Abort", "CheckNumerics", "Print", "PrintV2", "AudioSummary",
+    "HistogramSummary", "ImageSummary", "MergeSummary", "ScalarSummary", "TensorSummary",
+    "WriteSummary",
+}  # fmt: skip
+# what changes a variable: a program of ours keeps nothing between runs
+ASSIGNS = {
+    "Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAddVariableOp",
+    "AssignSubVariableOp", "ResourceScatterUpdate", "ResourceScatterAdd", "ResourceScatterSub",
+    "ResourceScatterNdUpdate", "ResourceScatterNdAdd", "ResourceStridedSliceAssign",
+    "ScatterUpdate", "ScatterAdd", "ScatterSub",
+}  # fmt: skip
+
+
+class Body:
+    """The nodes of a graph, or of a function with its arguments."""
+
+    def __init__(
+        self,
+        nodes: Sequence[Any],
+        function: Any = None,
+        outputs_of: Callable[[str], Sequence[str]] = lambda op: (),
+    ) -> None:
+        self.function = function
+        self.nodes: dict[str, Any] = {}
+        self.position: dict[str, int] = {}
+        self._outputs_of = outputs_of  # of operators that are functions of the file
+        self.arguments = [a.name for a in function.signature.input_arg] if function else []
+        for i, node in enumerate(nodes):
+            if not node.name:
+                raise ModelError(f"node {i} ({node.op or 'no operator'}) has no name")
+            if node.name in self.nodes or node.name in self.arguments:
+                raise ModelError(f"name '{node.name}' is given twice")
+            self.nodes[node.name] = node
+            self.position[node.name] = i
+        self._refs: dict[str, list[Ref]] = {}
+        self._used: set[Ref] | None = None
+
+    def refs(self, name: str) -> list[Ref]:
+        """The data inputs of a node. ModelError for a spelling that is none."""
+        found = self._refs.get(name)
+        if found is None:
+            given = self.nodes[name].input
+            found = self._refs[name] = [self.ref(x) for x in given if not x.startswith("^")]
+        return found
+
+    def controls(self, name: str) -> list[str]:
+        """The nodes that run before a node without giving it anything."""
+        return [x[1:] for x in self.nodes[name].input if x.startswith("^")]
+
+    def ref(self, text: str) -> Ref:
+        """`node`, `node:1`; within functions `argument`, `node:output:1`."""
+        name, *rest = text.split(":")
+        try:
+            if not rest:
+                return name, 0
+            if len(rest) == 1 and rest[0].isdecimal():
+                return name, int(rest[0])
+            if len(rest) <= 2 and self.function is not None:
+                return name, self._first(name, rest[0]) + int(rest[1] if len(rest) == 2 else 0)
+        except ValueError:
+            pass
+        raise ModelError(f"'{text[:80]}' names no output of a node")
+
+    def _first(self, name: str, output: str) -> int:
+        """The number of a node's output that has a name."""
+        node = self.nodes.get(name)
+        if node is None:
+            return 0
+        op = find(node.op)
+        names = op.outputs if op is not None else self._outputs_of(node.op)
+        return names.index(output) if output in names else 0
+
+    def used(self, ref: Ref) -> bool:
+        """Whether a node reads this output, or the function gives it."""
+        if self._used is None:
+            self._used = {r for name in self.nodes for r in self._known_refs(name)}
+            if self.function is not None:
+                self._used |= {self.ref(text) for text in self.function.ret.values()}
+        return ref in self._used
+
+    def _known_refs(self, name: str) -> list[Ref]:
+        try:
+            return self.refs(name)
+        except ModelError:
+            return []
+
+    def sinks(self) -> list[str]:
+        """The nodes whose outputs no other node reads, in the file's order."""
+        read = {n for name in self.nodes for n, _ in self._known_refs(name)}
+        return [
+            name
+            for name, node in self.nodes.items()
+            if name not in read
+            and node.op not in IGNORED | ASSIGNS
+            and node.op not in ("Const", "Placeholder", "VarHandleOp", "VariableV2", "Variable")
+        ]
+
+    def reached(self, names: Iterable[str]) -> set[str]:
+        """Every node that runs for these, what only controls them included."""
+        todo, seen = [n for n in names if n in self.nodes], set()
+        while todo:
+            name = todo.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            todo += [n for n, _ in self._known_refs(name) if n in self.nodes]
+            todo += [n for n in self.controls(name) if n in self.nodes]
+        return seen
+
+
+def ordered(
+    names: Iterable[str],
+    reads: Callable[[str], Collection[str]],
+    have: Callable[[str], bool],
+    position: Mapping[str, int],
+) -> list[str]:
+    """The nodes that `names` need and that are not there yet, producers first.
+
+    Nodes keep the file's order wherever it allows. Raises ModelError for a cycle.
+    """
+    needs: dict[str, set[str]] = {}
+    todo = [n for n in names if not have(n)]
+    while todo:
+        name = todo.pop()
+        if name in needs:
+            continue
+        needs[name] = {n for n in reads(name) if not have(n)}
+        todo += needs[name]
+    order = sorted(needs, key=lambda n: position.get(n, -1))
+    rank = {n: i for i, n in enumerate(order)}
+    if all(rank[p] < i for i, n in enumerate(order) for p in needs[n]):
+        return order
+    users: dict[str, list[str]] = {n: [] for n in needs}
+    missing = {n: len(p) for n, p in needs.items()}
+    for name, producers in needs.items():
+        for p in producers:
+            users[p].append(name)
+    ready = [rank[n] for n, count in missing.items() if count == 0]
+    heapq.heapify(ready)
+    out: list[str] = []
+    while ready:
+        name = order[heapq.heappop(ready)]
+        out.append(name)
+        for user in users[name]:
+            missing[user] -= 1
+            if missing[user] == 0:
+                heapq.heappush(ready, rank[user])
+    if len(out) < len(needs):
+        raise ModelError(f"the graph has a cycle: {_cycle(needs, missing, rank)}")
+    return out
+
+
+def _cycle(needs: dict[str, set[str]], missing: dict[str, int], rank: dict[str, int]) -> str:
+    stuck = {n for n, count in missing.items() if count > 0}
+    at, path = min(stuck, key=rank.__getitem__), []
+    seen: set[str] = set()
+    while at not in seen:
+        path.append(at)
+        seen.add(at)
+        at = min(needs[at] & stuck, key=rank.__getitem__)
+    names = [f"'{n}'" for n in [*path[path.index(at) :], at][::-1]]
+    return " -> ".join(names if len(names) < 12 else [*names[:10], "...", names[-1]])

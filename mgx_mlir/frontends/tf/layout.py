@@ -1,0 +1,90 @@
+"""Channels last and first: TensorFlow's layouts, and windows with its paddings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.helpers import Value, transpose
+from mgx_mlir.frontends.problems import NotSupported
+
+
+def to_first(b: Builder, x: Value) -> Value:
+    """N,s..,C -> N,C,s..; undoes the transpose that `to_last` made."""
+    rank = len(b.dims(x))
+    owner = x.owner
+    if getattr(owner, "name", "") == "migraphx.transpose":
+        made = [int(i) for i in owner.attributes["permutation"]]
+        if made == _last(rank):
+            return owner.operands[0]
+    return transpose(b, x, [0, rank - 1, *range(1, rank - 1)])
+
+
+def to_last(b: Builder, x: Value) -> Value:
+    """N,C,s.. -> N,s..,C."""
+    return transpose(b, x, _last(len(b.dims(x))))
+
+
+def _last(rank: int) -> list[int]:
+    return [0, *range(2, rank), 1]
+
+
+def spatial(values: Sequence[int], rank: int, last: bool, what: str, least: int = 1) -> list[int]:
+    """The spatial entries of a list with one per axis; the others must be 1."""
+    if len(values) == 0:
+        values = [1] * rank
+    if len(values) != rank:
+        raise ModelError(f"{what} expected {rank} numbers, got {list(values)}")
+    inner = list(values[1:-1] if last else values[2:])
+    channel = values[-1] if last else values[1]
+    if values[0] != 1 or channel != 1:
+        raise NotSupported(f"{what} {list(values)} over the batch or the channels")
+    if any(v < least for v in inner):
+        raise ModelError(f"{what} expected numbers from {least}, got {list(values)}")
+    return inner
+
+
+def window_attributes(
+    padding: str,
+    explicit: Sequence[int],
+    dims: Sequence[int],
+    window: Sequence[int],
+    stride: Sequence[int],
+    last: bool,
+) -> dict[str, Any]:
+    """`padding` and `padding_mode` of a window op; `dims` and `window` (dilated) are spatial."""
+    n = len(dims)
+    if padding == "VALID":
+        return {"padding": [0] * n}
+    if padding == "SAME":
+        if DYN in dims:
+            return {"padding": [0] * n, "padding_mode": "same_upper"}
+        begin, end = same_pads(dims, window, stride)
+    elif padding == "EXPLICIT":
+        if len(explicit) != 2 * (n + 2) or any(p < 0 for p in explicit):
+            raise ModelError(
+                f"explicit_paddings expected {2 * n + 4} numbers, got {list(explicit)}"
+            )
+        first = 2 if last else 4
+        pairs = [(explicit[first + 2 * i], explicit[first + 2 * i + 1]) for i in range(n)]
+        if sum(explicit) != sum(sum(p) for p in pairs):
+            raise NotSupported("padding of the batch or the channels")
+        begin, end = [p for p, _ in pairs], [q for _, q in pairs]
+    else:
+        raise ModelError(f"attribute 'padding' has unknown value {padding}")
+    return {"padding": begin if begin == end else [*begin, *end]}
+
+
+def same_pads(
+    dims: Sequence[int], window: Sequence[int], stride: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """SAME padding: ceil(dim / stride) results, the odd element at the end."""
+    begin, end = [], []
+    for d, w, s in zip(dims, window, stride, strict=True):
+        total = max((-(-d // s) - 1) * s + w - d, 0)
+        begin.append(total // 2)
+        end.append(total - total // 2)
+    return begin, end

@@ -1,0 +1,50 @@
+"""Constants, inputs, and nodes that pass their input on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.frontends.helpers import Value
+from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.tf.values import Strings
+
+
+@tf_op("Const", "HostConst")
+def const(b: Builder, node: Any, *, dtype: Any, value: np.ndarray) -> Any:
+    if value.dtype == object:
+        return Strings(value)
+    if isinstance(dtype, DType) and value.dtype != dtype.np:
+        raise ModelError(f"attribute 'value' expected {dtype.short}, got {value.dtype}")
+    return b.literal(value)
+
+
+@tf_op("Placeholder", "PlaceholderV2")
+def placeholder(b: Builder, node: Any, *, dtype: Any, shape: Any = None) -> Any:
+    """Those that are inputs have a value already."""
+    raise ModelError("this placeholder is not among the inputs")
+
+
+@tf_op("PlaceholderWithDefault")
+def placeholder_with_default(b: Builder, node: Any, x: Value, *, shape: Any = None) -> Value:
+    return x
+
+
+@tf_op("Identity", "Snapshot", "StopGradient", "PreventGradient", "EnsureShape", raw=True)
+def identity(b: Builder, node: Any, x: Value, *, shape: Any = None) -> Value:
+    return x
+
+
+@tf_op("IdentityN", raw=True)
+def identity_n(b: Builder, node: Any, *xs: Value) -> Any:
+    return xs
+
+
+@tf_op("CheckNumerics", raw=True)
+def check_numerics(b: Builder, node: Any, x: Value) -> Value:
+    """The check is an effect, which an inference graph leaves out."""
+    return x

@@ -1,0 +1,50 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.frontends.helpers import Value, convert, transpose
+from mgx_mlir.frontends.products import matmul
+from mgx_mlir.frontends.tf.registry import tf_op
+
+
+def _flipped(b: Builder, x: Value, wanted: bool) -> Value:
+    rank = len(b.dims(x))
+    if rank < 2:
+        raise ModelError(f"expected matrices, got rank {rank}")
+    return transpose(b, x, [*range(rank - 2), rank - 1, rank - 2]) if wanted else x
+
+
+@tf_op("MatMul")
+def mat_mul(
+    b: Builder,
+    node: Any,
+    x: Value,
+    y: Value,
+    *,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+) -> Value:
+    if len(b.dims(x)) != 2 or len(b.dims(y)) != 2:
+        raise ModelError(f"expected matrices, got dims {b.dims(x)} and {b.dims(y)}")
+    return b.dot(_flipped(b, x, transpose_a), _flipped(b, y, transpose_b))
+
+
+@tf_op("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
+def batch_mat_mul(
+    b: Builder,
+    node: Any,
+    x: Value,
+    y: Value,
+    *,
+    adj_x: bool = False,
+    adj_y: bool = False,
+    Tout: Any = None,
+) -> Value:
+    """Batch dims broadcast."""
+    kind = Tout or b.dtype(x)
+    x, y = convert(b, x, kind), convert(b, y, kind)
+    return matmul(b, _flipped(b, x, adj_x), _flipped(b, y, adj_y))

@@ -1,0 +1,58 @@
+"""Normalizations with given or own moments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.helpers import Value, along, convert, squeeze
+from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.tf.registry import tf_op
+
+_V1 = ("y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2")
+
+
+@tf_op("FusedBatchNorm", "FusedBatchNormV2", outputs=_V1)
+@tf_op("FusedBatchNormV3", outputs=(*_V1, "reserve_space_3"))
+def fused_batch_norm(
+    b: Builder,
+    node: Any,
+    x: Value,
+    scale: Value,
+    offset: Value,
+    mean: Value,
+    variance: Value,
+    *,
+    epsilon: float = 1e-4,
+    exponential_avg_factor: float = 1.0,
+    data_format: str | None = None,
+    is_training: bool = True,
+) -> Any:
+    """(x - mean) * scale / sqrt(variance + epsilon) + offset; in training with x's own moments."""
+    rank = len(b.dims(x))
+    axis = rank - 1 if node.channels_last(data_format) else 1
+    kind = b.dtype(scale)
+    wide_x = convert(b, x, kind)
+    outs = mean, variance
+    if is_training:
+        if exponential_avg_factor != 1:
+            raise NotSupported("training with a running average")
+        axes = [i for i in range(rank) if i != axis]
+        dims = [b.dims(x)[i] for i in axes]
+        if DYN in dims:
+            raise NotSupported("training with dynamic dims")
+        mean = squeeze(b, b.reduce_mean(wide_x, axes=axes), axes)
+        centred = b.sub(wide_x, along(b, mean, x, axis))
+        variance = squeeze(b, b.reduce_mean(b.mul(centred, centred), axes=axes), axes)
+        count = int(np.prod(dims))
+        outs = mean, b.mul(variance, count / max(count - 1, 1))
+    factor = b.mul(scale, b.rsqrt(b.add(variance, epsilon)))
+    y = b.mul(b.sub(wide_x, along(b, mean, x, axis)), along(b, factor, x, axis))
+    y = convert(b, b.add(y, along(b, offset, x, axis)), b.dtype(x))
+    if any(len(b.dims(v)) != 1 for v in (scale, offset)):
+        raise ModelError("scale and offset expected vectors")
+    return (y, *outs, *outs, b.literal(np.zeros((), kind.np)))[: 6 if "V3" in node.op_type else 5]

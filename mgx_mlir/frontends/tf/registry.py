@@ -1,0 +1,79 @@
+"""The registry of TensorFlow operators: one function per operator."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+REQUIRED = inspect.Parameter.empty
+Importer = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class TfOp:
+    """One registered operator: its function and what the function's signature says.
+
+    Operands are the positional parameters after (b, node): those without a default are required,
+    `*rest` takes any number. Keyword parameters are the attributes it reads, by their names in
+    TensorFlow (with a `_` behind where that is a word of Python's), with TensorFlow's defaults;
+    attributes that only state element types need not be taken. `outputs` are the names of the
+    outputs in order, where there are several; `raw` operators take values that are not tensors
+    too: resources, lists, strings.
+    """
+
+    name: str
+    function: Importer
+    required: int
+    most: int | None
+    attributes: dict[str, Any]
+    parameters: dict[str, str]
+    outputs: tuple[str, ...]
+    raw: bool
+
+
+_OPS: dict[str, TfOp] = {}
+
+
+def tf_op(
+    *names: str, outputs: Sequence[str] = (), raw: bool = False
+) -> Callable[[Importer], Importer]:
+    """Register `f(b, node, *operands, **attributes)` for operators.
+
+    `f` returns the result value, or a tuple with one entry per output (None where it is not
+    made). It raises MgxError where operands or attributes do not fit; the importer adds where.
+    """
+
+    def register(function: Importer) -> Importer:
+        required, most = 0, 0
+        attributes, parameters = {}, {}
+        for i, p in enumerate(inspect.signature(function).parameters.values()):
+            if p.kind is p.KEYWORD_ONLY:
+                attributes[p.name.rstrip("_")] = p.default
+                parameters[p.name.rstrip("_")] = p.name
+            elif i < 2:
+                continue
+            elif p.kind is p.VAR_POSITIONAL:
+                most = None
+            elif most is not None:
+                most += 1
+                required += p.default is REQUIRED
+        for name in names:
+            if name in _OPS:
+                raise TypeError(f"TensorFlow operator {name} is registered twice")
+            _OPS[name] = TfOp(
+                name, function, required, most, attributes, parameters, tuple(outputs), raw
+            )
+        return function
+
+    return register
+
+
+def find(name: str) -> TfOp | None:
+    return _OPS.get(name)
+
+
+def operators() -> list[str]:
+    """Every registered name, sorted."""
+    return sorted(_OPS)

@@ -1,0 +1,60 @@
+"""Values of a graph that are no tensors: resources, tensor lists, strings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.dtypes import DType
+
+POISON: Any = object()  # a value whose node failed: its users are skipped without a message
+
+
+class HostValue:
+    """A value that no tensor of the program stands for."""
+
+    what = "value"
+
+
+@dataclass(frozen=True)
+class Resource(HostValue):
+    """A variable, by the name of the node that makes it; `read` gives its array."""
+
+    name: str
+    dtype: DType | None
+    read: Callable[[], np.ndarray]
+    what = "resource"
+
+
+@dataclass(frozen=True)
+class Strings(HostValue):
+    """A constant of text."""
+
+    array: np.ndarray
+    what = "string"
+
+
+@dataclass(frozen=True)
+class TensorList(HostValue):
+    """A list of tensors of one type.
+
+    `stacked` holds its elements along axis 0; None while none is written: then `dtype`, `dims`
+    (None: unknown rank) and `size` (a 0-d i64 tensor) are what was asked for.
+    """
+
+    dtype: DType
+    dims: tuple[int, ...] | None
+    size: Any
+    stacked: Any = None
+    what = "tensor list"
+
+
+def is_host(v: Any) -> bool:
+    return isinstance(v, HostValue)
+
+
+def has_failed(values: Sequence[Any]) -> bool:
+    return any(v is POISON for v in values)
