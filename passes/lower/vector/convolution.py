@@ -72,12 +72,11 @@ class ConvPlan:
 
 def plan(shape: ConvShape, isa: Isa) -> ConvPlan | None:
     """The cut of a convolution, None where these loops do not fit it."""
-    width = next((isa.lanes * c for c in _columns(isa) if not shape.outputs % (isa.lanes * c)), 0)
     high, wide = shape.counts
-    if not width or wide < 4:
+    tile = _tile(shape, isa)
+    if tile is None or wide < 4:
         return None
-    tiles = -(-wide // isa.rows)
-    pixels = -(-wide // tiles)
+    pixels, width = tile
     block = _block(shape)
     if block is None:
         return None
@@ -91,14 +90,25 @@ def plan(shape: ConvShape, isa: Isa) -> ConvPlan | None:
     return ConvPlan(rows, panels, width, pixels, block)
 
 
+FILLED = 0.75  # of the rows of a tile
 ROW_PIXELS = 448  # output pixels of a work-group
 QUAD = 4  # channels that are copied at a time, at least
 GROUPS = 8  # work-groups that a convolution is cut into where it can be
 
 
-def _columns(isa: Isa) -> Sequence[int]:
-    """Panel widths in vectors, best first."""
-    return (isa.columns, isa.columns + 1, 1) if isa.columns > 1 else (1,)
+def _tile(shape: ConvShape, isa: Isa) -> tuple[int, int] | None:
+    """Pixels and channels of a tile: the first of the processor's that rows of pixels fill."""
+    wide = shape.counts[1]
+    fits = [
+        (-(-wide // -(-wide // rows)), isa.lanes * columns, rows)
+        for rows, columns in isa.tiles
+        if not shape.outputs % (isa.lanes * columns)
+    ]
+    if not fits:
+        return None
+    filled = (f for f in fits if -(-wide // f[0]) * f[2] * FILLED <= wide)
+    pixels, width, _ = next(filled, max(fits, key=lambda f: f[0] * f[1]))
+    return pixels, width
 
 
 def _row_elements(shape: ConvShape, block: int) -> int:

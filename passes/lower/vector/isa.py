@@ -9,19 +9,18 @@ from mgx_mlir.core.machine import processor_features
 
 @dataclass(frozen=True)
 class Isa:
-    """lanes: of f32 in a register. rows, columns: the accumulators of a product's tile, `columns`
-    in registers; with the operands they fill no more than the registers there are."""
+    """lanes: of f32 in a register. tiles: the accumulators of a product, (rows, registers), best
+    first; with the operands they fill no more than the registers there are."""
 
     lanes: int
-    rows: int
-    columns: int
+    tiles: tuple[tuple[int, int], ...]
 
 
 # With 16 to 28 accumulators a fused multiply-add a cycle is reached; more than 8 rows that are a
 # power of two apart fall into the same sets of the first cache (docs/kernels.md).
-AVX512 = Isa(lanes=16, rows=8, columns=2)
-AVX2 = Isa(lanes=8, rows=6, columns=2)
-NEON = Isa(lanes=4, rows=6, columns=4)
+AVX512 = Isa(lanes=16, tiles=((6, 4), (8, 2), (8, 3), (8, 1)))
+AVX2 = Isa(lanes=8, tiles=((6, 2), (6, 1)))
+NEON = Isa(lanes=4, tiles=((6, 4), (6, 1)))
 
 # names of LLVM's processors, by what their names begin with
 _NAMES: tuple[tuple[Isa, tuple[str, ...]], ...] = (
