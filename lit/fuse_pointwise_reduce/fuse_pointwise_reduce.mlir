@@ -351,14 +351,30 @@ func.func @empty(%x: tensor<0x3xf32>) -> tensor<0x3xf32> {
 
 // -----
 
-// Another space of elements: the reshape in between is no part of a kernel.
+// The reshape in between moves behind both.
 // CHECK-LABEL: @reshape_between
-// CHECK: migraphx.pointwise
-// CHECK: migraphx.reshape
-// CHECK: migraphx.pointwise
+// CHECK-NEXT: %[[K:.*]] = "migraphx.pointwise"(%arg0) ({
+// CHECK: "migraphx.relu"({{.*}}) : (tensor<2x3xf32>)
+// CHECK-NEXT: "migraphx.tanh"({{.*}}) : (tensor<2x3xf32>)
+// CHECK: %[[R:.*]] = "migraphx.reshape"(%[[K]])
+// CHECK-NEXT: return %[[R]]
 func.func @reshape_between(%x: tensor<2x3xf32>) -> tensor<6xf32> {
   %0 = "migraphx.relu"(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>
   %1 = "migraphx.reshape"(%0) {dims = array<i64: 6>} : (tensor<2x3xf32>) -> tensor<6xf32>
   %2 = "migraphx.tanh"(%1) : (tensor<6xf32>) -> tensor<6xf32>
   return %2 : tensor<6xf32>
+}
+
+// -----
+
+// Another space of elements: what is read elsewhere is reshaped between two kernels.
+// CHECK-LABEL: @reshape_used
+// CHECK: migraphx.pointwise
+// CHECK: migraphx.reshape
+// CHECK: migraphx.pointwise
+func.func @reshape_used(%x: tensor<2x3xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
+  %0 = "migraphx.relu"(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %1 = "migraphx.reshape"(%0) {dims = array<i64: 6>} : (tensor<2x3xf32>) -> tensor<6xf32>
+  %2 = "migraphx.tanh"(%1) : (tensor<6xf32>) -> tensor<6xf32>
+  return %2, %1 : tensor<6xf32>, tensor<6xf32>
 }
