@@ -274,10 +274,6 @@ class ArithScalars:
         """Rounded to a 16- or 8-bit float, in the type that it is computed in."""
         return widen(narrow(x, dtype))
 
-    def type_of(self, dtype: DType) -> ir.Type:
-        """The type of a value of `dtype`."""
-        return signless(dtype)
-
     def _cast(self, x: TypedScalar, dtype: DType) -> TypedScalar:
         source = x.dtype
         if source is dtype:
