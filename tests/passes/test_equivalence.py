@@ -23,7 +23,8 @@ EXACT = frozenset(
     (
         "auto_contiguous", "dead_code_elimination", "eliminate_common_subexpression",
         "eliminate_contiguous", "eliminate_convert", "eliminate_identity", "eliminate_pad",
-        "fuse_pointwise_reduce", "insert_pad", "normalize_ops", "propagate_constant", "simplify_reshapes",
+        "fuse_concat", "fuse_ops", "fuse_pointwise", "fuse_pointwise_reduce", "fuse_reduce",
+        "insert_pad", "normalize_ops", "propagate_constant", "simplify_reshapes",
     )
 )  # fmt: skip
 # what a lowering gives is not for the interpreter; its lit files are in lit/lower
