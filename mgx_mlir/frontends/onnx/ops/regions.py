@@ -33,7 +33,16 @@ from mgx_mlir.frontends.onnx.helpers import (
 from mgx_mlir.frontends.onnx.ops.conv import biased
 from mgx_mlir.frontends.onnx.ops.sampling import axis_taps, tap
 from mgx_mlir.frontends.onnx.registry import onnx_op
-from mgx_mlir.frontends.onnx.runtime_axes import element, length
+from mgx_mlir.frontends.onnx.sizes import (
+    as_scalar,
+    known,
+    minus,
+    over,
+    plus,
+    reshape_to_sizes,
+    times,
+)
+from mgx_mlir.frontends.runtime_axes import element, length
 
 # ---- RoiAlign, MaxRoiPool ----------------------------------------------------------------------
 
@@ -242,16 +251,15 @@ def col2im(
         raise ModelError(f"expected rank 3 and as many block dims as the image's {n}")
     dilation, stride = dilations or [1] * n, strides or [1] * n
     pad = list(pads or [0] * 2 * n)
-    sizes = [_known(b, element(b, image_shape, i)) for i in range(n)]
-    kernel = [_known(b, element(b, block_shape, i)) for i in range(n)]
+    sizes = [known(b, element(b, image_shape, i)) for i in range(n)]
+    kernel = [known(b, element(b, block_shape, i)) for i in range(n)]
     blocks = []
     for i in range(n):
-        more = pad[i] + pad[n + i] - 1
-        size = sizes[i]
-        span = size + more if isinstance(size, int) else b.add(size, more)
-        blocks.append(_times(b, _minus(b, span, kernel[i], dilation[i]), stride[i]))
-    batch = [_known(b, extent(b, x, 0))]
-    x = _reshaped(b, x, [*batch, -1, *kernel, *blocks])
+        reach = times(b, minus(b, kernel[i], 1), dilation[i])
+        span = minus(b, plus(b, sizes[i], pad[i] + pad[n + i] - 1), reach)
+        blocks.append(plus(b, over(b, span, stride[i]), 1))
+    batch = [known(b, extent(b, x, 0))]
+    x = reshape_to_sizes(b, x, [*batch, -1, *kernel, *blocks])
     x = transpose(b, x, [0, 1, *(j for i in range(n) for j in (i + 2, i + 2 + n))])
     for i in range(n):
         # batch, channel, done places.., [k, l, rest..]
@@ -262,53 +270,15 @@ def col2im(
         block = b.div(b.max(at, 0), stride[i])
         exact = compare(b, "equal", b.mul(block, stride[i]), at)
         valid = b.logical_and(exact, compare(b, "less", block, blocks[i]))
-        last = b.sub(_scalar(b, blocks[i]), 1)
+        last = b.sub(as_scalar(b, blocks[i]), 1)
         flat = b.add(b.mul(steps, blocks[i]), b.min(block, last))
         rest = [v for j in range(i + 1, n) for v in (kernel[j], blocks[j])]
-        merged = _product(b, kernel[i], blocks[i])
-        channels = _known(b, extent(b, x, 1))
-        x = _reshaped(b, x, [*batch, channels, *sizes[:i], merged, *rest])
+        merged = times(b, kernel[i], blocks[i])
+        channels = known(b, extent(b, x, 1))
+        x = reshape_to_sizes(b, x, [*batch, channels, *sizes[:i], merged, *rest])
         rank = len(b.dims(x))
         found = b.gather(x, flat, axis=axis)  # .., place, k, rest..
         valid = unsqueeze(b, valid, range(2, 2 + rank - axis - 1))
         kept = b.where(valid, found, number(b, 0, found))
         x = squeeze(b, b.reduce_sum(kept, axes=[axis + 1]), [axis + 1])
     return x
-
-
-def _known(b: Builder, v: Value) -> Any:
-    """A number where the scalar is known now, else the scalar."""
-    found = b.const(v)
-    return v if found is None else int(found)
-
-
-def _scalar(b: Builder, v: Any) -> Value:
-    return b.literal(v, INT64) if isinstance(v, int) else v
-
-
-def _minus(b: Builder, span: Any, size: Any, step: int) -> Any:
-    """span - (size - 1) * step"""
-    if isinstance(span, int) and isinstance(size, int):
-        return span - (size - 1) * step
-    return b.sub(_scalar(b, span), b.mul(b.sub(_scalar(b, size), 1), step))
-
-
-def _times(b: Builder, span: Any, stride: int) -> Any:
-    """How many steps fit: span // stride + 1"""
-    if isinstance(span, int):
-        return span // stride + 1
-    return b.add(b.div(span, stride), 1)
-
-
-def _product(b: Builder, x: Any, y: Any) -> Any:
-    if isinstance(x, int) and isinstance(y, int):
-        return x * y
-    return b.mul(_scalar(b, x), _scalar(b, y))
-
-
-def _reshaped(b: Builder, x: Value, dims: Sequence[Any]) -> Value:
-    """`x` with dims that are numbers (-1: what is left) or 0-d tensors."""
-    if all(isinstance(d, int) for d in dims):
-        return b.reshape(x, dims=list(dims))
-    parts = [unsqueeze(b, _scalar(b, d), [0]) for d in dims]
-    return b.reshape(x, b.concat(parts, axis=0))

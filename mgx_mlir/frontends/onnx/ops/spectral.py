@@ -1,0 +1,358 @@
+"""Spectra: DFT, STFT and MelWeightMatrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import DOUBLE, DType
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import OPS
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.control import joined
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    arange,
+    axis_in,
+    cast_number,
+    compare,
+    convert,
+    extent,
+    greater_equal,
+    less_equal,
+    reshape,
+    single,
+    slice_,
+    squeeze,
+    transpose,
+    unsqueeze,
+    wide,
+)
+from mgx_mlir.frontends.onnx.ops.linear import matmul_op
+from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.sizes import Size, as_scalar, known, least, minus, over, plus, times
+from mgx_mlir.frontends.problems import NotSupported
+
+_MATRIX = 512  # points of a transform that is one product with a matrix
+_MOST = 1 << 13  # points of a transform of prime length: a matrix of half a gigabyte
+
+
+# ---- one transform along the last axis ---------------------------------------------------------
+
+
+def _circle(places: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """cos and sin of 2 pi place / n, exact at quarter turns."""
+    quarters = 4 * (places % n)
+    angle = quarters % n * (np.pi / (2 * n))
+    cos, sin = np.cos(angle), np.sin(angle)
+    turn = quarters // n
+    return np.choose(turn, [cos, -sin, -cos, sin]), np.choose(turn, [sin, cos, -sin, -cos])
+
+
+def _waves(b: Builder, rows: Size, columns: Size, n: Size, dtype: DType) -> tuple[Value, Value]:
+    """cos and sin of 2 pi j k / n for j of `rows` and k of `columns`, exact at quarter turns."""
+    if isinstance(rows, int) and isinstance(columns, int) and isinstance(n, int):
+        if n > _MOST:
+            raise NotSupported(f"a transform of {n} points, a number without small factors")
+        waves = _circle(np.outer(np.arange(rows), np.arange(columns)), max(n, 1))
+        cos, sin = (b.literal(v.astype(dtype.np)) for v in waves)
+        return cos, sin
+    j = unsqueeze(b, arange(b, rows), [1])
+    k = unsqueeze(b, arange(b, columns), [0])
+    count = as_scalar(b, n)
+    quarters = b.mul(b.mod(b.mul(j, k), count), 4)
+    turn = b.div(quarters, count)
+    place = convert(b, b.sub(quarters, b.mul(turn, count)), dtype)
+    angle = b.div(b.mul(place, math.pi / 2), convert(b, count, dtype))
+    cos, sin = b.cos(angle), b.sin(angle)
+    odd = compare(b, "equal", b.mod(turn, 2), 1)
+    left = b.logical_or(compare(b, "equal", turn, 1), compare(b, "equal", turn, 2))
+    lower = compare(b, "greater", turn, 1)
+    x, y = b.where(odd, sin, cos), b.where(odd, cos, sin)
+    return b.where(left, b.neg(x), x), b.where(lower, b.neg(y), y)
+
+
+def _divisor(n: int) -> int:
+    """The divisor of n nearest below its root; 1 for a prime."""
+    return next(d for d in range(math.isqrt(n), 0, -1) if n % d == 0)
+
+
+def _transform(
+    b: Builder, node: Any, re: Value, im: Value | None, n: Size, out: Size, sign: float
+) -> tuple[Value, Value]:
+    """The first `out` of n frequencies of the last axis; a shorter axis is as if padded with 0.
+
+    A long one of a length with divisors p q is p-point transforms, factors, q-point transforms.
+    """
+    dims = b.dims(re)
+    dtype = b.dtype(re)
+    length = dims[-1]
+    if isinstance(n, int) and length == n > _MATRIX and DYN not in dims and _divisor(n) > 1:
+        re, im = _in_two_steps(b, node, re, im, n, sign)
+        if out != n:
+            re, im = (slice_(b, v, [len(dims) - 1], [0], [out]) for v in (re, im))
+        return re, im
+    rows: Size = length if length != DYN else extent(b, re, len(dims) - 1)
+    cos, sin = _waves(b, rows, out, n, dtype)
+    if sign < 0:
+        sin = b.neg(sin)
+
+    def by(x: Value, y: Value) -> Value:
+        return matmul_op(b, node, x, y)
+
+    if im is None:
+        return by(re, cos), by(re, sin)
+    return b.sub(by(re, cos), by(im, sin)), b.add(by(re, sin), by(im, cos))
+
+
+def _in_two_steps(
+    b: Builder, node: Any, re: Value, im: Value | None, n: int, sign: float
+) -> tuple[Value, Value]:
+    """Point j = q j1 + j2 and frequency k = k1 + p k2: along j1, times e^(i j2 k1), along j2."""
+    dims = list(b.dims(re))
+    p = _divisor(n)
+    q, rank = n // p, len(dims) + 1
+    swap = [*range(rank - 2), rank - 1, rank - 2]
+
+    def turned(v: Value | None, *last: int) -> Value | None:
+        return v if v is None else transpose(b, reshape(b, v, [*dims[:-1], *last]), swap)
+
+    re, im = _transform(b, node, turned(re, p, q), turned(im, p, q), p, p, sign)  # j2, k1
+    waves = _circle(np.outer(np.arange(q), np.arange(p)), n)
+    cos, sin = (
+        b.literal((v * w).astype(b.dtype(re).np)) for v, w in zip(waves, (1, sign), strict=True)
+    )
+    re, im = (
+        b.sub(b.mul(re, cos), b.mul(im, sin)),
+        b.add(b.mul(re, sin), b.mul(im, cos)),
+    )
+    re, im = (transpose(b, v, swap) for v in (re, im))  # k1, j2
+    re, im = _transform(b, node, re, im, q, q, sign)  # k1, k2
+    re, im = (reshape(b, transpose(b, v, swap), dims) for v in (re, im))
+    return re, im
+
+
+def _real(b: Builder, node: Any, re: Value, im: Value, n: Size) -> Value:
+    """The n real points of the half of a spectrum that its other half mirrors."""
+    dims = b.dims(re)
+    last = len(dims) - 1
+    half = plus(b, over(b, n, 2), 1)
+    re, im = (_cut(b, v, last, half) for v in (re, im))
+    rows: Size = b.dims(re)[last] if b.dims(re)[last] != DYN else extent(b, re, last)
+    cos, sin = _waves(b, rows, n, n, b.dtype(re))
+    k = arange(b, rows)
+    alone = b.logical_or(
+        compare(b, "equal", k, 0), compare(b, "equal", b.mul(k, 2), as_scalar(b, n))
+    )
+    weight = b.where(alone, b.literal(np.array(1, b.dtype(re).np)), 2)
+    re, im = b.mul(re, weight), b.mul(im, weight)
+    return b.sub(matmul_op(b, node, re, cos), matmul_op(b, node, im, sin))
+
+
+def _cut(b: Builder, x: Value, axis: int, n: Size) -> Value:
+    """The first n along an axis, or all where there are fewer."""
+    have = b.dims(x)[axis]
+    if isinstance(n, int) and have != DYN:
+        return slice_(b, x, [axis], [0], [min(n, have)])
+    end = unsqueeze(b, as_scalar(b, least(b, n, extent(b, x, axis))), [0])
+    return b.op("slice", x, b.ints([0]), end, axes=[axis])
+
+
+# ---- DFT ---------------------------------------------------------------------------------------
+
+
+def dft(
+    b: Builder, node: Any, x: Value, n: Size | None, axis: int, inverse: bool, onesided: bool
+) -> Value:
+    """The transform along `axis` of real (last dim 1) or complex (2) numbers."""
+    rank = len(b.dims(x))
+    axis = axis_in(axis, rank)
+    parts = b.dims(x)[-1]
+    if rank < 2 or parts not in (1, 2) or axis == rank - 1:
+        raise ModelError(
+            f"expected a last dim of 1 or 2 and an axis before it, got dims {list(b.dims(x))} and "
+            f"axis {axis}"
+        )
+    dtype = b.dtype(x)
+    kind = wide(dtype)
+    here = b.dims(x)[axis]
+    own: Size = here if here != DYN else extent(b, x, axis)
+    if n is None:
+        n = times(b, minus(b, own, 1), 2) if inverse and onesided else own
+    order = [i for i in range(rank - 1) if i != axis] + [axis]
+
+    def part(i: int) -> Value:
+        v = squeeze(b, slice_(b, convert(b, x, kind), [rank - 1], [i], [i + 1]), [rank - 1])
+        return transpose(b, v, order)
+
+    re, im = part(0), part(1) if parts == 2 else None
+    if inverse and onesided:
+        im = b.mul(re, 0) if im is None else im
+        found = [_real(b, node, re, im, n)]
+    else:
+        re = _cut(b, re, rank - 2, n)
+        im = None if im is None else _cut(b, im, rank - 2, n)
+        out = plus(b, over(b, n, 2), 1) if onesided else n
+        found = list(_transform(b, node, re, im, n, out, 1.0 if inverse else -1.0))
+    if inverse:
+        count = float(n) if isinstance(n, int) else convert(b, n, kind)
+        found = [b.div(v, count) for v in found]
+    back = [order.index(i) for i in range(rank - 1)]
+    found = [unsqueeze(b, transpose(b, v, back), [rank - 1]) for v in found]
+    return convert(b, found[0] if len(found) == 1 else b.concat(found, axis=rank - 1), dtype)
+
+
+def _points(b: Builder, n: Value | None) -> Size | None:
+    return None if n is None else known(b, single(b, n, "dft_length"))
+
+
+@onnx_op("DFT", since=20)
+def dft_op(
+    b: Builder,
+    node: Any,
+    x: Value,
+    n: Value = None,
+    axis: Value = None,
+    *,
+    inverse: int = 0,
+    onesided: int = 0,
+) -> Value:
+    size = _points(b, n)
+    rank = len(b.dims(x))
+    place: Size = -2 if axis is None else known(b, single(b, axis, "axis"))
+
+    def along(i: int) -> Value:
+        return dft(b, node, x, size, i, bool(inverse), bool(onesided))
+
+    if isinstance(place, int):
+        return along(place)
+    place = b.where(compare(b, "less", place, 0), b.add(place, rank), place)
+    return _choose(b, place, rank - 1, along)
+
+
+def _choose(b: Builder, which: Value, count: int, make: Callable[[int], Value]) -> Value:
+    """make(i) for the i that `which` is at run time, the last one for any other."""
+
+    def from_(i: int) -> Value:
+        if i == count - 1:
+            return make(i)
+        cond = compare(b, "equal", which, i)
+        draft = OPS["if"](cond, [], results=[]).operation
+        values = []
+        for region, build in zip(
+            draft.regions, (lambda: make(i), lambda: from_(i + 1)), strict=True
+        ):
+            with ir.InsertionPoint(region.blocks.append()):
+                values.append(build())
+                OPS["yield"](values[-1:])
+        kind = joined(*(TensorType.of(v) for v in values))
+        made = OPS["if"](cond, [], results=[kind]).operation
+        for old, new in zip(draft.regions, made.regions, strict=True):
+            old.blocks[0].append_to(new)
+        draft.erase()
+        return made.results[0]
+
+    return from_(0)
+
+
+@onnx_op("DFT", since=17)
+def dft_17(
+    b: Builder,
+    node: Any,
+    x: Value,
+    n: Value = None,
+    *,
+    axis: int = 1,
+    inverse: int = 0,
+    onesided: int = 0,
+) -> Value:
+    return dft(b, node, x, _points(b, n), axis, bool(inverse), bool(onesided))
+
+
+# ---- STFT --------------------------------------------------------------------------------------
+
+
+@onnx_op("STFT", since=17)
+def stft(
+    b: Builder,
+    node: Any,
+    signal: Value,
+    frame_step: Value,
+    window: Value = None,
+    frame_length: Value = None,
+    *,
+    onesided: int = 1,
+) -> Value:
+    """Frames are gathered, weighed by the window, and transformed."""
+    if len(b.dims(signal)) == 2:
+        signal = unsqueeze(b, signal, [2])
+    if len(b.dims(signal)) != 3:
+        raise ModelError(f"signal expected rank 2 or 3, got {len(b.dims(signal))}")
+    if window is None and frame_length is None:
+        raise ModelError("expected a window or a frame_length, got neither")
+    step = known(b, single(b, frame_step, "frame_step"))
+    if frame_length is not None:
+        n = known(b, single(b, frame_length, "frame_length"))
+    else:
+        n = b.dims(window)[0] if b.dims(window)[0] != DYN else extent(b, window, 0)
+    length: Size = b.dims(signal)[1]
+    if length == DYN:
+        length = extent(b, signal, 1)
+    frames = plus(b, over(b, minus(b, length, n), step), 1)
+    starts = b.mul(unsqueeze(b, arange(b, frames), [1]), step)
+    places = b.add(starts, unsqueeze(b, arange(b, n), [0]))
+    found = b.gather(signal, places, axis=1)  # batch, frame, place, part
+    if window is not None:
+        found = b.mul(found, unsqueeze(b, convert(b, window, b.dtype(found)), [1]))
+    return dft(b, node, found, n, 2, False, bool(onesided))
+
+
+# ---- MelWeightMatrix ---------------------------------------------------------------------------
+
+
+@onnx_op("MelWeightMatrix", since=17)
+def mel_weight_matrix(
+    b: Builder,
+    node: Any,
+    mel_bins: Value,
+    dft_length: Value,
+    sample_rate: Value,
+    low: Value,
+    high: Value,
+    *,
+    output_datatype: int = 1,
+) -> Value:
+    """Triangles over the bins of a spectrum, their corners evenly apart on the mel scale."""
+    kind = cast_number(output_datatype)
+    bins, points = (known(b, single(b, v, "size")) for v in (mel_bins, dft_length))
+    rate = convert(b, single(b, sample_rate, "sample_rate"), DOUBLE)
+    log = math.log(10.0)
+
+    def mel(v: Value) -> Value:
+        hertz = convert(b, single(b, v, "edge"), DOUBLE)
+        return b.mul(b.log(b.add(b.div(hertz, 700), 1)), 2595 / log)
+
+    first, last = mel(low), mel(high)
+    step = b.div(b.sub(last, first), convert(b, as_scalar(b, plus(b, bins, 2)), DOUBLE))
+    count = convert(b, as_scalar(b, plus(b, points, 1)), DOUBLE)
+
+    def corner(shift: int) -> Value:
+        index = b.add(convert(b, arange(b, bins), DOUBLE), float(shift))
+        hertz = b.exp(b.mul(b.add(b.mul(index, step), first), log / 2595))
+        place = b.div(b.mul(b.mul(b.sub(hertz, 1), 700), count), rate)
+        return unsqueeze(b, b.floor(place), [0])
+
+    left, middle, right = corner(0), corner(1), corner(2)
+    place = unsqueeze(b, arange(b, plus(b, over(b, points, 2), 1), DOUBLE), [1])
+    rise, fall = b.sub(middle, left), b.sub(right, middle)
+    up = b.where(compare(b, "greater", rise, 0), b.div(b.sub(place, left), b.max(rise, 1)), 1)
+    in_rise = b.logical_and(greater_equal(b, place, left), less_equal(b, place, middle))
+    down = b.div(b.sub(right, place), b.max(fall, 1))
+    in_fall = b.logical_and(greater_equal(b, place, middle), compare(b, "less", place, right))
+    zero = b.literal(np.zeros(()))
+    return convert(b, b.where(in_fall, down, b.where(in_rise, up, zero)), kind)
