@@ -21,6 +21,7 @@ from mgx_mlir.frontends.onnx.helpers import (
     single,
     unsqueeze,
 )
+from mgx_mlir.frontends.onnx.ops.random import dropped_in_training
 from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
 
@@ -248,13 +249,15 @@ def dropout(
     ratio: Value = None,
     training_mode: Value = None,
     *,
-    seed: int = 0,
+    seed: int | None = None,
 ) -> Any:
-    """`seed` matters in training only, which is refused unless nothing would be dropped."""
-    training = training_mode is not None and bool(node.const(training_mode, "training_mode"))
-    if training and (ratio is None or float(node.const(ratio, "ratio")) != 0):
-        raise NotSupported("training_mode")
-    return _dropped(b, node, x)
+    """Nothing is dropped but in training, which may be known at run time only."""
+    if training_mode is None:
+        return _dropped(b, node, x)
+    training, share = b.const(training_mode), None if ratio is None else b.const(ratio)
+    if (training is not None and not training.any()) or (share is not None and not share.any()):
+        return _dropped(b, node, x)
+    return dropped_in_training(b, node, x, ratio, training_mode, seed)
 
 
 @onnx_op("Dropout", since=10)

@@ -1,0 +1,284 @@
+"""Random numbers: the normal and uniform generators, Bernoulli, Multinomial, Dropout in training.
+
+A number is a function of the node's seed and its place alone (a counter-based generator), so that
+a program needs no state and every run of it draws the same numbers; nodes without a seed take one
+from their name. Small tensors of a seeded node are what numpy's RandomState, which ONNX's reference
+implementation uses, draws for that seed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import BOOL, DOUBLE, FLOAT, INT32, UINT64, DType
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    arange,
+    cast_number,
+    compare,
+    convert,
+    greater_equal,
+    number,
+    single,
+)
+from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.sizes import Size, as_scalar, known, times
+
+_DRAWN = 1 << 16  # elements that are drawn when the model is read
+_WORD = (1 << 64) - 1
+
+# ---- a counter-based generator -------------------------------------------------------------------
+
+
+def _key(seed: float | None, name: str, stream: int) -> int:
+    """64 odd, irregular bits of a seed, or of a name where there is none."""
+    text = f"{name}" if seed is None else f"{float(seed)!r}"
+    digest = hashlib.sha256(f"{stream} {text}".encode()).digest()
+    return int.from_bytes(digest[:8], "little") | 1
+
+
+def _words(b: Builder, count: Size, key: int) -> Value:
+    """`count` random words of 32 bits in u64: the squares generator of Widynski, four rounds."""
+
+    def constant(v: int) -> Value:
+        return b.literal(np.array(v & _WORD, np.uint64))
+
+    half = constant(1 << 32)
+
+    def turned(v: Value) -> Value:  # the halves of a word change places
+        return b.add(b.mul(v, half), b.div(v, half))
+
+    place = convert(b, arange(b, count), UINT64)
+    y = b.mul(b.add(place, constant(1)), constant(key))
+    z = b.add(y, constant(key))
+    x = turned(b.add(b.mul(y, y), y))
+    x = turned(b.add(b.mul(x, x), z))
+    x = turned(b.add(b.mul(x, x), y))
+    return b.div(b.add(b.mul(x, x), z), half)
+
+
+def _unit(b: Builder, count: Size, key: int, dtype: DType) -> Value:
+    """`count` uniform numbers of [0, 1), of as many bits as the type holds exactly."""
+    words = _words(b, count, key)
+    if dtype is DOUBLE:
+        low = _words(b, count, key ^ 0x5DEECE66D0)
+        high = b.mul(convert(b, words, DOUBLE), 2.0**-32)
+        kept = b.div(low, b.literal(np.array(1 << 12, np.uint64)))
+        return b.add(high, b.mul(convert(b, kept, DOUBLE), 2.0**-52))
+    kept = b.div(words, b.literal(np.array(1 << 8, np.uint64)))
+    return b.mul(convert(b, kept, FLOAT), 2.0**-24)
+
+
+class _Shape:
+    """The dims that a node draws numbers for: known, or those of a value at run time."""
+
+    def __init__(self, b: Builder, dims: Sequence[int], like: Value = None) -> None:
+        self.b, self.dims, self.like = b, list(dims), like
+        if any(d < 0 and d != DYN for d in dims):
+            raise ModelError(f"shape {list(dims)} is negative")
+
+    @property
+    def static(self) -> bool:
+        return DYN not in self.dims
+
+    @property
+    def count(self) -> Size:
+        if self.static:
+            return math.prod(self.dims)
+        total: Size = 1
+        for i, d in enumerate(self.dims):
+            size = (
+                d
+                if d != DYN
+                else known(
+                    self.b,
+                    self.b.gather(self.b.shape(self.like), self.b.literal(np.array(i)), axis=0),
+                )
+            )
+            total = times(self.b, total, size)
+        return as_scalar(self.b, total)
+
+    def shaped(self, flat: Value) -> Value:
+        if self.static:
+            return self.b.reshape(flat, dims=self.dims)
+        return self.b.reshape(flat, self.b.shape(self.like))
+
+
+def _like(b: Builder, x: Value) -> _Shape:
+    return _Shape(b, b.dims(x), x)
+
+
+Draw = Callable[[np.random.RandomState, list[int]], np.ndarray]
+
+
+def _drawn(b: Builder, shape: _Shape, seed: float | None, draw: Draw, dtype: DType) -> Value:
+    """The numbers that numpy draws for a seed; None without one or for many."""
+    if seed is None or not shape.static or math.prod(shape.dims) > _DRAWN:
+        return None
+    state = np.random.RandomState(int(seed) & 0xFFFFFFFF)
+    return b.literal(np.asarray(draw(state, shape.dims)).astype(dtype.np))
+
+
+def uniform(b: Builder, node: Any, shape: _Shape, seed: float | None, dtype: DType) -> Value:
+    """Uniform numbers of [0, 1) in f32, or in f64 for that type."""
+    kind = DOUBLE if dtype is DOUBLE else FLOAT
+    found = _drawn(b, shape, seed, lambda s, dims: s.uniform(size=dims), DOUBLE)
+    if found is not None:
+        return found
+    return shape.shaped(_unit(b, shape.count, _key(seed, node.name, 0), kind))
+
+
+def normal(b: Builder, node: Any, shape: _Shape, seed: float | None, dtype: DType) -> Value:
+    """Numbers of mean 0 and deviation 1, by Box and Muller."""
+    kind = DOUBLE if dtype is DOUBLE else FLOAT
+    found = _drawn(b, shape, seed, lambda s, dims: s.normal(size=dims), DOUBLE)
+    if found is not None:
+        return found
+    first = _unit(b, shape.count, _key(seed, node.name, 1), kind)
+    second = _unit(b, shape.count, _key(seed, node.name, 2), kind)
+    # 1 - u is never 0
+    radius = b.sqrt(b.mul(b.log(b.sub(number(b, 1, first), first)), -2))
+    return shape.shaped(b.mul(radius, b.cos(b.mul(second, 2 * math.pi))))
+
+
+# ---- generators ----------------------------------------------------------------------------------
+
+
+def _between(b: Builder, u: Value, low: float, high: float, dtype: DType) -> Value:
+    return convert(b, b.add(b.mul(u, high - low), low), dtype)
+
+
+@onnx_op("RandomUniform", since=1)
+def random_uniform(
+    b: Builder,
+    node: Any,
+    *,
+    shape: Sequence[int],
+    dtype: int = 1,
+    high: float = 1.0,
+    low: float = 0.0,
+    seed: float | None = None,
+) -> Value:
+    kind = cast_number(dtype)
+    return _between(b, uniform(b, node, _Shape(b, shape), seed, kind), low, high, kind)
+
+
+@onnx_op("RandomUniformLike", since=1)
+def random_uniform_like(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    dtype: int | None = None,
+    high: float = 1.0,
+    low: float = 0.0,
+    seed: float | None = None,
+) -> Value:
+    kind = b.dtype(x) if dtype is None else cast_number(dtype)
+    return _between(b, uniform(b, node, _like(b, x), seed, kind), low, high, kind)
+
+
+def _spread(b: Builder, z: Value, mean: float, scale: float, dtype: DType) -> Value:
+    return convert(b, b.add(b.mul(z, scale), mean), dtype)
+
+
+@onnx_op("RandomNormal", since=1)
+def random_normal(
+    b: Builder,
+    node: Any,
+    *,
+    shape: Sequence[int],
+    dtype: int = 1,
+    mean: float = 0.0,
+    scale: float = 1.0,
+    seed: float | None = None,
+) -> Value:
+    kind = cast_number(dtype)
+    return _spread(b, normal(b, node, _Shape(b, shape), seed, kind), mean, scale, kind)
+
+
+@onnx_op("RandomNormalLike", since=1)
+def random_normal_like(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    dtype: int | None = None,
+    mean: float = 0.0,
+    scale: float = 1.0,
+    seed: float | None = None,
+) -> Value:
+    kind = b.dtype(x) if dtype is None else cast_number(dtype)
+    return _spread(b, normal(b, node, _like(b, x), seed, kind), mean, scale, kind)
+
+
+@onnx_op("Bernoulli", since=15)
+def bernoulli(
+    b: Builder, node: Any, x: Value, *, dtype: int | None = None, seed: float | None = None
+) -> Value:
+    """1 with the probability that the element states."""
+    kind = b.dtype(x) if dtype is None else cast_number(dtype)
+    draws = uniform(b, node, _like(b, x), seed, b.dtype(x))
+    return convert(b, compare(b, "less", draws, convert(b, x, b.dtype(draws))), kind)
+
+
+@onnx_op("Multinomial", since=7)
+def multinomial(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    dtype: int = 6,
+    sample_size: int = 1,
+    seed: float | None = None,
+) -> Value:
+    """Categories by unnormalised log-probabilities: where running sums pass a uniform number."""
+    if len(b.dims(x)) != 2:
+        raise ModelError(f"expected rank 2, got {len(b.dims(x))}")
+    if sample_size < 1:
+        raise ModelError(f"sample_size expected 1 or more, got {sample_size}")
+    kind = DOUBLE if b.dtype(x) is DOUBLE else FLOAT
+    x = convert(b, x, kind)
+    weights = b.exp(b.sub(x, b.reduce_max(x, axes=[1])))
+    sums = b.prefix_scan_sum(weights, axis=1)
+    rows = b.dims(x)[0]
+    if rows == DYN:
+        like = b.broadcast_with_dims(
+            b.literal(np.zeros((1, 1), kind.np)),
+            b.concat([b.shape(x, 0, 1), b.ints([sample_size])], axis=0),
+        )
+        shape = _Shape(b, [DYN, sample_size], like)
+    else:
+        shape = _Shape(b, [rows, sample_size])
+    draws = convert(b, uniform(b, node, shape, seed, kind), kind)
+    return convert(b, b.multinomial(sums, draws, dtype=INT32), cast_number(dtype))
+
+
+# ---- Dropout in training -------------------------------------------------------------------------
+
+
+def dropped_in_training(
+    b: Builder, node: Any, x: Value, ratio: Value | None, training: Value, seed: float | None
+) -> tuple[Value, Value]:
+    """(x with elements dropped and the others enlarged, which were kept) where `training` holds."""
+    draws = uniform(b, node, _like(b, x), seed, b.dtype(x))
+    dtype, kind = b.dtype(x), b.dtype(draws)
+    share = number(b, 0.5, draws) if ratio is None else convert(b, single(b, ratio, "ratio"), kind)
+    none = b.not_(convert(b, single(b, training, "training_mode"), BOOL))
+    kept = b.logical_or(greater_equal(b, draws, share), none)
+    wide = x if dtype.size >= 4 else convert(b, x, FLOAT)
+    factor = b.div(number(b, 1, draws), b.sub(number(b, 1, draws), share))
+    enlarged = b.mul(wide, convert(b, factor, b.dtype(wide)))
+    found = b.where(kept, b.where(none, wide, enlarged), number(b, 0, wide))
+    return convert(b, found, dtype), kept
+
+
+__all__ = ["dropped_in_training", "normal", "uniform"]
