@@ -29,7 +29,8 @@ class FunctionRef:
 # attributes about placement, gradients and shapes that files state and nothing here depends on
 _NEVER_MEANT = {
     "use_cudnn_on_gpu", "use_locking", "validate_shape", "parallel_iterations", "swap_memory",
-    "output_shapes", "config", "config_proto", "executor_type", "container", "grad_a", "grad_b", "grad_x", "grad_y",
+    "output_shapes", "config", "config_proto", "executor_type", "container", "grad_a", "grad_b",
+    "grad_x", "grad_y",
     "message", "back_prop", "allowed_devices", "debug_name",
 }  # fmt: skip
 

@@ -10,17 +10,16 @@ from typing import Any
 from mgx_mlir import dialects
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.context import new_context
-from mgx_mlir.core.errors import MgxError, ModelError, UsageError
+from mgx_mlir.core.errors import ModelError, UsageError
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.program_ir import NAME, ProgramIR
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.frontends.onnx.options import Dim, DynamicDim
+from mgx_mlir.frontends.onnx.options import DynamicDim
 from mgx_mlir.frontends.program import DEBUG_SYMBOLS, argument_attribute, drop_unused, type_of
 from mgx_mlir.frontends.tf import ops, schema
-from mgx_mlir.frontends.tf.dtypes import tensor_dtype
-from mgx_mlir.frontends.tf.graph import Body
-from mgx_mlir.frontends.tf.importer import Importer, Input, LoadedModel, Output
+from mgx_mlir.frontends.tf.importer import Importer, LoadedModel
+from mgx_mlir.frontends.tf.inputs import graph_outputs, placeholder
 from mgx_mlir.frontends.tf.load import GRAPH, check_graph, load_buffer, load_graph
 from mgx_mlir.frontends.tf.options import TfOptions
 
@@ -76,73 +75,13 @@ def _of_graph(name: str, graph: Any, reader: Any, options: TfOptions) -> Program
         body = model.body = Importer(model, options).body_of(graph.node)
     except ModelError as e:
         raise ModelError(e.message, location=name) from None
-    model.outputs = graph_outputs(body, options, name)
+    model.outputs = graph_outputs(body, options.output_names, name)
     needed = body.reached([o.ref[0] for o in model.outputs])
     everything = not options.output_names
     for node in graph.node:
         if node.op == "Placeholder" and (everything or node.name in needed):
             model.inputs.append(placeholder(node, node.name, options, name))
     return import_model(model, options)
-
-
-def graph_outputs(body: Body, options: TfOptions, name: str) -> list[Output]:
-    """The nodes that the options name, else those that no other node reads."""
-    if not options.output_names:
-        found = [Output(n, (n, 0)) for n in body.sinks()]
-        if not found:
-            raise ModelError("the graph has no outputs: every node is read by another, or is an "
-                             "input", location=name)  # fmt: skip
-        return found
-    out = []
-    for text in options.output_names:
-        try:
-            ref = body.ref(text)
-        except ModelError as e:
-            raise UsageError(e.message, location=name) from None
-        if ref[0] not in body.nodes:
-            sinks = ", ".join(body.sinks()[:8])
-            raise UsageError(f"output '{text}' is no node of the graph", location=name,
-                             notes=[f"nodes that no other reads: {sinks or 'none'}"])  # fmt: skip
-        out.append(Output(text, ref))
-    return out
-
-
-def placeholder(node: Any, name: str, options: TfOptions, where: str) -> Input:
-    """The input that a Placeholder node is, named `name`."""
-    shape = node.attr["shape"].shape if "shape" in node.attr else None
-    kind = node.attr["dtype"].type if "dtype" in node.attr else 0
-    return input_of(name, (node.name, 0), kind, shape, options, where)
-
-
-def input_of(
-    name: str, ref: tuple[str, int], kind: int, shape: Any, options: TfOptions, where: str
-) -> Input:
-    what = f"input '{name}'"
-    try:
-        dtype = tensor_dtype(kind, what)
-        return Input(name, ref, dtype, tuple(_dims(what, name, shape, options)))
-    except MgxError as e:
-        raise type(e)(e.message, location=where, notes=e.notes) from None
-
-
-def _dims(what: str, name: str, shape: Any, options: TfOptions) -> list[Dim]:
-    rank = None if shape is None or shape.unknown_rank else len(shape.dim)
-    given: Sequence[Dim] | None = options.map_input_dims.get(name)
-    if given is None:
-        given = options.map_dyn_input_dims.get(name)
-    if given is not None:
-        if rank is not None and len(given) != rank:
-            raise UsageError(f"{what} has {rank} dims, the option gives {len(given)}")
-        return [d.fixed if isinstance(d, DynamicDim) and d.fixed is not None else d for d in given]
-    if rank is None:
-        raise ModelError(f"{what} has no rank", notes=["give its dims by option"])
-    dims: list[Dim] = []
-    for d in shape.dim:
-        if d.size < 0 or (d.size == 0 and options.batch_size is not None and len(dims) == 0):
-            dims.append(options.open_dim())
-        else:
-            dims.append(d.size)
-    return dims
 
 
 def import_model(model: LoadedModel, options: TfOptions) -> ProgramIR:
@@ -210,4 +149,4 @@ def _swapped(b: Builder, v: ir.Value, wanted: bool, order: list[int]) -> ir.Valu
     return b.transpose(v, permutation=order)
 
 
-__all__ = ["graph_outputs", "import_model", "input_of", "parse_tf", "parse_tf_buffer"]
+__all__ = ["import_model", "parse_tf", "parse_tf_buffer"]

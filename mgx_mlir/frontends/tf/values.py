@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,14 +42,21 @@ class TensorList(HostValue):
     """A list of tensors of one type.
 
     `stacked` holds its elements along axis 0; None while none is written: then `dtype`, `dims`
-    (None: unknown rank) and `size` (a 0-d i64 tensor) are what was asked for.
+    (None: unknown rank) and `size` (a 0-d tensor) are what was asked for. In the body of a loop
+    `mark` is the loop variable that an unwritten list is, `written` the place and the element
+    that the iteration writes.
     """
 
     dtype: DType
     dims: tuple[int, ...] | None
     size: Any
     stacked: Any = None
+    mark: int | None = None
+    written: tuple[Any, Any] | None = None
     what = "tensor list"
+
+    def marked(self, index: int) -> TensorList:
+        return replace(self, mark=index, written=None)
 
 
 def is_host(v: Any) -> bool:

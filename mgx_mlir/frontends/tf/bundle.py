@@ -1,0 +1,176 @@
+"""Reads a checkpoint of TensorFlow: an index file, which is a table, and files of tensor bytes."""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from mgx_mlir.core.errors import FileError, ModelError
+from mgx_mlir.frontends.files import open_regular
+from mgx_mlir.frontends.tf import schema
+from mgx_mlir.frontends.tf.dtypes import tensor_dtype
+from mgx_mlir.frontends.tf.tensors import as_array, check_size, fill, static_shape
+
+_FOOTER, _TRAILER = 48, 5  # bytes: of the file, behind each block
+_MAGIC = 0xDB4775248B80FB57
+MAX_INDEX = 1 << 28
+
+
+class Bundle:
+    """The tensors of a checkpoint by key. The bytes of a tensor are read when it is asked for."""
+
+    def __init__(self, prefix: Path) -> None:
+        """`prefix` without `.index`. Raises FileError where the index is missing or damaged."""
+        self._prefix = prefix
+        self._name = f"{prefix}.index"
+        self._entries = _Table(self._name).entries()
+        header = schema.BundleHeader()
+        self._parse(self._entries.pop(b"", b""), header)
+        if header.endianness != 0:
+            raise FileError("the checkpoint is big-endian", location=self._name)
+        self._shards = header.num_shards
+        self._open: dict[int, int] = {}
+
+    def __contains__(self, key: str) -> bool:
+        return key.encode() in self._entries
+
+    def keys(self) -> list[str]:
+        return [k.decode(errors="replace") for k in self._entries]
+
+    def close(self) -> None:
+        for fd in self._open.values():
+            os.close(fd)
+        self._open.clear()
+
+    def _parse(self, data: bytes, message: Any) -> None:
+        try:
+            message.ParseFromString(data)
+        except DecodeError:
+            raise FileError("the index of the checkpoint is damaged", location=self._name) from None
+
+    def read(self, key: str, what: str) -> np.ndarray:
+        """The tensor of a key. Raises ModelError or FileError, naming `what`."""
+        entry = schema.BundleEntry()
+        self._parse(self._entries[key.encode()], entry)
+        dtype = tensor_dtype(entry.dtype, what)
+        dims = static_shape(entry.shape, what)
+        if entry.slices:
+            raise ModelError(f"{what} is stored in slices, which are not supported")
+        nbytes = math.prod(dims) * dtype.size
+        check_size(entry.size, nbytes, dims, what)
+        if not 0 <= entry.shard_id < self._shards:
+            raise FileError(f"{what} is in shard {entry.shard_id} of {self._shards}",
+                            location=self._name)  # fmt: skip
+        fd = self._shard(entry.shard_id)
+        size = os.fstat(fd).st_size
+        if entry.offset < 0 or entry.offset + nbytes > size:
+            raise FileError(
+                f"{what} expected {nbytes} bytes at offset {entry.offset} of a file of {size}",
+                location=self._path(entry.shard_id),
+            )
+        return as_array(
+            fill(fd, entry.offset, nbytes, what, self._path(entry.shard_id)), dtype, dims
+        )
+
+    def _path(self, shard: int) -> str:
+        return f"{self._prefix}.data-{shard:05d}-of-{self._shards:05d}"
+
+    def _shard(self, shard: int) -> int:
+        if shard not in self._open:
+            self._open[shard] = open_regular(self._path(shard), "a checkpoint's data")
+        return self._open[shard]
+
+
+class _Table:
+    """A sorted table of keys and values in blocks, in LevelDB's form."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        with open(open_regular(name, "a checkpoint's index"), "rb") as f:
+            self._data = f.read(MAX_INDEX + 1)
+        if len(self._data) > MAX_INDEX:
+            raise self._damaged(f"is over {MAX_INDEX >> 20} MiB")
+
+    def _damaged(self, why: str) -> FileError:
+        return FileError(f"not a checkpoint's index: the file {why}", location=self._name)
+
+    def entries(self) -> dict[bytes, bytes]:
+        data = self._data
+        if len(data) < _FOOTER or struct.unpack_from("<Q", data, len(data) - 8)[0] != _MAGIC:
+            raise self._damaged("does not end as one")
+        at = len(data) - _FOOTER
+        for _ in range(2):
+            _, at = self._number(data, at)  # of the block about blocks
+        offset, at = self._number(data, at)
+        size, _ = self._number(data, at)
+        found: dict[bytes, bytes] = {}
+        for _, handle in self._block(offset, size):
+            start, after = self._number(handle, 0)
+            length, _ = self._number(handle, after)
+            found.update(self._block(start, length))
+        return found
+
+    def _block(self, offset: int, size: int) -> list[tuple[bytes, bytes]]:
+        end = offset + size
+        if size < 4 or end + _TRAILER > len(self._data):
+            raise self._damaged(f"is cut short: a block of {size} bytes at offset {offset}")
+        kind = self._data[end]
+        if kind != 0:
+            raise self._damaged(f"has a compressed block of kind {kind}, which is not supported")
+        stated = struct.unpack_from("<I", self._data, end + 1)[0]
+        if stated != _masked(_crc32c(self._data[offset : end + 1])):
+            raise self._damaged(f"is damaged: the checksum at offset {end + 1} does not fit")
+        block = self._data[offset:end]
+        limit = size - 4 - 4 * struct.unpack_from("<I", block, size - 4)[0]
+        out, key, at = [], b"", 0
+        while at < limit:
+            shared, at = self._number(block, at)
+            own, at = self._number(block, at)
+            length, at = self._number(block, at)
+            if shared > len(key) or at + own + length > limit:
+                raise self._damaged(f"is damaged: an entry at offset {offset + at}")
+            key = key[:shared] + block[at : at + own]
+            out.append((key, block[at + own : at + own + length]))
+            at += own + length
+        return out
+
+    def _number(self, data: bytes, at: int) -> tuple[int, int]:
+        value = 0
+        for shift in range(0, 70, 7):
+            if at >= len(data):
+                break
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value, at
+        raise self._damaged("has no valid number where one is expected")
+
+
+def _crc_table() -> list[int]:
+    out = []
+    for i in range(256):
+        for _ in range(8):
+            i = i >> 1 ^ (0x82F63B78 if i & 1 else 0)
+        out.append(i)
+    return out
+
+
+_CRC = _crc_table()
+
+
+def _crc32c(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ _CRC[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+def _masked(crc: int) -> int:
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF

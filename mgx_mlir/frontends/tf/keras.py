@@ -1,0 +1,48 @@
+"""Keras models (.keras, .h5), exported by TensorFlow in a process of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mgx_mlir.core.errors import FileError, ModelError
+from mgx_mlir.frontends.files import open_regular
+
+_EXPORT = """
+import sys
+import tensorflow as tf
+model = tf.keras.models.load_model(sys.argv[1], compile=False)
+if hasattr(model, "export"):
+    model.export(sys.argv[2], verbose=False)
+else:
+    tf.saved_model.save(model, sys.argv[2])
+"""
+
+
+@contextmanager
+def exported(path: str) -> Iterator[str]:
+    """The folder of the SavedModel that TensorFlow makes of a Keras file."""
+    os.close(open_regular(path, "a Keras file"))
+    if importlib.util.find_spec("tensorflow") is None:
+        raise FileError(
+            "a Keras file is read by TensorFlow, which is not installed",
+            location=path,
+            notes=["install tensorflow, or export the model: model.export('folder')"],
+        )
+    with tempfile.TemporaryDirectory(prefix="mgx-keras-") as folder:
+        target = os.path.join(folder, "model")
+        found = subprocess.run(
+            [sys.executable, "-c", _EXPORT, path, target],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
+        )
+        if found.returncode:
+            lines = found.stderr.strip().splitlines() or ["it says nothing"]
+            raise ModelError(f"TensorFlow cannot export the model: {lines[-1]}", location=path)
+        yield target

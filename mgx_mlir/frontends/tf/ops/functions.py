@@ -1,0 +1,14 @@
+"""Calls of functions: their bodies are imported in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.frontends.tf.attributes import FunctionRef
+from mgx_mlir.frontends.tf.registry import tf_op
+
+
+@tf_op("PartitionedCall", "StatefulPartitionedCall", raw=True)
+def call(b: Builder, node: Any, *inputs: Any, f: FunctionRef) -> Any:
+    return node.call(f, inputs)

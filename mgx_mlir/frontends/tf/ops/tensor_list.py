@@ -1,0 +1,175 @@
+"""Tensor lists, as recurrent layers use them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import INT32, INT64, DType
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.helpers import Value, convert, extent, unsqueeze
+from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.tf.lists import elements, item_at, list_of, with_elements, written
+from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.tf.values import TensorList
+
+
+def _dims(b: Builder, shape: Value) -> tuple[int, ...] | None:
+    """The dims of elements as far as they are known; None for an unknown rank."""
+    known = b.const(shape)
+    if known is None:
+        rank = b.dims(shape)
+        return (DYN,) * rank[0] if rank and rank[0] != DYN else None
+    if known.ndim == 0:  # -1: anything
+        return None
+    return tuple(int(d) if d >= 0 else DYN for d in known)
+
+
+@tf_op("TensorListReserve", raw=True)
+def reserve(
+    b: Builder,
+    node: Any,
+    shape: Value,
+    count: Value,
+    *,
+    element_dtype: DType,
+    shape_type: Any = None,
+) -> TensorList:
+    if not isinstance(element_dtype, DType):
+        raise NotSupported("a list of elements that are no tensors")
+    return TensorList(element_dtype, _dims(b, shape), count)
+
+
+@tf_op("EmptyTensorList", raw=True)
+def empty(
+    b: Builder,
+    node: Any,
+    shape: Value,
+    most: Value,
+    *,
+    element_dtype: DType,
+    shape_type: Any = None,
+) -> TensorList:
+    if not isinstance(element_dtype, DType):
+        raise NotSupported("a list of elements that are no tensors")
+    return TensorList(element_dtype, _dims(b, shape), b.literal(np.int32(0)))
+
+
+@tf_op("TensorListFromTensor", raw=True)
+def from_tensor(
+    b: Builder, node: Any, x: Value, shape: Value, *, element_dtype: Any = None
+) -> TensorList:
+    dims = b.dims(x)
+    if not dims:
+        raise ModelError("expected a tensor of rank 1 or more, got rank 0")
+    size = extent(b, x, 0) if dims[0] == DYN else b.literal(np.int64(dims[0]))
+    return TensorList(b.dtype(x), tuple(dims[1:]), size, x)
+
+
+@tf_op("TensorListStack", raw=True)
+def stack(
+    b: Builder,
+    node: Any,
+    v: Any,
+    shape: Value,
+    *,
+    element_dtype: Any = None,
+    num_elements: int = -1,
+) -> Value:
+    found = list_of(v)
+    if found.stacked is None and (found.dims is None or DYN in found.dims):
+        stated = _dims(b, shape)
+        found = TensorList(found.dtype, stated, found.size, None, found.mark, found.written)
+    return elements(b, found)
+
+
+@tf_op("TensorListGetItem", raw=True)
+def get_item(
+    b: Builder, node: Any, v: Any, index: Value, shape: Value, *, element_dtype: Any = None
+) -> Value:
+    return item_at(b, list_of(v), index)
+
+
+@tf_op("TensorListSetItem", raw=True)
+def set_item(
+    b: Builder,
+    node: Any,
+    v: Any,
+    index: Value,
+    item: Value,
+    *,
+    element_dtype: Any = None,
+    resize_if_index_out_of_bounds: bool = False,
+) -> TensorList:
+    return written(b, list_of(v), index, item)
+
+
+@tf_op("TensorListLength", raw=True)
+def length(b: Builder, node: Any, v: Any) -> Value:
+    return convert(b, list_of(v).size, INT32)
+
+
+@tf_op("TensorListElementShape", raw=True)
+def element_shape(b: Builder, node: Any, v: Any, *, shape_type: DType = INT32) -> Value:
+    found = list_of(v)
+    if found.stacked is not None:
+        return convert(b, b.shape(found.stacked, 1), shape_type)
+    if found.dims is None:
+        return b.literal(np.array(-1, shape_type.np))
+    return b.literal(np.array(found.dims, shape_type.np))
+
+
+@tf_op("TensorListPushBack", raw=True)
+def push_back(
+    b: Builder, node: Any, v: Any, item: Value, *, element_dtype: Any = None
+) -> TensorList:
+    found = list_of(v)
+    new = unsqueeze(b, item, [0])
+    size = b.add(convert(b, found.size, INT64), 1)
+    if found.stacked is None and b.const(found.size) is not None and not int(b.const(found.size)):
+        if found.mark is not None:
+            raise NotSupported("a list that grows in a loop")
+        return TensorList(found.dtype, tuple(b.dims(item)), size, new)
+    stacked = b.concat([elements(b, found), new], axis=0)
+    return TensorList(found.dtype, found.dims, size, stacked)
+
+
+@tf_op("TensorListGather", raw=True)
+def gather(
+    b: Builder, node: Any, v: Any, indices: Value, shape: Value, *, element_dtype: Any = None
+) -> Value:
+    return b.gather(elements(b, list_of(v)), convert(b, indices, INT64), axis=0)
+
+
+@tf_op("TensorListConcatV2", outputs=("tensor", "lengths"), raw=True)
+def concat_v2(
+    b: Builder,
+    node: Any,
+    v: Any,
+    shape: Value,
+    leading: Value,
+    *,
+    element_dtype: Any = None,
+    shape_type: Any = None,
+) -> Any:
+    """The elements joined along their first axis."""
+    x = elements(b, list_of(v))
+    dims = b.dims(x)
+    if len(dims) < 2 or DYN in dims:
+        raise NotSupported("a list of elements of dynamic dims")
+    lengths = b.literal(np.full(dims[0], dims[1], np.int64))
+    return b.reshape(x, dims=[dims[0] * dims[1], *dims[2:]]), lengths
+
+
+@tf_op("TensorListResize", raw=True)
+def resize(b: Builder, node: Any, v: Any, size: Value) -> TensorList:
+    found = list_of(v)
+    if found.stacked is None and found.mark is None:
+        return TensorList(found.dtype, found.dims, size)
+    old, new = b.const(found.size), b.const(size)
+    if old is None or new is None or int(old) != int(new):
+        raise NotSupported("a list that changes its length")
+    return with_elements(found, elements(b, found))

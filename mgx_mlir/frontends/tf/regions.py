@@ -1,0 +1,359 @@
+"""Branches and loops of the dialect, filled by functions; tensor lists pass through them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import BOOL, INT64
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import OPS
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.control import joined
+from mgx_mlir.frontends.helpers import Value, arange, convert, squeeze
+from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.runtime_axes import gather_or
+from mgx_mlir.frontends.tf.lists import NotScanned, with_elements, zeros
+from mgx_mlir.frontends.tf.values import POISON, TensorList, has_failed, is_host
+
+MOST_ROWS = 1 << 20  # iterations of a loop whose results state how many there are
+_TRIES = 16  # each makes more of the carried dims dynamic
+_ENDLESS = np.int64(2**63 - 1)
+
+Build = Callable[[], list[Any]]
+
+
+def truth(b: Builder, v: Value) -> Value:
+    """Whether a condition holds: a number that is not 0, a tensor that is not empty."""
+    if is_host(v):
+        raise NotSupported(f"a condition that is a {v.what}")
+    dims = b.dims(v)
+    if dims and dims != (1,):
+        if DYN in dims:
+            raise NotSupported("a condition of dynamic dims")
+        return b.literal(np.bool_(all(dims)))
+    if b.dtype(v) is not BOOL:
+        v = b.not_(convert(b, b.equal(v, 0), BOOL))
+    return squeeze(b, v, [0]) if dims else v
+
+
+def tensors(values: Sequence[Any], what: str) -> list[Value]:
+    """The tensor of each value: itself, or a list's elements. NotSupported for others."""
+    out = []
+    for i, v in enumerate(values):
+        if isinstance(v, TensorList):
+            v = v.stacked
+            if v is None:
+                raise NotSupported(f"{what} {i}, an empty tensor list of unknown elements")
+        elif is_host(v):
+            raise NotSupported(f"{what} {i} that is a {v.what}")
+        out.append(v)
+    return out
+
+
+def like(value: Any, found: Value) -> Any:
+    """`found` as the kind of value that `value` is."""
+    return with_elements(value, found) if isinstance(value, TensorList) else found
+
+
+def branch(b: Builder, cond: Value, then: Build, other: Build) -> list[Any]:
+    """What one of two builders gives, as `cond` says; [POISON] where one has failed.
+
+    A condition known now picks its builder, which builds in place.
+    """
+    known = b.const(cond)
+    if known is not None:
+        return then() if bool(known.reshape(-1)[0]) else other()
+    draft = OPS["if"](cond, [], results=[]).operation
+    try:
+        given, yields = [], []
+        for build, region in zip((then, other), draft.regions, strict=True):
+            with ir.InsertionPoint(region.blocks.append()):
+                given.append(build())
+                if has_failed(given[-1]):
+                    draft.erase()
+                    return [POISON]
+                yields.append(tensors(given[-1], "output"))
+                OPS["yield"](yields[-1])
+        types = _joined(yields)
+    except BaseException:
+        if draft.parent is not None:
+            draft.erase()
+        raise
+    made = OPS["if"](cond, [], results=types).operation
+    for old, new in zip(draft.regions, made.regions, strict=True):
+        old.blocks[0].append_to(new)
+    draft.erase()
+    return [like(g, r) for g, r in zip(given[0], made.results, strict=True)]
+
+
+def _joined(yields: Sequence[Sequence[Value]]) -> list[TensorType]:
+    if len(yields[0]) != len(yields[1]):
+        raise ModelError(
+            f"the branches give {len(yields[0])} and {len(yields[1])} outputs, expected as many"
+        )
+    types = []
+    for i, pair in enumerate(zip(*yields, strict=True)):
+        a, c = (TensorType.of(v) for v in pair)
+        if a.dtype is not c.dtype:
+            raise ModelError(f"output {i} is {a} or {c}, expected one element type")
+        if a.rank != c.rank:
+            raise NotSupported(f"output {i} of rank {a.rank} or {c.rank}")
+        types.append(joined(a, c))
+    return types
+
+
+def choose(b: Builder, index: Value, builds: Sequence[Build]) -> list[Any]:
+    """What the builder of number `index` gives; the last one for a number outside."""
+    if len(builds) == 1:
+        return builds[0]()
+    known = b.const(index)
+    if known is not None:
+        i = int(known.reshape(-1)[0])
+        return builds[i if 0 <= i < len(builds) else -1]()
+    # one number less at a time, the first builder on the outside
+    numbers = list(range(len(builds) - 1))
+
+    def from_(at: int) -> list[Any]:
+        if at == len(numbers):
+            return builds[-1]()
+        hit = convert(b, b.equal(index, numbers[at]), BOOL)
+        return branch(b, hit, builds[at], lambda: from_(at + 1))
+
+    return from_(0)
+
+
+# ---- loops ---------------------------------------------------------------------------------------
+
+
+def while_loop(
+    b: Builder,
+    initial: Sequence[Any],
+    cond: Callable[[Sequence[Any]], Value],
+    body: Callable[[Sequence[Any]], list[Any]],
+) -> list[Any]:
+    """`body` again and again on what it gives while `cond` holds; [POISON] where one has failed.
+
+    A tensor list that each iteration writes one element to, that of the iteration's number, is a
+    scan output of the loop; others are carried whole.
+    """
+    going = cond(initial)
+    if going is POISON:
+        return [POISON]
+    going = truth(b, going)
+    start = b.const(going)
+    if start is not None and not bool(start.reshape(-1)[0]):
+        return list(initial)
+    scanned = {i for i, v in enumerate(initial) if isinstance(v, TensorList) and v.stacked is None}
+    initial = list(initial)
+    for _ in range(2 + len(scanned)):
+        try:
+            return _Loop(b, initial, going, cond, body, scanned).build()
+        except NotScanned as e:
+            # its elements' dims are known from what is written
+            index = next(iter(scanned)) if e.index is None else e.index
+            scanned.discard(index)
+            initial[index] = zeros(b, initial[index], e.element)
+    raise NotSupported("tensor lists whose elements' dims are not known")
+
+
+class _Loop:
+    """One loop being built: a draft until the types of what it carries are settled."""
+
+    def __init__(
+        self,
+        b: Builder,
+        initial: list[Any],
+        going: Value,
+        cond: Callable[[Sequence[Any]], Value],
+        body: Callable[[Sequence[Any]], list[Any]],
+        scanned: set[int],
+    ) -> None:
+        self.b, self.initial, self.going, self.cond, self.body = b, initial, going, cond, body
+        self.scanned = scanned
+        self.carried = [i for i in range(len(initial)) if i not in scanned]
+        self.values = tensors([initial[i] for i in self.carried], "loop variable")
+
+    def build(self) -> list[Any]:
+        b = self.b
+        types = [TensorType.of(v) for v in self.values]
+        mark = b.remembered()
+        for _ in range(_TRIES):
+            draft = OPS["loop"](b.literal(_ENDLESS), self.going, self.values, results=[]).operation
+            try:
+                found = self._draft(draft, types)
+            except BaseException:
+                draft.erase()
+                b.forget(mark)
+                raise
+            if found is None:
+                draft.erase()
+                return [POISON]
+            if found == types:
+                return self._made(draft, types)
+            draft.erase()
+            b.forget(mark)
+            types = found
+        raise NotSupported("a loop whose dims do not settle")
+
+    def _draft(self, draft: Any, types: list[TensorType]) -> list[TensorType] | None:
+        """Fill the draft's body; the types its carried values should have. None: it failed."""
+        b = self.b
+        flags = (TensorType(INT64, ()), TensorType(BOOL, ()))
+        block = draft.regions[0].blocks.append(*(t.mlir() for t in (*flags, *types)), arg_locs=None)
+        with ir.InsertionPoint(block):
+            held = dict(zip(self.carried, block.arguments[2:], strict=True))
+            arguments = [
+                like(v, held[i]) if i in held else v.marked(i) for i, v in enumerate(self.initial)
+            ]
+            found = self.body(arguments)
+            if has_failed(found):
+                return None
+            if len(found) != len(self.initial):
+                raise ModelError(
+                    f"the body gives {len(found)} values, expected {len(self.initial)}"
+                )
+            again = self.cond(found)
+            if again is POISON:
+                return None
+            nexts = tensors([found[i] for i in self.carried], "loop variable")
+            self.counters = _counters(b, self.values, block.arguments[2:], nexts)
+            rows = [self._row(i, found[i], block) for i in sorted(self.scanned)]
+            again = truth(b, again)
+            self.count = _count(b, again, nexts, self.counters)
+            self.found = found
+            self.yields = [again if self.count is None else block.arguments[1], *nexts, *rows]
+            OPS["yield"](self.yields)
+        out = []
+        for i, (t, v) in enumerate(zip(types, nexts, strict=True)):
+            have = TensorType.of(v)
+            if have.dtype is not t.dtype:
+                raise ModelError(f"loop variable {i} is {t}, the body makes {have} of it")
+            if have.rank != t.rank:
+                raise NotSupported(f"loop variable {i} whose rank changes: {t}, then {have}")
+            out.append(
+                t.with_dims(
+                    DYN if x != y and x != DYN else x
+                    for x, y in zip(t.dims, have.dims, strict=True)
+                )
+            )
+        return out
+
+    def _row(self, index: int, found: Any, block: Any) -> Value:
+        """What the body writes to a list, at the place of the iteration's number."""
+        if not isinstance(found, TensorList) or found.mark != index:
+            raise NotSupported(f"loop variable {index}, a tensor list that another one replaces")
+        if found.written is None:
+            raise NotScanned(index, None)
+        place, item = found.written
+        start = self.counters.get(_argument_number(place, block))
+        if start != 0:
+            raise NotScanned(index, TensorType.of(item))
+        return item
+
+    def _made(self, draft: Any, types: list[TensorType]) -> list[Any]:
+        b = self.b
+        block = draft.regions[0].blocks[0]
+        scans = [TensorType.of(v) for v in self.yields[1 + len(types) :]]
+        known = self.count is not None and self.count <= MOST_ROWS
+        rows = self.count if known and self.count is not None else DYN
+        count = b.literal(_ENDLESS if self.count is None else np.int64(self.count))
+        made = OPS["loop"](
+            count,
+            self.going,
+            self.values,
+            results=[*types, *(t.with_dims((rows, *t.dims)) for t in scans)],
+            max_iterations=max(rows, 1),
+            padded=known and bool(scans),
+            scan_output_directions=[0] * len(scans),
+        ).operation
+        block.append_to(made.regions[0])
+        draft.erase()
+        results = list(made.results)
+        out: list[Any] = [None] * len(self.initial)
+        for i, v in zip(self.carried, results[: len(types)], strict=True):
+            out[i] = like(self.initial[i], v)
+        for i, v in zip(sorted(self.scanned), results[len(types) :], strict=True):
+            out[i] = with_elements(self.initial[i], self._all_rows(self.initial[i], v))
+        return out
+
+    def _all_rows(self, stated: TensorList, rows: Value) -> Value:
+        """The elements of a list: those that were written, zeros behind them."""
+        b = self.b
+        size = b.const(stated.size)
+        if size is not None and b.dims(rows)[0] == int(size):
+            return rows
+        zero = b.literal(np.zeros((), b.dtype(rows).np))
+        return gather_or(b, rows, arange(b, convert(b, stated.size, INT64)), 0, zero)
+
+
+def _argument_number(v: Value, block: Any) -> int | None:
+    """Which carried value a block argument is."""
+    v = _uncast(v)
+    return next((i for i, a in enumerate(list(block.arguments)[2:]) if a == v), None)
+
+
+def _uncast(v: Value) -> Value:
+    """The integer that an integer was converted from."""
+    owner = v.owner
+    while getattr(owner, "name", "") in ("migraphx.convert", "migraphx.identity"):
+        source = owner.operands[0]
+        if not TensorType.of(source).dtype.is_integer:
+            break
+        v, owner = source, source.owner
+    return v
+
+
+def _counters(
+    b: Builder, starts: Sequence[Value], arguments: Sequence[Value], nexts: Sequence[Value]
+) -> dict[int | None, int]:
+    """The start of each carried scalar that every iteration adds 1 to, where it is known."""
+    out: dict[int | None, int] = {}
+    for i, (start, argument, after) in enumerate(zip(starts, arguments, nexts, strict=True)):
+        t = TensorType.of(start)
+        if t.dims or not t.dtype.is_integer:
+            continue
+        owner = _uncast(after).owner
+        known = b.const(start)
+        if known is None or getattr(owner, "name", "") != "migraphx.add":
+            continue
+        x, y = owner.operands
+        for base, step in ((x, y), (y, x)):
+            if _uncast(base) == argument and _is_one(b, step):
+                out[i] = int(known)
+    return out
+
+
+def _is_one(b: Builder, v: Value) -> bool:
+    known = b.const(v)
+    return known is not None and known.size == 1 and int(known.reshape(-1)[0]) == 1
+
+
+def _count(
+    b: Builder, again: Value, nexts: Sequence[Value], counters: dict[int | None, int]
+) -> int | None:
+    """How often the body runs, where the condition is that counters are below constants."""
+    owner = again.owner
+    name = getattr(owner, "name", "")
+    if name == "migraphx.logical_and":
+        parts = [_count(b, v, nexts, counters) for v in owner.operands]
+        return None if None in parts else min(p for p in parts if p is not None)
+    if name == "migraphx.convert":
+        return _count(b, owner.operands[0], nexts, counters)
+    if name == "migraphx.literal":
+        known = b.const(again)
+        return int(_ENDLESS) if known is not None and bool(known.all()) else None
+    if name not in ("migraphx.less", "migraphx.greater"):
+        return None
+    low, high = owner.operands if name == "migraphx.less" else reversed(list(owner.operands))
+    limit = b.const(high)
+    if limit is None or limit.size != 1 or not TensorType.of(low).dtype.is_integer:
+        return None
+    for i, v in enumerate(nexts):
+        if i in counters and _uncast(v) == _uncast(low):
+            return max(int(limit.reshape(-1)[0]) - counters[i], 0)
+    return None

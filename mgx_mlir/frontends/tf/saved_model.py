@@ -1,0 +1,210 @@
+"""Opens a SavedModel's folder: the graph, a signature, and the variables of its checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.errors import FileError, MgxError, ModelError, UsageError
+from mgx_mlir.frontends.tf import schema
+from mgx_mlir.frontends.tf.attributes import FunctionRef, value_of
+from mgx_mlir.frontends.tf.bundle import Bundle
+from mgx_mlir.frontends.tf.graph import Body, Ref
+from mgx_mlir.frontends.tf.importer import LoadedModel, Output
+from mgx_mlir.frontends.tf.inputs import graph_outputs, input_of
+from mgx_mlir.frontends.tf.load import SAVED_MODEL, check_graph, load_message, load_text
+from mgx_mlir.frontends.tf.options import TfOptions
+from mgx_mlir.frontends.tf.tensors import TensorReader
+
+_INIT = "__saved_model_init_op"
+DEFAULT = "serving_default"
+VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
+_ASSIGN = ("AssignVariableOp", "Assign")
+_PASS = ("Identity", "IdentityN", "Cast", "EnsureShape")
+
+
+def is_saved_model(folder: str) -> bool:
+    return any((Path(folder) / f"saved_model.{e}").exists() for e in ("pb", "pbtxt"))
+
+
+@contextmanager
+def load_saved_model(folder: str, name: str, options: TfOptions) -> Iterator[LoadedModel]:
+    """The SavedModel in `folder` as the signature of the options has it."""
+    saved = schema.SavedModel()
+    path = Path(folder) / "saved_model.pb"
+    text = path.with_suffix(".pbtxt")
+    if path.exists():
+        reader = load_message(str(path), SAVED_MODEL, saved)
+    elif text.exists():
+        reader = load_text(str(text), saved)
+    else:
+        raise FileError("the folder holds no saved_model.pb", location=name)
+    bundle: Bundle | None = None
+    try:
+        meta = _meta_graph(saved, options, name)
+        check_graph(meta.graph_def, name)
+        model = LoadedModel(name, meta.graph_def, reader)
+        body = model.body = _body(meta.graph_def, name)
+        _choose_signature(model, meta, body, options)
+        prefix = Path(folder) / "variables" / "variables"
+        has_variables = any(n.op in VARIABLES for n in meta.graph_def.node)
+        if prefix.with_suffix(".index").exists():
+            bundle = Bundle(prefix)
+            keys = restored(meta, body, reader)
+            model.variables = {n: _reader(bundle, n, k) for n, k in keys.items() if k in bundle}
+        elif has_variables:
+            raise FileError("the folder holds no variables/variables.index", location=name)
+        yield model
+    finally:
+        reader.close()
+        if bundle is not None:
+            bundle.close()
+
+
+def _body(graph: Any, name: str) -> Body:
+    functions = {f.signature.name: f for f in graph.library.function}
+
+    def outputs_of(op: str) -> Sequence[str]:
+        found = functions.get(op)
+        return [a.name for a in found.signature.output_arg] if found is not None else ()
+
+    try:
+        return Body(graph.node, None, outputs_of)
+    except ModelError as e:
+        raise ModelError(e.message, location=name) from None
+
+
+def _reader(bundle: Bundle, node: str, key: str) -> Callable[[], np.ndarray]:
+    kept: list[np.ndarray] = []
+
+    def read() -> np.ndarray:
+        if not kept:
+            kept.append(bundle.read(key, f"variable '{node}'"))
+        return kept[0]
+
+    return read
+
+
+def _meta_graph(saved: Any, options: TfOptions, name: str) -> Any:
+    wanted = set(options.tags)
+    known = []
+    for meta in saved.meta_graphs:
+        tags = set(meta.meta_info_def.tags)
+        known.append(", ".join(sorted(tags)) or "none")
+        if tags == wanted:
+            return meta
+    if not known:
+        raise ModelError("the SavedModel holds no graph", location=name)
+    raise UsageError(
+        f"the SavedModel has no graph of tags {', '.join(sorted(wanted))}",
+        location=name,
+        notes=[f"the tags of its graphs: {'; '.join(known)}"],
+    )
+
+
+def _choose_signature(model: LoadedModel, meta: Any, body: Body, options: TfOptions) -> None:
+    """Fill in the model's inputs and outputs."""
+    found = {k: v for k, v in meta.signature_def.items() if k != _INIT and v.outputs}
+    known = ", ".join(sorted(found)) or "none"
+    key = options.signature or (
+        DEFAULT if DEFAULT in found or len(found) != 1 else next(iter(found))
+    )
+    if key not in found:
+        raise UsageError(f"the SavedModel has no signature '{key}'", location=model.name,
+                         notes=[f"its signatures: {known}"])  # fmt: skip
+    signature = found[key]
+    for name, info in sorted(signature.inputs.items(), key=lambda i: _natural(i[0])):
+        ref = body.ref(info.name)
+        model.inputs.append(input_of(name, ref, info.dtype, info.tensor_shape, options, model.name))
+    outputs = {
+        name: Output(name, body.ref(info.name))
+        for name, info in sorted(signature.outputs.items(), key=lambda i: _natural(i[0]))
+    }
+    if not options.output_names:
+        model.outputs = list(outputs.values())
+        return
+    for text in options.output_names:
+        if text in outputs:
+            model.outputs.append(outputs[text])
+        else:
+            model.outputs += graph_outputs(body, [text], model.name)
+
+
+def _natural(name: str) -> list[Any]:
+    """A key that sorts output_10 behind output_9."""
+    digits = "".join(c if c.isdigit() else " " for c in name).split()
+    letters = "".join(" " if c.isdigit() else c for c in name)
+    return [letters, [int(d) for d in digits]]
+
+
+def restored(meta: Any, body: Body, reader: TensorReader) -> dict[str, str]:
+    """The checkpoint's key of each variable's node, as the graph's own restore step has it."""
+    walk = _Restore(meta.graph_def, reader)
+    name = meta.saver_def.restore_op_name.split(":")[0]
+    if name in body.nodes:
+        walk.body(body, body.reached([name]), {})
+    for node in body.nodes.values():
+        if node.op in VARIABLES and node.name not in walk.found:
+            text = node.attr["shared_name"].s.decode(errors="replace") if node.attr else ""
+            walk.found[node.name] = text or node.name
+    return walk.found
+
+
+class _Restore:
+    """Follows the assignments of restored tensors to variables, into functions."""
+
+    def __init__(self, graph: Any, reader: TensorReader) -> None:
+        self.functions = {f.signature.name: f for f in graph.library.function}
+        self.reader = reader
+        self.found: dict[str, str] = {}
+
+    def body(self, body: Body, names: set[str], given: dict[str, Any], depth: int = 0) -> None:
+        for name in names:
+            node = body.nodes[name]
+            follow = partial(self.follow, body, given)
+            if node.op in _ASSIGN:
+                target, value = (follow(r) for r in body.refs(name)[:2])
+                if isinstance(target, tuple) and isinstance(value, str):
+                    self.found.setdefault(target[0], value)
+            elif "f" in node.attr and node.op.endswith("PartitionedCall") and depth < 8:
+                reference = value_of(node.attr["f"], "f", self.reader, {})
+                if isinstance(reference, FunctionRef) and reference.name in self.functions:
+                    proto = self.functions[reference.name]
+                    inner = Body(proto.node_def, proto)
+                    values = [follow(r) for r in body.refs(name)]
+                    bound = dict(zip(inner.arguments, values, strict=False))
+                    self.body(inner, set(inner.nodes), bound, depth + 1)
+
+    def follow(self, body: Body, given: dict[str, Any], ref: Ref) -> Any:
+        """(variable's node,), the key a tensor is restored from, or None."""
+        for _ in range(16):
+            name, index = ref
+            if name in given:
+                return given[name]
+            node = body.nodes.get(name)
+            if node is None:
+                return None
+            if node.op in VARIABLES:
+                return (name,)
+            refs = body.refs(name)
+            if node.op == "RestoreV2" and len(refs) == 3:
+                return self._key(body, refs[1][0], index)
+            if node.op not in _PASS or not refs:
+                return None
+            ref = refs[index if node.op == "IdentityN" else 0]
+        return None
+
+    def _key(self, body: Body, names: str, index: int) -> str | None:
+        node = body.nodes.get(names)
+        if node is None or node.op != "Const":
+            return None
+        try:
+            keys = value_of(node.attr["value"], "value", self.reader, {}).reshape(-1)
+        except MgxError:
+            return None
+        return keys[index].decode(errors="replace") if index < len(keys) else None
