@@ -77,7 +77,8 @@ class Scope:
     ) -> None:
         self.body, self.flow, self.outer, self.prefix, self.depth = body, flow, outer, prefix, depth
         self.bound: Mapping[str, Any] = bound or {}
-        self.values: dict[str, Sequence[Any]] = {}  # a node's outputs
+        self.values: dict[str, Any] = {}  # a node's outputs
+        self.sides: dict[Ref, int] = {}  # the branches of conditions that this is in
 
     def find(self, name: str) -> Sequence[Any] | None:
         scope: Scope | None = self
@@ -89,9 +90,11 @@ class Scope:
 
     def inner(self) -> Scope:
         """A region of this scope: sees its values, keeps its own."""
-        return Scope(
+        scope = Scope(
             self.body, self.flow, outer=self, prefix=self.prefix, bound=self.bound, depth=self.depth
         )
+        scope.sides = self.sides
+        return scope
 
 
 class Node:
