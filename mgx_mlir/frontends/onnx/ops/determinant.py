@@ -1,0 +1,73 @@
+"""Det: the determinant, by elimination with the largest element of each column as pivot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    compare,
+    convert,
+    number,
+    slice_,
+    squeeze,
+    wide,
+)
+from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.problems import NotSupported
+
+_MOST = 64  # rows: each is a step of its own in the program
+
+
+@onnx_op("Det", since=11)
+def det(b: Builder, node: Any, x: Value) -> Value:
+    """The product of the pivots, negated for each that had to change places with another row.
+
+    A step takes the pivot's row out and eliminates its column from the rest, whose rows close up
+    in order; a pivot from row i passes i rows.
+    """
+    dims = b.dims(x)
+    rank = len(dims)
+    if rank < 2 or dims[-1] != dims[-2]:
+        raise ModelError(f"expected square matrices, got dims {list(dims)}")
+    n, dtype = dims[-1], b.dtype(x)
+    if n == DYN:
+        raise NotSupported("matrices of dynamic dims")
+    if n > _MOST:
+        raise NotSupported(f"matrices of more than {_MOST} rows")
+    x = convert(b, x, wide(dtype))
+    rows, columns = rank - 2, rank - 1
+    total: Value = None
+    for left in range(n, 0, -1):
+        first = slice_(b, x, [columns], [0], [1])
+        place = b.argmax(b.abs(first), axis=rows)  # .., 1, 1
+        index = b.literal(np.arange(left).reshape(left, 1))
+        here = compare(b, "equal", index, place)
+        zero = number(b, 0, x)
+        pivot_row = b.reduce_sum(b.where(here, x, zero), axes=[rows])
+        pivot = slice_(b, pivot_row, [columns], [0], [1])
+        odd = compare(b, "equal", b.mod(place, 2), 1)
+        factor = b.where(odd, b.neg(pivot), pivot)
+        total = factor if total is None else b.mul(total, factor)
+        if left == 1:
+            break
+        # row i of the rest was row i, or i + 1 from the pivot on
+        before = compare(b, "less", b.literal(np.arange(left - 1).reshape(left - 1, 1)), place)
+        rest = b.where(
+            before,
+            slice_(b, x, [rows], [0], [left - 1]),
+            slice_(b, x, [rows], [1], [left]),
+        )
+        lead = slice_(b, rest, [columns], [0], [1])
+        singular = compare(b, "equal", pivot, 0)
+        share = b.div(lead, b.where(singular, number(b, 1, x), pivot))
+        rest = b.sub(rest, b.mul(share, pivot_row))
+        x = slice_(b, rest, [columns], [1], [left])
+    if total is None:  # matrices without rows
+        return b.literal(np.ones(list(dims[:-2]), dtype.np))
+    return convert(b, squeeze(b, total, [rows, columns]), dtype)

@@ -1,0 +1,101 @@
+"""TfIdfVectorizer over integers: counts of n-grams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import FLOAT, INT64
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    compare,
+    convert,
+    squeeze,
+    static_dims,
+    unsqueeze,
+)
+from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.problems import NotSupported
+
+
+@onnx_op("TfIdfVectorizer", since=9)
+def tf_idf_vectorizer(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    max_gram_length: int,
+    max_skip_count: int,
+    min_gram_length: int,
+    mode: str,
+    ngram_counts: Sequence[int],
+    ngram_indexes: Sequence[int],
+    pool_int64s: Sequence[int] | None = None,
+    pool_strings: Sequence[str] | None = None,
+    weights: Sequence[float] | None = None,
+) -> Value:
+    """For each length and skip, windows of the sequence are compared with all n-grams at once."""
+    if pool_strings:
+        raise NotSupported("strings")
+    if mode not in ("TF", "IDF", "TFIDF"):
+        raise ModelError(f"attribute 'mode' expected TF, IDF or TFIDF, got {mode}")
+    rows = static_dims(b, x, "TfIdfVectorizer")
+    if len(rows) > 2:
+        raise ModelError(f"expected rank 0, 1 or 2, got {len(rows)}")
+    pool = np.array(pool_int64s or [], np.int64)
+    grams = _grams(pool, ngram_counts, min_gram_length, max_gram_length)
+    total = sum(n // size for size, n in enumerate(np.diff([*ngram_counts, pool.size]).tolist(), 1))
+    if len(ngram_indexes) != total or min(ngram_indexes, default=0) < 0:
+        raise ModelError(f"expected {total} ngram_indexes from 0, got {list(ngram_indexes)[:8]}")
+    flat = b.reshape(convert(b, x, INT64), dims=[1, -1] if len(rows) < 2 else list(rows))
+    batch, length = b.dims(flat)
+    out = b.literal(np.zeros((batch, max(ngram_indexes, default=-1) + 1), np.float32))
+    for first, table in grams:
+        count = _count(b, flat, table, length, max_skip_count)
+        if count is None:
+            continue
+        places = np.array(ngram_indexes[first : first + len(table)], np.int64)
+        index = b.multibroadcast(b.literal(places[None, :]), [batch, len(table)])
+        out = b.scatter_add(out, index, convert(b, count, FLOAT), axis=1)
+    if mode == "IDF":
+        out = b.min(out, 1)
+    if mode != "TF" and weights:
+        out = b.mul(out, b.literal(np.array(weights, np.float32)))
+    return squeeze(b, out, [0]) if len(rows) < 2 else out
+
+
+def _grams(
+    pool: np.ndarray, counts: Sequence[int], least: int, most: int
+) -> list[tuple[int, np.ndarray]]:
+    """(number of the first, n-grams x n) for each length that counts."""
+    found, first = [], 0
+    ends = [*counts[1:], pool.size]
+    for size, (begin, end) in enumerate(zip(counts, ends, strict=True), 1):
+        if not 0 <= begin <= end <= pool.size or (end - begin) % size:
+            raise ModelError(f"ngram_counts {list(counts)} do not fit a pool of {pool.size}")
+        table = pool[begin:end].reshape(-1, size)
+        if least <= size <= most and len(table):
+            found.append((first, table))
+        first += len(table)
+    return found
+
+
+def _count(b: Builder, x: Value, table: np.ndarray, length: int, skips: int) -> Value | None:
+    """How often each n-gram occurs in each row, with up to `skips` places between its items."""
+    size = table.shape[1]
+    total = None
+    for step in range(1, 2 if size == 1 else skips + 2):
+        starts = length - step * (size - 1)
+        if starts <= 0:
+            break
+        places = np.arange(starts)[:, None] + np.arange(size) * step
+        windows = unsqueeze(b, b.gather(x, b.literal(places), axis=1), [2])
+        equal = compare(b, "equal", windows, b.literal(table))  # row, start, n-gram, item
+        whole = b.reduce_min(convert(b, equal, INT64), axes=[3])
+        count = squeeze(b, b.reduce_sum(squeeze(b, whole, [3]), axes=[1]), [1])
+        total = count if total is None else b.add(total, count)
+    return total
