@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MODEL_SUFFIXES = {".onnx": "onnx", ".mlir": "mlir", ".mxr": "mxr", ".json": "json"}
+MODEL_SUFFIXES = {
+    ".onnx": "onnx", ".mlir": "mlir", ".mxr": "mxr", ".json": "json",
+    ".pb": "tf", ".pbtxt": "tf", ".keras": "tf", ".h5": "tf",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -215,12 +218,13 @@ def compile(
 ) -> CompiledProgram:
     """Compile a model for a target.
 
-    `model` is a path (.onnx, .mlir, .mxr, .json), the bytes of an ONNX file, a ProgramIR, or an
-    API program.
+    `model` is a path (.onnx, .pb, .mlir, .mxr, .json, a SavedModel's folder), the bytes of an
+    ONNX file, a ProgramIR, or an API program.
     `target` is "ref", "cpu" or "gpu" (None: gpu where a HIP device is found, else cpu); `arch` a
     gfx or product name for gpu, a processor name for cpu. `threads` (None: all) counts CPU
-    threads of a run. `onnx_options` are those of parse_onnx. `ref_double` makes `ref` compute in
-    f64. Raises MgxError: unreadable models, unsupported operators, failed compilation.
+    threads of a run. `onnx_options` are those of parse_onnx, or the fields of TfOptions.
+    `ref_double` makes `ref` compute in f64. Raises MgxError: unreadable models, unsupported
+    operators, failed compilation.
     """
     from mgx_mlir.targets import default_target
 
@@ -275,12 +279,14 @@ def _read(model: Any, settings: CompileSettings, stats: dict[str, Any]) -> Progr
 def read_model(
     model: str | os.PathLike[str] | bytes, onnx_options: Mapping[str, Any] | None = None
 ) -> ProgramIR:
-    """Read a model file (.onnx, .mlir, .mxr, .json by its name) or the bytes of an ONNX model."""
+    """Read a model file (its kind by its name), a SavedModel, or the bytes of an ONNX model."""
     options = dict(onnx_options or {})
     if isinstance(model, bytes | bytearray | memoryview):
         return _onnx(bytes(model), options)
     path = Path(os.fspath(model))
     kind = MODEL_SUFFIXES.get(path.suffix.lower())
+    if kind == "tf" or os.path.isdir(path):
+        return _tf(path, options)
     if kind == "mlir":
         return read_mlir(path)
     if kind in ("mxr", "json"):
@@ -305,6 +311,17 @@ def _onnx(source: Path | bytes, options: dict[str, Any]) -> ProgramIR:
     if isinstance(source, bytes):
         return parse_onnx_buffer(source, chosen)
     return parse_onnx(source, chosen)
+
+
+def _tf(path: Path, options: dict[str, Any]) -> ProgramIR:
+    from mgx_mlir.frontends.tf.options import TfOptions
+    from mgx_mlir.frontends.tf.program import parse_tf
+
+    try:
+        chosen = TfOptions(**options)
+    except TypeError as e:
+        raise UsageError(f"compile() {str(e).removeprefix('TfOptions.__init__() ')}") from None
+    return parse_tf(path, chosen)
 
 
 def _compile_program(
