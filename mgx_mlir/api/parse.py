@@ -1,4 +1,4 @@
-"""Reading models: parse_onnx, parse_onnx_buffer, get_onnx_operators."""
+"""Reading models: parse_onnx, parse_onnx_buffer, parse_tf, get_onnx_operators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from mgx_mlir.api.program import program
 from mgx_mlir.api.shape import dim_of, dynamic_dimension
-from mgx_mlir.core.errors import MgxError, UsageError
+from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.signature import DimRange
 
 _ONE = dynamic_dimension(1, 1)  # MIGraphX's default: a dim that the file leaves open is 1
@@ -113,10 +113,52 @@ def onnx_dim(d: Any) -> Any:
     return found
 
 
-def parse_tf(filename: str | os.PathLike[str], *args: Any, **options: Any) -> program:
-    """MIGraphX's reader of TensorFlow graphs, which is not there yet."""
-    raise MgxError("TensorFlow graphs cannot be read yet", location=os.fspath(filename),
-                   notes=["convert the model to ONNX"])  # fmt: skip
+def parse_tf(
+    filename: str | os.PathLike[str],
+    is_nhwc: bool = True,
+    batch_size: int = 1,
+    map_input_dims: Mapping[str, Sequence[int]] | None = None,
+    output_names: Sequence[str] | None = None,
+    map_dyn_input_dims: Mapping[str, Sequence[Any]] | None = None,
+    default_dyn_dim_value: Any = None,
+    skip_unknown_operators: bool = False,
+    print_program_on_error: bool = False,
+    use_debug_symbols: bool = False,
+    migraphx_layout: bool = False,
+    signature: str = "",
+    tags: Sequence[str] = ("serve",),
+) -> program:
+    """Read a TensorFlow graph (.pb) or a SavedModel's folder; TensorFlow need not be installed.
+
+    A dim that the file leaves open becomes `batch_size`, or `default_dyn_dim_value`. Inputs have
+    the layout that the model declares; `migraphx_layout` takes and gives images channels first,
+    as MIGraphX does. `is_nhwc` is the layout of nodes that state none. `signature` and `tags`
+    choose in a SavedModel. Keras files (.keras, .h5) are read where TensorFlow is installed.
+    Raises FileError, ModelError, UnsupportedModel.
+    """
+    from mgx_mlir.frontends.tf.options import TfOptions
+    from mgx_mlir.frontends.tf.program import parse_tf as read
+
+    default = None if default_dyn_dim_value is None else onnx_dim(default_dyn_dim_value)
+    if isinstance(default, int):
+        batch_size, default = default, None
+    options = TfOptions(
+        is_nhwc=is_nhwc,
+        batch_size=batch_size,
+        map_input_dims={k: [int(d) for d in v] for k, v in (map_input_dims or {}).items()},
+        map_dyn_input_dims={
+            k: [onnx_dim(d) for d in v] for k, v in (map_dyn_input_dims or {}).items()
+        },
+        default_dyn_dim_value=default,
+        output_names=list(output_names or ()),
+        signature=signature,
+        tags=tuple(tags),
+        migraphx_layout=migraphx_layout,
+        skip_unknown_operators=skip_unknown_operators,
+        print_program_on_error=print_program_on_error,
+        use_debug_symbols=use_debug_symbols,
+    )
+    return program.of(read(filename, options))
 
 
 def get_onnx_operators() -> list[str]:

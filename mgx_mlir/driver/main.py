@@ -23,9 +23,10 @@ COMMANDS = {
     "perf": "compile, run, and print a performance report",
     "read": "read a model and print it",
     "run": "compile, run once on generated inputs, and print the program",
+    "tf": "list the TensorFlow operators that can be read",
     "verify": "compare a target's outputs with the reference's",
 }
-LATER = ("roctx", "tf", "time")  # MIGraphX's commands that are not here yet
+LATER = ("roctx", "time")  # MIGraphX's commands that are not here yet
 INTERRUPTED = 130  # what shells show for SIGINT
 
 

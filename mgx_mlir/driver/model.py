@@ -18,10 +18,18 @@ from mgx_mlir.frontends.onnx.options import OnnxOptions
 if TYPE_CHECKING:
     from mgx_mlir.core.passes import Pass
 
-ONNX_ONLY = (
-    "--batch", "--dyn-input-dim", "--default-dyn-dim", "--dim-param", "--skip-unknown-operators",
-    "--debug-symbols",
-)  # fmt: skip
+# options and the kinds of models that they are for
+_IMPORTED = ("onnx", "tf")
+_ONLY = {
+    **dict.fromkeys(
+        ("--batch", "--dyn-input-dim", "--default-dyn-dim", "--skip-unknown-operators",
+         "--debug-symbols"),
+        _IMPORTED,
+    ),
+    "--dim-param": ("onnx",),
+    **dict.fromkeys(("--nhwc", "--nchw", "--migraphx-layout", "--output-names"), ("tf",)),
+}  # fmt: skip
+_NAMES = {"onnx": "ONNX", "tf": "TensorFlow"}
 
 
 # saved programs: their suffix and flag, and the format they are written in
@@ -35,7 +43,7 @@ _OPTIMIZE = tuple(
     for name in (simplify, "dead_code_elimination")
 )  # fmt: skip
 _ALIASES = {"eliminate_dead_code": "dead_code_elimination"}
-_FLAGS = {"--onnx": "onnx", "--migraphx": "mxr", "--migraphx-json": "json"}
+_FLAGS = {"--onnx": "onnx", "--tf": "tf", "--migraphx": "mxr", "--migraphx-json": "json"}
 
 
 class Model:
@@ -54,15 +62,18 @@ class Model:
             raise UsageError(f"expected a file or --test, got '{self.path}' and --test")
         if not self.is_test and self.path is None:
             raise UsageError("expected an input file, or --test", notes=_swallowed(args))
-        self.is_onnx = not self.is_test and self.kind() == "onnx"
-        self.is_saved = not self.is_test and self.kind() in SAVED
+        kind = "" if self.is_test else self.kind()
+        self.is_onnx, self.is_tf, self.is_saved = kind == "onnx", kind == "tf", kind in SAVED
         self.input_dims = dims.static_dims("--input-dim", args.get("--input-dim", []))
-        for flag in ONNX_ONLY:
-            if flag in args and not self.is_onnx:
-                raise UsageError(f"option '{flag}' is for ONNX models, got {self.name}")
+        for flag, kinds in _ONLY.items():
+            if flag in args and kind not in kinds:
+                names = " and ".join(_NAMES[k] for k in kinds)
+                raise UsageError(f"option '{flag}' is for {names} models, got {self.name}")
         if "--strip-context" in args and not self.is_saved:
             raise UsageError(f"option '--strip-context' is for saved programs, got {self.name}")
         self.options = self._onnx_options() if self.is_onnx else {}
+        if self.is_tf:
+            self.options = self._tf_options()
 
     @property
     def name(self) -> str:
@@ -87,7 +98,12 @@ class Model:
         if not os.path.exists(self.path):
             raise FileError("no such file", location=self.path)
         if os.path.isdir(self.path):
-            raise FileError("expected a model file, got a directory", location=self.path)
+            from mgx_mlir.frontends.tf.load import is_saved_model
+
+            if is_saved_model(self.path):
+                return "tf"
+            raise FileError("expected a model file or a SavedModel, got another directory",
+                            location=self.path)  # fmt: skip
         raise FileError(
             f"unknown model type '{suffix}', expected a name that ends in {', '.join(kinds)}, or "
             f"one of {', '.join(_FLAGS)}",
@@ -96,23 +112,40 @@ class Model:
 
     def _onnx_options(self) -> dict[str, Any]:
         args = self.args
+        found = self._common_options()
+        if "default_dyn_dim_value" not in found:
+            if "--batch" in args:
+                self._check_batch()
+            found["default_dim_value"] = self.batch
+        if "--dim-param" in args:
+            found["dim_params"] = dims.symbol_dims("--dim-param", args.get("--dim-param"))
+        return found
+
+    def _tf_options(self) -> dict[str, Any]:
+        args = self.args
+        layout = args.only_one("--nhwc", "--nchw")
+        return {
+            **self._common_options(),
+            "is_nhwc": layout != "--nchw",
+            "batch_size": self.batch,
+            "output_names": args.get("--output-names", []),
+            "migraphx_layout": "--migraphx-layout" in args,
+        }
+
+    def _common_options(self) -> dict[str, Any]:
+        """The options that the readers of ONNX and TensorFlow models share."""
+        args = self.args
         default = args.get("--default-dyn-dim")
         dynamic = dims.dynamic_dims("--dyn-input-dim", args.get("--dyn-input-dim", []))
         # where an input is dynamic, its --input-dim is the size to run at
         fixed = {k: v for k, v in self.input_dims.items() if k not in dynamic}
         found: dict[str, Any] = {}
-        if "--batch" in args and default is None:
-            self._check_batch()
         if default is not None:
             found["default_dyn_dim_value"] = _as_range(dims.one_dim("--default-dyn-dim", default))
-        else:
-            found["default_dim_value"] = self.batch
         if fixed:
             found["map_input_dims"] = fixed
         if dynamic:
             found["map_dyn_input_dims"] = dynamic
-        if "--dim-param" in args:
-            found["dim_params"] = dims.symbol_dims("--dim-param", args.get("--dim-param"))
         if "--skip-unknown-operators" in args:
             found["skip_unknown_operators"] = True
         if "--debug-symbols" in args:
@@ -158,6 +191,11 @@ class Model:
             return built_in()
         if self.is_saved:
             return self.saved(compiled=False).program_ir
+        if self.is_tf:
+            from mgx_mlir.frontends.tf.options import TfOptions
+            from mgx_mlir.frontends.tf.program import parse_tf
+
+            return parse_tf(self.path, TfOptions(**self.options))
         if not self.is_onnx:
             from mgx_mlir.api.compile import read_mlir
 

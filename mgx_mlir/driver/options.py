@@ -11,11 +11,19 @@ LOADER = tuple(
     for flags, text, value, many, parse in (
         (("--test",), "use a built-in program, one dot of a{4,5} and b{5,3}", None, "", str),
         (("--onnx",), "read the file as ONNX whatever its name", None, "", str),
+        (("--tf",), "read the file as a TensorFlow graph whatever its name", None, "", str),
         (("--migraphx",), "read the file as .mxr whatever its name", None, "", str),
         (("--migraphx-json",), "read the file as MIGraphX's JSON whatever its name", None, "", str),
         (("--strip-context",), "leave out the code that a saved program holds", None, "", str),
         (("--batch",), "size of every dimension that the model leaves open (default 1)", "N", "",
          number(1)),
+        (("--nhwc",), "channels are last where a TensorFlow node does not say (default)", None, "",
+         str),
+        (("--nchw",), "channels are first where a TensorFlow node does not say", None, "", str),
+        (("--migraphx-layout",), "feed and give images of a TensorFlow model channels first, as "
+         "MIGraphX does", None, "", str),
+        (("--output-names",), "results of a TensorFlow model (default: what no node reads)",
+         "NAME...", "greedy", str),
         (("--input-dim",), "dimensions of inputs: @name d1 d2 ... @other d1 ...", "@NAME D...",
          "greedy", str),
         (("--dyn-input-dim",), "dynamic dimensions of inputs: @name '[{min:1,max:8}, 3]'",
@@ -120,13 +128,10 @@ RUNNERS = (*COMPILERS, *DATA)
 
 _LATER = "is not supported yet"
 _QUANTIZE = "is not supported yet: programs cannot be quantized"
-_TENSORFLOW = "is not supported yet: TensorFlow graphs cannot be read"
 
 REFUSED = {
     "--fp16": _QUANTIZE, "--bf16": _QUANTIZE, "--int8": _QUANTIZE, "--fp8": _QUANTIZE,
     "--int4-weights": _QUANTIZE,
-    "--tf": _TENSORFLOW, "--nhwc": _TENSORFLOW, "--nchw": _TENSORFLOW,
-    "--output-names": _TENSORFLOW,
     "--netron": _LATER,
     "--trim": _LATER, "-t": _LATER, "--trim-size": _LATER, "-s": _LATER,
     "--replace-literals": _LATER, "--load-arg": _LATER,

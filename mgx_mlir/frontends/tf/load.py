@@ -39,6 +39,10 @@ GRAPH = _layout("TensorFlow graph", "graph")
 SAVED_MODEL = _layout("SavedModel", "saved")
 
 
+def is_saved_model(folder: str) -> bool:
+    return any(os.path.exists(os.path.join(folder, f"saved_model.{e}")) for e in ("pb", "pbtxt"))
+
+
 def load_message(path: str, layout: Layout, message: Any) -> TensorReader:
     """Parse the file at `path` into `message`; the reader of its tensors, which holds it open.
 

@@ -28,10 +28,6 @@ _ASSIGN = ("AssignVariableOp", "Assign")
 _PASS = ("Identity", "IdentityN", "Cast", "EnsureShape")
 
 
-def is_saved_model(folder: str) -> bool:
-    return any((Path(folder) / f"saved_model.{e}").exists() for e in ("pb", "pbtxt"))
-
-
 @contextmanager
 def load_saved_model(folder: str, name: str, options: TfOptions) -> Iterator[LoadedModel]:
     """The SavedModel in `folder` as the signature of the options has it."""
