@@ -332,7 +332,8 @@ class program:
             arrays = self._checked(self._compiled.signature, given)
             return self._interpret(interpreter, self._compiled.program, arrays, trace)
         arrays = self._checked(self._compiled.signature, given)
-        return [argument(a) for a in self._compiled.execute(list(arrays.values()))]
+        found = self._compiled.execute(list(arrays.values()))
+        return self._compiled.signature.grouped(argument(a) for a in found)
 
     eval = run
 

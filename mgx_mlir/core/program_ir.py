@@ -13,6 +13,7 @@ from mgx_mlir.core.shapes import TensorType
 
 NAME = "migraphx.name"  # argument and result attribute: the name a user knows
 DIMS = "migraphx.dims"  # argument attribute: ranges and symbols of dynamic dims
+GROUPS = "migraphx.groups"  # function attribute: the lists and optionals of a program's interface
 STRIDES = "migraphx.strides"  # argument attribute: strides when they are not row-major
 
 

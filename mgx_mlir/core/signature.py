@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import RunError
+from mgx_mlir.core.groups import Group, groups_of, split
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.narrow import BY_NAME, ELEMENT, held_array, stated_array
 from mgx_mlir.core.program_ir import (
@@ -68,10 +69,26 @@ class Port:
 
 @dataclass(frozen=True)
 class Signature:
-    """The inputs and outputs of a program."""
+    """The inputs and outputs of a program.
+
+    Where some of what a user gives and gets are lists of tensors, or optional, the groups say what
+    the ports are to him; empty where all of them are tensors.
+    """
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
+    input_groups: tuple[Group, ...] = ()
+    output_groups: tuple[Group, ...] = ()
+
+    @property
+    def input_names(self) -> list[str]:
+        """The names of what a user gives."""
+        return [g.name for g in self.input_groups or self.inputs]
+
+    @property
+    def output_names(self) -> list[str]:
+        """The names of what a user gets."""
+        return [g.name for g in self.output_groups or self.outputs]
 
     @staticmethod
     def of(main: ir.OpView) -> Signature:
@@ -88,11 +105,11 @@ class Signature:
                 result_names(main), result_types(main), result_attributes(main), strict=True
             )
         ]
-        return Signature(tuple(ins), tuple(outs))
+        return Signature(tuple(ins), tuple(outs), *groups_of(main))
 
     def to_json(self) -> dict[str, Any]:
-        return {"inputs": [asdict(p) for p in self.inputs],
-                "outputs": [asdict(p) for p in self.outputs]}  # fmt: skip
+        ports = ("inputs", "outputs", "input_groups", "output_groups")
+        return {key: [asdict(p) for p in getattr(self, key)] for key in ports}
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Signature:
@@ -104,16 +121,29 @@ class Signature:
             element = row.get("element", "")
             return Port(row["name"], row["dtype"], tuple(row["dims"]), ranges, element)
 
+        def groups(key: str) -> tuple[Group, ...]:
+            return tuple(Group(r["name"], r["count"]) for r in value.get(key, ()))
+
         return Signature(
-            tuple(port(r) for r in value["inputs"]), tuple(port(r) for r in value["outputs"])
+            tuple(port(r) for r in value["inputs"]),
+            tuple(port(r) for r in value["outputs"]),
+            groups("input_groups"),
+            groups("output_groups"),
         )
 
-    def stated(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Outputs as arrays of the types that they stand for."""
-        return [
+    def stated(self, outputs: Sequence[np.ndarray]) -> list[Any]:
+        """Outputs as arrays of the types that they stand for, or lists of such."""
+        return self.grouped(
             stated_array(array, BY_NAME[p.element]) if p.element else array
             for p, array in zip(self.outputs, outputs, strict=True)
-        ]
+        )
+
+    def grouped(self, outputs: Iterable[Any]) -> list[Any]:
+        """One value for each output that a user sees: a list where it is a list."""
+        if not self.output_groups:
+            return list(outputs)
+        source = iter(outputs)
+        return [g.joined(source) for g in self.output_groups]
 
     def check_inputs(self, given: Mapping[str, Any]) -> list[np.ndarray]:
         """The arrays of `given` in order of the inputs.
@@ -121,10 +151,10 @@ class Signature:
         Plain Python values take the input's dtype; arrays must have it. Raises one RunError that
         lists every wrong name, dtype and shape.
         """
-        problems: list[str] = []
+        given, problems = split(self.input_groups, given)
         known = {p.name for p in self.inputs}
         unknown = sorted(str(n) for n in given if n not in known)
-        missing = [p.name for p in self.inputs if p.name not in given]
+        missing = [p.name for p in self.inputs if p.name not in given and not problems]
         if missing:
             problems.append(f"missing inputs: {', '.join(missing)}")
         if unknown:

@@ -19,7 +19,8 @@ from onnx import AttributeProto, ModelProto, NodeProto, TypeProto, helper
 from onnx.backend import base
 
 import mgx_mlir
-from mgx_mlir.core.errors import MgxError, RunError, TargetError, UsageError
+from mgx_mlir.core.errors import MgxError, RunError, TargetError, UnsupportedModel, UsageError
+from mgx_mlir.frontends.onnx.inputs import graph_inputs
 from mgx_mlir.targets.devices import hip_devices
 
 TARGETS = {"CPU": "cpu", "GPU": "gpu"}
@@ -40,31 +41,102 @@ class BackendRep(base.BackendRep):
         """
         if kwargs:
             raise UsageError(f"run has no option '{next(iter(kwargs))}'")
-        names = list(self.program.input_names)
-        if isinstance(inputs, Mapping):
-            by_name = dict(inputs)
-        else:
-            values = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
-            if len(values) != len(names):
-                raise RunError(
-                    f"expected {len(names)} inputs, got {len(values)}",
-                    notes=[f"the inputs are: {', '.join(names) or 'none'}"],
-                )
-            by_name = {
-                name: value if isinstance(value, list | tuple) else np.asarray(value)
-                for name, value in zip(names, values, strict=True)
-            }
+        by_name = self._by_name(inputs, list(self.program.input_names))
         outputs = self.program.run(by_name)
         return base.namedtupledict("Outputs", list(self.program.output_names))(*outputs)
 
+    @staticmethod
+    def _by_name(inputs: Any, names: Sequence[str]) -> dict[str, Any]:
+        if isinstance(inputs, Mapping):
+            return dict(inputs)
+        values = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
+        if len(values) != len(names):
+            raise RunError(
+                f"expected {len(names)} inputs, got {len(values)}",
+                notes=[f"the inputs are: {', '.join(names) or 'none'}"],
+            )
+        return {
+            name: value if value is None or isinstance(value, list | tuple) else np.asarray(value)
+            for name, value in zip(names, values, strict=True)
+        }
 
-class Backend(base.Backend):
-    """Compiles for the CPU ("CPU") or an AMD GPU ("GPU")."""
 
-    device = "CPU"
+class StructuredRep(BackendRep):
+    """A model with sequences or optionals: compiled for the structure of the inputs of a run.
 
-    @classmethod
-    def set_device(cls, device: str) -> None:
+    How long a sequence is, and whether an optional has content, is not said by the model. What
+    was compiled is kept for inputs of the same structure. Where the structure of something inside
+    depends on the values of integer or bool inputs of one element, it is compiled for those too.
+    """
+
+    def __init__(self, model: ModelProto, target: str, options: Mapping[str, Any]) -> None:
+        self.model, self.target, self.options = model, target, dict(options)
+        self.names = [i.name for i in graph_inputs(model.graph)]
+        self._compiled: dict[Any, Any] = {}
+
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+        if kwargs:
+            raise UsageError(f"run has no option '{next(iter(kwargs))}'")
+        given = self._by_name(inputs, self.names)
+        program = self._program(given)
+        outputs = program.run({name: given[name] for name in program.input_names if name in given})
+        return base.namedtupledict("Outputs", list(program.output_names))(*outputs)
+
+    def _program(self, given: Mapping[str, Any]) -> Any:
+        structure = tuple((name, _structure(value)) for name, value in given.items())
+        if structure in self._compiled:
+            return self._compiled[structure]
+        options = _of_structure(given)
+        try:
+            made = self._compile(options)
+        except UnsupportedModel:
+            values = {
+                name: value
+                for name, value in given.items()
+                if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "iub"
+            }
+            if not values:
+                raise
+            structure = (structure, *(value.item() for value in values.values()))
+            if structure not in self._compiled:
+                self._compiled[structure] = self._compile({**options, "input_values": values})
+            return self._compiled[structure]
+        self._compiled[structure] = made
+        return made
+
+    def _compile(self, more: Mapping[str, Any]) -> Any:
+        data = self.model.SerializeToString()
+        return mgx_mlir.compile(data, target=self.target, **{**self.options, **more})
+
+
+def _structure(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return tuple(np.shape(v) for v in value)
+    return value is None
+
+
+def _of_structure(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that state the structure of given inputs."""
+    lengths: dict[str, int | None] = {}
+    dims: dict[str, Sequence[int]] = {}
+    for name, value in given.items():
+        if value is None:
+            lengths[name] = None
+        elif isinstance(value, list | tuple):
+            lengths[name] = len(value)
+            dims |= {f"{name}[{i}]": np.shape(v) for i, v in enumerate(value)}
+    return {"input_lengths": lengths, "map_input_dims": dims}
+
+
+def has_structures(model: ModelProto) -> bool:
+    """Whether an input, an output or a node of the graph is about sequences or optionals."""
+    kinds = {i.type.WhichOneof("value") for i in (*model.graph.input, *model.graph.output)}
+    return bool(kinds & {"sequence_type", "optional_type"}) or any(
+        any(word in node.op_type for word in ("Sequence", "Optional")) for node in model.graph.node
+    )
+
+
+def set_device(cls, device: str) -> None:
         """The device used where a call names none."""
         target_of(device)
         cls.device = device
@@ -98,6 +170,8 @@ class Backend(base.Backend):
         """
         options = {key: value for key, value in kwargs.items() if key not in ("rtol", "atol")}
         target = target_of(device or cls.device)
+        if has_structures(model):
+            return StructuredRep(model, target, options)
         if model.ByteSize() <= PROTOBUF_LIMIT:
             return BackendRep(mgx_mlir.compile(model.SerializeToString(), target=target, **options))
         with tempfile.TemporaryDirectory() as folder:

@@ -23,7 +23,7 @@ def _text(data: bytes, name: str) -> str:
 
 
 def value_of(a: onnx.AttributeProto, reader: TensorReader) -> Any:
-    """The attribute as float, int, str, array, graph, or a list of them."""
+    """The attribute as float, int, str, array, graph, type, or a list of them."""
     if a.type == _A.FLOAT:
         return a.f
     if a.type == _A.INT:
@@ -34,6 +34,8 @@ def value_of(a: onnx.AttributeProto, reader: TensorReader) -> Any:
         return reader.read(a.t, f"attribute '{a.name}'")
     if a.type == _A.GRAPH:
         return a.g
+    if a.type == _A.TYPE_PROTO:
+        return a.tp
     if a.type == _A.FLOATS:
         return list(a.floats)
     if a.type == _A.INTS:

@@ -16,12 +16,12 @@ from mgx_mlir import dialects
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.context import new_context
-from mgx_mlir.core.errors import MgxError, ModelError, UnsupportedModel, UsageError
+from mgx_mlir.core.errors import MgxError, ModelError
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.narrow import BY_ONNX, ELEMENT
-from mgx_mlir.core.program_ir import NAME, ProgramIR
-from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.core.narrow import BY_ONNX
+from mgx_mlir.core.program_ir import ProgramIR
+from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.frontends.onnx import ops
 from mgx_mlir.frontends.onnx.attributes import keywords, resolved, schema_of
 from mgx_mlir.frontends.onnx.bodies import (
@@ -32,12 +32,20 @@ from mgx_mlir.frontends.onnx.bodies import (
     without,
 )
 from mgx_mlir.frontends.onnx.graph import captured, label, topological
+from mgx_mlir.frontends.onnx.inputs import Input, check_names, read_inputs
 from mgx_mlir.frontends.onnx.kinds import Kinds
 from mgx_mlir.frontends.onnx.load import LoadedModel, load_bytes, load_file
-from mgx_mlir.frontends.onnx.options import Dim, DynamicDim, OnnxOptions
+from mgx_mlir.frontends.onnx.options import DynamicDim, OnnxOptions
+from mgx_mlir.frontends.onnx.outputs import declared_types, result_attributes, state_groups
 from mgx_mlir.frontends.onnx.problems import NotSupported, Problems, UseBody
 from mgx_mlir.frontends.onnx.registry import OnnxOp, find, oldest
-from mgx_mlir.frontends.onnx.tensors import tensor_dtype
+from mgx_mlir.frontends.onnx.structures import (
+    build,
+    describe,
+    form_of,
+    is_structure,
+    tensors,
+)
 from mgx_mlir.frontends.program import DEBUG_SYMBOLS, argument_attribute, drop_unused, type_of
 
 LOG = logging.getLogger("mgx_mlir.onnx")
@@ -196,29 +204,17 @@ class Importer:
         module = ir.Module.create()
         if self.options.use_debug_symbols:
             module.operation.attributes[DEBUG_SYMBOLS] = ir.UnitAttr.get()
-        initial = {t.name for t in graph.initializer}
-        initial |= {s.values.name for s in graph.sparse_initializer}
-        inputs = [i for i in graph.input if i.name not in initial]
-        self._check_option_names(inputs)
-        signature = [self._input(i) for i in inputs]
+        inputs = read_inputs(graph, self.options, self.problems)
         if self.problems:
             self.problems.raise_all()
-        types = [type_of(dtype, dims) for dtype, dims in signature]
+        check_names(graph, self.options, inputs, self.model.name)
+        types = [type_of(p.dtype, p.dims).mlir() for i in inputs for p in i.parameters]
         with ir.InsertionPoint(module.body):
-            function = func.FuncOp("main", ([t.mlir() for t in types], []))
+            function = func.FuncOp("main", (types, []))
         block = function.add_entry_block()
         scope = Scope(self.model.opsets)
-        arg_attrs = []
-        for i, (_, dims), value in zip(inputs, signature, block.arguments, strict=True):
-            if i.name in scope.values:
-                self.problems.error(ModelError(f"input '{i.name}' is stated twice"), "")
-            scope.values[i.name] = value
-            symbols = [d.symbol if isinstance(d, DynamicDim) else None for d in dims]
-            self.builder.probe.argument(value, symbols)
-            number = i.type.tensor_type.elem_type
-            self.kinds.mark(value, number)
-            arg_attrs.append(argument_attribute(i.name, dims, BY_ONNX.get(number)))
         with ir.InsertionPoint(block):
+            self._bind(inputs, block, scope)
             outputs = []
             with contextlib.suppress(_Stop):
                 outputs = self.body(graph, scope)
@@ -226,75 +222,35 @@ class Importer:
                 if self.options.print_program_on_error:
                     print(module, file=sys.stderr)
                 self.problems.raise_all()
-            func.ReturnOp(outputs)
-        results = [v.type for v in outputs]
-        kind = ir.FunctionType.get([t.mlir() for t in types], results)
+            returned = tensors(outputs)
+            func.ReturnOp(returned)
+        kind = ir.FunctionType.get(types, [v.type for v in returned])
         function.attributes["function_type"] = ir.TypeAttr.get(kind)
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get(arg_attrs)
-        res_attrs = [
-            _result_attribute(o, self.kinds.of(v))
-            for o, v in zip(graph.output, outputs, strict=True)
-        ]
-        function.attributes["res_attrs"] = ir.ArrayAttr.get(res_attrs)
+        parameters = [p for i in inputs for p in i.parameters]
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(
+            [argument_attribute(p.name, p.dims, BY_ONNX.get(p.number)) for p in parameters]
+        )
+        function.attributes["res_attrs"] = result_attributes(graph, outputs, self.kinds)
+        state_groups(function, inputs, graph, outputs)
         drop_unused(block)
         if not module.operation.verify():
             raise ModelError("the imported program does not verify", location=self.model.name)
         return module
 
-    def _check_option_names(self, inputs: Sequence[onnx.ValueInfoProto]) -> None:
-        names = [i.name for i in inputs]
-        for name in (*self.options.map_input_dims, *self.options.map_dyn_input_dims):
-            if name not in names:
-                raise UsageError(
-                    f"dims are given for '{name}', which is no input of the model",
-                    location=self.model.name,
-                    notes=[f"its inputs: {', '.join(names) or 'none'}"],
-                )
-        symbols = {d.dim_param for i in inputs for d in i.type.tensor_type.shape.dim}
-        for name in self.options.dim_params:
-            if name not in symbols:
-                known = ", ".join(sorted(s for s in symbols if s)) or "none"
-                raise UsageError(
-                    f"a size is given for '{name}', which is no symbol of the model's inputs",
-                    location=self.model.name,
-                    notes=[f"its symbols: {known}"],
-                )
-
-    def _input(self, info: onnx.ValueInfoProto) -> tuple[dtypes.DType, list[Dim]]:
-        """The element type and dims of a graph input, by file and options."""
-        what = f"input '{info.name}'"
-        kind = info.type.WhichOneof("value")
-        dims: list[Dim] = []
-        dtype = dtypes.FLOAT
-        try:
-            if kind != "tensor_type":
-                raise UnsupportedModel(
-                    f"{what} expected a tensor, got {(kind or 'no type').removesuffix('_type')}"
-                )
-            t = info.type.tensor_type
-            dtype = tensor_dtype(t.elem_type, what)
-            rank = len(t.shape.dim) if t.HasField("shape") else None
-            given = self.options.map_input_dims.get(info.name)
-            if given is None:
-                given = self.options.map_dyn_input_dims.get(info.name)
-            if given is not None:
-                if rank is not None and len(given) != rank:
-                    raise UsageError(f"{what} has {rank} dims, the option gives {len(given)}")
-                dims = [_settled(d) for d in given]
-            elif rank is None:
-                raise ModelError(f"{what} has no rank", notes=["give its dims by option"])
-            else:
-                dims = [self._dim(d) for d in t.shape.dim]
-            if any(isinstance(d, int) and d < 0 for d in dims):
-                raise UsageError(f"{what} is given a negative dim")
-        except MgxError as e:
-            self.problems.error(e, "")
-        return dtype, dims
-
-    def _dim(self, d: onnx.TensorShapeProto.Dimension) -> Dim:
-        if d.WhichOneof("value") == "dim_value" and d.dim_value >= 0:
-            return d.dim_value
-        return self.options.open_dim(d.dim_param)
+    def _bind(self, inputs: Sequence[Input], block: ir.Block, scope: Scope) -> None:
+        """Give the names of the graph's inputs their values."""
+        arguments = iter(block.arguments)
+        for i in inputs:
+            if i.name in scope.values:
+                self.problems.error(ModelError(f"input '{i.name}' is stated twice"), "")
+            made = [next(arguments) for _ in i.parameters]
+            for p, value in zip(i.parameters, made, strict=True):
+                symbols = [d.symbol if isinstance(d, DynamicDim) else None for d in p.dims]
+                self.builder.probe.argument(value, symbols)
+                self.kinds.mark(value, p.number)
+            if i.value is not None:
+                made = [self.builder.literal(i.value)]
+            (scope.values[i.name],) = build([i.form], made)
 
     # ---- graphs and nodes ----------------------------------------------------------------------
 
@@ -405,7 +361,7 @@ class Importer:
                     self.problems.unsupported(
                         self._operator(proto, scope), f"output {i}", f"'{name}'"
                     )
-                if value is not None and value is not _POISON:
+                if isinstance(value, ir.Value):
                     folded = self._folded(value)
                     self.kinds.mark(folded, self.kinds.of(value))
                     value = folded
@@ -470,6 +426,11 @@ class Importer:
         if len(inputs) < op.required or any(v is None for v in inputs[: op.required]):
             got = sum(v is not None for v in inputs)
             raise ModelError(f"expected {op.required} inputs, got {got}")
+        if not op.structures:
+            for i, v in enumerate(inputs):
+                if is_structure(v):
+                    got = describe(form_of(v))
+                    raise ModelError(f"input {i} expected a tensor, got {got}")
         attributes = keywords(given, op, schema, self.model.reader)
         node = Node(self, proto, name, scope, opset)
         found = op.function(self.builder, node, *inputs, **attributes)
@@ -521,8 +482,10 @@ class Importer:
         inputs = [self.value(x, scope) for x in proto.input if x]
         if any(v is _POISON for v in inputs):
             return [_POISON] * len(proto.output)
+        if any(is_structure(v) for v in inputs):
+            raise NotSupported("a sequence or an optional")
         if self._declared is None:
-            self._declared = _declared_types(self.model.proto)
+            self._declared = declared_types(self.model.proto)
         like = TensorType.of(inputs[0]) if inputs else TensorType(dtypes.FLOAT, ())
         types = [self._declared.get(o, like) for o in proto.output if o]
         found = self.builder.op("unknown", inputs, op=proto.op_type, results=types)
@@ -537,35 +500,6 @@ class Importer:
             return value
         known = self.builder.const(value)
         return value if known is None else self.builder.literal(known.astype(t.dtype.np))
-
-
-def _settled(d: Dim) -> Dim:
-    return d.fixed if isinstance(d, DynamicDim) and d.fixed is not None else d
-
-
-def _result_attribute(info: onnx.ValueInfoProto, found: int) -> ir.Attribute:
-    """{migraphx.name, migraphx.element?}: the element type that the file states, or was found."""
-    entries: dict[str, ir.Attribute] = {NAME: ir.StringAttr.get(info.name)}
-    kind = BY_ONNX.get(info.type.tensor_type.elem_type or found)
-    if kind is not None:
-        entries[ELEMENT] = ir.StringAttr.get(kind.name)
-    return ir.DictAttr.get(entries)
-
-
-def _declared_types(proto: onnx.ModelProto) -> dict[str, TensorType]:
-    """The types of values that the file states or ONNX's own inference finds."""
-    inferred = proto
-    with contextlib.suppress(Exception):  # inference is only a help here, and may not manage
-        inferred = onnx.shape_inference.infer_shapes(proto)
-    out = {}
-    for info in (*inferred.graph.value_info, *inferred.graph.output):
-        t = info.type.tensor_type
-        with contextlib.suppress(MgxError):
-            dims = [
-                d.dim_value if d.WhichOneof("value") == "dim_value" else DYN for d in t.shape.dim
-            ]
-            out[info.name] = TensorType(tensor_dtype(t.elem_type, info.name), tuple(dims))
-    return out
 
 
 __all__ = ["Importer", "Node", "import_model", "parse_onnx", "parse_onnx_buffer"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.ir import ir
@@ -52,7 +53,10 @@ class OnnxOptions:
 
     `default_dim_value` (0: off) is the size of every dim the file leaves open,
     `default_dyn_dim_value` their range; without either such a dim stays dynamic. `map_input_dims`
-    and `map_dyn_input_dims` give whole inputs, `dim_params` a named symbol. Unknown operators
+    and `map_dyn_input_dims` give whole inputs, `dim_params` a named symbol. `input_lengths` is the
+    number of elements of an input that is a sequence (the elements of `x` are named `x[0]`, `x[1]`
+    in the maps of dims), None for an optional input that is absent. `input_values` makes constants
+    of inputs. Unknown operators
     become `migraphx.unknown` with `skip_unknown_operators`. `external_data_path` replaces the
     model's folder. `print_program_on_error` prints what was built to stderr.
     `max_loop_iterations` and `limit_max_iterations` bound Loop.
@@ -63,6 +67,8 @@ class OnnxOptions:
     map_input_dims: Mapping[str, Sequence[int]] = field(default_factory=dict)
     map_dyn_input_dims: Mapping[str, Sequence[Dim]] = field(default_factory=dict)
     dim_params: Mapping[str, Dim] = field(default_factory=dict)
+    input_lengths: Mapping[str, int | None] = field(default_factory=dict)
+    input_values: Mapping[str, Any] = field(default_factory=dict)
     skip_unknown_operators: bool = False
     print_program_on_error: bool = False
     max_loop_iterations: int = 10

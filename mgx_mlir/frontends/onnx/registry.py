@@ -17,7 +17,7 @@ class OnnxOp:
 
     Operands are the positional parameters after (b, node): those without a default are required,
     a default of None marks an optional one, `*rest` takes any number. Keyword parameters are the
-    attributes with the schema's defaults.
+    attributes with the schema's defaults. `structures`: it takes sequences and optionals too.
     """
 
     domain: str
@@ -27,16 +27,20 @@ class OnnxOp:
     required: int
     most: int | None
     attributes: dict[str, Any]
+    structures: bool = False
 
 
 _OPS: dict[tuple[str, str], list[OnnxOp]] = {}
 
 
-def onnx_op(*names: str, since: int = 1, domain: str = "") -> Callable[[Importer], Importer]:
+def onnx_op(
+    *names: str, since: int = 1, domain: str = "", structures: bool = False
+) -> Callable[[Importer], Importer]:
     """Register `f(b, node, *operands, **attributes)` for operators from opset `since` on.
 
     `f` returns the result value, or a tuple with one entry per output (None where it is not
     made). It raises MgxError where operands or attributes do not fit; the importer adds where.
+    With `structures` operands may be sequences and optionals (structures.py) as well as tensors.
     """
 
     def register(function: Importer) -> Importer:
@@ -52,7 +56,7 @@ def onnx_op(*names: str, since: int = 1, domain: str = "") -> Callable[[Importer
                 most += 1
                 required += p.default is REQUIRED
         for name in names:
-            entry = OnnxOp(domain, name, since, function, required, most, attributes)
+            entry = OnnxOp(domain, name, since, function, required, most, attributes, structures)
             versions = _OPS.setdefault((domain, name), [])
             if any(v.since == since for v in versions):
                 raise TypeError(f"ONNX operator {domain}::{name} since {since} is registered twice")

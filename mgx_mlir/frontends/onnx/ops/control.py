@@ -14,11 +14,20 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.control import joined
-from mgx_mlir.frontends.onnx.helpers import Value, axis_in, convert, single, transpose
+from mgx_mlir.frontends.onnx.helpers import Value, axis_in, convert, single, transpose, unsqueeze
 from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.structures import (
+    TENSOR,
+    build,
+    describe,
+    form_of,
+    is_structure,
+    tensors,
+)
 
 _MOST = 1 << 20  # iterations of a loop whose results state how many there are
+_UNROLLED = 1 << 15  # nodes that a loop becomes which is written out
 _TRIES = 16  # each makes more of the carried dims dynamic
 _FLAGS = (TensorType(INT64, ()), TensorType(BOOL, ()))  # the iteration number, the condition
 
@@ -38,18 +47,24 @@ def if_op(
     if not all(node.settle(g) for g in graphs):
         return node.failed()
     draft = OPS["if"](cond, [], results=[]).operation
-    yields = []
+    found: list[list[Any]] = []
+    yields: list[list[Any]] = []
     for graph, region in zip(graphs, draft.regions, strict=True):
         with ir.InsertionPoint(region.blocks.append()):
-            yields.append(node.inline(graph))
-            if node.has_failed(yields[-1]):
+            found.append(node.inline(graph))
+            if node.has_failed(found[-1]):
                 draft.erase()
                 return node.failed()
+            yields.append(tensors(found[-1]))
             OPS["yield"](yields[-1])
-    if len(yields[0]) != len(yields[1]):
+    if len(found[0]) != len(found[1]):
         raise ModelError(
-            f"the branches give {len(yields[0])} and {len(yields[1])} outputs, expected as many"
+            f"the branches give {len(found[0])} and {len(found[1])} outputs, expected as many"
         )
+    forms = [form_of(v) for v in found[0]]
+    for i, (form, other) in enumerate(zip(forms, map(form_of, found[1]), strict=True)):
+        if form != other:
+            raise NotSupported(f"output {i} that is {describe(form)} or {describe(other)}")
     types = []
     for i, pair in enumerate(zip(*yields, strict=True)):
         a, c = (TensorType.of(v) for v in pair)
@@ -62,21 +77,25 @@ def if_op(
     for old, new in zip(draft.regions, made.regions, strict=True):
         old.blocks[0].append_to(new)
     draft.erase()
-    return tuple(made.results)
+    for result, value in zip(made.results, yields[0], strict=True):
+        node.mark(result, node.kind(value))
+    return tuple(build(forms, made.results))
 
 
 # ---- Loop ----------------------------------------------------------------------------------------
 
 
-@onnx_op("Loop", since=1)
+@onnx_op("Loop", since=1, structures=True)
 def loop(
     b: Builder,
     node: Any,
     trips: Value | None = None,
     cond: Value | None = None,
-    *carried: Value,
+    *carried: Any,
     body: Any,
 ) -> tuple[Any, ...]:
+    """One with sequences among the carried values is written out where that is possible: they may
+    grow from one iteration to the next. Otherwise they are as long in each."""
     if len(body.input) != len(carried) + 2:
         raise ModelError(
             f"the body expected {len(carried) + 2} inputs, got {len(body.input)}"
@@ -85,10 +104,6 @@ def loop(
         raise ModelError("neither a number of iterations nor a condition: the loop never ends")
     if any(v is None for v in carried):
         raise NotSupported("a carried value that is absent")
-    for value in (*body.input, *body.output):
-        kind = value.type.WhichOneof("value")
-        if kind not in ("tensor_type", None):
-            raise NotSupported(f"'{value.name}' of {kind.removesuffix('_type')} type")
     if not node.settle(body):
         return node.failed()
     count = b.literal(np.int64(2**63 - 1)) if trips is None else convert(b, trips, INT64)
@@ -97,14 +112,82 @@ def loop(
         TensorType(t, (1,) * _rank(v)) for t, v in zip((INT64, BOOL), body.input, strict=False)
     ]
 
-    def inside(arguments: Sequence[ir.Value]) -> list[Any]:
-        found = node.inline(body, arguments)
-        if cond is None and not node.has_failed(found):
-            found[0] = arguments[1]  # without a condition the body's own is not looked at
-        return found
+    forms = [form_of(v) for v in carried]
+    listed = any(form != TENSOR for form in forms)
+    if listed and (known := _known_trips(b, count, going)) * len(body.node) <= _UNROLLED:
+        return _unrolled(b, node, known, cond is not None, carried, body, flags)
 
-    found = _loop(b, node, count, going, list(carried), inside, flags)
-    return node.failed() if found is None else tuple(found)
+    def inside(arguments: Sequence[ir.Value]) -> list[Any]:
+        number, again, *rest = arguments
+        found = node.inline(body, [number, again, *build(forms, rest)])
+        if node.has_failed(found):
+            return found
+        if cond is None:
+            found[0] = again  # without a condition the body's own is not looked at
+        for i, (form, v) in enumerate(zip(forms, found[1:], strict=False)):
+            if form_of(v) != form:
+                raise NotSupported(
+                    f"carried value {i} that is {describe(form)}, then {describe(form_of(v))}: "
+                    f"{_WHY_NOT}"
+                )
+        return tensors(found)
+
+    found = _loop(b, node, count, going, tensors(carried), inside, flags)
+    if found is None:
+        return node.failed()
+    scans = len(body.output) - 1 - len(forms)
+    return tuple(build([*forms, *[TENSOR] * scans], found))
+
+
+_WHY_NOT = "the number of iterations is known at run time only, or large"
+
+
+def _known_trips(b: Builder, count: Value, going: Value) -> int:
+    """How often a loop runs at most, where that and whether it starts are known; else too often."""
+    known, start = b.const(count), b.const(going)
+    if known is None or start is None:
+        return _UNROLLED + 1
+    return max(int(known.reshape(-1)[0]), 0) if start.all() else 0
+
+
+def _unrolled(
+    b: Builder,
+    node: Any,
+    trips: int,
+    conditional: bool,
+    carried: Sequence[Any],
+    body: Any,
+    flags: Sequence[TensorType],
+) -> tuple[Any, ...]:
+    """The body once for each iteration; its condition must be known each time."""
+    held, rows = list(carried), []
+    going = b.literal(np.ones(flags[1].dims, bool))
+    for i in range(trips):
+        number = b.literal(np.full(flags[0].dims, i, np.int64))
+        found = node.inline(body, [number, going, *held])
+        if node.has_failed(found):
+            return node.failed()
+        if len(found) < 1 + len(held):
+            raise ModelError(f"the body expected {1 + len(held)} outputs or more, got {len(found)}")
+        held = found[1 : 1 + len(held)]
+        rows.append(found[1 + len(held) :])
+        if not conditional:
+            continue
+        again = b.const(found[0])
+        if again is None:
+            raise NotSupported("carried sequences and a condition that is known at run time only")
+        if not again.all():
+            break
+        going = found[0]
+    scans = []
+    for i in range(len(body.output) - 1 - len(held)):
+        if not rows:
+            raise NotSupported("carried sequences and scan outputs of no iteration")
+        if any(is_structure(row[i]) for row in rows):
+            raise ModelError(f"scan output {i} expected a tensor")
+        parts = [unsqueeze(b, row[i], [0]) for row in rows]
+        scans.append(node.mark(b.concat(parts, axis=0), node.kind(rows[0][i])))
+    return (*held, *scans)
 
 
 def _rank(info: Any) -> int:
