@@ -1,0 +1,190 @@
+"""The inputs of an ONNX graph: their types by file and options, and what of them is a parameter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.errors import MgxError, ModelError, UnsupportedModel, UsageError
+from mgx_mlir.core.narrow import BY_ONNX
+from mgx_mlir.frontends.onnx.options import Dim, DynamicDim, OnnxOptions
+from mgx_mlir.frontends.onnx.problems import Problems
+from mgx_mlir.frontends.onnx.structures import TENSOR, Form
+from mgx_mlir.frontends.onnx.tensors import tensor_dtype
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A tensor that the program takes: an input, or an element of one."""
+
+    name: str
+    dtype: DType
+    dims: list[Dim]
+    number: int  # ONNX's of the element type
+
+
+@dataclass
+class Input:
+    """An input of the graph: its parameters, or the value that the options give it."""
+
+    name: str
+    form: Form = TENSOR
+    parameters: list[Parameter] = field(default_factory=list)
+    value: np.ndarray | None = None
+
+
+def graph_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
+    """The inputs that no initializer gives a value."""
+    initial = {t.name for t in graph.initializer}
+    initial |= {s.values.name for s in graph.sparse_initializer}
+    return [i for i in graph.input if i.name not in initial]
+
+
+def read_inputs(graph: onnx.GraphProto, options: OnnxOptions, problems: Problems) -> list[Input]:
+    """The graph's inputs; what is wrong with them or the options for them goes to `problems`."""
+    found = []
+    for info in graph_inputs(graph):
+        made = Input(info.name)
+        found.append(made)
+        try:
+            _read(info, made, options)
+        except MgxError as e:
+            problems.error(e, "")
+    return found
+
+
+def check_names(
+    graph: onnx.GraphProto, options: OnnxOptions, inputs: list[Input], name: str
+) -> None:
+    """UsageError for an option about an input or a symbol that the graph does not have."""
+    names = [i.name for i in inputs]
+    parameters = [p.name for i in inputs for p in i.parameters]
+    for given in (*options.map_input_dims, *options.map_dyn_input_dims):
+        if given not in parameters and given not in names:
+            raise UsageError(
+                f"dims are given for '{given}', which is no input of the model",
+                location=name,
+                notes=[f"its inputs: {', '.join(parameters) or 'none'}"],
+            )
+    for given in (*options.input_lengths, *options.input_values):
+        if given not in names:
+            raise UsageError(
+                f"an option is given for '{given}', which is no input of the model",
+                location=name,
+                notes=[f"its inputs: {', '.join(names) or 'none'}"],
+            )
+    tensors = [_tensor_type(i.type) for i in graph_inputs(graph)]
+    symbols = {d.dim_param for t in tensors if t is not None for d in t.shape.dim}
+    for given in options.dim_params:
+        if given not in symbols:
+            known = ", ".join(sorted(s for s in symbols if s)) or "none"
+            raise UsageError(
+                f"a size is given for '{given}', which is no symbol of the model's inputs",
+                location=name,
+                notes=[f"its symbols: {known}"],
+            )
+
+
+def _read(info: onnx.ValueInfoProto, made: Input, options: OnnxOptions) -> None:
+    name, what = info.name, f"input '{info.name}'"
+    kind, optional = info.type, False
+    if kind.WhichOneof("value") == "optional_type":
+        kind, optional = kind.optional_type.elem_type, True
+    stated = kind.WhichOneof("value")
+    length = options.input_lengths.get(name, TENSOR)
+    if length is None:
+        if not optional:
+            raise UsageError(f"{what} is no optional, it cannot be absent")
+        made.form = None
+        return
+    if stated == "sequence_type":
+        if length == TENSOR:
+            raise UnsupportedModel(
+                f"{what} is a sequence, and the model does not say of how many elements",
+                notes=[f"give it as an option: input_lengths={{'{name}': 2}}"],
+            )
+        if length < 0:
+            raise UsageError(f"{what} is given {length} elements")
+        made.form = length
+        element = kind.sequence_type.elem_type
+        made.parameters = [_parameter(f"{name}[{i}]", element, options) for i in range(length)]
+        return
+    if length != TENSOR:
+        raise UsageError(f"{what} is no sequence, it has no number of elements")
+    parameter = _parameter(name, kind, options)
+    if name in options.input_values:
+        made.value = _value(parameter, options.input_values[name])
+    else:
+        made.parameters = [parameter]
+
+
+def _parameter(name: str, kind: onnx.TypeProto, options: OnnxOptions) -> Parameter:
+    """The element type and dims of a tensor, by file and options."""
+    what = f"input '{name}'"
+    stated = kind.WhichOneof("value")
+    if stated != "tensor_type":
+        got = (stated or "no type").removesuffix("_type")
+        raise UnsupportedModel(f"{what} expected a tensor, got {got}")
+    t = kind.tensor_type
+    dtype = tensor_dtype(t.elem_type, what)
+    rank = len(t.shape.dim) if t.HasField("shape") else None
+    given = options.map_input_dims.get(name)
+    if given is None:
+        given = options.map_dyn_input_dims.get(name)
+    dims: list[Dim]
+    if given is not None:
+        if rank is not None and len(given) != rank:
+            raise UsageError(f"{what} has {rank} dims, the option gives {len(given)}")
+        dims = [_settled(d) for d in given]
+    elif rank is None:
+        raise ModelError(f"{what} has no rank", notes=["give its dims by option"])
+    else:
+        dims = [_dim(d, options) for d in t.shape.dim]
+    if any(isinstance(d, int) and d < 0 for d in dims):
+        raise UsageError(f"{what} is given a negative dim")
+    return Parameter(name, dtype, dims, t.elem_type)
+
+
+def _value(p: Parameter, given: Any) -> np.ndarray:
+    """The value that the options give an input."""
+    if p.number in BY_ONNX:
+        raise UnsupportedModel(f"input '{p.name}' is given a value of {BY_ONNX[p.number].name}")
+    try:
+        typed = given if hasattr(given, "dtype") else np.asarray(given, p.dtype.np)
+        value = np.asarray(typed)
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(f"input '{p.name}' is given a value that is no {p.dtype.name}") from None
+    if value.dtype != p.dtype.np:
+        raise UsageError(
+            f"input '{p.name}' expected {p.dtype.np.name}, its given value is {value.dtype.name}"
+        )
+    fits = value.ndim == len(p.dims) and all(
+        isinstance(d, DynamicDim) or d == n for d, n in zip(p.dims, value.shape, strict=True)
+    )
+    if not fits:
+        raise UsageError(f"input '{p.name}' is given a value of dims {list(value.shape)}")
+    return value
+
+
+def _dim(d: onnx.TensorShapeProto.Dimension, options: OnnxOptions) -> Dim:
+    if d.WhichOneof("value") == "dim_value" and d.dim_value >= 0:
+        return d.dim_value
+    return options.open_dim(d.dim_param)
+
+
+def _settled(d: Dim) -> Dim:
+    return d.fixed if isinstance(d, DynamicDim) and d.fixed is not None else d
+
+
+def _tensor_type(kind: onnx.TypeProto) -> onnx.TypeProto.Tensor | None:
+    """The type of a tensor, of a sequence's elements, or of an optional's content."""
+    while (stated := kind.WhichOneof("value")) in ("sequence_type", "optional_type"):
+        kind = getattr(kind, stated).elem_type
+    return kind.tensor_type if stated == "tensor_type" else None
+
+
+__all__ = ["Input", "Parameter", "check_names", "graph_inputs", "read_inputs"]

@@ -1,0 +1,239 @@
+"""Sequences and optionals, whose structure is known when the model is read (structures.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import INT64
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    axis_in,
+    compare,
+    convert,
+    reshape,
+    single,
+    squeeze,
+    unsqueeze,
+)
+from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.structures import (
+    ABSENT,
+    TENSOR,
+    TensorList,
+    describe,
+    form_of,
+    is_structure,
+)
+from mgx_mlir.frontends.shaping import split_by, split_evenly, split_static
+
+_MOST = 1 << 16  # elements of a sequence that one node makes
+
+
+# ---- sequences ---------------------------------------------------------------------------------
+
+
+@onnx_op("SequenceConstruct", since=11)
+def sequence_construct(b: Builder, node: Any, *xs: Value) -> TensorList:
+    if not xs or any(x is None for x in xs):
+        raise ModelError("expected at least one input, none of them absent")
+    return _list(b, xs)
+
+
+@onnx_op("SequenceEmpty", since=11)
+def sequence_empty(b: Builder, node: Any, *, dtype: int = 1) -> TensorList:
+    return TensorList(())
+
+
+@onnx_op("SequenceLength", since=11, structures=True)
+def sequence_length(b: Builder, node: Any, sequence: Any) -> Value:
+    return b.literal(np.int64(len(_items(sequence))))
+
+
+@onnx_op("SequenceAt", since=11, structures=True)
+def sequence_at(b: Builder, node: Any, sequence: Any, position: Value) -> Value:
+    """A place known at run time only is gathered, which needs elements of one type."""
+    items = _items(sequence)
+    if not items:
+        raise ModelError("there is no element in an empty sequence")
+    at = b.const(single(b, position, "position"))
+    if at is not None:
+        return items[_place(int(at), len(items), len(items) - 1)]
+    at = _from_front(b, position, len(items), items, "position")
+    rows = [unsqueeze(b, v, [0]) for v in items]
+    found = b.gather(b.concat(rows, axis=0), at, axis=0)
+    return node.mark(found, node.kind(items[0]))
+
+
+@onnx_op("SequenceInsert", since=11, structures=True)
+def sequence_insert(
+    b: Builder, node: Any, sequence: Any, tensor: Value, position: Value = None
+) -> TensorList:
+    items = list(_items(sequence))
+    if form_of(tensor) != TENSOR:
+        raise ModelError(f"expected a tensor to insert, got {describe(form_of(tensor))}")
+    n = len(items)
+    at = np.int64(n) if position is None else b.const(single(b, position, "position"))
+    if at is not None:
+        items.insert(_place(int(at), n, n), tensor)
+        return _list(b, items)
+    at = _from_front(b, position, n, [*items, tensor], "position")
+    # element i of the result: i before the place, the tensor there, i - 1 behind it
+    made = []
+    for i in range(n + 1):
+        later = items[i - 1] if i else tensor
+        behind = b.where(compare(b, "equal", at, i), tensor, later)
+        made.append(b.where(compare(b, "greater", at, i), items[i], behind) if i < n else behind)
+    return _list(b, [node.mark(v, node.kind(tensor)) for v in made])
+
+
+@onnx_op("SequenceErase", since=11, structures=True)
+def sequence_erase(b: Builder, node: Any, sequence: Any, position: Value = None) -> TensorList:
+    items = list(_items(sequence))
+    n = len(items)
+    if not n:
+        raise ModelError("there is no element in an empty sequence")
+    at = np.int64(n - 1) if position is None else b.const(single(b, position, "position"))
+    if at is not None:
+        del items[_place(int(at), n, n - 1)]
+        return TensorList(tuple(items))
+    at = _from_front(b, position, n, items, "position")
+    made = [b.where(compare(b, "greater", at, i), items[i], items[i + 1]) for i in range(n - 1)]
+    return TensorList(tuple(node.mark(v, node.kind(items[0])) for v in made))
+
+
+@onnx_op("SplitToSequence", since=11)
+def split_to_sequence(
+    b: Builder, node: Any, x: Value, split: Value = None, *, axis: int = 0, keepdims: int = 1
+) -> TensorList:
+    axis = axis_in(axis, len(b.dims(x)))
+    size = b.dims(x)[axis]
+    if split is None:
+        if size == DYN:
+            raise NotSupported(f"as many elements as dim {axis}, which is known at run time only")
+        _check_count(size)
+        parts = split_static(b, x, axis, [1] * size)
+        if not keepdims:
+            parts = [squeeze(b, p, [axis]) for p in parts]
+    elif b.dims(split) == ():
+        parts = _in_parts_of(b, node, x, axis, split)
+    else:
+        parts = split_by(b, x, axis, convert(b, split, INT64))
+    return TensorList(tuple(node.mark(p, node.kind(x)) for p in parts))
+
+
+def _in_parts_of(b: Builder, node: Any, x: Value, axis: int, split: Value) -> Sequence[Value]:
+    """Parts of one size, the last of what is left."""
+    size = b.dims(x)[axis]
+    part = int(node.const(split, "split"))
+    if size == DYN:
+        raise NotSupported(f"parts of dim {axis}, which is known at run time only")
+    if part < 1:
+        raise ModelError(f"input 'split' expected at least 1, got {part}")
+    count = -(-size // part)
+    _check_count(count)
+    if size % part == 0:
+        return split_evenly(b, x, axis, count) if count else ()
+    return split_static(b, x, axis, [part] * (count - 1) + [size - part * (count - 1)])
+
+
+def _check_count(count: int) -> None:
+    if count > _MOST:
+        raise NotSupported(f"a sequence of {count} elements")
+
+
+@onnx_op("ConcatFromSequence", since=11, structures=True)
+def concat_from_sequence(
+    b: Builder, node: Any, sequence: Any, *, axis: int, new_axis: int = 0
+) -> Value:
+    items = list(_items(sequence))
+    if not items:
+        raise ModelError("there is nothing to join in an empty sequence")
+    rank = len(b.dims(items[0])) + bool(new_axis)
+    axis = axis_in(axis, rank)
+    if new_axis:
+        items = [unsqueeze(b, v, [axis]) for v in items]
+    found = items[0] if len(items) == 1 else b.concat(items, axis=axis)
+    return node.mark(found, node.kind(_items(sequence)[0]))
+
+
+@onnx_op("SequenceMap", since=17, structures=True)
+def sequence_map(b: Builder, node: Any, sequence: Any, *more: Any, body: Any) -> tuple[Any, ...]:
+    """The body once for each element; further sequences are as long, tensors the same each time."""
+    given = (sequence, *more)
+    if len(body.input) != len(given):
+        raise ModelError(f"the body expected {len(body.input)} inputs, got {len(given)}")
+    count = len(_items(sequence))
+    for i, v in enumerate(given):
+        if isinstance(v, TensorList) and len(v.items) != count:
+            raise ModelError(f"input {i} expected {count} elements, got {len(v.items)}")
+    rows = []
+    for i in range(count):
+        row = [v.items[i] if isinstance(v, TensorList) else v for v in given]
+        rows.append(node.inline(body, row))
+        if node.has_failed(rows[-1]):
+            return node.failed()
+    return tuple(TensorList(tuple(row[i] for row in rows)) for i in range(len(body.output)))
+
+
+@onnx_op("Identity", since=14, structures=True)
+def identity(b: Builder, node: Any, x: Any) -> Any:
+    return x if is_structure(x) else b.identity(x)
+
+
+def _items(value: Any) -> tuple[Value, ...]:
+    if isinstance(value, TensorList):
+        return value.items
+    raise ModelError(f"expected a sequence, got {describe(form_of(value))}")
+
+
+def _list(b: Builder, items: Sequence[Value]) -> TensorList:
+    """A sequence; ModelError where its elements are not of one element type."""
+    kinds = {b.dtype(v).name for v in items}
+    if len(kinds) > 1:
+        raise ModelError(f"expected elements of one type, got {' and '.join(sorted(kinds))}")
+    return TensorList(tuple(items))
+
+
+def _place(at: int, count: int, last: int) -> int:
+    """A place from the front in a sequence of `count`; places to `last` exist."""
+    if not -count <= at <= last:
+        raise ModelError(f"position {at} is outside of a sequence of {count}")
+    return at + count if at < 0 else at
+
+
+def _from_front(
+    b: Builder, position: Value, count: int, items: Sequence[Value], what: str
+) -> Value:
+    """A place of the run as a 0-d i64 from the front; the elements must be of one type."""
+    types = {b.type(v) for v in items}
+    if len(types) > 1 or DYN in b.dims(items[0]):
+        raise NotSupported(f"'{what}' is computed at run time, the elements differ in their dims")
+    at = reshape(b, convert(b, single(b, position, what), INT64), [])
+    return b.where(compare(b, "less", at, 0), b.add(at, count), at)
+
+
+# ---- optionals ---------------------------------------------------------------------------------
+
+
+@onnx_op("Optional", since=15, structures=True)
+def optional(b: Builder, node: Any, x: Any = None, *, type: Any = None) -> Any:
+    return ABSENT if x is None else x
+
+
+@onnx_op("OptionalHasElement", since=15, structures=True)
+def optional_has_element(b: Builder, node: Any, x: Any = None) -> Value:
+    return b.literal(np.bool_(x is not None and x is not ABSENT))
+
+
+@onnx_op("OptionalGetElement", since=15, structures=True)
+def optional_get_element(b: Builder, node: Any, x: Any) -> Any:
+    if x is ABSENT:
+        raise ModelError("there is no element in an empty optional")
+    return x

@@ -1,0 +1,65 @@
+"""The outputs of an ONNX graph: what the program's results are called, and what makes up lists."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import onnx
+
+from mgx_mlir.core.errors import MgxError
+from mgx_mlir.core.groups import Group, set_groups
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.narrow import BY_ONNX, ELEMENT
+from mgx_mlir.core.program_ir import NAME
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.frontends.onnx.inputs import Input
+from mgx_mlir.frontends.onnx.kinds import Kinds
+from mgx_mlir.frontends.onnx.structures import TENSOR, form_of, tensors_of
+from mgx_mlir.frontends.onnx.tensors import tensor_dtype
+
+
+def result_attributes(graph: onnx.GraphProto, outputs: Sequence[Any], kinds: Kinds) -> ir.ArrayAttr:
+    """The attributes of the program's results: of the elements one by one where one is a list."""
+    found = []
+    for info, value in zip(graph.output, outputs, strict=True):
+        several = form_of(value) != TENSOR
+        for i, v in enumerate(tensors_of(value)):
+            name = f"{info.name}[{i}]" if several else info.name
+            found.append(_attribute(name, info.type.tensor_type.elem_type or kinds.of(v)))
+    return ir.ArrayAttr.get(found)
+
+
+def state_groups(
+    function: ir.OpView, inputs: Sequence[Input], graph: onnx.GraphProto, outputs: Sequence[Any]
+) -> None:
+    """Note on the program which of its parameters and results make up lists and optionals."""
+    given = [Group(i.name, i.form) for i in inputs if i.value is None]
+    made = [Group(o.name, form_of(v)) for o, v in zip(graph.output, outputs, strict=True)]
+    set_groups(function, given, made)
+
+
+def _attribute(name: str, number: int) -> ir.Attribute:
+    """{migraphx.name, migraphx.element?}: the element type that the file states, or was found."""
+    entries: dict[str, ir.Attribute] = {NAME: ir.StringAttr.get(name)}
+    kind = BY_ONNX.get(number)
+    if kind is not None:
+        entries[ELEMENT] = ir.StringAttr.get(kind.name)
+    return ir.DictAttr.get(entries)
+
+
+def declared_types(proto: onnx.ModelProto) -> dict[str, TensorType]:
+    """The types of values that the file states or ONNX's own inference finds."""
+    inferred = proto
+    with contextlib.suppress(Exception):  # inference is only a help here, and may not manage
+        inferred = onnx.shape_inference.infer_shapes(proto)
+    out = {}
+    for info in (*inferred.graph.value_info, *inferred.graph.output):
+        t = info.type.tensor_type
+        with contextlib.suppress(MgxError):
+            dims = [
+                d.dim_value if d.WhichOneof("value") == "dim_value" else DYN for d in t.shape.dim
+            ]
+            out[info.name] = TensorType(tensor_dtype(t.elem_type, info.name), tuple(dims))
+    return out
