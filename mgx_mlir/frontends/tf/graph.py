@@ -100,8 +100,9 @@ class Body:
             return []
 
     def sinks(self) -> list[str]:
-        """The nodes whose outputs no other node reads, in the file's order."""
+        """The nodes that no other node reads or waits for, in the file's order."""
         read = {n for name in self.nodes for n, _ in self._known_refs(name)}
+        read |= {n for name in self.nodes for n in self.controls(name)}
         return [
             name
             for name, node in self.nodes.items()
@@ -110,8 +111,8 @@ class Body:
             and node.op not in ("Const", "Placeholder", "VarHandleOp", "VariableV2", "Variable")
         ]
 
-    def reached(self, names: Iterable[str]) -> set[str]:
-        """Every node that runs for these, what only controls them included."""
+    def reached(self, names: Iterable[str], controls: bool = True) -> set[str]:
+        """Every node that runs for these, what only `controls` them included."""
         todo, seen = [n for n in names if n in self.nodes], set()
         while todo:
             name = todo.pop()
@@ -119,7 +120,8 @@ class Body:
                 continue
             seen.add(name)
             todo += [n for n, _ in self._known_refs(name) if n in self.nodes]
-            todo += [n for n in self.controls(name) if n in self.nodes]
+            if controls:
+                todo += [n for n in self.controls(name) if n in self.nodes]
         return seen
 
 

@@ -76,10 +76,9 @@ def _of_graph(name: str, graph: Any, reader: Any, options: TfOptions) -> Program
     except ModelError as e:
         raise ModelError(e.message, location=name) from None
     model.outputs = graph_outputs(body, options.output_names, name)
-    needed = body.reached([o.ref[0] for o in model.outputs])
-    everything = not options.output_names
-    for node in graph.node:
-        if node.op == "Placeholder" and (everything or node.name in needed):
+    needed = body.reached([o.ref[0] for o in model.outputs], controls=False)
+    for node in graph.node:  # what nobody reads need not be given
+        if node.op == "Placeholder" and node.name in needed:
             model.inputs.append(placeholder(node, node.name, options, name))
     return import_model(model, options)
 
