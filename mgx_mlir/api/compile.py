@@ -61,10 +61,19 @@ class CompileSettings:
         row = asdict(self)
         row.pop("cache")
         row.pop("timeout")
-        row["onnx"] = {k: repr(v) for k, v in sorted(self.onnx.items())}
+        row["onnx"] = {k: _spelled(v) for k, v in sorted(self.onnx.items())}
         row["disable"] = [*self.disable, *sorted(switches().disable)]
         row["disabled_rewrites"] = sorted(disabled_names())
         return row
+
+
+def _spelled(option: Any) -> str:
+    """An option of the frontend as text, arrays in it in full."""
+    if isinstance(option, Mapping):
+        return repr({k: _spelled(v) for k, v in sorted(option.items())})
+    if isinstance(option, np.ndarray):
+        return f"{option.dtype.name}{list(option.shape)} {option.tobytes().hex()}"
+    return repr(option)
 
 
 class CompiledProgram:
@@ -91,11 +100,11 @@ class CompiledProgram:
 
     @property
     def input_names(self) -> list[str]:
-        return [p.name for p in self.signature.inputs]
+        return self.signature.input_names
 
     @property
     def output_names(self) -> list[str]:
-        return [p.name for p in self.signature.outputs]
+        return self.signature.output_names
 
     @property
     def program(self) -> ProgramIR:
@@ -104,10 +113,11 @@ class CompiledProgram:
 
     def run(
         self, inputs: Mapping[str, Any] | None = None, /, *args: Any, **named: Any
-    ) -> list[np.ndarray]:
+    ) -> list[Any]:
         """Run on numpy arrays by input name; the outputs in order.
 
-        Everything about the inputs is checked before anything runs. Raises RunError.
+        An input or output that is a sequence in the model is a list of arrays. Everything about
+        the inputs is checked before anything runs. Raises RunError.
         """
         if args or (inputs is not None and not isinstance(inputs, Mapping)):
             values = [inputs, *args]
@@ -140,7 +150,7 @@ class RefProgram(CompiledProgram):
 
     def execute(self, arrays: Sequence[np.ndarray], trace: Trace | None = None) -> list[np.ndarray]:
         """Run; `trace(op, results)` is called after each instruction."""
-        named = dict(zip(self.input_names, arrays, strict=True))
+        named = {p.name: a for p, a in zip(self.signature.inputs, arrays, strict=True)}
         with self._program.ctx:
             return self._interpreter.run(named, trace=trace)
 

@@ -128,15 +128,28 @@ def _of_structure(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"input_lengths": lengths, "map_input_dims": dims}
 
 
+def takes_structures(model: ModelProto) -> bool:
+    """Whether an input of the model is a sequence or an optional."""
+    kinds = {i.type.WhichOneof("value") for i in graph_inputs(model.graph)}
+    return bool(kinds & {"sequence_type", "optional_type"})
+
+
 def has_structures(model: ModelProto) -> bool:
-    """Whether an input, an output or a node of the graph is about sequences or optionals."""
-    kinds = {i.type.WhichOneof("value") for i in (*model.graph.input, *model.graph.output)}
+    """Whether an output, or a node of the graph, is or makes a sequence or an optional."""
+    kinds = {o.type.WhichOneof("value") for o in model.graph.output}
+    names = {node.op_type for node in model.graph.node} - {"ReverseSequence"}
     return bool(kinds & {"sequence_type", "optional_type"}) or any(
-        any(word in node.op_type for word in ("Sequence", "Optional")) for node in model.graph.node
+        "Sequence" in name or "Optional" in name for name in names
     )
 
 
-def set_device(cls, device: str) -> None:
+class Backend(base.Backend):
+    """Compiles for the CPU ("CPU") or an AMD GPU ("GPU")."""
+
+    device = "CPU"
+
+    @classmethod
+    def set_device(cls, device: str) -> None:
         """The device used where a call names none."""
         target_of(device)
         cls.device = device
@@ -152,9 +165,14 @@ def set_device(cls, device: str) -> None:
 
     @classmethod
     def is_compatible(cls, model: ModelProto, device: str = "", **kwargs: Any) -> bool:
-        """Whether every node of the model can be imported."""
+        """Whether every node of the model can be imported.
+
+        True for a model that takes sequences or optionals: only a run says of what structure.
+        """
         if not cls.supports_device(device or cls.device):
             return False
+        if takes_structures(model):
+            return True
         try:
             mgx_mlir.parse_onnx_buffer(model.SerializeToString())
         except MgxError:
@@ -170,10 +188,16 @@ def set_device(cls, device: str) -> None:
         """
         options = {key: value for key, value in kwargs.items() if key not in ("rtol", "atol")}
         target = target_of(device or cls.device)
-        if has_structures(model):
+        if takes_structures(model):
             return StructuredRep(model, target, options)
         if model.ByteSize() <= PROTOBUF_LIMIT:
-            return BackendRep(mgx_mlir.compile(model.SerializeToString(), target=target, **options))
+            data = model.SerializeToString()
+            try:
+                return BackendRep(mgx_mlir.compile(data, target=target, **options))
+            except UnsupportedModel:
+                if not has_structures(model):
+                    raise
+                return StructuredRep(model, target, options)  # may depend on values of inputs
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.onnx")
             onnx.save(model, path, save_as_external_data=True, location="weights")
