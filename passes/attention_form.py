@@ -16,6 +16,7 @@ from mgx_mlir.passes.shape_chain import NOPS, RESHAPES
 
 _TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)  # of the softmax and the dots
 TAGS = ("attention", "kv_cache_attention")  # of the groups that hold one
+DECODING = "flash_decoding"  # of one over several parts of the keys
 KEY_BLOCK = 8  # keys whose scores are made together
 
 

@@ -13,7 +13,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.pattern import no_match, pattern
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.access import Unreadable
-from mgx_mlir.passes.attention_form import TAGS, AttentionForm, attention_form
+from mgx_mlir.passes.attention_form import DECODING, TAGS, AttentionForm, attention_form
 from mgx_mlir.passes.constants import splat
 from mgx_mlir.passes.kernel_ops import Known, copy_op, copy_ops, make_kernel
 from mgx_mlir.passes.layout_convolution import rebuild
@@ -80,7 +80,7 @@ def _joined(op: Any, rw: Any, form: AttentionForm, body: ir.Block, splits: int) 
         return [rw.op("dot", _as(rw, weights, t.dtype), inner[v]), logs]
 
     types = [part.mlir(), rows.mlir()]
-    group = make_kernel("group", inputs, types, build, tag="flash_decoding")
+    group = make_kernel("group", inputs, types, build, tag=DECODING)
     found, sums = group.results
     known[form.output] = _weighted(rw, found, sums, lead, t)
     copy_ops(behind, known)

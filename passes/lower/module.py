@@ -25,7 +25,7 @@ from mgx_mlir.core.program_ir import (
     result_types,
 )
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.passes.attention_form import TAGS
+from mgx_mlir.passes.attention_form import DECODING, TAGS
 from mgx_mlir.passes.lower import flags, flash, fused_concat, host, views
 from mgx_mlir.passes.lower.emit import Emitter
 from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
@@ -449,8 +449,8 @@ class ModuleLowering(Emitter):
         """The extents of a kernel's results from its operands; None where only the body knows."""
         if op.name == "migraphx.fused_concat" and not self._is_gathered(body):
             return None  # a region takes no insert_slice
-        if _is_attention(op) and not self._is_flash(op, body):
-            return None  # nor two dots
+        if _is_two_dots(op) and not self._is_flash(op, body):
+            return None  # nor two dots: one for a GPU takes minutes to compile
         anchor = next((o for o in body.operations if o.operation.name in _ANCHORS), None)
         static = all(TensorType.of(r).is_static for r in op.results)
         tiled = anchor is not None and _tiles_at_run_time(anchor)
@@ -538,6 +538,10 @@ def _dispatch_region(types: Sequence[ir.Type], dims: Sequence[ir.Value]) -> ir.O
 
 def _is_attention(op: ir.Operation) -> bool:
     return op.name == "migraphx.group" and op.opview.tag in TAGS
+
+
+def _is_two_dots(op: ir.Operation) -> bool:
+    return _is_attention(op) or (op.name == "migraphx.group" and op.opview.tag == DECODING)
 
 
 def _tiles_at_run_time(anchor: Any) -> bool:
