@@ -1,0 +1,219 @@
+"""Matrix products of any rank and einsum, for every file format."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN, broadcast_dims
+from mgx_mlir.frontends.helpers import (
+    Value,
+    concat,
+    reshape,
+    squeeze,
+    transpose,
+    unsqueeze,
+)
+from mgx_mlir.frontends.problems import NotSupported
+
+
+def matmul(b: Builder, x: Value, y: Value, op: str = "dot") -> Value:
+    """numpy's matmul: vectors get an axis for the product, batch dims broadcast."""
+    dx, dy = b.dims(x), b.dims(y)
+    if not dx or not dy:
+        raise ModelError("expected tensors of rank 1 or more, got a scalar")
+    drop = []
+    if len(dx) == 1:
+        x = unsqueeze(b, x, [0])
+        drop.append(-2)
+    if len(dy) == 1:
+        y = unsqueeze(b, y, [1])
+        drop.append(-1)
+    x, y = batched(b, x, y)
+    out = b.op(op, x, y)
+    rank = len(b.dims(out))
+    return squeeze(b, out, [rank + d for d in drop])
+
+
+def batched(b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
+    """Operands of a dot with their batch dims broadcast against each other."""
+    dx, dy = b.dims(x), b.dims(y)
+    if len(dx) == len(dy) and (len(dx) == 2 or (DYN not in (*dx, *dy) and dx[:-2] == dy[:-2])):
+        return x, y
+    rank = max(len(dx), len(dy))
+    bx, by = dx[:-2], dy[:-2]
+    if DYN in (*bx, *by) or (DYN in (*dx, *dy)):
+        return _batched_dynamic(b, x, y, rank)
+    batch = broadcast_dims(bx, by)
+    return (
+        b.multibroadcast(x, (*batch, *dx[-2:])),
+        b.multibroadcast(y, (*batch, *dy[-2:])),
+    )
+
+
+def _batched_dynamic(b: Builder, x: Value, y: Value, rank: int) -> tuple[Value, Value]:
+    def padded(v: Value) -> Value:
+        return unsqueeze(b, v, range(rank - len(b.dims(v))))
+
+    x, y = padded(x), padded(y)
+    if all(_same(b, x, y, i) for i in range(rank - 2)):
+        return x, y
+    # batch dims of both, at run time: what broadcasting one element per matrix gives
+    last = [rank - 2, rank - 1]
+    heads = [b.slice(v, axes=last, starts=[0, 0], ends=[1, 1]) for v in (x, y)]
+    batch = b.common_shape(heads, rank)
+    batch = b.slice(batch, axes=[0], starts=[0], ends=[rank - 2])
+
+    def spread(v: Value) -> Value:
+        tail = b.shape(v, rank - 2, rank)
+        return b.broadcast_with_dims(v, concat(b, [batch, tail], 0))
+
+    return spread(x), spread(y)
+
+
+def _same(b: Builder, x: Value, y: Value, i: int) -> bool:
+    return b.probe.same(x, i, y, i)
+
+
+def einsum(b: Builder, xs: Sequence[Value], equation: str) -> Value:
+    """Two operands at a time: labels only one side has are summed, the rest becomes a dot."""
+    terms, out = parse_einsum(equation, [len(b.dims(x)) for x in xs])
+    parts = [(_diagonals(b, x, term)) for x, term in zip(xs, terms, strict=True)]
+    acc, labels = parts[0]
+    for i, (y, other) in enumerate(parts[1:], 1):
+        later = set(out) | {c for _, t in parts[i + 1 :] for c in t}
+        acc, labels = _contract(b, acc, labels, y, other, later)
+    gone = [i for i, c in enumerate(labels) if c not in out]
+    if gone:
+        acc = squeeze(b, b.reduce_sum(acc, axes=gone), gone)
+        labels = [c for c in labels if c in out]
+    if acc is xs[0] and labels == out:
+        return acc
+    return transpose(b, acc, [labels.index(c) for c in out])
+
+
+def parse_einsum(equation: str, ranks: list[int]) -> tuple[list[list[str]], list[str]]:
+    """Label lists of each operand and the result; an ellipsis becomes labels 0, 1, ..."""
+    text = equation.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    sides = left.split(",")
+    if len(sides) != len(ranks):
+        raise ModelError(f"equation '{equation}' has {len(sides)} operands, got {len(ranks)}")
+    terms = []
+    for side, rank in zip(sides, ranks, strict=True):
+        terms.append(_term(side, rank, equation))
+    widest = max((sum(c.isdigit() for c in t) for t in terms), default=0)
+    # right-aligned: the last ellipsis axis is the same for every operand
+    for t in terms:
+        own = [i for i, c in enumerate(t) if c.isdigit()]
+        for k, i in enumerate(own):
+            t[i] = str(widest - len(own) + k)
+    dots = [str(i) for i in range(widest)]
+    if arrow:
+        letters = right.replace("...", "")
+        if not letters.isalpha() and letters:
+            raise ModelError(f"equation '{equation}' has an invalid result")
+        at = right.find("...")
+        out = [*right[:at], *dots, *right[at + 3 :]] if at >= 0 else [*right]
+        if at < 0 and widest:
+            out = [*right]
+    else:
+        seen = [c for t in terms for c in t if not c.isdigit()]
+        out = [*dots, *sorted(c for c in set(seen) if seen.count(c) == 1)]
+    known = {c for t in terms for c in t}
+    if any(c not in known for c in out) or len(set(out)) != len(out):
+        raise ModelError(f"equation '{equation}' has an invalid result")
+    return terms, out
+
+
+def _term(side: str, rank: int, equation: str) -> list[str]:
+    letters = side.replace("...", "")
+    if (letters and not letters.isalpha()) or side.count("...") > 1 or not letters.isascii():
+        raise ModelError(f"equation '{equation}' has an invalid operand '{side}'")
+    at = side.find("...")
+    missing = rank - len(letters)
+    if missing < 0 or (at < 0 and missing):
+        raise ModelError(f"equation '{equation}': operand '{side}' does not fit rank {rank}")
+    if at < 0:
+        return [*letters]
+    return [*side[:at], *(str(i) for i in range(missing)), *side[at + 3 :]]
+
+
+def _diagonals(b: Builder, x: Value, labels: list[str]) -> tuple[Value, list[str]]:
+    """Repeated labels of one operand: keep the diagonal, by a masked sum."""
+    labels = list(labels)
+    while len(set(labels)) < len(labels):
+        j = next(i for i, c in enumerate(labels) if c in labels[:i])
+        i = labels.index(labels[j])
+        dims = b.dims(x)
+        if dims[i] == DYN or dims[i] != dims[j]:
+            raise NotSupported("a diagonal of unknown or unequal extents")
+        eye = np.eye(dims[i], dtype=bool).reshape(
+            [dims[k] if k in (i, j) else 1 for k in range(len(dims))]
+        )
+        kept = b.where(b.literal(eye), x, 0)
+        x = squeeze(b, b.reduce_sum(kept, axes=[j]), [j])
+        del labels[j]
+    return x, labels
+
+
+def _contract(
+    b: Builder, x: Value, lx: list[str], y: Value, ly: list[str], later: set[str]
+) -> tuple[Value, list[str]]:
+    """The product of two operands as one batched dot; labels not in `later` are summed."""
+    for labels, other in ((lx, ly), (ly, lx)):
+        gone = [i for i, c in enumerate(labels) if c not in other and c not in later]
+        if gone:
+            v = x if labels is lx else y
+            v = squeeze(b, b.reduce_sum(v, axes=gone), gone)
+            left = [c for c in labels if c in other or c in later]
+            if labels is lx:
+                x, lx = v, left
+            else:
+                y, ly = v, left
+    batch = [c for c in lx if c in ly and c in later]
+    inner = [c for c in lx if c in ly and c not in later]
+    rows = [c for c in lx if c not in ly]
+    cols = [c for c in ly if c not in lx]
+    dx, dy = b.dims(x), b.dims(y)
+    size: dict[str, int] = {}
+    for labels, dims in ((lx, dx), (ly, dy)):
+        for c, d in zip(labels, dims, strict=True):
+            size[c] = d if size.get(c, 1) == 1 else size[c]
+    if DYN in size.values() and (len(rows) > 1 or len(cols) > 1 or len(inner) != 1):
+        raise NotSupported("dynamic dims in a product of several free labels")
+    x = _spread(b, x, lx, [*batch, *rows, *inner], size)
+    y = _spread(b, y, ly, [*batch, *inner, *cols], size)
+    nb = len(batch)
+    if DYN not in size.values():
+        m, k, n = (math.prod(size[c] for c in part) for part in (rows, inner, cols))
+        lead = [size[c] for c in batch]
+        x, y = reshape(b, x, [*lead, m, k]), reshape(b, y, [*lead, k, n])
+        out = b.dot(x, y)
+        out = reshape(b, out, [*lead, *(size[c] for c in (*rows, *cols))])
+        return out, [*batch, *rows, *cols]
+    if not rows:
+        x = unsqueeze(b, x, [nb])
+    if not cols:
+        y = unsqueeze(b, y, [nb + 1])
+    out = b.dot(x, y)
+    drop = ([nb] if not rows else []) + ([nb + 1] if not cols else [])
+    return squeeze(b, out, drop), [*batch, *rows, *cols]
+
+
+def _spread(
+    b: Builder, v: Value, labels: list[str], order: list[str], size: dict[str, int]
+) -> Value:
+    """Axes in `order`; an extent of 1 that the other operand has larger is broadcast."""
+    v = transpose(b, v, [labels.index(c) for c in order])
+    dims = b.dims(v)
+    wanted = [size[c] for c in order]
+    if list(dims) == wanted:
+        return v
+    if DYN in wanted:
+        raise NotSupported("broadcast of dynamic dims")
+    return b.multibroadcast(v, wanted)

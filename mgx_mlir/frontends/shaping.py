@@ -1,0 +1,253 @@
+"""Reshape, split, slice, expand and tile with extents known or not, for every file format."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import INT64
+from mgx_mlir.core.errors import ModelError, ShapeError
+from mgx_mlir.core.shapes import DYN, TensorType, broadcast_dims
+from mgx_mlir.frontends.helpers import (
+    Value,
+    axes_in,
+    concat,
+    convert,
+    extent,
+    known_extents,
+    reshape,
+    slice_,
+    static_dims,
+    trial_values,
+    unsqueeze,
+    zeros,
+)
+from mgx_mlir.frontends.runtime_axes import strided_slice
+
+
+def reshape_by(b: Builder, x: Value, shape: Value, allowzero: bool) -> Value:
+    """Reshape to a tensor of extents: 0 copies (unless `allowzero`), one -1 takes the rest."""
+    known = b.const(shape)
+    if known is not None:
+        return reshape_known(b, x, [int(d) for d in known.reshape(-1)], allowzero)
+    shape = convert(b, shape, INT64)
+    if allowzero and 0 in b.dims(x):
+        return b.broadcast_with_dims(b.literal(np.zeros((), b.dtype(x).np)), shape)
+    dims = _dims_by_symbols(b, x, shape, allowzero)
+    if dims is None:
+        return b.reshape(x, shape)
+    if sum(d == DYN for d in dims) + dims.count(-1) <= 1:
+        return b.reshape(x, dims=[-1 if d == DYN else d for d in dims])
+    source = b.dims(x)
+    stated = [source[i] if d == 0 else DYN if d == -1 else d for i, d in enumerate(dims)]
+    return b.reshape(x, shape, results=[TensorType(b.dtype(x), tuple(stated))])
+
+
+def _dims_by_symbols(b: Builder, x: Value, shape: Value, allowzero: bool) -> list[int] | None:
+    """What is known of a run-time shape: numbers, 0 for the input's extent in its place, or DYN."""
+    trials = trial_values(b, shape)
+    if trials is None:
+        return None
+    sources = [k.type.dims for k in b.probe.known(x)]
+    out = []
+    for i, wanted in enumerate(zip(*trials, strict=True)):
+        own = [s[i] if i < len(s) else None for s in sources]
+        if len(set(wanted)) == 1:
+            if allowzero and wanted[0] == 0:
+                return None
+            out.append(wanted[0])
+        else:
+            out.append(0 if list(wanted) == own else DYN)
+    return out
+
+
+def reshape_known(b: Builder, x: Value, dims: list[int], allowzero: bool) -> Value:
+    source = b.dims(x)
+    if not allowzero:
+        for i, d in enumerate(dims):
+            if d == 0 and i >= len(source):
+                raise ModelError(f"shape {dims} has 0 at {i}, beyond the input's rank")
+        resolved = [source[i] if d == 0 else d for i, d in enumerate(dims)]
+    else:
+        resolved = dims
+    if 0 in resolved:
+        if -1 in resolved:
+            if allowzero or DYN in source:
+                raise ModelError(f"shape {dims} has both 0 and -1")
+            raise ModelError(f"shape {dims}: -1 cannot be inferred from 0 elements")
+        if DYN not in source:
+            if int(np.prod(source)) != 0:
+                raise ModelError(f"shape {dims} has 0 elements, the input dims {list(source)}")
+            return zeros(b, resolved, b.dtype(x))
+    return b.reshape(x, dims=dims) if not allowzero else b.reshape(x, dims=resolved)
+
+
+def split_static(b: Builder, x: Value, axis: int, sizes: Sequence[int]) -> tuple[Value, ...]:
+    """`x` cut along `axis` into parts of `sizes`."""
+    dims = b.dims(x)
+    if any(s < 0 for s in sizes) or (dims[axis] != DYN and sum(sizes) != dims[axis]):
+        raise ModelError(f"split {list(sizes)} does not add up to dim {axis} ({dims[axis]})")
+    ends = np.cumsum(sizes)
+    return tuple(
+        b.slice(x, axes=[axis], starts=[int(e - s)], ends=[int(e)])
+        for s, e in zip(sizes, ends, strict=True)
+    )
+
+
+def split_evenly(b: Builder, x: Value, axis: int, count: int) -> Any:
+    """`count` equal parts, the last smaller where it does not divide."""
+    if count < 1:
+        raise ModelError(f"expected at least one part, got {count}")
+    total = b.dims(x)[axis]
+    if total == DYN:
+        length = extent(b, x, axis)
+        part = b.div(b.add(length, count - 1), count)
+        bounds = [b.min(b.mul(part, i), length) for i in range(count + 1)]
+        return tuple(
+            b.op("slice", x, unsqueeze(b, s, [0]), unsqueeze(b, e, [0]), axes=[axis])
+            for s, e in itertools.pairwise(bounds)
+        )
+    part = -(-total // count)
+    sizes = [max(0, min(part, total - i * part)) for i in range(count)]
+    return split_static(b, x, axis, sizes)
+
+
+def split_by(b: Builder, x: Value, axis: int, split: Value) -> Any:
+    known = b.const(split)
+    if known is not None:
+        return split_static(b, x, axis, [int(s) for s in known.reshape(-1)])
+    ends = b.prefix_scan_sum(split, axis=0)
+    starts = b.sub(ends, split)
+    count = static_dims(b, split, "split")[0]
+    return tuple(
+        b.op(
+            "slice",
+            x,
+            slice_(b, starts, [0], [i], [i + 1]),
+            slice_(b, ends, [0], [i], [i + 1]),
+            axes=[axis],
+        )
+        for i in range(count)
+    )
+
+
+def slice_known(
+    b: Builder,
+    x: Value,
+    starts: list[int],
+    ends: list[int],
+    axes: list[int] | None,
+    steps: list[int] | None,
+) -> Value:
+    """Slice with everything known but maybe the extents: slice, reverse and step."""
+    dims = b.dims(x)
+    axes = axes_in(list(range(len(starts))) if axes is None else axes, len(dims))
+    steps = [1] * len(starts) if steps is None else steps
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        raise ModelError("starts, ends, axes and steps differ in length")
+    if any(s == 0 for s in steps):
+        raise ModelError("steps expected other numbers than 0")
+    if any(dims[a] == DYN and s < 0 for a, s in zip(axes, steps, strict=True)):
+        return strided_slice(b, x, b.ints(starts), b.ints(ends), b.ints(axes), b.ints(steps))
+    cut: list[tuple[int, int, int]] = []
+    flip: list[int] = []
+    stride: list[tuple[int, int]] = []
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        d = dims[axis]
+        if d == DYN:
+            cut.append((axis, start, end))
+            if step > 1:
+                stride.append((axis, step))
+            continue
+        picked = range(*slice(start, None if step < 0 and end < -d else end, step).indices(d))
+        if not picked:
+            cut.append((axis, 0, 0))
+            continue
+        low, high = min(picked[0], picked[-1]), max(picked[0], picked[-1])
+        cut.append((axis, low, high + 1))
+        if step < 0:
+            flip.append(axis)
+        if abs(step) > 1:
+            stride.append((axis, abs(step)))
+    out = x
+    cut = [(a, s, e) for a, s, e in cut if (s, e) != (0, dims[a])]
+    if cut:
+        a, s, e = zip(*cut, strict=True)
+        out = b.slice(out, axes=a, starts=s, ends=e)
+    if flip:
+        out = b.reverse(out, axes=flip)
+    if stride:
+        a, s = zip(*stride, strict=True)
+        out = b.step(out, axes=a, steps=s)
+    return out
+
+
+def expand(b: Builder, x: Value, shape: Value) -> Value:
+    """`x` broadcast against a tensor of extents, both ways."""
+    known, dims = b.const(shape), b.dims(x)
+    if known is None:
+        return _expanded(b, x, convert(b, shape, INT64))
+    wanted = [int(d) for d in known.reshape(-1)]
+    if any(d < 0 for d in wanted):
+        raise ModelError(f"shape {wanted} has a negative extent")
+    target = broadcast_dims(dims, wanted)
+    if DYN not in dims:
+        return b.multibroadcast(x, target)
+    return _expanded(b, x, b.ints(wanted))
+
+
+def _expanded(b: Builder, x: Value, shape: Value) -> Value:
+    """Expand at run time; `x` itself where every extent is its own, or 1, for all sizes."""
+    dims, trials = b.dims(x), trial_values(b, shape)
+    if trials is None:
+        return b.broadcast_with_dims(x, shape)
+    sources = [k.type.dims for k in b.probe.known(x)]
+    lead = len(dims) - len(trials[0])
+    if lead >= 0 and all(
+        w in (1, own)
+        for wanted, source in zip(trials, sources, strict=True)
+        for w, own in zip(wanted, source[lead:], strict=True)
+    ):
+        return x
+    extents = known_extents(b, shape) or []
+    try:
+        target = broadcast_dims(dims, extents)
+    except ShapeError as e:
+        raise ModelError(e.message) from None
+    if DYN not in (*dims, *target):
+        return b.multibroadcast(x, target)
+    return b.broadcast_with_dims(x, shape, results=[TensorType(b.dtype(x), target)])
+
+
+def tile(b: Builder, x: Value, repeats: Value) -> Value:
+    """Each axis becomes {repeat, extent}, broadcast, and the pair is joined again."""
+    dims = b.dims(x)
+    rank = len(dims)
+    if static_dims(b, repeats, "repeats") != (rank,):
+        raise ModelError(f"repeats expected {rank} numbers, got dims {b.dims(repeats)}")
+    known = b.const(repeats)
+    if known is not None and DYN not in dims:
+        return tile_static(b, x, [int(r) for r in known])
+    shape = b.shape(x)
+    pairs = unsqueeze(b, x, [2 * i for i in range(rank)])
+    columns = [unsqueeze(b, convert(b, v, INT64), [1]) for v in (repeats, shape)]
+    wide = b.reshape(concat(b, columns, 1), dims=[2 * rank])
+    return b.reshape(b.broadcast_with_dims(pairs, wide), b.mul(repeats, shape))
+
+
+def tile_static(b: Builder, x: Value, repeats: Sequence[int]) -> Value:
+    dims = b.dims(x)
+    if any(r < 0 for r in repeats):
+        raise ModelError(f"repeats {list(repeats)} has a negative number")
+    if all(r == 1 for r in repeats):
+        return x
+    out = [d * r for d, r in zip(dims, repeats, strict=True)]
+    if 0 in out:
+        return zeros(b, out, b.dtype(x))
+    pairs = [e for d in dims for e in (1, d)]
+    wide = [e for d, r in zip(dims, repeats, strict=True) for e in (r, d)]
+    return reshape(b, b.multibroadcast(reshape(b, x, pairs), wide), out)
