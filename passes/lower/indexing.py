@@ -40,7 +40,7 @@ def gather(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
         at = host.extents_of(e, op.indices)[0] if it.rank <= 1 else None
         if isinstance(at, int):
             return _one_slice(e, data, own, axis, at, t, extents)
-    if axis == 0 and isinstance(own[0], int) and _is_large(own[1:]):
+    if axis == 0 and it.rank and isinstance(own[0], int) and _is_large(own[1:]):
         where = _normalized_indices(e, index, it, [own[0]], counts)
         return gather_slices(e, data, where, [0], extents, t.dtype)
     rank = it.rank
