@@ -44,7 +44,7 @@ def test_flash_attention() -> None:
     ran(net, lowered)
 
 
-@pytest.mark.parametrize("target", ["gpu", "cpu"])
+@pytest.mark.parametrize("target", ["gpu", pytest.param("cpu", marks=pytest.mark.slow)])
 def test_parts_of_the_keys(target: str) -> None:
     """With masks that leave a part of them, or all, without keys."""
     net = attentions()

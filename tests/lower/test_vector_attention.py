@@ -202,17 +202,17 @@ KEYS = (1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 100)
 WIDTHS = (4, 8, 16, 24, 64, 80, 128, 1, 5, 17)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_random(seed: int) -> None:
     """Every form of operands and masks, at random extents."""
     net = Attentions(seed)
     r = net.random
-    for i in range(8):
+    for i in range(7):
         dtype = ("f32", "f32", "f16", "bf16")[(i + seed) % 4]
         net.attention(
             r.choice(QUERIES), r.choice(KEYS), r.choice(WIDTHS), r.choice(WIDTHS),
             dtype=dtype, lead=r.choice(((), (3,), (2, 3), (1, 2), (2, 1, 2))),
-            mask=MASKS[(i * 4 + seed) % len(MASKS)],
+            mask=MASKS[(i * 2 + 5 * seed) % len(MASKS)],
             layout=r.choice(("plain", "heads", "turned", "slice")),
             merge=r.random() < 0.5, epilogue=r.random() < 0.2,
             wide=dtype != "f32" and r.random() < 0.5,
