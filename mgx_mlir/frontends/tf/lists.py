@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,16 +12,16 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.frontends.helpers import Value, convert, unsqueeze
+from mgx_mlir.frontends.helpers import Value, convert, squeeze, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.values import TensorList
 
 
 class NotScanned(Exception):
-    """A list of a loop is more than written once an iteration; `element` is what it holds."""
+    """A list of a loop is more than written once an iteration; `item` is what is written."""
 
-    def __init__(self, index: int | None, element: TensorType | None) -> None:
-        self.index, self.element = index, element
+    def __init__(self, index: int, item: Value | None) -> None:
+        self.index, self.item = index, item
         super().__init__()
 
 
@@ -39,11 +40,10 @@ def elements(b: Builder, v: TensorList) -> Value:
     if v.stacked is not None:
         return v.stacked
     if v.mark is not None:
-        item = v.written[1] if v.written is not None else None
-        raise NotScanned(v.mark, None if item is None else TensorType.of(item))
+        raise NotScanned(v.mark, v.written[1] if v.written is not None else None)
     if v.written is not None:
         raise AssertionError("a list outside of a loop is written at once")
-    return _filled(b, v, _stated(v))
+    return _filled(b, v, _stated(v).dims)
 
 
 def _stated(v: TensorList) -> TensorType:
@@ -52,24 +52,26 @@ def _stated(v: TensorList) -> TensorType:
     return TensorType(v.dtype, v.dims)
 
 
-def zeros(b: Builder, v: TensorList, element: TensorType | None) -> TensorList:
-    """The list of as many zeros; `element` is the type of what will be written."""
-    if element is None or not element.is_static:
-        element = _stated(v)
-    return with_elements(v, _filled(b, v, element))
+def zeros(b: Builder, v: TensorList, extents: Sequence[int | Value] | None) -> TensorList:
+    """The list of as many zeros; `extents` are those of an element, numbers or 1-D tensors."""
+    return with_elements(v, _filled(b, v, _stated(v).dims if extents is None else extents))
 
 
-def _filled(b: Builder, v: TensorList, element: TensorType) -> Value:
+def _filled(b: Builder, v: TensorList, extents: Sequence[int | Value]) -> Value:
     size = b.const(v.size)
-    zero = np.zeros((1,) * (1 + element.rank), element.dtype.np)
-    if size is not None:
-        return b.multibroadcast(b.literal(zero), [int(size), *element.dims])
-    dims = b.concat([unsqueeze(b, convert(b, v.size, INT64), [0]), b.ints(element.dims)], axis=0)
-    return b.op("broadcast_with_dims", b.literal(zero), dims)
+    zero = b.literal(np.zeros((1,) * (1 + len(extents)), v.dtype.np))
+    if size is not None and all(isinstance(d, int) for d in extents):
+        return b.multibroadcast(zero, [int(size), *extents])
+    parts = [unsqueeze(b, convert(b, v.size, INT64), [0])]
+    parts += [b.ints([d]) if isinstance(d, int) else d for d in extents]
+    return b.op("broadcast_with_dims", zero, b.concat(parts, axis=0))
 
 
 def item_at(b: Builder, v: TensorList, index: Value) -> Value:
-    return b.gather(elements(b, v), convert(b, index, INT64), axis=0)
+    found = elements(b, v)
+    if b.dims(found)[0] == 0:
+        raise ModelError("a tensor list without elements is read")
+    return squeeze(b, b.scan_slice(found, convert(b, index, INT64), axis=0), [0])
 
 
 def written(b: Builder, v: TensorList, index: Value, item: Value) -> TensorList:
@@ -77,10 +79,8 @@ def written(b: Builder, v: TensorList, index: Value, item: Value) -> TensorList:
     if v.stacked is None and v.mark is not None and v.written is None:
         return replace(v, written=(index, item))
     if v.stacked is None and v.mark is None and (v.dims is None or DYN in v.dims):
-        t = TensorType.of(item)
-        if not t.is_static:
-            raise NotSupported("a tensor list of elements of dynamic dims")
-        v = zeros(b, v, t)
+        v = zeros(b, v, [b.shape(item, i, i + 1) if d == DYN else d
+                         for i, d in enumerate(b.dims(item))])  # fmt: skip
     stacked = elements(b, v)
     at = unsqueeze(b, convert(b, index, INT64), [0, 1])
     found = b.op("scatternd_none", stacked, at, unsqueeze(b, item, [0]))

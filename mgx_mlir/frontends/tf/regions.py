@@ -27,6 +27,22 @@ _ENDLESS = np.int64(2**63 - 1)
 Build = Callable[[], list[Any]]
 
 
+def _has_dims_of(b: Builder, v: Value, source: Value, first: Value | None = None) -> None:
+    """State that `v` has the dims of `source` for every size, behind those that `first` has."""
+    if not b.probe.active:
+        return
+    b.probe.known(v)  # what this finds about other results of an op comes before what is stated
+    known = b.probe.known(source)
+    if first is None:
+        b.probe.seen[v] = tuple(type(k)(k.type) for k in known)
+        return
+    rows = b.probe.known(first)
+    b.probe.seen[v] = tuple(
+        type(k)(k.type.with_dims((r.type.dims[0], *k.type.dims)))
+        for k, r in zip(known, rows, strict=True)
+    )
+
+
 def truth(b: Builder, v: Value) -> Value:
     """Whether a condition holds: a number that is not 0, a tensor that is not empty."""
     if is_host(v):
@@ -88,6 +104,9 @@ def branch(b: Builder, cond: Value, then: Build, other: Build) -> list[Any]:
     for old, new in zip(draft.regions, made.regions, strict=True):
         old.blocks[0].append_to(new)
     draft.erase()
+    for r, x, y in zip(made.results, *yields, strict=True):
+        if b.probe.active and all(b.probe.same(x, i, y, i) for i in range(len(b.dims(x)))):
+            _has_dims_of(b, r, x)
     return [like(g, r) for g, r in zip(given[0], made.results, strict=True)]
 
 
@@ -153,12 +172,22 @@ def while_loop(
     for _ in range(2 + len(scanned)):
         try:
             return _Loop(b, initial, going, cond, body, scanned).build()
-        except NotScanned as e:
+        except _Whole as e:
             # its elements' dims are known from what is written
-            index = next(iter(scanned)) if e.index is None else e.index
-            scanned.discard(index)
-            initial[index] = zeros(b, initial[index], e.element)
+            scanned.discard(e.index)
+            extents = e.extents and [
+                d if isinstance(d, int) else b.shape(d[0], d[1], d[1] + 1) for d in e.extents
+            ]
+            initial[e.index] = zeros(b, initial[e.index], extents)
     raise NotSupported("tensor lists whose elements' dims are not known")
+
+
+class _Whole(Exception):
+    """A list must be carried whole; the extents of its elements: numbers, or (value, axis)."""
+
+    def __init__(self, index: int, extents: list[Any] | None) -> None:
+        self.index, self.extents = index, extents
+        super().__init__()
 
 
 class _Loop:
@@ -177,6 +206,7 @@ class _Loop:
         self.scanned = scanned
         self.carried = [i for i in range(len(initial)) if i not in scanned]
         self.values = tensors([initial[i] for i in self.carried], "loop variable")
+        self.kept = set(range(len(self.values)))  # those whose dims every iteration keeps
 
     def build(self) -> list[Any]:
         b = self.b
@@ -193,7 +223,7 @@ class _Loop:
             if found is None:
                 draft.erase()
                 return [POISON]
-            if found == types:
+            if found == types and self.settled:
                 return self._made(draft, types)
             draft.erase()
             b.forget(mark)
@@ -205,8 +235,42 @@ class _Loop:
         b = self.b
         flags = (TensorType(INT64, ()), TensorType(BOOL, ()))
         block = draft.regions[0].blocks.append(*(t.mlir() for t in (*flags, *types)), arg_locs=None)
+        held = dict(zip(self.carried, block.arguments[2:], strict=True))
+        for i, v in enumerate(self.values):
+            if i in self.kept and b.probe.active:
+                _has_dims_of(b, block.arguments[2 + i], v)
+        try:
+            return self._filled(block, held, types)
+        except NotScanned as e:
+            raise _Whole(e.index, self._extents(e.item, block)) from None
+
+    def _extents(self, item: Value | None, block: Any) -> list[Any] | None:
+        """The extents of what is written to a list, found among those of the loop's inputs."""
+        if item is None:
+            return None
+        b = self.b
+        out: list[Any] = []
+        owned = list(zip(list(block.arguments)[2:], self.values, strict=True))
+        for i, d in enumerate(b.dims(item)):
+            found: Any = d
+            if d == DYN:
+                places = (
+                    (v, j)
+                    for a, v in owned
+                    for j in range(len(b.dims(a)))
+                    if b.probe.same(item, i, a, j)
+                )
+                found = next(places, None)
+            if found is None:
+                return None
+            out.append(found)
+        return out
+
+    def _filled(
+        self, block: Any, held: dict[int, Value], types: list[TensorType]
+    ) -> list[TensorType] | None:
+        b = self.b
         with ir.InsertionPoint(block):
-            held = dict(zip(self.carried, block.arguments[2:], strict=True))
             arguments = [
                 like(v, held[i]) if i in held else v.marked(i) for i, v in enumerate(self.initial)
             ]
@@ -229,6 +293,7 @@ class _Loop:
             self.yields = [again if self.count is None else block.arguments[1], *nexts, *rows]
             OPS["yield"](self.yields)
         out = []
+        changed = set()
         for i, (t, v) in enumerate(zip(types, nexts, strict=True)):
             have = TensorType.of(v)
             if have.dtype is not t.dtype:
@@ -241,6 +306,13 @@ class _Loop:
                     for x, y in zip(t.dims, have.dims, strict=True)
                 )
             )
+            argument = block.arguments[2 + i]
+            if i in self.kept and not all(
+                b.probe.same(v, k, argument, k) for k in range(have.rank)
+            ):
+                changed.add(i)
+        self.settled = not changed or not b.probe.active
+        self.kept -= changed
         return out
 
     def _row(self, index: int, found: Any, block: Any) -> Value:
@@ -252,7 +324,7 @@ class _Loop:
         place, item = found.written
         start = self.counters.get(_argument_number(place, block))
         if start != 0:
-            raise NotScanned(index, TensorType.of(item))
+            raise NotScanned(index, item)
         return item
 
     def _made(self, draft: Any, types: list[TensorType]) -> list[Any]:
@@ -274,6 +346,11 @@ class _Loop:
         block.append_to(made.regions[0])
         draft.erase()
         results = list(made.results)
+        for i, v in enumerate(results):
+            if i >= len(types):
+                _has_dims_of(b, v, self.yields[1 + i], first=v)
+            elif i in self.kept:
+                _has_dims_of(b, v, self.values[i])
         out: list[Any] = [None] * len(self.initial)
         for i, v in zip(self.carried, results[: len(types)], strict=True):
             out[i] = like(self.initial[i], v)
