@@ -273,6 +273,9 @@ class BroadcastWithDims(Op, name="broadcast_with_dims", kind="view"):
         rank = max(n, o.input.rank)
         known = (1,) * (rank - o.input.rank) + o.input.dims
         given = rank - n  # leading axes that `dims` does not reach keep the input's extent
+        wanted = o.const("dims")
+        if wanted is not None and DYN not in known:
+            return o.input.with_dims(broadcast_dims(known, [int(d) for d in wanted]))
         return o.input.with_dims(
             d if i < given or d not in (1, DYN) else DYN for i, d in enumerate(known)
         )
