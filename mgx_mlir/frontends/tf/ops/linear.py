@@ -7,7 +7,7 @@ from typing import Any
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.helpers import Value, convert, transpose
-from mgx_mlir.frontends.products import matmul
+from mgx_mlir.frontends.products import einsum, matmul
 from mgx_mlir.frontends.tf.registry import tf_op
 
 
@@ -48,3 +48,8 @@ def batch_mat_mul(
     kind = Tout or b.dtype(x)
     x, y = convert(b, x, kind), convert(b, y, kind)
     return matmul(b, _flipped(b, x, adj_x), _flipped(b, y, adj_y))
+
+
+@tf_op("Einsum")
+def einsum_op(b: Builder, node: Any, *xs: Value, equation: str) -> Value:
+    return einsum(b, xs, equation)

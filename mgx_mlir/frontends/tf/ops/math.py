@@ -1,23 +1,63 @@
-"""Elementwise arithmetic with numpy's broadcasting."""
+"""Elementwise arithmetic, comparison and logic, with numpy's broadcasting."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from mgx_mlir.core.build import Builder
-from mgx_mlir.frontends.helpers import Value, compare, greater_equal, less_equal
+from mgx_mlir.core.errors import ModelError, ShapeError
+from mgx_mlir.core.shapes import broadcast_dims
+from mgx_mlir.frontends.helpers import (
+    Value,
+    compare,
+    concat,
+    convert,
+    greater_equal,
+    less_equal,
+    number,
+    slice_,
+    wide,
+)
 from mgx_mlir.frontends.tf.registry import tf_op
 
 _UNARY = {
-    "Abs": "abs", "Neg": "neg", "Sqrt": "sqrt", "Rsqrt": "rsqrt", "Exp": "exp", "Log": "log",
-    "Tanh": "tanh", "Sigmoid": "sigmoid", "Relu": "relu", "Erf": "erf", "Floor": "floor",
-    "Ceil": "ceil", "Sign": "sign", "Sin": "sin", "Cos": "cos",
+    "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh",
+    "Atan": "atan", "Atanh": "atanh", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Erf": "erf",
+    "Exp": "exp", "Floor": "floor", "Inv": "recip", "IsInf": "isinf", "IsNan": "isnan",
+    "Log": "log", "LogicalNot": "not_", "Neg": "neg", "Reciprocal": "recip", "Relu": "relu",
+    "Rint": "nearbyint", "Rsqrt": "rsqrt", "Sigmoid": "sigmoid", "Sign": "sign", "Sin": "sin",
+    "Sinh": "sinh", "Sqrt": "sqrt", "Tan": "tan", "Tanh": "tanh",
 }  # fmt: skip
-_BINARY = {
-    "Add": "add", "AddV2": "add", "Sub": "sub", "Mul": "mul", "Maximum": "max", "Minimum": "min",
-    "RealDiv": "div", "SquaredDifference": "sqdiff", "LogicalAnd": "logical_and",
-    "LogicalOr": "logical_or",
-}  # fmt: skip
+_BINARY: dict[str, Callable[[Builder, Value, Value], Value]] = {
+    "Add": lambda b, x, y: b.add(x, y),
+    "AddV2": lambda b, x, y: b.add(x, y),
+    "Sub": lambda b, x, y: b.sub(x, y),
+    "Mul": lambda b, x, y: b.mul(x, y),
+    "Maximum": lambda b, x, y: b.max(x, y),
+    "Minimum": lambda b, x, y: b.min(x, y),
+    "RealDiv": lambda b, x, y: b.div(x, y),
+    "Div": lambda b, x, y: b.div(x, y),  # of integers: towards zero
+    "Pow": lambda b, x, y: b.pow(x, y),
+    "SquaredDifference": lambda b, x, y: b.sqdiff(x, y),
+    "LogicalAnd": lambda b, x, y: b.logical_and(x, y),
+    "LogicalOr": lambda b, x, y: b.logical_or(x, y),
+    "Greater": lambda b, x, y: compare(b, "greater", x, y),
+    "GreaterEqual": greater_equal,
+    "Less": lambda b, x, y: compare(b, "less", x, y),
+    "LessEqual": less_equal,
+    "FloorMod": lambda b, x, y: b.mod(x, y),
+    "TruncateMod": lambda b, x, y: b.fmod(x, y),
+    "Mod": lambda b, x, y: b.fmod(x, y),
+    "DivNoNan": lambda b, x, y: unless(b, is_zero(b, y), b.div(x, y)),
+    "MulNoNan": lambda b, x, y: unless(b, is_zero(b, y), b.mul(x, y)),
+    "Xdivy": lambda b, x, y: unless(b, is_zero(b, x), b.div(x, y)),
+    "Xlogy": lambda b, x, y: unless(b, is_zero(b, x), b.mul(x, b.log(y))),
+    "Xlog1py": lambda b, x, y: unless(b, is_zero(b, x), b.mul(x, log1p(b, y))),
+}
 
 
 def _register_unary(name: str, op: str) -> None:
@@ -26,16 +66,57 @@ def _register_unary(name: str, op: str) -> None:
         return getattr(b, op)(x)
 
 
-def _register_binary(name: str, op: str) -> None:
+def _register_binary(name: str, function: Callable[[Builder, Value, Value], Value]) -> None:
     @tf_op(name)
     def binary(b: Builder, node: Any, x: Value, y: Value) -> Value:
-        return getattr(b, op)(x, y)
+        return function(b, x, y)
+
+
+def is_zero(b: Builder, x: Value) -> Value:
+    return compare(b, "equal", x, 0)
+
+
+def unless(b: Builder, cond: Value, x: Value) -> Value:
+    """x, but 0 where the condition holds."""
+    return b.where(cond, number(b, 0, x), x)
+
+
+def log1p(b: Builder, x: Value) -> Value:
+    """log(1 + x) = 2 atanh(x / (2 + x)), which loses nothing near 0."""
+    near = b.mul(b.atanh(b.div(x, b.add(x, 2))), 2)
+    return b.where(compare(b, "less", b.abs(x), 0.5), near, b.log(b.add(x, 1)))
+
+
+def expm1(b: Builder, x: Value) -> Value:
+    """exp(x) - 1 = 2 sinh(x / 2) exp(x / 2), which loses nothing near 0."""
+    half = b.mul(x, 0.5)
+    near = b.mul(b.mul(b.sinh(half), b.exp(half)), 2)
+    return b.where(compare(b, "less", b.abs(x), 1), near, b.sub(b.exp(x), 1))
 
 
 for _name, _op in _UNARY.items():
     _register_unary(_name, _op)
-for _name, _op in _BINARY.items():
-    _register_binary(_name, _op)
+for _name, _function in _BINARY.items():
+    _register_binary(_name, _function)
+
+
+# ---- functions of one tensor -------------------------------------------------------------------
+
+
+def widened(b: Builder, x: Value, function: Callable[[Value], Value]) -> Value:
+    """`function` in f32 for 16-bit floats: its steps would round there."""
+    dtype = b.dtype(x)
+    return convert(b, function(convert(b, x, wide(dtype))), dtype)
+
+
+@tf_op("Log1p")
+def log1p_op(b: Builder, node: Any, x: Value) -> Value:
+    return widened(b, x, lambda v: log1p(b, v))
+
+
+@tf_op("Expm1")
+def expm1_op(b: Builder, node: Any, x: Value) -> Value:
+    return widened(b, x, lambda v: expm1(b, v))
 
 
 @tf_op("Square")
@@ -43,9 +124,15 @@ def square(b: Builder, node: Any, x: Value) -> Value:
     return b.mul(x, x)
 
 
-@tf_op("LogicalNot")
-def logical_not(b: Builder, node: Any, x: Value) -> Value:
-    return b.not_(x)
+@tf_op("Round")
+def round_op(b: Builder, node: Any, x: Value) -> Value:
+    """Halves go to the even neighbour; integers are whole."""
+    return b.nearbyint(x) if b.dtype(x).is_float else x
+
+
+@tf_op("IsFinite")
+def is_finite(b: Builder, node: Any, x: Value) -> Value:
+    return b.not_(b.logical_or(b.isinf(x), b.isnan(x)))
 
 
 @tf_op("Relu6")
@@ -53,21 +140,164 @@ def relu6(b: Builder, node: Any, x: Value) -> Value:
     return b.min(b.max(x, 0), 6)
 
 
-@tf_op("Less")
-def less(b: Builder, node: Any, x: Value, y: Value) -> Value:
-    return compare(b, "less", x, y)
+@tf_op("LeakyRelu")
+def leaky_relu(b: Builder, node: Any, x: Value, *, alpha: float = 0.2) -> Value:
+    return b.leaky_relu(x, alpha=alpha)
 
 
-@tf_op("Greater")
-def greater(b: Builder, node: Any, x: Value, y: Value) -> Value:
-    return compare(b, "greater", x, y)
+@tf_op("Elu")
+def elu(b: Builder, node: Any, x: Value) -> Value:
+    return widened(b, x, lambda v: _elu(b, v))
 
 
-@tf_op("LessEqual")
-def less_or_equal(b: Builder, node: Any, x: Value, y: Value) -> Value:
-    return less_equal(b, x, y)
+def _elu(b: Builder, x: Value) -> Value:
+    return b.where(compare(b, "less", x, 0), expm1(b, b.min(x, 0)), x)
 
 
-@tf_op("GreaterEqual")
-def greater_or_equal(b: Builder, node: Any, x: Value, y: Value) -> Value:
-    return greater_equal(b, x, y)
+@tf_op("Selu")
+def selu(b: Builder, node: Any, x: Value) -> Value:
+    scale, alpha = 1.0507009873554805, 1.6732632423543772
+
+    def of(v: Value) -> Value:
+        low = b.mul(expm1(b, b.min(v, 0)), scale * alpha)
+        return b.where(compare(b, "less", v, 0), low, b.mul(v, scale))
+
+    return widened(b, x, of)
+
+
+@tf_op("Softplus")
+def softplus(b: Builder, node: Any, x: Value) -> Value:
+    """log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), which never overflows."""
+    return widened(b, x, lambda v: b.add(b.max(v, 0), log1p(b, b.exp(b.neg(b.abs(v))))))
+
+
+@tf_op("Softsign")
+def softsign(b: Builder, node: Any, x: Value) -> Value:
+    return b.div(x, b.add(b.abs(x), 1))
+
+
+# ---- functions of two and more -----------------------------------------------------------------
+
+
+def floor_div(b: Builder, x: Value, y: Value) -> Value:
+    """Rounded towards minus infinity."""
+    if b.dtype(x).is_float:
+        return b.floor(b.div(x, y))
+    return b.div(b.sub(x, b.mod(x, y)), y)
+
+
+@tf_op("FloorDiv")
+def floor_div_op(b: Builder, node: Any, x: Value, y: Value) -> Value:
+    return floor_div(b, x, y)
+
+
+@tf_op("TruncateDiv")
+def truncate_div(b: Builder, node: Any, x: Value, y: Value) -> Value:
+    found = b.div(x, y)
+    if not b.dtype(x).is_float:
+        return found
+    return b.where(compare(b, "less", found, 0), b.ceil(found), b.floor(found))
+
+
+@tf_op("Atan2")
+def atan2(b: Builder, node: Any, y: Value, x: Value) -> Value:
+    """The angle of the point (x, y), by quadrant; of two infinities the signs count."""
+    dtype = b.dtype(x)
+    kind = wide(dtype)
+    y, x = b.broadcast(convert(b, y, kind), convert(b, x, kind))
+    both = b.logical_and(b.isinf(x), b.isinf(y))
+    y, x = b.where(both, b.sign(y), y), b.where(both, b.sign(x), x)
+    below = _negative(b, y)
+    left = _negative(b, x)
+    flat = b.atan(b.div(y, x))
+    turn = b.where(below, number(b, -math.pi, y), number(b, math.pi, y))
+    side = b.where(below, number(b, -math.pi / 2, y), number(b, math.pi / 2, y))
+    found = b.where(left, b.add(flat, turn), flat)
+    found = b.where(is_zero(b, x), side, found)
+    # on the axis y = 0 the quotient may be 0 / 0
+    zero = b.where(left, turn, y)
+    return convert(b, b.where(is_zero(b, y), zero, found), dtype)
+
+
+def _negative(b: Builder, x: Value) -> Value:
+    """Whether the sign bit is set, -0 included."""
+    below = compare(b, "less", b.recip(x), 0)
+    return b.logical_or(compare(b, "less", x, 0), b.logical_and(is_zero(b, x), below))
+
+
+def _equality(b: Builder, x: Value, y: Value, incompatible: bool) -> Value:
+    try:
+        broadcast_dims(b.dims(x), b.dims(y))
+    except ShapeError:
+        if incompatible:
+            raise
+        return b.literal(np.array(False))
+    return compare(b, "equal", x, y)
+
+
+@tf_op("Equal")
+def equal(
+    b: Builder, node: Any, x: Value, y: Value, *, incompatible_shape_error: bool = True
+) -> Value:
+    return _equality(b, x, y, incompatible_shape_error)
+
+
+@tf_op("NotEqual")
+def not_equal(
+    b: Builder, node: Any, x: Value, y: Value, *, incompatible_shape_error: bool = True
+) -> Value:
+    return b.not_(_equality(b, x, y, incompatible_shape_error))
+
+
+@tf_op("ApproximateEqual")
+def approximate_equal(
+    b: Builder, node: Any, x: Value, y: Value, *, tolerance: float = 1e-5
+) -> Value:
+    return compare(b, "less", b.abs(b.sub(x, y)), tolerance)
+
+
+@tf_op("AddN", "AccumulateNV2")
+def add_n(b: Builder, node: Any, *xs: Value, shape: Any = None) -> Value:
+    if not xs:
+        raise ModelError("expected at least one input")
+    out = xs[0]
+    for x in xs[1:]:
+        out = b.add(out, x)
+    return out
+
+
+@tf_op("ClipByValue")
+def clip_by_value(b: Builder, node: Any, x: Value, low: Value, high: Value) -> Value:
+    return b.max(b.min(x, high), low)
+
+
+@tf_op("Cross")
+def cross(b: Builder, node: Any, x: Value, y: Value) -> Value:
+    """The cross product of vectors of 3 along the last axis."""
+    rank = len(b.dims(x))
+    if rank < 1 or b.dims(x)[-1] != 3:
+        raise ModelError(f"expected vectors of 3 elements, got dims {list(b.dims(x))}")
+
+    def turned(v: Value, first: int) -> Value:
+        axis = rank - 1
+        order: Sequence[int] = [first, (first + 1) % 3, (first + 2) % 3]
+        return concat(b, [slice_(b, v, [axis], [i], [i + 1]) for i in order], axis)
+
+    return b.sub(b.mul(turned(x, 1), turned(y, 2)), b.mul(turned(x, 2), turned(y, 1)))
+
+
+# ---- choices -----------------------------------------------------------------------------------
+
+
+@tf_op("SelectV2")
+def select_v2(b: Builder, node: Any, cond: Value, x: Value, y: Value) -> Value:
+    return b.where(cond, x, y)
+
+
+@tf_op("Select")
+def select(b: Builder, node: Any, cond: Value, x: Value, y: Value) -> Value:
+    """A vector of conditions chooses rows."""
+    rank, own = len(b.dims(x)), len(b.dims(cond))
+    if own == 1 and rank > 1:
+        cond = b.unsqueeze(cond, axes=list(range(1, rank)))
+    return b.where(cond, x, y)

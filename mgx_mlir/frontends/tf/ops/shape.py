@@ -1,56 +1,295 @@
-"""Shapes: reading them, changing them, permuting and joining."""
+"""Shapes: reading them, changing them, permuting, joining and repeating."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT32, INT64
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
     Value,
+    axes_in,
     axis_in,
+    compare,
     concat,
     convert,
-    reshape_to,
+    squeeze,
     transpose,
     unsqueeze,
+    zeros,
 )
+from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.runtime_axes import inserted_dims
+from mgx_mlir.frontends.shaping import expand, reshape_by, tile
+from mgx_mlir.frontends.tf.extents import extents, over, reshaped, times
+from mgx_mlir.frontends.tf.ops.bits import target_type
 from mgx_mlir.frontends.tf.registry import tf_op
+
+# ---- reading -----------------------------------------------------------------------------------
 
 
 @tf_op("Shape")
 def shape_of(b: Builder, node: Any, x: Value, *, out_type: Any = INT32) -> Value:
-    return convert(b, b.shape(x), out_type)
+    return convert(b, b.shape(x), target_type(out_type))
+
+
+@tf_op("ShapeN")
+def shape_n(b: Builder, node: Any, *xs: Value, out_type: Any = INT32) -> Any:
+    return tuple(convert(b, b.shape(x), target_type(out_type)) for x in xs)
+
+
+@tf_op("Size")
+def size(b: Builder, node: Any, x: Value, *, out_type: Any = INT32) -> Value:
+    dims = b.dims(x)
+    kind = target_type(out_type)
+    if DYN not in dims:
+        return b.literal(int(np.prod(dims, dtype=object)), kind)
+    return convert(b, squeeze(b, b.reduce_prod(b.shape(x), axes=[0]), [0]), kind)
+
+
+@tf_op("Rank")
+def rank_of(b: Builder, node: Any, x: Value) -> Value:
+    return b.literal(len(b.dims(x)), INT32)
+
+
+# ---- the same elements -------------------------------------------------------------------------
 
 
 @tf_op("Reshape")
-def reshape_op(b: Builder, node: Any, x: Value, dims: Value) -> Value:
-    known = b.const(dims)
-    if known is not None and 0 in known:
-        # 0 is an extent here, not one to be copied
-        return b.reshape(x, convert(b, dims, INT64)) if b.dims(x) != tuple(known) else x
-    return reshape_to(b, x, dims)
+def reshape_op(b: Builder, node: Any, x: Value, shape: Value) -> Value:
+    """An extent of 0 is 0, one of -1 the rest."""
+    known = b.const(shape)
+    if known is not None and 0 in known and -1 not in known and DYN in b.dims(x):
+        return zeros(b, [int(d) for d in known], b.dtype(x))
+    return reshape_by(b, x, shape, True)
 
 
 @tf_op("ExpandDims")
 def expand_dims(b: Builder, node: Any, x: Value, axis: Value) -> Value:
-    [at] = node.ints(axis, "dim")
-    return unsqueeze(b, x, [axis_in(at, len(b.dims(x)) + 1)])
+    known = b.const(axis)
+    if known is None:
+        return b.reshape(x, inserted_dims(b, x, b.reshape(axis, dims=[1])))
+    if known.size != 1:
+        raise ModelError(f"dim expected one number, got {known.size}")
+    return unsqueeze(b, x, [axis_in(int(known.reshape(())), len(b.dims(x)) + 1)])
 
 
-@tf_op("Transpose")
+@tf_op("Squeeze")
+def squeeze_op(b: Builder, node: Any, x: Value, *, squeeze_dims: Sequence[int] = ()) -> Value:
+    dims = b.dims(x)
+    if not squeeze_dims:
+        if DYN in dims:
+            raise NotSupported("dynamic dims without axes")
+        return squeeze(b, x, [i for i, d in enumerate(dims) if d == 1])
+    return squeeze(b, x, axes_in(squeeze_dims, len(dims)))
+
+
+@tf_op("Transpose", "ConjugateTranspose")
 def transpose_op(b: Builder, node: Any, x: Value, order: Value) -> Value:
-    return transpose(b, x, node.ints(order, "perm"))
+    rank = len(b.dims(x))
+    found = node.ints(order, "perm")
+    if len(found) != rank or sorted(axes_in(found, rank)) != list(range(rank)):
+        raise ModelError(f"perm {found} is no permutation of rank {rank}")
+    return transpose(b, x, axes_in(found, rank))
+
+
+@tf_op("ZerosLike")
+def zeros_like(b: Builder, node: Any, x: Value) -> Value:
+    return _like(b, x, 0)
+
+
+@tf_op("OnesLike")
+def ones_like(b: Builder, node: Any, x: Value) -> Value:
+    return _like(b, x, 1)
+
+
+def _like(b: Builder, x: Value, value: int) -> Value:
+    one = b.literal(np.array(value, b.dtype(x).np))
+    if DYN in b.dims(x):
+        return b.op("multibroadcast", [one, x])
+    return b.multibroadcast(one, b.dims(x))
+
+
+# ---- joining and repeating ---------------------------------------------------------------------
 
 
 @tf_op("ConcatV2")
 def concat_v2(b: Builder, node: Any, *xs: Value) -> Value:
     *parts, axis = xs
+    return concat_op(b, node, axis, *parts)
+
+
+@tf_op("Concat")
+def concat_op(b: Builder, node: Any, axis: Value, *parts: Value) -> Value:
+    if not parts:
+        raise ModelError("expected at least one tensor to join")
     [at] = node.ints(axis, "axis")
     return concat(b, parts, axis_in(at, len(b.dims(parts[0]))))
 
 
+@tf_op("ConcatOffset")
+def concat_offset(b: Builder, node: Any, axis: Value, *shapes: Value) -> Any:
+    """Where each part of a concat begins."""
+    [at] = node.ints(axis, "concat_dim")
+    out, begin = [], None
+    for s in shapes:
+        n = b.dims(s)[0]
+        at = axis_in(at, n)
+        mask = b.literal(np.array([i == at for i in range(n)]).astype(b.dtype(s).np))
+        out.append(b.mul(s, 0) if begin is None else begin)
+        own = b.mul(s, mask)
+        begin = own if begin is None else b.add(begin, own)
+    return tuple(out)
+
+
 @tf_op("Pack")
 def pack(b: Builder, node: Any, *xs: Value, axis: int = 0) -> Value:
+    if not xs:
+        raise ModelError("expected at least one tensor to join")
     at = axis_in(axis, len(b.dims(xs[0])) + 1)
     return concat(b, [unsqueeze(b, x, [at]) for x in xs], at)
+
+
+@tf_op("ParallelConcat")
+def parallel_concat(b: Builder, node: Any, *xs: Value, shape: Any = None) -> Value:
+    return concat(b, xs, 0)
+
+
+@tf_op("Tile")
+def tile_op(b: Builder, node: Any, x: Value, multiples: Value) -> Value:
+    if not b.dims(x):
+        return x
+    return tile(b, x, convert(b, multiples, INT64))
+
+
+@tf_op("BroadcastTo")
+def broadcast_to(b: Builder, node: Any, x: Value, shape: Value) -> Value:
+    return expand(b, x, convert(b, shape, INT64))
+
+
+@tf_op("BroadcastArgs")
+def broadcast_args(b: Builder, node: Any, x: Value, y: Value) -> Value:
+    """The dims that tensors of dims x and y broadcast to."""
+    rank = max(b.dims(x)[0], b.dims(y)[0])
+
+    def padded(v: Value) -> Value:
+        missing = rank - b.dims(v)[0]
+        if not missing:
+            return v
+        return b.concat([b.literal(np.ones(missing, b.dtype(v).np)), v], axis=0)
+
+    x, y = padded(x), padded(y)
+    return b.where(compare(b, "equal", x, 1), y, x)
+
+
+# ---- depth, space and batch --------------------------------------------------------------------
+
+
+def _layout(node: Any, data_format: str | None) -> bool:
+    if data_format == "NCHW_VECT_C":
+        raise NotSupported("data_format NCHW_VECT_C")
+    return node.channels_last(data_format)
+
+
+@tf_op("DepthToSpace")
+def depth_to_space(
+    b: Builder, node: Any, x: Value, *, block_size: int, data_format: str | None = None
+) -> Value:
+    if len(b.dims(x)) != 4:
+        raise ModelError(f"expected rank 4, got {len(b.dims(x))}")
+    s = block_size
+    if _layout(node, data_format):
+        n, h, w, c = extents(b, x)
+        parts = [n, h, w, s, s, over(b, c, s * s)]
+        order, out = [0, 1, 3, 2, 4, 5], [n, times(b, h, s), times(b, w, s), over(b, c, s * s)]
+    else:
+        n, c, h, w = extents(b, x)
+        parts = [n, s, s, over(b, c, s * s), h, w]
+        order, out = [0, 3, 4, 1, 5, 2], [n, over(b, c, s * s), times(b, h, s), times(b, w, s)]
+    return reshaped(b, transpose(b, reshaped(b, x, parts), order), out)
+
+
+@tf_op("SpaceToDepth")
+def space_to_depth(
+    b: Builder, node: Any, x: Value, *, block_size: int, data_format: str | None = None
+) -> Value:
+    if len(b.dims(x)) != 4:
+        raise ModelError(f"expected rank 4, got {len(b.dims(x))}")
+    s = block_size
+    if _layout(node, data_format):
+        n, h, w, c = extents(b, x)
+        parts = [n, over(b, h, s), s, over(b, w, s), s, c]
+        order, out = [0, 1, 3, 2, 4, 5], [n, parts[1], parts[3], times(b, c, s * s)]
+    else:
+        n, c, h, w = extents(b, x)
+        parts = [n, c, over(b, h, s), s, over(b, w, s), s]
+        order, out = [0, 3, 5, 1, 2, 4], [n, times(b, c, s * s), parts[2], parts[4]]
+    return reshaped(b, transpose(b, reshaped(b, x, parts), order), out)
+
+
+@tf_op("SpaceToBatchND")
+def space_to_batch_nd(b: Builder, node: Any, x: Value, block: Value, pads: Value) -> Value:
+    """Pad, then the place within a block becomes part of the batch."""
+    sizes = node.ints(block, "block_shape")
+    amounts = node.const(pads, "paddings").reshape(len(sizes), 2)
+    return _to_batch(b, x, sizes, amounts)
+
+
+def _to_batch(b: Builder, x: Value, sizes: Sequence[int], amounts: np.ndarray) -> Value:
+    rank, m = len(b.dims(x)), len(sizes)
+    if rank < m + 1 or any(s < 1 for s in sizes) or (amounts < 0).any():
+        raise ModelError(f"blocks {list(sizes)} do not fit dims {list(b.dims(x))}")
+    rest = [0] * (rank - m - 1)
+    begin, end = ([0, *(int(a) for a in amounts[:, i]), *rest] for i in (0, 1))
+    if any(begin) or any(end):
+        x = b.pad(x, pads=begin + end)
+    n, *space = extents(b, x)
+    inner, after = space[:m], space[m:]
+    blocks = [over(b, d, s) for d, s in zip(inner, sizes, strict=True)]
+    pairs = [p for d, s in zip(blocks, sizes, strict=True) for p in (d, s)]
+    x = reshaped(b, x, [n, *pairs, *after])
+    order = [2 * i + 2 for i in range(m)] + [0] + [2 * i + 1 for i in range(m)]
+    x = transpose(b, x, [*order, *range(2 * m + 1, rank + m)])
+    return reshaped(b, x, [times(b, n, int(np.prod(sizes))), *blocks, *after])
+
+
+@tf_op("SpaceToBatch")
+def space_to_batch(b: Builder, node: Any, x: Value, pads: Value, *, block_size: int) -> Value:
+    return _to_batch(b, x, [block_size] * 2, node.const(pads, "paddings").reshape(2, 2))
+
+
+@tf_op("BatchToSpaceND")
+def batch_to_space_nd(b: Builder, node: Any, x: Value, block: Value, crops: Value) -> Value:
+    sizes = node.ints(block, "block_shape")
+    return _to_space(b, x, sizes, node.const(crops, "crops").reshape(len(sizes), 2))
+
+
+def _to_space(b: Builder, x: Value, sizes: Sequence[int], amounts: np.ndarray) -> Value:
+    rank, m = len(b.dims(x)), len(sizes)
+    if rank < m + 1 or any(s < 1 for s in sizes) or (amounts < 0).any():
+        raise ModelError(f"blocks {list(sizes)} do not fit dims {list(b.dims(x))}")
+    n, *space = extents(b, x)
+    inner, after = space[:m], space[m:]
+    batch = over(b, n, int(np.prod(sizes)))
+    x = reshaped(b, x, [*sizes, batch, *inner, *after])
+    order = [m, *(i for k in range(m) for i in (m + 1 + k, k)), *range(2 * m + 1, rank + m)]
+    joined = [times(b, d, s) for d, s in zip(inner, sizes, strict=True)]
+    x = reshaped(b, transpose(b, x, order), [batch, *joined, *after])
+    axes = [i + 1 for i in range(m) if amounts[i].any()]
+    if not axes:
+        return x
+    ends = []
+    for i in axes:
+        d, crop = b.dims(x)[i], int(amounts[i - 1, 1])
+        ends.append(d - crop if d != DYN else (-crop if crop else 2**31 - 1))
+    return b.slice(x, axes=axes, starts=[int(amounts[i - 1, 0]) for i in axes], ends=ends)
+
+
+@tf_op("BatchToSpace")
+def batch_to_space(b: Builder, node: Any, x: Value, crops: Value, *, block_size: int) -> Value:
+    return _to_space(b, x, [block_size] * 2, node.const(crops, "crops").reshape(2, 2))

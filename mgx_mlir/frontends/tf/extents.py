@@ -1,0 +1,97 @@
+"""Extents that are numbers where they are known and 0-d i64 tensors where they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import INT64, DType
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.frontends.helpers import Value, concat, convert, extent, reshape, unsqueeze
+from mgx_mlir.frontends.runtime_axes import element
+
+Extent = Any  # int, or a 0-d i64 tensor
+
+
+def extents(b: Builder, x: Value) -> list[Extent]:
+    """The extents of `x`."""
+    return [d if d != DYN else extent(b, x, i) for i, d in enumerate(b.dims(x))]
+
+
+def elements(b: Builder, v: Value, count: int | None = None) -> list[Extent]:
+    """The elements of a vector of integers, each known or not."""
+    dims = b.dims(v)
+    if len(dims) > 1 or DYN in dims or (count is not None and (dims or (1,))[0] != count):
+        wanted = "a vector of known length" if count is None else f"{count} numbers"
+        raise ModelError(f"expected {wanted}, got dims {list(dims)}")
+    known = b.const(v)
+    if known is not None:
+        return [int(i) for i in known.reshape(-1)]
+    out: list[Extent] = []
+    for i in range(dims[0] if dims else 1):
+        found = element(b, v, i)
+        value = b.const(found)
+        out.append(found if value is None else int(value.reshape(())))
+    return out
+
+
+def times(b: Builder, a: Extent, c: Extent) -> Extent:
+    if isinstance(a, int) and isinstance(c, int):
+        return a * c
+    return b.mul(scalar(b, a), scalar(b, c))
+
+
+def plus(b: Builder, a: Extent, c: Extent) -> Extent:
+    if isinstance(a, int) and isinstance(c, int):
+        return a + c
+    return b.add(scalar(b, a), scalar(b, c))
+
+
+def over(b: Builder, a: Extent, c: int) -> Extent:
+    """a / c, which must come out whole."""
+    if not isinstance(a, int):
+        return b.div(a, c)
+    if a % c:
+        raise ModelError(f"{c} does not divide an extent of {a}")
+    return a // c
+
+
+def scalar(b: Builder, a: Extent) -> Value:
+    return b.literal(a, INT64) if isinstance(a, int) else convert(b, a, INT64)
+
+
+def vector(b: Builder, parts: Sequence[Extent]) -> Value:
+    """A 1-D i64 tensor of extents."""
+    if all(isinstance(p, int) for p in parts):
+        return b.ints(parts)
+    return concat(b, [unsqueeze(b, scalar(b, p), [0]) for p in parts], 0)
+
+
+def reshaped(b: Builder, x: Value, parts: Sequence[Extent]) -> Value:
+    """`x` with other extents, as much of them known as can be."""
+    dims = [p if isinstance(p, int) else DYN for p in parts]
+    if dims.count(DYN) > 1:
+        kind = TensorType(b.dtype(x), tuple(dims))
+        return b.reshape(x, vector(b, parts), results=[kind])
+    if DYN in dims and 0 in dims:
+        return b.reshape(x, vector(b, parts), results=[TensorType(b.dtype(x), tuple(dims))])
+    return reshape(b, x, [-1 if d == DYN else d for d in dims])
+
+
+def filled(b: Builder, parts: Sequence[Extent], value: Value) -> Value:
+    """A 0-d tensor broadcast to extents."""
+    if all(isinstance(p, int) for p in parts):
+        if any(p < 0 for p in parts):
+            raise ModelError(f"dims {list(parts)} have a negative extent")
+        return b.multibroadcast(value, [int(p) for p in parts])
+    dims = tuple(p if isinstance(p, int) else DYN for p in parts)
+    kind = TensorType(b.dtype(value), dims)
+    return b.broadcast_with_dims(value, vector(b, parts), results=[kind])
+
+
+def zeros_of(b: Builder, parts: Sequence[Extent], dtype: DType, value: Any = 0) -> Value:
+    return filled(b, parts, b.literal(np.array(value, dtype.np)))

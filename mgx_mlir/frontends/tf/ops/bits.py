@@ -1,0 +1,153 @@
+"""Casts, and operators on the bits of integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import BOOL, FLOAT, INT64, UINT8, DType
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.frontends.helpers import Value, compare, convert, greater_equal, unsqueeze
+from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.tf.registry import tf_op
+
+# from here on a number rounds to infinity: half a step above the largest finite one
+_OVERFLOWS = {
+    dtypes.HALF: 65520.0,
+    dtypes.BF16: float((2 - 2.0**-8) * 2.0**127),
+    dtypes.FLOAT: float((2 - 2.0**-24) * 2.0**127),
+}
+
+
+def target_type(kind: Any) -> DType:
+    """An attribute that is an element type of ours."""
+    if not isinstance(kind, DType):
+        raise NotSupported("an element type that is none of ours")
+    return kind
+
+
+def cast(b: Builder, x: Value, dtype: DType) -> Value:
+    """C's conversion, but that floats beyond an integer type saturate and NaN becomes 0."""
+    source = b.dtype(x)
+    if source is dtype:
+        return x
+    limit = _OVERFLOWS.get(dtype)
+    if dtype.is_float and dtype.size == 1:
+        raise NotSupported("a cast to 8-bit floats")
+    if limit is None or source.is_bool:
+        return convert(b, x, dtype)
+    if source.is_integer:
+        if dtype is not dtypes.HALF:  # the others hold every integer's magnitude
+            return convert(b, x, dtype)
+        x = convert(b, x, FLOAT)
+    elif source.size < dtype.size or (source is dtypes.HALF and dtype is dtypes.BF16):
+        return convert(b, x, dtype)
+    infinity = b.literal(np.array(np.inf, dtype.np))
+    beyond = b.where(compare(b, "less", x, 0), b.literal(np.array(-np.inf, dtype.np)), infinity)
+    return b.where(greater_equal(b, b.abs(x), limit), beyond, convert(b, x, dtype))
+
+
+@tf_op("Cast")
+def cast_op(b: Builder, node: Any, x: Value, *, DstT: Any, Truncate: bool = False) -> Value:
+    if Truncate:
+        raise NotSupported("Truncate")
+    return cast(b, x, target_type(DstT))
+
+
+@tf_op("Bitcast")
+def bitcast(b: Builder, node: Any, x: Value, *, type: Any) -> Value:
+    """A wider type takes up the last axis, a narrower one adds one; little-endian."""
+    source, target = b.dtype(x), target_type(type)
+    if BOOL in (source, target):
+        raise NotSupported("bool elements")
+    if source.size == target.size:
+        return b.bit_cast(x, target_type=target)
+    many, one = (source, target) if source.size > target.size else (target, source)
+    count, bits = many.size // one.size, one.bits
+    word, part = _unsigned(many), _unsigned(one)
+    factors = np.array([1 << (bits * i) for i in range(count)], word.np)
+    if source is many:
+        whole = unsqueeze(b, b.bit_cast(x, target_type=word), [len(b.dims(x))])
+        shifted = b.div(whole, b.literal(factors))
+        return b.bit_cast(convert(b, shifted, part), target_type=target)
+    if not b.dims(x) or b.dims(x)[-1] != count:
+        raise ModelError(f"the last dim expected {count} elements, got dims {list(b.dims(x))}")
+    pieces = convert(b, b.bit_cast(x, target_type=part), word)
+    axis = len(b.dims(x)) - 1
+    joined = b.reduce_sum(b.mul(pieces, b.literal(factors)), axes=[axis])
+    return b.bit_cast(b.squeeze(joined, axes=[axis]), target_type=target)
+
+
+def _unsigned(dtype: DType) -> DType:
+    return dtypes.from_numpy(np.dtype(f"u{dtype.size}"))
+
+
+@tf_op("BitwiseAnd")
+def bitwise_and(b: Builder, node: Any, x: Value, y: Value) -> Value:
+    return b.bitwise_and(x, y)
+
+
+@tf_op("BitwiseOr")
+def bitwise_or(b: Builder, node: Any, x: Value, y: Value) -> Value:
+    """x | y = (x - (x & y)) + y, which wraps nowhere."""
+    return b.add(b.sub(x, b.bitwise_and(x, y)), y)
+
+
+@tf_op("BitwiseXor")
+def bitwise_xor(b: Builder, node: Any, x: Value, y: Value) -> Value:
+    """x ^ y = (x - (x & y)) + (y - (x & y))."""
+    both = b.bitwise_and(x, y)
+    return b.add(b.sub(x, both), b.sub(y, both))
+
+
+@tf_op("Invert")
+def invert(b: Builder, node: Any, x: Value) -> Value:
+    """~x = (all bits set) - x."""
+    dtype = b.dtype(x)
+    ones = np.array(-1 if dtype.is_signed else dtype.highest(), dtype.np)
+    return b.sub(b.literal(ones), x)
+
+
+def _powers(b: Builder, x: Value, y: Value) -> Value:
+    """2 to the power of a shift within [0, bits); for signed types the last one wraps."""
+    dtype = b.dtype(x)
+    table = np.array([1 << i for i in range(dtype.bits)], np.uint64).astype(dtype.np)
+    count = b.max(b.min(convert(b, y, INT64), dtype.bits - 1), 0)
+    return b.gather(b.literal(table), count, axis=0)
+
+
+@tf_op("LeftShift")
+def left_shift(b: Builder, node: Any, x: Value, y: Value) -> Value:
+    """A shift is a product that wraps; shifts are kept below the width."""
+    return b.mul(x, _powers(b, x, y))
+
+
+@tf_op("RightShift")
+def right_shift(b: Builder, node: Any, x: Value, y: Value) -> Value:
+    """Division by a power of 2 rounded down; by the power that no signed type holds: the sign."""
+    dtype = b.dtype(x)
+    power = _powers(b, x, y)
+    if dtype.is_unsigned:
+        return b.div(x, power)
+    found = b.div(b.sub(x, b.mod(x, power)), power)
+    sign = b.where(compare(b, "less", x, 0), b.literal(np.array(-1, dtype.np)), 0)
+    return b.where(compare(b, "less", power, 0), sign, found)
+
+
+@tf_op("PopulationCount")
+def population_count(b: Builder, node: Any, x: Value) -> Value:
+    """Byte by byte from a table."""
+    dtype = b.dtype(x)
+    word = _unsigned(dtype)
+    whole = unsqueeze(b, b.bit_cast(x, target_type=word), [len(b.dims(x))])
+    if dtype.size > 1:
+        steps = b.literal(np.array([1 << (8 * i) for i in range(dtype.size)], word.np))
+        whole = b.div(whole, steps)
+    byte = convert(b, convert(b, whole, UINT8), INT64)
+    table = np.array([i.bit_count() for i in range(256)], np.uint8)
+    counts = b.gather(b.literal(table), byte, axis=0)
+    axis = len(b.dims(x))
+    return b.squeeze(b.reduce_sum(counts, axes=[axis]), axes=[axis])

@@ -1,0 +1,220 @@
+"""Diagonals of matrices: reading, writing, and bands of them. The dims of a matrix are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import INT64
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.helpers import (
+    Value,
+    axis_range,
+    compare,
+    convert,
+    less_equal,
+    single,
+    static_dims,
+    unsqueeze,
+)
+from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.tf.extents import extents, reshaped
+from mgx_mlir.frontends.tf.registry import tf_op
+
+
+@tf_op("MatrixBandPart")
+def matrix_band_part(b: Builder, node: Any, x: Value, lower: Value, upper: Value) -> Value:
+    """What is at most `lower` below and `upper` above the diagonal; negative: no limit."""
+    rank = len(b.dims(x))
+    if rank < 2:
+        raise ModelError(f"expected matrices, got rank {rank}")
+    above = b.sub(axis_range(b, x, rank - 1), unsqueeze(b, axis_range(b, x, rank - 2), [1]))
+
+    def within(limit: Value, distance: Value) -> Value:
+        limit = convert(b, single(b, limit, "limit"), INT64)
+        return b.logical_or(compare(b, "less", limit, 0), less_equal(b, distance, limit))
+
+    keep = b.logical_and(within(lower, b.neg(above)), within(upper, above))
+    known = b.const(keep)
+    keep = keep if known is None else b.literal(known)
+    return b.where(keep, x, b.literal(np.zeros((), b.dtype(x).np)))
+
+
+# ---- whole tensors -----------------------------------------------------------------------------
+
+
+@tf_op("Diag")
+def diag(b: Builder, node: Any, x: Value) -> Value:
+    """Dims {d..} become {d.., d..}, zero but where both halves of the index agree."""
+    dims = static_dims(b, x, "diagonal")
+    n = int(np.prod(dims))
+    zero = b.literal(np.zeros((), b.dtype(x).np))
+    flat = b.reshape(x, dims=[1, n])
+    return b.reshape(b.where(b.literal(np.eye(n, dtype=bool)), flat, zero), dims=[*dims, *dims])
+
+
+@tf_op("DiagPart")
+def diag_part(b: Builder, node: Any, x: Value) -> Value:
+    dims = static_dims(b, x, "input")
+    half = len(dims) // 2
+    if len(dims) % 2 or dims[:half] != dims[half:]:
+        raise ModelError(f"expected dims that are twice the same, got {list(dims)}")
+    n = int(np.prod(dims[:half]))
+    places = b.literal(np.arange(n) * (n + 1))
+    return b.reshape(b.gather(b.reshape(x, dims=[n * n]), places, axis=0), dims=dims[:half])
+
+
+# ---- bands of matrices -------------------------------------------------------------------------
+
+
+class _Band:
+    """Diagonals `low` to `high` of a matrix, and where each element is in their packed form.
+
+    The packed form has one row per diagonal, the highest first, as long as the longest; `align`
+    says for those above and below the main one to which end the others are put.
+    """
+
+    def __init__(self, rows: int, columns: int, low: int, high: int, align: str) -> None:
+        if align not in ("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"):
+            raise ModelError(f"attribute 'align' has unknown value {align}")
+        limits = (-rows, columns) if rows and columns else (0, 0)
+        if not limits[0] < low <= high < limits[1] and (low, high) != (0, 0):
+            raise ModelError(f"diagonals {low} to {high} of a matrix {rows} x {columns}")
+        self.rows, self.columns, self.low, self.high = rows, columns, low, high
+        self.count = high - low + 1
+        self.longest = min(rows + min(high, 0), columns - max(low, 0))
+        above, below = align.split("_")
+        self.right = {d: (above if d >= 0 else below) == "RIGHT" for d in range(low, high + 1)}
+
+    def offset(self, d: int) -> int:
+        length = min(self.rows + min(d, 0), self.columns - max(d, 0))
+        return self.longest - length if self.right[d] else 0
+
+    def places(self) -> np.ndarray:
+        """Per element of the matrix its place in the packed form, -1 off the band."""
+        out = np.full((self.rows, self.columns), -1, np.int64)
+        for d in range(self.low, self.high + 1):
+            for i in range(min(self.rows + min(d, 0), self.columns - max(d, 0))):
+                row = (self.high - d) * self.longest
+                out[i - min(d, 0), i + max(d, 0)] = row + i + self.offset(d)
+        return out
+
+    def sources(self) -> np.ndarray:
+        """Per place of the packed form its element in the flat matrix, -1 for padding."""
+        out = np.full(self.count * self.longest, -1, np.int64)
+        places = self.places().reshape(-1)
+        inside = places >= 0
+        out[places[inside]] = np.nonzero(inside)[0]
+        return out
+
+
+def _range(node: Any, k: Value | None) -> tuple[int, int]:
+    if k is None:
+        return 0, 0
+    found = node.ints(k, "k")
+    if len(found) not in (1, 2) or found[0] > found[-1]:
+        raise ModelError(f"k expected one number or a range, got {found}")
+    return found[0], found[-1]
+
+
+def _picked(b: Builder, flat: Value, places: np.ndarray, other: Value) -> Value:
+    """Elements of the last axis at `places`, `other` where a place is negative."""
+    axis = len(b.dims(flat)) - 1
+    found = b.gather(flat, b.literal(np.maximum(places, 0)), axis=axis)
+    if (places >= 0).all():
+        return found
+    return b.where(b.literal(places >= 0), found, other)
+
+
+def _flat_band(b: Builder, x: Value, one: bool) -> tuple[Value, int]:
+    """The packed form with both its axes as one, and the length of its rows."""
+    dims = b.dims(x)
+    if DYN in dims[-1 if one else -2 :] or len(dims) < (1 if one else 2):
+        raise NotSupported("diagonals of unknown length")
+    if one:
+        return x, dims[-1]
+    return reshaped(b, x, [*extents(b, x)[:-2], dims[-2] * dims[-1]]), dims[-1]
+
+
+def _scalar_zero(b: Builder, x: Value) -> Value:
+    return b.literal(np.zeros((), b.dtype(x).np))
+
+
+@tf_op("MatrixDiag", "MatrixDiagV2", "MatrixDiagV3")
+def matrix_diag(
+    b: Builder,
+    node: Any,
+    x: Value,
+    k: Value = None,
+    rows: Value = None,
+    columns: Value = None,
+    padding: Value = None,
+    *,
+    align: str = "LEFT_LEFT",
+) -> Value:
+    low, high = _range(node, k)
+    flat, longest = _flat_band(b, x, low == high)
+    least = (longest - min(high, 0), longest + max(low, 0))
+    given = [-1 if v is None else node.ints(v, "size")[0] for v in (rows, columns)]
+    if given == [-1, -1]:
+        height = width = max(least)
+    else:
+        height, width = (m if g == -1 else g for g, m in zip(given, least, strict=True))
+    band = _Band(height, width, low, high, _align(node, align))
+    if band.longest != longest or b.dims(flat)[-1] != band.count * longest:
+        raise ModelError(f"diagonals of {longest} do not fit a matrix {height} x {width}")
+    other = _scalar_zero(b, x) if padding is None else single(b, padding, "padding_value")
+    return _picked(b, flat, band.places(), other)
+
+
+def _align(node: Any, align: str) -> str:
+    """V3's default is its own."""
+    if node.op_type.endswith("V3") and node.attribute("align") is None:
+        return "RIGHT_LEFT"
+    return align
+
+
+def _matrix(b: Builder, x: Value) -> tuple[Value, int, int]:
+    """The matrices with both axes as one."""
+    dims = b.dims(x)
+    if len(dims) < 2:
+        raise ModelError(f"expected matrices, got rank {len(dims)}")
+    if DYN in dims[-2:]:
+        raise NotSupported("matrices of unknown dims")
+    return reshaped(b, x, [*extents(b, x)[:-2], dims[-2] * dims[-1]]), dims[-2], dims[-1]
+
+
+@tf_op("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")
+def matrix_diag_part(
+    b: Builder,
+    node: Any,
+    x: Value,
+    k: Value = None,
+    padding: Value = None,
+    *,
+    align: str = "LEFT_LEFT",
+) -> Value:
+    flat, rows, columns = _matrix(b, x)
+    low, high = _range(node, k)
+    band = _Band(rows, columns, low, high, _align(node, align))
+    places = band.sources()
+    if band.count > 1:
+        places = places.reshape(band.count, band.longest)
+    other = _scalar_zero(b, x) if padding is None else single(b, padding, "padding_value")
+    return _picked(b, flat, places, other)
+
+
+@tf_op("MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3")
+def matrix_set_diag(
+    b: Builder, node: Any, x: Value, diagonal: Value, k: Value = None, *, align: str = "LEFT_LEFT"
+) -> Value:
+    _, rows, columns = _matrix(b, x)
+    low, high = _range(node, k)
+    band = _Band(rows, columns, low, high, _align(node, align))
+    flat, longest = _flat_band(b, diagonal, low == high)
+    if longest != band.longest:
+        raise ModelError(f"diagonals expected {band.longest} elements, got {longest}")
+    return _picked(b, flat, band.places(), x)

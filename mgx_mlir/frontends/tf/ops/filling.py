@@ -1,0 +1,101 @@
+"""Tensors from nothing, from a number or from indices: fills, ranges, one-hot, diagonals."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import DOUBLE, INT64
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.frontends.helpers import (
+    Value,
+    arange,
+    axis_in,
+    compare,
+    convert,
+    single,
+    unsqueeze,
+)
+from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.tf.extents import elements, filled, scalar
+from mgx_mlir.frontends.tf.registry import tf_op
+
+MAX_CONSTANT = 1 << 31  # elements that a range may have: a small file must not ask for more
+
+
+@tf_op("Fill")
+def fill(b: Builder, node: Any, dims: Value, value: Value) -> Value:
+    return filled(b, elements(b, dims), single(b, value, "value"))
+
+
+@tf_op("Range")
+def range_op(b: Builder, node: Any, start: Value, limit: Value, delta: Value) -> Value:
+    parts = [single(b, v, "Range input") for v in (start, limit, delta)]
+    known = [b.const(v) for v in parts]
+    if any(k is None for k in known):
+        return b.dynamic_range(*parts)
+    first, last, step = (k.reshape(()) for k in known if k is not None)
+    if step == 0:
+        raise ModelError("delta expected another number than 0")
+    dtype = first.dtype
+    hold = object if dtype.kind in "iu" else np.float64
+    low, high, by = (np.asarray(v, hold).item() for v in (first, last, step))
+    if not all(math.isfinite(v) for v in (low, high, by)):
+        raise ModelError("expected finite numbers")
+    count = max(0, -((low - high) // by) if dtype.kind in "iu" else math.ceil((high - low) / by))
+    if count > MAX_CONSTANT:
+        raise ModelError(f"{count} elements are too many")
+    if dtype.kind in "iu":
+        return b.literal((int(low) + np.arange(count, dtype=np.int64) * int(by)).astype(dtype))
+    return b.literal((low + np.arange(count) * by).astype(dtype))
+
+
+@tf_op("LinSpace")
+def lin_space(b: Builder, node: Any, start: Value, stop: Value, num: Value) -> Value:
+    """start + i (stop - start) / (num - 1); the last one is `stop` itself."""
+    dtype = b.dtype(start)
+    [count] = elements(b, num)
+    if isinstance(count, int) and not 1 <= count <= MAX_CONSTANT:
+        raise ModelError(f"num expected 1 or more, got {count}")
+    low, high = (convert(b, single(b, v, "LinSpace input"), DOUBLE) for v in (start, stop))
+    steps = b.max(b.sub(scalar(b, count), 1), 1)
+    places = arange(b, count, DOUBLE)
+    ratio = b.div(places, convert(b, steps, DOUBLE))
+    found = b.add(low, b.mul(ratio, b.sub(high, low)))
+    return convert(b, found, dtype)
+
+
+@tf_op("OneHot")
+def one_hot(
+    b: Builder, node: Any, indices: Value, depth: Value, on: Value, off: Value, *, axis: int = -1
+) -> Value:
+    """An index out of range, negative ones too, has no on value."""
+    rank = len(b.dims(indices)) + 1
+    at = axis_in(axis, rank)
+    [count] = elements(b, depth)
+    if isinstance(count, int) and count < 0:
+        raise ModelError(f"depth expected 0 or more, got {count}")
+    places = unsqueeze(b, arange(b, count), range(1, rank - at))
+    hot = compare(b, "equal", unsqueeze(b, convert(b, indices, INT64), [at]), places)
+    return b.where(hot, single(b, on, "on_value"), single(b, off, "off_value"))
+
+
+@tf_op("InvertPermutation")
+def invert_permutation(b: Builder, node: Any, x: Value) -> Value:
+    """The place of i in x, for each i."""
+    if len(b.dims(x)) != 1:
+        raise ModelError(f"expected a vector, got rank {len(b.dims(x))}")
+    known = b.const(x)
+    if known is not None:
+        return b.literal(np.argsort(known).astype(known.dtype))
+    if b.dims(x)[0] < 0:
+        raise NotSupported("a permutation of unknown length")
+    if b.dims(x)[0] == 0:
+        return x
+    n = b.dims(x)[0]
+    index = convert(b, x, INT64)
+    found = b.scatter_none(b.literal(np.zeros(n, np.int64)), index, arange(b, n), axis=0)
+    return convert(b, found, b.dtype(x))

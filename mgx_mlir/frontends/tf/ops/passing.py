@@ -1,0 +1,26 @@
+"""Nodes that pass their input on and have an effect beside it, which is left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.frontends.helpers import Value
+from mgx_mlir.frontends.tf.registry import tf_op
+
+
+@tf_op("DebugGradientIdentity", "DebugGradientRefIdentity", "RefIdentity")
+def passed(b: Builder, node: Any, x: Value) -> Value:
+    return x
+
+
+@tf_op("Print", raw=True)
+def printed(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *data: Any,
+    first_n: int = -1,
+    summarize: int = 3,
+) -> Value:
+    return x

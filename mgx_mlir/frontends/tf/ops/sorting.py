@@ -1,0 +1,190 @@
+"""Order: the largest elements, places in sorted rows, distinct elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import DOUBLE, INT32, INT64
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.helpers import (
+    Value,
+    axis_in,
+    compare,
+    convert,
+    extent,
+    greater_equal,
+    less_equal,
+    squeeze,
+    transpose,
+    unsqueeze,
+)
+from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.tf.extents import Extent, elements, scalar
+from mgx_mlir.frontends.tf.ops.bits import target_type
+from mgx_mlir.frontends.tf.registry import tf_op
+
+
+def _best(b: Builder, x: Value, k: Extent, kind: Any, largest: bool = True) -> tuple[Value, Value]:
+    """The k best of the last axis, best first, and where they are."""
+    rank = len(b.dims(x))
+    if rank == 0:
+        raise ModelError("expected rank 1 or more, got a scalar")
+    d = b.dims(x)[-1]
+    if isinstance(k, int):
+        if k < 0 or (d != DYN and k > d):
+            raise ModelError(f"k ({k}) is out of range for {d} elements")
+        values, places = b.topk(x, k=k, axis=rank - 1, largest=largest)
+    else:
+        if d == DYN:
+            raise NotSupported("k computed at run time along a dynamic axis")
+        values, places = b.topk(x, k=d, axis=rank - 1, largest=largest)
+        end = b.reshape(scalar(b, k), dims=[1])
+        values, places = (
+            b.op("slice", v, b.ints([0]), end, axes=[rank - 1]) for v in (values, places)
+        )
+    return values, convert(b, places, target_type(kind))
+
+
+@tf_op("TopK", outputs=("values", "indices"))
+def top_k(b: Builder, node: Any, x: Value, *, k: int, sorted: bool = True) -> Any:
+    """Sorted whether asked to or not: that order is allowed too."""
+    return _best(b, x, k, INT32)
+
+
+@tf_op("TopKV2", outputs=("values", "indices"))
+def top_k_v2(
+    b: Builder, node: Any, x: Value, k: Value, *, sorted: bool = True, index_type: Any = INT32
+) -> Any:
+    [count] = elements(b, k)
+    return _best(b, x, count, index_type)
+
+
+@tf_op("NthElement")
+def nth_element(b: Builder, node: Any, x: Value, n: Value, *, reverse: bool = False) -> Value:
+    [place] = elements(b, n)
+    if not isinstance(place, int):
+        raise NotSupported("'n' computed at run time")
+    values, _ = _best(b, x, place + 1, INT32, largest=reverse)
+    axis = len(b.dims(x)) - 1
+    return squeeze(b, b.slice(values, axes=[axis], starts=[place], ends=[place + 1]), [axis])
+
+
+def _in_top(b: Builder, x: Value, targets: Value, k: Extent) -> Value:
+    """Fewer than k classes are better than the target, which is finite and exists."""
+    classes = extent(b, x, 1)
+    at = convert(b, targets, INT64)
+    inside = b.logical_and(greater_equal(b, at, 0), compare(b, "less", at, classes))
+    safe = b.max(b.min(at, b.sub(classes, 1)), 0)
+    own = b.gathernd(x, unsqueeze(b, safe, [1]), batch_dims=1)
+    better = convert(b, compare(b, "greater", x, unsqueeze(b, own, [1])), INT64)
+    count = squeeze(b, b.reduce_sum(better, axes=[1]), [1])
+    fits = compare(b, "less", count, scalar(b, k))
+    finite = b.not_(b.logical_or(b.isinf(own), b.isnan(own)))
+    return b.logical_and(b.logical_and(fits, finite), inside)
+
+
+@tf_op("InTopK")
+def in_top_k(b: Builder, node: Any, x: Value, targets: Value, *, k: int) -> Value:
+    return _in_top(b, x, targets, k)
+
+
+@tf_op("InTopKV2")
+def in_top_k_v2(b: Builder, node: Any, x: Value, targets: Value, k: Value) -> Value:
+    [count] = elements(b, k)
+    return _in_top(b, x, targets, count)
+
+
+# ---- places in sorted rows ---------------------------------------------------------------------
+
+
+def _register_bound(name: str, before: Any) -> None:
+    @tf_op(name)
+    def bound(b: Builder, node: Any, rows: Value, values: Value, *, out_type: Any = INT32) -> Value:
+        """How many of the row come before each value."""
+        if len(b.dims(rows)) != 2 or len(b.dims(values)) != 2:
+            raise ModelError("expected matrices")
+        hits = before(b, unsqueeze(b, rows, [1]), unsqueeze(b, values, [2]))
+        count = b.reduce_sum(convert(b, hits, INT64), axes=[2])
+        return convert(b, squeeze(b, count, [2]), target_type(out_type))
+
+
+_register_bound("LowerBound", lambda b, row, value: compare(b, "less", row, value))
+_register_bound("UpperBound", less_equal)
+
+
+@tf_op("Bucketize")
+def bucketize(b: Builder, node: Any, x: Value, *, boundaries: Sequence[float]) -> Value:
+    """How many boundaries are not above the element."""
+    limits = np.array(list(boundaries), np.float64)
+    if (np.diff(limits) < 0).any():
+        raise ModelError("boundaries expected rising numbers")
+    rank = len(b.dims(x))
+    value = unsqueeze(b, convert(b, x, DOUBLE), [rank])
+    hits = greater_equal(b, value, b.literal(limits))
+    return squeeze(b, b.reduce_sum(convert(b, hits, INT32), axes=[rank]), [rank])
+
+
+# ---- distinct elements, true elements ----------------------------------------------------------
+
+
+def _distinct(b: Builder, x: Value, out_idx: Any, axis: int | None) -> tuple[Value, Value, Value]:
+    """Values in the order of their first occurrence, each element's number, and the counts."""
+    kind = target_type(out_idx)
+    if axis is None:
+        values, _, inverse, counts = b.unique(x, sorted=False)
+    else:
+        values, _, inverse, counts = b.unique(x, axis=axis, sorted=False)
+    return values, convert(b, inverse, kind), convert(b, counts, kind)
+
+
+@tf_op("Unique", outputs=("y", "idx"))
+def unique(b: Builder, node: Any, x: Value, *, out_idx: Any = INT32) -> Any:
+    return _distinct(b, x, out_idx, None)[:2]
+
+
+@tf_op("UniqueWithCounts", outputs=("y", "idx", "count"))
+def unique_with_counts(b: Builder, node: Any, x: Value, *, out_idx: Any = INT32) -> Any:
+    return _distinct(b, x, out_idx, None)
+
+
+def _axis(node: Any, axis: Value, rank: int) -> int | None:
+    found = node.ints(axis, "axis")
+    if len(found) > 1:
+        raise ModelError(f"axis expected at most one number, got {found}")
+    if not found:
+        if rank != 1:
+            raise ModelError("expected a vector where no axis is given")
+        return None
+    return None if rank == 1 else axis_in(found[0], rank)
+
+
+@tf_op("UniqueV2", outputs=("y", "idx"))
+def unique_v2(b: Builder, node: Any, x: Value, axis: Value, *, out_idx: Any = INT32) -> Any:
+    return _distinct(b, x, out_idx, _axis(node, axis, len(b.dims(x))))[:2]
+
+
+@tf_op("UniqueWithCountsV2", outputs=("y", "idx", "count"))
+def unique_with_counts_v2(
+    b: Builder, node: Any, x: Value, axis: Value, *, out_idx: Any = INT32
+) -> Any:
+    return _distinct(b, x, out_idx, _axis(node, axis, len(b.dims(x))))
+
+
+@tf_op("Where")
+def where(b: Builder, node: Any, condition: Value) -> Value:
+    """The indices of the elements that are not 0, one row each."""
+    return transpose(b, b.nonzero(condition), [1, 0])
+
+
+@tf_op("ListDiff", outputs=("out", "idx"))
+def list_diff(b: Builder, node: Any, x: Value, y: Value, *, out_idx: Any = INT32) -> Any:
+    """The elements of x that are not in y, and where they are."""
+    hits = compare(b, "equal", unsqueeze(b, x, [1]), unsqueeze(b, y, [0]))
+    missing = b.not_(squeeze(b, b.reduce_any(hits, axes=[1]), [1]))
+    places = squeeze(b, b.nonzero(missing), [0])
+    return b.gather(x, places, axis=0), convert(b, places, target_type(out_idx))

@@ -1,0 +1,55 @@
+"""Cases of open extents: the graph is compiled once for every size."""
+
+from __future__ import annotations
+
+import numpy as np
+from make_op_cases import Cases, group
+
+
+@group
+def open_batch(g: Cases) -> None:
+    raw = g.tf.raw_ops
+    x = g.input(g.random.uniform(-1, 1, (3, 6, 6, 4)), "float32", [None, 6, 6, 4])
+    w = np.linspace(-1, 1, 3 * 3 * 4 * 2, dtype=np.float32).reshape(3, 3, 4, 2)
+    y = g.op("Conv2D", input=x, filter=w, strides=[1, 2, 2, 1], padding="SAME")
+    y = g.op("BiasAdd", value=y, bias=np.float32([0.5, -1]))
+    y = g.op("Relu6", features=y)
+    p = g.op("MaxPool", input=y, ksize=[1, 2, 2, 1], strides=[1, 1, 1, 1], padding="VALID")
+    g.op("AvgPool", value=y, ksize=[1, 2, 2, 1], strides=[1, 1, 1, 1], padding="SAME")
+    n = g.op("Shape", input=p)
+    batch = raw.StridedSlice(input=n, begin=[0], end=[1], strides=[1], shrink_axis_mask=1)
+    flat = g.op("Reshape", tensor=p, shape=raw.Pack(values=[batch, -1]))
+    m = g.op("MatMul", a=flat, b=np.linspace(-1, 1, 24, dtype=np.float32).reshape(8, 3))
+    g.op("Softmax", logits=m)
+    g.op("Mean", input=x, axis=[1, 2], keep_dims=True)
+    g.op("Tile", input=m, multiples=[1, 2])
+    g.op("Fill", dims=raw.Pack(values=[batch, 5]), value=np.float32(0))
+    g.op("ResizeNearestNeighbor", images=y, size=[6, 6])
+    g.op("ResizeBilinear", images=y, size=[4, 5], half_pixel_centers=True)
+    g.op("Pad", input=m, paddings=[[0, 0], [1, 2]])
+    g.op("ConcatV2", values=[m, m], axis=1)
+    g.op("Pack", values=[m, m], axis=1)
+    g.op("Unpack", value=m, num=3, axis=1)
+    g.op("Split", axis=1, value=flat, num_split=2)
+    g.op("StridedSlice", input=m, begin=[0, 1], end=[0, 3], strides=[1, 1], begin_mask=1,
+         end_mask=1)  # fmt: skip
+    g.op("StridedSlice", input=m, begin=[-1], end=[0], strides=[1], shrink_axis_mask=1)
+    g.op("Slice", input=m, begin=[0, 1], size=[-1, 2])
+    g.op("Transpose", x=y, perm=[0, 3, 1, 2])
+    g.op("ExpandDims", input=m, axis=1)
+    g.op("ArgMax", input=m, dimension=1)
+    g.op("OneHot", indices=raw.ArgMax(input=m, dimension=1), depth=3, on_value=np.float32(1),
+         off_value=np.float32(0))  # fmt: skip
+    g.op("BatchMatMulV2", x=raw.ExpandDims(input=m, axis=1), y=raw.ExpandDims(input=m, axis=2))
+    g.op("Einsum", inputs=[m, np.ones((3, 2), np.float32)], equation="ab,bc->ac")
+    g.op("BroadcastTo", input=np.float32([[1, 2, 3]]), shape=raw.Pack(values=[batch, 3]))
+    g.op("Conv2DBackpropInput", input_sizes=raw.Pack(values=[batch, 6, 6, 4]), filter=w,
+         out_backprop=y, strides=[1, 2, 2, 1], padding="SAME")  # fmt: skip
+    g.op("Cumsum", x=m, axis=1)
+    g.op("TopKV2", input=m, k=2)
+    g.op("GatherV2", params=m, indices=np.int32([2, 0]), axis=1)
+    g.op("FusedBatchNormV3", x=y, scale=np.float32([1, 2]), offset=np.float32([0, 1]),
+         mean=np.float32([0.1, 0.2]), variance=np.float32([1, 2]), is_training=False, keep=[0])  # fmt: skip
+    g.op("DepthToSpace", input=x, block_size=2)
+    g.op("Range", start=0, limit=batch, delta=1)
+    g.op("Size", input=m)
