@@ -1,0 +1,366 @@
+"""Linear models and support vector machines (ai.onnx.ml)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import FLOAT, INT64
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.frontends.onnx.helpers import Value, compare, convert, greater_equal, number
+from mgx_mlir.frontends.onnx.ops.linear import matmul_op
+from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.scores import (
+    ML,
+    best_label,
+    features,
+    labels_of,
+    pair_of_scores,
+    transformed,
+    two_labels,
+)
+from mgx_mlir.frontends.problems import NotSupported
+
+
+def _table(values: Sequence[float] | None, rows: int, what: str) -> np.ndarray:
+    """`rows` rows of coefficients."""
+    flat = np.array(values or [], np.float32)
+    if not rows or not flat.size or flat.size % rows:
+        raise ModelError(f"{what} expected rows for {rows} outputs, got {flat.size} numbers")
+    return flat.reshape(rows, -1)
+
+
+def _linear(
+    b: Builder, node: Any, x: Value, table: np.ndarray, added: Sequence[float] | None
+) -> Value:
+    x = convert(b, features(b, x), FLOAT)
+    out = matmul_op(b, node, x, b.literal(np.ascontiguousarray(table.T)))
+    if added is None or not any(added):
+        return out
+    if len(added) not in (1, len(table)):
+        raise ModelError(f"intercepts expected {len(table)} numbers, got {len(added)}")
+    return b.add(out, b.literal(np.array(added, np.float32)))
+
+
+@onnx_op("LinearRegressor", since=1, domain=ML)
+def linear_regressor(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    coefficients: Sequence[float] | None = None,
+    intercepts: Sequence[float] | None = None,
+    post_transform: str = "NONE",
+    targets: int = 1,
+) -> Value:
+    table = _table(coefficients, targets, "coefficients")
+    return transformed(b, _linear(b, node, x, table, intercepts), post_transform)
+
+
+@onnx_op("LinearClassifier", since=1, domain=ML)
+def linear_classifier(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    coefficients: Sequence[float],
+    classlabels_ints: Sequence[int] | None = None,
+    classlabels_strings: Sequence[str] | None = None,
+    intercepts: Sequence[float] | None = None,
+    multi_class: int = 0,
+    post_transform: str = "NONE",
+) -> Any:
+    """(label, scores); one row of coefficients is the score of the second of two classes."""
+    labels = labels_of(b, classlabels_ints, classlabels_strings, node.wants(0))
+    rows = len(intercepts) if intercepts else len(labels)
+    scores = _linear(b, node, x, _table(coefficients, rows, "coefficients"), intercepts)
+    if rows == 1 and len(labels) == 2:
+        label = two_labels(b, scores, 0.0, labels)
+        return label, pair_of_scores(b, scores, True, post_transform)
+    if rows != len(labels):
+        raise ModelError(f"{rows} rows of coefficients do not fit {len(labels)} labels")
+    return best_label(b, scores, labels), transformed(b, scores, post_transform)
+
+
+# ---- support vector machines ---------------------------------------------------------------------
+
+
+def _kernel(
+    b: Builder, node: Any, x: Value, vectors: np.ndarray, kind: str, params: Sequence[float] | None
+) -> Value:
+    """The kernel of each row with each support vector."""
+    gamma, added, degree = [*(params or []), 0.0, 0.0, 0.0][:3]
+    dot = matmul_op(b, node, x, b.literal(np.ascontiguousarray(vectors.T)))
+    if kind == "LINEAR":
+        return dot
+    if kind == "RBF":
+        own = b.reduce_sum(b.mul(x, x), axes=[1])
+        theirs = b.literal((vectors.astype(np.float64) ** 2).sum(1)[None, :].astype(np.float32))
+        apart = b.max(b.add(b.sub(own, b.mul(dot, 2)), theirs), 0)
+        return b.exp(b.mul(apart, -gamma))
+    if kind == "POLY":
+        return b.pow(b.add(b.mul(dot, gamma), added), number(b, degree, dot))
+    if kind == "SIGMOID":
+        return b.tanh(b.add(b.mul(dot, gamma), added))
+    raise ModelError(f"attribute 'kernel_type' has unknown value {kind}")
+
+
+@onnx_op("SVMRegressor", since=1, domain=ML)
+def svm_regressor(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    coefficients: Sequence[float] | None = None,
+    kernel_params: Sequence[float] | None = None,
+    kernel_type: str = "LINEAR",
+    n_supports: int = 0,
+    one_class: int = 0,
+    post_transform: str = "NONE",
+    rho: Sequence[float] | None = None,
+    support_vectors: Sequence[float] | None = None,
+) -> Value:
+    x = convert(b, features(b, x), FLOAT)
+    if n_supports:
+        vectors = _table(support_vectors, n_supports, "support_vectors")
+        x = _kernel(b, node, x, vectors, kernel_type, kernel_params)
+    out = _linear(b, node, x, _table(coefficients, 1, "coefficients"), list(rho or [0.0])[:1])
+    if one_class:
+        one = number(b, 1, out)
+        out = b.where(compare(b, "greater", out, 0), one, b.neg(one))
+    return transformed(b, out, post_transform)
+
+
+@onnx_op("SVMClassifier", since=1, domain=ML)
+def svm_classifier(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    classlabels_ints: Sequence[int] | None = None,
+    classlabels_strings: Sequence[str] | None = None,
+    coefficients: Sequence[float] | None = None,
+    kernel_params: Sequence[float] | None = None,
+    kernel_type: str = "LINEAR",
+    post_transform: str = "NONE",
+    prob_a: Sequence[float] | None = None,
+    prob_b: Sequence[float] | None = None,
+    rho: Sequence[float] | None = None,
+    support_vectors: Sequence[float] | None = None,
+    vectors_per_class: Sequence[int] | None = None,
+) -> Any:
+    """(label, scores): without support vectors linear scores, else one score per pair of classes.
+
+    The label is that of most pairs. Probabilities are read off a pair's score, for two classes.
+    """
+    labels = labels_of(b, classlabels_ints, classlabels_strings, node.wants(0))
+    count = len(labels)
+    x = convert(b, features(b, x), FLOAT)
+    if not vectors_per_class:
+        scores = _linear(b, node, x, _table(coefficients, count, "coefficients"), rho)
+        return best_label(b, scores, labels), transformed(b, scores, post_transform)
+    if len(vectors_per_class) != count or count < 2:
+        raise ModelError(f"vectors_per_class expected {count} numbers, got {vectors_per_class}")
+    ends = np.cumsum([0, *vectors_per_class])
+    vectors = _table(support_vectors, int(ends[-1]), "support_vectors")
+    weights = _table(coefficients, count - 1, "coefficients")
+    pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
+    if weights.shape[1] != ends[-1] or len(rho or []) < len(pairs):
+        raise ModelError("coefficients or rho do not fit the support vectors of the classes")
+    mixed = np.zeros((len(pairs), int(ends[-1])), np.float32)
+    for row, (i, j) in enumerate(pairs):
+        mixed[row, ends[i] : ends[i + 1]] = weights[j - 1, ends[i] : ends[i + 1]]
+        mixed[row, ends[j] : ends[j + 1]] = weights[i, ends[j] : ends[j + 1]]
+    kernels = _kernel(b, node, x, vectors, kernel_type, kernel_params)
+    scores = _linear(b, node, kernels, mixed, list(rho or [])[: len(pairs)])
+    if prob_a and count > 2:
+        raise NotSupported("probabilities of more than two classes")
+    won = np.zeros((len(pairs), count), np.float32)
+    lost = np.zeros((len(pairs), count), np.float32)
+    for row, (i, j) in enumerate(pairs):
+        won[row, i], lost[row, j] = 1, 1
+    first = convert(b, compare(b, "greater", scores, 0), FLOAT)
+    votes = b.add(
+        matmul_op(b, node, first, b.literal(won)),
+        matmul_op(b, node, b.sub(number(b, 1, first), first), b.literal(lost)),
+    )
+    label = best_label(b, votes, labels)
+    if prob_a:
+        both = _svm_probability(b, scores, float(prob_a[0]), float((prob_b or [0.0])[0]))
+        return label, transformed(b, both, post_transform)
+    if count == 2:
+        return label, pair_of_scores(b, scores, False, post_transform)
+    return label, transformed(b, scores, post_transform)
+
+
+def _svm_probability(b: Builder, scores: Value, slope: float, added: float) -> Value:
+    """Platt's sigmoid of the one score, kept off 0 and 1; for the other class what is left."""
+    raw = b.sigmoid(b.neg(b.add(b.mul(scores, slope), added)))
+    first = b.clip(raw, number(b, 1e-7, raw), number(b, 1 - 1e-7, raw))
+    return b.concat([first, b.sub(number(b, 1, first), first)], axis=1)
+
+
+# ---- features ------------------------------------------------------------------------------------
+
+
+def _per_feature(b: Builder, x: Value, values: Sequence[float], what: str) -> Value:
+    width = b.dims(x)[-1] if b.dims(x) else 1
+    if len(values) not in (1, width):
+        raise ModelError(f"{what} expected 1 or {width} numbers, got {len(values)}")
+    return b.literal(np.array(values, b.dtype(x).np))
+
+
+@onnx_op("Scaler", since=1, domain=ML)
+def scaler(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    offset: Sequence[float] | None = None,
+    scale: Sequence[float] | None = None,
+) -> Value:
+    x = convert(b, x, FLOAT)
+    if offset:
+        x = b.sub(x, _per_feature(b, x, offset, "offset"))
+    return b.mul(x, _per_feature(b, x, scale, "scale")) if scale else x
+
+
+@onnx_op("Normalizer", since=1, domain=ML)
+def normalizer(b: Builder, node: Any, x: Value, *, norm: str = "MAX") -> Value:
+    """Rows divided by a norm of them; a row of zeros stays."""
+    x = convert(b, x, FLOAT)
+    axis = [len(b.dims(x)) - 1]
+    if norm == "MAX":
+        size = b.reduce_max(x, axes=axis)
+    elif norm == "L1":
+        size = b.reduce_sum(b.abs(x), axes=axis)
+    elif norm == "L2":
+        size = b.sqrt(b.reduce_sum(b.mul(x, x), axes=axis))
+    else:
+        raise ModelError(f"attribute 'norm' expected MAX, L1 or L2, got {norm}")
+    return b.where(compare(b, "equal", size, 0), x, b.div(x, size))
+
+
+@onnx_op("Imputer", since=1, domain=ML)
+def imputer(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    imputed_value_floats: Sequence[float] | None = None,
+    imputed_value_int64s: Sequence[int] | None = None,
+    replaced_value_float: float = 0.0,
+    replaced_value_int64: int = 0,
+) -> Value:
+    floats = b.dtype(x).is_float
+    values: Any = imputed_value_floats if floats else imputed_value_int64s
+    if not values:
+        raise ModelError(f"expected imputed values for elements of type {b.dtype(x)}, got none")
+    replaced = replaced_value_float if floats else replaced_value_int64
+    if floats and np.isnan(replaced):
+        missing = b.convert(b.isnan(x), target_type="bool")
+    else:
+        missing = compare(b, "equal", x, replaced)
+    return b.where(missing, _per_feature(b, x, values, "imputed values"), x)
+
+
+@onnx_op("FeatureVectorizer", since=1, domain=ML)
+def feature_vectorizer(
+    b: Builder, node: Any, *xs: Value, inputdimensions: Sequence[int] | None = None
+) -> Value:
+    """All features of a row side by side, cut or padded with 0 to the stated numbers."""
+    parts = []
+    for i, x in enumerate(xs):
+        x = convert(b, x, FLOAT)
+        x = b.reshape(x, dims=[1, -1] if len(b.dims(x)) < 2 else [b.dims(x)[0], -1])
+        have = b.dims(x)[1]
+        want = inputdimensions[i] if inputdimensions and i < len(inputdimensions) else have
+        if want < have:
+            x = b.slice(x, axes=[1], starts=[0], ends=[want])
+        elif want > have:
+            zeros = np.zeros((b.dims(x)[0], want - have), np.float32)
+            x = b.concat([x, b.literal(zeros)], axis=1)
+        parts.append(x)
+    if not parts:
+        raise ModelError("expected one input or more, got none")
+    return parts[0] if len(parts) == 1 else b.concat(parts, axis=1)
+
+
+@onnx_op("OneHotEncoder", since=1, domain=ML)
+def one_hot_encoder(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    cats_int64s: Sequence[int] | None = None,
+    cats_strings: Sequence[str] | None = None,
+    zeros: int = 1,
+) -> Value:
+    """A new last axis that is 1 at the category of the element."""
+    if cats_strings or not cats_int64s:
+        raise NotSupported("strings" if cats_strings else "no categories")
+    if not zeros:
+        raise NotSupported("an error for an unknown category (zeros=0)")
+    last = b.unsqueeze(convert(b, x, INT64), axes=[len(b.dims(x))])
+    return convert(b, compare(b, "equal", last, b.literal(np.array(cats_int64s))), FLOAT)
+
+
+@onnx_op("LabelEncoder", since=2, domain=ML)
+def label_encoder(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    default_float: float = -0.0,
+    default_int64: int = -1,
+    default_string: str = "_Unused",
+    default_tensor: np.ndarray | None = None,
+    keys_floats: Sequence[float] | None = None,
+    keys_int64s: Sequence[int] | None = None,
+    keys_strings: Sequence[str] | None = None,
+    keys_tensor: np.ndarray | None = None,
+    values_floats: Sequence[float] | None = None,
+    values_int64s: Sequence[int] | None = None,
+    values_strings: Sequence[str] | None = None,
+    values_tensor: np.ndarray | None = None,
+) -> Value:
+    """The value of the key that an element equals: its place in the sorted keys, by bisection."""
+    if keys_strings or values_strings:
+        raise NotSupported("strings")
+    kind = b.dtype(x).np
+    keys = keys_tensor if keys_tensor is not None else np.array(keys_floats or keys_int64s or [])
+    if values_tensor is not None:
+        values, default = values_tensor, default_tensor
+        default = np.array(-1, values.dtype) if default is None else default.reshape(-1)[0]
+    elif values_floats:
+        values, default = np.array(values_floats, np.float32), np.float32(default_float)
+    else:
+        values, default = np.array(values_int64s or [], np.int64), np.int64(default_int64)
+    keys, values = keys.reshape(-1).astype(kind), values.reshape(-1)
+    if not keys.size or keys.size != values.size:
+        raise ModelError(f"expected as many keys as values, got {keys.size} and {values.size}")
+    order = np.argsort(keys, kind="stable")  # NaN comes last
+    ordered, fill = keys[order], np.array(default).astype(values.dtype)
+    numbers = ordered[ordered == ordered]
+    count = int(numbers.size)
+    table, low = b.literal(ordered), None
+    for step in [1 << i for i in reversed(range(max(count - 1, 0).bit_length()))]:
+        if low is None:  # the first step is from place 0
+            low = b.mul(convert(b, greater_equal(b, x, ordered[step].item()), INT64), step)
+            continue
+        probe = b.add(low, step)
+        element = b.gather(table, b.min(probe, count - 1), axis=0)
+        fits = b.logical_and(compare(b, "less", probe, count), greater_equal(b, x, element))
+        low = b.where(fits, probe, low)
+    if low is None:
+        low = b.literal(np.int64(0))
+    found = compare(b, "equal", x, b.gather(table, low, axis=0))
+    held = b.gather(b.literal(values[order]), low, axis=0)
+    out = b.where(found, held, b.literal(fill))
+    if numbers.size < ordered.size:
+        missing = b.convert(b.isnan(x), target_type="bool")
+        out = b.where(missing, b.literal(values[order][numbers.size]), out)
+    return out

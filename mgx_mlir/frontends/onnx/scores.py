@@ -1,0 +1,94 @@
+"""What classical models (ai.onnx.ml) do with their scores: transforms, and labels from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import DOUBLE, FLOAT
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.frontends.onnx.helpers import Value, compare, convert, number
+from mgx_mlir.frontends.problems import NotSupported
+
+ML = "ai.onnx.ml"
+TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+
+
+def features(b: Builder, x: Value) -> Value:
+    """Rows of features: a vector is one row; integers become f32, f64 stays."""
+    if len(b.dims(x)) == 1:
+        x = b.unsqueeze(x, axes=[0])
+    if len(b.dims(x)) != 2:
+        raise ModelError(f"expected rows of features, got rank {len(b.dims(x))}")
+    return x if b.dtype(x) in (FLOAT, DOUBLE) else convert(b, x, FLOAT)
+
+
+def transformed(b: Builder, scores: Value, kind: str) -> Value:
+    """`post_transform` of rows of scores."""
+    if kind not in TRANSFORMS:
+        raise ModelError(f"attribute 'post_transform' expected one of {TRANSFORMS}, got {kind}")
+    if kind == "NONE":
+        return scores
+    if kind == "SOFTMAX":
+        return b.softmax(scores, axis=1)
+    if kind == "LOGISTIC":
+        return b.sigmoid(scores)
+    if kind == "PROBIT":
+        return _probit(b, scores)
+    top = b.reduce_max(scores, axes=[1])
+    nothing = b.not_(compare(b, "greater", b.abs(scores), 1e-7))
+    powers = b.exp(b.sub(scores, top))
+    parts = b.where(nothing, b.mul(scores, b.exp(b.neg(top))), powers)
+    total = b.reduce_sum(b.where(nothing, number(b, 0, powers), powers), axes=[1])
+    return b.div(parts, total)
+
+
+def _probit(b: Builder, p: Value) -> Value:
+    """The normal quantile, by Winitzki's approximation of the inverse of erf as ONNX Runtime's."""
+    x = b.sub(b.mul(p, 2), 1)
+    log = b.log(b.mul(b.sub(number(b, 1, x), x), b.add(x, 1)))
+    v = b.add(b.mul(log, 0.5), 2 / (math.pi * 0.147))
+    size = b.sqrt(b.sub(b.sqrt(b.sub(b.mul(v, v), b.mul(log, 1 / 0.147))), v))
+    return b.mul(b.where(compare(b, "less", x, 0), b.neg(size), size), math.sqrt(2.0))
+
+
+def labels_of(
+    b: Builder, numbers: Sequence[int] | None, strings: Sequence[str] | None, wanted: bool
+) -> np.ndarray:
+    """The class labels: integers; strings are refused where somebody reads them."""
+    if strings:
+        if wanted:
+            raise NotSupported("labels that are strings")
+        return np.arange(len(strings))
+    if not numbers:
+        raise ModelError("expected class labels, got none")
+    return np.array(numbers, np.int64)
+
+
+def best_label(b: Builder, scores: Value, labels: np.ndarray) -> Value:
+    """The label of the first largest score of each row."""
+    place = b.squeeze(b.argmax(scores, axis=1), axes=[1])
+    return b.gather(b.literal(labels), place, axis=0)
+
+
+def two_labels(b: Builder, score: Value, limit: float, labels: np.ndarray) -> Value:
+    """The second label where the one score (rows, 1) exceeds a limit, else the first."""
+    high = b.squeeze(compare(b, "greater", score, limit), axes=[1])
+    first, second = (b.literal(labels[i]) for i in (0, 1))
+    return b.where(high, second, first)
+
+
+def pair_of_scores(b: Builder, score: Value, probability: bool, transform: str) -> Value:
+    """Scores of two classes from that of the second: a probability, or a distance."""
+    if transform == "PROBIT":
+        return transformed(b, score, transform)
+    if transform == "LOGISTIC":
+        pair = [b.sigmoid(b.neg(score)), b.sigmoid(score)]
+    elif probability:
+        pair = [b.sub(number(b, 1, score), score), score]
+    else:
+        pair = [b.neg(score), score]
+    return b.concat(pair, axis=1)

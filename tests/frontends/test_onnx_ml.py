@@ -1,0 +1,198 @@
+"""ai.onnx.ml operators against onnxruntime, over their attributes."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto as T
+from onnx import helper
+
+import mgx_mlir
+
+KINDS = {np.dtype(np.float32): T.FLOAT, np.dtype(np.float64): T.DOUBLE,
+         np.dtype(np.int64): T.INT64, np.dtype(np.int32): T.INT32}  # fmt: skip
+
+
+def compare_nodes(nodes, x, outputs, *, opset=3, rtol=1e-4, atol=1e-5):
+    """Every output of a model of `nodes`, which all read `x`, is onnxruntime's."""
+    info = [helper.make_tensor_value_info("x", KINDS[x.dtype], x.shape)]
+    out = [helper.make_tensor_value_info(name, kind, None) for name, kind in outputs]
+    graph = helper.make_graph(nodes, "g", info, out)
+    imports = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", opset)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=9).SerializeToString()
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    wanted = session.run(None, {"x": x})
+    got = mgx_mlir.compile(model, "cpu").run({"x": x})
+    for (name, _), a, b in zip(outputs, got, wanted, strict=True):
+        assert a.dtype == b.dtype, name
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=atol, err_msg=name)
+
+
+def ml(op, name, **attributes):
+    return helper.make_node(op, ["x"], [name], domain="ai.onnx.ml", **attributes)
+
+
+def classifier(op, name, **attributes):
+    out = [f"{name}_label", f"{name}_scores"]
+    return helper.make_node(op, ["x"], out, domain="ai.onnx.ml", **attributes)
+
+
+def random_forest(rng, trees, features, outputs, what, *, depth=3, modes=("BRANCH_LEQ",),
+                  positive=False, only=None):  # fmt: skip
+    """Attributes of random trees of which some stop early."""
+    a = {f"nodes_{k}": [] for k in ("treeids", "nodeids", "featureids", "values", "modes",
+                                    "truenodeids", "falsenodeids",
+                                    "missing_value_tracks_true")}  # fmt: skip
+    a |= {f"{what}_{k}": [] for k in ("treeids", "nodeids", "ids", "weights")}
+    for tree in range(trees):
+        count = 0
+
+        def grow(level, tree):
+            nonlocal count
+            number, count = count, count + 1
+            row = len(a["nodes_treeids"])
+            leaf = level == depth or (level and rng.random() < 0.2)
+            values = {"treeids": tree, "nodeids": number,
+                      "featureids": int(rng.integers(features)), "values": rng.integers(-4, 5) / 2,
+                      "modes": "LEAF" if leaf else str(rng.choice(modes)), "truenodeids": 0,
+                      "falsenodeids": 0,
+                      "missing_value_tracks_true": int(rng.integers(2))}  # fmt: skip
+            for key, value in values.items():
+                a[f"nodes_{key}"].append(value)
+            if leaf:
+                for target in [only] if only is not None else range(outputs):
+                    weight = float(rng.random()) / trees if positive else float(rng.normal())
+                    a[f"{what}_treeids"].append(tree)
+                    a[f"{what}_nodeids"].append(number)
+                    a[f"{what}_ids"].append(target)
+                    a[f"{what}_weights"].append(weight)
+            else:
+                a["nodes_truenodeids"][row] = grow(level + 1, tree)
+                a["nodes_falsenodeids"][row] = grow(level + 1, tree)
+            return number
+
+        grow(0, tree)
+    return a
+
+
+def rows(rng, n=17, features=5, dtype=np.float32):
+    x = rng.integers(-6, 7, (n, features)) / 2
+    return x.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tree_regressors(dtype):
+    rng = np.random.default_rng(1)
+    x = rows(rng, dtype=dtype)
+    x[::3, 1] = np.nan
+    nodes = []
+    modes = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
+    for i, (how, transform) in enumerate(
+        [
+            ("SUM", "NONE"),
+            ("AVERAGE", "NONE"),
+            ("MIN", "NONE"),
+            ("MAX", "NONE"),
+            ("SUM", "LOGISTIC"),
+        ]
+    ):
+        a = random_forest(rng, 4, 5, 3, "target", modes=modes[: 1 + 5 * (i % 2)])
+        nodes.append(ml("TreeEnsembleRegressor", f"y{i}", n_targets=3, aggregate_function=how,
+                        post_transform=transform, base_values=[0.5, 0.0, -1.0], **a))  # fmt: skip
+    compare_nodes(nodes, x, [(f"y{i}", T.FLOAT) for i in range(len(nodes))])
+
+
+@pytest.mark.parametrize("transform", ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"])
+def test_tree_classifiers(transform):
+    rng = np.random.default_rng(2)
+    x = rows(rng)
+    nodes = [
+        classifier("TreeEnsembleClassifier", "many", classlabels_int64s=[3, 5, 9],
+                   post_transform=transform, **random_forest(rng, 4, 5, 3, "class")),
+        classifier("TreeEnsembleClassifier", "one", classlabels_int64s=[7, 2],
+                   post_transform=transform, **random_forest(rng, 4, 5, 2, "class", only=0)),
+        classifier("TreeEnsembleClassifier", "likely", classlabels_int64s=[7, 2],
+                   post_transform=transform,
+                   **random_forest(rng, 4, 5, 2, "class", only=0, positive=True)),
+    ]  # fmt: skip
+    outputs = [(f"{n}_{k}", t) for n in ("many", "one", "likely")
+               for k, t in (("label", T.INT64), ("scores", T.FLOAT))]  # fmt: skip
+    compare_nodes(nodes, x, outputs)
+
+
+def test_linear_models():
+    rng = np.random.default_rng(3)
+    x, nodes, outputs = rows(rng), [], []
+    for i, transform in enumerate(["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"]):
+        c = [float(v) for v in rng.normal(size=15)]
+        nodes.append(ml("LinearRegressor", f"r{i}", coefficients=c, intercepts=[0.5, 1.0, -1.0],
+                        targets=3, post_transform=transform))  # fmt: skip
+        nodes.append(classifier("LinearClassifier", f"c{i}", coefficients=c,
+                                intercepts=[0.5, 1.0, -1.0], classlabels_ints=[4, 2, 8],
+                                post_transform=transform))  # fmt: skip
+        nodes.append(classifier("LinearClassifier", f"b{i}", coefficients=c[:5],
+                                intercepts=[0.5], classlabels_ints=[4, 2],
+                                post_transform=transform))  # fmt: skip
+        outputs += [(f"r{i}", T.FLOAT), (f"c{i}_label", T.INT64), (f"c{i}_scores", T.FLOAT),
+                    (f"b{i}_label", T.INT64), (f"b{i}_scores", T.FLOAT)]  # fmt: skip
+    compare_nodes(nodes, x, outputs)
+
+
+@pytest.mark.parametrize("kernel", ["LINEAR", "RBF", "POLY", "SIGMOID"])
+def test_support_vectors(kernel):
+    rng = np.random.default_rng(4)
+    x = rows(rng) / 4
+    vectors = [float(v) for v in rng.normal(size=35)]
+    shared = {"kernel_type": kernel, "kernel_params": [0.25, 0.5, 3.0], "support_vectors": vectors}
+    c = [float(v) for v in rng.normal(size=14)]
+    nodes = [
+        ml("SVMRegressor", "r", coefficients=c[:7], n_supports=7, rho=[0.25], **shared),
+        ml("SVMRegressor", "o", coefficients=c[:7], n_supports=7, rho=[0.25], one_class=1,
+           **shared),
+        classifier("SVMClassifier", "c", coefficients=c, vectors_per_class=[2, 3, 2],
+                   classlabels_ints=[4, 2, 8], rho=[0.1, -0.2, 0.3], **shared),
+        classifier("SVMClassifier", "b", coefficients=c[:7], vectors_per_class=[3, 4],
+                   classlabels_ints=[4, 2], rho=[0.1], **shared),
+    ]  # fmt: skip
+    outputs = [("r", T.FLOAT), ("o", T.FLOAT)]
+    outputs += [(f"{n}_{k}", t) for n in "cb"
+                for k, t in (("label", T.INT64), ("scores", T.FLOAT))]  # fmt: skip
+    compare_nodes(nodes, x, outputs)
+    # onnxruntime's probabilities are of an iteration that stops at 0.0025 of the answer
+    nodes = [
+        classifier("SVMClassifier", "p", coefficients=c[:7], vectors_per_class=[3, 4],
+                   classlabels_ints=[4, 2], rho=[0.1], prob_a=[-1.5], prob_b=[0.2], **shared),
+    ]  # fmt: skip
+    outputs = [("p_label", T.INT64), ("p_scores", T.FLOAT)]
+    compare_nodes(nodes, x, outputs, rtol=5e-3, atol=4e-3)
+
+
+def test_features():
+    rng = np.random.default_rng(5)
+    x = rows(rng)
+    x[2] = 0
+    nodes = [
+        ml("Scaler", "s", offset=[0.5, 1.0, 2.0, 0.0, -1.0], scale=[2.0, 1.0, 0.5, 1.0, 3.0]),
+        ml("Scaler", "s1", offset=[0.5], scale=[2.0]),
+        *[ml("Normalizer", f"n{k}", norm=k) for k in ("L1", "L2")],
+        ml("Imputer", "i", imputed_value_floats=[1.0, 2.0, 3.0, 4.0, 5.0],
+           replaced_value_float=1.5),
+        ml("Binarizer", "b", threshold=0.5),
+        ml("LabelEncoder", "l", keys_floats=[0.5, -1.0, 2.5, 0.0],
+           values_int64s=[5, 6, 7, 8], default_int64=-9),
+    ]  # fmt: skip
+    outputs = [(n.output[0], T.INT64 if n.op_type == "LabelEncoder" else T.FLOAT) for n in nodes]
+    compare_nodes(nodes, x, outputs)
+
+
+def test_features_of_integers():
+    rng = np.random.default_rng(6)
+    x = rng.integers(-3, 4, (6, 4)).astype(np.int64)
+    nodes = [
+        ml("OneHotEncoder", "o", cats_int64s=[2, -1, 3], zeros=1),
+        ml("Imputer", "i", imputed_value_int64s=[10, 20, 30, 40], replaced_value_int64=2),
+        ml("LabelEncoder", "l", keys_int64s=[3, -2, 0], values_floats=[0.5, 1.5, 2.5],
+           default_float=-1.0),
+    ]  # fmt: skip
+    compare_nodes(nodes, x, [("o", T.FLOAT), ("i", T.INT64), ("l", T.FLOAT)])
