@@ -55,6 +55,28 @@ def gather_slices(
     return alone(e, [init.type], [extents], build)[0]
 
 
+_RENAMING = (
+    "tensor.cast",
+    "tensor.collapse_shape",
+    "tensor.expand_shape",
+    "tensor.extract_slice",
+    "flow.tensor.reshape",
+    "flow.tensor.tie_shape",
+)
+
+
+def _is_fill(value: ir.Value) -> bool:
+    """Whether all elements are one number, seen through changes of shape."""
+    while not isinstance(value.owner, ir.Block):
+        owner = value.owner.operation
+        if owner.name == "linalg.fill":
+            return True
+        if owner.name not in _RENAMING:
+            return False
+        value = owner.operands[0]
+    return False
+
+
 def scatter(
     e: Any,
     into: ir.Value,
@@ -70,6 +92,8 @@ def scatter(
     out lie inside.
     """
     element = ir.RankedTensorType(into.type).element_type
+    if _is_fill(updates):  # would be copied into the dispatch, onto its stack, whatever its size
+        updates = e.barrier(updates, e.extents(updates))
 
     def build() -> Sequence[ir.Value]:
         op = ir.Operation.create(

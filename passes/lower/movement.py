@@ -23,7 +23,7 @@ from mgx_mlir.dialects.migraphx.movement import (
     Step,
 )
 from mgx_mlir.passes.lower import host, indices
-from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, View, broadcast_map
+from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, Splat, View, broadcast_map
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import constant
 from mgx_mlir.passes.lower.views import reshape_tensor
@@ -380,16 +380,18 @@ def _joined(e: Any, a: Extent, b: Extent, stated: int) -> Extent:
     return indices.select(e, indices.compare(e, indices.EQ, a, 1), b, a)
 
 
-@lowers(BroadcastWithDims)
+@lowers(BroadcastWithDims, lazy=True)
 def broadcast_with_dims(op: Any, ins: Sequence[Any], e: Any) -> Expr:
     """Both the input's extents and the wanted ones may be 1 at run time."""
     x, t, out = ins[0], TensorType.of(op.input), TensorType.of(op.out)
-    own = e.extents(x)
+    own = e.expr_extents(x)
     wanted = host.extents_of(e, op.dims)
     full = [1] * (out.rank - len(own)) + own
     asked = [1] * (out.rank - len(wanted)) + wanted
     extents = [_joined(e, a, b, s) for a, b, s in zip(full, asked, out.dims, strict=True)]
-    return _run_time_broadcast(e, x, t, out, extents)
+    if isinstance(x, Splat):
+        return Splat(TensorType(out.dtype, tuple(e.static_dims(extents))), x.number, extents)
+    return _run_time_broadcast(e, e.tensor_of(x), t, out, extents)
 
 
 @lowers(BroadcastForDot)
