@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import io
 import itertools
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -26,6 +27,20 @@ Kind = Literal["device", "host", "view"]
 
 class Migraphx(ext.Dialect, name="migraphx"):  # pyright: ignore[reportGeneralTypeIssues]
     """MIGraphX's operators on builtin tensors."""
+
+    _emitted: ClassVar[tuple[int, bytes]] = (0, b"")  # operators, and their definitions as bytecode
+
+    @classmethod
+    def _emit_module(cls) -> ir.Module:
+        """The definitions that a new context loads, made once: each compile has its own context."""
+        count, data = cls._emitted
+        if count == len(cls.operations):
+            return ir.Module.parse(data)
+        module = super()._emit_module()
+        stream = io.BytesIO()
+        module.operation.write_bytecode(stream)
+        cls._emitted = (len(cls.operations), stream.getvalue())
+        return module
 
 
 def check(condition: Any, message: str | Callable[[], str]) -> None:

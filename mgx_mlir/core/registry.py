@@ -8,6 +8,7 @@ pipeline.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import typing
 from collections.abc import Iterable, Iterator, Mapping
@@ -181,6 +182,12 @@ def option_docs(cls: type[Pass]) -> list[tuple[str, str, str, str]]:
     ]
 
 
+@functools.cache
+def _hints(cls: type[Pass]) -> dict[str, Any]:
+    """The types of a pass's options: a pipeline of small programs is mostly made of passes."""
+    return typing.get_type_hints(cls)
+
+
 def make_pass(name: str, options: Iterable[tuple[str, str | None]] = ()) -> Pass:
     """The pass `name` (MIGraphX's or pipeline spelling) with options given as text."""
     key = pass_name(name)
@@ -188,7 +195,7 @@ def make_pass(name: str, options: Iterable[tuple[str, str | None]] = ()) -> Pass
         known = [pipeline_name(n) for n in PASSES]
         raise PipelineError(f"unknown pass '{name}'", notes=did_you_mean(name, known))
     cls = PASSES[key]
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)
     fields = [f.name for f in dataclasses.fields(cls)]
     values: dict[str, Any] = {}
     for option_name, text in options:
