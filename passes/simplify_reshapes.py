@@ -60,7 +60,10 @@ def find_nop_reshapes(op: Any, rw: Rewriter) -> Any:
         return x if ones else no_match("it reduces more than one element")
     if name == "step":
         return x if all(s == 1 for s in op.steps) else no_match("steps {}", op.steps)
-    if name in ("concat", "pad", "contiguous"):
+    if name == "pad":  # also of one type: with run-time extents, or where it cuts as well
+        none = len(op.operands) == 1 and not any(op.pads)
+        return x if none else no_match("it pads by {}", op.pads)
+    if name in ("concat", "contiguous"):
         same = name != "concat" or len(op.operands) == 1
         return x if same else no_match("it has {} operands", len(op.operands))
     if len(op.operands) > 1 and name in ("slice", "reshape"):

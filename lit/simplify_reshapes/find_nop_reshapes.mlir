@@ -63,3 +63,13 @@ func.func @two_unknown(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
   %0 = "migraphx.transpose"(%x) {permutation = array<i64: 1, 0>} : (tensor<?x?xf32>) -> tensor<?x?xf32>
   return %0 : tensor<?x?xf32>
 }
+
+// -----
+
+// A pad of an unknown extent has its operand's type and adds elements all the same.
+// CHECK-LABEL: @padded
+// CHECK: migraphx.pad
+func.func @padded(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
+  %0 = "migraphx.pad"(%x) {pads = array<i64: 1, 0, 1, 0>} : (tensor<?x3xf32>) -> tensor<?x3xf32>
+  return %0 : tensor<?x3xf32>
+}
