@@ -45,6 +45,9 @@ class BackendRep(base.BackendRep):
         outputs = self.program.run(by_name)
         return base.namedtupledict("Outputs", list(self.program.output_names))(*outputs)
 
+    def specialise(self, inputs: Any) -> None:
+        """Compile now what a run on these inputs would have to compile first."""
+
     @staticmethod
     def _by_name(inputs: Any, names: Sequence[str]) -> dict[str, Any]:
         if isinstance(inputs, Mapping):
@@ -81,6 +84,9 @@ class StructuredRep(BackendRep):
         program = self._program(given)
         outputs = program.run({name: given[name] for name in program.input_names if name in given})
         return base.namedtupledict("Outputs", list(program.output_names))(*outputs)
+
+    def specialise(self, inputs: Any) -> None:
+        self._program(self._by_name(inputs, self.names))
 
     def _program(self, given: Mapping[str, Any]) -> Any:
         structure = tuple((name, _structure(value)) for name, value in given.items())

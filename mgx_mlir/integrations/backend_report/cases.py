@@ -1,6 +1,6 @@
 """The onnx package's backend test suite as plain files, one pickle per case.
 
-    python tests/onnx_backend/cases.py DIR
+    python -m mgx_mlir.integrations.backend_report.cases DIR
 
 The suite's own loader imports onnx.reference (some expected outputs are made with it), which a
 worker that runs our engine may not: so the cases are collected here, in a process of their own.
@@ -20,11 +20,21 @@ from pathlib import Path
 from typing import Any
 
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator", "real")
+FORMS = ("numeric tensors", "sequences", "strings")
+RANDOM = frozenset(
+    ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
+     "RandomUniformLike")
+)  # fmt: skip
+STRING = 8  # the number of ONNX's element type
 
 
 @dataclass(frozen=True)
 class Case:
-    """One case: a serialised model, its data sets (inputs, expected outputs), its tolerances."""
+    """One case: a serialised model, its data sets (inputs, expected outputs), its tolerances.
+
+    `form`: what it takes and gives (FORMS). `random`: it draws numbers, so that the expected ones
+    are those of one generator.
+    """
 
     name: str
     kind: str
@@ -32,6 +42,8 @@ class Case:
     data_sets: list[tuple[list[Any], list[Any]]]
     rtol: float
     atol: float
+    form: str = FORMS[0]
+    random: bool = False
 
 
 def collect(folder: Path) -> int:
@@ -84,7 +96,44 @@ def as_case(test: Any, kind: str) -> Case:
             )
             for data in sorted(folder.glob("test_data_set*"))
         ]
-    return Case(test.name, kind, model.SerializeToString(), data_sets, test.rtol, test.atol)
+    return Case(
+        test.name,
+        kind,
+        model.SerializeToString(),
+        data_sets,
+        test.rtol,
+        test.atol,
+        form_of(model),
+        draws(model.graph.node, {(f.domain, f.name): f for f in model.functions}),
+    )
+
+
+def form_of(model: Any) -> str:
+    """Which of FORMS the model's inputs and outputs are: strings before sequences."""
+    found = set()
+    for value in (*model.graph.input, *model.graph.output):
+        kind, stated = value.type, value.type.WhichOneof("value")
+        while stated in ("sequence_type", "optional_type"):
+            found.add(FORMS[1])
+            kind = getattr(kind, stated).elem_type
+            stated = kind.WhichOneof("value")
+        if stated == "tensor_type" and kind.tensor_type.elem_type == STRING:
+            found.add(FORMS[2])
+    return next((f for f in (FORMS[2], FORMS[1]) if f in found), FORMS[0])
+
+
+def draws(nodes: Any, functions: dict[tuple[str, str], Any]) -> bool:
+    """Whether a node among these, in their graphs or functions, draws random numbers."""
+    for node in nodes:
+        if node.op_type in RANDOM:
+            return True
+        inner = [a.g.node for a in node.attribute if a.HasField("g")]
+        function = functions.get((node.domain, node.op_type))
+        if function is not None:
+            inner.append(function.node)
+        if any(draws(body, functions) for body in inner):
+            return True
+    return False
 
 
 def plain(item: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Runs backend suite cases one after another; started by runner.py, never by hand.
+"""Runs backend suite cases one after another; started by pool.py, never by hand.
 
 Reads a case's path per line on stdin, writes one pickled answer per case on the descriptor given as
 argument: {"outputs": ...} or {"error": text, "kinds": exception class names, "stage": ...}. During
@@ -64,12 +64,12 @@ def references_raise(calls: list[str]) -> Iterator[None]:
                 cls.reference = original
 
 
-def run_case(path: Path, target: str, threads: int) -> dict[str, Any]:
+def run_case(path: Path, target: str, threads: int, cache: bool) -> dict[str, Any]:
     """Compile and run every data set of one case."""
     import onnx
 
     from mgx_mlir.integrations.backend import Backend
-    from tests.onnx_backend.cases import read
+    from mgx_mlir.integrations.backend_report.cases import read
 
     case = read(path)
     device = {"cpu": "CPU", "gpu": "GPU"}[target]
@@ -77,7 +77,10 @@ def run_case(path: Path, target: str, threads: int) -> dict[str, Any]:
     stage = "compile"
     start = time.perf_counter()
     try:
-        prepared = Backend.prepare(onnx.ModelProto.FromString(case.model), device, threads=threads)
+        model = onnx.ModelProto.FromString(case.model)
+        prepared = Backend.prepare(model, device, threads=threads, cache=cache)
+        for inputs, _ in case.data_sets:
+            prepared.specialise(inputs)
         compiled = time.perf_counter() - start
         stage = "run"
         outputs = []
@@ -100,12 +103,12 @@ def run_case(path: Path, target: str, threads: int) -> dict[str, Any]:
 def main() -> None:
     assert_blocked()
     channel, target = int(sys.argv[1]), sys.argv[2]
-    threads, memory_gb = int(sys.argv[3]), float(sys.argv[4])
+    threads, memory_gb, cache = int(sys.argv[3]), float(sys.argv[4]), sys.argv[5] == "cache"
     limit = int(memory_gb * 2**30)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))  # children inherit it
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for line in sys.stdin:
-        answer = pickle.dumps(run_case(Path(line.strip()), target, threads))
+        answer = pickle.dumps(run_case(Path(line.strip()), target, threads, cache))
         os.write(channel, struct.pack("<Q", len(answer)))
         view = memoryview(answer)
         while view:

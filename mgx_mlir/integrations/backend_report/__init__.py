@@ -1,0 +1,1 @@
+"""The onnx package's backend suite against mgx_mlir."""
