@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from mgx_mlir.core.build import Builder
-from mgx_mlir.core.dtypes import FLOAT, INT32
+from mgx_mlir.core.dtypes import FLOAT, INT32, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.onnx.helpers import (
@@ -336,7 +336,7 @@ def engram_gate(
     *,
     epsilon: float = 1e-5,
 ) -> Any:
-    """sigmoid(sign(d) sqrt(max(|d|, 1e-6))) of d = norm(key) . norm(query) / sqrt(size), times v."""
+    """v sigmoid(sign(d) sqrt(max(|d|, 1e-6))), d = norm(key) . norm(query) / sqrt(size)."""
     dtype, size = b.dtype(key), b.dims(key)[-1]
     if size == DYN:
         raise ModelError("expected a known hidden size")
@@ -380,8 +380,12 @@ def _embedded(
     if position_ids is None:
         length = b.dims(ids)[1]
         if length == DYN:
-            raise NotSupported("a dynamic sequence length without position_ids")
-        places = unsqueeze(b, slice_(b, positions, [0], [0], [length]), [0])
+            count = squeeze(b, b.shape(ids, 1, 2), [0])
+            zero, one = (b.literal(n, INT64) for n in (0, 1))
+            rows = b.gather(positions, b.dynamic_range(zero, count, one), axis=0)
+        else:
+            rows = slice_(b, positions, [0], [0], [length])
+        places = unsqueeze(b, rows, [0])
     else:
         places = b.gather(positions, position_ids, axis=0)
     total = b.add(total, places)
