@@ -12,6 +12,10 @@ _KNOWN = {
     19: dtypes.HALF, 22: dtypes.UINT32, 23: dtypes.UINT64, 24: dtypes.FP8E5M2,
     25: dtypes.FP8E4M3FN,
 }  # fmt: skip
+# quantised types are held in the integers they are made of
+_QUANTISED = {
+    11: dtypes.INT8, 12: dtypes.UINT8, 13: dtypes.INT32, 15: dtypes.INT16, 16: dtypes.UINT16,
+}  # fmt: skip
 STRING, RESOURCE, VARIANT = 7, 20, 21
 _OTHER = {
     0: "invalid", STRING: "string", 8: "complex64", 11: "qint8", 12: "quint8", 13: "qint32",
@@ -24,7 +28,8 @@ _REFERENCE = 100  # added to the number of what a reference refers to
 
 def known(number: int) -> DType | None:
     """The element type of a number, None where it is none of ours."""
-    return _KNOWN.get(number - _REFERENCE if number > _REFERENCE else number)
+    plain = number - _REFERENCE if number > _REFERENCE else number
+    return _KNOWN.get(plain, _QUANTISED.get(plain))
 
 
 def name_of(number: int) -> str:

@@ -11,12 +11,12 @@ from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
     Value,
     along,
-    known_extents,
     reshape,
+    slice_,
     static_dims,
     transpose,
 )
-from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.tf.extents import Extent, elements, extents, plus, reshaped, scalar, vector
 from mgx_mlir.frontends.tf.layout import spatial, to_first, to_last, window_attributes
 from mgx_mlir.frontends.tf.registry import tf_op
 
@@ -116,52 +116,108 @@ def conv_transpose(
     dilations: Sequence[int] = (),
 ) -> Value:
     """The gradient of a convolution from dims `sizes`: the transposed convolution of `x`."""
+    # (channels of x, channels of the result, kernel..)
+    weights = _filter(b, w)
+    return _transposed(
+        b, node, sizes, weights, 1, x, strides, padding, explicit_paddings, data_format, dilations
+    )
+
+
+@tf_op("DepthwiseConv2dNativeBackpropInput")
+def depthwise_conv_transpose(
+    b: Builder,
+    node: Any,
+    sizes: Value,
+    w: Value,
+    x: Value,
+    *,
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int] = (),
+    data_format: str | None = None,
+    dilations: Sequence[int] = (),
+) -> Value:
+    dims = static_dims(b, w, "filter")
+    if len(dims) != 4:
+        raise ModelError(f"filter expected rank 4, got {len(dims)}")
+    height, width, channels, number = dims
+    weights = reshape(b, transpose(b, w, [2, 3, 0, 1]), [channels * number, 1, height, width])
+    return _transposed(
+        b, node, sizes, weights, channels, x, strides, padding, explicit_paddings, data_format,
+        dilations,
+    )  # fmt: skip
+
+
+def _transposed(
+    b: Builder,
+    node: Any,
+    sizes: Value,
+    weights: Value,
+    group: int,
+    x: Value,
+    strides: Sequence[int],
+    padding: str,
+    explicit: Sequence[int],
+    data_format: str | None,
+    dilations: Sequence[int],
+) -> Value:
+    """The whole result of the transposed convolution, then the part that `sizes` asks for."""
     last = node.channels_last(data_format)
     rank = len(b.dims(x))
-    weights = _filter(b, w)  # (channels of x, channels of the result, kernel..)
+    n = rank - 2
     kernel = static_dims(b, weights, "filter")[2:]
-    if rank != len(kernel) + 2:
+    if n != len(kernel):
         raise ModelError(f"input expected rank {len(kernel) + 2}, got {rank}")
-    wanted = _extents(b, sizes)
+    wanted = elements(b, sizes)
     if len(wanted) == rank:
         wanted = wanted[1:-1] if last else wanted[2:]
-    elif len(wanted) != rank - 2:
+    elif len(wanted) != n:
         raise ModelError(f"sizes expected {rank} numbers, got {len(wanted)}")
     stride = spatial(strides, rank, last, "strides")
     dilation = spatial(dilations, rank, last, "dilations")
     x = to_first(b, x) if last else x
-    n = rank - 2
-    if DYN in wanted or DYN in b.dims(x)[2:]:
-        raise NotSupported("a transposed convolution to dynamic spatial dims")
     window = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-    found = window_attributes(padding, explicit_paddings, wanted, window, stride, last)["padding"]
     full = b.convolution_backwards(
-        x, weights, padding=[0] * n, stride=stride, dilation=dilation, group=1
+        x, weights, padding=[0] * n, stride=stride, dilation=dilation, group=group
     )
     have = b.dims(full)[2:]
-    begin = list(found[:n])
-    missing = [max(s + w - h, 0) for s, w, h in zip(begin, wanted, have, strict=True)]
-    if any(missing):
-        full = b.pad(full, pads=[0] * (n + 4) + missing)
-    if any(begin) or list(wanted) != list(b.dims(full)[2:]):
-        full = b.slice(
-            full,
-            axes=list(range(2, rank)),
-            starts=begin,
-            ends=[s + w for s, w in zip(begin, wanted, strict=True)],
+    static = [w for w in wanted if isinstance(w, int)]
+    if len(static) == n and DYN not in have:
+        pads = window_attributes(padding, explicit, static, window, stride, last)["padding"]
+        begin = list(pads[:n])
+        missing = [max(s + w - h, 0) for s, w, h in zip(begin, static, have, strict=True)]
+        if any(missing):
+            full = b.pad(full, pads=[0] * (n + 4) + missing)
+        ends = [s + w for s, w in zip(begin, static, strict=True)]
+        full = slice_(b, full, list(range(2, rank)), begin, ends)
+        return to_last(b, full) if last else full
+    # a window that starts last leaves up to stride - 1 elements behind it
+    full = b.pad(full, pads=[0] * (n + 4) + [s - 1 for s in stride])
+    if padding == "SAME":
+        inner = extents(b, x)[2:]
+        begins = [
+            _same_begin(b, d, w, k, s)
+            for d, w, k, s in zip(inner, wanted, window, stride, strict=True)
+        ]
+    else:
+        begins = window_attributes(padding, explicit, [0] * n, window, stride, last)["padding"][:n]
+    ends = [plus(b, s, w) for s, w in zip(begins, wanted, strict=True)]
+    out = b.op("slice", full, vector(b, begins), vector(b, ends), axes=list(range(2, rank)))
+    if static:
+        parts = [*extents(b, full)[:2], *wanted]
+        own = extents(b, out)
+        out = reshaped(
+            b, out, [p if isinstance(p, int) else o for p, o in zip(parts, own, strict=True)]
         )
-    return to_last(b, full) if last else full
+    return to_last(b, out) if last else out
 
 
-def _extents(b: Builder, sizes: Value) -> list[int]:
-    """The elements of a vector of extents, DYN where they depend on a dynamic dim."""
-    known = b.const(sizes)
-    if known is not None:
-        return [int(d) for d in known.reshape(-1)]
-    found = known_extents(b, sizes)
-    if found is None:
-        raise NotSupported("'input_sizes' is computed at run time")
-    return found
+def _same_begin(b: Builder, d: Extent, wanted: Extent, window: int, stride: int) -> Extent:
+    """SAME padding ahead of a result of `wanted` elements, of which d windows are taken."""
+    if isinstance(d, int) and isinstance(wanted, int):
+        return max((d - 1) * stride + window - wanted, 0) // 2
+    total = b.add(b.mul(b.sub(scalar(b, d), 1), stride), window)
+    return b.div(b.max(b.sub(total, scalar(b, wanted)), 0), 2)
 
 
 @tf_op("BiasAdd", "BiasAddV1")

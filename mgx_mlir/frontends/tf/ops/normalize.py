@@ -11,6 +11,7 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import Value, along, convert, squeeze
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.tf.layout import to_first, to_last
 from mgx_mlir.frontends.tf.registry import tf_op
 
 _V1 = ("y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2")
@@ -39,8 +40,7 @@ def fused_batch_norm(
     wide_x = convert(b, x, kind)
     outs = mean, variance
     if is_training:
-        if exponential_avg_factor != 1:
-            raise NotSupported("training with a running average")
+        before, share = outs, exponential_avg_factor
         axes = [i for i in range(rank) if i != axis]
         dims = [b.dims(x)[i] for i in axes]
         if DYN in dims:
@@ -50,9 +50,32 @@ def fused_batch_norm(
         variance = squeeze(b, b.reduce_mean(b.mul(centred, centred), axes=axes), axes)
         count = int(np.prod(dims))
         outs = mean, b.mul(variance, count / max(count - 1, 1))
+        if share != 1:
+            outs = tuple(
+                b.add(b.mul(old, 1 - share), b.mul(new, share))
+                for old, new in zip(before, outs, strict=True)
+            )
     factor = b.mul(scale, b.rsqrt(b.add(variance, epsilon)))
     y = b.mul(b.sub(wide_x, along(b, mean, x, axis)), along(b, factor, x, axis))
     y = convert(b, b.add(y, along(b, offset, x, axis)), b.dtype(x))
     if any(len(b.dims(v)) != 1 for v in (scale, offset)):
         raise ModelError("scale and offset expected vectors")
     return (y, *outs, *outs, b.literal(np.zeros((), kind.np)))[: 6 if "V3" in node.op_type else 5]
+
+
+@tf_op("LRN")
+def lrn(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    depth_radius: int = 5,
+    bias: float = 1.0,
+    alpha: float = 1.0,
+    beta: float = 0.5,
+) -> Value:
+    """x / (bias + alpha * the sum of squares of the channels around it)^beta, channels last."""
+    if len(b.dims(x)) != 4 or depth_radius < 0:
+        raise ModelError("expected rank 4 and a depth_radius of 0 or more")
+    size = 2 * depth_radius + 1
+    return to_last(b, b.lrn(to_first(b, x), alpha=alpha * size, beta=beta, bias=bias, size=size))

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from mgx_mlir.core.build import Builder
-from mgx_mlir.frontends.helpers import Value
+from mgx_mlir.core.dtypes import INT64
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.helpers import Value, axis_range, convert, slice_, static_dims, unsqueeze
+from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.shaping import slice_known
+from mgx_mlir.frontends.tf.extents import extents, reshaped
 from mgx_mlir.frontends.tf.layout import spatial, to_first, to_last, window_attributes
+from mgx_mlir.frontends.tf.ops.bits import target_type
 from mgx_mlir.frontends.tf.registry import tf_op
 
 
@@ -77,3 +85,84 @@ def avg_pool(
 ) -> Value:
     """An average counts no padding."""
     return pool(b, node, x, "average", ksize, strides, padding, (), data_format)
+
+
+@tf_op("MaxPoolWithArgmax", outputs=("output", "argmax"))
+def max_pool_with_argmax(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    Targmax: Any = INT64,
+    include_batch_in_index: bool = False,
+) -> Any:
+    """The maxima, and the flat place of each in its image: argmax over gathered windows."""
+    dims = b.dims(x)
+    if len(dims) != 4 or DYN in dims[1:]:
+        raise NotSupported("inputs other than {N, H, W, C} with known H, W, C")
+    lengths, stride = (spatial(v, 4, True, "window") for v in (ksize, strides))
+    inner = dims[1:3]
+    pads = window_attributes(padding, (), inner, lengths, stride, True)["padding"]
+    begin, end = pads[:2], pads[-2:]
+    places, valid = [], []
+    for d, k, s, p, q in zip(inner, lengths, stride, begin, end, strict=True):
+        at = np.arange((d + p + q - k) // s + 1)[:, None] * s + np.arange(k)[None, :] - p
+        places.append(np.clip(at, 0, d - 1))
+        valid.append((at >= 0) & (at < d))
+    rows, columns = (p.shape[0] for p in places)
+    taps = lengths[0] * lengths[1]
+    flat = places[0][:, None, :, None] * inner[1] + places[1][None, :, None, :]
+    inside = valid[0][:, None, :, None] & valid[1][None, :, None, :]
+    flat, inside = flat.reshape(rows * columns, taps), inside.reshape(rows * columns, taps)
+    channels = dims[3]
+    n = extents(b, x)[0]
+    pixels = reshaped(b, x, [n, inner[0] * inner[1], channels])
+    windows = b.gather(pixels, b.literal(flat), axis=1)  # images, places, taps, channels
+    lowest = b.literal(np.array(b.dtype(x).lowest(), b.dtype(x).np))
+    windows = b.where(b.literal(inside[:, :, None]), windows, lowest)
+    best = b.argmax(windows, axis=2)
+    first = b.literal((np.arange(rows * columns) * taps)[:, None, None])
+    pixel = b.gather(b.literal(flat.reshape(-1)), b.add(best, first), axis=0)
+    found = b.add(b.mul(pixel, channels), b.literal(np.arange(channels)))
+    if include_batch_in_index:
+        image = b.mul(axis_range(b, x, 0), inner[0] * inner[1] * channels)
+        found = b.add(found, unsqueeze(b, image, [1, 2, 3]))
+    out = [n, rows, columns, channels]
+    top = b.reduce_max(windows, axes=[2])
+    return reshaped(b, top, out), convert(b, reshaped(b, found, out), target_type(Targmax))
+
+
+@tf_op("Dilation2D")
+def dilation(
+    b: Builder,
+    node: Any,
+    x: Value,
+    w: Value,
+    *,
+    strides: Sequence[int],
+    rates: Sequence[int],
+    padding: str,
+) -> Value:
+    """The largest of x + w over each window, channel by channel: one term per tap."""
+    dims, kernel = b.dims(x), static_dims(b, w, "filter")
+    if len(dims) != 4 or len(kernel) != 3 or DYN in dims[1:3]:
+        raise NotSupported("inputs other than {N, H, W, C} with known H and W")
+    stride, rate = (spatial(v, 4, True, "window") for v in (strides, rates))
+    window = [(k - 1) * r + 1 for k, r in zip(kernel[:2], rate, strict=True)]
+    pads = window_attributes(padding, (), dims[1:3], window, stride, True)["padding"]
+    begin, end = pads[:2], pads[-2:]
+    x = b.pad(x, pads=[0, *begin, 0, 0, *end, 0], value=float(b.dtype(x).lowest()))
+    height, width = b.dims(x)[1:3]
+    out = None
+    for i in range(kernel[0]):
+        for j in range(kernel[1]):
+            starts = [i * rate[0], j * rate[1]]
+            ends = [height - window[0] + starts[0] + 1, width - window[1] + starts[1] + 1]
+            part = slice_known(b, x, starts, ends, [1, 2], stride)
+            tap = b.reshape(slice_(b, w, [0, 1], [i, j], [i + 1, j + 1]), dims=[kernel[2]])
+            term = b.add(part, tap)
+            out = term if out is None else b.max(out, term)
+    return out

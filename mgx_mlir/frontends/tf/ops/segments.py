@@ -72,19 +72,20 @@ def _by_number(
     return b.slice(found, axes=[0], starts=[0], ends=[-1])
 
 
+def rows_of(b: Builder, ids: Value) -> Extent:
+    """One more than the last of rising numbers."""
+    known = b.const(ids)
+    if known is not None:
+        return int(known[-1]) + 1 if len(known) else 0
+    return plus(b, squeeze(b, b.slice(ids, axes=[0], starts=[-1], ends=[FAR]), [0]), 1)
+
+
 def _register_segment(name: str) -> None:
     @tf_op(f"Segment{name}", f"Segment{name}V2")
     def segment(b: Builder, node: Any, x: Value, ids: Value, *num: Value) -> Value:
         """Numbers rise from row to row; a number that none has gives 0 (a product of 1)."""
         ids = convert(b, ids, INT64)
-        known = b.const(ids)
-        rows: Extent
-        if num:
-            [rows] = elements(b, num[0])
-        elif known is not None:
-            rows = int(known[-1]) + 1 if len(known) else 0
-        else:
-            rows = plus(b, squeeze(b, b.slice(ids, axes=[0], starts=[-1], ends=[FAR]), [0]), 1)
+        rows = elements(b, num[0])[0] if num else rows_of(b, ids)
         dtype = b.dtype(x)
         kind = wide(dtype)
         x = convert(b, x, kind)

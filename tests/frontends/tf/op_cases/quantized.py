@@ -24,5 +24,11 @@ def quantisation(g: Cases) -> None:
     g.op("QuantizeAndDequantizeV3", input=x, input_min=f(-3), input_max=f(5), num_bits=6)
     g.op("QuantizeAndDequantizeV4", input=x, input_min=f(-3), input_max=f(5),
          range_given=True, round_mode="HALF_UP")  # fmt: skip
-    g.op("QuantizeAndDequantizeV4", input=x, input_min=f([-1, -2, -3, -4, -5]),
-         input_max=f([1, 2, 3, 4, 5.5]), range_given=True, axis=1)  # fmt: skip
+    raw = g.tf.raw_ops
+    for kind in ("quint8", "qint8"):
+        for mode in ("MIN_COMBINED", "SCALED"):
+            q = raw.QuantizeV2(input=x, min_range=f(-3), max_range=f(5), T=kind, mode=mode)
+            g.keep(q[1])
+            g.keep(q[2])
+            g.keep(raw.Bitcast(input=q[0], type=kind[1:]))
+            g.op("Dequantize", input=q[0], min_range=q[1], max_range=q[2], mode=mode)

@@ -1,0 +1,195 @@
+"""Non-maximum suppression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import FLOAT, INT32, INT64
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.helpers import (
+    Value,
+    arange,
+    compare,
+    convert,
+    number,
+    single,
+    squeeze,
+    transpose,
+    unsqueeze,
+)
+from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.runtime_axes import gather_or
+from mgx_mlir.frontends.tf.extents import elements, extents, reshaped, times, zeros_of
+from mgx_mlir.frontends.tf.registry import tf_op
+
+
+def _kept(
+    b: Builder, boxes: Value, scores: Value, most: Value, iou: Value, least: Value | None
+) -> Value:
+    """The numbers of the boxes that stay, best first, as i64."""
+    if len(b.dims(boxes)) != 2 or len(b.dims(scores)) != 1:
+        raise ModelError("expected boxes of rank 2 and scores of rank 1")
+    iou, least = (None if v is None else single(b, v, "threshold") for v in (iou, least))
+    rows = b.nonmaxsuppression(
+        unsqueeze(b, boxes, [0]),
+        unsqueeze(b, scores, [0, 1]),
+        convert(b, single(b, most, "max_output_size"), INT64),
+        iou,
+        least,
+    )
+    return squeeze(b, b.slice(rows, axes=[1], starts=[2], ends=[3]), [1])
+
+
+@tf_op("NonMaxSuppression")
+def non_max_suppression(
+    b: Builder,
+    node: Any,
+    boxes: Value,
+    scores: Value,
+    most: Value,
+    *,
+    iou_threshold: float = 0.5,
+) -> Value:
+    iou = b.literal(np.array(iou_threshold, np.float32))
+    return convert(b, _kept(b, boxes, scores, most, iou, None), INT32)
+
+
+@tf_op("NonMaxSuppressionV2")
+def non_max_suppression_v2(
+    b: Builder, node: Any, boxes: Value, scores: Value, most: Value, iou: Value
+) -> Value:
+    return convert(b, _kept(b, boxes, scores, most, iou, None), INT32)
+
+
+@tf_op("NonMaxSuppressionV3")
+def non_max_suppression_v3(
+    b: Builder, node: Any, boxes: Value, scores: Value, most: Value, iou: Value, least: Value
+) -> Value:
+    return convert(b, _kept(b, boxes, scores, most, iou, least), INT32)
+
+
+def _padded(b: Builder, v: Value, most: Value, wanted: bool) -> Value:
+    """With zeros behind it up to `most` elements."""
+    if not wanted:
+        return v
+    [count] = elements(b, most)
+    zero = b.literal(np.zeros((), b.dtype(v).np))
+    # one element more, so that there is something to gather
+    longer = b.concat([v, unsqueeze(b, zero, [0])], axis=0)
+    return gather_or(b, longer, arange(b, count), 0, zero)
+
+
+@tf_op("NonMaxSuppressionV4", outputs=("selected_indices", "valid_outputs"))
+def non_max_suppression_v4(
+    b: Builder,
+    node: Any,
+    boxes: Value,
+    scores: Value,
+    most: Value,
+    iou: Value,
+    least: Value,
+    *,
+    pad_to_max_output_size: bool = False,
+) -> Any:
+    kept = convert(b, _kept(b, boxes, scores, most, iou, least), INT32)
+    count = convert(b, squeeze(b, b.shape(kept), [0]), INT32)
+    return _padded(b, kept, most, pad_to_max_output_size), count
+
+
+@tf_op("NonMaxSuppressionV5", outputs=("selected_indices", "selected_scores", "valid_outputs"))
+def non_max_suppression_v5(
+    b: Builder,
+    node: Any,
+    boxes: Value,
+    scores: Value,
+    most: Value,
+    iou: Value,
+    least: Value,
+    sigma: Value,
+    *,
+    pad_to_max_output_size: bool = False,
+) -> Any:
+    if float(node.const(sigma, "soft_nms_sigma").reshape(())) != 0:
+        raise NotSupported("soft_nms_sigma other than 0")
+    kept = _kept(b, boxes, scores, most, iou, least)
+    count = convert(b, squeeze(b, b.shape(kept), [0]), INT32)
+    found = b.gather(scores, kept, axis=0)
+    out = convert(b, kept, INT32), found
+    return *(_padded(b, v, most, pad_to_max_output_size) for v in out), count
+
+
+@tf_op(
+    "CombinedNonMaxSuppression",
+    outputs=("nmsed_boxes", "nmsed_scores", "nmsed_classes", "valid_detections"),
+)
+def combined_non_max_suppression(
+    b: Builder,
+    node: Any,
+    boxes: Value,
+    scores: Value,
+    per_class: Value,
+    total: Value,
+    iou: Value,
+    least: Value,
+    *,
+    pad_per_class: bool = False,
+    clip_boxes: bool = True,
+) -> Any:
+    """Suppression class by class, then the best of all classes of each image.
+
+    What stays is marked in a table {image, class, box}; the others count as minus infinity.
+    """
+    n, count, sets, _ = extents(b, boxes)
+    classes = b.dims(scores)[2]
+    [most], [limit] = elements(b, total), elements(b, per_class)
+    if not isinstance(count, int) or DYN in (sets, classes):
+        raise NotSupported("a number of boxes or classes that is known at run time only")
+    if not isinstance(most, int) or not isinstance(limit, int):
+        raise NotSupported("sizes computed at run time")
+    if sets not in (1, classes):
+        raise ModelError(f"boxes of {sets} classes for scores of {classes}")
+    if pad_per_class:
+        most = min(most, limit * classes)
+    by_class = transpose(b, scores, [0, 2, 1])  # image, class, box
+    own = transpose(b, boxes, [0, 2, 1, 3])  # image, set, box, corner
+    groups = times(b, n, sets)
+    rows = b.nonmaxsuppression(
+        reshaped(b, own, [groups, count, 4]),
+        reshaped(b, by_class, [groups, classes // sets, count]),
+        b.literal(limit, INT64),
+        single(b, iou, "iou_threshold"),
+        single(b, least, "score_threshold"),
+    )
+    marks = zeros_of(b, [groups, classes // sets, count], INT32)
+    ones = b.add(b.mul(squeeze(b, b.slice(rows, axes=[1], starts=[0], ends=[1]), [1]), 0), 1)
+    marks = b.scatternd_none(marks, rows, convert(b, ones, INT32))
+    stays = compare(b, "greater", reshaped(b, marks, [n, classes * count]), 0)
+    flat = reshaped(b, by_class, [n, classes * count])
+    lowest = number(b, float("-inf"), flat)
+    k = min(most, classes * count)
+    best, places = b.topk(b.where(stays, flat, lowest), k=k, axis=1, largest=True)
+    valid = b.not_(b.isinf(best))
+    place = b.mod(places, count)
+    label = b.div(b.sub(places, place), count)
+    spot = place if sets == 1 else places
+    table = reshaped(b, own, [n, times(b, sets, count), 4])
+    chosen = b.gathernd(table, unsqueeze(b, spot, [2]), batch_dims=1)
+    if clip_boxes:
+        chosen = b.max(b.min(chosen, 1), 0)
+    zero = number(b, 0, chosen)
+    out = [
+        b.where(unsqueeze(b, valid, [2]), chosen, zero),
+        b.where(valid, best, zero),
+        b.where(valid, convert(b, label, FLOAT), zero),
+    ]
+    if k < most:
+        out = [
+            b.pad(v, pads=[0] * (len(b.dims(v)) + 1) + [most - k] + [0] * (len(b.dims(v)) - 2))
+            for v in out
+        ]
+    detections = squeeze(b, b.reduce_sum(convert(b, valid, INT32), axes=[1]), [1])
+    return (*out, detections)

@@ -1,0 +1,173 @@
+"""Recurrent cells that TensorFlow has as one operator, and BlockLSTM, a run of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.helpers import Value, number, slice_, squeeze, unsqueeze
+from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.tf.extents import elements, extents, zeros_of
+from mgx_mlir.frontends.tf.registry import tf_op
+
+_LSTM = ("i", "cs", "f", "o", "ci", "co", "h")
+MAX_STEPS = 1024  # that BlockLSTM is unrolled to
+
+
+def _gates(b: Builder, x: Value, h: Value, w: Value, bias: Value, count: int) -> list[Value]:
+    both = b.add(b.dot(b.concat([x, h], axis=1), w), bias)
+    size = b.dims(both)[1]
+    if size == DYN or size % count:
+        raise ModelError(f"weights expected {count} gates, got {size} columns")
+    n = size // count
+    return [slice_(b, both, [1], [i * n], [(i + 1) * n]) for i in range(count)]
+
+
+def _lstm(
+    b: Builder,
+    x: Value,
+    cs_prev: Value,
+    h_prev: Value,
+    w: Value,
+    peepholes: tuple[Value, Value, Value] | None,
+    bias: Value,
+    forget_bias: float,
+    clip: float,
+    order: str,
+) -> tuple[Value, ...]:
+    """One step; `order` is that of the gates in the weights."""
+    parts = dict(zip(order, _gates(b, x, h_prev, w, bias, 4), strict=True))
+    i, f, o = parts["i"], parts["f"], parts["o"]
+    if forget_bias:
+        f = b.add(f, forget_bias)
+    if peepholes is not None:
+        i, f = b.add(i, b.mul(cs_prev, peepholes[0])), b.add(f, b.mul(cs_prev, peepholes[1]))
+    i, f, ci = b.sigmoid(i), b.sigmoid(f), b.tanh(parts["c"])
+    cs = b.add(b.mul(ci, i), b.mul(cs_prev, f))
+    if clip > 0:
+        cs = b.clip(cs, number(b, -clip, cs), number(b, clip, cs))
+    if peepholes is not None:
+        o = b.add(o, b.mul(cs, peepholes[2]))
+    o, co = b.sigmoid(o), b.tanh(cs)
+    return i, cs, f, o, ci, co, b.mul(co, o)
+
+
+@tf_op("LSTMBlockCell", outputs=_LSTM)
+def lstm_block_cell(
+    b: Builder,
+    node: Any,
+    x: Value,
+    cs_prev: Value,
+    h_prev: Value,
+    w: Value,
+    wci: Value,
+    wcf: Value,
+    wco: Value,
+    bias: Value,
+    *,
+    forget_bias: float = 1.0,
+    cell_clip: float = 3.0,
+    use_peephole: bool = False,
+) -> Any:
+    peepholes = (wci, wcf, wco) if use_peephole else None
+    return _lstm(b, x, cs_prev, h_prev, w, peepholes, bias, forget_bias, cell_clip, "icfo")
+
+
+def _run(
+    b: Builder,
+    steps: Value,
+    x: Value,
+    cs: Value,
+    h: Value,
+    w: Value,
+    peepholes: tuple[Value, Value, Value] | None,
+    bias: Value,
+    forget_bias: float,
+    clip: float,
+    order: str,
+) -> Any:
+    """A step for each element of axis 0; behind `steps` of them the results are 0."""
+    count = b.dims(x)[0]
+    [limit] = elements(b, steps)
+    if count == DYN or not isinstance(limit, int):
+        raise NotSupported("a number of steps that is known at run time only")
+    if count > MAX_STEPS:
+        raise NotSupported(f"more than {MAX_STEPS} steps")
+    rows: list[tuple[Value, ...]] = []
+    for t in range(count):
+        if t < limit:
+            step = squeeze(b, slice_(b, x, [0], [t], [t + 1]), [0])
+            rows.append(_lstm(b, step, cs, h, w, peepholes, bias, forget_bias, clip, order))
+            cs, h = rows[-1][1], rows[-1][6]
+        else:
+            zero = zeros_of(b, extents(b, h), b.dtype(h))
+            rows.append((zero,) * 7)
+    if not rows:
+        raise NotSupported("no steps")
+    return tuple(
+        b.concat([unsqueeze(b, v, [0]) for v in column], axis=0)
+        for column in zip(*rows, strict=True)
+    )
+
+
+@tf_op("BlockLSTM", outputs=_LSTM)
+def block_lstm(
+    b: Builder,
+    node: Any,
+    steps: Value,
+    x: Value,
+    cs: Value,
+    h: Value,
+    w: Value,
+    wci: Value,
+    wcf: Value,
+    wco: Value,
+    bias: Value,
+    *,
+    forget_bias: float = 1.0,
+    cell_clip: float = 3.0,
+    use_peephole: bool = False,
+) -> Any:
+    peepholes = (wci, wcf, wco) if use_peephole else None
+    return _run(b, steps, x, cs, h, w, peepholes, bias, forget_bias, cell_clip, "icfo")
+
+
+@tf_op("BlockLSTMV2", outputs=_LSTM)
+def block_lstm_v2(
+    b: Builder,
+    node: Any,
+    steps: Value,
+    x: Value,
+    cs: Value,
+    h: Value,
+    w: Value,
+    wci: Value,
+    wcf: Value,
+    wco: Value,
+    bias: Value,
+    *,
+    cell_clip: float = 0.0,
+    use_peephole: bool = False,
+) -> Any:
+    peepholes = (wci, wcf, wco) if use_peephole else None
+    return _run(b, steps, x, cs, h, w, peepholes, bias, 0.0, cell_clip, "ifco")
+
+
+@tf_op("GRUBlockCell", outputs=("r", "u", "c", "h"))
+def gru_block_cell(
+    b: Builder,
+    node: Any,
+    x: Value,
+    h: Value,
+    w_ru: Value,
+    w_c: Value,
+    b_ru: Value,
+    b_c: Value,
+) -> Any:
+    r, u = (b.sigmoid(g) for g in _gates(b, x, h, w_ru, b_ru, 2))
+    [c] = _gates(b, x, b.mul(h, r), w_c, b_c, 1)
+    c = b.tanh(c)
+    kept = b.mul(u, h)
+    return r, u, c, b.add(b.sub(c, b.mul(u, c)), kept)

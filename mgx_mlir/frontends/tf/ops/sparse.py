@@ -1,0 +1,115 @@
+"""Rows chosen and summed, lists of elements made dense, and permutations of layouts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import INT64
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.frontends.helpers import Value, convert, single, unsqueeze, wide
+from mgx_mlir.frontends.tf.extents import elements, extents, filled, zeros_of
+from mgx_mlir.frontends.tf.ops.bits import target_type
+from mgx_mlir.frontends.tf.ops.indexing import scattered
+from mgx_mlir.frontends.tf.ops.segments import rows_of
+from mgx_mlir.frontends.tf.registry import tf_op
+
+
+def _register(name: str, how: str) -> None:
+    @tf_op(name, f"{name}WithNumSegments")
+    def sparse_segment(
+        b: Builder,
+        node: Any,
+        x: Value,
+        indices: Value,
+        ids: Value,
+        *num: Value,
+        sparse_gradient: bool = False,
+    ) -> Value:
+        """The rows of x at `indices`, summed by their rising numbers."""
+        dtype = b.dtype(x)
+        chosen = convert(b, b.gather(x, indices, axis=0), wide(dtype))
+        ids = convert(b, ids, INT64)
+        rows = elements(b, num[0])[0] if num else rows_of(b, ids)
+        table = zeros_of(b, [rows, *extents(b, x)[1:]], b.dtype(chosen))
+        total = scattered(b, "add", table, unsqueeze(b, ids, [1]), chosen)
+        if how == "sum":
+            return convert(b, total, dtype)
+        ones = filled(b, extents(b, ids), b.literal(1, INT64))
+        count = scattered(b, "add", zeros_of(b, [rows], INT64), unsqueeze(b, ids, [1]), ones)
+        by = convert(b, b.max(count, 1), b.dtype(chosen))
+        by = unsqueeze(b, by if how == "mean" else b.sqrt(by), range(1, len(b.dims(x))))
+        return convert(b, b.div(total, by), dtype)
+
+
+_register("SparseSegmentSum", "sum")
+_register("SparseSegmentMean", "mean")
+_register("SparseSegmentSqrtN", "sqrt")
+
+
+@tf_op("SparseToDense")
+def sparse_to_dense(
+    b: Builder,
+    node: Any,
+    indices: Value,
+    shape: Value,
+    values: Value,
+    default: Value,
+    *,
+    validate_indices: bool = True,
+) -> Value:
+    """`values` at index tuples, `default` elsewhere."""
+    parts = elements(b, shape)
+    start = filled(b, parts, single(b, default, "default_value"))
+    rank = len(b.dims(indices))
+    if rank > 2:
+        raise ModelError(f"sparse_indices expected rank 2 or less, got {rank}")
+    if rank == 0:
+        indices = unsqueeze(b, indices, [0, 1])
+    elif rank == 1:
+        indices = unsqueeze(b, indices, [1] if len(parts) == 1 else [0])
+    if not b.dims(values):
+        values = filled(b, extents(b, indices)[:1], values)
+    return scattered(b, "none", start, indices, values)
+
+
+@tf_op("Empty")
+def empty(b: Builder, node: Any, shape: Value, *, dtype: Any, init: bool = False) -> Value:
+    """Zeros: what an empty tensor holds is not stated."""
+    return zeros_of(b, elements(b, shape), target_type(dtype))
+
+
+# ---- layouts -----------------------------------------------------------------------------------
+
+
+@tf_op("DataFormatDimMap")
+def data_format_dim_map(
+    b: Builder, node: Any, x: Value, *, src_format: str = "NHWC", dst_format: str = "NCHW"
+) -> Value:
+    """The axis in one layout of the axis in the other; negative ones count from the end."""
+    table = np.array(_order(src_format, dst_format)).astype(b.dtype(x).np)
+    return b.gather(b.literal(np.argsort(table).astype(table.dtype)), x, axis=0)
+
+
+@tf_op("DataFormatVecPermute")
+def data_format_vec_permute(
+    b: Builder, node: Any, x: Value, *, src_format: str = "NHWC", dst_format: str = "NCHW"
+) -> Value:
+    """A vector, or rows of pairs, with one entry per axis, in the other layout's order."""
+    n = b.dims(x)[0] if b.dims(x) else 0
+    if n == len(src_format) - 2:  # of the spatial axes only
+        src_format, dst_format = (
+            f.replace("N", "").replace("C", "") for f in (src_format, dst_format)
+        )
+    if n != len(src_format):
+        raise ModelError(f"expected {len(src_format)} entries, got {n}")
+    return b.gather(x, b.literal(np.array(_order(src_format, dst_format))), axis=0)
+
+
+def _order(source: str, target: str) -> list[int]:
+    """Per axis of the target its place in the source."""
+    if sorted(source) != sorted(target) or len(set(source)) != len(source):
+        raise ModelError(f"layouts {source} and {target} do not fit")
+    return [source.index(c) for c in target]
