@@ -159,6 +159,7 @@ def instance_normalization(
     return convert(b, b.add(y, along(b, convert(b, bias, kind), x, 1)), dtype)
 
 
+@onnx_op("LayerNormalization", since=1)  # onnxruntime writes it so into models of any opset
 @onnx_op("LayerNormalization", since=17)
 def layer_normalization(
     b: Builder,
