@@ -27,6 +27,7 @@ from mgx_mlir.frontends.tf.values import POISON, HostValue, has_failed, is_host
 
 MAX_DEPTH = 64  # functions within functions
 MAX_NODES = 1_000_000  # after expansion: a few nested functions can stand for billions
+MAX_CALLS = 20_000
 
 
 class Stop(Exception):
@@ -157,9 +158,9 @@ class Importer:
         self.problems = Problems(model.name)
         self.builder = Builder()
         self.functions = {f.signature.name: f for f in model.graph.library.function}
-        self.bodies: dict[str, Body] = {}
+        self.bodies: dict[str, tuple[Body, Flow]] = {}
         self.asked: Collection[Ref] = {o.ref for o in model.outputs}
-        self.count = 0
+        self.count = self.calls = 0
 
     # ---- bodies --------------------------------------------------------------------------------
 
@@ -183,16 +184,21 @@ class Importer:
         proto = self.function(function.name)
         if scope.depth >= MAX_DEPTH:
             raise ModelError(f"functions nest deeper than {MAX_DEPTH}, '{function.name}' the last")
-        body = self.bodies.get(function.name)
-        if body is None:
-            body = self.bodies[function.name] = self.body_of(proto.node_def, proto)
+        self.calls += 1
+        if self.calls > MAX_CALLS:
+            self.problems.error(ModelError("functions nest too deep or too often"), prefix)
+            raise Stop
+        if function.name not in self.bodies:
+            made = self.body_of(proto.node_def, proto)
+            self.bodies[function.name] = made, Flow(made)
+        body, flow = self.bodies[function.name]
         if len(inputs) != len(body.arguments):
             raise ModelError(
                 f"function '{function.name}' expected {len(body.arguments)} inputs, "
                 f"got {len(inputs)}"
             )
         bound = {**proto.attr, **function.attributes}
-        inner = Scope(body, Flow(body), prefix=prefix, bound=bound, depth=scope.depth + 1)
+        inner = Scope(body, flow, prefix=prefix, bound=bound, depth=scope.depth + 1)
         for name, value in zip(body.arguments, inputs, strict=True):
             inner.values[name] = (value,)
         refs = []
@@ -285,12 +291,13 @@ class Importer:
         local = proto.op in self.functions
         refs = scope.body.refs(proto.name)
         inputs = [self.value(r, scope) for r in refs]  # a missing input is an error of its own
+        if op is None and not local:
+            raise NotSupported("")
         if has_failed(inputs):
             return POISON
         if local:
             return self.call(FunctionRef(proto.op, dict(proto.attr)), inputs, scope, f"{shown}/")
-        if op is None:
-            raise NotSupported("")
+        assert op is not None
         return self._call(op, proto, inputs, shown, scope)
 
     def _call(

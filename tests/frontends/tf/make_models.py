@@ -30,8 +30,8 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-import weights
-from make_op_cases import write_npz
+import weights  # noqa: E402
+from make_op_cases import write_npz  # noqa: E402
 
 DATA = HERE / "data" / "models"
 K = tf.keras
@@ -47,7 +47,10 @@ def model(f: Callable[[], Any]) -> Callable[[], Any]:
 
 def _application(name: str, size: int, **more: Any) -> Any:
     build = getattr(K.applications, name)
-    return build(weights=None, input_shape=(size, size, 3), classes=10, **more), (2, size, size, 3)
+    built = build(
+        weights=None, input_shape=(size, size, 3), classes=10, classifier_activation=None, **more
+    )
+    return built, (2, size, size, 3)
 
 
 @model

@@ -1,0 +1,112 @@
+"""Writes data/saved: small SavedModels, zipped, with inputs and what TensorFlow computes.
+
+Needs TensorFlow (`pip install tensorflow-cpu`), in an environment of its own:
+
+    python tests/frontends/tf/make_saved.py
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+
+import numpy as np
+import tensorflow as tf
+from make_op_cases import write_npz
+
+DATA = Path(__file__).resolve().parent / "data" / "saved"
+L = tf.keras.layers
+
+
+def keras_lstm(folder: str) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
+    """Layers with variables, a loop and a state, exported by Keras."""
+    tf.keras.utils.set_random_seed(3)
+    x = tf.keras.Input((6, 4), name="x")
+    y = L.LSTM(5, return_sequences=True)(x)
+    model = tf.keras.Model(x, L.Dense(2)(L.GRU(3)(y)))
+    model.export(folder, verbose=False)
+    value = np.random.RandomState(0).standard_normal((3, 6, 4)).astype(np.float32)
+    return {"x": value}, [np.asarray(model(value))]
+
+
+class _Module(tf.Module):
+    """Variables of several types, read directly, gathered from, and through functions."""
+
+    def __init__(self) -> None:
+        random = np.random.RandomState(1)
+        self.table = tf.Variable(random.standard_normal((7, 3)).astype(np.float32), name="table")
+        self.scale = tf.Variable(np.float64(1.5), name="scale")
+        self.shift = tf.Variable(np.arange(3, dtype=np.int32), name="shift")
+        self.half = tf.Variable(tf.constant([0.5, -2.0, 3.0], tf.bfloat16), name="half")
+        self.flag = tf.Variable(True, name="flag")
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="ids")], autograph=False)
+    def rows(self, ids: Any) -> Any:
+        return {"rows": tf.nn.embedding_lookup(self.table, ids), "count": tf.size(ids)}
+
+    @tf.function(input_signature=[tf.TensorSpec([2, 3], tf.float32, name="x")], autograph=False)
+    def scaled(self, x: Any) -> Any:
+        y = tf.matmul(x, self.table, transpose_b=True) * tf.cast(self.scale, tf.float32)
+        z = x + tf.cast(self.shift, tf.float32) * tf.cast(self.half, tf.float32)
+        return {"y": tf.cond(self.flag, lambda: y, lambda: -y), "z": z}
+
+
+def module(folder: str) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
+    """Two signatures; the default one is `scaled`."""
+    made = _Module()
+    signatures = {"serving_default": made.scaled, "rows": made.rows}
+    tf.saved_model.save(made, folder, signatures=signatures)
+    x = np.random.RandomState(2).standard_normal((2, 3)).astype(np.float32)
+    ids = np.array([3, 0, 6, 3], np.int32)
+    found = made.scaled(x)
+    rows = made.rows(ids)
+    return {"x": x, "ids": ids}, [np.asarray(v) for v in
+            (found["y"], found["z"], rows["count"], rows["rows"])]  # fmt: skip
+
+
+def version1(folder: str, resources: bool) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
+    """A graph of TensorFlow 1 with a Saver, whose variables are references or resources."""
+    v1 = tf.compat.v1
+    random = np.random.RandomState(4)
+    value = random.standard_normal((4, 6)).astype(np.float32)
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, (None, 6), name="x")
+        weights = random.standard_normal((6, 2)).astype(np.float32)
+        w = v1.get_variable("w", initializer=weights, use_resource=resources)
+        bias = np.array([0.25, -1.0], np.float32)
+        c = v1.get_variable("c", initializer=bias, use_resource=resources)
+        y = tf.nn.relu(tf.matmul(x, w) + c)
+        session.run(v1.global_variables_initializer())
+        v1.saved_model.simple_save(session, folder, {"features": x}, {"scores": y})
+        return {"features": value}, [session.run(y, {x: value})]
+
+
+def write(name: str, make: Any) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / name
+        inputs, outputs = make(str(folder))
+        DATA.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(DATA / f"{name}.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as z:
+            for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+                if path.name == "fingerprint.pb":
+                    continue
+                entry = zipfile.ZipInfo(str(path.relative_to(folder)), (1980, 1, 1, 0, 0, 0))
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                z.writestr(entry, path.read_bytes())
+        arrays = {f"i_{k}": v for k, v in inputs.items()}
+        write_npz(DATA / f"{name}.npz", arrays | {f"o{i}": v for i, v in enumerate(outputs)})
+        print(name, (DATA / f"{name}.zip").stat().st_size)
+
+
+if __name__ == "__main__":
+    write("keras_lstm", keras_lstm)
+    write("module", module)
+    write("version1", lambda folder: version1(folder, False))
+    write("version1_resources", lambda folder: version1(folder, True))

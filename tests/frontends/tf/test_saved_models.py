@@ -1,0 +1,178 @@
+"""SavedModels: signatures, variables of every kind, what is missing or damaged."""
+
+from __future__ import annotations
+
+import contextlib
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mgx_mlir
+from mgx_mlir.core.errors import FileError, MgxError, ModelError, UsageError
+from mgx_mlir.frontends.tf.bundle import Bundle
+from mgx_mlir.frontends.tf.options import TfOptions
+from mgx_mlir.frontends.tf.program import parse_tf
+
+DATA = Path(__file__).parent / "data" / "saved"
+
+
+@pytest.fixture
+def model(tmp_path):
+    """Unpacks a stored SavedModel; its folder, inputs and outputs."""
+
+    def unpack(name):
+        folder = tmp_path / name
+        with zipfile.ZipFile(DATA / f"{name}.zip") as z:
+            z.extractall(folder)
+        stored = np.load(DATA / f"{name}.npz")
+        inputs = {k[2:]: stored[k] for k in stored if k.startswith("i_")}
+        outputs = [stored[k] for k in sorted(stored) if k.startswith("o")]
+        return folder, inputs, outputs
+
+    return unpack
+
+
+def run(folder, inputs, **options):
+    compiled = mgx_mlir.compile(parse_tf(folder, TfOptions(**options)), "ref")
+    given = {k: v for k, v in inputs.items() if k in compiled.input_names}
+    return dict(zip(compiled.output_names, compiled.run(given), strict=True))
+
+
+def test_layers_of_keras(model):
+    folder, inputs, [wanted] = model("keras_lstm")
+    for options in ({"batch_size": 3}, {"batch_size": None}):
+        found = run(folder, inputs, **options)
+        np.testing.assert_allclose(found["output_0"], wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_each_signature_of_a_module(model):
+    folder, inputs, [y, z, count, rows] = model("module")
+    found = run(folder, inputs)
+    np.testing.assert_allclose(found["y"], y, rtol=1e-6)
+    np.testing.assert_allclose(found["z"], z, rtol=1e-6)
+    found = run(folder, inputs, signature="rows", batch_size=4)
+    np.testing.assert_array_equal(found["rows"], rows)
+    np.testing.assert_array_equal(found["count"], count)
+
+
+def test_outputs_by_name(model):
+    folder, inputs, [_, z, *_] = model("module")
+    found = run(folder, inputs, output_names=["z"])
+    assert list(found) == ["z"]
+    np.testing.assert_allclose(found["z"], z, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["version1", "version1_resources"])
+def test_graphs_of_version_1(model, name):
+    folder, inputs, [wanted] = model(name)
+    found = run(folder, inputs, batch_size=4)
+    np.testing.assert_allclose(found["scores"], wanted, rtol=1e-5)
+
+
+def test_inputs_have_the_names_of_the_signature(model):
+    folder, _, _ = model("version1")
+    program = parse_tf(folder)
+    assert mgx_mlir.compile(program, "ref").input_names == ["features"]
+
+
+def refused(folder, message, kind=MgxError, **options):
+    with pytest.raises(kind, match=message) as found:
+        parse_tf(folder, TfOptions(**options))
+    return str(found.value)
+
+
+def test_an_unknown_signature_lists_those_there_are(model):
+    folder, _, _ = model("module")
+    text = refused(folder, "no signature 'sum'", UsageError, signature="sum")
+    assert "rows, serving_default" in text
+
+
+def test_unknown_tags_list_those_there_are(model):
+    folder, _, _ = model("module")
+    assert "serve" in refused(folder, "no graph of tags train", UsageError, tags=("train",))
+
+
+def test_an_unknown_output(model):
+    folder, _, _ = model("module")
+    refused(folder, "output 'sum' is no node", UsageError, output_names=["sum"])
+
+
+def test_a_folder_without_a_model(tmp_path):
+    refused(tmp_path, "holds no saved_model.pb", FileError)
+
+
+def test_a_model_without_its_variables(model):
+    folder, _, _ = model("module")
+    (folder / "variables" / "variables.index").unlink()
+    refused(folder, "holds no variables/variables.index", FileError)
+    folder, _, _ = model("version1")
+    next((folder / "variables").glob("*.data*")).unlink()
+    refused(folder, "no such file")
+
+
+def test_data_that_is_cut_short(model):
+    folder, _, _ = model("version1")
+    path = next((folder / "variables").glob("*.data*"))
+    path.write_bytes(path.read_bytes()[:-9])
+    refused(folder, "bytes at offset")
+
+
+def test_a_variable_of_other_dims_than_its_bytes(model):
+    """The index states the dims; the file has a byte changed, which the checksum tells."""
+    folder, _, _ = model("version1")
+    path = folder / "variables" / "variables.index"
+    data = bytearray(path.read_bytes())
+    data[20] ^= 1
+    path.write_bytes(data)
+    refused(folder, "checksum", FileError)
+
+
+def test_every_cut_of_an_index_is_one_error(model):
+    folder, _, _ = model("version1")
+    path = folder / "variables" / "variables.index"
+    data = path.read_bytes()
+    for n in range(0, len(data), 3):
+        path.write_bytes(data[:n])
+        with pytest.raises(FileError):
+            Bundle(folder / "variables" / "variables")
+
+
+def test_damaged_graphs_are_one_error(model):
+    folder, _, _ = model("version1")
+    path = folder / "saved_model.pb"
+    data = path.read_bytes()
+    random = np.random.RandomState(0)
+    for i in range(150):
+        if i % 2:
+            changed = data[: random.randint(len(data))]
+        else:
+            changed = bytearray(data)
+            changed[random.randint(len(data))] ^= 1 << random.randint(8)
+        path.write_bytes(changed)
+        with contextlib.suppress(MgxError):
+            parse_tf(folder)
+
+
+def test_keras_files_need_tensorflow(tmp_path, monkeypatch):
+    import importlib.util
+
+    path = tmp_path / "model.keras"
+    path.write_bytes(b"PK")
+    found = importlib.util.find_spec
+
+    def without(name, *args):
+        return None if name == "tensorflow" else found(name, *args)
+
+    monkeypatch.setattr(importlib.util, "find_spec", without)
+    assert "export" in refused(path, "TensorFlow, which is not installed", FileError)
+
+
+def test_a_model_error_names_the_folder(model):
+    folder, _, _ = model("version1")
+    path = folder / "saved_model.pb"
+    path.write_bytes(path.read_bytes().replace(b"MatMul", b"MotMul"))
+    text = refused(folder, "1 node is not supported", ModelError)
+    assert str(folder) in text
+    assert "MotMul" in text
