@@ -1,0 +1,51 @@
+"""Random generators: their distributions, and that a seed decides the numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import TensorProto as T
+from onnx import helper
+
+import mgx_mlir
+
+N = 1 << 17  # more than are drawn when the model is read
+
+
+def run(nodes, outputs, feeds):
+    info = [helper.make_tensor_value_info(n, T.FLOAT, a.shape) for n, a in feeds.items()]
+    out = [helper.make_tensor_value_info(n, kind, None) for n, kind in outputs]
+    graph = helper.make_graph(nodes, "g", info, out)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
+    return mgx_mlir.compile(model.SerializeToString(), "cpu").run(feeds)
+
+
+def test_distributions():
+    node = helper.make_node
+    nodes = [
+        node("RandomUniform", [], ["u"], shape=[N], low=-1.0, high=3.0),
+        node("RandomUniform", [], ["v"], shape=[N], low=-1.0, high=3.0, seed=3.0),
+        node("RandomUniform", [], ["w"], shape=[N], low=-1.0, high=3.0, seed=3.0),
+        node("RandomNormal", [], ["z"], shape=[N], mean=2.0, scale=0.5),
+        node("Bernoulli", ["p"], ["c"], seed=1.0),
+        node("Multinomial", ["logits"], ["m"], sample_size=N),
+        node("RandomNormal", [], ["small"], shape=[8], seed=5.0),
+    ]
+    outputs = [(n.output[0], T.INT32 if n.op_type == "Multinomial" else T.FLOAT) for n in nodes]
+    weights = np.array([0.1, 0.2, 0.7], np.float32)
+    feeds = {"p": np.full(N, 0.25, np.float32), "logits": np.log(weights)[None, :]}
+    u, v, w, z, c, m, small = run(nodes, outputs, feeds)
+    assert u.min() >= -1
+    assert u.max() < 3
+    assert abs(u.mean() - 1) < 0.02
+    assert np.abs(np.histogram(u, 16, (-1, 3))[0] * 16 / N - 1).max() < 0.06
+    assert abs(np.corrcoef(u[1:], u[:-1])[0, 1]) < 0.02
+    assert abs(np.corrcoef(u, v)[0, 1]) < 0.02
+    np.testing.assert_array_equal(v, w)
+    assert abs(z.mean() - 2) < 0.01
+    assert abs(z.std() - 0.5) < 0.01
+    assert abs(np.mean(np.abs(z - 2) < 0.5) - 0.6827) < 0.01
+    assert set(np.unique(c)) == {0.0, 1.0}
+    assert abs(c.mean() - 0.25) < 0.01
+    np.testing.assert_allclose(np.bincount(m[0], minlength=3) / N, weights, atol=0.01)
+    wanted = np.random.RandomState(5).normal(size=8)
+    np.testing.assert_allclose(small, wanted, rtol=1e-6)  # those of ONNX's reference
