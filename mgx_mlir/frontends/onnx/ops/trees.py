@@ -233,7 +233,7 @@ def _sets(values: np.ndarray) -> list[np.ndarray]:
     return [part[~np.isnan(part)] for part in np.split(values, ends + 1) if len(part)]
 
 
-def _check(fits: bool, what: str) -> None:
+def _check(fits: Any, what: str) -> None:
     if not fits:
         raise ModelError(f"attribute '{what}' does not fit the nodes and leaves")
 
