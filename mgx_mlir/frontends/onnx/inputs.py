@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -111,7 +111,7 @@ def _read(info: onnx.ValueInfoProto, made: Input, options: OnnxOptions) -> None:
             raise UsageError(f"{what} is given {length} elements")
         made.form = length
         element = kind.sequence_type.elem_type
-        made.parameters = [_parameter(f"{name}[{i}]", element, options) for i in range(length)]
+        made.parameters = [_element(f"{name}[{i}]", element, options) for i in range(length)]
         return
     if length != TENSOR:
         raise UsageError(f"{what} is no sequence, it has no number of elements")
@@ -120,6 +120,13 @@ def _read(info: onnx.ValueInfoProto, made: Input, options: OnnxOptions) -> None:
         made.value = _value(parameter, options.input_values[name])
     else:
         made.parameters = [parameter]
+
+
+def _element(name: str, kind: onnx.TypeProto, options: OnnxOptions) -> Parameter:
+    """An element of a sequence: a symbol in the type stands for another size in each."""
+    p = _parameter(name, kind, options)
+    dims = [replace(d, symbol=None) if isinstance(d, DynamicDim) else d for d in p.dims]
+    return replace(p, dims=dims)
 
 
 def _parameter(name: str, kind: onnx.TypeProto, options: OnnxOptions) -> Parameter:
