@@ -55,7 +55,7 @@ def _application(name: str, size: int, **more: Any) -> Any:
 
 @model
 def resnet50() -> Any:
-    return _application("ResNet50", 64)
+    return _application("ResNet50", 32)
 
 
 @model
@@ -75,12 +75,12 @@ def efficientnet() -> Any:
 
 @model
 def densenet() -> Any:
-    return _application("DenseNet121", 64)
+    return _application("DenseNet121", 32)
 
 
 @model
 def convnext() -> Any:
-    return _application("ConvNeXtTiny", 64)
+    return _application("ConvNeXtTiny", 32)
 
 
 @model
