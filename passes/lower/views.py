@@ -68,6 +68,9 @@ def multibroadcast(e: Any, op: Any) -> Expr:
                     and not (isinstance(d, int) and d == 1)
                 ):
                     extents[i + shift] = d
+        # what all operands have as 1, which their types do not say
+        extents = [1 if isinstance(d, int) and d == DYN else d for d in extents]
+        t = t.with_dims(e.static_dims(extents))
     return _remap(e, x, t, broadcast_map(x.type, t), extents)
 
 
