@@ -238,7 +238,6 @@ def test_missing_names_say_what_is_missing() -> None:
         lambda: migraphx.quantize_fp8(p, migraphx.get_target("ref"), []),
         lambda: migraphx.quantize_int8(p, migraphx.get_target("ref"), []),
         lambda: migraphx.to_gpu(None),
-        lambda: migraphx.parse_tf("model.pb"),
         lambda: p.run_async({}, 0, "hipStream_t"),
     ):
         with pytest.raises(MgxError):
