@@ -83,11 +83,11 @@ def as_case(test: Any, kind: str) -> Case:
             for inputs, outputs in test.data_sets
         ]
     elif test.url is not None:  # a light model: inputs are made, outputs lie beside the model
-        path = Path(onnx.__file__).parent.parent / test.url
+        path = Path(str(onnx.__file__)).parent.parent / test.url
         model = onnx.load(path)
         data_sets = [light_data(model, path)]
     else:
-        folder = Path(test.model_dir)
+        folder = Path(str(test.model_dir))
         model = onnx.load(folder / "model.onnx")
         data_sets = [
             (
