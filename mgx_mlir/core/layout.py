@@ -344,7 +344,7 @@ class _RangeProbe(DimProbe):
             if isinstance(d, int):
                 names.append(None)
                 continue
-            name = f"%arg{len(self._known)}.{i}"
+            name = f"%arg{len(self.seen)}.{i}"
             top = self.UNBOUNDED if d.max is None else d.max
             self._symbols[name] = (d.min, top)
             names.append(name)
@@ -386,8 +386,8 @@ class _RangeProbe(DimProbe):
             owner = v.owner
             missing = (
                 []
-                if isinstance(owner, ir.Block) or v in self._known
-                else [x for x in owner.operands if x not in self._known]
+                if isinstance(owner, ir.Block) or v in self.seen
+                else [x for x in owner.operands if x not in self.seen]
             )
             if missing:
                 stack += missing
