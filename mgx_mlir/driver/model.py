@@ -220,7 +220,7 @@ class Model:
 
 def load_passes(args: Arguments) -> tuple[Pass, ...]:
     """The passes of --optimize and --apply-pass, in that order. PipelineError for unknown ones."""
-    names = list(_OPTIMIZE) if "--optimize" in args else []
+    names: list[str] = list(_OPTIMIZE) if "--optimize" in args else []
     names += args.get("--apply-pass", [])
     if not names:
         return ()
@@ -229,7 +229,8 @@ def load_passes(args: Arguments) -> tuple[Pass, ...]:
     from mgx_mlir.core.passes import resolve
 
     context = new_context()
-    return tuple(p for name in names for p in resolve([_ALIASES.get(name, name)], context))
+    wanted = [_ALIASES.get(name) or name for name in names]
+    return tuple(p for name in wanted for p in resolve([name], context))
 
 
 def _as_range(dim: Any) -> Any:
