@@ -12,7 +12,6 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, broadcast_dims
 from mgx_mlir.frontends.helpers import (
     Value,
-    concat,
     reshape,
     squeeze,
     transpose,
@@ -56,23 +55,16 @@ def batched(b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
 
 
 def _batched_dynamic(b: Builder, x: Value, y: Value, rank: int) -> tuple[Value, Value]:
-    def padded(v: Value) -> Value:
-        return unsqueeze(b, v, range(rank - len(b.dims(v))))
-
-    x, y = padded(x), padded(y)
-    if all(_same(b, x, y, i) for i in range(rank - 2)):
+    ranks = {len(b.dims(x)), len(b.dims(y))}
+    if len(ranks) == 1 and all(_same(b, x, y, i) for i in range(rank - 2)):
         return x, y
-    # batch dims of both, at run time: what broadcasting one element per matrix gives
-    last = [rank - 2, rank - 1]
-    heads = [b.slice(v, axes=last, starts=[0, 0], ends=[1, 1]) for v in (x, y)]
-    batch = b.common_shape(heads, rank)
-    batch = b.slice(batch, axes=[0], starts=[0], ends=[rank - 2])
 
-    def spread(v: Value) -> Value:
-        tail = b.shape(v, rank - 2, rank)
-        return b.broadcast_with_dims(v, concat(b, [batch, tail], 0))
+    def head(v: Value) -> Value:
+        """One element of each matrix: the batch dims, which the other operand broadcasts to."""
+        own = len(b.dims(v))
+        return b.slice(v, axes=[own - 2, own - 1], starts=[0, 0], ends=[1, 1])
 
-    return spread(x), spread(y)
+    return b.broadcast(x, head(y))[0], b.broadcast(y, head(x))[0]
 
 
 def _same(b: Builder, x: Value, y: Value, i: int) -> bool:
