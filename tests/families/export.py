@@ -1,9 +1,9 @@
 """Exports small models of every family from torch's two exporters, with inputs of two sizes each.
 
-    python -m tests.families.export --out DIR [FAMILY ...] [--exporter script] [--opset 17] [--dynamic]
+    python -m tests.families.export --out DIR [FAMILY ...] [--exporter script] [--opset 17]
 
-Beside `FAMILY.EXPORTER.OPSET.static|dynamic.onnx` lie `.0.npz` and `.1.npz` (dynamic ones): inputs of one size
-each. Needs torch, transformers and onnxscript: `pip install .[bench]`.
+Beside `FAMILY.EXPORTER.OPSET.static|dynamic.onnx` lies `.0.npz`, and `.1.npz` for a dynamic one:
+inputs of one size each. Needs torch, transformers and onnxscript: `pip install .[bench]`.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ FAMILIES: dict[str, Family] = {
 
 
 def randomise(net: nn.Module, scale: float) -> None:
-    """Disturb what starts as 0 or 1, and enlarge matrices: outputs differ where something is wrong."""
+    """Disturb what starts as 0 or 1, and enlarge matrices, so that what is wrong is seen."""
     with torch.no_grad():
         for name, parameter in net.named_parameters():
             if parameter.ndim >= 2:
@@ -343,6 +343,29 @@ def open_dims(family: Family, names: list[str]) -> tuple:
     return tuple(shapes)
 
 
+def write(name: str, exporter: str, opset: int, dynamic: bool, out: Path) -> Path | None:
+    """Export a model and its inputs into a folder; None where the exporter fails, which is said."""
+    family = FAMILIES[name]
+    stem = f"{name}.{exporter}.{opset}.{'dynamic' if dynamic else 'static'}"
+    path = out / f"{stem}.onnx"
+    if exporter not in family.exporters:
+        return None
+    start = time.perf_counter()
+    try:
+        model = export(name, exporter, opset, dynamic)
+    except Exception as error:  # an exporter may fail in any way
+        lines = (str(error).strip() or "?").splitlines()
+        print(f"{stem}: {type(error).__name__}: {lines[0][:300]}", flush=True)
+        return None
+    onnx.save(model, path)
+    for i, sizes in enumerate(family.sizes[: 2 if dynamic else 1]):
+        arrays = {k: v.numpy() for k, v in draw(name, sizes).items()}
+        np.savez(path.with_suffix(f".{i}.npz"), **arrays)
+    seconds = time.perf_counter() - start
+    print(f"{stem}: {path.stat().st_size / 1e3:.0f} kB, {seconds:.1f} s", flush=True)
+    return path
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("families", nargs="*", metavar="FAMILY")
@@ -353,31 +376,16 @@ def main(argv: list[str] | None = None) -> int:
     for noisy in ("torch.onnx", "transformers"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     options.out.mkdir(parents=True, exist_ok=True)
-    failed = 0
-    for name in options.families or FAMILIES:
-        family = FAMILIES[name]
-        for exporter in options.exporter or family.exporters:
-            if exporter not in family.exporters:
-                continue
-            for opset in options.opset or OPSETS[exporter]:
-                for dynamic in (False, True):
-                    stem = f"{name}.{exporter}.{opset}.{'dynamic' if dynamic else 'static'}"
-                    start = time.perf_counter()
-                    try:
-                        model = export(name, exporter, opset, dynamic)
-                    except Exception as error:  # an exporter may fail in any way
-                        failed += 1
-                        first = (str(error).strip() or "?").splitlines()
-                        print(f"{stem}: {type(error).__name__}: {first[0][:300]}", flush=True)
-                        continue
-                    onnx.save(model, options.out / f"{stem}.onnx")
-                    for i, sizes in enumerate(family.sizes[: 2 if dynamic else 1]):
-                        arrays = {k: v.numpy() for k, v in draw(name, sizes).items()}
-                        np.savez(options.out / f"{stem}.{i}.npz", **arrays)
-                    seconds = time.perf_counter() - start
-                    size = (options.out / f"{stem}.onnx").stat().st_size
-                    print(f"{stem}: {size / 1e3:.0f} kB, {seconds:.1f} s", flush=True)
-    return 2 if failed else 0
+    wanted = [
+        (name, exporter, opset, dynamic)
+        for name in options.families or FAMILIES
+        for exporter in options.exporter or FAMILIES[name].exporters
+        if exporter in FAMILIES[name].exporters
+        for opset in options.opset or OPSETS[exporter]
+        for dynamic in (False, True)
+    ]
+    written = [write(*each, options.out) for each in wanted]
+    return 0 if all(written) else 2
 
 
 if __name__ == "__main__":

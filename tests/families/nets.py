@@ -1,5 +1,5 @@
-"""Small nets of families that transformers lacks, written in plain torch: diffusion UNet, VAE decoder, YOLO
-head, recurrent taggers, graph networks."""
+"""Small nets of families that transformers lacks: diffusion UNet, VAE decoder, YOLO, recurrent
+taggers, a graph network."""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ class VaeDecoder(nn.Module):
 
 
 class Yolo(nn.Module):
-    """A backbone of three strides and the head of a YOLO: boxes by a softmax over bins, anchors from
-    the feature maps' sizes. Returns boxes (N, anchors, 4) as y1 x1 y2 x2 and scores (N, classes, anchors)."""
+    """Three strides and the head of a YOLO: boxes by a softmax over bins, anchors from the feature
+    maps' sizes. Returns boxes (N, anchors, 4) as y1 x1 y2 x2, scores (N, classes, anchors)."""
 
     BINS = 8
 
@@ -174,7 +174,7 @@ class Yolo(nn.Module):
 
 
 class Tagger(nn.Module):
-    """(tokens, lengths) -> tag scores: an embedding, two bidirectional layers on packed sequences."""
+    """(tokens, lengths) -> tag scores by two bidirectional layers, packed if so asked."""
 
     def __init__(self, kind: type[nn.RNNBase], packed: bool) -> None:
         super().__init__()

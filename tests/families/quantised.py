@@ -2,7 +2,8 @@
 
     python -m tests.families.quantised --out DIR
 
-Writes `bert|resnet.qdq|qoperator|dynamic_int8|...` with inputs beside, in the form of tests.families.export.
+Writes `bert|resnet.qdq|qoperator|dynamic_int8|...` with inputs beside, as
+tests.families.export does.
 """
 
 from __future__ import annotations

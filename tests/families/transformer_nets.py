@@ -55,7 +55,7 @@ class Step(nn.Module):
 
 
 class CrossStep(nn.Module):
-    """(ids, encoder states, past self and cross keys and values) -> (logits, present self keys and values)."""
+    """(ids, encoder states, past of both attentions) -> (logits, present of the first)."""
 
     def __init__(self, model: nn.Module, head: nn.Module, positions: bool) -> None:
         super().__init__()
