@@ -284,7 +284,7 @@ def check_flip(options: argparse.Namespace, cache: Path) -> Figures:
 def check_suite(options: argparse.Namespace, cache: Path) -> Figures:
     """The onnx package's backend suite on cpu."""
     report = cache / "suite.json"
-    command = [sys.executable, "-m", "tests.onnx_backend.runner", "--quiet", "--json", str(report)]
+    command = [sys.executable, "-m", "mgx_mlir.backend_report", "--quiet", "--json", str(report)]
     subprocess.run(
         command, cwd=ROOT, stdout=subprocess.DEVNULL, env={**os.environ, "MGX_CACHE": "0"}
     )

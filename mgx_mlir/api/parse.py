@@ -26,12 +26,17 @@ def parse_onnx(
     max_loop_iterations: int = 10,
     limit_max_iterations: int = 65535,
     use_debug_symbols: bool = False,
+    *,
+    input_lengths: Mapping[str, int | None] | None = None,
+    input_values: Mapping[str, Any] | None = None,
 ) -> program:
     """Read an ONNX file.
 
     A dim that the file leaves open becomes `default_dim_value`, or `default_dyn_dim_value`
     (1 unless it is given); `dim_params` gives named ones, `map_input_dims` and
-    `map_dyn_input_dims` those of whole inputs. Raises FileError, ModelError, UnsupportedModel.
+    `map_dyn_input_dims` those of whole inputs. `input_lengths` is the number of elements of an
+    input that is a sequence, None for an optional one that is absent; `input_values` makes
+    constants of inputs. Raises FileError, ModelError, UnsupportedModel.
     """
     from mgx_mlir.frontends.onnx.importer import parse_onnx as read
 
@@ -39,6 +44,7 @@ def parse_onnx(
         default_dim_value, default_dyn_dim_value, dim_params, map_input_dims, map_dyn_input_dims,
         skip_unknown_operators, print_program_on_error, use_debug_symbols,
         max_loop_iterations=max_loop_iterations, limit_max_iterations=limit_max_iterations,
+        input_lengths=dict(input_lengths or {}), input_values=dict(input_values or {}),
     )  # fmt: skip
     return program.of(read(filename, options))
 
@@ -54,6 +60,9 @@ def parse_onnx_buffer(
     external_data_path: str = "",
     use_debug_symbols: bool = False,
     dim_params: Mapping[str, Any] | None = None,
+    *,
+    input_lengths: Mapping[str, int | None] | None = None,
+    input_values: Mapping[str, Any] | None = None,
 ) -> program:
     """Read a serialized ONNX model from memory; as parse_onnx."""
     from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer as read
@@ -62,6 +71,7 @@ def parse_onnx_buffer(
         default_dim_value, default_dyn_dim_value, dim_params, map_input_dims, map_dyn_input_dims,
         skip_unknown_operators, print_program_on_error, use_debug_symbols,
         external_data_path=external_data_path,
+        input_lengths=dict(input_lengths or {}), input_values=dict(input_values or {}),
     )  # fmt: skip
     return program.of(read(onnx_buffer, options))
 

@@ -312,6 +312,7 @@ class program:
     def run(self, params: Mapping[str, Any], *, trace: Trace | None = None) -> list[argument]:
         """Evaluate on arrays or arguments by parameter name; the results in order.
 
+        What is a sequence in an ONNX model is a list of arguments.
         All wrong names, dtypes and shapes are reported at once, before anything runs (RunError).
         `trace(instruction, results)` is called after each instruction of a program that is not
         compiled, or compiled for `ref`.
@@ -319,8 +320,10 @@ class program:
         given = {name: _input(value) for name, value in params.items()}
         if self._compiled is None:
             found = self.program_ir
-            arrays = self._checked(Signature.of(found.main()), given)
-            return self._interpret(Interpreter(found.module, found.store), found, arrays, trace)
+            signature = Signature.of(found.main())
+            arrays = self._checked(signature, given)
+            interpreter = Interpreter(found.module, found.store)
+            return signature.grouped(self._interpret(interpreter, found, arrays, trace))
         if trace is not None:
             interpreter = getattr(self._compiled, "_interpreter", None)
             if interpreter is None:
@@ -330,7 +333,8 @@ class program:
                     notes=["compile it for 'ref', or do not compile it"],
                 )
             arrays = self._checked(self._compiled.signature, given)
-            return self._interpret(interpreter, self._compiled.program, arrays, trace)
+            found = self._interpret(interpreter, self._compiled.program, arrays, trace)
+            return self._compiled.signature.grouped(found)
         arrays = self._checked(self._compiled.signature, given)
         found = self._compiled.execute(list(arrays.values()))
         return self._compiled.signature.grouped(argument(a) for a in found)

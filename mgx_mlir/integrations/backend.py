@@ -89,30 +89,36 @@ class StructuredRep(BackendRep):
         self._program(self._by_name(inputs, self.names))
 
     def _program(self, given: Mapping[str, Any]) -> Any:
-        structure = tuple((name, _structure(value)) for name, value in given.items())
-        if structure in self._compiled:
-            return self._compiled[structure]
+        key: Any = tuple((name, _structure(value)) for name, value in given.items())
         options = _of_structure(given)
-        try:
-            made = self._compile(options)
-        except UnsupportedModel:
-            values = {
-                name: value
-                for name, value in given.items()
-                if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "iub"
-            }
-            if not values:
-                raise
-            structure = (structure, *(value.item() for value in values.values()))
-            if structure not in self._compiled:
-                self._compiled[structure] = self._compile({**options, "input_values": values})
-            return self._compiled[structure]
-        self._compiled[structure] = made
-        return made
+        if key not in self._compiled:
+            try:
+                self._compiled[key] = self._compile(options)
+            except UnsupportedModel:
+                if not _values(given):
+                    raise
+                self._compiled[key] = None
+        found = self._compiled[key]
+        if found is not None:
+            return found
+        values = _values(given)
+        key = (key, *(value.item() for value in values.values()))
+        if key not in self._compiled:
+            self._compiled[key] = self._compile({**options, "input_values": values})
+        return self._compiled[key]
 
     def _compile(self, more: Mapping[str, Any]) -> Any:
         data = self.model.SerializeToString()
         return mgx_mlir.compile(data, target=self.target, **{**self.options, **more})
+
+
+def _values(given: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The inputs whose values a structure may depend on: counts, places, conditions."""
+    return {
+        name: value
+        for name, value in given.items()
+        if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "iub"
+    }
 
 
 def _structure(value: Any) -> Any:

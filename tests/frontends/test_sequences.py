@@ -233,11 +233,16 @@ def test_inputs() -> None:
 
 
 def test_the_api_gives_lists() -> None:
-    program = mgx_mlir.parse_onnx_buffer(OPERATORS.SerializeToString())
-    program.compile(get_target("ref"))
-    found = program.run({"a": A, "b": B, "c": A[:1]})
-    assert isinstance(found[0], list)
-    same([np.array(v) for v in found[0]], oracle(OPERATORS, {"a": A, "b": B, "c": A[:1]})[0])
+    data = parsed(MAPPED).SerializeToString()
+    program = mgx_mlir.parse_onnx_buffer(data, input_lengths={"x": 2}, map_input_dims={"x[1]": [1]})
+    assert program.get_parameter_names() == ["x[0]", "x[1]", "w"]
+    xs, w = [np.ones(1, np.float32), np.zeros(1, np.float32)], np.ones(1, np.float32)
+    for _ in range(2):
+        y, sizes = program.run({"x": xs, "w": w})
+        same([np.array(v) for v in y], [x + 1 for x in xs])
+        assert len(sizes) == 2
+        if not program.is_compiled():
+            program.compile(get_target("ref"))
 
 
 def test_the_backend_compiles_for_the_structure_of_a_run() -> None:
