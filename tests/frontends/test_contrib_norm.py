@@ -137,7 +137,7 @@ def test_embeddings() -> None:
         cases.append(Case("EmbedLayerNormalization", given, {"epsilon": 1e-5}, outputs))
         kind = g.pick(np.uint8, np.int8)
 
-        def table_of(*dims: int) -> list[np.ndarray]:
+        def table_of(*dims: int, kind: Any = kind) -> list[np.ndarray]:
             return [g.bytes(*dims, dtype=kind), g.positive() / 64, g.bytes(dtype=kind)]
 
         tables = [table_of(words, size), table_of(8, size), table_of(2, size)]

@@ -1,0 +1,375 @@
+"""com.microsoft: attention of grouped heads over a key-value cache."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import FLOAT, INT64
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    arange,
+    axis_range,
+    compare,
+    concat,
+    convert,
+    extent_as,
+    less_equal,
+    number,
+    slice_,
+    squeeze,
+    unsqueeze,
+)
+from mgx_mlir.frontends.onnx.ops.attention import (
+    join_heads,
+    repeat_heads,
+    rotary_embedding,
+    split_heads,
+)
+from mgx_mlir.frontends.onnx.ops.contrib_attention import (
+    Attended,
+    Scores,
+    attend,
+    default_scale,
+)
+from mgx_mlir.frontends.onnx.ops.contrib_attention import (
+    causal as causal_mask,
+)
+from mgx_mlir.frontends.onnx.ops.contrib_norm import rms_norm
+from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.runtime_axes import pad_at_run_time
+
+MS = "com.microsoft"
+
+
+def packed_heads(
+    b: Builder, query: Value, key: Value | None, value: Value | None, heads: int, kv_heads: int
+) -> Value:
+    """Query, key and value as the heads of one {batch, heads + 2 kv_heads, length, size}."""
+    if heads < 1 or kv_heads < 1 or heads % kv_heads:
+        raise ModelError(f"{heads} query heads cannot share {kv_heads} key heads")
+    if key is None:
+        return split_heads(b, query, heads + 2 * kv_heads)
+    if value is None:
+        raise ModelError("key and value come together")
+    if len(b.dims(key)) == 4:
+        parts = [split_heads(b, query, heads), key, value]
+    else:
+        parts = [
+            split_heads(b, t, n) for t, n in ((query, heads), (key, kv_heads), (value, kv_heads))
+        ]
+    return b.concat(parts, axis=1)
+
+
+def cut_heads(b: Builder, packed: Value, heads: int, kv_heads: int) -> tuple[Value, Value, Value]:
+    ends = (0, heads, heads + kv_heads, heads + 2 * kv_heads)
+    q, k, v = (slice_(b, packed, [1], [ends[i]], [ends[i + 1]]) for i in range(3))
+    return q, k, v
+
+
+def turned(
+    b: Builder,
+    node: Any,
+    packed: Value,
+    lengths: Value,
+    cos: Value | None,
+    sin: Value | None,
+    positions: Value | None,
+    *,
+    heads: int,
+    kv_heads: int,
+    interleaved: int,
+) -> Value:
+    """The query and key heads rotated by their positions: the given ones, or behind the cache."""
+    if cos is None or sin is None:
+        raise ModelError("expected cos_cache and sin_cache with do_rotary")
+    if positions is None:
+        return b.gqa_rotary_embedding(
+            packed, lengths, cos, sin, num_heads=heads, kv_num_heads=kv_heads,
+            interleaved=bool(interleaved),
+        )  # fmt: skip
+    count, half = heads + kv_heads, b.dims(cos)[1]
+    if half == DYN:
+        raise ModelError("expected caches of a known width")
+    both = slice_(b, packed, [1], [0], [count])
+    both = rotary_embedding(
+        b, node, both, cos, sin, positions, interleaved=interleaved, rotary_embedding_dim=2 * half
+    )
+    return b.concat([both, slice_(b, packed, [1], [count], [count + kv_heads])], axis=1)
+
+
+def grown(b: Builder, past: Value, total: Value) -> Value:
+    """A cache with at least `total` rows: what it lacks are zeros."""
+    have, known = b.dims(past)[2], b.const(total)
+    if known is not None and have != DYN:
+        more = int(known.reshape(-1)[0]) - have
+        if more <= 0:
+            return past
+        return b.pad(past, pads=[0, 0, 0, 0, 0, 0, more, 0])
+    wanted = b.reshape(convert(b, total, INT64), dims=[])
+    more = b.max(b.sub(wanted, extent_as(b, past, 2, INT64)), 0)
+    none = b.literal(0, INT64)
+    return pad_at_run_time(b, past, none, more, 2, "constant", number(b, 0, past))
+
+
+def first_rows(b: Builder, lengths: Value, new: Value) -> Value:
+    """The row that each batch entry's new ones begin at, {batch}: the rest are there already."""
+    known = convert(b, lengths, INT64)
+    if len(b.dims(known)) == 2:
+        known = squeeze(b, known, [1])
+    rows = extent_as(b, new, 2, INT64)
+    return b.max(b.sub(b.add(known, 1), rows), 0)
+
+
+def visible(
+    b: Builder, q: Value, k: Value, first: Value, window: int, is_causal: bool = True
+) -> Value:
+    """Whether query i, in row first + i of the cache, may see key j: {batch, 1, queries, keys}.
+
+    A window of w lets it see w keys, the last of which is its own.
+    """
+    key = axis_range(b, k, 2)
+    row = b.add(unsqueeze(b, first, [1]), unsqueeze(b, axis_range(b, q, 2), [0]))
+    if not is_causal:
+        row = b.add(unsqueeze(b, first, [1]), b.sub(extent_as(b, q, 2, INT64), 1))
+    row = unsqueeze(b, row, [1, 3])
+    seen = less_equal(b, key, row)
+    if window >= 0:
+        seen = b.logical_and(seen, compare(b, "greater", key, b.sub(row, window)))
+    return seen
+
+
+def grouped_attention(b: Builder, q: Value, k: Value, v: Value, scores: Scores) -> Attended:
+    kv_heads = b.dims(k)[1]
+    times = b.dims(q)[1] // kv_heads
+    if DYN in b.dims(k) and times > 1:  # a gather keeps the number of heads known
+        index = b.ints([h // times for h in range(kv_heads * times)])
+        k, v = (b.gather(t, index, axis=1) for t in (k, v))
+        return attend(b, q, k, v, scores)
+    return attend(b, q, repeat_heads(b, k, times), repeat_heads(b, v, times), scores)
+
+
+@onnx_op("GroupQueryAttention", domain=MS)
+def group_query_attention(
+    b: Builder,
+    node: Any,
+    query: Value,
+    key: Value = None,
+    value: Value = None,
+    past_key: Value = None,
+    past_value: Value = None,
+    seqlens_k: Value = None,
+    total_sequence_length: Value = None,
+    cos_cache: Value = None,
+    sin_cache: Value = None,
+    position_ids: Value = None,
+    attention_bias: Value = None,
+    head_sink: Value = None,
+    k_scale: Value = None,
+    v_scale: Value = None,
+    q_norm_weight: Value = None,
+    k_norm_weight: Value = None,
+    *,
+    causal: int = 1,
+    do_rotary: int = 0,
+    k_quant_type: str = "NONE",
+    kv_cache_bit_width: int = 0,
+    kv_num_heads: int,
+    local_window_size: int = -1,
+    num_heads: int,
+    qk_norm_epsilon: float = 1e-6,
+    qk_output: int = 0,
+    rotary_interleaved: int = 0,
+    scale: float = 0.0,
+    sliding_window_cache: int = 0,
+    smooth_softmax: int = -1,
+    softcap: float = 0.0,
+    v_quant_type: str = "NONE",
+) -> Any:
+    """Of each batch entry `seqlens_k` + 1 rows count, the last of which are the new ones."""
+    if seqlens_k is None or total_sequence_length is None:
+        raise ModelError("expected seqlens_k and total_sequence_length")
+    if k_quant_type != "NONE" or v_quant_type != "NONE" or kv_cache_bit_width:
+        raise NotSupported("a quantized cache")
+    if sliding_window_cache:
+        raise NotSupported("sliding_window_cache")
+    packed = packed_heads(b, query, key, value, num_heads, kv_num_heads)
+    if q_norm_weight is not None:
+        if k_norm_weight is None:
+            raise ModelError("q_norm_weight and k_norm_weight come together")
+        q, k, v = cut_heads(b, packed, num_heads, kv_num_heads)
+        q, _ = rms_norm(b, q, q_norm_weight, -1, qk_norm_epsilon)
+        k, _ = rms_norm(b, k, k_norm_weight, -1, qk_norm_epsilon)
+        packed = b.concat([q, k, v], axis=1)
+    if do_rotary:
+        places = None
+        if position_ids is not None:
+            places = _places(b, position_ids, packed, total_sequence_length, past_key is None)
+        packed = turned(
+            b, node, packed, seqlens_k, cos_cache, sin_cache, places, heads=num_heads,
+            kv_heads=kv_num_heads, interleaved=rotary_interleaved,
+        )  # fmt: skip
+    q, k, v = cut_heads(b, packed, num_heads, kv_num_heads)
+    scores = Scores(default_scale(b, q, scale), softcap)
+    if past_key is None:
+        scores.seen = _prompt_seen(b, q, k, seqlens_k, local_window_size, bool(causal))
+    else:
+        if past_value is None:
+            raise ModelError("past_key and past_value come together")
+        first = first_rows(b, seqlens_k, k)
+        old = [grown(b, t, total_sequence_length) for t in (past_key, past_value)]
+        k, v = (
+            b.concat_past_present(new, seqlens_k, t, kv_num_heads=kv_num_heads)
+            for new, t in zip((k, v), old, strict=True)
+        )
+        scores.seen = visible(b, q, k, first, local_window_size, bool(causal))
+    if attention_bias is not None:
+        scores.added.append(_as_long(b, attention_bias, k))
+    if head_sink is not None:
+        scores.sink = head_sink
+    elif smooth_softmax == 1:
+        scores.sink = b.multibroadcast(number(b, 0, q), [num_heads])
+    found = grouped_attention(b, q, k, v, scores)
+    raw = None
+    if qk_output and node.wants(3):
+        raw = _shown(b, found, scores.seen, q, qk_output, total_sequence_length)
+    return join_heads(b, found.out), k, v, raw
+
+
+def _places(b: Builder, given: Value, packed: Value, total: Value, prompt: bool) -> Value:
+    """The positions of the new rows. Of a first prompt, where all rows are new, the first one
+    given counts on for every entry; else there is one for each row."""
+    start = slice_(b, given, [0, 1], [0, 0], [1, 1])
+    counted = b.add(start, unsqueeze(b, axis_range(b, packed, 2, b.dtype(given)), [0]))
+    counted = b.broadcast(counted, given)[0]
+    if prompt:
+        return counted
+    rows = extent_as(b, packed, 2, INT64)
+    first = compare(b, "equal", b.reshape(convert(b, total, INT64), dims=[]), rows)
+    known = b.const(first)
+    if known is not None:
+        return counted if known.all() else given
+    return b.where(first, counted, given)
+
+
+def _shown(b: Builder, found: Attended, seen: Value, q: Value, which: int, total: Value) -> Value:
+    """The scores before (1) or after (2) softmax, of the keys so far; 0 for what is not seen."""
+    raw = found.weights if which == 2 else b.where(seen, found.raw, 0)
+    known = b.const(total)
+    if known is None:
+        raise NotSupported("qk_output with a total_sequence_length of the run")
+    keys = int(known.reshape(-1)[0])
+    if b.dims(raw)[3] == DYN:
+        raise NotSupported("qk_output with a cache of a dynamic length")
+    return convert(b, slice_(b, raw, [3], [0], [keys]), b.dtype(q))
+
+
+def _prompt_seen(
+    b: Builder, q: Value, k: Value, lengths: Value, window: int, is_causal: bool
+) -> Value:
+    """`visible` without a cache: rows count from 0, which is known now."""
+    if is_causal and window < 0:
+        return causal_mask(b, q, k)
+    if is_causal:
+        first = b.reshape(b.literal(0, INT64), dims=[1])
+        return visible(b, q, k, first, window)
+    ends = convert(b, lengths, INT64)
+    ends = squeeze(b, ends, [1]) if len(b.dims(ends)) == 2 else ends
+    return less_equal(b, axis_range(b, k, 2), unsqueeze(b, ends, [1, 2, 3]))
+
+
+def _as_long(b: Builder, bias: Value, k: Value) -> Value:
+    """A bias of the keys so far, filled up to the rows of the cache, which nobody sees."""
+    have, want = b.dims(bias)[3], b.dims(k)[2]
+    if DYN in (have, want):
+        if have == want and b.probe.same(bias, 3, k, 2):
+            return bias
+        more = b.max(b.sub(extent_as(b, k, 2, INT64), extent_as(b, bias, 3, INT64)), 0)
+        none, zero = b.literal(0, INT64), number(b, 0, bias)
+        return pad_at_run_time(b, bias, none, more, 3, "constant", zero)
+    if have >= want:
+        return slice_(b, bias, [3], [0], [want])
+    return b.pad(bias, pads=[0] * 7 + [want - have])
+
+
+# ---- SparseAttention ---------------------------------------------------------------------------
+
+
+def _block_mask(b: Builder, rows: Value, columns: Value, blocks: int) -> Value:
+    """The layouts' blocks from their CSR form: {layouts, blocks, blocks}, above 0 where seen.
+
+    Entry n of a layout belongs to row r where rows[r] <= n < rows[r + 1].
+    """
+    entries = b.dims(columns)[1]
+    if entries == DYN:
+        raise NotSupported("block_col_indices of dynamic dims")
+    place = b.literal(np.arange(entries), b.dtype(rows))
+    begin, end = (unsqueeze(b, slice_(b, rows, [1], [i], [i + blocks]), [2]) for i in (0, 1))
+    mine = b.logical_and(b.not_(compare(b, "less", place, begin)), compare(b, "less", place, end))
+    which = compare(
+        b, "equal", unsqueeze(b, columns, [2]), b.literal(np.arange(blocks), b.dtype(columns))
+    )
+    return b.dot(convert(b, mine, FLOAT), convert(b, which, FLOAT))
+
+
+@onnx_op("SparseAttention", domain=MS)
+def sparse_attention(
+    b: Builder,
+    node: Any,
+    query: Value,
+    key: Value = None,
+    value: Value = None,
+    past_key: Value = None,
+    past_value: Value = None,
+    block_row_indices: Value = None,
+    block_col_indices: Value = None,
+    total_sequence_length: Value = None,
+    key_total_sequence_lengths: Value = None,
+    cos_cache: Value = None,
+    sin_cache: Value = None,
+    *,
+    do_rotary: int = 0,
+    kv_num_heads: int,
+    num_heads: int,
+    rotary_interleaved: int = 0,
+    scale: float = 0.0,
+    sparse_block_size: int,
+) -> Any:
+    """As GroupQueryAttention, and a key is seen only where the query's block sees the key's."""
+    if past_key is None or past_value is None or block_row_indices is None:
+        raise ModelError("expected past_key, past_value and block_row_indices")
+    if block_col_indices is None or key_total_sequence_lengths is None:
+        raise ModelError("expected block_col_indices and key_total_sequence_lengths")
+    lengths = b.sub(key_total_sequence_lengths, 1)
+    packed = packed_heads(b, query, key, value, num_heads, kv_num_heads)
+    if do_rotary:
+        packed = turned(
+            b, node, packed, lengths, cos_cache, sin_cache, None, heads=num_heads,
+            kv_heads=kv_num_heads, interleaved=rotary_interleaved,
+        )  # fmt: skip
+    q, k, v = cut_heads(b, packed, num_heads, kv_num_heads)
+    first = first_rows(b, lengths, k)
+    k = b.concat_past_present(k, lengths, past_key, kv_num_heads=kv_num_heads)
+    v = b.concat_past_present(v, lengths, past_value, kv_num_heads=kv_num_heads)
+    layouts, blocks = b.dims(block_row_indices)[0], b.dims(block_row_indices)[1] - 1
+    keys = b.dims(k)[2]
+    if DYN in (layouts, keys) or blocks < 0 or num_heads % layouts:
+        raise NotSupported("a block mask or cache of dynamic dims")
+    mask = _block_mask(b, block_row_indices, block_col_indices, blocks)
+    # {batch, layouts, queries, blocks}: the rows of the queries' blocks
+    row = b.add(unsqueeze(b, first, [1]), unsqueeze(b, axis_range(b, q, 2), [0]))
+    block = b.min(b.div(row, sparse_block_size), blocks - 1)
+    mine = b.gather(mask, block, axis=1)  # {layouts, batch, queries, blocks}
+    key_block = b.min(b.div(arange(b, keys), sparse_block_size), blocks - 1)
+    open_ = b.gather(mine, key_block, axis=3)
+    open_ = b.transpose(open_, permutation=[1, 0, 2, 3])
+    if layouts > 1:
+        open_ = concat(b, [open_] * (num_heads // layouts), 1)
+    seen = b.logical_and(visible(b, q, k, first, -1), compare(b, "greater", open_, 0))
+    found = grouped_attention(b, q, k, v, Scores(default_scale(b, q, scale), seen=seen))
+    return join_heads(b, found.out), k, v

@@ -1,0 +1,143 @@
+"""com.microsoft: rotary embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    arange,
+    convert,
+    extent,
+    slice_,
+    squeeze,
+    unsqueeze,
+    wide,
+)
+from mgx_mlir.frontends.onnx.ops.attention import rotary_embedding
+from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.onnx.registry import onnx_op
+
+MS = "com.microsoft"
+
+
+def _heads(b: Builder, x: Value, cos: Value, num_heads: int, turned: int) -> int:
+    """The number of heads of an input of rank 3; it may be left out of a full rotation."""
+    if num_heads:
+        return num_heads
+    hidden, half = b.dims(x)[2], b.dims(cos)[1]
+    if turned or DYN in (hidden, half) or half == 0 or hidden % (2 * half):
+        raise ModelError("expected num_heads with a partial rotation")
+    return hidden // (2 * half)
+
+
+@onnx_op("RotaryEmbedding", domain=MS)
+def rotary(
+    b: Builder,
+    node: Any,
+    x: Value,
+    positions: Value,
+    cos: Value,
+    sin: Value,
+    *,
+    interleaved: int = 0,
+    is_packed_batching: int = 0,
+    num_heads: int = 0,
+    rotary_embedding_dim: int = 0,
+    scale: float = 1.0,
+) -> Value:
+    """One position is the first of every row; else there is one per token.
+
+    Packed batches differ in how large positions may be, which is not checked here.
+    """
+    if scale != 1:
+        raise NotSupported(f"scale {scale}")
+    dims = b.dims(x)
+    if len(dims) == 3:
+        num_heads = _heads(b, x, cos, num_heads, rotary_embedding_dim)
+    if len(b.dims(positions)) == 1:
+        axis = 1 if len(dims) == 3 else 2
+        length = dims[axis]
+        places = arange(b, extent(b, x, axis) if length == DYN else length)
+        positions = unsqueeze(b, b.add(places, positions), [0])
+    return rotary_embedding(
+        b, node, x, cos, sin, positions, interleaved=interleaved, num_heads=num_heads,
+        rotary_embedding_dim=rotary_embedding_dim,
+    )  # fmt: skip
+
+
+def _sections(sections: Sequence[int], layout: int) -> np.ndarray:
+    """Which of the three position streams each column of the caches takes."""
+    if layout == 0:
+        return np.repeat(np.arange(3), sections)
+    out = np.zeros(sum(sections), np.int64)
+    for stream in (1, 2):
+        out[stream : sections[stream] * 3 : 3] = stream
+    return out
+
+
+@onnx_op("MRotaryEmbedding", domain=MS)
+def m_rotary(
+    b: Builder,
+    node: Any,
+    x: Value,
+    positions: Value,
+    cos: Value,
+    sin: Value,
+    *,
+    interleaved: int = 0,
+    is_packed_batching: int = 0,
+    mrope_layout: int = 0,
+    mrope_section: Sequence[int],
+    num_heads: int = 0,
+    rotary_embedding_dim: int = 0,
+    scale: float = 1.0,
+) -> Value:
+    """Three positions per token (time, height, width), each turns its share of the pairs."""
+    if scale != 1:
+        raise NotSupported(f"scale {scale}")
+    sections = list(mrope_section)
+    if len(sections) != 3 or min(sections) < 0 or mrope_layout not in (0, 1):
+        raise ModelError(f"mrope_section {sections} with mrope_layout {mrope_layout}")
+    half = b.dims(cos)[1]
+    if half != sum(sections):
+        raise ModelError(f"mrope_section {sections} does not fit caches of {half} columns")
+    if len(b.dims(x)) == 3:
+        num_heads = _heads(b, x, cos, num_heads, rotary_embedding_dim)
+    streams = _sections(sections, mrope_layout)
+
+    def angles(cache: Value) -> Value:
+        """{batch, length, half}: of the rows at each stream's positions, its own columns."""
+        out = None
+        for i in range(3):
+            place = squeeze(b, slice_(b, positions, [0], [i], [i + 1]), [0])
+            rows = b.gather(cache, place, axis=0)
+            out = rows if out is None else b.where(b.literal(streams == i), rows, out)
+        return out
+
+    return rotary_embedding(
+        b, node, x, angles(cos), angles(sin), interleaved=interleaved, num_heads=num_heads,
+        rotary_embedding_dim=rotary_embedding_dim,
+    )  # fmt: skip
+
+
+@onnx_op("GemmaRotaryEmbedding", domain=MS)
+def gemma_rotary(
+    b: Builder, node: Any, angles: Value, q: Value, q_rot: Value, k: Value, k_rot: Value
+) -> Any:
+    """q cos + q_rot sin, and the same of k; the angles' functions are rounded to q's type."""
+    dtype = b.dtype(q)
+    cos, sin = (unsqueeze(b, convert(b, f(angles), dtype), [1]) for f in (b.cos, b.sin))
+
+    def turned(x: Value, other: Value) -> Value:
+        kind = wide(dtype)
+        x, other, c, s = (convert(b, v, kind) for v in (x, other, cos, sin))
+        return convert(b, b.add(b.mul(x, c), b.mul(other, s)), dtype)
+
+    return turned(q, q_rot), turned(k, k_rot)
