@@ -14,9 +14,8 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.control import joined
-from mgx_mlir.frontends.helpers import Value, arange, convert, squeeze
+from mgx_mlir.frontends.helpers import Value, convert, extent, squeeze, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
-from mgx_mlir.frontends.runtime_axes import gather_or
 from mgx_mlir.frontends.tf.lists import NotScanned, with_elements, zeros
 from mgx_mlir.frontends.tf.values import POISON, TensorList, has_failed, is_host
 
@@ -288,7 +287,17 @@ class _Loop:
             self.counters = _counters(b, self.values, block.arguments[2:], nexts)
             rows = [self._row(i, found[i], block) for i in sorted(self.scanned)]
             again = truth(b, again)
-            self.count = _count(b, again, nexts, self.counters)
+            limits = _limits(b, block, again, nexts, self.counters)
+            known = [b.const(v) for v in limits or ()]
+            self.count: int | None = None
+            if limits is not None and all(k is not None for k in known):
+                self.count = min((max(int(k.reshape(-1)[0]), 0) for k in known if k is not None),
+                                 default=int(_ENDLESS))  # fmt: skip
+            self.limits = limits
+            for i, row in zip(sorted(self.scanned), rows, strict=True):
+                extents = self._extents(row, block)
+                if extents is not None and not self._writes_all(self.initial[i]):
+                    raise _Whole(i, extents)
             self.found = found
             self.yields = [again if self.count is None else block.arguments[1], *nexts, *rows]
             OPS["yield"](self.yields)
@@ -358,14 +367,39 @@ class _Loop:
             out[i] = with_elements(self.initial[i], self._all_rows(self.initial[i], v))
         return out
 
+    def _writes_all(self, stated: TensorList) -> bool:
+        """Whether there are as many iterations as a list has elements."""
+        size = self.b.const(stated.size)
+        if size is not None and self.count is not None:
+            return self.count == int(size)
+        return bool(self.limits) and all(
+            _same_number(self.b, v, stated.size) for v in self.limits or ()
+        )
+
     def _all_rows(self, stated: TensorList, rows: Value) -> Value:
         """The elements of a list: those that were written, zeros behind them."""
         b = self.b
-        size = b.const(stated.size)
-        if size is not None and b.dims(rows)[0] == int(size):
+        if self._writes_all(stated):
             return rows
-        zero = b.literal(np.zeros((), b.dtype(rows).np))
-        return gather_or(b, rows, arange(b, convert(b, stated.size, INT64)), 0, zero)
+        count = extent(b, rows, 0)
+        missing = unsqueeze(b, b.max(b.sub(convert(b, stated.size, INT64), count), 0), [0])
+        dims = b.concat([missing, b.shape(rows, 1)], axis=0)
+        zero = b.literal(np.zeros((1,) * len(b.dims(rows)), b.dtype(rows).np))
+        return b.concat([rows, b.op("broadcast_with_dims", zero, dims)], axis=0)
+
+
+def _same_number(b: Builder, x: Value, y: Value) -> bool:
+    """Whether two scalars are equal for every size of the open dims."""
+    x, y = _uncast(x), _uncast(y)
+    if x == y:
+        return True
+    if not b.probe.active:
+        return False
+    pairs = zip(b.probe.known(x), b.probe.known(y), strict=True)
+    return all(
+        p.array is not None and q.array is not None and np.array_equal(p.array, q.array)
+        for p, q in pairs
+    )
 
 
 def _argument_number(v: Value, block: Any) -> int | None:
@@ -410,27 +444,46 @@ def _is_one(b: Builder, v: Value) -> bool:
     return known is not None and known.size == 1 and int(known.reshape(-1)[0]) == 1
 
 
-def _count(
-    b: Builder, again: Value, nexts: Sequence[Value], counters: dict[int | None, int]
-) -> int | None:
-    """How often the body runs, where the condition is that counters are below constants."""
+def _limits(
+    b: Builder,
+    block: Any,
+    again: Value,
+    nexts: Sequence[Value],
+    counters: dict[int | None, int],
+) -> list[Value] | None:
+    """The scalars whose least is how often the body runs; None where that depends on more.
+
+    The condition is that counters are below numbers from outside of the loop.
+    """
     owner = again.owner
     name = getattr(owner, "name", "")
     if name == "migraphx.logical_and":
-        parts = [_count(b, v, nexts, counters) for v in owner.operands]
-        return None if None in parts else min(p for p in parts if p is not None)
+        parts = [_limits(b, block, v, nexts, counters) for v in owner.operands]
+        return None if None in parts else [v for p in parts for v in p or ()]
     if name == "migraphx.convert":
-        return _count(b, owner.operands[0], nexts, counters)
+        return _limits(b, block, owner.operands[0], nexts, counters)
     if name == "migraphx.literal":
         known = b.const(again)
-        return int(_ENDLESS) if known is not None and bool(known.all()) else None
+        return [] if known is not None and bool(known.all()) else None
     if name not in ("migraphx.less", "migraphx.greater"):
         return None
     low, high = owner.operands if name == "migraphx.less" else reversed(list(owner.operands))
-    limit = b.const(high)
-    if limit is None or limit.size != 1 or not TensorType.of(low).dtype.is_integer:
+    t = TensorType.of(high)
+    if t.elements != 1 or not t.dtype.is_integer:
+        return None
+    if b.const(high) is None and _is_inside(high, block):
         return None
     for i, v in enumerate(nexts):
         if i in counters and _uncast(v) == _uncast(low):
-            return max(int(limit.reshape(-1)[0]) - counters[i], 0)
+            start = counters[i]
+            if start == 0:
+                return [high]
+            known = b.const(high)
+            return None if known is None else [b.literal(known - known.dtype.type(start))]
     return None
+
+
+def _is_inside(v: Value, block: Any) -> bool:
+    """Whether a value is made in a block, or is its argument."""
+    owner = v.owner
+    return (owner if isinstance(owner, ir.Block) else owner.operation.block) == block

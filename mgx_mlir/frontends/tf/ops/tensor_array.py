@@ -1,0 +1,117 @@
+"""Tensor arrays of version 1: a handle that stays, and a flow that is the tensor list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import INT32, INT64, DType
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.helpers import Value, convert
+from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.tf.lists import elements, item_at, list_of, with_elements, written, zeros
+from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.tf.values import HostValue, TensorList
+
+
+@dataclass(frozen=True)
+class Array(HostValue):
+    """What a handle refers to: how many elements of which type."""
+
+    dtype: DType
+    size: Any
+    what = "tensor array"
+
+
+def _array(v: Any) -> Array:
+    if not isinstance(v, Array):
+        raise ModelError(f"expected a tensor array, got a {getattr(v, 'what', 'tensor')}")
+    return v
+
+
+@tf_op("TensorArrayV3", outputs=("handle", "flow"), raw=True)
+def tensor_array(
+    b: Builder,
+    node: Any,
+    size: Value,
+    *,
+    dtype: DType,
+    element_shape: Sequence[int] | None = None,
+    dynamic_size: bool = False,
+    clear_after_read: bool = True,
+    identical_element_shapes: bool = False,
+    tensor_array_name: str = "",
+) -> Any:
+    if not isinstance(dtype, DType):
+        raise NotSupported("an array of elements that are no tensors")
+    dims = None if element_shape is None else tuple(DYN if d < 0 else d for d in element_shape)
+    return Array(dtype, size), TensorList(dtype, dims, size)
+
+
+@tf_op("TensorArrayWriteV3", raw=True)
+def write(b: Builder, node: Any, handle: Any, index: Value, item: Value, flow: Any) -> TensorList:
+    _array(handle)
+    return written(b, list_of(flow), index, item)
+
+
+@tf_op("TensorArrayReadV3", raw=True)
+def read(b: Builder, node: Any, handle: Any, index: Value, flow: Any, *, dtype: Any) -> Value:
+    _array(handle)
+    return item_at(b, list_of(flow), index)
+
+
+def _is_everything(b: Builder, indices: Value, size: Value) -> bool:
+    """Whether indices are 0, 1, .. up to the array's size."""
+    known = b.const(indices)
+    if known is not None:
+        count = b.const(size)
+        here = np.array_equal(known, np.arange(known.size))
+        return here and (count is None or int(count) == known.size)
+    return getattr(indices.owner, "name", "") == "migraphx.dynamic_range" and _from_zero(b, indices)
+
+
+def _from_zero(b: Builder, indices: Value) -> bool:
+    start, _, step = (b.const(v) for v in indices.owner.operands)
+    return start is not None and step is not None and not int(start) and int(step) == 1
+
+
+@tf_op("TensorArrayGatherV3", raw=True)
+def gather(
+    b: Builder,
+    node: Any,
+    handle: Any,
+    indices: Value,
+    flow: Any,
+    *,
+    dtype: Any,
+    element_shape: Sequence[int] | None = None,
+) -> Value:
+    array, found = _array(handle), elements(b, list_of(flow))
+    if _is_everything(b, indices, array.size):
+        return found
+    return b.gather(found, convert(b, indices, INT64), axis=0)
+
+
+@tf_op("TensorArrayScatterV3", raw=True)
+def scatter(
+    b: Builder, node: Any, handle: Any, indices: Value, items: Value, flow: Any
+) -> TensorList:
+    array, found = _array(handle), list_of(flow)
+    if found.stacked is None and _is_everything(b, indices, array.size):
+        return with_elements(found, items)
+    if found.stacked is None:
+        dims = b.dims(items)[1:]
+        found = zeros(b, found, [b.shape(items, i + 1, i + 2) if d == DYN else d
+                                 for i, d in enumerate(dims)])  # fmt: skip
+    places = b.unsqueeze(convert(b, indices, INT64), axes=[1])
+    return with_elements(found, b.op("scatternd_none", elements(b, found), places, items))
+
+
+@tf_op("TensorArraySizeV3", raw=True)
+def size_of(b: Builder, node: Any, handle: Any, flow: Any) -> Value:
+    return convert(b, _array(handle).size, INT32)
