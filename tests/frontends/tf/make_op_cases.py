@@ -1,4 +1,4 @@
-"""Writes data/ops: for each group of operator cases a GraphDef, its inputs and what TensorFlow says.
+"""Writes data/ops: per group of operator cases a GraphDef, its inputs and what TensorFlow says.
 
 Needs TensorFlow (`pip install tensorflow-cpu`), in an environment of its own:
 
@@ -113,7 +113,7 @@ def make(name: str) -> None:
     tf = cases.tf
     with cases.graph.as_default():
         GROUPS[name](cases)
-    feeds = {p: a for p, a in cases.feeds}
+    feeds = dict(cases.feeds)
     with tf.compat.v1.Session(graph=cases.graph) as session:
         try:
             wanted = session.run(cases.tensors, feeds)

@@ -42,9 +42,7 @@ def load(name: str) -> Group:
         inputs = {
             i["name"]: _typed(arrays[f"i{k}"], i["dtype"]) for k, i in enumerate(meta["inputs"])
         }
-        outputs = [
-            (o, _typed(arrays[f"o{k}"], o["dtype"])) for k, o in enumerate(meta["outputs"])
-        ]
+        outputs = [(o, _typed(arrays[f"o{k}"], o["dtype"])) for k, o in enumerate(meta["outputs"])]
     return Group(name, (DATA / f"{name}.pb").read_bytes(), inputs, outputs)
 
 

@@ -81,18 +81,18 @@ def rows_of(b: Builder, ids: Value) -> Extent:
 
 
 def _register_segment(name: str) -> None:
-    @tf_op(f"Segment{name}", f"Segment{name}V2")
-    def segment(b: Builder, node: Any, x: Value, ids: Value, *num: Value) -> Value:
+    @tf_op(f"Segment{name}")
+    def segment(b: Builder, node: Any, x: Value, ids: Value) -> Value:
         """Numbers rise from row to row; a number that none has gives 0 (a product of 1)."""
         ids = convert(b, ids, INT64)
-        rows = elements(b, num[0])[0] if num else rows_of(b, ids)
+        rows = rows_of(b, ids)
         dtype = b.dtype(x)
         kind = wide(dtype)
         x = convert(b, x, kind)
-        out = _by_number(b, name, x, ids, rows, _start(kind, name), bool(num))
+        out = _by_number(b, name, x, ids, rows, _start(kind, name), False)
         if name in ("Max", "Min", "Mean"):
             ones = filled(b, extents(b, ids), b.literal(1, INT64))
-            count = _by_number(b, "Sum", ones, ids, rows, 0, bool(num))
+            count = _by_number(b, "Sum", ones, ids, rows, 0, False)
             count = unsqueeze(b, count, range(1, len(b.dims(x))))
             if name == "Mean":
                 out = b.div(out, convert(b, b.max(count, 1), kind))

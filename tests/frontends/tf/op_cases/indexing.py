@@ -50,8 +50,13 @@ def scattering(g: Cases) -> None:
     g.op("ParallelDynamicStitch", indices=[[0, 1], [2]], data=[g.floats(2, 2), g.floats(1, 2)])
     g.op("DynamicPartition", data=g.floats(5, 2), partitions=g.input([0, 1, 0, 2, 1], "int32"),
          num_partitions=3)  # fmt: skip
-    g.op("SparseToDense", sparse_indices=g.input([[0, 1], [2, 0]], "int64"),
-         output_shape=np.int64([3, 2]), sparse_values=g.floats(2), default_value=np.float32(-1))  # fmt: skip
+    g.op(
+        "SparseToDense",
+        sparse_indices=g.input([[0, 1], [2, 0]], "int64"),
+        output_shape=np.int64([3, 2]),
+        sparse_values=g.floats(2),
+        default_value=np.float32(-1),
+    )
     g.op("SparseToDense", sparse_indices=g.input([1, 3], "int32"), output_shape=[5],
          sparse_values=np.float32(2), default_value=np.float32(0))  # fmt: skip
     rows, ids = g.input([3, 0, 0, 2], "int32"), g.input([0, 0, 2, 2], "int32")

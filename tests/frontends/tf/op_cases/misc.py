@@ -48,8 +48,63 @@ def open_batch(g: Cases) -> None:
     g.op("Cumsum", x=m, axis=1)
     g.op("TopKV2", input=m, k=2)
     g.op("GatherV2", params=m, indices=np.int32([2, 0]), axis=1)
-    g.op("FusedBatchNormV3", x=y, scale=np.float32([1, 2]), offset=np.float32([0, 1]),
-         mean=np.float32([0.1, 0.2]), variance=np.float32([1, 2]), is_training=False, keep=[0])  # fmt: skip
+    g.op(
+        "FusedBatchNormV3",
+        x=y,
+        scale=np.float32([1, 2]),
+        offset=np.float32([0, 1]),
+        mean=np.float32([0.1, 0.2]),
+        variance=np.float32([1, 2]),
+        is_training=False,
+        keep=[0],
+    )
     g.op("DepthToSpace", input=x, block_size=2)
     g.op("Range", start=0, limit=batch, delta=1)
     g.op("Size", input=m)
+
+
+@group
+def open_sizes(g: Cases) -> None:
+    raw = g.tf.raw_ops
+    x = g.input(g.random.uniform(-1, 1, (2, 6, 8, 4)), "float32", [None, None, None, 4])
+    w = np.linspace(-1, 1, 2 * 2 * 4 * 3, dtype=np.float32).reshape(2, 2, 4, 3)
+    y = g.op("Conv2D", input=x, filter=w, strides=[1, 2, 2, 1], padding="SAME")
+    shape = raw.Shape(input=x)
+    g.op(
+        "Conv2DBackpropInput",
+        input_sizes=shape,
+        filter=w,
+        out_backprop=y,
+        strides=[1, 2, 2, 1],
+        padding="SAME",
+    )
+    inner = raw.StridedSlice(input=shape, begin=[1], end=[3], strides=[1])
+    g.op("ResizeBilinear", images=y, size=inner, half_pixel_centers=True)
+    g.op("ResizeNearestNeighbor", images=y, size=inner)
+    g.op("MaxPool", input=x, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID")
+    g.op("AvgPool", value=x, ksize=[1, 3, 3, 1], strides=[1, 1, 1, 1], padding="SAME")
+    g.op("Mean", input=x, axis=[1, 2])
+    g.op("DepthToSpace", input=x, block_size=2)
+    g.op("SpaceToDepth", input=x, block_size=2)
+    g.op("SpaceToBatchND", input=x, block_shape=[2, 2], paddings=[[0, 0], [0, 0]])
+    g.op("MirrorPad", input=x, paddings=[[0, 0], [1, 2], [2, 1], [0, 0]], mode="SYMMETRIC")
+    g.op("MirrorPad", input=x, paddings=[[0, 0], [1, 2], [2, 1], [0, 0]], mode="REFLECT")
+    g.op("AdjustContrastv2", images=x, contrast_factor=np.float32(1.7))
+    g.op("Roll", input=x, shift=[1, -3], axis=[1, 2])
+    g.op("ReverseV2", tensor=x, axis=[1, 2])
+    for at in (np.s_[:, 1:-1, ::2], np.s_[:, -2:, ::-1], np.s_[..., 0], np.s_[:, None, 2]):
+        g.keep(x[at])
+    rows = raw.Reshape(tensor=x, shape=[-1, 4])
+    g.op("Softmax", logits=rows)
+    g.op("MatMul", a=rows, b=rows, transpose_b=True)
+    g.op("BiasAdd", value=x, bias=np.float32([1, 2, 3, 4]))
+    g.op("LRN", input=x, depth_radius=1)
+    g.op("Size", input=x)
+    g.op("OnesLike", x=x)
+    g.op("MatrixBandPart", input=raw.Transpose(x=x, perm=[0, 3, 1, 2]), num_lower=1, num_upper=0)
+    g.op("OneHot", indices=raw.ArgMax(input=x, dimension=3), depth=4, on_value=1, off_value=0)
+    g.op("Cumsum", x=x, axis=2)
+    g.op("UnsortedSegmentSum", data=rows, segment_ids=raw.Cast(x=rows[:, 0] * 3, DstT="int32"),
+         num_segments=np.int32(4))  # fmt: skip
+    boxes = np.float32([[0, 0, 1, 1], [0.1, 0.2, 0.7, 0.9]])
+    g.op("CropAndResize", image=x, boxes=boxes, box_ind=np.int32([0, 1]), crop_size=[3, 3])

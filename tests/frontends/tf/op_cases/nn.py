@@ -111,8 +111,16 @@ def layers(g: Cases) -> None:
     g.op("SoftmaxCrossEntropyWithLogits", features=y, labels=labels)
     g.op("SparseSoftmaxCrossEntropyWithLogits", features=y, labels=g.input([0, 6, 3], "int64"))
     h, i = g.floats(2, 3), g.floats(2, 4)
-    block = {"x": i, "cs_prev": h, "h_prev": g.floats(2, 3), "w": g.floats(7, 12),
-             "wci": g.floats(3), "wcf": g.floats(3), "wco": g.floats(3), "b": g.floats(12)}  # fmt: skip
+    block = {
+        "x": i,
+        "cs_prev": h,
+        "h_prev": g.floats(2, 3),
+        "w": g.floats(7, 12),
+        "wci": g.floats(3),
+        "wcf": g.floats(3),
+        "wco": g.floats(3),
+        "b": g.floats(12),
+    }
     g.op("LSTMBlockCell", **block, forget_bias=1.0, cell_clip=-1.0)
     g.op("LSTMBlockCell", **block, forget_bias=0.5, cell_clip=1.0, use_peephole=True)
     g.op("GRUBlockCell", x=i, h_prev=h, w_ru=g.floats(7, 6), w_c=g.floats(7, 3), b_ru=g.floats(6),

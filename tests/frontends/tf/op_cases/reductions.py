@@ -130,6 +130,7 @@ def sorting(g: Cases) -> None:
     g.op("Unique", x=g.input([4, 1, 1, 7, 4, 2], "int32"))
     g.op("Unique", x=g.input([4, 1, 1, 7, 4, 2], "float32"), out_idx="int64")
     g.op("UniqueV2", x=g.input([[4, 1], [1, 7], [4, 1]], "int64"), axis=np.array([0]))
+    g.op("UniqueWithCountsV2", x=g.input([[4, 1], [1, 7], [4, 1]], "int32"), axis=np.array([1]))
     g.op("UniqueWithCounts", x=g.input([4, 1, 1, 7, 4, 2], "int32"))
     g.op("Where", condition=g.bools(3, 4))
     g.op("Where", condition=g.ints(5, low=0, high=1))

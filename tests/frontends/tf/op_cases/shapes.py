@@ -155,6 +155,7 @@ def filling(g: Cases) -> None:
     g.op("Fill", dims=np.int64([2]), value=g.input(7, "int32"))
     g.op("Fill", dims=g.input([2, 2], "int32"), value=np.float32(-1))
     g.op("Fill", dims=np.zeros(0, np.int32), value=True)
+    g.op("Empty", shape=[2, 3], dtype="float32", init=True)
     g.op("Range", start=0, limit=10, delta=3)
     g.op("Range", start=np.float32(1), limit=np.float32(2), delta=np.float32(0.3))
     g.op("Range", start=g.input(10, "int32"), limit=g.input(0, "int32"), delta=np.int32(-4))
