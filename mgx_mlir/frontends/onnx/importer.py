@@ -21,7 +21,7 @@ from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.narrow import BY_ONNX
 from mgx_mlir.core.program_ir import ProgramIR
-from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.frontends.onnx import ops
 from mgx_mlir.frontends.onnx.attributes import keywords, resolved, schema_of
 from mgx_mlir.frontends.onnx.bodies import (
@@ -146,6 +146,11 @@ class Node:
     def ints(self, value: Any, what: str) -> list[int]:
         """A constant integer operand as a list."""
         return [int(x) for x in self.const(value, what).reshape(-1)]
+
+    def stated_dim(self, operand: int, axis: int) -> int | None:
+        """A dim of an operand as the file states it: for what the program cannot tell."""
+        t = self.importer.declared.get(self.proto.input[operand])
+        return t.dims[axis] if t and axis < t.rank and t.dims[axis] != DYN else None
 
     def kind(self, value: Any) -> int:
         """The ONNX element type of a value, where it is not the one it is held in; else 0."""
@@ -477,6 +482,13 @@ class Importer:
         made = iter(self.outputs(names, inner))
         return [next(made) if a else None for a in asked]
 
+    @property
+    def declared(self) -> dict[str, TensorType]:
+        """The types that the file states for its values, or ONNX infers."""
+        if self._declared is None:
+            self._declared = declared_types(self.model.proto)
+        return self._declared
+
     def _unknown(self, proto: onnx.NodeProto, scope: Scope) -> Sequence[Any]:
         """A `migraphx.unknown` with the types that the file states, or ONNX infers."""
         inputs = [self.value(x, scope) for x in proto.input if x]
@@ -484,10 +496,8 @@ class Importer:
             return [_POISON] * len(proto.output)
         if any(is_structure(v) for v in inputs):
             raise NotSupported("a sequence or an optional")
-        if self._declared is None:
-            self._declared = declared_types(self.model.proto)
         like = TensorType.of(inputs[0]) if inputs else TensorType(dtypes.FLOAT, ())
-        types = [self._declared.get(o, like) for o in proto.output if o]
+        types = [self.declared.get(o, like) for o in proto.output if o]
         found = self.builder.op("unknown", inputs, op=proto.op_type, results=types)
         made = iter(found if isinstance(found, tuple) else (found,))
         return [next(made) if o else None for o in proto.output]

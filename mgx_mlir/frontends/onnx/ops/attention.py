@@ -27,7 +27,7 @@ from mgx_mlir.frontends.onnx.helpers import (
     wide,
 )
 from mgx_mlir.frontends.onnx.ops.linear import matmul
-from mgx_mlir.frontends.onnx.problems import UseBody
+from mgx_mlir.frontends.onnx.problems import NotSupported, UseBody
 from mgx_mlir.frontends.onnx.registry import onnx_op
 
 
@@ -51,6 +51,8 @@ def repeat_heads(b: Builder, x: Value, times: int) -> Value:
     if times == 1:
         return x
     batch, heads, length, size = b.dims(x)
+    if heads == DYN:
+        raise NotSupported("shared key heads whose number is known at run time only")
     if DYN in (batch, length):
         shape = concat(b, [b.shape(x, 0, 2), b.ints([times]), b.shape(x, 2, 4)], 0)
         wide = b.broadcast_with_dims(unsqueeze(b, x, [2]), shape)
@@ -113,8 +115,12 @@ def attention(
     if past_key is not None:
         k = b.concat([past_key, k], axis=2)
         v = b.concat([past_value, v], axis=2)
-    heads, kv_heads = b.dims(q)[1], b.dims(k)[1]
-    if DYN in (heads, kv_heads) or heads % kv_heads:
+    heads, kv_heads = b.probe.static(q, 1), b.probe.static(k, 1)
+    if rank == 4:  # the extent of a reshape may be told by the file alone
+        heads, kv_heads = heads or node.stated_dim(0, 1), kv_heads or node.stated_dim(1, 1)
+    if not heads or not kv_heads:
+        raise NotSupported("a number of heads that is known at run time only")
+    if heads % kv_heads:
         raise ModelError(f"{heads} query heads cannot share {kv_heads} key heads")
     keys, values = (repeat_heads(b, t, heads // kv_heads) for t in (k, v))
     if scale is None:
