@@ -65,6 +65,19 @@ _RENAMING = (
 )
 
 
+def is_column(value: ir.Value) -> bool:
+    """Whether the value is a part of each row of another one, seen through changes of shape."""
+    while not isinstance(value.owner, ir.Block):
+        owner = value.owner.operation
+        if owner.name == "tensor.extract_slice":
+            part, whole = (ir.RankedTensorType(v.type).shape for v in (value, owner.operands[0]))
+            return part[1:] != whole[1:]
+        if owner.name not in _RENAMING:
+            return False
+        value = owner.operands[0]
+    return False
+
+
 def _is_fill(value: ir.Value) -> bool:
     """Whether all elements are one number, seen through changes of shape."""
     while not isinstance(value.owner, ir.Block):
