@@ -43,6 +43,9 @@ class Case:
     kinds: dict[int, Any] = field(default_factory=dict)  # outputs whose type must be stated
     off_by_one: bool = False  # integers: a rounding that lies on the edge may go either way
 
+    def __post_init__(self) -> None:
+        self.inputs = [None if x is None else np.asarray(x) for x in self.inputs]
+
     def node(self, prefix: str) -> tuple[onnx.NodeProto, dict[str, np.ndarray], list[str]]:
         named = {f"{prefix}i{i}": x for i, x in enumerate(self.inputs) if x is not None}
         names = ["" if x is None else f"{prefix}i{i}" for i, x in enumerate(self.inputs)]

@@ -1,0 +1,260 @@
+"""com.microsoft: mixtures of experts, with weights in floats or in 2, 4 and 8 bits.
+
+Every expert computes every token, and the router's weights pick: with k of n experts chosen this
+is n / k times the work of a look-up of weights, but products of fixed sizes and no copies of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import UINT8, DType
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    arange,
+    convert,
+    number,
+    reshape,
+    slice_,
+    squeeze,
+    transpose,
+    unsqueeze,
+    wide,
+)
+from mgx_mlir.frontends.onnx.ops.activation import gelu_tanh
+from mgx_mlir.frontends.onnx.ops.contrib_nbits import expanded, unpacked
+from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.onnx.registry import onnx_op
+
+MS = "com.microsoft"
+
+
+@dataclass(frozen=True)
+class Form:
+    """The attributes that say what an expert computes."""
+
+    activation: str
+    alpha: float
+    beta: float
+    fusion: int
+    limit: float | None
+
+
+def _routed(
+    b: Builder, router: Value, mix: Value | None, k: int, normalize: int, kind: DType
+) -> Value:
+    """{tokens, experts}: the weight of each expert for a token, 0 for all but the k best.
+
+    The softmax runs over all experts; with `normalize` the k weights are made to sum to 1. With
+    `mix` it is that whose numbers are the weights.
+    """
+    experts = b.dims(router)[1]
+    if experts == DYN or not 1 <= k <= experts:
+        raise ModelError(f"k {k} does not fit {experts} experts")
+    chances = b.softmax(convert(b, router, kind), axis=1)
+    values, places = b.topk(chances, k=k, axis=1, largest=True)
+    if mix is not None:
+        chances = convert(b, mix, kind)
+    chosen = b.equal(
+        unsqueeze(b, places, [2]), arange(b, experts, b.dtype(places))
+    )  # {tokens, k, experts}
+    chosen = convert(b, chosen, kind)
+    picked = b.mul(squeeze(b, b.reduce_sum(chosen, axes=[1]), [1]), chances)
+    if normalize:
+        picked = b.div(picked, b.reduce_sum(picked, axes=[1]))
+    del values
+    return picked
+
+
+def _swiglu(b: Builder, gate: Value, line: Value, f: Form) -> Value:
+    if f.limit is not None:
+        gate = b.min(gate, f.limit)
+        line = b.clip(line, number(b, -f.limit, line), number(b, f.limit, line))
+    weight = b.sigmoid(b.mul(gate, f.alpha))
+    return b.mul(b.mul(gate, weight), b.add(line, f.beta))
+
+
+def _activated(b: Builder, x: Value, f: Form) -> Value:
+    if f.activation == "relu":
+        return b.relu(x)
+    if f.activation == "gelu":
+        return gelu_tanh(b, x)
+    if f.activation == "silu":
+        return b.mul(x, b.sigmoid(x))
+    if f.activation == "identity":
+        return x
+    raise NotSupported(f"activation_type {f.activation}")
+
+
+def _expert(b: Builder, x: Value, w: Value, bias: Value | None) -> Value:
+    """{experts, tokens, inputs} times {experts, outputs, inputs}, plus {experts, outputs}."""
+    y = b.dot(x, transpose(b, w, [0, 2, 1]))
+    return y if bias is None else b.add(y, unsqueeze(b, convert(b, bias, b.dtype(y)), [1]))
+
+
+def _mixture(
+    b: Builder,
+    x: Value,
+    picked: Value,
+    fc1: tuple[Value, Value | None],
+    fc2: tuple[Value, Value | None],
+    fc3: tuple[Value, Value | None] | None,
+    f: Form,
+) -> Value:
+    dims, dtype = b.dims(x), b.dtype(x)
+    kind = b.dtype(fc1[0])
+    if DYN in dims:
+        raise NotSupported("dynamic dims")
+    experts, hidden = b.dims(fc1[0])[0], dims[-1]
+    rows = b.reshape(convert(b, x, kind), dims=[1, -1, hidden])
+    tokens = b.dims(rows)[1]
+    rows = b.multibroadcast(rows, [experts, tokens, hidden])
+    y = _expert(b, rows, *fc1)
+    if f.activation == "swiglu":
+        width = b.dims(y)[2]
+        if f.fusion == 1:
+            pairs = reshape(b, y, [experts, tokens, width // 2, 2])
+            parts = [squeeze(b, slice_(b, pairs, [3], [i], [i + 1]), [3]) for i in (0, 1)]
+        elif f.fusion == 2:
+            parts = [slice_(b, y, [2], [s], [s + width // 2]) for s in (0, width // 2)]
+        elif fc3 is not None:
+            parts = [y, _expert(b, rows, *fc3)]
+        else:
+            raise ModelError("expected fc3_experts_weights with swiglu that is not fused")
+        y = _swiglu(b, *parts, f)
+    else:
+        y = _activated(b, y, f)
+        if fc3 is not None:
+            y = b.mul(y, _expert(b, rows, *fc3))
+    y = _expert(b, y, *fc2)  # {experts, tokens, hidden}
+    weight = unsqueeze(b, transpose(b, picked, [1, 0]), [2])
+    total = squeeze(b, b.reduce_sum(b.mul(y, weight), axes=[0]), [0])
+    return convert(b, reshape(b, total, dims), dtype)
+
+
+@onnx_op("MoE", domain=MS)
+def moe(
+    b: Builder,
+    node: Any,
+    x: Value,
+    router: Value,
+    fc1: Value,
+    fc1_bias: Value = None,
+    fc2: Value = None,
+    fc2_bias: Value = None,
+    fc3: Value = None,
+    fc3_bias: Value = None,
+    *,
+    activation_alpha: float = 1.0,
+    activation_beta: float = 0.0,
+    activation_type: str = "relu",
+    k: int = 1,
+    normalize_routing_weights: int = 0,
+    swiglu_fusion: int = 0,
+    swiglu_limit: float | None = None,
+    use_sparse_mixer: int = 0,
+) -> Value:
+    if use_sparse_mixer:
+        raise NotSupported("use_sparse_mixer")
+    if fc2 is None:
+        raise ModelError("expected input 'fc2_experts_weights'")
+    kind = wide(b.dtype(x))
+    picked = _routed(b, router, None, k, normalize_routing_weights, kind)
+    f = Form(activation_type, activation_alpha, activation_beta, swiglu_fusion, swiglu_limit)
+    third = None if fc3 is None else (convert(b, fc3, kind), fc3_bias)
+    first, second = (convert(b, fc1, kind), fc1_bias), (convert(b, fc2, kind), fc2_bias)
+    return _mixture(b, x, picked, first, second, third, f)
+
+
+def _weights(
+    b: Builder, packed: Value, scales: Value | None, zeros: Value | None, bits: int, kind: DType
+) -> Value:
+    """{experts, rows, columns} from bytes; scales of each row, or of each block of a row."""
+    if scales is None:
+        raise ModelError("expected the scales of the experts' weights")
+    if b.dtype(packed) is not UINT8:
+        raise NotSupported(f"weights of {b.dtype(packed)}")
+    codes = unpacked(b, packed, bits)
+    experts, rows, columns = b.dims(codes)
+    if len(b.dims(scales)) == 2:
+        scales = unsqueeze(b, scales, [2])
+        if zeros is not None:  # packed along the rows
+            zeros = unsqueeze(b, slice_(b, unpacked(b, zeros, bits), [1], [0], [rows]), [2])
+        blocks = 1
+    else:
+        blocks = b.dims(scales)[2]
+        if zeros is not None:
+            zeros = slice_(b, unpacked(b, zeros, bits), [2], [0], [blocks])
+    if DYN in (experts, rows, columns, blocks) or columns % blocks:
+        raise ModelError(f"scales of {blocks} blocks do not fit {columns} columns")
+    codes = reshape(b, codes, [experts, rows, blocks, columns // blocks])
+    middle = 1 << (bits - 1)
+    full = expanded(b, codes, scales, middle if zeros is None else zeros, kind)
+    return reshape(b, full, [experts, rows, columns])
+
+
+@onnx_op("QMoE", domain=MS)
+def qmoe(
+    b: Builder,
+    node: Any,
+    x: Value,
+    router: Value,
+    fc1: Value,
+    fc1_scales: Value = None,
+    fc1_bias: Value = None,
+    fc2: Value = None,
+    fc2_scales: Value = None,
+    fc2_bias: Value = None,
+    fc3: Value = None,
+    fc3_scales: Value = None,
+    fc3_bias: Value = None,
+    fc1_zeros: Value = None,
+    fc2_zeros: Value = None,
+    fc3_zeros: Value = None,
+    router_weights: Value = None,
+    *,
+    accuracy_level: int = 0,
+    activation_alpha: float = 1.0,
+    activation_beta: float = 0.0,
+    activation_type: str = "relu",
+    block_size: int = 0,
+    expert_weight_bits: int = 4,
+    fc1_expert_weight_bits: int | None = None,
+    fc2_expert_weight_bits: int | None = None,
+    fc3_expert_weight_bits: int | None = None,
+    k: int = 1,
+    normalize_routing_weights: int = 0,
+    quant_type: str = "int",
+    swiglu_fusion: int = 0,
+    swiglu_limit: float | None = None,
+    use_sparse_mixer: int = 0,
+    weights_prepacked: int = -1,
+) -> Value:
+    if use_sparse_mixer:
+        raise NotSupported("use_sparse_mixer")
+    if quant_type != "int":
+        raise NotSupported(f"quant_type {quant_type}")
+    if weights_prepacked == 1:
+        raise NotSupported("weights_prepacked")
+    if fc2 is None:
+        raise ModelError("expected input 'fc2_experts_weights'")
+    kind = wide(b.dtype(x))
+    # onnxruntime's weights are a softmax over the k chosen ones, whatever the attribute says
+    normalize = 1 if router_weights is None else normalize_routing_weights
+    picked = _routed(b, router, router_weights, k, normalize, kind)
+
+    def bits(own: int | None) -> int:
+        return expert_weight_bits if own is None else own
+
+    one = _weights(b, fc1, fc1_scales, fc1_zeros, bits(fc1_expert_weight_bits), kind)
+    two = _weights(b, fc2, fc2_scales, fc2_zeros, bits(fc2_expert_weight_bits), kind)
+    third = None
+    if fc3 is not None:
+        own = bits(fc3_expert_weight_bits)
+        third = (_weights(b, fc3, fc3_scales, fc3_zeros, own, kind), fc3_bias)
+    f = Form(activation_type, activation_alpha, activation_beta, swiglu_fusion, swiglu_limit)
+    return _mixture(b, x, picked, (one, fc1_bias), (two, fc2_bias), third, f)

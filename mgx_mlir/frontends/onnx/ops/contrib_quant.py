@@ -1,0 +1,475 @@
+"""com.microsoft: 8-bit operators with scales: pointwise, poolings, products, attention."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import FLOAT, INT32
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    axes_in,
+    axis_in,
+    convert,
+    reshape,
+    squeeze,
+    unsqueeze,
+)
+from mgx_mlir.frontends.onnx.ops.contrib_attention import (
+    hidden_sizes,
+    self_attention,
+    split_qkv,
+)
+from mgx_mlir.frontends.onnx.ops.contrib_fused import channels_first, channels_last, present
+from mgx_mlir.frontends.onnx.ops.conv import average_pool
+from mgx_mlir.frontends.onnx.ops.linear import matmul, matmul_integer
+from mgx_mlir.frontends.onnx.ops.quant import (
+    dequantize_linear,
+    dynamic_quantize_linear,
+    qlinear_conv,
+    quantize_linear,
+    quantized,
+)
+from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.onnx.registry import onnx_op
+
+MS = "com.microsoft"
+
+
+def scalar(b: Builder, v: Value) -> Value:
+    """A tensor of one element as a 0-d tensor; others as they are."""
+    dims = b.dims(v)
+    return reshape(b, v, []) if dims and all(d == 1 for d in dims) else v
+
+
+def centred(b: Builder, x: Value, zero: Value | None) -> Value:
+    """x - zero in i32."""
+    x = convert(b, x, INT32)
+    return x if zero is None else b.sub(x, convert(b, scalar(b, zero), INT32))
+
+
+def real(b: Builder, x: Value, scale: Value, zero: Value | None) -> Value:
+    """(x - zero) scale in f32."""
+    return b.mul(convert(b, centred(b, x, zero), FLOAT), scalar(b, scale))
+
+
+def stored(b: Builder, y: Value, scale: Value, zero: Value | None, like: Value) -> Value:
+    """y quantized to the type of `like`."""
+    at = None if zero is None else scalar(b, zero)
+    return quantized(b, y, scalar(b, scale), at, b.dtype(like))
+
+
+# ---- pointwise ---------------------------------------------------------------------------------
+
+
+@onnx_op("QLinearAdd", domain=MS)
+def qlinear_add(
+    b: Builder,
+    node: Any,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value = None,
+    y: Value = None,
+    y_scale: Value = None,
+    y_zero: Value = None,
+    out_scale: Value = None,
+    out_zero: Value = None,
+) -> Value:
+    present(B=y, B_scale=y_scale, C_scale=out_scale)
+    total = b.add(real(b, x, x_scale, x_zero), real(b, y, y_scale, y_zero))
+    return stored(b, total, out_scale, out_zero, x)
+
+
+@onnx_op("QLinearMul", domain=MS)
+def qlinear_mul(
+    b: Builder,
+    node: Any,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value = None,
+    y: Value = None,
+    y_scale: Value = None,
+    y_zero: Value = None,
+    out_scale: Value = None,
+    out_zero: Value = None,
+) -> Value:
+    present(B=y, B_scale=y_scale, C_scale=out_scale)
+    product = b.mul(real(b, x, x_scale, x_zero), real(b, y, y_scale, y_zero))
+    return stored(b, product, out_scale, out_zero, x)
+
+
+@onnx_op("QLinearSigmoid", domain=MS)
+def qlinear_sigmoid(
+    b: Builder,
+    node: Any,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value = None,
+    y_scale: Value = None,
+    y_zero: Value = None,
+) -> Value:
+    present(Y_scale=y_scale)
+    return stored(b, b.sigmoid(real(b, x, x_scale, x_zero)), y_scale, y_zero, x)
+
+
+@onnx_op("QLinearLeakyRelu", domain=MS)
+def qlinear_leaky_relu(
+    b: Builder,
+    node: Any,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value = None,
+    y_scale: Value = None,
+    y_zero: Value = None,
+    *,
+    alpha: float = 0.01,
+) -> Value:
+    present(Y_scale=y_scale)
+    y = b.leaky_relu(real(b, x, x_scale, x_zero), alpha=alpha)
+    return stored(b, y, y_scale, y_zero, x)
+
+
+@onnx_op("QLinearSoftmax", domain=MS)
+def qlinear_softmax(
+    b: Builder,
+    node: Any,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value = None,
+    y_scale: Value = None,
+    y_zero: Value = None,
+    *,
+    axis: int = -1,
+    opset: int,
+) -> Value:
+    """Softmax as ai.onnx had it at `opset`: before 13 over all dims from `axis` on."""
+    present(y_scale=y_scale, y_zero_point=y_zero)
+    y, dims = real(b, x, x_scale, x_zero), b.dims(x)
+    axis = axis_in(axis, len(dims))
+    if opset >= 13 or axis == len(dims) - 1:
+        y = b.softmax(y, axis=axis)
+    elif DYN in dims:
+        raise NotSupported("softmax over several dims of which some are dynamic")
+    else:
+        rows = b.reshape(y, dims=[math.prod(dims[:axis]), math.prod(dims[axis:])])
+        y = b.reshape(b.softmax(rows, axis=1), dims=list(dims))
+    return stored(b, y, y_scale, y_zero, x)
+
+
+@onnx_op("QLinearWhere", domain=MS)
+def qlinear_where(
+    b: Builder,
+    node: Any,
+    condition: Value,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value,
+    y: Value,
+    y_scale: Value,
+    y_zero: Value,
+    z_scale: Value,
+    z_zero: Value,
+) -> Value:
+    chosen = b.where(condition, real(b, x, x_scale, x_zero), real(b, y, y_scale, y_zero))
+    return stored(b, chosen, z_scale, z_zero, x)
+
+
+@onnx_op("QLinearConcat", domain=MS)
+def qlinear_concat(
+    b: Builder, node: Any, y_scale: Value, y_zero: Value, *inputs: Value, axis: int
+) -> Value:
+    """Of triples tensor, scale, zero point."""
+    if not inputs or len(inputs) % 3:
+        raise ModelError(f"expected triples of tensor, scale and zero point, got {len(inputs)}")
+    parts = [
+        stored(b, real(b, *inputs[i : i + 3]), y_scale, y_zero, y_zero)
+        for i in range(0, len(inputs), 3)
+    ]
+    return b.concat(parts, axis=axis_in(axis, len(b.dims(parts[0]))))
+
+
+@onnx_op("MulInteger", domain=MS)
+def mul_integer(
+    b: Builder, node: Any, x: Value, x_zero: Value = None, y: Value = None, y_zero: Value = None
+) -> Value:
+    present(B=y)
+    return b.mul(centred(b, x, x_zero), centred(b, y, y_zero))
+
+
+@onnx_op("ReduceSumInteger", domain=MS)
+def reduce_sum_integer(
+    b: Builder, node: Any, x: Value, *, axes: Sequence[int], keepdims: int
+) -> Value:
+    axes = axes_in(axes, len(b.dims(x)))
+    total = b.reduce_sum(convert(b, x, INT32), axes=axes)
+    return total if keepdims else squeeze(b, total, axes)
+
+
+# ---- windows -----------------------------------------------------------------------------------
+
+
+@onnx_op("QLinearAveragePool", domain=MS)
+def qlinear_average_pool(
+    b: Builder,
+    node: Any,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value = None,
+    y_scale: Value = None,
+    y_zero: Value = None,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    channels_last: int = 0,
+    count_include_pad: int = 0,
+    kernel_shape: Sequence[int],
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    present(y_scale=y_scale)
+    y = real(b, x, x_scale, x_zero)
+    y = channels_first(b, y) if channels_last else y
+    y = average_pool(
+        b, node, y, auto_pad=auto_pad, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
+        kernel_shape=kernel_shape, pads=pads, strides=strides,
+    )  # fmt: skip
+    return _turned(b, stored(b, y, y_scale, y_zero, x), channels_last)
+
+
+def _turned(b: Builder, y: Value, last: int) -> Value:
+    return channels_last(b, y) if last else y
+
+
+@onnx_op("QLinearGlobalAveragePool", domain=MS)
+def qlinear_global_average_pool(
+    b: Builder,
+    node: Any,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value,
+    y_scale: Value,
+    y_zero: Value,
+    *,
+    channels_last: int = 0,
+) -> Value:
+    rank = len(b.dims(x))
+    axes = list(range(1, rank - 1)) if channels_last else list(range(2, rank))
+    y = b.reduce_mean(real(b, x, x_scale, x_zero), axes=axes)
+    return stored(b, y, y_scale, y_zero, x)
+
+
+@onnx_op("QLinearReduceMean", domain=MS)
+def qlinear_reduce_mean(
+    b: Builder,
+    node: Any,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value = None,
+    y_scale: Value = None,
+    y_zero: Value = None,
+    *,
+    axes: Sequence[int],
+    keepdims: int,
+) -> Value:
+    present(reduced_scale=y_scale)
+    axes = axes_in(axes, len(b.dims(x)))
+    y = b.reduce_mean(real(b, x, x_scale, x_zero), axes=axes)
+    return stored(b, y if keepdims else squeeze(b, y, axes), y_scale, y_zero, x)
+
+
+@onnx_op("QLinearConv", domain=MS)
+def qlinear_conv_ms(
+    b: Builder,
+    node: Any,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value,
+    w: Value,
+    w_scale: Value,
+    w_zero: Value,
+    y_scale: Value,
+    y_zero: Value,
+    bias: Value = None,
+    *,
+    auto_pad: str = "NOTSET",
+    channels_last: int = 0,
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    """ai.onnx's, whose input and result may have the channels last."""
+    y = qlinear_conv(
+        b, node, channels_first(b, x) if channels_last else x, x_scale, x_zero, w, w_scale, w_zero,
+        y_scale, y_zero, bias, auto_pad=auto_pad, dilations=dilations, group=group,
+        kernel_shape=kernel_shape, pads=pads, strides=strides,
+    )  # fmt: skip
+    return _turned(b, y, channels_last)
+
+
+# ---- products ----------------------------------------------------------------------------------
+
+
+def _per_column(b: Builder, v: Value | None, rank: int) -> Value | None:
+    """A scale or zero point of B: of all, of each column, or of each column of each matrix."""
+    if v is None:
+        return None
+    v = scalar(b, v)
+    dims = b.dims(v)
+    if len(dims) == 2 and rank > 2 and dims[0] != 1:
+        return unsqueeze(b, v, [1])
+    return v
+
+
+def _scaled_product(
+    b: Builder,
+    node: Any,
+    x: Value,
+    w: Value,
+    x_scale: Value,
+    w_scale: Value,
+    x_zero: Value | None,
+    w_zero: Value | None,
+    bias: Value | None,
+) -> Value:
+    """(x - x_zero)(w - w_zero) x_scale w_scale + bias, in the type of the scales."""
+    rank, dtype = len(b.dims(w)), b.dtype(w_scale)
+    zero = None if x_zero is None else scalar(b, x_zero)
+    total = matmul_integer(b, node, x, w, zero, _per_column(b, w_zero, rank))
+    rows = scalar(b, convert(b, x_scale, FLOAT))
+    factor = b.mul(rows, _per_column(b, convert(b, w_scale, FLOAT), rank))
+    out = b.mul(convert(b, total, FLOAT), factor)
+    if bias is not None:
+        out = b.add(out, convert(b, bias, FLOAT))
+    return convert(b, out, dtype)
+
+
+@onnx_op("MatMulIntegerToFloat", domain=MS)
+def matmul_integer_to_float(
+    b: Builder,
+    node: Any,
+    x: Value,
+    w: Value,
+    x_scale: Value,
+    w_scale: Value,
+    x_zero: Value = None,
+    w_zero: Value = None,
+    bias: Value = None,
+) -> Value:
+    return _scaled_product(b, node, x, w, x_scale, w_scale, x_zero, w_zero, bias)
+
+
+@onnx_op("DynamicQuantizeMatMul", domain=MS)
+def dynamic_quantize_matmul(
+    b: Builder,
+    node: Any,
+    x: Value,
+    w: Value,
+    w_scale: Value,
+    w_zero: Value = None,
+    bias: Value = None,
+) -> Value:
+    """x is quantized to 8 bits by its own range, as DynamicQuantizeLinear does."""
+    codes, scale, zero = dynamic_quantize_linear(b, node, x)
+    return _scaled_product(b, node, codes, w, scale, w_scale, zero, w_zero, bias)
+
+
+@onnx_op("MatMulInteger16", domain=MS)
+def matmul_integer_16(b: Builder, node: Any, x: Value, y: Value) -> Value:
+    return matmul(b, convert(b, x, INT32), convert(b, y, INT32))
+
+
+@onnx_op("QGemm", domain=MS)
+def qgemm(
+    b: Builder,
+    node: Any,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value,
+    w: Value,
+    w_scale: Value,
+    w_zero: Value,
+    c: Value = None,
+    y_scale: Value = None,
+    y_zero: Value = None,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Value:
+    """alpha (x - x_zero)(w - w_zero) + c in i32, scaled; f32 without the scale of a result."""
+    total = b.dot(
+        _turned2(b, centred(b, x, x_zero), transA),
+        b.sub(_turned2(b, convert(b, w, INT32), transB), convert(b, scalar(b, w_zero), INT32)),
+    )
+    if c is not None:
+        total = b.add(total, c)
+    factor = b.mul(b.mul(scalar(b, x_scale), scalar(b, w_scale)), alpha)
+    out = b.mul(convert(b, total, FLOAT), factor)
+    if y_scale is None:
+        return out
+    present(y_zero_point=y_zero)
+    return stored(b, out, y_scale, y_zero, y_zero)
+
+
+def _turned2(b: Builder, x: Value, wanted: int) -> Value:
+    return b.transpose(x, permutation=[1, 0]) if wanted else x
+
+
+@onnx_op("QAttention", domain=MS)
+def qattention(
+    b: Builder,
+    node: Any,
+    x: Value,
+    w: Value,
+    bias: Value,
+    x_scale: Value,
+    w_scale: Value,
+    mask: Value = None,
+    x_zero: Value = None,
+    w_zero: Value = None,
+    past: Value = None,
+    *,
+    do_rotary: int = 0,
+    mask_filter_value: float = -10000.0,
+    num_heads: int,
+    past_present_share_buffer: int = 0,
+    scale: float = 0.0,
+    unidirectional: int = 0,
+) -> Any:
+    """Attention whose first product is of integers; all after it is in floats."""
+    if do_rotary or past_present_share_buffer:
+        raise NotSupported("do_rotary" if do_rotary else "past_present_share_buffer")
+    packed = _scaled_product(b, node, x, w, x_scale, w_scale, x_zero, w_zero, bias)
+    q, k, v = split_qkv(b, packed, hidden_sizes(b.dims(w)[1], None), num_heads)
+    return self_attention(
+        b, x, q, k, v, mask, past, None, None, mask_filter_value=mask_filter_value, scale=scale,
+        unidirectional=unidirectional, share_buffer=0,
+    )  # fmt: skip
+
+
+# ---- conversions -------------------------------------------------------------------------------
+
+
+@onnx_op("QuantizeLinear", domain=MS)
+def quantize_linear_ms(
+    b: Builder, node: Any, x: Value, scale: Value, zero: Value = None, *, axis: int = 1
+) -> Value:
+    """ai.onnx's of before 16-bit types, with them."""
+    if zero is None:
+        zero = b.literal(np.zeros(b.dims(scale), np.uint8))
+    return quantize_linear(b, node, x, scale, zero, axis=axis)
+
+
+@onnx_op("DequantizeLinear", domain=MS)
+def dequantize_linear_ms(
+    b: Builder, node: Any, x: Value, scale: Value, zero: Value = None, *, axis: int = 1
+) -> Value:
+    return dequantize_linear(b, node, x, scale, zero, axis=axis)

@@ -1,0 +1,387 @@
+"""com.microsoft: shapes, windows and transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import BOOL, INT32, INT64
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.onnx.helpers import (
+    Value,
+    axis_in,
+    compare,
+    convert,
+    less_equal,
+    number,
+    reshape,
+    slice_,
+    squeeze,
+    static_dims,
+    transpose,
+    unsqueeze,
+    wide,
+)
+from mgx_mlir.frontends.onnx.ops.contrib_fused import channels_first, channels_last
+from mgx_mlir.frontends.onnx.ops.conv import conv_transpose, max_pool
+from mgx_mlir.frontends.onnx.ops.generate import range_op
+from mgx_mlir.frontends.onnx.ops.indexing import gather_nd, trilu
+from mgx_mlir.frontends.onnx.ops.linear import matmul
+from mgx_mlir.frontends.onnx.ops.pad import pad
+from mgx_mlir.frontends.onnx.ops.sampling import grid_sample
+from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.onnx.registry import onnx_op
+
+MS = "com.microsoft"
+
+# ---- shapes ------------------------------------------------------------------------------------
+
+
+@onnx_op("Trilu", domain=MS)
+def trilu_ms(b: Builder, node: Any, x: Value, k: Value = None, *, upper: int = 1) -> Value:
+    return trilu(b, node, x, k, upper=upper)
+
+
+@onnx_op("ExpandDims", domain=MS)
+def expand_dims(b: Builder, node: Any, x: Value, axis: Value) -> Value:
+    [at] = node.ints(axis, "axis")
+    return unsqueeze(b, x, [axis_in(at, len(b.dims(x)) + 1)])
+
+
+@onnx_op("Pad", domain=MS)
+def pad_ms(
+    b: Builder, node: Any, x: Value, pads: Value, value: Value = None, *, mode: str = "constant"
+) -> Value:
+    """`pads` may be of rank 2, {1, n}."""
+    if len(b.dims(pads)) == 2:
+        pads = squeeze(b, pads, [0])
+    return pad(b, node, x, pads, value, mode=mode)
+
+
+@onnx_op("Range", domain=MS)
+def range_ms(b: Builder, node: Any, start: Value, limit: Value, delta: Value = None) -> Value:
+    start, limit, *rest = (
+        reshape(b, v, []) if b.dims(v) else v
+        for v in ((start, limit) if delta is None else (start, limit, delta))
+    )
+    return range_op(b, node, start, limit, rest[0] if rest else number(b, 1, start))
+
+
+@onnx_op("GatherND", domain=MS)
+def gather_nd_ms(b: Builder, node: Any, data: Value, indices: Value) -> Value:
+    return gather_nd(b, node, data, indices)
+
+
+@onnx_op("TorchEmbedding", domain=MS)
+def torch_embedding(
+    b: Builder,
+    node: Any,
+    weight: Value,
+    indices: Value,
+    padding_idx: Value = None,
+    scale_grad_by_freq: Value = None,
+) -> Value:
+    """A look-up; the other two inputs are of training."""
+    return b.gather(weight, indices, axis=0)
+
+
+@onnx_op("UnfoldTensor", domain=MS)
+def unfold_tensor(
+    b: Builder, node: Any, x: Value, *, dim: int = -1, size: int, step: int = 1
+) -> Value:
+    """All slices of `size` along one axis, each `step` on; what is in them is the last axis."""
+    rank = len(b.dims(x))
+    axis = axis_in(dim, rank)
+    extent = b.dims(x)[axis]
+    if extent == DYN:
+        raise NotSupported("a dynamic extent")
+    if size < 1 or step < 1 or size > extent:
+        raise ModelError(f"size {size} and step {step} do not fit an extent of {extent}")
+    count = (extent - size) // step + 1
+    places = np.arange(count)[:, None] * step + np.arange(size)[None, :]
+    found = b.gather(x, b.literal(places), axis=axis)
+    order = [i for i in range(rank + 1) if i != axis + 1]
+    return transpose(b, found, [*order, axis + 1])
+
+
+@onnx_op("Unique", domain=MS)
+def unique_ms(b: Builder, node: Any, x: Value) -> Any:
+    """Values in the order they are first seen in, the place of each element's, and the counts."""
+    values, _, places, counts = b.unique(x, sorted=False)
+    return values, places, counts
+
+
+@onnx_op("IsAllFinite", domain=MS)
+def is_all_finite(
+    b: Builder, node: Any, *inputs: Value, isinf_only: int = 0, isnan_only: int = 0
+) -> Value:
+    """Whether no element of any input is infinite or NaN."""
+    if isinf_only and isnan_only:
+        raise ModelError("isinf_only and isnan_only exclude each other")
+    bad = None
+    for x in inputs:
+        found = []
+        if not isnan_only:
+            found.append(convert(b, b.isinf(x), BOOL))
+        if not isinf_only:
+            found.append(convert(b, b.isnan(x), BOOL))
+        wrong = found[0] if len(found) == 1 else b.logical_or(*found)
+        axes = list(range(len(b.dims(x))))
+        here = (
+            b.reduce_max(convert(b, wrong, INT32), axes=axes) if axes else convert(b, wrong, INT32)
+        )
+        here = b.reshape(here, dims=[])
+        bad = here if bad is None else b.max(bad, here)
+    return compare(b, "equal", bad, 0)
+
+
+# ---- windows -----------------------------------------------------------------------------------
+
+
+@onnx_op("NhwcMaxPool", domain=MS)
+def nhwc_max_pool(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Sequence[int] | None = None,
+    kernel_shape: Sequence[int],
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    out = max_pool(
+        b, node, channels_first(b, x), auto_pad=auto_pad, ceil_mode=ceil_mode, dilations=dilations,
+        kernel_shape=kernel_shape, pads=pads, strides=strides,
+    )  # fmt: skip
+    return channels_last(b, out)
+
+
+@onnx_op("ConvTransposeWithDynamicPads", domain=MS)
+def conv_transpose_with_dynamic_pads(
+    b: Builder,
+    node: Any,
+    x: Value,
+    w: Value,
+    pads: Value = None,
+    bias: Value = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Sequence[int] | None = None,
+    group: int = 1,
+    kernel_shape: Sequence[int] | None = None,
+    output_padding: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> Value:
+    known = None if pads is None else node.ints(pads, "Pads")
+    return conv_transpose(
+        b, node, x, w, bias, auto_pad=auto_pad, dilations=dilations, group=group, pads=known,
+        kernel_shape=kernel_shape, output_padding=output_padding, strides=strides,
+    )  # fmt: skip
+
+
+@onnx_op("GridSample", domain=MS)
+def grid_sample_ms(
+    b: Builder,
+    node: Any,
+    x: Value,
+    grid: Value,
+    *,
+    align_corners: int = 0,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+) -> Value:
+    return grid_sample(
+        b, node, x, grid, align_corners=align_corners, mode=mode, padding_mode=padding_mode
+    )
+
+
+@onnx_op("CropAndResize", domain=MS)
+def crop_and_resize(
+    b: Builder,
+    node: Any,
+    x: Value,
+    rois: Value,
+    batch: Value,
+    size: Value,
+    *,
+    extrapolation_value: float = 0.0,
+    mode: str = "bilinear",
+) -> Value:
+    """Boxes [y1, x1, y2, x2] in shares of the image, sampled at their corners and between."""
+    if mode not in ("bilinear", "nearest"):
+        raise ModelError(f"attribute 'mode' expected bilinear or nearest, got {mode}")
+    _, _, height, width = static_dims(b, x, "X")
+    rows, columns = node.ints(size, "crop_size")
+    kind = b.dtype(rois)
+
+    def places(first: int, extent: int, count: int) -> Value:
+        """{rois, count}: where in the image."""
+        begin, end = (slice_(b, rois, [1], [i], [i + 1]) for i in (first, first + 2))
+        if count == 1:
+            return b.mul(b.add(begin, end), 0.5 * (extent - 1))
+        step = b.mul(b.sub(end, begin), (extent - 1) / (count - 1))
+        offsets = b.literal(np.arange(count).astype(kind.np))
+        return b.add(b.mul(begin, float(extent - 1)), b.mul(step, offsets))
+
+    def inside(v: Value, extent: int) -> Value:
+        return b.logical_and(b.not_(compare(b, "less", v, 0)), less_equal(b, v, float(extent - 1)))
+
+    y, z = places(0, height, rows), places(1, width, columns)
+    ok = b.logical_and(unsqueeze(b, inside(y, height), [2]), unsqueeze(b, inside(z, width), [1]))
+    image = transpose(b, b.gather(x, batch, axis=0), [0, 2, 3, 1])  # {rois, height, width, C}
+
+    def at(i: Value, j: Value) -> Value:
+        """{rois, rows, columns, C} at whole places."""
+        whole = [
+            convert(b, b.min(b.max(v, 0), float(top - 1)), INT64)
+            for v, top in ((i, height), (j, width))
+        ]
+        pair = b.broadcast(unsqueeze(b, whole[0], [2]), unsqueeze(b, whole[1], [1]))
+        index = b.concat([unsqueeze(b, v, [3]) for v in pair], axis=3)
+        return b.gathernd(image, index, batch_dims=1)
+
+    if mode == "nearest":
+        half = number(b, 0.5, y)  # halves away from 0, as C rounds
+        value = at(b.floor(b.add(y, half)), b.floor(b.add(z, half)))
+    else:
+        top, left = b.floor(y), b.floor(z)
+        down, right = b.ceil(y), b.ceil(z)
+        dy, dz = unsqueeze(b, b.sub(y, top), [2, 3]), unsqueeze(b, b.sub(z, left), [1, 3])
+
+        def between(i: Value, j: Value, t: Value) -> Value:
+            return b.add(i, b.mul(b.sub(j, i), t))
+
+        upper = between(at(top, left), at(top, right), dz)
+        lower = between(at(down, left), at(down, right), dz)
+        value = between(upper, lower, dy)
+    value = b.where(unsqueeze(b, ok, [3]), value, float(extrapolation_value))
+    return convert(b, transpose(b, value, [0, 3, 1, 2]), b.dtype(x))
+
+
+# ---- matrices and transforms -------------------------------------------------------------------
+
+
+@onnx_op("Inverse", domain=MS)
+def inverse(b: Builder, node: Any, x: Value) -> Value:
+    """By Gauss and Jordan, with the largest pivot of each column; n steps for n rows."""
+    dtype, kind = b.dtype(x), wide(b.dtype(x))
+    dims = b.dims(x)
+    if len(dims) < 2 or dims[-1] != dims[-2] or DYN in dims[-2:]:
+        raise ModelError(f"expected square matrices of known size, got dims {list(dims)}")
+    n, rank = dims[-1], len(dims)
+    eye = b.literal(np.eye(n, dtype=kind.np))
+    m = convert(b, x, kind)
+    both = b.concat([m, b.broadcast(eye, m)[0]], axis=rank - 1)
+    index = b.literal(np.arange(n))
+    for i in range(n):
+        column = squeeze(b, slice_(b, both, [rank - 1], [i], [i + 1]), [rank - 1])
+        size = b.where(b.literal(np.arange(n) < i), -1.0, b.abs(column))
+        best = b.argmax(size, axis=rank - 2)  # {.., 1}
+        here = unsqueeze(b, compare(b, "equal", index, best), [rank - 1])
+        zero = number(b, 0, both)
+        pivot = b.reduce_sum(b.where(here, both, zero), axes=[rank - 2])  # {.., 1, 2n}
+        old = slice_(b, both, [rank - 2], [i], [i + 1])
+        both = b.where(here, old, both)  # the row at i goes where the pivot was
+        scaled = b.div(pivot, slice_(b, pivot, [rank - 1], [i], [i + 1]))
+        factors = slice_(b, both, [rank - 1], [i], [i + 1])
+        mine = b.literal((np.arange(n) == i)[:, None])
+        both = b.where(mine, scaled, b.sub(both, b.mul(factors, scaled)))
+    return convert(b, slice_(b, both, [rank - 1], [n], [2 * n]), dtype)
+
+
+def _fourier(node: Any, normalized: int, onesided: int, signal_ndim: int) -> None:
+    if normalized or not onesided or signal_ndim != 1:
+        raise NotSupported("a form other than one-sided over one axis and not normalised")
+
+
+@onnx_op("Rfft", domain=MS)
+def rfft(
+    b: Builder,
+    node: Any,
+    x: Value,
+    *,
+    normalized: int = 0,
+    onesided: int = 1,
+    signal_ndim: int = 1,
+) -> Value:
+    """Products with the cosines and sines of all frequencies: exact, n^2 work."""
+    _fourier(node, normalized, onesided, signal_ndim)
+    dtype, kind = b.dtype(x), wide(b.dtype(x))
+    n = b.dims(x)[-1]
+    if n == DYN:
+        raise NotSupported("a signal of dynamic length")
+    angle = 2 * np.pi * np.outer(np.arange(n), np.arange(n // 2 + 1)) / n
+    rank = len(b.dims(x))
+    parts = [
+        unsqueeze(b, matmul(b, convert(b, x, kind), b.literal(m.astype(kind.np))), [rank])
+        for m in (np.cos(angle), -np.sin(angle))
+    ]
+    return convert(b, b.concat(parts, axis=rank), dtype)
+
+
+@onnx_op("Irfft", domain=MS)
+def irfft(
+    b: Builder, node: Any, x: Value, *, normalized: int = 0, onesided: int = 1, signal_ndim: int
+) -> Value:
+    """The inverse of Rfft for signals of even length, of which it has n / 2 + 1 numbers."""
+    _fourier(node, normalized, onesided, signal_ndim)
+    dtype, kind, rank = b.dtype(x), wide(b.dtype(x)), len(b.dims(x))
+    bins = b.dims(x)[-2]
+    if bins == DYN:
+        raise NotSupported("a signal of dynamic length")
+    n = 2 * (bins - 1)
+    angle = 2 * np.pi * np.outer(np.arange(bins), np.arange(n)) / n
+    weight = np.full((bins, 1), 2.0)
+    weight[0] = weight[-1] = 1
+    total = None
+    for i, m in enumerate((np.cos(angle), -np.sin(angle))):
+        part = squeeze(b, slice_(b, convert(b, x, kind), [rank - 1], [i], [i + 1]), [rank - 1])
+        term = matmul(b, part, b.literal((weight * m / n).astype(kind.np)))
+        total = term if total is None else b.add(total, term)
+    return convert(b, total, dtype)
+
+
+def _complex_product(b: Builder, x: Value, y: Value, sign: int) -> Value:
+    last = max(len(b.dims(x)), len(b.dims(y))) - 1
+
+    def part(v: Value, i: int) -> Value:
+        axis = len(b.dims(v)) - 1
+        return slice_(b, v, [axis], [i], [i + 1])
+
+    a, c, d, e = part(x, 0), part(x, 1), part(y, 0), part(y, 1)
+    e = b.mul(e, sign) if sign != 1 else e
+    one = b.sub(b.mul(a, d), b.mul(c, e))
+    two = b.add(b.mul(a, e), b.mul(c, d))
+    return b.concat([one, two], axis=last)
+
+
+@onnx_op("ComplexMul", domain=MS)
+def complex_mul(b: Builder, node: Any, x: Value, y: Value) -> Value:
+    """Of real and imaginary parts in the last axis."""
+    return _complex_product(b, x, y, 1)
+
+
+@onnx_op("ComplexMulConj", domain=MS)
+def complex_mul_conj(b: Builder, node: Any, x: Value, y: Value) -> Value:
+    """x times the conjugate of y."""
+    return _complex_product(b, x, y, -1)
+
+
+@onnx_op("CDist", domain=MS)
+def cdist(b: Builder, node: Any, x: Value, y: Value, *, metric: str = "sqeuclidean") -> Value:
+    """The distances of all rows of x and y: |x|^2 - 2 x y^T + |y|^2, at least 0."""
+    if metric not in ("sqeuclidean", "euclidean"):
+        raise NotSupported(f"metric {metric}")
+    square = b.add(
+        b.reduce_sum(b.mul(x, x), axes=[1]),
+        transpose(b, b.reduce_sum(b.mul(y, y), axes=[1]), [1, 0]),
+    )
+    product = b.dot(x, transpose(b, y, [1, 0]))
+    distance = b.max(b.sub(square, b.mul(product, 2)), 0)
+    return b.sqrt(distance) if metric == "euclidean" else distance

@@ -1,0 +1,236 @@
+"""com.microsoft: weights of 2, 4 and 8 bits, and mixtures of experts, against onnxruntime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from contrib_cases import Case, Draws, check
+
+
+def zero_points(g: Draws, n: int, blocks: int, bits: int) -> np.ndarray | None:
+    packed = g.bytes(n, -(-blocks * bits // 8))
+    return g.pick(None, packed, packed.reshape(-1), g.floats(n, blocks, scale=2))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_matmul(seed: int) -> None:
+    g, cases = Draws(seed), []
+    for bits in (4, 4, 8, 2):
+        n, size = g.size(1, 9), g.pick(16, 32)
+        k = size * g.size(1, 3) - g.pick(0, 5)
+        blocks = -(-k // size)
+        x = g.floats(*g.pick((2, 3), (3,)), k)
+        w = g.bytes(n, blocks, size * bits // 8)
+        zeros = zero_points(g, n, blocks, bits)
+        if bits == 2 and zeros is not None and zeros.dtype != np.uint8:
+            zeros = None
+        bias = g.floats(n) if g.coin() else None
+        a = {"K": k, "N": n, "bits": bits, "block_size": size}
+        scales = g.positive(n, blocks) / 8
+        scales = scales.reshape(-1) if zeros is not None and zeros.ndim == 1 else scales
+        # in constants the compiler may unpack ahead, in inputs it may not
+        fixed = range(1, 6) if g.coin() else ()
+        given = [x, w, scales, zeros, None, bias]
+        cases.append(Case("MatMulNBits", given, a, constants=fixed, want=by_hand(a)))
+        if bits == 4:
+            case = Case("MatMulNBits", given, {**a, "accuracy_level": 1}, constants=range(1, 6))
+            cases.append(case)
+            groups = g.ints(0, blocks, k)
+            with_groups = [x, w, scales, zeros, groups, bias]
+            cases.append(Case("MatMulNBits", with_groups, a, want=by_hand(a)))
+    check(cases)
+
+
+def by_hand(a: dict[str, int]) -> Any:
+    """In f64; onnxruntime has some of the widths, and rounds x for others."""
+
+    def want(x, w, scales, zeros, groups, bias, *, K, N, bits, block_size, accuracy_level=0):
+        blocks = w.shape[1]
+        each = 8 // bits
+        parts = [(w >> (bits * i)) & ((1 << bits) - 1) for i in range(each)]
+        codes = np.stack(parts, -1).reshape(N, -1)[:, :K].astype(np.float64)
+        scales = scales.reshape(N, blocks)
+        if zeros is None:
+            points = np.full((N, blocks), 1 << (bits - 1))
+        elif zeros.dtype == np.uint8:
+            rows = zeros.reshape(N, -1)
+            parts = [(rows >> (bits * i)) & ((1 << bits) - 1) for i in range(each)]
+            points = np.stack(parts, -1).reshape(N, -1)[:, :blocks]
+        else:
+            points = zeros
+        block = np.arange(K) // block_size if groups is None else groups
+        full = (codes - points[:, block]) * scales[:, block]
+        out = x @ full.T
+        return out if bias is None else out + bias
+
+    return want
+
+
+def test_fused_projections() -> None:
+    """onnxruntime has them for GPUs only."""
+    g, cases = Draws(7), []
+    k, n, m, size = 32, 5, 3, 16
+    x, skip, norm = g.floats(2, k), g.floats(2, k), g.floats(k)
+
+    def packed(rows: int) -> list[np.ndarray]:
+        return [g.bytes(rows, 2, size // 2), g.positive(rows, 2) / 8, g.floats(rows)]
+
+    def rms(v, epsilon):
+        v = v.astype(np.float64)
+        return v / np.sqrt((v * v).mean(-1, keepdims=True) + epsilon) * norm
+
+    def product(v, parts, rows):
+        a = {"K": k, "N": rows, "bits": 4, "block_size": size}
+        return by_hand(a)(v, *parts[:2], None, None, parts[2], **a)
+
+    def mlp(x, skip, norm_scale, *w, **a):
+        total = x if skip is None else x + skip
+        y = total if norm_scale is None else rms(total, 1e-5)
+        gate, up = product(y, w[:3], n), product(y, w[3:], n)
+        y = gate / (1 + np.exp(-gate)) * up
+        return y if skip is None else (y, total)
+
+    a: dict[str, Any] = {"K": k, "N": n, "block_size": size, "activation": "silu"}
+    for given, outputs in (([x, skip, norm], 2), ([x, None, norm], 1), ([x, None, None], 1)):
+        case = [*given, *packed(n), *packed(n)]
+        cases.append(Case("MatMulNBitsMlp", case, a, outputs, want=mlp))
+
+    def qkv(x, skip, norm_scale, *w, **a):
+        total = x if skip is None else x + skip
+        y = rms(total, 1e-6)
+        rows = (n, m, m)
+        products = [product(y, w[3 * i : 3 * i + 3], r) for i, r in enumerate(rows)]
+        return products if skip is None else (*products, total)
+
+    a = {"K": k, "Nq": n, "Nkv": m, "block_size": size}
+    weights = [*packed(n), *packed(m), *packed(m)]
+    cases.append(Case("MatMulNBitsQkv", [x, skip, norm, *weights], a, 4, want=qkv))
+    cases.append(Case("MatMulNBitsQkv", [x, None, norm, *weights], a, 3, want=qkv))
+    check(cases)
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_bnb4(kind: int) -> None:
+    g, cases = Draws(8), []
+    for _ in range(4):
+        n, k, size = g.size(1, 7), g.pick(16, 24, 32, 33), 16
+        count = n * k
+        w = g.bytes(-(-count // 2))
+        absmax = g.positive(-(-count // size))
+        a = {"K": k, "N": n, "block_size": size, "quant_type": kind}
+        given = [g.floats(3, k), w, absmax]
+        cases.append(Case("MatMulBnb4", given, a, constants=[1, 2]))
+    check(cases)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_gather(seed: int) -> None:
+    g, cases = Draws(20 + seed), []
+    for kind in (ml_dtypes.int4, ml_dtypes.uint4, np.uint8):
+        for bits in (4, 8) if kind is np.uint8 else (4,):
+            rows, size = g.size(2, 6), 16
+            columns = size * g.size(1, 2)
+            blocks = columns // size
+            if kind is np.uint8:
+                data = g.bytes(rows, columns * bits // 8)
+                zeros = g.bytes(rows, -(-blocks * bits // 8))
+            else:
+                low = -8 if kind is ml_dtypes.int4 else 0
+                data = g.ints(low, low + 16, rows, columns).astype(kind)
+                zeros = g.ints(low, low + 16, rows, blocks).astype(kind)
+            zeros = zeros if g.coin() else None
+            index = g.ints(-rows, rows, *g.pick((3,), (2, 2), ()), dtype=g.pick(np.int32, np.int64))
+            a: dict[str, Any] = {"block_size": size, "bits": bits}
+            scales = g.floats(rows, blocks)
+            given = [data, index, scales, zeros]
+            cases.append(Case("GatherBlockQuantized", given, a, constants=[0, 2, 3]))
+            if kind is not np.uint8:
+                index = g.ints(0, columns, 4)
+                a = {**a, "gather_axis": 1, "quantize_axis": 1}
+                given = [data, index, scales, zeros]
+                cases.append(Case("GatherBlockQuantized", given, a, constants=[0, 2, 3]))
+                data = g.ints(low, low + 16, 16, 5).astype(kind)
+                a = {**a, "gather_axis": 1, "quantize_axis": 0}
+                given = [data, g.ints(0, 5, 2, 2), g.floats(1, 5), g.pick(None, data[:1])]
+                cases.append(Case("GatherBlockQuantized", given, a, constants=[0, 2, 3]))
+    check(cases)
+
+
+# ---- experts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_moe(seed: int) -> None:
+    g, cases = Draws(30 + seed), []
+    kinds = ("relu", "gelu", "silu", "identity", "swiglu")
+    for activation in kinds:
+        experts, hidden, inner = g.size(2, 5), g.size(2, 6), g.size(2, 6)
+        dims = g.pick((5, hidden), (2, 3, hidden))
+        tokens = int(np.prod(dims[:-1]))
+        a: dict[str, Any] = {"activation_type": activation, "k": g.size(1, 2)}
+        a["normalize_routing_weights"] = int(g.coin())
+        wide = inner
+        if activation == "swiglu":
+            a |= {"swiglu_fusion": 1, "activation_alpha": 1.702}
+            a |= {"activation_beta": 1.0, "swiglu_limit": 1.0}
+            wide = 2 * inner
+        bias = g.coin()
+        given = [g.floats(*dims), g.floats(tokens, experts)]
+        given += [g.floats(experts, wide, hidden), g.floats(experts, wide) if bias else None]
+        given += [g.floats(experts, hidden, inner), g.floats(experts, hidden) if bias else None]
+        cases.append(Case("MoE", given, a))
+    check(cases)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_qmoe(seed: int) -> None:
+    g, cases = Draws(40 + seed), []
+    for bits in (4, 8):
+        for block in (0, 16):
+            experts, hidden, inner = g.size(2, 4), 32, 16
+            tokens = g.size(1, 4)
+            a: dict[str, Any] = {"activation_type": "swiglu", "k": g.size(1, 2)}
+            a |= {"swiglu_fusion": 1, "expert_weight_bits": bits, "activation_alpha": 1.702}
+            a |= {"activation_beta": 1.0, "normalize_routing_weights": int(g.coin())}
+            if block:
+                a["block_size"] = block
+            parts: list[Any] = []
+            for rows, columns in ((2 * inner, hidden), (hidden, inner)):
+                scales = (experts, rows) if not block else (experts, rows, columns // block)
+                parts += [g.bytes(experts, rows, columns * bits // 8), g.positive(*scales) / 40]
+                parts.append(g.floats(experts, rows) if g.coin() else None)
+            given = [g.floats(tokens, hidden), g.floats(tokens, experts), *parts]
+            case = Case("QMoE", given, a, constants=range(2, 8), want=qmoe)
+            cases.append(case)
+            if not block and bits == 4:
+                cases.append(Case("QMoE", given, a, constants=range(2, 8), tol=1e-4))
+    check(cases)
+
+
+def qmoe(x, router, *w, k, expert_weight_bits, activation_alpha, activation_beta, **_):
+    """In f64; onnxruntime rounds x to 8 bits for some widths."""
+    bits = expert_weight_bits
+
+    def matrix(packed, scales):
+        parts = [(packed >> (bits * i)) & ((1 << bits) - 1) for i in range(8 // bits)]
+        codes = np.stack(parts, -1).reshape(*packed.shape[:2], -1).astype(np.float64)
+        scales = scales[..., None] if scales.ndim == 2 else scales
+        return (codes - (1 << (bits - 1))) * np.repeat(scales, codes.shape[2] // scales.shape[2], 2)
+
+    one, two = matrix(w[0], w[1]), matrix(w[3], w[4])
+    e = np.exp(router - router.max(1, keepdims=True))
+    chances = e / e.sum(1, keepdims=True)
+    out = np.zeros(x.shape)
+    for t in range(len(x)):
+        best = np.argsort(-chances[t])[:k]
+        weights = chances[t, best]
+        weights = weights / weights.sum()
+        for expert, weight in zip(best, weights, strict=True):
+            y = one[expert] @ x[t] + (0 if w[2] is None else w[2][expert])
+            gate, line = y[0::2], y[1::2]
+            y = gate / (1 + np.exp(-activation_alpha * gate)) * (line + activation_beta)
+            out[t] += weight * (two[expert] @ y + (0 if w[5] is None else w[5][expert]))
+    return out
