@@ -295,7 +295,7 @@ def read_model(
         return _onnx(bytes(model), options)
     path = Path(os.fspath(model))
     kind = MODEL_SUFFIXES.get(path.suffix.lower())
-    if kind == "tf" or os.path.isdir(path):
+    if kind == "tf" or (kind is None and os.path.isdir(path)):
         return _tf(path, options)
     if kind == "mlir":
         return read_mlir(path)

@@ -114,6 +114,10 @@ class _Node:
     def wants(self, output: int) -> bool:
         return output == 0
 
+    def kind(self, value: Any) -> int:
+        """The file's number of a value's type: there is no file."""
+        return 0
+
     def const(self, value: Any, what: str) -> np.ndarray:
         found = self.builder.const(value)
         if found is None:

@@ -35,7 +35,8 @@ NAMES = [name for name in PASSES if name not in ("lower_to_linalg", "autocast_fp
 def flags_of(file):
     """The passes of a lit file's first RUN line, as pipeline elements."""
     run = file.read_text().split("\n", 1)[0]
-    found = re.findall(r"--(mgx-[a-z0-9-]+)(?:=(\S+))?", run)
+    found = re.findall(r'--(mgx-[a-z0-9-]+)(?:=(?:"([^"]*)"|(\S+)))?', run)
+    found = [(name, quoted or plain) for name, quoted, plain in found]
     return [f"{name}{{{options}}}" if options else name for name, options in found]
 
 
