@@ -35,7 +35,7 @@ def _whole(e: Any, x: ir.Value) -> ir.Value:
 @lowers(Gather)
 def gather(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     """A slice for one known index, whole rows at once along axis 0, else element by element."""
-    data, index = _whole(e, ins[0]), ins[1]
+    data, index = (_whole(e, x) for x in ins)
     t, it = TensorType.of(op.data), TensorType.of(op.indices)
     axis = axis_of(op.axis, t.rank)
     own, counts = e.extents(data), e.extents(index)
@@ -114,7 +114,7 @@ def _normalized_indices(
 @lowers(GatherND)
 def gathernd(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     """Whole slices at once where they are large, else element by element."""
-    data, index = _whole(e, ins[0]), ins[1]
+    data, index = (_whole(e, x) for x in ins)
     t, it = TensorType.of(op.data), TensorType.of(op.indices)
     b, k = op.batch_dims, it.dims[-1]
     own, counts = e.extents(data), e.extents(index)
