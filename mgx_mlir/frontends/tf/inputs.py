@@ -62,7 +62,7 @@ def _dims(what: str, name: str, shape: Any, options: TfOptions) -> list[Dim]:
         if rank is not None and len(given) != rank:
             raise UsageError(f"{what} has {rank} dims, the option gives {len(given)}")
         return [d.fixed if isinstance(d, DynamicDim) and d.fixed is not None else d for d in given]
-    if rank is None:
+    if shape is None or rank is None:
         raise ModelError(f"{what} has no rank", notes=["give its dims by option"])
     dims: list[Dim] = []
     for d in shape.dim:

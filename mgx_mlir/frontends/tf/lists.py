@@ -64,7 +64,12 @@ def _filled(b: Builder, v: TensorList, extents: Sequence[int | Value]) -> Value:
         return b.multibroadcast(zero, [int(size), *extents])
     parts = [unsqueeze(b, convert(b, v.size, INT64), [0])]
     parts += [b.ints([d]) if isinstance(d, int) else d for d in extents]
-    return b.op("broadcast_with_dims", zero, b.concat(parts, axis=0))
+    dims = [
+        DYN if size is None else int(size),
+        *(d if isinstance(d, int) else DYN for d in extents),
+    ]
+    found = TensorType(v.dtype, tuple(dims))
+    return b.op("broadcast_with_dims", zero, b.concat(parts, axis=0), results=[found])
 
 
 def item_at(b: Builder, v: TensorList, index: Value) -> Value:

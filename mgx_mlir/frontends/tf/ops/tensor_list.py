@@ -129,7 +129,8 @@ def push_back(
     found = list_of(v)
     new = unsqueeze(b, item, [0])
     size = b.add(convert(b, found.size, INT64), 1)
-    if found.stacked is None and b.const(found.size) is not None and not int(b.const(found.size)):
+    known = b.const(found.size)
+    if found.stacked is None and known is not None and not int(known):
         if found.mark is not None:
             raise NotSupported("a list that grows in a loop")
         return TensorList(found.dtype, tuple(b.dims(item)), size, new)
