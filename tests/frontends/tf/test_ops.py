@@ -49,7 +49,7 @@ def _cases() -> Iterator[Any]:
         yield pytest.param(name, "cpu", marks=pytest.mark.slow if name == "open_sizes" else ())
 
 
-@pytest.mark.parametrize(("name", "target"), _cases())
+@pytest.mark.parametrize(("name", "target"), list(_cases()))
 def test_against_tensorflow(name: str, target: str) -> None:
     found = faults(stored_ops.load(name), target)
     assert not found, "\n".join(found)
