@@ -55,12 +55,22 @@ class Reader(q.CalibrationDataReader):
         return next(self.sets, None)
 
 
+def is_masked(node: onnx.NodeProto) -> bool:
+    """Whether a node of BERT makes the mask of attention, adds it or reads the sum."""
+    return node.op_type == "Where" or node.name.endswith(("/self/Add", "/self/Softmax"))
+
+
 def static(source: Path, target: Path, name: str, form: q.QuantFormat, **options: Any) -> None:
     """Calibrated: every tensor between quantised operators is 8 bits."""
     with tempfile.TemporaryDirectory() as folder:
         ready = Path(folder) / "ready.onnx"
         quant_pre_process(str(source), str(ready), skip_symbolic_shape=True)
-        q.quantize_static(str(ready), str(target), Reader(name), quant_format=form, **options)
+        # the scores behind a mask of -inf would be calibrated to a scale of inf
+        masked = [n.name for n in onnx.load(ready).graph.node if is_masked(n)]
+        q.quantize_static(
+            str(ready), str(target), Reader(name), quant_format=form, nodes_to_exclude=masked,
+            **options,
+        )  # fmt: skip
 
 
 KINDS: dict[str, Any] = {
