@@ -26,6 +26,7 @@ from mgx_mlir.core.passes import run_pipeline
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.signature import Signature
 from mgx_mlir.core.switches import switches
+from mgx_mlir.frontends.onnx.registry import has_foreign
 from mgx_mlir.passes.pipelines import pipeline
 
 if TYPE_CHECKING:
@@ -427,6 +428,8 @@ def _program_key(model: Any, settings: CompileSettings, backend: Any) -> str | N
 
     store = default_cache() if settings.cache else None
     if store is None or switches().traces:  # a hit runs no pass: there would be nothing to see
+        return None
+    if has_foreign():  # importers of the user's, whose code the key would not hold
         return None
     if isinstance(model, bytes | bytearray | memoryview):
         files = [digest(bytes(model))]

@@ -89,7 +89,8 @@ def test_windows() -> None:
     cases.append(Case("ConvTransposeWithDynamicPads", given, a, constants=[2]))
     grid = g.floats(2, 4, 3, 2)
     for mode in ("bilinear", "nearest", "bicubic"):
-        for padding in ("zeros", "border", "reflection"):
+        # of bicubic borders onnxruntime moves the point, ONNX and torch the pixels it reads
+        for padding in ("zeros", "border", "reflection")[:: 2 if mode == "bicubic" else 1]:
             a = {"mode": mode, "padding_mode": padding, "align_corners": int(g.coin())}
             cases.append(Case("GridSample", [x, grid], a))
     check(cases)

@@ -37,8 +37,8 @@ from mgx_mlir.frontends.onnx.kinds import Kinds
 from mgx_mlir.frontends.onnx.load import LoadedModel, load_bytes, load_file
 from mgx_mlir.frontends.onnx.options import DynamicDim, OnnxOptions
 from mgx_mlir.frontends.onnx.outputs import declared_types, result_attributes, state_groups
-from mgx_mlir.frontends.onnx.problems import NotSupported, Problems, UseBody
-from mgx_mlir.frontends.onnx.registry import OnnxOp, find, oldest
+from mgx_mlir.frontends.onnx.problems import NotSupported, Problems, Refused, UseBody
+from mgx_mlir.frontends.onnx.registry import OnnxOp, find, oldest, refused
 from mgx_mlir.frontends.onnx.structures import (
     build,
     describe,
@@ -348,7 +348,8 @@ class Importer:
                 results = self._import(proto, name, scope)
             except NotSupported as e:
                 failed = True
-                if e.message or not self.options.skip_unknown_operators:
+                known = bool(e.message) and not isinstance(e, Refused)
+                if known or not self.options.skip_unknown_operators:
                     self.problems.unsupported(self._operator(proto, scope), e.message, f"'{name}'")
                 else:
                     failed, results = False, self._unknown(proto, scope)
@@ -395,7 +396,7 @@ class Importer:
             for x in proto.input:  # a missing input is an error of its own
                 if x:
                     self.value(x, scope)
-            raise NotSupported("")
+            raise Refused(refused(domain, proto.op_type))
         inputs = [self.value(x, scope) if x else None for x in proto.input]
         if any(v is _POISON for v in inputs):
             return [_POISON] * len(proto.output)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from mgx_mlir.frontends.problems import NotSupported, Problems
 
-__all__ = ["NotSupported", "Problems", "UseBody"]
+__all__ = ["NotSupported", "Problems", "Refused", "UseBody"]
+
+
+class Refused(NotSupported):
+    """A node of an operator without importer; `message` says why it has none, or is empty."""
 
 
 class UseBody(Exception):

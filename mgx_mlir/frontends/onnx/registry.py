@@ -78,6 +78,36 @@ def oldest(domain: str, name: str) -> int | None:
     return versions[-1].since if versions else None
 
 
+_REFUSED: dict[tuple[str, str], str] = {}
+
+
+def refuse(*names: str, domain: str, why: str) -> None:
+    """State why operators are not read; models that hold them are told."""
+    _REFUSED.update({(domain, name): why for name in names})
+
+
+def refused(domain: str, name: str) -> str:
+    """Why an operator is not read; empty where there is nothing to say."""
+    return _REFUSED.get((domain, name), "")
+
+
+def refusals() -> list[tuple[str, str, str]]:
+    """Every refused operator with its reason, sorted."""
+    return sorted((*key, why) for key, why in _REFUSED.items())
+
+
+def versions(domain: str, name: str) -> list[OnnxOp]:
+    """The registered versions of an operator, the newest first."""
+    return list(_OPS.get((domain, name), ()))
+
+
+def has_foreign() -> bool:
+    """Whether an importer comes from outside of this package: its code may change any time."""
+    return any(
+        not v.function.__module__.startswith("mgx_mlir.") for found in _OPS.values() for v in found
+    )
+
+
 def operators() -> list[tuple[str, str]]:
     """Every registered (domain, name), sorted."""
     return sorted(_OPS)

@@ -216,6 +216,12 @@ def qmoe(
     fc2_zeros: Value = None,
     fc3_zeros: Value = None,
     router_weights: Value = None,
+    fc1_global_scale: Value = None,
+    fc2_global_scale: Value = None,
+    fc1_act_scale: Value = None,
+    fc2_act_scale: Value = None,
+    fc1_act_block_scale: Value = None,
+    fc2_act_block_scale: Value = None,
     *,
     accuracy_level: int = 0,
     activation_alpha: float = 1.0,
@@ -238,6 +244,9 @@ def qmoe(
         raise NotSupported("use_sparse_mixer")
     if quant_type != "int":
         raise NotSupported(f"quant_type {quant_type}")
+    others = (fc1_global_scale, fc2_global_scale, fc1_act_scale, fc2_act_scale)
+    if any(v is not None for v in (*others, fc1_act_block_scale, fc2_act_block_scale)):
+        raise NotSupported("global and activation scales")
     if weights_prepacked == 1:
         raise NotSupported("weights_prepacked")
     if fc2 is None:

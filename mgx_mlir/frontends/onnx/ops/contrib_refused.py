@@ -1,0 +1,28 @@
+"""com.microsoft: the operators that are refused, with the reasons that users are told."""
+
+from __future__ import annotations
+
+from mgx_mlir.frontends.onnx.registry import refuse
+
+MS = "com.microsoft"
+
+refuse(
+    "BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch", domain=MS,
+    why="a search over the outputs of a model that it holds; run that model in a loop",
+)  # fmt: skip
+refuse("Tokenizer", domain=MS, why="strings")
+refuse("Snpe", "EPContext", domain=MS, why="a payload for another runtime")
+refuse("DequantizeBFP", "QuantizeBFP", domain=MS, why="block floating point of one device")
+refuse("SparseToDenseMatMul", domain=MS, why="sparse tensors")
+refuse("MatMulFpQ4", domain=MS, why="weights in a layout that depends on onnxruntime's version")
+refuse("MaxpoolWithMask", domain=MS, why="internal to onnxruntime, and not what its name says")
+refuse("SampleOp", domain=MS, why="an example of onnxruntime's")
+refuse(
+    "QOrderedAttention", "QOrderedGelu", "QOrderedLayerNormalization", "QOrderedMatMul",
+    "QOrderedLongformerAttention", "QuantizeWithOrder", "DequantizeWithOrder", domain=MS,
+    why="matrices in the layouts of one GPU library",
+)  # fmt: skip
+refuse(
+    "PagedAttention", "SparsePagedAttention", "PackedSparseAttentionIndexer",
+    "SparseAttentionIndexer", domain=MS, why="a cache of pages that a server owns",
+)  # fmt: skip

@@ -1,0 +1,106 @@
+"""docs/onnx-operators.md is up to date; the importer of docs/onnx.md works as it says."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from contrib_cases import Case, Draws, check, model
+
+import mgx_mlir
+from mgx_mlir.api.compile import CompileSettings, _program_key
+from mgx_mlir.core.errors import MgxError
+from mgx_mlir.frontends.onnx import registry
+from mgx_mlir.frontends.onnx.importer import OnnxOptions, parse_onnx_buffer
+from mgx_mlir.targets import get_target
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOMAIN = "org.example"
+
+
+def tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_of_onnx", DOCS / "onnx_operators.py")
+    assert spec is not None
+    assert spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_the_document_is_up_to_date() -> None:
+    written = (DOCS / "onnx-operators.md").read_text()
+    assert written == tool().text(), "python docs/onnx_operators.py > docs/onnx-operators.md"
+
+
+def test_restrictions_are_found() -> None:
+    text = (DOCS / "onnx-operators.md").read_text()
+    [row] = [line for line in text.splitlines() if line.startswith("| GroupQueryAttention ")]
+    assert "a quantized cache" in row
+    assert "| BeamSearch | a search" in text
+
+
+@pytest.fixture
+def example() -> None:
+    """The example of docs/onnx.md, run as it stands there, and taken back."""
+    [code] = re.findall(r"```python\n(.*?)```", (DOCS / "onnx.md").read_text(), re.DOTALL)
+    before = dict(registry._OPS)
+    exec(compile(code, "docs/onnx.md", "exec"), {"__name__": "example"})
+    assert (DOMAIN, "ScaledSwish") in registry._OPS
+    yield
+    registry._OPS.clear()
+    registry._OPS.update(before)
+
+
+def swish(x, scale=None, beta=1.0, mode="exact"):
+    y = x / (1 + np.exp(-beta * x.astype(np.float64)))
+    return y if scale is None else y * scale
+
+
+@pytest.mark.usefixtures("example")
+def test_the_example() -> None:
+    g = Draws(1)
+    x = g.floats(3, 4)
+    cases = [
+        Case("ScaledSwish", [x], domain=DOMAIN, want=swish),
+        Case("ScaledSwish", [x, g.floats(4)], {"beta": 1.5}, domain=DOMAIN, want=swish),
+    ]
+    check(cases)
+
+
+@pytest.mark.usefixtures("example")
+def test_the_errors_of_the_example() -> None:
+    """Both nodes are told of at once."""
+    g = Draws(1)
+    cases = [
+        Case("ScaledSwish", [g.floats(3)], {"mode": "fast"}, domain=DOMAIN),
+        Case("ScaledSwish", [g.ints(0, 9, 3)], domain=DOMAIN),
+    ]
+    with pytest.raises(MgxError) as error:
+        parse_onnx_buffer(model(cases)[0])
+    assert "mode fast" in str(error.value)
+    assert "expected a float type" in str(error.value)
+
+
+def key_of(data: bytes) -> str | None:
+    return _program_key(data, CompileSettings(), get_target("cpu"))
+
+
+def test_programs_are_not_looked_up_by_the_model_alone(request: pytest.FixtureRequest) -> None:
+    data, _, _ = model([Case("Gelu", [Draws(1).floats(3)])])
+    assert key_of(data) is not None
+    request.getfixturevalue("example")
+    assert key_of(data) is None
+
+
+def test_refused_operators_say_why() -> None:
+    case = Case("Snpe", [Draws(1).floats(3)], {"DLC": b"x"})
+    with pytest.raises(MgxError, match="a payload for another runtime"):
+        parse_onnx_buffer(model([case])[0])
+    program = parse_onnx_buffer(model([case])[0], OnnxOptions(skip_unknown_operators=True))
+    assert "migraphx.unknown" in str(program.module)
+    with pytest.raises(MgxError, match="unknown"):
+        mgx_mlir.compile(program, target="cpu")
