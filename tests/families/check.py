@@ -155,7 +155,8 @@ def table(rows: list[Row]) -> str:
     ]
     for row in rows:
         family, exporter, opset, dims = row.name.split(".")
-        found = f"{row.error:.1e}" if not row.failure else row.failure.split("error:")[-1].split("\n")[0][:120]
+        why = row.failure.split("error:")[-1].split("\n")[0][:120]
+        found = why or f"{row.error:.1e}"
         cells = (family, exporter, opset, dims, found, f"{limit_of(row.name):.0e}",
                  f"{row.compile_s:.1f}")  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
