@@ -62,9 +62,13 @@ def test_data_movement_is_exact(name):
 def test_fusing_again_changes_nothing():
     for seed in range(400, 430):
         graph = KernelGraph(seed, CONTEXT, steps=30)
-        run_pipeline(graph.module, ["fuse_pointwise_reduce", "dead_code_elimination"], store=graph.store)
+        run_pipeline(
+            graph.module, ["fuse_pointwise_reduce", "dead_code_elimination"], store=graph.store
+        )
         once = graph.program.text()
-        run_pipeline(graph.module, ["fuse_pointwise_reduce", "dead_code_elimination"], store=graph.store)
+        run_pipeline(
+            graph.module, ["fuse_pointwise_reduce", "dead_code_elimination"], store=graph.store
+        )
         assert graph.program.text() == once
 
 
