@@ -144,7 +144,7 @@ def compare(case: Case, got: np.ndarray, want: np.ndarray, what: str) -> None:
     if not finite.any():
         return
     tol = case.tol or TOLERANCES.get(got.dtype.name, 1e-5)
-    off = np.abs(g - w)[finite].max() / max(np.abs(w[finite]).max(), 1e-3)
+    off = np.abs(g[finite] - w[finite]).max() / max(np.abs(w[finite]).max(), 1e-3)
     assert off <= tol, f"{what}: off by {off:.2g} of the largest"
 
 

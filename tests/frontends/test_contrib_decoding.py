@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def offsets(lengths: list[int], longest: int) -> tuple[np.ndarray, np.ndarray]:
 
 def packed(q, k, v, ends, heads, scale=None, bias=None):
     out = np.zeros((len(q), v.shape[1]))
-    for s, (i, j) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
+    for s, (i, j) in enumerate(itertools.pairwise(ends)):
         parts = [t[i:j].reshape(j - i, heads, -1).swapaxes(0, 1).astype(float) for t in (q, k, v)]
         scores = parts[0] @ parts[1].swapaxes(1, 2) * (scale or parts[0].shape[2] ** -0.5)
         if bias is not None:

@@ -197,7 +197,7 @@ def buckets(table, queries, keys, max_distance, is_bidirectional=0):
 
 
 def gated(query, bias, rel, weight, wb, eco, num_heads):
-    batch, length, hidden = query.shape
+    batch, length, _hidden = query.shape
     x = (query + bias).reshape(batch, length, num_heads, -1).transpose(0, 2, 1, 3)
     y = (x @ weight + wb).reshape(batch, num_heads, length, 2, -1).sum(-1)
     u, r = np.moveaxis(1 / (1 + np.exp(-y)), -1, 0)[..., None]
