@@ -257,7 +257,15 @@ class ModuleLowering(Emitter):
         # inside a kernel the op waits for its consumer; alone, and where the kernel yields it
         # besides using it, it is a loop of its own
         lazy = self.in_kernel and op.results[0] not in self.settled
+        if not lazy and not x.type.is_static and all(isinstance(a, Splat) for a in x.args):
+            x.args = [self._filled(a) for a in x.args if isinstance(a, Splat)]
         self.scope.values[op.results[0]] = x if lazy else self._settle(x)
+
+    def _filled(self, x: Splat) -> Leaf:
+        """One number in run-time dims as a tensor: a loop over nothing else has no extents that
+        the compiler could find."""
+        value = self.tensor_of(x)
+        return Leaf(x.type, self.barrier(value, self.extents(value)))
 
     def _settle(self, x: Expr) -> Leaf:
         return Leaf(x.type, self.tensor_of(x))
@@ -366,7 +374,9 @@ class ModuleLowering(Emitter):
             x = self.expr(v)
             # a broadcast to run-time dims stays one: the kernel reads through it
             through = isinstance(x, View) and not x.make and isinstance(x.source, Leaf)
-            if not isinstance(x, Splat) and (not through or x.type.is_static):
+            if isinstance(x, Splat) and not x.type.is_static:
+                x = self._filled(x)
+            elif not isinstance(x, Splat) and (not through or x.type.is_static):
                 x = self._broadcast_operand(arg, v) or Leaf(x.type, self.value(v))
             self.scope.values[arg] = flags.from_bytes(self, op, x)
         for inner in body.operations:

@@ -390,11 +390,7 @@ def broadcast_with_dims(op: Any, ins: Sequence[Any], e: Any) -> Expr:
     asked = [1] * (out.rank - len(wanted)) + wanted
     extents = [_joined(e, a, b, s) for a, b, s in zip(full, asked, out.dims, strict=True)]
     if isinstance(x, Splat):
-        kind = TensorType(out.dtype, tuple(e.static_dims(extents)))
-        if kind.is_static:
-            return Splat(kind, x.number, extents)
-        # inside of a loop, as a fill, it would leave the compiler without extents
-        return Leaf(kind, e.barrier(e.fill(extents, out.dtype, x.number), extents))
+        return Splat(TensorType(out.dtype, tuple(e.static_dims(extents))), x.number, extents)
     return _run_time_broadcast(e, e.tensor_of(x), t, out, extents)
 
 
