@@ -13,7 +13,7 @@ from math import gcd
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import op_class
+from mgx_mlir.core.op import is_pointwise, op_class
 from mgx_mlir.core.shapes import DYN, TensorType, product
 from mgx_mlir.passes.constants import splat
 from mgx_mlir.passes.shape_chain import NOPS, RESHAPES
@@ -50,10 +50,8 @@ def reader(
     owner = value.owner
     if isinstance(owner, ir.Block):
         raise Unreadable("a block argument that is no operand")
-    cls = op_class(owner)
-    if cls is not None and cls.pointwise:
-        if cls.raw or TensorType.of(value).dtype.size == 8:
-            raise Unreadable(f"'{owner.name}' works on bits or on 64-bit elements")
+    if is_pointwise(owner):
+        check_computable(owner)
         own = owner.opview
         parts = [reader(v, lane, leaves, run=run) for v in owner.operands]
         return lambda k, at, lanes: k.pointwise(own, [p(k, at, lanes) for p in parts])
@@ -62,6 +60,13 @@ def reader(
     source, step, inner, aligned = through(owner, lane, run)
     read = reader(source, inner, leaves, run=aligned)
     return lambda k, at, lanes: read(k, step(k, at), lanes)
+
+
+def check_computable(op: Any) -> None:
+    """Raise Unreadable for a pointwise op that readers cannot compute with."""
+    cls = op_class(op)
+    if cls is None or cls.raw or TensorType.of(op.results[0]).dtype.size == 8:
+        raise Unreadable(f"'{op.name}' works on bits or on 64-bit elements")
 
 
 def _concat(op: Any, lane: int | None, leaves: Collection[ir.Value], run: int) -> Reader:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import attributes_of, op_class
+from mgx_mlir.core.op import attributes_of, is_pointwise
 from mgx_mlir.core.pattern import (
     NoMatch,
     Rewriter,
@@ -78,7 +78,7 @@ def _epilogue(value: ir.Value) -> tuple[list[str], set[ir.Value]]:
     names: list[str] = []
     while len(names) < _CONE:
         found = users(value)
-        pointwise = [u.operation for u in found if _is_pointwise(u.operation)]
+        pointwise = [u.operation for u in found if is_pointwise(u.operation)]
         if not pointwise:
             return names, set()
         op = pointwise[0]
@@ -90,7 +90,7 @@ def _epilogue(value: ir.Value) -> tuple[list[str], set[ir.Value]]:
     todo = [value]
     while todo and len(cone) < _CONE:
         for u in users(todo.pop()):
-            if _is_pointwise(u.operation) and u.operation.results[0] not in cone:
+            if is_pointwise(u.operation) and u.operation.results[0] not in cone:
                 cone.add(u.operation.results[0])
                 todo.append(u.operation.results[0])
     return names, cone
@@ -112,11 +112,6 @@ def _bias_of(rw: Rewriter, op: Any, total: Any) -> ir.Value:
         return b if a == op.results[0] else a
     t = TensorType.of(op.results[0])
     return rw.multibroadcast(rw.literal(0, t.dtype), t.dims)
-
-
-def _is_pointwise(op: ir.Operation) -> bool:
-    cls = op_class(op)
-    return cls is not None and cls.pointwise
 
 
 def _beside(op: Any, most_columns: int, any_epilogue: bool) -> list[Any] | NoMatch:

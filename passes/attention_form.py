@@ -8,9 +8,9 @@ from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import op_class
+from mgx_mlir.core.op import is_pointwise
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.passes.access import Reader, Unreadable, reader, regrouped
+from mgx_mlir.passes.access import Reader, Unreadable, check_computable, reader, regrouped
 from mgx_mlir.passes.constants import splat
 from mgx_mlir.passes.shape_chain import NOPS, RESHAPES
 
@@ -125,17 +125,14 @@ def _chain(
         if v == start or v in operands:
             return
         owner = v.owner
-        if not isinstance(owner, ir.Block) and v not in leaves:
-            cls = op_class(owner)
-            if cls is not None and cls.pointwise and TensorType.of(v).dims == dims:
-                if cls.raw or TensorType.of(v).dtype.size == 8:
-                    raise Unreadable(f"'{owner.name}' works on bits or on 64-bit elements")
-                if owner.operation not in order:
-                    for x in owner.operands:
-                        visit(x)
-                    order.append(owner.operation)
-                return
-        operands[v] = _tile(v, leaves)
+        if v in leaves or not is_pointwise(owner) or TensorType.of(v).dims != dims:
+            operands[v] = _tile(v, leaves)
+            return
+        check_computable(owner)
+        if owner.operation not in order:
+            for x in owner.operands:
+                visit(x)
+            order.append(owner.operation)
 
     visit(value)
     return order

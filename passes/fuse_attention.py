@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import op_class
+from mgx_mlir.core.op import is_pointwise
 from mgx_mlir.core.passes import PatternPass, option
 from mgx_mlir.core.pattern import (
     NoMatch,
@@ -179,8 +179,7 @@ def _first_dot(v: ir.Value, scores: list[Any]) -> Any:
         return None
     if owner.name == "migraphx.dot":
         return owner.opview
-    cls = op_class(owner)
-    if cls is None or not cls.pointwise:
+    if not is_pointwise(owner):
         return None
     for x in owner.operands:
         if TensorType.of(x).dims == TensorType.of(v).dims:
@@ -250,8 +249,7 @@ def _turned(q: ir.Value) -> list[Any]:
         if owner.name == "migraphx.literal" and is_uniform(owner.operation):
             found.append(owner.operation)
             return
-        cls = op_class(owner)
-        computes = owner.name == "migraphx.concat" or (cls is not None and cls.pointwise)
+        computes = owner.name == "migraphx.concat" or is_pointwise(owner)
         if computes and not has_one_use(v):
             return
         if computes or (owner.name in _VIEWS and len(owner.operands) == 1):

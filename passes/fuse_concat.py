@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.observe import Rule, rule
-from mgx_mlir.core.op import op_class
+from mgx_mlir.core.op import is_pointwise
 from mgx_mlir.core.passes import Pass, option
 from mgx_mlir.core.pattern import has_no_use, has_one_use, users
 from mgx_mlir.core.program_ir import functions
@@ -58,7 +58,7 @@ class FuseConcat(Pass):
     def fuse(self, op: ir.Operation, enabled: set[str]) -> bool:
         t = TensorType.of(op.results[0])
         before = AROUND.name in enabled
-        leading = before and any(map(_is_pointwise, _tree(op.results[0], op, before=True)))
+        leading = before and any(map(is_pointwise, _tree(op.results[0], op, before=True)))
         which = AROUND if leading else AFTER
         if which.name not in enabled or has_no_use(op.results[0]):
             return False
@@ -67,7 +67,7 @@ class FuseConcat(Pass):
             return False
         last = _last(op)
         inside = _tree(last.results[0], op, before=before)
-        computed = [o for o in inside if _is_pointwise(o)]
+        computed = [o for o in inside if is_pointwise(o)]
         if not computed:
             which.refused(op, "no pointwise op is around it that belongs to nothing else")
             return False
@@ -96,17 +96,12 @@ def readable(value: ir.Value, leaves: Sequence[ir.Value]) -> int | None:
     return None
 
 
-def _is_pointwise(op: Any) -> bool:
-    cls = op_class(op)
-    return cls is not None and cls.pointwise and len(op.results) == 1
-
-
 def _last(op: ir.Operation) -> ir.Operation:
     """The last of the pointwise ops that follow a concat and nothing else reads."""
     dims = TensorType.of(op.results[0]).dims
     while has_one_use(op.results[0]):
         user = users(op.results[0])[0].operation
-        if not _is_pointwise(user) or TensorType.of(user.results[0]).dims != dims:
+        if not is_pointwise(user) or TensorType.of(user.results[0]).dims != dims:
             break
         if any(_is_anchored(x) for x in user.operands):
             break
@@ -137,7 +132,7 @@ def _tree(value: ir.Value, concat: ir.Operation, *, before: bool) -> list[ir.Ope
         op = owner.operation
         inner = op == concat
         view = op.name in _VIEWS and len(op.operands) == 1
-        pointwise = _is_pointwise(op) and not any(_is_anchored(x) for x in op.operands)
+        pointwise = is_pointwise(op) and not any(_is_anchored(x) for x in op.operands)
         pointwise = pointwise and (before or not behind)
         literal = op.name == "migraphx.literal" and is_uniform(op)
         if not (inner or view or literal or pointwise):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.observe import Rule, rule
-from mgx_mlir.core.op import attributes_of, op_class
+from mgx_mlir.core.op import attributes_of, is_pointwise
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.control_flow import CONTROL, host_results
 
@@ -143,8 +143,7 @@ class Grouping:
             return
         if out.elements == 0 or any(TensorType.of(v).elements == 0 for v in op.operands):
             return
-        cls = op_class(op)
-        if cls is not None and cls.pointwise:
+        if is_pointwise(op):
             self.place_pointwise(i, out)
         elif name in REDUCTIONS and out.rank:
             self.place_reduction(i, op)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, attributes_of, op_class
+from mgx_mlir.core.op import Pointwise, attributes_of, is_pointwise
 from mgx_mlir.core.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.constants import is_constant
@@ -47,8 +47,7 @@ def joins(value: ir.Value) -> bool:
         return False
     if owner.name in _COMPUTES:
         return True
-    cls = op_class(owner)
-    return cls is not None and cls.pointwise and not len(owner.operation.regions)
+    return is_pointwise(owner) and not len(owner.operation.regions)
 
 
 def _is_plain(op: Any) -> bool:

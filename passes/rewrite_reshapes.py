@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, op_class
+from mgx_mlir.core.op import Pointwise, is_pointwise
 from mgx_mlir.core.pattern import (
     Pattern,
     PatternSet,
@@ -38,14 +38,6 @@ def _reshaped(v: ir.Value) -> Any:
     return view if has_one_use(source) else None
 
 
-def _is_pointwise(v: ir.Value) -> bool:
-    owner = v.owner
-    if isinstance(owner, ir.Block):
-        return False
-    cls = op_class(owner)
-    return cls is not None and cls.pointwise
-
-
 @pattern(Pointwise)
 def pointwise_reshape(op: Any, rw: Any) -> Any:
     """f(reshape(g(x)), y) -> reshape(f(g(x), reshape(y))), f and g pointwise, y no kernel's"""
@@ -56,7 +48,7 @@ def pointwise_reshape(op: Any, rw: Any) -> Any:
         (
             i
             for i, v in enumerate(operands)
-            if (view := _reshaped(v)) is not None and _is_pointwise(view.operation.operands[0])
+            if (view := _reshaped(v)) is not None and is_pointwise(view.operation.operands[0].owner)
         ),
         None,
     )
@@ -96,7 +88,7 @@ def reduce_reshape(op: Any, rw: Any) -> Any:
     if in_kernel(op.operation) or len(op.operation.operands) != 1:
         return no_match("it is in a kernel, or its axes are known at run time only")
     view = _reshaped(op.operation.operands[0])
-    if view is None or not _is_pointwise(view.operation.operands[0]):
+    if view is None or not is_pointwise(view.operation.operands[0].owner):
         return no_match("the operand is no reshape of a pointwise op's result, read by it alone")
     source, t = view.operation.operands[0], TensorType.of(op.operation.operands[0])
     if 0 in t.dims:

@@ -12,7 +12,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import attributes_of, op_class
+from mgx_mlir.core.op import attributes_of, is_pointwise
 from mgx_mlir.core.passes import PatternPass, make_pass, option, run_pass
 from mgx_mlir.core.pattern import (
     Pattern,
@@ -238,8 +238,7 @@ def match_qlinear_reused(op: Any, rw: Rewriter) -> Any:
     other = next((u for u in found if u.operation != op.operation), None)
     if other is None:
         return no_match("it uses the input twice")
-    cls = op_class(other)
-    if cls is None or not cls.pointwise or len(other.operation.regions):
+    if not is_pointwise(other) or len(other.operation.regions):
         return no_match("{} is not pointwise", other.operation.name)
     if other.operation.name in QUANTISERS:
         return no_match("{} uses the input too", other.operation.name)
@@ -274,7 +273,7 @@ def match_concat_qlinear(op: Any, rw: Rewriter) -> Any:
     if not has_one_use(op.input):
         return no_match("the concat is used more than once")
     parts = list(concat.operation.operands)
-    if not any(_is_pointwise(v) for v in parts):
+    if not any(is_pointwise(v.owner) for v in parts):
         return no_match("no part of the concat is a pointwise result")
     t = TensorType.of(op.input)
     types = [TensorType.of(v) for v in parts]
@@ -301,12 +300,6 @@ def _cut(rw: Rewriter, v: ir.Value, axis: int, start: int, end: int, dims: Any) 
     if number is not None:
         return rw.multibroadcast(rw.literal(np.asarray(number)), dims)
     return rw.op("slice", v, axes=[axis], starts=[start], ends=[end])
-
-
-def _is_pointwise(value: ir.Value) -> bool:
-    owner = value.owner
-    cls = None if isinstance(owner, ir.Block) else op_class(owner)
-    return cls is not None and cls.pointwise
 
 
 # ---- the pass ------------------------------------------------------------------------------------

@@ -428,6 +428,12 @@ def op_class(op: Any) -> type[Op] | None:
     return OPS.get(name[9:]) if name.startswith("migraphx.") else None
 
 
+def is_pointwise(op: Any) -> bool:
+    """Whether an op is a pointwise one; a block, which owns its arguments, is not."""
+    cls = None if isinstance(op, ir.Block) else op_class(op)
+    return cls is not None and cls.pointwise
+
+
 def attributes_of(op: Any) -> dict[str, Any]:
     """All attributes of a migraphx operation as Python values, defaults included."""
     operation = op.operation if isinstance(op, ir.OpView) else op
