@@ -14,10 +14,15 @@ from mgx_mlir.core.memo import MEMO
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.pattern import Rewriter, has_one_use
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.passes.shape_chain import BROADCASTS, NOPS, RESHAPES, Map, build_map, trace, varying
+from mgx_mlir.passes.shape_chain import (
+    VIEWS,
+    Map,
+    build_map,
+    trace,
+    varying,
+)
 
 _DEPTH = 8  # ops between a literal and a value that still counts as constant
-_SPLAT_VIEWS = RESHAPES | NOPS | BROADCASTS | {"migraphx.transpose", "migraphx.slice"}
 
 
 def is_constant(value: ir.Value, depth: int = _DEPTH) -> bool:
@@ -49,7 +54,7 @@ def splat(value: ir.Value) -> Any:
             return None
         if owner.name == "migraphx.literal":
             break
-        if owner.name not in _SPLAT_VIEWS:
+        if owner.name not in VIEWS:
             return None
         owner = owner.operands[0].owner
     else:

@@ -106,6 +106,14 @@ def inner_blocks(op: ir.Operation) -> Iterator[ir.Block]:
         yield from region.blocks
 
 
+def values_read(op: ir.Operation) -> Iterator[ir.Value]:
+    """The operands of an op and of everything in its regions."""
+    yield from op.operands
+    for block in inner_blocks(op):
+        for inner in block.operations:
+            yield from values_read(inner.operation)
+
+
 def captured(op: ir.Operation) -> list[ir.Value]:
     """The values from outside that the regions of `op` read, at any depth."""
     found: dict[ir.Value, None] = {}

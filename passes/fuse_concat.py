@@ -15,7 +15,7 @@ from mgx_mlir.core.program_ir import functions
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.access import Unreadable, reader
 from mgx_mlir.passes.kernel_ops import Known, copy_ops, is_uniform, make_kernel
-from mgx_mlir.passes.shape_chain import BROADCASTS, NOPS, RESHAPES
+from mgx_mlir.passes.shape_chain import VIEWS
 
 AFTER = rule(
     "find_concat_pointwise",
@@ -26,7 +26,6 @@ AROUND = rule(
     "pointwise(concat(pointwise(x), y)) -> fused_concat of them, the outer ops or none",
 )
 _CONCAT = "migraphx.concat"
-_VIEWS = RESHAPES | NOPS | BROADCASTS | {"migraphx.transpose", "migraphx.slice"}
 # what takes the pointwise ops that follow it into a kernel of its own
 _ANCHORS = frozenset(f"migraphx.{n}" for n in ("dot", "convolution", "pooling", "group"))
 RUNS = (16, 8)  # elements that are read together; the parts' extents are multiples of one of them
@@ -131,7 +130,7 @@ def _tree(value: ir.Value, concat: ir.Operation, *, before: bool) -> list[ir.Ope
             return
         op = owner.operation
         inner = op == concat
-        view = op.name in _VIEWS and len(op.operands) == 1
+        view = op.name in VIEWS and len(op.operands) == 1
         pointwise = is_pointwise(op) and not any(_is_anchored(x) for x in op.operands)
         pointwise = pointwise and (before or not behind)
         literal = op.name == "migraphx.literal" and is_uniform(op)

@@ -17,6 +17,7 @@ from mgx_mlir.core.pattern import KERNEL_BODIES, has_one_use, op_names
 from mgx_mlir.core.program_ir import functions
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.constants import is_constant
+from mgx_mlir.passes.control_flow import values_read
 
 GATHERS = rule(
     "gather_horizontal_fusion",
@@ -67,7 +68,7 @@ def _groups(block: ir.Block, least: int) -> list[list[Any]]:
     found: dict[Any, list[Any]] = {}
     for view in block.operations:
         op = view.operation
-        depth = max((level.get(v, 0) for v in _captured(op)), default=0)
+        depth = max((level.get(v, 0) for v in values_read(op)), default=0)
         key = _key(op)
         if key is not None:
             found.setdefault((depth, *key), []).append(op)
@@ -101,15 +102,6 @@ def _key(op: ir.Operation) -> tuple[Any, ...] | None:
     else:
         return table.dtype, table.dims[1], indices.dtype, indices.dims[1:]
     return None
-
-
-def _captured(op: ir.Operation) -> Iterator[ir.Value]:
-    """Operands of an op and of everything in its regions."""
-    yield from op.operands
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield from _captured(inner.operation)
 
 
 def _fuse(block: ir.Block, operations: Sequence[ir.Operation]) -> None:
@@ -167,7 +159,7 @@ def _between(block: ir.Block, operations: Sequence[ir.Operation]) -> list[ir.Ope
             break
         if len(op.results) == 1 and op.results[0] in gathered:
             known.add(op.results[0])
-        elif known and any(v in known for v in _captured(op)):
+        elif known and any(v in known for v in values_read(op)):
             known.update(op.results)
             moved.append(op)
     return moved

@@ -13,7 +13,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.observe import Rule, rule
 from mgx_mlir.core.op import attributes_of, is_pointwise
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.passes.control_flow import CONTROL, host_results
+from mgx_mlir.passes.control_flow import CONTROL, host_results, values_read
 
 CREATE_POINTWISE = rule("create_pointwise_modules", "add(x, y) -> pointwise(x, y) {add}")
 POINTWISE = rule(
@@ -110,7 +110,7 @@ class Grouping:
         self.producers: list[list[int]] = []
         self.users: list[list[int]] = [[] for _ in self.ops]
         for i, op in enumerate(self.ops):
-            found = sorted({self.index[v] for v in _captured(op) if v in self.index})
+            found = sorted({self.index[v] for v in values_read(op) if v in self.index})
             self.producers.append(found)
             for j in found:
                 self.users[j].append(i)
@@ -423,12 +423,3 @@ def _rank(k: Kernel) -> tuple[int, int]:
     """Which of several kernels a pointwise op joins: an anchor's, a reduction's, the latest."""
     kinds = {"group": 2, "fused_reduce": 1, "pointwise": 0}
     return kinds[k.kind] - (k.tag in MOVERS) * 2, k.members[-1]
-
-
-def _captured(op: ir.Operation) -> Iterator[ir.Value]:
-    """Operands of an op and of everything in its regions."""
-    yield from op.operands
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield from _captured(inner.operation)

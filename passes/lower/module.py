@@ -1,10 +1,10 @@
-"""From the migraphx dialect to linalg on tensors: rebuilds @main, one lowering per op."""
+"""From the migraphx dialect to linalg on tensors: rebuilds functions, one lowering per op."""
 
 from __future__ import annotations
 
 import io
 from collections import ChainMap
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,15 +25,13 @@ from mgx_mlir.core.program_ir import (
     result_types,
 )
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.passes.attention_form import DECODING, TAGS
-from mgx_mlir.passes.lower import flags, flash, fused_concat, host, views
+from mgx_mlir.passes.lower import flags, flash, fused_concat, host, regions, views
 from mgx_mlir.passes.lower.emit import Emitter
 from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
 from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED
 from mgx_mlir.passes.lower.scalar import computed, signless
 
 KERNELS = ("pointwise", "fused_reduce", "group", "fused_concat", "split_fused_reduce")
-_ANCHORS = tuple(f"migraphx.{n}" for n in ("dot", "convolution", "pooling", "transpose", "gather"))
 _BROADCASTS = frozenset(f"migraphx.{n}" for n in ("multibroadcast", "broadcast", "scalar"))
 PARAMETER_ELEMENTS = 64  # constants above this many elements become parameters
 
@@ -65,11 +63,11 @@ def _inside(outer: MutableMapping[ir.Value, Any]) -> ChainMap[ir.Value, Any]:
 
 
 class ModuleLowering(Emitter):
-    """Lowers one program; use `lower_to_linalg`."""
+    """Lowers programs to the functions of one module; use `lower_to_linalg`."""
 
-    def __init__(self, program: ProgramIR, options: LowerOptions) -> None:
+    def __init__(self, programs: Mapping[str, ProgramIR], options: LowerOptions) -> None:
         super().__init__(options)
-        self.program = program
+        self.programs = programs
         self.params: dict[str, np.ndarray] = {}
         self.kernels: list[KernelInfo] = []
         self.scope = _Scope()
@@ -78,61 +76,71 @@ class ModuleLowering(Emitter):
         self.settled: set[ir.Value] = set()
         # weights, and the same in the order in which a kernel's loops read them
         self.packed: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
-        self._globals: dict[str, ir.Value] = {}
+        self._globals: dict[str, ir.Value] = {}  # what this function loaded
+        self._loads: dict[str, list[ir.Value]] = {}  # what any function loaded
 
     # ---- the module --------------------------------------------------------------------------
 
     def run(self) -> Lowered:
-        program, main = self.program, self.program.main()
-        self._refuse_unsupported(entry_block(main))
-        ins, outs = argument_types(main), result_types(main)
-        in_names, out_names = argument_names(main), result_names(main)
-        program.ctx.allow_unregistered_dialects = True
-        with program.ctx, ir.Location.unknown(), program.store.active():
-            module = ir.Module.create()
-            self.module = module
-            with ir.InsertionPoint(module.body):
-                f = func.FuncOp(
-                    "main",
-                    (
-                        [self.mlir_type(t) for t in ins],
-                        [self.mlir_type(t) for t in outs],
-                    ),
-                )
-            self.entry = f.add_entry_block()
-            with ir.InsertionPoint(self.entry):
-                # parameters are loaded ahead of everything that may capture them
-                self._head = arith.ConstantOp(ir.IndexType.get(), 0).operation
-                for old, new, t in zip(
-                    entry_block(main).arguments, self.entry.arguments, ins, strict=True
-                ):
-                    self.scope.values[old] = Leaf(t, new)
-                results = self.block(entry_block(main))
-                returned = [self.refine(r, t) for r, t in zip(results, outs, strict=True)]
-                func.ReturnOp(returned)
+        main = self.programs["main"].main()
+        for program in self.programs.values():
+            self._refuse_unsupported(entry_block(program.main()))
+        context = self.programs["main"].ctx
+        context.allow_unregistered_dialects = True
+        kernels: list[KernelInfo] = []
+        with context, ir.Location.unknown():
+            self.module = ir.Module.create()
+            for name, program in self.programs.items():
+                with program.store.active():
+                    self._function(name, program.main())
+                kernels = kernels or self.kernels
+                self.kernels = []
             self._drop_unread()
             buffer = io.BytesIO()
-            self._verify(module)
-            module.operation.write_bytecode(buffer)
+            self._verify(self.module)
+            self.module.operation.write_bytecode(buffer)
+        inputs = zip(argument_names(main), argument_types(main), strict=True)
+        outputs = zip(result_names(main), result_types(main), strict=True)
         return Lowered(
             bytecode=buffer.getvalue(),
             params=self.params,
-            inputs=[_spec(n, t) for n, t in zip(in_names, ins, strict=True)],
-            outputs=[_spec(n, t) for n, t in zip(out_names, outs, strict=True)],
-            kernels=self.kernels,
+            inputs=[_spec(n, t) for n, t in inputs],
+            outputs=[_spec(n, t) for n, t in outputs],
+            kernels=kernels,
         )
+
+    def _function(self, name: str, main: ir.OpView) -> None:
+        """Lower a program's entry function as the function `name`."""
+        ins, outs = argument_types(main), result_types(main)
+        self.scope, self._globals = _Scope(), {}
+        with ir.InsertionPoint(self.module.body):
+            types = [self.mlir_type(t) for t in ins], [self.mlir_type(t) for t in outs]
+            f = func.FuncOp(name, types)
+        self.entry = f.add_entry_block()
+        with ir.InsertionPoint(self.entry):
+            # parameters are loaded ahead of everything that may capture them
+            self._head = arith.ConstantOp(ir.IndexType.get(), 0).operation
+            arguments = entry_block(main).arguments
+            for old, new, t in zip(arguments, self.entry.arguments, ins, strict=True):
+                self.scope.values[old] = Leaf(t, new)
+            results = self.block(entry_block(main))
+            returned = [self.refine(r, t) for r, t in zip(results, outs, strict=True)]
+            func.ReturnOp(returned)
 
     def _drop_unread(self) -> None:
         """Remove weights that nothing reads: kernels took them in another form."""
         for op in list(self.module.body.operations):
             name = ir.StringAttr(op.attributes["sym_name"]).value
-            loaded = self._globals.get(name)
-            if loaded is None or any(True for _ in loaded.uses):
-                continue
-            if loaded.owner.name == "ml_program.global_load_const":
-                loaded.owner.erase()
+            kept = []
+            for loaded in self._loads.get(name, []):
+                plain = loaded.owner.name == "ml_program.global_load_const"
+                if any(True for _ in loaded.uses) or not plain:
+                    kept.append(loaded)
+                else:
+                    loaded.owner.erase()
+            if name in self._loads and not kept:
                 op.operation.erase()
-                del self.params[name], self._globals[name]
+                del self.params[name]
 
     def _verify(self, module: ir.Module) -> None:
         try:
@@ -349,19 +357,23 @@ class ModuleLowering(Emitter):
         stored = array.view(np.int8) if dtype.is_bool else array
         element = ir.IntegerType.get_signless(8) if dtype.is_bool else signless(dtype)
         kind = ir.RankedTensorType.get(array.shape, element)
-        self.params[name] = stored
-        with ir.InsertionPoint.at_block_begin(self.module.body):
-            ml_program.GlobalOp(
-                name,
-                ir.TypeAttr.get(kind),
-                value=ir.Attribute.parse(f'#flow.parameter.named<"model"::"{name}"> : {kind}'),
-                sym_visibility=ir.StringAttr.get("private"),
-            )
+        if known is not None:
+            name = known  # of another function
+        else:
+            self.params[name] = stored
+            with ir.InsertionPoint.at_block_begin(self.module.body):
+                ml_program.GlobalOp(
+                    name,
+                    ir.TypeAttr.get(kind),
+                    value=ir.Attribute.parse(f'#flow.parameter.named<"model"::"{name}"> : {kind}'),
+                    sym_visibility=ir.StringAttr.get("private"),
+                )
         with ir.InsertionPoint(self._head), ir.Location.unknown():
             loaded = ml_program.GlobalLoadConstOp(kind, ir.FlatSymbolRefAttr.get(name)).result
             if dtype.is_bool:
                 loaded = self.cast_tensor(loaded, dtypes.INT8, dtypes.BOOL)
         self._globals[name] = loaded
+        self._loads.setdefault(name, []).append(loaded)
         return loaded
 
     # ---- kernels -----------------------------------------------------------------------------
@@ -422,7 +434,7 @@ class ModuleLowering(Emitter):
 
     def _is_flash(self, op: ir.Operation, body: ir.Block) -> bool:
         """Whether a kernel is an attention that the target's compiler has one op for."""
-        return self.options.target == "gpu" and _is_attention(op) and flash.fits(body)
+        return self.options.target == "gpu" and regions.is_attention(op) and flash.fits(body)
 
     def _as_one_op(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
         """The results of a body that is lowered as a whole; None where its ops are one by one."""
@@ -459,17 +471,17 @@ class ModuleLowering(Emitter):
         """The extents of a kernel's results from its operands; None where only the body knows."""
         if op.name == "migraphx.fused_concat" and not self._is_gathered(body):
             return None  # a region takes no insert_slice
-        if _is_two_dots(op) and not self._is_flash(op, body):
+        if regions.is_two_dots(op) and not self._is_flash(op, body):
             return None  # nor two dots: one for a GPU takes minutes to compile
-        anchor = next((o for o in body.operations if o.operation.name in _ANCHORS), None)
+        anchor = next((o for o in body.operations if o.operation.name in regions.ANCHORS), None)
         static = all(TensorType.of(r).is_static for r in op.results)
-        tiled = anchor is not None and _tiles_at_run_time(anchor)
+        tiled = anchor is not None and regions.tiles_at_run_time(anchor)
         if not static and not (op.name == "migraphx.pointwise" or tiled):
             # a region with run-time dims around a reduction or a window does not compile
             return None
-        if anchor is not None and _is_padded_row(anchor):
+        if anchor is not None and regions.is_padded_row(anchor):
             return None
-        if any(_pads_computed(o) and o.out not in self.padded for o in body.operations):
+        if any(regions.pads_computed(o) and o.out not in self.padded for o in body.operations):
             return None
         out: list[list[Extent]] = []
         for r in op.results:
@@ -514,7 +526,7 @@ class ModuleLowering(Emitter):
             for r, own in zip(op.results, extents, strict=True)
         ]
         # built in a region of no results, whose block then moves: equal results are one
-        draft = _dispatch_region([], [])
+        draft = regions.dispatch_region([], [])
         inner = draft.regions[0].blocks.append()
         with ir.InsertionPoint(inner):
             self.in_region = True
@@ -530,59 +542,10 @@ class ModuleLowering(Emitter):
             ir.Operation.create("flow.return", operands=unique)
         dims = [d for r in unique for d in self.dynamic_values(extents[results.index(r)])]
         with ir.InsertionPoint(draft):
-            region = _dispatch_region([r.type for r in unique], dims)
+            region = regions.dispatch_region([r.type for r in unique], dims)
         inner.append_to(region.regions[0])
         draft.erase()
         return [region.results[unique.index(r)] for r in results]
-
-
-def _dispatch_region(types: Sequence[ir.Type], dims: Sequence[ir.Value]) -> ir.Operation:
-    return ir.Operation.create(
-        "flow.dispatch.region",
-        results=types,
-        operands=dims,
-        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(dims), 0])},
-        regions=2,
-    )
-
-
-def _is_attention(op: ir.Operation) -> bool:
-    return op.name == "migraphx.group" and op.opview.tag in TAGS
-
-
-def _is_two_dots(op: ir.Operation) -> bool:
-    return _is_attention(op) or (op.name == "migraphx.group" and op.opview.tag == DECODING)
-
-
-def _tiles_at_run_time(anchor: Any) -> bool:
-    """Whether a region with run-time dims around this op compiles: a pad inside it does not."""
-    name = anchor.operation.name
-    return name == "migraphx.dot" or (name == "migraphx.convolution" and not any(anchor.padding))
-
-
-def _is_padded_row(anchor: Any) -> bool:
-    """A padded window that spans or moves along less than two axes: in a region it does not
-    compile, or takes minutes and gigabytes."""
-    name = anchor.operation.name
-    if name == "migraphx.pooling":
-        window = list(anchor.lengths)
-    elif name == "migraphx.convolution":
-        dims = TensorType.of(anchor.weights).dims
-        window = list(dims[:-2] if anchor.channels_last else dims[2:])
-    else:
-        return False
-    out = TensorType.of(anchor.out).dims
-    counts = out[1:-1] if anchor.channels_last else out[2:]
-    padded = any(anchor.padding) or anchor.padding_mode != "default_"
-    return padded and sum(k > 1 and n != 1 for k, n in zip(window, counts, strict=False)) < 2
-
-
-def _pads_computed(anchor: Any) -> bool:
-    """A convolution that pads what its kernel computes: in a region it reads wrong numbers."""
-    if anchor.operation.name != "migraphx.convolution":
-        return False
-    padded = any(anchor.padding) or anchor.padding_mode != "default_"
-    return padded and not isinstance(anchor.input.owner, ir.Block)
 
 
 def _operand_of(op: ir.Operation, body: ir.Block, v: ir.Value) -> ir.Value | None:
@@ -597,13 +560,19 @@ def _spec(name: str, t: TensorType) -> IOSpec:
     return IOSpec(name, t.dtype.name, tuple(-1 if d == DYN else d for d in t.dims))
 
 
-def lower_to_linalg(program: ProgramIR, options: LowerOptions | None = None) -> Lowered:
-    """Lower a program to linalg on tensors.
+def lower_to_linalg(
+    program: ProgramIR,
+    options: LowerOptions | None = None,
+    variants: Mapping[str, ProgramIR] | None = None,
+) -> Lowered:
+    """Lower a program to linalg on tensors, as the function @main.
 
-    Raises CompileError naming every op without a lowering, with its source node. The program
-    is not changed.
+    `variants` are the same program for some sizes, in the same context; each is a function of its
+    name beside @main, and weights that they share are there once. Raises CompileError naming every
+    op without a lowering, with its source node. The programs are not changed.
     """
     from mgx_mlir.passes.lower import families
 
     families.load()
-    return ModuleLowering(program, options or LowerOptions()).run()
+    programs = {"main": program, **(variants or {})}
+    return ModuleLowering(programs, options or LowerOptions()).run()

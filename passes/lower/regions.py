@@ -1,0 +1,64 @@
+"""Dispatch regions: around which kernels the compiler takes one, and how one is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.attention_form import DECODING, TAGS
+
+ANCHORS = tuple(f"migraphx.{n}" for n in ("dot", "convolution", "pooling", "transpose", "gather"))
+
+
+def dispatch_region(types: Sequence[ir.Type], dims: Sequence[ir.Value]) -> ir.Operation:
+    """A flow.dispatch.region with run-time extents of its results, and no block yet."""
+    return ir.Operation.create(
+        "flow.dispatch.region",
+        results=types,
+        operands=dims,
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(dims), 0])},
+        regions=2,
+    )
+
+
+def is_attention(op: ir.Operation) -> bool:
+    """Whether a kernel is one attention."""
+    return op.name == "migraphx.group" and op.opview.tag in TAGS
+
+
+def is_two_dots(op: ir.Operation) -> bool:
+    """Whether a kernel holds the two dots of an attention, or of a part of one."""
+    return is_attention(op) or (op.name == "migraphx.group" and op.opview.tag == DECODING)
+
+
+def tiles_at_run_time(anchor: Any) -> bool:
+    """Whether a region with run-time dims around this op compiles: a pad inside it does not."""
+    name = anchor.operation.name
+    return name == "migraphx.dot" or (name == "migraphx.convolution" and not any(anchor.padding))
+
+
+def is_padded_row(anchor: Any) -> bool:
+    """A padded window that spans or moves along less than two axes: in a region it does not
+    compile, or takes minutes and gigabytes."""
+    name = anchor.operation.name
+    if name == "migraphx.pooling":
+        window = list(anchor.lengths)
+    elif name == "migraphx.convolution":
+        dims = TensorType.of(anchor.weights).dims
+        window = list(dims[:-2] if anchor.channels_last else dims[2:])
+    else:
+        return False
+    out = TensorType.of(anchor.out).dims
+    counts = out[1:-1] if anchor.channels_last else out[2:]
+    padded = any(anchor.padding) or anchor.padding_mode != "default_"
+    return padded and sum(k > 1 and n != 1 for k, n in zip(window, counts, strict=False)) < 2
+
+
+def pads_computed(anchor: Any) -> bool:
+    """A convolution that pads what its kernel computes: in a region it reads wrong numbers."""
+    if anchor.operation.name != "migraphx.convolution":
+        return False
+    padded = any(anchor.padding) or anchor.padding_mode != "default_"
+    return padded and not isinstance(anchor.input.owner, ir.Block)
