@@ -15,7 +15,7 @@ from mgx_mlir.core.op import OPS
 from mgx_mlir.core.pattern import Rewriter, has_one_use
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.shape_chain import (
-    VIEWS,
+    VIEWS_AND_SLICE,
     Map,
     build_map,
     trace,
@@ -54,7 +54,7 @@ def splat(value: ir.Value) -> Any:
             return None
         if owner.name == "migraphx.literal":
             break
-        if owner.name not in VIEWS:
+        if owner.name not in VIEWS_AND_SLICE:
             return None
         owner = owner.operands[0].owner
     else:

@@ -35,9 +35,9 @@ from mgx_mlir.passes.kernel_ops import (
     is_uniform,
     make_kernel,
 )
-from mgx_mlir.passes.shape_chain import BROADCASTS, VIEWS
+from mgx_mlir.passes.shape_chain import BROADCASTS, VIEWS_AND_SLICE
 
-_ABSORBED = VIEWS | {"migraphx.convert"}
+_ABSORBED = VIEWS_AND_SLICE | {"migraphx.convert"}
 _CACHE = "concat_past_present"
 
 
@@ -191,7 +191,7 @@ def _first_dot(v: ir.Value, scores: list[Any]) -> Any:
 
 def _through(v: ir.Value) -> ir.Value:
     """What a value is a view of."""
-    while not isinstance(v.owner, ir.Block) and v.owner.name in VIEWS:
+    while not isinstance(v.owner, ir.Block) and v.owner.name in VIEWS_AND_SLICE:
         v = v.owner.operands[0]
     return v
 
@@ -251,7 +251,7 @@ def _turned(q: ir.Value) -> list[Any]:
         computes = owner.name == "migraphx.concat" or is_pointwise(owner)
         if computes and not has_one_use(v):
             return
-        if computes or (owner.name in VIEWS and len(owner.operands) == 1):
+        if computes or (owner.name in VIEWS_AND_SLICE and len(owner.operands) == 1):
             for x in owner.operands:
                 visit(x)
             found.append(owner.operation)

@@ -15,7 +15,7 @@ from mgx_mlir.core.program_ir import functions
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.access import Unreadable, reader
 from mgx_mlir.passes.kernel_ops import Known, copy_ops, is_uniform, make_kernel
-from mgx_mlir.passes.shape_chain import VIEWS
+from mgx_mlir.passes.shape_chain import VIEWS_AND_SLICE
 
 AFTER = rule(
     "find_concat_pointwise",
@@ -130,7 +130,7 @@ def _tree(value: ir.Value, concat: ir.Operation, *, before: bool) -> list[ir.Ope
             return
         op = owner.operation
         inner = op == concat
-        view = op.name in VIEWS and len(op.operands) == 1
+        view = op.name in VIEWS_AND_SLICE and len(op.operands) == 1
         pointwise = is_pointwise(op) and not any(_is_anchored(x) for x in op.operands)
         pointwise = pointwise and (before or not behind)
         literal = op.name == "migraphx.literal" and is_uniform(op)

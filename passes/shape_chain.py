@@ -26,9 +26,8 @@ RESHAPES = frozenset(
 )
 NOPS = frozenset(f"migraphx.{n}" for n in ("contiguous", "identity", "layout"))
 BROADCASTS = frozenset(f"migraphx.{n}" for n in ("broadcast", "multibroadcast", "scalar"))
-# what gives the elements of its operand in other places
-VIEWS = RESHAPES | NOPS | BROADCASTS | {"migraphx.transpose", "migraphx.slice"}
 VIEWS = RESHAPES | NOPS | BROADCASTS | {"migraphx.transpose"}
+VIEWS_AND_SLICE = VIEWS | {"migraphx.slice"}
 
 
 @dataclass(frozen=True)
