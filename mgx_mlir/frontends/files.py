@@ -1,11 +1,14 @@
-"""Opens files that a user names, and nothing but regular files."""
+"""Opens files that a user names, nothing but regular ones, and reads tensors out of them."""
 
 from __future__ import annotations
 
 import os
 import stat
 
-from mgx_mlir.core.errors import FileError
+import numpy as np
+
+from mgx_mlir.core.errors import FileError, ModelError
+from mgx_mlir.core.literals import aligned_empty
 
 
 def open_regular(name: str, what: str = "an ONNX file") -> int:
@@ -26,3 +29,26 @@ def open_regular(name: str, what: str = "an ONNX file") -> int:
         kind = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
         raise FileError(f"expected {what}, got {kind}", location=name)
     return fd
+
+
+def bytes_of(
+    source: int | memoryview, offset: int, nbytes: int, what: str, file: str
+) -> np.ndarray:
+    """`nbytes` of a file or buffer as an aligned u8 array. FileError where it ends before."""
+    out = aligned_empty((nbytes,), np.dtype(np.uint8))
+    if not isinstance(source, int):
+        out[:] = np.frombuffer(source[offset : offset + nbytes], np.uint8)
+        return out
+    at, view = 0, memoryview(out.data)
+    while at < nbytes:
+        got = os.preadv(source, [view[at : at + (1 << 30)]], offset + at)
+        if got <= 0:
+            raise FileError(f"{what}: the file ends early", location=file)
+        at += got
+    return out
+
+
+def check_size(have: int, expected: int, dims: tuple[int, ...], what: str) -> None:
+    """ModelError where a tensor has other bytes than its dims and type need."""
+    if have != expected:
+        raise ModelError(f"{what} expected {expected} bytes for dims {list(dims)}, got {have}")

@@ -9,7 +9,8 @@ import onnx
 import pytest
 
 from mgx_mlir.frontends.onnx import ops
-from mgx_mlir.frontends.onnx.registry import REQUIRED, find, operators, refused
+from mgx_mlir.frontends.onnx.registry import find, operators, refused
+from mgx_mlir.frontends.signatures import REQUIRED
 
 state = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
 MS = "com.microsoft"

@@ -5,7 +5,7 @@
 
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.problems import NotSupported
 
 __all__ = ["Builder", "ModelError", "NotSupported", "onnx_op"]

@@ -8,8 +8,9 @@ from typing import Any
 import onnx
 
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.frontends.onnx.registry import REQUIRED, OnnxOp
+from mgx_mlir.frontends.onnx.registry import OnnxOp
 from mgx_mlir.frontends.onnx.tensors import TensorReader
+from mgx_mlir.frontends.signatures import REQUIRED
 
 _A = onnx.AttributeProto
 _EMPTY_LISTS = (_A.FLOATS, _A.INTS, _A.STRINGS, _A.TENSORS, _A.GRAPHS)

@@ -7,7 +7,11 @@ from typing import Any
 import onnx
 
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.problems import NotSupported
+
+
+class UseBody(Exception):
+    """Raised by an operator's function that leaves this node to the body ONNX gives it."""
 
 
 def domain_of(domain: str) -> str:

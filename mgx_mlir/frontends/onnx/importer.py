@@ -25,6 +25,7 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.frontends.onnx import ops
 from mgx_mlir.frontends.onnx.attributes import keywords, resolved, schema_of
 from mgx_mlir.frontends.onnx.bodies import (
+    UseBody,
     domain_of,
     has_body,
     opsets_of,
@@ -37,8 +38,7 @@ from mgx_mlir.frontends.onnx.kinds import Kinds
 from mgx_mlir.frontends.onnx.load import LoadedModel, load_bytes, load_file
 from mgx_mlir.frontends.onnx.options import DynamicDim, OnnxOptions
 from mgx_mlir.frontends.onnx.outputs import declared_types, result_attributes, state_groups
-from mgx_mlir.frontends.onnx.problems import NotSupported, Problems, Refused, UseBody
-from mgx_mlir.frontends.onnx.registry import OnnxOp, find, oldest, refused
+from mgx_mlir.frontends.onnx.registry import OnnxOp, Refused, find, oldest, refused
 from mgx_mlir.frontends.onnx.structures import (
     build,
     describe,
@@ -46,6 +46,8 @@ from mgx_mlir.frontends.onnx.structures import (
     is_structure,
     tensors,
 )
+from mgx_mlir.frontends.operands import KnownOperands
+from mgx_mlir.frontends.problems import NotSupported, Problems
 from mgx_mlir.frontends.program import DEBUG_SYMBOLS, argument_attribute, drop_unused, type_of
 
 LOG = logging.getLogger("mgx_mlir.onnx")
@@ -118,7 +120,7 @@ class Scope:
         return None
 
 
-class Node:
+class Node(KnownOperands):
     """What an operator's function knows about the node it imports."""
 
     def __init__(
@@ -135,17 +137,6 @@ class Node:
     @property
     def output_count(self) -> int:
         return len(self.proto.output)
-
-    def const(self, value: Any, what: str) -> np.ndarray:
-        """The array of an operand that must be known when the model is read."""
-        found = self.importer.builder.const(value)
-        if found is None:
-            raise NotSupported(f"'{what}' is computed at run time")
-        return found
-
-    def ints(self, value: Any, what: str) -> list[int]:
-        """A constant integer operand as a list."""
-        return [int(x) for x in self.const(value, what).reshape(-1)]
 
     def stated_dim(self, operand: int, axis: int) -> int | None:
         """A dim of an operand as the file states it: for what the program cannot tell."""

@@ -12,9 +12,9 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import MgxError, ModelError, UnsupportedModel, UsageError
 from mgx_mlir.core.narrow import BY_ONNX
 from mgx_mlir.frontends.onnx.options import Dim, DynamicDim, OnnxOptions
-from mgx_mlir.frontends.onnx.problems import Problems
 from mgx_mlir.frontends.onnx.structures import TENSOR, Form
 from mgx_mlir.frontends.onnx.tensors import tensor_dtype
+from mgx_mlir.frontends.problems import Problems
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-REQUIRED = inspect.Parameter.empty
-Importer = Callable[..., Any]
+from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.signatures import Importer, signature_of
 
 
 @dataclass(frozen=True)
@@ -44,19 +43,11 @@ def onnx_op(
     """
 
     def register(function: Importer) -> Importer:
-        required, most, attributes = 0, 0, {}
-        for i, p in enumerate(inspect.signature(function).parameters.values()):
-            if p.kind is p.KEYWORD_ONLY:
-                attributes[p.name.rstrip("_")] = p.default
-            elif i < 2:
-                continue
-            elif p.kind is p.VAR_POSITIONAL:
-                most = None
-            elif most is not None:
-                most += 1
-                required += p.default is REQUIRED
+        s = signature_of(function)
         for name in names:
-            entry = OnnxOp(domain, name, since, function, required, most, attributes, structures)
+            entry = OnnxOp(
+                domain, name, since, function, s.required, s.most, s.attributes, structures
+            )
             versions = _OPS.setdefault((domain, name), [])
             if any(v.since == since for v in versions):
                 raise TypeError(f"ONNX operator {domain}::{name} since {since} is registered twice")
@@ -76,6 +67,10 @@ def oldest(domain: str, name: str) -> int | None:
     """The first opset an operator is known from; None for an unknown operator."""
     versions = _OPS.get((domain, name))
     return versions[-1].since if versions else None
+
+
+class Refused(NotSupported):
+    """A node of an operator without importer; `message` says why it has none, or is empty."""
 
 
 _REFUSED: dict[tuple[str, str], str] = {}

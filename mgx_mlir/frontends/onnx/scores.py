@@ -10,7 +10,7 @@ import numpy as np
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import DOUBLE, FLOAT
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.frontends.onnx.helpers import Value, compare, convert, number
+from mgx_mlir.frontends.helpers import Value, compare, convert, number
 from mgx_mlir.frontends.problems import NotSupported
 
 ML = "ai.onnx.ml"

@@ -7,7 +7,7 @@ from typing import Any
 
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
-from mgx_mlir.frontends.onnx.helpers import Value, convert, unsqueeze
+from mgx_mlir.frontends.helpers import Value, convert, unsqueeze
 
 Size = Any  # int, or a 0-d i64 tensor
 

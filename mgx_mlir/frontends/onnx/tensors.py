@@ -16,7 +16,8 @@ from mgx_mlir.core.errors import FileError, ModelError, ShapeError, UnsupportedM
 from mgx_mlir.core.literals import aligned_empty
 from mgx_mlir.core.narrow import BY_ONNX as NARROW
 from mgx_mlir.core.narrow import packed_bytes, unpacked
-from mgx_mlir.frontends.files import open_regular
+from mgx_mlir.frontends.files import bytes_of, check_size, open_regular
+from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.wire import Stripped
 
 MAX_BYTES = 1 << 40
@@ -37,6 +38,18 @@ def tensor_dtype(number: int, what: str) -> DType:
         known = number in _TP.DataType.values()
         kind = _TP.DataType.Name(number) if known else f"number {number}"
         raise UnsupportedModel(f"{what} has unsupported element type {kind}") from None
+
+
+def cast_number(number: int) -> DType:
+    """The element type of an ONNX type number in an attribute; narrower types are refused."""
+    if number in NARROW:
+        raise NotSupported(f"element type {_TP.DataType.Name(number)}")
+    try:
+        return tensor_dtype(number, "attribute")
+    except ModelError:
+        known = number in _TP.DataType.values()
+        kind = _TP.DataType.Name(number) if known else f"number {number}"
+        raise NotSupported(f"element type {kind}") from None
 
 
 class TensorReader:
@@ -73,11 +86,11 @@ class TensorReader:
         if tensor.data_location == _TP.EXTERNAL:
             raw = self._external(tensor, nbytes, what)
         elif (extent := self._stripped.extent_of(tensor.doc_string)) is not None:
-            _check_size(extent.length, nbytes, dims, what)
-            raw = self._fill(self._data, extent.offset, nbytes, what, self._name)
+            check_size(extent.length, nbytes, dims, what)
+            raw = bytes_of(self._data, extent.offset, nbytes, what, self._name)
         elif tensor.HasField("raw_data"):
-            _check_size(len(tensor.raw_data), nbytes, dims, what)
-            raw = _bytes(nbytes)
+            check_size(len(tensor.raw_data), nbytes, dims, what)
+            raw = aligned_empty((nbytes,), np.dtype(np.uint8))
             raw[:] = np.frombuffer(tensor.raw_data, np.uint8)
         else:
             return self._typed(tensor, dtype, count, what).reshape(dims)
@@ -130,7 +143,7 @@ class TensorReader:
             )
         offset = _number(entries, "offset", 0, what)
         length = _number(entries, "length", nbytes, what)
-        _check_size(length, nbytes, tuple(tensor.dims), what)
+        check_size(length, nbytes, tuple(tensor.dims), what)
         fd = self._external_file(location, what)
         size = os.fstat(fd).st_size
         if offset + nbytes > size:
@@ -138,7 +151,7 @@ class TensorReader:
                 f"{what} expected {nbytes} bytes at offset {offset} of '{location}', which has "
                 f"{size}"
             )
-        return self._fill(fd, offset, nbytes, what, location)
+        return bytes_of(fd, offset, nbytes, what, location)
 
     def _external_file(self, location: str, what: str) -> int:
         if location in self._open:
@@ -162,30 +175,6 @@ class TensorReader:
             raise outside
         fd = self._open[location] = open_regular(os.fspath(path))
         return fd
-
-    def _fill(
-        self, source: int | memoryview, offset: int, nbytes: int, what: str, file: str
-    ) -> np.ndarray:
-        out = _bytes(nbytes)
-        if not isinstance(source, int):
-            out[:] = np.frombuffer(source[offset : offset + nbytes], np.uint8)
-            return out
-        at, view = 0, memoryview(out.data)
-        while at < nbytes:
-            got = os.preadv(source, [view[at : at + (1 << 30)]], offset + at)
-            if got <= 0:
-                raise FileError(f"{what}: the file ends early", location=file)
-            at += got
-        return out
-
-
-def _bytes(n: int) -> np.ndarray:
-    return aligned_empty((n,), np.dtype(np.uint8))
-
-
-def _check_size(have: int, expected: int, dims: tuple[int, ...], what: str) -> None:
-    if have != expected:
-        raise ModelError(f"{what} expected {expected} bytes for dims {list(dims)}, got {have}")
 
 
 def _number(entries: dict[str, str], key: str, default: int, what: str) -> int:

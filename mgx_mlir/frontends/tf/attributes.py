@@ -11,8 +11,9 @@ import numpy as np
 
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.signatures import REQUIRED
 from mgx_mlir.frontends.tf import dtypes
-from mgx_mlir.frontends.tf.registry import REQUIRED, TfOp
+from mgx_mlir.frontends.tf.registry import TfOp
 from mgx_mlir.frontends.tf.tensors import TensorReader, static_shape
 
 MOST_STRINGS = 1 << 20

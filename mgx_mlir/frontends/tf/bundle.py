@@ -12,10 +12,10 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from mgx_mlir.core.errors import FileError, ModelError
-from mgx_mlir.frontends.files import open_regular
+from mgx_mlir.frontends.files import bytes_of, check_size, open_regular
 from mgx_mlir.frontends.tf import schema
 from mgx_mlir.frontends.tf.dtypes import tensor_dtype
-from mgx_mlir.frontends.tf.tensors import as_array, check_size, fill, static_shape
+from mgx_mlir.frontends.tf.tensors import as_array, static_shape
 
 _FOOTER, _TRAILER = 48, 5  # bytes: of the file, behind each block
 _MAGIC = 0xDB4775248B80FB57
@@ -75,7 +75,7 @@ class Bundle:
                 location=self._path(entry.shard_id),
             )
         return as_array(
-            fill(fd, entry.offset, nbytes, what, self._path(entry.shard_id)), dtype, dims
+            bytes_of(fd, entry.offset, nbytes, what, self._path(entry.shard_id)), dtype, dims
         )
 
     def _path(self, shard: int) -> str:

@@ -8,14 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.errors import MgxError, ModelError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.frontends.onnx.options import Dim
+from mgx_mlir.frontends.operands import KnownOperands
 from mgx_mlir.frontends.problems import NotSupported, Problems
 from mgx_mlir.frontends.tf.attributes import FunctionRef, keywords, value_of
 from mgx_mlir.frontends.tf.flow import Flow
@@ -98,7 +97,7 @@ class Scope:
         return scope
 
 
-class Node:
+class Node(KnownOperands):
     """What an operator's function knows about the node it imports."""
 
     def __init__(self, importer: Importer, proto: Any, name: str, scope: Scope) -> None:
@@ -118,17 +117,6 @@ class Node:
         if data_format not in ("NHWC", "NCHW", "NDHWC", "NCDHW", "NWC", "NCW"):
             raise NotSupported(f"data_format {data_format}")
         return data_format.endswith("C")
-
-    def const(self, value: Any, what: str) -> np.ndarray:
-        """The array of an operand that must be known when the model is read."""
-        found = self.importer.builder.const(value)
-        if found is None:
-            raise NotSupported(f"'{what}' is computed at run time")
-        return found
-
-    def ints(self, value: Any, what: str) -> list[int]:
-        """A constant integer operand as a list."""
-        return [int(x) for x in self.const(value, what).reshape(-1)]
 
     def attribute(self, name: str) -> Any:
         """An attribute that the operator's function does not state; None where there is none."""

@@ -13,7 +13,7 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.dialects.migraphx.control import joined
+from mgx_mlir.frontends.branches import joined_types, same_count
 from mgx_mlir.frontends.helpers import Value, convert, extent, squeeze, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.lists import NotScanned, with_elements, zeros
@@ -94,7 +94,8 @@ def branch(b: Builder, cond: Value, then: Build, other: Build) -> list[Any]:
                     return [POISON]
                 yields.append(tensors(given[-1], "output"))
                 OPS["yield"](yields[-1])
-        types = _joined(yields)
+        same_count(yields)
+        types = joined_types(yields)
     except BaseException:
         if draft.parent is not None:
             draft.erase()
@@ -107,22 +108,6 @@ def branch(b: Builder, cond: Value, then: Build, other: Build) -> list[Any]:
         if b.probe.active and all(b.probe.same(x, i, y, i) for i in range(len(b.dims(x)))):
             _has_dims_of(b, r, x)
     return [like(g, r) for g, r in zip(given[0], made.results, strict=True)]
-
-
-def _joined(yields: Sequence[Sequence[Value]]) -> list[TensorType]:
-    if len(yields[0]) != len(yields[1]):
-        raise ModelError(
-            f"the branches give {len(yields[0])} and {len(yields[1])} outputs, expected as many"
-        )
-    types = []
-    for i, pair in enumerate(zip(*yields, strict=True)):
-        a, c = (TensorType.of(v) for v in pair)
-        if a.dtype is not c.dtype:
-            raise ModelError(f"output {i} is {a} or {c}, expected one element type")
-        if a.rank != c.rank:
-            raise NotSupported(f"output {i} of rank {a.rank} or {c.rank}")
-        types.append(joined(a, c))
-    return types
 
 
 def choose(b: Builder, index: Value, builds: Sequence[Build]) -> list[Any]:

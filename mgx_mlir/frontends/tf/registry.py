@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-REQUIRED = inspect.Parameter.empty
-Importer = Callable[..., Any]
+from mgx_mlir.frontends.signatures import Importer, signature_of
 
 
 @dataclass(frozen=True)
@@ -46,24 +44,12 @@ def tf_op(
     """
 
     def register(function: Importer) -> Importer:
-        required, most = 0, 0
-        attributes, parameters = {}, {}
-        for i, p in enumerate(inspect.signature(function).parameters.values()):
-            if p.kind is p.KEYWORD_ONLY:
-                attributes[p.name.rstrip("_")] = p.default
-                parameters[p.name.rstrip("_")] = p.name
-            elif i < 2:
-                continue
-            elif p.kind is p.VAR_POSITIONAL:
-                most = None
-            elif most is not None:
-                most += 1
-                required += p.default is REQUIRED
+        s = signature_of(function)
         for name in names:
             if name in _OPS:
                 raise TypeError(f"TensorFlow operator {name} is registered twice")
             _OPS[name] = TfOp(
-                name, function, required, most, attributes, parameters, tuple(outputs), raw
+                name, function, s.required, s.most, s.attributes, s.parameters, tuple(outputs), raw
             )
         return function
 

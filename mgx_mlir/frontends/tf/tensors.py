@@ -10,8 +10,9 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.errors import FileError, ModelError
+from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.literals import aligned_empty
+from mgx_mlir.frontends.files import bytes_of, check_size
 from mgx_mlir.frontends.tf.dtypes import tensor_dtype
 from mgx_mlir.frontends.wire import Stripped
 
@@ -66,7 +67,7 @@ class TensorReader:
             fewer = extent.number != _CONTENT and extent.length < nbytes
             if not fewer or extent.length % dtype.size or nbytes > MOST_REPEATED:
                 check_size(extent.length, nbytes, dims, what)
-            raw = fill(self._data, extent.offset, extent.length, what, self._name)
+            raw = bytes_of(self._data, extent.offset, extent.length, what, self._name)
             if fewer:
                 return _repeated(raw.view(dtype.np), dims)
         elif content:
@@ -118,23 +119,3 @@ def as_array(raw: np.ndarray, dtype: DType, dims: tuple[int, ...]) -> np.ndarray
     if dtype.is_bool:
         return (raw != 0).reshape(dims)
     return raw.view(dtype.np).reshape(dims)
-
-
-def fill(source: int | memoryview, offset: int, nbytes: int, what: str, file: str) -> np.ndarray:
-    """`nbytes` of a file or buffer as an aligned array. FileError where it ends before."""
-    out = aligned_empty((nbytes,), np.dtype(np.uint8))
-    if not isinstance(source, int):
-        out[:] = np.frombuffer(source[offset : offset + nbytes], np.uint8)
-        return out
-    at, view = 0, memoryview(out.data)
-    while at < nbytes:
-        got = os.preadv(source, [view[at : at + (1 << 30)]], offset + at)
-        if got <= 0:
-            raise FileError(f"{what}: the file ends early", location=file)
-        at += got
-    return out
-
-
-def check_size(have: int, expected: int, dims: tuple[int, ...], what: str) -> None:
-    if have != expected:
-        raise ModelError(f"{what} expected {expected} bytes for dims {list(dims)}, got {have}")

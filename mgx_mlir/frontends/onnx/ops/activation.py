@@ -11,7 +11,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
+from mgx_mlir.frontends.helpers import (
     Value,
     axis_in,
     axis_range,
@@ -22,8 +22,8 @@ from mgx_mlir.frontends.onnx.helpers import (
     unsqueeze,
 )
 from mgx_mlir.frontends.onnx.ops.random import dropped_in_training
-from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.problems import NotSupported
 
 
 @onnx_op("Elu", since=6)

@@ -11,10 +11,9 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
+from mgx_mlir.frontends.helpers import (
     Value,
     axis_range,
-    cast_number,
     compare,
     concat,
     convert,
@@ -26,9 +25,11 @@ from mgx_mlir.frontends.onnx.helpers import (
     unsqueeze,
     wide,
 )
+from mgx_mlir.frontends.onnx.bodies import UseBody
 from mgx_mlir.frontends.onnx.ops.linear import matmul
-from mgx_mlir.frontends.onnx.problems import NotSupported, UseBody
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.tensors import cast_number
+from mgx_mlir.frontends.problems import NotSupported
 
 
 def split_heads(b: Builder, x: Value, heads: int) -> Value:

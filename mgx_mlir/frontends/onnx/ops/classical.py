@@ -10,7 +10,7 @@ import numpy as np
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.frontends.onnx.helpers import Value, compare, convert, greater_equal, number
+from mgx_mlir.frontends.helpers import Value, compare, convert, greater_equal, number
 from mgx_mlir.frontends.onnx.ops.linear import matmul_op
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.scores import (

@@ -16,7 +16,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT32, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
+from mgx_mlir.frontends.helpers import (
     Value,
     axis_range,
     compare,
@@ -32,8 +32,8 @@ from mgx_mlir.frontends.onnx.helpers import (
 )
 from mgx_mlir.frontends.onnx.ops.attention import join_heads, split_heads
 from mgx_mlir.frontends.onnx.ops.linear import matmul
-from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.problems import NotSupported
 
 MS = "com.microsoft"
 

@@ -12,7 +12,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import UINT32
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
+from mgx_mlir.frontends.helpers import (
     Value,
     axis_in,
     convert,
@@ -32,8 +32,8 @@ from mgx_mlir.frontends.onnx.ops.activation import (
 )
 from mgx_mlir.frontends.onnx.ops.conv import biased, convolution
 from mgx_mlir.frontends.onnx.ops.linear import gemm_of, matmul
-from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.problems import NotSupported
 
 MS = "com.microsoft"
 

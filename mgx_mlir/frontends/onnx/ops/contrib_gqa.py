@@ -10,7 +10,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
+from mgx_mlir.frontends.helpers import (
     Value,
     arange,
     axis_range,
@@ -40,9 +40,9 @@ from mgx_mlir.frontends.onnx.ops.contrib_attention import (
     causal as causal_mask,
 )
 from mgx_mlir.frontends.onnx.ops.contrib_norm import rms_norm
-from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
-from mgx_mlir.frontends.onnx.runtime_axes import pad_at_run_time
+from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.runtime_axes import pad_at_run_time
 
 MS = "com.microsoft"
 

@@ -13,7 +13,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import UINT8, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
+from mgx_mlir.frontends.helpers import (
     Value,
     arange,
     convert,
@@ -27,8 +27,8 @@ from mgx_mlir.frontends.onnx.helpers import (
 )
 from mgx_mlir.frontends.onnx.ops.activation import gelu_tanh
 from mgx_mlir.frontends.onnx.ops.contrib_nbits import expanded, unpacked
-from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.problems import NotSupported
 
 MS = "com.microsoft"
 

@@ -9,7 +9,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT32, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
+from mgx_mlir.frontends.helpers import (
     Value,
     along,
     axis_in,
@@ -23,8 +23,8 @@ from mgx_mlir.frontends.onnx.helpers import (
 from mgx_mlir.frontends.onnx.ops.contrib_fused import channels_first, present
 from mgx_mlir.frontends.onnx.ops.contrib_fused import channels_last as to_channels_last
 from mgx_mlir.frontends.onnx.ops.normalize import grouped, standardized
-from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.problems import NotSupported
 
 MS = "com.microsoft"
 

@@ -12,15 +12,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT32
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
-    Value,
-    axes_in,
-    axis_in,
-    convert,
-    reshape,
-    squeeze,
-    unsqueeze,
-)
+from mgx_mlir.frontends.helpers import Value, axes_in, axis_in, convert, reshape, squeeze, unsqueeze
 from mgx_mlir.frontends.onnx.ops.contrib_attention import (
     hidden_sizes,
     self_attention,
@@ -36,8 +28,8 @@ from mgx_mlir.frontends.onnx.ops.quant import (
     quantize_linear,
     quantized,
 )
-from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.problems import NotSupported
 
 MS = "com.microsoft"
 

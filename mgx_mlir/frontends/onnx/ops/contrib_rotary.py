@@ -10,7 +10,7 @@ import numpy as np
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
+from mgx_mlir.frontends.helpers import (
     Value,
     arange,
     convert,
@@ -21,8 +21,8 @@ from mgx_mlir.frontends.onnx.helpers import (
     wide,
 )
 from mgx_mlir.frontends.onnx.ops.attention import rotary_embedding
-from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.problems import NotSupported
 
 MS = "com.microsoft"
 

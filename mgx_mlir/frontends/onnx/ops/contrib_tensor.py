@@ -11,7 +11,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL, INT32, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
+from mgx_mlir.frontends.helpers import (
     Value,
     axis_in,
     compare,
@@ -33,8 +33,8 @@ from mgx_mlir.frontends.onnx.ops.indexing import gather_nd, trilu
 from mgx_mlir.frontends.onnx.ops.linear import matmul
 from mgx_mlir.frontends.onnx.ops.pad import pad
 from mgx_mlir.frontends.onnx.ops.sampling import grid_sample
-from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.problems import NotSupported
 
 MS = "com.microsoft"
 

@@ -11,7 +11,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT32, INT64, UINT32, UINT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
+from mgx_mlir.frontends.helpers import (
     Value,
     compare,
     convert,
@@ -25,8 +25,8 @@ from mgx_mlir.frontends.onnx.helpers import (
 )
 from mgx_mlir.frontends.onnx.ops.elementwise import bitwise_xor
 from mgx_mlir.frontends.onnx.ops.linear import matmul
-from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.problems import NotSupported
 
 MS = "com.microsoft"
 

@@ -13,9 +13,8 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.dialects.migraphx.control import joined
-from mgx_mlir.frontends.onnx.helpers import Value, axis_in, convert, single, transpose, unsqueeze
-from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.branches import joined_types, same_count
+from mgx_mlir.frontends.helpers import Value, axis_in, convert, single, transpose, unsqueeze
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.structures import (
     TENSOR,
@@ -25,6 +24,7 @@ from mgx_mlir.frontends.onnx.structures import (
     is_structure,
     tensors,
 )
+from mgx_mlir.frontends.problems import NotSupported
 
 _MOST = 1 << 20  # iterations of a loop whose results state how many there are
 _UNROLLED = 1 << 15  # nodes that a loop becomes which is written out
@@ -57,22 +57,12 @@ def if_op(
                 return node.failed()
             yields.append(tensors(found[-1]))
             OPS["yield"](yields[-1])
-    if len(found[0]) != len(found[1]):
-        raise ModelError(
-            f"the branches give {len(found[0])} and {len(found[1])} outputs, expected as many"
-        )
+    same_count(found)
     forms = [form_of(v) for v in found[0]]
     for i, (form, other) in enumerate(zip(forms, map(form_of, found[1]), strict=True)):
         if form != other:
             raise NotSupported(f"output {i} that is {describe(form)} or {describe(other)}")
-    types = []
-    for i, pair in enumerate(zip(*yields, strict=True)):
-        a, c = (TensorType.of(v) for v in pair)
-        if a.dtype is not c.dtype:
-            raise ModelError(f"output {i} is {a} or {c}, expected one element type")
-        if a.rank != c.rank:
-            raise NotSupported(f"output {i} of rank {a.rank} or {c.rank}")
-        types.append(joined(a, c))
+    types = joined_types(yields)
     made = OPS["if"](cond, [], results=types).operation
     for old, new in zip(draft.regions, made.regions, strict=True):
         old.blocks[0].append_to(new)

@@ -9,15 +9,7 @@ import numpy as np
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
-    Value,
-    compare,
-    convert,
-    number,
-    slice_,
-    squeeze,
-    wide,
-)
+from mgx_mlir.frontends.helpers import Value, compare, convert, number, slice_, squeeze, wide
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
 

@@ -13,19 +13,19 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import DOUBLE, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.narrow import BY_ONNX
-from mgx_mlir.frontends.onnx.casts import cast, to_narrow
-from mgx_mlir.frontends.onnx.helpers import (
+from mgx_mlir.frontends.helpers import (
     Value,
     axis_in,
-    cast_number,
     compare,
     convert,
     greater_equal,
     less_equal,
     unsqueeze,
 )
-from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.onnx.casts import cast, to_narrow
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.tensors import cast_number
+from mgx_mlir.frontends.problems import NotSupported
 
 _UNARY = {
     "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan",

@@ -11,11 +11,10 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
+from mgx_mlir.frontends.helpers import (
     Value,
     arange,
     axis_range,
-    cast_number,
     compare,
     convert,
     single,
@@ -23,6 +22,7 @@ from mgx_mlir.frontends.onnx.helpers import (
     unsqueeze,
 )
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.tensors import cast_number
 
 MAX_CONSTANT = 1 << 31  # elements that a fill may have: a small file must not ask for more
 

@@ -10,7 +10,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
+from mgx_mlir.frontends.helpers import (
     Value,
     along,
     axes_in,
@@ -20,8 +20,8 @@ from mgx_mlir.frontends.onnx.helpers import (
     unsqueeze,
     wide,
 )
-from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.problems import NotSupported
 
 
 def standardized(

@@ -11,10 +11,10 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import Value, axes_in, convert, single, slice_, unsqueeze
-from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.helpers import Value, axes_in, convert, single, slice_, unsqueeze
 from mgx_mlir.frontends.onnx.registry import onnx_op
-from mgx_mlir.frontends.onnx.runtime_axes import axis_hits, element, length, pad_at_run_time
+from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.runtime_axes import axis_hits, element, length, pad_at_run_time
 
 _MODES = ("constant", "reflect", "edge", "wrap")
 

@@ -11,11 +11,9 @@ from mgx_mlir.core.dtypes import FLOAT, INT32, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.narrow import BY_ONNX, Narrow
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.casts import cast_to, to_narrow
-from mgx_mlir.frontends.onnx.helpers import (
+from mgx_mlir.frontends.helpers import (
     Value,
     axis_in,
-    cast_number,
     channel_dims,
     convert,
     number,
@@ -23,9 +21,11 @@ from mgx_mlir.frontends.onnx.helpers import (
     static_dims,
     unsqueeze,
 )
+from mgx_mlir.frontends.onnx.casts import cast_to, to_narrow
 from mgx_mlir.frontends.onnx.ops.conv import conv_integer
 from mgx_mlir.frontends.onnx.ops.linear import matmul_integer
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.tensors import cast_number
 
 
 def spread(b: Builder, v: Value, x: Value, axis: int, block_size: int) -> Value:

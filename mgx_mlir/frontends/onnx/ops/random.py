@@ -19,10 +19,9 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL, DOUBLE, FLOAT, INT32, UINT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
+from mgx_mlir.frontends.helpers import (
     Value,
     arange,
-    cast_number,
     compare,
     convert,
     greater_equal,
@@ -31,6 +30,7 @@ from mgx_mlir.frontends.onnx.helpers import (
 )
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.sizes import Size, as_scalar, known, times
+from mgx_mlir.frontends.onnx.tensors import cast_number
 
 _DRAWN = 1 << 16  # elements that are drawn when the model is read
 _WORD = (1 << 64) - 1

@@ -8,7 +8,7 @@ from typing import Any
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import Value, transpose
+from mgx_mlir.frontends.helpers import Value, transpose
 from mgx_mlir.frontends.onnx.registry import onnx_op
 
 # ONNX's activation functions: ours, and the parameters each takes from the node's lists

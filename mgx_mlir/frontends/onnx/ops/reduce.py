@@ -11,16 +11,10 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import DOUBLE, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
-    Value,
-    axis_in,
-    convert,
-    squeeze,
-    wide,
-)
+from mgx_mlir.frontends.helpers import Value, axis_in, convert, squeeze, wide
 from mgx_mlir.frontends.onnx.ops.activation import hardmax
-from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.reductions import (
     Reducer,
     log_sum_exp,

@@ -16,7 +16,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import DOUBLE, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
+from mgx_mlir.frontends.helpers import (
     Value,
     arange,
     axes_in,
@@ -29,8 +29,8 @@ from mgx_mlir.frontends.onnx.helpers import (
     unsqueeze,
     wide,
 )
-from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.problems import NotSupported
 
 _COORDINATES = (
     "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",

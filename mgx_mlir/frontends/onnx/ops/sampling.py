@@ -12,7 +12,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
+from mgx_mlir.frontends.helpers import (
     Value,
     arange,
     compare,
@@ -24,9 +24,9 @@ from mgx_mlir.frontends.onnx.helpers import (
     unsqueeze,
     wide,
 )
-from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
-from mgx_mlir.frontends.onnx.runtime_axes import element
+from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.runtime_axes import element
 
 # ---- AffineGrid --------------------------------------------------------------------------------
 

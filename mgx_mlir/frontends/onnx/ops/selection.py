@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mgx_mlir.core.build import Builder
-from mgx_mlir.frontends.onnx.helpers import Value, axis_in
+from mgx_mlir.frontends.helpers import Value, axis_in
 from mgx_mlir.frontends.onnx.registry import onnx_op
 
 

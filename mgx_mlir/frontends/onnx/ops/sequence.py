@@ -11,7 +11,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
+from mgx_mlir.frontends.helpers import (
     Value,
     axis_in,
     compare,
@@ -21,7 +21,6 @@ from mgx_mlir.frontends.onnx.helpers import (
     squeeze,
     unsqueeze,
 )
-from mgx_mlir.frontends.onnx.problems import NotSupported
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.structures import (
     ABSENT,
@@ -31,6 +30,7 @@ from mgx_mlir.frontends.onnx.structures import (
     form_of,
     is_structure,
 )
+from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.shaping import split_by, split_evenly, split_static
 
 _MOST = 1 << 16  # elements of a sequence that one node makes

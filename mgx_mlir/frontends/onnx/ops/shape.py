@@ -10,18 +10,10 @@ import numpy as np
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
-    Value,
-    arange,
-    axes_in,
-    axis_in,
-    extent,
-    squeeze,
-    unsqueeze,
-)
-from mgx_mlir.frontends.onnx.problems import NotSupported
+from mgx_mlir.frontends.helpers import Value, arange, axes_in, axis_in, extent, squeeze, unsqueeze
 from mgx_mlir.frontends.onnx.registry import onnx_op
-from mgx_mlir.frontends.onnx.runtime_axes import (
+from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.runtime_axes import (
     element,
     gather_or,
     inserted_dims,

@@ -15,11 +15,10 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.control import joined
-from mgx_mlir.frontends.onnx.helpers import (
+from mgx_mlir.frontends.helpers import (
     Value,
     arange,
     axis_in,
-    cast_number,
     compare,
     convert,
     extent,
@@ -36,6 +35,7 @@ from mgx_mlir.frontends.onnx.helpers import (
 from mgx_mlir.frontends.onnx.ops.linear import matmul_op
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.sizes import Size, as_scalar, known, least, minus, over, plus, times
+from mgx_mlir.frontends.onnx.tensors import cast_number
 from mgx_mlir.frontends.problems import NotSupported
 
 _MATRIX = 512  # points of a transform that is one product with a matrix

@@ -7,7 +7,7 @@ from typing import Any
 
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.frontends.onnx.helpers import Value, compare, convert, number
+from mgx_mlir.frontends.helpers import Value, compare, convert, number
 from mgx_mlir.frontends.onnx.registry import onnx_op
 
 TRAINING = "ai.onnx.preview.training"

@@ -16,7 +16,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL, FLOAT
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.helpers import (
+from mgx_mlir.frontends.helpers import (
     Value,
     compare,
     convert,

@@ -59,6 +59,16 @@ def _filter(b: Builder, w: Value) -> Value:
     return transpose(b, w, [rank - 1, rank - 2, *range(rank - 2)])
 
 
+def _depthwise_filter(b: Builder, w: Value) -> tuple[Value, int]:
+    """(height, width, channel, number) -> (channel * number, 1, height, width); the channels."""
+    dims = static_dims(b, w, "filter")
+    if len(dims) != 4:
+        raise ModelError(f"filter expected rank 4, got {len(dims)}")
+    height, width, channels, number = dims
+    weights = reshape(b, transpose(b, w, [2, 3, 0, 1]), [channels * number, 1, height, width])
+    return weights, channels
+
+
 @tf_op("Conv2D", "Conv3D")
 def conv(
     b: Builder,
@@ -91,11 +101,7 @@ def depthwise_conv(
     dilations: Sequence[int] = (),
 ) -> Value:
     """Every channel has filters of its own: (kernel.., channel, number)."""
-    dims = static_dims(b, w, "filter")
-    if len(dims) != 4:
-        raise ModelError(f"filter expected rank 4, got {len(dims)}")
-    height, width, channels, number = dims
-    weights = reshape(b, transpose(b, w, [2, 3, 0, 1]), [channels * number, 1, height, width])
+    weights, channels = _depthwise_filter(b, w)
     return _convolve(
         b, node, x, weights, channels, strides, padding, explicit_paddings, data_format, dilations
     )
@@ -137,11 +143,7 @@ def depthwise_conv_transpose(
     data_format: str | None = None,
     dilations: Sequence[int] = (),
 ) -> Value:
-    dims = static_dims(b, w, "filter")
-    if len(dims) != 4:
-        raise ModelError(f"filter expected rank 4, got {len(dims)}")
-    height, width, channels, number = dims
-    weights = reshape(b, transpose(b, w, [2, 3, 0, 1]), [channels * number, 1, height, width])
+    weights, channels = _depthwise_filter(b, w)
     return _transposed(
         b, node, sizes, weights, channels, x, strides, padding, explicit_paddings, data_format,
         dilations,
