@@ -3,77 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.ir import ir
-from mgx_mlir.core.program_ir import ProgramIR
-from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.debug.tolerances import Tolerances
 
 CHUNK = 1 << 20  # elements compared at a time, in f64
 SHOWN = 5  # differing elements listed of one output
-
-
-@dataclass(frozen=True)
-class Tolerances:
-    """Limits of a comparison.
-
-    Elementwise |a - b| <= atol * s + rtol * |b|; ||a - b|| / (sqrt(n) * max(|a|, |b|)) <= rms.
-    Where `scaled`, s is the reference's largest magnitude, at most `cap`, else s is 1: an absolute
-    limit alone would pass anything on outputs that are all small, as those of a softmax.
-    Integers and bools must be equal, or differ by at most `integer`.
-    """
-
-    rms: float = 1e-3
-    atol: float = 1e-3
-    rtol: float = 1e-3
-    scaled: bool = True
-    cap: float = 1.0
-    integer: float = 0.0
-
-    def with_limits(self, rms: float | None, atol: float | None, rtol: float | None) -> Tolerances:
-        """These, with what a user states; a stated atol is taken literally."""
-        found = self
-        if rms is not None:
-            found = replace(found, rms=rms)
-        if atol is not None:
-            found = replace(found, atol=atol, scaled=False, integer=atol)
-        if rtol is not None:
-            found = replace(found, rtol=rtol)
-        return found
-
-    def __str__(self) -> str:
-        return f"rms-tol {self.rms:g}, atol {self.atol:g}, rtol {self.rtol:g}"
-
-
-# MIGraphX's 1e-3 would pass a model with a wrong weight: the sign of the largest element of one
-# weight flipped moves ResNet-50's outputs by 1e-4 to 8e-2 of their maximum (rms 4e-5 and more),
-# BERT's by 2e-4 to 5e-3, while two correct engines differ by 1e-5 and less.
-FULL_PRECISION = Tolerances(rms=1e-5, atol=5e-5, rtol=5e-5, cap=float("inf"))
-
-# MIGraphX's limits for programs that compute in half or bf16: eight bits of mantissa, and sums
-# in another order, leave some percent of the largest magnitude. 8-bit floats have less still.
-LOW_PRECISION = Tolerances(rms=8e-2, atol=4e-2, rtol=4e-2)
-
-
-def default_tolerances(program: ProgramIR) -> Tolerances:
-    """The limits for a program: wider where a value has a 16- or 8-bit float type."""
-    low = False
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        nonlocal low
-        for r in op.results:
-            if isinstance(r.type, ir.RankedTensorType):
-                low = low or TensorType.of(r).dtype.is_low_precision
-        return ir.WalkResult.INTERRUPT if low else ir.WalkResult.ADVANCE
-
-    with program.ctx:
-        program.module.operation.walk(visit)
-        for t in program.main().regions[0].blocks[0].arguments:
-            low = low or TensorType.of(t).dtype.is_low_precision
-    return LOW_PRECISION if low else FULL_PRECISION
 
 
 @dataclass
@@ -82,7 +20,10 @@ class Comparison:
 
     `max_abs`, `max_rel` and `rms` are over the elements that are finite on both sides; `worst`
     is the index of max_abs. `different` lists (index, target, reference) of elements beyond the
-    elementwise limit, `count` how many there are.
+    elementwise limit, `count` how many there are. `mismatch` is the first of these, or where there
+    are none the first that differs at all: (flat index, target, reference).
+    `odd` has for each side the first element that is NaN or infinite, (flat index, value).
+    `zero`: the sides whose elements are all 0.
     """
 
     name: str
@@ -92,6 +33,11 @@ class Comparison:
     worst: tuple[int, ...] = ()
     count: int = 0
     elements: int = 0
+    limits: Tolerances | None = None
+    shapes: tuple[str, str] | None = None  # the two where they differ
+    mismatch: tuple[int, float, float] | None = None
+    odd: dict[str, tuple[int, float]] = field(default_factory=dict)
+    zero: tuple[str, ...] = ()
     different: list[tuple[tuple[int, ...], float, float]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -109,10 +55,11 @@ def compare(
     sides: tuple[str, str] = ("target", "reference"),
 ) -> Comparison:
     """Compare an output with the reference's; `sides` are their names in messages."""
-    found = Comparison(name, elements=got.size)
+    found = Comparison(name, elements=got.size, limits=tolerances)
     if got.dtype != wanted.dtype or got.shape != wanted.shape:
+        found.shapes = (shape_text(got), shape_text(wanted))
         found.problems.append(
-            f"shape mismatch: {sides[0]} has {_shape(got)}, {sides[1]} has {_shape(wanted)}"
+            f"shape mismatch: {sides[0]} has {found.shapes[0]}, {sides[1]} has {found.shapes[1]}"
         )
         return found
     if got.size:
@@ -120,7 +67,8 @@ def compare(
     return found
 
 
-def _shape(a: np.ndarray) -> str:
+def shape_text(a: np.ndarray) -> str:
+    """The type and dims of an array, as messages show them."""
     return f"{dtypes.from_numpy(a.dtype).name}, {{{', '.join(map(str, a.shape))}}}"
 
 
@@ -142,10 +90,11 @@ class _Pair:
         self.unlike = 0  # elements that are finite on one side only, or infinite with two signs
         self.compared = 0
         self.square = 0.0
+        self.first: dict[bool, tuple[int, float, float]] = {}  # beyond the limit, or only unequal
 
     def run(self) -> None:
-        largest_a, odd_a = self._largest(self.a)
-        largest_b, odd_b = self._largest(self.b)
+        largest_a, odd_a = self._largest(self.a, self.sides[0])
+        largest_b, odd_b = self._largest(self.b, self.sides[1])
         scale = min(self.limits.cap, largest_b) if self.limits.scaled else 1.0
         with np.errstate(all="ignore"):
             for start in range(0, self.a.size, CHUNK):
@@ -153,14 +102,18 @@ class _Pair:
         magnitude = max(largest_a, largest_b)
         if self.compared and magnitude > 0:
             self.found.rms = float(np.sqrt(self.square / self.compared) / magnitude)
+        self.found.mismatch = self.first.get(True, self.first.get(False))
         self._judge((largest_a, largest_b), (odd_a, odd_b))
 
-    def _largest(self, flat: np.ndarray) -> tuple[float, int]:
+    def _largest(self, flat: np.ndarray, side: str) -> tuple[float, int]:
         """The largest finite magnitude, and how many elements are not finite."""
         largest, odd = 0.0, 0
         for start in range(0, flat.size, CHUNK):
             part = np.abs(flat[start : start + CHUNK].astype(np.float64))
             finite = np.isfinite(part)
+            if side not in self.found.odd and not finite.all():
+                at = start + int(np.argmin(finite))
+                self.found.odd[side] = (at, float(flat[at]))
             odd += int(part.size - np.count_nonzero(finite))
             largest = max(largest, float(np.max(part, where=finite, initial=0.0)))
         return largest, odd
@@ -178,7 +131,13 @@ class _Pair:
             limit = self.limits.atol * scale + self.limits.rtol * np.abs(b)
         else:
             limit = np.float64(self.limits.integer)
+        if self.is_float and not self.limits.elementwise:
+            limit = np.float64(np.inf)
         beyond = np.where(finite, difference > limit, ~same)
+        for key, where in ((True, beyond), (False, ~same)):
+            if key not in self.first and where.any():
+                at = int(np.argmax(where))
+                self.first[key] = (start + at, float(a[at]), float(b[at]))
         self.unlike += int(np.count_nonzero(~finite & ~same))
         self.compared += int(np.count_nonzero(finite))
         self.square += float(np.sum(difference * difference))
@@ -215,6 +174,7 @@ class _Pair:
                 found.warnings.append(f"{side}: {n} of {found.elements} elements are NaN or inf")
         for side, magnitude, n in zip(self.sides, largest, odd, strict=True):
             if magnitude == 0 and not n:
+                found.zero += (side,)
                 found.warnings.append(f"{side}: all elements are 0")
 
 
@@ -223,12 +183,12 @@ def compare_all(
     got: Sequence[np.ndarray],
     wanted_names: Sequence[str],
     wanted: Sequence[np.ndarray],
-    tolerances: Tolerances,
+    tolerances: Sequence[Tolerances],
     sides: tuple[str, str] = ("target", "reference"),
 ) -> list[Comparison]:
     """Compare outputs by name, or by position where the two sides name them differently.
 
-    An output that one side lacks fails.
+    `tolerances` has the limits of each output of the target. One that a side lacks fails.
     """
     by_name = set(names) == set(wanted_names) and len(set(names)) == len(names)
     other = dict(zip(wanted_names, wanted, strict=True)) if by_name else {}
@@ -238,7 +198,7 @@ def compare_all(
             out.append(Comparison(name, problems=[f"{sides[1]} has no such output"]))
             continue
         b = other[name] if by_name else wanted[i]
-        found = compare(name, np.asarray(array), np.asarray(b), tolerances, sides)
+        found = compare(name, np.asarray(array), np.asarray(b), tolerances[i], sides)
         if not by_name:
             found.warnings.append(f"compared with {sides[1]}'s '{wanted_names[i]}' by position")
         out.append(found)

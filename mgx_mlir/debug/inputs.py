@@ -24,6 +24,7 @@ from mgx_mlir.core.pipeline import did_you_mean
 from mgx_mlir.core.program_ir import ProgramIR, argument_names, entry_block
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.signature import Port, Signature
+from mgx_mlir.debug.argument_files import read_argument
 
 Purpose = Literal["any", "mask", "index", "size"]
 _WORD = 0xFFFFFFFFFFFFFFFF
@@ -181,13 +182,16 @@ def make_inputs(
     fill0: Iterable[str] = (),
     fill1: Iterable[str] = (),
     seed: int = 0,
+    files: Mapping[str, str] | None = None,
 ) -> dict[str, np.ndarray]:
     """An array for every input, from the names alone: the same in every run.
 
     `dims` gives inputs whole shapes; else a dynamic dim is `batch`, or the nearest size in its
-    range. UsageError for a name that is no input, or dims that do not fit.
+    range. `files` has inputs that are read. UsageError for a name that is no input, or dims that
+    do not fit; FileError for files that are not what the input is.
     """
-    given = dims or {}
+    read = dict(files or {})
+    given = {**(dims or {}), **dict.fromkeys(read, ())}
     zeros, ones = set(fill0), set(fill1)
     known = [p.name for p in signature.inputs]
     for name in [*zeros, *ones, *given]:
@@ -199,11 +203,18 @@ def make_inputs(
     both = sorted(zeros & ones)
     if both:
         raise UsageError(f"input '{both[0]}' is in both --fill0 and --fill1")
-    out = {}
+    filled = sorted((zeros | ones) & set(read))
+    if filled:
+        raise UsageError(f"input '{filled[0]}' is in both --load-arg and --fill0 or --fill1")
+    out = {p.name: read_argument(read[p.name], p) for p in signature.inputs if p.name in read}
+    given = {**(dims or {}), **{name: array.shape for name, array in out.items()}}
     sizes: dict[str, int] = {}
-    for p in signature.inputs:
+    # what is read says first how large the dims are that inputs share
+    for p in sorted(signature.inputs, key=lambda p: p.name not in out):
         extents = _extents(p, given.get(p.name), batch, sizes)
         dtype = dtypes.from_name(p.dtype)
+        if p.name in out:
+            continue
         if p.name in zeros or p.name in ones:
             out[p.name] = np.full(extents, p.name in ones).astype(dtype.np)
         else:

@@ -138,7 +138,8 @@ def compile_model(
 
 
 _CHANGES_CODE = (
-    "--arch", "--disable-fast-math", "--kernel-boundaries", "--optimize", "--apply-pass",
+    "--arch", "--disable-fast-math", "--kernel-boundaries", "--optimize", "--apply-pass", "--fp16",
+    "--bf16",
 )  # fmt: skip
 
 

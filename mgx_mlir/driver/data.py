@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.signature import Signature
 from mgx_mlir.debug.inputs import draws, make_inputs
 from mgx_mlir.driver.arguments import Arguments
+from mgx_mlir.driver.dims import by_name
 from mgx_mlir.driver.model import Model
 from mgx_mlir.driver.progress import say, working
 
@@ -19,7 +21,8 @@ def allocate(
     say("Allocating params ...")
     with working("Allocating params"):
         uses = draws(program)
-        chosen = {*args.get("--fill0", []), *args.get("--fill1", [])}
+        files = _files(args)
+        chosen = {*args.get("--fill0", []), *args.get("--fill1", []), *files}
         for name, use in uses.items():
             if use.purpose != "any" and name not in chosen:
                 say(f"{name}: {use}")
@@ -31,4 +34,15 @@ def allocate(
             fill0=args.get("--fill0", []),
             fill1=args.get("--fill1", []),
             seed=args.get("--seed", 0),
+            files=files,
         )
+
+
+def _files(args: Arguments) -> dict[str, str]:
+    """The file of each input that --load-arg names."""
+    out = {}
+    for name, words in by_name("--load-arg", args.get("--load-arg", [])).items():
+        if len(words) != 1:
+            raise UsageError(f"option '--load-arg' expected one file after @{name}, got {words}")
+        out[name] = words[0]
+    return out

@@ -43,6 +43,7 @@ _OPTIMIZE = tuple(
     for name in (simplify, "dead_code_elimination")
 )  # fmt: skip
 _ALIASES = {"eliminate_dead_code": "dead_code_elimination"}
+_FLOATS = {"--fp16": "half", "--bf16": "bf16"}  # in MIGraphX's order
 _FLAGS = {"--onnx": "onnx", "--tf": "tf", "--migraphx": "mxr", "--migraphx-json": "json"}
 
 
@@ -53,9 +54,11 @@ class Model:
     """
 
     def __init__(self, args: Arguments, file: str | None = None, *, plain: bool = False) -> None:
-        """`file` in place of the command line's; `plain` without --optimize and --apply-pass."""
+        """`file` in place of the command line's; `plain`: without --optimize, --apply-pass,
+        --fp16 and --bf16."""
         self.args = args
         self.passes = () if plain else load_passes(args)
+        self.float_types = () if plain else tuple(t for f, t in _FLOATS.items() if f in args)
         self.path = file if file is not None else args.file
         self.is_test = file is None and "--test" in args
         if self.is_test and self.path is not None:
@@ -169,21 +172,32 @@ class Model:
         """What compile() takes: the path, or the program where a path does not say enough."""
         from mgx_mlir.api.compile import MODEL_SUFFIXES
 
-        if self.path is None or self.is_saved or self.passes:
+        if self.path is None or self.is_saved or self.passes or self.float_types:
             return self.program
         by_name = MODEL_SUFFIXES.get(Path(self.path).suffix.lower()) == self.kind()
         return self.path if by_name else self.program
 
     @cached_property
     def program(self) -> ProgramIR:
-        """The program as it was read, and then the passes asked for. MgxError for what cannot
-        be."""
-        found = self._read()
+        """The program as it was read, and then the passes and types asked for. MgxError for what
+        cannot be."""
+        return self.changed(self._read())
+
+    def changed(self, found: ProgramIR) -> ProgramIR:
+        """A program (this very one) after the passes, and in the types, that were asked for."""
         if self.passes:
             from mgx_mlir.core.passes import run_pipeline
 
             run_pipeline(found.module, self.passes, store=found.store)
             found.prune_store()
+        if self.float_types:
+            from mgx_mlir.api.program import program as api_program
+            from mgx_mlir.api.quantize import quantize_bf16, quantize_fp16
+
+            made = api_program.of(found)
+            for kind in self.float_types:
+                (quantize_fp16 if kind == "half" else quantize_bf16)(made)
+            return made.program_ir
         return found
 
     def _read(self) -> ProgramIR:

@@ -65,6 +65,10 @@ DATA = (
     Option(("--fill0",), "fill these inputs with 0", "NAME...", "greedy", group="Input data"),
     Option(("--fill1",), "fill these inputs with 1", "NAME...", "greedy", group="Input data"),
     Option(
+        ("--load-arg",), "read inputs from files: @name FILE, an .npy, .npz, TensorProto (.pb) "
+        "or what MIGraphX's argument.save wrote", "@NAME FILE", "greedy", group="Input data",
+    ),
+    Option(
         ("--seed",), "another draw of the other inputs (default 0: MIGraphX's numbers)", "N",
         parse=number(0), group="Input data",
     ),
@@ -92,6 +96,14 @@ TARGET = (
         ("--timeout",), "give up compiling after so many seconds", "SECONDS", parse=tolerance,
         group="Target",
     ),
+)  # fmt: skip
+
+QUANTIZE = (
+    Option(
+        ("--fp16",), "compute in half: constants too; inputs and outputs keep their types",
+        group="Quantization",
+    ),
+    Option(("--bf16",), "compute in bf16, as --fp16", group="Quantization"),
 )  # fmt: skip
 
 ITERATIONS = Option(
@@ -123,18 +135,18 @@ VERIFY = (
 LIST = Option(("-l", "--list"), "list all operators", group="Operators")
 
 LOADERS = (*LOADER, *EMIT)
-COMPILERS = (*LOADER, *EMIT, *TARGET)
+COMPILERS = (*LOADER, *EMIT, *TARGET, *QUANTIZE)
 RUNNERS = (*COMPILERS, *DATA)
 
 _LATER = "is not supported yet"
-_QUANTIZE = "is not supported yet: programs cannot be quantized"
+_QUANTIZE = "is not supported yet: --fp16 and --bf16 are"
 
 REFUSED = {
-    "--fp16": _QUANTIZE, "--bf16": _QUANTIZE, "--int8": _QUANTIZE, "--fp8": _QUANTIZE,
+    "--int8": _QUANTIZE, "--fp8": _QUANTIZE,
     "--int4-weights": _QUANTIZE,
     "--netron": _LATER,
     "--trim": _LATER, "-t": _LATER, "--trim-size": _LATER, "-s": _LATER,
-    "--replace-literals": _LATER, "--load-arg": _LATER,
+    "--replace-literals": _LATER,
     "--enable-offload-copy": "is not supported: arguments are always in host memory",
     "--exhaustive-tune": "is not supported yet: no target tunes its kernels",
     "--per-instruction": _LATER, "-i": _LATER, "--reduce": _LATER, "-r": _LATER,

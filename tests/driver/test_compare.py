@@ -6,7 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mgx_mlir.debug.compare import FULL_PRECISION, Tolerances, compare, compare_all
+from mgx_mlir.debug.compare import compare, compare_all
+from mgx_mlir.debug.tolerances import FULL_PRECISION, Tolerances
 
 RNG = np.random.default_rng(4)
 
@@ -129,12 +130,12 @@ def test_shapes_and_types_must_match() -> None:
 
 def test_outputs_go_by_name_else_by_position() -> None:
     one, two = np.ones(2), np.full(2, 2.0)
-    found = compare_all(["a", "b"], [one, two], ["b", "a"], [two, one], Tolerances())
+    found = compare_all(["a", "b"], [one, two], ["b", "a"], [two, one], [Tolerances()] * 2)
     assert [(c.name, c.passed, c.warnings) for c in found] == [("a", True, []), ("b", True, [])]
-    found = compare_all(["a"], [one], ["c"], [one], Tolerances())
+    found = compare_all(["a"], [one], ["c"], [one], [Tolerances()])
     assert found[0].passed
     assert found[0].warnings == ["compared with reference's 'c' by position"]
-    found = compare_all(["a"], [one], ["a", "b"], [one, two], Tolerances())
+    found = compare_all(["a"], [one], ["a", "b"], [one, two], [Tolerances()])
     assert [c.passed for c in found] == [True, False]
-    found = compare_all(["a", "b"], [one, two], ["a"], [one], Tolerances())
+    found = compare_all(["a", "b"], [one, two], ["a"], [one], [Tolerances()] * 2)
     assert [c.passed for c in found] == [True, False]

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.debug.compare import Comparison, compare_all, default_tolerances
+from mgx_mlir.debug.compare import Comparison, compare_all
+from mgx_mlir.debug.tolerances import output_tolerances
 from mgx_mlir.driver.arguments import Arguments
 from mgx_mlir.driver.compiling import Choice, choose_target, compile_model
 from mgx_mlir.driver.data import allocate
@@ -67,14 +68,12 @@ def run(args: Arguments) -> int:
         got = compiled.run(inputs)
     with step(f"Running {reference.name} ..."):
         wanted = reference.run(inputs)
-    limits = default_tolerances(program).with_limits(
-        args.get("--rms-tol"), args.get("--atol"), args.get("--rtol")
-    )
+    stated = (args.get("--rms-tol"), args.get("--atol"), args.get("--rtol"))
+    each = [t.with_limits(*stated).with_environment() for t in output_tolerances(program)]
+    limits = each[0] if each else "no outputs"
     sides = (choice.target, reference.name)
     with working("Comparing"):
-        found = compare_all(
-            compiled.output_names, got, reference.output_names, wanted, limits, sides
-        )
+        found = compare_all(compiled.output_names, got, reference.output_names, wanted, each, sides)
     for comparison in found:
         print(_row(comparison, sides))
     failed = [c.name for c in found if not c.passed]
