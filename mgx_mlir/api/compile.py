@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import resource
-import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 import mgx_mlir.dialects  # noqa: F401  (defines the operators)
+from mgx_mlir.api.compiled import CompiledProgram, CompileSettings, IreeProgram, RefProgram
 from mgx_mlir.api.mlir_files import read_mlir
+from mgx_mlir.api.tune import Inputs, describe, search
+from mgx_mlir.api.variants import adopt, share_weights, specialised, variants_of, with_variants
 from mgx_mlir.core import segments
-from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import CompileError, FileError, UsageError
-from mgx_mlir.core.interpreter import Interpreter, Trace
-from mgx_mlir.core.lowered import KernelInfo, Lowered, kernel_infos
-from mgx_mlir.core.observe import disabled_names
+from mgx_mlir.core.lowered import Lowered, kernel_infos
+from mgx_mlir.core.machine import available_cpus
 from mgx_mlir.core.passes import run_pipeline
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.signature import Signature
 from mgx_mlir.core.switches import switches
 from mgx_mlir.frontends.onnx.registry import has_foreign
 from mgx_mlir.passes.pipelines import pipeline
+from mgx_mlir.targets.tuning import Tuning, lookup, tuning_file
 
 if TYPE_CHECKING:
     from mgx_mlir.targets.diagnostics import CompileFailed
@@ -38,176 +38,6 @@ MODEL_SUFFIXES = {
     ".onnx": "onnx", ".mlir": "mlir", ".mxr": "mxr", ".json": "json",
     ".pb": "tf", ".pbtxt": "tf", ".keras": "tf", ".h5": "tf",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class CompileSettings:
-    """What a compile depends on besides the program.
-
-    fast_math: rewrites that change rounding. disable: passes to leave out. kernel_boundaries: off
-    leaves fusion to IREE. cache: look up and keep results. timeout: seconds of the backend.
-    """
-
-    target: str = "cpu"
-    arch: str | None = None
-    fast_math: bool = True
-    disable: tuple[str, ...] = ()
-    kernel_boundaries: bool = True
-    cache: bool = True
-    timeout: float | None = None
-    onnx: Mapping[str, Any] = field(default_factory=dict)
-
-    def key(self) -> dict[str, Any]:
-        """The options as JSON values, for the cache."""
-        row = asdict(self)
-        row.pop("cache")
-        row.pop("timeout")
-        row["onnx"] = {k: _spelled(v) for k, v in sorted(self.onnx.items())}
-        row["disable"] = [*self.disable, *sorted(switches().disable)]
-        row["disabled_rewrites"] = sorted(disabled_names())
-        return row
-
-
-def _spelled(option: Any) -> str:
-    """An option of the frontend as text, arrays in it in full."""
-    if isinstance(option, Mapping):
-        return repr({k: _spelled(v) for k, v in sorted(option.items())})
-    if isinstance(option, np.ndarray):
-        return f"{option.dtype.name}{list(option.shape)} {option.tobytes().hex()}"
-    return repr(option)
-
-
-class CompiledProgram:
-    """A program ready to run on a target.
-
-    `signature` names inputs and outputs; `kernels` are what the fusion made; `stats` holds the
-    seconds of each stage and the peak memory; `executable` is what the backend made. `program` is
-    the program after the passes. Runs may come from many threads.
-    """
-
-    def __init__(
-        self,
-        settings: CompileSettings,
-        signature: Signature,
-        kernels: Sequence[KernelInfo],
-        stats: dict[str, Any],
-    ) -> None:
-        self.settings, self.signature = settings, signature
-        self.kernels, self.stats = list(kernels), stats
-
-    @property
-    def target(self) -> str:
-        return self.settings.target
-
-    @property
-    def input_names(self) -> list[str]:
-        return self.signature.input_names
-
-    @property
-    def output_names(self) -> list[str]:
-        return self.signature.output_names
-
-    @property
-    def program(self) -> ProgramIR:
-        """The program after the passes, kernels and all."""
-        raise NotImplementedError
-
-    def run(
-        self, inputs: Mapping[str, Any] | None = None, /, *args: Any, **named: Any
-    ) -> list[Any]:
-        """Run on numpy arrays by input name; the outputs in order.
-
-        An input or output that is a sequence in the model is a list of arrays. Everything about
-        the inputs is checked before anything runs. Raises RunError.
-        """
-        if args or (inputs is not None and not isinstance(inputs, Mapping)):
-            values = [inputs, *args]
-            if len(values) > len(self.input_names):
-                raise UsageError(f"expected {len(self.input_names)} inputs, got {len(values)}")
-            inputs = dict(zip(self.input_names, values, strict=False))
-        arrays = self.signature.check_inputs({**(inputs or {}), **named})
-        return self.signature.stated(self.execute(arrays))
-
-    __call__ = run
-
-    def execute(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Run on checked arrays in order of the inputs."""
-        raise NotImplementedError
-
-
-class RefProgram(CompiledProgram):
-    """The reference: each op interpreted in numpy."""
-
-    def __init__(
-        self, settings: CompileSettings, program: ProgramIR, stats: dict[str, Any], compute: str
-    ) -> None:
-        super().__init__(settings, Signature.of(program.main()), [], stats)
-        self._program = program
-        self._interpreter = Interpreter(program.module, program.store, compute=compute)
-
-    @property
-    def program(self) -> ProgramIR:
-        return self._program
-
-    def execute(self, arrays: Sequence[np.ndarray], trace: Trace | None = None) -> list[np.ndarray]:
-        """Run; `trace(op, results)` is called after each instruction."""
-        named = {p.name: a for p, a in zip(self.signature.inputs, arrays, strict=True)}
-        with self._program.ctx:
-            return self._interpreter.run(named, trace=trace)
-
-
-class IreeProgram(CompiledProgram):
-    """A program compiled by IREE, for the CPU or a GPU; loaded at its first run."""
-
-    def __init__(
-        self,
-        settings: CompileSettings,
-        signature: Signature,
-        kernels: Sequence[KernelInfo],
-        stats: dict[str, Any],
-        *,
-        executable: Any,
-        params: Mapping[str, np.ndarray],
-        program: ProgramIR | None = None,
-        module_text: str = "",
-        threads: int | None = None,
-    ) -> None:
-        super().__init__(settings, signature, kernels, stats)
-        self.executable, self.params, self.threads = executable, params, threads
-        self._program, self._module_text = program, module_text
-        self._loaded: Any = None
-        self._lock = threading.Lock()
-
-    @property
-    def program(self) -> ProgramIR:
-        """After the passes; of one taken from the cache, without the weights' values."""
-        if self._program is None:
-            ctx = new_context()
-            module = segments.parse_module(self._module_text, ctx)
-            self._program = ProgramIR(ctx, module)
-        return self._program
-
-    def load(self) -> Any:
-        """The module on its device, loaded once. TargetError where the device is missing."""
-        with self._lock:
-            if self._loaded is None:
-                from mgx_mlir.runtime.iree_runtime import LoadedModule
-
-                start = time.perf_counter()
-                self._loaded = LoadedModule(
-                    self.executable.vmfb,
-                    self.params,
-                    inputs=list(self.signature.inputs),
-                    outputs=list(self.signature.outputs),
-                    device="hip" if self.target == "gpu" else None,
-                    threads=self.threads,
-                )
-                self.stats["load_s"] = time.perf_counter() - start
-            return self._loaded
-
-    def execute(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        loaded = self._loaded or self.load()
-        return loaded.run(arrays)
 
 
 # ---- compiling -----------------------------------------------------------------------------------
@@ -225,6 +55,8 @@ def compile(
     kernel_boundaries: bool = True,
     ref_double: bool = False,
     timeout: float | None = None,
+    exhaustive_tune: bool = False,
+    tuning_inputs: Inputs | None = None,
     **onnx_options: Any,
 ) -> CompiledProgram:
     """Compile a model for a target.
@@ -234,8 +66,9 @@ def compile(
     `target` is "ref", "cpu" or "gpu" (None: gpu where a HIP device is found, else cpu); `arch` a
     gfx or product name for gpu, a processor name for cpu. `threads` (None: all) counts CPU
     threads of a run. `onnx_options` are those of parse_onnx, or the fields of TfOptions.
-    `ref_double` makes `ref` compute in f64. Raises MgxError: unreadable models, unsupported
-    operators, failed compilation.
+    `ref_double` makes `ref` compute in f64. `exhaustive_tune` compiles in several ways, times them
+    on `tuning_inputs(signature)`, and keeps the fastest in the tuning file, from which later
+    compiles take it. Raises MgxError: unreadable models, unsupported operators, failed compilation.
     """
     from mgx_mlir.targets import default_target
 
@@ -244,13 +77,34 @@ def compile(
         name, arch, fast_math, tuple(disable), kernel_boundaries, cache, timeout, onnx_options
     )
     start = time.perf_counter()
-    stats: dict[str, Any] = {"cached": False}
     if name == "ref":
+        if exhaustive_tune:
+            raise UsageError("nothing can be tuned for ref: it interprets each operator")
+        stats: dict[str, Any] = {"cached": False}
         program = _read(model, settings, stats)
         run_pipeline(program.module, pipeline("ref"), store=program.store)
         stats["total_s"] = time.perf_counter() - start
         return RefProgram(settings, program, stats, "f64" if ref_double else "f32")
+    problem = (
+        _problem(model, settings, threads) if exhaustive_tune or tuning_file().exists() else {}
+    )
+    known = lookup(problem) if problem else None
+    if exhaustive_tune and known is None:
+        return _tuned(model, settings, threads, problem, tuning_inputs)
+    if known is not None:
+        settings = replace(settings, tuning=known)
+    compiled = _compile(model, settings, threads)
+    if known is not None:
+        compiled.stats["tuning"] = [describe(known)]
+    return compiled
+
+
+def _compile(model: Any, settings: CompileSettings, threads: int | None) -> CompiledProgram:
+    """Compile for cpu or gpu, or take the program from the cache."""
+    start = time.perf_counter()
+    stats: dict[str, Any] = {"cached": False}
     backend = _backend(settings, threads)
+    threads = threads or settings.tuning.threads
     key = _program_key(model, settings, backend)
     if key is not None:
         found = _from_cache(key, settings, stats, threads)
@@ -264,13 +118,60 @@ def compile(
     return compiled
 
 
+def _tuned(
+    model: Any,
+    settings: CompileSettings,
+    threads: int | None,
+    problem: Mapping[str, Any],
+    inputs: Inputs | None,
+) -> CompiledProgram:
+    """The fastest of the programs that a search makes."""
+
+    def compile_with(tuning: Tuning) -> CompiledProgram:
+        return _compile(model, replace(settings, tuning=tuning), threads)
+
+    best, found = search(problem, settings.target, compile_with, threads=threads, inputs=inputs)
+    best.stats["tuning"] = found.lines()
+    return best
+
+
+def _problem(model: Any, settings: CompileSettings, threads: int | None) -> dict[str, Any]:
+    """What a solution is for: the program, what it is compiled with, and the machine."""
+    from mgx_mlir.targets.cache import digest, hash_file
+    from mgx_mlir.targets.child import compiler_version
+    from mgx_mlir.targets.flags import host_cpu
+
+    if hasattr(model, "program_ir"):
+        model = model.program_ir
+    if isinstance(model, ProgramIR):
+        source = digest(model.text())
+    elif isinstance(model, bytes | bytearray | memoryview):
+        source = digest(bytes(model))
+    elif os.path.isfile(model):
+        source = hash_file(Path(model))
+    else:
+        source = os.path.abspath(os.fspath(model))
+    row = replace(settings, tuning=Tuning()).key()
+    options = digest(json.dumps(row, sort_keys=True), source)
+    arch = settings.arch or ("host" if settings.target == "cpu" else "default")
+    host = host_cpu() if settings.target == "cpu" else ""
+    return {
+        "name": f"{settings.target}::program",
+        "problem": {"program": options, "arch": arch, "host": host,
+                    "threads": threads or available_cpus(), "compiler": compiler_version()},
+    }  # fmt: skip
+
+
 def _backend(settings: CompileSettings, threads: int | None) -> Any:
     from mgx_mlir.targets import get_target
 
+    level = settings.tuning.opt_level
     if settings.target == "gpu":
-        return get_target("gpu", architecture=settings.arch)
+        return get_target("gpu", architecture=settings.arch, opt_level=level)
     if settings.target == "cpu":
-        return get_target("cpu", threads=threads, cpu=settings.arch or "host")
+        tiling = settings.tuning.data_tiling
+        cpu = settings.arch or "host"
+        return get_target("cpu", threads=threads, cpu=cpu, opt_level=level, data_tiling=tiling)
     return get_target(settings.target)
 
 
@@ -343,45 +244,45 @@ def _compile_program(
     threads: int | None,
     key: str | None,
 ) -> CompiledProgram:
-    from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
-    from mgx_mlir.passes.lower.vector.isa import isa_of
     from mgx_mlir.targets import CompileOptions
     from mgx_mlir.targets.diagnostics import CompileFailed
 
     start = time.perf_counter()
-    cpu = (settings.arch or "host") if settings.target == "cpu" else "host"
-    steps = pipeline(
-        settings.target,
-        fast_math=settings.fast_math,
-        fuse=settings.kernel_boundaries,
-        vector_kernels=isa_of(cpu) is not None,
-    )
-    run_pipeline(program.module, steps, store=program.store, verify=False, disable=settings.disable)
-    with program.ctx:
-        if not program.module.operation.verify():
-            raise CompileError("the program is invalid after the passes")
-    program.prune_store()
+    chosen = variants_of(Signature.of(program.main()))
+    variants = {v.function: specialised(program, v) for v in chosen}
+    for p in (program, *variants.values()):
+        _run_passes(p, settings)
+    if variants:
+        share_weights([program, *variants.values()])
     stats["passes_s"] = time.perf_counter() - start
     start = time.perf_counter()
-    options = LowerOptions(settings.target, regions=settings.kernel_boundaries, cpu=cpu)
-    lowered = lower_to_linalg(program, options)
-    signature = Signature.of(program.main())
+
+    def lower(regions: bool) -> Lowered:
+        from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
+
+        options = LowerOptions(
+            settings.target, regions, _processor(settings), settings.tuning.vector_kernels
+        )
+        return lower_to_linalg(program, options, variants)
+
+    lowered = lower(settings.boundaries)
     stats["lowering_s"] = time.perf_counter() - start
     start = time.perf_counter()
     how = CompileOptions(timeout=settings.timeout, cache=settings.cache)
     try:
         executable = backend.compile_lowered(lowered, how)
     except CompileFailed as e:
-        if not settings.kernel_boundaries or e.kind not in ("compile", "crash"):
+        if not settings.boundaries or e.kind not in ("compile", "crash"):
             raise
-        lowered, executable = _without_boundaries(program, settings, backend, how, e)
+        lowered, executable = _without_boundaries(lower, settings, backend, how, e)
     stats["iree_s"] = time.perf_counter() - start
     stats["iree_peak_memory"] = executable.peak_memory
+    adopt(program, variants)
     with program.ctx:
         text = segments.asm(program.module.operation, enable_debug_info=True)
     compiled = IreeProgram(
         settings,
-        signature,
+        with_variants(Signature.of(program.main()), chosen),
         lowered.kernels,
         stats,
         executable=executable,
@@ -395,17 +296,43 @@ def _compile_program(
     return compiled
 
 
+def _processor(settings: CompileSettings) -> str:
+    """The processor that kernels are made for."""
+    return (settings.arch or "host") if settings.target == "cpu" else "host"
+
+
+def _run_passes(program: ProgramIR, settings: CompileSettings) -> None:
+    """The target's pipeline. CompileError where it leaves a program that is invalid."""
+    from mgx_mlir.passes.lower.vector.isa import isa_of
+
+    loops = settings.tuning.vector_kernels and isa_of(_processor(settings)) is not None
+    steps = pipeline(
+        settings.target,
+        fast_math=settings.fast_math,
+        fuse=settings.boundaries,
+        vector_kernels=loops,
+    )
+    run_pipeline(program.module, steps, store=program.store, verify=False, disable=settings.disable)
+    with program.ctx:
+        if not program.module.operation.verify():
+            raise CompileError("the program is invalid after the passes")
+    program.prune_store()
+
+
 def _without_boundaries(
-    program: ProgramIR, settings: CompileSettings, backend: Any, how: Any, failed: CompileFailed
+    lower: Callable[[bool], Lowered],
+    settings: CompileSettings,
+    backend: Any,
+    how: Any,
+    failed: CompileFailed,
 ) -> tuple[Lowered, Any]:
     """Compile again with the backend's own kernels: it may cut in several what failed as one.
 
     That is logged, and recorded first in the executable's `fallbacks`.
     """
-    from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
     from mgx_mlir.targets.diagnostics import CompileFailed
 
-    lowered = lower_to_linalg(program, LowerOptions(settings.target, regions=False))
+    lowered = lower(False)
     try:
         executable = backend.compile_lowered(lowered, how)
     except CompileFailed:
@@ -494,4 +421,12 @@ def _to_cache(key: str, compiled: IreeProgram, text: str) -> None:
     store.put_program(key, manifest, {"main": compiled.executable.key}, compiled.params)
 
 
-__all__ = ["CompileSettings", "CompiledProgram", "compile", "read_model"]
+__all__ = [
+    "MODEL_SUFFIXES",
+    "CompileSettings",
+    "CompiledProgram",
+    "IreeProgram",
+    "RefProgram",
+    "compile",
+    "read_model",
+]

@@ -68,17 +68,27 @@ class Port:
 
 
 @dataclass(frozen=True)
+class Variant:
+    """A function of a compiled program for some sizes: (input, dim, size) of each."""
+
+    function: str
+    sizes: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True)
 class Signature:
     """The inputs and outputs of a program.
 
     Where some of what a user gives and gets are lists of tensors, or optional, the groups say what
-    the ports are to him; empty where all of them are tensors.
+    the ports are to him; empty where all of them are tensors. `variants` are functions for some
+    sizes of the inputs, chosen at run time.
     """
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     input_groups: tuple[Group, ...] = ()
     output_groups: tuple[Group, ...] = ()
+    variants: tuple[Variant, ...] = ()
 
     @property
     def input_names(self) -> list[str]:
@@ -109,7 +119,10 @@ class Signature:
 
     def to_json(self) -> dict[str, Any]:
         ports = ("inputs", "outputs", "input_groups", "output_groups")
-        return {key: [asdict(p) for p in getattr(self, key)] for key in ports}
+        rows: dict[str, Any] = {key: [asdict(p) for p in getattr(self, key)] for key in ports}
+        if self.variants:
+            rows["variants"] = [[v.function, *map(list, v.sizes)] for v in self.variants]
+        return rows
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Signature:
@@ -129,6 +142,10 @@ class Signature:
             tuple(port(r) for r in value["outputs"]),
             groups("input_groups"),
             groups("output_groups"),
+            tuple(
+                Variant(str(name), tuple((int(i), int(d), int(n)) for i, d, n in sizes))
+                for name, *sizes in value.get("variants", ())
+            ),
         )
 
     def stated(self, outputs: Sequence[np.ndarray]) -> list[Any]:

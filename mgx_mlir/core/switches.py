@@ -19,6 +19,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.observe import APPLIED, MatchTrace, location_text, op_text
 
 log = logging.getLogger(__name__)
@@ -99,15 +100,25 @@ def switches() -> Switches:
     get = os.environ.get
     disable, level = get("MIGRAPHX_DISABLE_PASSES", ""), get("MIGRAPHX_TRACE_MATCHES", "")
     wanted = get("MIGRAPHX_TRACE_MATCHES_FOR", "")
-    on = [_on(f"MIGRAPHX_{name}") for name in ("TRACE_COMPILE", "TRACE_PASSES", "TIME_PASSES")]
+    on = [flag(f"MIGRAPHX_{name}") for name in ("TRACE_COMPILE", "TRACE_PASSES", "TIME_PASSES")]
     if not (disable or level or wanted or any(on)):
         return _NOTHING
     return Switches(*on, _passes(disable), _level(level) or int(bool(wanted)), wanted)
 
 
-def _on(name: str) -> bool:
+def flag(name: str) -> bool:
+    """Whether a variable of the environment says yes."""
     text = os.environ.get(name, "")
     return bool(text) and text.lower() in _TRUE
+
+
+def integer(name: str, default: int) -> int:
+    """The number in a variable of the environment; UsageError for what is no number."""
+    text = os.environ.get(name, "").strip()
+    try:
+        return int(text) if text else default
+    except ValueError:
+        raise UsageError(f"{name} expected an integer, got '{text}'") from None
 
 
 def _level(text: str) -> int:

@@ -7,6 +7,7 @@ import os
 import re
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -97,6 +98,24 @@ class _Port:
             raise RunError(f"{self.label}: expected dimensions {{{want}}}, got {{{got}}}")
 
 
+class ForSizes(Protocol):
+    """A function for some sizes of the inputs: (input, dim, size) of each."""
+
+    @property
+    def function(self) -> str: ...
+    @property
+    def sizes(self) -> tuple[tuple[int, int, int], ...]: ...
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """An exported function and its ports."""
+
+    function: Any
+    inputs: list[_Port]
+    outputs: list[_Port]
+
+
 class LoadedModule:
     """A .vmfb loaded on a device.
 
@@ -104,7 +123,8 @@ class LoadedModule:
     by key; 64-byte aligned ones are used in place, others are copied once. inputs, outputs: the
     signature, for names in errors and for unsigned types; without it types are as the module
     declares them. device: "local-sync", "local-task", "hip" or None; threads: see
-    `device.choose`. entry: the exported function.
+    `device.choose`. entry: the exported function; variants: functions that take its place for
+    inputs of their sizes.
 
     `run` may be called from many threads; calls on one module take turns.
     Errors: FileError for a damaged module or missing parameter, TargetError for a module of
@@ -122,6 +142,7 @@ class LoadedModule:
         threads: int | None = None,
         entry: str = "main",
         scope: str = "model",
+        variants: Sequence[ForSizes] = (),
     ) -> None:
         import iree.runtime as rt
 
@@ -149,10 +170,30 @@ class LoadedModule:
             )
         except IREE_ERRORS as e:
             raise self._load_error(e, where) from e
-        self._function = module.lookup_function(entry)
-        if self._function is None:
-            raise FileError(f"the module exports no function '{entry}'", location=where)
-        self.inputs, self.outputs = self._signature(inputs, outputs, where)
+        self._main = self._entry(module, entry, inputs, outputs, where)
+        self.inputs, self.outputs = self._main.inputs, self._main.outputs
+        # the entry for each choice of sizes at the places that variants differ in
+        self._places = sorted({(i, d) for v in variants for i, d, _ in v.sizes})
+        self._variants: dict[tuple[int, ...], tuple[str, _Entry]] = {}
+        for v in variants:
+            at = {(i, d): n for i, d, n in v.sizes}
+            if set(at) != set(self._places) or any(i >= len(self.inputs) for i, _ in at):
+                raise FileError(f"the function '{v.function}' is for other inputs", location=where)
+            found = self._entry(module, v.function, inputs, outputs, where)
+            self._variants[tuple(at[p] for p in self._places)] = (v.function, found)
+
+    def _entry(
+        self,
+        module: Any,
+        name: str,
+        inputs: Sequence[Spec] | None,
+        outputs: Sequence[Spec] | None,
+        where: str | None,
+    ) -> _Entry:
+        function = module.lookup_function(name)
+        if function is None:
+            raise FileError(f"the module exports no function '{name}'", location=where)
+        return _Entry(function, *self._signature(function, inputs, outputs, where))
 
     # ------------------------------------------------------------------ loading
 
@@ -200,9 +241,13 @@ class LoadedModule:
         return FileError(f"the compiled module cannot be loaded: {short(e)}", location=where)
 
     def _signature(
-        self, inputs: Sequence[Spec] | None, outputs: Sequence[Spec] | None, where: str | None
+        self,
+        function: Any,
+        inputs: Sequence[Spec] | None,
+        outputs: Sequence[Spec] | None,
+        where: str | None,
     ) -> tuple[list[_Port], list[_Port]]:
-        text = self._function.reflection.get("iree.abi.declaration", "")
+        text = function.reflection.get("iree.abi.declaration", "")
         left, arrow, right = text.partition(" -> ")
         if not text:
             raise FileError("the module does not declare its signature", location=where)
@@ -229,9 +274,10 @@ class LoadedModule:
         Errors: RunError for a wrong number, type or shape, before anything runs, and for a call
         that fails.
         """
-        ports = self.inputs
-        if len(args) != len(ports):
-            raise RunError(f"expected {len(ports)} inputs, got {len(args)}")
+        if len(args) != len(self.inputs):
+            raise RunError(f"expected {len(self.inputs)} inputs, got {len(args)}")
+        entry = self._chosen(args)[1] if self._variants else self._main
+        ports = entry.inputs
         rt = self._rt
         imported: list[tuple[int, int]] = []
         arguments = rt.VmVariantList(len(ports))
@@ -241,19 +287,30 @@ class LoadedModule:
                 a = a.astype(a.dtype.newbyteorder("="))
             port.check(a)
             arguments.push_ref(self._view(port, a, imported))
-        results = rt.VmVariantList(len(self.outputs))
+        results = rt.VmVariantList(len(entry.outputs))
         with self._lock:
             try:
-                self._context.invoke(self._function, arguments, results)
+                self._context.invoke(entry.function, arguments, results)
             except IREE_ERRORS as e:
                 raise RunError(f"the program failed: {short(e)}") from e
         taken = list(imported)
         return [
             self._take(port, results.get_as_object(i, rt.HalBufferView), taken)
-            for i, port in enumerate(self.outputs)
+            for i, port in enumerate(entry.outputs)
         ]
 
     __call__ = run
+
+    def function_for(self, args: Sequence[np.ndarray]) -> str:
+        """The function that `run` calls for these inputs."""
+        return self._chosen(args)[0]
+
+    def _chosen(self, args: Sequence[np.ndarray]) -> tuple[str, _Entry]:
+        try:
+            sizes = tuple(args[i].shape[d] for i, d in self._places)
+        except (AttributeError, IndexError):  # what is wrong is said by the check
+            sizes = ()
+        return self._variants.get(sizes) or ("main", self._main)
 
     def _view(self, port: _Port, a: np.ndarray, imported: list[tuple[int, int]]) -> Any:
         """A buffer view of an input: in place where that is safe, else a copy."""

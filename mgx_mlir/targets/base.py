@@ -72,17 +72,16 @@ class Executable:
 
     @property
     def kernels(self) -> list[str]:
-        """The launches of one call that are kernels of the program.
+        """The launches of one call of main that are kernels of the program."""
+        return self.launches("main")
+
+    def launches(self, function: str) -> list[str]:
+        """The launches of one call of a function that are kernels of the program.
 
         Data tiling on CPUs adds launches of its own, which pack operands; they are left out.
         """
-        return [
-            name
-            for function, names in self.dispatches.items()
-            if function != "initializer"
-            for name in names
-            if not name.startswith("_encoding_")
-        ]
+        found = self.dispatches.get(function, [])
+        return [name for name in found if not name.startswith("_encoding_")]
 
 
 @dataclass

@@ -1,0 +1,204 @@
+"""Compiled programs: what they were compiled with, and how each target runs them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import segments
+from mgx_mlir.core.context import new_context
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.core.interpreter import Interpreter, Trace
+from mgx_mlir.core.lowered import KernelInfo
+from mgx_mlir.core.observe import disabled_names
+from mgx_mlir.core.program_ir import ProgramIR
+from mgx_mlir.core.signature import Signature
+from mgx_mlir.core.switches import switches
+from mgx_mlir.targets.tuning import Tuning
+
+
+@dataclass(frozen=True)
+class CompileSettings:
+    """What a compile depends on besides the program.
+
+    fast_math: rewrites that change rounding. disable: passes to leave out. kernel_boundaries: off
+    leaves fusion to IREE. cache: look up and keep results. timeout: seconds of the backend.
+    tuning: what a search found.
+    """
+
+    target: str = "cpu"
+    arch: str | None = None
+    fast_math: bool = True
+    disable: tuple[str, ...] = ()
+    kernel_boundaries: bool = True
+    cache: bool = True
+    timeout: float | None = None
+    onnx: Mapping[str, Any] = field(default_factory=dict)
+    tuning: Tuning = field(default_factory=Tuning)
+
+    @property
+    def boundaries(self) -> bool:
+        """Whether each kernel is ours."""
+        return self.kernel_boundaries and self.tuning.boundaries
+
+    def key(self) -> dict[str, Any]:
+        """The options as JSON values, for the cache."""
+        row = asdict(self)
+        row.pop("cache")
+        row.pop("timeout")
+        row["onnx"] = {k: _spelled(v) for k, v in sorted(self.onnx.items())}
+        row["disable"] = [*self.disable, *sorted(switches().disable)]
+        row["disabled_rewrites"] = sorted(disabled_names())
+        return row
+
+
+def _spelled(option: Any) -> str:
+    """An option of the frontend as text, arrays in it in full."""
+    if isinstance(option, Mapping):
+        return repr({k: _spelled(v) for k, v in sorted(option.items())})
+    if isinstance(option, np.ndarray):
+        return f"{option.dtype.name}{list(option.shape)} {option.tobytes().hex()}"
+    return repr(option)
+
+
+class CompiledProgram:
+    """A program ready to run on a target.
+
+    `signature` names inputs and outputs; `kernels` are what the fusion made; `stats` holds the
+    seconds of each stage and the peak memory; `executable` is what the backend made. `program` is
+    the program after the passes. Runs may come from many threads.
+    """
+
+    def __init__(
+        self,
+        settings: CompileSettings,
+        signature: Signature,
+        kernels: Sequence[KernelInfo],
+        stats: dict[str, Any],
+    ) -> None:
+        self.settings, self.signature = settings, signature
+        self.kernels, self.stats = list(kernels), stats
+
+    @property
+    def target(self) -> str:
+        return self.settings.target
+
+    @property
+    def input_names(self) -> list[str]:
+        return self.signature.input_names
+
+    @property
+    def output_names(self) -> list[str]:
+        return self.signature.output_names
+
+    @property
+    def program(self) -> ProgramIR:
+        """The program after the passes, kernels and all."""
+        raise NotImplementedError
+
+    def run(
+        self, inputs: Mapping[str, Any] | None = None, /, *args: Any, **named: Any
+    ) -> list[Any]:
+        """Run on numpy arrays by input name; the outputs in order.
+
+        An input or output that is a sequence in the model is a list of arrays. Everything about
+        the inputs is checked before anything runs. Raises RunError.
+        """
+        if args or (inputs is not None and not isinstance(inputs, Mapping)):
+            values = [inputs, *args]
+            if len(values) > len(self.input_names):
+                raise UsageError(f"expected {len(self.input_names)} inputs, got {len(values)}")
+            inputs = dict(zip(self.input_names, values, strict=False))
+        arrays = self.signature.check_inputs({**(inputs or {}), **named})
+        return self.signature.stated(self.execute(arrays))
+
+    __call__ = run
+
+    def execute(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run on checked arrays in order of the inputs."""
+        raise NotImplementedError
+
+
+class RefProgram(CompiledProgram):
+    """The reference: each op interpreted in numpy."""
+
+    def __init__(
+        self, settings: CompileSettings, program: ProgramIR, stats: dict[str, Any], compute: str
+    ) -> None:
+        super().__init__(settings, Signature.of(program.main()), [], stats)
+        self._program = program
+        self._interpreter = Interpreter(program.module, program.store, compute=compute)
+
+    @property
+    def program(self) -> ProgramIR:
+        return self._program
+
+    def execute(self, arrays: Sequence[np.ndarray], trace: Trace | None = None) -> list[np.ndarray]:
+        """Run; `trace(op, results)` is called after each instruction."""
+        named = {p.name: a for p, a in zip(self.signature.inputs, arrays, strict=True)}
+        with self._program.ctx:
+            return self._interpreter.run(named, trace=trace)
+
+
+class IreeProgram(CompiledProgram):
+    """A program compiled by IREE, for the CPU or a GPU; loaded at its first run."""
+
+    def __init__(
+        self,
+        settings: CompileSettings,
+        signature: Signature,
+        kernels: Sequence[KernelInfo],
+        stats: dict[str, Any],
+        *,
+        executable: Any,
+        params: Mapping[str, np.ndarray],
+        program: ProgramIR | None = None,
+        module_text: str = "",
+        threads: int | None = None,
+    ) -> None:
+        super().__init__(settings, signature, kernels, stats)
+        self.executable, self.params, self.threads = executable, params, threads
+        self._program, self._module_text = program, module_text
+        self._loaded: Any = None
+        self._lock = threading.Lock()
+
+    @property
+    def program(self) -> ProgramIR:
+        """After the passes; of one taken from the cache, without the weights' values."""
+        if self._program is None:
+            ctx = new_context()
+            module = segments.parse_module(self._module_text, ctx)
+            self._program = ProgramIR(ctx, module)
+        return self._program
+
+    def load(self) -> Any:
+        """The module on its device, loaded once. TargetError where the device is missing."""
+        with self._lock:
+            if self._loaded is None:
+                from mgx_mlir.runtime.iree_runtime import LoadedModule
+
+                start = time.perf_counter()
+                self._loaded = LoadedModule(
+                    self.executable.vmfb,
+                    self.params,
+                    inputs=list(self.signature.inputs),
+                    outputs=list(self.signature.outputs),
+                    device="hip" if self.target == "gpu" else None,
+                    threads=self.threads,
+                    variants=self.signature.variants,
+                )
+                self.stats["load_s"] = time.perf_counter() - start
+            return self._loaded
+
+    def execute(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        loaded = self._loaded or self.load()
+        return loaded.run(arrays)
+
+    def function_for(self, arrays: Sequence[np.ndarray]) -> str:
+        """The function that a run on these inputs calls: main, or a variant for their sizes."""
+        return (self._loaded or self.load()).function_for(arrays)
