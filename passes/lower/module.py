@@ -164,7 +164,8 @@ class ModuleLowering(Emitter):
                 if cls is not None and getattr(cls, "scalar", None) is not None:
                     known = True
                 if not known and short not in ("literal", "yield", "dimensions_of"):
-                    reason = REFUSED.get(short, "it has no lowering yet")
+                    texts = {k: str(op.attributes[k]).strip('"') for k in op.attributes}
+                    reason = REFUSED.get(short, "it has no lowering yet").format_map(texts)
                     found.append(f"{op.location}: '{name}' op cannot be compiled: {reason}")
             return ir.WalkResult.ADVANCE
 

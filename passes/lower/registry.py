@@ -33,6 +33,6 @@ def lowers(*classes: type[Op], lazy: bool = False) -> Callable[[Lowering], Lower
 
 
 def refuses(reason: str, *classes: type[Op]) -> None:
-    """State why `classes` have no lowering: the compile error says it."""
+    """State why `classes` have no lowering: the compile error says it, `{name}` an attribute."""
     for cls in classes:
         REFUSED[cls.mnemonic] = reason

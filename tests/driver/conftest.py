@@ -12,6 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from examples.mnist import onnx_model, weights
 from mgx_mlir.driver.main import main
 
 
@@ -60,29 +61,6 @@ def driver(capfd: pytest.CaptureFixture[str]) -> Driver:
     return run
 
 
-def weights(seed: int = 0) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    shapes = {"w0": (784, 128), "b0": (128,), "w1": (128, 10), "b1": (10,)}
-    return {k: (rng.standard_normal(s) * 0.1).astype(np.float32) for k, s in shapes.items()}
-
-
-def mnist_model(values: dict[str, np.ndarray]) -> onnx.ModelProto:
-    """784-128-10: Reshape, MatMul, Add, Relu, MatMul, Add, Softmax."""
-    nodes = [
-        helper.make_node("Reshape", ["x", "dims"], ["flat"], name="flatten"),
-        helper.make_node("MatMul", ["flat", "w0"], ["m0"], name="fc0"),
-        helper.make_node("Add", ["m0", "b0"], ["a0"], name="bias0"),
-        helper.make_node("Relu", ["a0"], ["r0"], name="relu0"),
-        helper.make_node("MatMul", ["r0", "w1"], ["m1"], name="fc1"),
-        helper.make_node("Add", ["m1", "b1"], ["a1"], name="bias1"),
-        helper.make_node("Softmax", ["a1"], ["y"], name="probs", axis=1),
-    ]
-    held = {**values, "dims": np.array([-1, 784])}
-    return model_of(
-        nodes, [("x", TensorProto.FLOAT, [1, 28, 28])], [("y", TensorProto.FLOAT, [1, 10])], held
-    )
-
-
 def model_of(
     nodes: list[onnx.NodeProto],
     inputs: list[tuple[str, int, list]],
@@ -106,13 +84,13 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of models: mnist, flipped, open_batch, tokens, narrow, wider, logs."""
     folder = tmp_path_factory.mktemp("models")
     values = weights()
-    onnx.save(mnist_model(values), folder / "mnist.onnx")
+    onnx.save(onnx_model(values), folder / "mnist.onnx")
     # the largest weight of a unit that the drawn input switches on
     changed = dict(values)
     changed["w1"] = values["w1"].copy()
     x = np.abs(values["w1"]).max(axis=1)
     changed["w1"][int(np.argsort(x)[-2])] *= -1
-    onnx.save(mnist_model(changed), folder / "flipped.onnx")
+    onnx.save(onnx_model(changed), folder / "flipped.onnx")
     relu = [helper.make_node("Relu", ["x"], ["y"])]
     f32, i64, f16 = TensorProto.FLOAT, TensorProto.INT64, TensorProto.FLOAT16
     onnx.save(model_of(relu, [("x", f32, ["n", 3])], [("y", f32, ["n", 3])]), folder / "open.onnx")

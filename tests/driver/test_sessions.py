@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.driver.conftest import Driver, weights
+from examples.mnist import weights
+from tests.driver.conftest import Driver
 
 _SHAPE = r"[a-z0-9]+_type, \{[\d, ]*\}, \{[\d, ]*\}"
 _NAME = r"(?:@\d+|[A-Za-z_#][\w.:#/]*)"
