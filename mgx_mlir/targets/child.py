@@ -353,7 +353,10 @@ class IreeCompiler:
             asked = [*flags, *_statistics_flags(table)] if statistics else flags
             with open(os.path.join(folder, "stderr"), "w+b") as errors:
                 process = subprocess.Popen(
-                    [str(compiler_binary()), *asked, str(path), "-o", str(out)],
+                    [
+                        *(sys.executable, worker_file.__file__, "--exec", str(compiler_binary())),
+                        *(*asked, str(path), "-o", str(out)),
+                    ],
                     stdin=subprocess.DEVNULL,
                     stdout=errors,
                     stderr=errors,

@@ -6,6 +6,7 @@ bytes whose count the header gives. Diagnostics go to stderr, which the parent r
 
     python worker.py                  serve requests until stdin closes
     python worker.py --validate FILE  parse FILE strictly; exit 1 with the errors on stderr
+    python worker.py --exec COMMAND.. become the command, which then ends with the parent
 """
 
 from __future__ import annotations
@@ -112,6 +113,18 @@ def _die_with_parent(lifeline: int) -> None:
     os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
+def become(command: list[str]) -> None:
+    """Replace this process by a command that the system ends when the parent's thread ends."""
+    if sys.platform == "linux":
+        import ctypes
+
+        parent_death_signal = 1  # of prctl(2); execve keeps it
+        ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL)
+        if os.getppid() == 1:
+            sys.exit(1)  # it ended before the call
+    os.execv(command[0], command)
+
+
 def _without_threads() -> None:
     """Many small modules, one worker for each core: handing passes to threads takes a sixth of the
     time. The compiler has no flag of a session for it."""
@@ -158,6 +171,8 @@ def main(argv: list[str]) -> int:
         if wrong:
             print(wrong, file=sys.stderr)
         return 1 if wrong else 0
+    if argv[:1] == ["--exec"]:
+        become(argv[1:])
     return serve(int(argv[0]) if argv else -1)
 
 

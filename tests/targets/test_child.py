@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -202,9 +203,31 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
         "print(c._idle[0].process.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    import sys
+    assert_ends_with_its_parent(code)
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no parent death signal")
+def test_the_binary_ends_with_its_parent() -> None:
+    code = (
+        "import os, signal, subprocess, sys, time\n"
+        "from pathlib import Path\n"
+        "from mgx_mlir.targets import worker\n"
+        "command = [sys.executable, worker.__file__, '--exec', '/bin/sleep', '100']\n"
+        "process = subprocess.Popen(command, start_new_session=True)\n"
+        "name = Path(f'/proc/{process.pid}/comm')\n"
+        "while name.read_text() != 'sleep\\n':\n"
+        "    time.sleep(0.01)\n"
+        "print(process.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert_ends_with_its_parent(code)
+
+
+def assert_ends_with_its_parent(code: str) -> None:
+    """Run code that prints a child's number and kills itself; the child must be gone soon."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=False, timeout=60
+    )
     pid = int(done.stdout)
     deadline = time.monotonic() + 10
     while group_members(pid) and time.monotonic() < deadline:
