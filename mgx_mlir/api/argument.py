@@ -13,6 +13,7 @@ from mgx_mlir.api.shape import shape
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.layout import Shape, TupleShape
+from mgx_mlir.core.strided import array_over, shape_of_array
 
 
 class argument:
@@ -132,27 +133,6 @@ def array_of(data: Any) -> np.ndarray:
         found = found.astype(found.dtype.newbyteorder("="))
     dtypes.from_numpy(found.dtype)
     return found
-
-
-def shape_of_array(array: np.ndarray) -> Shape:
-    """The shape of an array, its strides in elements."""
-    dtype = dtypes.from_numpy(array.dtype)
-    size = array.itemsize
-    regular = all(s >= 0 and s % size == 0 for s in array.strides)
-    if not regular or array.flags.c_contiguous:
-        return Shape.standard(dtype, array.shape)
-    return Shape(dtype, array.shape, tuple(s // size for s in array.strides))
-
-
-def array_over(buffer: Any, s: Shape) -> np.ndarray:
-    """A view of a flat array of the shape's element space with the shape's strides."""
-    flat = np.asarray(buffer)
-    if not s.dims:
-        return flat[:1].reshape(())
-    if s.is_standard or s.elements == 0:
-        return flat[: s.elements].reshape(s.lens)
-    steps = [x * flat.itemsize for x in s.strides]
-    return np.lib.stride_tricks.as_strided(flat, s.lens, steps)
 
 
 def array_at(address: int, s: Shape) -> np.ndarray:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.api.argument import argument, array_at, array_over
+from mgx_mlir.api.argument import argument, array_at
 from mgx_mlir.api.shape import shape
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.literals import aligned_empty
+from mgx_mlir.core.strided import array_over, laid_out
 
 _MASK = np.uint64(0xFFFFFFFFFFFFFFFF)
 
@@ -27,13 +28,14 @@ def create_argument(s: shape, values: Sequence[Any]) -> argument:
         raise ShapeError(f"expected {found.elements} values for {found}, got {flat.size}")
     if flat.size and flat.dtype.kind not in "biuf" and flat.dtype != found.dtype.np:
         raise ShapeError(f"expected numbers, got {flat.dtype}")
-    return argument(_laid_out(flat.astype(found.dtype.np), s))
+    return argument(array_over(laid_out(flat.astype(found.dtype.np), found), found))
 
 
 def fill_argument(s: shape, value: Any) -> argument:
     """An argument whose elements are all `value`."""
     found = s._static()
-    return argument(_laid_out(np.full(found.elements, value).astype(found.dtype.np), s))
+    flat = np.full(found.elements, value).astype(found.dtype.np)
+    return argument(array_over(laid_out(flat, found), found))
 
 
 def generate_argument(s: shape, seed: int = 0) -> argument:
@@ -51,17 +53,6 @@ def generate_argument(s: shape, seed: int = 0) -> argument:
 def argument_from_pointer(s: shape, address: int) -> argument:
     """An argument over memory at an address, which the caller keeps alive. No copy."""
     return argument(array_at(int(address), s._static()))
-
-
-def _laid_out(flat: np.ndarray, s: shape) -> np.ndarray:
-    """Elements in logical order, in memory as the shape's strides say."""
-    found = s._static()
-    if found.is_standard or not found.dims or found.is_broadcasted:
-        return flat.reshape(found.dims)
-    buffer = np.zeros(found.element_space, flat.dtype)
-    view = array_over(buffer, found)
-    view[...] = flat.reshape(found.lens)
-    return view
 
 
 def random_words(count: int, seed: int = 0) -> np.ndarray:

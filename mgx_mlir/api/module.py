@@ -22,6 +22,7 @@ from mgx_mlir.core.module_builder import (
 )
 from mgx_mlir.core.op import OPS, attributes_of
 from mgx_mlir.core.spelling import attributes_out, is_tuple
+from mgx_mlir.core.strided import own_strides
 from mgx_mlir.printers.listing import is_absent
 
 if TYPE_CHECKING:
@@ -158,7 +159,8 @@ class module:
 
     def add_literal(self, data: Any) -> instruction_ref:
         """A constant of an argument or of anything with the buffer protocol."""
-        made = self._changing().add_literal(array_of(data))
+        array = array_of(data)
+        made = self._changing().add_literal(array, strides=own_strides(array))
         self._program.changed()
         return self._program.ref(made)
 

@@ -102,14 +102,14 @@ def plain(value: Any) -> Any:
     if isinstance(value, dynamic_dimension):
         return value.dim()
     if isinstance(value, op):
-        return NestedOp(value.name())
+        return NestedOp(value.name(), tuple(value.values().items()))
     if isinstance(value, enum.IntEnum):
         return int(value)
     if isinstance(value, list | tuple | set):
         return [plain(v) for v in value]
     if isinstance(value, Mapping):
         if "name" in value and "operator" in value:
-            return NestedOp(str(value["name"]))
+            return NestedOp(str(value["name"]), tuple(dict(value["operator"] or {}).items()))
         raise ShapeError(f"expected an attribute value, got {value!r}")
     return value
 
@@ -121,7 +121,7 @@ def simple(value: Any) -> Any:
     if isinstance(value, DType):
         return value.number
     if isinstance(value, NestedOp):
-        return {"name": value.name, "operator": {}}
+        return {"name": value.name, "operator": dict(value.attributes)}
     if isinstance(value, DimRange):
         return {"min": value.min, "max": value.max, "optimals": list(value.optimals)}
     if isinstance(value, Shape | TupleShape):

@@ -144,7 +144,7 @@ class program:
             for name, value in m.parameters.items():
                 if value == entity:
                     return name
-        return self.listed(entity).lhs
+        return self.listed(entity).attributes["parameter"]
 
     # ---- views -------------------------------------------------------------------------------
 

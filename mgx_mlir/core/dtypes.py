@@ -117,10 +117,14 @@ DTYPES: tuple[DType, ...] = (
 FLOATS = tuple(d for d in DTYPES if d.is_float)
 INTEGERS = tuple(d for d in DTYPES if d.is_integer)
 
+# two 4-bit floats in a byte: known by name and number, in a program it is ui8
+FP4X2 = _row("fp4x2", 18, "ui8", np.uint8, 0, "unsigned")
+
 _BY_MLIR = {d.mlir: d for d in DTYPES}
 _BY_NAME = {n: d for d in DTYPES for n in (d.name, d.short, d.mlir)}
+_BY_NAME |= dict.fromkeys((FP4X2.name, FP4X2.short), FP4X2)
 _BY_ONNX = {d.onnx: d for d in DTYPES}
-_BY_NUMBER = {d.number: d for d in DTYPES}
+_BY_NUMBER = {d.number: d for d in (*DTYPES, FP4X2)}
 _BY_NUMPY = {d.np: d for d in DTYPES}
 
 

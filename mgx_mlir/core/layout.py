@@ -254,6 +254,8 @@ class Layout:
         op, cls = _operator(v)
         if op is None or cls is None:
             return standard_strides(t.dims)
+        if cls.mnemonic == "literal" and STRIDES in op.attributes:
+            return tuple(ir.DenseI64ArrayAttr(op.attributes[STRIDES]))
         ins = [self._strides[x] for x in op.operands] if _keeps(cls) else []
         if cls.strides is not Op.strides:
             try:

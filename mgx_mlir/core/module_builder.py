@@ -96,9 +96,17 @@ class ModuleBuilder:
         return value
 
     def add_literal(
-        self, array: np.ndarray, *, first: bool = False, symbols: Sequence[str] = ()
+        self,
+        array: np.ndarray,
+        *,
+        strides: Sequence[int] | None = None,
+        first: bool = False,
+        symbols: Sequence[str] = (),
     ) -> ir.Value:
-        """A constant, ahead of all other operations; behind earlier literals unless `first`."""
+        """A constant, ahead of all other operations; behind earlier literals unless `first`.
+
+        `strides` (in elements) is the memory order that files and text show, row-major for None.
+        """
         anchor = None
         for view in self.block.operations:
             if first or view.operation.name != "migraphx.literal":
@@ -106,7 +114,11 @@ class ModuleBuilder:
                 break
         with self.program.building(symbols):
             ip = ir.InsertionPoint(anchor) if anchor is not None else ir.InsertionPoint(self.block)
-            return literals.create(array, ip=ip)
+            value = literals.create(array, ip=ip)
+            if strides is not None:
+                order = ir.DenseI64ArrayAttr.get(list(strides))
+                value.owner.attributes[STRIDES] = order  # type: ignore[union-attr]
+            return value
 
     def add_instruction(
         self,

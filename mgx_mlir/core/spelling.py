@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.attrs import AttrDef
 from mgx_mlir.core.dtypes import DType
@@ -72,9 +74,38 @@ class NestedOp:
     """An operator as an attribute of another (the activations of rnn, gru, lstm)."""
 
     name: str
+    attributes: tuple[tuple[str, float], ...] = ()
+
+    @staticmethod
+    def parse(text: str) -> NestedOp:
+        """The operator of the dialect's `leaky_relu{alpha=0.1}`, defaults included."""
+        name, _, inside = text.partition("{")
+        pairs = (part.partition("=") for part in inside.rstrip("} ").split(",") if part.strip())
+        given = {key.strip(): float(number) for key, _, number in pairs}
+        values = {**_defaults(name.strip()), **given}
+        return NestedOp(name.strip(), tuple(values.items()))
+
+    def stated(self) -> str:
+        """The dialect's text: attributes where they are not the defaults."""
+        defaults = _defaults(self.name)
+        inside = ",".join(
+            f"{k}={v!r}"
+            for k, v in self.attributes
+            # files hold the f32 of a default
+            if k not in defaults or np.float32(v) != np.float32(defaults[k])
+        )
+        return f"{self.name}{{{inside}}}" if inside else self.name
 
     def __str__(self) -> str:
-        return self.name
+        inside = ",".join(f"{k}={v:g}" for k, v in self.attributes)
+        return f"{self.name}[{inside}]" if inside else self.name
+
+
+def _defaults(name: str) -> dict[str, float]:
+    """The default attributes of an activation."""
+    cls = OPS.get(name)
+    found = {} if cls is None else {k: d.default for k, d in cls.ATTRS.items()}
+    return {k: v for k, v in found.items() if isinstance(v, float)}
 
 
 def class_of(name: str) -> type[Op]:
@@ -133,7 +164,7 @@ def _value_out(op: str, key: str, definition: AttrDef, value: Any) -> Any:
     if definition.choices and not _is_string(op, key):
         return Enum(definition.choices.index(value), value, (op, key) in NAMED_ENUMS)
     if key == "actv_func":
-        return [NestedOp(v) for v in value]
+        return [NestedOp.parse(v) for v in value]
     if isinstance(value, tuple):
         return list(value)
     return value
@@ -267,7 +298,7 @@ def _dim_in(d: Any) -> tuple[int, int]:
 
 
 def _name_in(key: str, value: Any) -> str:
-    name = value.name if isinstance(value, NestedOp) else value
+    name = value.stated() if isinstance(value, NestedOp) else value
     if not isinstance(name, str):
         raise ShapeError(f"attribute '{key}' expected operators, got {value!r}")
     return name

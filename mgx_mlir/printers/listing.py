@@ -6,18 +6,21 @@ Every printer and file writer works from this one view, so that all of them agre
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from mgx_mlir.core import literals
+from mgx_mlir.core.dtypes import FP4X2
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.layout import AnyShape, Layout, Shape, TupleShape
 from mgx_mlir.core.module_builder import IMPLICIT_RETURN, KERNELS, MODULES
-from mgx_mlir.core.op import OPS, Op, attributes_of
+from mgx_mlir.core.op import OPS, Op, attributes_of, is_pointwise
 from mgx_mlir.core.program_ir import ProgramIR, argument_names, entry_block, functions
+from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.spelling import attributes_out, is_tuple
+from mgx_mlir.printers.packed import packed_values
 
 DEBUG_SYMBOLS = "migraphx.debug_symbols"  # module attribute: source names are shown
 Numbering = Literal["seed", "2.16"]
@@ -85,8 +88,9 @@ def list_program(
 ) -> Listing:
     """The listing of a program.
 
-    `numbering`: "seed" numbers what is no parameter, "2.16" counts parameters too and prefixes
-    the names in submodules. `symbols` None: where the program was read with debug symbols.
+    `numbering`: "seed" numbers what is no parameter, "2.16" counts parameters too; both put the
+    module ahead of the names in submodules. `symbols` None: where the program was read with debug
+    symbols.
     `kernel_prefix` ("cpu") shows a compiled program: kernels under their printed names.
     """
     return _Lister(program, numbering, symbols, kernel_prefix).run()
@@ -100,6 +104,8 @@ class _Lister:
         operation = program.module.operation
         self.symbols = DEBUG_SYMBOLS in operation.attributes if symbols is None else symbols
         self.layout = Layout(operation)
+        self.packed = packed_values(operation)
+        self.elements: set[ir.Value] = set()  # of pointwise modules, shown as MIGraphX has them
         self.modules: list[Module] = []
         self.counters: dict[str, int] = {}
         self.lines: dict[ir.Value, Instruction] = {}
@@ -114,6 +120,12 @@ class _Lister:
             if name not in self.functions:
                 self._function(f, name)
         return Listing(self.modules, self.layout)
+
+    def shapes(self, value: ir.Value) -> Shape:
+        found = self.layout.shape(value)
+        if value in self.elements:
+            return Shape(found.dtype, (), ())
+        return replace(found, dtype=FP4X2) if value in self.packed else found
 
     def _function(self, function: Any, name: str) -> Module:
         module = Module(name)
@@ -133,15 +145,18 @@ class _Lister:
         pairs = list(zip(block.arguments, names, strict=True))
         for value, name in reversed(pairs):
             line = Instruction(
-                name,
+                "",
                 "@param",
                 {"parameter": name},
-                shape=self.layout.shape(value),
+                shape=self.shapes(value),
                 values=(value,),
             )
             self._add(module, line)
         for op in operations:
             if op.name == "migraphx.literal" or is_absent(op):
+                continue
+            if op.name == "migraphx.multibroadcast" and op.result in self.elements:
+                self.lines[op.result] = self.lines[op.operands[0]]
                 continue
             if op.name in ("func.return", "migraphx.yield"):
                 line = Instruction(
@@ -157,12 +172,11 @@ class _Lister:
 
     def _add(self, module: Module, line: Instruction) -> None:
         n = self.counters.get(module.name, 0)
-        if line.op == "@param":
-            if self.numbering == "2.16":
-                self.counters[module.name] = n + 1
-        else:
+        is_parameter = line.op == "@param"
+        if not is_parameter or self.numbering == "2.16":
             self.counters[module.name] = n + 1
-            line.lhs = f"@{n}" if self._is_first(module) else f"{module.name}:@{n}"
+        name = line.attributes["parameter"] if is_parameter else f"@{n}"
+        line.lhs = name if self._is_first(module) else f"{module.name}:{name}"
         for value in line.values:
             self.lines[value] = line
         module.instructions.append(line)
@@ -174,7 +188,7 @@ class _Lister:
         return Instruction(
             "",
             "@literal",
-            shape=self.layout.shape(op.result),
+            shape=self.shapes(op.result),
             symbols=self._symbols(op),
             operation=op,
             values=(op.result,),
@@ -214,7 +228,7 @@ class _Lister:
     def _shape(self, op: ir.Operation, several: bool) -> AnyShape | None:
         if not len(op.results) or op.name == "migraphx.undefined":
             return None
-        parts = tuple(self.layout.shape(r) for r in op.results)
+        parts = tuple(self.shapes(r) for r in op.results)
         return TupleShape(parts) if several else parts[0]
 
     def _elements(self, module: Module, op: ir.Operation, line: Instruction) -> None:
@@ -231,7 +245,7 @@ class _Lister:
                 "get_tuple_elem",
                 {"index": i},
                 inputs=[line],
-                shape=self.layout.shape(r),
+                shape=self.shapes(r),
                 operation=op,
                 values=(r,),
             )
@@ -286,17 +300,15 @@ class _Lister:
                 if callee in self.functions:
                     found.append(self.functions[callee])
             return found
-        names = self._module_names(parent, op)
-        out = []
-        for name, region in zip(names, op.regions, strict=True):
-            if not len(region.blocks):
-                continue
-            module = Module(name)
-            self.modules.append(module)
-            block = region.blocks[0]
-            self._block(module, block, region_argument_names(block, name, op))
-            out.append(module)
-        return out
+        pairs = zip(self._module_names(parent, op), op.regions, strict=True)
+        found = [(Module(name), region.blocks[0]) for name, region in pairs if len(region.blocks)]
+        # all modules of an instruction stand ahead of those within them
+        self.modules += [module for module, _ in found]
+        for (module, block), parameters in zip(found, region_parameters(op), strict=True):
+            if op.name == "migraphx.pointwise":
+                self.elements |= element_values(block)
+            self._block(module, block, parameters)
+        return [module for module, _ in found]
 
     def _module_names(self, parent: Module, op: ir.Operation) -> list[str]:
         if MODULES in op.attributes:
@@ -328,12 +340,50 @@ def name_of(function: Any) -> str:
     return ir.StringAttr(function.attributes["sym_name"]).value
 
 
-def region_argument_names(block: ir.Block, module: str, op: ir.Operation) -> list[str]:
-    """Names of a submodule's parameters: x0, x1 ... in kernels, the module's in control flow."""
-    count = len(block.arguments)
-    if op.name.removeprefix("migraphx.") in KERNELS:
-        return [f"x{i}" for i in range(count)]
-    return [f"{module}:x{i}" for i in range(count)]
+def region_parameters(op: ir.Operation) -> list[list[str]]:
+    """Names of the parameters of each submodule: those it was built with, else x0, x1 ...
+
+    MIGraphX takes a loop's parameters in their order, all others by the order of their names, and
+    those of both branches together: names that would come in another order are not shown.
+    """
+    blocks = [r.blocks[0] for r in op.regions if len(r.blocks)]
+    built = [_built_names(b) for b in blocks] if MODULES in op.attributes else []
+    by_order = op.name == "migraphx.loop"
+    if built and all(n is not None and (by_order or n == sorted(n)) for n in built):
+        named = [n for n in built if n is not None]
+        if by_order or all(n == named[0] for n in named) or op.name != "migraphx.if":
+            return named
+    return [[parameter_name(i) for i in range(len(b.arguments))] for b in blocks]
+
+
+def element_values(block: ir.Block) -> set[ir.Value]:
+    """The values of a pointwise module, each of which stands for one element.
+
+    None where the module holds more than pointwise operators and broadcasts of single literals.
+    """
+    found = set(block.arguments)
+    for view in block.operations:
+        op = view.operation
+        found.update(op.results)
+        if op.name in ("migraphx.yield", "migraphx.literal") or is_pointwise(op):
+            continue
+        source = op.operands[0].owner if op.name == "migraphx.multibroadcast" else None
+        if source is None or isinstance(source, ir.Block) or source.name != "migraphx.literal":
+            return set()
+    literals_in = (v for v in found if literals.is_literal(v))
+    return found if all(TensorType.of(v).elements == 1 for v in literals_in) else set()
+
+
+def _built_names(block: ir.Block) -> list[str] | None:
+    """The names that a submodule's parameters were given, None where they were not."""
+    places = [a.location for a in block.arguments]
+    names = [at.name_str for at in places if isinstance(at, ir.NameLoc)]
+    return names if len(set(names)) == len(places) else None
+
+
+def parameter_name(index: int) -> str:
+    """The name of a kernel's parameter; in the order of their texts, as MIGraphX takes them."""
+    return f"x{index}" if index < 10 else f"x:{index:05}"
 
 
 def kernel_name(op: ir.Operation) -> str:

@@ -1,8 +1,8 @@
 """A program as MIGraphX's value tree, and the two encodings of it: msgpack and JSON.
 
 The tree is made of None, bool, int, float, str, lists, dicts (in writing order) and Binary. Files
-of version 8: program, modules, nodes, shapes and literals as MIGraphX 2.16 names them, and one key
-more, `mgx_mlir`, that MIGraphX does not read.
+of version 8: program, modules, nodes, shapes and literals as MIGraphX 2.16 names them, and where a
+program needs it one key more, `mgx_mlir`, that MIGraphX does not read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
-from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import atomic
@@ -25,11 +24,15 @@ from mgx_mlir.core.module_builder import shape_of_parts
 from mgx_mlir.core.program_ir import ProgramIR, result_names
 from mgx_mlir.core.signature import DimRange, Signature
 from mgx_mlir.core.spelling import Enum, NestedOp
-from mgx_mlir.printers.listing import Instruction, Module, list_program
+from mgx_mlir.core.strided import laid_out, shape_of_array
+from mgx_mlir.printers.listing import Instruction, Module, list_program, static_shape
 
 FILE_VERSION = 8
 MIGRAPHX_VERSION = "2.16.0"
 OWN_KEY = "mgx_mlir"
+OWN_VERSION = 1
+# static forms of these fill up their results, which ours does not unless it says so
+PADDED = ("nonzero", "loop", "nonmaxsuppression")
 MAX_BIN = 2**32 - 2  # bytes of one msgpack BIN; longer data is an array of several
 UNBOUNDED = 2**64 - 1
 Tree = Any
@@ -51,35 +54,57 @@ class Binary:
 # ---- the tree ----------------------------------------------------------------------------------
 
 
-def program_tree(program: ProgramIR, own: Mapping[str, Tree] | None = None) -> dict[str, Tree]:
+def program_tree(program: ProgramIR) -> dict[str, Tree]:
     """The tree of a program that is not compiled.
 
-    `own` is added under the key that MIGraphX does not read, beside what its format cannot hold:
-    the names of the results and the symbols of dynamic dims. Literals share the store's memory.
+    What MIGraphX's format cannot hold stands under a key that MIGraphX does not read; a program
+    without any has no such key. Literals share the store's memory.
     """
     listing = list_program(program, numbering="2.16")
     with program.store.active():
         modules = {m.name: module_tree(m) for m in listing.modules}
-    return {
+    found: dict[str, Tree] = {
         "version": FILE_VERSION,
         "migraphx_version": MIGRAPHX_VERSION,
         "targets": [],
         "contexts": [],
         "modules": modules,
-        OWN_KEY: {**_own(program), **(own or {})},
     }
+    beside = _interface(program)
+    if beside or any(_is_ours(i) for m in listing.modules for i in m.visible()):
+        found[OWN_KEY] = {"version": OWN_VERSION, **beside}
+    return found
 
 
-def _own(program: ProgramIR) -> dict[str, Tree]:
+def _is_ours(line: Instruction) -> bool:
+    """Whether MIGraphX would give the instruction another result shape than it has here."""
+    if line.op in PADDED:
+        return True
+    made = line.op not in ("@param", "@return")
+    return made and any(s.is_dynamic for s in shape_of_parts(line.shape))
+
+
+def _interface(program: ProgramIR) -> dict[str, Tree]:
+    """What inputs and outputs are to a user, where the format has no place for it."""
     main = program.main()
-    found: dict[str, Tree] = {"outputs": result_names(main)}
+    signature = Signature.of(main)
+    names = result_names(main)
+    found: dict[str, Tree] = {}
+    if names != [f"#output_{i}" for i in range(len(names))]:
+        found["outputs"] = names
     symbols = {
         p.name: [r.symbol for r in p.ranges]
-        for p in Signature.of(main).inputs
+        for p in signature.inputs
         if any(r.symbol for r in p.ranges)
     }
     if symbols:
         found["symbols"] = symbols
+    ports = {"inputs": signature.inputs, "outputs": signature.outputs}
+    if any(p.element for row in ports.values() for p in row):
+        found["elements"] = {k: [p.element for p in row] for k, row in ports.items()}
+    groups = {"inputs": signature.input_groups, "outputs": signature.output_groups}
+    if any(groups.values()):
+        found["groups"] = {k: [[g.name, g.count] for g in row] for k, row in groups.items()}
     return found
 
 
@@ -95,7 +120,7 @@ def node_tree(line: Instruction) -> dict[str, Tree]:
         "normalized": False,
     }
     if line.is_literal:
-        node["literal"] = array_tree(line.array())
+        node["literal"] = array_tree(line.array(), static_shape(line.shape))
     open_dims = [_open_dims(s) for s in shape_of_parts(line.shape)]
     if any(open_dims):
         node["open_dims"] = open_dims
@@ -147,21 +172,20 @@ def dim_tree(d: int | DimRange) -> dict[str, Tree]:
     if isinstance(d, int):
         d = DimRange(d, d)
     upper = UNBOUNDED if d.max is None else d.max
-    optimals = list(d.optimals) if d.optimals else None
-    return {"range": {"min": d.min, "max": upper}, "optimals": optimals, "sym": None}
+    return {"range": {"min": d.min, "max": upper}, "optimals": list(d.optimals), "sym": None}
 
 
-def array_tree(array: np.ndarray) -> dict[str, Tree]:
-    """A literal or argument: its row-major shape and its bytes."""
-    shape = Shape.standard(dtypes.from_numpy(array.dtype), array.shape)
-    return {"shape": shape_tree(shape), "data": Binary(array)}
+def array_tree(array: np.ndarray, shape: Shape | None = None) -> dict[str, Tree]:
+    """A literal or argument: its shape (None: that of the array), and the bytes of its memory."""
+    found = shape_of_array(array) if shape is None else shape
+    return {"shape": shape_tree(found), "data": Binary(laid_out(array, found))}
 
 
 def attribute_tree(value: Any) -> Tree:
     if isinstance(value, Enum | DType):
         return value.number
     if isinstance(value, NestedOp):
-        return {"name": value.name, "operator": {}}
+        return {"name": value.name, "operator": dict(value.attributes)}
     if isinstance(value, Shape | TupleShape):
         return shape_tree(value)
     if isinstance(value, DimRange):
@@ -260,11 +284,24 @@ def write_json(tree: Tree, write: Callable[[str], Any]) -> None:
             part = tree.data[start : start + (1 << 16)]
             write(("," if start else "") + ",".join(map(str, part.tolist())))
         write("]}")
-    elif isinstance(tree, float) and not math.isfinite(tree):
-        # MIGraphX writes null, and reads that as 0; a string it refuses
-        write(f'"{tree}"')
+    elif isinstance(tree, float):
+        write(json_number(tree))
     else:
         write(json.dumps(tree, ensure_ascii=False))
+
+
+def json_number(value: float) -> str:
+    """A float in the fewest digits, in the form of MIGraphX's JSON library."""
+    if not math.isfinite(value):
+        # MIGraphX writes null, and reads that as 0; a string it refuses
+        return f'"{value}"'
+    text = repr(value)
+    if 1e15 <= abs(value) < 1e16:  # where the two forms differ
+        digits = f"{value:.0f}".lstrip("-").rstrip("0")
+        sign = "-" if value < 0 else ""
+        rest = f".{digits[1:]}" if digits[1:] else ""
+        return f"{sign}{digits[0]}{rest}e+15"
+    return text
 
 
 def json_text(tree: Tree) -> str:

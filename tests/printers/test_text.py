@@ -140,9 +140,9 @@ def test_submodules_are_headed_by_their_names() -> None:
         "@3 = @return(@2)\n"
         "\n"
         'module: "main:pointwise0"\n'
-        "x1 = @param:x1 -> float_type, {2, 3}, {3, 1}\n"
-        "x0 = @param:x0 -> float_type, {2, 3}, {3, 1}\n"
-        "main:pointwise0:@2 = add(x0,x1) -> float_type, {2, 3}, {3, 1}\n"
+        "main:pointwise0:x1 = @param:x1 -> float_type, {1}, {0}\n"
+        "main:pointwise0:x0 = @param:x0 -> float_type, {1}, {0}\n"
+        "main:pointwise0:@2 = add(main:pointwise0:x0,main:pointwise0:x1) -> float_type, {1}, {0}\n"
         "main:pointwise0:@3 = @return(main:pointwise0:@2)\n"
         "\n"
     )

@@ -6,12 +6,14 @@ Binary data stays where it is: the tree refers to the bytes that were given.
 from __future__ import annotations
 
 import json
+import re
 import struct
 from typing import Any
 
 from mgx_mlir.core.errors import FileError
 
 MAX_DEPTH = 200
+MAX_VALUES = 1 << 23  # of one file: a program of 50,000 instructions has 3 million
 Tree = Any
 
 _FIXED = {
@@ -32,6 +34,7 @@ class _Reader:
 
     def __init__(self, data: memoryview) -> None:
         self.data, self.at, self.end = data, 0, len(data)
+        self.values = 0
 
     def fail(self, message: str) -> FileError:
         return FileError(f"{message} at byte {self.at}")
@@ -48,6 +51,9 @@ class _Reader:
     def value(self, depth: int = 0) -> Tree:
         if depth > MAX_DEPTH:
             raise self.fail(f"values nest deeper than {MAX_DEPTH}")
+        self.values += 1
+        if self.values > MAX_VALUES:
+            raise self.fail(f"there are more than {MAX_VALUES} values")
         tag = self.take(1)[0]
         if tag < 0x80:
             return tag
@@ -124,16 +130,41 @@ def decode_msgpack(data: bytes | memoryview) -> Tree:
 
 def decode_json(data: bytes | memoryview) -> Tree:
     """The tree of JSON data: {"bytes": [...]} is read as binary. Raises FileError."""
+    raw = bytes(data)
+    if raw.count(b"[") + raw.count(b"{") > MAX_VALUES:
+        raise FileError(f"there are more than {MAX_VALUES} arrays and objects")
     try:
-        text = bytes(data).decode()
+        text = raw.decode()
     except UnicodeDecodeError:
         raise FileError("the data is not UTF-8, so it is no JSON") from None
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+        found = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
     except RecursionError:
         raise FileError("values nest too deep") from None
     except ValueError as e:
         raise FileError(f"the data is no JSON: {str(e).lower()}") from None
+    if _SURROGATE.search(raw):
+        _check_strings(found)
+    return found
+
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def _check_strings(tree: Tree) -> None:
+    """FileError for half of a surrogate pair: no text, though JSON can spell it."""
+    stack = [tree]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, str):
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise FileError("a string is not UTF-8") from None
+        elif isinstance(value, dict):
+            stack += [*value, *value.values()]
+        elif isinstance(value, list):
+            stack += value
 
 
 def _object(pairs: list[tuple[str, Tree]]) -> Tree:

@@ -1,0 +1,79 @@
+"""What inputs and outputs are to a user: names, element types and lists, from our entry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mgx_mlir.core.errors import FileError
+from mgx_mlir.core.groups import TENSOR, Group, set_groups
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.narrow import BY_NAME, ELEMENT
+from mgx_mlir.core.program_ir import NAME, argument_attributes, entry_block
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.frontends.mxr.checks import Tree, as_list, as_map, as_text
+
+
+def state_interface(main: Any, own: Mapping[str, Tree]) -> None:
+    """Note on the entry function what `own` says of it. FileError where that does not fit."""
+    elements = as_map(own.get("elements", {}), "'elements'")
+    block = entry_block(main)
+    results = [v for op in _last(block) for v in op.operands]
+    entries: list[dict[str, ir.Attribute]] = [{} for _ in results]
+    names = [as_text(n, "'outputs'") for n in as_list(own.get("outputs"), "'outputs'")]
+    if names:
+        _check_count("outputs", names, results)
+        for entry, name in zip(entries, names, strict=True):
+            entry[NAME] = ir.StringAttr.get(name)
+    _elements(entries, elements.get("outputs"), results)
+    if any(entries):
+        main.attributes["res_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(e) for e in entries])
+    inputs = argument_attributes(main)
+    if elements:
+        _elements(inputs, elements.get("inputs"), list(block.arguments))
+        main.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(e) for e in inputs])
+    groups = as_map(own.get("groups", {}), "'groups'")
+    if groups:
+        given = _groups(groups.get("inputs"), [ir.StringAttr(e[NAME]).value for e in inputs])
+        set_groups(main, given, _groups(groups.get("outputs"), names or [""] * len(results)))
+
+
+def _last(block: ir.Block) -> list[ir.Operation]:
+    operations = block.operations
+    return [operations[len(operations) - 1].operation] if len(operations) else []
+
+
+def _check_count(what: str, listed: Sequence[Any], there: Sequence[Any]) -> None:
+    if len(listed) != len(there):
+        raise FileError(f"'{what}' expected {len(there)} entries, got {len(listed)}")
+
+
+def _elements(entries: list[dict[str, ir.Attribute]], tree: Tree, values: Sequence[Any]) -> None:
+    """Note the narrow types that values stand for."""
+    listed = [as_text(n, "'elements'") for n in as_list(tree, "'elements'")]
+    if not listed:
+        return
+    _check_count("elements", listed, values)
+    for entry, name, value in zip(entries, listed, values, strict=True):
+        kind = BY_NAME.get(name)
+        if kind is None and name:
+            raise FileError(f"'elements' has the unknown type '{name[:40]}'")
+        if kind is not None and kind.held is TensorType.of(value).dtype:
+            entry[ELEMENT] = ir.StringAttr.get(name)
+
+
+def _groups(tree: Tree, names: Sequence[str]) -> list[Group]:
+    """The groups that the tensors of these names make up."""
+    found: list[Group] = []
+    for row in as_list(tree, "'groups'"):
+        pair = as_list(row, "a group")
+        if len(pair) != 2:
+            raise FileError(f"a group expected a name and a count, got {len(pair)} entries")
+        count = pair[1]
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int)):
+            raise FileError("a group expected a count")
+        found.append(Group(as_text(pair[0], "a group"), count))
+    counts = [0 if g.count is None else 1 if g.count == TENSOR else g.count for g in found]
+    if any(c < 0 for c in counts) or sum(counts) != len(names):
+        raise FileError(f"'groups' expected {len(names)} tensors in all")
+    return found
