@@ -26,7 +26,7 @@ def find_flash_decoding(op: Any, rw: Any) -> Any:
     For few queries and many keys, where heads alone do not fill a GPU.
     """
     splits = rw.options.splits
-    if splits < 2:
+    if splits in (0, 1):
         return no_match("splits is below 2")
     if op.tag not in TAGS:
         return no_match("the group is no attention")
@@ -35,9 +35,21 @@ def find_flash_decoding(op: Any, rw: Any) -> Any:
         form = attention_form(body)
     except Unreadable as e:
         return no_match("{}", e)
+    if splits < 0:
+        splits = _parts(form.keys, rw.options)
+        if splits < 2:
+            return no_match("{} keys are too few for parts", form.keys)
     if form.keys % splits:
         return no_match("{} keys are not {} equal parts", form.keys, splits)
     return _joined(op, rw, form, body, splits)
+
+
+def _parts(keys: int, options: Any) -> int:
+    """The most equal parts of the keys that the options allow."""
+    if keys < options.threshold:
+        return 1
+    most = min(options.max_splits, keys // max(options.min_chunk, 1))
+    return next((n for n in range(most, 1, -1) if keys % n == 0), 1)
 
 
 def _joined(op: Any, rw: Any, form: AttentionForm, body: ir.Block, splits: int) -> Any:

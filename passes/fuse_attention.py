@@ -117,7 +117,12 @@ class FuseAttention(PatternPass):
     )
     min_queries: int = option(1, "queries that an attention needs to become a kernel")
     flash: bool = option(False, "the target's kernel knows a factor and a mask of the scores only")
-    splits: int = option(0, "parts of the keys that find_flash_decoding makes; 0: it is off")
+    splits: int = option(
+        0, "parts of the keys that find_flash_decoding makes; 0: it is off, -1: as many as fit"
+    )
+    min_chunk: int = option(32, "keys of a part at least, where splits is -1")
+    max_splits: int = option(16, "parts at most, where splits is -1")
+    threshold: int = option(32, "keys from which on there are parts, where splits is -1")
     fast_math: bool = option(False, "zeros in place of NaN may be put into the result")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,10 +11,12 @@ import numpy as np
 from mgx_mlir.core import literals
 from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.ir import ext, ir
+from mgx_mlir.core.observe import op_text
 from mgx_mlir.core.op import op_class
 from mgx_mlir.core.passes import Pass, option
 from mgx_mlir.core.pattern import KERNEL_BODIES
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.core.switches import flag
 
 _BROADCASTS = frozenset(
     f"migraphx.{name}" for name in ("broadcast", "multibroadcast", "scalar", "broadcast_with_dims")
@@ -88,7 +91,10 @@ class _Folding:
         """Put a literal in place of each constant that something not constant uses."""
         replaced = 0
         chosen = [op for op in self.order if self.is_last(op) and self.is_worth(op)]
+        tracing = flag("MIGRAPHX_TRACE_PROPAGATE_CONSTANT")
         for op in chosen:
+            if tracing:
+                print(f"Constant replace: {op_text(op)}", file=sys.stderr)
             with ir.InsertionPoint(op), op.location:
                 news = [literals.create(self.array(r)) for r in op.results]
             for old, new in zip(op.results, news, strict=True):

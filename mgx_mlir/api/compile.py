@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mgx_mlir.dialects  # noqa: F401  (defines the operators)
+from mgx_mlir.api import environment
 from mgx_mlir.api.compiled import CompiledProgram, CompileSettings, IreeProgram, RefProgram
+from mgx_mlir.api.dumps import dump_flags, show_compiled, show_lowered
+from mgx_mlir.api.environment import watched
 from mgx_mlir.api.mlir_files import read_mlir
 from mgx_mlir.api.tune import Inputs, describe, search
 from mgx_mlir.api.variants import adopt, share_weights, specialised, variants_of, with_variants
@@ -21,10 +24,11 @@ from mgx_mlir.core import segments
 from mgx_mlir.core.errors import CompileError, FileError, UsageError
 from mgx_mlir.core.lowered import Lowered, kernel_infos
 from mgx_mlir.core.machine import available_cpus
+from mgx_mlir.core.observe import disabled
 from mgx_mlir.core.passes import run_pipeline
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.signature import Signature
-from mgx_mlir.core.switches import switches
+from mgx_mlir.core.switches import flag, switches
 from mgx_mlir.frontends.onnx.registry import has_foreign
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.targets.tuning import Tuning, lookup, tuning_file
@@ -85,6 +89,7 @@ def compile(
         run_pipeline(program.module, pipeline("ref"), store=program.store)
         stats["total_s"] = time.perf_counter() - start
         return RefProgram(settings, program, stats, "f64" if ref_double else "f32")
+    exhaustive_tune = exhaustive_tune or flag("MIGRAPHX_MLIR_TUNE_EXHAUSTIVE")
     problem = (
         _problem(model, settings, threads) if exhaustive_tune or tuning_file().exists() else {}
     )
@@ -165,13 +170,16 @@ def _problem(model: Any, settings: CompileSettings, threads: int | None) -> dict
 def _backend(settings: CompileSettings, threads: int | None) -> Any:
     from mgx_mlir.targets import get_target
 
-    level = settings.tuning.opt_level
+    level = environment.level(settings.target, settings.tuning.opt_level)
+    extra = (*environment.backend_flags(settings.target), *dump_flags())
     if settings.target == "gpu":
-        return get_target("gpu", architecture=settings.arch, opt_level=level)
+        return get_target("gpu", architecture=settings.arch, opt_level=level, extra_flags=extra)
     if settings.target == "cpu":
         tiling = settings.tuning.data_tiling
         cpu = settings.arch or "host"
-        return get_target("cpu", threads=threads, cpu=cpu, opt_level=level, data_tiling=tiling)
+        return get_target(
+            "cpu", threads=threads, cpu=cpu, opt_level=level, data_tiling=tiling, extra_flags=extra
+        )
     return get_target(settings.target)
 
 
@@ -268,13 +276,15 @@ def _compile_program(
     lowered = lower(settings.boundaries)
     stats["lowering_s"] = time.perf_counter() - start
     start = time.perf_counter()
-    how = CompileOptions(timeout=settings.timeout, cache=settings.cache)
+    how = CompileOptions(timeout=settings.timeout, cache=settings.cache and not watched())
+    show_lowered(lowered, program)
     try:
         executable = backend.compile_lowered(lowered, how)
     except CompileFailed as e:
         if not settings.boundaries or e.kind not in ("compile", "crash"):
             raise
         lowered, executable = _without_boundaries(lower, settings, backend, how, e)
+    show_compiled()
     stats["iree_s"] = time.perf_counter() - start
     stats["iree_peak_memory"] = executable.peak_memory
     adopt(program, variants)
@@ -312,7 +322,11 @@ def _run_passes(program: ProgramIR, settings: CompileSettings) -> None:
         fuse=settings.boundaries,
         vector_kernels=loops,
     )
-    run_pipeline(program.module, steps, store=program.store, verify=False, disable=settings.disable)
+    steps = environment.adjusted(steps, settings.target)
+    with disabled(environment.left_out_rewrites()):
+        run_pipeline(
+            program.module, steps, store=program.store, verify=False, disable=settings.disable
+        )
     with program.ctx:
         if not program.module.operation.verify():
             raise CompileError("the program is invalid after the passes")
@@ -354,7 +368,9 @@ def _program_key(model: Any, settings: CompileSettings, backend: Any) -> str | N
     from mgx_mlir.targets.cache import default_cache, digest, program_key
 
     store = default_cache() if settings.cache else None
-    if store is None or switches().traces:  # a hit runs no pass: there would be nothing to see
+    if store is None:
+        return None
+    if switches().traces or watched():  # a hit runs no pass: there would be nothing to see
         return None
     if has_foreign():  # importers of the user's, whose code the key would not hold
         return None

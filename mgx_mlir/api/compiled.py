@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mgx_mlir.api.environment import code_variables, left_out_rewrites
 from mgx_mlir.core import segments
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import UsageError
@@ -53,7 +54,8 @@ class CompileSettings:
         row.pop("timeout")
         row["onnx"] = {k: _spelled(v) for k, v in sorted(self.onnx.items())}
         row["disable"] = [*self.disable, *sorted(switches().disable)]
-        row["disabled_rewrites"] = sorted(disabled_names())
+        row["disabled_rewrites"] = sorted({*disabled_names(), *left_out_rewrites()})
+        row["environment"] = code_variables()
         return row
 
 

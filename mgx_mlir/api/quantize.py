@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from mgx_mlir.api.program import program
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.passes import PipelineLike, run_pipeline
+from mgx_mlir.core.switches import flag
+from mgx_mlir.printers.text import program_text
 
 # what is quantised already stays quantised: constants of it are not folded
 _OPTIMIZE = "mgx-optimize-module{skip=quantizelinear,dequantizelinear}"
@@ -58,5 +61,7 @@ def _run(prog: Any, steps: PipelineLike) -> None:
         )
     copy = prog.program_ir.clone()
     run_pipeline(copy.module, steps, store=copy.store)
+    if flag("MIGRAPHX_TRACE_QUANTIZATION"):
+        print(f"Quantized:\n{program_text(copy)}", file=sys.stderr)
     copy.prune_store()
     prog.become(copy)

@@ -80,6 +80,18 @@ def tolerance(text: str) -> float:
     return found
 
 
+LEVELS = ("none", "error", "warn", "info", "debug", "trace")
+
+
+def level(text: str) -> int:
+    """The number of a log level: its name or its number."""
+    if text in LEVELS:
+        return LEVELS.index(text)
+    if text.isdecimal() and int(text) < len(LEVELS):
+        return int(text)
+    raise ValueError(f"{', '.join(LEVELS)} or 0 to {len(LEVELS) - 1}")
+
+
 def choice(*words: str) -> Callable[[str], str]:
     """A parser of one of some words."""
 

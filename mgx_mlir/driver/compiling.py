@@ -8,12 +8,10 @@ from typing import Any
 from mgx_mlir.core.errors import FileError, TargetError, UsageError
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.driver.arguments import Arguments
-from mgx_mlir.driver.emit import emit, form_of
+from mgx_mlir.driver.emit import CODE, emit, form_of
 from mgx_mlir.driver.model import Model
 from mgx_mlir.driver.progress import say, working
 from mgx_mlir.driver.reading import announce
-
-CODE = ".vmfb"
 
 
 @dataclass(frozen=True)
@@ -44,16 +42,19 @@ class Choice:
         }
 
 
-def choose_target(args: Arguments, *, runs: bool) -> Choice:
+def choose_target(args: Arguments, *, runs: bool, held: str | None = None) -> Choice:
     """The target that the options mean, named on stderr.
 
     `runs`: the command runs the program, so that one architecture and a device are needed.
+    `held`: the target that the code at hand is for.
     UsageError for options that do not go together, TargetError without the device.
     """
     from mgx_mlir.targets import default_target
 
     flag = args.only_one("--gpu", "--cpu", "--ref")
-    target = flag.removeprefix("--") if flag else default_target()
+    target = flag.removeprefix("--") if flag else held or default_target()
+    if held is not None and target != held:
+        raise UsageError(f"the compiled model is for {held}, the target is {target}")
     archs = list(dict.fromkeys(args.get("--arch", [])))
     choice = Choice(
         target,
@@ -74,7 +75,7 @@ def choose_target(args: Arguments, *, runs: bool) -> Choice:
         choice = _with_archs(choice)
     if runs and len(choice.archs) > 1:
         raise UsageError(f"expected one architecture to run on, got {', '.join(archs)}")
-    say(_target_line(choice, by_default=flag is None))
+    say(_target_line(choice, by_default=flag is None and held is None))
     if runs and target == "gpu":
         _check_device()
     return choice

@@ -5,18 +5,19 @@ from __future__ import annotations
 import io
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from mgx_mlir.core.errors import FileError, UsageError
+from mgx_mlir.core.files import atomic
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.driver.arguments import Arguments
 
 FORMS = {
     "--text": "text", "--mlir": "mlir", "--json": "json", "--binary": "msgpack",
-    "--graphviz": "graphviz", "--cpp": "cpp", "--py": "py",
+    "--graphviz": "graphviz", "--cpp": "cpp", "--py": "py", "--netron": "netron",
 }  # fmt: skip
+CODE = ".vmfb"
 SUFFIXES = {
     ".txt": "text", ".mlir": "mlir", ".json": "json", ".mxr": "msgpack", ".dot": "graphviz",
     ".cpp": "cpp", ".py": "py",
@@ -31,6 +32,8 @@ def form_of(args: Arguments, *, more: tuple[str, ...] = ()) -> str:
     form = _form_of(args, more)
     if "--brief" in args and form != "graphviz":
         raise UsageError("option '--brief' is for --graphviz")
+    if "--enable-offload-copy" in args and form != "text":
+        raise UsageError("option '--enable-offload-copy' is for --text: files hold no copies")
     if "--text-version" in args and form != "text" and args.command in ("read", "compile"):
         raise UsageError("option '--text-version' is for --text")
     return form
@@ -46,13 +49,11 @@ def _form_of(args: Arguments, more: tuple[str, ...]) -> str:
     suffix = Path(path).suffix.lower()
     if suffix in more:
         return suffix
-    if suffix not in SUFFIXES:
-        known = ", ".join([*SUFFIXES, *more])
-        raise UsageError(
-            f"unknown output type '{suffix}' of '{path}'",
-            notes=[f"expected a name that ends in {known}, or one of {', '.join(FORMS)}"],
-        )
-    return SUFFIXES[suffix]
+    if suffix in (".onnx", CODE):
+        why = "--netron" if suffix == ".onnx" else "compile --cpu or --gpu"
+        raise UsageError(f"'{path}' would be no {suffix} file",
+                         notes=[f"{why} writes one; --binary writes MIGraphX's form"])  # fmt: skip
+    return SUFFIXES.get(suffix, "msgpack")
 
 
 def emit(args: Arguments, program: ProgramIR, *, compiled: Any = None, options: Any = None) -> None:
@@ -68,6 +69,9 @@ def emit(args: Arguments, program: ProgramIR, *, compiled: Any = None, options: 
         if path is None and form == "json":
             sys.stdout.write(data.decode() + "\n")
             return
+    elif form == "netron":
+        prefix = "" if compiled is None else compiled.target
+        data = _netron(program if compiled is None else compiled.program, prefix)
     else:
         shown = program if compiled is None else compiled.program
         prefix = "" if compiled is None else compiled.target
@@ -93,6 +97,14 @@ def _saved(program: ProgramIR, compiled: Any, options: Any, form: str) -> bytes:
     return save_buffer(made, form)
 
 
+def _netron(program: ProgramIR, prefix: str) -> bytes:
+    from mgx_mlir.printers.netron import print_netron
+
+    stream = io.BytesIO()
+    print_netron(program, stream, kernel_prefix=prefix)
+    return stream.getvalue()
+
+
 def show(args: Arguments, program: ProgramIR, *, kernel_prefix: str = "") -> None:
     """Print a program in the text form."""
     sys.stdout.write(program_text(args, program, "text", kernel_prefix))
@@ -103,6 +115,8 @@ def program_text(args: Arguments, program: ProgramIR, form: str, kernel_prefix: 
     from mgx_mlir.printers.emit import emit as print_program
 
     options: dict[str, Any] = {}
+    if "--enable-offload-copy" in args and kernel_prefix:
+        return _with_copies(args, program, kernel_prefix)
     if form == "text":
         options["version"] = args.get("--text-version", "seed")
     if form == "graphviz":
@@ -114,27 +128,28 @@ def program_text(args: Arguments, program: ProgramIR, form: str, kernel_prefix: 
     return stream.getvalue()
 
 
+def _with_copies(args: Arguments, program: ProgramIR, kernel_prefix: str) -> str:
+    from mgx_mlir.driver.copies import add_copies
+    from mgx_mlir.printers.listing import list_program
+    from mgx_mlir.printers.text import print_listing
+
+    version = args.get("--text-version", "seed")
+    listing = list_program(program, numbering=version, kernel_prefix=kernel_prefix)
+    add_copies(listing, version)
+    stream = io.StringIO()
+    with program.store.active():
+        print_listing(listing, stream, version=version)
+    return stream.getvalue()
+
+
 def write_file(path: str, data: bytes) -> None:
     """Write a file under a temporary name, then rename it. FileError where that fails."""
     try:
         if os.path.isdir(path):
             raise FileError("expected a file to write, got a directory", location=path)
-        folder = os.path.dirname(path) or "."
-        with tempfile.NamedTemporaryFile("wb", dir=folder, delete=False) as f:
-            try:
-                f.write(data)
-                os.chmod(f.name, 0o666 & ~_umask())
-            except BaseException:
-                os.unlink(f.name)
-                raise
-        os.replace(f.name, path)
+        with atomic(path) as f:
+            f.write(data)
     except OSError as e:
         raise FileError(
             f"cannot write the file: {(e.strerror or str(e)).lower()}", location=path
         ) from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mgx_mlir.driver.arguments import Option
+from mgx_mlir.driver.options import options_of
 
 WIDTH = 100
 COLUMN = 34  # where the explanation of an option starts
@@ -46,7 +47,7 @@ def command_help(name: str, summary: str, command: Any) -> str:
     if text:
         lines += ["", text]
     groups: dict[str, list[Option]] = {}
-    for option in command.OPTIONS:
+    for option in options_of(command):
         groups.setdefault(option.group, []).append(option)
     for group, options in groups.items():
         lines += ["", f"{group}:"]

@@ -5,28 +5,35 @@ from __future__ import annotations
 import importlib
 import io
 import os
+import shlex
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from typing import Any
 
+from mgx_mlir import __version__
 from mgx_mlir.core.errors import MgxError, UsageError
 from mgx_mlir.core.pipeline import did_you_mean
-from mgx_mlir.driver.arguments import parse_arguments
-from mgx_mlir.driver.options import EVERY, refused_by
+from mgx_mlir.driver.arguments import Option, parse_arguments
+from mgx_mlir.driver.environment import check_environment
+from mgx_mlir.driver.options import EVERY, options_of, refused_by
+from mgx_mlir.driver.progress import logging_as, say
 
 COMMANDS = {
     "compile": "compile a model and print the compiled program",
+    "completion": "print the completion of a shell",
+    "env": "print versions, devices, and where the caches are",
     "onnx": "list the ONNX operators that can be read",
     "op": "list all operators, or print the default attributes of one",
     "params": "print the shapes of a model's inputs and outputs",
     "perf": "compile, run, and print a performance report",
     "read": "read a model and print it",
+    "report": "compile, run and verify a model, and write a page about it",
     "run": "compile, run once on generated inputs, and print the program",
     "tf": "list the TensorFlow operators that can be read",
     "verify": "compare a target's outputs with the reference's",
 }
-LATER = ("roctx", "time")  # MIGraphX's commands that are not here yet
 INTERRUPTED = 130  # what shells show for SIGINT
 
 
@@ -93,19 +100,37 @@ def _main(argv: list[str]) -> int:
     if name in ("-v", "--version"):
         print(versions())
         return 0
+    if name == "--ort-sha":
+        print(f"onnxruntime {version_of('onnxruntime')}")
+        return 0
     if name not in COMMANDS:
         raise _unknown_command(name, tokens)
     command: Any = importlib.import_module(f"mgx_mlir.driver.commands.{name}")
     if "-h" in tokens or "--help" in tokens:
         print(command_help(name, COMMANDS[name], command))
         return 0
-    arguments = parse_arguments(name, tokens, command.OPTIONS, refused_by(command.OPTIONS, EVERY))
-    return command.run(arguments)
+    options = options_of(command)
+    arguments = parse_arguments(name, tokens, options, refused_by(options, EVERY))
+    with logging_as(arguments):
+        check_environment()
+        start = time.perf_counter()
+        line = shlex.join(["mgx-driver", *argv])
+        say(f"Running [ {__version__} ]: {line}", "debug")
+        status = command.run(arguments)
+        say(f"[ {__version__} ] Complete({time.perf_counter() - start:.3g}s): {line}", "debug")
+    return status
+
+
+def command_table() -> dict[str, tuple[str, tuple[Option, ...]]]:
+    """What each command does, and its options."""
+    found = {}
+    for name, text in COMMANDS.items():
+        command: Any = importlib.import_module(f"mgx_mlir.driver.commands.{name}")
+        found[name] = (text, options_of(command))
+    return found
 
 
 def _unknown_command(name: str, tokens: Sequence[str]) -> UsageError:
-    if name in LATER:
-        return UsageError(f"command '{name}' is not supported yet")
     notes = did_you_mean(name, COMMANDS)
     later = next((t for t in tokens if t in COMMANDS), None)
     if later is not None:
@@ -115,19 +140,23 @@ def _unknown_command(name: str, tokens: Sequence[str]) -> UsageError:
     )
 
 
+PACKAGES = ("torch-mlir", "iree-base-compiler", "iree-base-runtime", "onnx")
+
+
 def versions() -> str:
     """The versions of the package and of what it compiles with, a line each."""
+    rows = [f"{package} {version_of(package)}" for package in PACKAGES]
+    return "\n".join([f"mgx-driver {__version__}", *rows])
+
+
+def version_of(package: str) -> str:
+    """The version of an installed package."""
     from importlib.metadata import PackageNotFoundError, version
 
-    from mgx_mlir import __version__
-
-    lines = [f"mgx-driver {__version__}"]
-    for package in ("torch-mlir", "iree-base-compiler", "iree-base-runtime", "onnx"):
-        try:
-            lines.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            lines.append(f"{package} not installed")
-    return "\n".join(lines)
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _IMPORTED = ("onnx", "tf")
 _ONLY = {
     **dict.fromkeys(
-        ("--batch", "--dyn-input-dim", "--default-dyn-dim", "--skip-unknown-operators",
+        ("--dyn-input-dim", "--default-dyn-dim", "--skip-unknown-operators",
          "--debug-symbols"),
         _IMPORTED,
     ),
@@ -44,6 +44,8 @@ _OPTIMIZE = tuple(
 )  # fmt: skip
 _ALIASES = {"eliminate_dead_code": "dead_code_elimination"}
 _FLOATS = {"--fp16": "half", "--bf16": "bf16"}  # in MIGraphX's order
+_RUNS = ("run", "perf", "time", "verify", "roctx", "report")  # commands that make inputs
+_RATES = ("perf", "report")  # commands that print a rate
 _FLAGS = {"--onnx": "onnx", "--tf": "tf", "--migraphx": "mxr", "--migraphx-json": "json"}
 
 
@@ -74,9 +76,26 @@ class Model:
                 raise UsageError(f"option '{flag}' is for {names} models, got {self.name}")
         if "--strip-context" in args and not self.is_saved:
             raise UsageError(f"option '--strip-context' is for saved programs, got {self.name}")
+        if "--trim-size" in args and "--trim" not in args:
+            raise UsageError(
+                "option '--trim-size' is for --trim: it says how much is left before it"
+            )
+        self._check_sizes(kind)
         self.options = self._onnx_options() if self.is_onnx else {}
         if self.is_tf:
             self.options = self._tf_options()
+
+    def _check_sizes(self, kind: str) -> None:
+        """UsageError for --batch and --input-dim where the file states its dims, and no input is
+        made."""
+        if kind in _IMPORTED or self.args.command in _RUNS:
+            return
+        for flag in ("--batch", "--input-dim"):
+            if flag in self.args:
+                raise UsageError(
+                    f"option '{flag}' has no effect: {self.name} states its dims, and "
+                    f"{self.args.command} makes no inputs"
+                )
 
     @property
     def name(self) -> str:
@@ -94,7 +113,7 @@ class Model:
         flag = self.args.only_one(*_FLAGS)
         if flag is not None:
             return _FLAGS[flag]
-        kinds = {**MODEL_SUFFIXES, **{f".{kind}": kind for kind in SAVED}}
+        kinds = {**MODEL_SUFFIXES, **{f".{kind}": kind for kind in SAVED}, ".py": "py"}
         suffix = Path(self.path).suffix.lower()
         if suffix in kinds:
             return kinds[suffix]
@@ -117,9 +136,14 @@ class Model:
         args = self.args
         found = self._common_options()
         if "default_dyn_dim_value" not in found:
-            if "--batch" in args:
+            if "--batch" in args and args.command not in _RATES:
                 self._check_batch()
             found["default_dim_value"] = self.batch
+        elif "--batch" in args and args.command not in _RUNS:
+            raise UsageError(
+                "option '--batch' has no effect: --default-dyn-dim leaves the dimensions open, and "
+                f"{args.command} makes no inputs"
+            )
         if "--dim-param" in args:
             found["dim_params"] = dims.symbol_dims("--dim-param", args.get("--dim-param"))
         return found
@@ -172,7 +196,7 @@ class Model:
         """What compile() takes: the path, or the program where a path does not say enough."""
         from mgx_mlir.api.compile import MODEL_SUFFIXES
 
-        if self.path is None or self.is_saved or self.passes or self.float_types:
+        if self.path is None or self.is_saved or self.is_cut or self.passes or self.float_types:
             return self.program
         by_name = MODEL_SUFFIXES.get(Path(self.path).suffix.lower()) == self.kind()
         return self.path if by_name else self.program
@@ -181,7 +205,21 @@ class Model:
     def program(self) -> ProgramIR:
         """The program as it was read, and then the passes and types asked for. MgxError for what
         cannot be."""
-        return self.changed(self._read())
+        return self.changed(self._cut(self._read()))
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether less, or other, than what the file holds is taken: the model is what is left."""
+        return "--trim" in self.args or "--replace-literals" in self.args
+
+    def _cut(self, found: ProgramIR) -> ProgramIR:
+        from mgx_mlir.driver.trimming import replace_literals, trim
+
+        if "--trim" in self.args:
+            trim(found, self.args.get("--trim"), self.args.get("--trim-size", 0))
+        if "--replace-literals" in self.args:
+            replace_literals(found)
+        return found
 
     def changed(self, found: ProgramIR) -> ProgramIR:
         """A program (this very one) after the passes, and in the types, that were asked for."""
@@ -210,6 +248,10 @@ class Model:
             from mgx_mlir.frontends.tf.program import parse_tf
 
             return parse_tf(self.path, TfOptions(**self.options))
+        if self.kind() == "py":
+            from mgx_mlir.driver.scripts import run_script
+
+            return run_script(self.path).program_ir
         if not self.is_onnx:
             from mgx_mlir.api.compile import read_mlir
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mgx_mlir.driver.arguments import Option, choice, number, tolerance
+from typing import Any
+
+from mgx_mlir.driver.arguments import Option, choice, level, number, tolerance
 
 HELP = Option(("-h", "--help"), "print this text", group="General")
 
@@ -34,6 +36,11 @@ LOADER = tuple(
          "@SYMBOL DIM", "greedy", str),
         (("--skip-unknown-operators",), "keep unknown operators as 'unknown:NAME'", None, "", str),
         (("--debug-symbols",), "print the source nodes of each instruction", None, "", str),
+        (("-t", "--trim"), "drop the last N instructions of the model", "N", "", number(1)),
+        (("-s", "--trim-size"), "with --trim: keep only N operations before the cut", "N", "",
+         number(1)),
+        (("--replace-literals",), "make parameters literal:0, literal:1 ... of the constants",
+         None, "", str),
         (("-O", "--optimize"), "run MIGraphX's simplifying passes on the model as it is read",
          None, "", str),
         (("-p", "--apply-pass"), "run these passes on the model as it is read, by name or as "
@@ -47,16 +54,18 @@ EMIT = (
         ("--text-version",), "seed: parameters are not counted (default); 2.16: they are",
         "seed|2.16", parse=choice("seed", "2.16"), group="Output",
     ),
-    Option(("--mlir",), "print the MLIR module", group="Output"),
+    Option(("--mlir",), "print the program as an MLIR module", group="Output"),
     Option(("--json",), "print MIGraphX's JSON form", group="Output"),
     Option(("--binary",), "print MIGraphX's binary form, that of .mxr files", group="Output"),
     Option(("--py", "--python"), "print Python code that builds the program", group="Output"),
     Option(("--cpp",), "print C++ code that builds the program", group="Output"),
     Option(("-g", "--graphviz"), "print a graph in the dot language", group="Output"),
+    Option(("--netron",), "print an ONNX file for Netron, without the weights", group="Output"),
     Option(("--brief",), "with --graphviz: operator names alone", group="Output"),
     Option(
         ("-o", "--output"),
-        "write to a file, its form by its name: .txt .mlir .json .mxr .py .cpp .dot", "FILE",
+        "write to a file, its form by its name: .txt .mlir .json .mxr .py .cpp .dot; for any "
+        "other name MIGraphX's binary form", "FILE",
         group="Output",
     ),
 )  # fmt: skip
@@ -86,7 +95,15 @@ TARGET = (
         ("--threads",), "threads of a run on the CPU (default: all)", "N", parse=number(1),
         group="Target",
     ),
+    Option(
+        ("--enable-offload-copy",), "with --gpu: show the copies of inputs and results between "
+        "host and device, which every call makes", group="Target",
+    ),
     Option(("--disable-fast-math",), "no rewrites that change rounding", group="Target"),
+    Option(
+        ("--exhaustive-tune",), "compile in several ways, keep the fastest, and write it to the "
+        "tuning file, from which later compiles take it", group="Target",
+    ),
     Option(
         ("--kernel-boundaries",), "off: leave fusion to the backend", "on|off",
         parse=choice("on", "off"), group="Target",
@@ -109,7 +126,25 @@ QUANTIZE = (
 ITERATIONS = Option(
     ("-n", "--iterations"), "timed calls (default 100)", "N", parse=number(1), group="Performance"
 )
-PERF = (ITERATIONS,)
+PERF = (
+    ITERATIONS,
+    Option(
+        ("-d", "--detailed"), "summarise kernels by the types and dims of their operands too",
+        group="Performance",
+    ),
+    Option(
+        ("--trace",), "write the times of calls and kernels as a trace that Chrome and Perfetto "
+        "show", "FILE", group="Performance",
+    ),
+    Option(
+        ("--compare",), "compare with the --json report of another run; exit status 1 where this "
+        "one is slower than --threshold allows", "FILE", group="Performance",
+    ),
+    Option(
+        ("--threshold",), "with --compare: how much slower the total may be, in percent (default "
+        "10)", "PERCENT", parse=tolerance, group="Performance",
+    ),
+)  # fmt: skip
 
 VERIFY = (
     Option(
@@ -130,6 +165,26 @@ VERIFY = (
         group="Verification",
     ),
     Option(("--ref-use-double",), "the reference computes in f64", group="Verification"),
+    Option(
+        ("-c", "--compiled-model"), "the target side is this compiled .mxr", "FILE",
+        group="Verification",
+    ),
+    Option(
+        ("-i", "--per-instruction"), "also list every instruction that is wrong on the target",
+        group="Verification",
+    ),
+    Option(
+        ("-b", "--bisect"), "where an output fails, find the first wrong instruction, and write a "
+        "model of it that fails alone", group="Verification",
+    ),
+    Option(
+        ("-r", "--reduce"), "where an output fails, write the smallest model that still does",
+        group="Verification",
+    ),
+    Option(
+        ("--minimal",), "what --bisect and --reduce write (default: NAME.minimal.mxr)", "FILE",
+        group="Verification",
+    ),
 )  # fmt: skip
 
 LIST = Option(("-l", "--list"), "list all operators", group="Operators")
@@ -137,23 +192,34 @@ LIST = Option(("-l", "--list"), "list all operators", group="Operators")
 LOADERS = (*LOADER, *EMIT)
 COMPILERS = (*LOADER, *EMIT, *TARGET, *QUANTIZE)
 RUNNERS = (*COMPILERS, *DATA)
+# perf and verify: their reports are what --json prints
+REPORTERS = (
+    *(o for o in RUNNERS if o.key != "--json"),
+    Option(("--json",), "print the report as JSON and no program; --output writes it to a file",
+           group="Output"),
+)  # fmt: skip
 
-_LATER = "is not supported yet"
-_QUANTIZE = "is not supported yet: --fp16 and --bf16 are"
+LOG = (
+    Option(
+        ("--log-level",), "none, error, warn, info (default), debug, trace, or 0 to 5", "LEVEL",
+        parse=level, group="General",
+    ),
+    Option(("--log-file",), "append what goes to stderr to these files too", "FILE...", "greedy",
+           group="General"),
+)  # fmt: skip
+
+_LATER = "is not supported yet: "
 
 REFUSED = {
-    "--int8": _QUANTIZE, "--fp8": _QUANTIZE,
-    "--int4-weights": _QUANTIZE,
-    "--netron": _LATER,
-    "--trim": _LATER, "-t": _LATER, "--trim-size": _LATER, "-s": _LATER,
-    "--replace-literals": _LATER,
-    "--enable-offload-copy": "is not supported: arguments are always in host memory",
-    "--exhaustive-tune": "is not supported yet: no target tunes its kernels",
-    "--per-instruction": _LATER, "-i": _LATER, "--reduce": _LATER, "-r": _LATER,
-    "--bisect": _LATER, "-b": _LATER, "--compiled-model": _LATER, "-c": _LATER,
-    "--detailed": _LATER, "-d": _LATER, "--log-level": _LATER, "--log-file": _LATER,
-    "--ort-sha": _LATER,
+    "--int8": f"{_LATER}--fp16 and --bf16 are",
+    "--fp8": f"{_LATER}--fp16 and --bf16 are",
+    "--int4-weights": f"{_LATER}--fp16 and --bf16 are",
 }  # fmt: skip
+
+
+def options_of(command: Any) -> tuple[Option, ...]:
+    """All options of a command's module."""
+    return (*(o for o in command.OPTIONS if o is not HELP), *LOG, HELP)
 
 
 def refused_by(options: tuple[Option, ...], every: tuple[Option, ...]) -> dict[str, str]:
@@ -163,4 +229,4 @@ def refused_by(options: tuple[Option, ...], every: tuple[Option, ...]) -> dict[s
     return {f: why for f, why in {**others, **REFUSED}.items() if f not in taken}
 
 
-EVERY = (HELP, *RUNNERS, *PERF, *VERIFY, LIST)
+EVERY = (HELP, *LOG, *RUNNERS, *PERF, *VERIFY, LIST)

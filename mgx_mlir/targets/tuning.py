@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mgx_mlir.core.errors import FileError
+from mgx_mlir.core.files import atomic
 from mgx_mlir.targets.cache import cache_root
 from mgx_mlir.targets.flags import OPT_LEVELS
 
@@ -87,9 +87,8 @@ def keep(problem: Mapping[str, Any], solution: Tuning) -> Path:
         with _locked(path):
             rows = [r for r in _rows(path) if r[0] != problem]
             rows.append([dict(problem), asdict(solution)])
-            with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as f:
-                json.dump(rows, f, indent=1)
-            os.replace(f.name, path)
+            with atomic(path) as f:
+                f.write(json.dumps(rows, indent=1).encode())
     except OSError as e:
         raise FileError(
             f"cannot write the tuning file: {(e.strerror or str(e)).lower()}", location=str(path)
@@ -138,3 +137,8 @@ def _tuning(value: Any) -> Tuning | None:
         and (count is None or (type(count) is int and 0 < count <= 4096))
     )
     return Tuning(**value) if fits else None
+
+
+def solutions() -> int:
+    """How many solutions the tuning file keeps. FileError for a damaged file."""
+    return len(_rows(tuning_file()))

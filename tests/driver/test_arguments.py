@@ -52,7 +52,7 @@ def test_arch_takes_one_token() -> None:
         (["a", "b"], "expected one input file, got 'a' and 'b'"),
         (["--iterations", "3"], "option '--iterations' is not an option of this command"),
         (["--kernel-boundaries", "maybe"], "expected on or off, got 'maybe'"),
-        (["--fp16"], "option '--fp16' is not supported yet"),
+        (["--fp8"], "option '--fp8' is not supported yet"),
         (["--int8=1"], "option '--int8' is not supported yet"),
     ],
 )

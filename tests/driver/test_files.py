@@ -84,7 +84,7 @@ def test_wrong_outputs(driver: Driver, tmp_path: Path) -> None:
         assert (ran.status, ran.out) == (2, "")
         return ran.err
 
-    assert "unknown output type '.exe'" in failed("--cpu", "-o", tmp_path / "x.exe")
+    assert "would be no .onnx file" in failed("--cpu", "-o", tmp_path / "x.onnx")
     assert "no such file or directory" in failed("--cpu", "-o", tmp_path / "no" / "x.txt")
     assert "ref has no code to write" in failed("--ref", "-o", tmp_path / "x.vmfb")
     (tmp_path / "d.txt").mkdir()

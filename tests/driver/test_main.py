@@ -48,7 +48,6 @@ def test_unknown_commands(driver: Driver) -> None:
     assert ran.errors[:2] == ["error: unknown command 'veryfy'", "note: did you mean 'verify'?"]
     ran = driver("--cpu", "run", "m.onnx")
     assert ran.errors[1] == "note: the command must be the first argument: mgx-driver run ..."
-    assert driver("time", "m.onnx").errors == ["error: command 'time' is not supported yet"]
 
 
 def test_options_that_come_later_are_refused(driver: Driver) -> None:
