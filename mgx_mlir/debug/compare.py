@@ -22,8 +22,8 @@ class Comparison:
     is the index of max_abs. `different` lists (index, target, reference) of elements beyond the
     elementwise limit, `count` how many there are. `mismatch` is the first of these, or where there
     are none the first that differs at all: (flat index, target, reference).
-    `odd` has for each side the first element that is NaN or infinite, (flat index, value).
-    `zero`: the sides whose elements are all 0.
+    `odd` has by side, named as in `sides`, the first element that is NaN or infinite, (flat index,
+    value). `zero`: the sides whose elements are all 0.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Comparison:
     worst: tuple[int, ...] = ()
     count: int = 0
     elements: int = 0
+    sides: tuple[str, str] = ("target", "reference")
     limits: Tolerances | None = None
     shapes: tuple[str, str] | None = None  # the two where they differ
     mismatch: tuple[int, float, float] | None = None
@@ -55,7 +56,7 @@ def compare(
     sides: tuple[str, str] = ("target", "reference"),
 ) -> Comparison:
     """Compare an output with the reference's; `sides` are their names in messages."""
-    found = Comparison(name, elements=got.size, limits=tolerances)
+    found = Comparison(name, elements=got.size, limits=tolerances, sides=sides)
     if got.dtype != wanted.dtype or got.shape != wanted.shape:
         found.shapes = (shape_text(got), shape_text(wanted))
         found.problems.append(
@@ -195,7 +196,7 @@ def compare_all(
     out = []
     for i, (name, array) in enumerate(zip(names, got, strict=True)):
         if not by_name and i >= len(wanted):
-            out.append(Comparison(name, problems=[f"{sides[1]} has no such output"]))
+            out.append(Comparison(name, sides=sides, problems=[f"{sides[1]} has no such output"]))
             continue
         b = other[name] if by_name else wanted[i]
         found = compare(name, np.asarray(array), np.asarray(b), tolerances[i], sides)
@@ -203,7 +204,7 @@ def compare_all(
             found.warnings.append(f"compared with {sides[1]}'s '{wanted_names[i]}' by position")
         out.append(found)
     out += [
-        Comparison(name, problems=[f"{sides[0]} has no such output"])
+        Comparison(name, sides=sides, problems=[f"{sides[0]} has no such output"])
         for name in wanted_names[len(got) :]
     ]
     return out

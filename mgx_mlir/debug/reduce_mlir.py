@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,12 +21,27 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.mlir_text import checked_text
 from mgx_mlir.core.passes import diagnostics_text
+from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.reproducer import is_reproducer, read_reproducer
 from mgx_mlir.core.segments import asm, parse_module
 from mgx_mlir.core.weight_files import read_weights, used_keys, write_weights
+from mgx_mlir.debug.edits import (
+    drop_entries,
+    drop_unused,
+    editable,
+    erase_dead,
+    function_of,
+    functions,
+    inline_region,
+    is_used,
+    kind_of,
+    new_argument,
+    returns_of,
+    set_kind,
+    set_returned,
+)
 from mgx_mlir.debug.reduce import Reduction, made
 
-_FUNCTION = "func.func"
 _LITERAL = "migraphx.literal"
 _DIMS = re.compile(r"(?:tensor|memref|vector)<((?:[\d?]+x)+)")
 _EXTENTS = (1, 2, 3, 4)
@@ -59,7 +73,7 @@ class MlirCandidate:
     def size(self) -> Size:
         """The counts that steps go through."""
         module = self.module()
-        found, kinds = editable(module), [_kind(f) for f in functions(module)]
+        found, kinds = editable(module), [kind_of(f) for f in functions(module)]
         return Size(
             ops=len(found),
             literals=sum(op.name == _LITERAL for op in found),
@@ -175,6 +189,23 @@ def read_candidate(
     return found
 
 
+def candidate_of(program: ProgramIR, weights_name: str = "") -> MlirCandidate:
+    """A program as a candidate, without locations."""
+    with program.ctx:
+        keys = used_keys(program.module.operation)
+        text = asm(program.module.operation)
+    arrays = {k: v for k, v in program.store.items() if k in keys}
+    return MlirCandidate(text, arrays, weights_name=weights_name if arrays else "")
+
+
+def program_of(candidate: MlirCandidate) -> ProgramIR:
+    """A candidate as a program. MLIRError where it is invalid."""
+    store = WeightStore(dict(candidate.weights))
+    with store.active():
+        module = candidate.module()
+    return ProgramIR(module.context, module, store)
+
+
 def reduce_module(run: Reduction[MlirCandidate]) -> None:
     """Make the best candidate smaller until no step does."""
 
@@ -207,57 +238,6 @@ def reduce_module(run: Reduction[MlirCandidate]) -> None:
             improved |= step()
 
 
-# ---- looking ------------------------------------------------------------------------------------
-
-
-def functions(module: ir.Module) -> list[ir.Operation]:
-    return [op.operation for op in module.body.operations if op.operation.name == _FUNCTION]
-
-
-def editable(module: ir.Module) -> list[ir.Operation]:
-    """Every op but the module, functions and what ends a block, in order."""
-    found: list[ir.Operation] = []
-
-    def walk(op: Any) -> None:
-        for region in op.regions:
-            for block in region.blocks:
-                ops = [o.operation for o in block.operations]
-                for i, inner in enumerate(ops):
-                    in_module = op.name == "builtin.module"
-                    ends = i == len(ops) - 1 and not len(inner.results) and not in_module
-                    if inner.name not in (_FUNCTION, "builtin.module") and not ends:
-                        found.append(inner)
-                    walk(inner)
-
-    walk(module.operation)
-    return found
-
-
-def _uses(op: ir.Operation) -> bool:
-    return any(next(iter(r.uses), None) is not None for r in op.results)
-
-
-def _function_of(op: Any) -> ir.Operation | None:
-    while op is not None:
-        op = op.operation
-        if op.name == _FUNCTION:
-            return op
-        op = op.parent
-    return None
-
-
-def _returns(function: ir.Operation) -> Iterator[ir.Operation]:
-    for region in function.regions:
-        for block in region.blocks:
-            ops = list(block.operations)
-            if ops and ops[-1].operation.name == "func.return":
-                yield ops[-1].operation
-
-
-def _kind(function: ir.Operation) -> ir.FunctionType:
-    return ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-
-
 def extents(text: str) -> list[tuple[int, int]]:
     """(extent, smaller one) for the dims that types state, the largest first."""
     found = {int(d) for m in _DIMS.finditer(text) for d in re.findall(r"\d+", m[1])}
@@ -269,31 +249,6 @@ def extents(text: str) -> list[tuple[int, int]]:
 
 def made_plain(c: MlirCandidate) -> MlirCandidate | None:
     return replace(c, locations=False).of(c.module())
-
-
-def erase_dead(module: ir.Module) -> bool:
-    """Erase every op whose results nobody uses."""
-    changed = False
-    for op in reversed(editable(module)):
-        if len(op.results) and not _uses(op):
-            op.erase()
-            changed = True
-    return changed
-
-
-def drop_unused(module: ir.Module) -> bool:
-    """Drop every argument that nobody uses."""
-    changed = False
-    for function in functions(module):
-        block, old = function.regions[0].blocks[0], _kind(function)
-        gone = [i for i, v in enumerate(block.arguments) if next(iter(v.uses), None) is None]
-        for i in reversed(gone):
-            block.erase_argument(i)
-        kept = [t for i, t in enumerate(old.inputs) if i not in gone]
-        _set_kind(function, kept, list(old.results))
-        _drop(function, "arg_attrs", gone)
-        changed |= bool(gone)
-    return changed
 
 
 def without_functions(c: MlirCandidate, indices: Sequence[int]) -> MlirCandidate | None:
@@ -318,38 +273,14 @@ def without_ops(c: MlirCandidate, indices: Sequence[int]) -> MlirCandidate | Non
             for result in op.results:
                 # users in the part are erased already: those that are left are outside
                 if next(iter(result.uses), None) is not None:
-                    function = _function_of(op.parent)
+                    function = function_of(op.parent)
                     if function is None:
                         return False
-                    result.replace_all_uses_with(_new_argument(function, result.type))
+                    result.replace_all_uses_with(new_argument(function, result.type))
             op.erase()
         return True
 
     return c.edited(edit)
-
-
-def _new_argument(function: ir.Operation, kind: ir.Type) -> ir.Value:
-    block = function.regions[0].blocks[0]
-    added = block.add_argument(kind, ir.Location.unknown())
-    old = _kind(function)
-    _set_kind(function, [*old.inputs, kind], list(old.results))
-    if "arg_attrs" in function.attributes:
-        entries = [*ir.ArrayAttr(function.attributes["arg_attrs"]), ir.DictAttr.get({})]
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get(entries)
-    return added
-
-
-def _set_kind(function: ir.Operation, inputs: list[ir.Type], results: list[ir.Type]) -> None:
-    kind = ir.FunctionType.get(inputs, results)
-    function.attributes["function_type"] = ir.TypeAttr.get(kind)
-
-
-def _drop(function: ir.Operation, name: str, gone: Sequence[int]) -> None:
-    """Take entries out of an array attribute that has one for each argument or result."""
-    if name in function.attributes:
-        entries = list(ir.ArrayAttr(function.attributes[name]))
-        kept = [e for i, e in enumerate(entries) if i not in gone]
-        function.attributes[name] = ir.ArrayAttr.get(kept)
 
 
 def _split(indices: Sequence[int], counts: Sequence[int]) -> list[list[int]]:
@@ -364,17 +295,17 @@ def _split(indices: Sequence[int], counts: Sequence[int]) -> list[list[int]]:
 def without_arguments(c: MlirCandidate, indices: Sequence[int]) -> MlirCandidate | None:
     def edit(module: ir.Module) -> bool:
         found = functions(module)
-        parts = _split(indices, [len(_kind(f).inputs) for f in found])
+        parts = _split(indices, [len(kind_of(f).inputs) for f in found])
         for function, gone in zip(found, parts, strict=True):
-            old = _kind(function)
+            old = kind_of(function)
             for i in reversed(gone):
                 block = function.regions[0].blocks[0]
                 if next(iter(block.arguments[i].uses), None) is not None:
                     return False
                 block.erase_argument(i)
             kept = [t for i, t in enumerate(old.inputs) if i not in gone]
-            _set_kind(function, kept, list(old.results))
-            _drop(function, "arg_attrs", gone)
+            set_kind(function, kept, list(old.results))
+            drop_entries(function, "arg_attrs", gone)
         return True
 
     return c.edited(edit)
@@ -383,17 +314,17 @@ def without_arguments(c: MlirCandidate, indices: Sequence[int]) -> MlirCandidate
 def without_results(c: MlirCandidate, indices: Sequence[int]) -> MlirCandidate | None:
     def edit(module: ir.Module) -> bool:
         found = functions(module)
-        parts = _split(indices, [len(_kind(f).results) for f in found])
+        parts = _split(indices, [len(kind_of(f).results) for f in found])
         for function, gone in zip(found, parts, strict=True):
             if not gone:
                 continue
-            old = _kind(function)
-            for end in list(_returns(function)):
+            old = kind_of(function)
+            for end in list(returns_of(function)):
                 kept = [v for i, v in enumerate(end.operands) if i not in gone]
-                _set_returned(end, kept)
+                set_returned(end, kept)
             kept_types = [t for i, t in enumerate(old.results) if i not in gone]
-            _set_kind(function, list(old.inputs), kept_types)
-            _drop(function, "res_attrs", gone)
+            set_kind(function, list(old.inputs), kept_types)
+            drop_entries(function, "res_attrs", gone)
         return True
 
     return c.edited(edit)
@@ -420,16 +351,16 @@ def returned(c: MlirCandidate, index: int) -> MlirCandidate | None:
 
     def edit(module: ir.Module) -> bool:
         op = editable(module)[index]
-        function = _function_of(op)
-        if _uses(op) or function is None or op.parent.operation != function:
+        function = function_of(op)
+        if is_used(op) or function is None or op.parent.operation != function:
             return False
         fed = [v for v in op.operands if not isinstance(v.owner, ir.Block)]
-        ends = list(_returns(function))
+        ends = list(returns_of(function))
         if not fed or len(ends) != 1:
             return False
-        _set_returned(ends[0], [*ends[0].operands, *fed])
-        old = _kind(function)
-        _set_kind(function, list(old.inputs), [*old.results, *(v.type for v in fed)])
+        set_returned(ends[0], [*ends[0].operands, *fed])
+        old = kind_of(function)
+        set_kind(function, list(old.inputs), [*old.results, *(v.type for v in fed)])
         if "res_attrs" in function.attributes:
             held = list(ir.ArrayAttr(function.attributes["res_attrs"]))
             held += [ir.DictAttr.get({}) for _ in fed]
@@ -438,17 +369,6 @@ def returned(c: MlirCandidate, index: int) -> MlirCandidate | None:
         return True
 
     return c.edited(edit)
-
-
-def _set_returned(end: ir.Operation, values: Sequence[ir.Value]) -> None:
-    """Have a function return other values."""
-    added = ir.Operation.create(
-        "func.return", operands=list(values), loc=end.location, ip=ir.InsertionPoint(end)
-    )
-    for entry in end.attributes:
-        name = entry if isinstance(entry, str) else entry.name
-        added.attributes[name] = end.attributes[name]
-    end.erase()
 
 
 def constant(c: MlirCandidate, index: int) -> MlirCandidate | None:
@@ -501,24 +421,7 @@ def inlined(c: MlirCandidate, index: int) -> MlirCandidate | None:
     """An op with a region -> what its first region of a fitting form does."""
 
     def edit(module: ir.Module) -> bool:
-        op = editable(module)[index]
-        for region in op.regions:
-            if len(region.blocks) != 1 or not len(op.results):
-                continue
-            block = region.blocks[0]
-            inner = [o.operation for o in block.operations]
-            given = list(op.operands)[-len(block.arguments) :] if len(block.arguments) else []
-            fits = [a.type for a in block.arguments] == [v.type for v in given]
-            if fits and [v.type for v in inner[-1].operands] == [r.type for r in op.results]:
-                for argument, value in zip(block.arguments, given, strict=True):
-                    argument.replace_all_uses_with(value)
-                for o in inner[:-1]:
-                    o.move_before(op)
-                for result, value in zip(op.results, list(inner[-1].operands), strict=True):
-                    result.replace_all_uses_with(value)
-                op.erase()
-                return True
-        return False
+        return inline_region(editable(module)[index])
 
     return c.edited(edit)
 

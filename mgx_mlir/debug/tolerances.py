@@ -79,13 +79,17 @@ def output_tolerances(program: ProgramIR, *, low: bool = False) -> list[Toleranc
     """
     with program.ctx:
         block = entry_block(program.main())
-        narrow = _narrow_values(block)
+        each = value_tolerances(block, low=low)
         last = list(block.operations)[-1].operation
-        found = []
-        for v in last.operands:
-            wide = narrow.get(v, False) or (low and TensorType.of(v).dtype.is_float)
-            found.append(LOW_PRECISION if wide else FULL_PRECISION)
-    return found
+        return [each[v] for v in last.operands]
+
+
+def value_tolerances(block: ir.Block, *, low: bool = False) -> dict[ir.Value, Tolerances]:
+    """The limits of every value of a block, as those of outputs."""
+    return {
+        v: LOW_PRECISION if narrow or (low and _is_float(v)) else FULL_PRECISION
+        for v, narrow in _narrow_values(block).items()
+    }
 
 
 def _narrow_values(block: ir.Block) -> dict[ir.Value, bool]:
@@ -107,6 +111,10 @@ def _narrow_values(block: ir.Block) -> dict[ir.Value, bool]:
         for r in view.operation.results:
             found[r] = low
     return found
+
+
+def _is_float(v: ir.Value) -> bool:
+    return isinstance(v.type, ir.RankedTensorType) and TensorType.of(v).dtype.is_float
 
 
 def _is_narrow(v: ir.Value) -> bool:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mgx_mlir.core.errors import FileError, TargetError, UsageError
 from mgx_mlir.core.program_ir import ProgramIR
+from mgx_mlir.core.signature import Signature, Variant
 from mgx_mlir.driver.arguments import Arguments
 from mgx_mlir.driver.emit import CODE, emit, form_of
 from mgx_mlir.driver.model import Model
@@ -25,6 +29,7 @@ class Choice:
     boundaries: bool
     cache: bool
     timeout: float | None
+    tune: bool
 
     @property
     def arch(self) -> str | None:
@@ -39,7 +44,15 @@ class Choice:
             "kernel_boundaries": self.boundaries,
             "cache": self.cache,
             "timeout": self.timeout,
+            "exhaustive_tune": self.tune,
         }
+
+
+# options of what ref does not do
+_COMPILED = (
+    "--arch", "--kernel-boundaries", "--timeout", "--no-cache", "--disable-fast-math",
+    "--exhaustive-tune",
+)  # fmt: skip
 
 
 def choose_target(args: Arguments, *, runs: bool, held: str | None = None) -> Choice:
@@ -64,19 +77,26 @@ def choose_target(args: Arguments, *, runs: bool, held: str | None = None) -> Ch
         args.get("--kernel-boundaries", "on") == "on",
         "--no-cache" not in args,
         args.get("--timeout"),
+        "--exhaustive-tune" in args,
     )
     if target != "cpu" and choice.threads is not None:
         raise UsageError(f"option '--threads' is for --cpu, the target is {target}")
     if target == "ref":
-        for option in ("--arch", "--kernel-boundaries", "--timeout"):
+        for option in _COMPILED:
             if option in args:
                 raise UsageError(f"option '{option}' is for --cpu and --gpu, the target is ref")
+    if target != "gpu" and "--enable-offload-copy" in args:
+        raise UsageError(
+            f"option '--enable-offload-copy' is for --gpu, the target is {target}: nothing is copied"
+        )
     if target == "gpu":
         choice = _with_archs(choice)
     if runs and len(choice.archs) > 1:
         raise UsageError(f"expected one architecture to run on, got {', '.join(archs)}")
     say(_target_line(choice, by_default=flag is None and held is None))
-    if runs and target == "gpu":
+    if choice.tune and len(choice.archs) > 1:
+        raise UsageError(f"expected one architecture to tune for, got {', '.join(archs)}")
+    if (runs or choice.tune) and target == "gpu":
         _check_device()
     return choice
 
@@ -132,7 +152,10 @@ def compile_model(
             return held
         source = model.program if whole else model.source()
         options = {} if isinstance(source, ProgramIR) else model.options
-        compiled = compile_program(source, choice.target, **choice.options(arch), **options)
+        inputs = _tuning_inputs(model) if choice.tune else None
+        compiled = compile_program(
+            source, choice.target, tuning_inputs=inputs, **choice.options(arch), **options
+        )
     if not quiet:
         report_compile(compiled)
     return compiled
@@ -140,8 +163,21 @@ def compile_model(
 
 _CHANGES_CODE = (
     "--arch", "--disable-fast-math", "--kernel-boundaries", "--optimize", "--apply-pass", "--fp16",
-    "--bf16",
+    "--bf16", "--trim", "--replace-literals", "--exhaustive-tune",
 )  # fmt: skip
+
+
+def _tuning_inputs(model: Model) -> Callable[[Signature], list[np.ndarray]]:
+    """What calls are timed on: what `run` would run on."""
+
+    def made(signature: Signature) -> list[np.ndarray]:
+        from mgx_mlir.debug.inputs import draws, make_inputs
+
+        uses = draws(model.program)
+        found = make_inputs(signature, uses, dims=model.input_dims, batch=model.batch)
+        return list(found.values())
+
+    return made
 
 
 def _held(args: Arguments, model: Model, choice: Choice) -> Any:
@@ -184,10 +220,28 @@ def report_compile(compiled: Any) -> None:
             if stats.get(key)
         ]
         say(line + (f"; peak memory {', '.join(memory)}" if memory else ""))
+    for line in stats.get("tuning", ()):
+        say(line)
+    if compiled.signature.variants:
+        say(f"Variants: {'; '.join(map(_variant_text(compiled), compiled.signature.variants))}")
     executable = getattr(compiled, "executable", None)
     if executable is not None:
         for text in executable.fallbacks:
             say(f"warning: compiled with the flag set '{executable.flag_set}' because {text}")
+
+
+def _variant_text(compiled: Any) -> Callable[[Variant], str]:
+    """What a variant is for: the sizes of the inputs' dims, by symbol where they have one."""
+    ports = compiled.signature.inputs
+
+    def text(variant: Variant) -> str:
+        sizes = {}
+        for i, d, n in variant.sizes:
+            symbol = ports[i].ranges[d].symbol
+            sizes[symbol or f"{ports[i].name}[{d}]"] = n
+        return f"{variant.function} for {', '.join(f'{k} = {n}' for k, n in sizes.items())}"
+
+    return text
 
 
 def emit_compiled(args: Arguments, model: Model, choice: Choice, compiled: Any) -> None:

@@ -24,8 +24,9 @@ from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.passes import run_pipeline
 from mgx_mlir.core.pattern import observing
 from mgx_mlir.core.weight_files import read_weights, write_weights
+from mgx_mlir.debug.edits import editable
 from mgx_mlir.debug.reduce import Reduction
-from mgx_mlir.debug.reduce_mlir import MlirCandidate, editable, read_candidate, reduce_module
+from mgx_mlir.debug.reduce_mlir import MlirCandidate, read_candidate, reduce_module
 
 T = "tensor<4x8xf32>"
 

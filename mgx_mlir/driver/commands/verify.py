@@ -6,20 +6,24 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.errors import UsageError
+from mgx_mlir.core.errors import FileError, UsageError
+from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.debug.compare import Comparison, compare_all
-from mgx_mlir.debug.tolerances import output_tolerances
+from mgx_mlir.debug.tolerances import Tolerances, output_tolerances
 from mgx_mlir.driver.arguments import Arguments
+from mgx_mlir.driver.blaming import blame
 from mgx_mlir.driver.compiling import Choice, choose_target, compile_model
 from mgx_mlir.driver.data import allocate
 from mgx_mlir.driver.emit import emit, form_of, show
 from mgx_mlir.driver.model import Model, load_passes
-from mgx_mlir.driver.options import HELP, RUNNERS, VERIFY
-from mgx_mlir.driver.progress import step, working
+from mgx_mlir.driver.options import HELP, REPORTERS, VERIFY
+from mgx_mlir.driver.progress import say, step, working
 from mgx_mlir.driver.reading import read
+from mgx_mlir.driver.verify_report import failure_lines, output_json, row, write_json
 
 USAGE = "[OPTION...] FILE"
 DESCRIPTION = """
@@ -27,15 +31,27 @@ Runs the model on a target and on a reference with the same inputs and compares 
 name: elementwise, |target - reference| <= atol * s + rtol * |reference|, and by rms error
 relative to the largest magnitude. Both must hold. s is 1 for a stated --atol; by default it is
 the reference's largest magnitude. Integers must be equal, or within a stated --atol. Limits are
-rms 1e-5, others 5e-5; for programs with 16- or 8-bit floats (s at most 1) rms 0.08, others 0.04.
-Exit status 1 when an output differs, in value, shape or type.
+rms 1e-5, others 5e-5; for outputs that are 16- or 8-bit floats, or computed from such, and with
+--fp16 and --bf16 (s at most 1), rms 0.08, others 0.04. MIGRAPHX_VERIFY_ENABLE_ALLCLOSE=1 takes the
+default atol literally too, 0 leaves rms alone; MIGRAPHX_VERIFY_DUMP_DIFF=1 prints both sides of
+what fails. Exit status 1 when an output differs, in value, shape or type.
 
 The reference is `ref`, which interprets each operator in numpy; with --ort it is onnxruntime,
 which shares nothing with this package. --against OTHER.onnx makes the reference side, either of
 them, read another model with the same inputs: two versions of a model can be compared. It reads
 without the passes of --optimize and --apply-pass, so that these are verified as well.
-The loaded program is printed, then those of the reference and the target."""
-OPTIONS = (*RUNNERS, *VERIFY, HELP)
+--compiled-model FILE.mxr takes the target side from what was compiled before.
+
+--per-instruction builds the program once more with every result as an output, runs that, and
+lists what is wrong by itself (given the target's own operands), and what only follows from it.
+--bisect finds the first that is wrong, and --reduce takes out of the program whatever is not
+needed for it to fail; both leave a small model on disk that fails.
+
+The loaded program is printed, then those of the reference and the target. With --json the report
+is printed, or written to --output, as JSON instead."""
+OPTIONS = (*REPORTERS, *VERIFY, HELP)
+
+MODES = ("--per-instruction", "--bisect", "--reduce")
 
 
 @dataclass
@@ -49,54 +65,145 @@ class Reference:
 
 def run(args: Arguments) -> int:
     model = Model(args)
-    form_of(args)
+    report = "--json" in args
+    if not report:
+        form_of(args)
     # the reference is the model as it stands in its file: passes are verified too
     other = model
-    if "--against" in args or model.passes:
+    if "--against" in args or model.passes or model.float_types:
         other = Model(args, args.get("--against"), plain=True)
-    choice = choose_target(args, runs=True)
+    held = _held(args)
+    choice = choose_target(args, runs=True, held=held.target if held else None)
     _check(args, other, choice)
     program = read(model)
-    emit(args, program)
-    sys.stdout.write("\n")
+    if not report:
+        emit(args, program)
+        sys.stdout.write("\n")
     reference = _reference(args, other)
-    compiled = compile_model(args, model, choice)
-    show(args, compiled.program, kernel_prefix=choice.target)
-    sys.stdout.write("\n")
+    compiled = held or compile_model(args, model, choice)
+    if not report:
+        show(args, compiled.program, kernel_prefix=choice.target)
+        sys.stdout.write("\n")
     inputs = allocate(args, model, compiled.signature, program)
     with step(f"Running {choice.target} ..."):
         got = compiled.run(inputs)
     with step(f"Running {reference.name} ..."):
         wanted = reference.run(inputs)
-    stated = (args.get("--rms-tol"), args.get("--atol"), args.get("--rtol"))
-    each = [t.with_limits(*stated).with_environment() for t in output_tolerances(program)]
-    limits = each[0] if each else "no outputs"
+    each = _limits(args, model, program, len(compiled.output_names))
     sides = (choice.target, reference.name)
     with working("Comparing"):
         found = compare_all(compiled.output_names, got, reference.output_names, wanted, each, sides)
-    for comparison in found:
-        print(_row(comparison, sides))
     failed = [c.name for c in found if not c.passed]
+    result: dict[str, Any] = {
+        "report": "mgx-driver verify 1", "model": model.name, "target": sides[0],
+        "reference": sides[1], "passed": not failed, "outputs": [output_json(c) for c in found],
+    }  # fmt: skip
+    if not report:
+        _print_outputs(model.name, found, got, wanted, reference, sides)
+    status = 1 if failed else 0
+    mode = args.only_one(*MODES)
+    if mode is not None:
+        arrays = compiled.signature.check_inputs(inputs)
+        status = max(status, blame(args, model, other, choice, arrays, bool(failed), result))
+    if report:
+        result["passed"] = status == 0
+        write_json(args, result)
+        return status
+    limits = " or ".join(dict.fromkeys(map(str, each))) or "no outputs"
     between = f"{sides[0]} and {sides[1]}"
     if failed:
         print(f"FAILED: {model.name}: {between} differ in {', '.join(failed)} ({limits})")
         return 1
+    if status:
+        print(f"FAILED: {model.name}: the outputs agree, instructions differ ({limits})")
+        return status
     count = "1 output" if len(found) == 1 else f"{len(found)} outputs"
+    say("MIGraphX verification passed successfully.")
     print(f"verification passed: {between} agree in {count} ({limits})")
     return 0
 
 
+def _print_outputs(
+    model: str,
+    found: Sequence[Comparison],
+    got: Sequence[Any],
+    wanted: Sequence[Any],
+    reference: Reference,
+    sides: tuple[str, str],
+) -> None:
+    """A row for each output, and MIGraphX's lines of those that fail."""
+    by_name = dict(zip(reference.output_names, wanted, strict=True))
+    for i, c in enumerate(found):
+        print(row(c, sides))
+        if not c.passed:
+            a = got[i] if i < len(got) else None
+            b = by_name.get(c.name, wanted[i] if i < len(wanted) else None)
+            arrays = (None if v is None or isinstance(v, list) else np.asarray(v) for v in (a, b))
+            print("\n".join(failure_lines(c, model, *arrays)))
+
+
+def _limits(args: Arguments, model: Model, program: ProgramIR, count: int) -> list[Tolerances]:
+    """The limits of each output. Where a list is one output, those of its elements' widest."""
+    each = [limits_of(args)(t) for t in output_tolerances(program, low=bool(model.float_types))]
+    if len(each) == count:
+        return each
+    return [max(each, key=lambda t: t.rms, default=Tolerances())] * count
+
+
+def limits_of(args: Arguments) -> Callable[[Tolerances], Tolerances]:
+    """What the options and the environment make of default limits."""
+    stated = (args.get("--rms-tol"), args.get("--atol"), args.get("--rtol"))
+    return lambda t: t.with_environment().with_limits(*stated)
+
+
+def _held(args: Arguments) -> Any:
+    """The compiled program of --compiled-model. FileError where the file holds none."""
+    path = args.get("--compiled-model")
+    if path is None:
+        return None
+    from mgx_mlir.api.files import load
+
+    found = load(path)
+    if not found.is_compiled():
+        raise FileError(
+            "the file holds no compiled program", location=path,
+            notes=["mgx-driver compile MODEL -o FILE.mxr writes one"],
+        )  # fmt: skip
+    say(f"Compiled: {path} holds code for {found.compiled.target}")
+    if found.compiled.target == "cpu":
+        found.compiled.threads = args.get("--threads")
+    return found.compiled
+
+
 def _check(args: Arguments, other: Model, choice: Choice) -> None:
+    mode = args.only_one(*MODES)
+    if mode is not None:
+        for flag in ("--against", "--compiled-model", "--ort"):
+            if flag in args:
+                note = f"{mode} compares with what ref computes of the same model"
+                raise UsageError(f"expected one of {mode} and {flag}, got both", notes=[note])
+        if choice.target == "ref":
+            raise UsageError(f"option '{mode}' is for --cpu and --gpu, the target is ref")
+    if "--minimal" in args and mode not in ("--bisect", "--reduce"):
+        raise UsageError("option '--minimal' is for --bisect and --reduce")
+    if "--compiled-model" in args and (load_passes(args) or "--fp16" in args or "--bf16" in args):
+        raise UsageError("a compiled model takes no passes and no other types")
     if "--ort" in args:
         if not other.is_onnx:
             raise UsageError(f"option '--ort' needs an ONNX model, got {other.name}")
         if "--ref-use-double" in args:
             raise UsageError("expected one of --ort and --ref-use-double, got both")
-    elif choice.target == "ref" and "--against" not in args and not load_passes(args):
+    elif choice.target == "ref" and other.path == args.file and not _changes(args):
         raise UsageError(
             "the target is ref, and so is the reference: nothing is compared",
             notes=["give --cpu or --gpu, --apply-pass, or compare with --ort or --against"],
         )
+
+
+def _changes(args: Arguments) -> bool:
+    """Whether the target side is not the program that the reference side is."""
+    flags = ("--against", "--fp16", "--bf16", "--compiled-model")
+    return any(f in args for f in flags) or bool(load_passes(args))
 
 
 def _reference(args: Arguments, model: Model) -> Reference:
@@ -115,21 +222,7 @@ def _reference(args: Arguments, model: Model) -> Reference:
         read(model)
     with step("Compiling for ref ..."):
         compiled = compile_program(model.program, "ref", ref_double="--ref-use-double" in args)
-    show(args, compiled.program, kernel_prefix="ref")
-    sys.stdout.write("\n")
+    if "--json" not in args:
+        show(args, compiled.program, kernel_prefix="ref")
+        sys.stdout.write("\n")
     return Reference(f"ref{where}", compiled.output_names, compiled.run)
-
-
-def _row(c: Comparison, sides: tuple[str, str]) -> str:
-    """An output's line, and one for each thing to say about it."""
-    verdict = "pass" if c.passed else "FAIL"
-    lines = [
-        f"{c.name}: max abs diff {c.max_abs:.3g}, max rel diff {c.max_rel:.3g}, "
-        f"rms {c.rms:.3g}: {verdict}"
-    ]
-    lines += [f"  {text}" for text in c.problems]
-    for index, a, b in c.different:
-        where = ", ".join(map(str, index))
-        lines.append(f"  at {{{where}}}: {sides[0]} {a:.7g}, {sides[1]} {b:.7g}")
-    lines += [f"  warning: {text}" for text in c.warnings]
-    return "\n".join(lines)

@@ -1,0 +1,241 @@
+"""Where a target goes wrong: the instruction, the kernel or the pass to blame, and a small model.
+
+Three looks, each at what the one before cannot show. Instructions: the model with every result
+given back, so that each is known by the reference's name for it; but such a program is fused
+otherwise. Kernels: what the passes made of the model, as it is compiled, kernel by kernel. Passes:
+the reference's results after each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from mgx_mlir.api.compile import compile as compile_program
+from mgx_mlir.core.errors import MgxError
+from mgx_mlir.core.interpreter import Interpreter
+from mgx_mlir.core.passes import run_pipeline
+from mgx_mlir.core.program_ir import ProgramIR
+from mgx_mlir.core.registry import pass_name
+from mgx_mlir.core.signature import Signature
+from mgx_mlir.debug.compare import Comparison, compare
+from mgx_mlir.debug.examine import Examined, Finding, examine
+from mgx_mlir.debug.extract import alone, upto
+from mgx_mlir.debug.inputs import draws, make_inputs
+from mgx_mlir.debug.reduce import OutOfTime, Reduction
+from mgx_mlir.debug.reduce_mlir import MlirCandidate, candidate_of, program_of, reduce_module
+from mgx_mlir.debug.taps import SteppedRun
+from mgx_mlir.debug.tolerances import Tolerances, output_tolerances
+from mgx_mlir.passes.lower.vector.isa import isa_of
+from mgx_mlir.passes.pipelines import pipeline
+
+Level = Literal["instruction", "kernel"]
+
+
+@dataclass
+class Case:
+    """What is compared: a model, and how the target side is made of it.
+
+    `program` is the model as it was read. `changed` makes of a copy of it what the target is to
+    compile: the user's passes, `passes`, and types. `options` are those of compile(). `low`: the
+    target computes floats in 16 bits. `limits` puts what the user states into default limits.
+    """
+
+    program: ProgramIR
+    arrays: list[np.ndarray]
+    target: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    changed: Callable[[ProgramIR], ProgramIR] = lambda p: p
+    passes: Sequence[Any] = ()
+    low: bool = False
+    limits: Callable[[Tolerances], Tolerances] = lambda t: t
+    compute: str = "f32"
+    seed: int = 0
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return self.target, "ref"
+
+    def compiled(self, program: ProgramIR) -> Any:
+        """The target side of a program; the program is used up."""
+        return compile_program(self.changed(program), self.target, **self.options)
+
+    def fused(self) -> ProgramIR:
+        """What the passes make of the model for the target, kernels and all."""
+        found = self.changed(self.program.clone())
+        run_pipeline(found.module, self.pipeline(), store=found.store)
+        found.prune_store()
+        return found
+
+    def pipeline(self) -> tuple[str, ...]:
+        """The passes of the target, as compile() runs them."""
+        cpu = (self.options.get("arch") or "host") if self.target == "cpu" else "host"
+        return pipeline(
+            self.target,
+            fast_math=self.options.get("fast_math", True),
+            fuse=self.options.get("kernel_boundaries", True),
+            vector_kernels=isa_of(cpu) is not None,
+        )
+
+    def kernels_compiled(self, program: ProgramIR) -> Any:
+        """A program that the passes have been through, compiled as it is."""
+        every = [pass_name(step.partition("{")[0]) for step in self.pipeline()]
+        return compile_program(program, self.target, disable=every, **self.options)
+
+    def instructions(self) -> Examined:
+        """Every instruction of the model, in one build. Errors: those of compile() and run()."""
+        return self._examined(SteppedRun(self.program, self.arrays, self.compiled))
+
+    def kernels(self, fused: ProgramIR) -> Examined:
+        """Every kernel of what the passes made for the target, compiled as it is."""
+        return self._examined(SteppedRun(fused, self.arrays, self.kernels_compiled))
+
+    def _examined(self, run: SteppedRun) -> Examined:
+        return examine(
+            run, limits=self.limits, low=self.low, compute=self.compute, sides=self.sides
+        )
+
+    # ---- passes ------------------------------------------------------------------------------
+
+    def first_wrong_pass(self) -> str | None:
+        """The first pass after which the reference gives other results; None: there is none."""
+        wanted = self._reference(self.program)
+        found = self.program.clone()
+        each = [self.limits(t) for t in output_tolerances(self.program, low=self.low)]
+        before = found.text()
+        for step in [*self.passes, *self.pipeline()]:
+            run_pipeline(found.module, (step,), store=found.store)
+            after = found.text()
+            if after == before:
+                continue
+            before = after
+            got = self._reference(found)
+            if not all(
+                compare("", a, b, t).passed for a, b, t in zip(got, wanted, each, strict=True)
+            ):
+                return step if isinstance(step, str) else step.name
+        return None
+
+    def _reference(self, program: ProgramIR) -> list[np.ndarray]:
+        names = Signature.of(program.main())
+        named = {p.name: a for p, a in zip(names.inputs, self.arrays, strict=True)}
+        with program.ctx:
+            return Interpreter(program.module, program.store, compute=self.compute).run(named)
+
+    # ---- smaller models ----------------------------------------------------------------------
+
+    def differences(
+        self, program: ProgramIR, inputs: Mapping[str, np.ndarray] | None = None
+    ) -> list[Comparison]:
+        """The outputs of another program that fail, on these inputs or on drawn ones.
+
+        Empty where all agree, and where one side cannot be compiled or run: that is another fault.
+        """
+        try:
+            signature = Signature.of(program.main())
+            if inputs is None:
+                inputs = make_inputs(signature, draws(program), seed=self.seed)
+            reference = compile_program(program, "ref", ref_double=self.compute == "f64")
+            wanted = reference.execute(signature.check_inputs(inputs))
+            each = [self.limits(t) for t in output_tolerances(program, low=self.low)]
+            # candidates are many and short-lived: they are not kept
+            options = {**self.options, "cache": False}
+            made = compile_program(self.changed(program.clone()), self.target, **options)
+            got = made.execute(made.signature.check_inputs(inputs))
+        except MgxError:
+            return []
+        found = [
+            compare(name, np.asarray(a), np.asarray(b), t, self.sides)
+            for name, a, b, t in zip(
+                [p.name for p in signature.outputs], got, wanted, each, strict=True
+            )
+        ]
+        return [c for c in found if not c.passed]
+
+    def reduced(
+        self,
+        program: ProgramIR,
+        keep: Callable[[ProgramIR], None],
+        say: Callable[[str], None],
+        *,
+        seconds: float,
+    ) -> ProgramIR:
+        """The program made as small as it can be while an output fails on drawn inputs.
+
+        `keep` is given each smaller form as it is found. Ends after `seconds` with the best.
+        """
+
+        def fails(candidate: MlirCandidate) -> bool:
+            return bool(self.differences(program_of(candidate)))
+
+        run: Reduction[MlirCandidate] = Reduction(
+            candidate_of(program), fails, lambda c: keep(program_of(c)), say, seconds=seconds
+        )
+        try:
+            reduce_module(run)
+        except OutOfTime:
+            say(f"The {seconds:g} s are over, the smallest model so far is kept")
+        return program_of(run.best)
+
+
+@dataclass
+class Culprit:
+    """What is to blame: an instruction of the model, a kernel of the compiled program, or neither.
+
+    `examined` are all findings of that level. `wrong_pass`: the pass that changed what the model
+    means. `program` is what positions refer to.
+    """
+
+    level: Level
+    program: ProgramIR
+    examined: Examined
+    finding: Finding | None = None
+    wrong_pass: str | None = None
+
+
+def find_culprit(case: Case, instructions: Examined | None = None) -> Culprit:
+    """The first thing that is wrong by itself. Errors: those of compile() and run()."""
+    found = instructions or case.instructions()
+    if found.wrong:
+        return Culprit("instruction", case.program, found, found.wrong[0])
+    fused = case.fused()
+    kernels = case.kernels(fused)
+    if kernels.wrong:
+        return Culprit("kernel", fused, kernels, kernels.wrong[0])
+    return Culprit("kernel", fused, kernels, wrong_pass=case.first_wrong_pass())
+
+
+@dataclass
+class Minimal:
+    """A model that fails alone; `inputs`: what it has to be run on, empty where drawn ones do."""
+
+    program: ProgramIR
+    inputs: dict[str, np.ndarray]
+
+
+def minimal_model(case: Case, culprit: Culprit) -> Minimal | None:
+    """The smallest model round the culprit that fails: it alone, else with what it is made from.
+
+    None where neither does: it fails in the whole program only.
+    """
+    if culprit.finding is None:
+        return None
+    at = culprit.finding.position
+    program, inputs = alone(culprit.program, at, culprit.finding.inputs)
+    if case.differences(program):
+        return Minimal(program, {})
+    if inputs and case.differences(program, inputs):
+        return Minimal(program, inputs)
+    if culprit.level == "instruction":
+        whole = upto(case.program, at)
+        names = {p.name for p in Signature.of(whole.main()).inputs}
+        every = Signature.of(case.program.main()).inputs
+        given = {p.name: a for p, a in zip(every, case.arrays, strict=True) if p.name in names}
+        if case.differences(whole):
+            return Minimal(whole, {})
+        if case.differences(whole, given):
+            return Minimal(whole, given)
+    return None

@@ -1,0 +1,141 @@
+"""What a target computes on the way: builds whose intermediate results are outputs too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import OPS
+from mgx_mlir.core.program_ir import (
+    GROUPS,
+    NAME,
+    ProgramIR,
+    entry_block,
+    result_attributes,
+    result_names,
+)
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.debug.edits import set_kind, set_returned
+
+BUDGET = 1 << 30  # bytes of intermediate results that one build gives back
+_UNKNOWN = 64  # what a dynamic dim is taken for where memory is planned
+
+Build = Callable[[ProgramIR], Any]  # a program in, a CompiledProgram out
+
+
+def is_computed(op: ir.Operation) -> bool:
+    """Whether an instruction computes something: no literal, no view, nothing absent."""
+    name = op.name.removeprefix("migraphx.")
+    cls = OPS.get(name)
+    if cls is None or cls.kind == "view" or name in ("literal", "undefined"):
+        return False
+    kinds = [isinstance(r.type, ir.RankedTensorType) for r in op.results]
+    return bool(kinds) and all(kinds)
+
+
+def computed_positions(program: ProgramIR) -> list[int]:
+    """The positions in @main of the instructions that compute something."""
+    with program.ctx:
+        ops = entry_block(program.main()).operations
+        return [i for i, view in enumerate(ops) if is_computed(view.operation)]
+
+
+def tapped(program: ProgramIR, positions: Sequence[int]) -> ProgramIR:
+    """A copy whose @main also returns every result of the operations at these positions.
+
+    They come after its own, in order. The interface of lists and optionals is gone: inputs and
+    outputs are the arrays they are made of.
+    """
+    copy = program.clone()
+    with copy.ctx, ir.Location.unknown():
+        main = copy.main()
+        ops = [view.operation for view in entry_block(main).operations]
+        added = [r for i in positions for r in ops[i].results]
+        held = [
+            {**d, NAME: ir.StringAttr.get(name)}
+            for d, name in zip(result_attributes(main), result_names(main), strict=True)
+        ]
+        own = {ir.StringAttr(d[NAME]).value for d in held}
+        names = [_unused(f"tap{i}_{k}", own) for i in positions for k in range(len(ops[i].results))]
+        held += [{NAME: ir.StringAttr.get(name)} for name in names]
+        kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+        set_returned(ops[-1], [*ops[-1].operands, *added])
+        set_kind(main, list(kind.inputs), [*kind.results, *(r.type for r in added)])
+        main.attributes["res_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(d) for d in held])
+        if GROUPS in main.attributes:
+            del main.attributes[GROUPS]
+    return copy
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+class SteppedRun:
+    """One run of a program on a target that gives back every intermediate result.
+
+    The program is built a second time with its instructions' results as outputs, and run once;
+    where these take more than `budget` bytes it is built and run in as many parts as that needs.
+    `outputs` are the program's own, of the first part. Errors: those of `build` and of the run.
+    """
+
+    def __init__(
+        self,
+        program: ProgramIR,
+        arrays: Sequence[np.ndarray],
+        build: Build,
+        *,
+        budget: int = BUDGET,
+    ) -> None:
+        self.program, self.arrays, self.build = program, arrays, build
+        self.positions = computed_positions(program)
+        self.parts = self._parts(budget)
+        self.runs = 0
+        self.compiled: Any = None
+        self.outputs: list[np.ndarray] = []
+        self._held: dict[int, list[np.ndarray]] = {}
+
+    def _parts(self, budget: int) -> list[list[int]]:
+        parts: list[list[int]] = [[]]
+        used = 0
+        with self.program.ctx:
+            ops = [view.operation for view in entry_block(self.program.main()).operations]
+            for at in self.positions:
+                size = sum(map(_nbytes, ops[at].results))
+                if parts[-1] and used + size > budget:
+                    parts.append([])
+                    used = 0
+                parts[-1].append(at)
+                used += size
+        return parts
+
+    def values(self, position: int) -> list[np.ndarray]:
+        """The target's results of the instruction at a position; ask in order of the program."""
+        if position not in self._held:
+            self._run(next(p for p in self.parts if position in p))
+        return self._held.pop(position)
+
+    def _run(self, part: Sequence[int]) -> None:
+        self.compiled = self.build(tapped(self.program, part))
+        found = list(self.compiled.execute(self.arrays))
+        self.runs += 1
+        with self.program.ctx:
+            ops = [view.operation for view in entry_block(self.program.main()).operations]
+            counts = [len(ops[at].results) for at in part]
+        own = len(found) - sum(counts)
+        if not self.outputs:
+            self.outputs = found[:own]
+        self._held, start = {}, own
+        for at, count in zip(part, counts, strict=True):
+            self._held[at] = found[start : start + count]
+            start += count
+
+
+def _nbytes(v: ir.Value) -> int:
+    t = TensorType.of(v)
+    return int(np.prod([d if d >= 0 else _UNKNOWN for d in t.dims], dtype=np.int64)) * t.dtype.size

@@ -1,0 +1,1 @@
+"""Passes that are wrong on purpose; the fixture `broken_passes` registers them."""

@@ -1,0 +1,159 @@
+"""verify --per-instruction, --bisect and --reduce: planted faults are found, and only these."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mgx_mlir.api.compile import read_model
+from mgx_mlir.core.op import OPS
+from mgx_mlir.core.program_ir import entry_block
+from mgx_mlir.core.registry import PASSES
+from mgx_mlir.debug.taps import SteppedRun
+from mgx_mlir.passes import pipelines
+from tests.driver.conftest import Driver
+
+
+@pytest.fixture
+def broken_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("break_relu", "break_lone_relu"):
+        monkeypatch.setitem(PASSES._modules, name, f"tests.driver.passes.{name}")
+
+
+@pytest.fixture
+def broken_relu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every target computes relu(x) + 1/4; the reference does not."""
+    whole = OPS["relu"].scalar
+    monkeypatch.setattr(OPS["relu"], "scalar", staticmethod(lambda b, x: b.add(whole(b, x), 0.25)))
+
+
+def report(driver: Driver, *options: object) -> tuple[int, dict[str, Any]]:
+    ran = driver("verify", "--cpu", "--no-cache", "--json", *options)
+    assert ran.out.startswith("{"), ran.err
+    return ran.status, json.loads(ran.out)
+
+
+def verdicts(found: dict[str, Any], level: str = "instructions") -> dict[str, str]:
+    return {row["op"]: row["verdict"] for row in found[level] if row["verdict"] != "right"}
+
+
+def operators(path: Path) -> list[str]:
+    program = read_model(path)
+    ops = [view.operation.name for view in entry_block(program.main()).operations]
+    assert ops.pop() == "func.return"
+    return [name.removeprefix("migraphx.") for name in ops]
+
+
+@pytest.mark.usefixtures("broken_passes")
+def test_a_pass_that_changes_one_operator(driver: Driver, models: Path) -> None:
+    status, found = report(driver, models / "mnist.onnx", "-i", "--apply-pass", "break_relu")
+    assert status == 1
+    assert not found["passed"]
+    assert verdicts(found) == {
+        "relu": "wrong", "dot": "inherited", "add": "inherited", "softmax": "inherited",
+    }  # fmt: skip
+    # the first dot and add come before it
+    assert [row["verdict"] for row in found["instructions"]][:3] == ["right", "right", "wrong"]
+    relu = found["instructions"][2]["own"][0]
+    assert relu["max_abs"] > 0.1
+    assert relu["limits"]["rms"] == 1e-5
+
+
+@pytest.mark.usefixtures("broken_relu")
+def test_an_operator_that_is_lowered_wrong(driver: Driver, models: Path) -> None:
+    ran = driver("verify", "--cpu", "--no-cache", models / "mnist.onnx", "--per-instruction")
+    assert ran.status == 1
+    at = next(i for i, line in enumerate(ran.lines) if line.startswith("  wrong by itself: "))
+    assert " = relu(" in ran.lines[at - 1]
+    assert "max abs diff 0.25," in ran.lines[at]
+    assert sum(line.startswith("  wrong by itself") for line in ran.lines) == 1
+    assert any(line.startswith("  wrong because what it reads is: ") for line in ran.lines)
+    assert "6 instructions in one run: 2 right, 1 wrong by themselves, " in ran.out
+
+
+def test_nothing_is_wrong(driver: Driver, models: Path) -> None:
+    ran = driver("verify", "--cpu", models / "mnist.onnx", "-i")
+    assert ran.status == 0
+    assert "6 instructions in one run: 6 right" in ran.lines
+    status, found = report(driver, models / "tokens.onnx", "-i")
+    assert status == 0
+    assert verdicts(found) == {}
+    ran = driver("verify", "--cpu", models / "mnist.onnx", "--bisect")
+    assert ran.status == 0
+    assert "Nothing fails: there is nothing to find" in ran.lines
+
+
+@pytest.mark.usefixtures("broken_relu")
+def test_bisect_leaves_a_model_that_fails_alone(
+    driver: Driver, models: Path, tmp_path: Path
+) -> None:
+    small = tmp_path / "small.mxr"
+    ran = driver("verify", "--cpu", "--no-cache", models / "mnist.onnx", "-b", "--minimal", small)
+    assert ran.status == 1
+    line = next(line for line in ran.lines if line.startswith("Failure starts at: "))
+    number = line.removeprefix("Failure starts at: ")
+    assert f"@{number} = relu(" in ran.out
+    assert operators(small) == ["relu"]
+    again = driver("verify", "--cpu", "--no-cache", small)
+    assert again.status == 1
+    assert "differ in" in again.lines[-1]
+
+
+@pytest.mark.usefixtures("broken_relu")
+def test_reduce_leaves_the_smallest_model(driver: Driver, models: Path, tmp_path: Path) -> None:
+    small = tmp_path / "small.mlir"
+    ran = driver("verify", "--cpu", "--no-cache", models / "mnist.onnx", "-r", "--minimal", small)
+    assert ran.status == 1
+    assert f"Wrote: {small}, which fails by itself: mgx-driver verify {small}" in ran.lines
+    assert operators(small) == ["relu"]
+    assert driver("verify", "--cpu", "--no-cache", small).status == 1
+
+
+@pytest.mark.usefixtures("broken_passes")
+def test_a_pass_of_the_target_that_spares_what_is_looked_at(
+    driver: Driver, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # with every result an output, relu has two uses and the pass leaves it alone
+    steps = ("break_lone_relu", *pipelines.PIPELINES["cpu"])
+    monkeypatch.setitem(pipelines.PIPELINES, "cpu", steps)
+    status, found = report(driver, models / "mnist.onnx", "-i")
+    assert status == 1
+    assert verdicts(found) == {}
+    assert verdicts(found, "kernels") == {}
+    assert found["wrong_pass"] == "break_lone_relu"
+
+
+def test_in_halves(driver: Driver, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SteppedRun.__init__, "__kwdefaults__", {"budget": 600})
+    ran = driver("verify", "--cpu", models / "mnist.onnx", "-i")
+    assert ran.status == 0
+    assert "6 instructions in 4 runs: 6 right" in ran.lines
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("-i", "--ort"), "expected one of --per-instruction and --ort, got both"),
+        (("-i", "-b"), "expected one of --per-instruction, --bisect, --reduce, got"),
+        (("-r", "--against", "x.onnx"), "expected one of --reduce and --against, got both"),
+        (("--minimal", "x.mxr"), "option '--minimal' is for --bisect and --reduce"),
+    ],
+)
+def test_what_does_not_go_together(
+    driver: Driver, models: Path, options: tuple[str, ...], message: str
+) -> None:
+    ran = driver("verify", "--cpu", models / "mnist.onnx", *options)
+    assert (ran.status, ran.out) == (2, "")
+    assert message in ran.err
+
+
+def test_findings_with_given_inputs(driver: Driver, models: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.full((1, 28, 28), 0.5, np.float32))
+    status, found = report(
+        driver, models / "mnist.onnx", "-i", "--load-arg", "@x", tmp_path / "x.npy"
+    )
+    assert (status, found["passed"]) == (0, True)
