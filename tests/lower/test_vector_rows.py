@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.context import new_context
 from mgx_mlir.core.interpreter import Interpreter
+from mgx_mlir.core.ir import ir
 from mgx_mlir.core.lowered import Lowered
 from mgx_mlir.core.op import OPS
 from mgx_mlir.passes.lower.vector.isa import isa_of
@@ -49,7 +51,7 @@ class Concats(Programs):
         self.want = Interpreter(self.module, self.store).run(named)
         return self.lowered(FUSE, **options)
 
-    def check(self, threads: int = 1, *, vectors: bool = True, **options: Any) -> None:
+    def check(self, threads: int = 1, *, vectors: bool = True, **options: Any) -> Lowered:
         lowered = self.fused(**options)
         if vectors:
             assert kernels_of(lowered) == len(self.names), "some are no vector kernels"
@@ -60,6 +62,7 @@ class Concats(Programs):
             if (text := difference(found, want))
         ]
         assert not problems, "\n".join(problems)
+        return lowered
 
     # ---- forms -------------------------------------------------------------------------------
 
@@ -152,6 +155,40 @@ def test_rotary() -> None:
     ):  # fmt: skip
         net.rotary(dtype, rows, heads, half)
     net.check(threads=2)
+
+
+@needs_vectors
+def test_many_parts() -> None:
+    """A part is found by halves: iree-compile takes forever over deeply nested branches."""
+    net = Concats()
+    extents = [1 + i % 3 for i in range(24)]
+    arrays = [net.draw("f32", n, 16) for n in extents]
+
+    def build(b: Any, *parts: Any) -> Any:
+        return b.op("abs", b.op("concat", list(parts), axis=0))
+
+    net.case("24 parts", build, arrays)
+    assert _depth(net.check(), "scf.if") == 5
+
+
+def _depth(lowered: Lowered, name: str) -> int:
+    """How deep ops of this name lie in each other."""
+    ctx = new_context()
+    ctx.allow_unregistered_dialects = True
+    module = ir.Module.parse(lowered.bytecode, ctx)
+    deepest = 0
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal deepest
+        depth, at = 0, op
+        while at is not None:
+            depth += at.name == name
+            at = at.parent
+        deepest = max(deepest, depth)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return deepest
 
 
 def _examples(net: Concats, wanted: Callable[[tuple[str, ...]], bool], most: int) -> None:
