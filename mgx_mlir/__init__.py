@@ -26,6 +26,7 @@ _EXPORTS = {
         "create_argument",
         "fill_argument",
         "generate_argument",
+        "load_weights",
     ),
     "mgx_mlir.api.missing": (
         "allocate_gpu",
@@ -60,6 +61,7 @@ __all__ = [
     "instruction_ref",
     "load",
     "load_buffer",
+    "load_weights",
     "macro",
     "module",
     "op",
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
         create_argument,
         fill_argument,
         generate_argument,
+        load_weights,
     )
     from mgx_mlir.api.files import load, load_buffer, save, save_buffer
     from mgx_mlir.api.macros import macro

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.literals import aligned_empty
 from mgx_mlir.core.strided import array_over, laid_out
+from mgx_mlir.core.weight_files import read_weights
 
 _MASK = np.uint64(0xFFFFFFFFFFFFFFFF)
 
@@ -48,6 +50,11 @@ def generate_argument(s: shape, seed: int = 0) -> argument:
     buffer = aligned_empty((found.element_space,), found.dtype.np)
     buffer[...] = _scaled(random_words(found.element_space, seed), found.dtype)
     return argument(array_over(buffer, found))
+
+
+def load_weights(filename: str | os.PathLike[str]) -> dict[str, argument]:
+    """The arrays of an .npz by name, those beside a script that --py wrote. FileError."""
+    return {k: argument(a) for k, a in read_weights(os.fspath(filename)).items()}
 
 
 def argument_from_pointer(s: shape, address: int) -> argument:

@@ -118,10 +118,19 @@ class module:
     # ---- building ----------------------------------------------------------------------------
 
     def add_instruction(
-        self, op: op, args: Sequence[instruction_ref], mod_args: Sequence[module] = ()
+        self,
+        op: op,
+        args: Sequence[instruction_ref],
+        mod_args: Sequence[module] = (),
+        *,
+        shapes: Sequence[shape] | None = None,
     ) -> instruction_ref:
-        """Append an instruction; its shape is inferred. ShapeError where the inputs do not fit."""
-        return self._add(op, args, mod_args, None)
+        """Append an instruction; its shape is inferred. ShapeError where the inputs do not fit.
+
+        `shapes` are those of its results where more is known of them: of unknown operators, and
+        of dims that would be dynamic.
+        """
+        return self._add(op, args, mod_args, None, shapes)
 
     def insert_instruction(
         self,
@@ -139,6 +148,7 @@ class module:
         args: Sequence[instruction_ref],
         mod_args: Sequence[module],
         before: instruction_ref | None,
+        shapes: Sequence[shape] | None = None,
     ) -> instruction_ref:
         builder = self._changing()
         if not isinstance(what, op):
@@ -153,7 +163,10 @@ class module:
         inputs = [self._program.own(a) for a in args]
         modules = [m._builder for m in mod_args]
         place = None if before is None else _place(self._program.own(before))
-        made = builder.add_instruction(name, what.attributes(), inputs, modules, before=place)
+        stated = None if shapes is None else [s.core.tensor_type() for s in shapes]
+        made = builder.add_instruction(
+            name, what.attributes(), inputs, modules, before=place, stated=stated
+        )
         self._program.changed()
         return self._program.ref(made)
 

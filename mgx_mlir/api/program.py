@@ -165,7 +165,8 @@ class program:
     def layout(self) -> Layout:
         """The shapes of the program's values; grows with the program."""
         if self._layout is None:
-            self._layout = Layout(self._shown().module.operation)
+            shown = self._shown()
+            self._layout = Layout(shown.module.operation, shown.store)
         return self._layout
 
     def parameter_added(self, m: ModuleBuilder, value: ir.Value) -> None:
@@ -205,8 +206,8 @@ class program:
         return argument_names(self.program_ir.main())
 
     def get_parameter_shapes(self) -> dict[str, shape]:
-        main = self.program_ir.main()
-        layout = Layout(self.program_ir.module.operation)
+        found = self.program_ir
+        main, layout = found.main(), Layout(found.module.operation, found.store)
         values = entry_block(main).arguments
         return {
             name: shape.of(layout.shape(v))
@@ -215,7 +216,7 @@ class program:
 
     def get_output_shapes(self) -> list[shape]:
         found = self.program_ir
-        layout = Layout(found.module.operation)
+        layout = Layout(found.module.operation, found.store)
         operations = entry_block(found.main()).operations
         end = operations[len(operations) - 1].operation
         return [shape.of(layout.shape(v)) for v in end.operands]
@@ -276,8 +277,6 @@ class program:
                 "offload_copy=False needs arguments in device memory, which the API does not have",
                 notes=["compile with offload_copy=True"],
             )
-        if exhaustive_tune:
-            raise UsageError("exhaustive_tune is not supported: no target tunes its kernels")
         chosen = {**t.options, **options}
         known = [p.name for p in signature(compile_program).parameters.values()
                  if p.kind is p.KEYWORD_ONLY]  # fmt: skip
@@ -288,7 +287,9 @@ class program:
                 )
         copy = self.program_ir.clone()
         drop_unused_modules(copy)
-        made = compile_program(copy, t.name(), fast_math=fast_math, **chosen)
+        made = compile_program(
+            copy, t.name(), fast_math=fast_math, exhaustive_tune=exhaustive_tune, **chosen
+        )
         self.adopt(made, {"fast_math": fast_math, **chosen})
 
     def adopt(self, compiled: Any, options: Mapping[str, Any]) -> None:
@@ -379,11 +380,15 @@ class program:
 
         print_text(self._shown(), stream or sys.stdout, kernel_prefix=self._prefix(), **options)
 
-    def to_py(self) -> str:
-        """Python code that builds the program."""
+    def to_py(self, *, weights: str | None = None) -> str:
+        """Python code that builds the program.
+
+        Literals of 1024 elements and more become generated numbers; with `weights`, the path of an
+        .npz, they are written there, and the code reads them from the file of that name beside it.
+        """
         from mgx_mlir.printers.python import python_text
 
-        return python_text(self.program_ir)
+        return python_text(self.program_ir, weights=weights)
 
     def __repr__(self) -> str:
         stream = io.StringIO()

@@ -103,7 +103,9 @@ def _canonical(tree: Tree) -> Tree:
     if isinstance(tree, memoryview):
         return Binary(tree)
     if isinstance(tree, float):  # encodings may store one as an integer or as text
-        return int(tree) if math.isfinite(tree) and tree.is_integer() else str(tree)
+        tree = int(tree) if math.isfinite(tree) and tree.is_integer() else str(tree)
+    if isinstance(tree, int) and not -(2**63) <= tree < 2**64:
+        return str(tree)
     return tree
 
 
@@ -116,6 +118,8 @@ def restore(made: program, entry: Tree, modules: Tree) -> None:
         _restore(made, as_map(entry, "'compiled'"), modules)
     except FileError as e:
         raise FileError(e.message, location=e.location, notes=e.notes or HINT) from None
+    except RecursionError:
+        raise FileError("the compiled program nests too deep") from None
     except (MgxError, KeyError, TypeError, ValueError) as e:
         text = e.message if isinstance(e, MgxError) else f"{type(e).__name__.lower()}: {e}"
         raise FileError(f"the compiled program is damaged: {text}", notes=HINT) from None

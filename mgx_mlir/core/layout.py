@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import MgxError, ShapeError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.op import OPS, Op
 from mgx_mlir.core.probe import DimProbe
 from mgx_mlir.core.program_ir import DIMS, STRIDES, argument_attributes, functions
@@ -187,7 +189,9 @@ class Layout:
     row-major otherwise. Ranges of dynamic dims come from the arguments' `migraphx.dims`.
     """
 
-    def __init__(self, module: ir.Operation) -> None:
+    def __init__(self, module: ir.Operation, store: WeightStore | None = None) -> None:
+        """`store` holds the module's weights, None where it is active while shapes are asked."""
+        self._store = store
         self._strides: dict[ir.Value, Strides] = {}
         self._dims: dict[ir.Value, tuple[Dim, ...]] = {}
         self._ranges = _RangeProbe()
@@ -229,7 +233,8 @@ class Layout:
         found = self._dims.get(value)
         if found is None:
             t = TensorType.of(value)
-            found = t.dims if t.is_static else self._ranges.ranges(value)
+            with nullcontext() if self._store is None else self._store.active():
+                found = t.dims if t.is_static else self._ranges.ranges(value)
             self._dims[value] = found
         return found
 

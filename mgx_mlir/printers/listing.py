@@ -103,7 +103,7 @@ class _Lister:
         self.program, self.numbering, self.prefix = program, numbering, kernel_prefix
         operation = program.module.operation
         self.symbols = DEBUG_SYMBOLS in operation.attributes if symbols is None else symbols
-        self.layout = Layout(operation)
+        self.layout = Layout(operation, program.store)
         self.packed = packed_values(operation)
         self.elements: set[ir.Value] = set()  # of pointwise modules, shown as MIGraphX has them
         self.modules: list[Module] = []

@@ -2,61 +2,84 @@
 
 from __future__ import annotations
 
+import io
 import json
 import keyword
+import os
 import re
 from collections.abc import Iterable
 from typing import Any, TextIO
 
+import numpy as np
+
 from mgx_mlir.core.attrs import REQUIRED
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.layout import AnyShape, Shape
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.op import OPS, op_class
 from mgx_mlir.core.program_ir import ProgramIR
+from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.signature import DimRange
 from mgx_mlir.core.spelling import Enum, NestedOp, attributes_out
+from mgx_mlir.core.weight_files import write_weights
 from mgx_mlir.printers.listing import Instruction, Listing, Module, list_program, static_shape
 from mgx_mlir.printers.value_tree import UNBOUNDED
 
-FULL_ELEMENTS = 1024  # literals with fewer elements are written in full, others are generated
+FULL_ELEMENTS = 1024  # literals with fewer elements are written in full
 
 
-def print_python(program: ProgramIR, stream: TextIO) -> None:
+def print_python(program: ProgramIR, stream: TextIO, *, weights: str | None = None) -> None:
     """Write Python code that builds the program.
 
-    Literals of 1024 elements and more become generated numbers, as MIGraphX writes them.
+    Literals of 1024 elements and more become generated numbers, as MIGraphX writes them. With
+    `weights`, the path of an .npz, they are written there, and the code reads them from the file
+    of that name beside it. FileError where that cannot be written.
     """
     listing = list_program(program, numbering="2.16")
     with program.store.active():
-        _Writer(listing, stream).run()
+        writer = _Writer(listing, stream, None if weights is None else os.path.basename(weights))
+        writer.run()
+        if weights is not None and writer.stored:
+            write_weights(weights, writer.stored)
 
 
-def python_text(program: ProgramIR) -> str:
-    import io
-
+def python_text(program: ProgramIR, **options: Any) -> str:
+    """The code that print_python writes; options as there."""
     stream = io.StringIO()
-    print_python(program, stream)
+    print_python(program, stream, **options)
     return stream.getvalue()
 
 
 class _Writer:
-    def __init__(self, listing: Listing, stream: TextIO) -> None:
-        self.listing, self.stream = listing, stream
+    def __init__(self, listing: Listing, stream: TextIO, weights: str | None) -> None:
+        self.listing, self.stream, self.weights = listing, stream, weights
         self.names: dict[int, str] = {}
-        self.taken: set[str] = {"p", "migraphx", *keyword.kwlist}
+        self.taken: set[str] = {"p", "migraphx", "Path", "weights", "float", *keyword.kwlist}
+        self.stored: dict[str, np.ndarray] = {}
+        self.written: set[str] = set()
         self.generated = 0
 
     def line(self, text: str = "") -> None:
         self.stream.write(text + "\n")
 
     def run(self) -> None:
+        large = any(map(self.is_large, (i for m in self.listing.modules for i in m.instructions)))
+        if self.weights is not None and large:
+            self.line("from pathlib import Path")
+            self.line()
         self.line("import mgx_mlir as migraphx")
         self.line()
+        if self.weights is not None and large:
+            beside = f"Path(__file__).with_name({quoted(self.weights)})"
+            self.line(f"weights = migraphx.load_weights({beside})")
         self.line("p = migraphx.program()")
         # a module is complete before the instruction that takes it
-        self.variables = {m.name: self.unique(module_name(m.name))
-                          for m in self.listing.modules}  # fmt: skip
+        self.variables = {m.name: self.unique(module_name(m.name)) for m in self.listing.modules}
         self.module(self.listing.main)
+        for m in self.listing.modules:
+            self.module(m)  # those that nothing takes
+
+    def is_large(self, i: Instruction) -> bool:
+        return i.is_literal and static_shape(i.shape).elements >= FULL_ELEMENTS
 
     def unique(self, wanted: str) -> str:
         base = re.sub(r"\W", "_", wanted)
@@ -68,11 +91,14 @@ class _Writer:
         return name
 
     def module(self, module: Module) -> None:
+        if module.name in self.written:
+            return
+        self.written.add(module.name)
         m = self.variables[module.name]
         if module is self.listing.main:
             self.line(f"{m} = p.get_main_module()")
         else:
-            self.line(f"{m} = p.create_module({json.dumps(module.name)})")
+            self.line(f"{m} = p.create_module({quoted(module.name)})")
         lines = list(module.visible())
         # added last is printed first: parameters and literals are at the top in reverse
         early = [i for i in lines if i.op in ("@param", "@literal")]
@@ -93,25 +119,34 @@ class _Writer:
         name = self.unique(i.lhs if i.op == "@param" else f"{m}_{local}")
         self.names[id(i)] = name
         if i.op == "@param":
-            call = f"add_parameter({json.dumps(i.attributes['parameter'])}, {shape_code(i.shape)})"
+            call = f"add_parameter({quoted(i.attributes['parameter'])}, {shape_code(i.shape)})"
         elif i.op == "@literal":
             call = f"add_literal({self.literal(i)})"
         else:
             call = f"add_instruction({op_code(i)}, [{inputs}]"
             if i.modules:
                 call += ", [" + ", ".join(self.variables[s.name] for s in i.modules) + "]"
+            stated = stated_types(i)
+            if stated:
+                call += f", shapes=[{', '.join(map(type_code, stated))}]"
             call += ")"
         note = "" if i.shape is None else f"  # {i.shape}"
         self.line(f"{name} = {m}.{call}{note}")
 
     def literal(self, i: Instruction) -> str:
         shape = shape_code(i.shape)
-        if static_shape(i.shape).elements >= FULL_ELEMENTS:
+        if not self.is_large(i):
+            flat = i.array().reshape(-1)
+            numbers = [int(v) if flat.dtype.kind in "biu" else float(v) for v in flat]
+            return f"migraphx.create_argument({shape}, {list_code(numbers)})"
+        if self.weights is None:
             self.generated += 1
             return f"migraphx.generate_argument({shape}, {self.generated - 1})"
-        flat = i.array().reshape(-1)
-        numbers = [int(v) if flat.dtype.kind in "biu" else float(v) for v in flat]
-        return f"migraphx.create_argument({shape}, {list_code(numbers)})"
+        key = f"literal{len(self.stored)}"
+        self.stored[key] = i.array()
+        found = f'weights["{key}"]'
+        is_plain = static_shape(i.shape).is_standard
+        return found if is_plain else f"migraphx.create_argument({shape}, {found})"
 
 
 def module_name(name: str) -> str:
@@ -120,19 +155,34 @@ def module_name(name: str) -> str:
 
 def op_code(i: Instruction) -> str:
     """`migraphx.op("name", key=value)` with the attributes that are not the defaults."""
-    defaults: dict[str, Any] = {}
     cls = OPS.get(i.op)
-    if cls is not None:
+    if cls is None or i.op == "select_module":  # what its modules give says its attribute
+        given = {k: v for k, v in i.attributes.items() if i.op == "get_tuple_elem"}
+    else:
         values = {d.field: d.default for d in cls.ATTRS.values() if d.default is not REQUIRED}
         known = {d.field: values.get(d.field) for d in cls.ATTRS.values()}
         defaults = attributes_out(cls, known)
-    given = [
-        f"{k}={value_code(v)}"
-        for k, v in i.attributes.items()
-        if (k not in defaults or defaults[k] != v or _is_required(i.op, k))
-        and not i.op.startswith("unknown:")
-    ]
-    return f"migraphx.op({', '.join([json.dumps(i.op), *given])})"
+        given = {
+            k: v
+            for k, v in i.attributes.items()
+            if k not in defaults or defaults[k] != v or _is_required(i.op, k)
+        }
+    pairs = [f"{k}={value_code(v)}" for k, v in given.items()]
+    return f"migraphx.op({', '.join([quoted(i.op), *pairs])})"
+
+
+def stated_types(i: Instruction) -> list[TensorType]:
+    """The result types of an instruction where inference alone gives others, else none."""
+    op = i.operation
+    cls = None if op is None or i.op == "get_tuple_elem" else op_class(op)
+    if op is None or cls is None:
+        return []
+    there = [TensorType.of(r) for r in op.results]
+    if cls.mnemonic in ("unknown", "select_module"):
+        return there if cls.mnemonic == "unknown" else []
+    with op.context:
+        found = cls.infer_types(cls._split(op), op.attributes, list(op.regions))
+    return [] if found == there else there
 
 
 def _is_required(op: str, key: str) -> bool:
@@ -145,7 +195,8 @@ def value_code(value: Any) -> str:
     if isinstance(value, Enum | DType):
         return str(value.number)
     if isinstance(value, NestedOp):
-        return f"migraphx.op({json.dumps(value.name)})"
+        pairs = [f"{k}={number_code(v)}" for k, v in value.attributes]
+        return f"migraphx.op({', '.join([quoted(value.name), *pairs])})"
     if isinstance(value, DimRange):
         return dim_code(value)
     if isinstance(value, Shape):
@@ -154,7 +205,17 @@ def value_code(value: Any) -> str:
         return "[" + ", ".join(map(value_code, value)) + "]"
     if isinstance(value, float):
         return number_code(value)
-    return repr(value)
+    return quoted(value) if isinstance(value, str) else repr(value)
+
+
+def quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def type_code(t: TensorType) -> str:
+    """The code of a result's shape as the program states it: any extent where it is dynamic."""
+    dims = [DimRange() if d == DYN else d for d in t.dims]
+    return shape_code(Shape.standard(t.dtype, dims))
 
 
 def number_code(value: float) -> str:
@@ -171,7 +232,7 @@ def dim_code(d: int | DimRange) -> str:
         d = DimRange(d, d)
     upper = UNBOUNDED if d.max is None else d.max
     more = "".join([f", {{{', '.join(map(str, d.optimals))}}}" if d.optimals else "",
-                    f", sym={json.dumps(d.symbol)}" if d.symbol else ""])  # fmt: skip
+                    f", sym={quoted(d.symbol)}" if d.symbol else ""])  # fmt: skip
     return f"migraphx.shape.dynamic_dimension({d.min}, {upper}{more})"
 
 

@@ -151,7 +151,8 @@ def _number(container: Any, key: Any, rng: random.Random, places: list[tuple[Any
     numbers = [(c, k) for c, k in places if k in _there(c) and type(c[k]) in (int, float)]
     if numbers:
         c, k = rng.choice(numbers)
-        c[k] = rng.choice((*NUMBERS, c[k] + 1, c[k] - 1, c[k] * 2))
+        near = (c[k] + 1, c[k] - 1, c[k] * 2)
+        c[k] = rng.choice((*NUMBERS, *(v for v in near if -(2**63) <= v < 2**64)))
 
 
 def _text(container: Any, key: Any, rng: random.Random, places: list[tuple[Any, Any]]) -> None:
