@@ -87,7 +87,7 @@ def choose_target(args: Arguments, *, runs: bool, held: str | None = None) -> Ch
                 raise UsageError(f"option '{option}' is for --cpu and --gpu, the target is ref")
     if target != "gpu" and "--enable-offload-copy" in args:
         raise UsageError(
-            f"option '--enable-offload-copy' is for --gpu, the target is {target}: nothing is copied"
+            f"option '--enable-offload-copy' is for --gpu: {target} computes in host memory"
         )
     if target == "gpu":
         choice = _with_archs(choice)
