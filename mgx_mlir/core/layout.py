@@ -357,15 +357,15 @@ class _RangeProbe(DimProbe):
             names.append(name)
         self.argument(value, names)
 
-    def _arrays(self, op: Any, stated: Any, operands: Any) -> list[np.ndarray] | None:
+    def _arrays(self, op: Any, stated: Any, operands: Any, **how: Any) -> list[np.ndarray] | None:
         # an op whose result size is data must not be run on the largest sizes
         if any(not t.is_static for t in stated):
             return None
-        return super()._arrays(op, stated, operands)
+        return super()._arrays(op, stated, operands, **how)
 
-    def _results(self, op: Any, operands: Any) -> Any:
+    def _results(self, op: Any, operands: Any, **how: Any) -> Any:
         try:
-            return super()._results(op, operands)
+            return super()._results(op, operands, **how)
         except (ArithmeticError, ValueError, IndexError):
             return super()._results(
                 op, [type(k)(TensorType.of(v)) for k, v in zip(operands, op.operands, strict=True)]

@@ -48,6 +48,7 @@ class _Writer:
         self.listing, self.stream = listing, stream
         self.names: dict[int, str] = {}
         self.taken: set[str] = {"p", *KEYWORDS}
+        self.written: set[str] = set()
         self.seed = 0
 
     def line(self, text: str) -> None:
@@ -65,9 +66,13 @@ class _Writer:
     def run(self) -> None:
         self.line("migraphx::program p;")
         self.variables = {m.name: self.unique(f"m{m.name}") for m in self.listing.modules}
-        self.module(self.listing.main)
+        for m in self.listing.modules:  # main first, last those that nothing takes
+            self.module(m)
 
     def module(self, module: Module) -> None:
+        if module.name in self.written:
+            return
+        self.written.add(module.name)
         m = self.variables[module.name]
         if module is self.listing.main:
             self.line(f"migraphx::module_ref {m} = p.get_main_module();")
@@ -106,12 +111,15 @@ class _Writer:
         text = f"migraphx::generate_literal({shape_code(i.shape)}, {self.seed})"
         self.seed += 1
         array = i.array()
-        positive = array.dtype.kind not in "bu" and array.size and bool((array >= 0).all())
+        signed = array.dtype.kind not in "bu"
+        positive = signed and array.size > 0 and not bool((array < 0).any())
         return f"migraphx::abs({text})" if positive else text
 
 
 def quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    """A string literal; control characters in octal, which no character after them changes."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda c: f"\\{ord(c[0]):03o}", escaped) + '"'
 
 
 def shape_code(shape: AnyShape | None) -> str:
@@ -120,7 +128,9 @@ def shape_code(shape: AnyShape | None) -> str:
     kind = f"migraphx::shape::{shape.dtype.name}"
     if shape.is_dynamic:
         dims = ", ".join(dim_code(d) for d in shape.dims)
-        return f"migraphx::shape{{{kind}, {{{dims}}}}}"
+        # named: {{1, 4}} alone could be lens too
+        listed = f"std::vector<migraphx::shape::dynamic_dimension>{{{dims}}}"
+        return f"migraphx::shape{{{kind}, {listed}}}"
     if not shape.dims:
         return f"migraphx::shape{{{kind}}}"
     lens = "{" + ", ".join(map(str, shape.lens)) + "}"
