@@ -12,6 +12,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.memo import MEMO
 
 DYN = -(2**63)  # MLIR's marker of a dimension known only at run time
+_PAST = 2**63  # the first number that no dimension can be
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ class TensorType:
         return found
 
     def mlir(self) -> ir.RankedTensorType:
+        if any(d >= _PAST for d in self.dims):
+            raise ShapeError(f"dims {show_dims(self.dims)} do not fit 64 bits")
         return ir.RankedTensorType.get(self.dims, self.dtype.ir_type())
 
     def __str__(self) -> str:

@@ -12,6 +12,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL, INT64, DType
 from mgx_mlir.core.errors import ModelError, ShapeError
 from mgx_mlir.core.shapes import DYN, show_dims
+from mgx_mlir.frontends import limits
 
 Value = Any  # an ir.Value
 
@@ -137,6 +138,7 @@ def concat(b: Builder, xs: Sequence[Value], axis: int) -> Value:
 
 
 def zeros(b: Builder, dims: Sequence[int], dtype: DType) -> Value:
+    limits.table(dims, "zeros")
     return b.literal(np.zeros(tuple(dims), dtype.np))
 
 
@@ -174,6 +176,7 @@ def arange(b: Builder, n: int | Value, dtype: DType = INT64) -> Value:
             zero, one = b.literal(0, INT64), b.literal(1, INT64)
             return convert(b, b.dynamic_range(zero, n, one), dtype)
         n = int(known)
+    limits.table((n,), "a range")
     return b.literal(np.arange(n).astype(dtype.np))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, broadcast_dims
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     Value,
     reshape,
@@ -144,6 +145,7 @@ def _diagonals(b: Builder, x: Value, labels: list[str]) -> tuple[Value, list[str
         dims = b.dims(x)
         if dims[i] == DYN or dims[i] != dims[j]:
             raise NotSupported("a diagonal of unknown or unequal extents")
+        limits.table((dims[i], dims[j]), "a diagonal")
         eye = np.eye(dims[i], dtype=bool).reshape(
             [dims[k] if k in (i, j) else 1 for k in range(len(dims))]
         )

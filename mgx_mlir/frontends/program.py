@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.narrow import ELEMENT, Narrow
+from mgx_mlir.core.passes import diagnostics_text
 from mgx_mlir.core.program_ir import DIMS, NAME
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.frontends.onnx.options import Dim, DynamicDim
@@ -22,6 +24,16 @@ def drop_unused(block: ir.Block) -> None:
             any(True for _ in r.uses) for r in operation.results
         ):
             operation.erase()
+
+
+def check_valid(module: ir.Module, source: str) -> None:
+    """ModelError where MLIR finds the finished program invalid."""
+    try:
+        valid, why = module.operation.verify(), ""
+    except ir.MLIRError as e:
+        valid, why = False, f": {diagnostics_text(e)}"
+    if not valid:
+        raise ModelError(f"the imported program does not verify{why}", location=source)
 
 
 def type_of(dtype: DType, dims: Sequence[Dim]) -> TensorType:

@@ -17,13 +17,14 @@ class Signature:
 
     `required` operands have no default; there are `most` of them at the most, None where one takes
     the rest. `attributes` are the keyword parameters with their defaults (REQUIRED: none), a `_`
-    behind the name left out; `parameters` their names in the function.
+    behind the name left out; `parameters` their names in the function, `kinds` the annotations.
     """
 
     required: int
     most: int | None
     attributes: dict[str, Any]
     parameters: dict[str, str]
+    kinds: dict[str, str]
 
 
 def signature_of(function: Importer) -> Signature:
@@ -31,10 +32,12 @@ def signature_of(function: Importer) -> Signature:
     required, most = 0, 0
     attributes: dict[str, Any] = {}
     parameters: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     for i, p in enumerate(inspect.signature(function).parameters.values()):
         if p.kind is p.KEYWORD_ONLY:
             attributes[p.name.rstrip("_")] = p.default
             parameters[p.name.rstrip("_")] = p.name
+            kinds[p.name.rstrip("_")] = str(p.annotation)
         elif i < 2:
             continue
         elif p.kind is p.VAR_POSITIONAL:
@@ -42,4 +45,4 @@ def signature_of(function: Importer) -> Signature:
         elif most is not None:
             most += 1
             required += p.default is REQUIRED
-    return Signature(required, most, attributes, parameters)
+    return Signature(required, most, attributes, parameters, kinds)

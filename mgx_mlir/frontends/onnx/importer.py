@@ -48,7 +48,13 @@ from mgx_mlir.frontends.onnx.structures import (
 )
 from mgx_mlir.frontends.operands import KnownOperands
 from mgx_mlir.frontends.problems import NotSupported, Problems
-from mgx_mlir.frontends.program import DEBUG_SYMBOLS, argument_attribute, drop_unused, type_of
+from mgx_mlir.frontends.program import (
+    DEBUG_SYMBOLS,
+    argument_attribute,
+    check_valid,
+    drop_unused,
+    type_of,
+)
 
 LOG = logging.getLogger("mgx_mlir.onnx")
 MAX_DEPTH = 32  # functions within functions
@@ -229,8 +235,7 @@ class Importer:
         function.attributes["res_attrs"] = result_attributes(graph, outputs, self.kinds)
         state_groups(function, inputs, graph, outputs)
         drop_unused(block)
-        if not module.operation.verify():
-            raise ModelError("the imported program does not verify", location=self.model.name)
+        check_valid(module, self.model.name)
         return module
 
     def _bind(self, inputs: Sequence[Input], block: ir.Block, scope: Scope) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.signatures import REQUIRED
@@ -30,8 +31,8 @@ class FunctionRef:
 # attributes about placement, gradients and shapes that files state and nothing here depends on
 _NEVER_MEANT = {
     "use_cudnn_on_gpu", "use_locking", "validate_shape", "parallel_iterations", "swap_memory",
-    "output_shapes", "config", "config_proto", "executor_type", "container", "grad_a", "grad_b",
-    "grad_x", "grad_y",
+    "validate_indices", "output_shapes", "config", "config_proto", "executor_type", "container",
+    "grad_a", "grad_b", "grad_x", "grad_y",
     "message", "back_prop", "allowed_devices", "debug_name",
 }  # fmt: skip
 
@@ -95,8 +96,7 @@ def keywords(
     for name, default in op.attributes.items():
         if name in given:
             out[name] = value_of(given[name], name, reader, bound)
-            if default is not REQUIRED and default is not None:
-                _check_kind(name, out[name], default)
+            _check_kind(name, out[name], op.kinds[name])
         elif default is REQUIRED:
             raise ModelError(f"attribute '{name}' is missing")
     for name, a in given.items():
@@ -111,14 +111,46 @@ def keywords(
     return {op.parameters[name]: value for name, value in out.items()}
 
 
-def _check_kind(name: str, value: Any, default: Any) -> None:
-    """ModelError where an attribute is of another kind than its default."""
-    wanted = type(default)
-    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
-        return
-    if wanted in (bool, int, float, str) and type(value) is not wanted:
-        raise ModelError(
-            f"attribute '{name}' expected {wanted.__name__}, got {type(value).__name__}"
-        )
-    if wanted in (list, tuple) and not isinstance(value, list):
-        raise ModelError(f"attribute '{name}' expected a list, got {type(value).__name__}")
+def _is_number(x: Any) -> bool:
+    return isinstance(x, int | float) and not isinstance(x, bool)
+
+
+# annotations of the operators' functions: what they take, and what it is called
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "bool": (lambda x: isinstance(x, bool), "true or false"),
+    "int": (lambda x: type(x) is int, "an integer"),
+    "float": (_is_number, "a number"),
+    "str": (lambda x: isinstance(x, str), "text"),
+    "np.ndarray": (lambda x: isinstance(x, np.ndarray), "a tensor"),
+    "DType": (lambda x: isinstance(x, DType), "an element type"),
+    "FunctionRef": (lambda x: isinstance(x, FunctionRef), "a function"),
+}
+
+
+def _check_kind(name: str, value: Any, annotation: str) -> None:
+    """ModelError where an attribute is not what the operator's function is annotated with."""
+    words = []
+    for kind in annotation.split(" | "):
+        inner = kind.removeprefix("Sequence[").removesuffix("]")
+        if kind == "Any" or (kind == "None" and value is None):
+            return
+        if kind == "None":
+            continue
+        fits, word = _KINDS[inner]
+        if inner == kind and fits(value):
+            return
+        if inner != kind and isinstance(value, list) and all(fits(x) for x in value):
+            return
+        words.append(word if inner == kind else f"a list, each {word}")
+    if "DType" in annotation and type(value) is int:
+        raise NotSupported(f"attribute '{name}' is element type {dtypes.name_of(value)}")
+    raise ModelError(f"attribute '{name}' expected {' or '.join(words)}, got {_shown(value)}")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return "a tensor"
+    if isinstance(value, FunctionRef):
+        return f"function '{value.name}'"
+    text = value.short if isinstance(value, DType) else repr(value)
+    return text if len(text) < 60 else f"{text[:60]}..."

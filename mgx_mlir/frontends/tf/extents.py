@@ -15,6 +15,7 @@ from mgx_mlir.frontends.helpers import Value, concat, convert, extent, reshape, 
 from mgx_mlir.frontends.runtime_axes import element
 
 Extent = Any  # int, or a 0-d i64 tensor
+MOST_ELEMENTS = 4096  # of a vector computed at run time that is taken apart
 
 
 def extents(b: Builder, x: Value) -> list[Extent]:
@@ -31,6 +32,8 @@ def elements(b: Builder, v: Value, count: int | None = None) -> list[Extent]:
     known = b.const(v)
     if known is not None:
         return [int(i) for i in known.reshape(-1)]
+    if dims and dims[0] > MOST_ELEMENTS:
+        raise ModelError(f"expected at most {MOST_ELEMENTS} numbers, got {dims[0]}")
     out: list[Extent] = []
     for i in range(dims[0] if dims else 1):
         found = element(b, v, i)

@@ -24,6 +24,14 @@ ASSIGNS = {
     "ResourceScatterNdUpdate", "ResourceScatterNdAdd", "ResourceStridedSliceAssign",
     "ScatterUpdate", "ScatterAdd", "ScatterSub",
 }  # fmt: skip
+# inputs that nodes must have which are looked at before they are imported
+_LEAST = {
+    **dict.fromkeys(("Switch", "RefSwitch", "_SwitchN", "Assign", "AssignVariableOp"), 2),
+    **dict.fromkeys(
+        ("Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "Merge",
+         "RefMerge", "LoopCond", "Identity"), 1,
+    ),
+}  # fmt: skip
 
 
 class Body:
@@ -51,11 +59,17 @@ class Body:
         self._used: set[Ref] | None = None
 
     def refs(self, name: str) -> list[Ref]:
-        """The data inputs of a node. ModelError for a spelling that is none."""
+        """The data inputs of a node. ModelError for a spelling that is none, or too few of them."""
         found = self._refs.get(name)
         if found is None:
-            given = self.nodes[name].input
-            found = self._refs[name] = [self.ref(x) for x in given if not x.startswith("^")]
+            node = self.nodes[name]
+            found = [self.ref(x) for x in node.input if not x.startswith("^")]
+            least = _LEAST.get(node.op, 0)
+            if len(found) < least:
+                raise ModelError(
+                    f"node '{name}' ({node.op}) expected {least} inputs, got {len(found)}"
+                )
+            self._refs[name] = found
         return found
 
     def controls(self, name: str) -> list[str]:
@@ -70,8 +84,9 @@ class Body:
                 return name, 0
             if len(rest) == 1 and rest[0].isdecimal():
                 return name, int(rest[0])
-            if len(rest) <= 2 and self.function is not None:
-                return name, self._first(name, rest[0]) + int(rest[1] if len(rest) == 2 else 0)
+            number = rest[1] if len(rest) == 2 else "0"
+            if len(rest) <= 2 and self.function is not None and number.isdecimal():
+                return name, self._first(name, rest[0]) + int(number)
         except ValueError:
             pass
         raise ModelError(f"'{text[:80]}' names no output of a node")
@@ -83,7 +98,10 @@ class Body:
             return 0
         op = find(node.op)
         names = op.outputs if op is not None else self._outputs_of(node.op)
-        return names.index(output) if output in names else 0
+        if names and output not in names:
+            raise ModelError(f"node '{name}' ({node.op}) has no output '{output}', expected one of "
+                             f"{', '.join(names)}")  # fmt: skip
+        return names.index(output) if names else 0
 
     def used(self, ref: Ref) -> bool:
         """Whether a node reads this output, or the function gives it."""

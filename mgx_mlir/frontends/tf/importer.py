@@ -266,6 +266,8 @@ class Importer:
                 self.problems.error(e, what)
             except RecursionError:
                 self.problems.error(ModelError("nests too deep"), what)
+            except MemoryError:
+                self.problems.error(ModelError("needs more memory than there is"), what)
             if results is not POISON:
                 results = tuple(self._folded(v) for v in results)
         if name not in scope.values:

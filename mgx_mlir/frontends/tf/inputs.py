@@ -11,6 +11,7 @@ from mgx_mlir.frontends.tf.dtypes import tensor_dtype
 from mgx_mlir.frontends.tf.graph import Body
 from mgx_mlir.frontends.tf.importer import Input, Output
 from mgx_mlir.frontends.tf.options import TfOptions
+from mgx_mlir.frontends.tf.tensors import MAX_RANK
 
 
 def graph_outputs(body: Body, names: Sequence[str], name: str) -> list[Output]:
@@ -58,6 +59,8 @@ def _dims(what: str, name: str, shape: Any, options: TfOptions) -> list[Dim]:
     given: Sequence[Dim] | None = options.map_input_dims.get(name)
     if given is None:
         given = options.map_dyn_input_dims.get(name)
+    if rank is not None and rank > MAX_RANK:
+        raise ModelError(f"{what} has {rank} dims, expected at most {MAX_RANK}")
     if given is not None:
         if rank is not None and len(given) != rank:
             raise UsageError(f"{what} has {rank} dims, the option gives {len(given)}")

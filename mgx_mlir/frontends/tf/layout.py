@@ -56,7 +56,8 @@ def window_attributes(
     last: bool,
 ) -> dict[str, Any]:
     """`padding` and `padding_mode` of a window op; `dims` and `window` (dilated) are spatial."""
-    n = len(dims)
+    n = len(window)
+    check_rank(dims, n)
     if padding == "VALID":
         return {"padding": [0] * n}
     if padding == "SAME":
@@ -78,10 +79,17 @@ def window_attributes(
     return {"padding": begin if begin == end else [*begin, *end]}
 
 
+def check_rank(dims: Sequence[int], count: int) -> None:
+    """ModelError where spatial dims are not those of a window of `count` axes."""
+    if len(dims) != count:
+        raise ModelError(f"input expected rank {count + 2}, got {len(dims) + 2}")
+
+
 def same_pads(
     dims: Sequence[int], window: Sequence[int], stride: Sequence[int]
 ) -> tuple[list[int], list[int]]:
     """SAME padding: ceil(dim / stride) results, the odd element at the end."""
+    check_rank(dims, len(window))
     begin, end = [], []
     for d, w, s in zip(dims, window, stride, strict=True):
         total = max((-(-d // s) - 1) * s + w - d, 0)

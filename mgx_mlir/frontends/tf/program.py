@@ -16,7 +16,13 @@ from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.program_ir import NAME, ProgramIR
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.frontends.onnx.options import DynamicDim
-from mgx_mlir.frontends.program import DEBUG_SYMBOLS, argument_attribute, drop_unused, type_of
+from mgx_mlir.frontends.program import (
+    DEBUG_SYMBOLS,
+    argument_attribute,
+    check_valid,
+    drop_unused,
+    type_of,
+)
 from mgx_mlir.frontends.tf import ops, schema
 from mgx_mlir.frontends.tf.importer import Importer, LoadedModel
 from mgx_mlir.frontends.tf.inputs import graph_outputs, placeholder
@@ -137,8 +143,7 @@ def _module(model: LoadedModel, options: TfOptions) -> ir.Module:
     names = [ir.DictAttr.get({NAME: ir.StringAttr.get(o.name)}) for o in model.outputs]
     function.attributes["res_attrs"] = ir.ArrayAttr.get(names)
     drop_unused(block)
-    if not module.operation.verify():
-        raise ModelError("the imported program does not verify", location=model.name)
+    check_valid(module, model.name)
     return module
 
 

@@ -14,7 +14,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.frontends.branches import joined_types, same_count
-from mgx_mlir.frontends.helpers import Value, convert, extent, squeeze, unsqueeze
+from mgx_mlir.frontends.helpers import Value, convert, extent, single, squeeze, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.lists import NotScanned, with_elements, zeros
 from mgx_mlir.frontends.tf.values import POISON, TensorList, has_failed, is_host
@@ -30,16 +30,7 @@ def _has_dims_of(b: Builder, v: Value, source: Value, first: Value | None = None
     """State that `v` has the dims of `source` for every size, behind those that `first` has."""
     if not b.probe.active:
         return
-    b.probe.known(v)  # what this finds about other results of an op comes before what is stated
-    known = b.probe.known(source)
-    if first is None:
-        b.probe.seen[v] = tuple(type(k)(k.type) for k in known)
-        return
-    rows = b.probe.known(first)
-    b.probe.seen[v] = tuple(
-        type(k)(k.type.with_dims((r.type.dims[0], *k.type.dims)))
-        for k, r in zip(known, rows, strict=True)
-    )
+    b.probe.state_dims(v, source, first)
 
 
 def truth(b: Builder, v: Value) -> Value:
@@ -114,6 +105,9 @@ def choose(b: Builder, index: Value, builds: Sequence[Build]) -> list[Any]:
     """What the builder of number `index` gives; the last one for a number outside."""
     if len(builds) == 1:
         return builds[0]()
+    if is_host(index):
+        raise NotSupported(f"a branch index that is a {index.what}")
+    index = single(b, index, "branch index")
     known = b.const(index)
     if known is not None:
         i = int(known.reshape(-1)[0])

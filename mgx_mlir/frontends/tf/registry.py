@@ -16,9 +16,10 @@ class TfOp:
     Operands are the positional parameters after (b, node): those without a default are required,
     `*rest` takes any number. Keyword parameters are the attributes it reads, by their names in
     TensorFlow (with a `_` behind where that is a word of Python's), with TensorFlow's defaults;
-    attributes that only state element types need not be taken. `outputs` are the names of the
-    outputs in order, where there are several; `raw` operators take values that are not tensors
-    too: resources, lists, strings.
+    attributes that only state element types need not be taken. `kinds` are their annotations, which
+    the values in files are checked against. `outputs` are the names of the outputs in order, where
+    there are several; `raw` operators take values that are not tensors too: resources, lists,
+    strings.
     """
 
     name: str
@@ -27,6 +28,7 @@ class TfOp:
     most: int | None
     attributes: dict[str, Any]
     parameters: dict[str, str]
+    kinds: dict[str, str]
     outputs: tuple[str, ...]
     raw: bool
 
@@ -49,8 +51,9 @@ def tf_op(
             if name in _OPS:
                 raise TypeError(f"TensorFlow operator {name} is registered twice")
             _OPS[name] = TfOp(
-                name, function, s.required, s.most, s.attributes, s.parameters, tuple(outputs), raw
-            )
+                name, function, s.required, s.most, s.attributes, s.parameters, s.kinds,
+                tuple(outputs), raw,
+            )  # fmt: skip
         return function
 
     return register

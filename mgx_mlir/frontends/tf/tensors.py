@@ -17,8 +17,9 @@ from mgx_mlir.frontends.tf.dtypes import tensor_dtype
 from mgx_mlir.frontends.wire import Stripped
 
 MAX_BYTES = 1 << 40
+MAX_RANK = 32  # numpy's before version 2
 _CONTENT = 4  # the field tensor_content
-MOST_REPEATED = 1 << 30  # bytes of a constant that states fewer values than it has elements
+MOST_REPEATED = 1 << 30  # bytes of a model's constants that state fewer values than elements
 
 _VALUES = {
     dtypes.FLOAT: "float_val", dtypes.DOUBLE: "double_val", dtypes.INT64: "int64_val",
@@ -31,6 +32,8 @@ _VALUES = {
 def static_shape(shape: Any, what: str) -> tuple[int, ...]:
     """The dims of a shape that must be known. ModelError where it is not, or not sensible."""
     dims = tuple(d.size for d in shape.dim)
+    if len(dims) > MAX_RANK:
+        raise ModelError(f"{what} has {len(dims)} dims, expected at most {MAX_RANK}")
     if shape.unknown_rank or any(d < 0 for d in dims):
         raise ModelError(f"{what} expected known dims, got {shape_text(shape)}")
     return dims
@@ -47,6 +50,7 @@ class TensorReader:
 
     def __init__(self, name: str, data: int | memoryview, stripped: Stripped) -> None:
         self._name, self._data, self._stripped = name, data, stripped
+        self._repeated = 0  # bytes made so far of constants that state fewer values than elements
 
     def close(self) -> None:
         if isinstance(self._data, int) and self._data >= 0:
@@ -65,8 +69,10 @@ class TensorReader:
         extent = self._stripped.extent_of(content)
         if extent is not None:
             fewer = extent.number != _CONTENT and extent.length < nbytes
-            if not fewer or extent.length % dtype.size or nbytes > MOST_REPEATED:
+            if not fewer or extent.length % dtype.size:
                 check_size(extent.length, nbytes, dims, what)
+            if fewer:
+                self._count(nbytes, extent.length // dtype.size, dims, what)
             raw = bytes_of(self._data, extent.offset, extent.length, what, self._name)
             if fewer:
                 return _repeated(raw.view(dtype.np), dims)
@@ -78,6 +84,12 @@ class TensorReader:
             return self._typed(tensor, dtype, dims, what)
         return as_array(raw, dtype, dims)
 
+    def _count(self, nbytes: int, stated: int, dims: tuple[int, ...], what: str) -> None:
+        """ModelError where a small file stands for more memory than it may."""
+        self._repeated += nbytes
+        if self._repeated > MOST_REPEATED:
+            raise ModelError(f"{what} of dims {list(dims)} states {stated} values")
+
     def _typed(self, t: Any, dtype: DType, dims: tuple[int, ...], what: str) -> np.ndarray:
         """Values in float_val and so on; the last one stands for those that are missing."""
         count = math.prod(dims)
@@ -86,8 +98,8 @@ class TensorReader:
             raise ModelError(
                 f"{what} expected {count} values for dims {list(dims)}, got {len(values)}"
             )
-        if len(values) < count and count * dtype.size > MOST_REPEATED:
-            raise ModelError(f"{what} of dims {list(dims)} states {len(values)} values")
+        if len(values) < count:
+            self._count(count * dtype.size, len(values), dims, what)
         if isinstance(values, bytes):
             got = np.frombuffer(values, np.uint8)
         else:

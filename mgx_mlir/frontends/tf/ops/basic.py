@@ -15,7 +15,7 @@ from mgx_mlir.frontends.tf.values import Strings
 
 
 @tf_op("Const", "HostConst")
-def const(b: Builder, node: Any, *, dtype: Any, value: np.ndarray) -> Any:
+def const(b: Builder, node: Any, *, dtype: DType | int, value: np.ndarray) -> Any:
     if value.dtype == object:
         return Strings(value)
     if isinstance(dtype, DType) and value.dtype != dtype.np:
@@ -24,7 +24,7 @@ def const(b: Builder, node: Any, *, dtype: Any, value: np.ndarray) -> Any:
 
 
 @tf_op("Placeholder", "PlaceholderV2")
-def placeholder(b: Builder, node: Any, *, dtype: Any, shape: Any = None) -> Any:
+def placeholder(b: Builder, node: Any, *, dtype: DType | int, shape: Any = None) -> Any:
     """Those that are inputs have a value already."""
     raise ModelError("this placeholder is not among the inputs")
 

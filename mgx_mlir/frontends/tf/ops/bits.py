@@ -22,13 +22,6 @@ _OVERFLOWS = {
 }
 
 
-def target_type(kind: Any) -> DType:
-    """An attribute that is an element type of ours."""
-    if not isinstance(kind, DType):
-        raise NotSupported("an element type that is none of ours")
-    return kind
-
-
 def cast(b: Builder, x: Value, dtype: DType) -> Value:
     """C's conversion, but that floats beyond an integer type saturate and NaN becomes 0."""
     source = b.dtype(x)
@@ -51,16 +44,16 @@ def cast(b: Builder, x: Value, dtype: DType) -> Value:
 
 
 @tf_op("Cast")
-def cast_op(b: Builder, node: Any, x: Value, *, DstT: Any, Truncate: bool = False) -> Value:
+def cast_op(b: Builder, node: Any, x: Value, *, DstT: DType, Truncate: bool = False) -> Value:
     if Truncate:
         raise NotSupported("Truncate")
-    return cast(b, x, target_type(DstT))
+    return cast(b, x, DstT)
 
 
 @tf_op("Bitcast")
-def bitcast(b: Builder, node: Any, x: Value, *, type: Any) -> Value:
+def bitcast(b: Builder, node: Any, x: Value, *, type: DType) -> Value:
     """A wider type takes up the last axis, a narrower one adds one; little-endian."""
-    source, target = b.dtype(x), target_type(type)
+    source, target = b.dtype(x), type
     if BOOL in (source, target):
         raise NotSupported("bool elements")
     if source.size == target.size:

@@ -143,6 +143,8 @@ def combined_non_max_suppression(
 
     What stays is marked in a table {image, class, box}; the others count as minus infinity.
     """
+    if len(b.dims(boxes)) != 4 or len(b.dims(scores)) != 3:
+        raise ModelError("expected boxes of rank 4 and scores of rank 3")
     n, count, sets, _ = extents(b, boxes)
     classes = b.dims(scores)[2]
     [most], [limit] = elements(b, total), elements(b, per_class)

@@ -7,13 +7,13 @@ from typing import Any
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import Value, number, slice_, squeeze, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.extents import elements, extents, zeros_of
 from mgx_mlir.frontends.tf.registry import tf_op
 
 _LSTM = ("i", "cs", "f", "o", "ci", "co", "h")
-MAX_STEPS = 1024  # that BlockLSTM is unrolled to
 
 
 def _gates(b: Builder, x: Value, h: Value, w: Value, bias: Value, count: int) -> list[Value]:
@@ -93,8 +93,7 @@ def _run(
     [limit] = elements(b, steps)
     if count == DYN or not isinstance(limit, int):
         raise NotSupported("a number of steps that is known at run time only")
-    if count > MAX_STEPS:
-        raise NotSupported(f"more than {MAX_STEPS} steps")
+    limits.parts(count, "steps")
     rows: list[tuple[Value, ...]] = []
     for t in range(count):
         if t < limit:

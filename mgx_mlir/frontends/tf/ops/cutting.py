@@ -12,6 +12,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     Value,
     arange,
@@ -207,6 +208,7 @@ def split(b: Builder, node: Any, axis: Value, x: Value, *, num_split: int) -> An
     at = axis_in(node.ints(axis, "split_dim")[0], len(dims))
     if num_split < 1 or (dims[at] != DYN and dims[at] % num_split):
         raise ModelError(f"dim {at} ({dims[at]}) does not split into {num_split} equal parts")
+    limits.parts(num_split, "parts")
     if dims[at] == DYN:
         return split_evenly(b, x, at, num_split)
     return split_static(b, x, at, [dims[at] // num_split] * num_split)
@@ -248,6 +250,7 @@ def unpack(b: Builder, node: Any, x: Value, *, num: int, axis: int = 0) -> Any:
     at = axis_in(axis, len(dims))
     if dims[at] not in (DYN, num):
         raise ModelError(f"dim {at} ({dims[at]}) expected {num} elements")
+    limits.parts(num, "parts")
     return tuple(
         squeeze(b, slice_known(b, x, [i], [i + 1], [at], None), [at])
         if dims[at] != DYN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     Value,
     axis_range,
@@ -50,7 +52,8 @@ def matrix_band_part(b: Builder, node: Any, x: Value, lower: Value, upper: Value
 def diag(b: Builder, node: Any, x: Value) -> Value:
     """Dims {d..} become {d.., d..}, zero but where both halves of the index agree."""
     dims = static_dims(b, x, "diagonal")
-    n = int(np.prod(dims))
+    n = math.prod(dims)
+    limits.table((n, n), "a diagonal")
     zero = b.literal(np.zeros((), b.dtype(x).np))
     flat = b.reshape(x, dims=[1, n])
     return b.reshape(b.where(b.literal(np.eye(n, dtype=bool)), flat, zero), dims=[*dims, *dims])
@@ -62,7 +65,7 @@ def diag_part(b: Builder, node: Any, x: Value) -> Value:
     half = len(dims) // 2
     if len(dims) % 2 or dims[:half] != dims[half:]:
         raise ModelError(f"expected dims that are twice the same, got {list(dims)}")
-    n = int(np.prod(dims[:half]))
+    n = math.prod(dims[:half])
     places = b.literal(np.arange(n) * (n + 1))
     return b.reshape(b.gather(b.reshape(x, dims=[n * n]), places, axis=0), dims=dims[:half])
 
@@ -80,9 +83,10 @@ class _Band:
     def __init__(self, rows: int, columns: int, low: int, high: int, align: str) -> None:
         if align not in ("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"):
             raise ModelError(f"attribute 'align' has unknown value {align}")
-        limits = (-rows, columns) if rows and columns else (0, 0)
-        if not limits[0] < low <= high < limits[1] and (low, high) != (0, 0):
+        bounds = (-rows, columns) if rows and columns else (0, 0)
+        if not bounds[0] < low <= high < bounds[1] and (low, high) != (0, 0):
             raise ModelError(f"diagonals {low} to {high} of a matrix {rows} x {columns}")
+        limits.table((rows, columns), "a band")
         self.rows, self.columns, self.low, self.high = rows, columns, low, high
         self.count = high - low + 1
         self.longest = min(rows + min(high, 0), columns - max(low, 0))

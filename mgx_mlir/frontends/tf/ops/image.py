@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     Value,
     arange,
@@ -26,7 +28,7 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.shaping import slice_known
 from mgx_mlir.frontends.tf.extents import elements, extents, reshaped, scalar, times
-from mgx_mlir.frontends.tf.layout import same_pads, spatial
+from mgx_mlir.frontends.tf.layout import check_rank, same_pads, spatial
 from mgx_mlir.frontends.tf.registry import tf_op
 
 # ---- colours -----------------------------------------------------------------------------------
@@ -125,6 +127,7 @@ def _patches(
     """The elements of each window side by side in the channels: one slice per tap."""
     n = len(lengths)
     dims = b.dims(x)[1:-1]
+    check_rank(dims, n)
     if DYN in dims:
         raise NotSupported("dynamic heights or widths")
     window = [(k - 1) * r + 1 for k, r in zip(lengths, rates, strict=True)]
@@ -135,6 +138,7 @@ def _patches(
     elif padding != "VALID":
         raise ModelError(f"attribute 'padding' expected SAME or VALID, got {padding}")
     room = [d - w for d, w in zip(b.dims(x)[1:-1], window, strict=True)]
+    limits.parts(math.prod(lengths), "taps of a window")
     parts = []
     for tap in itertools.product(*(range(k) for k in lengths)):
         starts = [t * r for t, r in zip(tap, rates, strict=True)]

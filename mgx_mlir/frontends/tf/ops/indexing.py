@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     Value,
     axis_in,
@@ -155,11 +157,12 @@ def tensor_strided_slice_update(
             where.append(first)
         else:
             where.append(slice(None if at_begin else first, None if at_end else last, step))
+    limits.table(dims, "places")
     try:
-        places = np.arange(int(np.prod(dims))).reshape(dims)[tuple(where)]
+        places = np.arange(math.prod(dims)).reshape(dims)[tuple(where)]
     except IndexError as e:
         raise ModelError(str(e)) from None
-    flat = b.reshape(x, dims=[int(np.prod(dims))])
+    flat = b.reshape(x, dims=[math.prod(dims)])
     values = b.reshape(b.multibroadcast(value, places.shape), dims=[places.size])
     if not places.size:
         return x
@@ -180,7 +183,7 @@ def dynamic_partition(
     if lead != 1:
         x = _merged(b, x, lead)
     out = []
-    for i in range(num_partitions):
+    for i in range(limits.parts(num_partitions, "partitions")):
         hits = b.nonzero(compare(b, "equal", rows, i))
         out.append(b.gather(x, squeeze(b, hits, [0]), axis=0))
     return tuple(out)
@@ -208,7 +211,7 @@ def dynamic_stitch(b: Builder, node: Any, *xs: Value) -> Value:
         elif DYN in b.dims(data):
             rows.append(_merged(b, data, lead))
         else:
-            rows.append(reshaped(b, data, [int(np.prod(b.dims(data)[:lead])), *own]))
+            rows.append(reshaped(b, data, [math.prod(b.dims(data)[:lead]), *own]))
     at, values = concat(b, indices, 0), concat(b, rows, 0)
     known = b.const(at)
     if known is not None:

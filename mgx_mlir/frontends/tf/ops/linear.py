@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mgx_mlir.core.build import Builder
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.helpers import Value, convert, transpose
 from mgx_mlir.frontends.products import einsum, matmul
@@ -42,7 +43,7 @@ def batch_mat_mul(
     *,
     adj_x: bool = False,
     adj_y: bool = False,
-    Tout: Any = None,
+    Tout: DType | None = None,
 ) -> Value:
     """Batch dims broadcast."""
     kind = Tout or b.dtype(x)

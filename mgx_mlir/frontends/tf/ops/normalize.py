@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def fused_batch_norm(
         mean = squeeze(b, b.reduce_mean(wide_x, axes=axes), axes)
         centred = b.sub(wide_x, along(b, mean, x, axis))
         variance = squeeze(b, b.reduce_mean(b.mul(centred, centred), axes=axes), axes)
-        count = int(np.prod(dims))
+        count = math.prod(dims)
         outs = mean, b.mul(variance, count / max(count - 1, 1))
         if share != 1:
             outs = tuple(

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core.build import Builder
-from mgx_mlir.core.dtypes import INT64
+from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import Value, axis_range, convert, slice_, static_dims, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.shaping import slice_known
 from mgx_mlir.frontends.tf.extents import extents, reshaped
 from mgx_mlir.frontends.tf.layout import spatial, to_first, to_last, window_attributes
-from mgx_mlir.frontends.tf.ops.bits import target_type
 from mgx_mlir.frontends.tf.registry import tf_op
 
 
@@ -96,7 +96,7 @@ def max_pool_with_argmax(
     ksize: Sequence[int],
     strides: Sequence[int],
     padding: str,
-    Targmax: Any = INT64,
+    Targmax: DType = INT64,
     include_batch_in_index: bool = False,
 ) -> Any:
     """The maxima, and the flat place of each in its image: argmax over gathered windows."""
@@ -107,6 +107,7 @@ def max_pool_with_argmax(
     inner = dims[1:3]
     pads = window_attributes(padding, (), inner, lengths, stride, True)["padding"]
     begin, end = pads[:2], pads[-2:]
+    limits.table((*inner, *lengths), "places in windows")
     places, valid = [], []
     for d, k, s, p, q in zip(inner, lengths, stride, begin, end, strict=True):
         at = np.arange((d + p + q - k) // s + 1)[:, None] * s + np.arange(k)[None, :] - p
@@ -132,7 +133,7 @@ def max_pool_with_argmax(
         found = b.add(found, unsqueeze(b, image, [1, 2, 3]))
     out = [n, rows, columns, channels]
     top = b.reduce_max(windows, axes=[2])
-    return reshaped(b, top, out), convert(b, reshaped(b, found, out), target_type(Targmax))
+    return reshaped(b, top, out), convert(b, reshaped(b, found, out), Targmax)
 
 
 @tf_op("Dilation2D")
@@ -157,6 +158,7 @@ def dilation(
     x = b.pad(x, pads=[0, *begin, 0, 0, *end, 0], value=float(b.dtype(x).lowest()))
     height, width = b.dims(x)[1:3]
     out = None
+    limits.parts(kernel[0] * kernel[1], "taps of a window")
     for i in range(kernel[0]):
         for j in range(kernel[1]):
             starts = [i * rate[0], j * rate[1]]

@@ -12,7 +12,6 @@ from mgx_mlir.core.dtypes import FLOAT, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.helpers import Value, compare, convert, number, single
 from mgx_mlir.frontends.problems import NotSupported
-from mgx_mlir.frontends.tf.ops.bits import target_type
 from mgx_mlir.frontends.tf.registry import tf_op
 
 
@@ -172,8 +171,7 @@ def quantize_and_dequantize_v3(
 # ---- integers ----------------------------------------------------------------------------------
 
 
-def _kind(kind: Any, mode: str, axis: int) -> DType:
-    found = target_type(kind)
+def _kind(found: DType, mode: str, axis: int) -> DType:
     if not found.is_integer or found.size > 2:
         raise NotSupported(f"quantised type {found.short}")
     if mode == "MIN_FIRST":
@@ -193,7 +191,7 @@ def quantize_v2(
     low: Value,
     high: Value,
     *,
-    T: Any,
+    T: DType,
     mode: str = "MIN_COMBINED",
     round_mode: str = "HALF_AWAY_FROM_ZERO",
     narrow_range: bool = False,
@@ -231,11 +229,11 @@ def dequantize(
     low: Value,
     high: Value,
     *,
-    T: Any,
+    T: DType,
     mode: str = "MIN_COMBINED",
     narrow_range: bool = False,
     axis: int = -1,
-    dtype: Any = FLOAT,
+    dtype: DType = FLOAT,
 ) -> Value:
     kind = _kind(T, mode, axis)
     if b.dtype(x) is not kind:
@@ -247,10 +245,10 @@ def dequantize(
         scale = b.div(high, most)
         if kind.is_signed:
             scale = b.max(b.div(low, least + narrow_range), scale)
-        return convert(b, b.mul(value, scale), target_type(dtype))
+        return convert(b, b.mul(value, scale), dtype)
     if narrow_range:
         raise NotSupported("narrow_range in mode MIN_COMBINED")
     if kind.is_signed:
         value = b.add(value, (most - least + 1) / 2)
     scale = b.div(b.sub(high, low), most - least)
-    return convert(b, b.add(b.mul(value, scale), low), target_type(dtype))
+    return convert(b, b.add(b.mul(value, scale), low), dtype)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core.build import Builder
-from mgx_mlir.core.dtypes import INT64
+from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends import reductions
 from mgx_mlir.frontends.helpers import (
@@ -22,7 +22,6 @@ from mgx_mlir.frontends.helpers import (
 )
 from mgx_mlir.frontends.reductions import Reducer, reduce_at_run_time, reduced
 from mgx_mlir.frontends.runtime_axes import flags, length
-from mgx_mlir.frontends.tf.ops.bits import target_type
 from mgx_mlir.frontends.tf.registry import tf_op
 
 
@@ -78,11 +77,13 @@ def l2_loss(b: Builder, node: Any, x: Value) -> Value:
 
 def _register_arg(name: str, op: str) -> None:
     @tf_op(name)
-    def extreme(b: Builder, node: Any, x: Value, axis: Value, *, output_type: Any = INT64) -> Value:
+    def extreme(
+        b: Builder, node: Any, x: Value, axis: Value, *, output_type: DType = INT64
+    ) -> Value:
         """The first of equals; the axis may come at run time."""
         rank = len(b.dims(x))
         known = b.const(axis)
-        kind = target_type(output_type)
+        kind = output_type
         if known is not None:
             at = axis_in(int(known.reshape(-1)[0]), rank)
             return convert(b, squeeze(b, getattr(b, op)(x, axis=at), [at]), kind)

@@ -15,6 +15,7 @@ import numpy as np
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import Value, arange, compare, convert, transpose, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.extents import Extent, elements, extents, reshaped, scalar, times
@@ -201,6 +202,7 @@ def _by_matrices(
     for axis, d, out in a.each():
         if not isinstance(d, int) or not isinstance(out, int):
             raise NotSupported("dynamic heights, widths or sizes")
+        limits.table((d, out), "weights")
         x = along_axis(b, x, axis, matrix(axis - 1, d, out))
     return x
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -114,7 +115,7 @@ def _register_unsorted(name: str) -> None:
             if DYN in b.dims(x):
                 raise NotSupported("dynamic dims with segment_ids of rank other than 1")
             ids = b.reshape(ids, dims=[-1])
-            merged = int(np.prod(b.dims(x)[:lead]))
+            merged = math.prod(b.dims(x)[:lead])
             x = reshaped(b, x, [merged, *b.dims(x)[lead:]])
         return _by_number(b, name, x, ids, rows, _start(b.dtype(x), name), True)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core.build import Builder
-from mgx_mlir.core.dtypes import INT32, INT64
+from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
@@ -27,28 +28,30 @@ from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import inserted_dims
 from mgx_mlir.frontends.shaping import expand, reshape_by, tile
 from mgx_mlir.frontends.tf.extents import extents, over, reshaped, times
-from mgx_mlir.frontends.tf.ops.bits import target_type
 from mgx_mlir.frontends.tf.registry import tf_op
 
 # ---- reading -----------------------------------------------------------------------------------
 
 
 @tf_op("Shape")
-def shape_of(b: Builder, node: Any, x: Value, *, out_type: Any = INT32) -> Value:
-    return convert(b, b.shape(x), target_type(out_type))
+def shape_of(b: Builder, node: Any, x: Value, *, out_type: DType = INT32) -> Value:
+    return convert(b, b.shape(x), out_type)
 
 
 @tf_op("ShapeN")
-def shape_n(b: Builder, node: Any, *xs: Value, out_type: Any = INT32) -> Any:
-    return tuple(convert(b, b.shape(x), target_type(out_type)) for x in xs)
+def shape_n(b: Builder, node: Any, *xs: Value, out_type: DType = INT32) -> Any:
+    return tuple(convert(b, b.shape(x), out_type) for x in xs)
 
 
 @tf_op("Size")
-def size(b: Builder, node: Any, x: Value, *, out_type: Any = INT32) -> Value:
+def size(b: Builder, node: Any, x: Value, *, out_type: DType = INT32) -> Value:
     dims = b.dims(x)
-    kind = target_type(out_type)
+    kind = out_type
     if DYN not in dims:
-        return b.literal(int(np.prod(dims, dtype=object)), kind)
+        count = math.prod(dims)
+        if count > np.iinfo(kind.np).max:
+            raise ModelError(f"{count} elements are too many for {kind.short}")
+        return b.literal(count, kind)
     return convert(b, squeeze(b, b.reduce_prod(b.shape(x), axes=[0]), [0]), kind)
 
 
@@ -255,7 +258,7 @@ def _to_batch(b: Builder, x: Value, sizes: Sequence[int], amounts: np.ndarray) -
     x = reshaped(b, x, [n, *pairs, *after])
     order = [2 * i + 2 for i in range(m)] + [0] + [2 * i + 1 for i in range(m)]
     x = transpose(b, x, [*order, *range(2 * m + 1, rank + m)])
-    return reshaped(b, x, [times(b, n, int(np.prod(sizes))), *blocks, *after])
+    return reshaped(b, x, [times(b, n, math.prod(sizes)), *blocks, *after])
 
 
 @tf_op("SpaceToBatch")
@@ -275,7 +278,7 @@ def _to_space(b: Builder, x: Value, sizes: Sequence[int], amounts: np.ndarray) -
         raise ModelError(f"blocks {list(sizes)} do not fit dims {list(b.dims(x))}")
     n, *space = extents(b, x)
     inner, after = space[:m], space[m:]
-    batch = over(b, n, int(np.prod(sizes)))
+    batch = over(b, n, math.prod(sizes))
     x = reshaped(b, x, [*sizes, batch, *inner, *after])
     order = [m, *(i for k in range(m) for i in (m + 1 + k, k)), *range(2 * m + 1, rank + m)]
     joined = [times(b, d, s) for d, s in zip(inner, sizes, strict=True)]

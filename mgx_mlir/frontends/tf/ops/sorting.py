@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core.build import Builder
-from mgx_mlir.core.dtypes import DOUBLE, INT32, INT64
+from mgx_mlir.core.dtypes import DOUBLE, INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
@@ -25,7 +25,6 @@ from mgx_mlir.frontends.helpers import (
 )
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.extents import Extent, elements, scalar
-from mgx_mlir.frontends.tf.ops.bits import target_type
 from mgx_mlir.frontends.tf.registry import tf_op
 
 
@@ -47,7 +46,7 @@ def _best(b: Builder, x: Value, k: Extent, kind: Any, largest: bool = True) -> t
         values, places = (
             b.op("slice", v, b.ints([0]), end, axes=[rank - 1]) for v in (values, places)
         )
-    return values, convert(b, places, target_type(kind))
+    return values, convert(b, places, kind)
 
 
 @tf_op("TopK", outputs=("values", "indices"))
@@ -58,7 +57,7 @@ def top_k(b: Builder, node: Any, x: Value, *, k: int, sorted: bool = True) -> An
 
 @tf_op("TopKV2", outputs=("values", "indices"))
 def top_k_v2(
-    b: Builder, node: Any, x: Value, k: Value, *, sorted: bool = True, index_type: Any = INT32
+    b: Builder, node: Any, x: Value, k: Value, *, sorted: bool = True, index_type: DType = INT32
 ) -> Any:
     [count] = elements(b, k)
     return _best(b, x, count, index_type)
@@ -104,13 +103,15 @@ def in_top_k_v2(b: Builder, node: Any, x: Value, targets: Value, k: Value) -> Va
 
 def _register_bound(name: str, before: Any) -> None:
     @tf_op(name)
-    def bound(b: Builder, node: Any, rows: Value, values: Value, *, out_type: Any = INT32) -> Value:
+    def bound(
+        b: Builder, node: Any, rows: Value, values: Value, *, out_type: DType = INT32
+    ) -> Value:
         """How many of the row come before each value."""
         if len(b.dims(rows)) != 2 or len(b.dims(values)) != 2:
             raise ModelError("expected matrices")
         hits = before(b, unsqueeze(b, rows, [1]), unsqueeze(b, values, [2]))
         count = b.reduce_sum(convert(b, hits, INT64), axes=[2])
-        return convert(b, squeeze(b, count, [2]), target_type(out_type))
+        return convert(b, squeeze(b, count, [2]), out_type)
 
 
 _register_bound("LowerBound", lambda b, row, value: compare(b, "less", row, value))
@@ -132,9 +133,9 @@ def bucketize(b: Builder, node: Any, x: Value, *, boundaries: Sequence[float]) -
 # ---- distinct elements, true elements ----------------------------------------------------------
 
 
-def _distinct(b: Builder, x: Value, out_idx: Any, axis: int | None) -> tuple[Value, Value, Value]:
+def _distinct(b: Builder, x: Value, out_idx: DType, axis: int | None) -> tuple[Value, Value, Value]:
     """Values in the order of their first occurrence, each element's number, and the counts."""
-    kind = target_type(out_idx)
+    kind = out_idx
     if axis is None:
         values, _, inverse, counts = b.unique(x, sorted=False)
     else:
@@ -143,12 +144,12 @@ def _distinct(b: Builder, x: Value, out_idx: Any, axis: int | None) -> tuple[Val
 
 
 @tf_op("Unique", outputs=("y", "idx"))
-def unique(b: Builder, node: Any, x: Value, *, out_idx: Any = INT32) -> Any:
+def unique(b: Builder, node: Any, x: Value, *, out_idx: DType = INT32) -> Any:
     return _distinct(b, x, out_idx, None)[:2]
 
 
 @tf_op("UniqueWithCounts", outputs=("y", "idx", "count"))
-def unique_with_counts(b: Builder, node: Any, x: Value, *, out_idx: Any = INT32) -> Any:
+def unique_with_counts(b: Builder, node: Any, x: Value, *, out_idx: DType = INT32) -> Any:
     return _distinct(b, x, out_idx, None)
 
 
@@ -164,13 +165,13 @@ def _axis(node: Any, axis: Value, rank: int) -> int | None:
 
 
 @tf_op("UniqueV2", outputs=("y", "idx"))
-def unique_v2(b: Builder, node: Any, x: Value, axis: Value, *, out_idx: Any = INT32) -> Any:
+def unique_v2(b: Builder, node: Any, x: Value, axis: Value, *, out_idx: DType = INT32) -> Any:
     return _distinct(b, x, out_idx, _axis(node, axis, len(b.dims(x))))[:2]
 
 
 @tf_op("UniqueWithCountsV2", outputs=("y", "idx", "count"))
 def unique_with_counts_v2(
-    b: Builder, node: Any, x: Value, axis: Value, *, out_idx: Any = INT32
+    b: Builder, node: Any, x: Value, axis: Value, *, out_idx: DType = INT32
 ) -> Any:
     return _distinct(b, x, out_idx, _axis(node, axis, len(b.dims(x))))
 
@@ -182,9 +183,9 @@ def where(b: Builder, node: Any, condition: Value) -> Value:
 
 
 @tf_op("ListDiff", outputs=("out", "idx"))
-def list_diff(b: Builder, node: Any, x: Value, y: Value, *, out_idx: Any = INT32) -> Any:
+def list_diff(b: Builder, node: Any, x: Value, y: Value, *, out_idx: DType = INT32) -> Any:
     """The elements of x that are not in y, and where they are."""
     hits = compare(b, "equal", unsqueeze(b, x, [1]), unsqueeze(b, y, [0]))
     missing = b.not_(squeeze(b, b.reduce_any(hits, axes=[1]), [1]))
     places = squeeze(b, b.nonzero(missing), [0])
-    return b.gather(x, places, axis=0), convert(b, places, target_type(out_idx))
+    return b.gather(x, places, axis=0), convert(b, places, out_idx)

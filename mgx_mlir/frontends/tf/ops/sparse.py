@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core.build import Builder
-from mgx_mlir.core.dtypes import INT64
+from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.helpers import Value, convert, single, unsqueeze, wide
 from mgx_mlir.frontends.tf.extents import elements, extents, filled, zeros_of
-from mgx_mlir.frontends.tf.ops.bits import target_type
 from mgx_mlir.frontends.tf.ops.indexing import scattered
 from mgx_mlir.frontends.tf.ops.segments import rows_of
 from mgx_mlir.frontends.tf.registry import tf_op
@@ -76,9 +75,9 @@ def sparse_to_dense(
 
 
 @tf_op("Empty")
-def empty(b: Builder, node: Any, shape: Value, *, dtype: Any, init: bool = False) -> Value:
+def empty(b: Builder, node: Any, shape: Value, *, dtype: DType, init: bool = False) -> Value:
     """Zeros: what an empty tensor holds is not stated."""
-    return zeros_of(b, elements(b, shape), target_type(dtype))
+    return zeros_of(b, elements(b, shape), dtype)
 
 
 # ---- layouts -----------------------------------------------------------------------------------

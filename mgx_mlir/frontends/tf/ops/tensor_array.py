@@ -13,7 +13,6 @@ from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import Value, convert
-from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.lists import elements, item_at, list_of, with_elements, written, zeros
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.tf.values import HostValue, TensorList
@@ -47,8 +46,6 @@ def tensor_array(
     identical_element_shapes: bool = False,
     tensor_array_name: str = "",
 ) -> Any:
-    if not isinstance(dtype, DType):
-        raise NotSupported("an array of elements that are no tensors")
     dims = None if element_shape is None else tuple(DYN if d < 0 else d for d in element_shape)
     return Array(dtype, size), TensorList(dtype, dims, size)
 
@@ -60,7 +57,7 @@ def write(b: Builder, node: Any, handle: Any, index: Value, item: Value, flow: A
 
 
 @tf_op("TensorArrayReadV3", raw=True)
-def read(b: Builder, node: Any, handle: Any, index: Value, flow: Any, *, dtype: Any) -> Value:
+def read(b: Builder, node: Any, handle: Any, index: Value, flow: Any, *, dtype: DType) -> Value:
     _array(handle)
     return item_at(b, list_of(flow), index)
 
@@ -88,7 +85,7 @@ def gather(
     indices: Value,
     flow: Any,
     *,
-    dtype: Any,
+    dtype: DType,
     element_shape: Sequence[int] | None = None,
 ) -> Value:
     array, found = _array(handle), elements(b, list_of(flow))

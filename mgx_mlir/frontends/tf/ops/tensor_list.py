@@ -10,6 +10,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import Value, convert, extent, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.lists import elements, item_at, list_of, with_elements, written
@@ -36,10 +37,8 @@ def reserve(
     count: Value,
     *,
     element_dtype: DType,
-    shape_type: Any = None,
+    shape_type: DType | None = None,
 ) -> TensorList:
-    if not isinstance(element_dtype, DType):
-        raise NotSupported("a list of elements that are no tensors")
     return TensorList(element_dtype, _dims(b, shape), count)
 
 
@@ -51,10 +50,8 @@ def empty(
     most: Value,
     *,
     element_dtype: DType,
-    shape_type: Any = None,
+    shape_type: DType | None = None,
 ) -> TensorList:
-    if not isinstance(element_dtype, DType):
-        raise NotSupported("a list of elements that are no tensors")
     return TensorList(element_dtype, _dims(b, shape), b.literal(np.int32(0)))
 
 
@@ -88,7 +85,13 @@ def stack(
 
 @tf_op("TensorListGetItem", raw=True)
 def get_item(
-    b: Builder, node: Any, v: Any, index: Value, shape: Value, *, element_dtype: Any = None
+    b: Builder,
+    node: Any,
+    v: Any,
+    index: Value,
+    shape: Value,
+    *,
+    element_dtype: Any = None,
 ) -> Value:
     return item_at(b, list_of(v), index)
 
@@ -140,7 +143,13 @@ def push_back(
 
 @tf_op("TensorListGather", raw=True)
 def gather(
-    b: Builder, node: Any, v: Any, indices: Value, shape: Value, *, element_dtype: Any = None
+    b: Builder,
+    node: Any,
+    v: Any,
+    indices: Value,
+    shape: Value,
+    *,
+    element_dtype: Any = None,
 ) -> Value:
     return b.gather(elements(b, list_of(v)), convert(b, indices, INT64), axis=0)
 
@@ -154,13 +163,14 @@ def concat_v2(
     leading: Value,
     *,
     element_dtype: Any = None,
-    shape_type: Any = None,
+    shape_type: DType | None = None,
 ) -> Any:
     """The elements joined along their first axis."""
     x = elements(b, list_of(v))
     dims = b.dims(x)
     if len(dims) < 2 or DYN in dims:
         raise NotSupported("a list of elements of dynamic dims")
+    limits.table(dims[:1], "lengths")
     lengths = b.literal(np.full(dims[0], dims[1], np.int64))
     return b.reshape(x, dims=[dims[0] * dims[1], *dims[2:]]), lengths
 

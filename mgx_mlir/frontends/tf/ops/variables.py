@@ -43,14 +43,14 @@ def _found(node: Any, dtype: Any) -> Resource:
 
 @tf_op("VarHandleOp")
 def var_handle(
-    b: Builder, node: Any, *, dtype: Any, shape: Any = None, shared_name: str = ""
+    b: Builder, node: Any, *, dtype: DType | int, shape: Any = None, shared_name: str = ""
 ) -> Resource:
     return _found(node, dtype)
 
 
 @tf_op("VariableV2", "Variable")
 def variable(
-    b: Builder, node: Any, *, dtype: Any, shape: Any = None, shared_name: str = ""
+    b: Builder, node: Any, *, dtype: DType | int, shape: Any = None, shared_name: str = ""
 ) -> Value:
     return b.literal(_found(node, dtype).read())
 
