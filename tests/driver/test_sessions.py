@@ -74,7 +74,7 @@ def test_op_list(driver: Driver) -> None:
 def test_op_defaults(driver: Driver) -> None:
     ran = driver("op", "softmax")
     assert (ran.status, ran.out) == (0, 'softmax:\n{\n    "axis": 1\n}\n')
-    assert driver("op", "@param").out == "@param:\n{}\n"
+    assert driver("op", "@return").out == "@return:\n{}\n"
     ran = driver("op", "softmaxx")
     assert (ran.status, ran.out) == (2, "")
     assert ran.errors == ["error: unknown operator 'softmaxx'", "note: did you mean 'softmax'?"]
