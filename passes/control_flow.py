@@ -134,3 +134,13 @@ def captured(op: ir.Operation) -> list[ir.Value]:
     for b in inner_blocks(op):
         visit(b)
     return list(found)
+
+
+def is_static(op: ir.Operation) -> bool:
+    """Whether all values of the regions of `op`, at any depth, have dims known now."""
+    return all(
+        TensorType.of(v).is_static
+        for block in inner_blocks(op)
+        for inner in (view.operation for view in block.operations)
+        for v in (*block.arguments, *inner.operands, *inner.results)
+    ) and all(is_static(view.operation) for block in inner_blocks(op) for view in block.operations)

@@ -2,7 +2,8 @@
 
 // A loop of a known number of iterations: a buffer that each writes its row of, a kernel inside.
 // CHECK-LABEL: @main
-// CHECK: %[[B:.*]] = "flow.tensor.alloca"() : () -> tensor<4x2xf32>
+// CHECK: %[[M:.*]] = "flow.tensor.alloca"() : () -> tensor<4x2xf32>
+// CHECK: %[[B:.*]] = "util.optimization_barrier"(%[[M]])
 // CHECK: scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[V:.*]] = %arg0, %[[A:.*]] = %[[B]])
 // CHECK: flow.dispatch.region
 // CHECK: arith.negf
@@ -51,10 +52,11 @@ func.func @main(%n: tensor<i64>, %x: tensor<2xf32>) -> (tensor<2xf32>, tensor<i6
 
 // -----
 
-// Extents that differ by branch come out beside the tensor.
+// Extents that differ by branch come out beside the tensor, which has memory of its own.
 // CHECK-LABEL: @main
 // CHECK: %[[R:.*]]:2 = scf.if %{{.*}} -> (tensor<?xf32>, index) {
-// CHECK: tensor.cast %arg1 : tensor<2xf32> to tensor<?xf32>
+// CHECK: %[[O:.*]] = "util.optimization_barrier"(%arg1)
+// CHECK: tensor.cast %[[O]] : tensor<2xf32> to tensor<?xf32>
 // CHECK: } else {
 // CHECK: %[[N:.*]] = "util.optimization_barrier"(%[[R]]#1)
 // CHECK: "flow.tensor.tie_shape"(%[[R]]#0, %[[N]])
@@ -81,4 +83,29 @@ func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) -> tensor<?xf32> {
     "migraphx.yield"(%y) : (tensor<3xf32>) -> ()
   }) : (tensor<i1>) -> tensor<?xf32>
   return %0 : tensor<?xf32>
+}
+
+// -----
+
+// Tensors of run-time extents cross the border of a loop in memory of their own, both ways; two
+// equal ones stay two.
+// CHECK-LABEL: @main
+// CHECK: %[[A:.*]] = "flow.tensor.tie_shape"
+// CHECK: %[[B:.*]] = "flow.tensor.tie_shape"
+// CHECK: scf.while (%{{.*}} = %{{.*}}, %{{.*}} = %[[A]], %{{.*}} = %[[B]])
+// CHECK: } do {
+// CHECK: %[[K:.*]] = "util.optimization_barrier"
+// CHECK: %[[V:.*]] = "flow.tensor.tie_shape"(%[[K]]
+// CHECK: %[[L:.*]] = "util.optimization_barrier"
+// CHECK: %[[W:.*]] = "flow.tensor.tie_shape"(%[[L]]
+// CHECK: scf.yield %{{.*}}, %[[V]], %[[W]]
+func.func @main(%n: tensor<i64>, %x: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
+  %c = "migraphx.literal"() {value = dense<true> : tensor<i1>} : () -> tensor<i1>
+  %0:2 = "migraphx.loop"(%n, %c, %x, %x) ({
+  ^bb0(%i: tensor<i64>, %g: tensor<i1>, %a: tensor<?xf32>, %b: tensor<?xf32>):
+    %1 = "migraphx.exp"(%a) : (tensor<?xf32>) -> tensor<?xf32>
+    %2 = "migraphx.neg"(%b) : (tensor<?xf32>) -> tensor<?xf32>
+    "migraphx.yield"(%g, %1, %2) : (tensor<i1>, tensor<?xf32>, tensor<?xf32>) -> ()
+  }) : (tensor<i64>, tensor<i1>, tensor<?xf32>, tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>)
+  return %0#0, %0#1 : tensor<?xf32>, tensor<?xf32>
 }

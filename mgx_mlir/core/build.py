@@ -95,9 +95,9 @@ class Builder:
 
         Another value may take the place of an erased one, and would be taken for it.
         """
-        for table, size in zip((self.folder.known, self.probe.seen), mark, strict=True):
-            while len(table) > size:
-                table.popitem()
+        while len(self.folder.known) > mark[0]:
+            self.folder.known.popitem()
+        self.probe.forget(mark[1])
 
     def const(self, v: Any) -> np.ndarray | None:
         """The array of a value that is known at compile time and small, else None."""

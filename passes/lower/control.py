@@ -12,7 +12,7 @@ from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import arith, ir, scf, tensor
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.control import If, Loop
-from mgx_mlir.passes.control_flow import SCALARS, captured, host_arguments
+from mgx_mlir.passes.control_flow import SCALARS, captured, host_arguments, is_static
 from mgx_mlir.passes.lower import indices
 from mgx_mlir.passes.lower.expr import Extent, Leaf, Splat
 from mgx_mlir.passes.lower.movement import extract_slice, insert_slice
@@ -101,6 +101,20 @@ def _elements(e: Any, v: ir.Value) -> np.ndarray:
     return held
 
 
+def _own(e: Any, value: Carried, static: bool) -> Carried:
+    """`value` as it crosses the border of a region: a tensor in memory of its own.
+
+    IREE 3.13 lays the results of dispatches out in one allocation, at offsets that it aligns, and
+    its range analysis of integers knows nothing of what is aligned (`util.align`): where one
+    branch gives a tensor at offset 0, or a loop starts with one, it takes 0 to be the offset
+    always, and two tensors become one. It does the same to an allocation's size. Where all
+    extents of a region are static, offsets and sizes are constants.
+    """
+    if static or not isinstance(value, ir.Value):
+        return value
+    return e.barrier(value, e.extents(value))
+
+
 def _bind(e: Any, argument: ir.Value, value: Carried) -> None:
     """Let a block argument stand for a lowered value."""
     if isinstance(value, ir.Value):
@@ -135,11 +149,15 @@ def _tied(e: Any, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
 
 
 def _buffer(e: Any, extents: Sequence[Extent], t: TensorType) -> ir.Value:
-    """Memory of its own, of `extents`. Two tensors that are merely empty would become one."""
+    """Memory of its own, of `extents`. Two tensors that are merely empty would become one.
+
+    The barrier waits for the memory: a loop without iterations would pass on what is not there.
+    """
     kind = ir.RankedTensorType.get(e.static_dims(extents), signless(t.dtype))
-    return ir.Operation.create(
+    made = ir.Operation.create(
         "flow.tensor.alloca", results=[kind], operands=e.dynamic_values(extents)
     ).result
+    return e.barrier(made, extents)
 
 
 def _in_place(e: Any, buffer: ir.Value) -> ir.Value:
@@ -179,6 +197,7 @@ def if_(op: Any, ins: Sequence[Any], e: Any) -> list[Any]:
         with ir.InsertionPoint(made), e.inner_scope() as scope:
             _pass_through(e, block, operands[1:])
             lowered.append((made, scope, e.statements(block)))
+    static = is_static(operation) and all(TensorType.of(r).is_static for r in results)
     types = [TensorType.of(r) for r in results]
     scalars = [
         t.is_static
@@ -190,7 +209,7 @@ def if_(op: Any, ins: Sequence[Any], e: Any) -> list[Any]:
     for made, scope, yields in lowered:
         with ir.InsertionPoint(made), e.inner_scope(scope):
             found.append([
-                _elements(e, v) if is_host else e.value(v)
+                _elements(e, v) if is_host else _own(e, e.value(v), static)
                 for v, is_host in zip(yields, scalars, strict=True)
             ])  # fmt: skip
     kinds = [_joined(e, t, *pair) for t, *pair in zip(types, *found, strict=True)]
@@ -287,6 +306,7 @@ class _Loop:
         directions = list(op.scan_output_directions) or [0] * self.scan_count
         self.directions = [bool(d) for d in directions]
         self.scans: list[_Scan] = []
+        self.static = is_static(self.op)
 
     @property
     def scan_count(self) -> int:
@@ -312,7 +332,7 @@ class _Loop:
             self.settle(v)
         start: list[Carried] = []
         for v, t, is_host in zip(operands[2:], self.types, self.scalars, strict=True):
-            start.append(e.scope.hosts[v] if is_host else e.refine(e.value(v), t))
+            start.append(e.scope.hosts[v] if is_host else self.own(v, t))
         for v, backward in zip(self.yields[1 + len(self.types) :], self.directions, strict=True):
             self.scans.append(self.scan(TensorType.of(v), backward))
         buffers = [s.start for s in self.scans]
@@ -338,6 +358,10 @@ class _Loop:
             *carried,
             *(self.output(s, b, count) for s, b in zip(self.scans, results[n:], strict=True)),
         ]
+
+    def own(self, v: ir.Value, t: TensorType) -> Carried:
+        """A carried tensor, as the loop takes and gives it."""
+        return _own(self.e, self.e.refine(self.e.value(v), t), self.static)
 
     def is_true(self, v: ir.Value) -> bool:
         """Whether a condition that the body yields is the one it got, or the constant true."""
@@ -452,7 +476,7 @@ class _Loop:
         again = _flag(e, yields[0])
         following: list[Carried] = []
         for v, t, is_host in zip(yields[1:], self.types, self.scalars, strict=False):
-            following.append(_elements(e, v) if is_host else e.refine(e.value(v), t))
+            following.append(_elements(e, v) if is_host else self.own(v, t))
         buffers = [
             _in_place(e, self.append(s, b, number, e.value(v)))
             for s, b, v in zip(self.scans, state[n:], yields[1 + len(self.types) :], strict=True)

@@ -35,14 +35,22 @@ def nonmaxsuppression(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     keys, kind = _score_keys(e, op, scores, t, own)
     chosen = e.fill([batch, classes, limit], _INT, 0)
     counts = e.fill([batch, classes], _INT, 0)
-    loop = scf.ForOp(e.index(0), e.as_index(limit), e.index(1), [keys, chosen, counts])
+    dims = (own, [batch, classes, limit], [batch, classes])
+    start = _owned(e, dims, [keys, chosen, counts])
+    loop = scf.ForOp(e.index(0), e.as_index(limit), e.index(1), start)
     with ir.InsertionPoint(loop.body):
-        scf.YieldOp(
-            _round(e, op, boxes, kind, own, limit, loop.induction_variable,
-                   *loop.inner_iter_args)
-        )  # fmt: skip
+        found = _round(e, op, boxes, kind, own, limit, loop.induction_variable,
+                       *loop.inner_iter_args)  # fmt: skip
+        scf.YieldOp(_owned(e, dims, found))
     _, chosen, counts = loop.results
     return _listed(e, op, chosen, counts, own, limit, total)
+
+
+def _owned(e: Any, dims: Sequence[Sequence[Extent]], values: Sequence[ir.Value]) -> list[ir.Value]:
+    """What a loop carries, each in memory of its own where extents are run-time (control.py)."""
+    if not any(e.dynamic_values(own) for own in dims):
+        return list(values)
+    return [e.barrier(v, own) for v, own in zip(values, dims, strict=True)]
 
 
 def _score_keys(
