@@ -22,6 +22,7 @@ from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.narrow import BY_ONNX
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.core.switches import flag
 from mgx_mlir.frontends.onnx import ops
 from mgx_mlir.frontends.onnx.attributes import keywords, resolved, schema_of
 from mgx_mlir.frontends.onnx.bodies import (
@@ -196,6 +197,7 @@ class Importer:
             (domain_of(f.domain), f.name, f.overload): f for f in model.proto.functions
         }
         self.count = 0
+        self.tracing = flag("MIGRAPHX_TRACE_ONNX_PARSER")
         self.kinds = Kinds()
         self._declared: dict[str, TensorType] | None = None
 
@@ -247,7 +249,8 @@ class Importer:
             made = [next(arguments) for _ in i.parameters]
             for p, value in zip(i.parameters, made, strict=True):
                 symbols = [d.symbol if isinstance(d, DynamicDim) else None for d in p.dims]
-                self.builder.probe.argument(value, symbols)
+                ranges = [(d.min, d.max) if isinstance(d, DynamicDim) else (d, d) for d in p.dims]
+                self.builder.probe.argument(value, symbols, ranges)
                 self.kinds.mark(value, p.number)
             if i.value is not None:
                 made = [self.builder.literal(i.value)]
@@ -339,6 +342,9 @@ class Importer:
             raise _Stop
         results: Sequence[Any] = ()
         failed = False
+        if self.tracing:
+            ins, outs = ",".join(proto.input), ",".join(proto.output)
+            print(f"Parse: {proto.op_type} '{name}' ({ins}) -> {outs}", file=sys.stderr)
         with self._location(name, index):
             try:
                 results = self._import(proto, name, scope)
