@@ -195,4 +195,13 @@ def every_operator() -> tuple[migraphx.program, Feed]:
     return p, feed
 
 
-__all__ = ["PROGRAMS", "every_operator", "mgx_mlir", "tensor"]
+def feed_of(p: migraphx.program) -> Feed:
+    """Inputs for a program; dims that are not known take their least size, or 2."""
+    rng = np.random.default_rng(0)
+    feed: Feed = {}
+    for name, shape in p.get_parameter_shapes().items():
+        lens = [max(d.min, min(d.max, 2)) for d in shape.dyn_dims()] or shape.lens()
+        scalar = not shape.dynamic() and shape.strides() == [0]
+        kind = shape.core.dtype.np
+        feed[name] = (3 * rng.standard_normal([] if scalar else lens)).astype(kind)
+    return feed
