@@ -12,12 +12,14 @@ from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.files import atomic
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.driver.arguments import Arguments
+from mgx_mlir.driver.progress import say
 
 FORMS = {
     "--text": "text", "--mlir": "mlir", "--json": "json", "--binary": "msgpack",
     "--graphviz": "graphviz", "--cpp": "cpp", "--py": "py", "--netron": "netron",
 }  # fmt: skip
 CODE = ".vmfb"
+WEIGHTS = ".weights.npz"  # of the file beside a script, which holds its large literals
 SUFFIXES = {
     ".txt": "text", ".mlir": "mlir", ".json": "json", ".mxr": "msgpack", ".dot": "graphviz",
     ".cpp": "cpp", ".py": "py",
@@ -65,11 +67,9 @@ def emit(args: Arguments, program: ProgramIR, *, compiled: Any = None, options: 
     form = form_of(args)
     path = args.get("--output")
     if form in ("json", "msgpack"):
-        data = _saved(program, compiled, options, form)
-        if path is None and form == "json":
-            sys.stdout.write(data.decode() + "\n")
-            return
-    elif form == "netron":
+        _save(args, program, compiled, options, form)
+        return
+    if form == "netron":
         prefix = "" if compiled is None else compiled.target
         data = _netron(program if compiled is None else compiled.program, prefix)
     else:
@@ -87,14 +87,23 @@ def emit(args: Arguments, program: ProgramIR, *, compiled: Any = None, options: 
         write_file(path, data)
 
 
-def _saved(program: ProgramIR, compiled: Any, options: Any, form: str) -> bytes:
-    from mgx_mlir.api.files import save_buffer
+def _save(args: Arguments, program: ProgramIR, compiled: Any, options: Any, form: str) -> None:
+    """Save a program to --output, or print its file."""
+    from mgx_mlir.api.files import save, save_buffer
     from mgx_mlir.api.program import program as api_program
 
     made = api_program.of(program)
     if compiled is not None:
         made.adopt(compiled, {k: v for k, v in options.items() if v is not None})
-    return save_buffer(made, form)
+    path = args.get("--output")
+    if path is not None:
+        _check_place(path)
+        save(made, path, form)
+    elif form == "json":
+        sys.stdout.write(save_buffer(made, form).decode() + "\n")
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(save_buffer(made, form))
 
 
 def _netron(program: ProgramIR, prefix: str) -> bytes:
@@ -123,9 +132,16 @@ def program_text(args: Arguments, program: ProgramIR, form: str, kernel_prefix: 
         options["brief"] = "--brief" in args
     if form in ("text", "graphviz"):
         options["kernel_prefix"] = kernel_prefix
+    path = args.get("--output")
+    if form == "py" and path is not None:
+        _check_place(path)
+        options["weights"] = str(Path(path).with_suffix(WEIGHTS))
     stream = io.StringIO()
     print_program(program, stream, form, **options)
-    return stream.getvalue()
+    text = stream.getvalue()
+    if form == "py" and path is None and "migraphx.generate_argument(" in text:
+        say(f"note: large literals are generated numbers; -o FILE.py writes them to FILE{WEIGHTS}")
+    return text
 
 
 def _with_copies(args: Arguments, program: ProgramIR, kernel_prefix: str) -> str:
@@ -142,11 +158,15 @@ def _with_copies(args: Arguments, program: ProgramIR, kernel_prefix: str) -> str
     return stream.getvalue()
 
 
+def _check_place(path: str) -> None:
+    if os.path.isdir(path):
+        raise FileError("expected a file to write, got a directory", location=path)
+
+
 def write_file(path: str, data: bytes) -> None:
     """Write a file under a temporary name, then rename it. FileError where that fails."""
     try:
-        if os.path.isdir(path):
-            raise FileError("expected a file to write, got a directory", location=path)
+        _check_place(path)
         with atomic(path) as f:
             f.write(data)
     except OSError as e:
