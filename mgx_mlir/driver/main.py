@@ -30,8 +30,10 @@ COMMANDS = {
     "perf": "compile, run, and print a performance report",
     "read": "read a model and print it",
     "report": "compile, run and verify a model, and write a page about it",
+    "roctx": "run a model between the markers that ROCm's profilers show",
     "run": "compile, run once on generated inputs, and print the program",
     "tf": "list the TensorFlow operators that can be read",
+    "time": "compile, and print the mean time of a call",
     "verify": "compare a target's outputs with the reference's",
 }
 INTERRUPTED = 130  # what shells show for SIGINT

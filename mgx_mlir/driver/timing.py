@@ -1,4 +1,4 @@
-"""Times of a compiled program: whole calls, kernels, and the lines that report them."""
+"""Times of a compiled program: whole calls, and its kernels or instructions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.debug.work import Work, work_of
 from mgx_mlir.printers.listing import Instruction, Listing, Numbering, list_program
 
 # words of a launch's name that the backend gives to what it makes of these operators
@@ -18,14 +20,22 @@ _FAMILIES = (
     (("convolution", "quant_convolution", "convolution_backwards"), ("conv", "matmul", "dot")),
     (("dot", "quant_dot"), ("matmul", "matvec", "vecmat", "mmt4d", "dot", "contract", "reduction")),
 )
+_UNNAMED = re.compile(r"_dispatch_\d+$")
 _ENCODING = "_encoding_"  # launches that only pack operands for the ones after them
+
+
+_NO_WORK = Work(None, None)
 
 
 @dataclass(frozen=True)
 class Calls:
-    """Milliseconds of each timed call, sorted."""
+    """Milliseconds of each timed call, sorted.
+
+    `spans` are (start, duration) in milliseconds, in order, from the start of the first.
+    """
 
     times: tuple[float, ...]
+    spans: tuple[tuple[float, float], ...] = ()
 
     @property
     def total(self) -> float:
@@ -39,34 +49,68 @@ class Calls:
 def time_calls(program: Any, arrays: Sequence[np.ndarray], count: int) -> Calls:
     """Time `count` calls, after one that is not timed."""
     program.execute(arrays)
-    found = []
+    spans = []
+    first = time.perf_counter()
     for _ in range(count):
         start = time.perf_counter()
         program.execute(arrays)
-        found.append((time.perf_counter() - start) * 1e3)
-    return Calls(tuple(sorted(found)))
+        spans.append(((start - first) * 1e3, (time.perf_counter() - start) * 1e3))
+    return Calls(tuple(sorted(d for _, d in spans)), tuple(spans))
+
+
+def time_together(program: Any, arrays: Sequence[np.ndarray], count: int) -> float:
+    """Milliseconds of a call: `count` of them by one timer, after one that is not timed."""
+    program.execute(arrays)
+    start = time.perf_counter()
+    for _ in range(count):
+        program.execute(arrays)
+    return (time.perf_counter() - start) / count * 1e3
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the program, or of what the backend made of it.
+
+    `ms`: milliseconds of a call, None where it is no work of its own. `label` names it in tables,
+    `group` is what summaries count it under, `details` the types of what it reads and gives.
+    """
+
+    text: str
+    ms: float | None = None
+    label: str = ""
+    group: str = ""
+    launches: float = 1
+    details: str = ""
+    work: Work = _NO_WORK
 
 
 @dataclass
 class Kernels:
-    """Milliseconds per call in each part of a program.
+    """Milliseconds per call in each part of a program, in its order.
 
-    `lines` are (text, time) in program order, time None where the line is no work of its own;
-    `groups` sum them by name: (total, launches). `note` says what was measured.
+    `note` says what was measured. `summed_over`: the threads whose times are added up.
     """
 
     note: str
-    lines: list[tuple[str, float | None]] = field(default_factory=list)
-    groups: dict[str, tuple[float, float]] = field(default_factory=dict)
-    summed_over: int = 1  # threads whose times are added up
+    lines: list[Line] = field(default_factory=list)
+    summed_over: int = 1
+
+    @property
+    def timed(self) -> list[Line]:
+        return [line for line in self.lines if line.ms is not None]
 
     @property
     def total(self) -> float:
-        return sum(t for t, _ in self.groups.values())
+        return sum(line.ms for line in self.lines if line.ms is not None)
 
-    def add(self, group: str, milliseconds: float, launches: float = 1) -> None:
-        total, n = self.groups.get(group, (0.0, 0.0))
-        self.groups[group] = (total + milliseconds, n + launches)
+    def groups(self, *, detailed: bool = False) -> dict[str, tuple[float, float]]:
+        """(milliseconds, launches) by name, `detailed`: and by the types of what is read."""
+        found: dict[str, tuple[float, float]] = {}
+        for line in self.timed:
+            name = f"{line.group}{line.details}" if detailed else line.group
+            total, n = found.get(name, (0.0, 0.0))
+            found[name] = (total + (line.ms or 0.0), n + line.launches)
+        return found
 
 
 def instruction_times(
@@ -90,14 +134,33 @@ def instruction_times(
         "quickest and slowest quarter"
     )
     listing = list_program(program.program, numbering=version, kernel_prefix="ref")
-    with program.program.store.active():
+    with program.program.ctx, program.program.store.active():
         for line in listing.main.visible():
             own = line.operation is not None and line.op != "get_tuple_elem"
             taken = means.get(line.operation) if own else None
-            found.lines.append((_text(line), taken))
-            if taken is not None:
-                found.add(line.op, taken)
+            found.lines.append(_line(line, taken))
     return found
+
+
+def _line(line: Instruction, taken: float | None) -> Line:
+    """The line of an instruction, with what it has to do where it is timed."""
+    text = _text(line)
+    if taken is None or line.operation is None:
+        return Line(text, taken)
+    op = line.operation
+    return Line(
+        text, taken, f"{line.lhs} {line.op}", line.op, details=_details(op), work=work_of(op)
+    )
+
+
+def _details(op: Any) -> str:
+    """`<type(dims, dims)>`: the type of the result and the dims of the operands."""
+    dims = [
+        "x".join("?" if d < 0 else str(d) for d in TensorType.of(v).dims) or "1"
+        for v in op.operands
+    ]
+    kind = TensorType.of(op.results[0]).dtype.name if len(op.results) else ""
+    return f"<{kind}({', '.join(dims)})>"
 
 
 def middle_mean(times: Sequence[float]) -> float:
@@ -141,21 +204,18 @@ def kernel_times(
         by_line = {id(k): name for k, name in zip(kernels, launched, strict=True)}
         _by_kernel(found, program, listing, by_line, each)
     if packing:
-        found.lines.append(("packing of operands", packing))
-        found.add("packing of operands", packing, packs)
+        name = "packing of operands"
+        found.lines.append(Line(name, packing, name, name, packs))
     return found
 
 
 def _by_kernel(
     found: Kernels, program: Any, listing: Listing, launched: dict[int, str], each: dict[str, float]
 ) -> None:
-    with program.program.store.active():
+    with program.program.ctx, program.program.store.active():
         for line in listing.main.visible():
             name = launched.get(id(line))
-            taken = None if name is None else each.get(name, 0.0)
-            found.lines.append((_text(line), taken))
-            if taken is not None:
-                found.add(line.op, taken)
+            found.lines.append(_line(line, None if name is None else each.get(name, 0.0)))
 
 
 def _by_launch(found: Kernels, dispatches: Sequence[Any], launches: int, kernels: int) -> None:
@@ -167,8 +227,9 @@ def _by_launch(found: Kernels, dispatches: Sequence[Any], launches: int, kernels
         if d.name.startswith(_ENCODING):
             continue
         times = "" if d.launches == 1 else f" x {d.launches:g}"
-        found.lines.append((f"{d.name}{times}", d.seconds * 1e3))
-        found.add(re.sub(r"^.*?_dispatch_\d+_", "", d.name), d.seconds * 1e3, d.launches)
+        group = re.sub(r"^.*?_dispatch_\d+_", "", d.name)
+        text = f"{d.name}{times}"
+        found.lines.append(Line(text, d.seconds * 1e3, d.name, group, d.launches))
 
 
 def _ordinal(name: str) -> tuple[int, str]:
@@ -190,7 +251,9 @@ def match(kernels: Sequence[Instruction], launches: Sequence[str]) -> list[str] 
     for kernel, name in zip(kernels, launches, strict=True):
         ops = set(kernel.op.split("::", 1)[1].split("_"))
         for operators, words in _FAMILIES:
-            if ops.intersection(operators) and not any(w in name for w in words):
+            # loops of our own have a number alone
+            named = not _UNNAMED.search(name)
+            if ops.intersection(operators) and named and not any(w in name for w in words):
                 return None
     return list(launches)
 
@@ -199,49 +262,3 @@ def _text(line: Instruction) -> str:
     from mgx_mlir.printers.text import instruction_text
 
     return instruction_text(line)
-
-
-# ---- the report ----------------------------------------------------------------------------------
-
-
-def report_lines(
-    calls: Calls, kernels: Kernels | None, batch: int, version: str = "seed"
-) -> list[str]:
-    """The performance report: lines of kernels, summary, rate, total, percentiles, overhead.
-
-    `version` "2.16" has the counts and the wording of MIGraphX's newer form. What was not
-    measured has no line.
-    """
-    out: list[str] = []
-    if kernels is not None:
-        total = kernels.total
-        for text, taken in kernels.lines:
-            out.append(text if taken is None else f"{text}: {taken:g}ms, {_share(taken, total)}%")
-        out += ["", "Summary:"]
-        ordered = sorted(kernels.groups.items(), key=lambda g: -g[1][0])
-        for name, (taken, n) in ordered:
-            middle = f" / {n:g} = {taken / n:g}ms" if version == "2.16" and n else ""
-            out.append(f"{name}: {taken:g}ms{middle}, {_share(taken, total)}%")
-        out.append("")
-    times = calls.times
-    rate = batch * 1e3 / calls.total
-    if version == "2.16" or batch != 1:
-        out.append(f"Batch size: {batch}")
-    out += [
-        f"Rate: {rate:g}{' inferences' if version == '2.16' else ''}/sec",
-        f"Total time: {calls.total:g}ms (Min: {times[0]:g}ms, Max: {times[-1]:g}ms, "
-        f"Mean: {float(np.mean(times)):g}ms, Median: {float(np.median(times)):g}ms)",
-        "Percentiles (90%, 95%, 99%): ("
-        + ", ".join(f"{calls.percentile(p):g}ms" for p in (0.9, 0.95, 0.99))
-        + ")",
-    ]
-    if kernels is not None:
-        out.append(f"Total instructions time: {kernels.total:g}ms")
-        if kernels.summed_over == 1:  # else the sum is no elapsed time
-            over = calls.total - kernels.total
-            out += [f"Overhead time: {over:g}ms", f"Overhead: {over / calls.total * 100:.0f}%"]
-    return out
-
-
-def _share(part: float, whole: float) -> int:
-    return math.ceil(part / whole * 100) if whole else 0

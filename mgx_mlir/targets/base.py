@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import difflib
+import itertools
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -52,8 +53,9 @@ class Executable:
     vmfb: the module's bytes, 64-byte aligned when it came from the cache. arch: the gfx name or
     the CPU. flag_set: the set of the ladder that worked; fallbacks: what the sets before it
     failed with, empty when the best one did. dispatches: the kernels launched by each exported
-    function, in order; "initializer" runs once at load. seconds and peak_memory are those of
-    the compile that made it, also when it came from the cache (`cached`).
+    function, in order; "initializer" runs once at load. plan: the bytes that the compiler planned,
+    "constants" in the module and "transient" ones of a call and of loading. seconds and
+    peak_memory are those of the compile that made it, also when it came from the cache (`cached`).
     """
 
     vmfb: bytes | np.ndarray
@@ -69,6 +71,7 @@ class Executable:
     cached: bool
     warnings: tuple[str, ...] = ()
     dispatches: dict[str, list[str]] = field(default_factory=dict)
+    plan: dict[str, int] = field(default_factory=dict)
 
     @property
     def kernels(self) -> list[str]:
@@ -193,6 +196,7 @@ class Target(ABC):
             out.vmfb, self.kind, self.arch, key, out.flags, rung.name, lost, out.seconds,
             out.peak_memory, out.via, False, out.warnings,
             parse_dispatches(out.reports.get("statistics", "")),
+            parse_plan(out.reports.get("statistics", "")),
         )  # fmt: skip
 
     def _failure(
@@ -228,7 +232,7 @@ def executable_of(key: str, found: CachedModule) -> Executable:
     return Executable(
         found.vmfb, r["target"], r["arch"], key, tuple(r["flags"]), r["flag_set"],
         tuple(r["fallbacks"]), r["seconds"], r["peak_memory"], r["via"], True,
-        tuple(r["warnings"]), dict(r["dispatches"]),
+        tuple(r["warnings"]), dict(r["dispatches"]), dict(r.get("plan", {})),
     )  # fmt: skip
 
 
@@ -254,6 +258,17 @@ def parse_dispatches(statistics: str) -> dict[str, list[str]]:
             symbol = next(csv.reader([line]))[2]
             current.append(symbol.rpartition("@")[2])
     return found
+
+
+def parse_plan(statistics: str) -> dict[str, int]:
+    """The bytes the compiler planned, from the table of the whole program (CSV)."""
+    rows = [row for row in csv.reader(statistics.splitlines()) if row]
+    for head, row in itertools.pairwise(rows):
+        if head[0] == "Constants" and len(head) == len(row):
+            found = dict(zip(head, row, strict=True))
+            names = {"constants": "Constant Size", "transient": "Transient Size"}
+            return {k: int(found[v]) for k, v in names.items() if found.get(v, "").isdecimal()}
+    return {}
 
 
 # ---------------------------------------------------------------------------------- registry

@@ -213,6 +213,10 @@ def test_verify(driver: Driver, models: Path) -> None:
     ]
 
 
+def work_of(timed: list[str]) -> list[str]:
+    return [line for line in timed if re.search(r": [\d.e-]+ms, \d+%$", line)]
+
+
 @pytest.mark.parametrize("version", ["seed", "2.16"])
 def test_perf(driver: Driver, models: Path, version: str) -> None:
     options = ("--threads", 1, "-n", 8, "--text-version", version)
@@ -221,11 +225,15 @@ def test_perf(driver: Driver, models: Path, version: str) -> None:
     assert "Running performance report ..." in ran.errors
     assert any("runtime's counters" in line for line in ran.errors)
     program, rest = ran.out.split("\n\n" if version == "seed" else "\n\n\n", 1)
-    timed, summary, totals = (part.splitlines() for part in rest.split("\n\n"))
+    timed, summary, totals, memory, table = (part.splitlines() for part in rest.split("\n\n"))
+    assert memory[0].startswith("Memory: weights 407 kB, ")
+    assert [line.split()[-1] for line in table[1:-1]] == [
+        line.split(": ")[0].split("(")[0].split(" = ")[-1].split()[-1] for line in work_of(timed)
+    ]
     untimed = [re.sub(r": [\d.e-]+ms, \d+%$", "", line) for line in timed]
     same = without(program.splitlines(), "module:")
     assert without(untimed, "packing of operands") == same
-    work = [line for line in timed if re.search(r": [\d.e-]+ms, \d+%$", line)]
+    work = work_of(timed)
     assert kernels(work) == kernels(same) != []
     each = r" / \d+ = [\d.e-]+ms" if version == "2.16" else ""
     assert summary[0] == "Summary:"

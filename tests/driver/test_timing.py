@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from mgx_mlir.driver import progress, timing
-from mgx_mlir.driver.timing import Calls, Kernels, match, middle_mean, report_lines
+from mgx_mlir.driver.perf_report import report_lines
+from mgx_mlir.driver.timing import Calls, Kernels, Line, match, middle_mean
 from mgx_mlir.printers.listing import Instruction
 from mgx_mlir.runtime.profile import DispatchTime
 
@@ -51,15 +52,16 @@ def test_launches_by_the_backends_names() -> None:
         DispatchTime("_encoding_0_x", 1, 1e-3),
     ]
     timing._by_launch(found, rows, 4, 3)
-    assert found.lines == [("m_dispatch_2_matmul_8 x 3", 6.0), ("m_dispatch_10_matmul_8", 2.0)]
-    assert found.groups == {"matmul_8": (8.0, 4.0)}
+    assert [(line.text, line.ms) for line in found.lines] == [
+        ("m_dispatch_2_matmul_8 x 3", 6.0), ("m_dispatch_10_matmul_8", 2.0),
+    ]  # fmt: skip
+    assert found.groups() == {"matmul_8": (8.0, 4.0)}
     assert "4 launches of 3 kernels" in found.note
 
 
 def test_sums_over_threads_are_no_overhead() -> None:
     found = Kernels("times", summed_over=2)
-    found.lines = [("k", 3.0), ("v", None)]
-    found.add("k", 3.0)
+    found.lines = [Line("k", 3.0, group="k"), Line("v")]
     lines = report_lines(Calls((2.0,)), found, 1)
     assert lines[:5] == ["k: 3ms, 100%", "v", "", "Summary:", "k: 3ms, 100%"]
     assert "Total instructions time: 3ms" in lines

@@ -8,14 +8,30 @@ from typing import Any
 
 import numpy as np
 
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.core.machine import available_cpus
 from mgx_mlir.driver import timing
 from mgx_mlir.driver.arguments import Arguments
 from mgx_mlir.driver.compiling import Choice, choose_target, compile_model, emit_compiled
 from mgx_mlir.driver.data import allocate
-from mgx_mlir.driver.emit import form_of
+from mgx_mlir.driver.emit import form_of, write_file
+from mgx_mlir.driver.memory import PeakMemory
 from mgx_mlir.driver.model import Model
-from mgx_mlir.driver.options import HELP, PERF, RUNNERS
+from mgx_mlir.driver.options import HELP, PERF, REPORTERS
+from mgx_mlir.driver.perf_report import (
+    Memory,
+    OtherRun,
+    Performance,
+    compare_runs,
+    comparison_lines,
+    memory_line,
+    performance_json,
+    read_report,
+    report_lines,
+    table_lines,
+)
 from mgx_mlir.driver.progress import say, step, working
+from mgx_mlir.driver.verify_report import write_json
 from mgx_mlir.printers.listing import Numbering
 
 USAGE = "[OPTION...] FILE"
@@ -26,31 +42,112 @@ Total time is the mean without the quickest and slowest quarter; Rate is --batch
 On the CPU the times of kernels come from the runtime's own counters, in a run of its own with
 the same number of threads; with several threads they are summed over threads. Where the backend
 split or joined kernels, the times go by its launches. On the GPU only whole calls are timed.
-Overhead is what a call takes beyond its kernels."""
-OPTIONS = (*RUNNERS, *PERF, HELP)
+Overhead is what a call takes beyond its kernels.
+
+A table follows with the bytes that each kernel reads and writes, its operations, what it reaches
+of both a second, and how much that is of this machine's peaks, which are measured once and kept.
+Bytes count every operand and result once: in caches a kernel can reach more than the peak.
+
+--json prints the report as JSON, --trace writes one that Perfetto and Chrome show, --compare says
+how this run compares with the --json report of another."""
+OPTIONS = (*REPORTERS, *PERF, HELP)
+
+SLOWER = 10.0  # percent of the other run's total that --compare allows
 
 
 def run(args: Arguments) -> int:
     model = Model(args)
-    form_of(args)
+    report = "--json" in args
+    if not report:
+        form_of(args)
+    other = _other(args)
     choice = choose_target(args, runs=True)
-    count = args.get("--iterations", 100)
     version = args.get("--text-version", "seed")
     compiled = compile_model(args, model, choice)
-    emit_compiled(args, model, choice, compiled)
-    sys.stdout.write("\n")
+    if not report:
+        emit_compiled(args, model, choice, compiled)
+        sys.stdout.write("\n")
+    found = measure(args, model, choice, compiled, version)
+    if not report:
+        print("\n".join(_lines(found, version, detailed="--detailed" in args)))
+    if "--trace" in args:
+        from mgx_mlir.driver.trace_file import trace_bytes
+
+        write_file(args.get("--trace"), trace_bytes(found))
+        say(f"Writing: {args.get('--trace')}")
+    result = performance_json(found) if report else {}
+    status = _compared(args, found, other, result) if other is not None else 0
+    if report:
+        write_json(args, result)
+    return status
+
+
+def measure(
+    args: Arguments, model: Model, choice: Choice, compiled: Any, version: Numbering = "seed"
+) -> Performance:
+    """Times of a compiled model's calls and kernels, as the options say. Errors: RunError."""
+    count = args.get("--iterations", 100)
     inputs = allocate(args, model, compiled.signature, compiled.program)
     arrays = compiled.signature.check_inputs(inputs)
-    with step("Running performance report ..."):
+    with step("Running performance report ..."), PeakMemory() as peak:
         calls = timing.time_calls(compiled, arrays, count)
-    if "load_s" in compiled.stats:
-        say(f"Loaded in {compiled.stats['load_s']:.2f} s")
+    load_s = compiled.stats.get("load_s")
+    if load_s is not None:
+        say(f"Loaded in {load_s:.2f} s")
     say(f"Calls: {count}, from numpy arrays to numpy arrays")
+    threads = (choice.threads or available_cpus()) if choice.target == "cpu" else None
     with working("Timing kernels"):
         kernels = _kernels(compiled, choice, arrays, count, version)
     say(f"Kernels: {kernels.note if kernels else 'not timed on gpu'}")
-    print("\n".join(timing.report_lines(calls, kernels, model.batch, version)))
-    return 0
+    peaks = None
+    if threads is not None and kernels is not None:
+        from mgx_mlir.debug.peaks import machine_peaks
+
+        with working("Measuring the machine's peaks"):
+            peaks = machine_peaks(threads)
+    executable = getattr(compiled, "executable", None)
+    memory = Memory(
+        sum(a.nbytes for a in getattr(compiled, "params", {}).values()),
+        dict(executable.plan) if executable is not None else {},
+        peak.bytes,
+    )
+    return Performance(
+        model.name, choice.target, threads, model.batch, calls, kernels, peaks, memory, load_s
+    )
+
+
+def _lines(found: Performance, version: Numbering, *, detailed: bool) -> list[str]:
+    lines = report_lines(found.calls, found.kernels, found.batch, version, detailed=detailed)
+    lines += ["", memory_line(found.memory)]
+    if found.kernels is not None and found.kernels.timed:
+        lines += ["", *table_lines(found.kernels, found.peaks)]
+    return lines
+
+
+def _other(args: Arguments) -> OtherRun | None:
+    """The run to compare with, read ahead of everything that takes long."""
+    if "--compare" in args:
+        return read_report(args.get("--compare"))
+    if "--threshold" in args:
+        raise UsageError("option '--threshold' is for --compare")
+    return None
+
+
+def _compared(args: Arguments, found: Performance, other: OtherRun, result: dict[str, Any]) -> int:
+    compared = compare_runs(found, other)
+    allowed = 1 + args.get("--threshold", SLOWER) / 100
+    slower = compared.ratio > allowed
+    result["compared"] = {
+        "with": args.get("--compare"), "ratio": compared.ratio, "allowed": allowed,
+        "slower": slower,
+        "kernels": [{"name": n, "ms": a, "other_ms": b} for n, a, b in compared.kernels],
+    }  # fmt: skip
+    verdict = f"{'slower' if slower else 'not slower'} than allowed ({allowed:.2f}x)"
+    if "--json" not in args:
+        print()
+        print("\n".join(comparison_lines(compared, found, other, args.get("--compare"))))
+        print(verdict[0].upper() + verdict[1:])
+    return int(slower)
 
 
 def _kernels(
@@ -59,8 +156,6 @@ def _kernels(
     if choice.target == "ref":
         return timing.instruction_times(compiled, arrays, count, version)
     if choice.target == "cpu":
-        from mgx_mlir.core.machine import available_cpus
-
         threads = choice.threads or available_cpus()
         return timing.kernel_times(compiled, arrays, count, threads, version)
     return None

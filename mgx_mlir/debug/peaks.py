@@ -1,0 +1,162 @@
+"""What this machine can do at most: bytes and operations a second, measured by small kernels."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mgx_mlir.core.errors import FileError
+from mgx_mlir.core.files import atomic, read_bytes
+from mgx_mlir.core.literals import aligned_empty
+from mgx_mlir.core.lowered import Lowered
+from mgx_mlir.runtime.iree_runtime import LoadedModule
+from mgx_mlir.targets.base import CompileOptions, CpuTarget
+from mgx_mlir.targets.cache import default_cache, digest
+from mgx_mlir.targets.child import compiler_version
+from mgx_mlir.targets.flags import host_cpu
+
+_FLOATS = 1 << 24  # of each array that is moved: 64 MiB, more than caches hold
+_LANES = 1 << 16  # elements that are computed with, which stay in caches
+_CHAINS = 8  # independent sums of one element, so that no addition waits for the one before
+_STEPS = 64  # fused multiplications and additions of each chain
+_REPEATS = 7
+_LARGEST = 1 << 16  # bytes of the file that keeps what was measured
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The most that was measured on this many threads.
+
+    gb_s: 10**9 bytes a second, read and written, of arrays in memory. gflop_s: 10**9 operations of
+    f32 a second, in fused multiplications and additions.
+    """
+
+    threads: int
+    gb_s: float
+    gflop_s: float
+
+
+def machine_peaks(threads: int, *, fresh: bool = False) -> Peaks:
+    """The peaks of this machine, measured once and then kept in the cache.
+
+    `fresh` measures again. Errors: those of compiling and running.
+    """
+    path = _file(threads)
+    if path is not None and not fresh:
+        found = _read(path)
+        if found is not None and found.threads == threads:
+            return found
+    found = _measure(threads)
+    if path is not None:
+        _write(path, found)
+    return found
+
+
+def _file(threads: int) -> Path | None:
+    store = default_cache()
+    if store is None:
+        return None
+    key = digest("peaks 1", host_cpu(), compiler_version(), str(threads))[:24]
+    return store.root / "peaks" / f"{key}.json"
+
+
+def _read(path: Path) -> Peaks | None:
+    """What was kept; None for anything else than that."""
+    try:
+        data = read_bytes(path)
+        row = json.loads(bytes(data)) if len(data) <= _LARGEST else {}
+        found = Peaks(int(row["threads"]), float(row["gb_s"]), float(row["gflop_s"]))
+    except (FileError, ValueError, KeyError, TypeError):
+        return None
+    sound = all(math.isfinite(x) and x > 0 for x in (found.gb_s, found.gflop_s))
+    return found if sound else None
+
+
+def _write(path: Path, found: Peaks) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic(path) as f:
+            f.write(json.dumps(asdict(found)).encode())
+    except OSError:
+        return  # it is measured again
+
+
+def _measure(threads: int) -> Peaks:
+    x, y = (_filled(_FLOATS, v) for v in (1.0, 2.0))
+    elapsed, used = _best(_sum_kernel(), threads, [x, y])
+    moved = min(elapsed, used) if threads == 1 else elapsed  # threads share the memory
+    a, b = (_filled(_LANES * threads, v) for v in (0.5, 0.25))
+    elapsed, used = _best(_fma_kernel(threads), threads, [a, b], inner=32)
+    # beside other load the processor's time says more than the clock
+    computed = min(elapsed, used / threads)
+    operations = 2 * _CHAINS * _STEPS * _LANES * threads
+    return Peaks(threads, 3 * 4 * _FLOATS / moved / 1e9, operations / computed / 1e9)
+
+
+def _filled(count: int, value: float) -> np.ndarray:
+    out = aligned_empty((count,), np.dtype(np.float32))
+    out[...] = value
+    return out
+
+
+def _best(
+    text: str, threads: int, arrays: Sequence[np.ndarray], inner: int = 1
+) -> tuple[float, float]:
+    """Seconds of the quickest call of a module, by the clock and of the processors."""
+    target = CpuTarget(threads=threads)
+    made = target.compile_lowered(Lowered(text.encode()), CompileOptions())
+    loaded = LoadedModule(made.vmfb, threads=threads)
+    loaded.run(arrays)
+    elapsed, used = [], []
+    for _ in range(_REPEATS):
+        start, start_used = time.perf_counter(), time.process_time()
+        for _ in range(inner):
+            loaded.run(arrays)
+        elapsed.append((time.perf_counter() - start) / inner)
+        used.append((time.process_time() - start_used) / inner)
+    return min(elapsed), min(used)
+
+
+def _sum_kernel() -> str:
+    return _generic(_FLOATS, ["%r = arith.addf %x, %y : f32"])
+
+
+def _fma_kernel(threads: int) -> str:
+    """x * y + x, over and over in independent chains, which are then added."""
+    lines = []
+    for c in range(_CHAINS):
+        # chains that begin alike would be one
+        lines.append(f"%k{c} = arith.constant {c + 1}.0 : f32")
+        lines.append(f"%c{c}_0 = arith.mulf %x, %k{c} : f32")
+    for s in range(_STEPS):
+        for c in range(_CHAINS):
+            lines.append(f"%c{c}_{s + 1} = math.fma %c{c}_{s}, %y, %x : f32")
+    last = f"%c0_{_STEPS}"
+    for c in range(1, _CHAINS):
+        name = "%r" if c == _CHAINS - 1 else f"%t{c}"
+        lines.append(f"{name} = arith.addf {last}, %c{c}_{_STEPS} : f32")
+        last = name
+    return _generic(_LANES * threads, lines)
+
+
+def _generic(count: int, body: Sequence[str]) -> str:
+    inside = "\n      ".join(body)
+    return f"""
+#map = affine_map<(d0) -> (d0)>
+func.func @main(%a: tensor<{count}xf32>, %b: tensor<{count}xf32>) -> tensor<{count}xf32> {{
+  %init = tensor.empty() : tensor<{count}xf32>
+  %0 = linalg.generic {{indexing_maps = [#map, #map, #map], iterator_types = ["parallel"]}}
+      ins(%a, %b : tensor<{count}xf32>, tensor<{count}xf32>) outs(%init : tensor<{count}xf32>) {{
+    ^bb0(%x: f32, %y: f32, %o: f32):
+      {inside}
+      linalg.yield %r : f32
+  }} -> tensor<{count}xf32>
+  return %0 : tensor<{count}xf32>
+}}
+"""

@@ -1,0 +1,43 @@
+"""The most memory that this process held during something."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import resource
+import sys
+from pathlib import Path
+from types import TracebackType
+
+_CLEAR, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
+_PEAK = re.compile(r"^VmHWM:\s*(\d+) kB", re.M)
+
+
+class PeakMemory:
+    """Measures a block: `bytes` is what the process held at most in it.
+
+    Where the system cannot forget an earlier peak, that of the whole process.
+    """
+
+    bytes: int | None = None
+
+    def __enter__(self) -> PeakMemory:
+        with contextlib.suppress(OSError):
+            _CLEAR.write_text("5")  # forgets the peak so far
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            found = _PEAK.search(_STATUS.read_text())
+        except OSError:
+            found = None
+        if found is not None:
+            self.bytes = int(found[1]) * 1024
+        else:
+            unit = 1 if sys.platform == "darwin" else 1024
+            self.bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
