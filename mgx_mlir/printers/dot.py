@@ -1,4 +1,4 @@
-"""A program's main module as a graph for Graphviz."""
+"""A program as a graph for Graphviz, a cluster for each module."""
 
 from __future__ import annotations
 
@@ -29,22 +29,36 @@ REDUCTIONS = ("argmax", "argmin", "softmax", "logsoftmax", "prefix_scan_sum", "f
 def print_dot(
     program: ProgramIR, stream: TextIO, *, brief: bool = False, kernel_prefix: str = ""
 ) -> None:
-    """Write main as a digraph.
+    """Write all modules as a digraph, a cluster for each.
 
-    A node shows operator, attributes and shape; an edge the shape of the value that is read.
+    A node shows operator, attributes and shape, coloured by the operator's class; an edge the
+    shape of the value that is read; a dashed one leads from an instruction to its modules.
     `brief` shows operator names alone. `kernel_prefix`: see list_program.
     """
     listing = list_program(program, numbering="2.16", kernel_prefix=kernel_prefix)
-    lines = list(listing.main.visible())
+    lines = [i for m in listing.modules for i in m.visible()]
     ids = {id(i): f"n{n}" for n, i in enumerate(lines)}
+    clusters = {m.name: f"cluster_{n}" for n, m in enumerate(listing.modules)}
     with program.store.active():
-        stream.write("digraph {\n    peripheries=0;\n    rankdir=TB;\n")
-        for i in lines:
-            stream.write(f"    {ids[id(i)]}[{_brief(i) if brief else _full(i)}];\n")
+        stream.write("digraph {\n    peripheries=0;\n    rankdir=TB;\n    compound=true;\n")
+        for m in listing.modules:
+            stream.write(f"    subgraph {clusters[m.name]} {{\n")
+            if m is not listing.main:
+                label = _escaped(m.name)
+                stream.write(f'        label="{label}" peripheries=1 style="rounded"\n')
+            for i in m.visible():
+                stream.write(f"        {ids[id(i)]}[{_brief(i) if brief else _full(i)}];\n")
+            stream.write("    }\n")
         for i in lines:
             for x in i.inputs:
-                label = "" if brief else f'[label="{_escaped(shape_text(x.shape))}"]'
-                stream.write(f"    {ids[id(x)]} -> {ids[id(i)]}{label};\n")
+                if id(x) in ids:
+                    label = "" if brief else f'[label="{_escaped(shape_text(x.shape))}"]'
+                    stream.write(f"    {ids[id(x)]} -> {ids[id(i)]}{label};\n")
+            for m in i.modules:
+                first = next(iter(m.visible()), None)
+                if first is not None and m.name in clusters:
+                    how = f'[style="dashed" lhead="{clusters[m.name]}"]'
+                    stream.write(f"    {ids[id(i)]} -> {ids[id(first)]}{how};\n")
         stream.write("}\n")
 
 
@@ -55,7 +69,8 @@ def dot_text(program: ProgramIR, *, brief: bool = False, kernel_prefix: str = ""
 
 
 def _brief(i: Instruction) -> str:
-    return f'label="{_escaped(i.attributes["parameter"] if i.op == "@param" else i.op)}"'
+    name = i.attributes["parameter"] if i.op == "@param" else i.op
+    return f'label="{_escaped(name)}" style="filled" fillcolor="{COLOURS[kind_of(i)]}"'
 
 
 def _full(i: Instruction) -> str:

@@ -133,7 +133,7 @@ def collect(
             ["rate", f"{perf['rate_per_s']:.4g} /s", ""],
             ["verification", verdict, tone],
             ["kernels", str(_kernel_count(compiled, rows)), ""],
-            ["weights", _bytes(perf["memory"]["weights"]), ""],
+            ["weights", _bytes(perf["memory"]["weights"] or program.store.nbytes), ""],
             ["compiled in", f"{compiled.stats.get('total_s', 0.0):.3g} s", ""],
         ],
         **drawn,

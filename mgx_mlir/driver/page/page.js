@@ -188,9 +188,9 @@ function draw(fitted) {
     const g = drawn("g", { class: `node ${n.kind === "group" ? "group" : ""} ${n.id === chosen ? "chosen" : ""}`,
       transform: `translate(${p.x - NODE.width / 2},${p.y})` });
     g.append(drawn("rect", { width: NODE.width, height: NODE.height, rx: 6, fill: colour }));
-    const title = drawn("text", { x: 10, y: 19 }); title.textContent = short(n.title, 24);
+    const title = drawn("text", { x: 10, y: 19 }); title.textContent = short(n.title, 23);
     const second = drawn("text", { x: 10, y: 36, class: "second" });
-    second.textContent = short(n.ms && n.kind !== "group" ? `${ms(n.ms)}  ${n.second}` : n.second, 29);
+    second.textContent = short(n.ms && n.kind !== "group" ? `${ms(n.ms)}  ${n.second}` : n.second, 27);
     const full = drawn("title"); full.textContent = n.text;
     g.append(title, second, full);
     g.addEventListener("click", () => {
@@ -204,6 +204,8 @@ function draw(fitted) {
   const all = [...at.values()];
   const xs = all.map((n) => n.x), ys = all.map((n) => n.y);
   box = { x0: Math.min(...xs) - NODE.width / 2, x1: Math.max(...xs) + NODE.width / 2, y0: Math.min(...ys), y1: Math.max(...ys) + NODE.height };
+  const first = all.filter((n) => n.layer < 6);
+  box.top = first.reduce((s, n) => s + n.x, 0) / first.length;
   world.id = "world";
   if (fitted) fit(); else move();
   $("all").textContent = groups.length ? (open.size === groups.length ? "Collapse" : "Expand all") : "";
@@ -235,8 +237,8 @@ function fit() {
   // a long program starts at its top, large enough to be read
   const wide = Math.min(1, (r.width - 2 * pad) / (box.x1 - box.x0));
   view.scale = Math.max(Math.min(whole, 1.2), Math.min(wide, 0.62));
-  view.x = r.width / 2 - ((box.x0 + box.x1) / 2) * view.scale;
   const tall = (box.y1 - box.y0) * view.scale > r.height - 2 * pad;
+  view.x = r.width / 2 - (tall ? box.top : (box.x0 + box.x1) / 2) * view.scale;
   view.y = tall ? pad - box.y0 * view.scale : r.height / 2 - ((box.y0 + box.y1) / 2) * view.scale;
   move();
 }
