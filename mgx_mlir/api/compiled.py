@@ -20,6 +20,7 @@ from mgx_mlir.core.observe import disabled_names
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.signature import Signature
 from mgx_mlir.core.switches import switches
+from mgx_mlir.runtime.trace_eval import printing, trace_level
 from mgx_mlir.targets.tuning import Tuning
 
 
@@ -141,9 +142,14 @@ class RefProgram(CompiledProgram):
         return self._program
 
     def execute(self, arrays: Sequence[np.ndarray], trace: Trace | None = None) -> list[np.ndarray]:
-        """Run; `trace(op, results)` is called after each instruction."""
+        """Run; `trace(op, results)` is called after each instruction.
+
+        Without one, MIGRAPHX_TRACE_EVAL has instructions printed.
+        """
         named = {p.name: a for p, a in zip(self.signature.inputs, arrays, strict=True)}
         with self._program.ctx:
+            if trace is None and trace_level():
+                trace = printing(self._program, trace_level())
             return self._interpreter.run(named, trace=trace)
 
 

@@ -24,7 +24,7 @@ VARIABLE = "MIGRAPHX_TRACE_EVAL"
 _TRUE = ("true", "on", "yes", "y", "enable", "enabled")
 _SHOWN = 5  # elements from each end
 
-Step = Callable[[ir.Operation], None]
+Step = Callable[[ir.Operation], object]
 Done = Callable[[ir.Operation, Sequence[np.ndarray]], None]
 
 
@@ -34,6 +34,16 @@ def trace_level() -> int:
     if text.isdecimal():
         return min(int(text[:4]), 3)
     return int(text in _TRUE)
+
+
+def printing(program: ProgramIR, level: int) -> Done:
+    """A trace for the interpreter that prints a program of `ref`. Its context must be entered."""
+    with program.store.active():
+        shown = EvalTrace(program, level)
+        shown.parameters()
+        stepping = Stepping(program, shown.before, shown.after)
+        stepping.begin()
+    return stepping.trace
 
 
 class Stepping:
@@ -82,9 +92,14 @@ class EvalTrace:
         for line in self._parameters:
             self._say(f"Run instruction: {instruction_text(line)}")
 
-    def before(self, op: ir.Operation) -> None:
-        self._say(f"Run instruction: {instruction_text(self._lines[op])}")
+    def before(self, op: ir.Operation) -> str:
+        """Name an instruction; its number and operator are returned."""
+        line = self._lines.get(op)
+        if line is None:  # it stands for an absent input
+            return ""
+        self._say(f"Run instruction: {instruction_text(line)}")
         self._started = time.perf_counter()
+        return f"{line.lhs} {line.op}"
 
     def after(self, op: ir.Operation, results: Sequence[np.ndarray]) -> None:
         taken = (time.perf_counter() - self._started) * 1e3

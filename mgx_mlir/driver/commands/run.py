@@ -11,11 +11,14 @@ from mgx_mlir.driver.emit import form_of, show
 from mgx_mlir.driver.model import Model
 from mgx_mlir.driver.options import HELP, RUNNERS
 from mgx_mlir.driver.progress import working
+from mgx_mlir.driver.tracing import trace_kernels
 
 USAGE = "[OPTION...] FILE"
 DESCRIPTION = """
 The compiled program is printed, run once on generated inputs, and printed again.
-Inputs are drawn from their names, the same in every run; integers that index a table stay in it."""
+Inputs are drawn from their names, the same in every run; integers that index a table stay in it.
+MIGRAPHX_TRACE_EVAL=1, 2 or 3 also prints each kernel with its time, its values in short, or all of
+them; they come from a second build, which gives back the results of every kernel."""
 OPTIONS = (*RUNNERS, HELP)
 
 
@@ -30,5 +33,6 @@ def run(args: Arguments) -> int:
     inputs = allocate(args, model, compiled.signature, program)
     with working("Running"):
         compiled.run(inputs)
+    trace_kernels(model, choice, compiled, inputs)
     show(args, program, kernel_prefix=choice.target)
     return 0
