@@ -36,6 +36,8 @@ def form_of(args: Arguments, *, more: tuple[str, ...] = ()) -> str:
         raise UsageError("option '--brief' is for --graphviz")
     if "--enable-offload-copy" in args and form != "text":
         raise UsageError("option '--enable-offload-copy' is for --text: files hold no copies")
+    if "--debug-symbols" in args and form in ("py", "cpp"):
+        raise UsageError("option '--debug-symbols' has no effect: code holds no source nodes")
     if "--text-version" in args and form != "text" and args.command in ("read", "compile"):
         raise UsageError("option '--text-version' is for --text")
     return form

@@ -251,6 +251,6 @@ def test_graphs() -> None:
     assert 'fillcolor="yellowgreen"' in graph
     stream = io.StringIO()
     emit(p, stream, "graphviz", brief=True)
-    assert '[label="softmax"];' in stream.getvalue()
+    assert '[label="softmax" style="filled" ' in stream.getvalue()
     with pytest.raises(migraphx.MgxError, match="unknown format"):
         emit(p, stream, "yaml")

@@ -12,7 +12,8 @@ from mgx_mlir.driver.progress import working
 USAGE = "[OPTION...] FILE"
 DESCRIPTION = """
 A line per input, then a line per output: name: type, {dimensions}, {strides}."""
-OPTIONS = (*LOADER, HELP)
+# what changes no shape
+OPTIONS = (*(o for o in LOADER if o.key not in ("--debug-symbols", "--strip-context")), HELP)
 
 
 def run(args: Arguments) -> int:
