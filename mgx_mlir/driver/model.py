@@ -203,9 +203,14 @@ class Model:
 
     @cached_property
     def program(self) -> ProgramIR:
-        """The program as it was read, and then the passes and types asked for. MgxError for what
-        cannot be."""
-        return self.changed(self._cut(self._read()))
+        """The loaded program, in the types asked for. MgxError for what cannot be."""
+        return self._in_types(self.loaded.clone()) if self.float_types else self.loaded
+
+    @cached_property
+    def loaded(self) -> ProgramIR:
+        """The program as it was read, and then the passes asked for. MgxError for what cannot
+        be."""
+        return self._passed(self._cut(self._read()))
 
     @property
     def is_cut(self) -> bool:
@@ -223,20 +228,26 @@ class Model:
 
     def changed(self, found: ProgramIR) -> ProgramIR:
         """A program (this very one) after the passes, and in the types, that were asked for."""
+        return self._in_types(self._passed(found))
+
+    def _passed(self, found: ProgramIR) -> ProgramIR:
         if self.passes:
             from mgx_mlir.core.passes import run_pipeline
 
             run_pipeline(found.module, self.passes, store=found.store)
             found.prune_store()
-        if self.float_types:
-            from mgx_mlir.api.program import program as api_program
-            from mgx_mlir.api.quantize import quantize_bf16, quantize_fp16
-
-            made = api_program.of(found)
-            for kind in self.float_types:
-                (quantize_fp16 if kind == "half" else quantize_bf16)(made)
-            return made.program_ir
         return found
+
+    def _in_types(self, found: ProgramIR) -> ProgramIR:
+        if not self.float_types:
+            return found
+        from mgx_mlir.api.program import program as api_program
+        from mgx_mlir.api.quantize import quantize_bf16, quantize_fp16
+
+        made = api_program.of(found)
+        for kind in self.float_types:
+            (quantize_fp16 if kind == "half" else quantize_bf16)(made)
+        return made.program_ir
 
     def _read(self) -> ProgramIR:
         if self.path is None:

@@ -14,7 +14,7 @@ def announce(model: Model) -> None:
 
 
 def read(model: Model) -> ProgramIR:
-    """The program of a model, announced on stderr."""
+    """The program of a model as it is loaded, announced on stderr."""
     announce(model)
     with working(f"Reading {model.name}"):
-        return model.program
+        return model.loaded
