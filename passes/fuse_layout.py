@@ -59,7 +59,7 @@ def find_planar_convolution(op: Any, rw: Any) -> Any:
         return [known[v] for v in members[-1].operands]
 
     types = [r.type for r in kernel.results]
-    return make_kernel("group", inputs, types, build, tag="convolution")
+    return list(make_kernel("group", inputs, types, build, tag="convolution").results)
 
 
 def _transpose(v: ir.Value) -> ir.Operation | None:

@@ -86,3 +86,27 @@ func.func @many_channels(%x: tensor<1x32x8x8xf32>) -> tensor<1x8x8x16xf32> {
   }) {tag = "convolution"} : (tensor<1x8x8x32xf32>, tensor<1x1x32x16xf32>) -> tensor<1x8x8x16xf32>
   return %1 : tensor<1x8x8x16xf32>
 }
+
+// -----
+
+// A kernel that gives the convolution itself as well.
+// CHECK-LABEL: @two_results
+// CHECK: %[[K:.*]]:2 = "migraphx.group"(%arg0, %{{.*}})
+// CHECK-NEXT: ^bb0(%[[X:.*]]: tensor<1x3x8x8xf32>, %{{.*}}: tensor<3x3x3x16xf32>):
+// CHECK-NEXT: "migraphx.transpose"(%[[X]])
+// CHECK: return %[[K]]#0, %[[K]]#1
+func.func @two_results(%x: tensor<1x3x8x8xf32>) -> (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>) {
+  %w = "migraphx.literal"() {value = dense<0.25> : tensor<3x3x3x16xf32>} : () -> tensor<3x3x3x16xf32>
+  %0 = "migraphx.group"(%x) ({
+  ^bb0(%a: tensor<1x3x8x8xf32>):
+    %t = "migraphx.transpose"(%a) {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x3x8x8xf32>) -> tensor<1x8x8x3xf32>
+    "migraphx.yield"(%t) : (tensor<1x8x8x3xf32>) -> ()
+  }) {tag = "transpose"} : (tensor<1x3x8x8xf32>) -> tensor<1x8x8x3xf32>
+  %1:2 = "migraphx.group"(%0, %w) ({
+  ^bb0(%a: tensor<1x8x8x3xf32>, %b: tensor<3x3x3x16xf32>):
+    %c = "migraphx.convolution"(%a, %b) {padding = array<i64: 1, 1>, channels_last = true} : (tensor<1x8x8x3xf32>, tensor<3x3x3x16xf32>) -> tensor<1x8x8x16xf32>
+    %r = "migraphx.relu"(%c) : (tensor<1x8x8x16xf32>) -> tensor<1x8x8x16xf32>
+    "migraphx.yield"(%c, %r) : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>) -> ()
+  }) {tag = "convolution"} : (tensor<1x8x8x3xf32>, tensor<3x3x3x16xf32>) -> (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>)
+  return %1#0, %1#1 : tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>
+}
