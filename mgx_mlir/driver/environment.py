@@ -122,8 +122,8 @@ VARIABLES: dict[str, Variable] = {
     "BENCHMARKING_BUNDLE": _no("a call is timed by itself"),
     "GPU_DUMP_BENCHMARK_MXR": _no("MIGRAPHX_MLIR_DUMP_TO_MXR writes kernels"),
     # verify
-    "VERIFY_ENABLE_ALLCLOSE": _no("always on: verify compares elementwise and by rms"),
-    "VERIFY_DUMP_DIFF": _no("verify names the first elements that differ"),
+    "VERIFY_ENABLE_ALLCLOSE": _yes("1: atol is taken literally; 0: no elementwise test"),
+    "VERIFY_DUMP_DIFF": _yes("1: both sides of an output that fails are printed"),
     "TRACE_TEST": _no(_TESTS),
     "TRACE_TEST_COMPILE": _no(_TESTS),
     "DUMP_TEST": _no(_TESTS),

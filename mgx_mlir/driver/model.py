@@ -126,11 +126,7 @@ class Model:
                 return "tf"
             raise FileError("expected a model file or a SavedModel, got another directory",
                             location=self.path)  # fmt: skip
-        raise FileError(
-            f"unknown model type '{suffix}', expected a name that ends in {', '.join(kinds)}, or "
-            f"one of {', '.join(_FLAGS)}",
-            location=self.path,
-        )
+        return "mxr"  # as MIGraphX does
 
     def _onnx_options(self) -> dict[str, Any]:
         args = self.args
@@ -278,7 +274,17 @@ class Model:
         assert self.path is not None
         if self.is_stripped:
             compiled = False
-        return load(self.path, SAVED[self.kind()], compiled=compiled)
+        try:
+            return load(self.path, SAVED[self.kind()], compiled=compiled)
+        except FileError as e:
+            known = Path(self.path).suffix.lower() in (".mxr", ".json")
+            if known or self.args.only_one(*_FLAGS):
+                raise
+            note = (
+                f"any other name than .onnx, .pb ... is .mxr's; {', '.join(_FLAGS)} say what it is"
+            )
+            location = e.location or self.path
+            raise FileError(e.message, location=location, notes=[*e.notes, note]) from None
 
     @property
     def is_stripped(self) -> bool:

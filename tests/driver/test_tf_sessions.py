@@ -109,8 +109,7 @@ def test_both_forms_are_one_model(files: tuple[Path, Path]) -> None:
 # ---- options -------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def convolution(tmp_path: Path) -> Path:
+def convolution_file(path: Path) -> Path:
     """A convolution of an open batch whose node does not say where the channels are."""
     g = schema.Graph()
     x = g.node.add(name="x", op="Placeholder")
@@ -127,9 +126,13 @@ def convolution(tmp_path: Path) -> Path:
     y.attr["padding"].s = b"VALID"
     y.attr["strides"].list.i.extend([1, 1, 1, 1])
     g.node.add(name="z", op="Relu", input=["y"])
-    path = tmp_path / "convolution.pb"
     path.write_bytes(g.SerializeToString())
     return path
+
+
+@pytest.fixture
+def convolution(tmp_path: Path) -> Path:
+    return convolution_file(tmp_path / "convolution.pb")
 
 
 @pytest.mark.parametrize(
