@@ -27,6 +27,7 @@ from mgx_mlir.core.program_ir import (
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lower import flags, flash, fused_concat, host, regions, views
 from mgx_mlir.passes.lower.emit import Emitter
+from mgx_mlir.passes.lower.equal_results import merge_equal_results
 from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
 from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED
 from mgx_mlir.passes.lower.scalar import computed, signless
@@ -96,6 +97,7 @@ class ModuleLowering(Emitter):
                 kernels = kernels or self.kernels
                 self.kernels = []
             self._drop_unread()
+            merge_equal_results(self.module)
             buffer = io.BytesIO()
             self._verify(self.module)
             self.module.operation.write_bytecode(buffer)
