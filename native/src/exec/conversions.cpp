@@ -1,0 +1,105 @@
+// Conversions between number formats.
+#include <algorithm>
+
+#include "exec/define.h"
+
+namespace mgx {
+namespace {
+
+u32 to_i32(float x) {
+  if (std::isnan(x)) return 0;
+  return x >= 2147483648.0f ? 0x7fffffff : x <= -2147483648.0f ? 0x80000000 : static_cast<u32>(static_cast<i32>(x));
+}
+u32 to_u32(float x) { return !(x > 0) ? 0 : x >= 4294967296.0f ? ~0u : static_cast<u32>(x); }
+u32 to_i16(float x) {
+  return std::isnan(x) ? 0 : static_cast<u32>(static_cast<i32>(std::clamp(x, -32768.0f, 32767.0f))) & 0xffff;
+}
+u32 to_u16(float x) { return !(x > 0) ? 0 : static_cast<u32>(std::min(x, 65535.0f)); }
+u32 normalized(float x, float scale, float low) {
+  return std::isnan(x) ? 0 : static_cast<u32>(static_cast<i32>(std::nearbyint(std::clamp(x, low, 1.0f) * scale)));
+}
+
+using Decode = float (*)(u32, bool);
+using Encode = u32 (*)(float, bool);
+
+// One byte of the source, by SDWA or op_sel.
+template <Decode decode>
+void unpack_one(Wave& w, const Instruction& i) {
+  LaneArray space, r;
+  const u32* a = raw_source(w, i.o[1], 0, space);
+  // op_sel's two bits number the bytes from the high one down: 0, 2, 1, 3
+  const int part = i.sdwa ? (i.src0_sel < 4 ? i.src0_sel : 0) : (i.opsel & 1) << 1 | (i.opsel >> 1 & 1);
+  for (int l = 0; l < kLanes; ++l) r.at[l] = from_f32(decode(a[l] >> 8 * part & 255, w.fnuz));
+  store_lanes(w.v[i.o[0].index], r.at, w.exec);
+}
+
+template <Decode decode>
+void unpack_two(Wave& w, const Instruction& i) {
+  LaneArray space, low, high;
+  const u32* a = raw_source(w, i.o[1], 0, space);
+  const int shift = (i.sdwa && i.src0_sel == 5) || (i.opsel & 1) ? 16 : 0;
+  for (int l = 0; l < kLanes; ++l) {
+    low.at[l] = from_f32(decode(a[l] >> shift & 255, w.fnuz));
+    high.at[l] = from_f32(decode(a[l] >> (shift + 8) & 255, w.fnuz));
+  }
+  store_lanes(w.v[i.o[0].index], low.at, w.exec);
+  store_lanes(w.v[i.o[0].index + 1], high.at, w.exec);
+}
+
+template <Encode encode>
+void pack_two(Wave& w, const Instruction& i) {
+  LaneArray space[2], r;
+  u64 valid = ~u64{0};
+  Instruction j = i;
+  j.opsel = 0;
+  const u32* a = source<Type::F32>(w, j, i.o[1], 0, space[0], valid);
+  const u32* b = source<Type::F32>(w, j, i.o[2], 1, space[1], valid);
+  const u32* old = w.v[i.o[0].index];
+  const int shift = i.opsel & 8 ? 16 : 0;
+  for (int l = 0; l < kLanes; ++l) {
+    const u32 pair = encode(as_f32(a[l]), w.fnuz) | encode(as_f32(b[l]), w.fnuz) << 8;
+    r.at[l] = (old[l] & ~(0xffffu << shift)) | pair << shift;
+  }
+  store_lanes(w.v[i.o[0].index], r.at, w.exec);
+}
+
+}  // namespace
+
+void define_conversions() {
+  INT1("v_cvt_f32_u32", from_f32(static_cast<float>(a)));
+  INT1("v_cvt_f32_i32", from_f32(static_cast<float>(s32(a))));
+  INT1("v_cvt_f32_ubyte0", from_f32(static_cast<float>(a & 255)));
+  INT1("v_cvt_f32_ubyte1", from_f32(static_cast<float>(a >> 8 & 255)));
+  INT1("v_cvt_f32_ubyte2", from_f32(static_cast<float>(a >> 16 & 255)));
+  INT1("v_cvt_f32_ubyte3", from_f32(static_cast<float>(a >> 24)));
+  MGX_OP("v_cvt_i32_f32", 1, F32, I32, to_i32(as_f32(a)));
+  MGX_OP("v_cvt_u32_f32", 1, F32, I32, to_u32(as_f32(a)));
+  MGX_OP("v_cvt_rpi_i32_f32", 1, F32, I32, to_i32(std::floor(as_f32(a) + 0.5f)));
+  MGX_OP("v_cvt_flr_i32_f32", 1, F32, I32, to_i32(std::floor(as_f32(a))));
+  MGX_OP("v_cvt_f16_f32", 1, F32, F16, f16_of_f32(as_f32(a)));
+  MGX_OP("v_cvt_f32_f16", 1, F16, F32, from_f32(f32_of_f16(a & 0xffff)));
+  MGX_OP("v_cvt_f32_bf16", 1, BF16, F32, a << 16);
+  MGX_OP("v_cvt_f16_u16", 1, I16, F16, f16_of_f32(static_cast<float>(a & 0xffff)));
+  MGX_OP("v_cvt_f16_i16", 1, I16, F16, f16_of_f32(static_cast<float>(s16(a))));
+  MGX_OP("v_cvt_u16_f16", 1, F16, I16, to_u16(f32_of_f16(a & 0xffff)));
+  MGX_OP("v_cvt_i16_f16", 1, F16, I16, to_i16(f32_of_f16(a & 0xffff)));
+  MGX_OP("v_cvt_f32_i16", 1, I16, F32, from_f32(static_cast<float>(s16(a))));
+  MGX_OP("v_cvt_pkrtz_f16_f32", 2, F32, I32,
+         f16_of_f32_truncated(as_f32(a)) | f16_of_f32_truncated(as_f32(b)) << 16);
+  MGX_OP("v_cvt_pk_f16_f32", 2, F32, I32, f16_of_f32(as_f32(a)) | f16_of_f32(as_f32(b)) << 16);
+  MGX_OP("v_cvt_pk_bf16_f32", 2, F32, I32, bf16_of_f32(as_f32(a)) | bf16_of_f32(as_f32(b)) << 16);
+  MGX_OP("v_cvt_pknorm_i16_f32", 2, F32, I32,
+         u16_of(normalized(as_f32(a), 32767, -1)) | normalized(as_f32(b), 32767, -1) << 16);
+  MGX_OP("v_cvt_pknorm_u16_f32", 2, F32, I32,
+         u16_of(normalized(as_f32(a), 65535, 0)) | normalized(as_f32(b), 65535, 0) << 16);
+  define("v_cvt_f32_fp8", unpack_one<f32_of_fp8>);
+  define("v_cvt_f32_bf8", unpack_one<f32_of_bf8>);
+  define("v_cvt_pk_f32_fp8", unpack_two<f32_of_fp8>);
+  define("v_cvt_pk_f32_bf8", unpack_two<f32_of_bf8>);
+  define("v_cvt_pk_fp8_f32", pack_two<fp8_of_f32>);
+  define("v_cvt_pk_bf8_f32", pack_two<bf8_of_f32>);
+  MGX_OP("v_cvt_pk_u8_f32", 3, F32, I32,
+         (c & ~(255u << 8 * (b & 3))) | to_u32(std::clamp(as_f32(a), 0.0f, 255.0f)) << 8 * (b & 3));
+}
+
+}  // namespace mgx

@@ -1,0 +1,169 @@
+// Instructions that move values between lanes, and DPP's part of all others.
+#include "exec/define.h"
+
+#include <string_view>
+
+namespace mgx {
+
+u64 dpp_source(const Wave& w, const Instruction& i, const u32* from, LaneArray& space) {
+  u64 valid = 0;
+  LaneArray out;
+  const int c = i.dpp_ctrl, lanes = w.wave32 ? 32 : 64;
+  for (int l = 0; l < kLanes; ++l) {
+    const int row = l >> 4, at = l & 15;
+    int s = -1;
+    if (i.dpp8) {
+      s = (l & ~7) | static_cast<int>(i.dpp8_lanes >> 3 * (l & 7) & 7);
+    } else if (c < 0x100) {
+      s = (l & ~3) | (c >> 2 * (l & 3) & 3);
+    } else if (c < 0x110) {
+      s = at + (c & 15) < 16 ? l + (c & 15) : -1;
+    } else if (c < 0x120) {
+      s = at - (c & 15) >= 0 ? l - (c & 15) : -1;
+    } else if (c < 0x130) {
+      s = (l & ~15) | ((at - (c & 15)) & 15);
+    } else if (c == 0x130) {
+      s = l + 1 < lanes ? l + 1 : -1;
+    } else if (c == 0x134) {
+      s = (l + 1) % lanes;
+    } else if (c == 0x138) {
+      s = l - 1;
+    } else if (c == 0x13c) {
+      s = (l + lanes - 1) % lanes;
+    } else if (c == 0x140) {
+      s = (l & ~15) | (15 - at);
+    } else if (c == 0x141) {
+      s = (l & ~7) | (7 - (l & 7));
+    } else if (c == 0x142) {
+      s = row ? row * 16 - 1 : -1;
+    } else if (c == 0x143) {
+      s = l >= 32 ? 31 : -1;
+    } else if (c < 0x160) {
+      s = (l & ~15) | (c & 15);
+    } else {
+      s = (l & ~15) | (at ^ (c & 15));
+    }
+    const bool enabled = i.dpp8 || ((i.row_mask >> row & 1) && (i.bank_mask >> (l >> 2 & 3) & 1));
+    const bool readable = s >= 0 && (i.fetch_inactive || (w.exec >> s & 1));
+    // without bound_ctrl a lane with nothing to read keeps its result
+    if (enabled && (readable || i.bound_ctrl || i.dpp8)) valid |= u64{1} << l;
+    out.at[l] = readable ? from[s] : 0;
+  }
+  std::memcpy(space.at, out.at, sizeof out.at);
+  return valid;
+}
+
+bool keeps_high_half(const Instruction& i, Generation g) {
+  if (g != Generation::Gfx9) return true;
+  if (std::string_view(i.form) != "VOP3") return false;
+  const std::string_view n = i.name();
+  for (std::string_view stem : {"v_fma_f16", "v_mad_u16", "v_mad_i16", "v_mad_f16", "v_div_fixup_f16", "v_min3_", "v_max3_",
+                                "v_med3_", "v_bitop3_b16"}) {
+    if (n.substr(0, stem.size()) == stem) return true;
+  }
+  return false;
+}
+
+namespace {
+
+// v_cndmask: where the mask has a bit the second source, else the first.
+template <Type T>
+void choose(Wave& w, const Instruction& i) {
+  LaneArray space[2], r;
+  u64 valid = ~u64{0};
+  const u32* a = source<T>(w, i, i.o[1], 0, space[0], valid);
+  const u32* b = source<T>(w, i, i.o[2], 1, space[1], valid);
+  const u64 mask = i.count > 3 ? read_mask(w, i.o[3]) : read_vcc(w);
+  for (int l = 0; l < kLanes; ++l) r.at[l] = mask >> l & 1 ? b[l] : a[l];
+  finish<T>(w, i, r, w.exec & valid);
+}
+
+void read_first_lane(Wave& w, const Instruction& i) {
+  LaneArray space;
+  const u32* a = raw_source(w, i.o[1], 0, space);
+  write_scalar(w, i.o[0].index, a[w.exec ? __builtin_ctzll(w.exec) : 0]);
+}
+
+void read_lane(Wave& w, const Instruction& i) {
+  LaneArray space;
+  const u32* a = raw_source(w, i.o[1], 0, space);
+  write_scalar(w, i.o[0].index, a[scalar(w, i.o[2]) & (w.wave32 ? 31 : 63)]);
+}
+
+void write_lane(Wave& w, const Instruction& i) {
+  w.v[i.o[0].index][scalar(w, i.o[2]) & (w.wave32 ? 31 : 63)] = scalar(w, i.o[1]);
+}
+
+// Counts the mask's bits below each lane, in one half of the wave.
+template <bool High>
+void count_below(Wave& w, const Instruction& i) {
+  LaneArray space[2], r;
+  const u32* a = raw_source(w, i.o[1], 0, space[0]);
+  const u32* b = raw_source(w, i.o[2], 0, space[1]);
+  for (int l = 0; l < kLanes; ++l) {
+    const int below = High ? l - 32 : l;
+    const u32 mask = below <= 0 ? 0 : below >= 32 ? ~0u : (1u << below) - 1;
+    r.at[l] = b[l] + static_cast<u32>(__builtin_popcount(a[l] & mask));
+  }
+  store_lanes(w.v[i.o[0].index], r.at, w.exec);
+}
+
+// Each lane reads the lane of its row (Cross: of the neighbour row) that the selectors name.
+template <bool Cross>
+void permute_lanes16(Wave& w, const Instruction& i) {
+  const u32* a = w.v[i.o[1].index];
+  const u64 select = scalar(w, i.o[2]) | u64{scalar(w, i.o[3])} << 32;
+  const bool fetch_inactive = i.opsel & 1, bound_ctrl = i.opsel >> 1 & 1;
+  LaneArray r;
+  const u32* old = w.v[i.o[0].index];
+  for (int l = 0; l < kLanes; ++l) {
+    const int row = (l & ~15) ^ (Cross ? 16 : 0), s = row | static_cast<int>(select >> 4 * (l & 15) & 15);
+    const bool readable = fetch_inactive || (w.exec >> s & 1);
+    r.at[l] = readable ? a[s] : bound_ctrl ? 0 : old[l];
+  }
+  store_lanes(w.v[i.o[0].index], r.at, w.exec);
+}
+
+// Exchanges odd blocks of `Block` lanes of the first with even ones of the second.
+template <int Block>
+void swap_blocks(Wave& w, const Instruction& i) {
+  u32 *a = w.v[i.o[0].index], *b = w.v[i.o[1].index];
+  for (int base = 0; base < kLanes; base += 2 * Block) {
+    for (int l = 0; l < Block; ++l) std::swap(a[base + Block + l], b[base + l]);
+  }
+}
+
+void swap_registers(Wave& w, const Instruction& i) {
+  u32 *a = w.v[i.o[0].index], *b = w.v[i.o[1].index];
+  for (int l = 0; l < kLanes; ++l) {
+    if (w.exec >> l & 1) std::swap(a[l], b[l]);
+  }
+}
+
+// With permlane64 the halves of a wave64 change places.
+void permute_halves(Wave& w, const Instruction& i) {
+  const u32* a = w.v[i.o[1].index];
+  LaneArray r;
+  for (int l = 0; l < kLanes; ++l) r.at[l] = a[w.wave32 ? l : l ^ 32];
+  store_lanes(w.v[i.o[0].index], r.at, w.exec);
+}
+
+}  // namespace
+
+void define_lanes() {
+  define("v_cndmask_b32", choose<Type::F32>);
+  define("v_cndmask_b16", choose<Type::F16>);
+  define("v_readfirstlane_b32", read_first_lane);
+  define("v_readlane_b32", read_lane);
+  define("v_writelane_b32", write_lane);
+  define("v_mbcnt_lo_u32_b32", count_below<false>);
+  define("v_mbcnt_hi_u32_b32", count_below<true>);
+  define("v_permlane16_b32", permute_lanes16<false>);
+  define("v_permlanex16_b32", permute_lanes16<true>);
+  define("v_permlane64_b32", permute_halves);
+  define("v_permlane16_swap_b32", swap_blocks<16>);
+  define("v_permlane32_swap_b32", swap_blocks<32>);
+  define("v_swap_b32", swap_registers);
+}
+
+}  // namespace mgx

@@ -1,0 +1,205 @@
+// Workgroups over host threads; the waves of a workgroup in turns between barriers.
+#include "exec/launch.h"
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "isa/print.h"
+
+namespace mgx {
+namespace {
+
+constexpr u8 kPoison = 0xcd;
+
+// Bits of a kernel descriptor.
+bool has_property(const KernelInfo& k, int bit) { return k.properties >> bit & 1; }
+
+class Group {
+ public:
+  Group(Program& program, Memory& memory, const Launch& launch)
+      : p_(program), memory_(memory), l_(launch), k_(*launch.kernel) {
+    const u64 threads = u64{l_.threads.x} * l_.threads.y * l_.threads.z;
+    lanes_ = k_.wave32 ? 32 : 64;
+    const u64 count = (threads + lanes_ - 1) / lanes_;
+    threads_ = static_cast<u32>(threads);
+    for (u64 n = 0; n < count; ++n) {
+      void* space = std::aligned_alloc(64, (sizeof(Wave) + 63) / 64 * 64);
+      if (space == nullptr) throw Error("out of memory for waves");
+      waves_.emplace_back(new (space) Wave, std::free);
+    }
+    lds_.resize(u64{k_.lds} + l_.dynamic_lds + 16);
+    scratch_.resize(u64{k_.scratch} * kLanes * count + 16);
+    if (l_.count) counts_.assign(p_.code.size(), 0);
+  }
+
+  void run(u32 x, u32 y, u32 z) {
+    std::memset(lds_.data(), kPoison, lds_.size());
+    std::memset(scratch_.data(), kPoison, scratch_.size());
+    for (std::size_t n = 0; n < waves_.size(); ++n) start(*waves_[n], static_cast<u32>(n), x, y, z);
+    for (bool again = true; again;) {
+      again = false;
+      bool waiting = false;
+      for (auto& w : waves_) {
+        if (w->state == Wave::State::Done) continue;
+        w->state = Wave::State::Running;
+        step(*w);
+        waiting = waiting || w->state == Wave::State::Barrier;
+      }
+      again = waiting;
+    }
+    for (auto& w : waves_) result_.instructions += w->executed;
+    result_.waves += waves_.size();
+  }
+
+  const LaunchResult& result() const { return result_; }
+  const std::vector<u64>& counts() const { return counts_; }
+
+ private:
+  void start(Wave& w, u32 number, u32 x, u32 y, u32 z) {
+    w.generation = p_.arch.generation;
+    w.wave32 = k_.wave32;
+    w.fnuz = p_.arch.name == "gfx942";
+    w.program = &p_;
+    w.memory = &memory_;
+    w.number = number;
+    w.executed = 0;
+    w.scc = false;
+    w.index_mode = 0;
+    w.mode = k_.rsrc1 >> 12 & 0xff;
+    w.state = Wave::State::Running;
+    w.lds = lds_.data();
+    w.lds_size = k_.lds + l_.dynamic_lds;
+    w.scratch_size = k_.scratch;
+    w.scratch = scratch_.data() + u64{k_.scratch} * kLanes * number;
+    for (Range& r : w.ranges) r = {};
+    std::memset(w.s, kPoison, sizeof w.s);
+    std::memset(w.v, 0xff, sizeof w.v);
+    const u32 first = number * lanes_, left = threads_ - first;
+    w.exec = left >= lanes_ ? (lanes_ == 64 ? ~u64{0} : 0xffffffff) : (u64{1} << left) - 1;
+    scalars(w, x, y, z);
+    for (u32 l = 0; l < lanes_; ++l) {
+      const u32 t = first + l;
+      const u32 tx = t % l_.threads.x, ty = t / l_.threads.x % l_.threads.y, tz = t / (l_.threads.x * l_.threads.y);
+      w.v[0][l] = tx | ty << 10 | tz << 20;
+    }
+    w.pc = static_cast<u32>(p_.index_of(entry_));
+  }
+
+  // What the hardware puts into scalar registers, in the order of the kernel descriptor.
+  void scalars(Wave& w, u32 x, u32 y, u32 z) {
+    u32 s = 0;
+    if (has_property(k_, 0)) {  // a buffer over the lane's scratch
+      w.s[0] = static_cast<u32>(kScratchWindow);
+      w.s[1] = static_cast<u32>(kScratchWindow >> 32);
+      w.s[2] = 0xffffffff;
+      w.s[3] = 0;
+      s += 4;
+    }
+    if (has_property(k_, 1)) s += 2;
+    if (has_property(k_, 2)) s += 2;
+    if (has_property(k_, 3)) {
+      write_scalar64(w, s, reinterpret_cast<u64>(l_.arguments));
+      s += 2;
+    }
+    if (has_property(k_, 4)) s += 2;
+    if (has_property(k_, 5)) {  // flat scratch: offset and size
+      w.s[s] = 0;
+      w.s[s + 1] = k_.scratch;
+      s += 2;
+    }
+    if (has_property(k_, 6)) w.s[s++] = k_.scratch;
+    const u32 length = k_.preload & 127, offset = k_.preload >> 7;
+    for (u32 n = 0; n < length; ++n) std::memcpy(&w.s[s + n], l_.arguments + 4 * (offset + n), 4);
+    entry_ = k_.entry + (length != 0 ? 256 : 0);  // past the code that loads what is preloaded
+    s = k_.rsrc2 >> 1 & 31;
+    if (p_.arch.generation == Generation::Gfx12) {
+      w.s[kTtmp + 9] = x;
+      w.s[kTtmp + 7] = (y & 0xffff) | z << 16;
+      return;
+    }
+    if (k_.rsrc2 >> 7 & 1) w.s[s++] = x;
+    if (k_.rsrc2 >> 8 & 1) w.s[s++] = y;
+    if (k_.rsrc2 >> 9 & 1) w.s[s++] = z;
+    if (k_.rsrc2 >> 10 & 1) ++s;
+    if ((k_.rsrc2 & 1) && p_.arch.name == "gfx90a") w.s[s] = 0;  // the wave's place in scratch
+  }
+
+  void step(Wave& w) {
+    apply_mode(w);
+    const Instruction* code = p_.code.data();
+    const u32 size = static_cast<u32>(p_.code.size());
+    u64 executed = 0;
+    u32 at = w.pc;
+    try {
+      while (w.state == Wave::State::Running) {
+        at = w.pc;
+        if (at >= size) throw Fault("it ran past its code");
+        const Instruction& i = code[at];
+        w.pc = at + 1;
+        ++executed;
+        if (!counts_.empty()) ++counts_[at];
+        i.run(w, i);
+      }
+    } catch (const Fault& f) {
+      char place[96];
+      std::snprintf(place, sizeof place, " at 0x%llx in wave %u", static_cast<unsigned long long>(code[at].address), w.number);
+      throw Fault(std::string(f.what()) + ": kernel '" + k_.name + "', " + to_text(code[at]) + place);
+    }
+    w.executed += executed;
+  }
+
+  Program& p_;
+  Memory& memory_;
+  const Launch& l_;
+  const KernelInfo& k_;
+  u32 lanes_ = 64, threads_ = 0;
+  u64 entry_ = 0;
+  std::vector<std::unique_ptr<Wave, void (*)(void*)>> waves_;
+  std::vector<u8> lds_, scratch_;
+  std::vector<u64> counts_;
+  LaunchResult result_;
+};
+
+}  // namespace
+
+LaunchResult run_launch(Program& program, Memory& memory, const Launch& launch) {
+  const KernelInfo& k = *launch.kernel;
+  const u64 threads = u64{launch.threads.x} * launch.threads.y * launch.threads.z;
+  if (threads == 0 || threads > 1024) {
+    throw Error("kernel '" + k.name + "': expected 1 to 1024 threads in a workgroup, got " + std::to_string(threads));
+  }
+  const u64 total = u64{launch.groups.x} * launch.groups.y * launch.groups.z;
+  std::atomic<u64> next{0};
+  std::atomic<bool> failed{false};
+  std::mutex mutex;
+  std::string failure;
+  LaunchResult result;
+  const auto work = [&] {
+    const HostMode restore;
+    try {
+      Group group(program, memory, launch);
+      for (u64 n; !failed && (n = next++) < total;) {
+        group.run(static_cast<u32>(n % launch.groups.x), static_cast<u32>(n / launch.groups.x % launch.groups.y),
+                  static_cast<u32>(n / (u64{launch.groups.x} * launch.groups.y)));
+      }
+      std::lock_guard<std::mutex> lock(mutex);
+      result.waves += group.result().waves;
+      result.instructions += group.result().instructions;
+      for (std::size_t n = 0; n < group.counts().size(); ++n) program.executed[n] += group.counts()[n];
+    } catch (const std::exception& e) {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (!failed.exchange(true)) failure = e.what();
+    }
+  };
+  std::vector<std::thread> threads_running;
+  for (int t = 1; t < launch.host_threads && static_cast<u64>(t) < total; ++t) threads_running.emplace_back(work);
+  work();
+  for (std::thread& t : threads_running) t.join();
+  if (failed) throw Fault(failure);
+  return result;
+}
+
+}  // namespace mgx

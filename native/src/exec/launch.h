@@ -1,0 +1,29 @@
+// Runs a kernel over a grid of workgroups.
+#pragma once
+
+#include "exec/memory.h"
+#include "exec/program.h"
+
+namespace mgx {
+
+struct Grid {
+  u32 x = 1, y = 1, z = 1;
+};
+
+struct Launch {
+  const KernelInfo* kernel = nullptr;
+  Grid groups, threads;
+  u32 dynamic_lds = 0;
+  const u8* arguments = nullptr;  // the kernarg segment, in device memory
+  int host_threads = 1;
+  bool count = false;  // executed instructions, in Program::executed
+};
+
+struct LaunchResult {
+  u64 waves = 0, instructions = 0;
+};
+
+// Errors: Fault with the kernel, instruction and workgroup; Error for a launch that cannot be.
+LaunchResult run_launch(Program& program, Memory& memory, const Launch& launch);
+
+}  // namespace mgx

@@ -1,0 +1,221 @@
+// Matrix instructions of CDNA (v_mfma): D[M x N] = A[M x K] B[K x N] + C, blocks of them at a time.
+//
+// A lane holds a row of A (a column of B): lane l of a block has row l % M and, of the K elements,
+// the group l / M. Results: four rows of a column in four registers. Products are summed in order
+// of k with fused multiply-adds in f32.
+#include <cstdlib>
+#include <string_view>
+
+#include "exec/define.h"
+#include "exec/simd.h"
+
+namespace mgx {
+namespace {
+
+enum class Element : u8 { F32, F16, Bf16, I8, Fp8, Bf8 };
+
+constexpr int kLargest = 32;     // M and N
+constexpr int kDeepest = 128;    // K
+
+struct Form {
+  int m, k;
+  Element a, b;
+};
+
+u16 pack(const Form& f) {
+  return static_cast<u16>(static_cast<int>(f.a) | static_cast<int>(f.b) << 3 | (f.m == 4 ? 0 : f.m == 16 ? 1 : 2) << 6 |
+                          __builtin_ctz(static_cast<u32>(f.k)) << 8);
+}
+Form unpack(u16 aux) {
+  const int m = aux >> 6 & 3;
+  return {m == 0 ? 4 : m == 1 ? 16 : 32, 1 << (aux >> 8), static_cast<Element>(aux & 7), static_cast<Element>(aux >> 3 & 7)};
+}
+
+int per_register(Element e) {
+  return e == Element::F32 ? 1 : e == Element::F16 || e == Element::Bf16 ? 2 : 4;
+}
+
+// `count` lanes' element `part` of a register.
+void unpack_floats(const u32* from, Element e, int part, float* to, int count, bool fnuz) {
+  switch (e) {
+    case Element::F32: std::memcpy(to, from, sizeof(float) * static_cast<unsigned>(count)); break;
+    case Element::F16: unpack_f16(from, 16 * part, to, count); break;
+    case Element::Bf16:
+      for (int l = 0; l < count; ++l) to[l] = as_f32(part ? from[l] & 0xffff0000 : from[l] << 16);
+      break;
+    case Element::Fp8:
+      for (int l = 0; l < count; ++l) to[l] = f32_of_fp8(from[l] >> 8 * part & 255, fnuz);
+      break;
+    case Element::Bf8:
+      for (int l = 0; l < count; ++l) to[l] = f32_of_bf8(from[l] >> 8 * part & 255, fnuz);
+      break;
+    case Element::I8: break;
+  }
+}
+
+// A (or B) of one block, as [k][row].
+template <class T>
+void unpack_block(const Wave& w, u32 reg, const Form& f, Element e, int blocks, int block, T* to) {
+  const int lanes = kLanes / blocks, groups = lanes / f.m, per = per_register(e), held = f.k / groups;
+  for (int g = 0; g < groups; ++g) {
+    for (int j = 0; j < held; ++j) {
+      const u32* from = w.v[reg + static_cast<u32>(j / per)] + block * lanes + g * f.m;
+      T* row = to + (g * held + j) * f.m;
+      if constexpr (std::is_same_v<T, float>) {
+        unpack_floats(from, e, j % per, row, f.m, w.fnuz);
+      } else {
+        for (int l = 0; l < f.m; ++l) row[l] = static_cast<i8>(from[l] >> 8 * (j % per));
+      }
+    }
+  }
+}
+
+// Where a row of C or D of a block stands: register and first lane.
+struct RowPlace {
+  int reg, lane;
+};
+RowPlace row_place(int m, int block, int row) {
+  if (m == 4) return {row, block * 4};
+  if (m == 16) return {block * 4 + row % 4, 16 * (row / 4)};
+  return {block * 16 + row / 8 * 4 + row % 4, 32 * (row / 4 & 1)};
+}
+
+const u32* c_row(const Wave& w, const Operand& c, RowPlace p, u32* constant) {
+  return c.kind == Operand::Kind::Vector ? w.v[c.index + p.reg] + p.lane : constant;
+}
+
+template <int M, int Rows>
+void multiply_rows(Wave& w, const Instruction& i, const Form& f, int block, int first, const float* a, const float* b,
+                   const u32* constant) {
+  constexpr int kParts = M / 16;
+  Floats sum[Rows][kParts];
+  for (int r = 0; r < Rows; ++r) {
+    const RowPlace p = row_place(M, block, first + r);
+    const u32* c = i.o[3].kind == Operand::Kind::Vector ? w.v[i.o[3].index + p.reg] + p.lane : constant;
+    for (int n = 0; n < kParts; ++n) sum[r][n] = Floats::load(reinterpret_cast<const float*>(c) + 16 * n);
+  }
+  for (int k = 0; k < f.k; ++k) {
+    Floats right[kParts];
+    for (int n = 0; n < kParts; ++n) right[n] = Floats::load(b + k * M + 16 * n);
+    for (int r = 0; r < Rows; ++r) {
+      const Floats left = Floats::all(a[k * M + first + r]);
+      for (int n = 0; n < kParts; ++n) sum[r][n].add_product(left, right[n]);
+    }
+  }
+  for (int r = 0; r < Rows; ++r) {
+    const RowPlace p = row_place(M, block, first + r);
+    float* d = reinterpret_cast<float*>(w.v[i.o[0].index + p.reg] + p.lane);
+    for (int n = 0; n < kParts; ++n) sum[r][n].store(d + 16 * n);
+  }
+}
+
+int blocks_of(const Instruction& i, const Form& f) { return i.o[0].size * kLanes / (f.m * f.m); }
+
+void run_floats(Wave& w, const Instruction& i) {
+  const Form f = unpack(i.aux);
+  const int blocks = blocks_of(i, f);
+  static thread_local float a[16 * kLargest * kDeepest], b[16 * kLargest * kDeepest];
+  u32 constant[kLargest];
+  for (u32& x : constant) x = scalar_or_zero(w, i.o[3]);
+  const int size = f.m * f.k;
+  for (int block = 0; block < blocks; ++block) {  // all are read before any result is written
+    unpack_block(w, i.o[1].index, f, f.a, blocks, block, a + block * size);
+    unpack_block(w, i.o[2].index, f, f.b, blocks, block, b + block * size);
+  }
+  for (int block = 0; block < blocks; ++block) {
+    const float *x = a + block * size, *y = b + block * size;
+    if (f.m == 32) {
+      for (int r = 0; r < 32; r += 4) multiply_rows<32, 4>(w, i, f, block, r, x, y, constant);
+    } else if (f.m == 16) {
+      for (int r = 0; r < 16; r += 8) multiply_rows<16, 8>(w, i, f, block, r, x, y, constant);
+    } else {
+      for (int row = 0; row < 4; ++row) {
+        const RowPlace p = row_place(4, block, row);
+        const u32* c = c_row(w, i.o[3], p, constant);
+        u32* d = w.v[i.o[0].index + p.reg] + p.lane;
+        for (int n = 0; n < 4; ++n) {
+          float sum = as_f32(c[n]);
+          for (int k = 0; k < f.k; ++k) sum = std::fma(x[k * 4 + row], y[k * 4 + n], sum);
+          d[n] = from_f32(sum);
+        }
+      }
+    }
+  }
+}
+
+void run_integers(Wave& w, const Instruction& i) {
+  const Form f = unpack(i.aux);
+  const int blocks = blocks_of(i, f), size = f.m * f.k;
+  static thread_local i32 a[16 * kLargest * kDeepest], b[16 * kLargest * kDeepest];
+  u32 constant[kLargest];
+  for (u32& x : constant) x = scalar_or_zero(w, i.o[3]);
+  for (int block = 0; block < blocks; ++block) {
+    unpack_block(w, i.o[1].index, f, f.a, blocks, block, a + block * size);
+    unpack_block(w, i.o[2].index, f, f.b, blocks, block, b + block * size);
+  }
+  for (int block = 0; block < blocks; ++block) {
+    for (int row = 0; row < f.m; ++row) {
+      const RowPlace p = row_place(f.m, block, row);
+      i32 sum[kLargest];
+      std::memcpy(sum, c_row(w, i.o[3], p, constant), sizeof(i32) * static_cast<unsigned>(f.m));
+      for (int k = 0; k < f.k; ++k) {
+        const i32 left = a[block * size + k * f.m + row];
+        const i32* right = b + block * size + k * f.m;
+        for (int n = 0; n < f.m; ++n) sum[n] += left * right[n];
+      }
+      std::memcpy(w.v[i.o[0].index + p.reg] + p.lane, sum, sizeof(i32) * static_cast<unsigned>(f.m));
+    }
+  }
+}
+
+Element element_of(std::string_view text, const std::string& name) {
+  if (text == "f32") return Element::F32;
+  if (text == "f16") return Element::F16;
+  if (text == "bf16") return Element::Bf16;
+  if (text == "i8") return Element::I8;
+  if (text == "fp8") return Element::Fp8;
+  if (text == "bf8") return Element::Bf8;
+  throw Error("'" + name + "' is not emulated");
+}
+
+// Reads the form off a name: v_mfma_f32_32x32x8_f16, v_mfma_f32_16x16x16bf16_1k,
+// v_mfma_f32_16x16x32_fp8_bf8, v_mfma_f32_4x4x4_16b_f16.
+void prepare(Instruction& i, Generation) {
+  const std::string name = i.name();
+  const std::size_t x = name.find('x');
+  if (x == std::string::npos) throw Error("'" + name + "' is not emulated");
+  std::size_t begin = name.rfind('_', x) + 1;
+  Form f;
+  f.m = std::atoi(name.c_str() + begin);
+  const std::size_t second = name.find('x', x + 1);
+  char* end = nullptr;
+  f.k = static_cast<int>(std::strtol(name.c_str() + second + 1, &end, 10));
+  std::string rest = end;
+  if (!rest.empty() && rest[0] == '_') rest = rest.substr(1);
+  const std::size_t blocks = rest.find("b_");
+  if (blocks != std::string::npos && blocks <= 2 && rest[0] >= '0' && rest[0] <= '9') rest = rest.substr(blocks + 2);
+  if (rest.size() > 3 && rest.compare(rest.size() - 3, 3, "_1k") == 0) rest.resize(rest.size() - 3);
+  if (rest == "f8f6f4") {
+    if (i.cbsz > 1 || i.blgp > 1) throw Error("'" + name + "' with elements of 6 or 4 bits is not emulated");
+    f.a = i.cbsz ? Element::Bf8 : Element::Fp8;
+    f.b = i.blgp ? Element::Bf8 : Element::Fp8;
+  } else {
+    if (i.cbsz || i.abid || i.blgp) throw Error("'" + name + "' with cbsz, abid or blgp is not emulated");
+    const std::size_t split = rest.find('_');
+    f.a = element_of(rest.substr(0, split), name);
+    f.b = split == std::string::npos ? f.a : element_of(rest.substr(split + 1), name);
+  }
+  const bool known = (f.m == 4 || f.m == 16 || f.m == 32) && f.k >= 1 && f.k <= kDeepest && (f.k & (f.k - 1)) == 0;
+  const bool floats = name.compare(0, 11, "v_mfma_f32_") == 0, integers = name.compare(0, 11, "v_mfma_i32_") == 0;
+  if (!known || (!floats && !integers)) throw Error("'" + name + "' is not emulated");
+  i.aux = pack(f);
+  i.run = floats ? run_floats : run_integers;
+}
+
+}  // namespace
+
+void define_matrix() {
+  define_prefix("v_mfma_", run_floats, prepare);
+}
+
+}  // namespace mgx

@@ -1,0 +1,39 @@
+// Device memory: host allocations that kernels may touch, and nothing else.
+#pragma once
+
+#include <map>
+#include <shared_mutex>
+
+#include "exec/wave.h"
+
+namespace mgx {
+
+class Memory {
+ public:
+  // New memory, filled with a pattern that is no number anyone wants. nullptr: out of memory.
+  void* allocate(u64 size);
+  // Errors: not allocated here.
+  void release(void* p);
+  // Makes host memory reachable for kernels.
+  void add(const void* p, u64 size);
+  void remove(const void* p);
+  // The range that holds an address; size 0 if none does.
+  Range find(u64 address) const;
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::map<u64, u64> ranges_;
+};
+
+// Where gfx90a's scratch buffers point: no memory, the wave's own scratch.
+constexpr u64 kScratchWindow = u64{0x7a50} << 32;
+
+// The memory at an address. Fault: outside of every allocation.
+u8* global_address(Wave& w, u64 address, u32 size);
+
+// The range that holds an address, remembered by the wave. Fault: outside of every allocation.
+const Range& range_of(Wave& w, u64 address, u32 size);
+
+[[noreturn]] void outside(u64 address, u32 size);
+
+}  // namespace mgx

@@ -1,0 +1,390 @@
+// Scalar instructions: arithmetic, bits, comparisons, control flow, exec masks.
+#include <algorithm>
+#include <string_view>
+
+#include "exec/define.h"
+#include "exec/program.h"
+
+namespace mgx {
+namespace {
+
+// result = f(a, b) and scc = g(a, b, result)
+#define S2(name, expr, flag)                                                       \
+  MGX_DO(name, {                                                                   \
+    const u32 a = scalar(w, i.o[1]);                                               \
+    const u32 b = scalar(w, i.o[2]);                                               \
+    const u32 r = expr;                                                            \
+    const bool f = flag;                                                           \
+    (void)a; (void)b;                                                              \
+    write_scalar(w, i.o[0].index, r);                                              \
+    w.scc = f;                                                                     \
+  })
+#define S2_QUIET(name, expr)                                                       \
+  MGX_DO(name, {                                                                   \
+    const u32 a = scalar(w, i.o[1]);                                               \
+    const u32 b = scalar(w, i.o[2]);                                               \
+    write_scalar(w, i.o[0].index, expr);                                           \
+  })
+#define S1(name, expr)                                                             \
+  MGX_DO(name, {                                                                   \
+    const u32 a = scalar(w, i.o[1]);                                               \
+    const u32 r = expr;                                                            \
+    write_scalar(w, i.o[0].index, r);                                              \
+    w.scc = r != 0;                                                                \
+  })
+#define S1_QUIET(name, expr)                                                       \
+  MGX_DO(name, { const u32 a = scalar(w, i.o[1]); write_scalar(w, i.o[0].index, expr); })
+#define L2(name, expr)                                                             \
+  MGX_DO(name, {                                                                   \
+    const u64 a = scalar64(w, i.o[1]);                                             \
+    const u64 b = scalar64(w, i.o[2]);                                             \
+    const u64 r = expr;                                                            \
+    write_scalar64(w, i.o[0].index, r);                                            \
+    w.scc = r != 0;                                                                \
+  })
+#define SC(name, expr)                                                             \
+  MGX_DO(name, { const u32 a = scalar(w, i.o[0]); const u32 b = scalar(w, i.o[1]); w.scc = expr; })
+
+u32 reverse32(u32 a) {
+  u32 r = 0;
+  for (int k = 0; k < 32; ++k) r |= (a >> k & 1) << (31 - k);
+  return r;
+}
+
+u32 field_u(u32 a, u32 b) {
+  const u32 offset = b & 31, width = b >> 16 & 127;
+  if (width == 0) return 0;
+  return width >= 32 ? a >> offset : a >> offset & ((1u << width) - 1);
+}
+
+u32 field_i(u32 a, u32 b) {
+  const u32 offset = b & 31;
+  u32 width = b >> 16 & 127;
+  if (width == 0) return 0;
+  width = std::min(width, 32 - offset);
+  return static_cast<u32>(s32(a << (32 - offset - width)) >> (32 - width));
+}
+
+u64 field_u64(u64 a, u32 b) {
+  const u32 offset = b & 63, width = b >> 16 & 127;
+  if (width == 0) return 0;
+  return width >= 64 ? a >> offset : a >> offset & ((u64{1} << width) - 1);
+}
+
+bool add_overflows(u32 a, u32 b) { return ((a ^ ~b) & (a ^ (a + b))) >> 31; }
+bool sub_overflows(u32 a, u32 b) { return ((a ^ b) & (a ^ (a - b))) >> 31; }
+
+void jump(Wave& w, const Instruction& i) { w.pc = static_cast<u32>(i.target); }
+
+u64 here(const Wave& w, const Instruction& i) {
+  return reinterpret_cast<u64>(w.program->image()) + i.address + i.size;
+}
+
+void go_to(Wave& w, u64 address) {
+  const u64 offset = address - reinterpret_cast<u64>(w.program->image());
+  const i32 index = w.program->index_of(offset);
+  if (index < 0) throw Fault("a jump to an address that holds no code");
+  w.pc = static_cast<u32>(index);
+}
+
+// exec = f(source, exec); the old exec is the result.
+template <int Words, bool Save, class F>
+void exec_op(Wave& w, const Instruction& i, F f) {
+  const u64 old = w.exec;
+  const u64 s = Words == 1 ? scalar(w, i.o[1]) : scalar64(w, i.o[1]);
+  u64 made = f(s, old);
+  if (Words == 1) made &= 0xffffffff;
+  w.exec = made;
+  const u64 result = Save ? old : made;
+  if (Words == 1) {
+    write_scalar(w, i.o[0].index, static_cast<u32>(result));
+  } else {
+    write_scalar64(w, i.o[0].index, result);
+  }
+  w.scc = made != 0;
+}
+#define EXEC_OP(stem, expr)                                                                                     \
+  MGX_DO("s_" stem "_saveexec_b64", exec_op<2, true>(w, i, []([[maybe_unused]] u64 s, [[maybe_unused]] u64 x) { return expr; })); \
+  MGX_DO("s_" stem "_saveexec_b32", exec_op<1, true>(w, i, []([[maybe_unused]] u64 s, [[maybe_unused]] u64 x) { return expr; })); \
+  MGX_DO("s_" stem "_wrexec_b64", exec_op<2, false>(w, i, []([[maybe_unused]] u64 s, [[maybe_unused]] u64 x) { return expr; }));  \
+  MGX_DO("s_" stem "_wrexec_b32", exec_op<1, false>(w, i, []([[maybe_unused]] u64 s, [[maybe_unused]] u64 x) { return expr; }))
+
+// The hardware registers that a kernel may read or write: the mode alone.
+constexpr u32 kModeRegister = 1;
+void check_register(Instruction& i, Generation) {
+  for (const Operand& o : i.o) {
+    if (o.letter == 'k' && (o.bits & 63) != kModeRegister) {
+      throw Error("hardware register " + std::to_string(o.bits & 63) + " is not emulated");
+    }
+  }
+}
+u32 register_mask(u32 k, u32& shift) {
+  shift = k >> 6 & 31;
+  const u32 size = (k >> 11 & 31) + 1;
+  return size == 32 ? ~0u : (1u << size) - 1;
+}
+void set_mode(Wave& w, u32 k, u32 value) {
+  u32 shift;
+  const u32 mask = register_mask(k, shift);
+  w.mode = (w.mode & ~(mask << shift)) | (value & mask) << shift;
+  apply_mode(w);
+}
+
+void define_control() {
+  for (const char* name :
+       {"s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_sethalt", "s_icache_inv", "s_dcache_inv", "s_dcache_wb",
+        "s_clause", "s_delay_alu", "s_sendmsg", "s_code_end", "s_set_inst_prefetch_distance", "s_inst_prefetch",
+        "s_waitcnt_depctr", "s_wait_alu", "s_wait_idle", "s_wait_loadcnt", "s_wait_storecnt", "s_wait_samplecnt",
+        "s_wait_bvhcnt", "s_wait_expcnt", "s_wait_dscnt", "s_wait_kmcnt", "s_wait_loadcnt_dscnt",
+        "s_wait_storecnt_dscnt", "s_waitcnt_vscnt", "s_waitcnt_vmcnt", "s_waitcnt_expcnt", "s_waitcnt_lgkmcnt",
+        "s_barrier_signal", "s_wait_event", "s_ttracedata", "s_version", "s_singleuse_vdst", "s_prefetch_inst_pc_rel"}) {
+    MGX_DO(name, {});
+  }
+  MGX_DO("s_endpgm", w.state = Wave::State::Done);
+  MGX_DO("s_endpgm_saved", w.state = Wave::State::Done);
+  MGX_DO("s_barrier", w.state = Wave::State::Barrier);
+  MGX_DO("s_barrier_wait", w.state = Wave::State::Barrier);
+  MGX_DO("s_trap", throw Fault("the kernel executed a trap"));
+  MGX_DO("s_branch", jump(w, i));
+  MGX_DO("s_cbranch_scc0", if (!w.scc) jump(w, i));
+  MGX_DO("s_cbranch_scc1", if (w.scc) jump(w, i));
+  MGX_DO("s_cbranch_execz", if (!w.exec) jump(w, i));
+  MGX_DO("s_cbranch_execnz", if (w.exec) jump(w, i));
+  MGX_DO("s_cbranch_vccz", if (!read_vcc(w)) jump(w, i));
+  MGX_DO("s_cbranch_vccnz", if (read_vcc(w)) jump(w, i));
+  MGX_DO("s_getpc_b64", write_scalar64(w, i.o[0].index, here(w, i)));
+  MGX_DO("s_setpc_b64", go_to(w, scalar64(w, i.o[0])));
+  MGX_DO("s_swappc_b64", {
+    const u64 to = scalar64(w, i.o[1]);
+    write_scalar64(w, i.o[0].index, here(w, i));
+    go_to(w, to);
+  });
+  MGX_DO("s_call_b64", {
+    write_scalar64(w, i.o[0].index, here(w, i));
+    go_to(w, here(w, i) + static_cast<u64>(i64{s16(i.o[1].bits)} * 4));
+  });
+  define("s_getreg_b32", [](Wave& w, const Instruction& i) {
+    u32 shift;
+    const u32 mask = register_mask(i.o[1].bits, shift);
+    write_scalar(w, i.o[0].index, w.mode >> shift & mask);
+  }, check_register);
+  define("s_setreg_b32", [](Wave& w, const Instruction& i) { set_mode(w, i.o[0].bits, scalar(w, i.o[1])); }, check_register);
+  define("s_setreg_imm32_b32", [](Wave& w, const Instruction& i) { set_mode(w, i.o[0].bits, i.o[1].bits); },
+         check_register);
+  MGX_DO("s_set_gpr_idx_on", {
+    w.s[kM0] = (w.s[kM0] & ~0xffu) | (scalar(w, i.o[0]) & 0xff);
+    w.index_mode = i.o[1].bits & 15;
+  });
+  MGX_DO("s_set_gpr_idx_off", w.index_mode = 0);
+  MGX_DO("s_set_gpr_idx_idx", w.s[kM0] = (w.s[kM0] & ~0xffu) | (scalar(w, i.o[0]) & 0xff));
+  MGX_DO("s_set_gpr_idx_mode", w.index_mode = i.o[0].bits & 15);
+}
+
+void define_compare() {
+  SC("s_cmp_eq_u32", a == b);
+  SC("s_cmp_lg_u32", a != b);
+  SC("s_cmp_gt_u32", a > b);
+  SC("s_cmp_ge_u32", a >= b);
+  SC("s_cmp_lt_u32", a < b);
+  SC("s_cmp_le_u32", a <= b);
+  SC("s_cmp_eq_i32", a == b);
+  SC("s_cmp_lg_i32", a != b);
+  SC("s_cmp_gt_i32", s32(a) > s32(b));
+  SC("s_cmp_ge_i32", s32(a) >= s32(b));
+  SC("s_cmp_lt_i32", s32(a) < s32(b));
+  SC("s_cmp_le_i32", s32(a) <= s32(b));
+  SC("s_cmpk_eq_u32", a == u16_of(b));
+  SC("s_cmpk_lg_u32", a != u16_of(b));
+  SC("s_cmpk_gt_u32", a > u16_of(b));
+  SC("s_cmpk_ge_u32", a >= u16_of(b));
+  SC("s_cmpk_lt_u32", a < u16_of(b));
+  SC("s_cmpk_le_u32", a <= u16_of(b));
+  SC("s_cmpk_eq_i32", s32(a) == s16(b));
+  SC("s_cmpk_lg_i32", s32(a) != s16(b));
+  SC("s_cmpk_gt_i32", s32(a) > s16(b));
+  SC("s_cmpk_ge_i32", s32(a) >= s16(b));
+  SC("s_cmpk_lt_i32", s32(a) < s16(b));
+  SC("s_cmpk_le_i32", s32(a) <= s16(b));
+  SC("s_bitcmp0_b32", !(a >> (b & 31) & 1));
+  SC("s_bitcmp1_b32", a >> (b & 31) & 1);
+  MGX_DO("s_bitcmp0_b64", w.scc = !(scalar64(w, i.o[0]) >> (scalar(w, i.o[1]) & 63) & 1));
+  MGX_DO("s_bitcmp1_b64", w.scc = scalar64(w, i.o[0]) >> (scalar(w, i.o[1]) & 63) & 1);
+  MGX_DO("s_cmp_eq_u64", w.scc = scalar64(w, i.o[0]) == scalar64(w, i.o[1]));
+  MGX_DO("s_cmp_lg_u64", w.scc = scalar64(w, i.o[0]) != scalar64(w, i.o[1]));
+}
+
+void define_wide() {
+  L2("s_and_b64", a & b);
+  L2("s_or_b64", a | b);
+  L2("s_xor_b64", a ^ b);
+  L2("s_andn2_b64", a & ~b);
+  L2("s_orn2_b64", a | ~b);
+  L2("s_nand_b64", ~(a & b));
+  L2("s_nor_b64", ~(a | b));
+  L2("s_xnor_b64", ~(a ^ b));
+#define SHIFT64(name, expr)                                        \
+  MGX_DO(name, {                                                   \
+    const u64 a = scalar64(w, i.o[1]);                             \
+    const u32 b = scalar(w, i.o[2]);                               \
+    const u64 r = expr;                                            \
+    write_scalar64(w, i.o[0].index, r);                            \
+    w.scc = r != 0;                                                \
+  })
+  SHIFT64("s_lshl_b64", a << (b & 63));
+  SHIFT64("s_lshr_b64", a >> (b & 63));
+  SHIFT64("s_ashr_i64", static_cast<u64>(static_cast<i64>(a) >> (b & 63)));
+  SHIFT64("s_bfe_u64", field_u64(a, b));
+  MGX_DO("s_not_b64", {
+    const u64 r = ~scalar64(w, i.o[1]);
+    write_scalar64(w, i.o[0].index, r);
+    w.scc = r != 0;
+  });
+  MGX_DO("s_mov_b64", write_scalar64(w, i.o[0].index, scalar64(w, i.o[1])));
+  MGX_DO("s_cmov_b64", if (w.scc) write_scalar64(w, i.o[0].index, scalar64(w, i.o[1])));
+  MGX_DO("s_cselect_b64", write_scalar64(w, i.o[0].index, w.scc ? scalar64(w, i.o[1]) : scalar64(w, i.o[2])));
+  MGX_DO("s_bfm_b64", write_scalar64(w, i.o[0].index, ((u64{1} << (scalar(w, i.o[1]) & 63)) - 1) << (scalar(w, i.o[2]) & 63)));
+  MGX_DO("s_mul_u64", write_scalar64(w, i.o[0].index, scalar64(w, i.o[1]) * scalar64(w, i.o[2])));
+  MGX_DO("s_add_u64", write_scalar64(w, i.o[0].index, scalar64(w, i.o[1]) + scalar64(w, i.o[2])));
+  MGX_DO("s_sub_u64", write_scalar64(w, i.o[0].index, scalar64(w, i.o[1]) - scalar64(w, i.o[2])));
+  MGX_DO("s_bcnt1_i32_b64", {
+    const u32 r = static_cast<u32>(__builtin_popcountll(scalar64(w, i.o[1])));
+    write_scalar(w, i.o[0].index, r);
+    w.scc = r != 0;
+  });
+  MGX_DO("s_ff1_i32_b64", {
+    const u64 a = scalar64(w, i.o[1]);
+    write_scalar(w, i.o[0].index, a ? static_cast<u32>(__builtin_ctzll(a)) : ~0u);
+  });
+  MGX_DO("s_flbit_i32_b64", {
+    const u64 a = scalar64(w, i.o[1]);
+    write_scalar(w, i.o[0].index, a ? static_cast<u32>(__builtin_clzll(a)) : ~0u);
+  });
+  MGX_DO("s_bitset0_b64", write_scalar64(w, i.o[0].index, read_scalar64(w, i.o[0].index) & ~(u64{1} << (scalar(w, i.o[1]) & 63))));
+  MGX_DO("s_bitset1_b64", write_scalar64(w, i.o[0].index, read_scalar64(w, i.o[0].index) | u64{1} << (scalar(w, i.o[1]) & 63)));
+  EXEC_OP("and", s & x);
+  EXEC_OP("or", s | x);
+  EXEC_OP("xor", s ^ x);
+  EXEC_OP("andn2", s & ~x);
+  EXEC_OP("orn2", s | ~x);
+  EXEC_OP("andn1", ~s & x);
+  EXEC_OP("orn1", ~s | x);
+  EXEC_OP("nand", ~(s & x));
+  EXEC_OP("nor", ~(s | x));
+  EXEC_OP("xnor", ~(s ^ x));
+}
+
+// RDNA3.5 and RDNA4 have scalar floats.
+void define_floats() {
+#define SF(name, expr)                                             \
+  MGX_DO(name, {                                                   \
+    const float x = as_f32(scalar(w, i.o[1]));                     \
+    const float y = as_f32(scalar(w, i.o[2]));                     \
+    write_scalar(w, i.o[0].index, from_f32(expr));                 \
+  })
+  SF("s_add_f32", x + y);
+  SF("s_sub_f32", x - y);
+  SF("s_mul_f32", x * y);
+  SF("s_max_f32", max_number(x, y));
+  SF("s_min_f32", min_number(x, y));
+  SF("s_fmac_f32", std::fma(x, y, as_f32(read_scalar(w, i.o[0].index))));
+  MGX_DO("s_cvt_f32_u32", write_scalar(w, i.o[0].index, from_f32(static_cast<float>(scalar(w, i.o[1])))));
+  MGX_DO("s_cvt_f32_i32", write_scalar(w, i.o[0].index, from_f32(static_cast<float>(s32(scalar(w, i.o[1]))))));
+  MGX_DO("s_cvt_u32_f32", {
+    const float x = as_f32(scalar(w, i.o[1]));
+    write_scalar(w, i.o[0].index, !(x > 0) ? 0 : x >= 4294967296.0f ? ~0u : static_cast<u32>(x));
+  });
+  for (const char* name : {"s_fmamk_f32", "s_fmaak_f32"}) {
+    MGX_DO(name, write_scalar(w, i.o[0].index, from_f32(std::fma(as_f32(scalar(w, i.o[1])), as_f32(scalar(w, i.o[2])),
+                                                                 as_f32(scalar(w, i.o[3]))))));
+  }
+#define SFC(name, expr)                                            \
+  MGX_DO(name, {                                                   \
+    const float x = as_f32(scalar(w, i.o[0]));                     \
+    const float y = as_f32(scalar(w, i.o[1]));                     \
+    w.scc = expr;                                                  \
+  })
+  SFC("s_cmp_lt_f32", x < y);
+  SFC("s_cmp_le_f32", x <= y);
+  SFC("s_cmp_gt_f32", x > y);
+  SFC("s_cmp_ge_f32", x >= y);
+  SFC("s_cmp_eq_f32", x == y);
+  SFC("s_cmp_lg_f32", x < y || x > y);
+  SFC("s_cmp_neq_f32", !(x == y));
+  SFC("s_cmp_o_f32", x == x && y == y);
+  SFC("s_cmp_u_f32", x != x || y != y);
+  SFC("s_cmp_nlt_f32", !(x < y));
+  SFC("s_cmp_nle_f32", !(x <= y));
+  SFC("s_cmp_ngt_f32", !(x > y));
+  SFC("s_cmp_nge_f32", !(x >= y));
+}
+
+}  // namespace
+
+void define_scalar() {
+  define_control();
+  define_compare();
+  define_wide();
+  define_floats();
+  MGX_DO("s_mov_b32", write_scalar(w, i.o[0].index, scalar(w, i.o[1])));
+  MGX_DO("s_movk_i32", write_scalar(w, i.o[0].index, static_cast<u32>(s16(i.o[1].bits))));
+  MGX_DO("s_cmov_b32", if (w.scc) write_scalar(w, i.o[0].index, scalar(w, i.o[1])));
+  MGX_DO("s_cmovk_i32", if (w.scc) write_scalar(w, i.o[0].index, static_cast<u32>(s16(i.o[1].bits))));
+  MGX_DO("s_addk_i32", {
+    const u32 a = read_scalar(w, i.o[0].index);
+    const u32 b = static_cast<u32>(s16(i.o[1].bits));
+    write_scalar(w, i.o[0].index, a + b);
+    w.scc = add_overflows(a, b);
+  });
+  MGX_DO("s_mulk_i32", write_scalar(w, i.o[0].index, read_scalar(w, i.o[0].index) * static_cast<u32>(s16(i.o[1].bits))));
+  S2("s_add_u32", a + b, r < a);
+  S2("s_sub_u32", a - b, b > a);
+  S2("s_add_i32", a + b, add_overflows(a, b));
+  S2("s_sub_i32", a - b, sub_overflows(a, b));
+  S2("s_addc_u32", a + b + w.scc, (u64{a} + b + w.scc) >> 32);
+  S2("s_subb_u32", a - b - w.scc, u64{b} + w.scc > a);
+  S2("s_absdiff_i32", s32(a) > s32(b) ? a - b : b - a, r != 0);
+  S2_QUIET("s_mul_i32", a * b);
+  S2_QUIET("s_mul_hi_u32", static_cast<u32>(u64{a} * b >> 32));
+  S2_QUIET("s_mul_hi_i32", static_cast<u32>(static_cast<u64>(i64{s32(a)} * s32(b)) >> 32));
+  S2("s_lshl_b32", a << (b & 31), r != 0);
+  S2("s_lshr_b32", a >> (b & 31), r != 0);
+  S2("s_ashr_i32", static_cast<u32>(s32(a) >> (b & 31)), r != 0);
+  S2("s_and_b32", a & b, r != 0);
+  S2("s_or_b32", a | b, r != 0);
+  S2("s_xor_b32", a ^ b, r != 0);
+  S2("s_andn2_b32", a & ~b, r != 0);
+  S2("s_orn2_b32", a | ~b, r != 0);
+  S2("s_nand_b32", ~(a & b), r != 0);
+  S2("s_nor_b32", ~(a | b), r != 0);
+  S2("s_xnor_b32", ~(a ^ b), r != 0);
+  S2("s_min_u32", std::min(a, b), a < b);
+  S2("s_max_u32", std::max(a, b), a > b);
+  S2("s_min_i32", static_cast<u32>(std::min(s32(a), s32(b))), s32(a) < s32(b));
+  S2("s_max_i32", static_cast<u32>(std::max(s32(a), s32(b))), s32(a) > s32(b));
+  S2("s_bfe_u32", field_u(a, b), r != 0);
+  S2("s_bfe_i32", field_i(a, b), r != 0);
+  S2_QUIET("s_bfm_b32", ((1u << (a & 31)) - 1) << (b & 31));
+  S2_QUIET("s_pack_ll_b32_b16", u16_of(a) | b << 16);
+  S2_QUIET("s_pack_lh_b32_b16", u16_of(a) | (b & 0xffff0000));
+  S2_QUIET("s_pack_hh_b32_b16", a >> 16 | (b & 0xffff0000));
+  S2_QUIET("s_pack_hl_b32_b16", a >> 16 | b << 16);
+  S2("s_lshl1_add_u32", (a << 1) + b, (u64{a} * 2 + b) >> 32);
+  S2("s_lshl2_add_u32", (a << 2) + b, (u64{a} * 4 + b) >> 32);
+  S2("s_lshl3_add_u32", (a << 3) + b, (u64{a} * 8 + b) >> 32);
+  S2("s_lshl4_add_u32", (a << 4) + b, (u64{a} * 16 + b) >> 32);
+  S2_QUIET("s_cselect_b32", w.scc ? a : b);
+  S1("s_not_b32", ~a);
+  S1("s_abs_i32", s32(a) < 0 ? 0 - a : a);
+  S1("s_bcnt1_i32_b32", static_cast<u32>(__builtin_popcount(a)));
+  S1("s_bcnt0_i32_b32", static_cast<u32>(__builtin_popcount(~a)));
+  S1_QUIET("s_brev_b32", reverse32(a));
+  S1_QUIET("s_sext_i32_i8", static_cast<u32>(static_cast<i32>(static_cast<i8>(a))));
+  S1_QUIET("s_sext_i32_i16", static_cast<u32>(s16(a)));
+  S1_QUIET("s_ff1_i32_b32", a ? static_cast<u32>(__builtin_ctz(a)) : ~0u);
+  S1_QUIET("s_flbit_i32_b32", a ? static_cast<u32>(__builtin_clz(a)) : ~0u);
+  S1_QUIET("s_flbit_i32", (a == 0 || a == ~0u) ? ~0u : static_cast<u32>(__builtin_clz(s32(a) < 0 ? ~a : a)));
+  S1_QUIET("s_bitset0_b32", read_scalar(w, i.o[0].index) & ~(1u << (a & 31)));
+  S1_QUIET("s_bitset1_b32", read_scalar(w, i.o[0].index) | 1u << (a & 31));
+}
+
+}  // namespace mgx

@@ -1,0 +1,112 @@
+// The state of a wave, and access to its scalar registers.
+#pragma once
+
+#include <vector>
+
+#include "isa/instruction.h"
+
+namespace mgx {
+
+constexpr int kLanes = 64;  // a wave32 has the upper half switched off for ever
+
+class Memory;
+struct Program;
+
+struct Range {
+  u64 base = 0, size = 0;
+  bool holds(u64 address, u64 bytes) const {
+    return address - base <= size && bytes <= size - (address - base);
+  }
+};
+
+// A fault of a running kernel: it stops the launch. The executor adds where.
+struct Fault : Error {
+  using Error::Error;
+};
+
+struct Wave {
+  enum class State : u8 { Running, Barrier, Done };
+
+  alignas(64) u32 v[512][kLanes];
+  u32 s[160];
+  u64 exec = 0;
+  bool scc = false;
+  State state = State::Running;
+  Generation generation = Generation::Gfx9;
+  bool wave32 = false;
+  bool fnuz = false;       // 8-bit floats of gfx942
+  u32 pc = 0;              // index of the next instruction
+  u32 mode = 0xf0;         // rounding and denormal modes, as the MODE register has them
+  u8 index_mode = 0;       // s_set_gpr_idx_on
+  u8* lds = nullptr;
+  u32 lds_size = 0;
+  u8* scratch = nullptr;   // scratch_size bytes for each lane
+  u32 scratch_size = 0;
+  u32 number = 0;          // in its workgroup
+  u64 executed = 0;
+  const Program* program = nullptr;
+  Memory* memory = nullptr;
+  Range ranges[4];         // of device memory, found lately
+  u32 next_range = 0;
+};
+
+inline u32 read_scalar(const Wave& w, u32 index) {
+  switch (index) {
+    case kExec: return static_cast<u32>(w.exec);
+    case kExec + 1: return static_cast<u32>(w.exec >> 32);
+    case kNull: case kNull + 1: return 0;
+    case kScc: return w.scc;
+    default: return w.s[index];
+  }
+}
+
+inline void write_scalar(Wave& w, u32 index, u32 value) {
+  if (index == kExec) {
+    w.exec = (w.exec & ~u64{0xffffffff}) | value;
+  } else if (index == kExec + 1) {
+    if (!w.wave32) w.exec = (w.exec & 0xffffffff) | u64{value} << 32;
+  } else {
+    w.s[index] = value;
+  }
+}
+
+inline u64 read_scalar64(const Wave& w, u32 index) {
+  if (index == kNull) return 0;
+  return read_scalar(w, index) | u64{read_scalar(w, index + 1)} << 32;
+}
+
+inline void write_scalar64(Wave& w, u32 index, u64 value) {
+  write_scalar(w, index, static_cast<u32>(value));
+  write_scalar(w, index + 1, static_cast<u32>(value >> 32));
+}
+
+inline u32 scalar(const Wave& w, const Operand& o) {
+  return o.kind == Operand::Kind::Constant ? o.bits : read_scalar(w, o.index);
+}
+
+inline u64 scalar64(const Wave& w, const Operand& o) {
+  return o.kind == Operand::Kind::Constant ? o.bits64 : read_scalar64(w, o.index);
+}
+
+// A scalar or constant that stands for all lanes; 0 for a vector register.
+inline u32 scalar_or_zero(const Wave& w, const Operand& o) {
+  return o.kind == Operand::Kind::Vector ? 0 : scalar(w, o);
+}
+
+// A lane mask: one register in wave32, two in wave64.
+inline u64 read_mask(const Wave& w, const Operand& o) {
+  if (o.kind == Operand::Kind::Constant) return w.wave32 ? o.bits : o.bits64;
+  return w.wave32 ? read_scalar(w, o.index) : read_scalar64(w, o.index);
+}
+
+inline void write_mask(Wave& w, const Operand& o, u64 mask) {
+  if (w.wave32) {
+    write_scalar(w, o.index, static_cast<u32>(mask));
+  } else {
+    write_scalar64(w, o.index, mask);
+  }
+}
+
+inline u64 read_vcc(const Wave& w) { return w.wave32 ? w.s[kVcc] : w.s[kVcc] | u64{w.s[kVcc + 1]} << 32; }
+
+}  // namespace mgx
