@@ -7,7 +7,7 @@ import os
 from mgx_mlir.api.program import program
 from mgx_mlir.api.saved_code import compiled_tree, restore
 from mgx_mlir.core.errors import FileError, UsageError
-from mgx_mlir.frontends.mxr.checks import as_list
+from mgx_mlir.frontends.mxr.checks import as_list, located
 from mgx_mlir.frontends.mxr.reader import MxrFile, read_data, read_file
 from mgx_mlir.printers.value_tree import (
     OWN_KEY,
@@ -76,5 +76,5 @@ def _program(found: MxrFile, compiled: bool, name: str) -> program:
         if compiled and entries:
             restore(made, entries[0], found.tree["modules"])
     except FileError as e:
-        raise FileError(e.message, location=e.location or name, notes=e.notes) from None
+        raise located(e, name) from None
     return made

@@ -63,3 +63,10 @@ def shortened(tree: Tree) -> str:
         return kind_of(tree)
     text = repr(tree)
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+def located(error: FileError, name: str) -> FileError:
+    """An error in the file `name`, on one line whatever texts of the file it holds."""
+    text = error.message if len(error.message) <= 400 else error.message[:397] + "..."
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return FileError(shown, location=error.location or name, notes=error.notes)

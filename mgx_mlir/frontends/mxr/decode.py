@@ -11,6 +11,7 @@ import struct
 from typing import Any
 
 from mgx_mlir.core.errors import FileError
+from mgx_mlir.frontends.mxr.checks import shortened
 
 MAX_DEPTH = 200
 MAX_VALUES = 1 << 23  # of one file: a program of 50,000 instructions has 3 million
@@ -49,22 +50,23 @@ class _Reader:
         return struct.unpack(form, self.take(struct.calcsize(form)))[0]
 
     def value(self, depth: int = 0) -> Tree:
-        if depth > MAX_DEPTH:
-            raise self.fail(f"values nest deeper than {MAX_DEPTH}")
+        """The value at the reader's place. The most frequent kinds are told first."""
+        at = self.at
+        if at == self.end:
+            raise self.fail("the data ends early: expected 1 bytes more")
         self.values += 1
-        if self.values > MAX_VALUES:
-            raise self.fail(f"there are more than {MAX_VALUES} values")
-        tag = self.take(1)[0]
+        tag = self.data[at]
+        self.at = at + 1
         if tag < 0x80:
             return tag
-        if tag >= 0xE0:
-            return tag - 0x100
+        if 0xA0 <= tag < 0xC0:
+            return self.text(tag & 0x1F)
         if tag < 0x90:
             return self.map(tag & 0x0F, depth)
         if tag < 0xA0:
             return self.array(tag & 0x0F, depth)
-        if tag < 0xC0:
-            return self.text(tag & 0x1F)
+        if tag >= 0xE0:
+            return tag - 0x100
         if tag == 0xC0:
             return None
         if tag in (0xC2, 0xC3):
@@ -83,19 +85,29 @@ class _Reader:
         return self.array(size, depth) if kind == "array" else self.map(size, depth)
 
     def text(self, size: int) -> str:
-        raw = bytes(self.take(size))
         try:
-            return raw.decode()
+            return str(self.take(size), "utf-8")
         except UnicodeDecodeError:
             raise self.fail("a string is not UTF-8") from None
 
+    def entered(self, depth: int) -> int:
+        """The depth within an array or map at `depth`; FileError where a file has too much."""
+        if depth == MAX_DEPTH:
+            raise self.fail(f"values nest deeper than {MAX_DEPTH}")
+        if self.values > MAX_VALUES:
+            raise self.fail(f"there are more than {MAX_VALUES} values")
+        return depth + 1
+
     def array(self, size: int, depth: int) -> Tree:
+        if not size:
+            return []
         if size > self.end - self.at:  # each element takes a byte at least
             raise self.fail(f"an array of {size} elements does not fit what is left")
-        found = [self.value(depth + 1) for _ in range(size)]
-        if found and isinstance(found[0], memoryview):
-            return self.joined(found)
-        return found
+        if size > MAX_VALUES:
+            raise self.fail(f"there are more than {MAX_VALUES} values")
+        depth = self.entered(depth)
+        found = [self.value(depth) for _ in range(size)]
+        return self.joined(found) if isinstance(found[0], memoryview) else found
 
     def joined(self, chunks: list[Any]) -> memoryview:
         """One binary of its chunks."""
@@ -106,14 +118,15 @@ class _Reader:
     def map(self, size: int, depth: int) -> dict[str, Tree]:
         if 2 * size > self.end - self.at:
             raise self.fail(f"a map of {size} entries does not fit what is left")
+        depth = self.entered(depth)
         found: dict[str, Tree] = {}
         for _ in range(size):
-            key = self.value(depth + 1)
+            key = self.value(depth)
             if not isinstance(key, str):
                 raise self.fail("expected a string as key")
             if key in found:
-                raise self.fail(f"key '{key}' occurs twice")
-            found[key] = self.value(depth + 1)
+                raise self.fail(f"key {shortened(key)} occurs twice")
+            found[key] = self.value(depth)
         return found
 
 

@@ -23,6 +23,7 @@ from mgx_mlir.frontends.mxr.checks import (
     as_map,
     as_text,
     kind_of,
+    located,
     member,
     shortened,
 )
@@ -73,7 +74,7 @@ def read_data(
         tree = decode_json(view) if json else decode_msgpack(view)
         return _Reading(tree, name).run()
     except FileError as e:
-        raise FileError(e.message, location=e.location or name, notes=e.notes) from None
+        raise located(e, name) from None
     except (MemoryError, RecursionError):
         raise FileError("the file is too large or nests too deep", location=name) from None
 
@@ -84,7 +85,7 @@ def load_argument(path: str | os.PathLike[str]) -> Any:
     try:
         return argument_of(decode_msgpack(read_bytes(name)))
     except FileError as e:
-        raise FileError(e.message, location=e.location or name, notes=e.notes) from None
+        raise located(e, name) from None
 
 
 class _Reading:

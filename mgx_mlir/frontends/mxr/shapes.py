@@ -131,7 +131,7 @@ def dim_of(tree: Tree) -> Dim:
             return _extent(member(sym, "value", "'sym'"))
         if kind != "sym":
             raise FileError(
-                f"a dimension is the expression '{shortened(kind)}' of symbols, expected a symbol",
+                f"a dimension is the expression {shortened(kind)} of symbols, expected a symbol",
                 notes=["save the model with ranges in place of symbols"],
             )
         symbol = as_text(member(sym, "name", "'sym'"), "'name'")

@@ -1,0 +1,176 @@
+"""Compiled programs in files: loaded without compiling, and refused where they do not fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mgx_mlir as migraphx
+from mgx_mlir.api.saved_code import tree_digest
+from mgx_mlir.core.errors import FileError
+from mgx_mlir.frontends.mxr.decode import decode_msgpack
+from mgx_mlir.printers.value_tree import Binary, json_text, msgpack_bytes
+from tests.formats.programs import PROGRAMS, feed_of
+
+
+@pytest.fixture(scope="module")
+def made() -> migraphx.program:
+    p = PROGRAMS["dense"]()
+    p.compile(migraphx.get_target("cpu"))
+    return p
+
+
+@pytest.fixture(scope="module")
+def saved(made: migraphx.program) -> bytes:
+    return migraphx.save_buffer(made)
+
+
+def never(*_: Any, **__: Any) -> Any:
+    raise AssertionError("the compiler was called")
+
+
+@pytest.mark.parametrize("kind", ["msgpack", "json"])
+def test_it_runs_without_compiling(
+    made: migraphx.program, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = migraphx.save_buffer(made, kind)
+    monkeypatch.setattr("mgx_mlir.targets.child.IreeCompiler.run", never)
+    q = migraphx.load_buffer(data)
+    assert q.is_compiled()
+    assert repr(q) == repr(made)
+    feed = feed_of(made)
+    assert np.array(q.run(feed)[0]).tobytes() == np.array(made.run(feed)[0]).tobytes()
+    plain = migraphx.load_buffer(data, compiled=False)
+    assert not plain.is_compiled()
+    assert repr(plain) == repr(PROGRAMS["dense"]())
+    assert migraphx.save_buffer(q, kind) == data
+
+
+def test_the_weights_are_in_the_file_once(made: migraphx.program, saved: bytes) -> None:
+    code = len(memoryview(made.compiled.executable.vmfb))
+    assert len(saved) < 40 * 30 * 4 * 1.5 + code + 25_000
+
+
+def test_optimal_sizes_come_back() -> None:
+    """A program with a function of its own for a size."""
+    p = PROGRAMS["dynamic"]()
+    p.compile(migraphx.get_target("cpu"))
+    q = migraphx.load_buffer(migraphx.save_buffer(p))
+    assert q.compiled.signature == p.compiled.signature
+    for rows in (1, 2, 4, 5):
+        feed = {"x": np.ones((rows, 3), "f4"), "n": np.ones((2, 2), "f4")}
+        for a, b in zip(p.run(feed), q.run(feed), strict=True):
+            assert np.array_equal(np.array(a), np.array(b))
+
+
+def test_ref() -> None:
+    p = PROGRAMS["convolution"]()
+    p.compile(migraphx.get_target("ref"))
+    q = migraphx.load_buffer(migraphx.save_buffer(p))
+    assert q.is_compiled()
+    assert repr(q) == repr(p)
+
+
+def test_code_for_a_gpu_is_loaded_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mgx_mlir.targets.devices import HipDevice, hip_devices
+
+    p = PROGRAMS["worked_example"]()
+    p.compile(migraphx.get_target("gpu"), arch="gfx942")
+    data = migraphx.save_buffer(p)
+    q = migraphx.load_buffer(data)
+    assert repr(q) == repr(p)
+    if not hip_devices():
+        with pytest.raises(migraphx.MgxError, match="no AMD GPU"):
+            q.run({"x": np.zeros(2, "f4")})
+    here = (HipDevice(0, "Radeon", "gfx1100"),)
+    monkeypatch.setattr("mgx_mlir.targets.devices.hip_devices", lambda: here)
+    with pytest.raises(FileError, match="for 'gfx942', this machine has gfx1100"):
+        migraphx.load_buffer(data)
+
+
+# ---- code that does not fit ----------------------------------------------------------------------
+
+
+def edited(data: bytes, path: str, value: Any, *, sealed: bool = False) -> bytes:
+    """A file with one entry of its code (or of the program) replaced; `sealed` with a checksum
+    that fits."""
+
+    def plain(tree: Any) -> Any:
+        if isinstance(tree, dict):
+            return {k: plain(v) for k, v in tree.items()}
+        if isinstance(tree, list):
+            return [plain(v) for v in tree]
+        return Binary(bytes(tree)) if isinstance(tree, memoryview) else tree
+
+    tree = plain(decode_msgpack(data))
+    entry = tree["mgx_mlir"]["compiled"][0]
+    at = tree if path.startswith("modules") else entry
+    *front, last = [int(k) if k.isdigit() else k for k in path.split(".")]
+    for key in front:
+        at = at[key]
+    at[last] = value(at[last]) if callable(value) else value
+    if sealed:
+        entry["checksum"] = tree_digest({k: v for k, v in entry.items() if k != "checksum"})
+    return msgpack_bytes(tree)
+
+
+def flipped(code: Binary) -> Binary:
+    raw = bytearray(code.data)
+    raw[len(raw) // 2] ^= 1
+    return Binary(bytes(raw))
+
+
+@pytest.mark.parametrize(("path", "value", "sealed", "message"), [
+    ("vmfb", flipped, False, "checksum does not match"),
+    ("vmfb", lambda code: Binary(code.data[:-8]), False, "checksum does not match"),
+    ("signature.inputs.0.dims", [4, 41], False, "checksum does not match"),
+    ("params", lambda params: {k: {"key": "0" * 32} for k in params}, False, "checksum"),
+    ("params", lambda params: {k: {"key": "0" * 32} for k in params}, True, "not in the program"),
+    ("text", "module {", False, "checksum does not match"),
+    ("versions.compiler", "1.0", True, "the code is of compiler '1.0', expected"),
+    ("host", "another", True, "for another processor"),
+    ("target", "fpga", True, "unknown target 'fpga'"),
+    ("target", 5, True, "'target' expected a string"),
+    ("vmfb", "text", True, "'vmfb' expected bytes"),
+    ("executable", {"nothing": 1}, True, "the compiled program is damaged"),
+    ("signature", {"inputs": 1}, True, "the compiled program is damaged"),
+    ("signature", {}, True, "the compiled program is damaged: keyerror"),
+    ("modules.main.nodes.0.literal.shape.lens", [31], False, "expected 124 bytes, got 120"),
+    ("modules.main.nodes.6.normalized", True, True, "code is of another program"),
+    ("modules.main.nodes.0.literal.data", flipped, True, "code is of another program"),
+])  # fmt: skip
+def test_code_that_does_not_fit_is_refused(
+    saved: bytes, path: str, value: Any, sealed: bool, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mgx_mlir.runtime.iree_runtime.LoadedModule.__init__", never)
+    data = edited(saved, path, value, sealed=sealed)
+    with pytest.raises(FileError) as e:
+        migraphx.load_buffer(data)
+    assert message in str(e.value)
+    if not path.startswith("modules"):
+        assert "compiled=False" in str(e.value)
+        assert repr(migraphx.load_buffer(data, compiled=False)) == repr(PROGRAMS["dense"]())
+
+
+def test_a_file_is_damaged_wherever_a_bit_of_its_code_flips(saved: bytes) -> None:
+    start, end = saved.index(b"\xa8compiled"), len(saved)
+    for at in range(start, end, (end - start) // 60):
+        raw = bytearray(saved)
+        raw[at] ^= 4
+        with pytest.raises(FileError):
+            migraphx.load_buffer(bytes(raw))
+
+
+def test_json_that_is_edited_by_hand(made: migraphx.program, tmp_path: Path) -> None:
+    """The program of a compiled file is not changed behind its code's back."""
+    text = migraphx.save_buffer(made, "json").decode()
+    assert '"name":"relu"' in text
+    path = tmp_path / "p.json"
+    path.write_text(text.replace('"name":"relu"', '"name":"sigmoid"'))
+    with pytest.raises(FileError, match="of another program"):
+        migraphx.load(path)
+    assert "sigmoid" in repr(migraphx.load(path, compiled=False))
+    assert json_text({"a": float("nan")}) == '{"a":"nan"}'
