@@ -78,7 +78,8 @@ def _keep_last(main: ir.Operation, operations: list[ir.Operation], size: int) ->
                 if not _is_outside(v, main, kept):
                     continue
                 if v not in made:
-                    made[v] = _parameter(main, v.type, f"x{len(made)}")
+                    # main's own parameters are gone in the end, their names are free
+                    made[v] = _parameter(main, v.type, f"x{len(made)}", rename=False)
                 inner.operands[i] = made[v]
 
 
@@ -102,11 +103,11 @@ def _nested(op: ir.Operation) -> Iterator[ir.Operation]:
     return iter(found)
 
 
-def _parameter(main: ir.Operation, kind: ir.Type, name: str) -> ir.Value:
-    """A new parameter of main; where the name is taken, underscores are added."""
+def _parameter(main: ir.Operation, kind: ir.Type, name: str, *, rename: bool = True) -> ir.Value:
+    """A new parameter of main; with `rename` underscores are added to a name that is taken."""
     view = main.opview
     taken = argument_names(view)
-    while name in taken:
+    while rename and name in taken:
         name += "_"
     if "arg_attrs" not in main.attributes:
         named = [ir.DictAttr.get({NAME: ir.StringAttr.get(n)}) for n in taken]
