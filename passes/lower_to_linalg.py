@@ -21,7 +21,7 @@ class LowerToLinalg(Pass):
     name: ClassVar[str] = "lower_to_linalg"
     target: str = option("cpu", "the target whose lowerings are used")
     regions: bool = option(True, "put each kernel into a dispatch region")
-    cpu: str = option("host", "the processor, host or a name of LLVM's")
+    arch: str = option("host", "the processor, host or a name of LLVM's; a GPU's gfx name")
     vector_kernels: bool = option(True, "kernels of our own vector loops on processors")
 
     def run(self, module: ir.Operation) -> bool:
@@ -31,7 +31,7 @@ class LowerToLinalg(Pass):
         main = list(body.operations)
         program = ProgramIR(module.context, module.opview, literals.current_store())
         lowered = lower_to_linalg(
-            program, LowerOptions(self.target, self.regions, self.cpu, self.vector_kernels)
+            program, LowerOptions(self.target, self.regions, self.arch, self.vector_kernels)
         )
         made = ir.Module.parse(lowered.bytecode, module.context)
         for op in main:

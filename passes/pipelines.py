@@ -33,6 +33,11 @@ REF = ("normalize_ops", "dead_code_elimination")
 
 # Channels-last images, dots of rows. Before the last look at the whole: lookups that run as one.
 LAYOUT = ("layout_convolution", "fuse_horizontal", "rewrite_dot", "optimize_module")
+# On a GPU a 1x1 convolution is a dot of pixels: its tiles then are of pixels, not of lines of them.
+GPU_LAYOUT = tuple(
+    "mgx-rewrite-dot{convolutions=true strided=false}" if step == "rewrite_dot" else step
+    for step in LAYOUT
+)
 
 # As in MIGraphX, for a GPU alone. A CPU computes in f32 whatever the type, tanh takes it less
 # than an exponential and a division (by 3 % in f32, 18 % in f16), and a topk of one thread takes
@@ -86,7 +91,7 @@ GPU = (
     *OPTIMIZE,
     "rewrite_reduce",
     *GPU_PRECISION,
-    *LAYOUT,
+    *GPU_LAYOUT,
     "split_reduce",
     GPU_PAD,
     GPU_ATTENTION,

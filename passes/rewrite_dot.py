@@ -185,6 +185,8 @@ def find_1x1_convolution(op: Any, rw: Any) -> Any:
         return no_match("its window is not 1x1, or it has groups")
     if any(op.padding) and op.padding_mode == "default_":
         return no_match("it has padding")
+    if any(s != 1 for s in op.stride) and not rw.options.strided:
+        return no_match("its pixels are not neighbours (strided is off)")
     if not (x.is_static and out.is_static) or 0 in x.dims or 0 in out.dims:
         return no_match("{} has dims that are open or 0", x)
     if not is_constant(op.weights):
@@ -238,4 +240,5 @@ class RewriteDot(PatternPass):
     )
     aligned: int = option(16, "a batched dot stays as it is when M, K, N are multiples of this")
     convolutions: bool = option(False, "1x1 convolutions too; the lowering does so where it pays")
+    strided: bool = option(True, "of these also those with strides, behind a step")
     max_iterations: int = option(-1, "sweeps over the module; -1: until nothing changes")

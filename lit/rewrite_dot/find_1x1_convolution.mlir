@@ -1,5 +1,6 @@
 // RUN: mgx-opt %s --mgx-rewrite-dot=convolutions --split-input-file | filecheck %s
 // RUN: mgx-opt %s --mgx-rewrite-dot --split-input-file | filecheck %s --check-prefix=OFF
+// RUN: mgx-opt %s --mgx-rewrite-dot="convolutions strided=false" --split-input-file | filecheck %s --check-prefix=UNIT
 
 // CHECK-LABEL: @channels_first
 // CHECK: %[[T:.*]] = "migraphx.transpose"(%arg0) {permutation = array<i64: 0, 2, 3, 1>}
@@ -9,6 +10,8 @@
 // CHECK: "migraphx.transpose"(%[[Y]]) {permutation = array<i64: 0, 3, 1, 2>}
 // OFF-LABEL: @channels_first
 // OFF: migraphx.convolution
+// UNIT-LABEL: @channels_first
+// UNIT: migraphx.dot
 func.func @channels_first(%x: tensor<2x3x4x5xf32>) -> tensor<2x2x4x5xf32> {
   %w = "migraphx.literal"() {value = dense<[[[[1.0]], [[2.0]], [[3.0]]], [[[4.0]], [[5.0]], [[6.0]]]]> : tensor<2x3x1x1xf32>} : () -> tensor<2x3x1x1xf32>
   %0 = "migraphx.convolution"(%x, %w) : (tensor<2x3x4x5xf32>, tensor<2x3x1x1xf32>) -> tensor<2x2x4x5xf32>
@@ -23,6 +26,9 @@ func.func @channels_first(%x: tensor<2x3x4x5xf32>) -> tensor<2x2x4x5xf32> {
 // CHECK: "migraphx.reshape"(%[[S]]) {{.*}} -> tensor<9x2xf32>
 // CHECK: migraphx.dot
 // CHECK-NOT: migraphx.transpose
+// UNIT-LABEL: @channels_last
+// UNIT-NOT: migraphx.dot
+// UNIT: migraphx.convolution
 func.func @channels_last(%x: tensor<1x5x6x2xf32>) -> tensor<1x3x3x2xf32> {
   %w = "migraphx.literal"() {value = dense<[[[[1.0, 2.0], [3.0, 4.0]]]]> : tensor<1x1x2x2xf32>} : () -> tensor<1x1x2x2xf32>
   %0 = "migraphx.convolution"(%x, %w) {stride = array<i64: 2, 2>, channels_last = true} : (tensor<1x5x6x2xf32>, tensor<1x1x2x2xf32>) -> tensor<1x3x3x2xf32>

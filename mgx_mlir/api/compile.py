@@ -61,6 +61,7 @@ def compile(
     timeout: float | None = None,
     exhaustive_tune: bool = False,
     tuning_inputs: Inputs | None = None,
+    emulate: bool = False,
     **onnx_options: Any,
 ) -> CompiledProgram:
     """Compile a model for a target.
@@ -72,14 +73,17 @@ def compile(
     threads of a run. `onnx_options` are those of parse_onnx, or the fields of TfOptions.
     `ref_double` makes `ref` compute in f64. `exhaustive_tune` compiles in several ways, times them
     on `tuning_inputs(signature)`, and keeps the fastest in the tuning file, from which later
-    compiles take it. Raises MgxError: unreadable models, unsupported operators, failed compilation.
+    compiles take it. `emulate` runs a gpu program on the emulator of AMD GPUs. Raises MgxError: unreadable models, unsupported operators, failed compilation.
     """
     from mgx_mlir.targets import default_target
 
     name = target or default_target()
     settings = CompileSettings(
-        name, arch, fast_math, tuple(disable), kernel_boundaries, cache, timeout, onnx_options
-    )
+        name, arch, fast_math, tuple(disable), kernel_boundaries, cache, timeout, onnx_options,
+        emulate=emulate,
+    )  # fmt: skip
+    if emulate:
+        _check_emulation(settings)
     start = time.perf_counter()
     if name == "ref":
         if exhaustive_tune:
@@ -102,6 +106,19 @@ def compile(
     if known is not None:
         compiled.stats["tuning"] = [describe(known)]
     return compiled
+
+
+def _check_emulation(settings: CompileSettings) -> None:
+    """Errors: UsageError for another target, TargetError where the emulator is not built."""
+    from mgx_mlir.runtime.device import is_open
+    from mgx_mlir.targets import emulator, get_target
+
+    if settings.target != "gpu":
+        raise UsageError(f"only gpu programs are emulated, the target is {settings.target}")
+    if is_open("hip") and not emulator.active():
+        raise UsageError("this process has opened an AMD GPU: emulate in another process")
+    emulator.check_arch(get_target("gpu", architecture=settings.arch).arch)
+    emulator.activate()
 
 
 def _compile(model: Any, settings: CompileSettings, threads: int | None) -> CompiledProgram:
@@ -265,12 +282,13 @@ def _compile_program(
     stats["passes_s"] = time.perf_counter() - start
     start = time.perf_counter()
 
-    def lower(regions: bool) -> Lowered:
+    def lower(regions: bool, tiles: bool = True) -> Lowered:
         from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
 
         options = LowerOptions(
-            settings.target, regions, _processor(settings), settings.tuning.vector_kernels
-        )
+            settings.target, regions, _architecture(settings, backend),
+            settings.tuning.vector_kernels, tiles,
+        )  # fmt: skip
         return lower_to_linalg(program, options, variants)
 
     lowered = lower(settings.boundaries)
@@ -283,7 +301,7 @@ def _compile_program(
     except CompileFailed as e:
         if not settings.boundaries or e.kind not in ("compile", "crash"):
             raise
-        lowered, executable = _without_boundaries(lower, settings, backend, how, e)
+        lowered, executable = _with_less(lower, settings, backend, how, e)
     show_compiled()
     stats["iree_s"] = time.perf_counter() - start
     stats["iree_peak_memory"] = executable.peak_memory
@@ -304,6 +322,11 @@ def _compile_program(
     if key is not None:
         _to_cache(key, compiled, text)
     return compiled
+
+
+def _architecture(settings: CompileSettings, backend: Any) -> str:
+    """What kernels are made for: a processor, or the gfx name of a GPU."""
+    return backend.arch if settings.target == "gpu" else _processor(settings)
 
 
 def _processor(settings: CompileSettings) -> str:
@@ -333,31 +356,37 @@ def _run_passes(program: ProgramIR, settings: CompileSettings) -> None:
     program.prune_store()
 
 
-def _without_boundaries(
-    lower: Callable[[bool], Lowered],
+def _with_less(
+    lower: Callable[..., Lowered],
     settings: CompileSettings,
     backend: Any,
     how: Any,
     failed: CompileFailed,
 ) -> tuple[Lowered, Any]:
-    """Compile again with the backend's own kernels: it may cut in several what failed as one.
+    """Compile again with tiles of the backend's own choice, then with its own kernels: it may cut
+    in several what failed as one.
 
     That is logged, and recorded first in the executable's `fallbacks`.
     """
     from mgx_mlir.targets.diagnostics import CompileFailed
 
-    lowered = lower(False)
-    try:
-        executable = backend.compile_lowered(lowered, how)
-    except CompileFailed:
-        raise failed from None
-    where = f"{failed.location}: " if failed.location else ""
-    log.warning(
-        "%s: compiled with kernel boundaries off, because with them %s%s",
-        settings.target, where, failed.message,
-    )  # fmt: skip
-    lost = (f"kernel-boundaries: {where}{failed.message}", *executable.fallbacks)
-    return lowered, replace(executable, fallbacks=lost)
+    without = {"kernel-boundaries": (False, False)}
+    if settings.target == "gpu":
+        without = {"tiles": (True, False), **without}
+    for name, (regions, tiles) in without.items():
+        lowered = lower(regions, tiles)
+        try:
+            executable = backend.compile_lowered(lowered, how)
+        except CompileFailed:
+            continue
+        where = f"{failed.location}: " if failed.location else ""
+        log.warning(
+            "%s: compiled with %s off, because with them %s%s",
+            settings.target, name.replace("-", " "), where, failed.message,
+        )  # fmt: skip
+        lost = (f"{name}: {where}{failed.message}", *executable.fallbacks)
+        return lowered, replace(executable, fallbacks=lost)
+    raise failed from None
 
 
 # ---- the cache of whole programs -----------------------------------------------------------------

@@ -31,6 +31,7 @@ from mgx_mlir.passes.lower.equal_results import merge_equal_results
 from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
 from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED
 from mgx_mlir.passes.lower.scalar import computed, signless
+from mgx_mlir.passes.lower.stored_rows import stored_by_row
 
 KERNELS = ("pointwise", "fused_reduce", "group", "fused_concat", "split_fused_reduce")
 _BROADCASTS = frozenset(f"migraphx.{n}" for n in ("multibroadcast", "broadcast", "scalar"))
@@ -41,13 +42,15 @@ PARAMETER_ELEMENTS = 64  # constants above this many elements become parameters
 class LowerOptions:
     """How a target wants its kernels: `regions` off leaves the fusion to IREE.
 
-    cpu: the processor, `host` or a name of LLVM's. vector_kernels: our own loops on processors.
+    arch: the processor, `host` or a name of LLVM's, or the gfx name of a GPU. vector_kernels: our
+    own loops on processors. tiles: sizes of our own for the tiles of GPU products.
     """
 
     target: str = "cpu"
     regions: bool = True
-    cpu: str = "host"
+    arch: str = "host"
     vector_kernels: bool = True
+    tiles: bool = True
 
 
 @dataclass
@@ -393,6 +396,8 @@ class ModuleLowering(Emitter):
                 x = self._filled(x)
             elif not isinstance(x, Splat) and (not through or x.type.is_static):
                 x = self._broadcast_operand(arg, v) or Leaf(x.type, self.value(v))
+            if self.options.target == "gpu":
+                x = stored_by_row(self, arg, v) or x
             self.scope.values[arg] = flags.from_bytes(self, op, x)
         for inner in body.operations:
             if inner.operation.name == "migraphx.literal":

@@ -12,10 +12,11 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.pooling import Pooling
-from mgx_mlir.passes.lower import indices
+from mgx_mlir.passes.lower import gpu_tiles, indices
+from mgx_mlir.passes.lower.convolution import pad_spatial, padding_of, trim_windows
 from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
 from mgx_mlir.passes.lower.expr import Extent
-from mgx_mlir.passes.lower.linear import pad_spatial, padding_of, store, trim_windows
+from mgx_mlir.passes.lower.linear import store
 from mgx_mlir.passes.lower.reduce import start_value
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, widen
@@ -162,7 +163,11 @@ def _window_reduce(
 
     init = e.fill(own, acc, start_value(how, acc))
     window = e.empty(list(lengths), acc)
-    return e.generic([x, window], [init], maps, [PARALLEL] * rank + [REDUCTION] * spatial, body)[0]
+    iterators = [PARALLEL] * rank + [REDUCTION] * spatial
+    found = e.generic([x, window], [init], maps, iterators, body)[0]
+    if first == 1:
+        gpu_tiles.give(e, found, lambda arch: gpu_tiles.window_info(arch, own, spatial))
+    return found
 
 
 def _average(

@@ -13,7 +13,8 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.quant import QuantConvolution, QuantDot
 from mgx_mlir.passes.lower import indices
-from mgx_mlir.passes.lower.linear import convolved, matrix_product
+from mgx_mlir.passes.lower.convolution import convolved
+from mgx_mlir.passes.lower.linear import matrix_product
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar
 

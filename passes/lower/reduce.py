@@ -20,9 +20,9 @@ from mgx_mlir.dialects.migraphx.reduce import (
     ReduceSum,
 )
 from mgx_mlir.passes.lower import host
+from mgx_mlir.passes.lower.convolution import pad_tensor
 from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, View, identity
-from mgx_mlir.passes.lower.linear import pad_tensor
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.run_time_axes import chosen_dims, reduce_chosen
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, widen

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import mgx_mlir
-from mgx_mlir.targets.base import CpuTarget
+from mgx_mlir.targets.base import CpuTarget, GpuTarget
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure
 from tests.models import made
 from tests.models.redraw import run_onnxruntime
@@ -47,6 +48,37 @@ def test_compiled_without_boundaries(
     assert "compiled with kernel boundaries off" in caplog.text
     for got, wanted in zip(program.run(x), run_onnxruntime(model, x), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_compiled_without_tiles(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """A tile of ours that a GPU's compiler refuses is given up before the kernels are."""
+    compile_lowered = GpuTarget.compile_lowered
+    tiled: list[bool] = []
+
+    def fail(self: Any, lowered: Any, *args: Any, **kwargs: Any) -> Any:
+        tiled.append(b"compilation_info" in lowered.bytecode)
+        if tiled == [True]:
+            raise CompileFailed(Failure("compile", FAILURE.message, FAILURE.location))
+        assert b"dispatch.region" in lowered.bytecode
+        return compile_lowered(self, lowered, *args, **kwargs)
+
+    monkeypatch.setattr(GpuTarget, "compile_lowered", fail)
+    weights = np.random.default_rng(0).standard_normal((32, 16)).astype(np.float16)
+    model = f"""func.func @main(%x: tensor<8x32xf16>) -> tensor<8x16xf16> {{
+      %w = "migraphx.literal"() {{value = dense<"0x{weights.tobytes().hex()}">
+        : tensor<32x16xf16>}} : () -> tensor<32x16xf16>
+      %0 = "migraphx.dot"(%x, %w) : (tensor<8x32xf16>, tensor<32x16xf16>) -> tensor<8x16xf16>
+      return %0 : tensor<8x16xf16>
+    }}"""
+    path = tmp_path / "dot.mlir"
+    path.write_text(model)
+    with caplog.at_level(logging.WARNING):
+        program = mgx_mlir.compile(path, target="gpu", arch="gfx942", cache=False)
+    assert tiled == [True, False]
+    assert program.executable.fallbacks[0] == "tiles: node 'x': no such tiling"
+    assert "compiled with tiles off" in caplog.text
 
 
 @pytest.mark.parametrize(

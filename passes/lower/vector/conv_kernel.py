@@ -12,8 +12,8 @@ from mgx_mlir.core.op import op_class
 from mgx_mlir.core.pattern import KERNEL_BODIES
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lower import views
+from mgx_mlir.passes.lower.convolution import padded_input
 from mgx_mlir.passes.lower.expr import Leaf
-from mgx_mlir.passes.lower.linear import padded_input
 from mgx_mlir.passes.lower.vector import convolution as loops
 from mgx_mlir.passes.lower.vector.epilogue import Epilogue
 from mgx_mlir.passes.lower.vector.isa import AVX512, Isa, isa_of
@@ -84,7 +84,7 @@ def lower(e: Any, _: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
     Then its input is padded ahead of its region: a pad inside costs half as much again.
     """
     anchor = next((o for o in body.operations if o.operation.name == "migraphx.convolution"), None)
-    isa = isa_of(e.options.cpu)
+    isa = isa_of(e.options.arch)
     if isa is None or anchor is None:
         return None
     made = _loops(e, anchor, body, isa)

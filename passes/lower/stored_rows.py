@@ -1,0 +1,69 @@
+"""Constant weights of GPU products, stored with a row of weights for each result channel.
+
+A matrix instruction takes runs along the depth of both operands. Weights [K, N] give it elements
+that are N apart, which come from the LDS one by one; [N, K] come in whole registers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import literals
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.lower.expr import Expr, Leaf, View
+
+_LITERAL = "migraphx.literal"
+# how the stored array's axes lie in the weights of a dot and of a channels-last convolution
+_DOT, _CONVOLUTION = (1, 0), (3, 0, 1, 2)
+
+
+def stored_by_row(e: Any, arg: ir.Value, value: ir.Value) -> Expr | None:
+    """The weights that a kernel has as the argument `arg` as a view of a parameter that holds them
+    row by row; None where that is not how they are used, or they are not constant."""
+    owner = value.owner
+    uses = list(arg.uses)
+    if isinstance(owner, ir.Block) or owner.name != _LITERAL or len(uses) != 1:
+        return None
+    order = _order(uses[0])
+    t = TensorType.of(value)
+    if order is None or not t.dtype.is_float or t.elements <= _SMALL:
+        return None
+    stored = TensorType(t.dtype, tuple(t.dims[i] for i in order))
+    leaf = Leaf(stored, e.parameter(_turned(e, literals.array_of(owner), order)))
+    return View(t, leaf, order, list(t.dims))
+
+
+def rows_of(e: Any, weights: Expr) -> ir.Value | None:
+    """The tensor that is stored by row behind the weights, else None."""
+    if isinstance(weights, View) and weights.map in (_DOT, _CONVOLUTION):
+        return e.tensor_of(weights.source) if isinstance(weights.source, Leaf) else None
+    return None
+
+
+_SMALL = 64  # what is no larger is a constant in the code
+
+
+def _order(use: ir.OpOperand) -> tuple[int, ...] | None:
+    """The axes in which the user wants its weights stored."""
+    if use.operand_number != 1:
+        return None
+    op: Any = use.owner
+    t = TensorType.of(op.operands[1])
+    if op.name == "migraphx.dot" and t.rank == 2 and TensorType.of(op.operands[0]).rank == 2:
+        return _DOT
+    if op.name == "migraphx.convolution" and t.rank == 4:
+        view = op.opview
+        return _CONVOLUTION if view.channels_last and view.group == 1 else None
+    return None
+
+
+def _turned(e: Any, array: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
+    """The array in another order; the same object for the same weights, which are then one."""
+    key = ("rows", array.__array_interface__["data"][0], order)
+    if key not in e.packed:
+        # kept with its source, whose address is in the key
+        e.packed[key] = (array, np.ascontiguousarray(array.transpose(order)))
+    return e.packed[key][1]
