@@ -73,7 +73,8 @@ def compile(
     threads of a run. `onnx_options` are those of parse_onnx, or the fields of TfOptions.
     `ref_double` makes `ref` compute in f64. `exhaustive_tune` compiles in several ways, times them
     on `tuning_inputs(signature)`, and keeps the fastest in the tuning file, from which later
-    compiles take it. `emulate` runs a gpu program on the emulator of AMD GPUs. Raises MgxError: unreadable models, unsupported operators, failed compilation.
+    compiles take it. `emulate` runs a gpu program on the emulator of AMD GPUs.
+    Raises MgxError: unreadable models, unsupported operators, failed compilation.
     """
     from mgx_mlir.targets import default_target
 

@@ -13,7 +13,7 @@ import numpy as np
 from mgx_mlir.api.environment import code_variables, left_out_rewrites
 from mgx_mlir.core import segments
 from mgx_mlir.core.context import new_context
-from mgx_mlir.core.errors import UsageError
+from mgx_mlir.core.errors import TargetError, UsageError
 from mgx_mlir.core.interpreter import Interpreter, Trace
 from mgx_mlir.core.lowered import KernelInfo
 from mgx_mlir.core.observe import disabled_names
@@ -30,7 +30,7 @@ class CompileSettings:
 
     fast_math: rewrites that change rounding. disable: passes to leave out. kernel_boundaries: off
     leaves fusion to IREE. cache: look up and keep results. timeout: seconds of the backend.
-    tuning: what a search found.
+    tuning: what a search found. emulate: a gpu program runs on the emulator.
     """
 
     target: str = "cpu"
@@ -42,6 +42,7 @@ class CompileSettings:
     timeout: float | None = None
     onnx: Mapping[str, Any] = field(default_factory=dict)
     tuning: Tuning = field(default_factory=Tuning)
+    emulate: bool = False
 
     @property
     def boundaries(self) -> bool:
@@ -53,6 +54,7 @@ class CompileSettings:
         row = asdict(self)
         row.pop("cache")
         row.pop("timeout")
+        row.pop("emulate")
         row["onnx"] = {k: _spelled(v) for k, v in sorted(self.onnx.items())}
         row["disable"] = [*self.disable, *sorted(switches().disable)]
         row["disabled_rewrites"] = sorted({*disabled_names(), *left_out_rewrites()})
@@ -184,6 +186,21 @@ class IreeProgram(CompiledProgram):
             self._program = ProgramIR(ctx, module)
         return self._program
 
+    def _device(self) -> str | None:
+        """The kind of device to run on. TargetError where it is not what was asked for."""
+        if self.target != "gpu":
+            return None
+        from mgx_mlir.targets import emulator
+
+        if self.settings.emulate:
+            emulator.activate()
+        elif emulator.active():
+            raise TargetError(
+                "the HIP of this process is the emulator",
+                notes=["compile with emulate=True, or run on a device in another process"],
+            )
+        return "hip"
+
     def load(self) -> Any:
         """The module on its device, loaded once. TargetError where the device is missing."""
         with self._lock:
@@ -196,7 +213,7 @@ class IreeProgram(CompiledProgram):
                     self.params,
                     inputs=list(self.signature.inputs),
                     outputs=list(self.signature.outputs),
-                    device="hip" if self.target == "gpu" else None,
+                    device=self._device(),
                     threads=self.threads,
                     variants=self.signature.variants,
                 )

@@ -30,6 +30,7 @@ class Choice:
     cache: bool
     timeout: float | None
     tune: bool
+    emulate: bool = False
 
     @property
     def arch(self) -> str | None:
@@ -45,6 +46,7 @@ class Choice:
             "cache": self.cache,
             "timeout": self.timeout,
             "exhaustive_tune": self.tune,
+            "emulate": self.emulate,
         }
 
 
@@ -78,6 +80,7 @@ def choose_target(args: Arguments, *, runs: bool, held: str | None = None) -> Ch
         "--no-cache" not in args,
         args.get("--timeout"),
         "--exhaustive-tune" in args,
+        "--emulate" in args,
     )
     if target != "cpu" and choice.threads is not None:
         raise UsageError(f"option '--threads' is for --cpu, the target is {target}")
@@ -89,6 +92,8 @@ def choose_target(args: Arguments, *, runs: bool, held: str | None = None) -> Ch
         raise UsageError(
             f"option '--enable-offload-copy' is for --gpu: {target} computes in host memory"
         )
+    if target != "gpu" and choice.emulate:
+        raise UsageError(f"option '--emulate' is for --gpu, the target is {target}")
     if target == "gpu":
         choice = _with_archs(choice)
     if runs and len(choice.archs) > 1:
@@ -96,7 +101,7 @@ def choose_target(args: Arguments, *, runs: bool, held: str | None = None) -> Ch
     say(_target_line(choice, by_default=flag is None and held is None))
     if choice.tune and len(choice.archs) > 1:
         raise UsageError(f"expected one architecture to tune for, got {', '.join(archs)}")
-    if (runs or choice.tune) and target == "gpu":
+    if (runs or choice.tune) and target == "gpu" and not choice.emulate:
         _check_device()
     return choice
 
@@ -119,6 +124,8 @@ def _target_line(choice: Choice, *, by_default: bool) -> str:
     if choice.target == "cpu":
         count = choice.threads or available_cpus()
         parts.append("1 thread" if count == 1 else f"{count} threads")
+    if choice.emulate:
+        parts.append("emulated")
     if by_default:
         found = "a HIP device is present" if choice.target == "gpu" else "no HIP device is found"
         parts.append(f"by default: {found}")
@@ -131,7 +138,7 @@ def _check_device() -> None:
     if not hip_devices():
         raise TargetError(
             "no HIP device is found, the program cannot run on gpu",
-            notes=["mgx-driver compile --gpu needs no device"],
+            notes=["mgx-driver compile --gpu needs no device", "--emulate needs none to run it"],
         )
 
 

@@ -108,6 +108,7 @@ TARGET = (
         ("--kernel-boundaries",), "off: leave fusion to the backend", "on|off",
         parse=choice("on", "off"), group="Target",
     ),
+    Option(("--emulate",), "run gpu programs on the emulator of AMD GPUs", group="Target"),
     Option(("--no-cache",), "neither look up nor keep compiled code", group="Target"),
     Option(
         ("--timeout",), "give up compiling after so many seconds", "SECONDS", parse=tolerance,

@@ -90,6 +90,12 @@ def open_device(kind: str | None = None, threads: int | None = None) -> Device:
         return found
 
 
+def is_open(kind: str) -> bool:
+    """Whether a device of the kind was made in this process."""
+    with _lock:
+        return any(k == kind for k, _ in _devices)
+
+
 def _create(kind: str, threads: int) -> Device:
     import iree.runtime as rt
     from iree.runtime import _binding

@@ -11,6 +11,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from mgx_mlir.targets.emulator import DRIVER_VARIABLE, user_library
+
 _TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")
 # in a child: a driver that fails can take its process down, and starting HIP costs memory
 _PROBE = """
@@ -38,12 +40,15 @@ def hip_devices() -> tuple[HipDevice, ...]:
     IREE_HIP_DYLIB_PATH names a HIP library.
     """
     linux = sys.platform.startswith("linux")
-    if linux and not Path("/dev/kfd").exists() and not os.environ.get("IREE_HIP_DYLIB_PATH"):
+    library = user_library()
+    if linux and not Path("/dev/kfd").exists() and not library:
         return ()
+    environment = {k: v for k, v in os.environ.items() if library or k != DRIVER_VARIABLE}
     try:
         done = subprocess.run(
-            [sys.executable, "-c", _PROBE], capture_output=True, text=True, timeout=60, check=True
-        )
+            [sys.executable, "-c", _PROBE],
+            capture_output=True, text=True, timeout=60, check=True, env=environment,
+        )  # fmt: skip
         rows = json.loads(done.stdout.strip().splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return ()
