@@ -174,7 +174,7 @@ def fuzz(count: int, seed: int, folder: Path, kinds: list[str] | None = None) ->
         data = damaged(rng.choice(files.files[kind]), rng, donors, trees=kind != "container")
         current = folder / "current"  # what a crash of the process leaves behind
         current.write_bytes(data)
-        outcome, problem, took = _one(files.readers[kind], data)
+        outcome, problem, took = read_one(files.readers[kind], data)
         tally.outcomes[f"{kind} {outcome}"] += 1
         tally.slowest = max(tally.slowest, took)
         if problem:
@@ -185,7 +185,7 @@ def fuzz(count: int, seed: int, folder: Path, kinds: list[str] | None = None) ->
     return tally
 
 
-def _one(reader: Callable[[bytes], None], data: bytes) -> tuple[str, str, float]:
+def read_one(reader: Callable[[bytes], None], data: bytes) -> tuple[str, str, float]:
     """(outcome, what is wrong with it, seconds)."""
     start = time.perf_counter()
     outcome, problem = "read", ""

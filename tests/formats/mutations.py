@@ -31,7 +31,14 @@ TEXTS = ("", "x", "main", "@0", "@param", "@literal", "@return", "if", "loop", "
 
 
 def damaged(data: bytes, rng: random.Random, donors: list[bytes], *, trees: bool = True) -> bytes:
-    """A copy of a file with one to eight changes; within its tree where it has one (`trees`)."""
+    """A file with one to eight changes, never as it was; within its tree where it has one."""
+    found = data
+    while found == data:
+        found = _changed(data, rng, donors, trees)
+    return found
+
+
+def _changed(data: bytes, rng: random.Random, donors: list[bytes], trees: bool) -> bytes:
     is_json = data[:1] == b"{"
     if trees and rng.random() < 0.55:
         return _within_tree(data, rng, is_json)
