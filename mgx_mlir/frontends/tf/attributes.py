@@ -29,7 +29,7 @@ class FunctionRef:
 
 
 # attributes about placement, gradients and shapes that files state and nothing here depends on
-_NEVER_MEANT = {
+NEVER_MEANT = {
     "use_cudnn_on_gpu", "use_locking", "validate_shape", "parallel_iterations", "swap_memory",
     "validate_indices", "output_shapes", "config", "config_proto", "executor_type", "container",
     "grad_a", "grad_b", "grad_x", "grad_y",
@@ -100,7 +100,7 @@ def keywords(
         elif default is REQUIRED:
             raise ModelError(f"attribute '{name}' is missing")
     for name, a in given.items():
-        if name in op.attributes or name.startswith("_") or name in _NEVER_MEANT:
+        if name in op.attributes or name.startswith("_") or name in NEVER_MEANT:
             continue
         kind = a.WhichOneof("value")
         if kind == "type" or (kind == "list" and a.list.type) or name in ("N", "num_split"):

@@ -24,6 +24,7 @@ ASSIGNS = {
     "ResourceScatterNdUpdate", "ResourceScatterNdAdd", "ResourceStridedSliceAssign",
     "ScatterUpdate", "ScatterAdd", "ScatterSub",
 }  # fmt: skip
+PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
 # inputs that nodes must have which are looked at before they are imported
 _LEAST = {
     **dict.fromkeys(("Switch", "RefSwitch", "_SwitchN", "Assign", "AssignVariableOp"), 2),
@@ -126,7 +127,7 @@ class Body:
             for name, node in self.nodes.items()
             if name not in read
             and node.op not in IGNORED | ASSIGNS
-            and node.op not in ("Const", "Placeholder", "VarHandleOp", "VariableV2", "Variable")
+            and node.op not in (*PLACEHOLDERS, "Const", "VarHandleOp", "VariableV2", "Variable")
         ]
 
     def reached(self, names: Iterable[str], controls: bool = True) -> set[str]:

@@ -24,6 +24,7 @@ from mgx_mlir.frontends.program import (
     type_of,
 )
 from mgx_mlir.frontends.tf import ops, schema
+from mgx_mlir.frontends.tf.graph import PLACEHOLDERS
 from mgx_mlir.frontends.tf.importer import Importer, LoadedModel
 from mgx_mlir.frontends.tf.inputs import graph_outputs, placeholder
 from mgx_mlir.frontends.tf.load import GRAPH, check_graph, load_buffer, load_graph
@@ -84,7 +85,7 @@ def _of_graph(name: str, graph: Any, reader: Any, options: TfOptions) -> Program
     model.outputs = graph_outputs(body, options.output_names, name)
     needed = body.reached([o.ref[0] for o in model.outputs], controls=False)
     for node in graph.node:  # what nobody reads need not be given
-        if node.op == "Placeholder" and node.name in needed:
+        if node.op in PLACEHOLDERS and node.name in needed:
             model.inputs.append(placeholder(node, node.name, options, name))
     return import_model(model, options)
 

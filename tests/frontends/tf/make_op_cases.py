@@ -108,6 +108,24 @@ def write_npz(path: Path, arrays: dict[str, np.ndarray]) -> None:
                 np.lib.format.write_array(f, np.ascontiguousarray(array).reshape(array.shape))
 
 
+def pruned(proto: Any, names: list[str]) -> Any:
+    """The nodes that the named ones need, without attributes that are about placement."""
+    nodes = {node.name: node for node in proto.node}
+    todo, kept = list(names), set()
+    while todo:
+        name = todo.pop()
+        if name not in kept:
+            kept.add(name)
+            todo += [i.lstrip("^").split(":")[0] for i in nodes[name].input]
+    for i in range(len(proto.node) - 1, -1, -1):
+        if proto.node[i].name not in kept:
+            del proto.node[i]
+    for node in proto.node:
+        for key in [k for k in node.attr if k.startswith("_")]:
+            del node.attr[key]
+    return proto
+
+
 def make(name: str) -> None:
     cases = Cases(sum(name.encode()))
     tf = cases.tf

@@ -1,4 +1,4 @@
-"""Reads the stored operator cases (data/ops, written by make_op_cases.py) and judges results."""
+"""Reads the stored operator cases (data/ops, data/dtypes) and judges results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-DATA = Path(__file__).resolve().parent / "data" / "ops"
+DATA = Path(__file__).resolve().parent / "data" / "ops"  # of make_op_cases.py
+DTYPES = DATA.parent / "dtypes"  # of make_dtype_cases.py
 
 # relative errors per type: what TensorFlow and we compute in another order, or in steps of the
 # type where we take f32 for all of them (16-bit floats)
@@ -32,18 +33,18 @@ class Group:
         return [entry["name"] for entry, _ in self.outputs]
 
 
-def groups() -> list[str]:
-    return sorted(p.stem for p in DATA.glob("*.pb"))
+def groups(folder: Path = DATA) -> list[str]:
+    return sorted(p.stem for p in folder.glob("*.pb"))
 
 
-def load(name: str) -> Group:
-    with np.load(DATA / f"{name}.npz", allow_pickle=False) as arrays:
+def load(name: str, folder: Path = DATA) -> Group:
+    with np.load(folder / f"{name}.npz", allow_pickle=False) as arrays:
         meta = json.loads(bytes(arrays["meta"]))
         inputs = {
             i["name"]: _typed(arrays[f"i{k}"], i["dtype"]) for k, i in enumerate(meta["inputs"])
         }
         outputs = [(o, _typed(arrays[f"o{k}"], o["dtype"])) for k, o in enumerate(meta["outputs"])]
-    return Group(name, (DATA / f"{name}.pb").read_bytes(), inputs, outputs)
+    return Group(name, (folder / f"{name}.pb").read_bytes(), inputs, outputs)
 
 
 def _typed(array: np.ndarray, dtype: str) -> np.ndarray:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +15,19 @@ from mgx_mlir.core.errors import UnsupportedModel
 from mgx_mlir.frontends.tf import ops, schema
 from mgx_mlir.frontends.tf.options import TfOptions
 from mgx_mlir.frontends.tf.program import parse_tf_buffer
-from mgx_mlir.frontends.tf.registry import find, operators
+from mgx_mlir.frontends.tf.registry import operators
 from tests.frontends.tf import stored_ops
 
-# families of control flow, of values that are no tensors, and of nodes that pass values on
-ELSEWHERE = {
-    "basic", "control", "functions", "passing", "tensor_array", "tensor_list", "variables",
-}  # fmt: skip
-OLD = {"TopK"}  # no version of TensorFlow that still runs writes it
+DATA = stored_ops.DATA.parent
+# names that mean the same: TensorFlow wrote the case under the second one
+RENAMED = {
+    "TopK": ("sorting", "TopKV2"),  # whose k is an attribute
+    "PlaceholderV2": ("reshaping", "Placeholder"),
+    "HostConst": ("reshaping", "Const"),
+    "RefIdentity": ("reshaping", "Identity"),
+    "DebugGradientRefIdentity": ("reshaping", "DebugGradientIdentity"),
+}
+VARIABLES = {"Variable", "VariableShape"}  # test_saved_models.py
 
 
 def run(group: stored_ops.Group, target: str) -> dict[str, np.ndarray]:
@@ -68,18 +75,65 @@ def test_what_is_not_known_is_told_at_once() -> None:
     assert "Digamma" in str(found.value)
 
 
+@pytest.mark.parametrize("name", stored_ops.groups(stored_ops.DTYPES))
+def test_in_other_types(name: str) -> None:
+    found = faults(stored_ops.load(name, stored_ops.DTYPES), "ref")
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", stored_ops.groups(stored_ops.DTYPES))
+def test_in_other_types_on_the_cpu(name: str) -> None:
+    found = faults(stored_ops.load(name, stored_ops.DTYPES), "cpu")
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_older_names(name: str) -> None:
+    group, newer = RENAMED[name]
+    case = stored_ops.load(group)
+    graph = schema.Graph.FromString(case.graph)
+    nodes = {node.name: node for node in graph.node}
+    renamed = [node for node in graph.node if node.op == newer]
+    assert renamed
+    for node in renamed:
+        node.op = name
+        if name == "TopK":
+            t = nodes[node.input.pop()].attr["value"].tensor
+            node.attr["k"].i = int((t.int_val or np.frombuffer(t.tensor_content, "<i4"))[0])
+    found = faults(replace(case, graph=graph.SerializeToString()), "ref")
+    assert not found, "\n".join(found)
+
+
+def _stored_graphs() -> Iterator[Any]:
+    for folder in (stored_ops.DATA, stored_ops.DTYPES):
+        for path in folder.glob("*.pb"):
+            yield schema.Graph.FromString(path.read_bytes())
+    for path in (*DATA.glob("models/*.npz"), *DATA.glob("control/*.npz")):
+        with np.load(path) as arrays:
+            for key in {"graph", "v1", "v2", "lowered"} & set(arrays):
+                yield schema.Graph.FromString(bytes(arrays[key]))
+    for path in DATA.glob("saved/*.zip"):
+        with zipfile.ZipFile(path) as z:
+            saved = schema.SavedModel.FromString(z.read("saved_model.pb"))
+            yield saved.meta_graphs[0].graph_def
+
+
 def test_every_operator_has_a_case() -> None:
-    """But for those that other tests cover, and what TensorFlow's writer makes no more."""
     ops.load()
-    seen = set()
-    for name in stored_ops.groups():
-        graph = schema.Graph.FromString(stored_ops.load(name).graph)
+    seen = set(RENAMED) | VARIABLES
+    for graph in _stored_graphs():
         seen |= {node.op for node in graph.node}
-    missing = {o for o in operators() if o not in seen and _family(o) not in ELSEWHERE}
-    assert missing == OLD
+        seen |= {node.op for f in graph.library.function for node in f.node_def}
+    assert set(operators()) <= seen
 
 
-def _family(name: str) -> str:
-    found = find(name)
-    assert found is not None
-    return found.function.__module__.rpartition(".")[2]
+def test_operators_have_cases_in_several_types() -> None:
+    """At least 1500 pairs of an operator and the types that its attributes state."""
+    seen = set()
+    for folder in (stored_ops.DATA, stored_ops.DTYPES):
+        for path in folder.glob("*.pb"):
+            for node in schema.Graph.FromString(path.read_bytes()).node:
+                kinds = {k: a.type for k, a in node.attr.items() if a.WhichOneof("value") == "type"}
+                seen.add((node.op, *sorted(kinds.items())))
+    assert len(seen) >= 1500

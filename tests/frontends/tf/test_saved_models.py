@@ -11,6 +11,7 @@ import pytest
 
 import mgx_mlir
 from mgx_mlir.core.errors import FileError, MgxError, ModelError, UsageError
+from mgx_mlir.frontends.tf import schema
 from mgx_mlir.frontends.tf.bundle import Bundle
 from mgx_mlir.frontends.tf.options import TfOptions
 from mgx_mlir.frontends.tf.program import parse_tf
@@ -69,6 +70,31 @@ def test_graphs_of_version_1(model, name):
     folder, inputs, [wanted] = model(name)
     found = run(folder, inputs, batch_size=4)
     np.testing.assert_allclose(found["scores"], wanted, rtol=1e-5)
+
+
+def test_variables_by_their_oldest_name(model):
+    folder, inputs, [wanted] = model("version1")
+    path = folder / "saved_model.pb"
+    saved = schema.SavedModel.FromString(path.read_bytes())
+    renamed = [n for n in saved.meta_graphs[0].graph_def.node if n.op == "VariableV2"]
+    assert renamed
+    for node in renamed:
+        node.op = "Variable"
+    path.write_bytes(saved.SerializeToString())
+    found = run(folder, inputs, batch_size=4)
+    np.testing.assert_allclose(found["scores"], wanted, rtol=1e-5)
+
+
+def test_the_shape_of_a_variable(model):
+    folder, inputs, _ = model("version1_resources")
+    path = folder / "saved_model.pb"
+    saved = schema.SavedModel.FromString(path.read_bytes())
+    graph = saved.meta_graphs[0].graph_def
+    handle = next(n.name for n in graph.node if n.op == "VarHandleOp" and n.name == "w")
+    graph.node.add(name="dims", op="VariableShape", input=[handle]).attr["out_type"].type = 9
+    path.write_bytes(saved.SerializeToString())
+    found = run(folder, inputs, output_names=["dims"], batch_size=4)["dims"]
+    np.testing.assert_array_equal(found, np.array([6, 2], np.int64))
 
 
 def test_inputs_have_the_names_of_the_signature(model):

@@ -155,8 +155,13 @@ def dilation(
     window = [(k - 1) * r + 1 for k, r in zip(kernel[:2], rate, strict=True)]
     pads = window_attributes(padding, (), dims[1:3], window, stride, True)["padding"]
     begin, end = pads[:2], pads[-2:]
-    x = b.pad(x, pads=[0, *begin, 0, 0, *end, 0], value=float(b.dtype(x).lowest()))
+    dtype, around = b.dtype(x), [0, *begin, 0, 0, *end, 0]
+    inside = np.pad(
+        np.ones((1, *dims[1:3], 1), bool), [(0, 0), *zip(begin, end, strict=True), (0, 0)]
+    )
+    x = b.pad(x, pads=around, value=float(dtype.lowest()) if dtype.is_float else 0.0)
     height, width = b.dims(x)[1:3]
+    lowest = b.literal(np.array(dtype.lowest(), dtype.np))
     out = None
     limits.parts(kernel[0] * kernel[1], "taps of a window")
     for i in range(kernel[0]):
@@ -166,5 +171,8 @@ def dilation(
             part = slice_known(b, x, starts, ends, [1, 2], stride)
             tap = b.reshape(slice_(b, w, [0, 1], [i, j], [i + 1, j + 1]), dims=[kernel[2]])
             term = b.add(part, tap)
+            if dtype.is_integer and not inside.all():  # the lowest and a tap would wrap
+                at = inside[:, starts[0] : ends[0] : stride[0], starts[1] : ends[1] : stride[1]]
+                term = b.where(b.literal(np.ascontiguousarray(at)), term, lowest)
             out = term if out is None else b.max(out, term)
     return out

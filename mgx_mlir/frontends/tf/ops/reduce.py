@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core.build import Builder
-from mgx_mlir.core.dtypes import INT64, DType
+from mgx_mlir.core.dtypes import DOUBLE, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends import reductions
 from mgx_mlir.frontends.helpers import (
@@ -48,7 +48,8 @@ def _register(name: str, reducer: Reducer) -> None:
     ) -> Value:
         dtype = b.dtype(x)
         if name in ("Mean", "EuclideanNorm"):
-            x = convert(b, x, wide(dtype))
+            whole = name == "EuclideanNorm" and dtype.is_integer
+            x = convert(b, x, DOUBLE if whole else wide(dtype))
         known = b.const(axes)
         if known is not None:
             wanted = [int(a) for a in known.reshape(-1)]

@@ -72,7 +72,7 @@ def _erfinv(b: Builder, x: Value) -> Value:
         a = b.abs(y)
         miss = b.sub(b.sub(number(b, 1, x), b.abs(x)), _erfc(b, a))
         slope = b.mul(b.exp(b.neg(b.mul(a, a))), -2 / math.sqrt(math.pi))
-        y = b.mul(b.sub(a, b.div(miss, slope)), b.sign(x))
+        y = b.mul(b.add(a, b.div(miss, slope)), b.sign(x))
     ends = b.div(x, number(b, 0, x))
     return b.where(
         compare(b, "less", b.abs(x), 1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.helpers import Value, convert, extent, unsqueeze
+from mgx_mlir.frontends.helpers import Value, concat, convert, extent, slice_, unsqueeze, zeros
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.lists import elements, item_at, list_of, with_elements, written
 from mgx_mlir.frontends.tf.registry import tf_op
@@ -116,7 +117,7 @@ def length(b: Builder, node: Any, v: Any) -> Value:
 
 
 @tf_op("TensorListElementShape", raw=True)
-def element_shape(b: Builder, node: Any, v: Any, *, shape_type: DType = INT32) -> Value:
+def element_shape(b: Builder, node: Any, v: Any, *, shape_type: DType) -> Value:
     found = list_of(v)
     if found.stacked is not None:
         return convert(b, b.shape(found.stacked, 1), shape_type)
@@ -180,7 +181,12 @@ def resize(b: Builder, node: Any, v: Any, size: Value) -> TensorList:
     found = list_of(v)
     if found.stacked is None and found.mark is None:
         return TensorList(found.dtype, found.dims, size)
-    old, new = b.const(found.size), b.const(size)
-    if old is None or new is None or int(old) != int(new):
-        raise NotSupported("a list that changes its length")
-    return with_elements(found, elements(b, found))
+    x, wanted = elements(b, found), b.const(size)
+    dims = b.dims(x)
+    if wanted is None or DYN in dims:
+        raise NotSupported("a list whose length changes at run time")
+    more = int(wanted) - dims[0]
+    if more > 0:
+        x = concat(b, [x, zeros(b, [more, *dims[1:]], b.dtype(x))], 0)
+    stacked = slice_(b, x, [0], [0], [int(wanted)])
+    return replace(with_elements(found, stacked), size=size)

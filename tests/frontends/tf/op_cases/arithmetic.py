@@ -42,11 +42,11 @@ def unary_f32(g: Cases) -> None:
     for name in ("Log1p", "Expm1", "Erf", "Tanh", "Asinh", "Sinh"):
         _unary(g, name, tiny)
     g.op("Acosh", x=g.floats(3, 7, low=1.01, high=9))
-    g.op("Erfinv", x=u, rtol=2e-5)
+    g.op("Erfinv", x=u)
     g.op("Erfc", x=g.input([-9, -3, -1, 0, 0.3, 1, 2, 3, 5, 8], "float32"))
     g.op("Lgamma", x=g.input([0.1, 0.5, 1, 1.5, 2, 2.5, 3.7, 10, 50, 1000.0], "float32"), atol=1e-5)
     g.op("Lgamma", x=g.input([-0.5, -1.3, -2.7, 1e-3], "float32"), rtol=1e-4, atol=1e-5)
-    g.op("Ndtri", x=g.floats(3, 7, low=0.02, high=0.98), rtol=2e-5, atol=1e-6)
+    g.op("Ndtri", x=g.floats(3, 7, low=0.02, high=0.98))
 
 
 @group

@@ -1,4 +1,4 @@
-"""Cases of open extents: the graph is compiled once for every size."""
+"""Cases of open extents, compiled once for every size; of lists, calls and effects."""
 
 from __future__ import annotations
 
@@ -108,3 +108,62 @@ def open_sizes(g: Cases) -> None:
          num_segments=np.int32(4))  # fmt: skip
     boxes = np.float32([[0, 0, 1, 1], [0.1, 0.2, 0.7, 0.9]])
     g.op("CropAndResize", image=x, boxes=boxes, box_ind=np.int32([0, 1]), crop_size=[3, 3])
+
+
+@group
+def lists_and_calls(g: Cases) -> None:
+    tf, raw = g.tf, g.tf.raw_ops
+    x, y = g.floats(2, 3), g.floats(2, 3)
+    kinds = {"element_dtype": "float32"}
+    h = raw.EmptyTensorList(element_shape=[2, 3], max_num_elements=np.int32(-1), **kinds)
+    g.op("TensorListLength", input_handle=h)
+    h = raw.TensorListPushBack(input_handle=h, tensor=x)
+    h = raw.TensorListPushBack(input_handle=h, tensor=y)
+    g.op("TensorListLength", input_handle=h)
+    g.op("TensorListElementShape", input_handle=h, shape_type="int32")
+    g.op("TensorListElementShape", input_handle=h, shape_type="int64")
+    g.op("TensorListStack", input_handle=h, element_shape=[2, 3], num_elements=2, **kinds)
+    g.op("TensorListConcatV2", input_handle=h, element_shape=[2, 3],
+         leading_dims=np.zeros(0, np.int64), **kinds)  # fmt: skip
+    for size in (1, 4):
+        r = raw.TensorListResize(input_handle=h, size=size)
+        g.op("TensorListLength", input_handle=r)
+        g.op("TensorListStack", input_handle=r, element_shape=[2, 3], **kinds)
+    g.op("TensorListGetItem", input_handle=h, index=g.input(1, "int32"), element_shape=[2, 3],
+         **kinds)  # fmt: skip
+    g.op("TensorListGather", input_handle=h, indices=g.input([1, 0, 1], "int32"),
+         element_shape=[2, 3], **kinds)  # fmt: skip
+    i = g.ints(4, 2, dtype="int64")
+    h = raw.TensorListFromTensor(tensor=i, element_shape=[2])
+    h = raw.TensorListSetItem(input_handle=h, index=2, item=g.ints(2, dtype="int64"))
+    g.op("TensorListStack", input_handle=h, element_shape=[2], element_dtype="int64")
+    handle, flow = raw.TensorArrayV3(size=3, dtype="float32")
+    g.op("TensorArraySizeV3", handle=handle, flow_in=flow)
+    flow = raw.TensorArrayWriteV3(handle=handle, index=1, value=x, flow_in=flow)
+    g.op("TensorArrayReadV3", handle=handle, index=1, flow_in=flow, dtype="float32")
+    g.op("Print", input=x, data=[y], message="x")
+
+    def function(f, *like):  # a function of the file
+        made = tf.function(f, autograph=False).get_concrete_function(
+            *(tf.TensorSpec(t.shape, t.dtype) for t in like)
+        )
+        made.add_to_graph(g.graph)
+        return made
+
+    twice = function(lambda a, b: (a * 2.0, a + b), x, y)
+    swapped = function(lambda a, b: (b, a - b), x, y)
+    out = ["float32", "float32"]
+    g.op("PartitionedCall", args=[x, y], Tout=out, f=twice)
+    g.op("StatefulPartitionedCall", args=[y, x], Tout=out, f=twice)
+    for value in (True, False):
+        g.op("If", cond=g.input(value), input=[x, y], Tout=out, then_branch=twice,
+             else_branch=swapped)  # fmt: skip
+    g.op("StatelessIf", cond=g.input(0.5, "float32"), input=[x, y], Tout=out, then_branch=twice,
+         else_branch=swapped)  # fmt: skip
+    for at in (0, 1, 7):
+        g.op("Case", branch_index=g.input(at, "int32"), input=[x, y], Tout=out,
+             branches=[twice, swapped])  # fmt: skip
+    going = function(lambda a, b: tf.reduce_sum(a) < 40.0, x, y)
+    step = function(lambda a, b: (a + tf.abs(b), b), x, y)
+    for name in ("While", "StatelessWhile"):
+        g.op(name, input=[x, y], cond=going, body=step)
