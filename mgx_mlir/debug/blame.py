@@ -183,29 +183,23 @@ class Case:
 
 @dataclass
 class Culprit:
-    """What is to blame: an instruction of the model, a kernel of the compiled program, or neither.
+    """What is to blame: an instruction of the model, or a kernel of the compiled program.
 
-    `examined` are all findings of that level. `wrong_pass`: the pass that changed what the model
-    means. `program` is what positions refer to.
+    `examined` are all findings of that level, `finding` the one to blame, None where none is.
+    `program` is what positions refer to.
     """
 
     level: Level
     program: ProgramIR
     examined: Examined
     finding: Finding | None = None
-    wrong_pass: str | None = None
 
 
-def find_culprit(case: Case, instructions: Examined | None = None) -> Culprit:
-    """The first thing that is wrong by itself. Errors: those of compile() and run()."""
-    found = instructions or case.instructions()
-    if found.wrong:
-        return Culprit("instruction", case.program, found, found.wrong[0])
+def find_kernel(case: Case) -> Culprit:
+    """The first kernel that is wrong by itself. Errors: those of compile() and of the run."""
     fused = case.fused()
     kernels = case.kernels(fused)
-    if kernels.wrong:
-        return Culprit("kernel", fused, kernels, kernels.wrong[0])
-    return Culprit("kernel", fused, kernels, wrong_pass=case.first_wrong_pass())
+    return Culprit("kernel", fused, kernels, next(iter(kernels.wrong), None))
 
 
 @dataclass

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.errors import UsageError
+from mgx_mlir.core.errors import MgxError, UsageError
 from mgx_mlir.core.program_ir import ProgramIR
-from mgx_mlir.debug.blame import Case, Culprit, find_culprit, minimal_model
+from mgx_mlir.debug.blame import Case, Culprit, find_kernel, minimal_model
 from mgx_mlir.debug.examine import Examined, Finding
 from mgx_mlir.debug.extract import SUFFIXES, save_inputs, save_program
 from mgx_mlir.driver.arguments import Arguments
@@ -20,6 +20,13 @@ from mgx_mlir.driver.model import Model
 from mgx_mlir.driver.progress import say, step
 from mgx_mlir.driver.verify_report import figures, output_json
 from mgx_mlir.printers.listing import Instruction, list_program
+
+_COUNTED = {
+    "right": ("right", "right"),
+    "wrong": ("wrong by itself", "wrong by themselves"),
+    "inherited": ("wrong because what it reads is", "wrong because what they read is"),
+    "grown": ("with grown differences", "with grown differences"),
+}
 
 SECONDS = 600.0  # of --reduce
 _SAID = {
@@ -103,16 +110,28 @@ def _text(program: ProgramIR, line: Instruction) -> str:
 
 def _per_instruction(case: Case, out: _Output, failed: bool) -> int:
     with step("Running every instruction ..."):
-        found = case.instructions()
-    _report(case.program, found, out, "instruction", "")
-    if not failed or found.wrong:
-        return 0 if found.is_right else 1
+        found = _instructions(case)
+    if found is not None:
+        _report(case.program, found, out, "instruction", "")
+        if not failed or found.wrong:
+            return 0 if found.is_right else 1
     # what fails in the program as it is compiled does not where every result is kept
     with step("Running every kernel ..."):
-        culprit = find_culprit(case, found)
+        culprit = find_kernel(case)
     _report(culprit.program, culprit.examined, out, "kernel", case.target)
-    _say_pass(culprit, out)
-    return 1
+    if failed:
+        _look_at_passes(case, culprit, out)
+    return 1 if failed or not culprit.examined.is_right else 0
+
+
+def _instructions(case: Case) -> Examined | None:
+    """The findings of instructions; None where that build cannot be made, which is said."""
+    try:
+        return case.instructions()
+    except MgxError as e:
+        say(f"warning: a build that gives back every instruction cannot be made: {e.message}")
+        say("note: the kernels of the program, as it is compiled, are looked at")
+        return None
 
 
 def _report(program: ProgramIR, found: Examined, out: _Output, what: str, prefix: str) -> None:
@@ -132,13 +151,10 @@ def _report(program: ProgramIR, found: Examined, out: _Output, what: str, prefix
         rows.append(_json(f, line))
     out.result[f"{what}s"] = rows
     counts = [
-        f"{sum(f.verdict == verdict for f in found.findings)} {said}"
-        for verdict, said in (
-            ("right", "right"), ("wrong", "wrong by themselves"),
-            ("inherited", "wrong because what they read is"), ("grown", "with grown differences"),
-        )
-        if any(f.verdict == verdict for f in found.findings)
-    ]  # fmt: skip
+        f"{n} {one if n == 1 else several}"
+        for verdict, (one, several) in _COUNTED.items()
+        if (n := sum(f.verdict == verdict for f in found.findings))
+    ]
     total = len(found.findings)
     runs = "one run" if found.runs == 1 else f"{found.runs} runs"
     out.line(f"{total} {what}{'' if total == 1 else 's'} in {runs}: {', '.join(counts) or 'none'}")
@@ -155,12 +171,15 @@ def _json(f: Finding, line: Instruction) -> dict[str, Any]:
     }
 
 
-def _say_pass(culprit: Culprit, out: _Output) -> None:
+def _look_at_passes(case: Case, culprit: Culprit, out: _Output) -> None:
+    """Where no part of the program is to blame: the pass that changed what the model means."""
     if culprit.finding is not None:
         return
-    if culprit.wrong_pass is not None:
-        out.line(f"The pass {culprit.wrong_pass} changes what the model computes")
-        out.result["wrong_pass"] = culprit.wrong_pass
+    with step("Running the reference after every pass ..."):
+        name = case.first_wrong_pass()
+    out.result["wrong_pass"] = name
+    if name is not None:
+        out.line(f"The pass {name} changes what the model computes")
     else:
         out.line("No instruction, kernel or pass is wrong by itself: the differences add up")
 
@@ -181,10 +200,14 @@ def _minimal_path(args: Arguments, model: Model) -> Path:
 
 def _bisect(case: Case, out: _Output, path: Path) -> int:
     with step("Looking for the first instruction that is wrong ..."):
-        culprit = find_culprit(case)
+        found = _instructions(case)
+        if found is not None and found.wrong:
+            culprit = Culprit("instruction", case.program, found, found.wrong[0])
+        else:
+            culprit = find_kernel(case)
     prefix = case.target if culprit.level == "kernel" else ""
     _report(culprit.program, culprit.examined, out, culprit.level, prefix)
-    _say_pass(culprit, out)
+    _look_at_passes(case, culprit, out)
     small = None
     if culprit.finding is not None:
         line = out.lines_of(culprit.program, prefix)[culprit.finding.operation]

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from mgx_mlir.api.compile import read_model
+from mgx_mlir.core.errors import CompileError
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.program_ir import entry_block
 from mgx_mlir.core.registry import PASSES
+from mgx_mlir.debug.blame import Case
 from mgx_mlir.debug.taps import SteppedRun
 from mgx_mlir.passes import pipelines
 from tests.driver.conftest import Driver
@@ -72,7 +74,7 @@ def test_an_operator_that_is_lowered_wrong(driver: Driver, models: Path) -> None
     assert "max abs diff 0.25," in ran.lines[at]
     assert sum(line.startswith("  wrong by itself") for line in ran.lines) == 1
     assert any(line.startswith("  wrong because what it reads is: ") for line in ran.lines)
-    assert "6 instructions in one run: 2 right, 1 wrong by themselves, " in ran.out
+    assert "6 instructions in one run: 2 right, 1 wrong by itself, " in ran.out
 
 
 def test_nothing_is_wrong(driver: Driver, models: Path) -> None:
@@ -104,9 +106,16 @@ def test_bisect_leaves_a_model_that_fails_alone(
 
 
 @pytest.mark.usefixtures("broken_relu")
-def test_reduce_leaves_the_smallest_model(driver: Driver, models: Path, tmp_path: Path) -> None:
-    small = tmp_path / "small.mlir"
-    ran = driver("verify", "--cpu", "--no-cache", models / "mnist.onnx", "-r", "--minimal", small)
+def test_reduce_leaves_the_smallest_model(driver: Driver, tmp_path: Path) -> None:
+    t, small = "tensor<2x8xf32>", tmp_path / "small.mlir"
+    (tmp_path / "m.mlir").write_text(
+        f"func.func @main(%x: {t}, %y: {t}) -> {t} {{\n"
+        f'  %0 = "migraphx.add"(%x, %y) : ({t}, {t}) -> {t}\n'
+        f'  %1 = "migraphx.relu"(%0) : ({t}) -> {t}\n'
+        f'  %2 = "migraphx.mul"(%1, %y) : ({t}, {t}) -> {t}\n'
+        f"  return %2 : {t}\n}}\n"
+    )
+    ran = driver("verify", "--cpu", "--no-cache", tmp_path / "m.mlir", "-r", "--minimal", small)
     assert ran.status == 1
     assert f"Wrote: {small}, which fails by itself: mgx-driver verify {small}" in ran.lines
     assert operators(small) == ["relu"]
@@ -125,6 +134,50 @@ def test_a_pass_of_the_target_that_spares_what_is_looked_at(
     assert verdicts(found) == {}
     assert verdicts(found, "kernels") == {}
     assert found["wrong_pass"] == "break_lone_relu"
+
+
+@pytest.fixture
+def broken_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels that give only a relu are wrong: with every result given back there are none."""
+    from mgx_mlir.passes.lower.module import ModuleLowering
+
+    lower, scalar = ModuleLowering.kernel, OPS["relu"].scalar
+
+    def wrong(self: Any, op: Any) -> None:
+        with monkeypatch.context() as m:
+            if len(op.results) == 1:
+                m.setattr(OPS["relu"], "scalar", staticmethod(lambda b, x: b.neg(scalar(b, x))))
+            lower(self, op)
+
+    monkeypatch.setattr(ModuleLowering, "kernel", wrong)
+
+
+@pytest.mark.usefixtures("broken_kernel")
+def test_a_kernel_that_is_lowered_wrong(driver: Driver, models: Path, tmp_path: Path) -> None:
+    small = tmp_path / "small.mxr"
+    ran = driver("verify", "--cpu", "--no-cache", models / "mnist.onnx", "-b", "--minimal", small)
+    assert ran.status == 1
+    assert "6 instructions in one run: 6 right" not in ran.lines  # they are looked at, not listed
+    assert (
+        "3 kernels in one run: 1 wrong by themselves, 2 wrong because what they read is" in ran.out
+    )
+    line = next(line for line in ran.lines if line.startswith("Failure starts at: "))
+    assert f"@{line.removeprefix('Failure starts at: ')} = cpu::dot_add_relu(" in ran.out
+    assert operators(small)[-3:] == ["dot", "add", "relu"]
+    assert driver("verify", "--cpu", "--no-cache", small).status == 1
+
+
+def test_where_not_all_can_be_given_back(
+    driver: Driver, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(case: Case) -> None:
+        raise CompileError("too many results")
+
+    monkeypatch.setattr(Case, "instructions", refuse)
+    ran = driver("verify", "--cpu", models / "mnist.onnx", "-i")
+    assert ran.status == 0
+    assert "3 kernels in one run: 3 right" in ran.lines
+    assert any(line.endswith("cannot be made: too many results") for line in ran.errors)
 
 
 def test_in_halves(driver: Driver, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
