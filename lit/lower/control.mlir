@@ -52,14 +52,15 @@ func.func @main(%n: tensor<i64>, %x: tensor<2xf32>) -> (tensor<2xf32>, tensor<i6
 
 // -----
 
-// Extents that differ by branch come out beside the tensor, which has memory of its own.
+// A tensor whose extents differ by branch comes out as a view, which holds them.
 // CHECK-LABEL: @main
-// CHECK: %[[R:.*]]:2 = scf.if %{{.*}} -> (tensor<?xf32>, index) {
-// CHECK: %[[O:.*]] = "util.optimization_barrier"(%arg1)
-// CHECK: tensor.cast %[[O]] : tensor<2xf32> to tensor<?xf32>
+// CHECK: %[[R:.*]] = scf.if %{{.*}} -> (!hal.buffer_view) {
+// CHECK: tensor.cast %arg1 : tensor<2xf32> to tensor<?xf32>
+// CHECK: "hal.tensor.export"
 // CHECK: } else {
-// CHECK: %[[N:.*]] = "util.optimization_barrier"(%[[R]]#1)
-// CHECK: "flow.tensor.tie_shape"(%[[R]]#0, %[[N]])
+// CHECK: "hal.tensor.export"
+// CHECK: %[[N:.*]] = "hal.buffer_view.dim"(%[[R]])
+// CHECK: "hal.tensor.import"(%[[R]], %[[N]])
 func.func @main(%c: tensor<i1>, %x: tensor<2xf32>, %y: tensor<3xf32>) -> tensor<?xf32> {
   %0 = "migraphx.if"(%c) ({
     "migraphx.yield"(%x) : (tensor<2xf32>) -> ()
@@ -87,17 +88,16 @@ func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) -> tensor<?xf32> {
 
 // -----
 
-// Tensors of run-time extents cross the border of a loop in memory of their own, both ways; two
-// equal ones stay two.
+// Tensors of run-time extents cross the border of a loop as views, both ways.
 // CHECK-LABEL: @main
-// CHECK: %[[A:.*]] = "flow.tensor.tie_shape"
-// CHECK: %[[B:.*]] = "flow.tensor.tie_shape"
+// CHECK: %[[A:.*]] = "hal.tensor.export"(
+// CHECK: %[[B:.*]] = "hal.tensor.export"(
 // CHECK: scf.while (%{{.*}} = %{{.*}}, %{{.*}} = %[[A]], %{{.*}} = %[[B]])
 // CHECK: } do {
-// CHECK: %[[K:.*]] = "util.optimization_barrier"
-// CHECK: %[[V:.*]] = "flow.tensor.tie_shape"(%[[K]]
-// CHECK: %[[L:.*]] = "util.optimization_barrier"
-// CHECK: %[[W:.*]] = "flow.tensor.tie_shape"(%[[L]]
+// CHECK: "hal.tensor.import"
+// CHECK: "hal.tensor.import"
+// CHECK: %[[V:.*]] = "hal.tensor.export"
+// CHECK: %[[W:.*]] = "hal.tensor.export"
 // CHECK: scf.yield %{{.*}}, %[[V]], %[[W]]
 func.func @main(%n: tensor<i64>, %x: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
   %c = "migraphx.literal"() {value = dense<true> : tensor<i1>} : () -> tensor<i1>

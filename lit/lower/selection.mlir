@@ -2,7 +2,7 @@
 
 // One round per chosen box: the best key, then what overlaps it drops out.
 // CHECK-LABEL: @main(
-// CHECK: scf.for {{.*}} iter_args({{.*}}) -> (tensor<1x2x6xi32>, tensor<1x2x?xi64>, tensor<1x2xi64>)
+// CHECK: scf.for {{.*}} iter_args({{.*}}) -> (!hal.buffer_view, !hal.buffer_view, !hal.buffer_view)
 // CHECK: iterator_types = ["parallel", "parallel", "reduction"]
 // CHECK: arith.divf
 // CHECK: scf.yield

@@ -13,7 +13,7 @@ from mgx_mlir.core.ir import arith, ir, scf, tensor
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.control import If, Loop
 from mgx_mlir.passes.control_flow import SCALARS, captured, host_arguments, is_static
-from mgx_mlir.passes.lower import indices
+from mgx_mlir.passes.lower import borders, indices
 from mgx_mlir.passes.lower.expr import Extent, Leaf, Splat
 from mgx_mlir.passes.lower.movement import extract_slice, insert_slice
 from mgx_mlir.passes.lower.registry import lowers
@@ -58,12 +58,14 @@ def _count(e: Any, v: ir.Value) -> Extent:
     return indices.maximum(e, indices.to_index(value, t.dtype), 0)
 
 
-def _flatten(e: Any, values: Sequence[Carried], types: Sequence[TensorType]) -> list[ir.Value]:
-    """Carried values as SSA values: a tensor, or each element."""
+def _flatten(
+    e: Any, values: Sequence[Carried], types: Sequence[TensorType], *, static: bool
+) -> list[ir.Value]:
+    """Carried values as SSA values: a tensor, as a view unless all is static, or each element."""
     out: list[ir.Value] = []
     for value, t in zip(values, types, strict=True):
         if isinstance(value, ir.Value):
-            out.append(value)
+            out.append(value if static else borders.leave(e, value))
         else:
             out += [
                 x.value if isinstance(x, TypedScalar) else constant(x, t.dtype).value
@@ -73,14 +75,21 @@ def _flatten(e: Any, values: Sequence[Carried], types: Sequence[TensorType]) -> 
 
 
 def _unflatten(
-    values: Sequence[ir.Value], types: Sequence[TensorType], scalars: Sequence[bool]
+    e: Any,
+    values: Sequence[ir.Value],
+    types: Sequence[TensorType],
+    scalars: Sequence[bool],
+    kinds: Sequence[ir.Type],
+    *,
+    static: bool,
 ) -> list[Carried]:
-    """The inverse of _flatten."""
+    """The inverse of _flatten; `kinds` are the tensors' types."""
     out: list[Carried] = []
     rest = list(values)
-    for t, is_host in zip(types, scalars, strict=True):
+    for t, is_host, kind in zip(types, scalars, kinds, strict=True):
         if not is_host:
-            out.append(rest.pop(0))
+            value = rest.pop(0)
+            out.append(value if static else borders.enter(e, value, kind))
             continue
         held = np.empty(t.dims, object)
         for i in np.ndindex(t.dims):
@@ -101,20 +110,6 @@ def _elements(e: Any, v: ir.Value) -> np.ndarray:
     return held
 
 
-def _own(e: Any, value: Carried, static: bool) -> Carried:
-    """`value` as it crosses the border of a region: a tensor in memory of its own.
-
-    IREE 3.13 lays the results of dispatches out in one allocation, at offsets that it aligns, and
-    its range analysis of integers knows nothing of what is aligned (`util.align`): where one
-    branch gives a tensor at offset 0, or a loop starts with one, it takes 0 to be the offset
-    always, and two tensors become one. It does the same to an allocation's size. Where all
-    extents of a region are static, offsets and sizes are constants.
-    """
-    if static or not isinstance(value, ir.Value):
-        return value
-    return e.barrier(value, e.extents(value))
-
-
 def _bind(e: Any, argument: ir.Value, value: Carried) -> None:
     """Let a block argument stand for a lowered value."""
     if isinstance(value, ir.Value):
@@ -125,12 +120,12 @@ def _bind(e: Any, argument: ir.Value, value: Carried) -> None:
 
 
 def _opaque(x: Any) -> Any:
-    """A scalar that the compiler knows nothing of; tensors and known extents stay.
+    """A scalar that the compiler knows nothing of; tensors, views and known extents stay.
 
     Of one that a loop or a branch changes, IREE 3.13 may take the first value for the only one,
     and set aside too little memory for what has it as an extent.
     """
-    if isinstance(x, int) or isinstance(x.type, ir.RankedTensorType):
+    if isinstance(x, int) or not isinstance(x.type, ir.IntegerType | ir.IndexType):
         return x
     return ir.Operation.create("util.optimization_barrier", results=[x.type], operands=[x]).result
 
@@ -209,7 +204,7 @@ def if_(op: Any, ins: Sequence[Any], e: Any) -> list[Any]:
     for made, scope, yields in lowered:
         with ir.InsertionPoint(made), e.inner_scope(scope):
             found.append([
-                _elements(e, v) if is_host else _own(e, e.value(v), static)
+                _elements(e, v) if is_host else e.value(v)
                 for v, is_host in zip(yields, scalars, strict=True)
             ])  # fmt: skip
     kinds = [_joined(e, t, *pair) for t, *pair in zip(types, *found, strict=True)]
@@ -219,30 +214,15 @@ def if_(op: Any, ins: Sequence[Any], e: Any) -> list[Any]:
                 v if not isinstance(v, ir.Value) or v.type == k else tensor.CastOp(k, v).result
                 for v, k in zip(own, kinds, strict=True)
             ]
-            # run-time extents come out beside their tensors
-            sizes = [
-                e.as_index(e.extent(v, i))
-                for v, k in zip(fitted, kinds, strict=True)
-                for i in _dynamic_axes(k)
-            ]
-            flat = _flatten(e, fitted, types)
-            scf.YieldOp([*flat, *sizes])
-            outs = [v.type for v in (*flat, *sizes)]
+            flat = _flatten(e, fitted, types, static=static)
+            scf.YieldOp(flat)
+            outs = [v.type for v in flat]
     branch = ir.Operation.create("scf.if", results=outs, operands=[cond], regions=2)
     for (made, _, _), region in zip(lowered, branch.regions, strict=True):
         made.append_to(region)
     draft.erase()
     values = [_opaque(v) for v in branch.results]
-    first_size = len(values) - sum(len(_dynamic_axes(k)) for k in kinds)
-    sizes = iter(values[first_size:])
-    return [
-        _tied(e, v, [next(sizes) for _ in _dynamic_axes(k)]) if isinstance(v, ir.Value) else v
-        for v, k in zip(_unflatten(values[:first_size], types, scalars), kinds, strict=True)
-    ]
-
-
-def _dynamic_axes(kind: Any) -> list[int]:
-    return [] if kind is None else [i for i, d in enumerate(kind.shape) if d == DYN]
+    return list(_unflatten(e, values, types, scalars, kinds, static=static))
 
 
 def _pass_through(e: Any, block: ir.Block, operands: Sequence[ir.Value]) -> None:
@@ -332,11 +312,12 @@ class _Loop:
             self.settle(v)
         start: list[Carried] = []
         for v, t, is_host in zip(operands[2:], self.types, self.scalars, strict=True):
-            start.append(e.scope.hosts[v] if is_host else self.own(v, t))
+            start.append(e.scope.hosts[v] if is_host else e.refine(e.value(v), t))
         for v, backward in zip(self.yields[1 + len(self.types) :], self.directions, strict=True):
             self.scans.append(self.scan(TensorType.of(v), backward))
         buffers = [s.start for s in self.scans]
-        initial = [*_flatten(e, start, self.types), *buffers]
+        self.kinds = [e.mlir_type(t) for t in self.types]
+        initial = [*_flatten(e, start, self.types, static=self.static), *buffers]
         if isinstance(self.limit, int) and self.limit == 0:
             results, count = initial, 0
         elif (
@@ -353,15 +334,15 @@ class _Loop:
             for v in results
         ]
         count = _opaque(count)
-        carried = _unflatten(results[:n], self.types, self.scalars)
+        carried = self.carried(results[:n])
         return [
             *carried,
             *(self.output(s, b, count) for s, b in zip(self.scans, results[n:], strict=True)),
         ]
 
-    def own(self, v: ir.Value, t: TensorType) -> Carried:
-        """A carried tensor, as the loop takes and gives it."""
-        return _own(self.e, self.e.refine(self.e.value(v), t), self.static)
+    def carried(self, values: Sequence[ir.Value]) -> list[Carried]:
+        """The carried values of what the loop's lists hold."""
+        return _unflatten(self.e, values, self.types, self.scalars, self.kinds, static=self.static)
 
     def is_true(self, v: ir.Value) -> bool:
         """Whether a condition that the body yields is the one it got, or the constant true."""
@@ -468,20 +449,18 @@ class _Loop:
         held[()] = TypedScalar(indices.as_i64(e, number), dtypes.INT64)
         for argument, value in zip(self.arguments[:2], (held, going), strict=True):
             e.scope.hosts[argument] = np.broadcast_to(value, TensorType.of(argument).dims)
-        for argument, value in zip(
-            self.arguments[2:], _unflatten(state[:n], self.types, self.scalars), strict=True
-        ):
+        for argument, value in zip(self.arguments[2:], self.carried(state[:n]), strict=True):
             _bind(e, argument, value)
         yields = e.statements(self.block)
         again = _flag(e, yields[0])
         following: list[Carried] = []
         for v, t, is_host in zip(yields[1:], self.types, self.scalars, strict=False):
-            following.append(_elements(e, v) if is_host else self.own(v, t))
+            following.append(_elements(e, v) if is_host else e.refine(e.value(v), t))
         buffers = [
             _in_place(e, self.append(s, b, number, e.value(v)))
             for s, b, v in zip(self.scans, state[n:], yields[1 + len(self.types) :], strict=True)
         ]
-        return again, [*_flatten(e, following, self.types), *buffers]
+        return again, [*_flatten(e, following, self.types, static=self.static), *buffers]
 
     def append(self, s: _Scan, buffer: ir.Value, number: ir.Value, element: ir.Value) -> ir.Value:
         """The buffer with one more element."""

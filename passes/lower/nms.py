@@ -10,7 +10,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, scf
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.selection import NonMaxSuppression
-from mgx_mlir.passes.lower import indices, linalg_ext
+from mgx_mlir.passes.lower import borders, indices, linalg_ext
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.indexing import first_above, one_index
 from mgx_mlir.passes.lower.reduce import reduce_tensor
@@ -35,22 +35,23 @@ def nonmaxsuppression(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     keys, kind = _score_keys(e, op, scores, t, own)
     chosen = e.fill([batch, classes, limit], _INT, 0)
     counts = e.fill([batch, classes], _INT, 0)
-    dims = (own, [batch, classes, limit], [batch, classes])
-    start = _owned(e, dims, [keys, chosen, counts])
-    loop = scf.ForOp(e.index(0), e.as_index(limit), e.index(1), start)
+    start = [keys, chosen, counts]
+    kinds = [v.type for v in start]
+    static = not any(e.dynamic_values(e.extents(v)) for v in start)
+
+    def out(values: Sequence[ir.Value]) -> list[ir.Value]:
+        return [v if static else borders.leave(e, v) for v in values]
+
+    def into(values: Sequence[ir.Value]) -> list[ir.Value]:
+        pairs = zip(values, kinds, strict=True)
+        return [v if static else borders.enter(e, v, k) for v, k in pairs]
+
+    loop = scf.ForOp(e.index(0), e.as_index(limit), e.index(1), out(start))
     with ir.InsertionPoint(loop.body):
-        found = _round(e, op, boxes, kind, own, limit, loop.induction_variable,
-                       *loop.inner_iter_args)  # fmt: skip
-        scf.YieldOp(_owned(e, dims, found))
-    _, chosen, counts = loop.results
+        held = into(list(loop.inner_iter_args))
+        scf.YieldOp(out(_round(e, op, boxes, kind, own, limit, loop.induction_variable, *held)))
+    _, chosen, counts = into(list(loop.results))
     return _listed(e, op, chosen, counts, own, limit, total)
-
-
-def _owned(e: Any, dims: Sequence[Sequence[Extent]], values: Sequence[ir.Value]) -> list[ir.Value]:
-    """What a loop carries, each in memory of its own where extents are run-time (control.py)."""
-    if not any(e.dynamic_values(own) for own in dims):
-        return list(values)
-    return [e.barrier(v, own) for v, own in zip(values, dims, strict=True)]
 
 
 def _score_keys(

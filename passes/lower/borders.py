@@ -1,0 +1,60 @@
+"""Tensors of run-time extents across the borders of branches and loops: as buffer views.
+
+IREE 3.13 lays the results of dispatches out in one allocation, at offsets that it aligns, and its
+range analysis of integers knows nothing of what is aligned (`util.align` leaves its range
+unset): where one branch gives a tensor at offset 0, or a loop starts with one, it takes 0 to be
+the offset always, and two tensors become one. It does the same to an allocation's size. A buffer
+view holds offset and size itself. (A barrier hides the offset too, but what two of them hide is
+freed twice.) Where all extents are static, offsets and sizes are constants, and no views are
+needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.shapes import DYN
+
+
+def view_type() -> ir.Type:
+    return ir.Type.parse("!hal.buffer_view")
+
+
+def leave(e: Any, value: ir.Value) -> ir.Value:
+    """A tensor as the view that crosses the border."""
+    extents = e.extents(value)
+    # one view twice in a list is null the second time; a constant's is made when the program is
+    # loaded, and is null too
+    value = e.barrier(value, extents)
+    return ir.Operation.create(
+        "hal.tensor.export",
+        results=[view_type()],
+        operands=[value, *e.dynamic_values(extents)],
+        attributes={"source_encoding": ir.TypeAttr.get(value.type)},
+    ).result
+
+
+def enter(e: Any, view: ir.Value, kind: ir.Type) -> ir.Value:
+    """The tensor of a view; its run-time extents are what the view has."""
+    t = ir.RankedTensorType(kind)
+    index = ir.IndexType.get()
+    extents = [
+        ir.Operation.create(
+            "hal.buffer_view.dim",
+            results=[index],
+            operands=[view],
+            attributes={"index": ir.IntegerAttr.get(index, axis)},
+        ).result
+        for axis, d in enumerate(t.shape)
+        if d == DYN
+    ]
+    return ir.Operation.create(
+        "hal.tensor.import",
+        results=[t],
+        operands=[view, *extents],
+        attributes={
+            "target_encoding": ir.TypeAttr.get(t),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(extents), 0, 0]),
+        },
+    ).result

@@ -1,0 +1,182 @@
+"""Chained and nested loops with open dims on the cpu target against onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper, parser
+
+import mgx_mlir
+from tests.frontends.loop_models import Model, info
+
+HEAD = '<ir_version: 9, opset_import: ["": 17]>\n'
+SEEDS = (0, 17, 22, 32)  # each was wrong, or failed at run time
+MORE = (10, 26, *range(70, 86))
+
+
+def parsed(text: str) -> onnx.ModelProto:
+    return parser.parse_model(HEAD + text)
+
+
+def check(model: onnx.ModelProto, *runs: dict[str, np.ndarray], target: str = "cpu") -> None:
+    """Every run that onnxruntime makes; it refuses a Scan over no elements."""
+    data = model.SerializeToString()
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    compiled = mgx_mlir.compile(data, target=target, cache=False)
+    over_nothing = any(n.op_type == "Scan" for n in nodes(model.graph))
+    for feeds in runs:
+        if over_nothing and any(0 in v.shape for v in feeds.values()):
+            continue
+        want = session.run(None, feeds)
+        got = [np.asarray(v) for v in compiled.run(feeds)]
+        for i, (a, b) in enumerate(zip(got, want, strict=True)):
+            dims = {k: v.shape for k, v in feeds.items()}
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5, err_msg=f"{i} of {dims}")
+
+
+def nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph, at any depth."""
+    for node in graph.node:
+        yield node
+        for a in node.attribute:
+            if a.type == onnx.AttributeProto.GRAPH:
+                yield from nodes(a.g)
+
+
+def made(seed: int) -> Model:
+    return Model(seed, open_batch=seed % 4 != 3, open_rows=seed % 3 != 2)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_loops(seed: int) -> None:
+    model = made(seed)
+    check(model.proto, *model.feeds())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", MORE)
+def test_more_random_loops(seed: int) -> None:
+    model = made(seed)
+    check(model.proto, *model.feeds())
+
+
+def rows(n: int, k: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(n * 10 + k)
+    return {
+        "x": rng.uniform(-1, 1, (k, n, 3)).astype(np.float32),
+        "s": rng.uniform(-1, 1, (n, 3)).astype(np.float32),
+    }
+
+
+TWO_EQUAL = """
+g (float[K, N, 3] x, float[N, 3] s) => (float[N, 3] a, float[N, 3] b) {
+  k = Shape <start: int = 0, end: int = 1> (x)
+  a, b = Loop (k, , s, s) <
+    body: graph = body (int64 i, bool c, float[N, 3] p, float[N, 3] q)
+        => (bool c1, float[N, 3] p1, float[N, 3] q1) {
+      c1 = Identity (c)
+      r = Gather <axis: int = 0> (x, i)
+      p1 = Mul (p, r)
+      q1 = Sub (q, r)
+    }
+  >
+}"""
+
+
+def test_two_carried_tensors_that_start_equal() -> None:
+    """They were one from the second iteration on: the compiler lost the offset of the second."""
+    check(parsed(TWO_EQUAL), *(rows(n, k) for n, k in ((2, 5), (4, 3), (3, 0), (1, 1))))
+
+
+CHAINED = """
+g (float[K, N, 3] x, float[N, 3] s) => (float[N, 3] last, float[K, N, 3] z) {
+  k = Shape <start: int = 0, end: int = 1> (x)
+  s1, y = Loop (k, , s) <
+    body: graph = first (int64 i, bool c, float[N, 3] p) => (bool c1, float[N, 3] p1, float[N, 3] u)
+    { c1 = Identity (c) r = Gather <axis: int = 0> (x, i) a = Add (p, r) p1 = Tanh (a)
+      u = Identity (p1) }
+  >
+  last, z = Loop (k, , s1) <
+    body: graph = second (int64 j, bool d, float[N, 3] q)
+        => (bool d1, float[N, 3] q1, float[N, 3] w)
+    { d1 = Identity (d) t = Gather <axis: int = 0> (y, j) b = Sub (t, q) q1 = Sigmoid (b)
+      w = Mul (q1, t) }
+  >
+}"""
+
+
+def test_a_loop_over_what_another_stacked() -> None:
+    check(parsed(CHAINED), *(rows(n, k) for n, k in ((2, 5), (4, 3), (3, 0), (1, 1))))
+
+
+BRANCHES = """
+g (float[K, N, 3] x, float[N, 3] s) => (float[N, 3] y, float[N, 3] z) {
+  k = Shape <start: int = 0, end: int = 1> (x)
+  n = Squeeze (k)
+  three = Constant <value_int: int = 3> ()
+  many = Greater (n, three)
+  y, z = If (many) <
+    then_branch: graph = t () => (float[N, 3] t0, float[N, 3] t1)
+    { a = Exp (s) b = Neg (s) t0 = MatMul (a, w) t1 = MatMul (b, w) },
+    else_branch: graph = e () => (float[N, 3] e0, float[N, 3] e1)
+    { e0 = Identity (s) c = Abs (s) e1 = Neg (c) }
+  >
+}"""
+
+
+def test_branches_of_several_tensors_laid_out_apart() -> None:
+    model = parsed(BRANCHES)
+    w = np.random.default_rng(0).uniform(-1, 1, (3, 3)).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(w, "w"))
+    check(model, *(rows(n, k) for n, k in ((2, 5), (4, 3), (3, 0), (1, 4))))
+
+
+def network(kind: str, gates: int) -> onnx.ModelProto:
+    """Three bidirectional layers over open steps and an open batch."""
+    rng, hidden, width = np.random.default_rng(3), 4, 5
+    nodes, stored, x = [], [], "x"
+    for i in range(3):
+        dims = ((2, gates * hidden, width), (2, gates * hidden, hidden), (2, 2 * gates * hidden))
+        names = [f"{n}{i}" for n in "wrb"]
+        stored += [
+            numpy_helper.from_array(rng.uniform(-0.5, 0.5, d).astype(np.float32), n)
+            for n, d in zip(names, dims, strict=True)
+        ]
+        nodes += [
+            helper.make_node(kind, [x, *names], [f"y{i}", f"h{i}"], hidden_size=hidden,
+                             direction="bidirectional"),
+            helper.make_node("Transpose", [f"y{i}"], [f"t{i}"], perm=[0, 2, 1, 3]),
+            helper.make_node("Reshape", [f"t{i}", "dims"], [f"x{i}"]),
+        ]  # fmt: skip
+        x, width = f"x{i}", 2 * hidden
+    stored.append(numpy_helper.from_array(np.array([0, 0, -1]), "dims"))
+    graph = helper.make_graph(
+        nodes,
+        "stacked",
+        [info("x", ["T", "B", 5])],
+        [
+            info(x, ["T", "B", 2 * hidden]),
+            info("h2", [2, "B", hidden]),
+            info("h0", [2, "B", hidden]),
+        ],
+        stored,
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
+    assert made.graph.input[0].type.tensor_type.elem_type == TensorProto.FLOAT
+    return made
+
+
+@pytest.mark.parametrize(("kind", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+def test_stacked_networks_of_open_steps_and_batch(kind: str, gates: int) -> None:
+    rng = np.random.default_rng(5)
+    feeds = [
+        {"x": rng.uniform(-1, 1, (t, b, 5)).astype(np.float32)}
+        for t, b in ((5, 2), (3, 4), (1, 1), (9, 3))
+    ]
+    check(network(kind, gates), *feeds)
