@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from mgx_mlir.core.errors import UsageError
+from mgx_mlir.core.errors import RunError, UsageError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.literals import WeightStore
+from mgx_mlir.core.literals import WeightStore, array_of, create
+from mgx_mlir.core.op import OPS, attributes_of
+from mgx_mlir.core.passes import run_pipeline
 from mgx_mlir.core.program_ir import (
     DIMS,
     ProgramIR,
@@ -21,10 +23,12 @@ from mgx_mlir.core.program_ir import (
     argument_types,
     entry_block,
 )
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.signature import DimRange, Signature, Variant
+from mgx_mlir.dialects.migraphx.random import range_count
 from mgx_mlir.passes.simplify_dyn_ops import refine
 
+LONGEST = 1 << 20  # numbers of a range that becomes a constant
 MOST = 16  # variants of one program: each is compiled like a program of its own
 
 
@@ -92,7 +96,48 @@ def specialised(program: ProgramIR, variant: Variant) -> ProgramIR:
         main.attributes["function_type"] = ir.TypeAttr.get(new)
         main.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(a) for a in attributes])
         refine(copy.module.operation)
+    _settle(copy)
     return copy
+
+
+_ROUNDS = 8  # of following sizes to what is computed from them
+_STEPS = ("simplify_dyn_ops", "propagate_constant", "dead_code_elimination")
+
+
+def _settle(program: ProgramIR) -> None:
+    """Follow known sizes through what a program computes of them, until nothing more is known."""
+    before = -1
+    for _ in range(_ROUNDS):
+        run_pipeline(program.module, _STEPS, store=program.store)
+        with program.ctx, ir.Location.unknown(), program.store.active():
+            block = entry_block(program.main())
+            for view in list(block.operations):
+                if view.operation.name == "migraphx.dynamic_range":
+                    _fold_range(view.operation)
+            refine(program.module.operation)
+            results = [r for view in block.operations for r in view.operation.results]
+            left = sum(not TensorType.of(r).is_static for r in results)
+        if left in (0, before):
+            return
+        before = left
+
+
+def _fold_range(op: ir.Operation) -> None:
+    """Put the numbers of a range in its place where its limits are literals."""
+    owners = [v.owner for v in op.operands]
+    if any(isinstance(o, ir.Block) or o.operation.name != "migraphx.literal" for o in owners):
+        return
+    arrays = [array_of(o.operation) for o in owners]
+    attributes = attributes_of(op)
+    try:
+        if range_count(*arrays, attributes["max_output"]) > LONGEST:
+            return
+    except RunError:  # said when it runs
+        return
+    made = OPS["dynamic_range"].reference(*arrays, **attributes)
+    with ir.InsertionPoint(op), op.location:
+        op.result.replace_all_uses_with(create(made))
+    op.erase()
 
 
 def _state(attributes: dict[str, ir.Attribute], d: int, n: int, *, is_static: bool) -> None:

@@ -1,0 +1,137 @@
+"""--exhaustive-tune: what is searched, the file that keeps it, and who reads it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mgx_mlir.api import tune
+from mgx_mlir.core.errors import CompileError, FileError, UsageError
+from mgx_mlir.core.signature import DimRange, Port, Signature
+from mgx_mlir.targets import tuning
+from mgx_mlir.targets.tuning import Tuning
+
+
+@pytest.fixture(autouse=True)
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "t.json"
+    monkeypatch.setenv("MIGRAPHX_PROBLEM_CACHE", str(path))
+    monkeypatch.setenv("MIGRAPHX_BENCHMARKING_NRUNS", "3")
+    return path
+
+
+PROBLEM = {"name": "cpu::program", "problem": {"program": "p"}}
+
+
+class Program:
+    """A program that takes its time: `ms` by a clock of its own."""
+
+    def __init__(self, clock: list[float], ms: float) -> None:
+        self.clock, self.ms = clock, ms
+        self.signature = Signature((), ())
+
+    def execute(self, arrays: object) -> list[np.ndarray]:
+        self.clock[0] += self.ms / 1e3
+        return []
+
+
+def searched(monkeypatch: pytest.MonkeyPatch, times: dict[str, float], **options: object):
+    clock = [0.0]
+    monkeypatch.setattr(tune.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(tune, "available_cpus", lambda: 2)
+
+    def compile_with(choice: Tuning) -> Program:
+        ms = times.get(str(choice))
+        if ms is None:
+            raise CompileError("it does not compile")
+        return Program(clock, ms)
+
+    return tune.search(PROBLEM, "cpu", compile_with, inputs=lambda _: [], **options)
+
+
+def test_the_fastest_is_kept(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    times = {
+        "default": 10.0,
+        "threads=1": 12.0,
+        "vector_kernels=off": 9.0,
+        "vector_kernels=off, opt_level=O3": 8.9,  # too little to count
+        "vector_kernels=off, boundaries=off": 4.0,
+    }
+    best, found = searched(monkeypatch, times)
+    assert best.ms == 4.0
+    assert found.best == Tuning(vector_kernels=False, boundaries=False)
+    assert [(str(t), None if ms is None else round(ms, 3)) for t, ms in found.tried] == [
+        ("default", 10.0),
+        ("threads=1", 12.0),
+        ("vector_kernels=off", 9.0),
+        ("vector_kernels=off, data_tiling=off", None),
+        ("vector_kernels=off, opt_level=O3", 8.9),
+        ("vector_kernels=off, boundaries=off", 4.0),
+    ]
+    assert found.lines()[0].startswith("Tuning: 6 choices searched")
+    assert "  vector_kernels=off, boundaries=off: 4 ms (best)" in found.lines()
+    [[problem, solution]] = json.loads(file.read_text())
+    assert problem == PROBLEM
+    assert solution["vector_kernels"] is False
+    assert tuning.lookup(PROBLEM) == found.best
+    assert tuning.lookup({**PROBLEM, "name": "gpu::program"}) is None
+
+
+def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MIGRAPHX_MLIR_TUNE_LIMIT", "2")
+    _, found = searched(monkeypatch, {"default": 1.0, "threads=1": 2.0})
+    assert len(found.tried) == 2
+    # threads that were asked for are no choice
+    monkeypatch.setenv("MIGRAPHX_MLIR_TUNE_LIMIT", "3")
+    _, found = searched(monkeypatch, {"default": 1.0, "vector_kernels=off": 2.0}, threads=2)
+    assert [str(t) for t, _ in found.tried] == ["default", "vector_kernels=off"]
+    monkeypatch.setenv("MIGRAPHX_SKIP_BENCHMARKING", "1")
+    _, found = searched(monkeypatch, {"default": 1.0})
+    assert found.lines() == ["Tuning: the default is taken, MIGRAPHX_SKIP_BENCHMARKING is set"]
+    with pytest.raises(UsageError, match="nothing can be tuned for ref"):
+        tune.search(PROBLEM, "ref", lambda _: None)
+
+
+def test_a_newer_solution_replaces_an_older_one(file: Path) -> None:
+    other = {"name": "cpu::program", "problem": {"program": "q"}}
+    tuning.keep(PROBLEM, Tuning(opt_level="O3"))
+    tuning.keep(other, Tuning(data_tiling=False))
+    tuning.keep(PROBLEM, Tuning(threads=1))
+    assert tuning.lookup(PROBLEM) == Tuning(threads=1)
+    assert tuning.lookup(other) == Tuning(data_tiling=False)
+    assert tuning.solutions() == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "3", '{"a": 1}', "[1]", "[[1]]", "[" * 100000, b"\xff\xfe\x00"]
+)
+def test_damaged_files(file: Path, text: str | bytes) -> None:
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(FileError, match="cannot read the tuning file") as caught:
+        tuning.lookup(PROBLEM)
+    assert caught.value.location == str(file)
+
+
+@pytest.mark.parametrize(
+    "solution",
+    [3, {"new": 1}, {"threads": -1}, {"threads": "2"}, {"opt_level": "O9"}, {"boundaries": 1}],
+)
+def test_solutions_of_other_versions_are_none(file: Path, solution: object) -> None:
+    file.write_text(json.dumps([[PROBLEM, solution]]))
+    assert tuning.lookup(PROBLEM) is None
+
+
+def test_inputs_at_the_first_optimal_size() -> None:
+    n = DimRange(2, 9, (4,), "n")
+    ports = (
+        Port("x", "float_type", (-1, 3), (n, DimRange(3, 3))),
+        Port("i", "int64_type", (-1,), (DimRange(2, 9, (), "n"),)),
+        Port("y", "half_type", (-1,), (DimRange(0, None),)),
+    )
+    x, i, y = tune._drawn(Signature(ports, ()))
+    assert (x.shape, i.shape, y.shape) == ((4, 3), (4,), (1,))
+    assert (i == 1).all()
+    assert (x.dtype, y.dtype) == (np.float32, np.float16)
