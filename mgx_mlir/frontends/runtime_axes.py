@@ -87,9 +87,20 @@ def kept_dims(b: Builder, x: Value, axes: Value) -> Value:
 
 
 def strided_slice(
-    b: Builder, x: Value, starts: Value, ends: Value, axes: Value | None, steps: Value | None
+    b: Builder,
+    x: Value,
+    starts: Value,
+    ends: Value,
+    axes: Value | None,
+    steps: Value | None,
+    *,
+    clamp_start: bool = False,
 ) -> Value:
-    """Slice by run-time bounds: one gather per axis that may be cut, of indices start + i step."""
+    """Slice by run-time bounds: one gather per axis that may be cut, of indices start + i step.
+
+    A start before the first element: Python takes nothing backwards from it, with `clamp_start`
+    it is the first element.
+    """
     rank, n = len(b.dims(x)), length(b, starts, "starts")
     starts, ends = convert(b, starts, INT64), convert(b, ends, INT64)
     known = list(range(n)) if axes is None else None
@@ -106,7 +117,8 @@ def strided_slice(
         out = x
         for i, axis in enumerate(known):
             step = b.literal(1, INT64) if steps is None else element(b, steps, i)
-            out = _cut(b, out, axis % rank, element(b, starts, i), element(b, ends, i), step)
+            first, last = element(b, starts, i), element(b, ends, i)
+            out = _cut(b, out, axis % rank, first, last, step, clamp_start)
         return out
     assert axes is not None
     if step_known:
@@ -129,22 +141,26 @@ def strided_slice(
     out = x
     for axis in range(rank):
         step = one if one is not None else element(b, all_steps, axis)
-        out = _cut(b, out, axis, element(b, all_starts, axis), element(b, all_ends, axis), step)
+        first, last = element(b, all_starts, axis), element(b, all_ends, axis)
+        out = _cut(b, out, axis, first, last, step, clamp_start)
     return out
 
 
-def _cut(b: Builder, x: Value, axis: int, start: Value, end: Value, step: Value) -> Value:
-    """x[start:end:step] along `axis`, bounds as Python's slices take them."""
+def _cut(
+    b: Builder, x: Value, axis: int, start: Value, end: Value, step: Value, clamp_start: bool
+) -> Value:
+    """x[start:end:step] along `axis`, bounds as Python's slices take them but for clamp_start."""
     d = extent(b, x, axis)
     back = compare(b, "less", step, 0)
     top = b.where(back, b.sub(d, 1), d)  # of a start, and of an end
     bottom = b.where(back, b.literal(-1, INT64), b.literal(0, INT64))
 
-    def bounded(v: Value) -> Value:
+    def bounded(v: Value, low: Value | int) -> Value:
         v = b.where(compare(b, "less", v, 0), b.add(v, d), v)
-        return b.min(b.max(v, bottom), top)
+        return b.min(b.max(v, low), top)
 
-    first, last = bounded(start), bounded(end)
+    # of no elements top is -1 backwards: below `low`, and nothing is taken
+    first, last = bounded(start, 0 if clamp_start else bottom), bounded(end, bottom)
     index = b.dynamic_range(first, last, step)
     return b.gather(x, index, axis=axis)
 

@@ -142,8 +142,13 @@ def slice_known(
     ends: list[int],
     axes: list[int] | None,
     steps: list[int] | None,
+    *,
+    clamp_start: bool = False,
 ) -> Value:
-    """Slice with everything known but maybe the extents: slice, reverse and step."""
+    """Slice with everything known but maybe the extents: slice, reverse and step.
+
+    `clamp_start`: as in runtime_axes.strided_slice.
+    """
     dims = b.dims(x)
     axes = axes_in(list(range(len(starts))) if axes is None else axes, len(dims))
     steps = [1] * len(starts) if steps is None else steps
@@ -152,7 +157,8 @@ def slice_known(
     if any(s == 0 for s in steps):
         raise ModelError("steps expected other numbers than 0")
     if any(dims[a] == DYN and s < 0 for a, s in zip(axes, steps, strict=True)):
-        return strided_slice(b, x, b.ints(starts), b.ints(ends), b.ints(axes), b.ints(steps))
+        bounds = (b.ints(v) for v in (starts, ends, axes, steps))
+        return strided_slice(b, x, *bounds, clamp_start=clamp_start)
     cut: list[tuple[int, int, int]] = []
     flip: list[int] = []
     stride: list[tuple[int, int]] = []
@@ -163,6 +169,8 @@ def slice_known(
             if step > 1:
                 stride.append((axis, step))
             continue
+        if clamp_start:
+            start = max(start, -d)
         picked = range(*slice(start, None if step < 0 and end < -d else end, step).indices(d))
         if not picked:
             cut.append((axis, 0, 0))

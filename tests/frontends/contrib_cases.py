@@ -1,4 +1,4 @@
-"""Compares operators of com.microsoft, compiled for `cpu`, with onnxruntime or a numpy function.
+"""Compares operators, compiled for `cpu`, with onnxruntime, onnx.reference or a numpy function.
 
 A case is one node with its arrays. The nodes of a test are compiled as one model, for a compile
 costs a second; onnxruntime runs each in a model of its own.
@@ -6,6 +6,8 @@ costs a second; onnxruntime runs each in a model of its own.
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +16,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 import mgx_mlir
 from mgx_mlir.core.interpreter import Interpreter
@@ -39,6 +42,8 @@ class Case:
     constants: Iterable[int] = ()
     want: Callable[..., Any] | None = None
     domain: str = MS
+    opset: int = OPSET
+    oracle: str = "onnxruntime"  # or "onnx.reference"
     tol: float | None = None  # relative to the largest; f32 1e-5, f16 2e-3, bf16 2e-2
     kinds: dict[int, Any] = field(default_factory=dict)  # outputs whose type must be stated
     off_by_one: bool = False  # integers: a rounding that lies on the edge may go either way
@@ -60,7 +65,7 @@ class Case:
 def model(
     cases: Sequence[Case], free: Container[int] = ()
 ) -> tuple[bytes, dict[str, np.ndarray], list[list[str]]]:
-    """One model of all nodes, its inputs, and the output names of each case.
+    """One model of all nodes, of one opset, its inputs, and the output names of each case.
 
     Batch and length, the first two dims (of heads the first and the third), of the inputs in
     `free` are symbols.
@@ -88,9 +93,9 @@ def model(
     outs = [_output(case, o) for case, names in zip(cases, results, strict=True) for o in names]
     proto = helper.make_model(
         helper.make_graph(nodes, "contrib", infos, outs, initializers),
-        opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(MS, 1)],
+        opset_imports=[helper.make_opsetid("", cases[0].opset), helper.make_opsetid(MS, 1)],
     )
-    proto.ir_version = 10
+    proto.ir_version = 10 if cases[0].opset < 23 else 11
     return proto.SerializeToString(), feeds, results
 
 
@@ -107,6 +112,9 @@ def expected(case: Case) -> list[np.ndarray]:
         found = case.want(*case.inputs, **case.attributes)
         return list(found) if isinstance(found, tuple | list) else [found]
     data, feeds, _ = model([case])
+    if case.oracle == "onnx.reference":
+        with contextlib.redirect_stdout(io.StringIO()):  # it prints
+            return [np.asarray(x) for x in ReferenceEvaluator(data).run(None, feeds)]
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
@@ -152,16 +160,19 @@ def check(cases: Sequence[Case], free: Container[int] = (), target: str = "cpu")
     """Compile all cases as one model and compare every output."""
     wants = [expected(case) for case in cases]
     data, feeds, names = model(cases, free)
-    program = parse_onnx_buffer(data)
-    if target == "ref":
-        outputs = Interpreter(program.module, program.store).run(feeds)
-    else:
-        outputs = mgx_mlir.compile(program, target=target, cache=False).run(feeds)
-    made = iter(outputs)
+    made = iter(run(data, feeds, target))
     for case, want, outs in zip(cases, wants, names, strict=True):
         for w, name in zip(want, outs, strict=True):
             got = np.asarray(next(made))
             compare(case, got, w, f"{describe(case)} {name}")
+
+
+def run(data: bytes, feeds: dict[str, np.ndarray], target: str) -> list[Any]:
+    """The outputs of a model on `ref` or a compiled target."""
+    program = parse_onnx_buffer(data)
+    if target == "ref":
+        return Interpreter(program.module, program.store).run(feeds)
+    return list(mgx_mlir.compile(program, target=target, cache=False).run(feeds))
 
 
 class Draws:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core.build import Builder
-from mgx_mlir.core.dtypes import INT32
+from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
@@ -285,16 +285,28 @@ class _Pool:
         self.window = window
         self.dims = dims
         self.grown = [0] * self.n  # padding at the end beyond what the node asks for
-        if self.ceil:
-            for i, d in enumerate(dims[2:]):
-                if d == DYN:
+        self.counts: list[int] = []  # of windows
+        for i, d in enumerate(dims[2:]):
+            if d == DYN:
+                if self.ceil:
                     raise NotSupported("ceil_mode of a dynamic dim")
-                room = d + self.begin[i] + self.end[i] - window[i]
+                self.counts.append(DYN)
+                continue
+            room = d + self.begin[i] + self.end[i] - window[i]
+            count = room // self.stride[i] + 1
+            if self.ceil:
                 count = -(-room // self.stride[i]) + 1
                 # a window that starts in the padding at the end is left out
                 if (count - 1) * self.stride[i] >= d + self.begin[i]:
                     count -= 1
                 self.grown[i] = max(0, (count - 1) * self.stride[i] - room)
+            self.counts.append(count)
+
+    def nothing(self, b: Builder, dtype: DType) -> Value | None:
+        """The result where a window is larger than all there is by less than a stride: empty."""
+        if 0 not in self.counts or min(self.counts) < 0 or DYN in self.dims:
+            return None
+        return b.literal(np.zeros([*self.dims[:2], *self.counts], dtype.np))
 
     def attributes(self, grown: bool) -> dict[str, Any]:
         end = [e + g for e, g in zip(self.end, self.grown, strict=True)] if grown else self.end
@@ -322,6 +334,8 @@ def max_pool(
     strides: Sequence[int] | None = None,
 ) -> Any:
     pool = _Pool(b, x, kernel_shape, strides, dilations, auto_pad, pads, ceil_mode)
+    if (nothing := pool.nothing(b, b.dtype(x))) is not None:
+        return nothing, pool.nothing(b, INT64)
     out = b.pooling(x, mode="max", **pool.attributes(grown=True))
     if not node.wants(1):
         return out
@@ -334,10 +348,8 @@ def _max_indices(b: Builder, x: Value, pool: _Pool, column_major: bool) -> Value
     n, spatial = pool.n, dims[2:]
     positions, inside = [], []
     for i in range(n):
-        end = pool.end[i] + pool.grown[i]
-        count = (spatial[i] + pool.begin[i] + end - pool.window[i]) // pool.stride[i] + 1
         at = (
-            np.arange(count)[:, None] * pool.stride[i]
+            np.arange(pool.counts[i])[:, None] * pool.stride[i]
             + np.arange(pool.lengths[i])[None, :] * pool.dilation[i]
             - pool.begin[i]
         )
@@ -391,6 +403,8 @@ def average_pool(
     strides: Sequence[int] | None = None,
 ) -> Value:
     pool = _Pool(b, x, kernel_shape, strides, dilations, auto_pad, pads, ceil_mode)
+    if (nothing := pool.nothing(b, b.dtype(x))) is not None:
+        return nothing
     if count_include_pad and any(pool.grown):
         return _average_grown(b, x, pool)
     return b.pooling(
@@ -422,6 +436,8 @@ def lp_pool(
     strides: Sequence[int] | None = None,
 ) -> Value:
     pool = _Pool(b, x, kernel_shape, strides, dilations, auto_pad, pads, ceil_mode)
+    if (nothing := pool.nothing(b, b.dtype(x))) is not None:
+        return nothing
     return b.pooling(x, mode="lpnorm", lp_order=p, **pool.attributes(True))
 
 
@@ -450,9 +466,10 @@ def global_lp_pool(b: Builder, node: Any, x: Value, *, p: int = 2) -> Value:
 def _global(b: Builder, x: Value, mode: str, options: dict[str, Any]) -> Value:
     axes = _spatial_axes(b, x)
     lengths = b.dims(x)[2:]
+    if DYN in lengths and mode == "lpnorm":
+        p = float(options["lp_order"])
+        return b.pow(b.reduce_sum(b.pow(b.abs(x), p), axes=axes), 1 / p)
     if DYN in lengths:
-        if mode == "lpnorm":
-            raise NotSupported("dynamic spatial dims")
         return getattr(b, {"average": "reduce_mean", "max": "reduce_max"}[mode])(x, axes=axes)
     n = len(axes)
     return b.pooling(

@@ -183,12 +183,14 @@ def slice_op(
     axes: Value = None,
     steps: Value = None,
 ) -> Value:
+    """Bounds as Python's, but a start before the first element is that element, backwards too."""
     known = [None if v is None else b.const(v) for v in (starts, ends, axes, steps)]
     given = (starts, ends, axes, steps)
     if all(v is None or k is not None for v, k in zip(given, known, strict=True)):
         lists = [None if k is None else [int(i) for i in k.reshape(-1)] for k in known]
-        return slice_known(b, x, lists[0] or [], lists[1] or [], lists[2], lists[3])
-    return strided_slice(b, x, starts, ends, axes, steps)
+        first, last = lists[0] or [], lists[1] or []
+        return slice_known(b, x, first, last, lists[2], lists[3], clamp_start=True)
+    return strided_slice(b, x, starts, ends, axes, steps, clamp_start=True)
 
 
 @onnx_op("Slice", since=1)

@@ -38,6 +38,7 @@ from mgx_mlir.frontends.onnx.sizes import Size, as_scalar, known, least, minus, 
 from mgx_mlir.frontends.onnx.tensors import cast_number
 from mgx_mlir.frontends.problems import NotSupported
 
+_SMALL = 16  # points of a transform that is written out
 _MATRIX = 512  # points of a transform that is one product with a matrix
 _MOST = 1 << 13  # points of a transform of prime length: a matrix of half a gigabyte
 
@@ -87,16 +88,21 @@ def _transform(
 ) -> tuple[Value, Value]:
     """The first `out` of n frequencies of the last axis; a shorter axis is as if padded with 0.
 
-    A long one of a length with divisors p q is p-point transforms, factors, q-point transforms.
+    One of a length with divisors p q is p-point transforms, factors, q-point transforms, where
+    the length is small (a few sums instead of a matrix) or large (the matrix would be); a prime
+    number of points is folded; between these one product with a matrix is fastest.
     """
     dims = b.dims(re)
     dtype = b.dtype(re)
     length = dims[-1]
-    if isinstance(n, int) and length == n > _MATRIX and DYN not in dims and _divisor(n) > 1:
-        re, im = _in_two_steps(b, node, re, im, n, sign)
-        if out != n:
-            re, im = (slice_(b, v, [len(dims) - 1], [0], [out]) for v in (re, im))
-        return re, im
+    if isinstance(n, int) and length == n and DYN not in dims and not _SMALL < n <= _MATRIX:
+        if _divisor(n) > 1:
+            re, im = _in_two_steps(b, node, re, im, n, sign)
+            if out != n:
+                re, im = (slice_(b, v, [len(dims) - 1], [0], [out]) for v in (re, im))
+            return re, im
+        if n % 2 and 1 < n <= _SMALL and out == n:
+            return _folded(b, node, re, im, n, sign)
     rows: Size = length if length != DYN else extent(b, re, len(dims) - 1)
     cos, sin = _waves(b, rows, out, n, dtype)
     if sign < 0:
@@ -108,6 +114,43 @@ def _transform(
     if im is None:
         return by(re, cos), by(re, sin)
     return b.sub(by(re, cos), by(im, sin)), b.add(by(re, sin), by(im, cos))
+
+
+def _folded(
+    b: Builder, node: Any, re: Value, im: Value | None, n: int, sign: float
+) -> tuple[Value, Value]:
+    """A transform of an odd number of points by matrices of half of them.
+
+    Points j and n - j meet the same cosines and opposite sines, and so do frequencies.
+    """
+    last, half = len(b.dims(re)) - 1, n // 2
+    waves = _circle(np.outer(np.arange(1, half + 1), np.arange(1, half + 1)), n)
+    cos, sin = (
+        b.literal((v * w).astype(b.dtype(re).np)) for v, w in zip(waves, (1, sign), strict=True)
+    )
+
+    def parts(x: Value) -> tuple[Value, Value, Value]:
+        """Frequency 0; what frequencies k and n - k share, and what differs in its sign."""
+        first = slice_(b, x, [last], [0], [1])
+        low = slice_(b, x, [last], [1], [half + 1])
+        high = b.reverse(slice_(b, x, [last], [half + 1], [n]), axes=[last])
+        sums = b.add(low, high)
+        even = b.add(first, matmul_op(b, node, sums, cos))
+        odd = matmul_op(b, node, b.sub(low, high), sin)
+        return b.add(first, b.reduce_sum(sums, axes=[last])), even, odd
+
+    def mirrored(first: Value, low: Value, high: Value) -> Value:
+        return b.concat([first, low, b.reverse(high, axes=[last])], axis=last)
+
+    first, even, odd = parts(re)
+    if im is None:
+        zero = b.mul(first, 0)
+        return mirrored(first, even, even), mirrored(zero, odd, b.neg(odd))
+    first_i, even_i, odd_i = parts(im)
+    return (
+        mirrored(first, b.sub(even, odd_i), b.add(even, odd_i)),
+        mirrored(first_i, b.add(even_i, odd), b.sub(even_i, odd)),
+    )
 
 
 def _in_two_steps(

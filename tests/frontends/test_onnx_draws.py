@@ -1,0 +1,121 @@
+"""Operators of ai.onnx at random attributes (onnx_draws.py), on `ref` and on `cpu`."""
+
+from __future__ import annotations
+
+import collections
+import os
+import sys
+from collections.abc import Iterable
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+import contrib_cases
+import numpy as np
+import onnx_draws
+import pytest
+from contrib_cases import Case, Draws, check
+from onnx import TensorProto, helper
+
+DRAWS = pytest.mark.parametrize("draw", onnx_draws.DRAWS, ids=lambda d: d.__name__.strip("_"))
+
+
+def checked(cases: Iterable[Case], target: str) -> None:
+    """One model for each opset: a compile costs a second."""
+    by_opset = collections.defaultdict(list)
+    for case in cases:
+        by_opset[case.opset].append(case)
+    for found in by_opset.values():
+        check(found, target=target)
+
+
+@DRAWS
+def test_reference(draw) -> None:
+    checked((draw(Draws(seed)) for seed in range(16)), "ref")
+
+
+def test_compiled() -> None:
+    checked((draw(Draws(100)) for draw in onnx_draws.DRAWS), "cpu")
+
+
+@pytest.mark.slow
+@DRAWS
+def test_many_compiled(draw) -> None:
+    checked((draw(Draws(seed)) for seed in range(200, 230)), "cpu")
+
+
+def in_f64(case: Case) -> Case:
+    """The same node with its f32 inputs in f64."""
+    case.inputs = [
+        x.astype(np.float64) if x is not None and x.dtype == np.float32 and i not in case.constants
+        else x
+        for i, x in enumerate(case.inputs)
+    ]  # fmt: skip
+    return case
+
+
+F64 = (
+    "conv_transpose", "pool", "deform_conv", "grid_sample", "roi_align", "einsum", "attention",
+    "rotary_embedding", "resize",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_f64_stays_f64(seed: int) -> None:
+    """Compiled against the numpy references: an f32 anywhere inside costs eight digits."""
+    cases = [in_f64(d(Draws(seed))) for d in onnx_draws.DRAWS if d.__name__ in F64]
+    for opset in sorted({c.opset for c in cases}):
+        found = [c for c in cases if c.opset == opset]
+        for case, want in zip(found, results(found, "ref"), strict=True):
+            case.want, case.tol = lambda *_, w=want, **__: w, 1e-12
+        check(found)
+
+
+def results(cases: list[Case], target: str) -> list[list[np.ndarray]]:
+    data, feeds, names = contrib_cases.model(cases)
+    made = iter(contrib_cases.run(data, feeds, target))
+    return [[next(made) for _ in each] for each in names]
+
+
+def test_slice_backwards_from_before_the_first_element() -> None:
+    """The text clamps a start to the first element, which is taken; Python takes nothing."""
+    x = np.arange(5, dtype=np.float32)
+    cases = [
+        onnx_draws.case(
+            "Slice", x, *(np.array([v], np.int64) for v in (start, -9, 0, -2)), opset=13,
+            constants=constants,
+        )
+        for start in (-7, -6, -(2**63))
+        for constants in ((), (1, 2, 3, 4))
+    ]  # fmt: skip
+    check(cases, target="ref")
+    assert results(cases[:1], "ref")[0][0].tolist() == [0]
+
+
+def test_pools_of_windows_that_do_not_fit() -> None:
+    """By less than a stride: none, with ceil_mode one. onnxruntime rounds below zero upwards."""
+    x = np.arange(96, dtype=np.float32).reshape(2, 2, 6, 4)
+    cases = [
+        onnx_draws.case(
+            op, x, opset=22, kernel_shape=[5, 5], strides=[3, 2], ceil_mode=ceil,
+            oracle="onnxruntime" if ceil else "onnx.reference",
+        )
+        for op in ("AveragePool", "MaxPool", "LpPool")
+        for ceil in (0, 1)
+    ]  # fmt: skip
+    check(cases)
+    assert results(cases[:1], "ref")[0][0].shape == (2, 2, 1, 0)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_global_pool_of_open_dims(p: int) -> None:
+    node = helper.make_node("GlobalLpPool", ["x"], ["y"], p=p)
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2, "h", "w"])
+    y = helper.make_empty_tensor_value_info("y")
+    proto = helper.make_model(
+        helper.make_graph([node], "g", [x], [y]), opset_imports=[helper.make_opsetid("", 22)]
+    )
+    for dims in ((1, 2, 3, 5), (2, 2, 1, 4)):
+        array = Draws(p).floats(*dims)
+        (got,) = contrib_cases.run(proto.SerializeToString(), {"x": array}, "ref")
+        want = (np.abs(array.astype(np.float64)) ** p).sum((2, 3), keepdims=True) ** (1 / p)
+        np.testing.assert_allclose(got, want, rtol=1e-6)
