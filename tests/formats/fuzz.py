@@ -29,9 +29,12 @@ from mgx_mlir.core.errors import MgxError
 from mgx_mlir.frontends.mxr.reader import load_argument
 from mgx_mlir.printers.value_tree import argument_tree, msgpack_bytes
 from mgx_mlir.targets.container import Container, write_container
+from tests.formats.models import STORED
 from tests.formats.mutations import damaged
 from tests.formats.programs import PROGRAMS, dense
 
+SMALL = ("gnn.script.17.dynamic", "gru_tagger_padded.script.17.dynamic")  # models of 12 and 21 KB
+GRAPHS = Path(__file__).parent.parent / "frontends" / "tf" / "data" / "control"
 LIMIT_SECONDS = 20.0  # for one file
 LIMIT_BYTES = 1 << 30
 
@@ -62,6 +65,8 @@ def corpus(folder: Path) -> Corpus:
     found.add("argument", [msgpack_bytes(t) for t in encoded], lambda d: _argument(path, d))
     write_container(path, {"a": np.arange(9.0), "b": b"text" * 9}, {"version": 1, "x": [1, 2]})
     found.add("container", [path.read_bytes()], lambda d: _container(path, d))
+    found.add("onnx", [(STORED / f"{n}.onnx").read_bytes() for n in SMALL], _onnx)
+    found.add("tf", _graphs(), lambda d: _tf(folder / "damaged.pb", d))
     code = dense()
     code.compile(migraphx.get_target("cpu"))
     whole = [migraphx.save_buffer(code), migraphx.save_buffer(code, "json")]
@@ -80,6 +85,24 @@ def read_program(data: bytes) -> None:
     p.get_output_shapes()
     again = migraphx.save_buffer(p)
     assert repr(migraphx.load_buffer(again)) == repr(p), "the program is not the same once saved"
+
+
+def _onnx(data: bytes) -> None:
+    repr(migraphx.parse_onnx_buffer(data))
+
+
+def _graphs() -> list[bytes]:
+    """Frozen graphs of TensorFlow with branches and loops, as functions and as v1 has them."""
+    found = []
+    for name in ("nested_loops", "branches_in_a_row"):
+        with np.load(GRAPHS / f"{name}.npz") as data:
+            found += [data[key].tobytes() for key in ("v2", "v1")]
+    return found
+
+
+def _tf(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    repr(migraphx.parse_tf(path))
 
 
 def _argument(path: Path, data: bytes) -> None:
@@ -171,7 +194,8 @@ def fuzz(count: int, seed: int, folder: Path, kinds: list[str] | None = None) ->
     for i in range(count):
         rng = random.Random(f"{seed}.{i}")
         kind = names[i % len(names)]
-        data = damaged(rng.choice(files.files[kind]), rng, donors, trees=kind != "container")
+        trees = kind not in ("container", "onnx", "tf")
+        data = damaged(rng.choice(files.files[kind]), rng, donors, trees=trees)
         current = folder / "current"  # what a crash of the process leaves behind
         current.write_bytes(data)
         outcome, problem, took = read_one(files.readers[kind], data)
@@ -205,7 +229,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kind", action="append", help="mxr, json, argument, container, compiled")
+    parser.add_argument(
+        "--kind", action="append", help="mxr, json, argument, container, onnx, tf, compiled"
+    )
     parser.add_argument("--keep", type=Path, help="folder for the files that failed")
     options = parser.parse_args()
     faulthandler.enable()
