@@ -14,7 +14,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from mgx_mlir.core.errors import FileError
@@ -29,6 +30,18 @@ _SOURCES = "--iree-hal-dump-executable-sources-to"
 _FILES = "--iree-hal-dump-executable-files-to"
 _ASSEMBLY = (".s", ".rocmasm")
 _held: list[str] = []  # the folder of the compile that is under way
+_readers: list[list[str]] = []  # of kept_assembly
+
+
+@contextmanager
+def kept_assembly() -> Iterator[list[str]]:
+    """The assembly files of the compiles inside, as text. What comes from a cache has none."""
+    found: list[str] = []
+    _readers.append(found)
+    try:
+        yield found
+    finally:
+        _readers.remove(found)
 
 
 def dump_flags() -> tuple[str, ...]:
@@ -37,7 +50,8 @@ def dump_flags() -> tuple[str, ...]:
     folder = os.environ.get("MIGRAPHX_MLIR_DUMP")
     if folder:
         found.append(f"{_SOURCES}={_made(folder)}")
-    if _keeps() or flag("MIGRAPHX_GPU_DUMP_ASM") or flag("MIGRAPHX_GPU_DUMP_SRC"):
+    shown = flag("MIGRAPHX_GPU_DUMP_ASM") or flag("MIGRAPHX_GPU_DUMP_SRC")
+    if _keeps() or shown or _readers:
         _drop()
         _held.append(tempfile.mkdtemp(prefix="mgx-compile-"))
         found.append(f"{_FILES}={_held[-1]}")
@@ -91,6 +105,9 @@ def show_compiled() -> None:
                 flag("MIGRAPHX_GPU_DUMP_SRC") and path.suffix == ".mlir"
                 and "benchmark" not in path.name and "configured" not in path.name
             )  # fmt: skip
+            if path.suffix in _ASSEMBLY:
+                for texts in _readers:
+                    texts.append(path.read_text(errors="replace"))
             if asked:
                 print(f"{path.name}:\n{path.read_text(errors='replace')}", file=sys.stderr)
         if _keeps():

@@ -9,49 +9,36 @@ sheets and instruction set guides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Any
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.chips import CHIPS, Chip
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 
-
-@dataclass(frozen=True)
-class Chip:
-    """units: compute units. flops: of 16-bit matrix instructions, a unit and clock. lds: bytes of a
-    unit. lanes: of a wave. copies: of an operand in the registers of a wave. registers: of a lane
-    that a tile may take; with more, kernels were seen to spill whose last tile is cut. kinds: the
-    matrix instruction of each element type, 16x16x16.
-    """
-
-    units: int
-    flops: int
-    lds: int
-    lanes: int
-    copies: int
-    registers: int
-    kinds: Mapping[DType, str] = field(hash=False)
-
-
-_CDNA = {dtypes.HALF: "MFMA_F32_16x16x16_F16"}
-_CDNA3 = {**_CDNA, dtypes.BF16: "MFMA_F32_16x16x16_BF16"}
-_RDNA3 = {dtypes.HALF: "WMMAR3_F32_16x16x16_F16", dtypes.BF16: "WMMAR3_F32_16x16x16_BF16"}
-_RDNA4 = {dtypes.HALF: "WMMAR4_F32_16x16x16_F16", dtypes.BF16: "WMMAR4_F32_16x16x16_BF16"}
-CHIPS = {
-    "gfx90a": Chip(104, 1024, 65536, 64, 1, 112, _CDNA),
-    "gfx942": Chip(304, 2048, 65536, 64, 1, 112, _CDNA3),
-    "gfx950": Chip(256, 4096, 65536, 64, 1, 112, _CDNA3),
-    "gfx1100": Chip(96, 512, 65536, 32, 2, 80, _RDNA3),
-    "gfx1101": Chip(60, 512, 65536, 32, 2, 80, _RDNA3),
-    "gfx1151": Chip(40, 512, 65536, 32, 2, 80, _RDNA3),
-    "gfx1200": Chip(32, 1024, 65536, 32, 1, 64, _RDNA4),
-    "gfx1201": Chip(64, 1024, 65536, 32, 1, 64, _RDNA4),
+_F16, _BF16 = dtypes.HALF, dtypes.BF16
+_CDNA3 = {_F16: "MFMA_F32_16x16x16_F16", _BF16: "MFMA_F32_16x16x16_BF16"}
+_RDNA3 = {_F16: "WMMAR3_F32_16x16x16_F16", _BF16: "WMMAR3_F32_16x16x16_BF16"}
+_RDNA4 = {_F16: "WMMAR4_F32_16x16x16_F16", _BF16: "WMMAR4_F32_16x16x16_BF16"}
+# the matrix instruction of each element type, 16x16x16
+KINDS: dict[str, dict[DType, str]] = {
+    "gfx90a": {_F16: "MFMA_F32_16x16x16_F16"},
+    "gfx942": _CDNA3,
+    "gfx950": _CDNA3,
+    "gfx1100": _RDNA3,
+    "gfx1101": _RDNA3,
+    "gfx1151": _RDNA3,
+    "gfx1200": _RDNA4,
+    "gfx1201": _RDNA4,
 }
+# registers of a lane that a tile may take, by lanes and copies of an operand: with more, kernels
+# were seen to spill whose last tile is cut
+_REGISTERS = {(64, 1): 112, (32, 2): 80, (32, 1): 64}
 _SIDE = 16  # rows, columns and depth of a matrix instruction
 _SIZES = (1, 2, 4, 8)  # of a tile's axes, in matrix instructions
 _STEPS = (8, 4, 2, 1)  # matrix instructions along the depth between two barriers
@@ -60,6 +47,7 @@ _CACHE = 64  # bytes that a unit gets from the cache a clock
 _LDS = 128  # bytes that a unit gets from the LDS a clock
 _LEAST = 400  # clocks between two barriers at the least: what a load takes to come
 _BYTES = 2  # of an element
+_HELD = 32768  # bytes of the LDS that a tile may take: two workgroups share a unit
 _LEAST_ROWS = 2  # a product with a vector reads its matrix once: the compiler's reductions do that
 
 
@@ -84,7 +72,7 @@ class Tile:
         _, _, wave_columns = self.wave
         wave_rows = prod(self.wave[:2])
         piece = _SIDE * _SIDE * _BYTES
-        matrix = wave_rows * wave_columns * 2 * _SIDE**3 / (chip.flops / _WAVES)
+        matrix = wave_rows * wave_columns * 2 * _SIDE**3 / (chip.matrix / _WAVES)
         read = count * (wave_rows + wave_columns) * piece
         loaded = (rows + columns) * piece
         step = max(matrix, (read + loaded) / _LDS, loaded / _CACHE)
@@ -107,26 +95,28 @@ class Tile:
 
 def matmul_info(arch: str, dtype: DType, m: int, n: int, k: int) -> ir.Attribute | None:
     """The compiler's attribute for a product [m, k] x [n, k]; None where it is to choose."""
-    chip = CHIPS.get(arch)
-    if chip is None or dtype not in chip.kinds or min(m, n) < _LEAST_ROWS:
+    kind = KINDS.get(arch, {}).get(dtype)
+    if kind is None or min(m, n) < _LEAST_ROWS:
         return None
+    chip = CHIPS[arch]
     tile = choose(chip, 1, m, n, k)
     sizes = [n * _SIDE for n in tile.size[1:]]
-    return _info(chip, dtype, tile, sizes, tile.wave[1:], [0, 0], "")
+    return _info(chip, kind, tile, sizes, tile.wave[1:], [0, 0], "")
 
 
 def convolution_info(
     arch: str, dtype: DType, out: Sequence[int], kernel: Sequence[int], channels: int
 ) -> ir.Attribute | None:
     """For a convolution with result [n, oh, ow, f], weights [f, kh, kw, c]; as matmul_info."""
-    chip = CHIPS.get(arch)
-    if chip is None or dtype not in chip.kinds or channels % _SIDE:
+    kind = KINDS.get(arch, {}).get(dtype)
+    if kind is None or channels % _SIDE:
         return None
+    chip = CHIPS[arch]
     n, lines, along, columns = out
     tile = choose(chip, n * lines, along, columns, prod(kernel) * channels)
     sizes = [1, tile.size[0], *(n * _SIDE for n in tile.size[1:])]
     whole = f"padding_conv = {_list([*sizes, 0, 0, 0])}, "
-    return _info(chip, dtype, tile, sizes, [1, *tile.wave], [0] * 4, whole)
+    return _info(chip, kind, tile, sizes, [1, *tile.wave], [0] * 4, whole)
 
 
 def window_info(arch: str, out: Sequence[int], spatial: int) -> ir.Attribute | None:
@@ -183,14 +173,17 @@ def choose(chip: Chip, lines: int, along: int, columns: int, depth: int) -> Tile
 def _tiles(chip: Chip, lines: int, along: int, columns: int, depth: int) -> Iterator[Tile]:
     axes = _fitting(lines, 1, range(1, 9)), _fitting(along, _SIDE), _fitting(columns, _SIDE)
     for size in product(*axes):
-        for waves in product(*([w for w in range(1, _WAVES + 1) if n % w == 0] for n in size)):
+        lines_by, along_by, columns_by = (
+            [w for w in range(1, _WAVES + 1) if n % w == 0] for n in size
+        )
+        for waves in product(lines_by, along_by, columns_by):
             if prod(waves) > _WAVES:
                 continue
             for steps in _STEPS:
                 deep = _SIDE * steps
                 held = (size[0] * size[1] + size[2]) * _SIDE * deep * _BYTES
                 tile = Tile(size, waves, steps)
-                fits = held <= chip.lds // 2 and tile.registers(chip) <= chip.registers
+                fits = held <= _HELD and tile.registers(chip) <= _REGISTERS[chip.lanes, chip.copies]
                 if fits and (steps == 1 or deep <= depth):
                     yield tile
 
@@ -205,7 +198,7 @@ def _fitting(extent: int, unit: int, sizes: Sequence[int] = _SIZES) -> Sequence[
 
 def _info(
     chip: Chip,
-    dtype: DType,
+    kind: str,
     tile: Tile,
     sizes: Sequence[int],
     wave: Sequence[int],
@@ -215,7 +208,7 @@ def _info(
     """The attribute, with sizes in elements and a wave's share in matrix instructions."""
     igemm = ", use_igemm_convolution = true" if convolution else ""
     return _attribute(
-        f"mma_kind = #iree_gpu.mma_layout<{chip.kinds[dtype]}>, "
+        f"mma_kind = #iree_gpu.mma_layout<{kind}>, "
         f"padding = {_list([*sizes, tile.steps * _SIDE])}, {convolution}"
         f"promote_operands = [0, 1], reduction = {_list([*parallel, tile.steps])}, "
         f"subgroup = {_list([*wave, 0])}, workgroup = {_list([*sizes, 0])}",

@@ -21,14 +21,19 @@ from mgx_mlir.driver.page.graph import graph
 from mgx_mlir.driver.perf_report import Performance, performance_json
 from mgx_mlir.driver.progress import say, step, working
 from mgx_mlir.driver.reading import read
+from mgx_mlir.driver.static_report import is_static, static_report
 from mgx_mlir.driver.verify_report import output_json
 
-USAGE = "[OPTION...] FILE -o FILE.html"
+USAGE = "[OPTION...] FILE [-o FILE.html]"
 DESCRIPTION = """
 Writes one HTML file that needs no network and nothing beside it: the compiled program as a graph
 to zoom, move and open (parts of large ones are shown as one), each kernel with its time, bytes and
 operations, the times of calls, memory, what verify says, and all options and versions.
-Numbers are those of perf and verify; the reference is ref, on the same inputs."""
+Numbers are those of perf and verify; the reference is ref, on the same inputs.
+
+With --gpu and no .html to write it prints a table instead, which needs no device: each kernel's
+registers, LDS, spills, scratch, waves that a SIMD can hold, shares of matrix instructions, of wide
+accesses to memory and to the LDS, bytes, operations, and the bound at the chip's peaks."""
 _LIMITS = ("--rms-tol", "--atol", "--rtol", "--ref-use-double")
 _OFFLOAD = "--enable-offload-copy"
 OPTIONS = (
@@ -39,8 +44,9 @@ OPTIONS = (
     ITERATIONS,
     *(o for o in VERIFY if o.key in _LIMITS),
     Option(("--no-verify",), "leave out the comparison with ref", group="Verification"),
-    Option(("-o", "--output"), "the page to write (default: the model's name .html)", "FILE",
-           group="Output"),
+    Option(("--json",), "print the table of --gpu as JSON", group="Output"),
+    Option(("-o", "--output"), "the page to write (default: the model's name .html); with --gpu "
+           "also a .json", "FILE", group="Output"),
     HELP,
 )  # fmt: skip
 SHOWN_TEXT = 1 << 20  # characters of the program's text in the page
@@ -48,6 +54,10 @@ SHOWN_TEXT = 1 << 20  # characters of the program's text in the page
 
 def run(args: Arguments) -> int:
     model = Model(args)
+    if is_static(args):
+        return static_report(args, model)
+    if "--json" in args:
+        raise UsageError("--json is for the table of --gpu: expected no page with it")
     path = args.get("--output") or f"{os.path.splitext(os.path.basename(model.name))[0]}.html"
     if "--no-verify" in args:
         for flag in _LIMITS:

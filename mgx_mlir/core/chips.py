@@ -1,0 +1,67 @@
+"""AMD GPUs by gfx name: what bounds a kernel on them, from AMD's data sheets and ISA guides.
+
+Sources: the CDNA 2, CDNA 3 and CDNA 4 white papers, the data sheets of MI210, MI300X, MI355X, and
+of the Radeon RX 7000 and 9000 series, the RDNA 3 and RDNA 4 ISA guides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One GPU, the largest of its gfx name.
+
+    units: compute units. ghz: peak clock. bandwidth: of its memory, GB/s. matrix: floating point
+    operations of 16-bit matrix instructions, a unit and clock; vector: of f32 without them. lds:
+    bytes that a unit has. simds: of a unit. registers: vector registers of a SIMD, for each lane
+    of a wave; granule: the number that they are given out in. waves: that a SIMD holds. lanes: of
+    a wave. copies: of a matrix operand in the registers of a wave.
+    """
+
+    units: int
+    ghz: float
+    bandwidth: float
+    matrix: int
+    vector: int
+    lds: int
+    simds: int
+    registers: int
+    granule: int
+    waves: int
+    lanes: int
+    copies: int = 1
+
+    @property
+    def matrix_peak(self) -> float:
+        """16-bit operations a second of all matrix units."""
+        return self.units * self.matrix * self.ghz * 1e9
+
+    @property
+    def vector_peak(self) -> float:
+        """f32 operations a second without matrix instructions."""
+        return self.units * self.vector * self.ghz * 1e9
+
+    def occupancy(self, registers: int, lds: int, workgroup: int) -> int:
+        """Waves of a kernel that a SIMD can hold: its registers and LDS, as workgroups of so many
+        work items have them."""
+        given = -(-max(registers, 1) // self.granule) * self.granule
+        found = min(self.waves, self.registers // given)
+        if lds:
+            waves = -(-workgroup // self.lanes)
+            found = min(found, self.lds // lds * waves // self.simds)
+        return found
+
+
+_KB = 1024
+CHIPS = {
+    "gfx90a": Chip(104, 1.7, 1638, 1024, 256, 64 * _KB, 4, 512, 8, 8, 64),
+    "gfx942": Chip(304, 2.1, 5300, 2048, 256, 64 * _KB, 4, 512, 8, 8, 64),
+    "gfx950": Chip(256, 2.4, 8000, 4096, 256, 160 * _KB, 4, 512, 8, 8, 64),
+    "gfx1100": Chip(96, 2.5, 960, 512, 256, 64 * _KB, 2, 1536, 24, 16, 32, copies=2),
+    "gfx1101": Chip(60, 2.43, 624, 512, 256, 64 * _KB, 2, 1536, 24, 16, 32, copies=2),
+    "gfx1151": Chip(40, 2.9, 256, 512, 256, 64 * _KB, 2, 1536, 24, 16, 32, copies=2),
+    "gfx1200": Chip(32, 3.13, 320, 1024, 256, 64 * _KB, 2, 1536, 24, 16, 32),
+    "gfx1201": Chip(64, 2.97, 640, 1024, 256, 64 * _KB, 2, 1536, 24, 16, 32),
+}

@@ -1,0 +1,153 @@
+"""What a compiled gpu program's kernels are like, from its code alone: nothing is run or timed.
+
+Registers, LDS, spills and scratch are the compiler's own notes; shares are of instructions as
+they stand in the code. A bound is the time in which the chip could move a kernel's bytes, or do
+its operations, at its peaks: no kernel is faster, and real ones are slower.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import prod
+from typing import Any
+
+from mgx_mlir.core.chips import CHIPS, Chip
+from mgx_mlir.debug.work import Work
+from mgx_mlir.targets.assembly import Mix, mixes
+from mgx_mlir.targets.report import Kernel, Report
+
+
+@dataclass(frozen=True)
+class Row:
+    """A kernel: how often a call launches it, its code, and what one launch has to do."""
+
+    kernel: Kernel
+    launches: int
+    mix: Mix
+    work: Work
+    occupancy: int | None
+    bound_us: float | None
+
+    @property
+    def multiplies_without_matrix(self) -> bool:
+        """Whether it multiplies matrices without matrix instructions. A product with a vector is
+        none: the compiler names it so."""
+        named = any(w in self.kernel.name for w in ("matmul", "conv", "attention", "contract"))
+        busy = (self.work.operations or 0) > 16 * (self.work.bytes or 1)
+        return named and busy and not self.mix.matrix
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **asdict(self.kernel), "launches": self.launches, **asdict(self.mix),
+            "matrix_share": self.mix.matrix_share, "wide_share": self.mix.wide_share,
+            "lds_wide_share": self.mix.lds_wide_share, "occupancy": self.occupancy,
+            "bytes": self.work.bytes, "operations": self.work.operations,
+            "bound_us": self.bound_us,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class GpuKernels:
+    """The kernels of a call on one architecture, in the order of their code."""
+
+    arch: str
+    rows: tuple[Row, ...]
+    report: Report
+
+    def to_json(self) -> dict[str, Any]:
+        """All figures, and their totals over a call."""
+        return {"arch": self.arch, "totals": self.totals(),
+                "kernels": [r.to_json() for r in self.rows]}  # fmt: skip
+
+    def totals(self) -> dict[str, Any]:
+        """Over the launches of one call; sums leave out what is not known."""
+        each = [(r, r.launches) for r in self.rows]
+        reads = sum(r.mix.lds_reads * n for r, n in each)
+        return {
+            "dispatches": self.report.dispatches,
+            "kernels": len(self.rows),
+            "on_host": self.report.on_host,
+            "with_spills": sum(r.kernel.spills for r in self.rows),
+            "with_scratch": sum(r.kernel.scratch > 0 for r in self.rows),
+            "multiply_without_matrix": [
+                r.kernel.name for r in self.rows if r.multiplies_without_matrix
+            ],
+            "lds_wide_share": sum(r.mix.lds_wide * n for r, n in each) / reads if reads else None,
+            "bytes": sum((r.work.bytes or 0) * n for r, n in each),
+            "operations": sum((r.work.operations or 0) * n for r, n in each),
+            "bound_us": sum((r.bound_us or 0.0) * n for r, n in each),
+        }
+
+    def text(self) -> str:
+        """A line for each kernel, then the totals."""
+        head = ("n", "vgpr", "agpr", "sgpr", "spill", "scratch", "lds", "waves", "matrix", "wide",
+                "ldswide", "MB", "GFLOP", "us", "kernel")  # fmt: skip
+        table = [head, *map(_cells, self.rows)]
+        widths = [max(len(r[i]) for r in table) for i in range(len(head) - 1)]
+        lines = [
+            "  ".join([*(c.rjust(w) for c, w in zip(r, widths, strict=False)), r[-1]])
+            for r in table
+        ]
+        t = self.totals()
+        share = t["lds_wide_share"]
+        lines += [
+            "",
+            f"{self.arch}: {t['dispatches']} dispatches of {t['kernels']} kernels, "
+            f"{t['on_host']} on the host",
+            f"kernels with spills: {t['with_spills']}, with scratch: {t['with_scratch']}, that "
+            f"multiply matrices without matrix instructions: {len(t['multiply_without_matrix'])}",
+            f"wide share of LDS reads: {'-' if share is None else f'{share:.2f}'}",
+            f"{t['bytes'] / 1e6:.1f} MB, {t['operations'] / 1e9:.2f} GFLOP; bound at the chip's "
+            f"peaks: {t['bound_us']:.1f} us (an estimate: nothing was run)",
+        ]
+        return "\n".join(lines)
+
+
+def _cells(r: Row) -> tuple[str, ...]:
+    def share(x: float | None) -> str:
+        return "-" if x is None else f"{x:.2f}"
+
+    k, w = r.kernel, r.work
+    return (
+        str(r.launches), str(k.vgprs), str(k.agprs), str(k.sgprs),
+        str(k.vgpr_spills + k.sgpr_spills), str(k.scratch), str(k.lds),
+        "-" if r.occupancy is None else str(r.occupancy),
+        share(r.mix.matrix_share), share(r.mix.wide_share), share(r.mix.lds_wide_share),
+        "-" if w.bytes is None else f"{w.bytes / 1e6:.2f}",
+        "-" if w.operations is None else f"{w.operations / 1e9:.3f}",
+        "-" if r.bound_us is None else f"{r.bound_us:.2f}", k.name,
+    )  # fmt: skip
+
+
+def gpu_kernels(
+    report: Report, assembly: Sequence[str], work: Mapping[str, Work], arch: str
+) -> GpuKernels:
+    """Join a module's code objects with its assembly and with what each launch has to do.
+
+    work: of the launches whose kernels are known, by the launch's name.
+    """
+    found: dict[str, Mix] = {}
+    for text in assembly:
+        found |= mixes(text.splitlines())
+    called = Counter(n for f, names in report.launches.items() if f != "initializer" for n in names)
+    chip = CHIPS.get(arch)
+    rows = [
+        _row(k, called[k.name], found.get(k.name, Mix()), work.get(k.name, Work(None, None)), chip)
+        for k in report.kernels
+        if called[k.name]
+    ]
+    return GpuKernels(arch, tuple(rows), report)
+
+
+def _row(kernel: Kernel, launches: int, mix: Mix, work: Work, chip: Chip | None) -> Row:
+    if chip is None:
+        return Row(kernel, launches, mix, work, None, None)
+    held = chip.occupancy(kernel.vgprs, kernel.lds, prod(kernel.workgroup))
+    bounds = []
+    if work.operations is not None:
+        bounds.append(work.operations / (chip.matrix_peak if mix.matrix else chip.vector_peak))
+    if work.bytes is not None:
+        bounds.append(work.bytes / (chip.bandwidth * 1e9))
+    return Row(kernel, launches, mix, work, held, max(bounds) * 1e6 if bounds else None)

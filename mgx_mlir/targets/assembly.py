@@ -1,0 +1,96 @@
+"""The instructions of AMD kernels, counted by class in the compiler's assembly text.
+
+The counts are of instructions as they stand in the code, not as they are executed: a loop's body
+counts once. Mnemonics are those of LLVM's assembler for gfx9, gfx11 and gfx12.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_LABEL = re.compile(r'^"?([A-Za-z_$][\w.$-]*)"?:')
+_INSTRUCTION = re.compile(r"^\t([a-z][a-z0-9_]*)(?:\s|$)")
+_ENCODING = re.compile(r"_(e32|e64|dpp|dpp8|sdwa|e64_dpp)$")
+_MATRIX = ("v_mfma", "v_wmma", "v_smfmac", "v_swmmac")
+_GLOBAL = ("buffer_", "global_", "flat_")
+_WIDE = re.compile(r"(?:x[234]|b(?:64|96|128))(?:_|$)")
+# of the LDS: what moves less than a register at a time
+_NARROW_LDS = re.compile(r"_[ui](?:8|16)(?:_|$)")
+_LDS_READ = re.compile(r"^ds_(?:read|load)")
+
+
+@dataclass
+class Mix:
+    """Instructions of one kernel. `wide` are loads and stores of 8 bytes and more a lane,
+    `lds_wide` reads of the LDS of 4 and more."""
+
+    matrix: int = 0
+    vector: int = 0
+    scalar: int = 0
+    lds: int = 0
+    lds_reads: int = 0
+    lds_wide: int = 0
+    memory: int = 0
+    wide: int = 0
+    scratch: int = 0
+
+    @property
+    def instructions(self) -> int:
+        return self.matrix + self.vector + self.scalar + self.lds + self.memory + self.scratch
+
+    @property
+    def matrix_share(self) -> float | None:
+        """Of the arithmetic on vectors; None without any."""
+        total = self.matrix + self.vector
+        return self.matrix / total if total else None
+
+    @property
+    def wide_share(self) -> float | None:
+        """Of the accesses to memory."""
+        return self.wide / self.memory if self.memory else None
+
+    @property
+    def lds_wide_share(self) -> float | None:
+        """Of the reads of the LDS."""
+        return self.lds_wide / self.lds_reads if self.lds_reads else None
+
+    def count(self, mnemonic: str) -> None:
+        if mnemonic.startswith(_MATRIX):
+            self.matrix += 1
+        elif mnemonic.startswith("scratch_"):
+            self.scratch += 1
+        elif mnemonic.startswith("ds_"):
+            self.lds += 1
+            if _LDS_READ.match(mnemonic):
+                self.lds_reads += 1
+                self.lds_wide += not _NARROW_LDS.search(mnemonic)
+        elif mnemonic.startswith(_GLOBAL):
+            self.memory += 1
+            self.wide += bool(_WIDE.search(mnemonic))
+        elif mnemonic.startswith("v_"):
+            self.vector += 1
+        else:
+            self.scalar += 1
+
+
+def mixes(lines: Iterable[str]) -> dict[str, Mix]:
+    """The mix of each function of an assembly file, by name."""
+    found: dict[str, Mix] = {}
+    current: Mix | None = None
+    for line in lines:
+        if line.startswith("\t.section"):
+            current = None
+            continue
+        label = _LABEL.match(line)
+        if label is not None:
+            current = found.setdefault(label[1], Mix())
+            continue
+        m = _INSTRUCTION.match(line)
+        if m is not None and current is not None:
+            current.count(_ENCODING.sub("", m[1]))
+    return {name: mix for name, mix in found.items() if mix.instructions}
+
+
+__all__ = ["Mix", "mixes"]

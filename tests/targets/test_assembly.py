@@ -1,0 +1,73 @@
+"""Instructions of AMD kernels by class, and what a chip's registers and LDS allow."""
+
+from __future__ import annotations
+
+import pytest
+
+from mgx_mlir.core.chips import CHIPS
+from mgx_mlir.targets.assembly import mixes
+
+TEXT = """
+\t.text
+\t.globl\tfirst
+first:
+; %bb.0:
+\ts_load_dwordx4 s[0:3], s[4:5], 0x0
+\tbuffer_load_dwordx4 v[0:3], v8, s[0:3], 0 offen
+\tbuffer_load_ushort v4, v8, s[0:3], 0 offen
+\tglobal_store_b128 v[0:1], v[2:5], off
+\tds_read_u16 v1, v2
+\tds_read_b128 v[4:7], v2
+\tds_load_b64 v[4:5], v2
+\tds_write_b64 v2, v[4:5]
+.LBB0_1:
+\tv_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[6:7], v[0:3]
+\tv_add_f32_e32 v1, v2, v3
+\tv_fma_f32 v1, v2, v3, v4
+\tscratch_load_dword v1, off, s32
+\ts_endpgm
+\t.section\t.rodata,"a",@progbits
+\t.p2align\t6
+second:
+\tv_wmma_f32_16x16x16_f16 v[0:7], v[8:15], v[16:23], v[0:7]
+\ts_endpgm
+\t.set second.num_vgpr, 24
+"""
+
+
+def test_classes() -> None:
+    found = mixes(TEXT.splitlines())
+    assert list(found) == ["first", "second"]
+    first = found["first"]
+    assert (first.matrix, first.vector, first.scalar, first.scratch) == (1, 2, 2, 1)
+    assert (first.memory, first.wide) == (3, 2)
+    assert (first.lds, first.lds_reads, first.lds_wide) == (4, 3, 2)
+    assert first.instructions == 13
+    assert first.matrix_share == pytest.approx(1 / 3)
+    assert first.lds_wide_share == pytest.approx(2 / 3)
+    second = found["second"]
+    assert (second.matrix, second.lds_wide_share, second.wide_share) == (1, None, None)
+
+
+@pytest.mark.parametrize(
+    ("arch", "registers", "lds", "workgroup", "waves"),
+    [
+        ("gfx942", 64, 0, 256, 8),
+        ("gfx942", 65, 0, 256, 7),  # 72 of 512
+        ("gfx942", 129, 0, 256, 3),
+        ("gfx942", 32, 33792, 256, 1),  # one workgroup of four waves on four SIMDs
+        ("gfx942", 32, 16384, 512, 8),
+        ("gfx1100", 256, 0, 256, 5),  # 264 of 1536
+        ("gfx1100", 96, 0, 256, 16),
+        ("gfx1100", 96, 32768, 128, 4),  # two workgroups of four waves on two SIMDs
+    ],
+)
+def test_occupancy(arch: str, registers: int, lds: int, workgroup: int, waves: int) -> None:
+    assert CHIPS[arch].occupancy(registers, lds, workgroup) == waves
+
+
+def test_peaks() -> None:
+    """The data sheet of MI300X: 1307 TFLOP/s in f16, 163 in f32 with packed instructions."""
+    chip = CHIPS["gfx942"]
+    assert chip.matrix_peak == pytest.approx(1307e12, rel=1e-3)
+    assert chip.vector_peak == pytest.approx(163.4e12, rel=1e-3)
