@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.errors import FileError
+from mgx_mlir.core.errors import FileError, MgxError
 from mgx_mlir.core.literals import aligned_empty
 
 MAGIC = b"MGXBLOB1"
@@ -129,12 +129,13 @@ class Container:
             parsed = json.loads(header)
             rows = parsed["blobs"]
             self.meta: dict[str, Any] = parsed["meta"]
-            self._rows: dict[str, dict[str, Any]] = {r["name"]: r for r in rows}
+            self._rows: dict[str, dict[str, Any]] = {str(r["name"]): r for r in rows}
             self._start = _up(_HEAD.size + length, _PAGE)
-            ends = [self._start + r["offset"] + r["size"] for r in rows if r["offset"] >= 0]
-            if len(ends) != len(rows) or any(r["size"] < 0 for r in rows):
-                raise ValueError("negative extent")
-        except (ValueError, KeyError, TypeError) as e:
+            numbers = [r[k] for r in rows for k in ("offset", "size", "crc")]
+            if not all(type(n) is int and 0 <= n < 1 << 63 for n in numbers):
+                raise ValueError("an extent is no number, or negative")
+            ends = [self._start + r["offset"] + r["size"] for r in rows]
+        except (ValueError, KeyError, TypeError, RecursionError) as e:
             raise FileError(f"the header cannot be read: {e}", location=str(path)) from e
         if max(ends, default=0) > size:
             raise FileError("the file is cut short", location=str(path))
@@ -156,8 +157,10 @@ class Container:
         data, row = self.blob(name), self._rows[name]
         try:
             return data.view(dtypes.from_name(row["dtype"]).np).reshape(row["dims"])
-        except (KeyError, ValueError) as e:
+        except (KeyError, ValueError, TypeError, OverflowError) as e:
             raise FileError(f"blob '{name}' is not an array: {e}", location=str(self.path)) from e
+        except MgxError as e:
+            raise FileError(f"blob '{name}': {e.message}", location=str(self.path)) from e
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Every array of the file."""

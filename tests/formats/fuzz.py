@@ -30,7 +30,7 @@ from mgx_mlir.frontends.mxr.reader import load_argument
 from mgx_mlir.printers.value_tree import argument_tree, msgpack_bytes
 from mgx_mlir.targets.container import Container, write_container
 from tests.formats.models import STORED
-from tests.formats.mutations import damaged
+from tests.formats.mutations import damaged, damaged_header
 from tests.formats.programs import PROGRAMS, dense
 
 SMALL = ("gnn.script.17.dynamic", "gru_tagger_padded.script.17.dynamic")  # models of 12 and 21 KB
@@ -194,8 +194,12 @@ def fuzz(count: int, seed: int, folder: Path, kinds: list[str] | None = None) ->
     for i in range(count):
         rng = random.Random(f"{seed}.{i}")
         kind = names[i % len(names)]
-        trees = kind not in ("container", "onnx", "tf")
-        data = damaged(rng.choice(files.files[kind]), rng, donors, trees=trees)
+        whole = rng.choice(files.files[kind])
+        if kind == "container" and rng.random() < 0.5:
+            data = damaged_header(whole, rng)
+        else:
+            trees = kind not in ("container", "onnx", "tf")
+            data = damaged(whole, rng, donors, trees=trees)
         current = folder / "current"  # what a crash of the process leaves behind
         current.write_bytes(data)
         outcome, problem, took = read_one(files.readers[kind], data)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import struct
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,7 @@ from mgx_mlir.frontends.mxr.decode import decode_json, decode_msgpack
 from mgx_mlir.printers.value_tree import Binary, json_text, msgpack_bytes
 
 Tree = Any
+HEAD = struct.Struct("<8sQI")  # of a blob file: magic, length and sum of the header
 
 # msgpack heads that state lengths which are not there, and ends of what numbers can be
 HEADS = (
@@ -46,6 +49,15 @@ def _changed(data: bytes, rng: random.Random, donors: list[bytes], trees: bool) 
     for _ in range(rng.choice((1, 1, 1, 2, 4, 8))):
         rng.choice(RAW)(raw, rng, donors, WORDS if is_json else HEADS)
     return bytes(raw)
+
+
+def damaged_header(data: bytes, rng: random.Random) -> bytes:
+    """A blob file whose header says other things, with a sum that fits."""
+    magic, length, _ = HEAD.unpack_from(data)
+    header = _within_tree(data[HEAD.size : HEAD.size + length], rng, True)
+    start = -(-(HEAD.size + length) // 4096) * 4096
+    head = HEAD.pack(magic, len(header), zlib.crc32(header)) + header
+    return head + bytes(-len(head) % 4096) + data[start:]
 
 
 # ---- of bytes ----------------------------------------------------------------------------------
