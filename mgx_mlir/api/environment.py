@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from mgx_mlir.core.passes import pass_name, pipeline_name
 from mgx_mlir.core.switches import flag, integer
 
 # variables, and the rewrites that they switch off
@@ -62,7 +63,7 @@ def adjusted(steps: Sequence[str], target: str) -> tuple[str, ...]:
     size = integer("MIGRAPHX_SPLIT_REDUCE_SIZE", 0)
     if size < 0:
         gone.add("split_reduce")
-    out = [s for s in steps if s not in gone]
+    out = [s for s in steps if pass_name(s.partition("{")[0]) not in gone]
     if size > 0:
         out = [f"mgx-split-reduce{{split-size={size}}}" if s == "split_reduce" else s for s in out]
     if flag("MIGRAPHX_REWRITE_LRN"):
@@ -79,10 +80,10 @@ def adjusted(steps: Sequence[str], target: str) -> tuple[str, ...]:
 def _with(step: str, name: str, option: str) -> str:
     """A step with an option added, where it is the pass of this name."""
     head, _, options = step.partition("{")
-    if head.removeprefix("mgx-").replace("-", "_") != name:
+    if pass_name(head) != name:
         return step
     inside = " ".join([option, *options.rstrip("}").split()])
-    return f"mgx-{name.replace('_', '-')}{{{inside}}}"
+    return f"{pipeline_name(name)}{{{inside}}}"
 
 
 def backend_flags(target: str) -> tuple[str, ...]:

@@ -164,18 +164,19 @@ def _of_peak(value: float | None, peak: float | None) -> str:
 
 def memory_line(m: Memory) -> str:
     """What was held in memory."""
-    parts = [f"weights {_bytes(m.weights)}"]
+    parts = [f"weights {bytes_text(m.weights)}"]
     if "transient" in m.planned:
         parts.append(
-            f"{_bytes(m.planned['transient'])} planned by the compiler for what loading and calls "
-            "compute"
+            f"{bytes_text(m.planned['transient'])} planned by the compiler for what loading "
+            "and calls compute"
         )
     if m.peak is not None:
-        parts.append(f"peak of the process {_bytes(m.peak)}")
+        parts.append(f"peak of the process {bytes_text(m.peak)}")
     return f"Memory: {', '.join(parts)}"
 
 
-def _bytes(n: float) -> str:
+def bytes_text(n: float) -> str:
+    """A number of bytes in the unit that makes it short."""
     for unit in ("B", "kB", "MB"):
         if n < 1000:
             return f"{n:.3g} {unit}"

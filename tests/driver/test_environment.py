@@ -166,6 +166,7 @@ def test_pipelines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MIGRAPHX_SPLIT_REDUCE_SIZE", "-1")
     gone = {"layout_convolution", "rewrite_dot", "split_reduce"}
     assert adjusted(CPU, "cpu") == tuple(s for s in CPU if s not in gone)
+    assert not any("rewrite-dot" in s for s in adjusted(GPU, "gpu"))
     monkeypatch.setenv("MIGRAPHX_ENABLE_NHWC", "1")
     monkeypatch.setenv("MIGRAPHX_ENABLE_REWRITE_DOT", "1")
     monkeypatch.setenv("MIGRAPHX_SPLIT_REDUCE_SIZE", "100")

@@ -18,7 +18,7 @@ from mgx_mlir.driver.model import Model
 from mgx_mlir.driver.options import DATA, HELP, ITERATIONS, LOADER, QUANTIZE, TARGET, VERIFY
 from mgx_mlir.driver.page import page
 from mgx_mlir.driver.page.graph import graph
-from mgx_mlir.driver.perf_report import Performance, performance_json
+from mgx_mlir.driver.perf_report import Performance, bytes_text, performance_json
 from mgx_mlir.driver.progress import say, step, working
 from mgx_mlir.driver.reading import read
 from mgx_mlir.driver.static_report import is_static, static_report
@@ -143,7 +143,7 @@ def collect(
             ["rate", f"{perf['rate_per_s']:.4g} /s", ""],
             ["verification", verdict, tone],
             ["kernels", str(_kernel_count(compiled, rows)), ""],
-            ["weights", _bytes(perf["memory"]["weights"] or program.store.nbytes), ""],
+            ["weights", bytes_text(perf["memory"]["weights"] or program.store.nbytes), ""],
             ["compiled in", f"{compiled.stats.get('total_s', 0.0):.3g} s", ""],
         ],
         **drawn,
@@ -265,11 +265,3 @@ def _versions() -> list[list[str]]:
     rows.append(["processor", f"{processor['name']}, {processor['threads']} threads"])
     rows.append(["features", ", ".join(processor["features"])])
     return [*rows, *([k, v] for k, v in found["environment"].items())]
-
-
-def _bytes(n: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if n < 1000:
-            return f"{n:.3g} {unit}"
-        n /= 1000
-    return f"{n:.3g} GB"
