@@ -34,6 +34,8 @@ def disassemble(
     for words in (w for p in probes for w in (p, marker)):
         lines.append(",".join(f"0x{b:02x}" for w in words for b in w.to_bytes(4, "little")))
     command = [tool, "--disassemble", "--triple=amdgcn", f"-mcpu={arch}", "--show-encoding"]
+    if arch.startswith("gfx1"):
+        command.append("-mattr=+real-true16")  # what the compiler's code objects hold
     done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True)
     found: list[str | None] = []
     first: str | None = None
@@ -131,7 +133,7 @@ def probe(form: Format, opcode: int, variant: str) -> list[int]:
     return words
 
 
-VARIANTS = ("", "zero", "glc", "scalar", "s-first", "s-rest", "inline", "-b", "-s")
+VARIANTS = ("", "zero", "glc", "scalar", "s-first", "s-rest", "inline", "-b")
 UNUSED = ("-y", "-d", "-yd", "-xy", "-xyd", "-axyd", "-ay", "-axy", "-ayd")  # fields DS leaves zero
 
 
@@ -202,7 +204,12 @@ def rows_of(
     """Opcode -> mnemonic and signature."""
     count = 1 << form.opcode[1]
     found: dict[int, tuple[str, str]] = {}
-    for variant in ("", *UNUSED) if form.name == "DS" else VARIANTS:
+    variants = VARIANTS
+    if form.name == "DS":
+        variants = ("", *UNUSED)
+    if form.name == "VOP3":  # most have op_sel and abs where few have a scalar result
+        variants = ("-s", *VARIANTS)
+    for variant in variants:
         missing = [
             op
             for op in range(count)
@@ -226,6 +233,8 @@ def rows_of(
             if stem == "s_set_gpr_idx_on":  # its second source is a mode
                 sig = "a1 k"
             if form.name == "SCRATCH" and "_load_" in stem and sig[0] != "d" and "lds" not in stem:
+                continue
+            if sig is None and variant == "-s":
                 continue
             if sig is None:
                 print("cannot read", arch, form.name, op, text)

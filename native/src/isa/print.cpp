@@ -141,7 +141,6 @@ std::string modifiers_text(const Instruction& i) {
     if (i.abid) text += " abid:" + std::to_string(i.abid);
     if (i.blgp) text += " blgp:" + std::to_string(i.blgp);
   }
-  const bool by_name = i.o[0].half != 0 || i.o[1].half != 0;
   const int sources = i.count - 1;
   if (form == "VOP3P") {
     if (i.opsel) text += " op_sel:" + bit_list(i.opsel, sources);
@@ -150,9 +149,12 @@ std::string modifiers_text(const Instruction& i) {
     if ((i.opselhi & ((1 << sources) - 1)) != usual) text += " op_sel_hi:" + bit_list(i.opselhi, sources);
     if (!mix && i.neglo) text += " neg_lo:" + bit_list(i.neglo, sources);
     if (!mix && i.neghi) text += " neg_hi:" + bit_list(i.neghi, sources);
-  } else if (form == "VOP3" && i.opsel && !by_name) {
+  } else if (form == "VOP3" && i.opsel && name.find("v_permlane") != name.npos) {
+    text += " op_sel:" + bit_list(i.opsel, 2);
+  } else if (form == "VOP3" && i.opsel && name != "v_cndmask_b16") {
     text += " op_sel:" + bit_list((i.opsel & ((1 << sources) - 1)) | (i.opsel >> 3 & 1) << sources, sources + 1);
   }
+  if (name.substr(0, 8) == "v_bitop3" && i.aux != 0) text += format(" bitop3:0x%llx", i.aux);
   if (i.clamp) text += " clamp";
   if (i.omod) text += i.omod == 1 ? " mul:2" : i.omod == 2 ? " mul:4" : " div:2";
   if (i.dpp) text += dpp_text(i);
@@ -173,6 +175,7 @@ std::string to_text(const Instruction& i) {
   std::string operands;
   for (u8 k = 0; k < i.count; ++k) {
     const Operand& o = i.o[k];
+    if (text == "s_endpgm" && o.bits == 0) continue;
     if (o.letter == 'd' && o.kind == Operand::Kind::None) continue;  // a load straight to LDS
     if (std::string_view(i.form) == "SMEM" && o.letter == 'o') {
       if (o.kind == Operand::Kind::None) {
