@@ -242,6 +242,8 @@ def _value_in(key: str, definition: AttrDef, value: Any) -> Any:
     if what.startswith("an array"):
         found = _list(key, value)
         kinds: Any = int if "i64" in what else (int, float)
+        if kinds is int:
+            found = [int(v) if isinstance(v, float) and v.is_integer() else v for v in found]
         for v in found:
             if not hasattr(v, "__index__") and not isinstance(v, kinds):
                 raise ShapeError(f"attribute '{key}' expected {what}, got {value!r}")

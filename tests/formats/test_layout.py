@@ -303,7 +303,9 @@ def test_attributes_as_writers_have_them() -> None:
     made = shape("float", (1, 2, 4, 4))
     tree = file_of(
         parameter("x", IMAGE),
-        node("@1", "pooling", made, ["x"], mode="max", stride=[2, 2], lengths=[2, 2], lp_order=2.0),
+        node(
+            "@1", "pooling", made, ["x"], mode="max", stride=[2.0, 2], lengths=[2, 2], lp_order=2.0
+        ),
         node("@2", "leaky_relu", made, ["@1"], alpha=1),
         {"output": "@3", "name": "softmax", "operator": [], "inputs": ["@2"]},
         node("@4", "round", made, ["@3"]),
