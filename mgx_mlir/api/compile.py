@@ -31,7 +31,7 @@ from mgx_mlir.core.signature import Signature
 from mgx_mlir.core.switches import flag, switches
 from mgx_mlir.frontends.onnx.registry import has_foreign
 from mgx_mlir.passes.pipelines import pipeline
-from mgx_mlir.targets.tuning import Tuning, lookup, tuning_file
+from mgx_mlir.targets.tuning import Tuning, is_kept, lookup
 
 if TYPE_CHECKING:
     from mgx_mlir.targets.diagnostics import CompileFailed
@@ -96,7 +96,7 @@ def compile(
         return RefProgram(settings, program, stats, "f64" if ref_double else "f32")
     exhaustive_tune = exhaustive_tune or flag("MIGRAPHX_MLIR_TUNE_EXHAUSTIVE")
     problem = (
-        _problem(model, settings, threads) if exhaustive_tune or tuning_file().exists() else {}
+        _problem(model, settings, threads) if exhaustive_tune or is_kept() else {}
     )
     known = lookup(problem) if problem else None
     if exhaustive_tune and known is None:

@@ -7,6 +7,7 @@ named by MIGRAPHX_PROBLEM_CACHE, else it is tuning.json in the cache's folder.
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from mgx_mlir.targets.cache import cache_root
 from mgx_mlir.targets.flags import OPT_LEVELS
 
 VARIABLE = "MIGRAPHX_PROBLEM_CACHE"
+log = logging.getLogger(__name__)
 LARGEST = 64 << 20  # bytes of a tuning file that is read
 
 
@@ -71,6 +73,14 @@ def tuning_file() -> Path:
     return Path(given) if given else cache_root() / "tuning.json"
 
 
+def is_kept() -> bool:
+    """Whether there is a tuning file that can be read."""
+    try:
+        return tuning_file().is_file()
+    except OSError:
+        return False
+
+
 def lookup(problem: Mapping[str, Any]) -> Tuning | None:
     """The solution of a problem, None where none is kept. FileError for a damaged file."""
     for key, solution in _rows(tuning_file()):
@@ -110,6 +120,17 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _rows(path: Path) -> list[list[Any]]:
+    """The pairs of a file. One in the cache's folder that is damaged is taken for empty."""
+    try:
+        return _read(path)
+    except FileError as e:
+        if os.environ.get(VARIABLE):
+            raise
+        log.warning("%s", e)
+        return []
+
+
+def _read(path: Path) -> list[list[Any]]:
     try:
         if not path.is_file():
             return []

@@ -1,4 +1,4 @@
-"""perf, time, roctx and verify on files that cannot be read: one line, exit status 2."""
+"""Every command on files that cannot be read: one line, exit status 2."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from examples import mnist
 from tests.driver.conftest import Driver, Ran
 
 NOBODY = 65534
 # (options, the name of the file that is wrong) of every place that takes a file
 PLACES = {
+    "params": ("params", "{}"),
+    "read": ("read", "{}"),
+    "read --trim": ("read", "{}", "--trim", "1", "--mlir"),
+    "compile": ("compile", "--cpu", "{}"),
+    "run": ("run", "--ref", "{}"),
+    "report": ("report", "--cpu", "{}"),
     "perf": ("perf", "--ref", "{}"),
     "time": ("time", "--ref", "{}"),
     "verify": ("verify", "--cpu", "{}"),
@@ -45,7 +52,9 @@ def suffixes(place: str) -> tuple[str, ...]:
         return (".json",)
     if place.endswith("--load-arg"):
         return (".npy", ".npz", ".pb", ".arg")
-    return (".mxr",) if place.endswith("--compiled-model") else (".onnx", ".mxr", ".mlir")
+    if place.endswith("--compiled-model"):
+        return (".mxr",)
+    return (".onnx", ".mxr", ".mlir", ".json", ".pb", ".py", ".odd")
 
 
 def run(driver: Driver, place: str, model: Path, path: Path) -> Ran:
@@ -73,6 +82,30 @@ def test_wrong_files(driver: Driver, models: Path, tmp_path: Path, place: str) -
             assert len(found) == 1, found
             assert found[0].startswith(f"{path}"), found
             assert ": error: " in found[0]
+
+
+CUTS = 9
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".pb", ".mxr", ".json", ".mlir", ".py"])
+def test_truncated_files(driver: Driver, tmp_path: Path, suffix: str) -> None:
+    pb, model = mnist.write(tmp_path)
+    whole = {".onnx": model, ".pb": pb}.get(suffix, tmp_path / f"whole{suffix}")
+    if not whole.exists():
+        form = ("--trim", 1, "--trim-size", 3)  # small, so that cuts are everywhere
+        assert driver("read", model, *form, "-o", whole).status == 0
+    data = whole.read_bytes()
+    cut = tmp_path / f"cut{suffix}"
+    for i in range(CUTS):
+        cut.write_bytes(data[: len(data) * (2 * i + 1) // (2 * CUTS)])
+        ran = driver("read", cut)
+        # what ends at the end of a statement is a smaller script, or module
+        if suffix in (".py", ".mlir") and ran.status == 0:
+            continue
+        assert (ran.status, ran.out) == (2, ""), i
+        found = said(ran)
+        assert len(found) == 1, found
+        assert found[0].startswith(f"{cut}"), found
 
 
 def test_roctx_says_what_is_missing(driver: Driver, tmp_path: Path) -> None:

@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.driver.conftest import Driver
 
 
@@ -96,42 +94,18 @@ def test_wrong_outputs(driver: Driver, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["d.txt"]
 
 
-@pytest.mark.parametrize("command", ["params", "read", "compile", "run", "perf", "verify"])
-def test_wrong_input_files(driver: Driver, models: Path, tmp_path: Path, command: str) -> None:
-    whole = (models / "mnist.onnx").read_bytes()
-    (tmp_path / "empty.onnx").write_bytes(b"")
-    (tmp_path / "cut.onnx").write_bytes(whole[: len(whole) // 2])
-    (tmp_path / "text.onnx").write_text("this is no model\n")
-    (tmp_path / "noise.onnx").write_bytes(bytes(range(256)) * 40)
-    (tmp_path / "noise.mxr").write_bytes(bytes(range(256)) * 40)
-    (tmp_path / "text.mlir").write_text("this is no module\n")
-    (tmp_path / "model.xyz").write_bytes(whole)
-    (tmp_path / "folder.onnx").mkdir()
+def test_wrong_modules(driver: Driver, tmp_path: Path) -> None:
     (tmp_path / "deep.mlir").write_text("{" * 20000)
     (tmp_path / "code.mlir").write_bytes(b"ML\xefR" + bytes(40))
     (tmp_path / "nothing.mlir").write_text("module {}\n")
     (tmp_path / "declared.mlir").write_text("func.func private @main()\n")
-    for suffix in ("onnx", "mlir", "mxr"):
-        os.mkfifo(tmp_path / f"pipe.{suffix}")
-    names = [*sorted(os.listdir(tmp_path)), "missing.onnx", "missing.xyz", "."]
-    for name in names:
-        ran = driver(command, tmp_path / name)
+    for name in [*sorted(os.listdir(tmp_path)), "missing.xyz", "."]:
+        ran = driver("read", tmp_path / name)
         assert (ran.status, ran.out) == (2, ""), name
-        progress = ("Target: ", "Compiling ...", "Reading: ", "note: ")
-        said = [line for line in ran.errors if not line.startswith(progress)]
-        assert said, name
-        assert str(tmp_path / name) in said[0], said
+        said = [line for line in ran.errors if not line.startswith(("Reading: ", "note: "))]
         assert len(said) == 1, said
+        assert said[0].startswith(str(tmp_path / name)), said
         assert ": error: " in said[0], said
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_no_permission(driver: Driver, models: Path, tmp_path: Path) -> None:
-    path = tmp_path / "secret.onnx"
-    path.write_bytes((models / "mnist.onnx").read_bytes())
-    path.chmod(0)
-    ran = driver("read", path)
-    assert (ran.status, ran.errors[-1]) == (2, f"{path}: error: no permission to read the file")
 
 
 def test_a_reader_that_goes_away(models: Path) -> None:

@@ -115,6 +115,18 @@ def test_damaged_files(file: Path, text: str | bytes) -> None:
     assert caught.value.location == str(file)
 
 
+def test_a_damaged_file_in_the_cache_is_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("MIGRAPHX_PROBLEM_CACHE")
+    monkeypatch.setenv("MGX_CACHE_DIR", str(tmp_path))
+    (tmp_path / "tuning.json").write_text("{")
+    assert tuning.lookup(PROBLEM) is None
+    assert "cannot read the tuning file" in caplog.text
+    tuning.keep(PROBLEM, Tuning(threads=1))
+    assert tuning.lookup(PROBLEM) == Tuning(threads=1)
+
+
 @pytest.mark.parametrize(
     "solution",
     [3, {"new": 1}, {"threads": -1}, {"threads": "2"}, {"opt_level": "O9"}, {"boundaries": 1}],
