@@ -82,7 +82,7 @@ def hash_file(path: Path) -> str:
             while n := f.readinto(buffer):
                 h.update(memoryview(buffer)[:n])
     except OSError as e:
-        raise FileError(f"cannot read: {e.strerror}", location=str(path)) from e
+        raise FileError(f"cannot read the file: {(e.strerror or str(e)).lower()}", location=str(path)) from e
     return h.hexdigest()
 
 
@@ -333,7 +333,7 @@ class Cache:
         try:
             now = _identity(full)
         except OSError as e:
-            raise FileError(f"cannot read: {e.strerror}", location=str(path)) from e
+            raise FileError(f"cannot read the file: {(e.strerror or str(e)).lower()}", location=str(path)) from e
         memo = self.root / "files" / digest(str(full))[:24]
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             row = json.loads(memo.read_text())
