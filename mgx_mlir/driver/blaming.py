@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,10 @@ _COUNTED = {
     "grown": ("with grown differences", "with grown differences"),
 }
 
+_REPEATED = (
+    "--optimize", "--apply-pass", "--fp16", "--bf16", "--arch", "--threads", "--disable-fast-math",
+    "--kernel-boundaries", "--ref-use-double", "--rms-tol", "--atol", "--rtol", "--seed",
+)  # fmt: skip
 SECONDS = 600.0  # of --reduce
 _SAID = {
     "wrong": "wrong by itself",
@@ -47,7 +52,7 @@ def blame(
 ) -> int:
     """Do what the option asks; the exit status it makes. `result` is the JSON report."""
     case = _case(args, model, plain, choice, arrays)
-    out = _Output(args, result)
+    out = _Output(args, choice.target, result)
     if "--per-instruction" in args:
         return _per_instruction(case, out, failed)
     if not failed:
@@ -81,7 +86,8 @@ def _case(
 class _Output:
     """Where the report goes: lines to stdout, but for --json, and into its object."""
 
-    def __init__(self, args: Arguments, result: dict[str, Any]) -> None:
+    def __init__(self, args: Arguments, target: str, result: dict[str, Any]) -> None:
+        self.args, self.target = args, target
         self.is_json, self.result = "--json" in args, result
         self.version = args.get("--text-version", "seed")
 
@@ -238,11 +244,12 @@ def _reduce(case: Case, out: _Output, path: Path) -> int:
 def _leave(out: _Output, program: ProgramIR, path: Path, inputs: Mapping[str, np.ndarray]) -> None:
     """Write the small model, show it, and say how it is looked at."""
     save_program(program, path)
-    how = f"mgx-driver verify {path}"
+    words = ["mgx-driver", "verify", str(path), *_same_options(out.args, out.target)]
     if inputs:
         beside = path.with_suffix(".inputs.npz")
         save_inputs(inputs, beside)
-        how += f" --load-arg {' '.join(f'@{name} {beside}' for name in inputs)}"
+        words += ["--load-arg", *(w for name in inputs for w in (f"@{name}", str(beside)))]
+    how = shlex.join(words)
     if not out.is_json:
         from mgx_mlir.printers.emit import emit as print_program
 
@@ -250,3 +257,15 @@ def _leave(out: _Output, program: ProgramIR, path: Path, inputs: Mapping[str, np
     out.line(f"Wrote: {path}, which fails by itself: {how}")
     out.result["minimal"] = str(path)
     out.result["minimal_command"] = how
+
+
+def _same_options(args: Arguments, target: str) -> list[str]:
+    """The options that the small model fails under."""
+    words = [f"--{target}"]
+    for flag in _REPEATED:
+        if flag in args:
+            value = args.get(flag)
+            words.append(flag)
+            if value is not True:
+                words += [str(v) for v in value] if isinstance(value, list) else [str(value)]
+    return words

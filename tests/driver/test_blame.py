@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,20 @@ def test_a_pass_that_changes_one_operator(driver: Driver, models: Path) -> None:
     assert relu["limits"]["rms"] == 1e-5
 
 
+@pytest.mark.usefixtures("broken_passes")
+def test_the_command_that_shows_it_again(driver: Driver, models: Path, tmp_path: Path) -> None:
+    small = tmp_path / "small.json"
+    status, found = report(
+        driver, models / "mnist.onnx", "-b", "--minimal", small, "--apply-pass", "break_relu"
+    )
+    assert status == 1
+    assert found["minimal"] == str(small)
+    assert found["minimal_command"] == f"mgx-driver verify {small} --cpu --apply-pass break_relu"
+    assert operators(small) == ["relu"]
+    assert driver(*shlex.split(found["minimal_command"])[1:]).status == 1
+    assert driver("verify", "--cpu", small).status == 0
+
+
 @pytest.mark.usefixtures("broken_relu")
 def test_an_operator_that_is_lowered_wrong(driver: Driver, models: Path) -> None:
     ran = driver("verify", "--cpu", "--no-cache", models / "mnist.onnx", "--per-instruction")
@@ -117,7 +132,8 @@ def test_reduce_leaves_the_smallest_model(driver: Driver, tmp_path: Path) -> Non
     )
     ran = driver("verify", "--cpu", "--no-cache", tmp_path / "m.mlir", "-r", "--minimal", small)
     assert ran.status == 1
-    assert f"Wrote: {small}, which fails by itself: mgx-driver verify {small}" in ran.lines
+    line = f"Wrote: {small}, which fails by itself: mgx-driver verify {small} --cpu"
+    assert line in ran.lines
     assert operators(small) == ["relu"]
     assert driver("verify", "--cpu", "--no-cache", small).status == 1
 
