@@ -13,7 +13,7 @@ import numpy as np
 
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.debug.work import Work, work_of
-from mgx_mlir.printers.listing import Instruction, Listing, Numbering, list_program
+from mgx_mlir.printers.listing import Instruction, Module, Numbering, list_program
 
 # words of a launch's name that the backend gives to what it makes of these operators
 _FAMILIES = (
@@ -183,7 +183,10 @@ def kernel_times(
     from mgx_mlir.runtime.profile import profile
 
     executable = program.executable
-    measured = profile(executable.vmfb, program.params, arrays, threads=threads, calls=count)
+    entry = program.function_for(arrays)
+    measured = profile(
+        executable.vmfb, program.params, arrays, threads=threads, calls=count, entry=entry
+    )
     each = {d.name: d.seconds / d.launches * 1e3 for d in measured.dispatches if d.launches}
     where = "" if threads == 1 else f", summed over {threads} threads"
     found = Kernels(
@@ -192,17 +195,21 @@ def kernel_times(
         summed_over=threads,
     )
     listing = list_program(program.program, numbering=version, kernel_prefix=program.target)
-    kernels = [i for i in listing.main.visible() if i.op.startswith(f"{program.target}::")]
-    launched = match(kernels, executable.kernels)
+    module = next((m for m in listing.modules if m.name == entry), listing.main)
+    kernels = [i for i in module.visible() if i.op.startswith(f"{program.target}::")]
+    launches = executable.launches(entry)
+    launched = match(kernels, launches)
+    if entry != "main":
+        found.note += f"; for these sizes the variant {entry} is called"
     encodings = [d for d in measured.dispatches if d.name.startswith(_ENCODING)]
     packing = sum(d.seconds for d in encodings) * 1e3
     packs = sum(d.launches for d in encodings)
     if launched is None:
-        _by_launch(found, measured.dispatches, len(executable.kernels), len(kernels))
+        _by_launch(found, measured.dispatches, len(launches), len(kernels))
     else:
         found.note += "; launches that share code share its mean time"
         by_line = {id(k): name for k, name in zip(kernels, launched, strict=True)}
-        _by_kernel(found, program, listing, by_line, each)
+        _by_kernel(found, program, module, by_line, each)
     if packing:
         name = "packing of operands"
         found.lines.append(Line(name, packing, name, name, packs))
@@ -210,10 +217,10 @@ def kernel_times(
 
 
 def _by_kernel(
-    found: Kernels, program: Any, listing: Listing, launched: dict[int, str], each: dict[str, float]
+    found: Kernels, program: Any, module: Module, launched: dict[int, str], each: dict[str, float]
 ) -> None:
     with program.program.ctx, program.program.store.active():
-        for line in listing.main.visible():
+        for line in module.visible():
             name = launched.get(id(line))
             found.lines.append(_line(line, None if name is None else each.get(name, 0.0)))
 

@@ -73,6 +73,11 @@ def digest(*parts: bytes | str | np.ndarray) -> str:
     return h.hexdigest()
 
 
+def _unreadable(path: Any, e: OSError) -> FileError:
+    why = (e.strerror or str(e)).lower()
+    return FileError(f"cannot read the file: {why}", location=str(path))
+
+
 def hash_file(path: Path) -> str:
     """blake2b of a file's bytes, about 1 GB/s."""
     h = hashlib.blake2b(digest_size=20)
@@ -82,7 +87,7 @@ def hash_file(path: Path) -> str:
             while n := f.readinto(buffer):
                 h.update(memoryview(buffer)[:n])
     except OSError as e:
-        raise FileError(f"cannot read the file: {(e.strerror or str(e)).lower()}", location=str(path)) from e
+        raise _unreadable(path, e) from e
     return h.hexdigest()
 
 
@@ -333,7 +338,7 @@ class Cache:
         try:
             now = _identity(full)
         except OSError as e:
-            raise FileError(f"cannot read the file: {(e.strerror or str(e)).lower()}", location=str(path)) from e
+            raise _unreadable(path, e) from e
         memo = self.root / "files" / digest(str(full))[:24]
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             row = json.loads(memo.read_text())
