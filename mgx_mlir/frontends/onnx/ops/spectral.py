@@ -89,19 +89,20 @@ def _transform(
     """The first `out` of n frequencies of the last axis; a shorter axis is as if padded with 0.
 
     One of a length with divisors p q is p-point transforms, factors, q-point transforms, where
-    the length is small (a few sums instead of a matrix) or large (the matrix would be); a prime
-    number of points is folded; between these one product with a matrix is fastest.
+    the matrix would be large, or where complex numbers are few: a handful of sums, then, and a
+    prime number of points is folded. Between these one product with a matrix is fastest.
     """
     dims = b.dims(re)
     dtype = b.dtype(re)
     length = dims[-1]
-    if isinstance(n, int) and length == n and DYN not in dims and not _SMALL < n <= _MATRIX:
-        if _divisor(n) > 1:
+    if isinstance(n, int) and length == n and DYN not in dims:
+        is_small = im is not None and n <= _SMALL
+        if (n > _MATRIX or is_small) and _divisor(n) > 1:
             re, im = _in_two_steps(b, node, re, im, n, sign)
             if out != n:
                 re, im = (slice_(b, v, [len(dims) - 1], [0], [out]) for v in (re, im))
             return re, im
-        if n % 2 and 1 < n <= _SMALL and out == n:
+        if im is not None and is_small and n > 2 and out == n:
             return _folded(b, node, re, im, n, sign)
     rows: Size = length if length != DYN else extent(b, re, len(dims) - 1)
     cos, sin = _waves(b, rows, out, n, dtype)
@@ -117,7 +118,7 @@ def _transform(
 
 
 def _folded(
-    b: Builder, node: Any, re: Value, im: Value | None, n: int, sign: float
+    b: Builder, node: Any, re: Value, im: Value, n: int, sign: float
 ) -> tuple[Value, Value]:
     """A transform of an odd number of points by matrices of half of them.
 
@@ -143,9 +144,6 @@ def _folded(
         return b.concat([first, low, b.reverse(high, axes=[last])], axis=last)
 
     first, even, odd = parts(re)
-    if im is None:
-        zero = b.mul(first, 0)
-        return mirrored(first, even, even), mirrored(zero, odd, b.neg(odd))
     first_i, even_i, odd_i = parts(im)
     return (
         mirrored(first, b.sub(even, odd_i), b.add(even, odd_i)),
