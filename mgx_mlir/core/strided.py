@@ -35,7 +35,8 @@ def array_over(buffer: Any, s: Shape) -> np.ndarray:
     if s.is_standard or s.elements == 0:
         return flat[: s.elements].reshape(s.lens)
     steps = [x * flat.itemsize for x in s.strides]
-    return np.lib.stride_tricks.as_strided(flat, s.lens, steps)
+    raw = flat.view(f"u{flat.itemsize}")  # numpy does not know all the types by their names
+    return np.lib.stride_tricks.as_strided(raw, s.lens, steps).view(flat.dtype)
 
 
 def laid_out(array: np.ndarray, s: Shape) -> np.ndarray:

@@ -8,11 +8,13 @@ import time
 from pathlib import Path
 
 import msgpack
+import numpy as np
 import pytest
 
 import mgx_mlir as migraphx
 from mgx_mlir.core.errors import FileError, MgxError
-from mgx_mlir.frontends.mxr.decode import decode_json, decode_msgpack
+from mgx_mlir.frontends.mxr.decode import decimal_bytes, decode_json, decode_msgpack
+from mgx_mlir.printers.value_tree import decimal_text
 from tests.formats.fuzz import peak_bytes
 from tests.formats.handmade import (
     as_json,
@@ -309,3 +311,28 @@ def test_decoders_agree_with_the_libraries() -> None:
     assert bytes(decode_msgpack(msgpack.packb([b"ab", b"c"]))) == b"abc"
     assert bytes(decode_msgpack(msgpack.packb(b"ab"))) == b"ab"
     assert issubclass(FileError, MgxError)
+
+
+def test_long_data_in_json_is_read_as_short_data_is() -> None:
+    data = bytes(range(256)) * 3
+    for spaced in (False, True):  # with spaces it takes the other way
+        text = json.dumps({"bytes": list(data)}, separators=(", " if spaced else ",", ":"))
+        assert bytes(decode_json(text.encode())) == data
+    for wrong in ("256", "-1", "0001", "", "1.5", "9" * 30, '"a"'):
+        for at in ("1,2,", "1," * 300):
+            with pytest.raises(FileError):
+                decode_json(f'{{"bytes":[{at}{wrong},7]}}'.encode())
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 256, 5000, dtype=np.uint8)
+    assert decimal_text(values) == ",".join(map(str, values.tolist()))
+    assert (decimal_bytes(np.frombuffer(decimal_text(values).encode(), np.uint8)) == values).all()
+
+
+def test_json_of_weights_is_written_and_read_soon() -> None:
+    p = migraphx.program()
+    p.get_main_module().add_literal(np.random.default_rng(0).random((1000, 1000), "f4"))
+    start = time.process_time()
+    data = migraphx.save_buffer(p, "json")
+    q = migraphx.load_buffer(data)
+    assert time.process_time() - start < 4  # 14 MB; number by number it takes 8
+    assert migraphx.save_buffer(q) == migraphx.save_buffer(p)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -156,8 +157,9 @@ def test_saving_is_all_or_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("array", [
     np.arange(6, dtype="f4").reshape(2, 3), np.arange(6, dtype="i8").reshape(2, 3).T,
     np.broadcast_to(np.arange(3, dtype="f2"), (4, 3)), np.array(1.5), np.array([True, False]),
-    np.zeros((0, 3), "u1"),
-], ids=["plain", "turned", "broadcast", "scalar", "bools", "empty"])  # fmt: skip
+    np.zeros((0, 3), "u1"), np.arange(6).astype(ml_dtypes.float8_e5m2).reshape(2, 3).T,
+    np.arange(6).astype(ml_dtypes.bfloat16).reshape(2, 3).T,
+], ids=["plain", "turned", "broadcast", "scalar", "bools", "empty", "fp8", "bf16"])  # fmt: skip
 def test_argument_files(tmp_path: Path, array: np.ndarray) -> None:
     path = tmp_path / "a.mxa"
     migraphx.argument.save(migraphx.argument(array), path)

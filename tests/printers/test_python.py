@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -84,6 +85,7 @@ def test_weights_of_every_kind(tmp_path: Path) -> None:
     for name in ("bool", "bf16", "fp8e4m3fnuz", "uint64", "half"):
         m.add_literal(migraphx.create_argument(tensor(name, 40, 40), rng.integers(0, 3, 1600)))
     m.add_literal(rng.standard_normal((50, 40)).astype("f4").T)
+    m.add_literal(rng.standard_normal((50, 40)).astype(ml_dtypes.float8_e4m3fn).T)
     m.add_literal(np.broadcast_to(np.arange(40, dtype="f8"), (50, 40)))
     q = rebuilt(p, tmp_path)
     check_same(p, q)
