@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ from mgx_mlir.frontends.onnx.ops.contrib_attention import (
 from mgx_mlir.frontends.onnx.ops.contrib_attention import (
     causal as causal_mask,
 )
+from mgx_mlir.frontends.onnx.ops.contrib_cache import Format, Window, format_of
 from mgx_mlir.frontends.onnx.ops.contrib_norm import rms_norm
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
@@ -194,10 +196,13 @@ def group_query_attention(
     """Of each batch entry `seqlens_k` + 1 rows count, the last of which are the new ones."""
     if seqlens_k is None or total_sequence_length is None:
         raise ModelError("expected seqlens_k and total_sequence_length")
-    if k_quant_type != "NONE" or v_quant_type != "NONE" or kv_cache_bit_width:
-        raise NotSupported("a quantized cache")
-    if sliding_window_cache:
-        raise NotSupported("sliding_window_cache")
+    if (past_key is None) != (past_value is None):
+        raise ModelError("past_key and past_value come together")
+    kinds = k_quant_type, v_quant_type
+    formats = [
+        format_of(b, kinds, kv_cache_bit_width, scale_, past)
+        for scale_, past in ((k_scale, past_key), (v_scale, past_value))
+    ]
     packed = packed_heads(b, query, key, value, num_heads, kv_num_heads)
     if q_norm_weight is not None:
         if k_norm_weight is None:
@@ -216,19 +221,30 @@ def group_query_attention(
         )  # fmt: skip
     q, k, v = cut_heads(b, packed, num_heads, kv_num_heads)
     scores = Scores(default_scale(b, q, scale), softcap)
-    if past_key is None:
+    present: tuple[Value, Value] = (k, v)
+    if sliding_window_cache:
+        if past_key is None or past_value is None:
+            raise ModelError("expected past_key and past_value with sliding_window_cache")
+        if qk_output and node.wants(3):
+            raise NotSupported("qk_output with sliding_window_cache")
+        window = Window(b, past_key, k, seqlens_k, local_window_size)
+        (k, v), present = _cached((past_key, past_value), (k, v), formats, window.joined, b)
+        scores.seen = window.seen()
+        if attention_bias is not None:
+            scores.added.append(window.bias(attention_bias))
+    elif past_key is None or past_value is None:
         scores.seen = _prompt_seen(b, q, k, seqlens_k, local_window_size, bool(causal))
     else:
-        if past_value is None:
-            raise ModelError("past_key and past_value come together")
         first = first_rows(b, seqlens_k, k)
-        old = [grown(b, t, total_sequence_length) for t in (past_key, past_value)]
-        k, v = (
-            b.concat_past_present(new, seqlens_k, t, kv_num_heads=kv_num_heads)
-            for new, t in zip((k, v), old, strict=True)
-        )
+
+        def appended(cache: Value, new: Value) -> tuple[Value, Value]:
+            rows = b.concat_past_present(new, seqlens_k, cache, kv_num_heads=kv_num_heads)
+            return rows, rows
+
+        past = tuple(grown(b, t, total_sequence_length) for t in (past_key, past_value))
+        (k, v), present = _cached(past, (k, v), formats, appended, b)
         scores.seen = visible(b, q, k, first, local_window_size, bool(causal))
-    if attention_bias is not None:
+    if attention_bias is not None and not sliding_window_cache:
         scores.added.append(_as_long(b, attention_bias, k))
     if head_sink is not None:
         scores.sink = head_sink
@@ -238,7 +254,27 @@ def group_query_attention(
     raw = None
     if qk_output and node.wants(3):
         raw = _shown(b, found, scores.seen, q, qk_output, total_sequence_length)
-    return join_heads(b, found.out), k, v, raw
+    return join_heads(b, found.out), *present, raw
+
+
+def _cached(
+    past: Sequence[Value],
+    new: Sequence[Value],
+    formats: Sequence[Format | None],
+    write: Callable[[Value, Value], tuple[Value, Value]],
+    b: Builder,
+) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
+    """Keys and values to attend to, and the caches after: `write(cache, new rows)` gives both."""
+    rows, caches = [], []
+    for cache, x, form in zip(past, new, formats, strict=True):
+        if form is None:
+            seen, kept = write(cache, x)
+        else:
+            numbers, kept = write(form.opened(b, cache), form.numbers(b, x))
+            seen, kept = form.floats(b, numbers, b.dtype(x)), form.closed(b, kept)
+        rows.append(seen)
+        caches.append(kept)
+    return (rows[0], rows[1]), (caches[0], caches[1])
 
 
 def _places(b: Builder, given: Value, packed: Value, total: Value, prompt: bool) -> Value:
