@@ -155,7 +155,7 @@ def decode_json(data: bytes | memoryview) -> Tree:
 
     def kept(found: re.Match[bytes]) -> bytes:
         name = f"{mark}:{len(blobs)}"
-        blobs[name] = memoryview(decimal_bytes(np.frombuffer(found[1], np.uint8)))
+        blobs[name] = decimal_bytes(np.frombuffer(found[1], np.uint8)).data
         return b'{"bytes":"%s"}' % name.encode()
 
     raw = _LONG.sub(kept, raw)
