@@ -1,5 +1,7 @@
 """Writes docs/driver.md: commands, options, variables. `python docs/driver.py > docs/driver.md`"""
 
+# ruff: noqa: E501  (rows of tables)
+
 from __future__ import annotations
 
 from collections.abc import Iterator
