@@ -68,8 +68,11 @@ def symbol_dims(option: str, tokens: Sequence[str]) -> dict[str, Dim]:
 
 
 def one_dim(option: str, text: str) -> Dim:
-    """The dim that `text` describes."""
-    return _dim(option, _loose(option, text))
+    """The dim that `text` describes, by itself or as a list of one."""
+    value = _loose(option, text)
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return _dim(option, value)
 
 
 def _loose(option: str, text: str) -> Any:

@@ -109,10 +109,10 @@ def _save(args: Arguments, program: ProgramIR, compiled: Any, options: Any, form
 
 
 def _netron(program: ProgramIR, prefix: str) -> bytes:
-    from mgx_mlir.printers.netron import print_netron
+    from mgx_mlir.printers.emit import emit as print_program
 
     stream = io.BytesIO()
-    print_netron(program, stream, kernel_prefix=prefix)
+    print_program(program, stream, "netron", kernel_prefix=prefix)
     return stream.getvalue()
 
 

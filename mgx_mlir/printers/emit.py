@@ -8,14 +8,15 @@ from typing import Any
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.program_ir import ProgramIR
 
-FORMATS = ("text", "json", "binary", "cpp", "py", "graphviz", "mlir")
+FORMATS = ("text", "json", "binary", "cpp", "py", "graphviz", "netron", "mlir")
 
 
 def emit(program: ProgramIR, stream: Any, format: str = "text", **options: Any) -> None:
     """Write `program` in one of FORMATS.
 
-    `stream` takes text, for "binary" bytes. Options are those of the printer: text `version`,
-    `symbols`, `kernel_prefix`; graphviz `brief`, `kernel_prefix`. Raises UsageError.
+    `stream` takes text, for "binary" and "netron" bytes. Options are those of the printer: text
+    `version`, `symbols`, `kernel_prefix`; graphviz `brief`, `kernel_prefix`; netron
+    `kernel_prefix`. Raises UsageError.
     """
     _printer(format)(program, stream, **options)
 
@@ -33,6 +34,8 @@ def _printer(format: str) -> Callable[..., None]:
         from mgx_mlir.printers.python import print_python as found
     elif format == "graphviz":
         from mgx_mlir.printers.dot import print_dot as found
+    elif format == "netron":
+        from mgx_mlir.printers.netron import print_netron as found
     elif format == "mlir":
         return _print_mlir
     else:

@@ -81,6 +81,9 @@ def test_dimensions() -> None:
     }
     assert symbol_dims("-", ["@n", "4", "@m", "[{min:0,max:8}]"]) == {"n": 4, "m": DynamicDim(0, 8)}
     assert one_dim("-", "7") == 7
+    for text in ("{min:1, max:4}", "[{min:1, max:4}]", '{"range": {"min": 1, "max": 4}}',
+                 "{min:1,max:4,optimals:[]} // any"):  # fmt: skip
+        assert one_dim("-", text) == DynamicDim(1, 4)
 
 
 @pytest.mark.parametrize("tokens", [["1", "@x"], ["@x", "1", "@x", "2"], ["@x", "a"], ["@x", "-1"]])
