@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 from mgx_mlir.core.errors import FileError, ModelError
 from mgx_mlir.frontends.files import bytes_of, check_size, open_regular
 from mgx_mlir.frontends.tf import schema
+from mgx_mlir.frontends.tf.crc32c import crc32c, masked
 from mgx_mlir.frontends.tf.dtypes import tensor_dtype
 from mgx_mlir.frontends.tf.tensors import as_array, static_shape
 
@@ -74,9 +75,12 @@ class Bundle:
                 f"{what} expected {nbytes} bytes at offset {entry.offset} of a file of {size}",
                 location=self._path(entry.shard_id),
             )
-        return as_array(
-            bytes_of(fd, entry.offset, nbytes, what, self._path(entry.shard_id)), dtype, dims
-        )
+        raw = bytes_of(fd, entry.offset, nbytes, what, self._path(entry.shard_id))
+        if entry.crc32c and entry.crc32c != masked(crc32c(raw)):
+            raise FileError(
+                f"{what} is damaged: its checksum does not fit", location=self._path(entry.shard_id)
+            )
+        return as_array(raw, dtype, dims)
 
     def _path(self, shard: int) -> str:
         return f"{self._prefix}.data-{shard:05d}-of-{self._shards:05d}"
@@ -124,7 +128,7 @@ class _Table:
         if kind != 0:
             raise self._damaged(f"has a compressed block of kind {kind}, which is not supported")
         stated = struct.unpack_from("<I", self._data, end + 1)[0]
-        if stated != _masked(_crc32c(self._data[offset : end + 1])):
+        if stated != masked(crc32c(self._data[offset : end + 1])):
             raise self._damaged(f"is damaged: the checksum at offset {end + 1} does not fit")
         block = self._data[offset:end]
         limit = size - 4 - 4 * struct.unpack_from("<I", block, size - 4)[0]
@@ -151,26 +155,3 @@ class _Table:
             if byte < 0x80:
                 return value, at
         raise self._damaged("has no valid number where one is expected")
-
-
-def _crc_table() -> list[int]:
-    out = []
-    for i in range(256):
-        for _ in range(8):
-            i = i >> 1 ^ (0x82F63B78 if i & 1 else 0)
-        out.append(i)
-    return out
-
-
-_CRC = _crc_table()
-
-
-def _crc32c(data: bytes) -> int:
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = crc >> 8 ^ _CRC[(crc ^ byte) & 0xFF]
-    return crc ^ 0xFFFFFFFF
-
-
-def _masked(crc: int) -> int:
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF

@@ -16,6 +16,7 @@ from mgx_mlir.frontends.tf.program import parse_tf, parse_tf_buffer
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import mutations
 from tf_graphs import FLOAT, INT32, STRING, VARIANT, Graph, small
 
 
@@ -54,6 +55,16 @@ def test_flipped_bits_are_read_or_one_error():
             changed[random.randint(len(data))] ^= 1 << random.randint(8)
         with contextlib.suppress(MgxError):
             parse_tf_buffer(bytes(changed))
+
+
+def test_damaged_structure_is_read_or_one_error():
+    """Of graphs of every operator and of control flow: mutations.py reads as many as one likes."""
+    assert [text for _, text in mutations.failures(range(120))] == []
+
+
+@pytest.mark.slow
+def test_thousands_of_damaged_graphs():
+    assert [text for _, text in mutations.failures(range(1000, 6000))] == []
 
 
 @pytest.mark.parametrize(

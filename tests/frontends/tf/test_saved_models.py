@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import random
+import struct
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from google.protobuf.message import DecodeError
 
 import mgx_mlir
 from mgx_mlir.core.errors import FileError, MgxError, ModelError, UsageError
 from mgx_mlir.frontends.tf import schema
 from mgx_mlir.frontends.tf.bundle import Bundle
+from mgx_mlir.frontends.tf.crc32c import crc32c, masked
 from mgx_mlir.frontends.tf.options import TfOptions
 from mgx_mlir.frontends.tf.program import parse_tf
+from tests.frontends.tf import mutations
 
 DATA = Path(__file__).parent / "data" / "saved"
 
@@ -155,6 +160,85 @@ def test_a_variable_of_other_dims_than_its_bytes(model):
     refused(folder, "checksum", FileError)
 
 
+def test_a_flipped_bit_of_a_tensor(model):
+    folder, _, _ = model("version1")
+    path = next((folder / "variables").glob("*.data*"))
+    data = path.read_bytes()
+    for at in (0, len(data) // 2, len(data) - 1):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        refused(folder, "is damaged: its checksum does not fit", FileError)
+
+
+def _number(data, at):
+    value = shift = 0
+    while data[at] & 0x80:
+        value |= (data[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+    return value | data[at] << shift, at + 1
+
+
+def _blocks(data):
+    """Offset and size of the blocks of an index: the one about blocks, and those it names."""
+    at = len(data) - 48
+    for _ in range(2):
+        _, at = _number(data, at)
+    start, at = _number(data, at)
+    size, _ = _number(data, at)
+    out, at = [(start, size)], start
+    _, at = _number(data, at)  # of its one entry
+    own, at = _number(data, at)
+    _, at = _number(data, at)
+    first, at = _number(data, at + own)
+    length, _ = _number(data, at)
+    return [*out, (first, length)]
+
+
+def test_damaged_indices_with_checksums_that_fit(model):
+    """Keys, offsets, sizes, dims and types of any number: read, or one error."""
+    folder, _, _ = model("version1")
+    prefix = folder / "variables" / "variables"
+    path = prefix.with_suffix(".index")
+    data = path.read_bytes()
+    blocks = _blocks(data)
+    r = np.random.RandomState(11)
+    errors = 0
+    for _ in range(400):
+        changed = bytearray(data)
+        start, size = blocks[r.randint(2)]
+        for _ in range(r.randint(1, 4)):
+            changed[start + r.randint(size)] = r.choice([0, 1, 127, 128, 255, 8, 64])
+        for offset, length in blocks:
+            end = offset + length
+            struct.pack_into(
+                "<I", changed, end + 1, masked(crc32c(bytes(changed[offset : end + 1])))
+            )
+        path.write_bytes(changed)
+        try:
+            bundle = Bundle(prefix)
+            for key in bundle.keys():  # noqa: SIM118  not a mapping
+                with contextlib.suppress(KeyError):
+                    bundle.read(key, "variable")
+        except MgxError:
+            errors += 1
+    assert errors > 100
+
+
+def test_a_damaged_graph_of_a_saved_model(model):
+    folder, _, _ = model("module")
+    path = folder / "saved_model.pb"
+    saved = schema.SavedModel.FromString(path.read_bytes())
+    for seed in range(60):
+        r = random.Random(seed)
+        changed = schema.SavedModel()
+        changed.CopyFrom(saved)
+        graph = changed.meta_graphs[0].graph_def
+        with contextlib.suppress(DecodeError):
+            graph.ParseFromString(mutations.damaged(r, saved.meta_graphs[0].graph_def))
+        path.write_bytes(changed.SerializeToString())
+        with contextlib.suppress(MgxError):
+            parse_tf(folder, TfOptions(signature=r.choice(("", "rows"))))
+
+
 def test_every_cut_of_an_index_is_one_error(model):
     folder, _, _ = model("version1")
     path = folder / "variables" / "variables.index"
@@ -169,13 +253,13 @@ def test_damaged_graphs_are_one_error(model):
     folder, _, _ = model("version1")
     path = folder / "saved_model.pb"
     data = path.read_bytes()
-    random = np.random.RandomState(0)
+    r = np.random.RandomState(0)
     for i in range(150):
         if i % 2:
-            changed = data[: random.randint(len(data))]
+            changed = data[: r.randint(len(data))]
         else:
             changed = bytearray(data)
-            changed[random.randint(len(data))] ^= 1 << random.randint(8)
+            changed[r.randint(len(data))] ^= 1 << r.randint(8)
         path.write_bytes(changed)
         with contextlib.suppress(MgxError):
             parse_tf(folder)

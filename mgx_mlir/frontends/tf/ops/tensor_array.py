@@ -12,7 +12,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.helpers import Value, convert
+from mgx_mlir.frontends.helpers import Value, convert, single
 from mgx_mlir.frontends.tf.lists import elements, item_at, list_of, with_elements, written, zeros
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.tf.values import HostValue, TensorList
@@ -46,6 +46,7 @@ def tensor_array(
     identical_element_shapes: bool = False,
     tensor_array_name: str = "",
 ) -> Any:
+    size = single(b, size, "size")
     dims = None if element_shape is None else tuple(DYN if d < 0 else d for d in element_shape)
     return Array(dtype, size), TensorList(dtype, dims, size)
 

@@ -12,7 +12,16 @@ from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.helpers import Value, concat, convert, extent, slice_, unsqueeze, zeros
+from mgx_mlir.frontends.helpers import (
+    Value,
+    concat,
+    convert,
+    extent,
+    single,
+    slice_,
+    unsqueeze,
+    zeros,
+)
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.lists import elements, item_at, list_of, with_elements, written
 from mgx_mlir.frontends.tf.registry import tf_op
@@ -40,7 +49,7 @@ def reserve(
     element_dtype: DType,
     shape_type: DType | None = None,
 ) -> TensorList:
-    return TensorList(element_dtype, _dims(b, shape), count)
+    return TensorList(element_dtype, _dims(b, shape), single(b, count, "num_elements"))
 
 
 @tf_op("EmptyTensorList", raw=True)
@@ -178,7 +187,7 @@ def concat_v2(
 
 @tf_op("TensorListResize", raw=True)
 def resize(b: Builder, node: Any, v: Any, size: Value) -> TensorList:
-    found = list_of(v)
+    found, size = list_of(v), single(b, size, "size")
     if found.stacked is None and found.mark is None:
         return TensorList(found.dtype, found.dims, size)
     x, wanted = elements(b, found), b.const(size)
