@@ -90,7 +90,7 @@ A range is `{min, max, optimals}`, or as MIGraphX's files have it `{range:{min, 
 The compiled program is general: it runs at any size in range. Each optimal adds a variant: a function of its own whose dims are that size, compiled with the
 same passes as a static program, in the same file. A run calls the variant for the inputs' sizes, else the general function; nothing is compiled then. Dims of
 one symbol have one size, as have dims of one range without a symbol; optimals of several dims make a variant for each choice, 16 at most.
-`run`, `perf` and `compile` name the variants on stderr.
+`run`, `perf` and `compile` name the variants on stderr. Each one takes the time of a compile, and packs the weights of its matmuls for itself when it is loaded.
 """
 
 TUNING = """\
