@@ -22,6 +22,7 @@ from mgx_mlir.api.tune import Inputs, describe, search
 from mgx_mlir.api.variants import adopt, share_weights, specialised, variants_of, with_variants
 from mgx_mlir.core import segments
 from mgx_mlir.core.errors import CompileError, FileError, UsageError
+from mgx_mlir.core.ir import ir
 from mgx_mlir.core.lowered import Lowered, kernel_infos
 from mgx_mlir.core.machine import available_cpus
 from mgx_mlir.core.observe import disabled
@@ -91,6 +92,7 @@ def compile(
             raise UsageError("nothing can be tuned for ref: it interprets each operator")
         stats: dict[str, Any] = {"cached": False}
         program = _read(model, settings, stats)
+        _refuse_unknown(program)
         run_pipeline(program.module, pipeline("ref"), store=program.store)
         stats["total_s"] = time.perf_counter() - start
         return RefProgram(settings, program, stats, "f64" if ref_double else "f32")
@@ -107,6 +109,24 @@ def compile(
     if known is not None:
         compiled.stats["tuning"] = [describe(known)]
     return compiled
+
+
+def _refuse_unknown(program: ProgramIR) -> None:
+    """CompileError for operators that no importer took: other targets find them when they lower."""
+    found: list[str] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "migraphx.unknown":
+            name = ir.StringAttr(op.attributes["op"]).value
+            found.append(
+                f"{op.location}: 'migraphx.unknown' op cannot be compiled: nobody knows what "
+                f"'{name}' computes"
+            )
+        return ir.WalkResult.ADVANCE
+
+    program.module.operation.walk(visit)
+    if found:
+        raise CompileError(f"{len(found)} operations cannot be compiled for ref", notes=found)
 
 
 def _check_emulation(settings: CompileSettings) -> None:

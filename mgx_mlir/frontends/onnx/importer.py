@@ -209,9 +209,8 @@ class Importer:
         if self.options.use_debug_symbols:
             module.operation.attributes[DEBUG_SYMBOLS] = ir.UnitAttr.get()
         inputs = read_inputs(graph, self.options, self.problems)
-        if self.problems:
-            self.problems.raise_all()
-        check_names(graph, self.options, inputs, self.model.name)
+        if not self.problems:
+            check_names(graph, self.options, inputs, self.model.name)
         types = [type_of(p.dtype, p.dims).mlir() for i in inputs for p in i.parameters]
         with ir.InsertionPoint(module.body):
             function = func.FuncOp("main", (types, []))
@@ -246,6 +245,9 @@ class Importer:
         for i in inputs:
             if i.name in scope.values:
                 self.problems.error(ModelError(f"input '{i.name}' is stated twice"), "")
+            if i.failed:
+                scope.values[i.name] = _POISON
+                continue
             made = [next(arguments) for _ in i.parameters]
             for p, value in zip(i.parameters, made, strict=True):
                 symbols = [d.symbol if isinstance(d, DynamicDim) else None for d in p.dims]

@@ -29,12 +29,16 @@ class Parameter:
 
 @dataclass
 class Input:
-    """An input of the graph: its parameters, or the value that the options give it."""
+    """An input of the graph: its parameters, or the value that the options give it.
+
+    `failed`: what is wrong with it is noted, and what reads it is skipped.
+    """
 
     name: str
     form: Form = TENSOR
     parameters: list[Parameter] = field(default_factory=list)
     value: np.ndarray | None = None
+    failed: bool = False
 
 
 def graph_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
@@ -45,14 +49,20 @@ def graph_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
 
 
 def read_inputs(graph: onnx.GraphProto, options: OnnxOptions, problems: Problems) -> list[Input]:
-    """The graph's inputs; what is wrong with them or the options for them goes to `problems`."""
+    """The graph's inputs; what is wrong with them goes to `problems`.
+
+    Raises UsageError for an option that does not fit its input.
+    """
     found = []
     for info in graph_inputs(graph):
         made = Input(info.name)
         found.append(made)
         try:
             _read(info, made, options)
+        except UsageError as e:
+            raise UsageError(e.message, location=problems.source, notes=e.notes) from None
         except MgxError as e:
+            made.failed = True
             problems.error(e, "")
     return found
 

@@ -1,0 +1,21 @@
+"""Operators of ONNX's own domains that are refused, with the reasons that users are told."""
+
+from __future__ import annotations
+
+from mgx_mlir.frontends.onnx.registry import refuse
+
+ML = "ai.onnx.ml"
+
+refuse(
+    "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", domain="", why="strings",
+)  # fmt: skip
+refuse(
+    "ImageDecoder", domain="",
+    why="an image file, whose dims are inside of it: decode it ahead of the program",
+)  # fmt: skip
+refuse("CategoryMapper", domain=ML, why="strings")
+refuse("CastMap", "DictVectorizer", "ZipMap", domain=ML, why="maps")
+refuse(
+    "Gradient", domain="ai.onnx.preview.training",
+    why="a derivative of a part of the graph: export the graph that computes it",
+)  # fmt: skip

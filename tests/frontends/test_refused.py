@@ -1,0 +1,67 @@
+"""What is out of reach: strings, refused and unknown operators, all told at once."""
+
+from __future__ import annotations
+
+import pytest
+from onnx import TensorProto, helper
+
+import mgx_mlir
+from mgx_mlir.core.errors import CompileError, UnsupportedModel
+from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
+from mgx_mlir.frontends.onnx.options import OnnxOptions
+
+DOMAIN = "org.example"
+
+
+def model(nodes: list, inputs: dict[str, int], outputs: list[str]) -> bytes:
+    values = [helper.make_tensor_value_info(n, kind, [2, 3]) for n, kind in inputs.items()]
+    graph = helper.make_graph(
+        [helper.make_node(*node, **more) for *node, more in nodes], "g", values,
+        [helper.make_tensor_value_info(o, TensorProto.FLOAT, [2, 3]) for o in outputs],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid(DOMAIN, 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+
+
+def test_all_problems_at_once() -> None:
+    """Of inputs and of nodes, those behind an operator that is not read too."""
+    nodes = [
+        ("StringConcat", ["s", "s"], ["c"], {}),
+        ("Frobnicate", ["x"], ["f"], {"domain": DOMAIN}),
+        ("Frobnicate", ["f"], ["g"], {"domain": DOMAIN}),
+        ("Gradient", ["f"], ["d"], {"domain": "ai.onnx.preview.training"}),
+        ("Softmax", ["x"], ["y"], {"axis": 7}),
+    ]
+    data = model(nodes, {"s": TensorProto.STRING, "x": TensorProto.FLOAT}, ["c", "g", "d", "y"])
+    with pytest.raises(UnsupportedModel) as caught:
+        parse_onnx_buffer(data)
+    text = " ".join(str(caught.value).split())
+    assert "4 nodes are not supported, of 3 kinds" in text
+    assert "org.example::Frobnicate (opset 1) 2 nodes" in text
+    assert "StringConcat (opset 20): strings" in text
+    assert "a derivative of a part of the graph" in text
+    assert "input 's' has unsupported element type STRING" in text
+    assert "axis 7 is out of range for rank 2" in text
+
+
+def test_one_problem_is_the_error() -> None:
+    data = model([("Identity", ["s"], ["c"], {})], {"s": TensorProto.STRING}, ["c"])
+    with pytest.raises(UnsupportedModel, match=r"^[^\n]*input 's' has unsupported element type"):
+        parse_onnx_buffer(data)
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_unknown_operators_are_read_but_not_compiled(target: str) -> None:
+    nodes = [
+        ("Frobnicate", ["x"], ["f"], {"domain": DOMAIN}),
+        ("ImageDecoder", ["b"], ["i"], {}),
+        ("Add", ["f", "x"], ["y"], {}),
+    ]
+    data = model(nodes, {"x": TensorProto.FLOAT, "b": TensorProto.UINT8}, ["y", "i"])
+    program = parse_onnx_buffer(data, OnnxOptions(skip_unknown_operators=True))
+    with pytest.raises(
+        CompileError, match=f"2 operations cannot be compiled for {target}"
+    ) as caught:
+        mgx_mlir.compile(program, target=target, cache=False)
+    for name in ("Frobnicate", "ImageDecoder"):
+        assert f"nobody knows what '{name}' computes" in str(caught.value)
