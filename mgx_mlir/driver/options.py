@@ -202,8 +202,8 @@ REPORTERS = (
 
 LOG = (
     Option(
-        ("--log-level",), "none, error, warn, info (default), debug, trace, or 0 to 5", "LEVEL",
-        parse=level, group="General",
+        ("--log-level",), "none, error, warn, info (default), debug, trace (each pass too), or 0 "
+        "to 5", "LEVEL", parse=level, group="General",
     ),
     Option(("--log-file",), "append what goes to stderr to these files too", "FILE...", "greedy",
            group="General"),

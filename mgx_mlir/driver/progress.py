@@ -16,6 +16,7 @@ from mgx_mlir.driver.arguments import LEVELS, Arguments, level
 
 DELAY = 2.0  # seconds before a spinner shows
 LEVEL_VARIABLE = "MIGRAPHX_LOG_LEVEL"
+_PASSES = "MIGRAPHX_TRACE_PASSES"
 _INFO = LEVELS.index("info")
 _PYTHON = {"error": logging.ERROR, "warn": logging.WARNING, "info": logging.INFO,
            "debug": logging.DEBUG, "trace": logging.DEBUG}  # fmt: skip
@@ -68,6 +69,8 @@ def logging_as(args: Arguments) -> Iterator[None]:
             _State.files = tuple(
                 stack.enter_context(_opened(f)) for f in args.get("--log-file", [])
             )
+            if LEVELS[_State.level] == "trace":
+                stack.enter_context(_tracing_passes())
             logger.addHandler(handler)
             logger.setLevel(_PYTHON.get(LEVELS[_State.level], logging.CRITICAL))
             yield
@@ -79,6 +82,19 @@ def logging_as(args: Arguments) -> Iterator[None]:
             logger.removeHandler(handler)
             logger.setLevel(old)
             _State.level, _State.files = before
+
+
+@contextmanager
+def _tracing_passes() -> Iterator[None]:
+    """Each pass is named as it starts, unless the environment says something about that."""
+    if _PASSES in os.environ:
+        yield
+        return
+    os.environ[_PASSES] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(_PASSES, None)
 
 
 def _default_level() -> int:

@@ -76,6 +76,9 @@ def test_log_levels(driver: Driver, models: Path, monkeypatch: pytest.MonkeyPatc
     debug = driver(*read, "--log-level", "debug").errors
     assert debug[0].startswith(f"Running [ {mgx_mlir.__version__} ]: mgx-driver read ")
     assert re.match(r"\[ \S+ \] Complete\([\d.e-]+s\): mgx-driver read ", debug[-1])
+    assert not any(line.startswith("Pass: ") for line in debug)
+    trace = driver("compile", "--ref", "--test", "--log-level", "trace").errors
+    assert "Pass: normalize_ops" in trace
     monkeypatch.setenv("MIGRAPHX_LOG_LEVEL", "error")
     assert driver(*read).errors == []
     assert driver(*read, "--log-level", 3).errors == info
