@@ -146,7 +146,7 @@ def collect(
             ["verification", verdict, tone],
             ["kernels", str(_kernel_count(compiled, rows)), ""],
             ["weights", bytes_text(perf["memory"]["weights"] or program.store.nbytes), ""],
-            ["compiled in", f"{compiled.stats.get('total_s', 0.0):.3g} s", ""],
+            ["compiled in", _compile_time(compiled), ""],
         ],
         **drawn,
         "kernels": [
@@ -171,6 +171,13 @@ def collect(
         "versions": [*_options(args), *_versions()],
         "text": text,
     }
+
+
+def _compile_time(compiled: Any) -> str:
+    if "total_s" not in compiled.stats:
+        return "the file's code"
+    cached = ", cached" if compiled.stats.get("cached") else ""
+    return f"{compiled.stats['total_s']:.3g} s{cached}"
 
 
 def _subtitle(choice: Choice, compiled: Any) -> str:
