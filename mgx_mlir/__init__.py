@@ -28,14 +28,8 @@ _EXPORTS = {
         "generate_argument",
         "load_weights",
     ),
-    "mgx_mlir.api.missing": (
-        "allocate_gpu",
-        "from_gpu",
-        "gpu_sync",
-        "quantize_fp8",
-        "quantize_int8",
-        "to_gpu",
-    ),
+    "mgx_mlir.api.device": ("allocate_gpu", "context", "from_gpu", "gpu_sync", "to_gpu"),
+    "mgx_mlir.api.missing": ("quantize_fp8", "quantize_int8"),
     "mgx_mlir.api.quantize": ("autocast_fp8", "quantize_bf16", "quantize_fp16"),
     "mgx_mlir.core.errors": ("MgxError",),
 }
@@ -50,6 +44,7 @@ __all__ = [
     "argument_from_pointer",
     "autocast_fp8",
     "compile",
+    "context",
     "create_argument",
     "dynamic_dimension",
     "fill_argument",
@@ -91,16 +86,10 @@ if TYPE_CHECKING:
         generate_argument,
         load_weights,
     )
+    from mgx_mlir.api.device import allocate_gpu, context, from_gpu, gpu_sync, to_gpu
     from mgx_mlir.api.files import load, load_buffer, save, save_buffer
     from mgx_mlir.api.macros import macro
-    from mgx_mlir.api.missing import (
-        allocate_gpu,
-        from_gpu,
-        gpu_sync,
-        quantize_fp8,
-        quantize_int8,
-        to_gpu,
-    )
+    from mgx_mlir.api.missing import quantize_fp8, quantize_int8
     from mgx_mlir.api.module import instruction_ref, module
     from mgx_mlir.api.op import op
     from mgx_mlir.api.parse import get_onnx_operators, parse_onnx, parse_onnx_buffer, parse_tf

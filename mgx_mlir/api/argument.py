@@ -5,15 +5,18 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mgx_mlir.api.shape import shape
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.errors import ShapeError
+from mgx_mlir.core.errors import ShapeError, UsageError
 from mgx_mlir.core.layout import Shape, TupleShape
 from mgx_mlir.core.strided import array_over, shape_of_array
+
+if TYPE_CHECKING:
+    from mgx_mlir.runtime.device_memory import DeviceTensor
 
 
 class argument:
@@ -25,16 +28,30 @@ class argument:
 
     def __init__(self, data: Any) -> None:
         if isinstance(data, argument):
-            self._array, self._parts = data._array, data._parts
+            self._array, self._parts, self._tensor = data._array, data._parts, data._tensor
             return
         self._parts: tuple[argument, ...] | None = None
+        self._tensor: DeviceTensor | None = None
         self._array = array_of(data)
+
+    @staticmethod
+    def on_device(tensor: DeviceTensor) -> argument:
+        """The argument of a tensor in a device's memory."""
+        made = argument.__new__(argument)
+        made._array, made._parts, made._tensor = tensor.shadow, None, tensor
+        return made
+
+    @property
+    def device_tensor(self) -> DeviceTensor | None:
+        """What it is in a device's memory; None for an argument in host memory."""
+        return self._tensor
 
     @staticmethod
     def tuple_of(parts: Sequence[argument]) -> argument:
         """The argument of a tuple."""
         made = argument.__new__(argument)
         made._array, made._parts = None, tuple(parts)  # type: ignore[assignment]
+        made._tensor = None
         return made
 
     @property
@@ -42,12 +59,16 @@ class argument:
         """The data as a numpy array that shares its memory; ShapeError for a tuple."""
         if self._parts is not None:
             raise ShapeError("expected a tensor, got a tuple", notes=["see get_sub_objects()"])
+        if self._tensor is not None:
+            raise UsageError("the argument is in a device's memory", notes=["from_gpu copies it"])
         return self._array
 
     def get_shape(self) -> shape:
         if self._parts is not None:
             parts = tuple(p.get_shape()._shape for p in self._parts)
             return shape.of(TupleShape(parts))
+        if self._tensor is not None:
+            return shape.of(Shape.standard(self._tensor.dtype, self._tensor.dims))
         return shape.of(shape_of_array(self._array))
 
     def get_sub_objects(self) -> list[argument]:
@@ -55,7 +76,9 @@ class argument:
         return list(self._parts or ())
 
     def data_ptr(self) -> int:
-        """The address of the first element."""
+        """The address of the first element, in the memory that it is in."""
+        if self._tensor is not None:
+            return self._tensor.address()
         return self.array.ctypes.data
 
     def tolist(self) -> list[Any]:
@@ -90,9 +113,13 @@ class argument:
         return self.array.data
 
     def __dlpack__(self, **options: Any) -> Any:
+        if self._tensor is not None:
+            return self._tensor.dlpack()
         return self.array.__dlpack__(**options)
 
     def __dlpack_device__(self) -> Any:
+        if self._tensor is not None:
+            return self._tensor.dlpack_device
         return self.array.__dlpack_device__()
 
     def __eq__(self, other: object) -> bool:
@@ -100,7 +127,7 @@ class argument:
             return NotImplemented
         if self._parts is not None or other._parts is not None:
             return self._parts == other._parts
-        a, b = self._array, other._array
+        a, b = self.array, other.array
         if a.shape != b.shape or a.dtype != b.dtype:
             return False
         return bool(np.array_equal(a, b))
@@ -110,6 +137,8 @@ class argument:
     def __repr__(self) -> str:
         if self._parts is not None:
             return "[" + ", ".join(map(repr, self._parts)) + "]"
+        if self._tensor is not None:
+            return f"<{self.get_shape()} on hip device {self._tensor.device.index}>"
         from mgx_mlir.printers.text import element_texts
 
         return "{" + ", ".join(element_texts(self._array)) + "}"

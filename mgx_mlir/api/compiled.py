@@ -76,8 +76,11 @@ class CompiledProgram:
 
     `signature` names inputs and outputs; `kernels` are what the fusion made; `stats` holds the
     seconds of each stage and the peak memory; `executable` is what the backend made. `program` is
-    the program after the passes. Runs may come from many threads.
+    the program after the passes. Runs may come from many threads. `device_id` is which of several
+    GPUs it is loaded on.
     """
+
+    device_id = 0
 
     def __init__(
         self,
@@ -216,6 +219,7 @@ class IreeProgram(CompiledProgram):
                     device=self._device(),
                     threads=self.threads,
                     variants=self.signature.variants,
+                    device_id=self.device_id,
                 )
                 self.stats["load_s"] = time.perf_counter() - start
             return self._loaded

@@ -13,6 +13,14 @@ import numpy as np
 
 import mgx_mlir.dialects  # noqa: F401  (defines the operators)
 from mgx_mlir.api.argument import argument, array_of
+from mgx_mlir.api.device import (
+    STREAM_TYPE,
+    allocate_gpu,
+    check_stream,
+    context,
+    from_gpu,
+    to_gpu,
+)
 from mgx_mlir.api.module import instruction_ref, module
 from mgx_mlir.api.shape import shape
 from mgx_mlir.core.errors import MgxError, RunError, TargetError, UsageError
@@ -31,13 +39,16 @@ from mgx_mlir.core.signature import Signature
 from mgx_mlir.printers.listing import Instruction as Line
 from mgx_mlir.printers.listing import Listing, list_program
 from mgx_mlir.printers.text import instruction_text, print_listing
+from mgx_mlir.runtime.device_memory import DeviceTensor
+from mgx_mlir.targets import emulator
 
 TARGETS = ("ref", "cpu", "gpu")
 Trace = Callable[[instruction_ref, list[argument]], None]
 
 
 class target:
-    """Where a program is compiled for: `ref`, `cpu` or `gpu`, with the options of compile()."""
+    """Where a program is compiled for: `ref`, `cpu` or `gpu`, with the options of compile(), and
+    for a gpu `device_id`, which of several devices it runs on."""
 
     def __init__(self, name: str, **options: Any) -> None:
         if name not in TARGETS:
@@ -48,6 +59,34 @@ class target:
 
     def name(self) -> str:
         return self._name
+
+    def get_context(self) -> context:
+        """The GPU that programs of this target run on. UsageError for other targets."""
+        if self._name != "gpu":
+            raise UsageError(f"target {self._name} has no device context")
+        if self.options.get("emulate"):
+            emulator.activate()
+        return context(self.options.get("device_id", 0))
+
+    def copy_to(self, arg: argument) -> argument:
+        """The argument in the target's memory: of a GPU, or as it is."""
+        return to_gpu(arg, device_id=self.get_context().device_id) if self._is_gpu else arg
+
+    def copy_from(self, arg: argument) -> argument:
+        """The argument in host memory."""
+        return from_gpu(arg)
+
+    def allocate(self, s: shape) -> argument:
+        """An argument in the target's memory, its elements not set; on a host zeros."""
+        if self._is_gpu:
+            return allocate_gpu(s, device_id=self.get_context().device_id)
+        from mgx_mlir.api.data import fill_argument
+
+        return fill_argument(s, 0)
+
+    @property
+    def _is_gpu(self) -> bool:
+        return self._name == "gpu"
 
     def __repr__(self) -> str:
         return f"target({self._name})"
@@ -70,6 +109,7 @@ class program:
         self._source = source
         self._compiled: Any = None
         self.compile_options: dict[str, Any] = {}
+        self._offload = True
         self._generation = 0
         self._reset()
 
@@ -263,8 +303,9 @@ class program:
     ) -> None:
         """Compile for a target; `options` are those of mgx_mlir.compile.
 
-        Works on a copy: an error leaves the program as it was. References to its instructions
-        are stale afterwards. Raises CompileError, TargetError.
+        Without `offload_copy` a gpu program takes arguments in device memory (`to_gpu`), and gives
+        such. Works on a copy: an error leaves the program as it was. References to its
+        instructions are stale afterwards. Raises CompileError, TargetError.
         """
         from mgx_mlir.api.compile import compile as compile_program
 
@@ -272,12 +313,8 @@ class program:
             t = target(t)
         if self._compiled is not None:
             raise UsageError(f"the program is compiled already, for {self._compiled.target}")
-        if not offload_copy and t.name() == "gpu":
-            raise UsageError(
-                "offload_copy=False needs arguments in device memory, which the API does not have",
-                notes=["compile with offload_copy=True"],
-            )
         chosen = {**t.options, **options}
+        device_id = chosen.pop("device_id", 0)
         known = [p.name for p in signature(compile_program).parameters.values()
                  if p.kind is p.KEYWORD_ONLY]  # fmt: skip
         for key in chosen:
@@ -291,6 +328,8 @@ class program:
             copy, t.name(), fast_math=fast_math, exhaustive_tune=exhaustive_tune, **chosen
         )
         self.adopt(made, {"fast_math": fast_math, **chosen})
+        self._offload = offload_copy or t.name() != "gpu"
+        made.device_id = device_id
 
     def adopt(self, compiled: Any, options: Mapping[str, Any]) -> None:
         """Take a CompiledProgram of this program as its compiled form."""
@@ -336,11 +375,34 @@ class program:
             arrays = self._checked(self._compiled.signature, given)
             found = self._interpret(interpreter, self._compiled.program, arrays, trace)
             return self._compiled.signature.grouped(found)
-        arrays = self._checked(self._compiled.signature, given)
-        found = self._compiled.execute(list(arrays.values()))
-        return self._compiled.signature.grouped(argument(a) for a in found)
+        return self._execute(given)
 
     eval = run
+
+    def _execute(self, given: dict[str, Any]) -> list[argument]:
+        """Run compiled code on host arrays and tensors of a device."""
+        compiled = self._compiled
+        held = {n: v for n, v in given.items() if isinstance(v, DeviceTensor)}
+        shadows = {n: v.shadow for n, v in held.items()}
+        arrays = self._checked(compiled.signature, {**given, **shadows})
+        if held and compiled.target != "gpu":
+            raise RunError(
+                f"{', '.join(sorted(held))}: expected host memory, got a device's",
+                notes=[f"the program is compiled for {compiled.target}; from_gpu copies"],
+            )
+        inputs = [held.get(n, a) for n, a in arrays.items()]
+        if not self._offload:
+            outside = [n for n in arrays if n not in held]
+            if outside:
+                raise RunError(
+                    f"{', '.join(outside)}: expected arguments in device memory (offload_copy is "
+                    "off), got host memory",
+                    notes=["to_gpu copies them"],
+                )
+            found = map(argument.on_device, compiled.load().run_on_device(inputs))
+            return compiled.signature.grouped(found)
+        found = (compiled.load().run if held else compiled.execute)(inputs)
+        return compiled.signature.grouped(argument(a) for a in found)
 
     def _checked(self, expected: Signature, given: dict[str, Any]) -> dict[str, np.ndarray]:
         for p in expected.inputs:
@@ -367,10 +429,20 @@ class program:
             results = interpreter.run(arrays, trace=None if trace is None else show)
         return [argument(a) for a in results]
 
-    def run_async(self, params: Mapping[str, Any], stream: int, stream_name: str) -> list[argument]:
-        """MIGraphX's run on a device stream, which no target here takes."""
-        raise MgxError("run_async needs a device stream, which the API does not have yet",
-                       notes=["use run"])  # fmt: skip
+    def run_async(
+        self, params: Mapping[str, Any], stream: int, stream_name: str = STREAM_TYPE
+    ) -> list[argument]:
+        """Run after all that was asked of a HIP stream, given by its address.
+
+        It returns when the results are there, so that whatever the caller puts on the stream next
+        comes after them. UsageError for a program of another target or a stream of another type.
+        """
+        check_stream(stream_name)
+        if self.compiled.target != "gpu":
+            raise UsageError(f"a program compiled for {self.compiled.target} runs on no stream")
+        self.compiled.load()
+        context(self.compiled.device_id).wait_for(stream)
+        return self.run(params)
 
     # ---- text --------------------------------------------------------------------------------
 
@@ -415,7 +487,10 @@ def index_lines(listing: Listing) -> dict[Any, Line]:
 
 
 def _input(value: Any) -> Any:
-    """An argument as its array; plain Python numbers and lists stay for the check to type."""
+    """An argument as its array, or what it is on a device; plain Python numbers and lists stay for
+    the check to type."""
+    if isinstance(value, argument) and value.device_tensor is not None:
+        return value.device_tensor
     if isinstance(value, bool | int | float | list | tuple):
         return value
     try:

@@ -24,11 +24,13 @@ KINDS = ("local-sync", "local-task", "hip")
 
 @dataclass(frozen=True)
 class Device:
-    """A HAL device. `is_local`: it computes in host memory, so buffers can be mapped."""
+    """A HAL device. `is_local`: it computes in host memory, so buffers can be mapped. `index`
+    counts the hip devices."""
 
     kind: str
     threads: int
     hal: Any
+    index: int = 0
 
     @property
     def is_local(self) -> bool:
@@ -36,7 +38,7 @@ class Device:
 
 
 _lock = threading.Lock()
-_devices: dict[tuple[str, int], Device] = {}
+_devices: dict[tuple[str, int, int], Device] = {}
 _instance: Any = None
 
 
@@ -79,24 +81,25 @@ def choose(kind: str | None, threads: int | None) -> tuple[str, int]:
     return kind or ("local-sync" if count == 1 else "local-task"), count
 
 
-def open_device(kind: str | None = None, threads: int | None = None) -> Device:
-    """A device, made once. Errors: TargetError where there is no such device; UsageError."""
+def open_device(kind: str | None = None, threads: int | None = None, index: int = 0) -> Device:
+    """A device, made once; `index` of several hip devices. Errors: TargetError where there is no
+    such device; UsageError."""
     kind, count = choose(kind, threads)
     with _lock:
-        found = _devices.get((kind, count))
+        found = _devices.get((kind, count, index))
         if found is None:
             vm_instance()
-            found = _devices[kind, count] = _create(kind, count)
+            found = _devices[kind, count, index] = _create(kind, count, index)
         return found
 
 
 def is_open(kind: str) -> bool:
     """Whether a device of the kind was made in this process."""
     with _lock:
-        return any(k == kind for k, _ in _devices)
+        return any(k == kind for k, _, _ in _devices)
 
 
-def _create(kind: str, threads: int) -> Device:
+def _create(kind: str, threads: int, index: int) -> Device:
     import iree.runtime as rt
     from iree.runtime import _binding
 
@@ -107,7 +110,10 @@ def _create(kind: str, threads: int) -> Device:
     try:
         driver = _immortal(_binding.create_hal_driver(kind))
         if kind == "hip":
-            hal = driver.create_default_device()
+            rows = driver.query_available_devices()
+            if not 0 <= index < len(rows):
+                raise TargetError(f"there is no HIP device {index}, there are {len(rows)}")
+            hal = driver.create_device(rows[index]["device_id"])
         else:
             # without it every large result pays for page faults
             hal = driver.create_default_device(allocators=["caching"])
@@ -118,7 +124,7 @@ def _create(kind: str, threads: int) -> Device:
             "there is no AMD GPU that HIP can use on this machine",
             notes=[short(e), "a program for the gpu target compiles here; it runs where HIP is"],
         ) from e
-    return Device(kind, threads, _immortal(hal))
+    return Device(kind, threads, _immortal(hal), index)
 
 
 def short(e: Exception, limit: int = 300) -> str:

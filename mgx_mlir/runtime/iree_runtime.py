@@ -17,6 +17,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError, RunError, TargetError
 from mgx_mlir.runtime.buffers import address, aligned, is_aligned, owned_array
 from mgx_mlir.runtime.device import IREE_ERRORS, Device, open_device, short, vm_instance
+from mgx_mlir.runtime.device_memory import DeviceTensor, element_type, read_back
 
 _COPY_BELOW = 1 << 14  # a copy of this many bytes costs less than owning the buffer
 _IMPORT_FROM = 1 << 16  # an input of this many bytes is used in place when it can be
@@ -34,18 +35,6 @@ class Spec(Protocol):
     def dims(self) -> tuple[int, ...]: ...
 
 
-def _element_type(wire: str) -> Any:
-    from iree.runtime import HalElementType as T
-
-    names = {
-        "i1": T.BOOL_8, "i8": T.INT_8, "i16": T.INT_16, "i32": T.INT_32, "i64": T.INT_64,
-        "f16": T.FLOAT_16, "bf16": T.BFLOAT_16, "f32": T.FLOAT_32, "f64": T.FLOAT_64,
-        "f8E4M3FN": T.FLOAT_8_E4M3_FN, "f8E4M3FNUZ": T.FLOAT_8_E4M3_FNUZ,
-        "f8E5M2": T.FLOAT_8_E5M2, "f8E5M2FNUZ": T.FLOAT_8_E5M2_FNUZ,
-    }  # fmt: skip
-    return names[wire]
-
-
 class _Port:
     """One input or output as the module declares it, with the sign that only the spec knows."""
 
@@ -53,7 +42,7 @@ class _Port:
         self.label = f"{role} '{spec.name}'" if spec else f"{role} {index}"
         self.dims = tuple(-1 if d == "?" else int(d) for d in dims.split("x")[:-1])
         try:
-            self.element_type = _element_type(wire)
+            self.element_type = element_type(wire)
         except KeyError:
             raise FileError(f"{self.label} has element type {wire}, which is not known") from None
         self.dtype = dtypes.from_name(spec.dtype if spec else wire)
@@ -123,8 +112,8 @@ class LoadedModule:
     by key; 64-byte aligned ones are used in place, others are copied once. inputs, outputs: the
     signature, for names in errors and for unsigned types; without it types are as the module
     declares them. device: "local-sync", "local-task", "hip" or None; threads: see
-    `device.choose`. entry: the exported function; variants: functions that take its place for
-    inputs of their sizes.
+    `device.choose`; device_id: of several hip devices. entry: the exported function; variants:
+    functions that take its place for inputs of their sizes.
 
     `run` may be called from many threads; calls on one module take turns.
     Errors: FileError for a damaged module or missing parameter, TargetError for a module of
@@ -143,11 +132,12 @@ class LoadedModule:
         entry: str = "main",
         scope: str = "model",
         variants: Sequence[ForSizes] = (),
+        device_id: int = 0,
     ) -> None:
         import iree.runtime as rt
 
         self._rt = rt
-        self.device: Device = open_device(device, threads)
+        self.device: Device = open_device(device, threads, device_id)
         self._hal = self.device.hal
         self._is_local = self.device.is_local
         self._allocator = self._hal.allocator
@@ -230,6 +220,12 @@ class LoadedModule:
     def _load_error(self, e: Exception, where: str | None) -> Exception:
         text = str(e)
         wrong_kind = "device" in text and ("NOT_FOUND" in text or "INCOMPATIBLE" in text)
+        if "not emulated" in text:
+            return TargetError(
+                "the module has instructions that the emulator does not know",
+                location=where,
+                notes=[line.strip() for line in text.splitlines()[1:] if line.startswith("  ")],
+            )
         if wrong_kind or "mismatched target chip" in text:
             return TargetError(
                 f"the module was not compiled for a {self.device.kind} device",
@@ -268,20 +264,48 @@ class LoadedModule:
 
     # ------------------------------------------------------------------ running
 
-    def run(self, args: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def run(self, args: Sequence[np.ndarray | DeviceTensor]) -> list[np.ndarray]:
         """Call the function with arrays in order; the results own their memory.
 
         Errors: RunError for a wrong number, type or shape, before anything runs, and for a call
         that fails.
         """
+        imported: list[tuple[int, int]] = []
+        entry, results = self._invoke(args, imported)
+        taken = list(imported)
+        return [
+            self._take(port, results.get_as_object(i, self._rt.HalBufferView), taken)
+            for i, port in enumerate(entry.outputs)
+        ]
+
+    __call__ = run
+
+    def run_on_device(self, args: Sequence[np.ndarray | DeviceTensor]) -> list[DeviceTensor]:
+        """As `run`, but the results stay in the device's memory, and may not be there yet."""
+        entry, results = self._invoke(args, [])
+        views = [results.get_as_object(i, self._rt.HalBufferView) for i in range(len(results))]
+        return [
+            DeviceTensor(self.device, view, port.dtype, tuple(view.shape))
+            for port, view in zip(entry.outputs, views, strict=True)
+        ]
+
+    def _invoke(
+        self, args: Sequence[np.ndarray | DeviceTensor], imported: list[tuple[int, int]]
+    ) -> tuple[_Entry, Any]:
+        """Check and make a call; the function and its results. imported: memory used in place."""
         if len(args) != len(self.inputs):
             raise RunError(f"expected {len(self.inputs)} inputs, got {len(args)}")
         entry = self._chosen(args)[1] if self._variants else self._main
         ports = entry.inputs
         rt = self._rt
-        imported: list[tuple[int, int]] = []
         arguments = rt.VmVariantList(len(ports))
         for port, arg in zip(ports, args, strict=True):
+            if isinstance(arg, DeviceTensor):
+                port.check(arg.shadow)
+                if arg.device is not self.device:
+                    raise RunError(f"{port.label} is in the memory of another device")
+                arguments.push_ref(arg.view)
+                continue
             a = np.asarray(arg, order="C")
             if a.dtype is not port.np and not a.dtype.isnative:
                 a = a.astype(a.dtype.newbyteorder("="))
@@ -293,21 +317,16 @@ class LoadedModule:
                 self._context.invoke(entry.function, arguments, results)
             except IREE_ERRORS as e:
                 raise RunError(f"the program failed: {short(e)}") from e
-        taken = list(imported)
-        return [
-            self._take(port, results.get_as_object(i, rt.HalBufferView), taken)
-            for i, port in enumerate(entry.outputs)
-        ]
+        return entry, results
 
-    __call__ = run
-
-    def function_for(self, args: Sequence[np.ndarray]) -> str:
+    def function_for(self, args: Sequence[np.ndarray | DeviceTensor]) -> str:
         """The function that `run` calls for these inputs."""
         return self._chosen(args)[0]
 
-    def _chosen(self, args: Sequence[np.ndarray]) -> tuple[str, _Entry]:
+    def _chosen(self, args: Sequence[np.ndarray | DeviceTensor]) -> tuple[str, _Entry]:
         try:
-            sizes = tuple(args[i].shape[d] for i, d in self._places)
+            shapes = [a.dims if isinstance(a, DeviceTensor) else a.shape for a in args]
+            sizes = tuple(shapes[i][d] for i, d in self._places)
         except (AttributeError, IndexError):  # what is wrong is said by the check
             sizes = ()
         return self._variants.get(sizes) or ("main", self._main)
@@ -348,7 +367,7 @@ class LoadedModule:
             shape = tuple(view.shape)
             size = math.prod(shape) * port.itemsize
         if not self._is_local:
-            return self._read_back(port, view, shape)
+            return read_back(self.device, view, port.dtype, shape)
         if size == 0:
             return np.empty(shape, port.np)
         mapped = view.map()
@@ -360,9 +379,3 @@ class LoadedModule:
             return raw.copy().view(port.np)
         taken.append((begin, begin + size))
         return owned_array(begin, size, port.np, shape, self._hal, view, mapped)
-
-    def _read_back(self, port: _Port, view: Any, shape: tuple[int, ...]) -> np.ndarray:
-        if math.prod(shape) == 0:
-            return np.empty(shape, port.np)
-        array = self._rt.DeviceArray(self._hal, view, implicit_host_transfer=True)
-        return np.array(array.to_host()).view(port.np).reshape(shape)

@@ -1,0 +1,101 @@
+"""Arguments in a GPU's memory: to_gpu, from_gpu, allocate_gpu, gpu_sync, and a device's context."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from mgx_mlir.api.argument import argument
+from mgx_mlir.api.shape import shape
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.errors import ShapeError, UsageError
+from mgx_mlir.core.layout import Shape
+from mgx_mlir.runtime import hip
+from mgx_mlir.runtime.device import Device, open_device
+from mgx_mlir.runtime.device_memory import ROCM, DeviceTensor, from_dlpack
+
+
+def to_gpu(arg: Any, host: bool = False, *, device_id: int = 0) -> argument:
+    """A copy of an argument, or of anything that makes one, in the memory of a GPU.
+
+    A tensor of another library that is in that GPU's memory already (DLPack, as torch for ROCm
+    gives it) is taken without a copy. `host` is MIGraphX's pinned host memory: the runtime pins
+    what it copies by itself, so it changes nothing. Errors: TargetError without a GPU.
+    """
+    device = open_device("hip", index=device_id)
+    if isinstance(arg, argument) and arg.device_tensor is not None:
+        return arg
+    kind = getattr(arg, "__dlpack_device__", None)
+    if not isinstance(arg, argument) and kind is not None and kind()[0] == ROCM:
+        return argument.on_device(from_dlpack(device, arg, _dtype_of(arg)))
+    return argument.on_device(DeviceTensor.of(device, argument(arg).array))
+
+
+def from_gpu(arg: argument) -> argument:
+    """A copy of an argument in host memory; one that is there is returned as it is."""
+    if arg.device_tensor is None:
+        return arg
+    return argument(arg.device_tensor.to_host())
+
+
+def allocate_gpu(s: shape, host: bool = False, *, device_id: int = 0) -> argument:
+    """An argument in the memory of a GPU, its elements not set. ShapeError for what is no tensor
+    of standard layout; `host` as in `to_gpu`."""
+    own = s._shape
+    if not isinstance(own, Shape) or s.dynamic() or not s.standard():
+        raise ShapeError(f"expected a tensor of static dims and standard layout, got {s}")
+    dims = [d for d in own.dims if isinstance(d, int)]
+    device = open_device("hip", index=device_id)
+    return argument.on_device(DeviceTensor.empty(device, own.dtype, dims))
+
+
+def gpu_sync() -> None:
+    """Wait until all that was asked of the GPU is done."""
+    open_device("hip")
+    hip.device_synchronize()
+
+
+class context:
+    """A GPU and its stream, as a program's target has it.
+
+    Programs run on a stream of the runtime's own, and a call returns when it is done: `finish`
+    waits for what others asked of the device, `wait_for` for a stream of theirs.
+    """
+
+    def __init__(self, device_id: int = 0) -> None:
+        self.device_id = device_id
+
+    @property
+    def device(self) -> Device:
+        """TargetError where there is none."""
+        return open_device("hip", index=self.device_id)
+
+    def finish(self) -> None:
+        """Wait for the device."""
+        _ = self.device
+        hip.device_synchronize()
+
+    def wait_for(self, stream: int) -> None:
+        """Wait until all that was asked of a stream (an address of an ihipStream_t) is done."""
+        _ = self.device
+        hip.stream_synchronize(stream)
+
+
+STREAM_TYPE = "ihipStream_t"
+
+
+def check_stream(stream_name: str) -> None:
+    """UsageError for a stream of another type than HIP's."""
+    if stream_name != STREAM_TYPE:
+        raise UsageError(f"expected a stream of type {STREAM_TYPE}, got {stream_name}")
+
+
+def _dtype_of(source: Any) -> dtypes.DType:
+    """The element type of another library's tensor, by the name it gives: torch.float16."""
+    name = str(source.dtype).rsplit(".", 1)[-1]
+    try:
+        return dtypes.from_numpy(getattr(ml_dtypes, name, None) or np.dtype(name))
+    except TypeError:
+        raise ShapeError(f"expected a tensor of a known element type, got {name}") from None

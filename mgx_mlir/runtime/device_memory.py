@@ -1,0 +1,164 @@
+"""Tensors in a device's memory: made from host arrays, read back, and shared through DLPack."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.errors import RunError, TargetError
+from mgx_mlir.runtime.device import IREE_ERRORS, Device, short
+
+ROCM = 10  # DLPack's number of the device type
+_LEAST = 64  # bytes of the buffer of an empty tensor
+
+
+class DeviceTensor:
+    """A tensor in the memory of a device; row-major, without gaps.
+
+    `view` is the runtime's buffer view. Errors of its operations: RunError.
+    """
+
+    def __init__(self, device: Device, view: Any, dtype: DType, dims: Sequence[int]) -> None:
+        self.device, self.view = device, view
+        self.dtype, self.dims = dtype, tuple(dims)
+
+    @classmethod
+    def of(cls, device: Device, array: np.ndarray) -> DeviceTensor:
+        """A copy of a host array."""
+        import iree.runtime as rt
+
+        dtype = dtypes.from_numpy(array.dtype)
+        if array.size == 0:
+            return cls.empty(device, dtype, array.shape)
+        try:
+            view = device.hal.allocator.allocate_buffer_copy(
+                int(rt.MemoryType.DEVICE_LOCAL),
+                int(rt.BufferUsage.DEFAULT),
+                device.hal,
+                np.ascontiguousarray(array).view(_raw(dtype)),
+                element_type(_wire(dtype)),
+            )
+        except IREE_ERRORS as e:
+            raise RunError(f"{array.nbytes} bytes of the device cannot be had: {short(e)}") from e
+        return cls(device, view, dtype, array.shape)
+
+    @classmethod
+    def empty(cls, device: Device, dtype: DType, dims: Sequence[int]) -> DeviceTensor:
+        """A tensor whose elements are not set."""
+        import iree.runtime as rt
+
+        size = max(math.prod(dims) * dtype.size, _LEAST)
+        try:
+            buffer = device.hal.allocator.allocate_buffer(
+                int(rt.MemoryType.DEVICE_LOCAL), int(rt.BufferUsage.DEFAULT), size
+            )
+            view = rt.HalBufferView(buffer, tuple(dims), element_type(_wire(dtype)))
+        except IREE_ERRORS as e:
+            raise RunError(f"{size} bytes of the device cannot be had: {short(e)}") from e
+        return cls(device, view, dtype, dims)
+
+    @property
+    def shadow(self) -> np.ndarray:
+        """An array of the same dtype and dims that holds nothing: what checks look at."""
+        return np.broadcast_to(np.zeros((), self.dtype.np), self.dims)
+
+    def to_host(self) -> np.ndarray:
+        """A copy in host memory, when all that was asked of the device before is done."""
+        return read_back(self.device, self.view, self.dtype, self.dims)
+
+    @property
+    def dlpack_device(self) -> tuple[int, int]:
+        """DLPack's numbers of the device."""
+        return ROCM, self.device.index
+
+    def dlpack(self) -> Any:
+        """A DLPack capsule over the memory, which it keeps alive."""
+        try:
+            return self.device.hal.create_dlpack_capsule(self.view, *self.dlpack_device)
+        except IREE_ERRORS as e:
+            raise RunError(f"the tensor cannot be shared: {short(e)}") from e
+
+    def address(self) -> int:
+        """Where its first element is on the device."""
+        capsule = self.dlpack()
+        get = ctypes.pythonapi.PyCapsule_GetPointer
+        get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        tensor = _DLTensor.from_address(get(capsule, b"dltensor"))
+        return (tensor.data or 0) + tensor.byte_offset
+
+
+class _DLTensor(ctypes.Structure):
+    """The beginning of a DLManagedTensor (dlpack.h)."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+def from_dlpack(device: Device, source: Any, dtype: DType) -> DeviceTensor:
+    """The tensor of another library that is in the device's memory, without a copy.
+
+    Errors: TargetError for memory of another kind or device; RunError where it cannot be taken.
+    """
+    kind, index = source.__dlpack_device__()
+    if (kind, index) != (ROCM, device.index):
+        raise TargetError(
+            f"expected memory of ROCm device {device.index}, got DLPack device ({kind}, {index})"
+        )
+    try:
+        view = device.hal.from_dlpack_capsule(source.__dlpack__())
+    except IREE_ERRORS as e:
+        raise RunError(f"the tensor cannot be taken: {short(e)}") from e
+    return DeviceTensor(device, view, dtype, tuple(view.shape))
+
+
+def read_back(device: Device, view: Any, dtype: DType, dims: Sequence[int]) -> np.ndarray:
+    """A device's tensor as an array in host memory."""
+    import iree.runtime as rt
+
+    if math.prod(dims) == 0:
+        return np.empty(tuple(dims), dtype.np)
+    try:
+        array = rt.DeviceArray(device.hal, view, implicit_host_transfer=True).to_host()
+    except IREE_ERRORS as e:
+        raise RunError(f"the result cannot be copied from the device: {short(e)}") from e
+    return np.array(array).view(dtype.np).reshape(tuple(dims))
+
+
+def element_type(wire: str) -> Any:
+    """The runtime's element type of a type as a module declares it. KeyError for others."""
+    from iree.runtime import HalElementType as T
+
+    names = {
+        "i1": T.BOOL_8, "i8": T.INT_8, "i16": T.INT_16, "i32": T.INT_32, "i64": T.INT_64,
+        "f16": T.FLOAT_16, "bf16": T.BFLOAT_16, "f32": T.FLOAT_32, "f64": T.FLOAT_64,
+        "f8E4M3FN": T.FLOAT_8_E4M3_FN, "f8E4M3FNUZ": T.FLOAT_8_E4M3_FNUZ,
+        "f8E5M2": T.FLOAT_8_E5M2, "f8E5M2FNUZ": T.FLOAT_8_E5M2_FNUZ,
+    }  # fmt: skip
+    return names[wire]
+
+
+def _wire(dtype: DType) -> str:
+    """The signless type."""
+    return dtype.mlir.removeprefix("u")
+
+
+def _raw(dtype: DType) -> np.dtype[Any]:
+    """What the binding takes a type's elements as: it does not know the small floats."""
+    plain = dtype.np.isbuiltin == 1 and not dtype.is_bool
+    return dtype.np if plain else np.dtype(f"u{dtype.np.itemsize}")

@@ -1,0 +1,154 @@
+"""Arguments in a GPU's memory, on the emulator where it is built; what is refused without one."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import mgx_mlir as migraphx
+from mgx_mlir.core.errors import MgxError, RunError, ShapeError, TargetError, UsageError
+from mgx_mlir.runtime.device import open_device
+from mgx_mlir.runtime.device_memory import DeviceTensor
+from mgx_mlir.targets.emulator import find_library
+
+ARRAYS = [
+    np.arange(24, dtype=np.float32).reshape(2, 3, 4),
+    np.arange(6, dtype=np.float16),
+    np.array([True, False, True]),
+    np.array(3, np.int64),
+    np.array([200, 3], np.uint8),
+    np.empty((0, 4), np.float32),
+]
+
+
+@pytest.mark.parametrize("array", ARRAYS, ids=lambda a: f"{a.dtype}{list(a.shape)}")
+def test_there_and_back(array: np.ndarray) -> None:
+    """With the processor's device, which has the same buffers."""
+    tensor = DeviceTensor.of(open_device("local-sync"), array)
+    assert (tensor.dims, tensor.dtype.np) == (array.shape, array.dtype)
+    found = tensor.to_host()
+    assert (found.dtype, found.shape) == (array.dtype, array.shape)
+    np.testing.assert_array_equal(found, array)
+    assert tensor.shadow.shape == array.shape
+    assert tensor.shadow.strides == (0,) * array.ndim or array.size == 0
+
+
+def test_an_argument_in_device_memory() -> None:
+    tensor = DeviceTensor.of(open_device("local-sync"), ARRAYS[0])
+    arg = migraphx.argument.on_device(tensor)
+    assert str(arg.get_shape()) == "float_type, {2, 3, 4}, {12, 4, 1}"
+    with pytest.raises(UsageError, match="in a device's memory") as caught:
+        np.array(arg)
+    assert "from_gpu" in str(caught.value)
+    assert migraphx.from_gpu(arg).tolist() == list(range(24))
+    first = ctypes.c_float.from_address(arg.data_ptr() + 4)
+    assert first.value == 1.0
+
+
+def test_programs_of_other_targets_refuse_it() -> None:
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", migraphx.shape(type="float_type", lens=[2, 3, 4]))
+    m.add_return([m.add_instruction(migraphx.op("relu"), [x])])
+    p.compile(migraphx.get_target("cpu"), offload_copy=False)
+    arg = migraphx.argument.on_device(DeviceTensor.of(open_device("local-sync"), ARRAYS[0]))
+    with pytest.raises(RunError, match="x: expected host memory"):
+        p.run({"x": arg})
+    with pytest.raises(UsageError, match="runs on no stream"):
+        p.run_async({"x": ARRAYS[0]}, 0)
+    with pytest.raises(UsageError, match="expected a stream of type ihipStream_t"):
+        p.run_async({"x": ARRAYS[0]}, 0, "cudaStream_t")
+    assert p.run({"x": ARRAYS[0]})[0].tolist() == list(range(24))
+
+
+def test_target_memory_of_a_host() -> None:
+    t = migraphx.get_target("cpu")
+    arg = migraphx.argument(ARRAYS[0])
+    assert t.copy_to(arg) is arg
+    assert t.copy_from(arg) is arg
+    assert t.allocate(arg.get_shape()).tolist() == [0.0] * 24
+    with pytest.raises(UsageError, match="target cpu has no device context"):
+        t.get_context()
+
+
+WITHOUT = """
+import mgx_mlir as migraphx
+import numpy as np
+for call in (lambda: migraphx.to_gpu(np.zeros(2)), migraphx.gpu_sync,
+             lambda: migraphx.allocate_gpu(migraphx.shape(type="float_type", lens=[2]))):
+    try:
+        call()
+    except migraphx.MgxError as e:
+        print(type(e).__name__, str(e).splitlines()[0])
+"""
+
+
+def test_without_a_device() -> None:
+    """In a process of its own: this one's HIP may be the emulator."""
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True,
+        env={k: v for k, v in __import__("os").environ.items() if k != "IREE_HIP_DYLIB_PATH"},
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3
+    assert all(line.startswith("TargetError") for line in lines)
+
+
+EMULATED = """
+import numpy as np
+import mgx_mlir as migraphx
+
+t = migraphx.get_target("gpu", arch="gfx942", emulate=True)
+p = migraphx.program()
+m = p.get_main_module()
+x = m.add_parameter("x", migraphx.shape(type="float_type", lens=[4, 8]))
+y = m.add_parameter("y", migraphx.shape(type="float_type", lens=[8, 4]))
+m.add_return([m.add_instruction(migraphx.op("dot"), [x, y])])
+p.compile(t, offload_copy=False)
+rng = np.random.default_rng(0)
+a, b = rng.standard_normal((4, 8), np.float32), rng.standard_normal((8, 4), np.float32)
+first, second = migraphx.to_gpu(a), t.copy_to(migraphx.argument(b))
+for got in (p.run({"x": first, "y": second}), p.run_async({"x": first, "y": second}, 0)):
+    assert got[0].device_tensor is not None, got
+    assert got[0].__dlpack_device__() == (10, 0)
+    np.testing.assert_allclose(migraphx.from_gpu(got[0]).array, a @ b, rtol=1e-5)
+try:
+    p.run({"x": first, "y": b})
+except migraphx.MgxError as e:
+    print(str(e).splitlines()[0])
+again = migraphx.to_gpu(got[0])
+assert again is got[0]
+empty = t.allocate(migraphx.shape(type="half_type", lens=[3]))
+assert str(empty.get_shape()) == "half_type, {3}, {1}", empty
+assert empty.data_ptr() > 0
+t.get_context().finish()
+migraphx.gpu_sync()
+try:
+    migraphx.to_gpu(a, device_id=7)
+except migraphx.MgxError as e:
+    print(str(e).splitlines()[0])
+"""
+
+
+@pytest.mark.skipif(find_library() is None, reason="the emulator is not built")
+def test_on_the_emulator() -> None:
+    """In a process of its own, whose HIP is the emulator."""
+    done = subprocess.run(
+        [sys.executable, "-c", EMULATED], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "y: expected arguments in device memory (offload_copy is off), got host memory",
+        "there is no HIP device 7, there are 1",
+    ]
+
+
+def test_wrong_shapes() -> None:
+    s = migraphx.shape(type="float_type", lens=[2, 3], strides=[1, 2])
+    with pytest.raises(ShapeError, match="standard layout"):
+        migraphx.allocate_gpu(s)
+    assert issubclass(TargetError, MgxError)
