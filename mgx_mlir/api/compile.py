@@ -320,7 +320,7 @@ def _compile_program(
     try:
         executable = backend.compile_lowered(lowered, how)
     except CompileFailed as e:
-        if not settings.boundaries or e.kind not in ("compile", "crash"):
+        if not settings.boundaries or e.cause == "other":
             raise
         lowered, executable = _with_less(lower, settings, backend, how, e)
     show_compiled()

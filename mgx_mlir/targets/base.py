@@ -125,7 +125,8 @@ class Target(ABC):
     ) -> Executable:
         """Compile, or take from the cache.
 
-        A second flag set is used only when the one before failed; that is logged and recorded.
+        A second flag set is used only when the best one failed with what it is for; that is
+        logged and recorded.
         Errors: CompileFailed with the best set's diagnostics; TargetError.
         """
         options = options or CompileOptions()
@@ -160,7 +161,11 @@ class Target(ABC):
     ) -> Executable:
         ladder = self.ladder()
         failures: list[CompileFailed] = []
+        tried: list[FlagSet] = []
         for rung in ladder:
+            if failures and failures[-1].cause not in rung.cures:
+                continue
+            tried.append(rung)
             try:
                 out = compiler.run(
                     lowered.bytecode,
@@ -172,26 +177,24 @@ class Target(ABC):
                 )
             except CompileFailed as e:
                 failures.append(e)
-                if e.kind not in ("compile", "crash") or "undefined symbol" in e.message:
-                    break  # no other flag set can help
                 continue
             if failures:
                 log.warning(
                     "%s: compiled with the flag set '%s' (%s), because '%s' failed: %s",
                     self.name, rung.name, rung.why, ladder[0].name, failures[0].message,
                 )  # fmt: skip
-            return self._executable(out, key, rung, ladder, failures)
-        raise self._failure(failures, ladder, lowered, compiler)
+            return self._executable(out, key, rung, tried, failures)
+        raise self._failure(failures, tried, lowered, compiler)
 
     def _executable(
         self,
         out: CompileOutput,
         key: str,
         rung: FlagSet,
-        ladder: Sequence[FlagSet],
+        tried: Sequence[FlagSet],
         failures: Sequence[CompileFailed],
     ) -> Executable:
-        lost = tuple(f"{s.name}: {e.message}" for s, e in zip(ladder, failures, strict=False))
+        lost = tuple(f"{s.name}: {e.message}" for s, e in zip(tried, failures, strict=False))
         return Executable(
             out.vmfb, self.kind, self.arch, key, out.flags, rung.name, lost, out.seconds,
             out.peak_memory, out.via, False, out.warnings,
@@ -202,18 +205,20 @@ class Target(ABC):
     def _failure(
         self,
         failures: Sequence[CompileFailed],
-        ladder: Sequence[FlagSet],
+        tried: Sequence[FlagSet],
         lowered: Lowered,
         compiler: IreeCompiler,
     ) -> CompileFailed:
         first = failures[0]
         notes = list(first.notes)
         if len(failures) > 1:
-            others = ", ".join(s.name for s in ladder[1 : len(failures)])
+            others = ", ".join(s.name for s in tried[1:])
             notes.append(f"it fails also with the flag sets {others}")
         location = source_of(first.location, lowered.kernels)
-        error = CompileFailed(Failure(first.kind, first.message, location, tuple(notes)))
-        return compiler.with_reproducer(error, lowered.bytecode, ladder[0].flags)
+        error = CompileFailed(
+            Failure(first.kind, first.message, location, tuple(notes), first.cause)
+        )
+        return compiler.with_reproducer(error, lowered.bytecode, tried[0].flags)
 
 
 def source_of(location: str | None, kernels: Sequence[KernelInfo]) -> str | None:

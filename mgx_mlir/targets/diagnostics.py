@@ -6,7 +6,7 @@ import difflib
 import re
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from mgx_mlir.core.errors import CompileError
@@ -14,6 +14,12 @@ from mgx_mlir.core.errors import CompileError
 # flags: a flag the compiler does not take; input: a module it cannot read; compile: code
 # generation failed; crash, timeout, memory: the process ended.
 Kind = Literal["flags", "input", "compile", "crash", "timeout", "memory"]
+
+# What another flag set can help with. stack: a kernel needs more than the limit; layout: data
+# tiling cannot pack an operand; kernel: the code generator refuses a kernel's form, or crashes on
+# it. Whatever else fails (constants, memory, scheduling, linking) is not known well enough to try
+# again: what compiled in spite of it has computed wrong numbers.
+Cause = Literal["stack", "layout", "kernel", "other"]
 
 _HEAD = r"^(?P<loc>(?:[^\s:]|[^:\n]:(?=\d))[^\n]*?:\d+:\d+|<unknown>:\d+|loc\([^\n]*?\)): "
 _DIAGNOSTIC = re.compile(_HEAD + r"(?P<sev>error|warning): (?P<msg>[^\n]*)", re.M)
@@ -36,6 +42,13 @@ _CPU = re.compile(r"Unknown CPU for target architecture (\S+?)\.\nList of accept
 _BAD_CPU = re.compile(r"'([^'\n]+)' is not a recognized processor")
 _FRAME = re.compile(r"^ *#\d+ 0x[0-9a-f]+ (mlir::[^\n(]+)", re.M)
 _UNREGISTERED = re.compile(r"unregistered|not registered|unknown operations|is unknown")
+_IN_KERNEL = re.compile(
+    r"failed to run translation of source executable"
+    r"|^ *#\d+ 0x[0-9a-f]+ [^\n]*(?:Translate|Configure)\w*Executable",
+    re.M,
+)
+_IN_STACK = re.compile(r"exceeded stack allocation limit")
+_IN_LAYOUT = re.compile(r"iree_encoding\.|(?:un)?set_encoding|'linalg\.(?:un)?pack'")
 _ECHOES = ("failed to serialize executable", "failed to translate executables")
 
 
@@ -47,6 +60,7 @@ class Failure:
     message: str
     location: str | None = None
     notes: tuple[str, ...] = ()
+    cause: Cause = "other"
 
 
 class CompileFailed(CompileError):
@@ -54,6 +68,7 @@ class CompileFailed(CompileError):
 
     def __init__(self, failure: Failure, *, extra_notes: Sequence[str] = ()) -> None:
         self.kind: Kind = failure.kind
+        self.cause: Cause = failure.cause
         self.reproducer: str | None = None
         super().__init__(
             failure.message, location=failure.location, notes=(*failure.notes, *extra_notes)
@@ -78,11 +93,27 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+def cause_of(stderr: str) -> Cause:
+    """What failed, as far as another flag set can help."""
+    if _IN_STACK.search(stderr):
+        return "stack"
+    if _IN_LAYOUT.search(stderr):
+        return "layout"
+    return "kernel" if _IN_KERNEL.search(stderr) else "other"
+
+
 def read_failure(stderr: str, returncode: int | None) -> Failure:
     """The failure that iree-compile's stderr and exit status describe.
 
     returncode: negative for a signal, None for a compile inside a worker that lived on.
     """
+    failure = _read(stderr, returncode)
+    if failure.kind not in ("compile", "crash"):
+        return failure
+    return replace(failure, cause=cause_of(stderr))
+
+
+def _read(stderr: str, returncode: int | None) -> Failure:
     flag = _FLAG.search(stderr)
     if flag:
         name = flag["a"] or flag["b"] or flag["c"] or flag["d"]

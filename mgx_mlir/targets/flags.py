@@ -1,7 +1,8 @@
 """The flags given to iree-compile: one ladder of flag sets per target, best first.
 
-A ladder is tried from the top; the next set is used only when the compiler fails on the one
-before, and the result says which set it was made with.
+A ladder is tried from the top. A set below is used only where the compiler fails on the one above
+with what the set is there for (`cures`), and the result says which set it was made with. Any
+other failure ends the compile: a module that compiles in spite of it is not to be trusted.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mgx_mlir.core.errors import TargetError
+from mgx_mlir.targets.diagnostics import Cause
 
 OPT_LEVELS = ("O0", "O1", "O2", "O3")
 
@@ -28,11 +30,13 @@ _COMMON = ("--iree-input-demote-f64-to-f32=false",)
 
 @dataclass(frozen=True)
 class FlagSet:
-    """A named set of iree-compile flags; `why` says what giving up the set above it costs."""
+    """A named set of iree-compile flags; `why` says what giving up the set above it costs, `cures`
+    which failures of that one it is for."""
 
     name: str
     flags: tuple[str, ...]
     why: str = ""
+    cures: frozenset[Cause] = frozenset()
 
 
 # --------------------------------------------------------------------------------------- cpu
@@ -59,27 +63,30 @@ def cpu_ladder(
     )
     tail = tuple(extra)
 
-    def rung(name: str, why: str, level: str, tiling: bool, stack: int) -> FlagSet:
+    def rung(name: str, why: str, level: str, tiling: bool, stack: int, *cures: Cause) -> FlagSet:
         flags = (
             f"--iree-opt-level={level}",
             f"--iree-opt-data-tiling={'true' if tiling else 'false'}",
             f"--iree-llvmcpu-stack-allocation-limit={stack}",
         )
-        return FlagSet(name, base + flags + tail, why)
+        return FlagSet(name, base + flags + tail, why, frozenset(cures))
 
     sets = [rung("best", "", level, data_tiling, stack_limit)]
     if stack_limit < LARGE_STACK_LIMIT:
         sets.append(
             rung("large-stack", "kernels with large tiles on the stack", level, data_tiling,
-                 LARGE_STACK_LIMIT)
+                 LARGE_STACK_LIMIT, "stack")
         )  # fmt: skip
     if data_tiling:
         sets.append(
             rung("no-data-tiling", "matmuls run up to 10 times slower", level, False,
-                 LARGE_STACK_LIMIT)
+                 LARGE_STACK_LIMIT, "stack", "layout", "kernel")
         )  # fmt: skip
     if level not in ("O0", "O1"):
-        sets.append(rung("O1", "fewer fusions and no data tiling", "O1", False, LARGE_STACK_LIMIT))
+        sets.append(
+            rung("O1", "fewer fusions and no data tiling", "O1", False, LARGE_STACK_LIMIT,
+                 "stack", "layout", "kernel")
+        )  # fmt: skip
     return tuple(sets)
 
 
@@ -159,6 +166,7 @@ def gpu_ladder(
             "small-float-emulation",
             (*base, "--iree-llvmgpu-enable-small-float-emulation", *tail),
             "8-bit floats that the architecture lacks are computed by conversion",
+            frozenset({"kernel"}),
         ),
     )
 

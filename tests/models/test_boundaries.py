@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from mgx_mlir.targets.diagnostics import CompileFailed, Failure
 from tests.models import made
 from tests.models.redraw import run_onnxruntime
 
-FAILURE = Failure("compile", "no such tiling", "node 'x'")
+FAILURE = Failure("compile", "no such tiling", "node 'x'", cause="kernel")
 
 
 @pytest.fixture
@@ -28,7 +29,9 @@ def attempts(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) ->
     def fail(self: Any, lowered: Any, *args: Any, **kwargs: Any) -> Any:
         seen.append(b"dispatch.region" in lowered.bytecode)
         if len(seen) <= failing:
-            raise CompileFailed(Failure(kind, FAILURE.message, FAILURE.location))
+            # only a failure of a kernel is a reason to try again
+            cause = "kernel" if kind in ("compile", "crash") else "other"
+            raise CompileFailed(dataclasses.replace(FAILURE, kind=kind, cause=cause))
         return compile_lowered(self, lowered, *args, **kwargs)
 
     monkeypatch.setattr(CpuTarget, "compile_lowered", fail)
@@ -60,7 +63,7 @@ def test_compiled_without_tiles(
     def fail(self: Any, lowered: Any, *args: Any, **kwargs: Any) -> Any:
         tiled.append(b"compilation_info" in lowered.bytecode)
         if tiled == [True]:
-            raise CompileFailed(Failure("compile", FAILURE.message, FAILURE.location))
+            raise CompileFailed(FAILURE)
         assert b"dispatch.region" in lowered.bytecode
         return compile_lowered(self, lowered, *args, **kwargs)
 

@@ -16,7 +16,7 @@ from mgx_mlir.targets.base import CompileOptions, CpuTarget, GpuTarget, get_targ
 from mgx_mlir.targets.cache import Cache
 from mgx_mlir.targets.child import IreeCompiler
 from mgx_mlir.targets.devices import hip_devices
-from mgx_mlir.targets.diagnostics import CompileFailed
+from mgx_mlir.targets.diagnostics import CompileFailed, read_failure
 from mgx_mlir.targets.flags import FlagSet
 from mgx_mlir.targets.report import code_objects, gpu_report
 from tests.targets.modules import LOG10, add, matmul_softmax
@@ -94,11 +94,12 @@ def test_a_failed_flag_set_falls_back_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    good = flags.cpu_ladder()[0]
-    # gfx9999 passes the command line and fails in code generation
-    bad = FlagSet("bad", ("--iree-hal-target-device=hip", "--iree-rocm-target=gfx9999"))
+    good = dataclasses.replace(flags.cpu_ladder()[0], cures=frozenset({"stack"}))
+    bad = dataclasses.replace(
+        flags.cpu_ladder(stack_limit=64)[0], name="bad", cures=frozenset({"stack"})
+    )
     monkeypatch.setattr(CpuTarget, "ladder", lambda self: (bad, good))
-    lowered = Lowered(add().encode())
+    lowered = Lowered(matmul_softmax().encode())
     with caplog.at_level(logging.WARNING):
         made = CpuTarget().compile_lowered(lowered, compiler=binary, cache=cache)
     assert made.flag_set == good.name
@@ -109,9 +110,55 @@ def test_a_failed_flag_set_falls_back_and_says_so(
     assert again.cached
     assert again.fallbacks == made.fallbacks
     monkeypatch.setattr(CpuTarget, "ladder", lambda self: (bad, bad))
-    with pytest.raises(CompileFailed, match="gfx9999") as caught:
+    with pytest.raises(CompileFailed, match="exceeded stack allocation limit of 64") as caught:
         CpuTarget().compile_lowered(lowered, compiler=binary, cache=cache)
     assert "it fails also with the flag sets bad" in str(caught.value)
+    assert caught.value.cause == "stack"
+
+
+@pytest.mark.parametrize(
+    ("stderr", "cause", "tried"),
+    [
+        ("a.mlir:1:2: error: 'func.func' op exceeded stack allocation limit of 9 bytes\n"
+         "a.mlir:1:2: error: failed to run translation of source executable to target executable",
+         "stack", ["best", "large-stack", "no-data-tiling", "O1"]),
+        ("a.mlir:1:2: error: One or more operations with large vector sizes (9 bytes) were found\n"
+         "a.mlir:1:2: error: failed to run translation of source executable to target executable",
+         "kernel", ["best", "no-data-tiling", "O1"]),
+        ("a.mlir:1:2: error: failed to legalize operation 'iree_encoding.set_encoding'",
+         "layout", ["best", "no-data-tiling", "O1"]),
+        # such a constant was refused, and the sets below computed wrong numbers
+        ("a.mlir:1:2: error: constant @__hoisted_tensor_20xi64 with size 20 cannot be evaluated",
+         "other", ["best"]),
+        ("a.mlir:1:2: error: failed to solve for timepoint coverage", "other", ["best"]),
+        ("iree-lld: error: undefined symbol: log10f", "other", ["best"]),
+    ],
+)  # fmt: skip
+def test_a_flag_set_is_tried_only_for_what_it_is_there_for(
+    monkeypatch: pytest.MonkeyPatch, stderr: str, cause: str, tried: list[str]
+) -> None:
+    names = {s.flags: s.name for s in CpuTarget().ladder()}
+    seen: list[str] = []
+
+    def run(self: object, source: bytes, flags: tuple[str, ...], **_: object) -> None:
+        seen.append(names[flags])
+        raise CompileFailed(read_failure(stderr, 1))
+
+    monkeypatch.setattr(IreeCompiler, "run", run)
+    compiler = IreeCompiler(use_worker=False, reproducers=None)
+    with pytest.raises(CompileFailed) as caught:
+        CpuTarget().compile_lowered(Lowered(b""), CompileOptions(cache=False), compiler=compiler)
+    assert (caught.value.cause, seen) == (cause, tried)
+
+
+def test_a_crash_in_code_generation_is_known_by_its_frames() -> None:
+    trace = " #7 0x00007f00 (anonymous namespace)::TranslateTargetExecutableVariantsPass::run()\n"
+    assert read_failure(trace, -11).cause == "kernel"
+    assert (
+        read_failure(" #7 0x00007f00 mlir::iree_compiler::ScheduleAllocation()", -11).cause
+        == "other"
+    )
+    assert read_failure(trace, -9).cause == "kernel"
 
 
 def test_a_failure_names_the_kernel(binary: IreeCompiler, cache: Cache) -> None:
