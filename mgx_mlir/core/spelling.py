@@ -33,9 +33,15 @@ OLDER_ATTRIBUTES = {
     ("broadcast", "dims"): "out_lens",
     ("broadcast", "output_lens"): "out_lens",
     ("broadcast", "broadcast_lens"): "out_lens",
+    ("transpose", "dims"): "permutation",
 }
 # attributes that MIGraphX dropped: accepted where they change nothing
-NEUTRAL = {("dot", "alpha"): (1.0,), ("dot", "beta"): (0.0, 1.0)}
+NEUTRAL = {
+    **{(op, "alpha"): (1.0,) for op in ("dot", "quant_dot")},
+    **{(op, "beta"): (0.0, 1.0) for op in ("dot", "quant_dot")},
+    **{(op, "use_dynamic_same_auto_pad"): (False,)
+       for op in ("convolution", "quant_convolution", "convolution_backwards", "pooling")},
+}  # fmt: skip
 
 # attributes that MIGraphX does not have: shown only when they are set
 OWN_ATTRIBUTES = frozenset(
@@ -198,7 +204,8 @@ def attributes_in(cls: type[Op], values: Mapping[str, Any]) -> dict[str, Any]:
         known = OLDER_ATTRIBUTES.get((name, key), key)
         if (name, known) in NEUTRAL and known not in cls.ATTRS:
             if value not in NEUTRAL[name, known]:
-                raise ShapeError(f"'{name}' with {known}={value} is not supported, expected 1")
+                wanted = NEUTRAL[name, known][-1]
+                raise ShapeError(f"'{name}' with {known}={value!r} is not read, expected {wanted}")
             continue
         definition = cls.ATTRS.get(known)
         if definition is None:

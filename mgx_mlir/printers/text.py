@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
 from typing import Any, Literal, TextIO
 
@@ -113,8 +114,8 @@ def value_text(value: Any) -> str:
 
 
 def number_text(value: float) -> str:
-    """A float in the default form of a C++ stream: 6 significant digits."""
-    return f"{value:g}"
+    """A float in the default form of a C++ stream: 6 significant digits, the sign of a NaN too."""
+    return "-nan" if value != value and math.copysign(1, value) < 0 else f"{value:g}"
 
 
 def literal_text(array: np.ndarray) -> str:

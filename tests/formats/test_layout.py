@@ -318,6 +318,28 @@ def test_attributes_as_writers_have_them() -> None:
     assert lines[4].startswith("@3 = nearbyint(@2)")  # its older name is round
     old = changed(MADE["no result"], n2={"operator": {"alpha": 1.0, "beta": 0.0}})
     assert repr(migraphx.load_buffer(as_json(old))) == repr(read("no result"))
+    with pytest.raises(migraphx.MgxError, match=r"'dot' with beta=0\.5 is not read"):
+        migraphx.load_buffer(as_json(changed(MADE["no result"], n2={"operator": {"beta": 0.5}})))
+
+
+def test_attributes_of_older_versions() -> None:
+    wide = shape("float", (3, 2), (0, 1))
+    tree = file_of(
+        parameter("x", F),
+        node("@1", "multibroadcast", wide, ["x"], output_lens=[3, 2]),
+        node("@2", "transpose", shape("float", (2, 3), (1, 0)), ["@1"], dims=[1, 0]),
+        node("@3", "broadcast", shape("float", (2, 4), (1, 0)), ["x"], axis=0, dims=[2, 4]),
+        parameter("i", shape("float", (1, 2, 8, 8))),
+        parameter("w", shape("float", (4, 2, 1, 1))),
+        node("@6", "convolution", shape("float", (1, 4, 8, 8)), ["i", "w"],
+             use_dynamic_same_auto_pad=False),
+        node("@7", "deconvolution", shape("float", (1, 2, 8, 8)), ["@6", "w"]),
+    )  # fmt: skip
+    p = migraphx.load_buffer(as_msgpack({**tree, "version": 6}))
+    names = [i.name() for i in p.get_main_module()]
+    assert names[3:] == ["multibroadcast", "transpose", "broadcast", "convolution",
+                         "convolution_backwards"]  # fmt: skip
+    assert "transpose[permutation={1, 0}](@0) -> float_type, {2, 3}, {1, 0}" in repr(p)
 
 
 def test_comments_are_passed_over() -> None:

@@ -226,7 +226,8 @@ def test_params_lists_inputs_then_outputs() -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [(1e-05, "1e-05"), (1.0, "1"), (0.01, "0.01"), (16777216.0, "1.67772e+07"),
-     (float("-inf"), "-inf"), (True, "1"), ([], "{}"), ([1.5, 2], "{1.5, 2}"), (None, "nullopt")],
+     (float("-inf"), "-inf"), (float("nan"), "nan"), (-float("nan"), "-nan"),
+     (True, "1"), ([], "{}"), ([1.5, 2], "{1.5, 2}"), (None, "nullopt")],
 )  # fmt: skip
 def test_attribute_values(value: object, text: str) -> None:
     assert value_text(value) == text
