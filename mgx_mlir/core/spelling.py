@@ -205,7 +205,9 @@ def attributes_in(cls: type[Op], values: Mapping[str, Any]) -> dict[str, Any]:
         if (name, known) in NEUTRAL and known not in cls.ATTRS:
             if value not in NEUTRAL[name, known]:
                 wanted = NEUTRAL[name, known][-1]
-                raise ShapeError(f"'{name}' with {known}={value!r} is not read, expected {wanted}")
+                raise ShapeError(
+                    f"'{name}' with {known}={value!r} is not supported, expected {wanted}"
+                )
             continue
         definition = cls.ATTRS.get(known)
         if definition is None:

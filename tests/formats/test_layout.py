@@ -318,7 +318,7 @@ def test_attributes_as_writers_have_them() -> None:
     assert lines[4].startswith("@3 = nearbyint(@2)")  # its older name is round
     old = changed(MADE["no result"], n2={"operator": {"alpha": 1.0, "beta": 0.0}})
     assert repr(migraphx.load_buffer(as_json(old))) == repr(read("no result"))
-    with pytest.raises(migraphx.MgxError, match=r"'dot' with beta=0\.5 is not read"):
+    with pytest.raises(migraphx.MgxError, match=r"'dot' with beta=0\.5 is not supported"):
         migraphx.load_buffer(as_json(changed(MADE["no result"], n2={"operator": {"beta": 0.5}})))
 
 
