@@ -103,7 +103,7 @@ One choice after the other is compiled, timed in turns with the best so far on t
 | `cpu` | one thread or all, kernels in our own vector loops or in linalg, data tiling, the backend's level O2 or O3, our kernel boundaries or the backend's |
 | `gpu` | the backend's level O2 or O3, our kernel boundaries or the backend's; a device is needed |
 
-What was searched, and the time of each choice, goes to stderr. The best one is kept in the tuning file: the one that `MIGRAPHX_PROBLEM_CACHE` names, else
+What was searched, and the time of each choice, goes to stderr. A solution that is kept is taken; where the file is removed, it is searched again. The best one is kept in the tuning file: the one that `MIGRAPHX_PROBLEM_CACHE` names, else
 `tuning.json` in the cache's folder (`mgx-driver env` says where). Its form is that of MIGraphX's problem cache, an array of `[{name, problem}, solution]`. Every later
 compile of the same file with the same options looks there, and says so. The problem holds the file, the options, the processor or architecture, the threads
 and the compiler's version.

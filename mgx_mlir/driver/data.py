@@ -18,6 +18,7 @@ def allocate(
     args: Arguments, model: Model, signature: Signature, program: ProgramIR
 ) -> dict[str, np.ndarray]:
     """An array for every input. Inputs kept to some values are named on stderr."""
+    _check_batch(args, model, signature)
     say("Allocating params ...")
     with working("Allocating params"):
         uses = draws(program)
@@ -36,6 +37,13 @@ def allocate(
             seed=args.get("--seed", 0),
             files=files,
         )
+
+
+def _check_batch(args: Arguments, model: Model, signature: Signature) -> None:
+    """UsageError for --batch where the file states every dim, and no rate is printed."""
+    open_dims = not all(p.is_static for p in signature.inputs)
+    if "--batch" in args and not (open_dims or model.sets_batch or model.is_rated):
+        raise UsageError(f"option '--batch' has no effect: {model.name} leaves no dimension open")
 
 
 def _files(args: Arguments) -> dict[str, str]:

@@ -102,6 +102,16 @@ class Model:
         return "the built-in program" if self.path is None else self.path
 
     @property
+    def sets_batch(self) -> bool:
+        """Whether --batch states dims as the file is read."""
+        return self.is_onnx or self.is_tf
+
+    @property
+    def is_rated(self) -> bool:
+        """Whether the command counts the batch in a rate."""
+        return self.args.command in _RATES
+
+    @property
     def batch(self) -> int:
         return self.args.get("--batch", 1)
 

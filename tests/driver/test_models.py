@@ -171,6 +171,12 @@ def test_names_with_unknown_endings_are_migraphx_files(driver: Driver, tmp_path:
     assert "--onnx, --tf, --migraphx" in ran.errors[-1]
 
 
+def test_a_batch_of_stated_dims(driver: Driver) -> None:
+    ran = driver("run", "--ref", "--test", "--batch", 4)
+    assert ran.errors[-1].startswith("error: option '--batch' has no effect")
+    assert "Batch size: 4" in driver("perf", "--ref", "--test", "--batch", 4, "-n", 2).lines
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
