@@ -13,11 +13,10 @@ from mgx_mlir.driver.arguments import Arguments
 from mgx_mlir.driver.options import HELP, LIST
 
 USAGE = "[--list | NAME]"
-DESCRIPTION = (
-    "Without a name every operator is listed, one per line, sorted: those of programs, and as "
-    "TARGET::NAME those that a target has a kernel for. A kernel of several operators is named by "
-    "all of them. With a name its attributes are printed with their defaults."
-)
+DESCRIPTION = """
+Without a name every operator is listed, one per line, sorted: those of programs, and as
+TARGET::NAME those that a target has a kernel for. A kernel of several operators is named by
+all of them. With a name its attributes are printed with their defaults."""
 OPTIONS = (LIST, HELP)
 
 # what the dialect has no operator class for, with its attributes
