@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "check/checker.h"
 #include "exec/define.h"
 #include "exec/memory.h"
 
@@ -93,6 +94,7 @@ void buffer_atomic(Wave& w, const Instruction& i) {
     const int l = __builtin_ctzll(left);
     u8* p = buffer_address(w, i, l, 4 * width);
     u64 old = 0;
+    if (p != nullptr) note_memory(w, p, 4 * width, Access::Atomic);
     if (p != nullptr) old = run_one(p, i.aux, value(w, d, l, wide), value(w, d + width, l, wide));
     if (i.returns) keep(w, i.o[0], l, wide, old);
   }
@@ -105,6 +107,7 @@ void flat_atomic(Wave& w, const Instruction& i) {
   for (u64 left = w.exec; left != 0; left &= left - 1) {
     const int l = __builtin_ctzll(left);
     u8* p = flat_address(w, i, at, l, 4 * width);
+    note_memory(w, p, 4 * width, Access::Atomic);
     const u64 old = run_one(p, i.aux, value(w, d, l, wide), value(w, d + width, l, wide));
     if (i.returns) keep(w, i.o[0], l, wide, old);
   }
@@ -122,6 +125,7 @@ void lds_atomic(Wave& w, const Instruction& i) {
     const int l = __builtin_ctzll(left);
     const u64 address = u64{w.v[i.o[at].index][l]} + static_cast<u32>(i.offset);
     if (address + bytes > w.lds_size) continue;
+    note_lds(w, static_cast<u32>(address), bytes, Access::Atomic);
     const u64 old = run_one(w.lds + address, i.aux, value(w, fresh, l, wide), value(w, compared, l, wide));
     if (returns) keep(w, i.o[0], l, wide, old);
   }

@@ -1,4 +1,5 @@
 // Buffer instructions: raw buffers with bounds, scratch through buffers, loads straight to LDS.
+#include "check/checker.h"
 #include "exec/define.h"
 #include "exec/memory.h"
 #include "exec/narrow.h"
@@ -52,12 +53,15 @@ void load(Wave& w, const Instruction& i) {
     u32 x[Words];
     u8* whole = b.at(w, l, 0, 4 * Words);
     if (whole != nullptr) {
+      note_memory(w, whole, 4 * Words, Access::Read);
       std::memcpy(x, whole, 4 * Words);
     } else {  // each register has bounds of its own
       for (int k = 0; k < Words; ++k) {
         const u8* p = b.at(w, l, 4 * static_cast<u32>(k), 4);
         x[k] = 0;
-        if (p != nullptr) std::memcpy(&x[k], p, 4);
+        if (p == nullptr) continue;
+        note_memory(w, p, 4, Access::Read);
+        std::memcpy(&x[k], p, 4);
       }
     }
     for (int k = 0; k < Words; ++k) r[k].at[l] = x[k];
@@ -68,7 +72,9 @@ void load(Wave& w, const Instruction& i) {
       const int l = __builtin_ctzll(left);
       for (int k = 0; k < Words; ++k) {
         const u64 at = u64{to} + static_cast<u32>(l * 4 * Words + 4 * k);
-        if (at + 4 <= w.lds_size) std::memcpy(w.lds + at, &r[k].at[l], 4);
+        if (at + 4 > w.lds_size) continue;
+        note_lds(w, static_cast<u32>(at), 4, Access::Write);
+        std::memcpy(w.lds + at, &r[k].at[l], 4);
       }
     }
     return;
@@ -84,7 +90,9 @@ void store(Wave& w, const Instruction& i) {
     const int l = __builtin_ctzll(left);
     for (int k = 0; k < Words; ++k) {
       u8* p = b.at(w, l, 4 * static_cast<u32>(k), 4);
-      if (p != nullptr) std::memcpy(p, &d[k * kLanes + l], 4);
+      if (p == nullptr) continue;
+      note_memory(w, p, 4, Access::Write);
+      std::memcpy(p, &d[k * kLanes + l], 4);
     }
   }
 }
@@ -98,7 +106,10 @@ void load_narrow(Wave& w, const Instruction& i) {
     const int l = __builtin_ctzll(left);
     u32 raw = 0;
     const u8* p = b.at(w, l, 0, Bytes);
-    if (p != nullptr) std::memcpy(&raw, p, Bytes);
+    if (p != nullptr) {
+      note_memory(w, p, Bytes, Access::Read);
+      std::memcpy(&raw, p, Bytes);
+    }
     r.at[l] = placed<Bytes, Form, Signed>(raw, old[l]);
   }
   if (i.lds) throw Fault("a narrow load to LDS is not emulated");
@@ -113,7 +124,9 @@ void store_narrow(Wave& w, const Instruction& i) {
     const int l = __builtin_ctzll(left);
     const u32 x = d[l] >> Shift;
     u8* p = b.at(w, l, 0, Bytes);
-    if (p != nullptr) std::memcpy(p, &x, Bytes);
+    if (p == nullptr) continue;
+    note_memory(w, p, Bytes, Access::Write);
+    std::memcpy(p, &x, Bytes);
   }
 }
 

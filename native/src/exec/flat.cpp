@@ -1,6 +1,7 @@
 // Flat, global and scratch instructions.
 #include <string_view>
 
+#include "check/checker.h"
 #include "exec/define.h"
 #include "exec/memory.h"
 #include "exec/narrow.h"
@@ -46,7 +47,9 @@ void load(Wave& w, const Instruction& i) {
   for (u64 left = w.exec; left != 0; left &= left - 1) {
     const int l = __builtin_ctzll(left);
     u32 x[Words];
-    std::memcpy(x, place.at<S>(w, l, 4 * Words), 4 * Words);
+    const u8* p = place.at<S>(w, l, 4 * Words);
+    note_memory(w, p, 4 * Words, Access::Read);
+    std::memcpy(x, p, 4 * Words);
     for (int k = 0; k < Words; ++k) r[k].at[l] = x[k];
   }
   for (int k = 0; k < Words; ++k) store_lanes(w.v[i.o[0].index + k], r[k].at, w.exec);
@@ -60,7 +63,9 @@ void store(Wave& w, const Instruction& i) {
     const int l = __builtin_ctzll(left);
     u32 x[Words];
     for (int k = 0; k < Words; ++k) x[k] = d[k * kLanes + l];
-    std::memcpy(place.at<S>(w, l, 4 * Words), x, 4 * Words);
+    u8* p = place.at<S>(w, l, 4 * Words);
+    note_memory(w, p, 4 * Words, Access::Write);
+    std::memcpy(p, x, 4 * Words);
   }
 }
 
@@ -72,7 +77,9 @@ void load_narrow(Wave& w, const Instruction& i) {
   for (u64 left = w.exec; left != 0; left &= left - 1) {
     const int l = __builtin_ctzll(left);
     u32 raw = 0;
-    std::memcpy(&raw, place.at<S>(w, l, Bytes), Bytes);
+    const u8* p = place.at<S>(w, l, Bytes);
+    note_memory(w, p, Bytes, Access::Read);
+    std::memcpy(&raw, p, Bytes);
     r.at[l] = placed<Bytes, Form, Signed>(raw, old[l]);
   }
   store_lanes(w.v[i.o[0].index], r.at, w.exec);
@@ -85,7 +92,9 @@ void store_narrow(Wave& w, const Instruction& i) {
   for (u64 left = w.exec; left != 0; left &= left - 1) {
     const int l = __builtin_ctzll(left);
     const u32 x = d[l] >> Shift;
-    std::memcpy(place.at<S>(w, l, Bytes), &x, Bytes);
+    u8* p = place.at<S>(w, l, Bytes);
+    note_memory(w, p, Bytes, Access::Write);
+    std::memcpy(p, &x, Bytes);
   }
 }
 

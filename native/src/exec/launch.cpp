@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "isa/print.h"
@@ -13,6 +14,7 @@ namespace mgx {
 namespace {
 
 constexpr u8 kPoison = 0xcd;
+constexpr std::size_t kShownProblems = 10;
 
 // Bits of a kernel descriptor.
 bool has_property(const KernelInfo& k, int bit) { return k.properties >> bit & 1; }
@@ -32,12 +34,14 @@ class Group {
     }
     lds_.resize(u64{k_.lds} + l_.dynamic_lds + 16);
     scratch_.resize(u64{k_.scratch} * kLanes * count + 16);
+    if (l_.checks.any()) checker_ = std::make_unique<Checker>(l_.checks, k_.lds + l_.dynamic_lds, waves_.size());
     if (l_.count) counts_.assign(p_.code.size(), 0);
   }
 
   void run(u32 x, u32 y, u32 z) {
     std::memset(lds_.data(), kPoison, lds_.size());
     std::memset(scratch_.data(), kPoison, scratch_.size());
+    if (checker_) checker_->start_group();
     for (std::size_t n = 0; n < waves_.size(); ++n) start(*waves_[n], static_cast<u32>(n), x, y, z);
     for (bool again = true; again;) {
       again = false;
@@ -49,6 +53,7 @@ class Group {
         waiting = waiting || w->state == Wave::State::Barrier;
       }
       again = waiting;
+      if (checker_ && waiting) checker_->barrier();
     }
     for (auto& w : waves_) result_.instructions += w->executed;
     result_.waves += waves_.size();
@@ -56,6 +61,7 @@ class Group {
 
   const LaunchResult& result() const { return result_; }
   const std::vector<u64>& counts() const { return counts_; }
+  const Checker* checker() const { return checker_.get(); }
 
  private:
   void start(Wave& w, u32 number, u32 x, u32 y, u32 z) {
@@ -86,6 +92,8 @@ class Group {
       w.v[0][l] = tx | ty << 10 | tz << 20;
     }
     w.pc = static_cast<u32>(p_.index_of(entry_));
+    w.checker = checker_.get();
+    if (checker_) checker_->start_wave(w);
   }
 
   // What the hardware puts into scalar registers, in the order of the kernel descriptor.
@@ -141,7 +149,14 @@ class Group {
         w.pc = at + 1;
         ++executed;
         if (!counts_.empty()) ++counts_[at];
-        i.run(w, i);
+        if (checker_) {
+          const u64 exec = w.exec;
+          checker_->before(w, i);
+          i.run(w, i);
+          checker_->after(w, i, exec);
+        } else {
+          i.run(w, i);
+        }
       }
     } catch (const Fault& f) {
       char place[96];
@@ -160,6 +175,7 @@ class Group {
   std::vector<std::unique_ptr<Wave, void (*)(void*)>> waves_;
   std::vector<u8> lds_, scratch_;
   std::vector<u64> counts_;
+  std::unique_ptr<Checker> checker_;
   LaunchResult result_;
 };
 
@@ -176,6 +192,7 @@ LaunchResult run_launch(Program& program, Memory& memory, const Launch& launch) 
   std::atomic<bool> failed{false};
   std::mutex mutex;
   std::string failure;
+  std::set<std::string> problems;
   LaunchResult result;
   const auto work = [&] {
     const HostMode restore;
@@ -188,6 +205,7 @@ LaunchResult run_launch(Program& program, Memory& memory, const Launch& launch) 
       std::lock_guard<std::mutex> lock(mutex);
       result.waves += group.result().waves;
       result.instructions += group.result().instructions;
+      if (group.checker() != nullptr) problems.insert(group.checker()->problems().begin(), group.checker()->problems().end());
       for (std::size_t n = 0; n < group.counts().size(); ++n) program.executed[n] += group.counts()[n];
     } catch (const std::exception& e) {
       std::lock_guard<std::mutex> lock(mutex);
@@ -199,6 +217,15 @@ LaunchResult run_launch(Program& program, Memory& memory, const Launch& launch) 
   work();
   for (std::thread& t : threads_running) t.join();
   if (failed) throw Fault(failure);
+  if (!problems.empty()) {
+    std::string text = "the checks found problems:";
+    std::size_t shown = 0;
+    for (const std::string& p : problems) {
+      if (++shown > kShownProblems) break;
+      text += "\n  " + p;
+    }
+    throw Fault(text);
+  }
   return result;
 }
 

@@ -1,6 +1,7 @@
 // Runs a kernel over a grid of workgroups.
 #pragma once
 
+#include "check/checker.h"
 #include "exec/memory.h"
 #include "exec/program.h"
 
@@ -16,6 +17,7 @@ struct Launch {
   u32 dynamic_lds = 0;
   const u8* arguments = nullptr;  // the kernarg segment, in device memory
   int host_threads = 1;
+  Checks checks;
   bool count = false;  // executed instructions, in Program::executed
 };
 

@@ -1,4 +1,5 @@
 // Local data share: reads, writes, exchanges between lanes.
+#include "check/checker.h"
 #include "exec/define.h"
 #include "exec/narrow.h"
 
@@ -7,6 +8,7 @@ namespace {
 
 // Reads past the end give 0, writes there are dropped, as on hardware.
 inline void fetch(const Wave& w, u32 address, void* to, u32 bytes) {
+  note_lds(w, address, bytes, Access::Read);
   if (u64{address} + bytes > w.lds_size) {
     std::memset(to, 0, bytes);
   } else {
@@ -14,6 +16,7 @@ inline void fetch(const Wave& w, u32 address, void* to, u32 bytes) {
   }
 }
 inline void put(Wave& w, u32 address, const void* from, u32 bytes) {
+  note_lds(w, address, bytes, Access::Write);
   if (u64{address} + bytes <= w.lds_size) std::memcpy(w.lds + address, from, bytes);
 }
 

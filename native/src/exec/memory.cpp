@@ -1,6 +1,7 @@
 // The allocations and the look-up of addresses.
 #include "exec/memory.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -19,7 +20,35 @@ void* Memory::allocate(u64 size) {
   if (p == nullptr) return nullptr;
   std::memset(p, kPoison, size);
   add(p, size);
+  if (tracking_) {
+    std::unique_lock<std::shared_mutex> lock(mutex_);
+    written_[reinterpret_cast<u64>(p)].assign(size, 0);
+  }
   return p;
+}
+
+void Memory::mark_written(const void* p, u64 size) {
+  if (!tracking_) return;
+  const u64 address = reinterpret_cast<u64>(p);
+  std::shared_lock<std::shared_mutex> lock(mutex_);  // the map stays; bytes are set alike by all
+  auto it = written_.upper_bound(address);
+  if (it == written_.begin()) return;
+  --it;
+  const u64 at = address - it->first;
+  if (at < it->second.size()) std::memset(it->second.data() + at, 1, std::min<u64>(size, it->second.size() - at));
+}
+
+bool Memory::is_written(const void* p, u64 size) const {
+  const u64 address = reinterpret_cast<u64>(p);
+  std::shared_lock<std::shared_mutex> lock(mutex_);
+  auto it = written_.upper_bound(address);
+  if (it == written_.begin()) return true;
+  --it;
+  const u64 at = address - it->first;
+  for (u64 k = at; k < at + size && k < it->second.size(); ++k) {
+    if (!it->second[k]) return false;
+  }
+  return true;
 }
 
 void Memory::release(void* p) {
@@ -35,6 +64,7 @@ void Memory::add(const void* p, u64 size) {
 void Memory::remove(const void* p) {
   std::unique_lock<std::shared_mutex> lock(mutex_);
   ranges_.erase(reinterpret_cast<u64>(p));
+  written_.erase(reinterpret_cast<u64>(p));
 }
 
 Range Memory::find(u64 address) const {

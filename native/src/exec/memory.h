@@ -14,6 +14,11 @@ class Memory {
   void* allocate(u64 size);
   // Errors: not allocated here.
   void release(void* p);
+  // From now on new memory remembers which of its bytes were written.
+  void track_writes() { tracking_ = true; }
+  void mark_written(const void* p, u64 size);
+  // True also of memory that does not remember.
+  bool is_written(const void* p, u64 size) const;
   // Makes host memory reachable for kernels.
   void add(const void* p, u64 size);
   void remove(const void* p);
@@ -23,6 +28,8 @@ class Memory {
  private:
   mutable std::shared_mutex mutex_;
   std::map<u64, u64> ranges_;
+  bool tracking_ = false;
+  std::map<u64, std::vector<u8>> written_;  // by base, one byte for each
 };
 
 // Where gfx90a's scratch buffers point: no memory, the wave's own scratch.

@@ -104,13 +104,15 @@ class Loader {
         continue;
       }
       Decoded d;
+      std::size_t size = 1;
       try {
         d = decode(p_.arch, wave32, words + at, count - at);
+        size = d.first.size / 4;
         link(d.first, index_mode);
         if (d.dual) link(d.second, index_mode);
       } catch (const Error& e) {
         problem(f, address, words + at, count - at, e.what());
-        ++at;
+        at += size;
         continue;
       }
       d.first.address = address;
@@ -129,11 +131,11 @@ class Loader {
 
   void link(Instruction& i, u8& index_mode) {
     const std::string name = i.name();
-    const Semantics s = find_semantics(name);
-    if (s.run == nullptr) throw Error("'" + name + "' is not emulated");
+    const bool saturates = i.clamp && !is_float_name(name);
+    const Semantics s = saturates ? find_clamped(name) : find_semantics(name);
+    if (s.run == nullptr) throw Error("'" + name + "'" + (saturates ? " with clamp" : "") + " is not emulated");
     i.run = s.run;
     if (s.prepare != nullptr) s.prepare(i, p_.arch.generation);
-    if (i.clamp && !is_float_name(name)) throw Error("'" + name + "' with clamp is not emulated");
     if (name == "s_set_gpr_idx_on" || name == "s_set_gpr_idx_mode") index_mode = i.o[i.count - 1].bits & 15;
     if (name == "s_set_gpr_idx_off") index_mode = 0;
     if (index_mode != 0 && starts(name, "v_")) {

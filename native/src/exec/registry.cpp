@@ -54,6 +54,8 @@ const std::unordered_map<std::string, const char*>& renamed() {
       {"v_add_co_ci_u32", "v_addc_co_u32"},
       {"v_sub_co_ci_u32", "v_subb_co_u32"},
       {"v_subrev_co_ci_u32", "v_subbrev_co_u32"},
+      {"v_mad_co_u64_u32", "v_mad_u64_u32"},
+      {"v_mad_co_i64_i32", "v_mad_i64_i32"},
       {"v_ctz_i32_b32", "v_ffbl_b32"},
       {"v_clz_i32_u32", "v_ffbh_u32"},
       {"v_cls_i32", "v_ffbh_i32"},
@@ -155,6 +157,13 @@ std::string earlier_memory_name(const std::string& name) {
 void define(const std::string& mnemonic, Handler run, Prepare prepare) { table()[mnemonic] = {run, prepare}; }
 
 void define_prefix(const std::string& start, Handler run, Prepare prepare) { prefixes()[start] = {run, prepare}; }
+
+Semantics find_clamped(const std::string& mnemonic) {
+  define_all();
+  auto other = renamed().find(mnemonic);
+  auto it = table().find((other != renamed().end() ? other->second : mnemonic) + std::string(" clamp"));
+  return it != table().end() ? it->second : Semantics{};
+}
 
 Semantics find_semantics(const std::string& mnemonic) {
   define_all();

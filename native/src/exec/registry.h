@@ -19,6 +19,9 @@ struct Semantics {
 // The semantics of a mnemonic, with the other generations' spellings; run is nullptr if unknown.
 Semantics find_semantics(const std::string& mnemonic);
 
+// The semantics of an integer instruction whose result saturates (clamp); run is nullptr if unknown.
+Semantics find_clamped(const std::string& mnemonic);
+
 // For the files that define semantics.
 void define(const std::string& mnemonic, Handler run, Prepare prepare = nullptr);
 

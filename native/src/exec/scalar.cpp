@@ -171,6 +171,8 @@ void define_control() {
   define("s_setreg_b32", [](Wave& w, const Instruction& i) { set_mode(w, i.o[0].bits, scalar(w, i.o[1])); }, check_register);
   define("s_setreg_imm32_b32", [](Wave& w, const Instruction& i) { set_mode(w, i.o[0].bits, i.o[1].bits); },
          check_register);
+  MGX_DO("s_round_mode", set_mode(w, kModeRegister | 3 << 11, i.o[0].bits));
+  MGX_DO("s_denorm_mode", set_mode(w, kModeRegister | 4 << 6 | 3 << 11, i.o[0].bits));
   MGX_DO("s_set_gpr_idx_on", {
     w.s[kM0] = (w.s[kM0] & ~0xffu) | (scalar(w, i.o[0]) & 0xff);
     w.index_mode = i.o[1].bits & 15;
@@ -293,6 +295,31 @@ void define_floats() {
     const float x = as_f32(scalar(w, i.o[1]));
     write_scalar(w, i.o[0].index, !(x > 0) ? 0 : x >= 4294967296.0f ? ~0u : static_cast<u32>(x));
   });
+  MGX_DO("s_cvt_i32_f32", {
+    const float x = as_f32(scalar(w, i.o[1]));
+    const float bound = std::clamp(std::isnan(x) ? 0.0f : x, -2147483648.0f, 2147483520.0f);
+    write_scalar(w, i.o[0].index, x >= 2147483648.0f ? 0x7fffffff : static_cast<u32>(static_cast<i32>(bound)));
+  });
+#define SF1(name, expr)                                                                            \
+  MGX_DO(name, { const float x = as_f32(scalar(w, i.o[1])); write_scalar(w, i.o[0].index, from_f32(expr)); })
+  SF1("s_ceil_f32", std::ceil(x));
+  SF1("s_floor_f32", std::floor(x));
+  SF1("s_trunc_f32", std::trunc(x));
+  SF1("s_rndne_f32", std::nearbyint(x));
+  // vector units' functions of a scalar
+#define VS1(name, expr)                                                                            \
+  MGX_DO(name, {                                                                                   \
+    float x = as_f32(scalar(w, i.o[1]));                                                           \
+    if (i.o[1].abs) x = std::fabs(x);                                                              \
+    if (i.o[1].neg) x = -x;                                                                        \
+    const float y = expr;                                                                          \
+    write_scalar(w, i.o[0].index, from_f32(i.clamp ? clamp01(y) : y));                             \
+  })
+  VS1("v_s_exp_f32", std::exp2(x));
+  VS1("v_s_log_f32", std::log2(x));
+  VS1("v_s_rcp_f32", 1.0f / x);
+  VS1("v_s_rsq_f32", static_cast<float>(1.0 / std::sqrt(static_cast<double>(x))));
+  VS1("v_s_sqrt_f32", std::sqrt(x));
   for (const char* name : {"s_fmamk_f32", "s_fmaak_f32"}) {
     MGX_DO(name, write_scalar(w, i.o[0].index, from_f32(std::fma(as_f32(scalar(w, i.o[1])), as_f32(scalar(w, i.o[2])),
                                                                  as_f32(scalar(w, i.o[3]))))));

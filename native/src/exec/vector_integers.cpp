@@ -76,6 +76,20 @@ void mad64(Wave& w, const Instruction& i, F f) {
   vector_op64<3, 1, 1, 2, false>(w, j, f);
 }
 
+// Sums and differences that saturate, under their names with " clamp".
+void define_saturating() {
+  INT2("v_add_u32 clamp", a + b < a ? ~0u : a + b);
+  INT2("v_sub_u32 clamp", a < b ? 0 : a - b);
+  INT2("v_subrev_u32 clamp", b < a ? 0 : b - a);
+  INT2("v_add_i32 clamp", static_cast<u32>(std::clamp<i64>(i64{s32(a)} + s32(b), INT32_MIN, INT32_MAX)));
+  INT2("v_sub_i32 clamp", static_cast<u32>(std::clamp<i64>(i64{s32(a)} - s32(b), INT32_MIN, INT32_MAX)));
+  SHORT2("v_add_u16 clamp", std::min(u16_of(a) + u16_of(b), 0xffffu));
+  SHORT2("v_sub_u16 clamp", u16_of(a) < u16_of(b) ? 0 : u16_of(a) - u16_of(b));
+  SHORT2("v_subrev_u16 clamp", u16_of(b) < u16_of(a) ? 0 : u16_of(b) - u16_of(a));
+  SHORT2("v_add_i16 clamp", static_cast<u32>(std::clamp(s16(a) + s16(b), -32768, 32767)));
+  SHORT2("v_sub_i16 clamp", static_cast<u32>(std::clamp(s16(a) - s16(b), -32768, 32767)));
+}
+
 void define_shorts() {
   SHORT2("v_add_u16", a + b);
   SHORT2("v_sub_u16", a - b);
@@ -162,6 +176,7 @@ u32 truth(u32 table, u32 a, u32 b, u32 c) {
 
 void define_vector_integers() {
   define_shorts();
+  define_saturating();
   define_wide();
   INT1("v_mov_b32", a);
   INT1("v_accvgpr_read_b32", a);

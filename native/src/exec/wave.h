@@ -9,6 +9,7 @@ namespace mgx {
 
 constexpr int kLanes = 64;  // a wave32 has the upper half switched off for ever
 
+class Checker;
 class Memory;
 struct Program;
 
@@ -46,6 +47,7 @@ struct Wave {
   u64 executed = 0;
   const Program* program = nullptr;
   Memory* memory = nullptr;
+  Checker* checker = nullptr;  // where checks are asked for
   Range ranges[4];         // of device memory, found lately
   u32 next_range = 0;
 };

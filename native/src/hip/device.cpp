@@ -49,6 +49,7 @@ Settings Settings::from_environment() {
   if (s.threads <= 0) s.threads = processors();
   s.threads = std::min(s.threads, kMostThreads);
   s.statistics = variable("MGX_EMULATE_STATS");
+  s.checks = Checks::parse(variable("MGX_EMULATE_CHECK"));
   s.log = !variable("MGX_EMULATE_LOG").empty();
   return s;
 }
@@ -102,6 +103,8 @@ void Device::launch(const Function& f, Grid groups, Grid threads, u32 dynamic_ld
   l.dynamic_lds = dynamic_lds;
   l.arguments = kernarg;
   l.host_threads = settings_.threads;
+  l.checks = settings_.checks;
+  memory_.mark_written(kernarg, size);
   l.count = !settings_.statistics.empty();
   const auto start = std::chrono::steady_clock::now();
   const LaunchResult result = run_launch(*f.module->program, memory_, l);

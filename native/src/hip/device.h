@@ -15,6 +15,7 @@ struct Settings {
   std::string arch;        // MGX_EMULATE_ARCH; "" accepts every code object
   int threads = 1;         // MGX_EMULATE_THREADS, else the processors
   std::string statistics;  // MGX_EMULATE_STATS: a file for launches and counts, as JSON
+  Checks checks;           // MGX_EMULATE_CHECK: all, or uninitialized, races, waits
   bool log = false;        // MGX_EMULATE_LOG: launches on stderr
 
   static Settings from_environment();
@@ -55,7 +56,9 @@ class Device {
   void write_statistics();
 
  private:
-  Device() : settings_(Settings::from_environment()) {}
+  Device() : settings_(Settings::from_environment()) {
+    if (settings_.checks.uninitialized) memory_.track_writes();
+  }
 
   Settings settings_;
   Memory memory_;

@@ -62,18 +62,40 @@ Status drop(void* p) {
 
 template <class T>
 Status fill(void* to, T value, std::size_t count) {
+  Device::get().memory().mark_written(to, count * sizeof(T));
   T* p = static_cast<T*>(to);
   for (std::size_t n = 0; n < count; ++n) p[n] = value;
   return kSuccess;
 }
 
-bool is_wave32() { return Device::get().settings().arch.compare(0, 5, "gfx1") >= 0 && Device::get().settings().arch.compare(0, 4, "gfx1") == 0; }
+Status copy(void* to, const void* from, std::size_t n) {
+  Device::get().memory().mark_written(to, n);
+  std::memmove(to, from, n);
+  return kSuccess;
+}
+
+// Memory that the host writes without telling.
+Status allocate_for_host(void** p, std::size_t n) {
+  const Status status = allocate(p, n);
+  if (status == kSuccess) Device::get().memory().mark_written(*p, n);
+  return status;
+}
+
+bool is_wave32() { return Device::get().settings().arch.compare(0, 4, "gfx1") == 0; }
 
 }  // namespace
 
 // ---- devices and contexts
 
-API int hipInit(u32) { return kSuccess; }
+API int hipInit(u32) {
+  try {
+    Device::get();  // reads the settings
+    return kSuccess;
+  } catch (const std::exception& e) {
+    report(e);
+    return kInvalidValue;
+  }
+}
 API int hipDriverGetVersion(int* v) { *v = 60000000; return kSuccess; }
 API int hipRuntimeGetVersion(int* v) { *v = 60000000; return kSuccess; }
 API int hipGetDeviceCount(int* n) { *n = 1; return kSuccess; }
@@ -115,8 +137,8 @@ API int hipDeviceSynchronize() { return kSuccess; }
 API int hipMalloc(void** p, std::size_t n) { return allocate(p, n); }
 API int hipMallocAsync(void** p, std::size_t n, void*) { return allocate(p, n); }
 API int hipMallocFromPoolAsync(void** p, std::size_t n, void*, void*) { return allocate(p, n); }
-API int hipMallocManaged(void** p, std::size_t n, u32) { return allocate(p, n); }
-API int hipHostMalloc(void** p, std::size_t n, u32) { return allocate(p, n); }
+API int hipMallocManaged(void** p, std::size_t n, u32) { return allocate_for_host(p, n); }
+API int hipHostMalloc(void** p, std::size_t n, u32) { return allocate_for_host(p, n); }
 API int hipFree(void* p) { return release(p); }
 API int hipFreeAsync(void* p, void*) { return release(p); }
 API int hipHostFree(void* p) { return release(p); }
@@ -143,24 +165,19 @@ API int hipMemPoolSetAttribute(void*, int, void*) { return kSuccess; }
 API int hipMemPoolTrimTo(void*, std::size_t) { return kSuccess; }
 API int hipMemPrefetchAsync(const void*, std::size_t, int, void*) { return kSuccess; }
 API int hipMemcpy(void* to, const void* from, std::size_t n, int) {
-  std::memmove(to, from, n);
-  return kSuccess;
+  return copy(to, from, n);
 }
 API int hipMemcpyAsync(void* to, const void* from, std::size_t n, int, void*) {
-  std::memmove(to, from, n);
-  return kSuccess;
+  return copy(to, from, n);
 }
 API int hipMemcpyHtoDAsync(void* to, void* from, std::size_t n, void*) {
-  std::memmove(to, from, n);
-  return kSuccess;
+  return copy(to, from, n);
 }
 API int hipMemset(void* to, int value, std::size_t n) {
-  std::memset(to, value, n);
-  return kSuccess;
+  return fill(to, static_cast<unsigned char>(value), n);
 }
 API int hipMemsetAsync(void* to, int value, std::size_t n, void*) {
-  std::memset(to, value, n);
-  return kSuccess;
+  return fill(to, static_cast<unsigned char>(value), n);
 }
 API int hipMemsetD8Async(void* to, unsigned char value, std::size_t n, void*) { return fill(to, value, n); }
 API int hipMemsetD16Async(void* to, unsigned short value, std::size_t n, void*) { return fill(to, value, n); }

@@ -1,0 +1,86 @@
+// Checks on request: what a kernel may not do and hardware would not tell.
+//
+// uninitialized: a vector register, LDS or memory read before it is written. races: two waves of a
+// workgroup touch a byte of LDS with no barrier between, one of them writing. waits: a register is
+// used while a load into it may still be under way. Accesses outside of memory are always errors.
+#pragma once
+
+#include <deque>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "exec/wave.h"
+
+namespace mgx {
+
+struct Checks {
+  bool uninitialized = false, races = false, waits = false;
+  bool any() const { return uninitialized || races || waits; }
+
+  // "all", or names with commas between. Errors: an unknown name.
+  static Checks parse(const std::string& text);
+};
+
+enum class Access : u8 { Read, Write, Atomic };
+
+// Checks the waves of one workgroup at a time.
+class Checker {
+ public:
+  Checker(const Checks& checks, u32 lds_size, std::size_t waves);
+
+  void start_group();
+  void start_wave(Wave& w);
+  void barrier() { ++epoch_; }
+  void before(Wave& w, const Instruction& i);
+  void after(Wave& w, const Instruction& i, u64 exec);
+  void lds(const Wave& w, u32 address, u32 bytes, Access access);
+  void memory(const Wave& w, const u8* p, u32 bytes, Access access);
+
+  const std::vector<std::string>& problems() const { return problems_; }
+
+ private:
+  enum class Counter : u8 { Load, Store, Lds, Scalar };
+  // An access under way: the registers that it will write.
+  struct Pending {
+    Counter counter;
+    Operand result;
+    bool is_scalar_memory;
+  };
+  struct Registers {
+    u64 written[512];  // lanes
+    std::deque<Pending> pending;
+  };
+  struct Byte {
+    u32 write_epoch = 0, read_epoch = 0;
+    u16 writer = kNobody, reader = kNobody;
+    bool written = false, by_atomic = false;
+  };
+  static constexpr u16 kNobody = 0xffff, kMany = 0xfffe;
+
+  void report(const Wave& w, const char* kind, const std::string& what);
+  void wait(Wave& w, const Instruction& i);
+  void retire(Registers& r, bool (*counts)(Generation, Counter), Generation g, u32 left);
+  void check_pending(const Wave& w, const Registers& r, const Operand& o);
+
+  Checks checks_;
+  std::vector<Registers> waves_;
+  std::vector<Byte> lds_;
+  u32 epoch_ = 1;
+  const Instruction* current_ = nullptr;
+  std::set<std::pair<u64, std::string>> seen_;
+  std::vector<std::string> problems_;
+};
+
+inline void note_lds(const Wave& w, u32 address, u32 bytes, Access access);
+inline void note_memory(const Wave& w, const u8* p, u32 bytes, Access access);
+
+}  // namespace mgx
+
+// The hooks in the executor: one test where nothing is checked.
+inline void mgx::note_lds(const Wave& w, u32 address, u32 bytes, Access access) {
+  if (w.checker != nullptr) w.checker->lds(w, address, bytes, access);
+}
+inline void mgx::note_memory(const Wave& w, const u8* p, u32 bytes, Access access) {
+  if (w.checker != nullptr) w.checker->memory(w, p, bytes, access);
+}

@@ -1,0 +1,92 @@
+"""Writes vectors.txt: instructions with inputs and the results that the ISA's documents say.
+
+usage: python native/tests/make_vectors.py --llvm-mc PATH      (LLVM 22 or newer, and numpy)
+
+The results are computed here in numpy, independently of the emulator; LLVM only assembles. The
+file is kept, so that the tests need neither. A line is `case ARCH ASSEMBLY`, followed by `words`,
+`in` (a register's lanes, repeated over the wave; s registers have one value) and `out` (wanted
+lanes, and by how many units of the last place they may differ).
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+
+@dataclass
+class Case:
+    """Assembly lines, register inputs and outputs as arrays of u32 (one value for s registers)."""
+
+    arch: str
+    text: str
+    inputs: dict[str, np.ndarray]
+    outputs: dict[str, np.ndarray]
+    ulp: int = 0
+    wave32: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.wave32 = self.arch.startswith("gfx1")
+
+
+def encode(tool: str, arch: str, text: str) -> list[int]:
+    command = [tool, "--triple=amdgcn", f"-mcpu={arch}", "--show-encoding"]
+    if arch.startswith("gfx1"):
+        command.append("-mattr=+real-true16")
+    lines = text.replace(" ; ", "\n")
+    done = subprocess.run(command, input=lines, capture_output=True, text=True)
+    if done.stderr:
+        raise ValueError(f"{arch}: {text}\n{done.stderr}")
+    words = []
+    for found in re.findall(r"encoding: \[(.*)\]", done.stdout):
+        code = bytes(int(b, 16) for b in found.split(","))
+        words += [int.from_bytes(code[i : i + 4], "little") for i in range(0, len(code), 4)]
+    return words
+
+
+def row(values: np.ndarray) -> str:
+    return " ".join(f"{int(v):x}" for v in np.atleast_1d(values).astype(np.uint32))
+
+
+def write(cases: Iterator[Case], tool: str, path: Path) -> int:
+    count = 0
+    problems: list[str] = []
+    lines = ["# written by make_vectors.py; do not edit"]
+    for c in cases:
+        try:
+            words = encode(tool, c.arch, c.text)
+        except ValueError as e:
+            problems.append(str(e))
+            continue
+        lines.append(f"case {c.arch} {c.text}")
+        lines.append("words " + " ".join(f"{w:x}" for w in words))
+        lines += [f"in {name} {row(v)}" for name, v in c.inputs.items()]
+        lines += [f"out {name} {c.ulp} {row(v)}" for name, v in c.outputs.items()]
+        count += 1
+    if problems:
+        raise SystemExit("\n".join(problems))
+    path.write_text("\n".join(lines) + "\n")
+    return count
+
+
+def main() -> None:
+    from vector_cases import every_case
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--llvm-mc", default="llvm-mc")
+    tool = parser.parse_args().llvm_mc
+    print(write(every_case(), tool, HERE / "vectors.txt"), "cases")
+
+
+if __name__ == "__main__":
+    main()
