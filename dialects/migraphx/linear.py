@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -290,7 +291,7 @@ class ConvolutionBackwards(Conv, name="convolution_backwards"):
             )
         ]
         out = np.zeros((n, outs, *full), np.result_type(x, w))
-        grouped = x.reshape(n, group, channels // group, -1)
+        grouped = x.reshape(n, group, channels // group, math.prod(spatial))
         rows = w.reshape(group, channels // group, w.shape[1], *kernel)
         for at in np.ndindex(*kernel):
             # what every input element adds at this place of its window

@@ -169,6 +169,9 @@ def gather_or(b: Builder, x: Value, index: Value, axis: int, value: Value) -> Va
     """x at `index` along `axis`; `value` where an index is outside."""
     d = extent(b, x, axis)
     rank = len(b.dims(x))
+    if b.dims(x)[axis] == 0:  # there is nothing to gather
+        around = [b.shape(x, 0, axis), b.shape(index), b.shape(x, axis + 1, rank)]
+        return b.broadcast_with_dims(value, b.concat(around, axis=0))
     inside = b.logical_and(greater_equal(b, index, 0), compare(b, "less", index, d))
     safe = b.min(b.max(index, 0), b.sub(d, 1))
     inside = unsqueeze(b, inside, range(1, rank - axis))

@@ -241,6 +241,8 @@ def tile(b: Builder, x: Value, repeats: Value) -> Value:
     if known is not None and DYN not in dims:
         return tile_static(b, x, [int(r) for r in known])
     shape = b.shape(x)
+    if 0 in dims:
+        return b.broadcast_with_dims(b.literal(np.zeros((), b.dtype(x).np)), b.mul(repeats, shape))
     pairs = unsqueeze(b, x, [2 * i for i in range(rank)])
     columns = [unsqueeze(b, convert(b, v, INT64), [1]) for v in (repeats, shape)]
     wide = b.reshape(concat(b, columns, 1), dims=[2 * rank])

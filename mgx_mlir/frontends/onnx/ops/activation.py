@@ -290,6 +290,8 @@ def hardmax(b: Builder, node: Any, x: Value, *, axis: int = -1) -> Value:
     """1 at the first largest element along `axis`, 0 elsewhere."""
     rank = len(b.dims(x))
     axis = axis_in(axis, rank)
+    if b.dims(x)[axis] == 0:
+        return x
     first = b.argmax(x, axis=axis, select_last_index=False)
     places = unsqueeze(b, axis_range(b, x, axis), range(1, rank - axis))
     return convert(b, compare(b, "equal", places, first), b.dtype(x))

@@ -8,7 +8,7 @@ from typing import Any
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.helpers import Value, transpose
+from mgx_mlir.frontends.helpers import Value, transpose, zeros
 from mgx_mlir.frontends.onnx.registry import onnx_op
 
 # ONNX's activation functions: ours, and the parameters each takes from the node's lists
@@ -102,6 +102,8 @@ def _recurrent(
         **attributes,
     )
     states = list(found) if isinstance(found, tuple) else [found]
+    if b.dims(x)[1] == 0:  # of no sequences there is nothing to compute
+        states = [zeros(b, b.dims(s), b.dtype(s)) for s in states]
     if lens is None:
         reads = ("rnn_last_hs_output", "rnn_last_cell_output")
         last = [b.op(n, v, direction=direction) for n, v in zip(reads, states, strict=False)]

@@ -12,6 +12,7 @@ import numpy as np
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
     Value,
     arange,
@@ -34,6 +35,7 @@ from mgx_mlir.frontends.onnx.ops.conv import biased
 from mgx_mlir.frontends.onnx.ops.sampling import axis_taps, tap
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.sizes import (
+    Size,
     as_scalar,
     known,
     minus,
@@ -259,7 +261,10 @@ def col2im(
         span = minus(b, plus(b, sizes[i], pad[i] + pad[n + i] - 1), reach)
         blocks.append(plus(b, over(b, span, stride[i]), 1))
     batch = [known(b, extent(b, x, 0))]
-    x = reshape_to_sizes(b, x, [*batch, -1, *kernel, *blocks])
+    taps = [k for k in kernel if isinstance(k, int)]
+    known_channels = len(taps) == n and b.dims(x)[1] != DYN
+    channels: Size = b.dims(x)[1] // max(math.prod(taps), 1) if known_channels else -1
+    x = reshape_to_sizes(b, x, [*batch, channels, *kernel, *blocks])
     x = transpose(b, x, [0, 1, *(j for i in range(n) for j in (i + 2, i + 2 + n))])
     for i in range(n):
         # batch, channel, done places.., [k, l, rest..]

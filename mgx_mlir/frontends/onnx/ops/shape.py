@@ -56,7 +56,7 @@ def squeeze_op(b: Builder, node: Any, x: Value, axes: Value = None) -> Value:
     known = b.const(axes)
     if known is not None:
         return squeeze_1(b, node, x, axes=[int(a) for a in known.reshape(-1)])
-    return b.reshape(x, kept_dims(b, x, axes))
+    return reshape_by(b, x, kept_dims(b, x, axes), True)
 
 
 @onnx_op("Squeeze", since=1)
@@ -75,7 +75,7 @@ def unsqueeze_op(b: Builder, node: Any, x: Value, axes: Value) -> Value:
     known = b.const(axes)
     if known is not None:
         return unsqueeze_1(b, node, x, axes=[int(a) for a in known.reshape(-1)])
-    return b.reshape(x, inserted_dims(b, x, axes))
+    return reshape_by(b, x, inserted_dims(b, x, axes), True)
 
 
 @onnx_op("Unsqueeze", since=1)

@@ -1,0 +1,151 @@
+"""Operators of ai.onnx on tensors of no elements and on scalars, against onnxruntime."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+import numpy as np
+import pytest
+from contrib_cases import Case, check
+from onnx_draws import REFERENCE, case
+
+
+def f(*dims: int) -> np.ndarray:
+    return np.arange(1, np.prod(dims, dtype=int) + 1, dtype=np.float32).reshape(dims) / 7
+
+
+def ints(*values: int) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+def none(*dims: int) -> np.ndarray:
+    return np.zeros(dims, np.int64)
+
+
+UNARY = (
+    "Abs", "Atan", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSwish", "Identity",
+    "IsNaN", "Log", "Neg", "Relu", "Round", "Sigmoid", "Sign", "Softplus", "Sqrt", "Tanh",
+)  # fmt: skip
+
+
+def elementwise() -> list[Case]:
+    found = [case(op, x, opset=22) for op in UNARY for x in (np.float32(0.3), f(0, 3))]
+    for op in ("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Less"):
+        found += [case(op, np.float32(2), np.float32(3), opset=22)]
+        found += [case(op, f(0, 3), f(1, 3), opset=22), case(op, f(3), f(0, 3), opset=22)]
+    for op in ("Softmax", "LogSoftmax", "Hardmax"):
+        found += [case(op, f(*d), axis=a, opset=22) for d, a in (((0, 3), 1), ((3, 0), 0))]
+        found.append(case(op, f(3, 0), axis=1, opset=22))
+    found.append(case("Where", np.zeros((0, 3), bool), f(0, 3), f(3), opset=22))
+    found.append(case("Clip", f(0, 3), np.float32(0), np.float32(1), opset=22))
+    found += [case("Cast", x, to=7, opset=22) for x in (f(0, 3), np.float32(2.5))]
+    return found
+
+
+def products() -> list[Case]:
+    pairs = (
+        ((0, 3), (3, 2)),
+        ((2, 3), (3, 0)),
+        ((2, 0), (0, 3)),
+        ((0, 2, 3), (3, 2)),
+        ((2, 0), (0,)),
+    )
+    found = [case("MatMul", f(*a), f(*b), opset=22) for a, b in pairs]
+    found += [case("Gemm", f(2, 0), f(0, 3), f(3), opset=22)]
+    found += [
+        case("Einsum", *(f(*d) for d in dims), equation=e, opset=22)
+        for e, *dims in (("ij,jk->ik", (2, 0), (0, 3)), ("i,i->", (3,), (3,)), ("i->", (0,)))
+    ]
+    for op in ("Conv", "ConvTranspose"):
+        found.append(case(op, f(0, 2, 4, 4), f(2, 2, 3, 3), opset=22))
+    for op in ("MaxPool", "AveragePool"):
+        found.append(case(op, f(0, 2, 4, 4), kernel_shape=[2, 2], opset=22))
+    found.append(case("GlobalAveragePool", f(0, 2, 4, 4), opset=22))
+    found.append(
+        case("Attention", f(0, 1, 2, 4), f(0, 1, 3, 4), f(0, 1, 3, 4), opset=23, oracle=REFERENCE)
+    )
+    found.append(case("LayerNormalization", f(2, 0, 4), f(4), f(4), opset=22))
+    found.append(case("BatchNormalization", f(0, 2, 4), f(2), f(2), f(2), f(2), opset=22))
+    found.append(case("Col2Im", f(0, 8, 4), ints(3, 3), ints(2, 2), opset=22, constants=(1, 2)))
+    return found
+
+
+def reductions() -> list[Case]:
+    found = []
+    for op in ("Sum", "Prod", "Max", "Min", "L1", "SumSquare"):
+        for x in (f(2, 0), f(0, 3)):
+            found.append(case(f"Reduce{op}", x, ints(1), opset=20))
+        found.append(case(f"Reduce{op}", np.float32(3), opset=20))
+    found += [
+        case("TopK", f(*d), ints(k), outputs=2, opset=11) for d, k in (((0, 3), 2), ((2, 3), 0))
+    ]
+    found.append(case("ArgMax", f(0, 3), axis=1, opset=13))
+    found.append(case("CumSum", f(0, 3), np.array(0), opset=14))
+    return found
+
+
+def movement() -> list[Case]:
+    """Each with operands of the run, and known ones."""
+    made = [
+        ("Gather", f(2, 3), none(0)), ("Gather", f(2, 3), np.array(1)),
+        ("GatherElements", f(2, 3), none(0, 3)), ("GatherND", f(2, 0), ints(1).reshape(1, 1)),
+        ("ScatterElements", f(2, 3), none(0, 3), f(0, 3)),
+        ("ScatterND", f(2, 3), none(0, 1), f(0, 3)),
+        ("Reshape", np.float32(3), ints(1, 1)), ("Reshape", f(1), none(0)),
+        ("Squeeze", f(1, 0, 1), ints(0, 2)), ("Unsqueeze", f(0), ints(0, 2)),
+        ("Expand", f(1, 3), ints(0, 3)), ("Expand", f(0, 1), ints(1, 4)),
+        ("Tile", f(2, 3), ints(0, 2)), ("Tile", f(0, 3), ints(2, 2)),
+        ("Pad", f(0, 3), ints(1, 0, 1, 0)), ("Pad", f(2, 0), ints(0, 1, 0, 2)),
+        ("Slice", f(3, 2), ints(2), ints(1)), ("Slice", f(0, 2), ints(0), ints(5)),
+        ("Compress", f(3), np.zeros(3, bool)),
+        ("NonZero", f(0, 3)), ("ConstantOfShape", ints(0, 3)),
+        ("ConstantOfShape", none(0)), ("Range", np.array(0), np.array(0), np.array(1)),
+    ]  # fmt: skip
+    made = [
+        case(op, *given, opset=18, constants=constants)
+        for op, *given in made
+        for constants in ((), tuple(range(1, len(given))))
+    ]
+    for x in (0, 3):  # onnxruntime gives dims {1, n}, against the text
+        made.append(case("NonZero", np.float32(x), opset=13, oracle=REFERENCE))
+    made.append(case("Concat", f(0, 3), f(2, 3), axis=0, opset=22))
+    made.append(case("Transpose", f(2, 0, 3), opset=22))
+    made.append(case("Split", f(4), ints(0, 4), outputs=2, opset=18))
+    return made
+
+
+def recurrent() -> list[Case]:
+    """No sequences: onnxruntime ends the process."""
+    hidden: dict[str, Any] = {"hidden_size": 2, "opset": 22, "oracle": REFERENCE}
+    return [
+        case(op, f(3, 0, 4), f(1, 2 * n, 4), f(1, 2 * n, 2), outputs=2, **hidden)
+        for op, n in (("LSTM", 4), ("GRU", 3), ("RNN", 1))
+    ]
+
+
+FAMILIES = (elementwise, products, reductions, movement, recurrent)
+
+
+def run(cases: list[Case], target: str) -> None:
+    for opset in sorted({c.opset for c in cases}):
+        check([c for c in cases if c.opset == opset], target=target)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_reference(family) -> None:
+    run(family(), "ref")
+
+
+@pytest.mark.parametrize("family", [products, movement, recurrent])
+def test_compiled(family) -> None:
+    run(family(), "cpu")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", [elementwise, reductions])
+def test_more_compiled(family) -> None:
+    run(family(), "cpu")
