@@ -355,8 +355,8 @@ def _processor(settings: CompileSettings) -> str:
     return (settings.arch or "host") if settings.target == "cpu" else "host"
 
 
-def _run_passes(program: ProgramIR, settings: CompileSettings) -> None:
-    """The target's pipeline. CompileError where it leaves a program that is invalid."""
+def steps_of(settings: CompileSettings) -> tuple[str, ...]:
+    """The passes of a compile, as its options and the environment want them."""
     from mgx_mlir.passes.lower.vector.isa import isa_of
 
     loops = settings.tuning.vector_kernels and isa_of(_processor(settings)) is not None
@@ -366,7 +366,12 @@ def _run_passes(program: ProgramIR, settings: CompileSettings) -> None:
         fuse=settings.boundaries,
         vector_kernels=loops,
     )
-    steps = environment.adjusted(steps, settings.target)
+    return environment.adjusted(steps, settings.target)
+
+
+def _run_passes(program: ProgramIR, settings: CompileSettings) -> None:
+    """The target's pipeline. CompileError where it leaves a program that is invalid."""
+    steps = steps_of(settings)
     with disabled(environment.left_out_rewrites()):
         run_pipeline(
             program.module, steps, store=program.store, verify=False, disable=settings.disable

@@ -14,9 +14,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mgx_mlir.api.compile import CompileSettings, steps_of
 from mgx_mlir.api.compile import compile as compile_program
+from mgx_mlir.api.environment import left_out_rewrites
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.core.interpreter import Interpreter
+from mgx_mlir.core.observe import disabled
 from mgx_mlir.core.passes import run_pipeline
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.registry import pass_name
@@ -29,8 +32,6 @@ from mgx_mlir.debug.reduce import OutOfTime, Reduction
 from mgx_mlir.debug.reduce_mlir import MlirCandidate, candidate_of, program_of, reduce_module
 from mgx_mlir.debug.taps import SteppedRun
 from mgx_mlir.debug.tolerances import Tolerances, output_tolerances
-from mgx_mlir.passes.lower.vector.isa import isa_of
-from mgx_mlir.passes.pipelines import pipeline
 
 Level = Literal["instruction", "kernel"]
 
@@ -66,19 +67,16 @@ class Case:
     def fused(self) -> ProgramIR:
         """What the passes make of the model for the target, kernels and all."""
         found = self.changed(self.program.clone())
-        run_pipeline(found.module, self.pipeline(), store=found.store)
+        with disabled(left_out_rewrites()):
+            run_pipeline(found.module, self.pipeline(), store=found.store)
         found.prune_store()
         return found
 
     def pipeline(self) -> tuple[str, ...]:
         """The passes of the target, as compile() runs them."""
-        cpu = (self.options.get("arch") or "host") if self.target == "cpu" else "host"
-        return pipeline(
-            self.target,
-            fast_math=self.options.get("fast_math", True),
-            fuse=self.options.get("kernel_boundaries", True),
-            vector_kernels=isa_of(cpu) is not None,
-        )
+        own = ("arch", "fast_math", "kernel_boundaries")
+        given = {k: v for k, v in self.options.items() if k in own}
+        return steps_of(CompileSettings(self.target, **given))
 
     def kernels_compiled(self, program: ProgramIR) -> Any:
         """A program that the passes have been through, compiled as it is."""
@@ -107,7 +105,8 @@ class Case:
         each = [self.limits(t) for t in output_tolerances(self.program, low=self.low)]
         before = found.text()
         for step in [*self.passes, *self.pipeline()]:
-            run_pipeline(found.module, (step,), store=found.store)
+            with disabled(left_out_rewrites()):
+                run_pipeline(found.module, (step,), store=found.store)
             after = found.text()
             if after == before:
                 continue

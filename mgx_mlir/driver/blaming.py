@@ -31,7 +31,8 @@ _COUNTED = {
 
 _REPEATED = (
     "--optimize", "--apply-pass", "--fp16", "--bf16", "--arch", "--threads", "--disable-fast-math",
-    "--kernel-boundaries", "--ref-use-double", "--rms-tol", "--atol", "--rtol", "--seed",
+    "--kernel-boundaries", "--emulate", "--ref-use-double", "--rms-tol", "--atol", "--rtol",
+    "--seed",
 )  # fmt: skip
 SECONDS = 600.0  # of --reduce
 _SAID = {
@@ -73,7 +74,7 @@ def _case(
         plain.program,
         list(arrays),
         choice.target,
-        choice.options(),
+        {**choice.options(), "exhaustive_tune": False},
         model.changed,
         model.passes,
         bool(model.float_types),
@@ -163,7 +164,8 @@ def _report(program: ProgramIR, found: Examined, out: _Output, what: str, prefix
     ]
     total = len(found.findings)
     runs = "one run" if found.runs == 1 else f"{found.runs} runs"
-    out.line(f"{total} {what}{'' if total == 1 else 's'} in {runs}: {', '.join(counts) or 'none'}")
+    said = f" in {runs}: {', '.join(counts)}" if counts else ": nothing is computed"
+    out.line(f"{total} {what}{'' if total == 1 else 's'}{said}")
 
 
 def _json(f: Finding, line: Instruction) -> dict[str, Any]:

@@ -31,7 +31,8 @@ def trace_kernels(
     from mgx_mlir.debug.taps import SteppedRun
 
     arrays = compiled.signature.check_inputs(inputs)
-    case = Case(model.program, arrays, choice.target, choice.options())
+    options = {**choice.options(), "exhaustive_tune": False}
+    case = Case(model.program, arrays, choice.target, options)
     say("MIGRAPHX_TRACE_EVAL: kernels of a second build, which gives back all their results")
     with working("Running kernels"):
         fused = case.fused()
