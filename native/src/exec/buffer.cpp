@@ -33,7 +33,8 @@ struct Buffer {
   u8* at(Wave& w, int lane, u32 part, u32 bytes) const {
     const u64 off = u64{vector == ~0u ? 0 : w.v[vector][lane]} + static_cast<u32>(offset) + part;
     if (scratch) {
-      const u64 place = base - kScratchWindow + scalar_offset + off;
+      // swizzled: what all lanes share counts bytes of the wave, what a lane adds is its own
+      const u64 place = (base - kScratchWindow + scalar_offset) / kLanes + off;
       if (place + bytes > w.scratch_size) throw Fault("a scratch access is outside of the lane's scratch");
       return w.scratch + u64{w.scratch_size} * static_cast<u32>(lane) + place;
     }

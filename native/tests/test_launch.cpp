@@ -1,0 +1,96 @@
+// Launches and the checks: grids, barriers, faults, and each kind of problem found and not found.
+#include "harness.h"
+
+namespace {
+
+using namespace mgx;
+using test::check;
+using test::check_error;
+
+// A kernel over `words`; scalar registers 0 and 1 hold the address of the arguments.
+struct Kernel {
+  std::unique_ptr<Program> program;
+  Memory memory;
+  u8* arguments;
+
+  Kernel(std::vector<u32> words, u32 lds) {
+    CodeObject object = test::code_of("gfx942", std::move(words), false);
+    KernelInfo& k = object.kernels[0];
+    k.properties = 1 << 3;             // the kernarg pointer
+    k.rsrc2 = 2 << 1 | 1 << 7;         // two user registers, then the group's x
+    k.rsrc1 = 0xc0 << 12;              // 16- and 64-bit denormals
+    k.lds = lds;
+    program = load_program(std::move(object));
+    arguments = static_cast<u8*>(memory.allocate(64));
+  }
+
+  LaunchResult launch(u32 groups, u32 threads, const char* checks = "") {
+    Launch l;
+    l.kernel = &program->object.kernels[0];
+    l.groups.x = groups;
+    l.threads.x = threads;
+    l.arguments = arguments;
+    l.host_threads = 2;
+    l.checks = Checks::parse(checks);
+    return run_launch(*program, memory, l);
+  }
+};
+
+
+void grids() {
+  // s_mov_b32 s4, s2; s_load_dwordx2 s[6:7], s[0:1], 0; s_waitcnt lgkmcnt(0);
+  // v_add_u32 v1, s4, v0; s_lshl_b32 s4, s4, 8; s_add_u32 s6, s6, s4; s_addc_u32 s7, s7, 0;
+  // v_lshlrev_b32 v2, 2, v0; global_store_dword v2, v1, s[6:7]
+  const std::vector<u32> words = {0xbe840002, 0xc0060180, 0x00000000, 0xbf8cc07f, 0x68020004, 0x8e048804,
+                                  0x80060406, 0x82078007, 0x24040082, 0xdc708000, 0x00060102};
+  Kernel k(words, 0);
+  u32* out = static_cast<u32*>(k.memory.allocate(100 * 64 * 4));
+  std::memcpy(k.arguments, &out, 8);
+  const LaunchResult r = k.launch(100, 64);
+  check(r.waves == 100 && r.instructions == 100 * 10, "100 waves of 10 instructions");
+  bool right = true;
+  for (u32 n = 0; n < 6400; ++n) right = right && out[n] == n / 64 + n % 64;
+  check(right, "every lane of every group stored its sum");
+  check_error([&] { k.launch(101, 64); }, "outside of every allocation: kernel 'test', global_store_dword");
+  check_error([&] { k.launch(1, 2000); }, "expected 1 to 1024 threads");
+  k.launch(100, 64, "uninitialized,waits");
+  std::vector<u32> no_wait = words;
+  no_wait[3] = 0xbf800000;  // s_nop instead of the wait
+  Kernel bad(no_wait, 0);
+  std::memcpy(bad.arguments, &out, 8);
+  bad.memory.add(out, 100 * 64 * 4);
+  check_error([&] { bad.launch(1, 64, "waits"); }, "missing wait");
+  bad.launch(1, 64);
+}
+
+void lds() {
+  // v_lshlrev_b32 v1, 2, v0; ds_write_b32 v1, v0; s_waitcnt lgkmcnt(0); s_barrier;
+  // v_xor_b32 v2, 0x100, v1; ds_read_b32 v3, v2; s_waitcnt lgkmcnt(0); v_mov_b32 v4, v3
+  const std::vector<u32> words = {0x24020082, 0xd81a0000, 0x00000001, 0xbf8cc07f, 0xbf8a0000, 0x2a0402ff,
+                                  0x00000100, 0xd86c0000, 0x03000002, 0xbf8cc07f, 0x7e080303};
+  Kernel good(words, 512);
+  good.launch(3, 128, "all");
+  std::vector<u32> racy = words;
+  racy[4] = 0xbf800000;  // no barrier
+  Kernel race(racy, 512);
+  check_error([&] { race.launch(1, 128, "races"); }, "LDS race");
+  race.launch(1, 128, "waits");
+  std::vector<u32> unwritten = words;
+  unwritten[1] = 0xbf800000;
+  unwritten[2] = 0xbf800000;
+  Kernel empty(unwritten, 512);
+  check_error([&] { empty.launch(1, 128, "uninitialized"); }, "uninitialized LDS");
+  std::vector<u32> registers = words;
+  registers[10] = 0x7e080309;  // v_mov_b32 v4, v9
+  Kernel undefined(registers, 512);
+  check_error([&] { undefined.launch(1, 128, "uninitialized"); }, "v9 is read before it is written");
+  check_error([] { Checks::parse("all,everything"); }, "unknown check 'everything'");
+}
+
+}  // namespace
+
+int main() {
+  grids();
+  lds();
+  return test::result();
+}
