@@ -43,7 +43,7 @@ def _moves() -> tuple[np.ndarray, ...]:
     """Maps past one lane, two, four, ..: the images of the 32 bits."""
     bits = np.uint32(1) << np.arange(32, dtype=np.uint32)
     for _ in range(_LENGTH // 2):
-        bits = _stepped(bits, np.uint32(0))
+        bits = _stepped(bits, np.zeros_like(bits))
     maps = [bits]
     while 1 << len(maps) < _LANES:
         maps.append(_moved(maps[-1], maps[-1]))

@@ -2,10 +2,11 @@
 
 Needs TensorFlow (`pip install tensorflow-cpu`), in an environment of its own:
 
-    python tests/frontends/tf/make_models.py [--full FOLDER] [name ...]
+    python tests/frontends/tf/make_models.py [--full FOLDER [--size N]] [name ...]
 
 The weights are numbers that weights.py draws, so that a stored graph holds only how to draw them.
---full also writes each model as a frozen graph and as a SavedModel with its weights.
+--full also writes each model as a frozen graph and as a SavedModel with its weights; --size makes
+the images of Keras' applications N x N, and then nothing is stored.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ DATA = HERE / "data" / "models"
 K = tf.keras
 L = tf.keras.layers
 MODELS: dict[str, Callable[[], Any]] = {}
+SIZE: list[int] = []  # of images, where --size gives one
 
 
 def model(f: Callable[[], Any]) -> Callable[[], Any]:
@@ -47,6 +49,7 @@ def model(f: Callable[[], Any]) -> Callable[[], Any]:
 
 def _application(name: str, size: int, **more: Any) -> Any:
     build = getattr(K.applications, name)
+    [size] = SIZE or [size]
     built = build(
         weights=None, input_shape=(size, size, 3), classes=10, classifier_activation=None, **more
     )
@@ -255,6 +258,8 @@ def write(name: str, full: Path | None, variants: bool) -> None:
         for node in [*graph.node, *(n for f in graph.library.function for n in f.node_def)]:
             for key in [k for k in node.attr if k.startswith("_")]:
                 del node.attr[key]
+        if SIZE:
+            continue
         drawn = weights.take_out(
             graph,
             {v.path: i for i, v in enumerate(found.weights)} if keras else {},
@@ -292,8 +297,10 @@ def _named(call: Any, spec: Any) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", type=Path)
+    parser.add_argument("--size", type=int)
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
+    SIZE.extend([given.size] if given.size else [])
     if given.full:
         given.full.mkdir(parents=True, exist_ok=True)
     for name in given.names or MODELS:

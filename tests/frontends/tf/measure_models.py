@@ -37,8 +37,8 @@ def error(found: list[np.ndarray], wanted: list[np.ndarray]) -> float:
 
 
 def run(path: Path, options: dict[str, Any], xs: list[np.ndarray]) -> list[list[np.ndarray]]:
-    """The outputs for each input, of one compiled program."""
-    program = mgx_mlir.compile(parse_tf(path, TfOptions(**options)), "cpu", cache=False)
+    """The outputs for each input, of one compiled program; forms that are one program share it."""
+    program = mgx_mlir.compile(parse_tf(path, TfOptions(**options)), "cpu")
     return [list(program.run({program.input_names[0]: x})) for x in xs]
 
 
