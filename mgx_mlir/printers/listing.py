@@ -16,7 +16,7 @@ from mgx_mlir.core.dtypes import FP4X2
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.layout import AnyShape, Layout, Shape, TupleShape
 from mgx_mlir.core.module_builder import IMPLICIT_RETURN, KERNELS, MODULES
-from mgx_mlir.core.op import OPS, Op, attributes_of, is_pointwise
+from mgx_mlir.core.op import OPS, Op, attributes_of, is_pointwise, op_class
 from mgx_mlir.core.program_ir import ProgramIR, argument_names, entry_block, functions
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.spelling import attributes_out, is_tuple
@@ -411,6 +411,21 @@ def source_names(location: ir.Location) -> list[str]:
         elif isinstance(at, ir.CallSiteLoc):
             stack.append(at.callee)
     return found
+
+
+def stated_types(i: Instruction) -> list[TensorType]:
+    """The result types of an instruction where inference alone gives others, else none."""
+    op = i.operation
+    made = not i.op.startswith("@") and i.op != "get_tuple_elem"
+    cls = op_class(op) if op is not None and made else None
+    if op is None or cls is None:
+        return []
+    there = [TensorType.of(r) for r in op.results]
+    if cls.mnemonic in ("unknown", "select_module"):
+        return there if cls.mnemonic == "unknown" else []
+    with op.context:
+        found = cls.infer_types(cls._split(op), op.attributes, list(op.regions))
+    return [] if found == there else there
 
 
 def static_shape(shape: AnyShape | None) -> Shape:

@@ -15,13 +15,20 @@ import numpy as np
 from mgx_mlir.core.attrs import REQUIRED
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.layout import AnyShape, Shape
-from mgx_mlir.core.op import OPS, op_class
+from mgx_mlir.core.op import OPS
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.signature import DimRange
 from mgx_mlir.core.spelling import Enum, NestedOp, attributes_out
 from mgx_mlir.core.weight_files import write_weights
-from mgx_mlir.printers.listing import Instruction, Listing, Module, list_program, static_shape
+from mgx_mlir.printers.listing import (
+    Instruction,
+    Listing,
+    Module,
+    list_program,
+    stated_types,
+    static_shape,
+)
 from mgx_mlir.printers.value_tree import UNBOUNDED
 
 FULL_ELEMENTS = 1024  # literals with fewer elements are written in full
@@ -169,20 +176,6 @@ def op_code(i: Instruction) -> str:
         }
     pairs = [f"{k}={value_code(v)}" for k, v in given.items()]
     return f"migraphx.op({', '.join([quoted(i.op), *pairs])})"
-
-
-def stated_types(i: Instruction) -> list[TensorType]:
-    """The result types of an instruction where inference alone gives others, else none."""
-    op = i.operation
-    cls = None if op is None or i.op == "get_tuple_elem" else op_class(op)
-    if op is None or cls is None:
-        return []
-    there = [TensorType.of(r) for r in op.results]
-    if cls.mnemonic in ("unknown", "select_module"):
-        return there if cls.mnemonic == "unknown" else []
-    with op.context:
-        found = cls.infer_types(cls._split(op), op.attributes, list(op.regions))
-    return [] if found == there else there
 
 
 def _is_required(op: str, key: str) -> bool:

@@ -26,7 +26,13 @@ from mgx_mlir.core.program_ir import ProgramIR, result_names
 from mgx_mlir.core.signature import DimRange, Signature
 from mgx_mlir.core.spelling import Enum, NestedOp
 from mgx_mlir.core.strided import laid_out, shape_of_array
-from mgx_mlir.printers.listing import Instruction, Module, list_program, static_shape
+from mgx_mlir.printers.listing import (
+    Instruction,
+    Module,
+    list_program,
+    stated_types,
+    static_shape,
+)
 
 FILE_VERSION = 8
 MIGRAPHX_VERSION = "2.16.0"
@@ -79,8 +85,8 @@ def program_tree(program: ProgramIR) -> dict[str, Tree]:
 
 def _is_ours(line: Instruction) -> bool:
     """Whether MIGraphX would give the instruction another result shape than it has here."""
-    if line.op in PADDED:
-        return True
+    if line.op in PADDED or (line.operation is not None and stated_types(line)):
+        return not line.op.startswith("unknown:")
     made = line.op not in ("@param", "@return")
     return made and any(s.is_dynamic for s in shape_of_parts(line.shape))
 

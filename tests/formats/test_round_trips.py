@@ -109,6 +109,17 @@ def test_a_dim_that_is_dynamic_stays_dynamic() -> None:
     assert q.run({})[0].tolist() == [-i for i in range(12)]
 
 
+def test_dims_that_inference_leaves_open_come_back() -> None:
+    """Stated by an importer that knew more: no dim of the program is dynamic."""
+    p = migraphx.program()
+    m = p.get_main_module()
+    ends = [m.add_parameter(n, tensor("int64")) for n in ("a", "b", "c")]
+    m.add_return([m.add_instruction(op("dynamic_range"), ends, shapes=[tensor("int64", 5)])])
+    assert "-> int64_type, {5}, {1}" in repr(p)
+    for kind in KINDS:
+        check_same(p, migraphx.load_buffer(migraphx.save_buffer(p, kind)))
+
+
 def test_kernels_of_many_inputs() -> None:
     """More than ten parameters: their names are in the order in which MIGraphX sorts them."""
     p = migraphx.program()
