@@ -284,3 +284,15 @@ def test_the_signature_survives_json() -> None:
     assert io_specs(back["inputs"]) == lowered.inputs
     assert io_specs(back["outputs"]) == lowered.outputs
     assert kernel_infos(back["kernels"]) == lowered.kernels
+
+
+def test_what_the_compiler_planned() -> None:
+    text = (
+        ";\n; Aggregate Statistics (static, whole-program)\n;\n\n"
+        '"Constants","Constant Size","Variables","Variable Size","Transient Size"\n'
+        '1,75,0,0,413864\n\n; Execution\n"Depth","Command"\n1,"dispatch"\n'
+    )
+    assert base.parse_plan(text) == {"constants": 75, "transient": 413864}
+    assert base.parse_plan("") == {}
+    assert base.parse_plan('"Constants","Constant Size"\n1\n') == {}
+    assert base.parse_plan('"Constants","Constant Size"\n1,much\n') == {}
