@@ -255,3 +255,48 @@ def test_graphs() -> None:
     assert '[label="softmax" style="filled" ' in stream.getvalue()
     with pytest.raises(migraphx.MgxError, match="unknown format"):
         emit(p, stream, "yaml")
+
+
+def test_modules_stand_in_the_order_in_which_they_are_taken() -> None:
+    """Both of a branch ahead of those within them, as MIGraphX lists them; unused ones last."""
+    p = migraphx.program()
+    m = p.get_main_module()
+    op = migraphx.op
+    c, x = m.add_parameter("c", migraphx.shape(type="bool")), m.add_parameter("x", floats(2))
+
+    def branch(name: str, inner: list[migraphx.module]) -> migraphx.module:
+        made = p.create_module(name)
+        if inner:
+            made.add_return([made.add_instruction(op("if"), [c], inner)])
+        else:
+            made.add_return([x])
+        return made
+
+    spare = p.create_module("spare")
+    spare.add_return([spare.add_parameter("y", floats(3))])
+    first = branch("a", [branch("a.then", []), branch("a.else", [])])
+    second = branch("b", [branch("b.then", []), branch("b.else", [])])
+    m.add_instruction(op("if"), [c], [first, second])
+    text = program_text(p.program_ir, version="2.16")
+    heads = [line for line in text.splitlines() if line.startswith("module: ")]
+    names = ["main", "a", "b", "a.then", "a.else", "b.then", "b.else", "spare"]
+    assert heads == [f'module: "{n}"' for n in names]
+    assert "spare:y = @param:y -> float_type, {3}, {1}\nspare:@1 = @return(spare:y)\n" in text
+    seed = program_text(p.program_ir)
+    assert seed.startswith("x = @param:x")
+    assert '\n\nmodule: "spare"\nspare:y = @param:y -> float_type, {3}, {1}\nspare:@0' in seed
+
+
+def test_packed_floats_and_strided_literals() -> None:
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_literal(np.arange(6, dtype="f4").reshape(3, 2).T)
+    packed = m.add_instruction(migraphx.op("pack_fp4", axis=0), [x])
+    turned = m.add_instruction(migraphx.op("transpose", permutation=[1, 0]), [packed])
+    m.add_instruction(migraphx.op("unpack_fp4"), [turned])
+    assert repr(p).splitlines() == [
+        "@0 = @literal{0, 2, 4, 1, 3, 5} -> float_type, {2, 3}, {1, 2}",
+        "@1 = pack_fp4[axis=0](@0) -> fp4x2_type, {1, 3}, {3, 1}",
+        "@2 = transpose[permutation={1, 0}](@1) -> fp4x2_type, {3, 1}, {1, 3}",
+        "@3 = unpack_fp4[axis=-1](@2) -> fp8e4m3fn_type, {3, 2}, {2, 1}",
+    ]
