@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import Any
 
 from google.protobuf import text_format
@@ -110,7 +111,12 @@ def load_graph(path: str) -> tuple[Any, TensorReader]:
 
 
 def check_graph(graph: Any, name: str) -> None:
+    """ModelError where a message has no nodes, or two functions of one name."""
     if not graph.node:
         raise ModelError("not a TensorFlow graph: it has no nodes", location=name)
     if not any(node.op for node in graph.node):
         raise ModelError("not a TensorFlow graph: its nodes have no operators", location=name)
+    functions = Counter(f.signature.name for f in graph.library.function)
+    twice = next((f for f, count in functions.items() if count > 1), None)
+    if twice is not None:
+        raise ModelError(f"function '{twice}' is given twice", location=name)

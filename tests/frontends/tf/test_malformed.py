@@ -299,6 +299,91 @@ def test_functions_that_double_again_and_again(graph):
     assert time.monotonic() - start < 60
 
 
+def test_a_function_twice(graph):
+    graph.placeholder()
+    graph.node("y", "PartitionedCall", "x", f=("one",))
+    graph.function("one", ["a"], {"r": "a"})
+    graph.function("one", ["a"], {"r": "a"})
+    refused(graph, "function 'one' is given twice", ModelError)
+
+
+def test_functions_that_nest_deep(graph):
+    """As deep as a file likes, which the stack does not hold."""
+    graph.placeholder()
+    graph.node("y", "PartitionedCall", "x", f=("f0",))
+    for i in range(3000):
+        f = graph.function(f"f{i}", ["a"], {"r": "c:output:0"})
+        node = f.node_def.add(name="c", op="PartitionedCall", input=["a"])
+        node.attr["f"].func.name = f"f{i + 1}"
+    graph.function("f3000", ["a"], {"r": "a"})
+    refused(graph, "functions nest deeper than 64", ModelError)
+
+
+def test_an_output_by_a_name_that_the_operator_does_not_have(graph):
+    graph.placeholder()
+    graph.node("y", "PartitionedCall", "x", f=("one",))
+    f = graph.function("one", ["a"], {"r": "t:nothing:0"})
+    f.node_def.add(name="k", op="Const").attr["dtype"].type = INT32
+    f.node_def[0].attr["value"].tensor.dtype = INT32
+    f.node_def.add(name="t", op="TopKV2", input=["a", "k:output:0"])
+    assert "values, indices" in refused(graph, "has no output 'nothing'", ModelError)
+
+
+@pytest.mark.parametrize(
+    ("op", "attribute", "value", "message"),
+    [
+        ("Softmax", "T", 5, "attribute 'T'|not supported"),
+        ("Transpose", "strange", 5, "attribute 'strange'"),
+        ("LeakyRelu", "alpha", "x", "attribute 'alpha' expected a number, got 'x'"),
+        ("MatMul", "transpose_a", 1, "attribute 'transpose_a' expected true or false, got 1"),
+        ("Squeeze", "squeeze_dims", "x", "attribute 'squeeze_dims' expected a list, each an int"),
+        ("Cast", "DstT", "x", "attribute 'DstT' expected an element type, got 'x'"),
+        ("Unpack", "num", 1 << 40, "expected 1099511627776 elements"),
+    ],
+)
+def test_attributes_of_another_kind(graph, op, attribute, value, message):
+    graph.placeholder()
+    graph.const("c", np.array([1, 0], np.int32))
+    two = ["x", "c"] if op in ("Transpose", "MatMul") else ["x"]
+    graph.node("y", op, *two, **{attribute: value})
+    refused(graph, message, MgxError)
+
+
+@pytest.mark.parametrize("dims", [(1 << 62,), (1 << 40, 1 << 40), (-5, 3), (1,) * 300])
+def test_inputs_of_absurd_shapes(graph, dims):
+    """What can be stated is read, and costs nothing; the rest is refused."""
+    graph.placeholder(dims=dims)
+    graph.node("y", "Relu", "x")
+    graph.node("n", "Size", "x")
+    start = time.monotonic()
+    with contextlib.suppress(MgxError):
+        graph.parse()
+    assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attributes"),
+    [
+        ("Unpack", ["x"], {"num": 1 << 40}),
+        ("Diag", ["x"], {}),
+        ("MatrixDiagPart", ["m"], {}),
+        ("Split", ["zero", "x"], {"num_split": 1 << 40}),
+        ("ResizeBicubic", ["image", "size"], {}),
+    ],
+)
+def test_nodes_that_stand_for_too_much(graph, op, inputs, attributes):
+    graph.placeholder(dims=(1 << 40,))
+    graph.placeholder("m", (1 << 30, 1 << 30))
+    graph.placeholder("image", (1, 1 << 20, 1 << 20, 3))
+    graph.const("zero", np.int32(0))
+    graph.const("size", np.array([1 << 30, 1 << 30], np.int32))
+    graph.node("y", op, *inputs, **attributes)
+    start = time.monotonic()
+    with contextlib.suppress(MgxError):
+        graph.parse(output_names=["y"])
+    assert time.monotonic() - start < 10
+
+
 def test_an_unknown_function(graph):
     graph.placeholder()
     graph.node("y", "PartitionedCall", "x", f=("none",))
