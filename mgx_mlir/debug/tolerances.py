@@ -34,8 +34,13 @@ class Tolerances:
     elementwise: bool = True
 
     def with_limits(self, rms: float | None, atol: float | None, rtol: float | None) -> Tolerances:
-        """These, with what a user states; a stated atol is taken literally."""
+        """These, with what a user states; a stated atol is taken literally.
+
+        Who states an elementwise limit wants it held, whatever the environment says.
+        """
         found = self
+        if atol is not None or rtol is not None:
+            found = replace(found, elementwise=True)
         if rms is not None:
             found = replace(found, rms=rms)
         if atol is not None:

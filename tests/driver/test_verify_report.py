@@ -83,6 +83,8 @@ def test_the_elementwise_test_by_the_environment(monkeypatch: pytest.MonkeyPatch
     alone = Tolerances(rms=1).with_environment()
     assert compare("y", a, b, alone).passed
     assert str(alone) == "rms-tol 1 alone"
+    # a stated limit is held
+    assert not compare("y", a, b, alone.with_limits(None, 1e-3, None)).passed
     a[7] = np.nan
     assert not compare("y", a, b, alone).passed
 
