@@ -147,3 +147,23 @@ def test_parts_of_recurrent_models(dtype: Any) -> None:
         turned = [None if v is None else np.ascontiguousarray(v) for v in turned]
         cases.append(Case("CausalConvWithState", turned, {**form, "channels_last": 1}, 2))
     check(cases)
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_beams(target: str) -> None:
+    """Each beam takes the old rows of the cache from the beams that it comes from."""
+    g, cases = Draws(95), []
+    for batch, beams, heads, old in ((2, 3, 2, 4), (1, 2, 1, 1), (3, 1, 2, 5)):
+        rows, longest, size = batch * beams, 7, 8
+        new = [g.floats(rows, 1, heads * size) for _ in range(3)]
+        past = [g.floats(rows, heads, longest, size) for _ in range(2)]
+        for p in past:
+            p[:, :, old:] = 0
+        from_ = g.ints(0, beams, batch, beams, longest)
+        length, width = np.array([old], np.int32), np.array([beams], np.int32)
+        given = [*new, None, None, *past, length, width, from_]
+        a = {"num_heads": heads, "past_present_share_buffer": 1}
+        cases.append(Case("DecoderMaskedMultiHeadAttention", given, a, 3, tol=3e-5))
+        given = [*new, None, None, None, *past, length, from_]
+        cases.append(Case("MultiHeadAttention", given, {"num_heads": heads}, 3, tol=3e-5))
+    check(cases, target=target)

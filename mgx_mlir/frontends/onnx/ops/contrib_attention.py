@@ -177,6 +177,27 @@ def written(b: Builder, past: Value, new: Value, length: Value) -> Value:
     return b.concat_past_present(new, b.multibroadcast(last, [batch]), past)
 
 
+def of_beams(b: Builder, cache: Value, beams: Value, length: Value) -> Value:
+    """A shared buffer in which each beam finds the rows that it comes from.
+
+    `cache` {batch beams, heads, rows, size}; `beams` {batch, beam, rows} names the beam that a row
+    below `length` is taken from, the later ones are the beam's own.
+    """
+    batch, rows = b.dims(cache)[0], b.dims(cache)[2]
+    width = b.dims(beams)[1]
+    if DYN in (batch, rows, width) or b.dims(beams)[2] != rows:
+        raise NotSupported("cache_indirection of dynamic dims, or of other rows than the cache's")
+    own = b.literal(np.arange(batch)[:, None])
+    first = b.literal((np.arange(batch) // width * width)[:, None])
+    given = b.add(b.reshape(convert(b, beams, INT64), dims=[batch, rows]), first)
+    row = b.literal(np.arange(rows)[None, :])
+    old = compare(b, "less", row, b.reshape(convert(b, length, INT64), dims=[1]))
+    entry = b.where(old, given, own)
+    index = b.concat([unsqueeze(b, v, [2]) for v in b.broadcast(entry, row)], axis=2)
+    found = b.gathernd(b.transpose(cache, permutation=[0, 2, 1, 3]), index)
+    return b.transpose(found, permutation=[0, 2, 1, 3])
+
+
 def filled(b: Builder, k: Value, rows: int, length: Value) -> Value:
     """Whether key j of a shared buffer is there: j < length + rows, {keys}."""
     count = b.add(b.reshape(convert(b, length, INT64), dims=[]), rows)
@@ -369,8 +390,8 @@ def multi_head_attention(
 ) -> Any:
     """softmax(q k^T scale + masks) v; the query may see all keys, or with `unidirectional` those
     up to its own place, which is the last for the last one."""
-    if cache_indirection is not None:
-        raise NotSupported("cache_indirection")
+    if cache_indirection is not None and (past_key is None or past_sequence_length is None):
+        raise ModelError("expected past_key and past_sequence_length with cache_indirection")
     q, k, v = heads_of(b, query, key, value, bias, num_heads)
     scores = Scores(default_scale(b, q, scale))
     if (past_key is None) != (past_value is None):
@@ -392,6 +413,9 @@ def multi_head_attention(
         scores.added.append(attention_bias)
     if unidirectional and scores.seen is None:
         scores.seen = causal(b, q, k)
-    found = attend(b, q, k, v, scores)
+    keys, values = k, v
+    if cache_indirection is not None and past_sequence_length is not None:
+        keys, values = (of_beams(b, t, cache_indirection, past_sequence_length) for t in (k, v))
+    found = attend(b, q, keys, values, scores)
     raw = convert(b, found.raw, b.dtype(q)) if node.wants(3) else None
     return join_heads(b, found.out), k, v, raw

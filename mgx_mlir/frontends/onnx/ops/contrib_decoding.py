@@ -32,6 +32,7 @@ from mgx_mlir.frontends.onnx.ops.contrib_attention import (
     heads_of,
     hidden_sizes,
     mask_bias,
+    of_beams,
     written,
 )
 from mgx_mlir.frontends.onnx.ops.linear import matmul
@@ -64,13 +65,14 @@ def decoder_masked_multi_head_attention(
     scale: float = 0.0,
 ) -> Any:
     """MultiHeadAttention of one query per entry. Keys that come as heads are all there are."""
-    if cache_indirection is not None:
-        raise NotSupported("cache_indirection")
+    if cache_indirection is not None and not past_present_share_buffer:
+        raise ModelError("expected past_present_share_buffer with cache_indirection")
     if key is None:
         query, key, value = _thirds(b, query)
     q, k, v = heads_of(b, query, key, value, bias, num_heads)
     scores = Scores(default_scale(b, q, scale))
     crossed = len(b.dims(key)) == 4
+    present: tuple[Any, Any] = (None, None)
     if not crossed and past_key is not None and past_value is not None:
         if past_present_share_buffer:
             if past_sequence_length is None:
@@ -80,6 +82,10 @@ def decoder_masked_multi_head_attention(
             scores.seen = filled(b, k, 1, past_sequence_length)
         else:
             k, v = b.concat([past_key, k], axis=2), b.concat([past_value, v], axis=2)
+    if not crossed:
+        present = k, v
+        if cache_indirection is not None and past_sequence_length is not None:
+            k, v = (of_beams(b, t, cache_indirection, past_sequence_length) for t in (k, v))
     if mask is not None:
         scores.added.append(mask_bias(b, mask, q, k, mask_filter_value, query))
     if attention_bias is not None:
@@ -88,7 +94,6 @@ def decoder_masked_multi_head_attention(
     raw = None
     if node.wants(3):
         raw = convert(b, found.raw, b.dtype(q))
-    present = (None, None) if crossed else (k, v)
     return join_heads(b, found.out), *present, raw
 
 
