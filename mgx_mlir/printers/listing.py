@@ -115,6 +115,7 @@ class _Lister:
         self.others = {name_of(f): f for f in functions(self.program.module.operation)}
         main = self.program.main()
         self.others.pop(name_of(main))
+        self.taken = {"main", *self.others}
         self._function(main, "main")
         for name, f in self.others.items():
             if name not in self.functions:
@@ -311,21 +312,20 @@ class _Lister:
         return [module for module, _ in found]
 
     def _module_names(self, parent: Module, op: ir.Operation) -> list[str]:
+        found: list[str] = []
         if MODULES in op.attributes:
-            stated = [ir.StringAttr(a).value for a in ir.ArrayAttr(op.attributes[MODULES])]
-            taken = {m.name for m in self.modules}
-            if len(stated) == len(op.regions) and not taken.intersection(stated):
-                return stated
-        kind = op.name.removeprefix("migraphx.")
-        key = f"{parent.name}:{kind}#"
-        n = self.counters.get(key, 0)
-        self.counters[key] = n + 1
-        base = f"{parent.name}:{kind}{n}"
-        if len(op.regions) == 1:
-            return [base]
+            found = [ir.StringAttr(a).value for a in ir.ArrayAttr(op.attributes[MODULES])]
+        kind, count = op.name.removeprefix("migraphx."), len(op.regions)
+        ends = [""] if count == 1 else [f"_{i}" for i in range(count)]
         if kind == "if":
-            return [f"{base}_if", f"{base}_else"]
-        return [f"{base}_{i}" for i in range(len(op.regions))]
+            ends = ["_if", "_else"]
+        # no two modules of a program have one name
+        while len(set(found)) != count or not self.taken.isdisjoint(found):
+            key = f"{parent.name}:{kind}#"
+            n = self.counters[key] = self.counters.get(key, -1) + 1
+            found = [f"{parent.name}:{kind}{n}{end}" for end in ends]
+        self.taken.update(found)
+        return found
 
     def _symbols(self, op: ir.Operation) -> list[str]:
         return source_names(op.location) if self.symbols else []

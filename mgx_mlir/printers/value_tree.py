@@ -78,7 +78,10 @@ def program_tree(program: ProgramIR) -> dict[str, Tree]:
         "modules": modules,
     }
     beside = _interface(program)
-    if beside or any(_is_ours(i) for m in listing.modules for i in m.visible()):
+    lines = [i for m in listing.modules for i in m.visible()]
+    taken = {m.name for i in lines for m in i.modules}
+    unused = len(taken) + 1 < len(listing.modules)
+    if beside or unused or any(map(_is_ours, lines)):
         found[OWN_KEY] = {"version": OWN_VERSION, **beside}
     return found
 

@@ -287,6 +287,28 @@ def test_modules_stand_in_the_order_in_which_they_are_taken() -> None:
     assert '\n\nmodule: "spare"\nspare:y = @param:y -> float_type, {3}, {1}\nspare:@0' in seed
 
 
+def test_no_two_modules_have_one_name() -> None:
+    """A module that is called as another one would be, and kernels without names of their own."""
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", floats(2))
+    names = ["main:pointwise0", "k", "main:pointwise1"]
+    for name in names:
+        k = p.create_module(name)
+        a = k.add_parameter("x0", migraphx.shape(type="float"))
+        k.add_return([k.add_instruction(migraphx.op("neg"), [a])])
+        x = m.add_instruction(migraphx.op("pointwise"), [x], [k])
+    spare = p.create_module("main:pointwise2")
+    spare.add_return([spare.add_parameter("y", floats(2))])
+    program = p.program_ir
+    body = program.main().regions[0].blocks[0].operations
+    del body[0].operation.attributes["migraphx.modules"]  # as a pass leaves it
+    del body[1].operation.attributes["migraphx.modules"]
+    heads = [x for x in program_text(program).splitlines() if x.startswith("module: ")]
+    assert len(heads) == len(set(heads)) == 4
+    assert migraphx.load_buffer(migraphx.save_buffer(p)) == p
+
+
 def test_packed_floats_and_strided_literals() -> None:
     p = migraphx.program()
     m = p.get_main_module()

@@ -107,6 +107,9 @@ class _Reading:
         self.builder = ProgramBuilder()
         main = as_map(member(self.modules, "main", "'modules'"), "module 'main'")
         self.module(self.builder.main, main, ChainMap(), ("main",))
+        if self.from_us:  # MIGraphX makes modules empty that nothing takes
+            for name in [n for n in self.modules if n != "main" and n not in self.read]:
+                self.submodules("select_module", [name], ChainMap(), ())
         program = self.builder.program(self.name)
         self.finish(program)
         return MxrFile(program, self.own, self.top)
