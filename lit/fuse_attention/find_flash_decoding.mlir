@@ -1,4 +1,5 @@
 // RUN: mgx-opt %s --mgx-fuse-attention=splits=2 --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-fuse-attention="splits=-1 min-chunk=2 threshold=6" --split-input-file | filecheck %s --check-prefix=FIT
 
 // Six keys in two parts: their results are added by their share of the whole sum. A part without keys
 // (its largest score is -inf) has no share.
@@ -13,6 +14,9 @@
 // CHECK: "migraphx.mul"(%[[K]]#0,
 // CHECK: "migraphx.reduce_sum"({{.*}}) {axes = array<i64: 1>}
 // CHECK-NOT: tag = "attention"
+// As many parts of two keys and more as there can be: three.
+// FIT-LABEL: @two_parts
+// FIT: }) {tag = "flash_decoding"} {{.*}} -> (tensor<2x3x4x3xf32>, tensor<2x3x4x1xf32>)
 func.func @two_parts(%q: tensor<2x4x8xf32>, %k: tensor<2x6x8xf32>, %v: tensor<2x6x3xf32>) -> tensor<2x4x3xf32> {
   %t = "migraphx.transpose"(%k) {permutation = array<i64: 0, 2, 1>} : (tensor<2x6x8xf32>) -> tensor<2x8x6xf32>
   %s = "migraphx.dot"(%q, %t) : (tensor<2x4x8xf32>, tensor<2x8x6xf32>) -> tensor<2x4x6xf32>
@@ -60,6 +64,9 @@ func.func @half(%q: tensor<4x8xf16>, %t: tensor<8x6xf16>, %v: tensor<6x3xf16>) -
 // CHECK-NOT: flash_decoding
 // CHECK: tag = "attention"
 // CHECK-NOT: flash_decoding
+// FIT-LABEL: @odd
+// FIT-NOT: flash_decoding
+// FIT: tag = "attention"
 func.func @odd(%q: tensor<4x8xf32>, %t: tensor<8x7xf32>, %v: tensor<7x3xf32>) -> tensor<4x3xf32> {
   %s = "migraphx.dot"(%q, %t) : (tensor<4x8xf32>, tensor<8x7xf32>) -> tensor<4x7xf32>
   %p = "migraphx.softmax"(%s) {axis = 1 : i64} : (tensor<4x7xf32>) -> tensor<4x7xf32>
