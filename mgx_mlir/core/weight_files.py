@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import zipfile
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,9 @@ from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import atomic
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
+
+SMALL = 64 << 20  # bytes of arrays that any file may hold
+MOST_EXPANDED = 50  # times the size of a compressed file
 
 
 def used_keys(module: ir.Operation) -> set[str]:
@@ -32,6 +37,7 @@ def read_weights(path: str | None) -> WeightStore:
     from mgx_mlir.core import dtypes
 
     try:
+        _check_size(path)
         with np.load(path, allow_pickle=False) as data:
             arrays: dict[str, np.ndarray] = {}
             for name in data.files:
@@ -40,11 +46,21 @@ def read_weights(path: str | None) -> WeightStore:
                 arrays[key] = array.view(dtypes.from_name(kind).np) if colon else array
     except OSError as e:
         raise FileError(f"cannot open '{path}': {e.strerror or e}") from None
+    except FileError:
+        raise
     except Exception as e:  # zipfile and numpy raise of many kinds on a damaged file
         raise FileError(f"'{path}' is not an .npz of weights: {e}") from None
     for array in arrays.values():
         array.flags.writeable = False
     return WeightStore(arrays)
+
+
+def _check_size(path: str) -> None:
+    """FileError for arrays that compression makes out to be far more than the file is."""
+    with zipfile.ZipFile(path) as archive:
+        size = sum(entry.file_size for entry in archive.infolist())
+    if size > max(SMALL, MOST_EXPANDED * os.path.getsize(path)):
+        raise FileError(f"'{path}' holds {size} bytes once expanded, more than can be meant")
 
 
 def write_weights(path: str, arrays: dict[str, np.ndarray]) -> None:

@@ -313,6 +313,25 @@ def test_decoders_agree_with_the_libraries() -> None:
     assert issubclass(FileError, MgxError)
 
 
+def test_weights_beside_a_script(tmp_path: Path) -> None:
+    path = tmp_path / "w.npz"
+    for data in (b"", b"PK\x03\x04" + bytes(40), b"text"):
+        path.write_bytes(data)
+        with pytest.raises(FileError, match=r"is not an \.npz of weights"):
+            migraphx.load_weights(path)
+    np.savez(path, a=np.array([object()], dtype=object))
+    with pytest.raises(FileError, match="pickle"):
+        migraphx.load_weights(path)
+    np.savez_compressed(path, a=np.zeros(20 << 20))
+    assert path.stat().st_size < 1 << 20
+    before = peak_bytes()
+    with pytest.raises(FileError, match="holds 167772288 bytes once expanded"):
+        migraphx.load_weights(path)
+    assert peak_bytes() - before < 20e6
+    with pytest.raises(FileError, match="cannot open"):
+        migraphx.load_weights(tmp_path / "none.npz")
+
+
 def test_long_data_in_json_is_read_as_short_data_is() -> None:
     data = bytes(range(256)) * 3
     for spaced in (False, True):  # with spaces it takes the other way
