@@ -45,6 +45,7 @@ class Performance:
     peaks: Peaks | None = None
     memory: Memory = field(default_factory=Memory)
     load_s: float | None = None
+    dry_ms: float | None = None
 
 
 def report_lines(
@@ -54,11 +55,12 @@ def report_lines(
     version: str = "seed",
     *,
     detailed: bool = False,
+    dry_ms: float | None = None,
 ) -> list[str]:
     """MIGraphX's report: lines of kernels, summary, rate, total, percentiles, overhead.
 
-    `version` "2.16" has the counts and the wording of MIGraphX's newer form. What was not
-    measured has no line.
+    `version` "2.16" has the counts and the wording of MIGraphX's newer form. `dry_ms` is what a
+    call takes that computes nothing. What was not measured has no line.
     """
     out: list[str] = []
     if kernels is not None:
@@ -86,9 +88,12 @@ def report_lines(
     ]
     if kernels is not None:
         out.append(f"Total instructions time: {kernels.total:g}ms")
+        over = [] if dry_ms is None else [dry_ms]
         if kernels.summed_over == 1:  # else the sum is no elapsed time
-            over = calls.total - kernels.total
-            out += [f"Overhead time: {over:g}ms", f"Overhead: {over / calls.total * 100:.0f}%"]
+            over.append(calls.total - kernels.total)
+        if over:
+            out.append(f"Overhead time: {', '.join(f'{o:g}ms' for o in over)}")
+            out.append(f"Overhead: {', '.join(f'{o / calls.total * 100:.0f}%' for o in over)}")
     return out
 
 
@@ -210,6 +215,7 @@ def performance_json(p: Performance) -> dict[str, Any]:
             **{f"p{round(q * 100)}_ms": p.calls.percentile(q) for q in PERCENTILES},
         },
         "load_s": p.load_s,
+        "dry_run_ms": p.dry_ms,
         "memory": {"weights": p.memory.weights, **p.memory.planned, "peak": p.memory.peak},
         "peaks": None,
         "kernels": None,

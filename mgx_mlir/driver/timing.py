@@ -67,6 +67,14 @@ def time_together(program: Any, arrays: Sequence[np.ndarray], count: int) -> flo
     return (time.perf_counter() - start) / count * 1e3
 
 
+def dry_run(program: Any, arrays: Sequence[np.ndarray], threads: int, count: int) -> float:
+    """Milliseconds of a call that computes nothing, with the inputs and outputs of a program."""
+    from mgx_mlir.debug.dry_run import DryRun
+
+    empty = DryRun(arrays, program.execute(arrays), threads)
+    return time_calls(empty, arrays, count).total
+
+
 @dataclass(frozen=True)
 class Line:
     """A line of the program, or of what the backend made of it.

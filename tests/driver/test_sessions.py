@@ -246,8 +246,8 @@ def test_perf(driver: Driver, models: Path, version: str) -> None:
         rf"Median: {number}ms\)$",
         rf"Percentiles \(90%, 95%, 99%\): \({number}ms, {number}ms, {number}ms\)$",
         rf"Total instructions time: {number}ms$",
-        rf"Overhead time: {number}ms$",
-        r"Overhead: -?\d+%$",
+        rf"Overhead time: {number}ms, {number}ms$",
+        r"Overhead: -?\d+%, -?\d+%$",
     ]
     if version == "2.16":
         wanted.insert(0, "Batch size: 1$")

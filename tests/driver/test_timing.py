@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+from mgx_mlir.debug.dry_run import DryRun
 from mgx_mlir.driver import progress, timing
 from mgx_mlir.driver.perf_report import report_lines
 from mgx_mlir.driver.timing import Calls, Kernels, Line, match, middle_mean
@@ -66,6 +67,12 @@ def test_sums_over_threads_are_no_overhead() -> None:
     assert lines[:5] == ["k: 3ms, 100%", "v", "", "Summary:", "k: 3ms, 100%"]
     assert "Total instructions time: 3ms" in lines
     assert not any(line.startswith("Overhead") for line in lines)
+    dry = report_lines(Calls((2.0,)), found, 1, dry_ms=0.5)
+    assert dry[-2:] == ["Overhead time: 0.5ms", "Overhead: 25%"]
+    found.summed_over = 1
+    dry = report_lines(Calls((4.0,)), found, 1, dry_ms=0.5)
+    assert dry[-2:] == ["Overhead time: 0.5ms, 1ms", "Overhead: 12%, 25%"]
+    found.summed_over = 2
     assert not any("instructions" in line for line in report_lines(Calls((2.0,)), None, 1))
 
 
@@ -77,6 +84,15 @@ def test_times_are_those_of_the_calls() -> None:
     calls = timing.time_calls(Slow(), [np.zeros(1)], 5)
     assert len(calls.times) == 5
     assert calls.total >= 4
+
+
+def test_a_dry_run_computes_nothing() -> None:
+    x, u = np.ones((2, 3), np.float32), np.ones(5, np.uint8)
+    empty = DryRun([x, u], [x, np.zeros((4, 2), np.uint16), u > 0], 1)
+    assert empty.launches == []
+    assert [(a.dtype, a.shape) for a in empty.execute([x, u])] == [
+        (np.float32, (2, 3)), (np.uint16, (4, 2)), (np.bool_, (5,)),
+    ]  # fmt: skip
 
 
 def test_a_spinner_only_on_a_terminal_and_only_after_a_while(

@@ -44,7 +44,8 @@ Total time is the mean without the quickest and slowest quarter; Rate is --batch
 On the CPU the times of kernels come from the runtime's own counters, in a run of its own with
 the same number of threads; with several threads they are summed over threads. Where the backend
 split or joined kernels, the times go by its launches. On the GPU only whole calls are timed.
-Overhead is what a call takes beyond its kernels.
+Overhead is what a call takes that computes nothing, of the same inputs and outputs, and with one
+thread also what a call takes beyond its kernels.
 
 A table follows with the bytes that each kernel reads and writes, its operations, what it reaches
 of both a second, and how much that is of this machine's peaks, which are measured once and kept.
@@ -101,8 +102,10 @@ def measure(
     with working("Timing kernels"):
         kernels = _kernels(compiled, choice, arrays, count, version)
     say(f"Kernels: {kernels.note if kernels else 'not timed on gpu'}")
-    peaks = None
+    peaks = dry_ms = None
     if threads is not None and kernels is not None:
+        with working("Timing calls that compute nothing"):
+            dry_ms = timing.dry_run(compiled, arrays, threads, count)
         with working("Measuring the machine's peaks"):
             peaks = _peaks(threads, kernels)
     executable = getattr(compiled, "executable", None)
@@ -112,7 +115,16 @@ def measure(
         peak.bytes,
     )
     return Performance(
-        model.name, choice.target, threads, model.batch, calls, kernels, peaks, memory, load_s
+        model.name,
+        choice.target,
+        threads,
+        model.batch,
+        calls,
+        kernels,
+        peaks,
+        memory,
+        load_s,
+        dry_ms,
     )
 
 
@@ -127,7 +139,9 @@ def _peaks(threads: int, kernels: timing.Kernels) -> Peaks:
 
 
 def _lines(found: Performance, version: Numbering, *, detailed: bool) -> list[str]:
-    lines = report_lines(found.calls, found.kernels, found.batch, version, detailed=detailed)
+    lines = report_lines(
+        found.calls, found.kernels, found.batch, version, detailed=detailed, dry_ms=found.dry_ms
+    )
     lines += ["", memory_line(found.memory)]
     if found.kernels is not None and found.kernels.timed:
         lines += ["", *table_lines(found.kernels, found.peaks)]
