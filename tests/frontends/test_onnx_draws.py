@@ -16,6 +16,9 @@ import pytest
 from contrib_cases import Case, Draws, check
 from onnx import TensorProto, helper
 
+import mgx_mlir
+from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
+
 DRAWS = pytest.mark.parametrize("draw", onnx_draws.DRAWS, ids=lambda d: d.__name__.strip("_"))
 
 
@@ -119,3 +122,35 @@ def test_global_pool_of_open_dims(p: int) -> None:
         (got,) = contrib_cases.run(proto.SerializeToString(), {"x": array}, "ref")
         want = (np.abs(array.astype(np.float64)) ** p).sum((2, 3), keepdims=True) ** (1 / p)
         np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_grid_sample_of_open_dims(target: str) -> None:
+    """One program for all heights and widths, one of which is 1."""
+    forms = [
+        {"mode": mode, "padding_mode": padding, "align_corners": corners}
+        for mode in ("linear", "nearest", "cubic")
+        for padding in ("zeros", "border", "reflection")
+        for corners in (0, 1)
+        if (mode, padding) != ("cubic", "border")  # as in onnx_draws.grid_sample
+    ]
+    nodes = [
+        helper.make_node("GridSample", ["x", "g"], [f"y{i}"], **a) for i, a in enumerate(forms)
+    ]
+    values = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2, "h", "w"]),
+        helper.make_tensor_value_info("g", TensorProto.FLOAT, ["n", "oh", "ow", 2]),
+    ]
+    outputs = [helper.make_empty_tensor_value_info(n.output[0]) for n in nodes]
+    graph = helper.make_graph(nodes, "g", values, outputs)
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    data = proto.SerializeToString()
+    session = contrib_cases.ort.InferenceSession(data, providers=["CPUExecutionProvider"])
+    program = parse_onnx_buffer(data)
+    compiled = mgx_mlir.compile(program, target=target, cache=False)
+    g = Draws(5)
+    for dims, out in (((2, 2, 4, 5), (3, 2)), ((1, 2, 1, 3), (4, 1))):
+        feeds = {"x": g.floats(*dims), "g": g.floats(dims[0], *out, 2)}
+        wants = session.run(None, feeds)
+        for form, got, want in zip(forms, compiled.run(feeds), wants, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5, err_msg=str(form))

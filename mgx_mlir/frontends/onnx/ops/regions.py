@@ -211,7 +211,7 @@ def deform_conv(
         place = grid.reshape(count, *[1] * n) + step.reshape(channel_dims(n + 1, i + 1))
         moved_by = squeeze(b, slice_(b, shift, [2], [i], [i + 1]), [2])
         at = b.add(moved_by, b.literal(place.astype(kind.np)))
-        axes.append(axis_taps(b, at, dims[i + 2], "linear", "zeros", (0.0, dims[i + 2] - 1.0)))
+        axes.append(axis_taps(b, at, dims[i + 2] - 1.0, "linear", "zeros", 0.0))
     image = reshape(b, convert(b, x, kind), [both, own, *dims[2:]])
     image = transpose(b, image, [0, *range(2, n + 2), 1])
     total = None

@@ -17,6 +17,7 @@ from mgx_mlir.frontends.helpers import (
     arange,
     compare,
     convert,
+    extent_as,
     number,
     slice_,
     squeeze,
@@ -25,8 +26,9 @@ from mgx_mlir.frontends.helpers import (
     wide,
 )
 from mgx_mlir.frontends.onnx.registry import onnx_op
-from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import element
+
+Extent = float | Value  # a length: a number, or a 0-d tensor of a run
 
 # ---- AffineGrid --------------------------------------------------------------------------------
 
@@ -70,9 +72,17 @@ def affine_grid(
 # ---- GridSample --------------------------------------------------------------------------------
 
 
-def _reflected(b: Builder, x: Value, low: float, high: float) -> Value:
-    """x folded back into [low, high]."""
-    span = high - low
+def _plus(b: Builder, length: Extent, more: float) -> Extent:
+    return length + more if isinstance(length, float) else b.add(length, more)
+
+
+def _reflected(b: Builder, x: Value, low: float, span: Extent) -> Value:
+    """x folded back into [low, low + span]."""
+    if not isinstance(span, float):
+        turn = b.max(span, 1)  # of one element the span is 0, else whole numbers
+        away = b.fmod(b.abs(b.sub(x, low)), b.mul(turn, 2))
+        folded = b.where(compare(b, "greater", away, span), b.sub(b.mul(turn, 2), away), away)
+        return b.add(b.min(folded, span), low)
     if span <= 0:
         return b.mul(x, 0)
     away = b.fmod(b.abs(b.sub(x, low)), 2 * span)
@@ -95,17 +105,21 @@ def _cubic_weights(b: Builder, t: Value) -> list[Value]:
 
 
 def axis_taps(
-    b: Builder, x: Value, extent: int, mode: str, padding: str, border: tuple[float, float]
+    b: Builder, x: Value, last: Extent, mode: str, padding: str, margin: float
 ) -> list[tuple[Value, Value | None, Value | None]]:
-    """(index, weight, whether inside) of each tap of one axis; None where all count."""
+    """(index, weight, whether inside) of each tap of one axis; None where all count.
+
+    The axis runs from 0 to `last`, its border lies `margin` around that.
+    """
+    span = _plus(b, last, 2 * margin)
     if mode == "nearest":
         x = b.nearbyint(x)
     if padding == "border":
-        below, above = compare(b, "less", x, border[0]), compare(b, "greater", x, border[1])
-        outside = b.logical_or(below, above)
-        x = b.where(outside, b.clip(x, number(b, 0, x), number(b, extent - 1, x)), x)
+        below = compare(b, "less", x, -margin)
+        above = compare(b, "greater", b.sub(x, last), margin)
+        x = b.where(b.logical_or(below, above), b.min(b.max(x, 0), last), x)
     elif padding == "reflection":
-        x = _reflected(b, x, *border)
+        x = _reflected(b, x, -margin, span)
     if mode == "nearest":
         places, weights = [x], [None]
     else:
@@ -122,11 +136,11 @@ def axis_taps(
         if padding == "zeros":
             inside = b.logical_and(
                 b.not_(compare(b, "less", place, 0)),
-                compare(b, "less", place, extent),
+                compare(b, "less", place, _plus(b, last, 0.5)),
             )
         elif padding == "reflection":
-            place = _reflected(b, place, *border)
-        safe = b.clip(place, number(b, 0, place), number(b, extent - 1, place))
+            place = _reflected(b, place, -margin, span)
+        safe = b.min(b.max(place, 0), last)
         taps.append((convert(b, safe, INT64), weight, inside))
     return taps
 
@@ -152,22 +166,22 @@ def grid_sample(
     n = len(dims) - 2
     if n < 1 or len(points) != n + 2 or points[-1] != n:
         raise ModelError(f"grid dims {list(points)} do not fit an input of rank {len(dims)}")
-    if DYN in dims[2:]:
-        raise NotSupported("dynamic spatial dims")
     dtype = b.dtype(x)
     kind = wide(dtype) if dtype.is_float else FLOAT
     grid = convert(b, grid, kind)
     axes: list[list[tuple[Value, Value | None, Value | None]]] = []
-    for i, extent in enumerate(dims[2:]):
+    margin = 0.0 if align_corners else 0.5
+    for i, d in enumerate(dims[2:]):
+        last: Extent = d - 1.0
+        if d == DYN:
+            last = b.sub(extent_as(b, x, i + 2, kind), 1)
         # the last coordinate belongs to the first spatial axis
         at = squeeze(b, slice_(b, grid, [n + 1], [n - 1 - i], [n - i]), [n + 1])
         if align_corners:
-            place = b.mul(b.mul(b.add(at, 1), 0.5), float(extent - 1))
-            border = (0.0, extent - 1.0)
+            place = b.mul(b.mul(b.add(at, 1), 0.5), last)
         else:
-            place = b.mul(b.sub(b.mul(b.add(at, 1), float(extent)), 1), 0.5)
-            border = (-0.5, extent - 0.5)
-        axes.append(axis_taps(b, place, extent, mode, padding_mode, border))
+            place = b.mul(b.sub(b.mul(b.add(at, 1), _plus(b, last, 1)), 1), 0.5)
+        axes.append(axis_taps(b, place, last, mode, padding_mode, margin))
     last = transpose(b, convert(b, x, kind), [0, *range(2, n + 2), 1])  # channels last
     total = None
     for taps in itertools.product(*axes):
