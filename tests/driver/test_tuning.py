@@ -52,7 +52,10 @@ def searched(monkeypatch: pytest.MonkeyPatch, times: dict[str, float], **options
     return tune.search(PROBLEM, "cpu", compile_with, inputs=lambda _: [], **options)
 
 
-def test_the_fastest_is_kept(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+def test_the_fastest_is_kept(
+    monkeypatch: pytest.MonkeyPatch, file: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MIGRAPHX_TRACE_BENCHMARKING", "1")
     times = {
         "default": 10.0,
         "threads=1": 12.0,
@@ -73,6 +76,7 @@ def test_the_fastest_is_kept(monkeypatch: pytest.MonkeyPatch, file: Path) -> Non
     ]
     assert found.lines()[0].startswith("Tuning: 6 choices searched")
     assert "  vector_kernels=off, boundaries=off: 4 ms (best)" in found.lines()
+    assert "tuning: default 10 ms, threads=1 12 ms" in capfd.readouterr().err
     [[problem, solution]] = json.loads(file.read_text())
     assert problem == PROBLEM
     assert solution["vector_kernels"] is False
