@@ -283,12 +283,15 @@ def _list(key: str, value: Any) -> list[Any]:
 
 
 def _dtype_in(key: str, value: Any) -> DType:
-    if isinstance(value, DType):
-        return value
+    found = value if isinstance(value, DType) else None
     if isinstance(value, str):
-        return dtypes.from_name(value)
-    if isinstance(value, int):
-        return dtypes.from_number(value)
+        found = dtypes.from_name(value)
+    elif isinstance(value, int):
+        found = dtypes.from_number(value)
+    if found is dtypes.FP4X2:
+        raise ShapeError(f"attribute '{key}' is fp4x2, which nothing is computed in: see pack_fp4")
+    if found is not None:
+        return found
     raise ShapeError(f"attribute '{key}' expected an element type, got {value!r}")
 
 

@@ -101,6 +101,8 @@ WRONG = [
     (f"{MAIN}.2.operator", {"a": {"b": 1}}, "fields 'b'"),
     (f"{MAIN}.2.operator", {"a": {"name": "tanh", "operator": {"x": "y"}}}, "expected a number"),
     (f"{MAIN}.2.operator", 3, "'operator' expected an object"),
+    (f"{MAIN}.2", node("@2", "convert", S, ["x"], target_type=18), "which nothing is computed in"),
+    (f"{MAIN}.2", node("@2", "convert", S, ["x"], target_type=99), "type number 99"),
     (f"{MAIN}.2.debug_symbols", [3], "a debug symbol expected a string"),
     (f"{MAIN}.2.name", "get_tuple_elem", "expected one tuple"),
     (f"{MAIN}.2.name", "if", "expected 2 modules, got 0"),
