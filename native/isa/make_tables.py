@@ -24,9 +24,7 @@ LITERAL = 0x12345678
 _OPERAND = re.compile(r"^[-|]*(?:neg\()?([vsa])(?:\[(\d+):(\d+)\]|(\d+))(\.[lh])?\)?\|?$")
 
 
-def disassemble(
-    tool: str, arch: str, form: Format, probes: list[list[int]]
-) -> list[str | None]:
+def disassemble(tool: str, arch: str, form: Format, probes: list[list[int]]) -> list[str | None]:
     """The text of the one instruction that each probe starts with; None where it is none."""
     mask = form.mask | ((1 << form.opcode[1]) - 1) << form.opcode[0]
     marker = [0xBF807A7A]  # an s_nop between the probes tells their output apart
@@ -198,9 +196,7 @@ def taken(word: int, before: list[Format]) -> bool:
     return any(word & f.mask == f.match for f in before if not f.name.startswith("VOPD"))
 
 
-def rows_of(
-    tool: str, form: Format, arch: str, before: list[Format]
-) -> dict[int, tuple[str, str]]:
+def rows_of(tool: str, form: Format, arch: str, before: list[Format]) -> dict[int, tuple[str, str]]:
     """Opcode -> mnemonic and signature."""
     count = 1 << form.opcode[1]
     found: dict[int, tuple[str, str]] = {}

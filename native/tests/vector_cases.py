@@ -47,7 +47,9 @@ def three(values: np.ndarray) -> dict[str, np.ndarray]:
     return {f"v{k + 1}": bits(values[k]) for k in range(3)}
 
 
-def on(archs: tuple[str, ...], text: str, inputs: dict, outputs: dict, ulp: int = 0) -> Iterator[Case]:
+def on(
+    archs: tuple[str, ...], text: str, inputs: dict, outputs: dict, ulp: int = 0
+) -> Iterator[Case]:
     for arch in archs:
         # gfx90a spells its matrix instructions without the last underscore
         spelled = re.sub(r"^(v_mfma_\w+)_(\w+) ", r"\1\2 ", text) if arch == "gfx90a" else text
@@ -97,7 +99,9 @@ def integers() -> Iterator[Case]:
              for x, y in zip(a, b, strict=True)]  # fmt: skip
     picked = [r[5] | r[0] << 8 | 0 << 16 | 255 << 24 for r in order]
     inputs = three(INTS) | {"v3": np.full(N, 0x0D0C0005, U32)}
-    yield from on(CDNA + RDNA, "v_perm_b32 v10, v1, v2, v3", inputs, {"v10": np.asarray(picked, U32)})
+    yield from on(
+        CDNA + RDNA, "v_perm_b32 v10, v1, v2, v3", inputs, {"v10": np.asarray(picked, U32)}
+    )
     zeros = np.asarray([32 - int(x).bit_length() if x else 0xFFFFFFFF for x in a])
     yield from on(CDNA, "v_ffbh_u32 v10, v1", three(INTS), {"v10": low32(zeros)})
     yield from on(RDNA, "v_clz_i32_u32 v10, v1", three(INTS), {"v10": low32(zeros)})
@@ -158,15 +162,25 @@ def floats() -> Iterator[Case]:
         yield from on(CDNA + RDNA, text, three(FLOATS), {"v10": bits(want.astype(F32))}, ulp=2)
     u, v = FLOATS[1], FLOATS[2]
     for name, want in (("max", np.maximum(u, v)), ("min", np.minimum(u, v))):
-        yield from on(CDNA + RDNA[:1], f"v_{name}_f32 v10, v2, v3", three(FLOATS), {"v10": bits(want)})
+        yield from on(
+            CDNA + RDNA[:1], f"v_{name}_f32 v10, v2, v3", three(FLOATS), {"v10": bits(want)}
+        )
         yield from on(RDNA[1:], f"v_{name}_num_f32 v10, v2, v3", three(FLOATS), {"v10": bits(want)})
     nan = FLOATS.copy()
     nan[1, ::2] = np.nan
-    yield from on(CDNA + RDNA[:1], "v_max_f32 v10, v2, v3", three(nan), {"v10": bits(np.fmax(nan[1], nan[2]))})
-    for name, f in (("lt", np.less), ("nge", lambda p, q: ~(p >= q)), ("u", lambda p, q: np.isnan(p) | np.isnan(q))):
+    yield from on(
+        CDNA + RDNA[:1], "v_max_f32 v10, v2, v3", three(nan), {"v10": bits(np.fmax(nan[1], nan[2]))}
+    )
+    for name, f in (
+        ("lt", np.less),
+        ("nge", lambda p, q: ~(p >= q)),
+        ("u", lambda p, q: np.isnan(p) | np.isnan(q)),
+    ):
         half = sum(int(m) << k for k, m in enumerate(f(nan[1], nan[2])))
         want = np.asarray([half | half << 16], U32)
-        yield from on(CDNA, f"v_cmp_{name}_f32 vcc, v2, v3", three(nan), {"s106": want, "s107": want})
+        yield from on(
+            CDNA, f"v_cmp_{name}_f32 vcc, v2, v3", three(nan), {"s106": want, "s107": want}
+        )
         yield from on(RDNA, f"v_cmp_{name}_f32 vcc_lo, v2, v3", three(nan), {"s106": want})
     # division, as compilers write it, must be correctly rounded
     text = ("v_div_scale_f32 v4, {s}, v2, v2, v1 ; v_div_scale_f32 v5, {c}, v1, v2, v1 ; v_rcp_f32 v6, v4 ; "
@@ -204,7 +218,10 @@ def halves() -> Iterator[Case]:
         packed: list[tuple[str, Any]] = [
             ("v_pk_add_f16 v10, v1, v2", HALVES[0] + HALVES[1]),
             ("v_pk_mul_f16 v10, v1, v2", HALVES[0] * HALVES[1]),
-            ("v_pk_fma_f16 v10, v1, v2, v3", (np.longdouble(HALVES[0]) * HALVES[1] + HALVES[2]).astype(F16)),
+            (
+                "v_pk_fma_f16 v10, v1, v2, v3",
+                (np.longdouble(HALVES[0]) * HALVES[1] + HALVES[2]).astype(F16),
+            ),
             ("v_pk_add_f16 v10, v1, v2 neg_lo:[0,1] neg_hi:[0,1]", HALVES[0] - HALVES[1]),
         ]
         crossed = np.stack([hi[0] + lo[1], lo[0] + hi[1]], axis=1).ravel()
@@ -229,10 +246,19 @@ def halves() -> Iterator[Case]:
                   inputs | {"v3": bits(FLOATS[2])}, {"v10": bits(mixed)})  # fmt: skip
     shorts = INTS.view(np.uint16)
     ints = {f"v{k + 1}": INTS[k] for k in range(3)}
-    yield from on(CDNA + RDNA, "v_pk_add_u16 v10, v1, v2", ints, {"v10": pairs(shorts[0] + shorts[1])})
-    yield from on(CDNA + RDNA, "v_pk_mul_lo_u16 v10, v1, v2", ints, {"v10": pairs(shorts[0] * shorts[1])})
+    yield from on(
+        CDNA + RDNA, "v_pk_add_u16 v10, v1, v2", ints, {"v10": pairs(shorts[0] + shorts[1])}
+    )
+    yield from on(
+        CDNA + RDNA, "v_pk_mul_lo_u16 v10, v1, v2", ints, {"v10": pairs(shorts[0] * shorts[1])}
+    )
     single32 = (FLOATS[1] + FLOATS[2], FLOATS[0] * FLOATS[1])
-    regs = {"v2": bits(FLOATS[1]), "v3": bits(FLOATS[0]), "v4": bits(FLOATS[2]), "v5": bits(FLOATS[1])}
+    regs = {
+        "v2": bits(FLOATS[1]),
+        "v3": bits(FLOATS[0]),
+        "v4": bits(FLOATS[2]),
+        "v5": bits(FLOATS[1]),
+    }
     with np.errstate(all="ignore"):
         yield from on(CDNA, "v_pk_add_f32 v[10:11], v[2:3], v[4:5]", regs,
                       {"v10": bits(single32[0]), "v11": bits(FLOATS[0] + FLOATS[1])})  # fmt: skip
@@ -246,15 +272,39 @@ def conversions() -> Iterator[Case]:
                              65520, 1e-7], F32)  # fmt: skip
     inputs = {"v1": bits(wide_range), "v2": bits(x)}
     trunc = np.trunc(wide_range.astype(np.float64))
-    yield from on(CDNA + RDNA, "v_cvt_i32_f32 v10, v1", inputs, {"v10": low32(np.clip(trunc, -(2**31), 2**31 - 1).astype(np.int64))})
-    yield from on(CDNA + RDNA, "v_cvt_u32_f32 v10, v1", inputs, {"v10": low32(np.clip(trunc, 0, 2**32 - 1).astype(np.int64))})
-    yield from on(CDNA + RDNA, "v_cvt_f32_i32 v10, v1", {"v1": INTS[0]}, {"v10": bits(INTS[0].view(I32).astype(F32))})
-    yield from on(CDNA + RDNA, "v_cvt_f32_u32 v10, v1", {"v1": INTS[0]}, {"v10": bits(INTS[0].astype(F32))})
-    yield from on(CDNA + RDNA, "v_cvt_f32_ubyte2 v10, v1", {"v1": INTS[0]}, {"v10": bits((INTS[0] >> 16 & 255).astype(F32))})
+    yield from on(
+        CDNA + RDNA,
+        "v_cvt_i32_f32 v10, v1",
+        inputs,
+        {"v10": low32(np.clip(trunc, -(2**31), 2**31 - 1).astype(np.int64))},
+    )
+    yield from on(
+        CDNA + RDNA,
+        "v_cvt_u32_f32 v10, v1",
+        inputs,
+        {"v10": low32(np.clip(trunc, 0, 2**32 - 1).astype(np.int64))},
+    )
+    yield from on(
+        CDNA + RDNA,
+        "v_cvt_f32_i32 v10, v1",
+        {"v1": INTS[0]},
+        {"v10": bits(INTS[0].view(I32).astype(F32))},
+    )
+    yield from on(
+        CDNA + RDNA, "v_cvt_f32_u32 v10, v1", {"v1": INTS[0]}, {"v10": bits(INTS[0].astype(F32))}
+    )
+    yield from on(
+        CDNA + RDNA,
+        "v_cvt_f32_ubyte2 v10, v1",
+        {"v1": INTS[0]},
+        {"v10": bits((INTS[0] >> 16 & 255).astype(F32))},
+    )
     with np.errstate(all="ignore"):
         half = wide_range.astype(F16).view(np.uint16).astype(U32)
     yield from on(CDNA, "v_cvt_f16_f32 v10, v1", inputs, {"v10": half})
-    yield from on(RDNA, "v_cvt_f16_f32 v10.l, v1", inputs | {"v10": np.zeros(N, U32)}, {"v10": half})
+    yield from on(
+        RDNA, "v_cvt_f16_f32 v10.l, v1", inputs | {"v10": np.zeros(N, U32)}, {"v10": half}
+    )
     h = {"v1": pairs(HALVES[0])}
     yield from on(CDNA, "v_cvt_f32_f16 v10, v1", h, {"v10": bits(HALVES[0][::2].astype(F32))})
     yield from on(CDNA, "v_cvt_f32_f16_sdwa v10, v1 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_1", h,
@@ -262,18 +312,31 @@ def conversions() -> Iterator[Case]:
     yield from on(RDNA, "v_cvt_f32_f16 v10, v1.h", h, {"v10": bits(HALVES[0][1::2].astype(F32))})
     down = np.copysign((np.abs(x).view(U32) & U32(0xFFFFE000)).view(F32), x)
     zero = (np.stack([down, down], axis=1).astype(F16)).view(U32).ravel()
-    name = {arch: "v_cvt_pkrtz_f16_f32" for arch in CDNA} | {arch: "v_cvt_pk_rtz_f16_f32" for arch in RDNA}
+    name = {arch: "v_cvt_pkrtz_f16_f32" for arch in CDNA} | {
+        arch: "v_cvt_pk_rtz_f16_f32" for arch in RDNA
+    }
     for arch in CDNA + RDNA:
         yield Case(arch, f"{name[arch]} v10, v2, v2", {"v2": bits(x)}, {"v10": zero})
     import ml_dtypes
 
-    bf = np.stack([FLOATS[1], FLOATS[2]], axis=1).astype(ml_dtypes.bfloat16).view(np.uint16).view(U32).ravel()
+    bf = (
+        np.stack([FLOATS[1], FLOATS[2]], axis=1)
+        .astype(ml_dtypes.bfloat16)
+        .view(np.uint16)
+        .view(U32)
+        .ravel()
+    )
     yield Case("gfx950", "v_cvt_pk_bf16_f32 v10, v2, v3", three(FLOATS), {"v10": bf})
     codes = np.arange(256, dtype=np.uint8).reshape(N, 16)[:, [1, 5, 9, 15]]
     packed = np.ascontiguousarray(codes).view(U32).ravel()
     for arch, kind in (("gfx942", ml_dtypes.float8_e4m3fnuz), ("gfx950", ml_dtypes.float8_e4m3fn)):
         values = codes.view(kind).astype(F32)
-        yield Case(arch, "v_cvt_f32_fp8_sdwa v10, v1 src0_sel:BYTE_1", {"v1": packed}, {"v10": bits(values[:, 1].copy())})
+        yield Case(
+            arch,
+            "v_cvt_f32_fp8_sdwa v10, v1 src0_sel:BYTE_1",
+            {"v1": packed},
+            {"v10": bits(values[:, 1].copy())},
+        )
     kinds = (("gfx942", ml_dtypes.float8_e4m3fnuz), ("gfx950", ml_dtypes.float8_e4m3fn))
     for arch, kind in kinds:
         small = np.clip(FLOATS[1] / 10, -200, 200)
@@ -295,7 +358,10 @@ def lanes() -> Iterator[Case]:
         ("row_half_mirror", v[index // 8 * 8 + 7 - index % 8]),
         ("row_shr:1", np.where(index % 16 >= 1, v[np.maximum(index, 1) - 1], 7)),
         ("row_shl:2", np.where(index % 16 < 14, v[np.minimum(index + 2, 63)], 7)),
-        ("row_shr:1 row_mask:0xf bank_mask:0xf bound_ctrl:1", np.where(index % 16 >= 1, v[np.maximum(index, 1) - 1], 0)),
+        (
+            "row_shr:1 row_mask:0xf bank_mask:0xf bound_ctrl:1",
+            np.where(index % 16 >= 1, v[np.maximum(index, 1) - 1], 0),
+        ),
     ]
     for how, want in moved:
         for arch in CDNA:
@@ -306,7 +372,9 @@ def lanes() -> Iterator[Case]:
             yield Case(arch, f"v_mov_b32_dpp v10, v1 {how}" + ("" if "mask" in how else " row_mask:0xf bank_mask:0xf"),
                        short, {"v10": np.asarray(want)[:32]})  # fmt: skip
     want = np.where(index // 16 % 2 == 1, v[np.maximum(rows, 1) - 1], 7)
-    yield from on(CDNA, "v_mov_b32_dpp v10, v1 row_bcast:15 row_mask:0xa bank_mask:0xf", full, {"v10": want})
+    yield from on(
+        CDNA, "v_mov_b32_dpp v10, v1 row_bcast:15 row_mask:0xa bank_mask:0xf", full, {"v10": want}
+    )
     yield from on(RDNA, "v_mov_b32_dpp v10, v1 row_xmask:5 row_mask:0xf bank_mask:0xf",
                   {k: a[:32] for k, a in full.items()}, {"v10": v[(index ^ 5)[:32]]})  # fmt: skip
     yield from on(RDNA, "v_mov_b32_dpp v10, v1 dpp8:[7,6,5,4,3,2,1,0]",
@@ -321,11 +389,18 @@ def lanes() -> Iterator[Case]:
     low, high = np.arange(32), np.arange(32, 64)
     yield from on(CDNA, "v_mbcnt_lo_u32_b32 v10, -1, 0 ; v_mbcnt_hi_u32_b32 v10, -1, v10", {},
                   {"v10": np.concatenate([low, high]).astype(U32)})  # fmt: skip
-    flipped = {"v1": v[:32], "v10": full["v10"][:32], "s4": np.asarray([0x76543210], U32), "s5": np.asarray([0xFEDCBA98], U32)}
+    flipped = {
+        "v1": v[:32],
+        "v10": full["v10"][:32],
+        "s4": np.asarray([0x76543210], U32),
+        "s5": np.asarray([0xFEDCBA98], U32),
+    }
     yield from on(RDNA, "v_permlanex16_b32 v10, v1, s4, s5", flipped, {"v10": v[(index ^ 16)[:32]]})
     back = {"v1": v, "v2": ((index * 4 + 20) % 256).astype(U32)}
     yield from on(CDNA, "ds_bpermute_b32 v10, v2, v1", back, {"v10": v[(index + 5) % 64]})
-    yield from on(CDNA, "ds_swizzle_b32 v10, v1 offset:swizzle(SWAP,16)", {"v1": v}, {"v10": v[index ^ 16]})
+    yield from on(
+        CDNA, "ds_swizzle_b32 v10, v1 offset:swizzle(SWAP,16)", {"v1": v}, {"v10": v[index ^ 16]}
+    )
     a, b = index + 100, index + 200
     for size in (16, 32):
         x, y = a.copy(), b.copy()
@@ -333,7 +408,9 @@ def lanes() -> Iterator[Case]:
             x[base + size : base + 2 * size], y[base : base + size] = (
                 b[base : base + size], a[base + size : base + 2 * size],
             )  # fmt: skip
-        yield Case("gfx950", f"v_permlane{size}_swap_b32 v1, v2", {"v1": a, "v2": b}, {"v1": x, "v2": y})
+        yield Case(
+            "gfx950", f"v_permlane{size}_swap_b32 v1, v2", {"v1": a, "v2": b}, {"v1": x, "v2": y}
+        )
 
 
 def scalars() -> Iterator[Case]:
@@ -372,17 +449,32 @@ def scalars() -> Iterator[Case]:
 
 def local_memory() -> Iterator[Case]:
     index = np.arange(32, dtype=U32)
-    inputs = {"v1": index * 16, "v2": index + 1, "v3": index + 101, "v4": index + 201, "v5": index + 301}
+    inputs = {
+        "v1": index * 16,
+        "v2": index + 1,
+        "v3": index + 101,
+        "v4": index + 201,
+        "v5": index + 301,
+    }
     spelled = {"w": "ds_write_b128", "r": "ds_read_b64", "p": "ds_read2_b32"}
     later = {"w": "ds_store_b128", "r": "ds_load_b64", "p": "ds_load_2addr_b32"}
     for arch in CDNA + RDNA:
         n = later if arch.startswith("gfx1") else spelled
-        text = (f"{n['w']} v1, v[2:5] ; {n['r']} v[10:11], v1 offset:8 ; {n['p']} v[12:13], v1 offset0:3 offset1:1")
-        yield Case(arch, text, inputs, {"v10": index + 201, "v11": index + 301, "v12": index + 301, "v13": index + 101})
+        text = f"{n['w']} v1, v[2:5] ; {n['r']} v[10:11], v1 offset:8 ; {n['p']} v[12:13], v1 offset0:3 offset1:1"
+        yield Case(
+            arch,
+            text,
+            inputs,
+            {"v10": index + 201, "v11": index + 301, "v12": index + 301, "v13": index + 101},
+        )
     same = {"v1": np.zeros(32, U32), "v2": np.ones(32, U32), "v3": np.zeros(32, U32)}
     for arch in RDNA:
         yield Case(arch, "ds_store_b32 v1, v3 ; ds_add_rtn_u32 v10, v1, v2", same, {"v10": index})
-    bytes_in = {"v1": index * 4, "v2": np.full(32, 0x80FF, U32) + index, "v10": np.full(32, 0x55550000, U32)}
+    bytes_in = {
+        "v1": index * 4,
+        "v2": np.full(32, 0x80FF, U32) + index,
+        "v10": np.full(32, 0x55550000, U32),
+    }
     low = (0x80FF + index) & 255
     for arch in CDNA:
         yield Case(arch, "ds_write_b32 v1, v2 ; ds_read_i8 v11, v1 ; ds_read_u8_d16_hi v10, v1",
@@ -394,7 +486,9 @@ def matrices() -> Iterator[Case]:
 
     lane = np.arange(64)
 
-    def case(archs, name: str, m: int, k: int, kind: Any, per: int, asm_regs: tuple[int, int]) -> Iterator[Case]:
+    def case(
+        archs, name: str, m: int, k: int, kind: Any, per: int, asm_regs: tuple[int, int]
+    ) -> Iterator[Case]:
         groups = 64 // m
         held = k // groups
         if kind is np.int8:
@@ -420,7 +514,9 @@ def matrices() -> Iterator[Case]:
         na = ra.shape[1]
         span = lambda first, n: f"v{first}" if n == 1 else f"v[{first}:{first + n - 1}]"  # noqa: E731
         text = f"{name} {span(64, regs)}, {span(2, na)}, {span(20, na)}, {span(64, regs)}"
-        inputs = {f"v{2 + r}": ra[:, r] for r in range(na)} | {f"v{20 + r}": rb[:, r] for r in range(na)}
+        inputs = {f"v{2 + r}": ra[:, r] for r in range(na)} | {
+            f"v{20 + r}": rb[:, r] for r in range(na)
+        }
         inputs |= {f"v{64 + r}": c_bits[where[r]] for r in range(regs)}
         outputs = {f"v{64 + r}": out[where[r]] for r in range(regs)}
         yield from on(archs, text, inputs, outputs, ulp)
@@ -428,12 +524,16 @@ def matrices() -> Iterator[Case]:
     yield from case(CDNA, "v_mfma_f32_16x16x16_f16", 16, 16, F16, 2, (2, 2))
     yield from case(CDNA, "v_mfma_f32_32x32x8_f16", 32, 8, F16, 2, (2, 2))
     yield from case(CDNA, "v_mfma_f32_16x16x4_f32", 16, 4, F32, 1, (1, 1))
-    yield from case(("gfx942", "gfx950"), "v_mfma_f32_16x16x16_bf16", 16, 16, ml_dtypes.bfloat16, 2, (2, 2))
+    yield from case(
+        ("gfx942", "gfx950"), "v_mfma_f32_16x16x16_bf16", 16, 16, ml_dtypes.bfloat16, 2, (2, 2)
+    )
     yield from case(("gfx942", "gfx950"), "v_mfma_i32_16x16x32_i8", 16, 32, np.int8, 4, (2, 2))
     yield from case(("gfx942", "gfx950"), "v_mfma_i32_32x32x16_i8", 32, 16, np.int8, 4, (2, 2))
     yield from case(("gfx950",), "v_mfma_f32_16x16x32_f16", 16, 32, F16, 2, (4, 4))
     yield from case(("gfx950",), "v_mfma_f32_32x32x16_bf16", 32, 16, ml_dtypes.bfloat16, 2, (4, 4))
-    yield from case(("gfx942",), "v_mfma_f32_16x16x32_fp8_fp8", 16, 32, ml_dtypes.float8_e4m3fnuz, 4, (2, 2))
+    yield from case(
+        ("gfx942",), "v_mfma_f32_16x16x32_fp8_fp8", 16, 32, ml_dtypes.float8_e4m3fnuz, 4, (2, 2)
+    )
     yield from wave_matrices()
 
 
@@ -454,10 +554,15 @@ def wave_matrices() -> Iterator[Case]:
         for name, kind, to in (("f32_16x16x16_f16", F16, F32), ("i32_16x16x16_iu8", np.int8, I32)):
             ra, rb = packed(a, kind, gfx12), packed(b, kind, gfx12)
             n = ra.shape[1]
-            where = [(r + 8 * (lane // 16), lane % 16) if gfx12 else (2 * r + lane // 16, lane % 16) for r in range(8)]
+            where = [
+                (r + 8 * (lane // 16), lane % 16) if gfx12 else (2 * r + lane // 16, lane % 16)
+                for r in range(8)
+            ]
             sign = " neg_lo:[1,1,0]" if kind is np.int8 else ""
             text = f"v_wmma_{name} v[64:71], v[2:{1 + n}], v[20:{19 + n}], v[64:71]{sign}"
-            inputs = {f"v{2 + r}": ra[:, r] for r in range(n)} | {f"v{20 + r}": rb[:, r] for r in range(n)}
+            inputs = {f"v{2 + r}": ra[:, r] for r in range(n)} | {
+                f"v{20 + r}": rb[:, r] for r in range(n)
+            }
             inputs |= {f"v{64 + r}": c.astype(to)[where[r]].view(U32) for r in range(8)}
             outputs = {f"v{64 + r}": d.astype(to)[where[r]].view(U32) for r in range(8)}
             yield Case(arch, text, inputs, outputs)

@@ -76,9 +76,7 @@ class Graph:
     def model(self, output: str, *dims: int, kind: int | None = None) -> ModelProto:
         out = helper.make_tensor_value_info(output, kind or self.kind, dims)
         graph = helper.make_graph(self.nodes, "g", self.ports, [out], self.weights)
-        return helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9
-        )
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
     def case(self, output: str, *dims: int, kind: int | None = None, wanted: Any = None) -> Case:
         values = None if wanted is None else [np.asarray(wanted)]
