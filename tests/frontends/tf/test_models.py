@@ -86,6 +86,19 @@ def test_open_batch(name):
     assert any(DYN in TensorType.of(a).dims for a in arguments)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPEN)
+def test_open_batch_on_the_cpu(name):
+    """One program for two sizes."""
+    data, meta, x, wanted = stored(name)
+    options = TfOptions(batch_size=None, output_names=meta["outputs"])
+    compiled = mgx_mlir.compile(parse_tf_buffer(data, options, name), "cpu")
+    for n in (len(x), 1):
+        for found, w in zip(compiled.run({meta["input"]: x[:n]}), wanted, strict=True):
+            assert found.shape == w[:n].shape
+            assert float(np.abs(found - w[:n]).max()) <= LIMIT * float(np.abs(w).max())
+
+
 def test_weights_are_those_that_were_drawn_when_the_cases_were_made():
     """The generator's stream is frozen: these are its numbers."""
     found = weights.draw(3, "dense/kernel", (2, 2)).reshape(-1)
