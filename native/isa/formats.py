@@ -31,20 +31,37 @@ class Format:
 def _scalar() -> list[Format]:
     return [
         Format("SOP1", 0xFF800000, 0xBE800000, 1, (8, 8), {"d": ("s", 16, 7), "a": ("s", 0, 8)}),
-        Format("SOPC", 0xFF800000, 0xBF000000, 1, (16, 7), {"a": ("s", 0, 8), "b": ("s", 8, 8), "k": ("k", 8, 8)}),
+        Format(
+            "SOPC",
+            0xFF800000,
+            0xBF000000,
+            1,
+            (16, 7),
+            {"a": ("s", 0, 8), "b": ("s", 8, 8), "k": ("k", 8, 8)},
+        ),
         Format("SOPP", 0xFF800000, 0xBF800000, 1, (16, 7), {"k": ("k", 0, 16)}),
         Format("SOPK", 0xF0000000, 0xB0000000, 1, (23, 5), {"d": ("s", 16, 7), "k": ("k", 0, 16)}),
         Format(
-            "SOP2", 0xC0000000, 0x80000000, 1, (23, 7),
+            "SOP2",
+            0xC0000000,
+            0x80000000,
+            1,
+            (23, 7),
             {"d": ("s", 16, 7), "a": ("s", 0, 8), "b": ("s", 8, 8)},
         ),
-    ]  # fmt: skip
+    ]
 
 
 _D_A = {"d": ("v", 17, 8), "a": ("r", 0, 9)}
 _ABC = {"a": ("r", 32, 9), "b": ("r", 41, 9), "c": ("r", 50, 9)}
-_PACKED = {"clamp": (15, 1), "opsel": (11, 3), "opselhi": (59, 2), "opselhi2": (14, 1),
-           "neglo": (61, 3), "neghi": (8, 3)}  # fmt: skip
+_PACKED = {
+    "clamp": (15, 1),
+    "opsel": (11, 3),
+    "opselhi": (59, 2),
+    "opselhi2": (14, 1),
+    "neglo": (61, 3),
+    "neghi": (8, 3),
+}
 _VOP3 = {"clamp": (15, 1), "opsel": (11, 4), "abs": (8, 3), "omod": (59, 2), "neg": (61, 3)}
 
 
@@ -81,24 +98,53 @@ def _flat(mask: int, matches: tuple[int, int, int], **rest: dict) -> list[Format
 GFX9 = [
     *_scalar(),
     Format(
-        "SMEM", 0xFC000000, 0xC0000000, 2, (18, 8),
+        "SMEM",
+        0xFC000000,
+        0xC0000000,
+        2,
+        (18, 8),
         {"d": ("s", 6, 7), "b": ("b", 0, 6), "o": ("s", 57, 7)},
         {"imm": (17, 1), "glc": (16, 1), "soff": (14, 1), "offset": (32, 21)},
     ),
     *_vector(),
     *_vop3((0xFF800000, 0xD3800000), 0xD0000000),
-    Format("DS", 0xFC000000, 0xD8000000, 2, (17, 8), _DS, {**_OFFSETS, "gds": (16, 1), "acc": (25, 1)}),
+    Format(
+        "DS", 0xFC000000, 0xD8000000, 2, (17, 8), _DS, {**_OFFSETS, "gds": (16, 1), "acc": (25, 1)}
+    ),
     *_flat(
-        0xFC00C000, (0xDC000000, 0xDC004000, 0xDC008000), words=2, opcode=(18, 7), fields=_FLAT,
-        modifiers={"offset": (0, 13), "sve": (13, 1), "glc": (16, 1), "slc": (17, 1),
-                   "scc": (25, 1), "acc": (55, 1)},
+        0xFC00C000,
+        (0xDC000000, 0xDC004000, 0xDC008000),
+        words=2,
+        opcode=(18, 7),
+        fields=_FLAT,
+        modifiers={
+            "offset": (0, 13),
+            "sve": (13, 1),
+            "glc": (16, 1),
+            "slc": (17, 1),
+            "scc": (25, 1),
+            "acc": (55, 1),
+        },
     ),
     Format(
-        "MUBUF", 0xFC000000, 0xE0000000, 2, (18, 7), _MUBUF,
-        {"offset": (0, 12), "offen": (12, 1), "idxen": (13, 1), "glc": (14, 1), "scc": (15, 1),
-         "lds": (16, 1), "slc": (17, 1), "acc": (55, 1)},
+        "MUBUF",
+        0xFC000000,
+        0xE0000000,
+        2,
+        (18, 7),
+        _MUBUF,
+        {
+            "offset": (0, 12),
+            "offen": (12, 1),
+            "idxen": (13, 1),
+            "glc": (14, 1),
+            "scc": (15, 1),
+            "lds": (16, 1),
+            "slc": (17, 1),
+            "acc": (55, 1),
+        },
     ),
-]  # fmt: skip
+]
 
 _VOPD_X = {"d": ("v", 56, 8), "a": ("r", 0, 9), "b": ("v", 9, 8)}
 _VOPD_Y = {"d": ("v", 48, 8), "a": ("r", 32, 9), "b": ("v", 41, 8)}
@@ -110,7 +156,11 @@ _VOPD = [
 GFX11 = [
     *_scalar(),
     Format(
-        "SMEM", 0xFC000000, 0xF4000000, 2, (18, 8),
+        "SMEM",
+        0xFC000000,
+        0xF4000000,
+        2,
+        (18, 8),
         {"d": ("s", 6, 7), "b": ("b", 0, 6), "o": ("s", 57, 7)},
         {"dlc": (13, 1), "glc": (14, 1), "offset": (32, 21)},
     ),
@@ -119,21 +169,47 @@ GFX11 = [
     *_VOPD,
     Format("DS", 0xFC000000, 0xD8000000, 2, (18, 8), _DS, {**_OFFSETS, "gds": (17, 1)}),
     *_flat(
-        0xFC030000, (0xDC000000, 0xDC010000, 0xDC020000), words=2, opcode=(18, 7), fields=_FLAT,
-        modifiers={"offset": (0, 13), "dlc": (13, 1), "glc": (14, 1), "slc": (15, 1), "sve": (55, 1)},
+        0xFC030000,
+        (0xDC000000, 0xDC010000, 0xDC020000),
+        words=2,
+        opcode=(18, 7),
+        fields=_FLAT,
+        modifiers={
+            "offset": (0, 13),
+            "dlc": (13, 1),
+            "glc": (14, 1),
+            "slc": (15, 1),
+            "sve": (55, 1),
+        },
     ),
     Format(
-        "MUBUF", 0xFC000000, 0xE0000000, 2, (18, 8), _MUBUF,
-        {"offset": (0, 12), "slc": (12, 1), "dlc": (13, 1), "glc": (14, 1), "tfe": (53, 1),
-         "offen": (54, 1), "idxen": (55, 1)},
+        "MUBUF",
+        0xFC000000,
+        0xE0000000,
+        2,
+        (18, 8),
+        _MUBUF,
+        {
+            "offset": (0, 12),
+            "slc": (12, 1),
+            "dlc": (13, 1),
+            "glc": (14, 1),
+            "tfe": (53, 1),
+            "offen": (54, 1),
+            "idxen": (55, 1),
+        },
     ),
-]  # fmt: skip
+]
 
 _TEMPORAL = {"scope": (50, 2), "th": (52, 3)}
 GFX12 = [
     *_scalar(),
     Format(
-        "SMEM", 0xFC000000, 0xF4000000, 2, (13, 6),
+        "SMEM",
+        0xFC000000,
+        0xF4000000,
+        2,
+        (13, 6),
         {"d": ("s", 6, 7), "b": ("b", 0, 6), "o": ("s", 57, 7)},
         {"scope": (21, 2), "th": (23, 2), "offset": (32, 24)},
     ),
@@ -142,16 +218,23 @@ GFX12 = [
     *_VOPD,
     Format("DS", 0xFC000000, 0xD8000000, 2, (18, 8), _DS, _OFFSETS),
     *_flat(
-        0xFF000000, (0xEC000000, 0xED000000, 0xEE000000), words=3, opcode=(14, 7),
+        0xFF000000,
+        (0xEC000000, 0xED000000, 0xEE000000),
+        words=3,
+        opcode=(14, 7),
         fields={"a": ("v", 64, 8), "x": ("v", 55, 8), "s": ("s", 0, 7), "d": ("v", 32, 8)},
         modifiers={"offset": (72, 24), "sve": (49, 1), **_TEMPORAL},
     ),
     Format(
-        "MUBUF", 0xFC000000, 0xC4000000, 3, (14, 8),
+        "MUBUF",
+        0xFC000000,
+        0xC4000000,
+        3,
+        (14, 8),
         {"a": ("v", 64, 8), "d": ("v", 32, 8), "r": ("s", 41, 9), "o": ("s", 0, 7)},
         {"offset": (72, 24), "tfe": (22, 1), "offen": (62, 1), "idxen": (63, 1), **_TEMPORAL},
     ),
-]  # fmt: skip
+]
 
 GENERATIONS = {
     "gfx9": (GFX9, ("gfx90a", "gfx942", "gfx950")),

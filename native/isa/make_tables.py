@@ -1,6 +1,6 @@
 """Writes the decoder's tables: every opcode of every format, as LLVM's disassembler names it.
 
-usage: python native/isa/make_tables.py --llvm-mc PATH    (LLVM 22 or newer; writes native/isa/*.inc)
+usage: python native/isa/make_tables.py --llvm-mc PATH      (LLVM 22 or newer)
 
 Each opcode number of each format is probed with a word whose operand fields hold registers of
 known numbers. The printed operands say which fields the instruction has, in which order, and how
@@ -109,9 +109,8 @@ def probe(form: Format, opcode: int, variant: str) -> list[int]:
         off = 0x7F if "acc" in form.modifiers else 0x7C
         if not (form.name == "FLAT" and "acc" in form.modifiers):
             place(words, bit, width, off)
-        if form.name == "SCRATCH":
-            if variant != "zero":
-                place(words, *form.modifiers["sve"], 1)
+        if form.name == "SCRATCH" and variant != "zero":
+            place(words, *form.modifiers["sve"], 1)
     if form.name == "VOP3P" and variant != "zero":
         place(words, *form.modifiers["opselhi"], 3)
         place(words, *form.modifiers["opselhi2"], 1)
@@ -249,7 +248,8 @@ def write(path: Path, generation: str, forms: Iterable[Format], rows: dict) -> N
     ]
     for f in forms:
         lines.append(
-            f"FORMAT({f.name}, 0x{f.mask:08x}, 0x{f.match:08x}, {f.words}, {f.opcode[0]}, {f.opcode[1]})"
+            f"FORMAT({f.name}, 0x{f.mask:08x}, 0x{f.match:08x}, {f.words}, "
+            f"{f.opcode[0]}, {f.opcode[1]})"
         )
         items = [f"FIELD('{k}', {kinds[v[0]]}, {v[1]}, {v[2]})" for k, v in f.fields.items()]
         items += [f"MODIFIER({k}, {v[0]}, {v[1]})" for k, v in f.modifiers.items()]

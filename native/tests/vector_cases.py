@@ -3,57 +3,30 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from make_vectors import Case
-
-RNG = np.random.default_rng(7)
-CDNA, RDNA = ("gfx90a", "gfx942", "gfx950"), ("gfx1100", "gfx1201")
-U32, I32, F32, F16 = np.uint32, np.int32, np.float32, np.float16
-N = 16  # lanes that differ; the file's values repeat over the wave
-
-INTS = RNG.integers(0, 2**32, (3, N), dtype=np.uint64).astype(U32)
-INTS[0, :6] = [0, 1, 0xFFFFFFFF, 0x80000000, 0x7FFFFFFF, 0xFFFF]
-INTS[1, :6] = [0xFFFFFFFF, 0x80000000, 1, 0x80000000, 33, 0x10000]
-INTS[2, :3] = [31, 0, 0xFF00FF00]
-FLOATS = RNG.standard_normal((3, N)).astype(F32) * np.asarray([1, 100, 0.01], F32)[:, None]
-FLOATS[0, :5] = [0.0, -0.0, np.inf, 1e-40, 2.5]
-FLOATS[1, :5] = [-0.0, 1.0, 1.0, 3.0, -0.5]
-HALVES = RNG.standard_normal((3, 2 * N)).astype(F16)
-HALVES[0, :4] = [0.0, 65504.0, 6e-8, -2.5]
-HALVES[1, :4] = [-0.0, 2.0, 0.5, 1.0]
-
-
-def bits(a: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(a).view(U32)
-
-
-def wide(a: np.ndarray) -> np.ndarray:
-    return a.astype(np.uint64)
-
-
-def signed(a: np.ndarray) -> np.ndarray:
-    return a.view(I32).astype(np.int64)
-
-
-def low32(a: np.ndarray) -> np.ndarray:
-    return (a & 0xFFFFFFFF).astype(np.uint64).astype(U32)
-
-
-def three(values: np.ndarray) -> dict[str, np.ndarray]:
-    return {f"v{k + 1}": bits(values[k]) for k in range(3)}
-
-
-def on(
-    archs: tuple[str, ...], text: str, inputs: dict, outputs: dict, ulp: int = 0
-) -> Iterator[Case]:
-    for arch in archs:
-        # gfx90a spells its matrix instructions without the last underscore
-        spelled = re.sub(r"^(v_mfma_\w+)_(\w+) ", r"\1\2 ", text) if arch == "gfx90a" else text
-        yield Case(arch, spelled, inputs, outputs, ulp)
+from vector_matrices import matrices, pairs_of_instructions
+from vector_values import (
+    CDNA,
+    F16,
+    F32,
+    FLOATS,
+    HALVES,
+    I32,
+    INTS,
+    RDNA,
+    U32,
+    N,
+    bits,
+    low32,
+    on,
+    signed,
+    three,
+    wide,
+)
 
 
 def integers() -> Iterator[Case]:
@@ -95,8 +68,10 @@ def integers() -> Iterator[Case]:
     ]
     for text, want in both:
         yield from on(CDNA + RDNA, text, three(INTS), {"v10": low32(np.asarray(want))})
-    order = [[(int(y) >> 8 * k & 255) for k in range(4)] + [(int(x) >> 8 * k & 255) for k in range(4)]
-             for x, y in zip(a, b, strict=True)]  # fmt: skip
+    order = [
+        [(int(y) >> 8 * k & 255) for k in range(4)] + [(int(x) >> 8 * k & 255) for k in range(4)]
+        for x, y in zip(a, b, strict=True)
+    ]
     picked = [r[5] | r[0] << 8 | 0 << 16 | 255 << 24 for r in order]
     inputs = three(INTS) | {"v3": np.full(N, 0x0D0C0005, U32)}
     yield from on(
@@ -126,8 +101,12 @@ def carries() -> Iterator[Case]:
     want = {"v10": low32(a + b), "v11": low32(a + b + carry)}
     yield from on(CDNA, text, three(INTS), want)
     for arch in RDNA:
-        yield Case(arch, "v_add_co_u32 v10, vcc_lo, v1, v2", three(INTS),
-                   {"v10": low32(a + b), "s106": np.asarray([full], U32)})  # fmt: skip
+        yield Case(
+            arch,
+            "v_add_co_u32 v10, vcc_lo, v1, v2",
+            three(INTS),
+            {"v10": low32(a + b), "s106": np.asarray([full], U32)},
+        )
 
 
 def floats() -> Iterator[Case]:
@@ -183,10 +162,14 @@ def floats() -> Iterator[Case]:
         )
         yield from on(RDNA, f"v_cmp_{name}_f32 vcc_lo, v2, v3", three(nan), {"s106": want})
     # division, as compilers write it, must be correctly rounded
-    text = ("v_div_scale_f32 v4, {s}, v2, v2, v1 ; v_div_scale_f32 v5, {c}, v1, v2, v1 ; v_rcp_f32 v6, v4 ; "
-            "v_fma_f32 v7, -v4, v6, 1.0 ; v_fmac_f32 v6, v7, v6 ; v_mul_f32 v7, v5, v6 ; v_fma_f32 v8, -v4, v7, v5 ; "
-            "v_fmac_f32 v7, v8, v6 ; v_fma_f32 v4, -v4, v7, v5 ; v_div_fmas_f32 v4, v4, v6, v7 ; "
-            "v_div_fixup_f32 v10, v4, v2, v1")  # fmt: skip
+    text = (
+        "v_div_scale_f32 v4, {s}, v2, v2, v1 ; v_div_scale_f32 v5, {c}, v1, v2, v1 ; "
+        "v_rcp_f32 v6, v4 ; "
+        "v_fma_f32 v7, -v4, v6, 1.0 ; v_fmac_f32 v6, v7, v6 ; v_mul_f32 v7, v5, v6 ; "
+        "v_fma_f32 v8, -v4, v7, v5 ; "
+        "v_fmac_f32 v7, v8, v6 ; v_fma_f32 v4, -v4, v7, v5 ; v_div_fmas_f32 v4, v4, v6, v7 ; "
+        "v_div_fixup_f32 v10, v4, v2, v1"
+    )
     with np.errstate(all="ignore"):
         quotient = FLOATS[0] / FLOATS[1]
     keep = FLOATS[0] != 0
@@ -232,18 +215,30 @@ def halves() -> Iterator[Case]:
         yield from on(RDNA, true16, both, {"v10": only(want) | U32(0xABCD0000)})
     with np.errstate(all="ignore"):
         high = only(hi[0] + hi[1]) << U32(16)
-    yield from on(RDNA, "v_add_f16 v10.h, v1.h, v2.h", inputs | {"v10": np.full(N, 0x1234, U32)},
-                  {"v10": high | U32(0x1234)})  # fmt: skip
+    yield from on(
+        RDNA,
+        "v_add_f16 v10.h, v1.h, v2.h",
+        inputs | {"v10": np.full(N, 0x1234, U32)},
+        {"v10": high | U32(0x1234)},
+    )
     keep = inputs | {"v10": np.full(N, 0xABCD0000, U32)}
     yield from on(CDNA, "v_fma_f16 v10, v1, v2, v3", keep, {"v10": only(fused) | U32(0xABCD0000)})
     for text, want in packed:
         yield from on(CDNA + RDNA, text, inputs, {"v10": pairs(want.astype(F16))})
-    yield from on(CDNA + RDNA, "v_pk_add_f16 v10, v1, v2 op_sel:[1,0] op_sel_hi:[0,1]", inputs,
-                  {"v10": pairs(crossed)})  # fmt: skip
+    yield from on(
+        CDNA + RDNA,
+        "v_pk_add_f16 v10, v1, v2 op_sel:[1,0] op_sel_hi:[0,1]",
+        inputs,
+        {"v10": pairs(crossed)},
+    )
     with np.errstate(all="ignore"):
         mixed = (np.longdouble(hi[0]) * lo[1] + FLOATS[2]).astype(F32)
-    yield from on(("gfx942", *RDNA), "v_fma_mix_f32 v10, v1, v2, v3 op_sel:[1,0,0] op_sel_hi:[1,1,0]",
-                  inputs | {"v3": bits(FLOATS[2])}, {"v10": bits(mixed)})  # fmt: skip
+    yield from on(
+        ("gfx942", *RDNA),
+        "v_fma_mix_f32 v10, v1, v2, v3 op_sel:[1,0,0] op_sel_hi:[1,1,0]",
+        inputs | {"v3": bits(FLOATS[2])},
+        {"v10": bits(mixed)},
+    )
     shorts = INTS.view(np.uint16)
     ints = {f"v{k + 1}": INTS[k] for k in range(3)}
     yield from on(
@@ -260,16 +255,43 @@ def halves() -> Iterator[Case]:
         "v5": bits(FLOATS[1]),
     }
     with np.errstate(all="ignore"):
-        yield from on(CDNA, "v_pk_add_f32 v[10:11], v[2:3], v[4:5]", regs,
-                      {"v10": bits(single32[0]), "v11": bits(FLOATS[0] + FLOATS[1])})  # fmt: skip
-        yield from on(CDNA, "v_pk_mul_f32 v[10:11], v[2:3], v[4:5] op_sel_hi:[0,1]", regs,
-                      {"v10": bits(FLOATS[1] * FLOATS[2]), "v11": bits(FLOATS[1] * FLOATS[1])})  # fmt: skip
+        yield from on(
+            CDNA,
+            "v_pk_add_f32 v[10:11], v[2:3], v[4:5]",
+            regs,
+            {"v10": bits(single32[0]), "v11": bits(FLOATS[0] + FLOATS[1])},
+        )
+        yield from on(
+            CDNA,
+            "v_pk_mul_f32 v[10:11], v[2:3], v[4:5] op_sel_hi:[0,1]",
+            regs,
+            {"v10": bits(FLOATS[1] * FLOATS[2]), "v11": bits(FLOATS[1] * FLOATS[1])},
+        )
 
 
 def conversions() -> Iterator[Case]:
     x = FLOATS[1]
-    wide_range = np.asarray([0, 1.5, -2.5, 3e9, -3e9, 5e9, 2**31, -(2**31), 0.99, -0.99, 1e20, -1e20, 255.5, 65504,
-                             65520, 1e-7], F32)  # fmt: skip
+    wide_range = np.asarray(
+        [
+            0,
+            1.5,
+            -2.5,
+            3e9,
+            -3e9,
+            5e9,
+            2**31,
+            -(2**31),
+            0.99,
+            -0.99,
+            1e20,
+            -1e20,
+            255.5,
+            65504,
+            65520,
+            1e-7,
+        ],
+        F32,
+    )
     inputs = {"v1": bits(wide_range), "v2": bits(x)}
     trunc = np.trunc(wide_range.astype(np.float64))
     yield from on(
@@ -307,14 +329,16 @@ def conversions() -> Iterator[Case]:
     )
     h = {"v1": pairs(HALVES[0])}
     yield from on(CDNA, "v_cvt_f32_f16 v10, v1", h, {"v10": bits(HALVES[0][::2].astype(F32))})
-    yield from on(CDNA, "v_cvt_f32_f16_sdwa v10, v1 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_1", h,
-                  {"v10": bits(HALVES[0][1::2].astype(F32))})  # fmt: skip
+    yield from on(
+        CDNA,
+        "v_cvt_f32_f16_sdwa v10, v1 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_1",
+        h,
+        {"v10": bits(HALVES[0][1::2].astype(F32))},
+    )
     yield from on(RDNA, "v_cvt_f32_f16 v10, v1.h", h, {"v10": bits(HALVES[0][1::2].astype(F32))})
     down = np.copysign((np.abs(x).view(U32) & U32(0xFFFFE000)).view(F32), x)
     zero = (np.stack([down, down], axis=1).astype(F16)).view(U32).ravel()
-    name = {arch: "v_cvt_pkrtz_f16_f32" for arch in CDNA} | {
-        arch: "v_cvt_pk_rtz_f16_f32" for arch in RDNA
-    }
+    name = dict.fromkeys(CDNA, "v_cvt_pkrtz_f16_f32") | dict.fromkeys(RDNA, "v_cvt_pk_rtz_f16_f32")
     for arch in CDNA + RDNA:
         yield Case(arch, f"{name[arch]} v10, v2, v2", {"v2": bits(x)}, {"v10": zero})
     import ml_dtypes
@@ -342,8 +366,12 @@ def conversions() -> Iterator[Case]:
         small = np.clip(FLOATS[1] / 10, -200, 200)
         both = np.stack([small, FLOATS[2]], axis=1).astype(kind).view(np.uint8)
         want = both[:, 0].astype(U32) | both[:, 1].astype(U32) << 8
-        yield Case(arch, "v_cvt_pk_fp8_f32 v10, v2, v3",
-                   {"v2": bits(small), "v3": bits(FLOATS[2]), "v10": np.zeros(N, U32)}, {"v10": want})  # fmt: skip
+        yield Case(
+            arch,
+            "v_cvt_pk_fp8_f32 v10, v2, v3",
+            {"v2": bits(small), "v3": bits(FLOATS[2]), "v10": np.zeros(N, U32)},
+            {"v10": want},
+        )
 
 
 def lanes() -> Iterator[Case]:
@@ -365,30 +393,56 @@ def lanes() -> Iterator[Case]:
     ]
     for how, want in moved:
         for arch in CDNA:
-            yield Case(arch, f"v_mov_b32_dpp v10, v1 {how}" + ("" if "mask" in how else " row_mask:0xf bank_mask:0xf"),
-                       full, {"v10": want})  # fmt: skip
+            yield Case(
+                arch,
+                f"v_mov_b32_dpp v10, v1 {how}"
+                + ("" if "mask" in how else " row_mask:0xf bank_mask:0xf"),
+                full,
+                {"v10": want},
+            )
         for arch in RDNA:
             short = {k: a[:32] for k, a in full.items()}
-            yield Case(arch, f"v_mov_b32_dpp v10, v1 {how}" + ("" if "mask" in how else " row_mask:0xf bank_mask:0xf"),
-                       short, {"v10": np.asarray(want)[:32]})  # fmt: skip
+            yield Case(
+                arch,
+                f"v_mov_b32_dpp v10, v1 {how}"
+                + ("" if "mask" in how else " row_mask:0xf bank_mask:0xf"),
+                short,
+                {"v10": np.asarray(want)[:32]},
+            )
     want = np.where(index // 16 % 2 == 1, v[np.maximum(rows, 1) - 1], 7)
     yield from on(
         CDNA, "v_mov_b32_dpp v10, v1 row_bcast:15 row_mask:0xa bank_mask:0xf", full, {"v10": want}
     )
-    yield from on(RDNA, "v_mov_b32_dpp v10, v1 row_xmask:5 row_mask:0xf bank_mask:0xf",
-                  {k: a[:32] for k, a in full.items()}, {"v10": v[(index ^ 5)[:32]]})  # fmt: skip
-    yield from on(RDNA, "v_mov_b32_dpp v10, v1 dpp8:[7,6,5,4,3,2,1,0]",
-                  {k: a[:32] for k, a in full.items()}, {"v10": v[(index ^ 7)[:32]]})  # fmt: skip
+    yield from on(
+        RDNA,
+        "v_mov_b32_dpp v10, v1 row_xmask:5 row_mask:0xf bank_mask:0xf",
+        {k: a[:32] for k, a in full.items()},
+        {"v10": v[(index ^ 5)[:32]]},
+    )
+    yield from on(
+        RDNA,
+        "v_mov_b32_dpp v10, v1 dpp8:[7,6,5,4,3,2,1,0]",
+        {k: a[:32] for k, a in full.items()},
+        {"v10": v[(index ^ 7)[:32]]},
+    )
     yield from on(CDNA + RDNA, "v_readfirstlane_b32 s20, v1", {"v1": v[:32]}, {"s20": v[:1]})
     yield from on(CDNA + RDNA, "v_readlane_b32 s20, v1, 5", {"v1": v[:32]}, {"s20": v[5:6]})
     for archs, count in ((CDNA, 64), (RDNA, 32)):
         written = full["v10"][:count].copy()
         written[9] = 77
-        yield from on(archs, "v_writelane_b32 v10, s3, 9",
-                      {"v10": full["v10"][:count], "s3": np.asarray([77], U32)}, {"v10": written})  # fmt: skip
+        yield from on(
+            archs,
+            "v_writelane_b32 v10, s3, 9",
+            {"v10": full["v10"][:count], "s3": np.asarray([77], U32)},
+            {"v10": written},
+        )
     low, high = np.arange(32), np.arange(32, 64)
-    yield from on(CDNA, "v_mbcnt_lo_u32_b32 v10, -1, 0 ; v_mbcnt_hi_u32_b32 v10, -1, v10", {},
-                  {"v10": np.concatenate([low, high]).astype(U32)})  # fmt: skip
+    yield from on(
+        CDNA,
+        "v_mbcnt_lo_u32_b32 v10, -1, 0 ; v_mbcnt_hi_u32_b32 v10, -1, v10",
+        {},
+        {"v10": np.concatenate([low, high]).astype(U32)},
+    )
     flipped = {
         "v1": v[:32],
         "v10": full["v10"][:32],
@@ -406,8 +460,9 @@ def lanes() -> Iterator[Case]:
         x, y = a.copy(), b.copy()
         for base in range(0, 64, 2 * size):
             x[base + size : base + 2 * size], y[base : base + size] = (
-                b[base : base + size], a[base + size : base + 2 * size],
-            )  # fmt: skip
+                b[base : base + size],
+                a[base + size : base + 2 * size],
+            )
         yield Case(
             "gfx950", f"v_permlane{size}_swap_b32 v1, v2", {"v1": a, "v2": b}, {"v1": x, "v2": y}
         )
@@ -434,17 +489,32 @@ def scalars() -> Iterator[Case]:
             arch = (CDNA + RDNA)[n % 5]
             spelled = later if later and arch == "gfx1201" else name
             r = f(a, b) & 0xFFFFFFFF
-            yield Case(arch, f"{spelled} s10, s1, s2 ; s_cselect_b32 s11, 1, 0",
-                       {"s1": np.asarray([a], U32), "s2": np.asarray([b], U32)},
-                       {"s10": np.asarray([r], U32), "s11": np.asarray([int(flag(a, b, r))], U32)})  # fmt: skip
-    yield from on(CDNA + RDNA, "s_bfe_u32 s10, s1, 0x80004 ; s_bfe_i32 s11, s1, 0x80004",
-                  {"s1": np.asarray([0xABCDEF12], U32)},
-                  {"s10": np.asarray([0xF1], U32), "s11": np.asarray([0xFFFFFFF1], U32)})  # fmt: skip
-    yield from on(CDNA + RDNA, "s_mul_hi_u32 s10, s1, s2", {"s1": np.asarray([0xFFFFFFFF], U32), "s2": np.asarray([0xFFFFFFFF], U32)},
-                  {"s10": np.asarray([0xFFFFFFFE], U32)})  # fmt: skip
+            yield Case(
+                arch,
+                f"{spelled} s10, s1, s2 ; s_cselect_b32 s11, 1, 0",
+                {"s1": np.asarray([a], U32), "s2": np.asarray([b], U32)},
+                {"s10": np.asarray([r], U32), "s11": np.asarray([int(flag(a, b, r))], U32)},
+            )
+    yield from on(
+        CDNA + RDNA,
+        "s_bfe_u32 s10, s1, 0x80004 ; s_bfe_i32 s11, s1, 0x80004",
+        {"s1": np.asarray([0xABCDEF12], U32)},
+        {"s10": np.asarray([0xF1], U32), "s11": np.asarray([0xFFFFFFF1], U32)},
+    )
+    yield from on(
+        CDNA + RDNA,
+        "s_mul_hi_u32 s10, s1, s2",
+        {"s1": np.asarray([0xFFFFFFFF], U32), "s2": np.asarray([0xFFFFFFFF], U32)},
+        {"s10": np.asarray([0xFFFFFFFE], U32)},
+    )
     # a loop: 10 + 9 + ... + 1
-    yield from on(CDNA, "s_mov_b32 s1, 10 ; s_mov_b32 s2, 0 ; s_add_u32 s2, s2, s1 ; s_sub_u32 s1, s1, 1 ; "
-                        "s_cmp_lg_u32 s1, 0 ; s_cbranch_scc1 65532", {}, {"s2": np.asarray([55], U32)})  # fmt: skip
+    yield from on(
+        CDNA,
+        "s_mov_b32 s1, 10 ; s_mov_b32 s2, 0 ; s_add_u32 s2, s2, s1 ; s_sub_u32 s1, s1, 1 ; "
+        "s_cmp_lg_u32 s1, 0 ; s_cbranch_scc1 65532",
+        {},
+        {"s2": np.asarray([55], U32)},
+    )
 
 
 def local_memory() -> Iterator[Case]:
@@ -460,7 +530,10 @@ def local_memory() -> Iterator[Case]:
     later = {"w": "ds_store_b128", "r": "ds_load_b64", "p": "ds_load_2addr_b32"}
     for arch in CDNA + RDNA:
         n = later if arch.startswith("gfx1") else spelled
-        text = f"{n['w']} v1, v[2:5] ; {n['r']} v[10:11], v1 offset:8 ; {n['p']} v[12:13], v1 offset0:3 offset1:1"
+        text = (
+            f"{n['w']} v1, v[2:5] ; {n['r']} v[10:11], v1 offset:8 ; "
+            f"{n['p']} v[12:13], v1 offset0:3 offset1:1"
+        )
         yield Case(
             arch,
             text,
@@ -477,108 +550,25 @@ def local_memory() -> Iterator[Case]:
     }
     low = (0x80FF + index) & 255
     for arch in CDNA:
-        yield Case(arch, "ds_write_b32 v1, v2 ; ds_read_i8 v11, v1 ; ds_read_u8_d16_hi v10, v1",
-                   bytes_in, {"v11": ((low.astype(I32) ^ 128) - 128).view(U32), "v10": low << 16})  # fmt: skip
-
-
-def matrices() -> Iterator[Case]:
-    import ml_dtypes
-
-    lane = np.arange(64)
-
-    def case(
-        archs, name: str, m: int, k: int, kind: Any, per: int, asm_regs: tuple[int, int]
-    ) -> Iterator[Case]:
-        groups = 64 // m
-        held = k // groups
-        if kind is np.int8:
-            a, b = (RNG.integers(-128, 128, (m, k)).astype(np.int8) for _ in range(2))
-            c = RNG.integers(-1000, 1000, (m, m)).astype(I32)
-            d = a.astype(np.int64) @ b.T.astype(np.int64) + c
-            out, c_bits, ulp = d.astype(I32).view(U32), c.view(U32), 0
-        else:  # small integers: every order of summation is exact
-            a, b = (RNG.integers(-8, 9, (m, k)).astype(np.float64) for _ in range(2))
-            c = RNG.integers(-64, 64, (m, m)).astype(F32)
-            d = (a @ b.T + c).astype(F32)
-            out, c_bits, ulp = d.view(U32), c.view(U32), 0
-
-        def held_by_lanes(x: np.ndarray) -> np.ndarray:  # [lane, register]
-            rows = np.stack([x[lane % m, (lane // m) * held + j] for j in range(held)], axis=1)
-            packed = rows.astype(kind)
-            return np.ascontiguousarray(packed).view(np.uint8).reshape(64, -1).view(U32)
-
-        ra, rb = held_by_lanes(a), held_by_lanes(b)
-        regs = m * m // 64
-        where = [((r % 4) + 8 * (r // 4) + 4 * (lane // 32), lane % 32) if m == 32 else (r + 4 * (lane // 16), lane % 16)
-                 for r in range(regs)]  # fmt: skip
-        na = ra.shape[1]
-        span = lambda first, n: f"v{first}" if n == 1 else f"v[{first}:{first + n - 1}]"  # noqa: E731
-        text = f"{name} {span(64, regs)}, {span(2, na)}, {span(20, na)}, {span(64, regs)}"
-        inputs = {f"v{2 + r}": ra[:, r] for r in range(na)} | {
-            f"v{20 + r}": rb[:, r] for r in range(na)
-        }
-        inputs |= {f"v{64 + r}": c_bits[where[r]] for r in range(regs)}
-        outputs = {f"v{64 + r}": out[where[r]] for r in range(regs)}
-        yield from on(archs, text, inputs, outputs, ulp)
-
-    yield from case(CDNA, "v_mfma_f32_16x16x16_f16", 16, 16, F16, 2, (2, 2))
-    yield from case(CDNA, "v_mfma_f32_32x32x8_f16", 32, 8, F16, 2, (2, 2))
-    yield from case(CDNA, "v_mfma_f32_16x16x4_f32", 16, 4, F32, 1, (1, 1))
-    yield from case(
-        ("gfx942", "gfx950"), "v_mfma_f32_16x16x16_bf16", 16, 16, ml_dtypes.bfloat16, 2, (2, 2)
-    )
-    yield from case(("gfx942", "gfx950"), "v_mfma_i32_16x16x32_i8", 16, 32, np.int8, 4, (2, 2))
-    yield from case(("gfx942", "gfx950"), "v_mfma_i32_32x32x16_i8", 32, 16, np.int8, 4, (2, 2))
-    yield from case(("gfx950",), "v_mfma_f32_16x16x32_f16", 16, 32, F16, 2, (4, 4))
-    yield from case(("gfx950",), "v_mfma_f32_32x32x16_bf16", 32, 16, ml_dtypes.bfloat16, 2, (4, 4))
-    yield from case(
-        ("gfx942",), "v_mfma_f32_16x16x32_fp8_fp8", 16, 32, ml_dtypes.float8_e4m3fnuz, 4, (2, 2)
-    )
-    yield from wave_matrices()
-
-
-def wave_matrices() -> Iterator[Case]:
-    lane = np.arange(32)
-    a, b = (RNG.integers(-8, 9, (16, 16)) for _ in range(2))
-    c = RNG.integers(-64, 64, (16, 16))
-    d = a @ b.T + c
-
-    def packed(x: np.ndarray, kind: Any, gfx12: bool) -> np.ndarray:
-        if gfx12:  # the wave's halves hold halves of K
-            rows = np.stack([x[lane % 16, lane // 16 * 8 + j] for j in range(8)], axis=1)
-        else:
-            rows = x[lane % 16]
-        return np.ascontiguousarray(rows.astype(kind)).view(np.uint8).reshape(32, -1).view(U32)
-
-    for arch, gfx12 in (("gfx1100", False), ("gfx1201", True)):
-        for name, kind, to in (("f32_16x16x16_f16", F16, F32), ("i32_16x16x16_iu8", np.int8, I32)):
-            ra, rb = packed(a, kind, gfx12), packed(b, kind, gfx12)
-            n = ra.shape[1]
-            where = [
-                (r + 8 * (lane // 16), lane % 16) if gfx12 else (2 * r + lane // 16, lane % 16)
-                for r in range(8)
-            ]
-            sign = " neg_lo:[1,1,0]" if kind is np.int8 else ""
-            text = f"v_wmma_{name} v[64:71], v[2:{1 + n}], v[20:{19 + n}], v[64:71]{sign}"
-            inputs = {f"v{2 + r}": ra[:, r] for r in range(n)} | {
-                f"v{20 + r}": rb[:, r] for r in range(n)
-            }
-            inputs |= {f"v{64 + r}": c.astype(to)[where[r]].view(U32) for r in range(8)}
-            outputs = {f"v{64 + r}": d.astype(to)[where[r]].view(U32) for r in range(8)}
-            yield Case(arch, text, inputs, outputs)
-
-
-def pairs_of_instructions() -> Iterator[Case]:
-    """VOPD: both halves read before either writes."""
-    inputs = {"v2": bits(FLOATS[1]), "v3": bits(FLOATS[2])}
-    yield from on(RDNA, "v_dual_mov_b32 v2, v3 :: v_dual_mov_b32 v3, v2", inputs,
-                  {"v2": bits(FLOATS[2]), "v3": bits(FLOATS[1])})  # fmt: skip
-    with np.errstate(all="ignore"):
-        yield from on(RDNA, "v_dual_mul_f32 v2, v2, v3 :: v_dual_add_f32 v3, v3, v2", inputs,
-                      {"v2": bits(FLOATS[1] * FLOATS[2]), "v3": bits(FLOATS[2] + FLOATS[1])})  # fmt: skip
+        yield Case(
+            arch,
+            "ds_write_b32 v1, v2 ; ds_read_i8 v11, v1 ; ds_read_u8_d16_hi v10, v1",
+            bytes_in,
+            {"v11": ((low.astype(I32) ^ 128) - 128).view(U32), "v10": low << 16},
+        )
 
 
 def every_case() -> Iterator[Case]:
-    for family in (scalars, integers, carries, floats, halves, conversions, lanes, local_memory, matrices,
-                   pairs_of_instructions):  # fmt: skip
+    for family in (
+        scalars,
+        integers,
+        carries,
+        floats,
+        halves,
+        conversions,
+        lanes,
+        local_memory,
+        matrices,
+        pairs_of_instructions,
+    ):
         yield from family()

@@ -30,14 +30,14 @@ def build(folder: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def native(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def native() -> Path:
     """A folder with the library, its tools and its tests."""
     # kept between runs: only what changed is compiled again
     folder = NATIVE / "build"
     reason = build(folder)
     if reason:
         pytest.skip(reason)
-    yield folder
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -41,6 +41,8 @@ def _one(text: str) -> str:
     name = re.sub(r"(_e32|_e64_dpp|_e64|_dpp|_sdwa)$", "", name)
     if name.startswith(SPELLED):
         return name
+    if name == "ds_swizzle_b32":  # its pattern is spelled by name
+        rest = rest.split(" offset")[0]
     words = [w for w in re.split(r"(?<![\[(\d])[ ,]+(?![^\[(]*[\])])", rest) if w]
     kept = []
     for w in words:
@@ -50,8 +52,8 @@ def _one(text: str) -> str:
         if number:
             value = int(number[3], 0) * (-1 if number[2] else 1)
             w = f"{number[1] or ''}{value & 0xFFFFFFFF}"
-        if "@rel32" in w or "swizzle(" in w:
-            return name  # an address, or a pattern that has a number of its own
+        if "@rel32" in w:
+            return name  # an address
         kept.append(w)
     modifiers = sorted(w for w in kept if _MODIFIER.fullmatch(w))
     return " ".join([name, *(w for w in kept if w not in modifiers), *modifiers])

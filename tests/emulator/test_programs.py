@@ -1,4 +1,4 @@
-"""Programs of our compiler, run by IREE's hip driver on the emulator, against float64 or onnxruntime."""
+"""Our compiler's programs, run by IREE's hip driver on the emulator, against independent values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.emulator.models import CASES, Case
 # relative to the norm of the wanted values: what a correct kernel's rounding amounts to
 LIMITS = {"f32": 1e-5, "f16": 2e-3, "bf16": 1e-2, "i8": 0.0}
 ARCHS = ("gfx942", "gfx90a", "gfx950", "gfx1100", "gfx1201")
-DTYPES = {name: ("f32", "f16") for name in CASES} | {"gemm": ("f32", "f16", "bf16", "i8")}
+DTYPES = dict.fromkeys(CASES, ("f32", "f16")) | {"gemm": ("f32", "f16", "bf16", "i8")}
 # three kernels of each architecture in CI, the rest with `-m slow`
 QUICK = {("gemm", "f16"), ("gemm", "i8"), ("attention", "f16"), ("layernorm", "f32")}
 

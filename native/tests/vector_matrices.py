@@ -1,0 +1,130 @@
+"""Cases of matrix instructions, whose lane layouts are AMD's published ones, and of VOPD pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from make_vectors import Case
+from vector_values import (
+    CDNA,
+    F16,
+    F32,
+    FLOATS,
+    I32,
+    RDNA,
+    RNG,
+    U32,
+    bits,
+    on,
+)
+
+
+def matrices() -> Iterator[Case]:
+    import ml_dtypes
+
+    lane = np.arange(64)
+
+    def case(
+        archs, name: str, m: int, k: int, kind: Any, per: int, asm_regs: tuple[int, int]
+    ) -> Iterator[Case]:
+        groups = 64 // m
+        held = k // groups
+        if kind is np.int8:
+            a, b = (RNG.integers(-128, 128, (m, k)).astype(np.int8) for _ in range(2))
+            c = RNG.integers(-1000, 1000, (m, m)).astype(I32)
+            d = a.astype(np.int64) @ b.T.astype(np.int64) + c
+            out, c_bits, ulp = d.astype(I32).view(U32), c.view(U32), 0
+        else:  # small integers: every order of summation is exact
+            a, b = (RNG.integers(-8, 9, (m, k)).astype(np.float64) for _ in range(2))
+            c = RNG.integers(-64, 64, (m, m)).astype(F32)
+            d = (a @ b.T + c).astype(F32)
+            out, c_bits, ulp = d.view(U32), c.view(U32), 0
+
+        def held_by_lanes(x: np.ndarray) -> np.ndarray:  # [lane, register]
+            rows = np.stack([x[lane % m, (lane // m) * held + j] for j in range(held)], axis=1)
+            packed = rows.astype(kind)
+            return np.ascontiguousarray(packed).view(np.uint8).reshape(64, -1).view(U32)
+
+        ra, rb = held_by_lanes(a), held_by_lanes(b)
+        regs = m * m // 64
+        where = [
+            ((r % 4) + 8 * (r // 4) + 4 * (lane // 32), lane % 32)
+            if m == 32
+            else (r + 4 * (lane // 16), lane % 16)
+            for r in range(regs)
+        ]
+        na = ra.shape[1]
+        span = lambda first, n: f"v{first}" if n == 1 else f"v[{first}:{first + n - 1}]"  # noqa: E731
+        text = f"{name} {span(64, regs)}, {span(2, na)}, {span(20, na)}, {span(64, regs)}"
+        inputs = {f"v{2 + r}": ra[:, r] for r in range(na)} | {
+            f"v{20 + r}": rb[:, r] for r in range(na)
+        }
+        inputs |= {f"v{64 + r}": c_bits[where[r]] for r in range(regs)}
+        outputs = {f"v{64 + r}": out[where[r]] for r in range(regs)}
+        yield from on(archs, text, inputs, outputs, ulp)
+
+    yield from case(CDNA, "v_mfma_f32_16x16x16_f16", 16, 16, F16, 2, (2, 2))
+    yield from case(CDNA, "v_mfma_f32_32x32x8_f16", 32, 8, F16, 2, (2, 2))
+    yield from case(CDNA, "v_mfma_f32_16x16x4_f32", 16, 4, F32, 1, (1, 1))
+    yield from case(
+        ("gfx942", "gfx950"), "v_mfma_f32_16x16x16_bf16", 16, 16, ml_dtypes.bfloat16, 2, (2, 2)
+    )
+    yield from case(("gfx942", "gfx950"), "v_mfma_i32_16x16x32_i8", 16, 32, np.int8, 4, (2, 2))
+    yield from case(("gfx942", "gfx950"), "v_mfma_i32_32x32x16_i8", 32, 16, np.int8, 4, (2, 2))
+    yield from case(("gfx950",), "v_mfma_f32_16x16x32_f16", 16, 32, F16, 2, (4, 4))
+    yield from case(("gfx950",), "v_mfma_f32_32x32x16_bf16", 32, 16, ml_dtypes.bfloat16, 2, (4, 4))
+    yield from case(
+        ("gfx942",), "v_mfma_f32_16x16x32_fp8_fp8", 16, 32, ml_dtypes.float8_e4m3fnuz, 4, (2, 2)
+    )
+    yield from wave_matrices()
+
+
+def wave_matrices() -> Iterator[Case]:
+    lane = np.arange(32)
+    a, b = (RNG.integers(-8, 9, (16, 16)) for _ in range(2))
+    c = RNG.integers(-64, 64, (16, 16))
+    d = a @ b.T + c
+
+    def packed(x: np.ndarray, kind: Any, gfx12: bool) -> np.ndarray:
+        if gfx12:  # the wave's halves hold halves of K
+            rows = np.stack([x[lane % 16, lane // 16 * 8 + j] for j in range(8)], axis=1)
+        else:
+            rows = x[lane % 16]
+        return np.ascontiguousarray(rows.astype(kind)).view(np.uint8).reshape(32, -1).view(U32)
+
+    for arch, gfx12 in (("gfx1100", False), ("gfx1201", True)):
+        for name, kind, to in (("f32_16x16x16_f16", F16, F32), ("i32_16x16x16_iu8", np.int8, I32)):
+            ra, rb = packed(a, kind, gfx12), packed(b, kind, gfx12)
+            n = ra.shape[1]
+            where = [
+                (r + 8 * (lane // 16), lane % 16) if gfx12 else (2 * r + lane // 16, lane % 16)
+                for r in range(8)
+            ]
+            sign = " neg_lo:[1,1,0]" if kind is np.int8 else ""
+            text = f"v_wmma_{name} v[64:71], v[2:{1 + n}], v[20:{19 + n}], v[64:71]{sign}"
+            inputs = {f"v{2 + r}": ra[:, r] for r in range(n)} | {
+                f"v{20 + r}": rb[:, r] for r in range(n)
+            }
+            inputs |= {f"v{64 + r}": c.astype(to)[where[r]].view(U32) for r in range(8)}
+            outputs = {f"v{64 + r}": d.astype(to)[where[r]].view(U32) for r in range(8)}
+            yield Case(arch, text, inputs, outputs)
+
+
+def pairs_of_instructions() -> Iterator[Case]:
+    """VOPD: both halves read before either writes."""
+    inputs = {"v2": bits(FLOATS[1]), "v3": bits(FLOATS[2])}
+    yield from on(
+        RDNA,
+        "v_dual_mov_b32 v2, v3 :: v_dual_mov_b32 v3, v2",
+        inputs,
+        {"v2": bits(FLOATS[2]), "v3": bits(FLOATS[1])},
+    )
+    with np.errstate(all="ignore"):
+        yield from on(
+            RDNA,
+            "v_dual_mul_f32 v2, v2, v3 :: v_dual_add_f32 v3, v3, v2",
+            inputs,
+            {"v2": bits(FLOATS[1] * FLOATS[2]), "v3": bits(FLOATS[2] + FLOATS[1])},
+        )
