@@ -150,6 +150,10 @@ class Node(KnownOperands):
         t = self.importer.declared.get(self.proto.input[operand])
         return t.dims[axis] if t and axis < t.rank and t.dims[axis] != DYN else None
 
+    def value(self, name: str) -> Any:
+        """The value of a name that the node's graph can see."""
+        return self.importer.value(name, self.scope)
+
     def kind(self, value: Any) -> int:
         """The ONNX element type of a value, where it is not the one it is held in; else 0."""
         return self.importer.kinds.of(value)

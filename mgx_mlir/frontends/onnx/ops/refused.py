@@ -15,7 +15,3 @@ refuse(
 )  # fmt: skip
 refuse("CategoryMapper", domain=ML, why="strings")
 refuse("CastMap", "DictVectorizer", "ZipMap", domain=ML, why="maps")
-refuse(
-    "Gradient", domain="ai.onnx.preview.training",
-    why="a derivative of a part of the graph: export the graph that computes it",
-)  # fmt: skip
