@@ -7,17 +7,20 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
 import mgx_mlir
 from mgx_mlir.api import environment as compile_environment
-from mgx_mlir.api.compile import CompileSettings
+from mgx_mlir.api.compile import CompileSettings, read_model
+from mgx_mlir.api.compile import _run_passes as run_passes
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.driver import environment
 from mgx_mlir.driver.environment import PREFIX, VARIABLES
 from mgx_mlir.passes.pipelines import CPU, GPU
+from mgx_mlir.printers.text import program_text
 from tests.driver.conftest import Driver, model_of
 
 SOURCES = Path(mgx_mlir.__file__).parent
@@ -118,8 +121,6 @@ def test_constants_and_quantization(
     said = driver("read", models / "mnist.onnx", "-p", "propagate_constant").err
     assert "Constant replace: migraphx.multibroadcast" in said
     nodes = [helper.make_node("Add", ["c", "c"], ["d"]), helper.make_node("Add", ["x", "d"], ["y"])]
-    import numpy as np
-
     f32 = TensorProto.FLOAT
     held = {"c": np.ones(3, np.float32)}
     path = models / "constant.onnx"
@@ -195,23 +196,42 @@ def test_the_cache_knows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert CompileSettings("cpu").key() != before
 
 
-def test_fusions(driver: Driver, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def kernels() -> list[str]:
-        ran = driver("compile", "--cpu", "--threads", 1, models / "logs.onnx")
-        return re.findall(r"cpu::\w+", ran.out)
+def kernels(path: Path) -> list[str]:
+    """The kernels that the passes of cpu form."""
+    program = read_model(path)
+    run_passes(program, CompileSettings("cpu"))
+    return re.findall(r"cpu::\w+", program_text(program, kernel_prefix="cpu"))
 
-    assert kernels() == ["cpu::neg_abs_neg_log", "cpu::sub"] or len(kernels()) <= 2
-    fused = kernels()
-    monkeypatch.setenv("MIGRAPHX_DISABLE_POINTWISE_FUSION", "1")
-    assert len(kernels()) > len(fused)
-    monkeypatch.delenv("MIGRAPHX_DISABLE_POINTWISE_FUSION")
 
-    def softmax() -> str:
-        return driver("compile", "--cpu", "--threads", 1, models / "mnist.onnx").out
-
-    assert "cpu::dot_add_relu(" in softmax()
-    monkeypatch.setenv("MIGRAPHX_DISABLE_POINTWISE_FUSION", "1")
-    assert "cpu::dot_add_relu(" not in softmax()
+@pytest.mark.parametrize(
+    ("name", "model", "lost"),
+    [
+        ("DISABLE_POINTWISE_FUSION", "logs.onnx", "cpu::neg_abs_neg_log"),
+        ("DISABLE_POINTWISE_FUSION", "mnist.onnx", "cpu::dot_add_relu"),
+        ("DISABLE_REDUCE_FUSION", "tail.onnx", "cpu::exp_reduce_sum"),
+        ("DISABLE_MULTI_OUTPUT_FUSION", "twice.onnx", "cpu::exp_neg"),
+    ],
+)
+def test_fusions(models: Path, monkeypatch: pytest.MonkeyPatch, name: str, model: str,
+                 lost: str) -> None:  # fmt: skip
+    f32 = TensorProto.FLOAT
+    nodes = [
+        helper.make_node("Exp", ["x"], ["e"]),
+        helper.make_node("ReduceSum", ["e", "a"], ["y"]),
+    ]
+    held = {"a": np.array([1])}
+    onnx.save(
+        model_of(nodes, [("x", f32, [4, 8])], [("y", f32, [4, 1])], held), models / "tail.onnx"
+    )
+    nodes = [exp, helper.make_node("Neg", ["e"], ["y"])]
+    outputs = [("e", f32, [4, 8]), ("y", f32, [4, 8])]
+    onnx.save(model_of(nodes, [("x", f32, [4, 8])], outputs), models / "twice.onnx")
+    fused = kernels(models / model)
+    assert lost in fused
+    monkeypatch.setenv(f"{PREFIX}{name}", "1")
+    apart = kernels(models / model)
+    assert lost not in apart
+    assert len(apart) > len(fused)
 
 
 def test_flags_of_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
