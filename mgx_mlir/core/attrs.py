@@ -82,7 +82,8 @@ class AttrDef:
             return value
         try:
             attribute = self.to_mlir(value)
-        except (ValueError, TypeError, KeyError, OverflowError):
+        except (ValueError, TypeError, KeyError, OverflowError, RuntimeError):
+            # RuntimeError: std::bad_cast, a number that 64 bits do not hold
             raise ShapeError(
                 f"attribute '{self.name}' expected {self.what}, got {value!r}"
             ) from None
