@@ -215,10 +215,8 @@ def kernels(path: Path) -> list[str]:
 def test_fusions(models: Path, monkeypatch: pytest.MonkeyPatch, name: str, model: str,
                  lost: str) -> None:  # fmt: skip
     f32 = TensorProto.FLOAT
-    nodes = [
-        helper.make_node("Exp", ["x"], ["e"]),
-        helper.make_node("ReduceSum", ["e", "a"], ["y"]),
-    ]
+    exp = helper.make_node("Exp", ["x"], ["e"])
+    nodes = [exp, helper.make_node("ReduceSum", ["e", "a"], ["y"])]
     held = {"a": np.array([1])}
     onnx.save(
         model_of(nodes, [("x", f32, [4, 8])], [("y", f32, [4, 1])], held), models / "tail.onnx"
