@@ -58,3 +58,16 @@ def enter(e: Any, view: ir.Value, kind: ir.Type) -> ir.Value:
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(extents), 0, 0]),
         },
     ).result
+
+
+def settled(e: Any, value: ir.Value) -> ir.Value:
+    """A tensor that a loop or a branch gave, waited for.
+
+    Of a region that reads such a tensor, and another that was computed from it, IREE 3.13 waits
+    for the first alone, and drops the computation of the second.
+    """
+    view = leave(e, value)
+    kept = ir.Operation.create(
+        "util.optimization_barrier", results=[view.type], operands=[view]
+    ).result
+    return enter(e, kept, value.type)

@@ -221,7 +221,10 @@ def if_(op: Any, ins: Sequence[Any], e: Any) -> list[Any]:
     for (made, _, _), region in zip(lowered, branch.regions, strict=True):
         made.append_to(region)
     draft.erase()
-    values = [_opaque(v) for v in branch.results]
+    values = [
+        borders.settled(e, v) if isinstance(v.type, ir.RankedTensorType) else _opaque(v)
+        for v in branch.results
+    ]
     return list(_unflatten(e, values, types, scalars, kinds, static=static))
 
 
@@ -328,9 +331,7 @@ class _Loop:
             results, count = self.conditional(initial, going)
         n = len(results) - len(buffers)
         results = [
-            _tied(e, v, [_opaque(x) for x in e.extents(v)])
-            if isinstance(v.type, ir.RankedTensorType)
-            else _opaque(v)
+            borders.settled(e, v) if isinstance(v.type, ir.RankedTensorType) else _opaque(v)
             for v in results
         ]
         count = _opaque(count)

@@ -50,7 +50,8 @@ def nonmaxsuppression(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     with ir.InsertionPoint(loop.body):
         held = into(list(loop.inner_iter_args))
         scf.YieldOp(out(_round(e, op, boxes, kind, own, limit, loop.induction_variable, *held)))
-    _, chosen, counts = into(list(loop.results))
+    results = list(loop.results)
+    _, chosen, counts = [borders.settled(e, v) for v in results] if static else into(results)
     return _listed(e, op, chosen, counts, own, limit, total)
 
 
