@@ -328,7 +328,8 @@ class _Lister:
         return found
 
     def _symbols(self, op: ir.Operation) -> list[str]:
-        return source_names(op.location) if self.symbols else []
+        # MIGraphX keeps a set of them, which is sorted
+        return sorted(source_names(op.location)) if self.symbols else []
 
 
 def is_absent(op: ir.Operation) -> bool:
