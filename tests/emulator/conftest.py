@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -20,12 +21,15 @@ def build(folder: Path) -> str:
         if shutil.which(tool) is None:
             return f"the emulator is not built, and there is no {tool}"
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-    for command in (
-        ["cmake", "-S", str(NATIVE), "-B", str(folder), *generator],
-        ["cmake", "--build", str(folder), "--parallel", "2"],
-    ):
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    folder.mkdir(exist_ok=True)
+    with open(folder / "lock", "w") as lock:  # test processes share what they build
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for command in (
+            ["cmake", "-S", str(NATIVE), "-B", str(folder), *generator],
+            ["cmake", "--build", str(folder), "--parallel", "2"],
+        ):
+            done = subprocess.run(command, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return ""
 
 

@@ -108,6 +108,9 @@ class Loader {
       try {
         d = decode(p_.arch, wave32, words + at, count - at);
         size = d.first.size / 4;
+        if (!wave32 && starts(d.first.name(), "v_wmma_")) {
+          throw Error("'" + std::string(d.first.name()) + "' in wave64 is not emulated");
+        }
         link(d.first, index_mode);
         if (d.dual) link(d.second, index_mode);
       } catch (const Error& e) {

@@ -1,0 +1,110 @@
+"""Emulation as users meet it: the driver, clear errors, damaged code, checks on request."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mgx_mlir
+from mgx_mlir.core.errors import TargetError, UsageError
+
+DRIVER = [sys.executable, "-m", "mgx_mlir.driver"]
+GEMM = ["--gpu", "--arch", "gfx942", "--emulate", "--test"]
+
+RUN = """
+import sys
+import numpy as np
+import mgx_mlir
+from mgx_mlir.core.errors import MgxError
+from tests.emulator.models import CASES
+
+case = CASES[sys.argv[1]]("f16", 3)
+model = case.model.SerializeToString()
+program = mgx_mlir.compile(model, target="gpu", arch=sys.argv[2], emulate=True)
+code = bytearray(program.executable.vmfb)
+if len(sys.argv) > 3:
+    at = code.find(b"\\x7fELF")
+    place = code.find(bytes.fromhex(sys.argv[3]), at)
+    assert place > 0
+    code[place : place + 4] = bytes.fromhex(sys.argv[4])
+    object.__setattr__(program.executable, "vmfb", bytes(code))
+try:
+    (got,) = program.run(case.inputs)
+    print(float(np.linalg.norm(got.astype(float) - case.wanted[0])
+                / np.linalg.norm(case.wanted[0])))
+except MgxError as e:
+    print(e)
+    sys.exit(2)
+"""
+
+
+def run(command: list[str], library: Path | str, **environment: str) -> subprocess.CompletedProcess:
+    settings = {"MGX_EMULATOR_PATH": str(library), **environment}
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=300, env={**os.environ, **settings}
+    )
+
+
+@pytest.mark.parametrize("command", ["verify", "run"])
+def test_driver(command: str, library: Path) -> None:
+    done = run([*DRIVER, command, *GEMM], library)
+    assert done.returncode == 0, done.stderr
+    assert "Target: gpu, gfx942, emulated" in done.stderr
+    assert "@0 = gpu::dot(a,b)" in done.stdout
+    if command == "verify":
+        assert "verification passed: gpu and ref agree in 1 output" in done.stdout
+
+
+def test_driver_says_what_is_missing(tmp_path: Path) -> None:
+    done = run([*DRIVER, "verify", *GEMM], tmp_path)
+    assert done.returncode == 2
+    assert "error: the emulator is not built\nnote: MGX_NATIVE=1 pip install ." in done.stderr
+    done = run([*DRIVER, "run", "--gpu", "--arch", "gfx942", "--test"], tmp_path)
+    assert done.returncode == 2
+    assert "note: --emulate needs none to run it" in done.stderr
+    done = run([*DRIVER, "run", "--cpu", "--emulate", "--test"], tmp_path)
+    assert done.returncode == 2
+    assert "option '--emulate' is for --gpu, the target is cpu" in done.stderr
+
+
+def test_another_architecture_is_refused(library: Path) -> None:
+    with pytest.raises(TargetError, match="gfx908 is not emulated"):
+        mgx_mlir.compile(b"", target="gpu", arch="gfx908", emulate=True)
+    with pytest.raises(UsageError, match="only gpu programs are emulated"):
+        mgx_mlir.compile(b"", target="cpu", emulate=True)
+
+
+# s_endpgm of GFX9
+END = "000081bf"
+
+
+def test_an_unknown_instruction_is_an_error(library: Path) -> None:
+    """One instruction overwritten by bits that are none: named when the module is loaded."""
+    done = run([sys.executable, "-c", RUN, "gemm", "gfx942", END, "ffffffff"], library)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "the module has instructions that the emulator does not know" in done.stdout
+    assert "words ffffffff" in done.stdout
+    assert " in main_dispatch_0" in done.stdout
+
+
+def test_a_missing_wait_is_found(library: Path) -> None:
+    """s_waitcnt vmcnt(0) becomes s_nop: the numbers stay right, the check says what is wrong."""
+    wait, nop = "700f8cbf", "000080bf"
+    command = [sys.executable, "-c", RUN, "gemm", "gfx942", wait, nop]
+    done = run(command, library, MGX_EMULATE_CHECK="waits")
+    assert done.returncode == 2, done.stdout
+    assert "missing wait: a register is used while a load into it may be under way" in done.stdout
+    assert float(run(command, library).stdout) < 2e-3
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100", "gfx1201"])
+@pytest.mark.parametrize("name", ["gemm", "softmax", "attention"])
+def test_checks_find_nothing_in_what_we_compile(name: str, arch: str, library: Path) -> None:
+    command = [sys.executable, "-c", RUN, name, arch]
+    done = run(command, library, MGX_EMULATE_CHECK="all")
+    assert done.returncode == 0, done.stdout
+    assert float(done.stdout) < 2e-3
