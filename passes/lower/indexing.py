@@ -13,7 +13,7 @@ from mgx_mlir.dialects.migraphx.axes import axis_of
 from mgx_mlir.dialects.migraphx.indexing import Gather, GatherND, NonZero, OneHot
 from mgx_mlir.passes.lower import host, indices
 from mgx_mlir.passes.lower.expr import Extent
-from mgx_mlir.passes.lower.linalg_ext import gather_slices, is_column, scan
+from mgx_mlir.passes.lower.linalg_ext import gather_slices, scan, whole
 from mgx_mlir.passes.lower.movement import extract_slice
 from mgx_mlir.passes.lower.reduce import reduce_tensor
 from mgx_mlir.passes.lower.registry import lowers
@@ -26,16 +26,10 @@ _SLICE_ELEMENTS = 8  # slices of fewer elements are not worth a loop of their ow
 # ---- gather --------------------------------------------------------------------------------------
 
 
-def _whole(e: Any, x: ir.Value) -> ir.Value:
-    """`x`, a column in a buffer of its own: IREE 3.13 would read it where it lies, by gathers over
-    strides that it cannot translate."""
-    return e.barrier(x, e.extents(x)) if is_column(x) and not e.in_region else x
-
-
 @lowers(Gather)
 def gather(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     """A slice for one known index, whole rows at once along axis 0, else element by element."""
-    data, index = (_whole(e, x) for x in ins)
+    data, index = (whole(e, x) for x in ins)
     t, it = TensorType.of(op.data), TensorType.of(op.indices)
     axis = axis_of(op.axis, t.rank)
     own, counts = e.extents(data), e.extents(index)
@@ -114,7 +108,7 @@ def _normalized_indices(
 @lowers(GatherND)
 def gathernd(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     """Whole slices at once where they are large, else element by element."""
-    data, index = (_whole(e, x) for x in ins)
+    data, index = (whole(e, x) for x in ins)
     t, it = TensorType.of(op.data), TensorType.of(op.indices)
     b, k = op.batch_dims, it.dims[-1]
     own, counts = e.extents(data), e.extents(index)

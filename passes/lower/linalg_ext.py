@@ -65,6 +65,12 @@ _RENAMING = (
 )
 
 
+def whole(e: Any, x: ir.Value) -> ir.Value:
+    """`x`, a column in a buffer of its own: IREE 3.13 would read it where it lies, by gathers over
+    strides that it cannot translate."""
+    return e.barrier(x, e.extents(x)) if is_column(x) and not e.in_region else x
+
+
 def is_column(value: ir.Value) -> bool:
     """Whether the value is a part of each row of another one, seen through changes of shape."""
     while not isinstance(value.owner, ir.Block):

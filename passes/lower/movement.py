@@ -24,6 +24,7 @@ from mgx_mlir.dialects.migraphx.movement import (
 )
 from mgx_mlir.passes.lower import host, indices
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, Splat, View, broadcast_map
+from mgx_mlir.passes.lower.linalg_ext import whole
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import constant
 from mgx_mlir.passes.lower.views import reshape_tensor
@@ -326,6 +327,7 @@ def flip(e: Any, x: ir.Value, dtype: DType, axes: set[int]) -> ir.Value:
     own = e.extents(x)
     if 0 in own or all(isinstance(own[a], int) and own[a] == 1 for a in axes):
         return x
+    x = whole(e, x)
 
     def body(where: list[ir.Value]) -> ir.Value:
         source = [

@@ -344,7 +344,7 @@ def qlinear_matmul(d: Draws) -> Any:
 
 def quantize(d: Draws) -> Any:
     """Per tensor, per channel and per block, each way, on any axis."""
-    rank = d.size(1, 4)
+    rank = d.size(2, 4)  # onnxruntime takes no blocks of a vector
     dims, axis = sizes(d, rank, 1, 6), d.size(0, rank - 1)
     dtype = d.pick(np.uint8, np.int8, np.int16, np.uint16)
     more: dict[str, Any] = {"axis": d.pick(axis, axis - rank)}

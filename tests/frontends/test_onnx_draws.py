@@ -11,6 +11,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 
 import contrib_cases
 import numpy as np
+import onnx.parser
 import onnx_draws
 import pytest
 from contrib_cases import Case, Draws, check
@@ -154,3 +155,19 @@ def test_grid_sample_of_open_dims(target: str) -> None:
         wants = session.run(None, feeds)
         for form, got, want in zip(forms, compiled.run(feeds), wants, strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5, err_msg=str(form))
+
+
+def test_a_column_backwards() -> None:
+    """Part of each row, in the other direction: the compiler cannot read it where it lies."""
+    text = """<ir_version: 10, opset_import: ["" : 18]> g (float[2,3,11,2] x) => (float[2,3,11] y)
+      <int64[1] zero = {0}, int64[1] one = {1}, int64[1] three = {3}, int64[1] last = {-1},
+       int64[1] far = {-99}, int64[1] two = {2}> {
+        part = Slice(x, zero, one, three)
+        column = Squeeze(part, three)
+        back = Slice(column, last, far, two, last)
+        y = Add(back, column)
+      }"""
+    x = Draws(6).floats(2, 3, 11, 2)
+    data = onnx.parser.parse_model(text).SerializeToString()
+    (got,) = contrib_cases.run(data, {"x": x}, "cpu")
+    np.testing.assert_allclose(got, x[..., 0] + x[..., ::-1, 0], rtol=1e-6)
