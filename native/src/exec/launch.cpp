@@ -222,7 +222,7 @@ LaunchResult run_launch(Program& program, Memory& memory, const Launch& launch) 
     std::size_t shown = 0;
     for (const std::string& p : problems) {
       if (++shown > kShownProblems) break;
-      text += "\n  " + p;
+      text += (shown == 1 ? " " : "; ") + p;
     }
     throw Fault(text);
   }

@@ -46,6 +46,11 @@ std::string constant_text(const Operand& o) {
   }
 }
 
+// A minus in front of a number would be another number.
+std::string negated(const Operand& o, const std::string& text) {
+  return o.kind == Operand::Kind::Constant ? "neg(" + text + ")" : "-" + text;
+}
+
 std::string operand_text(const Instruction& i, const Operand& o) {
   std::string text;
   switch (o.kind) {
@@ -63,8 +68,7 @@ std::string operand_text(const Instruction& i, const Operand& o) {
   }
   if (o.sext) text = "sext(" + text + ")";
   if (o.abs) text = "|" + text + "|";
-  if (o.neg) text = "-" + text;
-  return text;
+  return o.neg ? negated(o, text) : text;
 }
 
 std::string bit_list(int value, int count) {
@@ -194,7 +198,7 @@ std::string to_text(const Instruction& i) {
       const std::string plain = operand_text(i, o);
       t.resize(t.size() - plain.size());
       std::string shown = i.neghi >> (k - 1) & 1 ? "|" + plain + "|" : plain;
-      t += i.neglo >> (k - 1) & 1 ? "-" + shown : shown;
+      t += i.neglo >> (k - 1) & 1 ? negated(o, shown) : shown;
     }
   }
   if (!operands.empty()) text += " " + operands.substr(2);
