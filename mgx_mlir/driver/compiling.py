@@ -94,6 +94,8 @@ def choose_target(args: Arguments, *, runs: bool, held: str | None = None) -> Ch
         )
     if target != "gpu" and choice.emulate:
         raise UsageError(f"option '--emulate' is for --gpu, the target is {target}")
+    if choice.emulate and not runs:
+        raise UsageError("option '--emulate' is for commands that run the program")
     if target == "gpu":
         choice = _with_archs(choice)
     if runs and len(choice.archs) > 1:

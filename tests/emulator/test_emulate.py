@@ -108,3 +108,9 @@ def test_checks_find_nothing_in_what_we_compile(name: str, arch: str, library: P
     done = run(command, library, MGX_EMULATE_CHECK="all")
     assert done.returncode == 0, done.stdout
     assert float(done.stdout) < 2e-3
+
+
+def test_compile_runs_nothing(tmp_path: Path) -> None:
+    done = run([*DRIVER, "compile", *GEMM], tmp_path)
+    assert done.returncode == 2
+    assert "option '--emulate' is for commands that run the program" in done.stderr
