@@ -247,7 +247,7 @@ def _function(r: random.Random, graph: Any, body: Any, node: Any) -> None:
     kind = r.randrange(6)
     if kind == 0:
         f.signature.name = other.signature.name
-    elif kind == 1 and f.ret:
+    elif kind == 1 and f.ret and f.node_def:
         f.ret[r.choice(sorted(f.ret))] = r.choice(f.node_def).name + r.choice((":0", ":y:0", ""))
     elif kind == 2 and f.ret:
         del f.ret[r.choice(sorted(f.ret))]
