@@ -97,9 +97,7 @@ def compile(
         stats["total_s"] = time.perf_counter() - start
         return RefProgram(settings, program, stats, "f64" if ref_double else "f32")
     exhaustive_tune = exhaustive_tune or flag("MIGRAPHX_MLIR_TUNE_EXHAUSTIVE")
-    problem = (
-        _problem(model, settings, threads) if exhaustive_tune or is_kept() else {}
-    )
+    problem = _problem(model, settings, threads) if exhaustive_tune or is_kept() else {}
     known = lookup(problem) if problem else None
     if exhaustive_tune and known is None:
         return _tuned(model, settings, threads, problem, tuning_inputs)
