@@ -8,7 +8,7 @@ the reference's results after each of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -101,12 +101,9 @@ class Case:
     def first_wrong_pass(self) -> str | None:
         """The first pass after which the reference gives other results; None: there is none."""
         wanted = self._reference(self.program)
-        found = self.program.clone()
         each = [self.limits(t) for t in output_tolerances(self.program, low=self.low)]
-        before = found.text()
-        for step in [*self.passes, *self.pipeline()]:
-            with disabled(left_out_rewrites()):
-                run_pipeline(found.module, (step,), store=found.store)
+        before = self.program.text()
+        for name, found in self._steps():
             after = found.text()
             if after == before:
                 continue
@@ -115,8 +112,22 @@ class Case:
             if not all(
                 compare("", a, b, t).passed for a, b, t in zip(got, wanted, each, strict=True)
             ):
-                return step if isinstance(step, str) else step.name
+                return name
         return None
+
+    def _steps(self) -> Iterator[tuple[str, ProgramIR]]:
+        """The program after each of the user's passes, in the target's types, after each pass."""
+        found = self.program.clone()
+        for step in self.passes:
+            run_pipeline(found.module, (step,), store=found.store)
+            yield step.name, found
+        if self.low:
+            found = self.changed(self.program.clone())
+            yield "truncate_float", found
+        for name in self.pipeline():
+            with disabled(left_out_rewrites()):
+                run_pipeline(found.module, (name,), store=found.store)
+            yield name, found
 
     def _reference(self, program: ProgramIR) -> list[np.ndarray]:
         names = Signature.of(program.main())
