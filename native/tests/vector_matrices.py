@@ -78,7 +78,29 @@ def matrices() -> Iterator[Case]:
     yield from case(
         ("gfx942",), "v_mfma_f32_16x16x32_fp8_fp8", 16, 32, ml_dtypes.float8_e4m3fnuz, 4, (2, 2)
     )
+    yield from doubles()
     yield from wave_matrices()
+
+
+def doubles() -> Iterator[Case]:
+    lane = np.arange(64)
+    a, b = RNG.standard_normal((16, 4)), RNG.standard_normal((16, 4))
+    c = RNG.integers(-8, 8, (16, 16)).astype(np.float64)
+    a, b = np.round(a * 8), np.round(b * 8)  # every order of summation is exact
+    d = a @ b.T + c
+
+    def halves(first: int, values: np.ndarray) -> dict[str, np.ndarray]:
+        low, high = np.ascontiguousarray(values).view(U32).reshape(-1, 2).T
+        return {f"v{first}": low, f"v{first + 1}": high}
+
+    inputs = halves(2, a[lane % 16, lane // 16]) | halves(4, b[lane % 16, lane // 16])
+    outputs: dict[str, np.ndarray] = {}
+    for r in range(4):
+        inputs |= halves(64 + 2 * r, c[4 * r + lane // 16, lane % 16])
+        outputs |= halves(64 + 2 * r, d[4 * r + lane // 16, lane % 16])
+    yield from on(
+        CDNA, "v_mfma_f64_16x16x4_f64 v[64:71], v[2:3], v[4:5], v[64:71]", inputs, outputs
+    )
 
 
 def wave_matrices() -> Iterator[Case]:

@@ -168,6 +168,31 @@ void run_integers(Wave& w, const Instruction& i) {
   }
 }
 
+// f64, 16x16x4: a lane holds one element of A and B; row 4r + l / 16 of D is in register pair r.
+void run_doubles(Wave& w, const Instruction& i) {
+  const auto pair = [&w](u32 reg, int lane) { return as_f64(w.v[reg][lane] | u64{w.v[reg + 1][lane]} << 32); };
+  double sum[16][16];
+  const Operand& c = i.o[3];
+  for (int row = 0; row < 16; ++row) {
+    for (int n = 0; n < 16; ++n) {
+      const int lane = row % 4 * 16 + n;
+      const u32 reg = 2 * static_cast<u32>(row / 4);
+      double x = c.kind == Operand::Kind::Vector ? pair(c.index + reg, lane) : as_f64(scalar64(w, c));
+      for (int k = 0; k < 4; ++k) x = std::fma(pair(i.o[1].index, 16 * k + row), pair(i.o[2].index, 16 * k + n), x);
+      sum[row][n] = x;
+    }
+  }
+  for (int row = 0; row < 16; ++row) {
+    for (int n = 0; n < 16; ++n) {
+      const int lane = row % 4 * 16 + n;
+      const u32 reg = i.o[0].index + 2 * static_cast<u32>(row / 4);
+      const u64 bits = from_f64(sum[row][n]);
+      w.v[reg][lane] = static_cast<u32>(bits);
+      w.v[reg + 1][lane] = static_cast<u32>(bits >> 32);
+    }
+  }
+}
+
 Element element_of(std::string_view text, const std::string& name) {
   if (text == "f32") return Element::F32;
   if (text == "f16") return Element::F16;
@@ -182,6 +207,11 @@ Element element_of(std::string_view text, const std::string& name) {
 // v_mfma_f32_16x16x32_fp8_bf8, v_mfma_f32_4x4x4_16b_f16.
 void prepare(Instruction& i, Generation) {
   const std::string name = i.name();
+  if (name.compare(0, 22, "v_mfma_f64_16x16x4_f64") == 0 || name == "v_mfma_f64_16x16x4f64") {
+    if (i.blgp) throw Error("'" + name + "' with negated operands is not emulated");
+    i.run = run_doubles;
+    return;
+  }
   const std::size_t x = name.find('x');
   if (x == std::string::npos) throw Error("'" + name + "' is not emulated");
   std::size_t begin = name.rfind('_', x) + 1;
