@@ -18,7 +18,10 @@ from mgx_mlir.printers.listing import Instruction, Module, Numbering, list_progr
 # words of a launch's name that the backend gives to what it makes of these operators
 _FAMILIES = (
     (("convolution", "quant_convolution", "convolution_backwards"), ("conv", "matmul", "dot")),
-    (("dot", "quant_dot"), ("matmul", "matvec", "vecmat", "mmt4d", "dot", "contract", "reduction")),
+    (
+        ("dot", "quant_dot"),
+        ("matmul", "matvec", "vecmat", "mmt4d", "dot", "contract", "reduction", "attention"),
+    ),
 )
 _UNNAMED = re.compile(r"_dispatch_\d+$")
 _ENCODING = "_encoding_"  # launches that only pack operands for the ones after them
