@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import onnx
@@ -22,13 +23,13 @@ def parsed(text: str) -> onnx.ModelProto:
     return parser.parse_model(HEAD + text)
 
 
-def check(model: onnx.ModelProto, *runs: dict[str, np.ndarray], target: str = "cpu") -> None:
+def check(model: onnx.ModelProto, *runs: dict[str, np.ndarray], **options: Any) -> None:
     """Every run that onnxruntime makes; it refuses a Scan over no elements."""
     data = model.SerializeToString()
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    compiled = mgx_mlir.compile(data, target=target, cache=False)
+    quiet = onnxruntime.SessionOptions()
+    quiet.log_severity_level = 4
+    session = onnxruntime.InferenceSession(data, quiet, providers=["CPUExecutionProvider"])
+    compiled = mgx_mlir.compile(data, target="cpu", cache=False, **options)
     over_nothing = any(n.op_type == "Scan" for n in nodes(model.graph))
     for feeds in runs:
         if over_nothing and any(0 in v.shape for v in feeds.values()):
@@ -205,3 +206,21 @@ def test_stacked_networks_of_open_steps_and_batch(kind: str, gates: int) -> None
         for t, b in ((5, 2), (3, 4), (1, 1), (9, 3))
     ]
     check(network(kind, gates), *feeds)
+
+
+@pytest.mark.parametrize("seed", [11, 17])
+def test_the_fusion_of_the_compiler_gives_the_same_numbers(seed: int) -> None:
+    model = made(seed)
+    check(model.proto, *model.feeds(), kernel_boundaries=False)
+
+
+def test_a_condition_handed_back_leaves_the_count_known() -> None:
+    """The number of iterations is in the type of what they stack."""
+    text = CHAINED.replace("k = Shape <start: int = 0, end: int = 1> (x)",
+                           "k = Constant <value_ints: ints = [2]> ()")  # fmt: skip
+    dims = {"x": [3, 2, 3], "s": [2, 3]}
+    read = mgx_mlir.parse_onnx_buffer(
+        parsed(text.replace("float[K, N, 3] z", "float[J, N, 3] z")).SerializeToString(),
+        map_input_dims=dims,
+    )
+    assert read.get_output_shapes()[1].lens() == [2, 2, 3]

@@ -258,11 +258,20 @@ def _iterations(
 ) -> tuple[int, bool]:
     """How often the loop runs, and True; DYN and False where only the run knows."""
     known, start = b.const(count), b.const(going)
-    always = again == argument or _is_true(b, again)
+    always = _passed_on(again) == argument or _is_true(b, again)
     if known is None or start is None or not start.all() or not always:
         return DYN, False
     n = max(int(known.reshape(-1)[0]), 0)
     return (n, True) if n <= _MOST else (DYN, False)
+
+
+def _passed_on(v: Value) -> Value:
+    """The value that identities pass on: bodies hand their condition back through one."""
+    owner = v.owner
+    while not isinstance(owner, ir.Block) and owner.name == "migraphx.identity":
+        v = owner.operands[0]
+        owner = v.owner
+    return v
 
 
 def _is_true(b: Builder, v: Value) -> bool:
