@@ -318,7 +318,13 @@ def _compile_program(
     try:
         executable = backend.compile_lowered(lowered, how)
     except CompileFailed as e:
-        if not settings.boundaries or e.cause == "other":
+        if not settings.boundaries:
+            off = (
+                "with kernel boundaries off the backend chose the kernels, and cannot compile them"
+            )
+            e.notes = (*e.notes, f"{off}: leave kernel_boundaries on")
+            raise
+        if e.cause == "other":
             raise
         lowered, executable = _with_less(lower, settings, backend, how, e)
     show_compiled()

@@ -93,3 +93,13 @@ def test_what_cannot_be_helped_is_the_first_error(attempts: list[bool], count: i
     with pytest.raises(CompileFailed, match="no such tiling"):
         mgx_mlir.compile(made.mlp(3).SerializeToString(), target="cpu", cache=False)
     assert len(attempts) == count
+
+
+@pytest.mark.parametrize("attempts", [(1, "compile")], indirect=True)
+def test_what_the_backend_s_own_kernels_fail_with_says_so(attempts: list[bool]) -> None:
+    with pytest.raises(CompileFailed, match="no such tiling") as caught:
+        mgx_mlir.compile(
+            made.mlp(3).SerializeToString(), target="cpu", cache=False, kernel_boundaries=False
+        )
+    assert "leave kernel_boundaries on" in str(caught.value)
+    assert attempts == [False]
