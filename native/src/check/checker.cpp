@@ -96,7 +96,9 @@ void Checker::before(Wave& w, const Instruction& i) {
     for (u8 k = 0; k < part->count; ++k) {
       const Operand& o = part->o[k];
       if (o.kind != Operand::Kind::Vector || !(part->sources >> k & 1)) continue;
-      for (u32 n = 0; n < o.size; ++n) {
+      // only the low half of a product may be wanted, and then the addend's high half is nothing
+      const u32 size = std::string_view(part->name()).find("_u64_u32") != std::string_view::npos ? 1 : o.size;
+      for (u32 n = 0; n < size; ++n) {
         if ((lanes & ~r.written[o.index + n]) == 0) continue;
         const bool acc = o.index >= kAccBase;
         report(w, "uninitialized register",
