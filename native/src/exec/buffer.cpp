@@ -31,7 +31,8 @@ struct Buffer {
 
   // The host address of some bytes of a lane; nullptr: out of the buffer's bounds.
   u8* at(Wave& w, int lane, u32 part, u32 bytes) const {
-    const u64 off = u64{vector == ~0u ? 0 : w.v[vector][lane]} + static_cast<u32>(offset) + part;
+    // the lane's offset may be negative and the immediate brings it back: the sum has 32 bits
+    const u64 off = u64{(vector == ~0u ? 0 : w.v[vector][lane]) + static_cast<u32>(offset)} + part;
     if (scratch) {
       // swizzled: what all lanes share counts bytes of the wave, what a lane adds is its own
       const u64 place = (base - kScratchWindow + scalar_offset) / kLanes + off;
