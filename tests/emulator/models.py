@@ -103,6 +103,14 @@ def gemm(dtype: str, seed: int) -> Case:
     return g.case(y, 64, 96, wanted=want)
 
 
+def long_gemm(dtype: str, seed: int) -> Case:
+    """A dot whose pipelined loop steps back in its buffers: offsets wrap at 32 bits."""
+    g = Graph(seed, dtype)
+    x, w = g.input("x", 128, 768), g.weight(768, 3072, scale=0.05)
+    y = g.op("MatMul", x, w)
+    return g.case(y, 128, 3072, wanted=wide(g.arrays["x"]) @ wide(g.values[w]))
+
+
 def softmax(dtype: str, seed: int) -> Case:
     g = Graph(seed, dtype)
     y = g.op("Softmax", g.input("x", 12, 33, 100), axis=-1)
@@ -202,5 +210,6 @@ def bert(dtype: str, seed: int, width: int = 128, heads: int = 4, length: int = 
 
 
 CASES: dict[str, Callable[[str, int], Case]] = {
-    f.__name__: f for f in (gemm, softmax, layernorm, convolution, attention, bottleneck, bert)
+    f.__name__: f
+    for f in (gemm, long_gemm, softmax, layernorm, convolution, attention, bottleneck, bert)
 }

@@ -14,9 +14,18 @@ from tests.emulator.models import CASES, Case
 # relative to the norm of the wanted values: what a correct kernel's rounding amounts to
 LIMITS = {"f32": 1e-5, "f16": 2e-3, "bf16": 1e-2, "i8": 0.0}
 ARCHS = ("gfx942", "gfx90a", "gfx950", "gfx1100", "gfx1201")
-DTYPES = dict.fromkeys(CASES, ("f32", "f16")) | {"gemm": ("f32", "f16", "bf16", "i8")}
+DTYPES = dict.fromkeys(CASES, ("f32", "f16")) | {
+    "gemm": ("f32", "f16", "bf16", "i8"),
+    "long_gemm": ("f16",),
+}
 # three kernels of each architecture in CI, the rest with `-m slow`
-QUICK = {("gemm", "f16"), ("gemm", "i8"), ("attention", "f16"), ("layernorm", "f32")}
+QUICK = {
+    ("long_gemm", "f16"),
+    ("gemm", "f16"),
+    ("gemm", "i8"),
+    ("attention", "f16"),
+    ("layernorm", "f32"),
+}
 
 
 def oracle(case: Case) -> list[np.ndarray]:
