@@ -48,8 +48,19 @@ def faults(group: stored_ops.Group, target: str) -> list[str]:
     return out
 
 
-@pytest.mark.parametrize("target", ["ref", "cpu"])
-@pytest.mark.parametrize("name", stored_ops.groups())
+# compiled in the slow tests: elementwise operators in many types, and a hundred kernels of run-time
+# dims: CI has three minutes for this folder
+SLOW = ("binary_other", "casts", "open_sizes", "unary_other")
+
+
+def _cases() -> Iterator[Any]:
+    """Every group on both targets."""
+    for name in stored_ops.groups():
+        yield pytest.param(name, "ref")
+        yield pytest.param(name, "cpu", marks=pytest.mark.slow if name in SLOW else ())
+
+
+@pytest.mark.parametrize(("name", "target"), list(_cases()))
 def test_against_tensorflow(name: str, target: str) -> None:
     found = faults(stored_ops.load(name), target)
     assert not found, "\n".join(found)
