@@ -11,19 +11,30 @@ needed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from mgx_mlir.core.ir import ir
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.passes.lower import indices
+from mgx_mlir.passes.lower.expr import Extent
 
 
 def view_type() -> ir.Type:
     return ir.Type.parse("!hal.buffer_view")
 
 
-def leave(e: Any, value: ir.Value) -> ir.Value:
-    """A tensor as the view that crosses the border."""
+def leave(e: Any, value: ir.Value, *, shared: bool = False) -> ir.Value:
+    """A tensor as the view that crosses the border.
+
+    shared: something else reads the tensor, or may. What comes of a view IREE 3.13 updates in
+    place, as memory that it alone has, so such a tensor is copied first.
+    """
     extents = e.extents(value)
+    if shared:
+        value = _copied(e, value, extents)
     # one view twice in a list is null the second time; a constant's is made when the program is
     # loaded, and is null too
     value = e.barrier(value, extents)
@@ -33,6 +44,24 @@ def leave(e: Any, value: ir.Value) -> ir.Value:
         operands=[value, *e.dynamic_values(extents)],
         attributes={"source_encoding": ir.TypeAttr.get(value.type)},
     ).result
+
+
+def _copied(e: Any, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
+    """The tensor in memory of its own: read at positions that hide that it is a mere copy, and
+    behind a barrier, since two fills with one number would be one again."""
+    value = e.barrier(value, extents)
+    zero = ir.Operation.create(
+        "util.optimization_barrier", results=[ir.IndexType.get()], operands=[e.index(0)]
+    ).result
+
+    def body(where: list[ir.Value]) -> ir.Value:
+        return indices.read(value, [arith.AddIOp(i, zero).result for i in where])
+
+    return indices.from_positions(e, extents, _element(value), body)
+
+
+def _element(value: ir.Value) -> DType:
+    return dtypes.from_mlir(ir.RankedTensorType(value.type).element_type)
 
 
 def enter(e: Any, view: ir.Value, kind: ir.Type) -> ir.Value:

@@ -18,6 +18,7 @@ from mgx_mlir.passes.lower.expr import Extent, Leaf, Splat
 from mgx_mlir.passes.lower.movement import extract_slice, insert_slice
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import TypedScalar, constant, signless
+from mgx_mlir.passes.shape_chain import NOPS, RESHAPES
 
 # A value that leaves a region: the tensor, or the elements that are followed as scalars.
 Carried = ir.Value | np.ndarray
@@ -59,19 +60,46 @@ def _count(e: Any, v: ir.Value) -> Extent:
 
 
 def _flatten(
-    e: Any, values: Sequence[Carried], types: Sequence[TensorType], *, static: bool
+    e: Any,
+    values: Sequence[Carried],
+    types: Sequence[TensorType],
+    shared: Sequence[bool],
+    *,
+    static: bool,
 ) -> list[ir.Value]:
-    """Carried values as SSA values: a tensor, as a view unless all is static, or each element."""
+    """Carried values as SSA values: a tensor, as a view unless all is static, or each element.
+
+    shared: of which values something else may read the memory.
+    """
     out: list[ir.Value] = []
-    for value, t in zip(values, types, strict=True):
+    for value, t, is_shared in zip(values, types, shared, strict=True):
         if isinstance(value, ir.Value):
-            out.append(value if static else borders.leave(e, value))
+            out.append(value if static else borders.leave(e, value, shared=is_shared))
         else:
             out += [
                 x.value if isinstance(x, TypedScalar) else constant(x, t.dtype).value
                 for x in value.flat
             ]
     return out
+
+
+def _shared(values: Sequence[ir.Value], block: ir.Block) -> list[bool]:
+    """Which of the values that a block gives are not its own alone: made outside, or given twice,
+    or views of such."""
+    roots = [_root(v) for v in values]
+    return [_home(r) != block or roots.count(r) > 1 for r in roots]
+
+
+def _root(v: ir.Value) -> ir.Value:
+    """The value whose elements `v` has in the same order."""
+    while not isinstance(v.owner, ir.Block) and v.owner.name in RESHAPES | NOPS:
+        v = v.owner.operands[0]
+    return v
+
+
+def _home(v: ir.Value) -> ir.Block:
+    owner = v.owner
+    return owner if isinstance(owner, ir.Block) else owner.operation.block
 
 
 def _unflatten(
@@ -208,13 +236,13 @@ def if_(op: Any, ins: Sequence[Any], e: Any) -> list[Any]:
                 for v, is_host in zip(yields, scalars, strict=True)
             ])  # fmt: skip
     kinds = [_joined(e, t, *pair) for t, *pair in zip(types, *found, strict=True)]
-    for (made, _, _), own in zip(lowered, found, strict=True):
+    for (made, _, yields), own, block in zip(lowered, found, blocks, strict=True):
         with ir.InsertionPoint(made):
             fitted = [
                 v if not isinstance(v, ir.Value) or v.type == k else tensor.CastOp(k, v).result
                 for v, k in zip(own, kinds, strict=True)
             ]
-            flat = _flatten(e, fitted, types, static=static)
+            flat = _flatten(e, fitted, types, _shared(yields, block), static=static)
             scf.YieldOp(flat)
             outs = [v.type for v in flat]
     branch = ir.Operation.create("scf.if", results=outs, operands=[cond], regions=2)
@@ -320,7 +348,8 @@ class _Loop:
             self.scans.append(self.scan(TensorType.of(v), backward))
         buffers = [s.start for s in self.scans]
         self.kinds = [e.mlir_type(t) for t in self.types]
-        initial = [*_flatten(e, start, self.types, static=self.static), *buffers]
+        shared = [True] * len(start)
+        initial = [*_flatten(e, start, self.types, shared, static=self.static), *buffers]
         if isinstance(self.limit, int) and self.limit == 0:
             results, count = initial, 0
         elif (
@@ -461,7 +490,8 @@ class _Loop:
             _in_place(e, self.append(s, b, number, e.value(v)))
             for s, b, v in zip(self.scans, state[n:], yields[1 + len(self.types) :], strict=True)
         ]
-        return again, [*_flatten(e, following, self.types, static=self.static), *buffers]
+        shared = _shared(yields[1 : 1 + len(self.types)], self.block)
+        return again, [*_flatten(e, following, self.types, shared, static=self.static), *buffers]
 
     def append(self, s: _Scan, buffer: ir.Value, number: ir.Value, element: ir.Value) -> ir.Value:
         """The buffer with one more element."""

@@ -224,3 +224,72 @@ def test_a_condition_handed_back_leaves_the_count_known() -> None:
         map_input_dims=dims,
     )
     assert read.get_output_shapes()[1].lens() == [2, 2, 3]
+
+
+def test_what_loops_start_from_is_not_written() -> None:
+    """Two loops start from one tensor of an open batch, and update rows of it in place: from an
+    input, from zeros, and from what a branch passes on; all of it is read afterwards."""
+    i64, f32 = TensorProto.INT64, TensorProto.FLOAT
+    node, value = helper.make_node, helper.make_tensor_value_info
+
+    def body(name: str, factor: float) -> onnx.GraphProto:
+        nodes = [
+            node("Constant", [], ["row"], value=_tensor([[0, 0, 0]], i64)),
+            node("Constant", [], ["f"], value=_tensor([factor], f32)),
+            node("Add", ["i", "one"], ["j"]),
+            node("Cast", ["j"], ["jf"], to=f32),
+            node("Mul", ["f", "jf"], ["step"]),
+            node("Expand", ["step", "shape"], ["update"]),
+            node("ScatterElements", ["h", "row", "update"], ["next"], axis=0),
+            node("Identity", ["go"], ["again"]),
+        ]
+        return helper.make_graph(
+            nodes, name,
+            [value("i", i64, []), value("go", TensorProto.BOOL, []), value("h", f32, ["N", 3])],
+            [value("again", TensorProto.BOOL, []), value("next", f32, ["N", 3])],
+        )  # fmt: skip
+
+    passed = [
+        helper.make_graph([node("Identity", ["x"], [n])], n, [], [value(n, f32, ["N", 3])])
+        for n in ("same", "also")
+    ]
+    nodes = [
+        node("Constant", [], ["trips"], value=_tensor(2, i64)),
+        node("Constant", [], ["one"], value=_tensor(1, i64)),
+        node("Constant", [], ["shape"], value=_tensor([1, 3], i64)),
+        node("Constant", [], ["true"], value=_tensor(True, TensorProto.BOOL)),
+        node("Shape", ["x"], ["dims"]),
+        node("ConstantOfShape", ["dims"], ["zeros"], value=_tensor([0.0], f32)),
+        node("ReduceSum", ["x"], ["sum"], keepdims=0),
+        node("Constant", [], ["limit"], value=_tensor(0.0, f32)),
+        node("Greater", ["sum", "limit"], ["positive"]),
+        node("If", ["positive"], ["chosen"], then_branch=passed[0], else_branch=passed[1]),
+    ]
+    outputs = ["x_out", "zeros_out", "chosen_out"]
+    for k, start in enumerate(("x", "zeros", "chosen")):
+        for m in range(2):
+            outputs.append(f"y{k}{m}")
+            loop = node(
+                "Loop", ["trips", "true", start], [outputs[-1]], body=body("b", k - m + 0.5)
+            )
+            nodes.append(loop)
+        nodes.append(node("Add", [start, "limit"], [outputs[k]]))
+    graph = helper.make_graph(
+        nodes, "g", [value("x", f32, ["N", 3])], [value(n, f32, ["N", 3]) for n in outputs]
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    made.ir_version = 9
+    data = made.SerializeToString()
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    program = mgx_mlir.compile(data, "cpu", default_dim_value=0)
+    for n in (4, 1, 6):
+        x = np.random.default_rng(n).standard_normal((n, 3)).astype(np.float32)
+        before = x.copy()
+        for found, wanted in zip(program.run({"x": x}), session.run(None, {"x": x}), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(x, before)
+
+
+def _tensor(numbers: object, kind: int) -> onnx.TensorProto:
+    a = np.asarray(numbers, helper.tensor_dtype_to_np_dtype(kind))
+    return numpy_helper.from_array(a)

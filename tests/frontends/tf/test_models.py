@@ -86,15 +86,8 @@ def test_open_batch(name):
     assert any(DYN in TensorType.of(a).dims for a in arguments)
 
 
-# two loops whose lists start from the same zeros: the first one's rows are wrong, with
-# kernel boundaries and without; each loop alone, the reference and a known batch are right
-_SHARED = pytest.mark.xfail(strict=True, reason="two loops share their zeros")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=_SHARED) if n == "bidirectional" else n for n in OPEN]
-)
+@pytest.mark.parametrize("name", OPEN)
 def test_open_batch_on_the_cpu(name):
     """One program for two sizes."""
     data, meta, x, wanted = stored(name)
