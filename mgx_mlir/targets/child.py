@@ -33,6 +33,7 @@ from mgx_mlir.targets.process import HAS_PROC, Watch, exit_poll, kill_group
 
 log = logging.getLogger(__name__)
 
+SINGLE_THREAD = "--mlir-disable-threading"
 DEFAULT_MEMORY_LIMIT = 12 << 30
 _WORKER_MAX_RSS = 800 << 20  # a worker that has grown past this is not used again
 _WORKER_MAX_USES = 1000
@@ -205,9 +206,28 @@ class IreeCompiler:
                     return output
             return self._in_binary(source, flags, *limits, statistics)
         except CompileFailed as e:
+            if e.kind == "crash" and e.cause == "other":
+                e = self._traced(source, flags, *limits) or e
             if reproducer:
                 e = self.with_reproducer(e, source, flags)
             raise e from None
+
+    def _traced(
+        self,
+        source: bytes,
+        flags: tuple[str, ...],
+        timeout: float | None,
+        memory_limit: int | None,
+    ) -> CompileFailed | None:
+        """The crash of a compile once more, on one thread: where several crash at once no stack is
+        printed, which says what failed. None where it does not crash again."""
+        if SINGLE_THREAD in flags:
+            return None
+        try:
+            self._in_binary(source, (*flags, SINGLE_THREAD), timeout, memory_limit, False)
+        except CompileFailed as e:
+            return e if e.kind == "crash" else None
+        return None
 
     def close(self) -> None:
         """End the idle workers."""

@@ -243,7 +243,11 @@ def test_the_best_so_far_is_kept(tmp_path: Path) -> None:
     assert ops(out)
     out.unlink()
     command = [sys.executable, "-m", "mgx_mlir.reduce", str(file), "--test", test, "-o", str(out)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    # tests that run in the background may have inherited that interrupts are ignored
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
     assert process.stderr is not None
     lines = [process.stderr.readline() for _ in range(3)]
     process.send_signal(signal.SIGINT)

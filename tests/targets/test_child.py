@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from mgx_mlir.core.errors import CompileError, MgxError
-from mgx_mlir.targets.child import IreeCompiler, compiler_binary
-from mgx_mlir.targets.diagnostics import CompileFailed, read_failure
+from mgx_mlir.targets.child import SINGLE_THREAD, IreeCompiler, compiler_binary
+from mgx_mlir.targets.diagnostics import CompileFailed, Failure, read_failure
 from mgx_mlir.targets.flags import cpu_ladder
 from tests.targets.modules import FOREIGN, LOG10, UNKNOWN, add
 
@@ -191,6 +191,22 @@ def test_a_forked_child_does_not_use_the_parent_s_worker(worker: IreeCompiler) -
     assert os.waitpid(pid, 0)[1] == 0
     assert [w.process.pid for w in worker._idle] == before
     assert worker.run(add().encode(), FLAGS).via == "worker"
+
+
+def test_a_crash_without_a_stack_is_looked_at_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On one thread, where the stack says what failed."""
+    seen: list[tuple[str, ...]] = []
+
+    def crash(self: IreeCompiler, source: bytes, flags: tuple[str, ...], *_: object) -> None:
+        seen.append(flags)
+        known = "kernel" if SINGLE_THREAD in flags else "other"
+        raise CompileFailed(Failure("crash", "iree-compile crashed", cause=known))
+
+    monkeypatch.setattr(IreeCompiler, "_in_binary", crash)
+    with pytest.raises(CompileFailed) as caught:
+        IreeCompiler(use_worker=False).run(b"", ("--a",), reproducer=False)
+    assert caught.value.cause == "kernel"
+    assert seen == [("--a",), ("--a", SINGLE_THREAD)]
 
 
 def test_workers_end_with_their_parent(tmp_path: Path) -> None:
