@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
+import ml_dtypes
 
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, DType
@@ -89,7 +89,7 @@ def _rounding(mode: str) -> Callable[[Builder, Value], Value]:
 
 def _fitting(b: Builder, least: float, most: float, low: Value, high: Value) -> Value:
     """The largest scale with which both ends of the range fit into [least, most]."""
-    far = number(b, float(np.finfo(b.dtype(low).np).max), low)
+    far = number(b, float(ml_dtypes.finfo(b.dtype(low).np).max), low)
 
     def side(end: float, value: Value) -> Value:
         same = compare(b, "greater", b.mul(value, end), 0)
