@@ -13,7 +13,7 @@ import random
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -279,7 +279,7 @@ def _ring(*_: Any) -> None:
     raise Hang
 
 
-def failures(seeds: range) -> Iterator[tuple[int, str]]:
+def failures(seeds: Iterable[int]) -> Iterator[tuple[int, str]]:
     """(seed, traceback) of every damaged graph that is neither read nor refused in time."""
     graphs = stored_graphs()
     before = signal.signal(signal.SIGALRM, _ring)
