@@ -165,14 +165,15 @@ def choose(chip: Chip, lines: int, along: int, columns: int, depth: int) -> Tile
         count = tile.workgroups(lines, along, columns)
         return count * (tile.size[0] * tile.size[1] + tile.size[2]), -prod(tile.waves)
 
-    tiles = {t: clocks(t) for t in _tiles(chip, lines, along, columns, depth)}
+    axes = _fitting(lines, 1, range(1, 9)), _fitting(along, _SIDE), _fitting(columns, _SIDE)
+    found = list(_tiles(chip, axes, depth)) or list(_tiles(chip, ((1,), _SIZES, _SIZES), depth))
+    tiles = {t: clocks(t) for t in found}
     least = min(tiles.values())
     return min((t for t, n in tiles.items() if n <= 1.1 * least), key=read)
 
 
-def _tiles(chip: Chip, lines: int, along: int, columns: int, depth: int) -> Iterator[Tile]:
-    axes = _fitting(lines, 1, range(1, 9)), _fitting(along, _SIDE), _fitting(columns, _SIDE)
-    for size in product(*axes):
+def _tiles(chip: Chip, axes: Sequence[Sequence[int]], depth: int) -> Iterator[Tile]:
+    for size in product(axes[0], axes[1], axes[2]):
         lines_by, along_by, columns_by = (
             [w for w in range(1, _WAVES + 1) if n % w == 0] for n in size
         )
