@@ -61,13 +61,12 @@ def _kernels(args: Arguments, model: Model, choice: Any, arch: str | None) -> Gp
 
 def _work(compiled: Any) -> Mapping[str, Work]:
     """What each launch has to do, by its name; nothing where launches are not the kernels."""
-    from mgx_mlir.driver.timing import match
+    from mgx_mlir.driver.timing import launched_kernels
     from mgx_mlir.printers.listing import list_program
 
     program = compiled.program
     listing = list_program(program, kernel_prefix=compiled.target)
-    kernels = [i for i in listing.main.visible() if i.op.startswith(f"{compiled.target}::")]
-    launched = match(kernels, compiled.executable.kernels)
+    kernels, launched = launched_kernels(compiled, listing.main, compiled.executable.kernels)
     if launched is None:
         return {}
     with program.ctx, program.store.active():

@@ -207,9 +207,8 @@ def kernel_times(
     )
     listing = list_program(program.program, numbering=version, kernel_prefix=program.target)
     module = next((m for m in listing.modules if m.name == entry), listing.main)
-    kernels = [i for i in module.visible() if i.op.startswith(f"{program.target}::")]
     launches = executable.launches(entry)
-    launched = match(kernels, launches)
+    kernels, launched = launched_kernels(program, module, launches)
     if entry != "main":
         found.note += f"; for these sizes the variant {entry} is called"
     encodings = [d for d in measured.dispatches if d.name.startswith(_ENCODING)]
@@ -253,6 +252,14 @@ def _by_launch(found: Kernels, dispatches: Sequence[Any], launches: int, kernels
 def _ordinal(name: str) -> tuple[int, str]:
     m = re.search(r"_dispatch_(\d+)", name)
     return (int(m[1]) if m else -1, name)
+
+
+def launched_kernels(
+    program: Any, module: Module, launches: Sequence[str]
+) -> tuple[list[Instruction], list[str] | None]:
+    """The kernels among a listed function's lines, and what `match` says launches each."""
+    kernels = [i for i in module.visible() if i.op.startswith(f"{program.target}::")]
+    return kernels, match(kernels, launches)
 
 
 def match(kernels: Sequence[Instruction], launches: Sequence[str]) -> list[str] | None:

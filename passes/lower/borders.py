@@ -22,10 +22,6 @@ from mgx_mlir.passes.lower import indices
 from mgx_mlir.passes.lower.expr import Extent
 
 
-def view_type() -> ir.Type:
-    return ir.Type.parse("!hal.buffer_view")
-
-
 def leave(e: Any, value: ir.Value, *, shared: bool = False) -> ir.Value:
     """A tensor as the view that crosses the border.
 
@@ -40,7 +36,7 @@ def leave(e: Any, value: ir.Value, *, shared: bool = False) -> ir.Value:
     value = e.barrier(value, extents)
     return ir.Operation.create(
         "hal.tensor.export",
-        results=[view_type()],
+        results=[ir.Type.parse("!hal.buffer_view")],
         operands=[value, *e.dynamic_values(extents)],
         attributes={"source_encoding": ir.TypeAttr.get(value.type)},
     ).result

@@ -35,6 +35,7 @@ from mgx_mlir.passes.lower.scalar import (
 
 Body = Callable[..., Any]
 PARALLEL, REDUCTION = "parallel", "reduction"
+PARAMETER_ELEMENTS = 64  # constants above this many elements become parameters
 
 
 class Emitter:

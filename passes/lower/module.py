@@ -26,7 +26,7 @@ from mgx_mlir.core.program_ir import (
 )
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lower import flags, flash, fused_concat, host, regions, views
-from mgx_mlir.passes.lower.emit import Emitter
+from mgx_mlir.passes.lower.emit import PARAMETER_ELEMENTS, Emitter
 from mgx_mlir.passes.lower.equal_results import merge_equal_results
 from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
 from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED
@@ -35,7 +35,6 @@ from mgx_mlir.passes.lower.stored_rows import stored_by_row
 
 KERNELS = ("pointwise", "fused_reduce", "group", "fused_concat", "split_fused_reduce")
 _BROADCASTS = frozenset(f"migraphx.{n}" for n in ("multibroadcast", "broadcast", "scalar"))
-PARAMETER_ELEMENTS = 64  # constants above this many elements become parameters
 
 
 @dataclass(frozen=True)

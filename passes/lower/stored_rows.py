@@ -13,9 +13,16 @@ import numpy as np
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.lower.emit import PARAMETER_ELEMENTS
 from mgx_mlir.passes.lower.expr import Expr, Leaf, View
 
 _LITERAL = "migraphx.literal"
+
+
+class StoredRows(View):
+    """Weights as a view of the parameter that holds them row by row."""
+
+
 # how the stored array's axes lie in the weights of a dot and of a channels-last convolution
 _DOT, _CONVOLUTION = (1, 0), (3, 0, 1, 2)
 
@@ -29,21 +36,16 @@ def stored_by_row(e: Any, arg: ir.Value, value: ir.Value) -> Expr | None:
         return None
     order = _order(uses[0])
     t = TensorType.of(value)
-    if order is None or not t.dtype.is_float or t.elements <= _SMALL:
+    if order is None or not t.dtype.is_float or t.elements <= PARAMETER_ELEMENTS:
         return None
     stored = TensorType(t.dtype, tuple(t.dims[i] for i in order))
     leaf = Leaf(stored, e.parameter(_turned(e, literals.array_of(owner), order)))
-    return View(t, leaf, order, list(t.dims))
+    return StoredRows(t, leaf, order, list(t.dims))
 
 
 def rows_of(e: Any, weights: Expr) -> ir.Value | None:
     """The tensor that is stored by row behind the weights, else None."""
-    if isinstance(weights, View) and weights.map in (_DOT, _CONVOLUTION):
-        return e.tensor_of(weights.source) if isinstance(weights.source, Leaf) else None
-    return None
-
-
-_SMALL = 64  # what is no larger is a constant in the code
+    return e.tensor_of(weights.source) if isinstance(weights, StoredRows) else None
 
 
 def _order(use: ir.OpOperand) -> tuple[int, ...] | None:
