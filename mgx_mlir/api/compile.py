@@ -18,6 +18,7 @@ from mgx_mlir.api.compiled import CompiledProgram, CompileSettings, IreeProgram,
 from mgx_mlir.api.dumps import dump_flags, show_compiled, show_lowered
 from mgx_mlir.api.environment import watched
 from mgx_mlir.api.mlir_files import read_mlir
+from mgx_mlir.api.parse import with_onnx_dims
 from mgx_mlir.api.tune import Inputs, describe, search
 from mgx_mlir.api.variants import adopt, share_weights, specialised, variants_of, with_variants
 from mgx_mlir.core import segments
@@ -236,7 +237,7 @@ def read_model(
     model: str | os.PathLike[str] | bytes, onnx_options: Mapping[str, Any] | None = None
 ) -> ProgramIR:
     """Read a model file (its kind by its name), a SavedModel, or the bytes of an ONNX model."""
-    options = dict(onnx_options or {})
+    options = with_onnx_dims(onnx_options or {})
     if isinstance(model, bytes | bytearray | memoryview):
         return _onnx(bytes(model), options)
     path = Path(os.fspath(model))

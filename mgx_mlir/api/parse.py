@@ -10,6 +10,7 @@ from mgx_mlir.api.program import program
 from mgx_mlir.api.shape import dim_of, dynamic_dimension
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.signature import DimRange
+from mgx_mlir.frontends.onnx.options import DynamicDim
 
 _ONE = dynamic_dimension(1, 1)  # MIGraphX's default: a dim that the file leaves open is 1
 
@@ -115,11 +116,24 @@ def _options(
 
 def onnx_dim(d: Any) -> Any:
     """A dim as the ONNX reader takes it."""
-    from mgx_mlir.frontends.onnx.options import DynamicDim
-
+    if isinstance(d, DynamicDim):
+        return d
     found = dim_of(d)
     if isinstance(found, DimRange):
         return DynamicDim(found.min, found.max, tuple(found.optimals), found.symbol)
+    return found
+
+
+def with_onnx_dims(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of OnnxOptions or TfOptions, their dims in any of the forms that parsing takes."""
+    found = dict(options)
+    if (one := found.get("default_dyn_dim_value")) is not None:
+        d = onnx_dim(one)
+        found["default_dyn_dim_value"] = DynamicDim(d, d) if isinstance(d, int) else d
+    if params := found.get("dim_params"):
+        found["dim_params"] = {k: onnx_dim(v) for k, v in params.items()}
+    if inputs := found.get("map_dyn_input_dims"):
+        found["map_dyn_input_dims"] = {k: [onnx_dim(d) for d in v] for k, v in inputs.items()}
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from typing import Any
 
 import numpy as np
 import onnx
@@ -12,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir as migraphx
-from mgx_mlir.core.errors import RunError, TargetError, UsageError
+from mgx_mlir.core.errors import RunError, ShapeError, TargetError, UsageError
 
 RNG = np.random.default_rng(7)
 
@@ -99,6 +100,20 @@ def test_dims_by_option(model: str) -> None:
         p.run({"x": np.zeros((5, 1, 8, 8), "f4")})
     with pytest.raises(UsageError, match="one of default_dim_value"):
         migraphx.parse_onnx(model, default_dim_value=2, default_dyn_dim_value=dim(1, 4))
+
+
+@pytest.mark.parametrize("given", [{"min": 1, "max": 4}, (1, 4), [1, 4, {2}]])
+def test_compile_takes_dims_in_every_form(model: str, given: Any) -> None:
+    x = RNG.standard_normal((3, 1, 8, 8)).astype("f4")
+    for options in ({"default_dyn_dim_value": given}, {"dim_params": {"batch": given}}):
+        program = migraphx.compile(model, target="ref", **options)
+        np.testing.assert_allclose(
+            program.run({"x": x})[0], expected(model, x), rtol=1e-5, atol=1e-6
+        )
+        with pytest.raises(RunError, match="dim 0"):
+            program.run({"x": np.zeros((5, 1, 8, 8), "f4")})
+    with pytest.raises(ShapeError, match="expected a dynamic_dimension"):
+        migraphx.compile(model, target="ref", default_dyn_dim_value={"max": 4})
 
 
 def test_debug_symbols(model: str) -> None:
