@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mgx_mlir.core import dtypes
@@ -42,10 +43,11 @@ def flash_attention(e: Any, body: ir.Block) -> list[ir.Value]:
     rank = len(form.lead)
     lead = list(range(rank))
     m, k, n, d = rank, rank + 1, rank + 2, rank + 3
+    # the compiler takes the extents from these three
     operands = [
-        _operand(e, e.expr(first.operands[0]), [*lead, m, k]),
-        _operand(e, e.expr(first.operands[1]), [*lead, k, n]),
-        _operand(e, e.expr(second.operands[1]), [*lead, n, d]),
+        _operand(e, e.expr(first.operands[0]), [*lead, m, k], needed=[*lead, m, k]),
+        _operand(e, e.expr(first.operands[1]), [*lead, k, n], needed=[n]),
+        _operand(e, e.expr(second.operands[1]), [*lead, n, d], needed=[d]),
     ]
     t = TensorType.of(form.output)
     number = constant(scale, t.dtype).value
@@ -72,20 +74,30 @@ def _follows(op: ir.Operation, form: AttentionForm) -> bool:
     return False
 
 
-def _operand(e: Any, x: Expr, dims: list[int]) -> tuple[ir.Value, list[int]]:
-    """A tensor, and which of the op's dims each of its own is."""
+def _operand(
+    e: Any, x: Expr, dims: list[int], needed: Sequence[int] = ()
+) -> tuple[ir.Value, list[int]]:
+    """A tensor, and which of the op's dims each of its own is: the `needed` ones are among them."""
+    whole = x
     at = identity(x.type.rank)
     while isinstance(x, View):
         at = tuple(None if i is None else at[i] for i in x.map)
         x = x.source
+    absent = [i for i, dim in enumerate(dims) if dim in needed and i not in at]
+    if any(whole.type.dims[i] != 1 for i in absent):
+        x, at, absent = whole, identity(whole.type.rank), []
     if isinstance(x, Splat):
         value = e.fill(x.extents, x.type.dtype, x.number)
     else:
         value = e.tensor_of(x)
-    kept = [i for i, place in enumerate(at) if place is not None]
-    if len(kept) < len(at):
-        small = x.type.with_dims(x.type.dims[i] for i in kept)
+    extents = {place: x.type.dims[i] for i, place in enumerate(at) if place is not None}
+    places = list(extents)
+    if absent or len(places) < len(at):
+        for i in absent:
+            before = (j for j, place in enumerate(places) if place > i)
+            places.insert(next(before, len(places)), i)
+        small = x.type.with_dims(extents.get(place, 1) for place in places)
         value = views.reshape_tensor(e, value, small, list(small.dims))
     if x.type.dtype.is_bool:
         value = e.cast_tensor(value, dtypes.BOOL, dtypes.INT8)
-    return value, [dims[place] for place in at if place is not None]
+    return value, [dims[place] for place in places]

@@ -1,0 +1,38 @@
+// RUN: mgx-opt %s --mgx-lower-to-linalg='target=gpu arch=gfx942' --split-input-file | filecheck %s
+
+// One query: its row is a dim of the operand, though the tensor that is read has none.
+// CHECK: #[[Q:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2)>
+// CHECK: #[[O:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d4)>
+// CHECK-LABEL: @main(
+// CHECK: "iree_linalg_ext.attention"
+// CHECK: indexing_maps = [#[[Q]], #{{.*}}, #{{.*}}, #{{.*}}, #[[O]]]
+// CHECK-SAME: tensor<4x1x8xf32>, tensor<4x8x6xf32>, tensor<4x6x8xf32>
+func.func @one_row(%q: tensor<4x8xf32>, %k: tensor<4x8x6xf32>, %v: tensor<4x6x8xf32>) -> tensor<4x1x8xf32> {
+  %0 = "migraphx.group"(%q, %k, %v) ({
+  ^bb0(%a: tensor<4x8xf32>, %b: tensor<4x8x6xf32>, %c: tensor<4x6x8xf32>):
+    %u = "migraphx.unsqueeze"(%a) {axes = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4x1x8xf32>
+    %s = "migraphx.dot"(%u, %b) : (tensor<4x1x8xf32>, tensor<4x8x6xf32>) -> tensor<4x1x6xf32>
+    %p = "migraphx.softmax"(%s) {axis = 2 : i64} : (tensor<4x1x6xf32>) -> tensor<4x1x6xf32>
+    %o = "migraphx.dot"(%p, %c) : (tensor<4x1x6xf32>, tensor<4x6x8xf32>) -> tensor<4x1x8xf32>
+    "migraphx.yield"(%o) : (tensor<4x1x8xf32>) -> ()
+  }) {tag = "attention"} : (tensor<4x8xf32>, tensor<4x8x6xf32>, tensor<4x6x8xf32>) -> tensor<4x1x8xf32>
+  return %0 : tensor<4x1x8xf32>
+}
+
+// -----
+
+// The same query for each of five rows: only a tensor says how many there are.
+// CHECK-LABEL: @main(
+// CHECK: "iree_linalg_ext.attention"
+// CHECK: indexing_maps = {{.*}}tensor<4x5x8xf32>, tensor<4x8x6xf32>, tensor<4x6x8xf32>
+func.func @equal_rows(%q: tensor<4x1x8xf32>, %k: tensor<4x8x6xf32>, %v: tensor<4x6x8xf32>) -> tensor<4x5x8xf32> {
+  %0 = "migraphx.group"(%q, %k, %v) ({
+  ^bb0(%a: tensor<4x1x8xf32>, %b: tensor<4x8x6xf32>, %c: tensor<4x6x8xf32>):
+    %u = "migraphx.multibroadcast"(%a) {out_lens = array<i64: 4, 5, 8>} : (tensor<4x1x8xf32>) -> tensor<4x5x8xf32>
+    %s = "migraphx.dot"(%u, %b) : (tensor<4x5x8xf32>, tensor<4x8x6xf32>) -> tensor<4x5x6xf32>
+    %p = "migraphx.softmax"(%s) {axis = 2 : i64} : (tensor<4x5x6xf32>) -> tensor<4x5x6xf32>
+    %o = "migraphx.dot"(%p, %c) : (tensor<4x5x6xf32>, tensor<4x6x8xf32>) -> tensor<4x5x8xf32>
+    "migraphx.yield"(%o) : (tensor<4x5x8xf32>) -> ()
+  }) {tag = "attention"} : (tensor<4x1x8xf32>, tensor<4x8x6xf32>, tensor<4x6x8xf32>) -> tensor<4x5x8xf32>
+  return %0 : tensor<4x5x8xf32>
+}
