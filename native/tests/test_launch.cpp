@@ -24,7 +24,7 @@ struct Kernel {
     arguments = static_cast<u8*>(memory.allocate(64));
   }
 
-  LaunchResult launch(u32 groups, u32 threads, const char* checks = "") {
+  LaunchResult launch(u32 groups, u32 threads, const char* checks = "", u64 limit = kMostInstructions) {
     Launch l;
     l.kernel = &program->object.kernels[0];
     l.groups.x = groups;
@@ -32,6 +32,7 @@ struct Kernel {
     l.arguments = arguments;
     l.host_threads = 2;
     l.checks = Checks::parse(checks);
+    l.limit = limit;
     return run_launch(*program, memory, l);
   }
 };
@@ -87,10 +88,21 @@ void lds() {
   check_error([] { Checks::parse("all,everything"); }, "unknown check 'everything'");
 }
 
+// A loop without an end is a fault, also one that a barrier interrupts.
+void loops() {
+  Kernel forever({0xbf82ffff}, 0);  // s_branch to itself
+  check_error([&] { forever.launch(1, 64, "", 1000); }, "it ran 1000 instructions (MGX_EMULATE_LIMIT) and did not end");
+  Kernel meeting({0xbf8a0000, 0xbf82fffe}, 0);  // s_barrier; s_branch to it
+  check_error([&] { meeting.launch(1, 128, "", 1000); }, "it ran 1000 instructions");
+  Kernel short_one({0xbf800000, 0xbf800000}, 0);
+  check(short_one.launch(1, 64, "", 3).instructions == 3, "a wave may run as many as the limit says");
+}
+
 }  // namespace
 
 int main() {
   grids();
   lds();
+  loops();
   return test::result();
 }

@@ -160,6 +160,10 @@ void Checker::wait(Wave& w, const Instruction& i) {
   const std::string_view n = i.name();
   if (!starts(n, "s_wait")) return;
   Registers& r = waves_[w.number];
+  if (i.count == 0) {  // s_wait_idle: for everything
+    r.pending.clear();
+    return;
+  }
   const Generation g = w.generation;
   const u32 k = i.o[i.count - 1].bits;
   // before RDNA stores count as loads do

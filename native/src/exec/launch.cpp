@@ -1,6 +1,7 @@
 // Workgroups over host threads; the waves of a workgroup in turns between barriers.
 #include "exec/launch.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -139,6 +140,7 @@ class Group {
     apply_mode(w);
     const Instruction* code = p_.code.data();
     const u32 size = static_cast<u32>(p_.code.size());
+    const u64 left = l_.limit - std::min(l_.limit, w.executed);
     u64 executed = 0;
     u32 at = w.pc;
     try {
@@ -147,6 +149,7 @@ class Group {
         if (at >= size) throw Fault("it ran past its code");
         const Instruction& i = code[at];
         w.pc = at + 1;
+        if (executed == left) throw Fault("it ran " + std::to_string(l_.limit) + " instructions (MGX_EMULATE_LIMIT) and did not end");
         ++executed;
         if (!counts_.empty()) ++counts_[at];
         if (checker_) {
@@ -159,6 +162,7 @@ class Group {
         }
       }
     } catch (const Fault& f) {
+      if (at >= size) throw Fault(std::string(f.what()) + ": kernel '" + k_.name + "'");
       char place[96];
       std::snprintf(place, sizeof place, " at 0x%llx in wave %u", static_cast<unsigned long long>(code[at].address), w.number);
       throw Fault(std::string(f.what()) + ": kernel '" + k_.name + "', " + to_text(code[at]) + place);

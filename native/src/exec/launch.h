@@ -11,6 +11,9 @@ struct Grid {
   u32 x = 1, y = 1, z = 1;
 };
 
+// A wave that runs more is taken for one that never ends.
+constexpr u64 kMostInstructions = 1000000000;
+
 struct Launch {
   const KernelInfo* kernel = nullptr;
   Grid groups, threads;
@@ -19,6 +22,7 @@ struct Launch {
   int host_threads = 1;
   Checks checks;
   bool count = false;  // executed instructions, in Program::executed
+  u64 limit = kMostInstructions;  // of one wave: a loop without an end is a fault
 };
 
 struct LaunchResult {

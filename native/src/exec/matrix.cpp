@@ -207,6 +207,9 @@ Element element_of(std::string_view text, const std::string& name) {
 // v_mfma_f32_16x16x32_fp8_bf8, v_mfma_f32_4x4x4_16b_f16.
 void prepare(Instruction& i, Generation) {
   const std::string name = i.name();
+  if (i.o[1].kind != Operand::Kind::Vector || i.o[2].kind != Operand::Kind::Vector) {
+    throw Error("'" + name + "' takes its factors from vector registers alone");
+  }
   if (name.compare(0, 22, "v_mfma_f64_16x16x4_f64") == 0 || name == "v_mfma_f64_16x16x4f64") {
     if (i.blgp) throw Error("'" + name + "' with negated operands is not emulated");
     i.run = run_doubles;

@@ -7,6 +7,7 @@
 
 namespace mgx {
 
+constexpr u32 kScalars = 160;  // with room for the longest load into the last one
 constexpr int kLanes = 64;  // a wave32 has the upper half switched off for ever
 
 class Checker;
@@ -29,7 +30,7 @@ struct Wave {
   enum class State : u8 { Running, Barrier, Done };
 
   alignas(64) u32 v[512][kLanes];
-  u32 s[160];
+  u32 s[kScalars];
   u64 exec = 0;
   bool scc = false;
   State state = State::Running;
@@ -52,13 +53,16 @@ struct Wave {
   u32 next_range = 0;
 };
 
+// Code that names a vector register where only scalar ones are taken.
+[[noreturn]] inline u32 no_scalar(u32 index) { throw Fault("no scalar register has the number " + std::to_string(index)); }
+
 inline u32 read_scalar(const Wave& w, u32 index) {
   switch (index) {
     case kExec: return static_cast<u32>(w.exec);
     case kExec + 1: return static_cast<u32>(w.exec >> 32);
-    case kNull: case kNull + 1: return 0;
+    case kNull: case kNull + 1: case kScc + 1: case kScc + 2: case kScc + 3: return 0;
     case kScc: return w.scc;
-    default: return w.s[index];
+    default: return index < kScalars ? w.s[index] : no_scalar(index);
   }
 }
 
@@ -68,6 +72,7 @@ inline void write_scalar(Wave& w, u32 index, u32 value) {
   } else if (index == kExec + 1) {
     if (!w.wave32) w.exec = (w.exec & 0xffffffff) | u64{value} << 32;
   } else {
+    if (index >= kScalars) no_scalar(index);
     w.s[index] = value;
   }
 }

@@ -159,6 +159,9 @@ void prepare(Instruction& i, Generation) {
   const std::string name = i.name();
   const std::size_t at = name.find("_16x16x");
   if (at == std::string::npos) throw Error("'" + name + "' is not emulated");
+  if (i.o[1].kind != Operand::Kind::Vector || i.o[2].kind != Operand::Kind::Vector) {
+    throw Error("'" + name + "' takes its factors from vector registers alone");
+  }
   const std::string result = name.substr(7, at - 7);
   Form f;
   f.d = result == "f32" ? Result::F32 : result == "f16" ? Result::F16 : result == "bf16" ? Result::Bf16 : Result::I32;

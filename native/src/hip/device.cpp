@@ -51,6 +51,8 @@ Settings Settings::from_environment() {
   s.statistics = variable("MGX_EMULATE_STATS");
   s.checks = Checks::parse(variable("MGX_EMULATE_CHECK"));
   s.log = !variable("MGX_EMULATE_LOG").empty();
+  const u64 limit = std::strtoull(variable("MGX_EMULATE_LIMIT").c_str(), nullptr, 10);
+  if (limit != 0) s.limit = limit;
   return s;
 }
 
@@ -106,6 +108,7 @@ void Device::launch(const Function& f, Grid groups, Grid threads, u32 dynamic_ld
   l.checks = settings_.checks;
   memory_.mark_written(kernarg, size);
   l.count = !settings_.statistics.empty();
+  l.limit = settings_.limit;
   const auto start = std::chrono::steady_clock::now();
   const LaunchResult result = run_launch(*f.module->program, memory_, l);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -136,13 +139,15 @@ void Device::write_statistics() {
   }
   std::fprintf(out, "],\n\"executed\": [");
   comma = "";
-  for (const auto& m : modules_) {
-    const Program& p = *m->program;
+  for (std::size_t number = 0; number < modules_.size(); ++number) {
+    const Program& p = *modules_[number]->program;
     for (std::size_t n = 0; n < p.code.size(); ++n) {
       if (p.executed[n] == 0) continue;
-      std::fprintf(out, "%s\n  {\"function\": %s, \"address\": %llu, \"text\": %s, \"count\": %llu}", comma,
-                   quoted(p.where(p.code[n].address)).c_str(), static_cast<unsigned long long>(p.code[n].address),
-                   quoted(to_text(p.code[n])).c_str(), static_cast<unsigned long long>(p.executed[n]));
+      const Instruction& i = p.code[n];
+      std::fprintf(out, "%s\n  {\"module\": %zu, \"function\": %s, \"address\": %llu, \"words\": \"%s\", \"text\": %s, \"count\": %llu}",
+                   comma, number, quoted(p.where(i.address)).c_str(), static_cast<unsigned long long>(i.address),
+                   words_text(i.words, i.size / 4u).c_str(), quoted(to_text(i)).c_str(),
+                   static_cast<unsigned long long>(p.executed[n]));
       comma = ",";
     }
   }

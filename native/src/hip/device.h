@@ -17,6 +17,7 @@ struct Settings {
   std::string statistics;  // MGX_EMULATE_STATS: a file for launches and counts, as JSON
   Checks checks;           // MGX_EMULATE_CHECK: all, or uninitialized, races, waits
   bool log = false;        // MGX_EMULATE_LOG: launches on stderr
+  u64 limit = kMostInstructions;  // MGX_EMULATE_LIMIT: instructions of a wave
 
   static Settings from_environment();
 };
