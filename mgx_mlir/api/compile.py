@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import mgx_mlir.dialects  # noqa: F401  (defines the operators)
 from mgx_mlir.api import environment
+from mgx_mlir.api.architectures import named, of_device, together
 from mgx_mlir.api.compiled import CompiledProgram, CompileSettings, IreeProgram, RefProgram
 from mgx_mlir.api.dumps import dump_flags, show_compiled, show_lowered
 from mgx_mlir.api.environment import watched
@@ -54,7 +55,7 @@ def compile(
     target: str | None = None,
     *,
     threads: int | None = None,
-    arch: str | None = None,
+    arch: str | Sequence[str] | None = None,
     cache: bool = True,
     fast_math: bool = True,
     disable: Sequence[str] = (),
@@ -64,6 +65,7 @@ def compile(
     exhaustive_tune: bool = False,
     tuning_inputs: Inputs | None = None,
     emulate: bool = False,
+    device_id: int = 0,
     **onnx_options: Any,
 ) -> CompiledProgram:
     """Compile a model for a target.
@@ -71,16 +73,37 @@ def compile(
     `model` is a path (.onnx, .pb, .mlir, .mxr, .json, a SavedModel's folder), the bytes of an
     ONNX file, a ProgramIR, or an API program.
     `target` is "ref", "cpu" or "gpu" (None: gpu where a HIP device is found, else cpu); `arch` a
-    gfx or product name for gpu, a processor name for cpu. `threads` (None: all) counts CPU
-    threads of a run. `onnx_options` are those of parse_onnx, or the fields of TfOptions.
-    `ref_double` makes `ref` compute in f64. `exhaustive_tune` compiles in several ways, times them
-    on `tuning_inputs(signature)`, and keeps the fastest in the tuning file, from which later
-    compiles take it. `emulate` runs a gpu program on the emulator of AMD GPUs.
+    gfx or product name for gpu, a processor name for cpu; of several ("gfx942,gfx1100", or a list)
+    the one that fits the device is run. `threads` (None: all) counts CPU threads of a run.
+    `device_id` is which of several GPUs it runs on. `onnx_options` are those of parse_onnx, or the
+    fields of TfOptions. `ref_double` makes `ref` compute in f64. `exhaustive_tune` compiles in
+    several ways, times them on `tuning_inputs(signature)`, and keeps the fastest in the tuning
+    file, from which later compiles take it. `emulate` runs a gpu program on the emulator of AMD
+    GPUs.
     Raises MgxError: unreadable models, unsupported operators, failed compilation.
     """
     from mgx_mlir.targets import default_target
 
     name = target or default_target()
+    if name == "gpu":
+        archs = [*named(arch)] or [of_device(device_id, emulate=emulate)]
+        if len(archs) > 1:
+            found = [
+                compile(
+                    model, name, threads=threads, arch=a, cache=cache, fast_math=fast_math,
+                    disable=disable, kernel_boundaries=kernel_boundaries, timeout=timeout,
+                    exhaustive_tune=exhaustive_tune, tuning_inputs=tuning_inputs, emulate=emulate,
+                    device_id=device_id, **onnx_options,
+                )
+                for a in archs
+            ]  # fmt: skip
+            programs = [p for p in found if isinstance(p, IreeProgram)]
+            return together(programs, of_device(device_id, emulate=emulate))
+        arch = archs[0]
+    elif device_id:
+        raise UsageError(f"only gpu programs have a device_id, the target is {name}")
+    if not isinstance(arch, str | None):
+        raise UsageError(f"expected one processor's name, got {arch!r}")
     settings = CompileSettings(
         name, arch, fast_math, tuple(disable), kernel_boundaries, cache, timeout, onnx_options,
         emulate=emulate,
@@ -101,10 +124,13 @@ def compile(
     problem = _problem(model, settings, threads) if exhaustive_tune or is_kept() else {}
     known = lookup(problem) if problem else None
     if exhaustive_tune and known is None:
-        return _tuned(model, settings, threads, problem, tuning_inputs)
+        best = _tuned(model, settings, threads, problem, tuning_inputs)
+        best.device_id = device_id
+        return best
     if known is not None:
         settings = replace(settings, tuning=known)
     compiled = _compile(model, settings, threads)
+    compiled.device_id = device_id
     if known is not None:
         compiled.stats["tuning"] = [describe(known)]
     return compiled
@@ -130,13 +156,10 @@ def _refuse_unknown(program: ProgramIR) -> None:
 
 def _check_emulation(settings: CompileSettings) -> None:
     """Errors: UsageError for another target, TargetError where the emulator is not built."""
-    from mgx_mlir.runtime.device import is_open
     from mgx_mlir.targets import emulator, get_target
 
     if settings.target != "gpu":
         raise UsageError(f"only gpu programs are emulated, the target is {settings.target}")
-    if is_open("hip") and not emulator.active():
-        raise UsageError("this process has opened an AMD GPU: emulate in another process")
     emulator.check_arch(get_target("gpu", architecture=settings.arch).arch)
     emulator.activate()
 

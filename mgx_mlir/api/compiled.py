@@ -159,7 +159,12 @@ class RefProgram(CompiledProgram):
 
 
 class IreeProgram(CompiledProgram):
-    """A program compiled by IREE, for the CPU or a GPU; loaded at its first run."""
+    """A program compiled by IREE, for the CPU or a GPU; loaded at its first run.
+
+    `alternatives` are the same program for other architectures: what fits the device is loaded.
+    """
+
+    alternatives: tuple[IreeProgram, ...] = ()
 
     def __init__(
         self,
@@ -189,40 +194,60 @@ class IreeProgram(CompiledProgram):
             self._program = ProgramIR(ctx, module)
         return self._program
 
-    def _device(self) -> str | None:
-        """The kind of device to run on. TargetError where it is not what was asked for."""
-        if self.target != "gpu":
-            return None
-        from mgx_mlir.targets import emulator
+    @property
+    def archs(self) -> tuple[str, ...]:
+        """What there is code for: this program's architecture, then those of `alternatives`."""
+        return tuple(p.executable.arch for p in (self, *self.alternatives))
 
-        if self.settings.emulate:
-            emulator.activate()
-        elif emulator.active():
-            raise TargetError(
-                "the HIP of this process is the emulator",
-                notes=["compile with emulate=True, or run on a device in another process"],
-            )
-        return "hip"
+    def for_arch(self, arch: str) -> IreeProgram | None:
+        """This program, or the alternative, whose code is for an architecture."""
+        found = (p for p in (self, *self.alternatives) if p.executable.arch == arch)
+        return next(found, None)
 
     def load(self) -> Any:
-        """The module on its device, loaded once. TargetError where the device is missing."""
+        """The module on its device, loaded once. TargetError where the device is missing, or of an
+        architecture that there is no code for."""
         with self._lock:
             if self._loaded is None:
                 from mgx_mlir.runtime.iree_runtime import LoadedModule
 
                 start = time.perf_counter()
+                gpu = self.target == "gpu"
+                library = self._library() if gpu else None
+                chosen = self._of_device(library) if gpu else self
                 self._loaded = LoadedModule(
-                    self.executable.vmfb,
-                    self.params,
-                    inputs=list(self.signature.inputs),
-                    outputs=list(self.signature.outputs),
-                    device=self._device(),
+                    chosen.executable.vmfb,
+                    chosen.params,
+                    inputs=list(chosen.signature.inputs),
+                    outputs=list(chosen.signature.outputs),
+                    device="hip" if gpu else None,
                     threads=self.threads,
-                    variants=self.signature.variants,
+                    variants=chosen.signature.variants,
                     device_id=self.device_id,
+                    library=library,
                 )
                 self.stats["load_s"] = time.perf_counter() - start
             return self._loaded
+
+    def _library(self) -> str | None:
+        """The HIP library to run on, None: the one of this machine."""
+        from mgx_mlir.targets import emulator
+
+        return str(emulator.activate()) if self.settings.emulate else None
+
+    def _of_device(self, library: str | None) -> IreeProgram:
+        """The program whose code is for the device."""
+        from mgx_mlir.runtime.device import open_device
+        from mgx_mlir.runtime.hip import device_arch
+
+        arch = device_arch(open_device("hip", index=self.device_id, library=library))
+        found = self.for_arch(arch) if arch else self
+        if found is None:
+            raise TargetError(
+                f"the code is for {', '.join(self.archs)}, device {self.device_id} is {arch}",
+                notes=[f"compile for {arch}, or for several: arch='{self.archs[0]},{arch}'"],
+            )
+        return found
 
     def execute(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         loaded = self._loaded or self.load()

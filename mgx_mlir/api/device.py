@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import ml_dtypes
@@ -13,18 +14,38 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import ShapeError, UsageError
 from mgx_mlir.core.layout import Shape
 from mgx_mlir.runtime import hip
-from mgx_mlir.runtime.device import Device, open_device
+from mgx_mlir.runtime.device import HIP_VARIABLE, Device, is_open, open_device
 from mgx_mlir.runtime.device_memory import ROCM, DeviceTensor, from_dlpack
+from mgx_mlir.targets import emulator
 
 
-def to_gpu(arg: Any, host: bool = False, *, device_id: int = 0) -> argument:
+def gpu_device(device_id: int = 0, emulate: bool | None = None) -> Device:
+    """A GPU, or an emulated one.
+
+    emulate None: emulated where this process has asked for emulation and has not used a GPU.
+    Errors: TargetError without such a device.
+    """
+    if emulate is None:
+        emulate = emulator.active() and not _uses_gpu()
+    library = str(emulator.activate()) if emulate else None
+    return open_device("hip", index=device_id, library=library)
+
+
+def _uses_gpu() -> bool:
+    return is_open("hip", os.environ.get(HIP_VARIABLE, ""))
+
+
+def to_gpu(
+    arg: Any, host: bool = False, *, device_id: int = 0, emulate: bool | None = None
+) -> argument:
     """A copy of an argument, or of anything that makes one, in the memory of a GPU.
 
     A tensor of another library that is in that GPU's memory already (DLPack, as torch for ROCm
     gives it) is taken without a copy. `host` is MIGraphX's pinned host memory: the runtime pins
-    what it copies by itself, so it changes nothing. Errors: TargetError without a GPU.
+    what it copies by itself, so it changes nothing. `emulate`: see `gpu_device`. Errors:
+    TargetError without a GPU.
     """
-    device = open_device("hip", index=device_id)
+    device = gpu_device(device_id, emulate)
     if isinstance(arg, argument) and arg.device_tensor is not None:
         return arg
     kind = getattr(arg, "__dlpack_device__", None)
@@ -40,21 +61,22 @@ def from_gpu(arg: argument) -> argument:
     return argument(arg.device_tensor.to_host())
 
 
-def allocate_gpu(s: shape, host: bool = False, *, device_id: int = 0) -> argument:
+def allocate_gpu(
+    s: shape, host: bool = False, *, device_id: int = 0, emulate: bool | None = None
+) -> argument:
     """An argument in the memory of a GPU, its elements not set. ShapeError for what is no tensor
-    of standard layout; `host` as in `to_gpu`."""
+    of standard layout; `host` and `emulate` as in `to_gpu`."""
     own = s._shape
     if not isinstance(own, Shape) or s.dynamic() or not s.standard():
         raise ShapeError(f"expected a tensor of static dims and standard layout, got {s}")
     dims = [d for d in own.dims if isinstance(d, int)]
-    device = open_device("hip", index=device_id)
+    device = gpu_device(device_id, emulate)
     return argument.on_device(DeviceTensor.empty(device, own.dtype, dims))
 
 
-def gpu_sync() -> None:
-    """Wait until all that was asked of the GPU is done."""
-    open_device("hip")
-    hip.device_synchronize()
+def gpu_sync(*, device_id: int = 0, emulate: bool | None = None) -> None:
+    """Wait until all that was asked of the GPU is done; `emulate` as in `to_gpu`."""
+    hip.device_synchronize(gpu_device(device_id, emulate))
 
 
 class context:
@@ -64,23 +86,31 @@ class context:
     waits for what others asked of the device, `wait_for` for a stream of theirs.
     """
 
-    def __init__(self, device_id: int = 0) -> None:
-        self.device_id = device_id
+    def __init__(self, device_id: int = 0, emulate: bool | None = None) -> None:
+        self.device_id, self.emulate = device_id, emulate
+        self._device: Device | None = None
+
+    @staticmethod
+    def of(device: Device) -> context:
+        """The context of a device that is open."""
+        made = context(device.index)
+        made._device = device
+        return made
 
     @property
     def device(self) -> Device:
         """TargetError where there is none."""
-        return open_device("hip", index=self.device_id)
+        if self._device is not None:
+            return self._device
+        return gpu_device(self.device_id, self.emulate)
 
     def finish(self) -> None:
         """Wait for the device."""
-        _ = self.device
-        hip.device_synchronize()
+        hip.device_synchronize(self.device)
 
     def wait_for(self, stream: int) -> None:
         """Wait until all that was asked of a stream (an address of an ihipStream_t) is done."""
-        _ = self.device
-        hip.stream_synchronize(stream)
+        hip.stream_synchronize(self.device, stream)
 
 
 STREAM_TYPE = "ihipStream_t"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from mgx_mlir.api.program import program
-from mgx_mlir.api.saved_code import compiled_tree, restore
+from mgx_mlir.api.saved_code import compiled_trees, restore
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.frontends.mxr.checks import as_list, located
 from mgx_mlir.frontends.mxr.reader import MxrFile, read_data, read_file
@@ -40,23 +40,35 @@ def save_buffer(p: program, format: str = "msgpack") -> bytes:
 
 
 def load(
-    filename: str | os.PathLike[str], format: str | None = None, *, compiled: bool = True
+    filename: str | os.PathLike[str],
+    format: str | None = None,
+    *,
+    compiled: bool = True,
+    emulate: bool = False,
+    device_id: int = 0,
 ) -> program:
     """Read a program from a file.
 
     `format` None tells msgpack from JSON. A compiled program comes back compiled, without
-    compiling again; `compiled=False` gives the program it was compiled from. A compiled file
+    compiling again; `compiled=False` gives the program it was compiled from. Code for a GPU runs
+    on the one of `device_id`, or with `emulate` on the emulator. A compiled file
     holds machine code that will run: load it only from where you trust. Raises FileError: damaged
-    files, other versions, code for another processor.
+    files, other versions, code for another processor or GPU.
     """
-    return _program(read_file(filename, format), compiled, os.fspath(filename))
+    found = read_file(filename, format)
+    return _program(found, compiled, os.fspath(filename), emulate, device_id)
 
 
 def load_buffer(
-    data: bytes | memoryview, format: str | None = None, *, compiled: bool = True
+    data: bytes | memoryview,
+    format: str | None = None,
+    *,
+    compiled: bool = True,
+    emulate: bool = False,
+    device_id: int = 0,
 ) -> program:
     """Read a program from the bytes of a file; as load."""
-    return _program(read_data(data, format), compiled, "<buffer>")
+    return _program(read_data(data, format), compiled, "<buffer>", emulate, device_id)
 
 
 def _tree(p: program) -> Tree:
@@ -65,16 +77,17 @@ def _tree(p: program) -> Tree:
     tree = program_tree(p.program_ir)
     if p.is_compiled():
         own = tree.setdefault(OWN_KEY, {"version": OWN_VERSION})
-        own["compiled"] = [compiled_tree(p, tree["modules"])]
+        own["compiled"] = compiled_trees(p, tree["modules"])
     return tree
 
 
-def _program(found: MxrFile, compiled: bool, name: str) -> program:
+def _program(found: MxrFile, compiled: bool, name: str, emulate: bool, device_id: int) -> program:
     made = program.of(found.program)
     try:
         entries = as_list(found.own.get("compiled"), "'compiled'")
         if compiled and entries:
-            restore(made, entries[0], found.tree["modules"])
+            modules = found.tree["modules"]
+            restore(made, entries, modules, emulate=emulate, device_id=device_id)
     except FileError as e:
         raise located(e, name) from None
     return made

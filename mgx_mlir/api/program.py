@@ -40,7 +40,6 @@ from mgx_mlir.printers.listing import Instruction as Line
 from mgx_mlir.printers.listing import Listing, list_program
 from mgx_mlir.printers.text import instruction_text, print_listing
 from mgx_mlir.runtime.device_memory import DeviceTensor
-from mgx_mlir.targets import emulator
 
 TARGETS = ("ref", "cpu", "gpu")
 Trace = Callable[[instruction_ref, list[argument]], None]
@@ -64,13 +63,15 @@ class target:
         """The GPU that programs of this target run on. UsageError for other targets."""
         if self._name != "gpu":
             raise UsageError(f"target {self._name} has no device context")
-        if self.options.get("emulate"):
-            emulator.activate()
-        return context(self.options.get("device_id", 0))
+        emulate = True if self.options.get("emulate") else None
+        return context(self.options.get("device_id", 0), emulate)
 
     def copy_to(self, arg: argument) -> argument:
         """The argument in the target's memory: of a GPU, or as it is."""
-        return to_gpu(arg, device_id=self.get_context().device_id) if self._is_gpu else arg
+        if not self._is_gpu:
+            return arg
+        at = self.get_context()
+        return to_gpu(arg, device_id=at.device_id, emulate=at.emulate)
 
     def copy_from(self, arg: argument) -> argument:
         """The argument in host memory."""
@@ -79,7 +80,8 @@ class target:
     def allocate(self, s: shape) -> argument:
         """An argument in the target's memory, its elements not set; on a host zeros."""
         if self._is_gpu:
-            return allocate_gpu(s, device_id=self.get_context().device_id)
+            at = self.get_context()
+            return allocate_gpu(s, device_id=at.device_id, emulate=at.emulate)
         from mgx_mlir.api.data import fill_argument
 
         return fill_argument(s, 0)
@@ -314,7 +316,6 @@ class program:
         if self._compiled is not None:
             raise UsageError(f"the program is compiled already, for {self._compiled.target}")
         chosen = {**t.options, **options}
-        device_id = chosen.pop("device_id", 0)
         known = [p.name for p in signature(compile_program).parameters.values()
                  if p.kind is p.KEYWORD_ONLY]  # fmt: skip
         for key in chosen:
@@ -329,7 +330,6 @@ class program:
         )
         self.adopt(made, {"fast_math": fast_math, **chosen})
         self._offload = offload_copy or t.name() != "gpu"
-        made.device_id = device_id
 
     def adopt(self, compiled: Any, options: Mapping[str, Any]) -> None:
         """Take a CompiledProgram of this program as its compiled form."""
@@ -440,8 +440,7 @@ class program:
         check_stream(stream_name)
         if self.compiled.target != "gpu":
             raise UsageError(f"a program compiled for {self.compiled.target} runs on no stream")
-        self.compiled.load()
-        context(self.compiled.device_id).wait_for(stream)
+        context.of(self.compiled.load().device).wait_for(stream)
         return self.run(params)
 
     # ---- text --------------------------------------------------------------------------------

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from mgx_mlir.api.architectures import device_archs, listed, of_device, together
 from mgx_mlir.api.compiled import CompileSettings, IreeProgram
 from mgx_mlir.api.program import get_target, program
 from mgx_mlir.core import segments
-from mgx_mlir.core.errors import FileError, MgxError
+from mgx_mlir.core.errors import FileError, MgxError, UsageError
 from mgx_mlir.core.literals import WeightStore, content_key
 from mgx_mlir.core.lowered import kernel_infos
 from mgx_mlir.core.signature import Signature
@@ -25,19 +26,42 @@ from mgx_mlir.frontends.mxr.checks import as_list, as_map, as_text, member, shor
 from mgx_mlir.frontends.mxr.shapes import argument_of
 from mgx_mlir.printers.value_tree import Binary, Tree, array_tree, write_msgpack
 
+MOST_ENTRIES = 64
 HINT = ["load it with compiled=False (mgx-driver: --strip-context) and compile it again"]
 
 
-def compiled_tree(p: program, modules: Tree) -> dict[str, Tree]:
-    """The entry of a compiled program whose file holds `modules`."""
+def compiled_trees(p: program, modules: Tree) -> list[Tree]:
+    """The entries of a compiled program whose file holds `modules`, one for each architecture."""
+    c = p.compiled
+    digest, held = tree_digest(modules), Held(p.program_ir.store, {})
+    found: list[Tree] = []
+    for n, each in enumerate((c, *getattr(c, "alternatives", ()))):
+        options = dict(p.compile_options)
+        if c.target == "gpu":
+            options["arch"] = each.executable.arch
+        found.append(_tree(each, options, digest, held))
+        for name, array in getattr(each, "params", {}).items():
+            held.params.setdefault(content_key(array), (n, name))
+    return found
+
+
+class Held(NamedTuple):
+    """What a file holds already: weights of its program, and by content parameters of the entries
+    so far, as (entry, name)."""
+
+    store: WeightStore
+    params: dict[str, tuple[int, str]]
+
+
+def _tree(c: Any, options: Mapping[str, Any], digest: str, held: Held) -> dict[str, Tree]:
+    """The entry of a compiled program."""
     from mgx_mlir.targets.child import compiler_version
     from mgx_mlir.targets.flags import host_cpu
 
-    c = p.compiled
     found: dict[str, Tree] = {
         "target": c.target,
-        "options": _plain(p.compile_options),
-        "program": tree_digest(modules),
+        "options": _plain(options),
+        "program": digest,
     }
     if c.target != "ref":
         e = c.executable
@@ -49,7 +73,6 @@ def compiled_tree(p: program, modules: Tree) -> dict[str, Tree]:
         vmfb = np.frombuffer(e.vmfb, np.uint8) if isinstance(e.vmfb, bytes) else np.asarray(e.vmfb)
         with c.program.ctx:
             text = segments.asm(c.program.module.operation, enable_debug_info=True)
-        store = p.program_ir.store
         found |= {
             "arch": e.arch,
             "host": host_cpu() if c.target == "cpu" else "",
@@ -58,20 +81,33 @@ def compiled_tree(p: program, modules: Tree) -> dict[str, Tree]:
             "kernels": [_plain(asdict(k)) for k in c.kernels],
             "text": text,
             "executable": record,
-            "params": {k: _param_tree(a, store) for k, a in c.params.items()},
+            "params": {k: _param_tree(a, held) for k, a in c.params.items()},
             "vmfb": Binary(vmfb),
         }
     return {**found, "checksum": tree_digest(found)}
 
 
-def _param_tree(array: np.ndarray, store: WeightStore) -> Tree:
-    """A parameter of the code; one that is a weight of the program is not written again."""
+def _param_tree(array: np.ndarray, held: Held) -> Tree:
+    """A parameter of the code; one that the file holds already is not written again."""
     key = content_key(array)
-    return {"key": key} if key in store else array_tree(array)
+    if key in held.store:
+        return {"key": key}
+    if key in held.params:
+        entry, name = held.params[key]
+        return {"key": key, "entry": entry, "name": name}
+    return array_tree(array)
 
 
-def _param(tree: Tree, store: WeightStore) -> np.ndarray:
+def _param(tree: Tree, store: WeightStore, earlier: Sequence[IreeProgram]) -> np.ndarray:
     found = as_map(tree, "a parameter")
+    if "entry" in found:
+        entry, name = found["entry"], as_text(member(found, "name", "a parameter"), "'name'")
+        if not isinstance(entry, int) or not 0 <= entry < len(earlier):
+            raise FileError(f"'entry' expected an earlier entry, got {shortened(entry)}")
+        array = earlier[entry].params.get(name)
+        if array is None or content_key(array) != found.get("key"):
+            raise FileError(f"the parameter {shortened(name)} is not in entry {entry}")
+        return array
     if "key" in found:
         return store.get(as_text(found["key"], "'key'"))
     array = argument_of(found)
@@ -112,65 +148,106 @@ def _canonical(tree: Tree) -> Tree:
 # ---- reading -----------------------------------------------------------------------------------
 
 
-def restore(made: program, entry: Tree, modules: Tree) -> None:
-    """Make `made` the compiled program of an entry. FileError where it cannot be used here."""
+def restore(
+    made: program, entries: Sequence[Tree], modules: Tree, *, emulate: bool, device_id: int
+) -> None:
+    """Make `made` the compiled program of entries. FileError where none can be used here.
+
+    emulate: on the emulator; device_id: which of several GPUs. Entries are one, or one for each
+    architecture.
+    """
     try:
-        _restore(made, as_map(entry, "'compiled'"), modules)
+        found = [as_map(entry, "'compiled'") for entry in entries]
+        _restore(made, found, modules, emulate, device_id)
     except FileError as e:
         raise FileError(e.message, location=e.location, notes=e.notes or HINT) from None
     except RecursionError:
         raise FileError("the compiled program nests too deep") from None
+    except UsageError:
+        raise
     except (MgxError, KeyError, TypeError, ValueError) as e:
         text = e.message if isinstance(e, MgxError) else f"{type(e).__name__.lower()}: {e}"
         raise FileError(f"the compiled program is damaged: {text}", notes=HINT) from None
 
 
-def _restore(made: program, entry: dict[str, Tree], modules: Tree) -> None:
-    kind = as_text(member(entry, "target", "'compiled'"), "'target'")
+def _restore(
+    made: program, entries: list[dict[str, Tree]], modules: Tree, emulate: bool, device_id: int
+) -> None:
+    kinds = [as_text(member(e, "target", "'compiled'"), "'target'") for e in entries]
+    kind = kinds[0]
     if kind not in ("ref", "cpu", "gpu"):
         raise FileError(f"the code is for the unknown target {shortened(kind)}")
-    _check_place(kind, entry)
-    stated = {k: v for k, v in entry.items() if k != "checksum"}
-    if tree_digest(stated) != entry.get("checksum"):
-        raise FileError("the code is damaged: its checksum does not match")
-    if tree_digest(modules) != entry.get("program"):
-        raise FileError("the code is of another program than the one beside it")
-    options = as_map(entry.get("options", {}), "'options'")
+    if len(set(kinds)) > 1 or (kind != "gpu" and len(kinds) > 1):
+        raise FileError(f"expected code for one target, got {listed(map(shortened, kinds))}")
+    if len(entries) > MOST_ENTRIES:
+        raise FileError(f"expected at most {MOST_ENTRIES} architectures, got {len(entries)}")
+    _check_place(kind, entries, emulate, device_id)
+    digest = tree_digest(modules)
+    for entry in entries:
+        _check_sums(entry, digest)
+    if emulate and kind != "gpu":
+        raise UsageError(f"only gpu programs are emulated, the file's code is for {kind}")
+    options = as_map(entries[0].get("options", {}), "'options'")
     if kind == "ref":
         made.compile(get_target(kind), **{k: v for k, v in options.items() if k == "fast_math"})
         return
-    made.adopt(_program_of(made, kind, entry, options), options)
+    programs: list[IreeProgram] = []
+    for entry in entries:
+        programs.append(_program_of(made, kind, entry, programs, emulate))
+    chosen = programs[0]
+    if kind == "gpu":
+        chosen = together(programs, of_device(device_id, emulate=emulate))
+    chosen.device_id = device_id
+    options = as_map(entries[programs.index(chosen)].get("options", {}), "'options'")
+    made.adopt(chosen, options)
 
 
-def _check_place(kind: str, entry: dict[str, Tree]) -> None:
+def _check_sums(entry: dict[str, Tree], digest: str) -> None:
+    """FileError for an entry that is damaged, or of another program."""
+    stated = {k: v for k, v in entry.items() if k != "checksum"}
+    if tree_digest(stated) != entry.get("checksum"):
+        raise FileError("the code is damaged: its checksum does not match")
+    if digest != entry.get("program"):
+        raise FileError("the code is of another program than the one beside it")
+
+
+def _check_place(kind: str, entries: list[dict[str, Tree]], emulate: bool, device_id: int) -> None:
     """FileError for code of another compiler, or for another processor than is here."""
     from mgx_mlir.targets.child import compiler_version
-    from mgx_mlir.targets.devices import hip_devices
     from mgx_mlir.targets.flags import host_cpu
 
     if kind == "ref":
         return
-    versions = as_map(member(entry, "versions", "'compiled'"), "'versions'")
-    if versions.get("compiler") != compiler_version():
-        raise FileError(
-            f"the code is of compiler {shortened(versions.get('compiler'))}, "
-            f"expected {compiler_version()}"
-        )
-    if kind == "cpu" and entry.get("host") != host_cpu():
+    for entry in entries:
+        versions = as_map(member(entry, "versions", "'compiled'"), "'versions'")
+        if versions.get("compiler") != compiler_version():
+            raise FileError(
+                f"the code is of compiler {shortened(versions.get('compiler'))}, "
+                f"expected {compiler_version()}"
+            )
+    if kind == "cpu" and entries[0].get("host") != host_cpu():
         raise FileError("the code is for another processor than this one")
-    here = {d.arch for d in hip_devices() if d.arch} if kind == "gpu" else set()
-    if here and entry.get("arch") not in here:
-        listed = ", ".join(sorted(here))
-        raise FileError(
-            f"the code is for {shortened(entry.get('arch'))}, this machine has {listed}"
-        )
+    if kind != "gpu":
+        return
+    archs = [as_text(member(e, "arch", "'compiled'"), "'arch'") for e in entries]
+    wanted = of_device(device_id, emulate=emulate)
+    here = {wanted} if wanted else set(device_archs(emulate=emulate)) - {""}
+    if here and here.isdisjoint(archs):
+        has = "the emulated device is" if emulate else "this machine has"
+        names = listed(map(shortened, archs)).replace("'", "")
+        raise FileError(f"the code is for {names}, {has} {listed(sorted(here))}")
 
 
 def _program_of(
-    made: program, kind: str, entry: dict[str, Tree], options: dict[str, Tree]
+    made: program,
+    kind: str,
+    entry: dict[str, Tree],
+    earlier: Sequence[IreeProgram],
+    emulate: bool,
 ) -> IreeProgram:
     from mgx_mlir.targets.base import Executable
 
+    options = as_map(entry.get("options", {}), "'options'")
     vmfb = member(entry, "vmfb", "'compiled'")
     if not isinstance(vmfb, memoryview):
         raise FileError(f"'vmfb' expected bytes, got {shortened(vmfb)}")
@@ -179,11 +256,11 @@ def _program_of(
     known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
     params = as_map(entry.get("params", {}), "'params'")
     return IreeProgram(
-        CompileSettings(target=kind, arch=options.get("arch")),
+        CompileSettings(target=kind, arch=options.get("arch"), emulate=emulate),
         Signature.from_json(as_map(member(entry, "signature", "'compiled'"), "'signature'")),
         kernel_infos(as_list(entry.get("kernels"), "'kernels'")),
         {"cached": True},
         executable=Executable(vmfb=code, key="", cached=True, **known),
-        params={k: _param(v, made.program_ir.store) for k, v in params.items()},
+        params={k: _param(v, made.program_ir.store, earlier) for k, v in params.items()},
         module_text=as_text(member(entry, "text", "'compiled'"), "'text'"),
     )

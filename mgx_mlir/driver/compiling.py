@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.errors import FileError, TargetError, UsageError
+from mgx_mlir.core.errors import TargetError, UsageError
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.signature import Signature, Variant
 from mgx_mlir.driver.arguments import Arguments
@@ -57,20 +57,26 @@ _COMPILED = (
 )  # fmt: skip
 
 
-def choose_target(args: Arguments, *, runs: bool, held: str | None = None) -> Choice:
+def choose_target(
+    args: Arguments, *, runs: bool, held: Any = None, model: Model | None = None
+) -> Choice:
     """The target that the options mean, named on stderr.
 
     `runs`: the command runs the program, so that one architecture and a device are needed.
-    `held`: the target that the code at hand is for.
+    `held`: the compiled program at hand. `model`: what a saved file holds code for is the
+    architecture where none is stated.
     UsageError for options that do not go together, TargetError without the device.
     """
     from mgx_mlir.targets import default_target
 
     flag = args.only_one("--gpu", "--cpu", "--ref")
-    target = flag.removeprefix("--") if flag else held or default_target()
-    if held is not None and target != held:
-        raise UsageError(f"the compiled model is for {held}, the target is {target}")
+    target = flag.removeprefix("--") if flag else held.target if held else default_target()
+    if held is not None and target != held.target:
+        raise UsageError(f"the compiled model is for {held.target}, the target is {target}")
     archs = list(dict.fromkeys(args.get("--arch", [])))
+    emulate = "--emulate" in args
+    if target == "gpu" and not archs:
+        archs = _default_archs(held or (model and model.code(emulate)), emulate)
     choice = Choice(
         target,
         tuple(archs) or (None,),
@@ -80,7 +86,7 @@ def choose_target(args: Arguments, *, runs: bool, held: str | None = None) -> Ch
         "--no-cache" not in args,
         args.get("--timeout"),
         "--exhaustive-tune" in args,
-        "--emulate" in args,
+        emulate,
     )
     if target != "cpu" and choice.threads is not None:
         raise UsageError(f"option '--threads' is for --cpu, the target is {target}")
@@ -103,9 +109,34 @@ def choose_target(args: Arguments, *, runs: bool, held: str | None = None) -> Ch
     say(_target_line(choice, by_default=flag is None and held is None))
     if choice.tune and len(choice.archs) > 1:
         raise UsageError(f"expected one architecture to tune for, got {', '.join(archs)}")
-    if (runs or choice.tune) and target == "gpu" and not choice.emulate:
+    if choice.emulate:
+        _check_emulation(choice)
+    elif (runs or choice.tune) and target == "gpu":
         _check_device()
     return choice
+
+
+def held_for(held: Any, choice: Choice) -> Any:
+    """The compiled program at hand, with its code for the architecture that is chosen."""
+    if held is None or held.target != "gpu":
+        return held
+    found = held.for_arch(choice.arch)
+    if found is None:
+        raise UsageError(
+            f"the compiled model is for {', '.join(held.archs)}, the target is {choice.arch}"
+        )
+    return found
+
+
+def _default_archs(code: Any, emulate: bool) -> list[str]:
+    """The architecture where none is stated: of the code at hand that fits the device, of the
+    device; none where neither is known."""
+    from mgx_mlir.api.architectures import of_device
+
+    if code is not None and code.target == "gpu":
+        return [code.executable.arch]
+    found = of_device(0, emulate=emulate)
+    return [found] if found else []
 
 
 def _with_archs(choice: Choice) -> Choice:
@@ -134,13 +165,26 @@ def _target_line(choice: Choice, *, by_default: bool) -> str:
     return ", ".join(parts)
 
 
+def _check_emulation(choice: Choice) -> None:
+    """TargetError where the emulator, or the architecture, is not there."""
+    from mgx_mlir.targets import emulator
+
+    for arch in choice.archs:
+        emulator.check_arch(str(arch))
+    emulator.activate()
+
+
 def _check_device() -> None:
-    from mgx_mlir.targets.devices import hip_devices
+    from mgx_mlir.targets.devices import hip_devices, why_no_device
 
     if not hip_devices():
         raise TargetError(
             "no HIP device is found, the program cannot run on gpu",
-            notes=["mgx-driver compile --gpu needs no device", "--emulate needs none to run it"],
+            notes=[
+                *filter(None, [why_no_device()]),
+                "mgx-driver compile --gpu needs no device",
+                "--emulate needs none to run it",
+            ],
         )
 
 
@@ -171,7 +215,7 @@ def compile_model(
 
 
 _CHANGES_CODE = (
-    "--arch", "--disable-fast-math", "--kernel-boundaries", "--optimize", "--apply-pass", "--fp16",
+    "--disable-fast-math", "--kernel-boundaries", "--optimize", "--apply-pass", "--fp16",
     "--bf16", "--trim", "--replace-literals", "--exhaustive-tune",
 )  # fmt: skip
 
@@ -191,26 +235,24 @@ def _tuning_inputs(model: Model) -> Callable[[Signature], list[np.ndarray]]:
 
 def _held(args: Arguments, model: Model, choice: Choice) -> Any:
     """The compiled program that a saved file holds, where it is for the chosen target."""
-    if not model.is_saved or model.is_stripped:
+    held = model.code(choice.emulate)
+    if held is None:
         return None
-    try:
-        saved = model.saved(compiled=True)
-    except FileError as e:
-        notes = ["--strip-context leaves the code out and compiles again"]
-        raise FileError(e.message, location=e.location or model.path, notes=notes) from None
-    if not saved.is_compiled():
-        return None
-    held = saved.compiled
     given = [f for f in _CHANGES_CODE if f in args]
-    wanted = f"{choice.target} {choice.arch}" if choice.target == "gpu" else choice.target
-    has = f"gpu {held.executable.arch}" if held.target == "gpu" else held.target
-    if has != wanted or given:
+    if held.target != "gpu" and "--arch" in args:
+        given.insert(0, "--arch")
+    found = held if held.target == choice.target else None
+    if found is not None and held.target == "gpu":
+        found = held.for_arch(choice.arch)
+    has = ", ".join([held.target, *(held.archs if held.target == "gpu" else ())])
+    if found is None or given:
+        wanted = ", ".join(filter(None, [choice.target, choice.arch]))
         why = given[0] if given else f"the target is {wanted}"
-        say(f"The file's code for {held.target} is not used: {why}")
+        say(f"The file's code for {has} is not used: {why}")
         return None
-    held.threads = choice.threads
-    say(f"Compiled: the file holds code for {held.target}")
-    return held
+    found.threads = choice.threads
+    say(f"Compiled: the file holds code for {has}")
+    return found
 
 
 def report_compile(compiled: Any) -> None:
@@ -258,6 +300,8 @@ def emit_compiled(args: Arguments, model: Model, choice: Choice, compiled: Any) 
     saved = form_of(args) in ("json", "msgpack")
     program = model.program if saved else compiled.program
     options = {k: v for k, v in choice.options().items() if k in ("arch", "fast_math")}
+    if choice.target != "gpu" and choice.arch is None:
+        options.pop("arch")
     emit(args, program, compiled=compiled, options={"target": choice.target, **options})
 
 

@@ -59,6 +59,7 @@ class Model:
         """`file` in place of the command line's; `plain`: without --optimize, --apply-pass,
         --fp16 and --bf16."""
         self.args = args
+        self._code: dict[bool, Any] = {}  # by whether it is to be emulated
         self.passes = () if plain else load_passes(args)
         self.float_types = () if plain else tuple(t for f, t in _FLOATS.items() if f in args)
         self.path = file if file is not None else args.file
@@ -277,7 +278,22 @@ class Model:
 
         return parse_onnx(self.path, OnnxOptions(**self.options))
 
-    def saved(self, *, compiled: bool) -> Any:
+    def code(self, emulate: bool) -> Any:
+        """The compiled program that a saved file holds, None where there is none to take. A
+        FileError says how to compile again."""
+        if not self.is_saved or self.is_stripped:
+            return None
+        if emulate not in self._code:
+            try:
+                saved = self.saved(compiled=True, emulate=emulate)
+            except FileError as e:
+                notes = ["--strip-context leaves the code out and compiles again"]
+                where = e.location or self.path
+                raise FileError(e.message, location=where, notes=notes) from None
+            self._code[emulate] = saved.compiled if saved.is_compiled() else None
+        return self._code[emulate]
+
+    def saved(self, *, compiled: bool, emulate: bool = False) -> Any:
         """The program of a saved file, with its code where `compiled` and the file has it."""
         from mgx_mlir.api.files import load
 
@@ -285,7 +301,7 @@ class Model:
         if self.is_stripped:
             compiled = False
         try:
-            return load(self.path, SAVED[self.kind()], compiled=compiled)
+            return load(self.path, SAVED[self.kind()], compiled=compiled, emulate=emulate)
         except FileError as e:
             known = Path(self.path).suffix.lower() in (".mxr", ".json")
             if known or self.args.only_one(*_FLAGS):

@@ -8,6 +8,7 @@ drivers and the VM instance are never destroyed.
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -20,17 +21,20 @@ WORKER_STACK = 4 << 20
 # what the binding raises for the status codes of the runtime
 IREE_ERRORS = (RuntimeError, ValueError, LookupError, MemoryError, OSError)
 KINDS = ("local-sync", "local-task", "hip")
+# where IREE's hip driver looks for HIP: read each time that a driver is made
+HIP_VARIABLE = "IREE_HIP_DYLIB_PATH"
 
 
 @dataclass(frozen=True)
 class Device:
     """A HAL device. `is_local`: it computes in host memory, so buffers can be mapped. `index`
-    counts the hip devices."""
+    counts the hip devices of `library`, the folder or file of a HIP library ("": the system's)."""
 
     kind: str
     threads: int
     hal: Any
     index: int = 0
+    library: str = ""
 
     @property
     def is_local(self) -> bool:
@@ -38,7 +42,7 @@ class Device:
 
 
 _lock = threading.Lock()
-_devices: dict[tuple[str, int, int], Device] = {}
+_devices: dict[tuple[str, int, int, str], Device] = {}
 _instance: Any = None
 
 
@@ -81,25 +85,34 @@ def choose(kind: str | None, threads: int | None) -> tuple[str, int]:
     return kind or ("local-sync" if count == 1 else "local-task"), count
 
 
-def open_device(kind: str | None = None, threads: int | None = None, index: int = 0) -> Device:
-    """A device, made once; `index` of several hip devices. Errors: TargetError where there is no
-    such device; UsageError."""
+def open_device(
+    kind: str | None = None, threads: int | None = None, index: int = 0, library: str | None = None
+) -> Device:
+    """A device, made once; `index` of several hip devices.
+
+    library: the folder or file of a HIP library, in place of what the environment names or the
+    system has; a process may use several. Errors: TargetError where there is no such device;
+    UsageError.
+    """
     kind, count = choose(kind, threads)
+    if kind == "hip":
+        library = os.environ.get(HIP_VARIABLE, "") if library is None else library
+    key = (kind, count, index, library or "")
     with _lock:
-        found = _devices.get((kind, count, index))
+        found = _devices.get(key)
         if found is None:
             vm_instance()
-            found = _devices[kind, count, index] = _create(kind, count, index)
+            found = _devices[key] = _create(*key)
         return found
 
 
-def is_open(kind: str) -> bool:
-    """Whether a device of the kind was made in this process."""
+def is_open(kind: str, library: str = "") -> bool:
+    """Whether a device of the kind (and of this HIP library) was made in this process."""
     with _lock:
-        return any(k == kind for k, _, _ in _devices)
+        return any((k, at) == (kind, library) for k, _, _, at in _devices)
 
 
-def _create(kind: str, threads: int, index: int) -> Device:
+def _create(kind: str, threads: int, index: int, library: str) -> Device:
     import iree.runtime as rt
     from iree.runtime import _binding
 
@@ -108,13 +121,14 @@ def _create(kind: str, threads: int, index: int) -> Device:
             f"--task_topology_group_count={threads}", f"--task_worker_stack_size={WORKER_STACK}"
         )
     try:
-        driver = _immortal(_binding.create_hal_driver(kind))
         if kind == "hip":
+            driver = _immortal(_hip_driver(library))
             rows = driver.query_available_devices()
             if not 0 <= index < len(rows):
-                raise TargetError(f"there is no HIP device {index}, there are {len(rows)}")
+                raise TargetError(_no_device(index, len(rows)))
             hal = driver.create_device(rows[index]["device_id"])
         else:
+            driver = _immortal(_binding.create_hal_driver(kind))
             # without it every large result pays for page faults
             hal = driver.create_default_device(allocators=["caching"])
     except IREE_ERRORS as e:
@@ -122,9 +136,37 @@ def _create(kind: str, threads: int, index: int) -> Device:
             raise TargetError(f"the {kind} device cannot be made: {short(e)}") from e
         raise TargetError(
             "there is no AMD GPU that HIP can use on this machine",
-            notes=[short(e), "a program for the gpu target compiles here; it runs where HIP is"],
+            notes=[
+                short(e),
+                "a program for the gpu target compiles here; it runs where HIP is, "
+                "or with --emulate (in Python emulate=True)",
+            ],
         ) from e
-    return Device(kind, threads, _immortal(hal), index)
+    return Device(kind, threads, _immortal(hal), index, library)
+
+
+def _hip_driver(library: str) -> Any:
+    """A hip driver over a HIP library. The variable is the only way to tell it which."""
+    from iree.runtime import _binding
+
+    before = os.environ.get(HIP_VARIABLE)
+    if library:
+        os.environ[HIP_VARIABLE] = library
+    try:
+        return _binding.create_hal_driver("hip")
+    finally:
+        if library and before is None:
+            del os.environ[HIP_VARIABLE]
+        elif before is not None:
+            os.environ[HIP_VARIABLE] = before
+
+
+def _no_device(index: int, count: int) -> str:
+    """Why there is no HIP device of an index."""
+    if count == 0:
+        return "there is no AMD GPU: HIP finds no device"
+    numbers = "0" if count == 1 else f"0 to {count - 1}"
+    return f"there is no HIP device {index}, expected {numbers}"
 
 
 def short(e: Exception, limit: int = 300) -> str:

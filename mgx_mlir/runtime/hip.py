@@ -3,25 +3,74 @@
 from __future__ import annotations
 
 import ctypes
-import os
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from mgx_mlir.core.errors import RunError, TargetError
+from mgx_mlir.runtime.device import Device, open_device
 
+# hipDeviceProp_t of either layout; the name of the architecture stands in it as text
+_PROPERTIES = ("hipGetDevicePropertiesR0600", "hipGetDeviceProperties")
+_PROPERTIES_SIZE = 1 << 14  # more than either has
+_GFX = re.compile(rb"gfx[0-9a-f]{3,5}")
 _NAMES = ("libamdhip64.so", "libamdhip64.so.6", "libamdhip64.so.7", "amdhip64.dll")
-_VARIABLE = "IREE_HIP_DYLIB_PATH"
 
 
-def device_synchronize() -> None:
-    """Wait for all that was asked of the current device. Errors: RunError, TargetError."""
-    _check("hipDeviceSynchronize", _library().hipDeviceSynchronize())
+def device_synchronize(device: Device) -> None:
+    """Wait for all that was asked of a hip device. Errors: RunError, TargetError."""
+    with _current(device) as library:
+        _check("hipDeviceSynchronize", library.hipDeviceSynchronize())
 
 
-def stream_synchronize(stream: int) -> None:
-    """Wait for all that was asked of a stream. Errors: RunError, TargetError."""
-    _check("hipStreamSynchronize", _library().hipStreamSynchronize(ctypes.c_void_p(stream)))
+def stream_synchronize(device: Device, stream: int) -> None:
+    """Wait for all that was asked of a stream of a device. Errors: RunError, TargetError."""
+    with _current(device) as library:
+        _check("hipStreamSynchronize", library.hipStreamSynchronize(ctypes.c_void_p(stream)))
+
+
+@lru_cache(maxsize=64)
+def device_arch(device: Device) -> str:
+    """The gfx name of a hip device's architecture; "" where HIP does not say."""
+    return _arch(_loaded(device.library), device.index)
+
+
+def _arch(library: Any, index: int) -> str:
+    for name in _PROPERTIES:
+        call = getattr(library, name, None)
+        found = ctypes.create_string_buffer(_PROPERTIES_SIZE)
+        if call is not None and call(found, index) == 0:
+            match = _GFX.search(found.raw)
+            if match:
+                return match[0].decode()
+    return ""
+
+
+def print_devices() -> None:
+    """Print the name and architecture of each HIP device, as JSON; what `hip_devices` runs."""
+    import iree.runtime as rt
+
+    device = open_device("hip")
+    library = _loaded(device.library)
+    rows = rt.get_driver("hip").query_available_devices()
+    names = [str(row.get("name", "")) for row in rows]
+    print(json.dumps([[name, _arch(library, i)] for i, name in enumerate(names)]))
+
+
+@contextmanager
+def _current(device: Device) -> Iterator[Any]:
+    """The device's library, with the device as this thread's current one."""
+    library, before = _loaded(device.library), ctypes.c_int(0)
+    _check("hipGetDevice", library.hipGetDevice(ctypes.byref(before)))
+    _check("hipSetDevice", library.hipSetDevice(device.index))
+    try:
+        yield library
+    finally:
+        library.hipSetDevice(before.value)
 
 
 def _check(name: str, status: int) -> None:
@@ -29,11 +78,7 @@ def _check(name: str, status: int) -> None:
         raise RunError(f"{name} failed with status {status}")
 
 
-def _library() -> Any:
-    return _loaded(os.environ.get(_VARIABLE, ""))
-
-
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=8)
 def _loaded(place: str) -> Any:
     names: list[str] = list(_NAMES)
     if place:

@@ -112,8 +112,9 @@ class LoadedModule:
     by key; 64-byte aligned ones are used in place, others are copied once. inputs, outputs: the
     signature, for names in errors and for unsigned types; without it types are as the module
     declares them. device: "local-sync", "local-task", "hip" or None; threads: see
-    `device.choose`; device_id: of several hip devices. entry: the exported function; variants:
-    functions that take its place for inputs of their sizes.
+    `device.choose`; device_id: of several hip devices; library: the HIP library that they are of.
+    entry: the exported function; variants: functions that take its place for inputs of their
+    sizes.
 
     `run` may be called from many threads; calls on one module take turns.
     Errors: FileError for a damaged module or missing parameter, TargetError for a module of
@@ -133,11 +134,12 @@ class LoadedModule:
         scope: str = "model",
         variants: Sequence[ForSizes] = (),
         device_id: int = 0,
+        library: str | None = None,
     ) -> None:
         import iree.runtime as rt
 
         self._rt = rt
-        self.device: Device = open_device(device, threads, device_id)
+        self.device: Device = open_device(device, threads, device_id, library)
         self._hal = self.device.hal
         self._is_local = self.device.is_local
         self._allocator = self._hal.allocator

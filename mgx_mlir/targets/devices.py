@@ -5,22 +5,24 @@ from __future__ import annotations
 import functools
 import json
 import os
-import re
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from mgx_mlir.targets.emulator import DRIVER_VARIABLE, user_library
-
 _TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")
 # in a child: a driver that fails can take its process down, and starting HIP costs memory
 _PROBE = """
-import json
-import iree.runtime as rt
-rows = rt.get_driver("hip").query_available_devices()
-print(json.dumps([[int(r["device_id"]), str(r.get("name", ""))] for r in rows]))
+import sys
+from mgx_mlir.core.errors import MgxError
+from mgx_mlir.runtime.hip import print_devices
+try:
+    print_devices()
+except MgxError as e:
+    sys.exit("; ".join([e.message, *e.notes[:1]]))
 """
+# what IREE's hip driver reads: where the HIP library is
+_VARIABLE = "IREE_HIP_DYLIB_PATH"
 
 
 @dataclass(frozen=True)
@@ -32,34 +34,47 @@ class HipDevice:
     arch: str
 
 
-@functools.cache
 def hip_devices() -> tuple[HipDevice, ...]:
     """The HIP devices, or none; never raises.
 
     On Linux nothing is started unless the kernel's AMD compute device exists or
     IREE_HIP_DYLIB_PATH names a HIP library.
     """
-    linux = sys.platform.startswith("linux")
-    library = user_library()
-    if linux and not Path("/dev/kfd").exists() and not library:
-        return ()
-    environment = {k: v for k, v in os.environ.items() if library or k != DRIVER_VARIABLE}
+    return _probed()[0]
+
+
+def why_no_device() -> str:
+    """Why `hip_devices` finds none."""
+    return _probed()[1]
+
+
+@functools.cache
+def _probed() -> tuple[tuple[HipDevice, ...], str]:
+    library = os.environ.get(_VARIABLE)
+    if sys.platform.startswith("linux") and not Path("/dev/kfd").exists() and not library:
+        return (), "the kernel has no AMD compute device, /dev/kfd"
+    named = f"{_VARIABLE} is {library}" if library else ""
     try:
         done = subprocess.run(
-            [sys.executable, "-c", _PROBE],
-            capture_output=True, text=True, timeout=60, check=True, env=environment,
-        )  # fmt: skip
-        rows = json.loads(done.stdout.strip().splitlines()[-1])
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-        return ()
+            [sys.executable, "-c", _PROBE], capture_output=True, text=True, timeout=60, check=False
+        )
+        rows = json.loads(done.stdout.strip().splitlines()[-1]) if done.returncode == 0 else []
+    except subprocess.TimeoutExpired:
+        return (), "; ".join(filter(None, [named, "HIP does not answer"]))
+    except (OSError, ValueError, IndexError) as e:
+        return (), f"HIP's answer cannot be read: {type(e).__name__}"
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()
+        ended = f"HIP ended its process with status {done.returncode}"
+        return (), "; ".join(filter(None, [named, said[-1] if done.returncode == 1 else ended]))
     archs = topology_archs(_TOPOLOGY)
     if len(archs) != len(rows):  # some are hidden: the name is known only if all are alike
         archs = [archs[0] if len(set(archs)) == 1 else ""] * len(rows)
-    named = (re.search(r"gfx[0-9a-f]+", name) for _, name in rows)
-    return tuple(
-        HipDevice(i, name, arch or (found[0] if found else ""))
-        for (i, name), arch, found in zip(rows, archs, named, strict=True)
+    found = (
+        HipDevice(i, name, arch or listed)
+        for i, ((name, arch), listed) in enumerate(zip(rows, archs, strict=True))
     )
+    return tuple(found), ""
 
 
 def topology_archs(nodes: Path) -> list[str]:

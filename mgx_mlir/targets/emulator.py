@@ -1,15 +1,17 @@
-"""The emulator of AMD GPUs: finding its library, and making it this process's HIP.
+"""The emulator of AMD GPUs: finding its library, and which devices it plays.
 
-IREE's hip driver loads `libamdhip64.so` by name once in a process; `activate` points it at the
-emulator's, so that the very code that would go to a GPU runs on the processor. One process has
-one HIP: the emulator or the real one. docs/emulator.md says what that shows.
+IREE's hip driver loads a `libamdhip64.so`; given the emulator's, the very code that would go to a
+GPU runs on the processor. A process may use the emulator and the system's HIP at once: each is a
+driver of its own. docs/emulator.md says what emulation shows.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import sysconfig
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from mgx_mlir.core.errors import TargetError
@@ -17,13 +19,19 @@ from mgx_mlir.core.errors import TargetError
 LIBRARY = "libamdhip64.so"
 # the folder of a library built by hand with CMake
 PATH_VARIABLE = "MGX_EMULATOR_PATH"
-# what IREE's driver reads
-DRIVER_VARIABLE = "IREE_HIP_DYLIB_PATH"
 CHECK_VARIABLE = "MGX_EMULATE_CHECK"
+# the emulated devices: an architecture for each, or one for all
+ARCH_VARIABLE = "MGX_EMULATE_ARCH"
 ARCHS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1103", "gfx1150", "gfx1151",
          "gfx1200", "gfx1201")  # fmt: skip
+# builds of the library, best first, and what a processor needs for each (names of /proc/cpuinfo)
+BUILDS: dict[str, tuple[str, ...]] = {
+    "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "fma", "bmi2"),
+    "x86-64-v3": ("avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"),
+    "": (),
+}
 
-_active: Path | None = None
+_active = False
 
 
 def _places() -> Iterator[Path]:
@@ -37,21 +45,30 @@ def _places() -> Iterator[Path]:
 
 
 def find_library() -> Path | None:
-    """The folder that holds the emulator's library, or None where it is not built."""
+    """The folder of the emulator's library that suits this processor, None where none is built."""
     for place in _places():
-        if (place / LIBRARY).is_file():
-            return place
+        for build, needs in BUILDS.items():
+            if (place / build / LIBRARY).is_file() and processor_features().issuperset(needs):
+                return place / build
     return None
 
 
+@cache
+def processor_features() -> frozenset[str]:
+    """What this processor can, in the words of /proc/cpuinfo; none where that is not there."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return frozenset()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return frozenset()
+    found = (line.partition(":")[2] for line in lines if line.startswith("flags"))
+    return frozenset(next(found, "").split())
+
+
 def active() -> bool:
-    """Whether this process's HIP is the emulator, by `activate`."""
-    return _active is not None
-
-
-def user_library() -> str | None:
-    """The HIP library that the user's environment names for IREE, if any."""
-    return None if active() else os.environ.get(DRIVER_VARIABLE)
+    """Whether this process asked for emulation."""
+    return _active
 
 
 def check_arch(arch: str) -> None:
@@ -60,29 +77,30 @@ def check_arch(arch: str) -> None:
         raise TargetError(f"{arch} is not emulated", notes=[f"emulated: {', '.join(ARCHS)}"])
 
 
-def activate() -> Path:
-    """Make the emulator this process's HIP; the folder of its library.
+def emulated_arch(device_id: int = 0) -> str | None:
+    """The architecture of an emulated device as the environment states it, else None: then a
+    device takes the code of any. TargetError for one that is not emulated."""
+    stated = [a.strip() for a in os.environ.get(ARCH_VARIABLE, "").split(",") if a.strip()]
+    if not stated:
+        return None
+    arch = stated[device_id if 0 <= device_id < len(stated) else 0]
+    check_arch(arch)
+    return arch
 
-    To be called before a hip device is opened. Errors: TargetError where it is not built, or
-    where the environment names another HIP library.
+
+def activate() -> Path:
+    """The folder of the emulator's library, for a process that asks for it.
+
+    Nothing but `active` changes. Errors: TargetError where it is not built.
     """
     global _active
-    if _active is not None:
-        return _active
     found = find_library()
     if found is None:
         places = ", ".join(str(p) for p in _places())
         raise TargetError(
             "the emulator is not built",
-            notes=["MGX_NATIVE=1 pip install . builds it; a C++17 compiler is needed",
+            notes=["MGX_NATIVE=1 pip install . builds it; a C++17 compiler and CMake are needed",
                    f"looked for {LIBRARY} in {places}"],
         )  # fmt: skip
-    other = os.environ.get(DRIVER_VARIABLE)
-    if other and Path(other).resolve() not in (found.resolve(), (found / LIBRARY).resolve()):
-        raise TargetError(
-            f"the environment's {DRIVER_VARIABLE} names another HIP library, {other}",
-            notes=["unset it to run on the emulator"],
-        )
-    os.environ[DRIVER_VARIABLE] = str(found)
-    _active = found
+    _active = True
     return found

@@ -143,7 +143,7 @@ def test_on_the_emulator() -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "y: expected arguments in device memory (offload_copy is off), got host memory",
-        "there is no HIP device 7, there are 1",
+        "there is no HIP device 7, expected 0",
     ]
 
 

@@ -46,8 +46,6 @@ def chunks() -> Iterator[tuple[str, list[Case]]]:
 def test_examples(
     cases: list[Case], arch: str, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    emulator.activate()
-
     def execute(program: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         from mgx_mlir.runtime.iree_runtime import LoadedModule
         from mgx_mlir.targets.child import IreeCompiler
@@ -56,7 +54,12 @@ def test_examples(
         flags = (*gpu_ladder(arch)[0].flags, "--iree-opt-const-eval=false")
         vmfb = IreeCompiler(use_worker=False).compile(program.bytecode, flags, timeout=600)
         module = LoadedModule(
-            vmfb, program.params, inputs=program.inputs, outputs=program.outputs, device="hip"
+            vmfb,
+            program.params,
+            inputs=program.inputs,
+            outputs=program.outputs,
+            device="hip",
+            library=str(emulator.activate()),
         )
         return module.run(inputs)
 

@@ -83,12 +83,11 @@ def test_code_for_a_gpu_is_loaded_without_one(monkeypatch: pytest.MonkeyPatch) -
     q = migraphx.load_buffer(data)
     assert repr(q) == repr(p)
     if not hip_devices():
-        # other tests of this process may have made the emulator its HIP
-        with pytest.raises(migraphx.MgxError, match=r"no AMD GPU|is the emulator"):
+        with pytest.raises(migraphx.MgxError, match="no AMD GPU"):
             q.run({"x": np.zeros(2, "f4")})
     here = (HipDevice(0, "Radeon", "gfx1100"),)
     monkeypatch.setattr("mgx_mlir.targets.devices.hip_devices", lambda: here)
-    with pytest.raises(FileError, match="for 'gfx942', this machine has gfx1100"):
+    with pytest.raises(FileError, match="for gfx942, this machine has gfx1100"):
         migraphx.load_buffer(data)
 
 

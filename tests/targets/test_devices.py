@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mgx_mlir.targets import devices, emulator
+from mgx_mlir.targets import devices
 
 
 def test_gfx_names_from_the_kernel_s_list(tmp_path: Path) -> None:
@@ -30,15 +30,17 @@ def test_gfx_names_from_the_kernel_s_list(tmp_path: Path) -> None:
 def test_a_library_that_is_no_driver_means_no_devices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # other tests of this process may have made the emulator its HIP
-    monkeypatch.setattr(emulator, "_active", None)
     monkeypatch.setenv("IREE_HIP_DYLIB_PATH", str(tmp_path))
-    devices.hip_devices.cache_clear()
+    devices._probed.cache_clear()
     assert devices.hip_devices() == ()
+    why = f"IREE_HIP_DYLIB_PATH is {tmp_path}; there is no AMD GPU that HIP can use on this machine"
+    assert devices.why_no_device().startswith(why)
     monkeypatch.setattr(devices, "_PROBE", "import os; os.abort()")
-    devices.hip_devices.cache_clear()
+    devices._probed.cache_clear()
     assert devices.hip_devices() == ()
-    monkeypatch.setattr(devices, "_PROBE", 'print(\'[[0, "a"], [1, "b"]]\')')
-    devices.hip_devices.cache_clear()
-    assert [d.name for d in devices.hip_devices()] == ["a", "b"]
-    devices.hip_devices.cache_clear()
+    assert devices.why_no_device().endswith("HIP ended its process with status -6")
+    monkeypatch.setattr(devices, "_PROBE", 'print(\'[["a", "gfx90a"], ["b", ""]]\')')
+    devices._probed.cache_clear()
+    found = [(d.index, d.name, d.arch) for d in devices.hip_devices()]
+    assert found == [(0, "a", "gfx90a"), (1, "b", "")]
+    devices._probed.cache_clear()

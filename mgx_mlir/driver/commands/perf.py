@@ -64,7 +64,7 @@ def run(args: Arguments) -> int:
     if not report:
         form_of(args)
     other = _other(args)
-    choice = choose_target(args, runs=True)
+    choice = choose_target(args, runs=True, model=model)
     version = args.get("--text-version", "seed")
     compiled = compile_model(args, model, choice)
     if not report:

@@ -63,7 +63,7 @@ def run(args: Arguments) -> int:
         for flag in _LIMITS:
             if flag in args:
                 raise UsageError(f"expected one of --no-verify and {flag}, got both")
-    choice = choose_target(args, runs=True)
+    choice = choose_target(args, runs=True, model=model)
     compiled = compile_model(args, model, choice)
     found = measure(args, model, choice, compiled)
     verified = _verified(args, model, choice, compiled)

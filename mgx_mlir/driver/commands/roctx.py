@@ -31,7 +31,7 @@ _LITERAL = "migraphx.literal"
 def run(args: Arguments) -> int:
     model = Model(args)
     form_of(args)
-    choice = choose_target(args, runs=True)
+    choice = choose_target(args, runs=True, model=model)
     markers = Markers()
     compiled = compile_model(args, model, choice)
     emit_compiled(args, model, choice, compiled)

@@ -25,7 +25,7 @@ OPTIONS = (*RUNNERS, HELP)
 def run(args: Arguments) -> int:
     model = Model(args)
     form_of(args)
-    choice = choose_target(args, runs=True)
+    choice = choose_target(args, runs=True, model=model)
     compiled = compile_model(args, model, choice)
     program = compiled.program
     emit_compiled(args, model, choice, compiled)

@@ -23,7 +23,7 @@ OPTIONS = (*RUNNERS, ITERATIONS, HELP)
 def run(args: Arguments) -> int:
     model = Model(args)
     form_of(args)
-    choice = choose_target(args, runs=True)
+    choice = choose_target(args, runs=True, model=model)
     compiled = compile_model(args, model, choice)
     emit_compiled(args, model, choice, compiled)
     sys.stdout.write("\n")

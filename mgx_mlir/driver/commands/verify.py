@@ -16,7 +16,7 @@ from mgx_mlir.debug.compare import Comparison, compare_all
 from mgx_mlir.debug.tolerances import Tolerances, output_tolerances
 from mgx_mlir.driver.arguments import Arguments
 from mgx_mlir.driver.blaming import blame
-from mgx_mlir.driver.compiling import Choice, choose_target, compile_model
+from mgx_mlir.driver.compiling import Choice, choose_target, compile_model, held_for
 from mgx_mlir.driver.data import allocate
 from mgx_mlir.driver.emit import emit, form_of, show
 from mgx_mlir.driver.model import Model, load_passes
@@ -73,7 +73,8 @@ def run(args: Arguments) -> int:
     if "--against" in args or model.passes or model.float_types:
         other = Model(args, args.get("--against"), plain=True)
     held = _held(args)
-    choice = choose_target(args, runs=True, held=held.target if held else None)
+    choice = choose_target(args, runs=True, held=held, model=model)
+    held = held_for(held, choice)
     _check(args, other, choice)
     program = read(model)
     if not report:
@@ -163,16 +164,18 @@ def _held(args: Arguments) -> Any:
         return None
     from mgx_mlir.api.files import load
 
-    found = load(path)
+    found = load(path, emulate="--emulate" in args)
     if not found.is_compiled():
         raise FileError(
             "the file holds no compiled program", location=path,
             notes=["mgx-driver compile MODEL -o FILE.mxr writes one"],
         )  # fmt: skip
-    say(f"Compiled: {path} holds code for {found.compiled.target}")
-    if found.compiled.target == "cpu":
-        found.compiled.threads = args.get("--threads")
-    return found.compiled
+    code = found.compiled
+    archs = code.archs if code.target == "gpu" else ()
+    say(f"Compiled: {path} holds code for {', '.join([code.target, *archs])}")
+    if code.target == "cpu":
+        code.threads = args.get("--threads")
+    return code
 
 
 def _check(args: Arguments, other: Model, choice: Choice) -> None:
