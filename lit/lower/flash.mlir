@@ -36,3 +36,28 @@ func.func @equal_rows(%q: tensor<4x1x8xf32>, %k: tensor<4x8x6xf32>, %v: tensor<4
   }) {tag = "attention"} : (tensor<4x1x8xf32>, tensor<4x8x6xf32>, tensor<4x6x8xf32>) -> tensor<4x5x8xf32>
   return %0 : tensor<4x5x8xf32>
 }
+
+// -----
+
+// Slices of what lies transposed are read where they stand: nothing is copied.
+// CHECK-DAG: #[[KEYS:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d3, d0, d2)>
+// CHECK-LABEL: @main(
+// CHECK: tensor.extract_slice %arg1[0, 4, 0] [6, 4, 8] [1, 1, 1]
+// CHECK: tensor.extract_slice %arg1[0, 8, 0] [6, 4, 8] [1, 1, 1]
+// CHECK-NOT: linalg.generic
+// CHECK: "iree_linalg_ext.attention"
+// CHECK: indexing_maps = [#{{.*}}, #[[KEYS]],
+func.func @slices(%q: tensor<4x2x8xf32>, %x: tensor<6x12x8xf32>) -> tensor<4x2x8xf32> {
+  %0 = "migraphx.group"(%q, %x) ({
+  ^bb0(%a: tensor<4x2x8xf32>, %b: tensor<6x12x8xf32>):
+    %t = "migraphx.transpose"(%b) {permutation = array<i64: 1, 2, 0>} : (tensor<6x12x8xf32>) -> tensor<12x8x6xf32>
+    %k = "migraphx.slice"(%t) {axes = array<i64: 0>, starts = array<i64: 4>, ends = array<i64: 8>} : (tensor<12x8x6xf32>) -> tensor<4x8x6xf32>
+    %u = "migraphx.transpose"(%b) {permutation = array<i64: 1, 0, 2>} : (tensor<6x12x8xf32>) -> tensor<12x6x8xf32>
+    %v = "migraphx.slice"(%u) {axes = array<i64: -3>, starts = array<i64: -4>, ends = array<i64: 12>} : (tensor<12x6x8xf32>) -> tensor<4x6x8xf32>
+    %s = "migraphx.dot"(%a, %k) : (tensor<4x2x8xf32>, tensor<4x8x6xf32>) -> tensor<4x2x6xf32>
+    %p = "migraphx.softmax"(%s) {axis = 2 : i64} : (tensor<4x2x6xf32>) -> tensor<4x2x6xf32>
+    %o = "migraphx.dot"(%p, %v) : (tensor<4x2x6xf32>, tensor<4x6x8xf32>) -> tensor<4x2x8xf32>
+    "migraphx.yield"(%o) : (tensor<4x2x8xf32>) -> ()
+  }) {tag = "attention"} : (tensor<4x2x8xf32>, tensor<6x12x8xf32>) -> tensor<4x2x8xf32>
+  return %0 : tensor<4x2x8xf32>
+}

@@ -8,11 +8,14 @@ from typing import Any
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.axes import normalize_axes
+from mgx_mlir.dialects.migraphx.movement import slice_bounds
 from mgx_mlir.passes.access import Unreadable
 from mgx_mlir.passes.attention_form import AttentionForm, attention_form, scale_and_mask
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.expr import Expr, Leaf, Splat, View, identity
 from mgx_mlir.passes.lower.linalg_ext import attention
+from mgx_mlir.passes.lower.movement import extract_slice
 from mgx_mlir.passes.lower.scalar import constant
 
 
@@ -39,7 +42,11 @@ def flash_attention(e: Any, body: ir.Block) -> list[ir.Value]:
             continue
         if op.name == "migraphx.yield":
             break
-        e.operation(op)
+        cut = _sliced_view(e, op) if op.name == "migraphx.slice" else None
+        if cut is None:
+            e.operation(op)
+        else:
+            e.scope.values[op.results[0]] = cut
     rank = len(form.lead)
     lead = list(range(rank))
     m, k, n, d = rank, rank + 1, rank + 2, rank + 3
@@ -72,6 +79,30 @@ def _follows(op: ir.Operation, form: AttentionForm) -> bool:
             if not isinstance(x.owner, ir.Block):
                 seen.append(x.owner.operation)
     return False
+
+
+def _sliced_view(e: Any, op: ir.Operation) -> Expr | None:
+    """A slice of a transposed tensor as the transposed slice: it is read where it stands.
+
+    The compiler would keep the tensor between the two in scratch memory.
+    """
+    x, t = e.expr(op.operands[0]), TensorType.of(op.results[0])
+    at = list(range(t.rank))
+    while isinstance(x, View):
+        at = [at[i] for i in x.map if i is not None]
+        x = x.source
+    permuted = sorted(at) == list(range(t.rank)) == list(range(x.type.rank))
+    if not isinstance(x, Leaf) or not permuted or len(op.operands) > 1:
+        return None
+    offsets = [0] * t.rank
+    own = TensorType.of(op.operands[0]).dims
+    slice_: Any = op.opview
+    axes = normalize_axes(slice_.axes, t.rank)
+    for axis, start, end in zip(axes, slice_.starts, slice_.ends, strict=True):
+        offsets[axis], _ = slice_bounds(start, end, own[axis])
+    small = x.type.with_dims(t.dims[i] for i in at)
+    cut = extract_slice(e, x.value, [offsets[i] for i in at], list(small.dims))
+    return View(t, Leaf(small, cut), tuple(at), list(t.dims))
 
 
 def _operand(
