@@ -59,11 +59,12 @@ void gfx12(Collector& c) {
 #undef OP
 
 const Collector& table(Generation generation) {
-  static const std::map<Generation, Collector> all = [] {
-    std::map<Generation, Collector> m;
-    gfx9(m[Generation::Gfx9]);
-    gfx11(m[Generation::Gfx11]);
-    gfx12(m[Generation::Gfx12]);
+  // never destroyed: statistics name opcodes while the process ends
+  static const std::map<Generation, Collector>& all = *[] {
+    auto* m = new std::map<Generation, Collector>;
+    gfx9((*m)[Generation::Gfx9]);
+    gfx11((*m)[Generation::Gfx11]);
+    gfx12((*m)[Generation::Gfx12]);
     return m;
   }();
   return all.at(generation);
@@ -95,7 +96,7 @@ Architecture find_architecture(const std::string& name) {
 
 const std::vector<Format>& formats_of(const Architecture& arch) {
   static std::mutex mutex;
-  static std::map<std::pair<Generation, u8>, std::vector<Format>> made;
+  static auto& made = *new std::map<std::pair<Generation, u8>, std::vector<Format>>;
   std::lock_guard<std::mutex> lock(mutex);
   std::vector<Format>& formats = made[{arch.generation, arch.bit}];
   if (!formats.empty()) return formats;
