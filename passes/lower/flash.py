@@ -89,9 +89,11 @@ def _sliced_view(e: Any, op: ir.Operation) -> Expr | None:
     x, t = e.expr(op.operands[0]), TensorType.of(op.results[0])
     at = list(range(t.rank))
     while isinstance(x, View):
+        if None in x.map:
+            return None
         at = [at[i] for i in x.map if i is not None]
         x = x.source
-    permuted = sorted(at) == list(range(t.rank)) == list(range(x.type.rank))
+    permuted = sorted(at) == list(range(t.rank))
     if not isinstance(x, Leaf) or not permuted or len(op.operands) > 1:
         return None
     offsets = [0] * t.rank
