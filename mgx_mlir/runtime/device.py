@@ -106,6 +106,16 @@ def open_device(
         return found
 
 
+def forget(device: Device) -> None:
+    """Do not give this hip device to programs that are loaded from now on.
+
+    One whose queue has failed answers every later call with that failure.
+    """
+    with _lock:
+        for key in [k for k, d in _devices.items() if d is device and d.kind == "hip"]:
+            del _devices[key]
+
+
 def is_open(kind: str, library: str = "") -> bool:
     """Whether a device of the kind (and of this HIP library) was made in this process."""
     with _lock:
@@ -134,14 +144,7 @@ def _create(kind: str, threads: int, index: int, library: str) -> Device:
     except IREE_ERRORS as e:
         if kind != "hip":
             raise TargetError(f"the {kind} device cannot be made: {short(e)}") from e
-        raise TargetError(
-            "there is no AMD GPU that HIP can use on this machine",
-            notes=[
-                short(e),
-                "a program for the gpu target compiles here; it runs where HIP is, "
-                "or with --emulate (in Python emulate=True)",
-            ],
-        ) from e
+        raise _no_hip(library, e) from e
     return Device(kind, threads, _immortal(hal), index, library)
 
 
@@ -159,6 +162,21 @@ def _hip_driver(library: str) -> Any:
             del os.environ[HIP_VARIABLE]
         elif before is not None:
             os.environ[HIP_VARIABLE] = before
+
+
+def _no_hip(library: str, e: Exception) -> TargetError:
+    if library:
+        return TargetError(
+            f"no AMD GPU can be used through the HIP library in {library}", notes=[short(e)]
+        )
+    return TargetError(
+        "there is no AMD GPU that HIP can use on this machine",
+        notes=[
+            short(e),
+            "a program for the gpu target compiles here; it runs where HIP is, or with --emulate "
+            "(in Python emulate=True)",
+        ],
+    )
 
 
 def _no_device(index: int, count: int) -> str:

@@ -53,20 +53,19 @@ def _probed() -> tuple[tuple[HipDevice, ...], str]:
     library = os.environ.get(_VARIABLE)
     if sys.platform.startswith("linux") and not Path("/dev/kfd").exists() and not library:
         return (), "the kernel has no AMD compute device, /dev/kfd"
-    named = f"{_VARIABLE} is {library}" if library else ""
     try:
         done = subprocess.run(
             [sys.executable, "-c", _PROBE], capture_output=True, text=True, timeout=60, check=False
         )
         rows = json.loads(done.stdout.strip().splitlines()[-1]) if done.returncode == 0 else []
     except subprocess.TimeoutExpired:
-        return (), "; ".join(filter(None, [named, "HIP does not answer"]))
+        return (), "HIP does not answer"
     except (OSError, ValueError, IndexError) as e:
         return (), f"HIP's answer cannot be read: {type(e).__name__}"
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()
         ended = f"HIP ended its process with status {done.returncode}"
-        return (), "; ".join(filter(None, [named, said[-1] if done.returncode == 1 else ended]))
+        return (), said[-1] if done.returncode == 1 and said else ended
     archs = topology_archs(_TOPOLOGY)
     if len(archs) != len(rows):  # some are hidden: the name is known only if all are alike
         archs = [archs[0] if len(set(archs)) == 1 else ""] * len(rows)

@@ -33,7 +33,7 @@ def test_a_library_that_is_no_driver_means_no_devices(
     monkeypatch.setenv("IREE_HIP_DYLIB_PATH", str(tmp_path))
     devices._probed.cache_clear()
     assert devices.hip_devices() == ()
-    why = f"IREE_HIP_DYLIB_PATH is {tmp_path}; there is no AMD GPU that HIP can use on this machine"
+    why = f"no AMD GPU can be used through the HIP library in {tmp_path}; UNAVAILABLE; "
     assert devices.why_no_device().startswith(why)
     monkeypatch.setattr(devices, "_PROBE", "import os; os.abort()")
     devices._probed.cache_clear()

@@ -1,27 +1,15 @@
-// The emulated device: its settings, memory, modules and statistics.
+// An emulated device: its memory, modules and launches.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <mutex>
-#include <vector>
 
-#include "exec/launch.h"
+#include "hip/settings.h"
 
 namespace mgx {
 
-// What the environment asks for.
-struct Settings {
-  std::string arch;        // MGX_EMULATE_ARCH; "" accepts every code object
-  int threads = 1;         // MGX_EMULATE_THREADS, else the processors
-  std::string statistics;  // MGX_EMULATE_STATS: a file for launches and counts, as JSON
-  Checks checks;           // MGX_EMULATE_CHECK: all, or uninitialized, races, waits
-  bool log = false;        // MGX_EMULATE_LOG: launches on stderr
-  u64 limit = kMostInstructions;  // MGX_EMULATE_LIMIT: instructions of a wave
-
-  static Settings from_environment();
-};
-
+class Device;
 struct Module;
 
 struct Function {
@@ -30,42 +18,54 @@ struct Function {
 };
 
 struct Module {
+  Device* device = nullptr;
   std::unique_ptr<Program> program;
   std::map<std::string, Function> functions;
 };
 
 // One launch, for statistics.
 struct Record {
+  int device;
   std::string kernel;
   u64 groups, threads, waves, instructions;
   double seconds;
 };
 
+// What was allocated for the caller, in bytes.
+struct Usage {
+  u64 allocations = 0, allocated = 0, live = 0, peak = 0;
+};
+
 class Device {
  public:
-  static Device& get();
+  Device(int number, std::string arch, const Settings& settings);
 
-  const Settings& settings() const { return settings_; }
+  int number() const { return number_; }
+  const std::string& arch() const { return arch_; }  // "" takes every code object
   Memory& memory() { return memory_; }
+  Usage usage();
 
+  // nullptr: more than the device has.
+  void* allocate(u64 size);
+  bool owns(void* p);
+  // False: not allocated here.
+  bool release(void* p);
   // Errors: a damaged code object, another architecture's, an unknown instruction.
-  Module* load(const void* image);
-  void unload(Module* module);
+  std::unique_ptr<Module> load(const void* image);
+  void unload(Module& module);
   // arguments: either one pointer for each explicit argument, or a whole segment.
-  void launch(const Function& f, Grid groups, Grid threads, u32 dynamic_lds, void** arguments, const void* segment,
-              std::size_t segment_size);
-  void write_statistics();
+  Record launch(const Function& f, Grid groups, Grid threads, u32 dynamic_lds, void** arguments, const void* segment,
+                std::size_t segment_size);
 
  private:
-  Device() : settings_(Settings::from_environment()) {
-    if (settings_.checks.uninitialized) memory_.track_writes();
-  }
-
-  Settings settings_;
+  const int number_;
+  const std::string arch_;
+  const Settings& settings_;
   Memory memory_;
-  std::mutex mutex_;  // one launch at a time
-  std::vector<std::unique_ptr<Module>> modules_;
-  std::vector<Record> records_;
+  std::mutex launches_;  // one at a time
+  std::mutex mutex_;     // of the sizes
+  std::map<void*, u64> sizes_;
+  Usage usage_;
 };
 
 }  // namespace mgx

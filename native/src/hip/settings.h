@@ -1,0 +1,24 @@
+// What the environment asks of the emulator.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "exec/launch.h"
+
+namespace mgx {
+
+struct Settings {
+  std::vector<std::string> archs;  // MGX_EMULATE_ARCH: of each device; "" takes every code object
+  u64 memory = 0;          // MGX_EMULATE_MEMORY: bytes of each device, else the machine's
+  int threads = 1;         // MGX_EMULATE_THREADS, else the processors
+  std::string statistics;  // MGX_EMULATE_STATS: a file for launches and counts, as JSON
+  Checks checks;           // MGX_EMULATE_CHECK: all, or uninitialized, races, waits
+  bool log = false;        // MGX_EMULATE_LOG: launches on stderr
+  u64 limit = kMostInstructions;  // MGX_EMULATE_LIMIT: instructions of a wave
+
+  // Errors: a number that is none, a check of another name.
+  static Settings from_environment();
+};
+
+}  // namespace mgx
