@@ -12,7 +12,7 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import RunError, TargetError
-from mgx_mlir.runtime.device import IREE_ERRORS, Device, short
+from mgx_mlir.runtime.device import IREE_ERRORS, Device, forget, short
 
 ROCM = 10  # DLPack's number of the device type
 _LEAST = 64  # bytes of the buffer of an empty tensor
@@ -136,6 +136,7 @@ def read_back(device: Device, view: Any, dtype: DType, dims: Sequence[int]) -> n
     try:
         array = rt.DeviceArray(device.hal, view, implicit_host_transfer=True).to_host()
     except IREE_ERRORS as e:
+        forget(device)
         raise RunError(f"the result cannot be copied from the device: {short(e)}") from e
     return np.array(array).view(dtype.np).reshape(tuple(dims))
 

@@ -16,7 +16,14 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError, RunError, TargetError
 from mgx_mlir.runtime.buffers import address, aligned, is_aligned, owned_array
-from mgx_mlir.runtime.device import IREE_ERRORS, Device, open_device, short, vm_instance
+from mgx_mlir.runtime.device import (
+    IREE_ERRORS,
+    Device,
+    forget,
+    open_device,
+    short,
+    vm_instance,
+)
 from mgx_mlir.runtime.device_memory import DeviceTensor, element_type, read_back
 
 _COPY_BELOW = 1 << 14  # a copy of this many bytes costs less than owning the buffer
@@ -312,12 +319,17 @@ class LoadedModule:
             if a.dtype is not port.np and not a.dtype.isnative:
                 a = a.astype(a.dtype.newbyteorder("="))
             port.check(a)
-            arguments.push_ref(self._view(port, a, imported))
+            try:
+                arguments.push_ref(self._view(port, a, imported))
+            except IREE_ERRORS as e:
+                forget(self.device)
+                raise RunError(f"{port.label} cannot be put on the device: {short(e)}") from e
         results = rt.VmVariantList(len(entry.outputs))
         with self._lock:
             try:
                 self._context.invoke(entry.function, arguments, results)
             except IREE_ERRORS as e:
+                forget(self.device)
                 raise RunError(f"the program failed: {short(e)}") from e
         return entry, results
 
