@@ -12,7 +12,7 @@ from mgx_mlir.core.dtypes import DTYPES, DType
 from mgx_mlir.core.op import Operand, Pointwise, Result, check
 from mgx_mlir.core.scalar import Scalar, ScalarBuilder
 from mgx_mlir.core.shapes import TensorType, merge_dims, show_dims
-from mgx_mlir.dialects.migraphx.samples import Example, example
+from mgx_mlir.dialects.migraphx.samples import Example, example, generator
 
 FLOAT = frozenset(d for d in DTYPES if d.is_float)
 NUMBER = frozenset(d for d in DTYPES if not d.is_bool)
@@ -81,7 +81,7 @@ def sample(
     dims: tuple[int, ...], dtype: DType, low: float, high: float, *, seed: int = 0
 ) -> np.ndarray:
     """Deterministic values between `low` and `high` as far as `dtype` holds them."""
-    rng = np.random.default_rng([seed, *dims])
+    rng = generator(seed, dims)
     if dtype.is_bool:
         return rng.integers(0, 2, dims).astype(np.bool_)
     if dtype.is_integer:

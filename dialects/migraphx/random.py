@@ -15,7 +15,7 @@ from mgx_mlir.core.op import Op, Operand, Result, check
 from mgx_mlir.core.shapes import DYN, TensorType, show_dims
 from mgx_mlir.dialects.migraphx.axes import check_index_type, check_rank, check_same_dtype
 from mgx_mlir.dialects.migraphx.pointwise_base import ANY, FLOAT, INTEGER, NUMBER, check_dtype
-from mgx_mlir.dialects.migraphx.samples import Example, example, floats, i64
+from mgx_mlir.dialects.migraphx.samples import Example, example, floats, generator, i64
 
 
 def _check_one(t: TensorType, what: str) -> None:
@@ -151,7 +151,7 @@ class Multinomial(Op, name="multinomial"):
     @staticmethod
     def examples() -> list[Example]:
         cdf = np.cumsum(np.abs(floats(2, 5)), axis=1)
-        r = np.random.default_rng(0).random((2, 9)).astype(np.float32)
+        r = generator(0, (2, 9)).random((2, 9)).astype(np.float32)
         return [
             example(cdf, r),
             example(cdf, r, dtype=dtypes.INT64),

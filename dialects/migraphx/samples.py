@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -9,19 +12,38 @@ import numpy as np
 # (one entry per operand group: array, list of arrays or None; attributes)
 Example = tuple[tuple[Any, ...], dict[str, Any]]
 
+_draw: ContextVar[int] = ContextVar("_draw", default=0)
+
+
+@contextmanager
+def redrawn(draw: int) -> Iterator[None]:
+    """Inside, the values that examples draw are others for each `draw`; 0: the usual ones.
+
+    Their dims, types and attributes, and what they write out by hand, stay as they are.
+    """
+    token = _draw.set(draw)
+    try:
+        yield
+    finally:
+        _draw.reset(token)
+
+
+def generator(seed: int, dims: tuple[int, ...]) -> np.random.Generator:
+    """The random numbers that an array of these dims is drawn from."""
+    draw = _draw.get()
+    return np.random.default_rng([seed, *dims, *([draw] if draw else [])])
+
 
 def floats(*dims: int, seed: int = 0, dtype: Any = np.float32) -> np.ndarray:
     """Normal values, the same for the same dims and seed."""
-    rng = np.random.default_rng([seed, *dims])
-    return rng.standard_normal(dims).astype(dtype)
+    return generator(seed, dims).standard_normal(dims).astype(dtype)
 
 
 def ints(
     *dims: int, low: int = -10, high: int = 10, seed: int = 0, dtype: Any = np.int64
 ) -> np.ndarray:
     """Uniform integers in [low, high)."""
-    rng = np.random.default_rng([seed, *dims])
-    return rng.integers(low, high, dims).astype(dtype)
+    return generator(seed, dims).integers(low, high, dims).astype(dtype)
 
 
 def i64(*values: int) -> np.ndarray:
