@@ -17,7 +17,9 @@ class Chip:
     operations of 16-bit matrix instructions, a unit and clock; vector: of f32 without them. lds:
     bytes that a unit has. simds: of a unit. registers: vector registers of a SIMD, for each lane
     of a wave; granule: the number that they are given out in. waves: that a SIMD holds. lanes: of
-    a wave. copies: of a matrix operand in the registers of a wave.
+    a wave. copies: of a matrix operand in the registers of a wave. single, byte: of f32 and 8-bit
+    matrix instructions, as shares of `matrix`; 0 without them. depth: that a 16-bit matrix
+    instruction of 16x16 must have for the full rate.
     """
 
     units: int
@@ -32,6 +34,20 @@ class Chip:
     waves: int
     lanes: int
     copies: int = 1
+    single: float = 0.0
+    byte: float = 1.0
+    depth: int = 16
+
+    def matrix_rate(self, kind: str, depth: int) -> float:
+        """Of `matrix`, what an instruction of 16x16 on elements of a kind (as the assembler has
+        it: f16, bf16_1k, i8, fp8_fp8, f32) reaches."""
+        if kind in ("f32", "f64", "xf32"):
+            return self.single
+        byte = kind.startswith(("i8", "iu8", "fp8", "bf8", "f8"))
+        peak = self.byte if byte else 1.0
+        if self.lanes == 64:  # on CDNA a shallow one takes as long as a deep one
+            return peak * min(1.0, depth / (self.depth * peak))
+        return peak
 
     @property
     def matrix_peak(self) -> float:
@@ -54,14 +70,17 @@ class Chip:
         return found
 
 
+LAUNCH_US = 3.0  # that one launch more costs: "a few us" on these chips; it was not measured here
 _KB = 1024
 CHIPS = {
-    "gfx90a": Chip(104, 1.7, 1638, 1024, 256, 64 * _KB, 4, 512, 8, 8, 64),
-    "gfx942": Chip(304, 2.1, 5300, 2048, 256, 64 * _KB, 4, 512, 8, 8, 64),
-    "gfx950": Chip(256, 2.4, 8000, 4096, 256, 160 * _KB, 4, 512, 8, 8, 64),
+    "gfx90a": Chip(104, 1.7, 1638, 1024, 256, 64 * _KB, 4, 512, 8, 8, 64, single=1 / 4),
+    "gfx942": Chip(304, 2.1, 5300, 2048, 256, 64 * _KB, 4, 512, 8, 8, 64, single=1 / 8, byte=2),
+    "gfx950": Chip(
+        256, 2.4, 8000, 4096, 256, 160 * _KB, 4, 512, 8, 8, 64, single=1 / 16, byte=2, depth=32
+    ),
     "gfx1100": Chip(96, 2.5, 960, 512, 256, 64 * _KB, 2, 1536, 24, 16, 32, copies=2),
     "gfx1101": Chip(60, 2.43, 624, 512, 256, 64 * _KB, 2, 1536, 24, 16, 32, copies=2),
     "gfx1151": Chip(40, 2.9, 256, 512, 256, 64 * _KB, 2, 1536, 24, 16, 32, copies=2),
-    "gfx1200": Chip(32, 3.13, 320, 1024, 256, 64 * _KB, 2, 1536, 24, 16, 32),
-    "gfx1201": Chip(64, 2.97, 640, 1024, 256, 64 * _KB, 2, 1536, 24, 16, 32),
+    "gfx1200": Chip(32, 3.13, 320, 1024, 256, 64 * _KB, 2, 1536, 24, 16, 32, byte=2),
+    "gfx1201": Chip(64, 2.97, 640, 1024, 256, 64 * _KB, 2, 1536, 24, 16, 32, byte=2),
 }

@@ -9,7 +9,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg, tensor
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution, ConvolutionBackwards
-from mgx_mlir.passes.lower import gpu_tiles, indices
+from mgx_mlir.passes.lower import gpu_choices, gpu_config, indices
 from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
 from mgx_mlir.passes.lower.expr import Expr, Extent
 from mgx_mlir.passes.lower.linear import (
@@ -64,8 +64,15 @@ def convolved(
         found = linalg.conv_2d_nhwc_fhwc(
             x, w, outs=[e.fill(own, acc, 0)], strides=strides, dilations=dilations
         )
-        depth = out.dtype, own, kernel, e.extents(x)[-1]
-        gpu_tiles.give(e, found, lambda arch: gpu_tiles.convolution_info(arch, *depth))
+        element = TensorType.of(op.weights).dtype
+        dims = [*own, *kernel, e.extents(w)[-1], *strides]
+
+        def info(arch: str) -> ir.Attribute | None:
+            product = gpu_choices.Product(gpu_choices.CONVOLUTION, element.name, tuple(dims))
+            choice = gpu_choices.choice_for(e.options, product)
+            return gpu_config.product_info(arch, product, choice)
+
+        gpu_config.give(e, found, info)
         return found
     return _convolve(e, x, w, windows, strides, dilations, op.group, op.channels_last, out, acc)
 

@@ -25,6 +25,7 @@ from mgx_mlir.passes.lower.expr import (
 )
 from mgx_mlir.passes.lower.scalar import (
     ArithScalars,
+    GpuScalars,
     TypedScalar,
     computed,
     constant,
@@ -49,6 +50,8 @@ class Emitter:
         self.options = options
         self.in_region = False  # inside a dispatch region
         self.padded: dict[ir.Value, ir.Value] = {}  # inputs of windows, padded ahead of a region
+        self.chosen: dict[ir.Value, Any] = {}  # how products are computed, where that is known
+        self.parts: dict[ir.Value, ir.Value] = {}  # of products in parts, summed ahead of a region
 
     # ---- types and extents -------------------------------------------------------------------
 
@@ -157,6 +160,10 @@ class Emitter:
             ],
         )
 
+    def scalars(self, dtype: DType, result: DType) -> ArithScalars:
+        """What the bodies of loops are made with."""
+        return (GpuScalars if self.options.target == "gpu" else ArithScalars)(dtype, result)
+
     def map_elements(
         self,
         inputs: Sequence[ir.Value],
@@ -169,7 +176,7 @@ class Emitter:
     ) -> ir.Value:
         """A parallel generic over `out`: `body(b, *scalars)` on computed-type scalars."""
         extents = list(extents if extents is not None else self.extents(inputs[0]))
-        b = ArithScalars(in_dtypes[0] if in_dtypes else out.dtype, out.dtype)
+        b = self.scalars(in_dtypes[0] if in_dtypes else out.dtype, out.dtype)
 
         def region(*args: ir.Value) -> ir.Value:
             scalars = [widen(TypedScalar(a, d)) for a, d in zip(args[:-1], in_dtypes, strict=True)]
@@ -338,7 +345,7 @@ class Emitter:
     def scalar_of(self, x: Compute, args: Sequence[TypedScalar]) -> TypedScalar:
         """One pointwise op on scalars; a 16- or 8-bit float result is rounded to its type."""
         first = x.args[0].type.dtype if x.args else x.type.dtype
-        b = ArithScalars(first, x.type.dtype)
+        b = self.scalars(first, x.type.dtype)
         scalar = getattr(x.cls, "scalar", None)
         if scalar is None:
             raise CompileError(f"'{x.cls.OPERATION_NAME}' op has no scalar lowering")

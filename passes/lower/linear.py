@@ -10,7 +10,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.linear import Dot
-from mgx_mlir.passes.lower import gpu_tiles
+from mgx_mlir.passes.lower import gpu_choices, gpu_config, split_k
 from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
 from mgx_mlir.passes.lower.expr import Expr, Extent, View
 from mgx_mlir.passes.lower.registry import lowers
@@ -52,19 +52,31 @@ def dot(op: Any, ins: Sequence[Expr], e: Any) -> ir.Value:
     if 0 in (*ea, *eb):
         # the compiler crashes on a product of nothing
         return e.fill(extents, out.dtype, 0)
-    a = e.tensor_of(ins[0])
     rows = rows_of(e, ins[1])
     if rows is not None:
-        found = _contract(e, a, rows, extents, acc, by_row=True)
-        gpu_tiles.give(
-            e, found, lambda arch: gpu_tiles.matmul_info(arch, out.dtype, *extents, ea[-1])
-        )
-        return rounded(e, found, acc, out.dtype)
+        return rounded(e, by_row(e, op.operation, ins[0], rows, acc), acc, out.dtype)
+    a = e.tensor_of(ins[0])
     matrix = _repeated_matrix(e, ins[1])
     if matrix is not None:
         return rounded(e, _contract(e, a, matrix, extents, acc), acc, out.dtype)
     b = e.tensor_of(ins[1])
     return rounded(e, matrix_product(e, a, b, extents, acc), acc, out.dtype)
+
+
+def by_row(e: Any, op: ir.Operation, x: Expr, rows: ir.Value, acc: DType) -> ir.Value:
+    """The product with weights that are stored by row, accumulated in `acc`."""
+    if op.results[0] in e.parts:
+        return split_k.total(e, e.parts[op.results[0]], acc)
+    extents = [*e.expr_extents(x)[:-1], e.extents(rows)[0]]
+    found = _contract(e, e.tensor_of(x), rows, extents, acc, by_row=True)
+
+    def info(arch: str) -> ir.Attribute | None:
+        product = split_k.product_of_dot(op)
+        choice = e.chosen.get(op.results[0]) or gpu_choices.choice_for(e.options, product)
+        return gpu_config.product_info(arch, product, choice)
+
+    gpu_config.give(e, found, info)
+    return found
 
 
 def matrix_product(

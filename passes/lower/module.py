@@ -25,10 +25,11 @@ from mgx_mlir.core.program_ir import (
     result_types,
 )
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.passes.lower import flags, flash, fused_concat, host, regions, views
+from mgx_mlir.passes.lower import flags, flash, fused_concat, host, regions, split_k, views
 from mgx_mlir.passes.lower.emit import PARAMETER_ELEMENTS, Emitter
 from mgx_mlir.passes.lower.equal_results import merge_equal_results
 from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
+from mgx_mlir.passes.lower.gpu_choices import Choices
 from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED
 from mgx_mlir.passes.lower.scalar import computed, signless
 from mgx_mlir.passes.lower.stored_rows import stored_by_row
@@ -42,7 +43,8 @@ class LowerOptions:
     """How a target wants its kernels: `regions` off leaves the fusion to IREE.
 
     arch: the processor, `host` or a name of LLVM's, or the gfx name of a GPU. vector_kernels: our
-    own loops on processors. tiles: sizes of our own for the tiles of GPU products.
+    own loops on processors. tiles: sizes of our own for the tiles of GPU products; choices: what a
+    search found for some of them.
     """
 
     target: str = "cpu"
@@ -50,6 +52,7 @@ class LowerOptions:
     arch: str = "host"
     vector_kernels: bool = True
     tiles: bool = True
+    choices: Choices | None = None
 
 
 @dataclass
@@ -406,6 +409,8 @@ class ModuleLowering(Emitter):
             # what is yielded and read again: two loops side by side would not make a dispatch
             last = list(body.operations)[-1].operation
             self.settled.update(v for v in last.operands if len(list(v.uses)) > 1)
+        if self.options.target == "gpu" and self.options.regions and not self.in_region:
+            split_k.sum_parts_ahead(self, body)
         made = self._vector_kernel(op, body)
         if made is not None:
             self.define(op, made)

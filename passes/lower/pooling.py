@@ -12,7 +12,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.pooling import Pooling
-from mgx_mlir.passes.lower import gpu_tiles, indices
+from mgx_mlir.passes.lower import gpu_config, indices
 from mgx_mlir.passes.lower.convolution import pad_spatial, padding_of, trim_windows
 from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
 from mgx_mlir.passes.lower.expr import Extent
@@ -166,7 +166,7 @@ def _window_reduce(
     iterators = [PARALLEL] * rank + [REDUCTION] * spatial
     found = e.generic([x, window], [init], maps, iterators, body)[0]
     if first == 1:
-        gpu_tiles.give(e, found, lambda arch: gpu_tiles.window_info(arch, own, spatial))
+        gpu_config.give(e, found, lambda arch: gpu_config.window_info(arch, own, spatial))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from math import prod
 
@@ -14,12 +15,21 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.chips import CHIPS
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir
-from mgx_mlir.passes.lower.gpu_tiles import (
-    choose,
-    convolution_info,
-    matmul_info,
-    window_info,
+from mgx_mlir.passes.lower.gpu_choices import (
+    CONVOLUTION,
+    DOT,
+    Choice,
+    Product,
+    alternatives,
+    choice_for,
+    choice_of,
+    default,
+    product_of,
 )
+from mgx_mlir.passes.lower.gpu_config import product_info, window_info
+from mgx_mlir.passes.lower.gpu_kinds import KINDS
+from mgx_mlir.passes.lower.gpu_tiles import Extents, Tile, choose
+from mgx_mlir.passes.lower.module import LowerOptions
 from mgx_mlir.targets.child import shared_compiler
 from mgx_mlir.targets.flags import gpu_ladder
 from mgx_mlir.targets.report import gpu_report
@@ -86,45 +96,135 @@ def test_weights_stored_by_row(dtype: str, tolerance: float) -> None:
         check(got, want, tolerance, dtype)
 
 
+def kind_of(arch: str, dtype: str = "half_type"):
+    return KINDS[arch][dtypes.from_name(dtype)]
+
+
 @settings(max_examples=60, deadline=None)
-@example("gfx1100", 1, 33, 65, 1)  # no tile that covers it has registers enough
-@given(st.sampled_from(sorted(CHIPS)), st.integers(1, 300), extents, extents, extents)
-def test_tiles(arch: str, lines: int, along: int, columns: int, depth: int) -> None:
+@example("gfx1100", "half_type", 1, 33, 65, 1)  # no tile that covers it has registers enough
+@given(
+    st.sampled_from(sorted(CHIPS)),
+    st.sampled_from(["half_type", "bf16_type", "int8_type"]),
+    st.integers(1, 300), extents, extents, extents,
+)  # fmt: skip
+def test_tiles(arch: str, dtype: str, lines: int, along: int, columns: int, depth: int) -> None:
     """A tile is held by the chip, its waves share it evenly, and no row of it is all beyond."""
-    chip = CHIPS[arch]
-    tile = choose(chip, lines, along, columns, depth)
+    chip, kind = CHIPS[arch], kind_of(arch, dtype)
+    tile = choose(chip, kind, Extents(lines, along, columns, depth))
     assert all(n % w == 0 for n, w in zip(tile.size, tile.waves, strict=True))
     assert prod(tile.waves) <= 4
-    rows = tile.size[0] * tile.size[1]
-    assert (rows + tile.size[2]) * 16 * 16 * tile.steps * 2 <= chip.lds
-    assert tile.registers(chip) <= 112
+    assert tile.held(kind) <= chip.lds
+    assert tile.registers(chip, kind) <= 112
     assert tile.size[0] <= max(lines, 1)
     assert (tile.size[1] // 2) * 16 < along
     assert tile.workgroups(lines, along, columns) >= 1
 
 
 def test_small_products_are_spread_over_the_chip() -> None:
-    chip = CHIPS["gfx942"]
+    chip, kind = CHIPS["gfx942"], kind_of("gfx942")
     # ResNet-50's 3x3 convolutions at 14x14, BERT-base's dots of 128 rows
-    assert choose(chip, 14, 14, 256, 2304).workgroups(14, 14, 256) >= 56
-    assert choose(chip, 1, 128, 768, 768).workgroups(1, 128, 768) >= 96
-    large = choose(chip, 1, 4096, 4096, 4096)
+    convolution = choose(chip, kind, Extents(14, 14, 256, 2304))
+    assert convolution.workgroups(14, 14, 256) >= 56
+    assert choose(chip, kind, Extents(1, 128, 768, 768)).workgroups(1, 128, 768) >= 96
+    large = choose(chip, kind, Extents(1, 4096, 4096, 4096))
     assert large.size[1] * large.size[2] >= 32
 
 
+def test_deep_products_of_few_columns_are_split() -> None:
+    """Where a launch more costs less than it saves, by a wide margin; never a small product."""
+    deep = default("gfx942", Product(DOT, "half_type", (128, 128, 65536)))
+    assert deep.split >= 8
+    assert deep.tile is not None
+    assert deep.tile.size[0] == 1
+    for dims in [(128, 768, 3072), (49, 512, 2048), (4096, 4096, 65536), (16, 4096, 4096)]:
+        assert default("gfx942", Product(DOT, "half_type", dims)).split == 1
+    # the depth is no multiple of the parts'
+    assert default("gfx942", Product(DOT, "half_type", (128, 128, 65521))).split == 1
+
+
+def test_the_default_is_among_the_alternatives() -> None:
+    for dims in [(128, 768, 3072), (197, 768, 768), (128, 128, 65536)]:
+        product = Product(DOT, "half_type", dims)
+        found = alternatives("gfx942", product, 9)
+        assert found[0] == default("gfx942", product)
+        assert len(set(found)) == len(found) == 9
+        assert Choice(None) in found
+
+
 def test_what_is_left_to_the_compiler() -> None:
+    def dot(arch: str, dtype: str, *dims: int) -> bool:
+        options = LowerOptions("gpu", arch=arch)
+        return choice_for(options, Product(DOT, dtype, dims)).tile is None
+
+    def convolution(*dims: int) -> bool:
+        product = Product(CONVOLUTION, "half_type", dims)
+        return default("gfx942", product).tile is None
+
+    half = "half_type"
+    assert not dot("gfx942", half, 128, 768, 768)
+    assert not dot("gfx942", "float_type", 128, 768, 768)
+    assert dot("gfx1100", "float_type", 128, 768, 768)  # no matrix instruction
+    assert dot("gfx942", "double_type", 128, 768, 768)
+    assert dot("gfx942", half, 1, 768, 768)  # a vector
+    assert dot("gfx1103", half, 128, 768, 768)  # no such chip in the table
+    assert not convolution(1, 14, 14, 256, 3, 3, 256, 1, 1)
+    assert convolution(1, 112, 112, 64, 7, 7, 3, 2, 2)
+    off = LowerOptions("gpu", arch="gfx942", tiles=False)
+    assert choice_for(off, Product(DOT, half, (128, 768, 768))) == Choice(None)
     with new_context() as ctx, ir.Location.unknown():
         ctx.allow_unregistered_dialects = True
-        half, f32 = dtypes.HALF, dtypes.FLOAT
-        assert matmul_info("gfx942", half, 128, 768, 768) is not None
-        assert matmul_info("gfx942", f32, 128, 768, 768) is None  # 16-bit tiles alone
-        assert matmul_info("gfx90a", dtypes.BF16, 128, 768, 768) is None
-        assert matmul_info("gfx942", half, 1, 768, 768) is None  # a vector
-        assert matmul_info("gfx1103", half, 128, 768, 768) is None  # no such chip in the table
-        assert convolution_info("gfx942", half, [1, 14, 14, 256], [3, 3], 256) is not None
-        assert convolution_info("gfx942", half, [1, 112, 112, 64], [7, 7], 3) is None
+        assert product_info("gfx942", Product(DOT, half, (8, 8, 8)), Choice(None)) is None
         assert window_info("gfx942", [1, 56, 56, 64], 2) is not None
         assert window_info("gfx942", [1, 56, 56, 3], 2) is None
+
+
+def test_a_choice_that_was_found_is_taken() -> None:
+    tile = Tile((1, 1, 2), (1, 1, 1), 2)
+    options = LowerOptions(
+        "gpu", arch="gfx942", choices=lambda p: Choice(tile) if p.dims[0] == 16 else None
+    )
+    assert choice_for(options, Product(DOT, "half_type", (16, 32, 64))).tile == tile
+    other = Product(DOT, "half_type", (32, 32, 64))
+    assert choice_for(options, other) == default("gfx942", other)
+
+
+TILE = {"size": [1, 2, 2], "waves": [1, 2, 1], "steps": 4}
+
+
+def test_choices_and_products_as_json() -> None:
+    product = Product(CONVOLUTION, "half_type", (1, 14, 14, 256, 3, 3, 256, 1, 1))
+    assert product_of(product.to_json()) == product
+    for choice in (Choice(None), Choice(Tile((1, 2, 2), (1, 2, 1), 4), 8)):
+        assert choice_of(json.loads(json.dumps(choice.to_json()))) == choice
+    assert choice_of({"tile": TILE, "split": 2}) == Choice(Tile((1, 2, 2), (1, 2, 1), 4), 2)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, 3, [], {}, {"tile": None}, {"tile": None, "split": 2}, {"tile": TILE, "split": True},
+        {"tile": TILE, "split": 0}, {"tile": TILE, "split": 1 << 40}, {"tile": [], "split": 1},
+        {"tile": {**TILE, "size": [1, 2]}, "split": 1},
+        {"tile": {**TILE, "steps": "4"}, "split": 1},
+        {"tile": {**TILE, "size": [1, 2, 1 << 60]}, "split": 1},
+        {"tile": {**TILE, "waves": [1, 3, 1]}, "split": 1},
+        {"tile": {**TILE, "waves": 3}, "split": 1}, {"tile": {**TILE, "more": 1}, "split": 1},
+    ],
+)  # fmt: skip
+def test_choices_that_are_none(value: object) -> None:
+    assert choice_of(value) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"op": "pooling"}, {"op": 3}, {"dims": [1, 2]}, {"dims": [1, 2, -3]}, {"dims": "123"},
+     {"dims": [1, 2, True]}, {"dtype": "string"}, {"dtype": []}, {"layout": "columns"},
+     {"more": 1}],
+)  # fmt: skip
+def test_products_that_are_none(change: dict[str, object]) -> None:
+    value = Product(DOT, "half_type", (1, 2, 3)).to_json()
+    assert product_of(value) is not None
+    assert product_of({**value, **change}) is None
 
 
 def test_the_info_on_the_ops() -> None:

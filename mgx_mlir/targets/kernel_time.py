@@ -1,0 +1,176 @@
+"""A bound on a gpu kernel's time from its compiled code: nothing is run, nothing was timed.
+
+Two things hold a launch up. The units: all workgroups together keep the matrix units, the vector
+units, the LDS and the way to the cache busy for so many clocks. And waiting: a wave goes through
+its instructions in order and waits for what it loads, while other waves of its compute unit, as
+many as registers and LDS let be there, fill the gaps. The bound is the larger of the two.
+
+The latencies are round numbers of the order that microbenchmarks of these chips report; a bound
+compares kernels of one product with each other, and is no forecast.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf, prod
+
+from mgx_mlir.core.chips import Chip
+from mgx_mlir.targets.kernel_walk import Code, Instruction, Walk, functions, walk
+from mgx_mlir.targets.report import Kernel
+
+FROM_CACHE = 500  # clocks until a load from the chip's caches has come
+FROM_LDS = 64
+_BARRIER = 20  # clocks that the waves of a workgroup take to meet
+_LDS_BYTES, _CACHE_BYTES = 128, 64  # that a unit gets from the LDS, from the cache, a clock
+
+_MATRIX = re.compile(r"v_(?:mfma|wmma)_(\w+?)_(\d+)x(\d+)x(\d+)_?(?:(\d+)b_)?(\w*)")
+_SIZES = {"x4": 16, "x3": 12, "x2": 8, "b128": 16, "b96": 12, "b64": 8, "b32": 4, "b16": 2,
+          "b8": 1, "u16": 2, "i16": 2, "u8": 1, "i8": 1, "short": 2, "ushort": 2, "sshort": 2,
+          "ubyte": 1, "sbyte": 1, "byte": 1, "dword": 4, "d16": 2}  # fmt: skip
+_SLOW = ("v_exp", "v_log", "v_rcp", "v_rsq", "v_sqrt", "v_sin", "v_cos")
+_COUNT = re.compile(r"(vmcnt|lgkmcnt|vscnt|expcnt)\((\d+)\)")
+_NO_WAIT = 99
+
+
+@dataclass(frozen=True)
+class Cost:
+    """An instruction of one wave: which unit it keeps busy, for how many clocks."""
+
+    unit: str  # "matrix", "vector", "lds", "cache", or ""
+    clocks: float
+    waits: tuple[int, int] = (_NO_WAIT, _NO_WAIT)  # until so few loads, LDS accesses are under way
+    loads: str = ""  # "memory" or "lds": the counter that it raises
+    barrier: bool = False
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """What a workgroup of a kernel takes: clocks of each unit, and of a wave that is alone.
+
+    us: of a launch. exact: whether the trips of all loops were known.
+    """
+
+    us: float
+    busy: dict[str, float]
+    alone: float
+    resident: int
+    exact: bool
+
+    @property
+    def bound_by(self) -> str:
+        """The unit that the launch keeps busiest, or "waiting"."""
+        unit = max(self.busy, key=lambda u: self.busy[u])
+        return unit if self.busy[unit] * self.resident >= self.alone else "waiting"
+
+
+def kernel_time(kernel: Kernel, code: Code, chip: Chip, workgroups: int) -> KernelTime:
+    """The bound of a launch of so many workgroups; infinite for a kernel that spills."""
+    way = walk(code)
+    waves = -(-prod(kernel.workgroup) // chip.lanes)
+    busy: dict[str, float] = dict.fromkeys(("matrix", "vector", "lds", "cache"), 0.0)
+    costs = [cost(i, chip) for i in code.instructions]
+    for place in way.places:
+        c = costs[place]
+        if c.unit:
+            busy[c.unit] += c.clocks
+    alone = _alone(way, costs)
+    resident = max(1, chip.occupancy(kernel.vgprs, kernel.lds,
+                                     prod(kernel.workgroup)) * chip.simds // waves)  # fmt: skip
+    each = -(-workgroups // chip.units)  # workgroups that the busiest unit gets
+    # matrix and vector units belong to a SIMD, the LDS and the cache to all of them
+    own = -(-each * waves // chip.simds)
+    together = {u: c * (own if u in ("matrix", "vector") else each * waves)
+                for u, c in busy.items()}  # fmt: skip
+    rounds = -(-each // resident)
+    clocks = max(*together.values(), rounds * alone)
+    us = clocks / chip.ghz / 1e3
+    found = {u: c / each for u, c in together.items()}
+    return KernelTime(
+        inf if kernel.spills or kernel.scratch else us, found, alone, resident, way.exact
+    )
+
+
+def codes(texts: list[str]) -> dict[str, Code]:
+    """The functions of several assembly files."""
+    found: dict[str, Code] = {}
+    for text in texts:
+        found |= functions(text.splitlines())
+    return found
+
+
+def _alone(way: Walk, costs: list[Cost]) -> float:
+    """Clocks of a wave that has a compute unit for itself."""
+    now = 0.0
+    under_way: dict[str, deque[float]] = {"memory": deque(), "lds": deque()}
+    for place in way.places:
+        c = costs[place]
+        for queue, left in zip(under_way.values(), c.waits, strict=True):
+            while len(queue) > left:
+                now = max(now, queue.popleft())
+        now += c.clocks if c.unit in ("matrix", "vector") else 1
+        if c.loads:
+            late = FROM_CACHE if c.loads == "memory" else FROM_LDS
+            queue = under_way[c.loads]
+            queue.append(max(now + late, queue[-1] + c.clocks if queue else 0))
+        elif c.barrier:
+            now += _BARRIER
+    return now
+
+
+@lru_cache(maxsize=4096)
+def cost(i: Instruction, chip: Chip) -> Cost:
+    """What an instruction of one wave costs on a chip."""
+    name = i.name
+    if name.startswith("s_wait"):
+        return Cost("", 1, waits=_waits(i))
+    if name in ("s_barrier", "s_barrier_wait"):
+        return Cost("", 1, barrier=True)
+    m = _MATRIX.match(name)
+    if m is not None:
+        rows, columns, depth = (int(n) for n in m.groups()[1:4])
+        operations = 2 * rows * columns * depth * int(m[5] or 1)
+        rate = chip.matrix * chip.matrix_rate(m[6] or m[1], depth)
+        return Cost("matrix", operations / (rate / chip.simds))
+    if name.startswith("ds_"):
+        twice = 2 if re.search(r"read2|write2|2addr", name) else 1
+        moved = twice * chip.lanes * _bytes(name)
+        return Cost("lds", max(moved / _LDS_BYTES, 1), loads="lds")
+    if name.startswith(("buffer_", "global_", "flat_", "scratch_")):
+        moved = chip.lanes * _bytes(name)
+        reads = "load" in name or "atomic" in name
+        return Cost("cache", max(moved / _CACHE_BYTES, 1), loads="memory" if reads else "")
+    if name.startswith("v_"):
+        # a SIMD has 16 lanes on CDNA and 32 on RDNA
+        passes = 4 if chip.lanes == 64 else 1
+        return Cost("vector", passes * (4 if name.startswith(_SLOW) else 1))
+    return Cost("", 1)
+
+
+def _bytes(name: str) -> int:
+    """What a lane moves."""
+    found = [_SIZES[p] for p in re.sub(r"dwordx", "x", name).split("_") if p in _SIZES]
+    return max(found, default=4)
+
+
+def _waits(i: Instruction) -> tuple[int, int]:
+    loads = lds = _NO_WAIT
+    if i.name in ("s_wait_loadcnt", "s_wait_dscnt", "s_wait_loadcnt_dscnt"):
+        count = int(i.operands[0], 0)
+        if i.name == "s_wait_loadcnt":
+            loads = count
+        elif i.name == "s_wait_dscnt":
+            lds = count
+        else:
+            loads, lds = count >> 8, count & 0xFF
+    for counter, number in _COUNT.findall(" ".join(i.operands)):
+        if counter == "vmcnt":
+            loads = int(number)
+        elif counter == "lgkmcnt":
+            lds = int(number)
+    return loads, lds
+
+
+__all__ = ["Cost", "KernelTime", "codes", "cost", "kernel_time"]

@@ -1,0 +1,104 @@
+"""What the compiler is told of a GPU kernel: `compilation_info` for products and windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from mgx_mlir.core.chips import CHIPS, Chip
+from mgx_mlir.core.ir import ir
+from mgx_mlir.passes.lower.gpu_choices import DOT, Choice, Product
+from mgx_mlir.passes.lower.gpu_kinds import SIDE, Kind
+from mgx_mlir.passes.lower.gpu_tiles import Tile
+
+
+def product_info(arch: str, product: Product, choice: Choice) -> ir.Attribute | None:
+    """The compiler's attribute for a product's op; None where it is to choose.
+
+    A dot in parts is [parts, rows, columns, depth of a part], a whole one has no first dim.
+    """
+    kind, tile = product.kind(arch), choice.tile
+    if kind is None or tile is None:
+        return None
+    own = [n * SIDE for n in tile.size[1:]]
+    if product.op == DOT:
+        parts = [1] if choice.split > 1 else []
+        sizes, wave = [*parts, *own], [*parts, *tile.wave[1:]]
+        return _info(CHIPS[arch], kind, tile, sizes, wave)
+    # images one by one
+    sizes = [1, tile.size[0], *own]
+    return _info(CHIPS[arch], kind, tile, sizes, [1, *tile.wave], convolution=True)
+
+
+def window_info(arch: str, out: Sequence[int], spatial: int) -> ir.Attribute | None:
+    """For windows of channels-last images that are reduced, results [n, .., c]; as product_info.
+
+    A thread takes neighbouring channels and one element of the window at a time: what a window is
+    cut from at the border would else lie in memory.
+    """
+    chip = CHIPS.get(arch)
+    channels = out[-1]
+    run = next(n for n in (4, 2, 1) if channels % n == 0)
+    if chip is None or channels < run * SIDE:
+        return None
+    across = max(n for n in range(1, chip.lanes + 1) if (channels // run) % n == 0)
+    images = max(n for n in range(1, chip.lanes // across + 1) if out[-2] % n == 0)
+    lead = [1] * (len(out) - 2)
+    none = [0] * spatial
+    return _attribute(
+        f"reduction = {_list([0] * len(out) + [1] * spatial)}, "
+        f"thread = {_list([*lead, 1, run, *none])}, "
+        f"workgroup = {_list([*lead, images, across * run, *none])}",
+        across * images,
+        chip,
+    )
+
+
+def give(e: Any, found: ir.Value, info: Callable[[str], ir.Attribute | None]) -> None:
+    """Put what `info` says for the target's chip on the op that makes a value of static dims."""
+    if not e.options.tiles or not ir.RankedTensorType(found.type).has_static_shape:
+        return
+    chosen = info(e.options.arch)
+    if chosen is not None:
+        found.owner.attributes["compilation_info"] = chosen
+
+
+def _info(
+    chip: Chip,
+    kind: Kind,
+    tile: Tile,
+    sizes: Sequence[int],
+    wave: Sequence[int],
+    *,
+    convolution: bool = False,
+) -> ir.Attribute:
+    """The attribute, with sizes in elements and a wave's share in matrix instructions."""
+    whole = f"padding_conv = {_list([*sizes, 0, 0, 0])}, " if convolution else ""
+    igemm = ", use_igemm_convolution = true" if convolution else ""
+    return _attribute(
+        f"mma_kind = #iree_gpu.mma_layout<{kind.name}>, "
+        f"padding = {_list([*sizes, tile.steps * kind.depth])}, {whole}"
+        f"promote_operands = [0, 1], reduction = {_list([*[0] * len(sizes), tile.steps])}, "
+        f"subgroup = {_list([*wave, 0])}, workgroup = {_list([*sizes, 0])}",
+        prod(tile.waves) * chip.lanes,
+        chip,
+        ", {gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 2, "
+        f"no_reduce_shared_memory_bank_conflicts = false{igemm}>}}",
+    )
+
+
+def _attribute(config: str, threads: int, chip: Chip, options: str = "") -> ir.Attribute:
+    return ir.Attribute.parse(
+        "#iree_codegen.compilation_info<"
+        f"lowering_config = #iree_gpu.lowering_config<{{{config}}}>, "
+        "translation_info = <pipeline = #iree_gpu.pipeline<TileAndFuse> "
+        f"workgroup_size = [{threads}, 1, 1] subgroup_size = {chip.lanes}{options}>>"
+    )
+
+
+def _list(numbers: Sequence[int]) -> str:
+    return f"[{', '.join(map(str, numbers))}]"
+
+
+__all__ = ["give", "product_info", "window_info"]
