@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.passes import PatternPass
+from mgx_mlir.core.op import is_pointwise
+from mgx_mlir.core.passes import PatternPass, option
 from mgx_mlir.core.pattern import Pattern, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.passes.kernel_ops import Known, copy_ops, make_kernel
+from mgx_mlir.passes.grouping import CHEAP, THROUGH
+from mgx_mlir.passes.kernel_ops import Known, copy_body, copy_ops, make_kernel
 
 TO_LAST = [0, 2, 3, 1]  # N, C, H, W -> N, H, W, C
 MAX_CHANNELS = 8  # more are read faster channels-last, where those of a pixel are neighbours
@@ -24,10 +26,12 @@ def find_planar_convolution(op: Any, rw: Any) -> Any:
     from mgx_mlir.passes.lower.vector.conv_kernel import constant_weights, refusal
 
     kernel = op.operation
+    if rw.options.gathered:
+        return no_match("it is for vector kernels")
     if op.tag != "convolution":
         return no_match("it is no kernel of a convolution")
     body = kernel.regions[0].blocks[0]
-    conv: Any = next(o for o in body.operations if o.operation.name == "migraphx.convolution")
+    conv = _convolution(body)
     argument = conv.input
     if not isinstance(argument.owner, ir.Block) or not has_one_use(argument):
         return no_match("the convolution does not read an operand of the kernel by itself")
@@ -62,6 +66,76 @@ def find_planar_convolution(op: Any, rw: Any) -> Any:
     return list(make_kernel("group", inputs, types, build, tag="convolution").results)
 
 
+@pattern("group")
+def find_gathered_convolution(op: Any, rw: Any) -> Any:
+    """group of convolution(pointwise or transpose(x)) -> group of convolution(x), read through it
+
+    For 16-bit images of few channels. Their windows are no whole number of matrix instructions
+    deep: the kernel gathers each element by itself, from wherever it is.
+    """
+    from mgx_mlir.passes.lower.gathered import gathers
+
+    kernel = op.operation
+    if not rw.options.gathered:
+        return no_match("the target gathers no windows")
+    if op.tag != "convolution":
+        return no_match("it is no kernel of a convolution")
+    body = kernel.regions[0].blocks[0]
+    conv = _convolution(body)
+    weights = conv.weights
+    constant = isinstance(weights.owner, ir.Block) and defined_by(
+        kernel.operands[ir.BlockArgument(weights).arg_number], "literal"
+    )
+    if not constant or not has_one_use(weights) or not gathers(conv):
+        return no_match("the convolution does not gather its windows")
+    argument = _read_through(conv.input)
+    if argument is None or not has_one_use(argument):
+        return no_match("the convolution does not read an operand of the kernel by itself")
+    place = ir.BlockArgument(argument).arg_number
+    made = defined_by(kernel.operands[place], "group", "pointwise")
+    if made is None or not has_one_use(kernel.operands[place]):
+        return no_match("the input is made by no kernel that only this one reads")
+    first = made.operation
+    costly = [o for o in list(first.regions[0].blocks[0].operations)[:-1] if not _is_cheap(o)]
+    if costly or len(first.results) != 1:
+        return no_match("more is computed there than a convert, or than one result")
+    rw.merge_location(first)
+    inputs = [*kernel.operands]
+    inputs[place : place + 1] = first.operands
+    members = [o.operation for o in body.operations]
+
+    def build(arguments: list[ir.Value]) -> list[ir.Value]:
+        count = len(first.operands)
+        own = [*arguments[:place], *arguments[place + count :]]
+        (image,) = copy_body(first, arguments[place : place + count])
+        own.insert(place, image)
+        known: Known = dict(zip(body.arguments, own, strict=True))
+        copy_ops(members[:-1], known)
+        return [known[v] for v in members[-1].operands]
+
+    types = [r.type for r in kernel.results]
+    return list(make_kernel("group", inputs, types, build, tag="convolution").results)
+
+
+def _convolution(body: ir.Block) -> Any:
+    return next(o for o in body.operations if o.operation.name == "migraphx.convolution")
+
+
+def _read_through(v: ir.Value) -> ir.Value | None:
+    """The kernel's operand that a value is an elementwise or transposed form of, if of one."""
+    while not isinstance(v.owner, ir.Block):
+        if len(v.owner.operands) != 1:
+            return None
+        v = v.owner.operands[0]
+    return v
+
+
+def _is_cheap(op: ir.OpView) -> bool:
+    """Whether an op may be repeated for each window that an element is in."""
+    name = op.operation.name.removeprefix("migraphx.")
+    return name in ("transpose", "literal", *THROUGH) or (is_pointwise(op) and name in CHEAP)
+
+
 def _transpose(v: ir.Value) -> ir.Operation | None:
     """The op of a kernel that only brings its operand in channels-last order."""
     group = defined_by(v, "group")
@@ -74,7 +148,8 @@ def _transpose(v: ir.Value) -> ir.Operation | None:
 
 @dataclass(frozen=True)
 class FuseLayout(PatternPass):
-    """Kernels of a target with vector loops read what was transposed for them as it is."""
+    """Kernels of convolutions read what was transposed or converted for them as it is."""
 
     name: ClassVar[str] = "fuse_layout"
-    patterns: ClassVar[tuple[Pattern, ...]] = (find_planar_convolution,)
+    patterns: ClassVar[tuple[Pattern, ...]] = (find_planar_convolution, find_gathered_convolution)
+    gathered: bool = option(False, "for kernels that gather windows; else for vector kernels")

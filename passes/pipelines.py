@@ -56,6 +56,9 @@ GPU_PAD = "mgx-insert-pad{dense=true leave=windows}"
 CPU_ATTENTION = "mgx-fuse-attention{min-queries=8}"
 GPU_ATTENTION = "mgx-fuse-attention{flash=true}"
 
+# A GPU's convolutions of few channels read their image in whatever form it is.
+GPU_INPUTS = "mgx-fuse-layout{gathered=true}"
+
 # Each fused op becomes one dispatch. Readers of one tensor may have been given equal pads.
 FUSE = (
     "eliminate_common_subexpression",
@@ -96,6 +99,8 @@ GPU = (
     GPU_PAD,
     GPU_ATTENTION,
     *FUSE,
+    GPU_INPUTS,
+    "dead_code_elimination",
 )
 
 PIPELINES: dict[str, tuple[str, ...]] = {"ref": REF, "cpu": CPU, "gpu": GPU}
@@ -114,7 +119,7 @@ def pipeline(
     if steps is None:
         raise PipelineError(f"no pipeline for target '{target}', known: {', '.join(PIPELINES)}")
     loops = vector_kernels or target != "cpu"
-    left = () if fuse else ("fuse_pointwise_reduce", GPU_ATTENTION)
+    left = () if fuse else ("fuse_pointwise_reduce", GPU_ATTENTION, GPU_INPUTS)
     if not fuse or not loops:
         left = (*left, CPU_ATTENTION, "fuse_concat", "fuse_layout")
         steps = tuple(PAD if s == CPU_PAD else s for s in steps)

@@ -9,12 +9,13 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg, tensor
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution, ConvolutionBackwards
-from mgx_mlir.passes.lower import gpu_choices, gpu_config, indices
+from mgx_mlir.passes.lower import gathered, gpu_choices, gpu_config, indices
 from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
 from mgx_mlir.passes.lower.expr import Expr, Extent
 from mgx_mlir.passes.lower.linear import (
     accumulator,
     collapsed,
+    contract,
     multiply_accumulate,
     rounded,
     store,
@@ -29,10 +30,27 @@ def convolution(op: Any, ins: Sequence[Expr], e: Any) -> ir.Value:
     """Named linalg convolutions for the plain 2-D forms, one generic rule for all others."""
     out = TensorType.of(op.out)
     acc = accumulator(out.dtype)
+    if isinstance(ins[1], gathered.WindowRows):
+        return rounded(e, _gathered(e, op, ins[0], ins[1], out, acc), acc, out.dtype)
     rows = rows_of(e, ins[1])
     x, w = e.value(op.input), rows or e.value(op.weights)
     found = convolved(e, op, x, w, out, acc, by_row=rows is not None)
     return rounded(e, found, acc, out.dtype)
+
+
+def _gathered(
+    e: Any, op: Any, image: Expr, rows: gathered.WindowRows, out: TensorType, acc: DType
+) -> ir.Value:
+    """The convolution as a dot of gathered windows."""
+    dims = list(out.dims)
+    found = contract(
+        e, gathered.windows(e, op, image, rows, dims), rows.value, dims, acc, by_row=True
+    )
+    depth = rows.type.dims[-1]
+    gpu_config.give(
+        e, found, lambda arch: gpu_config.gathered_info(arch, rows.type.dtype, dims, depth)
+    )
+    return found
 
 
 def convolved(

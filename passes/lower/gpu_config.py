@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 from mgx_mlir.core.chips import CHIPS, Chip
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lower.gpu_choices import DOT, Choice, Product
-from mgx_mlir.passes.lower.gpu_kinds import SIDE, Kind
-from mgx_mlir.passes.lower.gpu_tiles import Tile
+from mgx_mlir.passes.lower.gpu_kinds import KINDS, SIDE, Kind
+from mgx_mlir.passes.lower.gpu_tiles import Extents, Tile, choose
 
 
 def product_info(arch: str, product: Product, choice: Choice) -> ir.Attribute | None:
@@ -29,6 +31,21 @@ def product_info(arch: str, product: Product, choice: Choice) -> ir.Attribute | 
     # images one by one
     sizes = [1, tile.size[0], *own]
     return _info(CHIPS[arch], kind, tile, sizes, [1, *tile.wave], convolution=True)
+
+
+def gathered_info(arch: str, dtype: DType, out: Sequence[int], depth: int) -> ir.Attribute | None:
+    """For a product of gathered rows [n, .., ow, k] x [f, k] with result [n, .., ow, f], k whole
+    matrix instructions; as product_info."""
+    kind = KINDS.get(arch, {}).get(dtype)
+    if kind is None or arch not in CHIPS:
+        return None
+    *lead, along, columns = out
+    tile = choose(CHIPS[arch], kind, Extents(prod(lead), along, columns, depth))
+    # what is gathered in a last step that is cut would go through memory
+    steps = next(s for s in range(tile.steps, 0, -1) if depth // kind.depth % s == 0)
+    ones = [1] * (len(lead) - 1)
+    sizes = [*ones, tile.size[0], *(n * SIDE for n in tile.size[1:])]
+    return _info(CHIPS[arch], kind, replace(tile, steps=steps), sizes, [*ones, *tile.wave])
 
 
 def window_info(arch: str, out: Sequence[int], spatial: int) -> ir.Attribute | None:
@@ -101,4 +118,4 @@ def _list(numbers: Sequence[int]) -> str:
     return f"[{', '.join(map(str, numbers))}]"
 
 
-__all__ = ["give", "product_info", "window_info"]
+__all__ = ["gathered_info", "give", "product_info", "window_info"]

@@ -58,7 +58,7 @@ def dot(op: Any, ins: Sequence[Expr], e: Any) -> ir.Value:
     a = e.tensor_of(ins[0])
     matrix = _repeated_matrix(e, ins[1])
     if matrix is not None:
-        return rounded(e, _contract(e, a, matrix, extents, acc), acc, out.dtype)
+        return rounded(e, contract(e, a, matrix, extents, acc), acc, out.dtype)
     b = e.tensor_of(ins[1])
     return rounded(e, matrix_product(e, a, b, extents, acc), acc, out.dtype)
 
@@ -68,7 +68,7 @@ def by_row(e: Any, op: ir.Operation, x: Expr, rows: ir.Value, acc: DType) -> ir.
     if op.results[0] in e.parts:
         return split_k.total(e, e.parts[op.results[0]], acc)
     extents = [*e.expr_extents(x)[:-1], e.extents(rows)[0]]
-    found = _contract(e, e.tensor_of(x), rows, extents, acc, by_row=True)
+    found = contract(e, e.tensor_of(x), rows, extents, acc, by_row=True)
 
     def info(arch: str) -> ir.Attribute | None:
         product = split_k.product_of_dot(op)
@@ -89,7 +89,7 @@ def matrix_product(
         return _matmul(e, a, b, extents, acc, linalg.batch_matmul)
     # not collapsed to rank 3: a reshape between a dot and what follows it in a kernel cannot be
     # tiled through
-    return _contract(e, a, b, extents, acc)
+    return contract(e, a, b, extents, acc)
 
 
 def _repeated_matrix(e: Any, x: Expr) -> ir.Value | None:
@@ -123,7 +123,7 @@ def _matmul(
     return op(a, b, outs=[e.fill(extents, acc, 0)])
 
 
-def _contract(
+def contract(
     e: Any,
     a: ir.Value,
     b: ir.Value,

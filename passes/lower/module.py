@@ -29,6 +29,7 @@ from mgx_mlir.passes.lower import flags, flash, fused_concat, host, regions, spl
 from mgx_mlir.passes.lower.emit import PARAMETER_ELEMENTS, Emitter
 from mgx_mlir.passes.lower.equal_results import merge_equal_results
 from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
+from mgx_mlir.passes.lower.gathered import WindowRows
 from mgx_mlir.passes.lower.gpu_choices import Choices
 from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED
 from mgx_mlir.passes.lower.scalar import computed, signless
@@ -493,7 +494,7 @@ class ModuleLowering(Emitter):
             return None
         if anchor is not None and regions.is_padded_row(anchor):
             return None
-        if any(regions.pads_computed(o) and o.out not in self.padded for o in body.operations):
+        if any(self._pads_in_memory(o) for o in body.operations):
             return None
         out: list[list[Extent]] = []
         for r in op.results:
@@ -507,6 +508,12 @@ class ModuleLowering(Emitter):
                     extents[axis] = self.extent(self.value(found[0]), found[1])
             out.append(extents)
         return out
+
+    def _pads_in_memory(self, op: Any) -> bool:
+        """Whether a convolution needs a border around what its kernel computes."""
+        if not regions.pads_computed(op) or op.out in self.padded:
+            return False
+        return not isinstance(self.scope.values.get(op.weights), WindowRows)
 
     def _extent_source(
         self, op: ir.Operation, body: ir.Block, anchor: Any, t: TensorType, axis: int

@@ -15,6 +15,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lower.emit import PARAMETER_ELEMENTS
 from mgx_mlir.passes.lower.expr import Expr, Leaf, View
+from mgx_mlir.passes.lower.gathered import window_rows
 
 _LITERAL = "migraphx.literal"
 
@@ -30,6 +31,9 @@ _DOT, _CONVOLUTION = (1, 0), (3, 0, 1, 2)
 def stored_by_row(e: Any, arg: ir.Value, value: ir.Value) -> Expr | None:
     """The weights that a kernel has as the argument `arg` as a view of a parameter that holds them
     row by row; None where that is not how they are used, or they are not constant."""
+    windows = window_rows(e, arg, value)
+    if windows is not None:
+        return windows
     owner = value.owner
     uses = list(arg.uses)
     if isinstance(owner, ir.Block) or owner.name != _LITERAL or len(uses) != 1:

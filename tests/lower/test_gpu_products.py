@@ -88,10 +88,10 @@ def test_weights_stored_by_row(dtype: str, tolerance: float) -> None:
     """As on GPUs, run on the processor; the weights are as many, with a row for each channel."""
     net = products(dtype)
     lowered = net.lowered(STEP, target="gpu")
+    few = (16, 48) if dtype == "f16" else (16, 3, 3, 3)  # gathered, filled up to 16s
     assert sorted(a.shape for a in lowered.params.values()) == sorted(
-        [(48, 32), (20, 24), (32, 64), (32, 3, 3, 16), (16, 3, 3, 16), (16, 1, 1, 32),
-         (16, 3, 3, 3)]
-    )  # fmt: skip
+        [(48, 32), (20, 24), (32, 64), (32, 3, 3, 16), (16, 3, 3, 16), (16, 1, 1, 32), few]
+    )
     for got, want in zip(execute(lowered, net.inputs), net.want, strict=True):
         check(got, want, tolerance, dtype)
 
@@ -232,8 +232,7 @@ def test_the_info_on_the_ops() -> None:
     ctx = new_context()
     ctx.allow_unregistered_dialects = True
     text = str(ir.Module.parse(lowered.bytecode, ctx))
-    # all but the dot with one row and the convolution of three channels
-    assert len(re.findall("compilation_info = #iree_codegen", text)) == 5
+    assert len(re.findall("compilation_info = #iree_codegen", text)) == 6  # not: one row
     untiled = products("f16").lowered(STEP, target="gpu", arch="gfx942", tiles=False)
     assert "compilation_info" not in str(ir.Module.parse(untiled.bytecode, ctx))
 

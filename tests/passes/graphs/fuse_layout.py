@@ -35,3 +35,26 @@ def find_planar_convolution(g: Any) -> Any:
     out = probe.type
     probe.owner.erase()
     return make_kernel("group", [g.maybe_used(copied), w, bias], [out], body, tag="convolution")
+
+
+@case("find_gathered_convolution", fires=0.1, options={"gathered": True})
+def find_gathered_convolution(g: Any) -> Any:
+    n, height, width = g.dims(3, low=3, high=9)
+    channels, outputs = g.pick(1, 3, 4, 12), g.pick(16, 32, 8)
+    kh, kw = g.dims(2, high=3)
+    x = g.argument((n, height, width, channels), g.pick("f16", "f16", "f32"))
+    dtype = "f16" if str(x.type.element_type) == "f16" else "f32"
+    w = g.constant((kh, kw, channels, outputs), dtype)
+    name = g.pick("abs", "neg", "relu", "relu", "exp")
+    image = make_kernel("pointwise", [x], [x.type], lambda a: [g.b.op(name, a[0])]).results[0]
+
+    def build(image: Any, weights: Any) -> Any:
+        return g.b.op("convolution", image, weights, padding=[kh // 2, kw // 2], channels_last=True)
+
+    probe = build(image, w)
+    out = probe.type
+    probe.owner.erase()
+    operands = [g.maybe_used(image), w]
+    return make_kernel("group", operands, [out], lambda a: [build(*a)], tag="convolution").results[
+        0
+    ]
