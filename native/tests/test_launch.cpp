@@ -1,6 +1,8 @@
 // Launches and the checks: grids, barriers, faults, and each kind of problem found and not found.
 #include "harness.h"
 
+#include "exec/hidden.h"
+
 namespace {
 
 using namespace mgx;
@@ -98,9 +100,24 @@ void loops() {
   check(short_one.launch(1, 64, "", 3).instructions == 3, "a wave may run as many as the limit says");
 }
 
+// What the runtime adds to the arguments: sizes where the metadata wants them, nothing elsewhere.
+void hidden() {
+  KernelInfo k;
+  k.hidden = {{"block_count_x", 8, 4}, {"block_count_y", 12, 4}, {"group_size_x", 16, 2},
+              {"group_size_z", 18, 2}, {"remainder_x", 20, 2},   {"grid_dims", 22, 2},
+              {"heap_v1", 24, 8}};
+  std::vector<u8> segment(40, 0xcd);
+  write_hidden(k, Grid{0x12345, 7, 1}, Grid{256, 2, 3}, segment.data());
+  std::vector<u8> want(40, 0xcd);
+  const u32 words[] = {0x12345, 7, 256 | 3 << 16, 3 << 16, 0, 0};
+  std::memcpy(want.data() + 8, words, sizeof words);
+  check(segment == want, "the hidden arguments say the sizes of the launch");
+}
+
 }  // namespace
 
 int main() {
+  hidden();
   grids();
   lds();
   loops();

@@ -501,6 +501,17 @@ def scalars() -> Iterator[Case]:
         {"s1": np.asarray([0xABCDEF12], U32)},
         {"s10": np.asarray([0xF1], U32), "s11": np.asarray([0xFFFFFFF1], U32)},
     )
+    # 12 bits from bit 28, over both words; from bit 56, cut at the end
+    yield from on(
+        CDNA + RDNA,
+        "s_bfe_u64 s[10:11], s[2:3], 0xc001c ; s_bfe_i64 s[12:13], s[2:3], 0xc001c ; "
+        "s_bfe_i64 s[14:15], s[2:3], 0xc0038 ; s_cselect_b32 s16, 1, 0",
+        {"s2": np.asarray([0xABCDEF12], U32), "s3": np.asarray([0x7F0000F1], U32)},
+        {"s10": np.asarray([0xF1A], U32), "s11": np.asarray([0], U32),
+         "s12": np.asarray([0xFFFFFF1A], U32), "s13": np.asarray([0xFFFFFFFF], U32),
+         "s14": np.asarray([0x7F], U32), "s15": np.asarray([0], U32),
+         "s16": np.asarray([1], U32)},
+    )  # fmt: skip
     yield from on(
         CDNA + RDNA,
         "s_mul_hi_u32 s10, s1, s2",

@@ -71,6 +71,14 @@ u64 field_u64(u64 a, u32 b) {
   return width >= 64 ? a >> offset : a >> offset & ((u64{1} << width) - 1);
 }
 
+u64 field_i64(u64 a, u32 b) {
+  const u32 offset = b & 63;
+  u32 width = b >> 16 & 127;
+  if (width == 0) return 0;
+  width = std::min(width, 64 - offset);
+  return static_cast<u64>(static_cast<i64>(a << (64 - offset - width)) >> (64 - width));
+}
+
 bool add_overflows(u32 a, u32 b) { return ((a ^ ~b) & (a ^ (a + b))) >> 31; }
 bool sub_overflows(u32 a, u32 b) { return ((a ^ b) & (a ^ (a - b))) >> 31; }
 
@@ -236,6 +244,7 @@ void define_wide() {
   SHIFT64("s_lshr_b64", a >> (b & 63));
   SHIFT64("s_ashr_i64", static_cast<u64>(static_cast<i64>(a) >> (b & 63)));
   SHIFT64("s_bfe_u64", field_u64(a, b));
+  SHIFT64("s_bfe_i64", field_i64(a, b));
   MGX_DO("s_not_b64", {
     const u64 r = ~scalar64(w, i.o[1]);
     write_scalar64(w, i.o[0].index, r);

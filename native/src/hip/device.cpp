@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstdio>
 
+#include "exec/hidden.h"
+
 namespace mgx {
 
 Device::Device(int number, std::string arch, const Settings& settings)
@@ -77,6 +79,7 @@ Record Device::launch(const Function& f, Grid groups, Grid threads, u32 dynamic_
   } else if (segment != nullptr) {
     std::memcpy(kernarg.get(), segment, std::min(segment_size, size));
   }
+  write_hidden(k, groups, threads, kernarg.get());
   Launch l;
   l.kernel = &k;
   l.groups = groups;

@@ -131,12 +131,15 @@ void read_metadata(const Reader& note, CodeObject& out) {
       if (args == nullptr) continue;
       for (const Value& a : args->list) {
         const std::string kind = a.word(".value_kind");
-        if (kind.compare(0, 7, "hidden_") == 0) continue;
         const i64 offset = a.number(".offset", -1), size = a.number(".size", -1);
         if (offset < 0 || size < 0 || offset + size > k.kernarg_size) {
           throw Error("the code object is damaged: an argument of '" + k.name + "'");
         }
-        k.arguments.push_back({static_cast<u32>(offset), static_cast<u32>(size)});
+        if (kind.compare(0, 7, "hidden_") == 0) {
+          k.hidden.push_back({kind.substr(7), static_cast<u32>(offset), static_cast<u32>(size)});
+        } else {
+          k.arguments.push_back({static_cast<u32>(offset), static_cast<u32>(size)});
+        }
       }
     }
   }

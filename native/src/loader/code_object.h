@@ -13,6 +13,13 @@ struct Argument {
   u32 offset, size;
 };
 
+// What the runtime says of the launch itself, behind the explicit arguments: `kind` as in the
+// metadata without "hidden_", such as block_count_x.
+struct HiddenArgument {
+  std::string kind;
+  u32 offset, size;
+};
+
 // What the hardware is told about a kernel (its descriptor), and its explicit arguments.
 struct KernelInfo {
   std::string name;
@@ -24,6 +31,7 @@ struct KernelInfo {
   u32 vgprs = 0, agprs = 0;  // from the metadata
   u32 max_workgroup = 0;
   std::vector<Argument> arguments;
+  std::vector<HiddenArgument> hidden;
 };
 
 // A function's code: a range of the image.

@@ -1,0 +1,13 @@
+// The arguments that the runtime adds behind a kernel's own: the sizes of the launch.
+#pragma once
+
+#include "exec/launch.h"
+
+namespace mgx {
+
+// Writes them into the kernarg segment, at the places that the metadata names. Kinds that say
+// something else than the launch's sizes (a heap, a queue, a place for printf) are null: nothing
+// of that is there, and an access through them is a fault.
+void write_hidden(const KernelInfo& kernel, const Grid& groups, const Grid& threads, u8* segment);
+
+}  // namespace mgx
