@@ -20,7 +20,7 @@ from mgx_mlir.api.dumps import dump_flags, show_compiled, show_lowered
 from mgx_mlir.api.environment import watched
 from mgx_mlir.api.mlir_files import read_mlir
 from mgx_mlir.api.parse import with_onnx_dims
-from mgx_mlir.api.tune import Inputs, describe, search
+from mgx_mlir.api.tune import Inputs, describe, describe_products, search
 from mgx_mlir.api.variants import adopt, share_weights, specialised, variants_of, with_variants
 from mgx_mlir.core import segments
 from mgx_mlir.core.errors import CompileError, FileError, UsageError
@@ -34,7 +34,7 @@ from mgx_mlir.core.signature import Signature
 from mgx_mlir.core.switches import flag, switches
 from mgx_mlir.frontends.onnx.registry import has_foreign
 from mgx_mlir.passes.pipelines import pipeline
-from mgx_mlir.targets.tuning import Tuning, is_kept, lookup
+from mgx_mlir.targets.tuning import Tuning, is_kept, kept_products, lookup
 
 if TYPE_CHECKING:
     from mgx_mlir.targets.diagnostics import CompileFailed
@@ -78,7 +78,8 @@ def compile(
     `device_id` is which of several GPUs it runs on. `onnx_options` are those of parse_onnx, or the
     fields of TfOptions. `ref_double` makes `ref` compute in f64. `exhaustive_tune` compiles in
     several ways, times them on `tuning_inputs(signature)`, and keeps the fastest in the tuning
-    file, from which later compiles take it. `emulate` runs a gpu program on the emulator of AMD
+    file, from which later compiles take it; on gpu each matrix product first, by the bound of its
+    code where there is no device. `emulate` runs a gpu program on the emulator of AMD
     GPUs.
     Raises MgxError: unreadable models, unsupported operators, failed compilation.
     """
@@ -88,7 +89,7 @@ def compile(
     if name == "gpu":
         archs = [*named(arch)] or [of_device(device_id, emulate=emulate)]
         if len(archs) > 1:
-            found = [
+            made = [
                 compile(
                     model, name, threads=threads, arch=a, cache=cache, fast_math=fast_math,
                     disable=disable, kernel_boundaries=kernel_boundaries, timeout=timeout,
@@ -97,7 +98,7 @@ def compile(
                 )
                 for a in archs
             ]  # fmt: skip
-            programs = [p for p in found if isinstance(p, IreeProgram)]
+            programs = [p for p in made if isinstance(p, IreeProgram)]
             return together(programs, of_device(device_id, emulate=emulate))
         arch = archs[0]
     elif device_id:
@@ -122,17 +123,25 @@ def compile(
         return RefProgram(settings, program, stats, "f64" if ref_double else "f32")
     exhaustive_tune = exhaustive_tune or flag("MIGRAPHX_MLIR_TUNE_EXHAUSTIVE")
     problem = _problem(model, settings, threads) if exhaustive_tune or is_kept() else {}
+    lines: list[str] = []
+    if name == "gpu" and problem:
+        if exhaustive_tune:
+            lines += _tune_products(model, settings)
+        found = kept_products(_backend(settings, None).arch)
+        settings = replace(settings, products=tuple(found.items()))
+        lines = lines or describe_products(len(found))
     known = lookup(problem) if problem else None
-    if exhaustive_tune and known is None:
-        best = _tuned(model, settings, threads, problem, tuning_inputs)
-        best.device_id = device_id
-        return best
-    if known is not None:
-        settings = replace(settings, tuning=known)
-    compiled = _compile(model, settings, threads)
+    if exhaustive_tune and known is None and (name != "gpu" or _is_timed(settings)):
+        compiled = _tuned(model, settings, threads, problem, tuning_inputs)
+        lines += compiled.stats["tuning"]
+    else:
+        if known is not None:
+            settings = replace(settings, tuning=known)
+            lines.append(describe(known))
+        compiled = _compile(model, settings, threads)
     compiled.device_id = device_id
-    if known is not None:
-        compiled.stats["tuning"] = [describe(known)]
+    if lines:
+        compiled.stats["tuning"] = lines
     return compiled
 
 
@@ -200,6 +209,27 @@ def _tuned(
     return best
 
 
+def _is_timed(settings: CompileSettings) -> bool:
+    """Whether a GPU is here to say what a program takes."""
+    from mgx_mlir.targets.devices import hip_devices
+
+    return not settings.emulate and bool(hip_devices())
+
+
+def _tune_products(model: Any, settings: CompileSettings) -> list[str]:
+    """Search how the products of a program for GPUs are computed; what was found, as lines."""
+    from mgx_mlir.api.judges import by_bound, by_time
+    from mgx_mlir.api.tune_products import search_products
+
+    backend = _backend(settings, None)
+    program = _read(model, settings, {})
+    _run_passes(program, settings)
+    timed = _is_timed(settings)
+    judge = (by_time if timed else by_bound)(backend.arch, backend.opt_level, settings.timeout)
+    found = search_products(program, backend.arch, judge, "time" if timed else "bound")
+    return found.lines()
+
+
 def _problem(model: Any, settings: CompileSettings, threads: int | None) -> dict[str, Any]:
     """What a solution is for: the program, what it is compiled with, and the machine."""
     from mgx_mlir.targets.cache import digest, hash_file
@@ -216,7 +246,7 @@ def _problem(model: Any, settings: CompileSettings, threads: int | None) -> dict
         source = hash_file(Path(model))
     else:
         source = os.path.abspath(os.fspath(model))
-    row = replace(settings, tuning=Tuning()).key()
+    row = replace(settings, tuning=Tuning(), products=()).key()
     options = digest(json.dumps(row, sort_keys=True), source)
     arch = settings.arch or ("host" if settings.target == "cpu" else "default")
     host = host_cpu() if settings.target == "cpu" else ""
@@ -328,9 +358,10 @@ def _compile_program(
     def lower(regions: bool, tiles: bool = True) -> Lowered:
         from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
 
+        products = dict(settings.products)
         options = LowerOptions(
             settings.target, regions, _architecture(settings, backend),
-            settings.tuning.vector_kernels, tiles,
+            settings.tuning.vector_kernels, tiles, lambda product, _: products.get(product),
         )  # fmt: skip
         return lower_to_linalg(program, options, variants)
 

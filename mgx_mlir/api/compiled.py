@@ -20,6 +20,7 @@ from mgx_mlir.core.observe import disabled_names
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.signature import Signature
 from mgx_mlir.core.switches import switches
+from mgx_mlir.passes.lower.gpu_choices import Choice, Product
 from mgx_mlir.runtime.trace_eval import printing, trace_level
 from mgx_mlir.targets.tuning import Tuning
 
@@ -30,7 +31,8 @@ class CompileSettings:
 
     fast_math: rewrites that change rounding. disable: passes to leave out. kernel_boundaries: off
     leaves fusion to IREE. cache: look up and keep results. timeout: seconds of the backend.
-    tuning: what a search found. emulate: a gpu program runs on the emulator.
+    tuning, products: what searches found, for the program and for products that it may have.
+    emulate: a gpu program runs on the emulator.
     """
 
     target: str = "cpu"
@@ -42,6 +44,7 @@ class CompileSettings:
     timeout: float | None = None
     onnx: Mapping[str, Any] = field(default_factory=dict)
     tuning: Tuning = field(default_factory=Tuning)
+    products: tuple[tuple[Product, Choice], ...] = ()
     emulate: bool = False
 
     @property

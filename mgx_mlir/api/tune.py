@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from mgx_mlir.api.judges import race
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import CompileError, UsageError
 from mgx_mlir.core.machine import available_cpus
@@ -108,16 +108,9 @@ def search(
 def _race(a: Any, b: Any, arrays: Sequence[np.ndarray]) -> tuple[float, float]:
     """Milliseconds of a call of two programs, medians of calls in turns."""
     runs = integer("MIGRAPHX_BENCHMARKING_NRUNS", 0)
-    for program in (a, b):
-        program.execute(arrays)  # loads it
-    times: tuple[list[float], list[float]] = ([], [])
-    end = time.perf_counter() + 2 * SECONDS
-    while len(times[0]) < runs or (not runs and (len(times[0]) < 5 or time.perf_counter() < end)):
-        for program, mine in zip((a, b), times, strict=True):
-            start = time.perf_counter()
-            program.execute(arrays)
-            mine.append((time.perf_counter() - start) * 1e3)
-    return statistics.median(times[0]), statistics.median(times[1])
+    calls = [lambda p=p: p.execute(arrays) for p in (a, b)]
+    mine, its = race(calls, SECONDS, time.perf_counter, runs)
+    return mine * 1e3, its * 1e3
 
 
 def _drawn(signature: Signature) -> list[np.ndarray]:
@@ -146,4 +139,11 @@ def describe(tuning: Tuning) -> str:
     return f"Tuning: {tuning}, from {os.fspath(tuning_file())}"
 
 
-__all__ = ["Search", "describe", "search"]
+def describe_products(count: int) -> list[str]:
+    """The lines about products that the tuning file knows."""
+    if not count:
+        return []
+    return [f"Tuning: {count} products, where the program has them, from {tuning_file()}"]
+
+
+__all__ = ["Search", "describe", "describe_products", "search"]

@@ -111,7 +111,7 @@ def choose_target(
         raise UsageError(f"expected one architecture to tune for, got {', '.join(archs)}")
     if choice.emulate:
         _check_emulation(choice)
-    elif (runs or choice.tune) and target == "gpu":
+    elif runs and target == "gpu":
         _check_device()
     return choice
 

@@ -1,7 +1,9 @@
 """What can be tuned of a compile, and the file that keeps what a search found.
 
 The file is MIGraphX's problem cache in form: a JSON array of [{name, problem}, solution]. It is
-named by MIGRAPHX_PROBLEM_CACHE, else it is tuning.json in the cache's folder.
+named by MIGRAPHX_PROBLEM_CACHE, else it is tuning.json in the cache's folder. It has two kinds of
+rows: `cpu::program` and `gpu::program`, the choices for a whole program; and `gpu::product`, how a
+matrix product is computed in any program.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -17,12 +19,15 @@ from typing import Any
 
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import atomic
+from mgx_mlir.passes.lower.gpu_choices import Choice, Product, choice_of, product_of
 from mgx_mlir.targets.cache import cache_root
+from mgx_mlir.targets.child import compiler_version
 from mgx_mlir.targets.flags import OPT_LEVELS
 
 VARIABLE = "MIGRAPHX_PROBLEM_CACHE"
 log = logging.getLogger(__name__)
 LARGEST = 64 << 20  # bytes of a tuning file that is read
+PRODUCT = "gpu::product"
 
 
 @dataclass(frozen=True)
@@ -91,12 +96,17 @@ def lookup(problem: Mapping[str, Any]) -> Tuning | None:
 
 def keep(problem: Mapping[str, Any], solution: Tuning) -> Path:
     """Write a solution into the tuning file, in place of an older one; the file's path."""
+    row = [dict(problem), asdict(solution)]
+    return _change(lambda rows: [*(r for r in rows if r[0] != problem), row])
+
+
+def _change(change: Callable[[list[list[Any]]], list[list[Any]]]) -> Path:
+    """Read, change and write the file, while no other process does."""
     path = tuning_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _locked(path):
-            rows = [r for r in _rows(path) if r[0] != problem]
-            rows.append([dict(problem), asdict(solution)])
+            rows = change(_rows(path))
             with atomic(path) as f:
                 f.write(json.dumps(rows, indent=1).encode())
     except OSError as e:
@@ -158,6 +168,68 @@ def _tuning(value: Any) -> Tuning | None:
         and (count is None or (type(count) is int and 0 < count <= 4096))
     )
     return Tuning(**value) if fits else None
+
+
+def kept_products(arch: str) -> dict[Product, Choice]:
+    """How products are computed best on an architecture, by what the file keeps of this compiler.
+    FileError for a damaged file."""
+    found: dict[Product, Choice] = {}
+    for key, solution in _rows(tuning_file()):
+        product, choice = _product(key, arch), _choice(solution)
+        if product is not None and choice is not None:
+            found[product] = choice
+    return found
+
+
+def keep_products(
+    arch: str, found: Mapping[Product, tuple[Choice, float | None]], judged: str
+) -> Path:
+    """Write how products are computed best, with the microseconds that they take; the file's path.
+
+    judged: "time" or "bound". What was timed is not replaced by what a bound says.
+    """
+    new = {
+        p: [_problem(p, arch), {**c.to_json(), "us": _finite(us), "judged": judged}]
+        for p, (c, us) in found.items()
+    }
+
+    def stays(row: list[Any]) -> bool:
+        product = _product(row[0], arch)
+        if product not in new or product is None:
+            return True
+        timed = isinstance(row[1], Mapping) and row[1].get("judged") == "time"
+        if timed and judged != "time" and _choice(row[1]) is not None:
+            del new[product]
+            return True
+        return False
+
+    return _change(lambda rows: [*(r for r in rows if stays(r)), *new.values()])
+
+
+def _finite(us: float | None) -> float | None:
+    return us if us is not None and us < float("inf") else None
+
+
+def _problem(product: Product, arch: str) -> dict[str, Any]:
+    return {"name": PRODUCT, "problem": {"arch": arch, "compiler": compiler_version(),
+                                         **product.to_json()}}  # fmt: skip
+
+
+def _product(key: Any, arch: str) -> Product | None:
+    """The product that a row is for, None where it is for something else."""
+    problem = key.get("problem") if isinstance(key, Mapping) and key.get("name") == PRODUCT else 0
+    if not isinstance(problem, Mapping):
+        return None
+    rest = dict(problem)
+    if (rest.pop("arch", None), rest.pop("compiler", None)) != (arch, compiler_version()):
+        return None
+    return product_of(rest)
+
+
+def _choice(solution: Any) -> Choice | None:
+    if not isinstance(solution, Mapping):
+        return None
+    return choice_of({k: v for k, v in solution.items() if k not in ("us", "judged")})
 
 
 def solutions() -> int:

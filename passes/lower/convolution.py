@@ -87,7 +87,7 @@ def convolved(
 
         def info(arch: str) -> ir.Attribute | None:
             product = gpu_choices.Product(gpu_choices.CONVOLUTION, element.name, tuple(dims))
-            choice = gpu_choices.choice_for(e.options, product)
+            choice = gpu_choices.choice_for(e.options, product, e.function)
             return gpu_config.product_info(arch, product, choice)
 
         gpu_config.give(e, found, info)

@@ -49,6 +49,7 @@ class Emitter:
     def __init__(self, options: Any) -> None:
         self.options = options
         self.in_region = False  # inside a dispatch region
+        self.function = "main"  # that is being made
         self.padded: dict[ir.Value, ir.Value] = {}  # inputs of windows, padded ahead of a region
         self.chosen: dict[ir.Value, Any] = {}  # how products are computed, where that is known
         self.parts: dict[ir.Value, ir.Value] = {}  # of products in parts, summed ahead of a region

@@ -75,14 +75,15 @@ class Choice:
         return {"tile": None if self.tile is None else asdict(self.tile), "split": self.split}
 
 
-Choices = Callable[[Product], Choice | None]
+# what a search found for a product, in a function of the program
+Choices = Callable[[Product, str], Choice | None]
 
 
-def choice_for(options: Any, product: Product) -> Choice:
+def choice_for(options: Any, product: Product, function: str = "main") -> Choice:
     """What LowerOptions want: a found choice, else the bound's; the compiler's without tiles."""
     if not options.tiles or options.target != "gpu" or product.kind(options.arch) is None:
         return Choice(None)
-    found = options.choices(product) if options.choices is not None else None
+    found = options.choices(product, function) if options.choices is not None else None
     return found or default(options.arch, product)
 
 

@@ -72,7 +72,9 @@ def by_row(e: Any, op: ir.Operation, x: Expr, rows: ir.Value, acc: DType) -> ir.
 
     def info(arch: str) -> ir.Attribute | None:
         product = split_k.product_of_dot(op)
-        choice = e.chosen.get(op.results[0]) or gpu_choices.choice_for(e.options, product)
+        choice = e.chosen.get(op.results[0]) or gpu_choices.choice_for(
+            e.options, product, e.function
+        )
         return gpu_config.product_info(arch, product, choice)
 
     gpu_config.give(e, found, info)

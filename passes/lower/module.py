@@ -120,7 +120,7 @@ class ModuleLowering(Emitter):
     def _function(self, name: str, main: ir.OpView) -> None:
         """Lower a program's entry function as the function `name`."""
         ins, outs = argument_types(main), result_types(main)
-        self.scope, self._globals = _Scope(), {}
+        self.scope, self._globals, self.function = _Scope(), {}, name
         with ir.InsertionPoint(self.module.body):
             types = [self.mlir_type(t) for t in ins], [self.mlir_type(t) for t in outs]
             f = func.FuncOp(name, types)

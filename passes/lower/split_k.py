@@ -33,7 +33,7 @@ def sum_parts_ahead(e: Any, body: ir.Block) -> None:
         if rows is None or not isinstance(x, Leaf) or not x.type.is_static:
             continue
         product = product_of_dot(op)
-        choice = e.chosen[op.results[0]] = gpu_choices.choice_for(e.options, product)
+        choice = e.chosen[op.results[0]] = gpu_choices.choice_for(e.options, product, e.function)
         if choice.split > 1:
             out = TensorType.of(op.results[0])
             e.parts[op.results[0]] = _parts(e, x, rows, product, choice, computed(out.dtype))

@@ -181,7 +181,7 @@ def test_what_is_left_to_the_compiler() -> None:
 def test_a_choice_that_was_found_is_taken() -> None:
     tile = Tile((1, 1, 2), (1, 1, 1), 2)
     options = LowerOptions(
-        "gpu", arch="gfx942", choices=lambda p: Choice(tile) if p.dims[0] == 16 else None
+        "gpu", arch="gfx942", choices=lambda p, _: Choice(tile) if p.dims[0] == 16 else None
     )
     assert choice_for(options, Product(DOT, "half_type", (16, 32, 64))).tile == tile
     other = Product(DOT, "half_type", (32, 32, 64))
