@@ -85,9 +85,36 @@ void lds() {
   check_error([&] { empty.launch(1, 128, "uninitialized"); }, "uninitialized LDS");
   std::vector<u32> registers = words;
   registers[10] = 0x7e080309;  // v_mov_b32 v4, v9
+  std::vector<u32> scalars = words;
+  scalars[10] = 0x7e080209;  // v_mov_b32 v4, s9
+  Kernel unset(scalars, 512);
+  check_error([&] { unset.launch(1, 128, "uninitialized"); }, "s9 is read before it is written");
+  unset.launch(1, 128, "races,waits");
   Kernel undefined(registers, 512);
   check_error([&] { undefined.launch(1, 128, "uninitialized"); }, "v9 is read before it is written");
   check_error([] { Checks::parse("all,everything"); }, "unknown check 'everything'");
+}
+
+// Code without an end, and memory whose addresses differ in their high halves.
+void places() {
+  std::vector<u32> words = {0xbf800000};
+  CodeObject object = test::code_of("gfx942", words, false);
+  reinterpret_cast<u32*>(object.image.get())[1] = 0xbf800000;  // s_nop where s_endpgm was
+  const std::unique_ptr<Program> program = load_program(std::move(object));
+  Memory memory;
+  Launch l;
+  l.kernel = &program->object.kernels[0];
+  l.threads.x = 64;
+  check_error([&] { run_launch(*program, memory, l); }, "it ran past its code");
+  const u64 first = reinterpret_cast<u64>(memory.allocate(1000)), second = reinterpret_cast<u64>(memory.allocate(100000));
+  for (const auto& [base, size] : {std::pair<u64, u64>{first, 1000}, {second, 100000}}) {
+    check(base % 256 == 0 && base >> 32 != (base + size - 1) >> 32, "an allocation lies across 4 GiB");
+    check(memory.find(base).size == size && memory.find(base + size).size == 0, "it is exact");
+  }
+  check(first >> 32 != second >> 32, "allocations differ in the high half");
+  memory.release(reinterpret_cast<void*>(first));
+  check(memory.find(first).size == 0, "released memory is gone");
+  check(memory.allocate(~u64{0}) == nullptr && memory.allocate(u64{1} << 62) == nullptr, "no such memory");
 }
 
 // A loop without an end is a fault, also one that a barrier interrupts.
@@ -121,5 +148,6 @@ int main() {
   grids();
   lds();
   loops();
+  places();
   return test::result();
 }

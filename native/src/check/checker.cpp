@@ -61,6 +61,7 @@ void Checker::start_wave(Wave& w) {
   Registers& r = waves_[w.number];
   std::fill(std::begin(r.written), std::end(r.written), 0);
   r.written[0] = ~u64{0};
+  for (u32 s = 0; s < kScalars; ++s) r.scalars[s] = s < w.initial_scalars || (s >= kTtmp && s != kM0 && s != kM0 + 1);
   r.pending.clear();
 }
 
@@ -81,6 +82,20 @@ void Checker::check_pending(const Wave& w, const Registers& r, const Operand& o)
   }
 }
 
+void Checker::check_scalars(const Wave& w, const Registers& r, const Instruction& i) {
+  for (const Instruction* part = &i; part != nullptr; part = part->second) {
+    for (u8 k = 0; k < part->count; ++k) {
+      const Operand& o = part->o[k];
+      if (o.kind != Operand::Kind::Scalar || !(part->sources >> k & 1)) continue;
+      for (u32 n = o.index; n < o.index + u32{o.size} && n < kScalars; ++n) {
+        if (r.scalars[n]) continue;
+        const std::string name = n == kVcc || n == kVcc + 1 ? "vcc" : "s" + std::to_string(n);
+        report(w, "uninitialized register", name + " is read before it is written");
+      }
+    }
+  }
+}
+
 void Checker::before(Wave& w, const Instruction& i) {
   current_ = &i;
   Registers& r = waves_[w.number];
@@ -90,7 +105,9 @@ void Checker::before(Wave& w, const Instruction& i) {
       for (u8 k = 0; k < part->count; ++k) check_pending(w, r, part->o[k]);
     }
   }
-  if (!checks_.uninitialized || reads_freely(i)) return;
+  if (!checks_.uninitialized) return;
+  check_scalars(w, r, i);
+  if (reads_freely(i)) return;
   const u64 lanes = runs_on_all_lanes(i) ? (w.wave32 ? 0xffffffff : ~u64{0}) : w.exec;
   for (const Instruction* part = &i; part != nullptr; part = part->second) {
     for (u8 k = 0; k < part->count; ++k) {
@@ -114,7 +131,11 @@ void Checker::after(Wave& w, const Instruction& i, u64 exec) {
   for (const Instruction* part = &i; part != nullptr; part = part->second) {
     for (u8 k = 0; k < part->count; ++k) {
       const Operand& o = part->o[k];
-      if (o.kind != Operand::Kind::Vector || !(part->results >> k & 1)) continue;
+      if (!(part->results >> k & 1)) continue;
+      if (o.kind == Operand::Kind::Scalar) {
+        for (u32 n = o.index; n < o.index + u32{o.size} && n < kScalars; ++n) r.scalars[n] = true;
+      }
+      if (o.kind != Operand::Kind::Vector) continue;
       for (u32 n = 0; n < o.size; ++n) r.written[o.index + n] |= starts(i.name(), "v_writelane") ? ~u64{0} : lanes;
     }
   }

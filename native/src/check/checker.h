@@ -1,6 +1,6 @@
 // Checks on request: what a kernel may not do and hardware would not tell.
 //
-// uninitialized: a vector register, LDS or memory read before it is written. races: two waves of a
+// uninitialized: a register, LDS or memory read before it is written. races: two waves of a
 // workgroup touch a byte of LDS with no barrier between, one of them writing. waits: a register is
 // used while a load into it may still be under way. Accesses outside of memory are always errors.
 #pragma once
@@ -49,6 +49,7 @@ class Checker {
   };
   struct Registers {
     u64 written[512];  // lanes
+    bool scalars[kScalars];
     std::deque<Pending> pending;
   };
   struct Byte {
@@ -61,6 +62,7 @@ class Checker {
   void report(const Wave& w, const char* kind, const std::string& what);
   void wait(Wave& w, const Instruction& i);
   void retire(Registers& r, bool (*counts)(Generation, Counter), Generation g, u32 left);
+  void check_scalars(const Wave& w, const Registers& r, const Instruction& i);
   void check_pending(const Wave& w, const Registers& r, const Operand& o);
 
   Checks checks_;

@@ -26,7 +26,23 @@ struct Buffer {
     vector = i.offen ? i.o[1].index : ~0u;
     offset = i.offset;
     scratch = base >> 32 == kScratchWindow >> 32;
-    if (!scratch) range = w.memory->find(base);
+    if (scratch) return;
+    range = w.memory->find(base);
+    format(w, read_scalar(w, r.index + 3u));
+  }
+
+  // The last word says of which kind the buffer is.
+  void format(const Wave& w, u32 word) {
+    const bool gfx9 = w.generation == Generation::Gfx9;
+    const bool adds_thread = word >> 23 & 1, other_resource = word >> 30 != 0;
+    if (adds_thread || other_resource) throw Fault("the descriptor is not a raw buffer's");
+    if (gfx9) {
+      if ((word >> 15 & 15) == 0) records = 0;  // an invalid format: as a buffer without elements
+      return;
+    }
+    const u32 bounds = word >> 28 & 3;
+    if (bounds < 2) throw Fault("bounds of a structured buffer are not emulated");
+    if (bounds == 2 && records != 0) records = ~u64{0};
   }
 
   // The host address of some bytes of a lane; nullptr: out of the buffer's bounds.

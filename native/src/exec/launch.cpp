@@ -127,13 +127,15 @@ class Group {
     if (p_.arch.generation == Generation::Gfx12) {
       w.s[kTtmp + 9] = x;
       w.s[kTtmp + 7] = (y & 0xffff) | z << 16;
+      w.initial_scalars = s;
       return;
     }
     if (k_.rsrc2 >> 7 & 1) w.s[s++] = x;
     if (k_.rsrc2 >> 8 & 1) w.s[s++] = y;
     if (k_.rsrc2 >> 9 & 1) w.s[s++] = z;
     if (k_.rsrc2 >> 10 & 1) ++s;
-    if ((k_.rsrc2 & 1) && p_.arch.name == "gfx90a") w.s[s] = 0;  // the wave's place in scratch
+    if ((k_.rsrc2 & 1) && p_.arch.name == "gfx90a") w.s[s++] = 0;  // the wave's place in scratch
+    w.initial_scalars = s;
   }
 
   void step(Wave& w) {

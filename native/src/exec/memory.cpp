@@ -2,28 +2,59 @@
 #include "exec/memory.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <mutex>
+#include <sys/mman.h>
+
+#if !defined(MAP_FIXED_NOREPLACE)
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
 
 namespace mgx {
 namespace {
 
 constexpr int kPoison = 0xcb;  // a large negative number in every float format
+constexpr u64 kPage = 4096, kAligned = 256;
+constexpr u64 kWindow = u64{1} << 32, kFirst = u64{0x2000} << 32, kWindows = 0x4000;
+constexpr int kTries = 64;
+
+u64 up(u64 n, u64 to) { return (n + to - 1) / to * to; }
+
+// Pages round a place of `size` bytes whose middle is a border of 4 GiB; size 0: there are none.
+Range map_across(u64 size, u64& base) {
+  static std::atomic<u64> next{0};
+  const u64 before = up(size / 2, kAligned), steps = 2 + size / kWindow;
+  for (int n = 0; n < kTries; ++n) {
+    const u64 border = kFirst + next.fetch_add(steps) % kWindows * kWindow + up(before, kWindow);
+    base = border - before;
+    const u64 start = base / kPage * kPage, bytes = up(base + size, kPage) - start + kPage;
+    void* p = mmap(reinterpret_cast<void*>(start), bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (p == reinterpret_cast<void*>(start)) return {start, bytes};
+    if (p != MAP_FAILED) munmap(p, bytes);  // a kernel that takes the address for a wish
+    else if (errno == ENOMEM) return {};
+  }
+  return {};
+}
 
 }  // namespace
 
+Memory::~Memory() {
+  for (const auto& [base, pages] : mapped_) munmap(reinterpret_cast<void*>(pages.base), pages.size);
+}
+
 void* Memory::allocate(u64 size) {
-  const u64 bytes = (size + 4095) / 4096 * 4096 + 4096;
-  if (bytes < size) return nullptr;
-  void* p = std::aligned_alloc(4096, bytes);
-  if (p == nullptr) return nullptr;
+  u64 base = 0;
+  const Range pages = size < kWindow * kWindows / 4 ? map_across(size, base) : Range{};
+  if (pages.size == 0) return nullptr;
+  void* p = reinterpret_cast<void*>(base);
   std::memset(p, kPoison, size);
   add(p, size);
-  if (tracking_) {
-    std::unique_lock<std::shared_mutex> lock(mutex_);
-    written_[reinterpret_cast<u64>(p)].assign(size, 0);
-  }
+  std::unique_lock<std::shared_mutex> lock(mutex_);
+  mapped_[base] = pages;
+  if (tracking_) written_[base].assign(size, 0);
   return p;
 }
 
@@ -53,7 +84,11 @@ bool Memory::is_written(const void* p, u64 size) const {
 
 void Memory::release(void* p) {
   remove(p);
-  std::free(p);
+  std::unique_lock<std::shared_mutex> lock(mutex_);
+  const auto it = mapped_.find(reinterpret_cast<u64>(p));
+  if (it == mapped_.end()) return;
+  munmap(reinterpret_cast<void*>(it->second.base), it->second.size);
+  mapped_.erase(it);
 }
 
 void Memory::add(const void* p, u64 size) {

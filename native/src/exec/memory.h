@@ -10,7 +10,13 @@ namespace mgx {
 
 class Memory {
  public:
-  // New memory, filled with a pattern that is no number anyone wants. nullptr: out of memory.
+  Memory() = default;
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  // New memory, filled with a pattern that is no number anyone wants. It lies across a border of
+  // 4 GiB of its own, so that the high half of an address, and the carry into it, matter.
+  // nullptr: out of memory.
   void* allocate(u64 size);
   // Errors: not allocated here.
   void release(void* p);
@@ -30,6 +36,7 @@ class Memory {
   std::map<u64, u64> ranges_;
   bool tracking_ = false;
   std::map<u64, std::vector<u8>> written_;  // by base, one byte for each
+  std::map<u64, Range> mapped_;             // by base, the pages that hold it
 };
 
 // Where gfx90a's scratch buffers point: no memory, the wave's own scratch.

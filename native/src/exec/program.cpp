@@ -52,6 +52,18 @@ void run_pair(Wave& w, const Instruction& i) {
   std::memcpy(w.v[d], made, sizeof made);
 }
 
+// Stands where no instruction does: behind a function and in gaps.
+void run_past(Wave&, const Instruction&) { throw Fault("it ran past its code"); }
+
+Instruction no_instruction(u64 address) {
+  static const Opcode none = {0, 0, "(no instruction)", "", 0};
+  Instruction i;
+  i.run = run_past;
+  i.opcode = &none;
+  i.address = address;
+  return i;
+}
+
 class Loader {
  public:
   explicit Loader(Program& p) : p_(p) {}
@@ -100,6 +112,7 @@ class Loader {
     for (std::size_t at = 0; at < count;) {
       const u64 address = f.offset + 4 * at;
       if (words[at] == 0) {  // padding between a preamble and its body
+        if (at != 0 && words[at - 1] != 0) p_.code.push_back(no_instruction(address));
         ++at;
         continue;
       }
@@ -130,6 +143,7 @@ class Loader {
       p_.code.push_back(d.first);
       at += d.first.size / 4;
     }
+    p_.code.push_back(no_instruction(f.offset + f.size));
   }
 
   void link(Instruction& i, u8& index_mode) {

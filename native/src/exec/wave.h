@@ -44,6 +44,7 @@ struct Wave {
   u32 lds_size = 0;
   u8* scratch = nullptr;   // scratch_size bytes for each lane
   u32 scratch_size = 0;
+  u32 initial_scalars = 0;  // registers that hold something from the start
   u32 number = 0;          // in its workgroup
   u64 executed = 0;
   const Program* program = nullptr;
