@@ -13,7 +13,6 @@ from mgx_mlir.passes.access import Unreadable, reader
 from mgx_mlir.passes.lower import indices
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.scalar import (
-    ArithScalars,
     TypedScalar,
     computed,
     constant,
@@ -70,7 +69,7 @@ class Elements:
         out = TensorType.of(op.operation.results[0]).dtype
         first = TensorType.of(op.operation.operands[0]).dtype if args else out
         scalar: Any = getattr(op_class(op.operation), "scalar", None)
-        return scalar(ArithScalars(first, out), *args, **attributes_of(op.operation))
+        return scalar(self.e.scalars(first, out), *args, **attributes_of(op.operation))
 
     def choose(
         self,

@@ -36,7 +36,7 @@ def computed(dtype: DType) -> DType:
     return dtypes.FLOAT if dtype.is_low_precision else dtype
 
 
-_FLOAT_PREDICATES = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
+_FLOAT_PREDICATES = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13, "uno": 14}
 _SIGNED_PREDICATES = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5}
 _UNSIGNED_PREDICATES = {"eq": 0, "ne": 1, "lt": 6, "le": 7, "gt": 8, "ge": 9}
 
@@ -301,6 +301,40 @@ class ArithScalars:
         if signless(x.dtype) == signless(dtype):
             return TypedScalar(x.value, dtype)
         return TypedScalar(arith.BitcastOp(self.type_of(dtype), x.value).result, dtype)
+
+
+class GpuScalars(ArithScalars):
+    """For GPUs, whose compiler takes maximumf for maxnumf: a NaN would become the other number.
+
+    Reductions keep maximumf, which is what it finds its tiles by; they pass over NaN.
+    """
+
+    def max(self, x: Any, y: Any) -> TypedScalar:
+        return self._with_nan("le", super().max, x, y)
+
+    def min(self, x: Any, y: Any) -> TypedScalar:
+        return self._with_nan("ge", super().min, x, y)
+
+    def _with_nan(self, yields: str, plain: Callable[..., TypedScalar], x: Any, y: Any) -> Any:
+        if _is_same(x, y):
+            return x
+        a, b = self._pair(x, y)
+        if not a.dtype.is_float:
+            return plain(a, b)
+        if _is_number(a):
+            a, b = b, a
+        if _is_number(b):
+            return self.select(self.cmp(yields, a, b), b, a)
+        return self.select(self.cmp("uno", a, b), self.add(a, b), plain(a, b))
+
+
+def _is_number(x: TypedScalar) -> bool:
+    """Whether a float is a constant other than NaN."""
+    op = x.value.owner
+    if not isinstance(op, ir.Operation | ir.OpView) or op.name != "arith.constant":
+        return False
+    value = ir.FloatAttr(op.attributes["value"]).value
+    return not pymath.isnan(value)
 
 
 def _value(result: Any) -> ir.Value:
