@@ -114,6 +114,10 @@ class argument:
 
     def __dlpack__(self, **options: Any) -> Any:
         if self._tensor is not None:
+            wanted = options.get("dl_device")
+            if wanted not in (None, self._tensor.dlpack_device) or options.get("copy"):
+                raise BufferError("memory of a GPU is shared as it is: from_gpu copies it")
+            # all that computes it is done: a call returns when its results are there
             return self._tensor.dlpack()
         return self.array.__dlpack__(**options)
 

@@ -195,6 +195,11 @@ class IreeProgram(CompiledProgram):
             ctx = new_context()
             module = segments.parse_module(self._module_text, ctx)
             self._program = ProgramIR(ctx, module)
+        if self.target == "gpu" and self._program.plan is None:
+            from mgx_mlir.api.device_plan import device_plan
+
+            found = self._program
+            found.plan = device_plan(found, self.signature, self.executable, self.params)
         return self._program
 
     @property

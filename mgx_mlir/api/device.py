@@ -46,11 +46,16 @@ def to_gpu(
     TargetError without a GPU.
     """
     device = gpu_device(device_id, emulate)
-    if isinstance(arg, argument) and arg.device_tensor is not None:
-        return arg
+    held = arg.device_tensor if isinstance(arg, argument) else None
+    if held is not None:
+        if held.device is device:
+            return arg
+        arg = from_gpu(arg)
     kind = getattr(arg, "__dlpack_device__", None)
     if not isinstance(arg, argument) and kind is not None and kind()[0] == ROCM:
-        return argument.on_device(from_dlpack(device, arg, _dtype_of(arg)))
+        dtype = _dtype_of(arg)
+        hip.device_synchronize(device)  # the library may still be computing it
+        return argument.on_device(from_dlpack(device, arg, dtype))
     return argument.on_device(DeviceTensor.of(device, argument(arg).array))
 
 

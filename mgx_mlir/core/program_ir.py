@@ -17,11 +17,21 @@ GROUPS = "migraphx.groups"  # function attribute: the lists and optionals of a p
 STRIDES = "migraphx.strides"  # argument attribute: strides when they are not row-major
 
 
+@dataclass(frozen=True)
+class DevicePlan:
+    """What the backend plans for a device's memory: the bytes of scratch of a call, None where it
+    does not say; and the weights that loading copies there, as (bytes of an element, elements)."""
+
+    scratch: int | None
+    weights: tuple[tuple[int, int], ...]
+
+
 @dataclass
 class ProgramIR:
     """What frontends return, passes transform and targets compile.
 
     `module` holds `func.func @main`; large constants are in `store`; `source` names the file.
+    `plan` is there when the program was compiled for a device.
     """
 
     ctx: ir.Context
@@ -29,6 +39,7 @@ class ProgramIR:
     store: WeightStore = field(default_factory=WeightStore)
     source: str = ""
     files: tuple[str, ...] = ()  # what was read besides `source`: external data
+    plan: DevicePlan | None = None
 
     def main(self) -> ir.OpView:
         return main_function(self.module)

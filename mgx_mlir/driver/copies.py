@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from mgx_mlir.printers.device_lines import CONTEXT, SCRATCH, WEIGHT, renumber
 from mgx_mlir.printers.listing import Instruction, Listing, Numbering
 
 TO_GPU, FROM_GPU = "hip::copy_to_gpu", "hip::copy_from_gpu"
+_HEAD = ("@param", "@literal", CONTEXT, SCRATCH, WEIGHT)
 
 
 def add_copies(listing: Listing, numbering: Numbering) -> None:
@@ -13,7 +15,7 @@ def add_copies(listing: Listing, numbering: Numbering) -> None:
     A call makes them: arguments and results are in host memory.
     """
     main = listing.main
-    head = [i for i in main.instructions if i.op in ("@param", "@literal")]
+    head = [i for i in main.instructions if i.op in _HEAD]
     rest = main.instructions[len(head) :]
     copies = {id(i): _copy(TO_GPU, i) for i in head if i.op == "@param"}
     for i in rest:
@@ -26,13 +28,7 @@ def add_copies(listing: Listing, numbering: Numbering) -> None:
         end.inputs = list(results)
     tail = [] if end is None else [end]
     main.instructions = [*head, *copies.values(), *body, *results, *tail]
-    n = 0
-    for i in main.instructions:
-        if i.op == "@param" and numbering == "seed":
-            continue
-        if i.op != "@param":
-            i.lhs = f"@{n}"
-        n += 1
+    renumber(main.instructions, numbering)
 
 
 def _copy(op: str, source: Instruction) -> Instruction:

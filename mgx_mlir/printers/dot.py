@@ -35,7 +35,9 @@ def print_dot(
     shape of the value that is read; a dashed one leads from an instruction to its modules.
     `brief` shows operator names alone. `kernel_prefix`: see list_program.
     """
-    listing = list_program(program, numbering="2.16", kernel_prefix=kernel_prefix)
+    listing = list_program(
+        program, numbering="2.16", kernel_prefix=kernel_prefix, device_lines=False
+    )
     lines = [i for m in listing.modules for i in m.visible()]
     ids = {id(i): f"n{n}" for n, i in enumerate(lines)}
     clusters = {m.name: f"cluster_{n}" for n, m in enumerate(listing.modules)}

@@ -85,6 +85,7 @@ def list_program(
     numbering: Numbering = "seed",
     symbols: bool | None = None,
     kernel_prefix: str = "",
+    device_lines: bool = True,
 ) -> Listing:
     """The listing of a program.
 
@@ -92,8 +93,14 @@ def list_program(
     module ahead of the names in submodules. `symbols` None: where the program was read with debug
     symbols.
     `kernel_prefix` ("cpu") shows a compiled program: kernels under their printed names.
+    `device_lines`: a program compiled for a device also shows the memory it has there.
     """
-    return _Lister(program, numbering, symbols, kernel_prefix).run()
+    listing = _Lister(program, numbering, symbols, kernel_prefix).run()
+    if device_lines and kernel_prefix and program.plan is not None:
+        from mgx_mlir.printers.device_lines import add_device_lines
+
+        add_device_lines(listing, program.plan, numbering)
+    return listing
 
 
 class _Lister:

@@ -27,7 +27,9 @@ def netron_model(program: ProgramIR, *, kernel_prefix: str = "") -> Any:
     """The ModelProto of print_netron."""
     import onnx
 
-    listing = list_program(program, numbering="2.16", kernel_prefix=kernel_prefix)
+    listing = list_program(
+        program, numbering="2.16", kernel_prefix=kernel_prefix, device_lines=False
+    )
     model = onnx.ModelProto(
         ir_version=IR_VERSION, producer_name="mgx_mlir", domain=DOMAIN,
         opset_import=[onnx.OperatorSetIdProto(domain="", version=18)],

@@ -36,6 +36,11 @@ class Device:
     index: int = 0
     library: str = ""
 
+    def __str__(self) -> str:
+        if self.is_local:
+            return self.kind
+        return f"hip device {self.index}" + (f" of {self.library}" if self.library else "")
+
     @property
     def is_local(self) -> bool:
         return self.kind != "hip"

@@ -24,13 +24,13 @@ _NAMES = ("libamdhip64.so", "libamdhip64.so.6", "libamdhip64.so.7", "amdhip64.dl
 def device_synchronize(device: Device) -> None:
     """Wait for all that was asked of a hip device. Errors: RunError, TargetError."""
     with _current(device) as library:
-        _check("hipDeviceSynchronize", library.hipDeviceSynchronize())
+        _check(library, "hipDeviceSynchronize", library.hipDeviceSynchronize())
 
 
 def stream_synchronize(device: Device, stream: int) -> None:
     """Wait for all that was asked of a stream of a device. Errors: RunError, TargetError."""
     with _current(device) as library:
-        _check("hipStreamSynchronize", library.hipStreamSynchronize(ctypes.c_void_p(stream)))
+        _check(library, "hipStreamSynchronize", library.hipStreamSynchronize(ctypes.c_void_p(stream)))
 
 
 @lru_cache(maxsize=64)
@@ -65,17 +65,19 @@ def print_devices() -> None:
 def _current(device: Device) -> Iterator[Any]:
     """The device's library, with the device as this thread's current one."""
     library, before = _loaded(device.library), ctypes.c_int(0)
-    _check("hipGetDevice", library.hipGetDevice(ctypes.byref(before)))
-    _check("hipSetDevice", library.hipSetDevice(device.index))
+    _check(library, "hipGetDevice", library.hipGetDevice(ctypes.byref(before)))
+    _check(library, "hipSetDevice", library.hipSetDevice(device.index))
     try:
         yield library
     finally:
         library.hipSetDevice(before.value)
 
 
-def _check(name: str, status: int) -> None:
+def _check(library: Any, name: str, status: int) -> None:
     if status:
-        raise RunError(f"{name} failed with status {status}")
+        library.hipGetErrorString.restype = ctypes.c_char_p
+        said = library.hipGetErrorString(status) or b""
+        raise RunError(f"{name} failed with status {status}: {said.decode(errors='replace')}")
 
 
 @lru_cache(maxsize=8)

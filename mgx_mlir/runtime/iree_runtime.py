@@ -290,7 +290,7 @@ class LoadedModule:
     __call__ = run
 
     def run_on_device(self, args: Sequence[np.ndarray | DeviceTensor]) -> list[DeviceTensor]:
-        """As `run`, but the results stay in the device's memory, and may not be there yet."""
+        """As `run`, but the results stay in the memory of the device."""
         entry, results = self._invoke(args, [])
         views = [results.get_as_object(i, self._rt.HalBufferView) for i in range(len(results))]
         return [
@@ -312,7 +312,9 @@ class LoadedModule:
             if isinstance(arg, DeviceTensor):
                 port.check(arg.shadow)
                 if arg.device is not self.device:
-                    raise RunError(f"{port.label} is in the memory of another device")
+                    raise RunError(
+                        f"{port.label} expected memory of {self.device}, got {arg.device}"
+                    )
                 arguments.push_ref(arg.view)
                 continue
             a = np.asarray(arg, order="C")

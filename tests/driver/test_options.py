@@ -258,7 +258,10 @@ def _fill(driver: Driver, models: Path, tmp: Path, flag: str) -> None:
 @effect("--gpu", "--cpu", "--ref")
 def _target(driver: Driver, models: Path, tmp: Path, flag: str) -> None:
     ran = driver("compile", "--test", flag)
-    assert f"@0 = {flag[2:]}::dot(a,b) -> " in good(ran)
+    lines = good(ran).splitlines()
+    assert lines[-1].partition(" = ")[2].startswith(f"{flag[2:]}::dot(a,b) -> ")
+    context = "@0 = check_context::migraphx::gpu::context -> float_type, {}, {}"
+    assert (lines[0] == context) == (flag == "--gpu")
     assert ran.errors[0].startswith(f"Target: {flag[2:]}")
 
 
@@ -267,11 +270,11 @@ def _offload(driver: Driver, models: Path, tmp: Path, flag: str) -> None:
     plain = good(driver("compile", "--test", "--gpu"))
     copied = good(driver("compile", "--test", "--gpu", flag))
     assert "copy" not in plain
-    assert copied.splitlines()[2:] == [
-        "@0 = hip::copy_to_gpu(b) -> float_type, {5, 3}, {3, 1}",
-        "@1 = hip::copy_to_gpu(a) -> float_type, {4, 5}, {5, 1}",
-        "@2 = gpu::dot(@1,@0) -> float_type, {4, 3}, {3, 1}",
-        "@3 = hip::copy_from_gpu(@2) -> float_type, {4, 3}, {3, 1}",
+    assert copied.splitlines()[3:] == [
+        "@1 = hip::copy_to_gpu(b) -> float_type, {5, 3}, {3, 1}",
+        "@2 = hip::copy_to_gpu(a) -> float_type, {4, 5}, {5, 1}",
+        "@3 = gpu::dot(@2,@1) -> float_type, {4, 3}, {3, 1}",
+        "@4 = hip::copy_from_gpu(@3) -> float_type, {4, 3}, {3, 1}",
     ]
     for target in ("--cpu", "--ref"):
         assert "computes in host memory" in driver("compile", "--test", target, flag).err

@@ -29,6 +29,7 @@ void* Device::allocate(u64 size) {
   usage_.allocated += size;
   usage_.live += size;
   usage_.peak = std::max(usage_.peak, usage_.live);
+  if (settings_.log) std::fprintf(stderr, "emulator: device %d: %llu bytes allocated\n", number_, static_cast<unsigned long long>(size));
   return p;
 }
 
@@ -42,6 +43,7 @@ bool Device::release(void* p) {
   const auto it = sizes_.find(p);
   if (it == sizes_.end()) return false;
   usage_.live -= it->second;
+  if (settings_.log) std::fprintf(stderr, "emulator: device %d: %llu bytes released\n", number_, static_cast<unsigned long long>(it->second));
   sizes_.erase(it);
   memory_.release(p);
   return true;
