@@ -111,14 +111,23 @@ def open_device(
         return found
 
 
-def forget(device: Device) -> None:
-    """Do not give this hip device to programs that are loaded from now on.
+def forget(device: Device, e: Exception) -> None:
+    """Do not give this hip device to programs that are loaded from now on, if its queue has failed.
 
-    One whose queue has failed answers every later call with that failure.
+    Such a queue answers every later call with that failure. A call that was wrong, or wanted more
+    memory than there is, leaves it as it was.
     """
+    if isinstance(e, ValueError | MemoryError) or "OutOfMemory" in str(e):
+        return
     with _lock:
         for key in [k for k, d in _devices.items() if d is device and d.kind == "hip"]:
             del _devices[key]
+
+
+def has_failed(device: Device) -> bool:
+    """Whether the device was forgotten."""
+    with _lock:
+        return all(d is not device for d in _devices.values())
 
 
 def is_open(kind: str, library: str = "") -> bool:

@@ -53,7 +53,7 @@ class DeviceTensor:
         """A tensor whose elements are not set."""
         import iree.runtime as rt
 
-        size = max(math.prod(dims) * dtype.size, _LEAST)
+        size = math.prod(dims) * dtype.size or _LEAST
         try:
             buffer = device.hal.allocator.allocate_buffer(
                 int(rt.MemoryType.DEVICE_LOCAL), int(rt.BufferUsage.DEFAULT), size
@@ -136,7 +136,7 @@ def read_back(device: Device, view: Any, dtype: DType, dims: Sequence[int]) -> n
     try:
         array = rt.DeviceArray(device.hal, view, implicit_host_transfer=True).to_host()
     except IREE_ERRORS as e:
-        forget(device)
+        forget(device, e)
         raise RunError(f"the result cannot be copied from the device: {short(e)}") from e
     return np.array(array).view(dtype.np).reshape(tuple(dims))
 

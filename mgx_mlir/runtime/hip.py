@@ -30,7 +30,9 @@ def device_synchronize(device: Device) -> None:
 def stream_synchronize(device: Device, stream: int) -> None:
     """Wait for all that was asked of a stream of a device. Errors: RunError, TargetError."""
     with _current(device) as library:
-        _check(library, "hipStreamSynchronize", library.hipStreamSynchronize(ctypes.c_void_p(stream)))
+        _check(
+            library, "hipStreamSynchronize", library.hipStreamSynchronize(ctypes.c_void_p(stream))
+        )
 
 
 @lru_cache(maxsize=64)

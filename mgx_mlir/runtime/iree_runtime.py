@@ -20,6 +20,7 @@ from mgx_mlir.runtime.device import (
     IREE_ERRORS,
     Device,
     forget,
+    has_failed,
     open_device,
     short,
     vm_instance,
@@ -312,8 +313,9 @@ class LoadedModule:
             if isinstance(arg, DeviceTensor):
                 port.check(arg.shadow)
                 if arg.device is not self.device:
+                    failed = ", which has failed" if has_failed(arg.device) else ""
                     raise RunError(
-                        f"{port.label} expected memory of {self.device}, got {arg.device}"
+                        f"{port.label} expected memory of {self.device}, got {arg.device}{failed}"
                     )
                 arguments.push_ref(arg.view)
                 continue
@@ -324,14 +326,14 @@ class LoadedModule:
             try:
                 arguments.push_ref(self._view(port, a, imported))
             except IREE_ERRORS as e:
-                forget(self.device)
+                forget(self.device, e)
                 raise RunError(f"{port.label} cannot be put on the device: {short(e)}") from e
         results = rt.VmVariantList(len(entry.outputs))
         with self._lock:
             try:
                 self._context.invoke(entry.function, arguments, results)
             except IREE_ERRORS as e:
-                forget(self.device)
+                forget(self.device, e)
                 raise RunError(f"the program failed: {short(e)}") from e
         return entry, results
 

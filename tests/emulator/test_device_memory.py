@@ -32,6 +32,7 @@ print("RESULTS", *[s.get_shape().bytes() for s in found])
 _ALLOCATED = re.compile(r"emulator: device 0: (\d+) bytes allocated")
 _SCRATCH = re.compile(r"hip::hip_allocate_memory\[shape=float_type, \{(\d+)\}, \{1\},id=scratch\]")
 _WEIGHT = re.compile(r"hip::hip_copy_literal\[id=@literal:\d+\] -> half_type, \{([\d, ]+)\}")
+pytestmark = pytest.mark.emulator
 # what has no scratch, what has some, and what has weights that are stored by row
 MODELS = {"softmax": 0, "convolution": 1, "bottleneck": 1}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import mgx_mlir
 from mgx_mlir.core.errors import TargetError, UsageError
 
+pytestmark = pytest.mark.emulator
 DRIVER = [sys.executable, "-m", "mgx_mlir.driver"]
 GEMM = ["--gpu", "--arch", "gfx942", "--emulate", "--test"]
 
@@ -114,3 +116,23 @@ def test_compile_runs_nothing(tmp_path: Path) -> None:
     done = run([*DRIVER, "compile", *GEMM], tmp_path)
     assert done.returncode == 2
     assert "option '--emulate' is for commands that run the program" in done.stderr
+
+
+def test_the_same_tests_on_a_gpu(library: Path, tmp_path: Path) -> None:
+    """MGX_TEST_HIP=device, with the emulator in the place of the machine's HIP."""
+    shutil.copy(library / "libamdhip64.so", tmp_path)
+    tests = ["tests/emulator/test_device_api.py", "tests/emulator/test_native.py"]
+    command = [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", *tests,
+               "-k", "results_stay or native_tests or not_there"]  # fmt: skip
+    place = {"IREE_HIP_DYLIB_PATH": str(tmp_path), "MGX_EMULATE_ARCH": "gfx1101"}
+    done = run(command, tmp_path / "none", MGX_TEST_HIP="device", **place)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "PASSED tests/emulator/test_device_api.py::test_results_stay" in done.stdout
+    assert done.stdout.count("PASSED") == 1
+    done = run(
+        command,
+        tmp_path / "none",
+        MGX_TEST_HIP="device",
+        IREE_HIP_DYLIB_PATH=str(tmp_path / "none"),
+    )
+    assert "MGX_TEST_HIP=device needs a GPU that HIP can use" in done.stdout + done.stderr

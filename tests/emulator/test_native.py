@@ -13,6 +13,7 @@ import mgx_mlir.targets.base as targets
 from tests.emulator.models import CASES
 from tests.emulator.test_programs import ARCHS
 
+pytestmark = pytest.mark.emulator
 # hints and waits: their operands are fields of bits that the compiler spells by name
 SPELLED = (
     "s_wait", "s_nop", "s_delay_alu", "s_sendmsg", "s_clause", "s_cbranch", "s_branch", "s_getreg",

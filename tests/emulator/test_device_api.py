@@ -1,0 +1,261 @@
+"""Device memory through the API: programs on it, DLPack, errors, threads, what is given back."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import mgx_mlir as migraphx
+from mgx_mlir.core.errors import RunError, ShapeError, TargetError, UsageError
+from mgx_mlir.runtime.device import open_device
+from mgx_mlir.runtime.device_memory import ROCM
+from mgx_mlir.targets import emulator
+
+RNG = np.random.default_rng(7)
+A = RNG.standard_normal((64, 128), np.float32)
+B = RNG.standard_normal((128, 64), np.float32)
+WANTED = A.astype(np.float64) @ B
+
+
+def product() -> Any:
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", migraphx.shape(type="float_type", lens=[64, 128]))
+    y = m.add_parameter("y", migraphx.shape(type="float_type", lens=[128, 64]))
+    m.add_return([m.add_instruction(migraphx.op("dot"), [x, y])])
+    return p
+
+
+@pytest.fixture(scope="module")
+def target(gpu_arch: str) -> Any:
+    return migraphx.get_target("gpu", arch=gpu_arch, emulate=True)
+
+
+@pytest.fixture(scope="module")
+def staying(target: Any) -> Any:
+    """A program whose arguments and results stay on the device."""
+    p = product()
+    p.compile(target, offload_copy=False)
+    return p
+
+
+@pytest.fixture
+def given(target: Any) -> dict[str, Any]:
+    return {n: target.copy_to(migraphx.argument(a)) for n, a in (("x", A), ("y", B))}
+
+
+def check(found: Any) -> None:
+    np.testing.assert_allclose(migraphx.from_gpu(found).array, WANTED, rtol=1e-4, atol=1e-4)
+
+
+def test_results_stay(staying: Any, given: dict[str, Any]) -> None:
+    (found,) = staying.run(given)
+    assert repr(found).startswith("<float_type, {64, 64}, {64, 1} on hip device 0")
+    check(found)
+    with pytest.raises(UsageError, match="the argument is in a device's memory"):
+        np.array(found)
+
+
+def test_offload_copy_takes_both(target: Any, given: dict[str, Any]) -> None:
+    p = product()
+    p.compile(target)
+    for params in ({"x": A, "y": B}, {"x": given["x"], "y": B}, given):
+        (found,) = p.run(params)
+        assert found.device_tensor is None
+        check(found)
+
+
+def test_streams(staying: Any, target: Any, given: dict[str, Any]) -> None:
+    check(staying.run_async(given, 0)[0])
+    at = target.get_context()
+    at.finish()
+    at.wait_for(0)
+    migraphx.gpu_sync()
+    with pytest.raises(UsageError, match="expected a stream of type ihipStream_t, got cuda"):
+        staying.run_async(given, 0, "cudaStream_t")
+
+
+@pytest.mark.emulator
+def test_a_stream_that_is_not_there(staying: Any, given: dict[str, Any]) -> None:
+    with pytest.raises(RunError, match="status 400: the stream, event or pool is not there"):
+        staying.run_async(given, 123456)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, np.bool_, np.int8, np.uint64, "f8"],
+)
+def test_copies_of_all_types(dtype: Any, target: Any) -> None:
+    value = np.arange(6).reshape(2, 3).astype(dtype)
+    np.testing.assert_array_equal(migraphx.from_gpu(migraphx.to_gpu(value, emulate=True)), value)
+    turned = migraphx.to_gpu(value.T, emulate=True)  # row-major there
+    assert turned.get_shape().strides() == [2, 1]
+    np.testing.assert_array_equal(migraphx.from_gpu(turned).array, value.T)
+
+
+def test_copies_of_odd_sizes(target: Any) -> None:
+    for value in (np.float32(3), np.zeros((0, 3), np.float32), RNG.standard_normal(1 << 22)):
+        held = target.copy_to(migraphx.argument(value))
+        np.testing.assert_array_equal(migraphx.from_gpu(held).array, value)
+        assert target.copy_to(held) is held
+    made = target.allocate(migraphx.shape(type="half_type", lens=[3, 5]))
+    assert made.get_shape() == migraphx.shape(type="half_type", lens=[3, 5])
+    assert migraphx.from_gpu(made).array.shape == (3, 5)
+    with pytest.raises(ShapeError, match="standard layout"):
+        target.allocate(migraphx.shape(type="half_type", lens=[3, 5], strides=[1, 3]))
+
+
+def test_wrong_arguments(staying: Any, target: Any, given: dict[str, Any]) -> None:
+    on = target.copy_to
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({**given, "y": given["x"]}, "input 'y' expected float_type {128, 64}, got {64, 128}"),
+        ({**given, "x": on(migraphx.argument(A.astype(np.float16)))}, "expected float32, got"),
+        ({"x": given["x"]}, "missing inputs: y"),
+        ({**given, "y": B}, "y: expected arguments in device memory"),
+    ]
+    for params, text in wrong:
+        with pytest.raises(RunError, match=text.replace("{", r"\{")):
+            staying.run(params)
+    with pytest.raises(TargetError, match="there is no HIP device 99, expected 0"):
+        migraphx.to_gpu(A, device_id=99, emulate=True)
+    p = product()
+    p.compile(migraphx.get_target("cpu", threads=1))
+    with pytest.raises(RunError, match="x, y: expected host memory, got a device's"):
+        p.run(given)
+
+
+class Tensor(ctypes.Structure):
+    """DLTensor of dlpack.h."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64),
+    )  # fmt: skip
+
+
+class Managed(ctypes.Structure):
+    """DLManagedTensor of dlpack.h."""
+
+    _fields_ = (("tensor", Tensor), ("manager", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
+
+
+def tensor_in(capsule: Any) -> Tensor:
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return Tensor.from_address(get(capsule, b"dltensor"))
+
+
+class Foreign:
+    """A tensor of another library, as torch for ROCm gives it."""
+
+    dtype = "torch.float32"
+
+    def __init__(self, capsule: Callable[[], Any], device: tuple[int, int] = (ROCM, 0)) -> None:
+        self.capsule, self.device = capsule, device
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.capsule()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device
+
+
+def test_dlpack(staying: Any, given: dict[str, Any]) -> None:
+    (found,) = staying.run(given)
+    assert found.__dlpack_device__() == (ROCM, 0)
+    capsule = found.__dlpack__(stream=0, max_version=(1, 0))
+    t = tensor_in(capsule)
+    assert (t.device_type, t.device_id, t.ndim) == (ROCM, 0, 2)
+    assert (t.code, t.bits, t.lanes) == (2, 32, 1)  # a float
+    assert t.shape[:2] == [64, 64]
+    assert (t.data or 0) + t.byte_offset == found.data_ptr()
+    with pytest.raises(BufferError, match="memory of a GPU is shared as it is"):
+        found.__dlpack__(dl_device=(1, 0))
+    back = migraphx.to_gpu(Foreign(found.__dlpack__), emulate=True)
+    assert back.data_ptr() == found.data_ptr()
+    del found, capsule, t  # its memory lives on
+    check(back)
+    check(staying.run({**given, "x": given["x"]})[0])
+
+
+def foreign(dims: list[int], strides: list[int] | None, pointer: int) -> tuple[Any, list[Any]]:
+    """A capsule over memory, and what must outlive it."""
+    sizes = (ctypes.c_int64 * len(dims))(*dims)
+    steps = None if strides is None else (ctypes.c_int64 * len(dims))(*strides)
+    own = Managed()
+    own.tensor = Tensor(pointer, ROCM, 0, len(dims), 2, 32, 1, sizes, steps, 0)
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype = ctypes.py_object
+    new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(ctypes.addressof(own), b"dltensor", None), [own, sizes, steps]
+
+
+def test_another_library_s_tensors(staying: Any, given: dict[str, Any]) -> None:
+    pointer = given["x"].data_ptr()
+    capsule, kept = foreign([64, 128], [128, 1], pointer)
+    taken = migraphx.to_gpu(Foreign(lambda: capsule), emulate=True)
+    check(staying.run({**given, "x": taken})[0])
+    capsule, more = foreign([128, 64], [1, 128], pointer)  # transposed
+    with pytest.raises(RunError, match="the tensor cannot be taken"):
+        migraphx.to_gpu(Foreign(lambda: capsule), emulate=True)
+    with pytest.raises(TargetError, match=r"expected memory of ROCm device 0, got .* \(10, 1\)"):
+        migraphx.to_gpu(Foreign(lambda: capsule, (ROCM, 1)), emulate=True)
+    del taken
+    assert len(kept) == len(more) == 3
+
+
+def test_threads(staying: Any, given: dict[str, Any]) -> None:
+    errors: list[Exception] = []
+
+    def work() -> None:
+        try:
+            for _ in range(8):
+                check(staying.run(given)[0])
+        except Exception as e:
+            errors.append(e)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not errors
+
+
+def used(library: Path) -> int:
+    """The bytes of the device that are taken, as HIP says."""
+    hip = ctypes.CDLL(str(library / emulator.LIBRARY))
+    left, total = ctypes.c_size_t(), ctypes.c_size_t()
+    assert hip.hipMemGetInfo(ctypes.byref(left), ctypes.byref(total)) == 0
+    return total.value - left.value
+
+
+def test_memory_is_given_back(staying: Any, given: dict[str, Any], library: Path) -> None:
+    gc.collect()  # programs of other tests
+    taken = []
+    for _ in range(4):
+        for _ in range(25):
+            (found,) = staying.run(given)
+            held = migraphx.to_gpu(np.zeros(1 << 16), emulate=True)
+        taken.append(used(library))
+    del held, found
+    # the runtime's pools keep some: no more for more calls
+    assert max(taken[2:]) <= taken[1]
+
+
+def test_the_other_hip_stays_as_it_is(library: Path) -> None:
+    """Emulation is a driver of its own: the process's environment and its GPUs are untouched."""
+    device = open_device("hip", library=str(library))
+    assert device.library == str(library)
+    assert device is open_device("hip", library=str(library))
+    assert device is not open_device("local-sync")
