@@ -30,6 +30,24 @@ def _region(op: ir.Operation, kinds: Sequence[ir.Type], body: Body) -> None:
         ir.Operation.create("iree_linalg_ext.yield", operands=[body(*block.arguments)])
 
 
+def _line_by_line(e: Any, op: ir.Operation, rank: int, axis: int) -> None:
+    """On GPUs a workgroup of one lane for each line along `axis`.
+
+    The compiler's own workgroup has many lanes, each of which does the whole op, wave after wave
+    on what the one before has left: sums and places are then counted twice.
+    """
+    if e.options.target != "gpu":
+        return
+    lanes = 64 if e.options.arch.startswith("gfx9") else 32
+    sizes = ", ".join("0" if i == axis else "1" for i in range(rank))
+    op.attributes["compilation_info"] = ir.Attribute.parse(
+        "#iree_codegen.compilation_info<"
+        f"lowering_config = #iree_codegen.lowering_config<tile_sizes = [[{sizes}]]>, "
+        "translation_info = <pipeline = #iree_gpu.pipeline<Distribute> "
+        f"workgroup_size = [1, 1, 1] subgroup_size = {lanes}>>"
+    )
+
+
 def gather_slices(
     e: Any,
     data: ir.Value,
@@ -164,6 +182,7 @@ def scan(
             regions=1,
         )
         _region(op, [element, element], add)
+        _line_by_line(e, op, len(extents), axis)
         return op.results
 
     return alone(e, [out.type, totals.type], [extents, kept], build)[0]
@@ -198,6 +217,7 @@ def topk(
             regions=1,
         )
         _region(op, [element, element], above)
+        _line_by_line(e, op, len(extents), axis)
         return op.results
 
     return alone(e, [values.type, places.type], [extents, extents], build)[1]

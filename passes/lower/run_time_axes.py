@@ -7,12 +7,12 @@ from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.ir import arith, ir, linalg
+from mgx_mlir.core.ir import arith, ir, linalg, scf
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lower import host, indices
 from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
 from mgx_mlir.passes.lower.expr import Extent
-from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, widen
+from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, constant, widen
 
 Combine = Callable[[ArithScalars, TypedScalar, TypedScalar], TypedScalar]
 
@@ -111,20 +111,44 @@ def _reduce_dim(
     d = [ir.AffineDimExpr.get(i) for i in range(rank + 1)]
     out = ir.AffineMap.get(rank + 1, 0, d[:rank])
     window = ir.AffineMap.get(rank + 1, 0, [d[rank]])
-    init = e.fill(extents, acc, start)
-    # gives the loop over the elements of one result its extent; never read
-    span = e.empty([taps], acc)
 
-    def body(_: ir.Value, total: ir.Value) -> ir.Value:
-        where = [linalg.IndexOp(i).result for i in range(rank + 1)]
-        source = where[:rank]
-        source[dim] = indices.select(e, mine, where[rank], where[dim])
+    def step(where: Sequence[ir.Value], tap: ir.Value, total: ir.Value) -> ir.Value:
+        source = list(where)
+        source[dim] = e.as_index(indices.select(e, mine, tap, where[dim]))
         b = ArithScalars(acc, acc)
         value = widen(TypedScalar(indices.read(x, source), dtype))
         if value.dtype is not acc:
             value = b.cast(value, acc)
         return combine(b, TypedScalar(total, acc), value).value
 
+    if e.options.target == "gpu":
+        found = indices.from_positions(
+            e, extents, acc, lambda where: _in_a_loop(e, taps, constant(start, acc), where, step)
+        )
+        return e.barrier(found, extents)
+    init = e.fill(extents, acc, start)
+    # gives the loop over the elements of one result its extent; never read
+    span = e.empty([taps], acc)
+
+    def body(_: ir.Value, total: ir.Value) -> ir.Value:
+        where = [linalg.IndexOp(i).result for i in range(rank + 1)]
+        return step(where[:rank], where[rank], total)
+
     iterators = [PARALLEL] * rank + [REDUCTION]
     found = e.generic([span], [init], [window, out], iterators, body)[0]
     return e.barrier(found, extents)
+
+
+def _in_a_loop(
+    e: Any,
+    taps: ir.Value,
+    start: TypedScalar,
+    where: Sequence[ir.Value],
+    step: Callable[[Sequence[ir.Value], ir.Value, ir.Value], ir.Value],
+) -> ir.Value:
+    """One result by a loop of its thread: the compiler for GPUs distributes no reduction whose
+    extents and places are both known at run time."""
+    loop = scf.ForOp(e.index(0), e.as_index(taps), e.index(1), [start.value])
+    with ir.InsertionPoint(loop.body):
+        scf.YieldOp([step(where, loop.induction_variable, loop.inner_iter_args[0])])
+    return loop.results[0]

@@ -212,6 +212,12 @@ class ArithScalars:
     def exp(self, x: Any) -> TypedScalar:
         return self._float(math.ExpOp, x)
 
+    def exp2_fast(self, x: Any) -> TypedScalar:
+        """2^x; results below the normal numbers may be 0."""
+        a = self._one(x)
+        flags = ir.Attribute.parse("#arith.fastmath<afn>")
+        return TypedScalar(math.Exp2Op(a.value, fastmath=flags).result, a.dtype)
+
     def log(self, x: Any) -> TypedScalar:
         return self._float(math.LogOp, x)
 
@@ -314,6 +320,22 @@ class GpuScalars(ArithScalars):
 
     def min(self, x: Any, y: Any) -> TypedScalar:
         return self._with_nan("ge", super().min, x, y)
+
+    def sin(self, x: Any) -> TypedScalar:
+        return self._of_finite(super().sin(x), self._one(x))
+
+    def cos(self, x: Any) -> TypedScalar:
+        return self._of_finite(super().cos(x), self._one(x))
+
+    def erf(self, x: Any) -> TypedScalar:
+        """NaN of NaN, where the compiler's f64 polynomial gives 1."""
+        a = self._one(x)
+        return self.select(self.is_nan(a), a, super().erf(a))
+
+    def _of_finite(self, found: TypedScalar, x: TypedScalar) -> TypedScalar:
+        """NaN where x is not finite: the polynomials that stand for sin and cos give numbers."""
+        finite = self.cmp("lt", self.abs(x), float("inf"))
+        return self.select(finite, found, float("nan"))
 
     def _with_nan(self, yields: str, plain: Callable[..., TypedScalar], x: Any, y: Any) -> Any:
         if _is_same(x, y):

@@ -130,6 +130,8 @@ def sort_keys(e: Any, x: ir.Value, dtype: DType, largest: bool) -> tuple[ir.Valu
             key = b.cast(value, kind)
         return (key if largest else b.not_(key)).value
 
+    if e.options.target == "gpu" and largest and dtype is kind:
+        return x, kind  # the compiler cannot translate a copy in a dispatch of its own there
     extents = e.extents(x)
     rank = len(extents)
     every = tuple(range(rank))
