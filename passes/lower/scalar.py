@@ -212,11 +212,8 @@ class ArithScalars:
     def exp(self, x: Any) -> TypedScalar:
         return self._float(math.ExpOp, x)
 
-    def exp2_fast(self, x: Any) -> TypedScalar:
-        """2^x; results below the normal numbers may be 0."""
-        a = self._one(x)
-        flags = ir.Attribute.parse("#arith.fastmath<afn>")
-        return TypedScalar(math.Exp2Op(a.value, fastmath=flags).result, a.dtype)
+    def exp2(self, x: Any) -> TypedScalar:
+        return self._float(math.Exp2Op, x)
 
     def log(self, x: Any) -> TypedScalar:
         return self._float(math.LogOp, x)
