@@ -275,7 +275,8 @@ def _shifted_exp(
         below = b.sub(v, m)
         if e.options.target != "gpu" or acc is not dtypes.FLOAT:
             return b.exp(below)
-        # a GPU has it as an instruction, and e^x as thirteen; what the product is rounded by is no more than 2e-8 of the sum
+        # a GPU has 2^x as an instruction, and e^x as thirteen; what the product is rounded by is
+        # no more than 2e-8 of the sum
         return b.exp2(b.mul(below, LOG2_E))
 
     peak = reduce_tensor(e, x, t.dtype, [axis], "max", acc)
