@@ -27,18 +27,26 @@ def matrices() -> Iterator[Case]:
     lane = np.arange(64)
 
     def case(
-        archs, name: str, m: int, k: int, kind: Any, per: int, asm_regs: tuple[int, int]
+        archs,
+        name: str,
+        m: int,
+        k: int,
+        kind: Any,
+        per: int,
+        asm_regs: tuple[int, int],
+        sums: int = 64,
+        rng: np.random.Generator = RNG,
     ) -> Iterator[Case]:
         groups = 64 // m
         held = k // groups
         if kind is np.int8:
-            a, b = (RNG.integers(-128, 128, (m, k)).astype(np.int8) for _ in range(2))
-            c = RNG.integers(-1000, 1000, (m, m)).astype(I32)
+            a, b = (rng.integers(-128, 128, (m, k)).astype(np.int8) for _ in range(2))
+            c = rng.integers(-1000, 1000, (m, m)).astype(I32)
             d = a.astype(np.int64) @ b.T.astype(np.int64) + c
             out, c_bits, ulp = d.astype(I32).view(U32), c.view(U32), 0
         else:  # small integers: every order of summation is exact
-            a, b = (RNG.integers(-8, 9, (m, k)).astype(np.float64) for _ in range(2))
-            c = RNG.integers(-64, 64, (m, m)).astype(F32)
+            a, b = (rng.integers(-8, 9, (m, k)).astype(np.float64) for _ in range(2))
+            c = rng.integers(-64, 64, (m, m)).astype(F32)
             d = (a @ b.T + c).astype(F32)
             out, c_bits, ulp = d.view(U32), c.view(U32), 0
 
@@ -57,11 +65,11 @@ def matrices() -> Iterator[Case]:
         ]
         na = ra.shape[1]
         span = lambda first, n: f"v{first}" if n == 1 else f"v[{first}:{first + n - 1}]"  # noqa: E731
-        text = f"{name} {span(64, regs)}, {span(2, na)}, {span(20, na)}, {span(64, regs)}"
+        text = f"{name} {span(64, regs)}, {span(2, na)}, {span(20, na)}, {span(sums, regs)}"
         inputs = {f"v{2 + r}": ra[:, r] for r in range(na)} | {
             f"v{20 + r}": rb[:, r] for r in range(na)
         }
-        inputs |= {f"v{64 + r}": c_bits[where[r]] for r in range(regs)}
+        inputs |= {f"v{sums + r}": c_bits[where[r]] for r in range(regs)}
         outputs = {f"v{64 + r}": out[where[r]] for r in range(regs)}
         yield from on(archs, text, inputs, outputs, ulp)
 
@@ -80,6 +88,10 @@ def matrices() -> Iterator[Case]:
     )
     yield from doubles()
     yield from wave_matrices()
+    # results over a part of the sums that were
+    rng, late = np.random.default_rng(62), ("gfx942", "gfx950")
+    yield from case(late, "v_mfma_f32_16x16x16_f16", 16, 16, F16, 2, (2, 2), sums=62, rng=rng)
+    yield from case(late, "v_mfma_i32_16x16x32_i8", 16, 32, np.int8, 4, (2, 2), sums=62, rng=rng)
 
 
 def doubles() -> Iterator[Case]:

@@ -80,18 +80,32 @@ RowPlace row_place(int m, int block, int row) {
   return {block * 16 + row / 8 * 4 + row % 4, 32 * (row / 4 & 1)};
 }
 
-const u32* c_row(const Wave& w, const Operand& c, RowPlace p, u32* constant) {
-  return c.kind == Operand::Kind::Vector ? w.v[c.index + p.reg] + p.lane : constant;
-}
+// C, row by row. D may lie over a part of its registers: they are read before any is written.
+class SumsBefore {
+ public:
+  SumsBefore(const Wave& w, const Instruction& i) : is_vector_(i.o[3].kind == Operand::Kind::Vector) {
+    if (is_vector_) {
+      std::memcpy(held_, w.v[i.o[3].index], sizeof(u32) * kLanes * static_cast<unsigned>(i.o[0].size));
+    } else {
+      for (u32& x : constant_) x = scalar_or_zero(w, i.o[3]);
+    }
+  }
+  const u32* at(RowPlace p) const { return is_vector_ ? held_[p.reg] + p.lane : constant_; }
+
+ private:
+  bool is_vector_;
+  u32 held_[32][kLanes];
+  u32 constant_[kLargest];
+};
 
 template <int M, int Rows>
 void multiply_rows(Wave& w, const Instruction& i, const Form& f, int block, int first, const float* a, const float* b,
-                   const u32* constant) {
+                   const SumsBefore& rows) {
   constexpr int kParts = M / 16;
   Floats sum[Rows][kParts];
   for (int r = 0; r < Rows; ++r) {
     const RowPlace p = row_place(M, block, first + r);
-    const u32* c = i.o[3].kind == Operand::Kind::Vector ? w.v[i.o[3].index + p.reg] + p.lane : constant;
+    const u32* c = rows.at(p);
     for (int n = 0; n < kParts; ++n) sum[r][n] = Floats::load(reinterpret_cast<const float*>(c) + 16 * n);
   }
   for (int k = 0; k < f.k; ++k) {
@@ -115,8 +129,7 @@ void run_floats(Wave& w, const Instruction& i) {
   const Form f = unpack(i.aux);
   const int blocks = blocks_of(i, f);
   static thread_local float a[16 * kLargest * kDeepest], b[16 * kLargest * kDeepest];
-  u32 constant[kLargest];
-  for (u32& x : constant) x = scalar_or_zero(w, i.o[3]);
+  const SumsBefore rows(w, i);
   const int size = f.m * f.k;
   for (int block = 0; block < blocks; ++block) {  // all are read before any result is written
     unpack_block(w, i.o[1].index, f, f.a, blocks, block, a + block * size);
@@ -125,13 +138,13 @@ void run_floats(Wave& w, const Instruction& i) {
   for (int block = 0; block < blocks; ++block) {
     const float *x = a + block * size, *y = b + block * size;
     if (f.m == 32) {
-      for (int r = 0; r < 32; r += 4) multiply_rows<32, 4>(w, i, f, block, r, x, y, constant);
+      for (int r = 0; r < 32; r += 4) multiply_rows<32, 4>(w, i, f, block, r, x, y, rows);
     } else if (f.m == 16) {
-      for (int r = 0; r < 16; r += 8) multiply_rows<16, 8>(w, i, f, block, r, x, y, constant);
+      for (int r = 0; r < 16; r += 8) multiply_rows<16, 8>(w, i, f, block, r, x, y, rows);
     } else {
       for (int row = 0; row < 4; ++row) {
         const RowPlace p = row_place(4, block, row);
-        const u32* c = c_row(w, i.o[3], p, constant);
+        const u32* c = rows.at(p);
         u32* d = w.v[i.o[0].index + p.reg] + p.lane;
         for (int n = 0; n < 4; ++n) {
           float sum = as_f32(c[n]);
@@ -147,8 +160,7 @@ void run_integers(Wave& w, const Instruction& i) {
   const Form f = unpack(i.aux);
   const int blocks = blocks_of(i, f), size = f.m * f.k;
   static thread_local i32 a[16 * kLargest * kDeepest], b[16 * kLargest * kDeepest];
-  u32 constant[kLargest];
-  for (u32& x : constant) x = scalar_or_zero(w, i.o[3]);
+  const SumsBefore rows(w, i);
   for (int block = 0; block < blocks; ++block) {
     unpack_block(w, i.o[1].index, f, f.a, blocks, block, a + block * size);
     unpack_block(w, i.o[2].index, f, f.b, blocks, block, b + block * size);
@@ -157,7 +169,7 @@ void run_integers(Wave& w, const Instruction& i) {
     for (int row = 0; row < f.m; ++row) {
       const RowPlace p = row_place(f.m, block, row);
       i32 sum[kLargest];
-      std::memcpy(sum, c_row(w, i.o[3], p, constant), sizeof(i32) * static_cast<unsigned>(f.m));
+      std::memcpy(sum, rows.at(p), sizeof(i32) * static_cast<unsigned>(f.m));
       for (int k = 0; k < f.k; ++k) {
         const i32 left = a[block * size + k * f.m + row];
         const i32* right = b + block * size + k * f.m;
