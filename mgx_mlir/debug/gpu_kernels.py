@@ -144,7 +144,7 @@ def gpu_kernels(
 def _row(kernel: Kernel, launches: int, mix: Mix, work: Work, chip: Chip | None) -> Row:
     if chip is None:
         return Row(kernel, launches, mix, work, None, None)
-    held = chip.occupancy(kernel.vgprs, kernel.lds, prod(kernel.workgroup))
+    held = chip.occupancy(kernel.given, kernel.lds, prod(kernel.workgroup))
     bounds = []
     if work.operations is not None:
         bounds.append(work.operations / (chip.matrix_peak if mix.matrix else chip.vector_peak))

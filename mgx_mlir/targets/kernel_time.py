@@ -77,7 +77,7 @@ def kernel_time(kernel: Kernel, code: Code, chip: Chip, workgroups: int) -> Kern
         if c.unit:
             busy[c.unit] += c.clocks
     alone = _alone(way, costs)
-    resident = max(1, chip.occupancy(kernel.vgprs, kernel.lds,
+    resident = max(1, chip.occupancy(kernel.given, kernel.lds,
                                      prod(kernel.workgroup)) * chip.simds // waves)  # fmt: skip
     each = -(-workgroups // chip.units)  # workgroups that the busiest unit gets
     # matrix and vector units belong to a SIMD, the LDS and the cache to all of them

@@ -23,11 +23,18 @@ _SHT_NOTE = 7
 _NT_AMDGPU_METADATA = 32
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_SHT_DYNSYM = 11
+_RSRC1 = 48  # in a kernel descriptor; its lowest 6 bits count vector registers by these, less one
+_GRANULE = 8
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel of a code object; registers are per lane, `lds` and `scratch` in bytes."""
+    """A kernel of a code object; registers are per lane, `lds` and `scratch` in bytes.
+
+    `given` are the vector registers that a wave has, used or not: what its descriptor asks for.
+    """
 
     name: str
     arch: str
@@ -40,6 +47,7 @@ class Kernel:
     scratch: int
     workgroup: tuple[int, ...]
     wavefront: int
+    given: int
 
     @property
     def spills(self) -> bool:
@@ -144,12 +152,35 @@ def _metadata(elf: bytes) -> dict[str, Any]:
     raise FileError("a code object has no AMDGPU note")
 
 
+def _given_registers(elf: bytes) -> dict[str, int]:
+    """The vector registers that each kernel's descriptor asks for, by the kernel's name."""
+    head = _HEADER.unpack_from(elf, 0)
+    rows = [_SECTION.unpack_from(elf, head[6] + i * _SECTION.size) for i in range(head[12])]
+    found = {}
+    for row in rows:
+        kind, offset, size, link = row[1], row[4], row[5], row[6]
+        if kind != _SHT_DYNSYM or link >= len(rows):
+            continue
+        names = elf[rows[link][4] : rows[link][4] + rows[link][5]]
+        for at in range(offset, min(offset + size, len(elf)) - _SYMBOL.size + 1, _SYMBOL.size):
+            name_at, _, _, index, address, _ = _SYMBOL.unpack_from(elf, at)
+            name = names[name_at : names.find(b"\0", name_at)].decode(errors="replace")
+            if not name.endswith(".kd") or index >= len(rows):
+                continue
+            place = rows[index][4] + address - rows[index][3] + _RSRC1
+            if 0 <= place <= len(elf) - 4:
+                (rsrc1,) = struct.unpack_from("<I", elf, place)
+                found[name.removesuffix(".kd")] = (rsrc1 % 64 + 1) * _GRANULE
+    return found
+
+
 def _kernels(elf: bytes) -> list[Kernel]:
     note = _metadata(elf)
     # amdgcn-amd-amdhsa--gfx942:sramecc+ and newer forms of the triple end in the gfx name
     named = re.findall(r"gfx[0-9a-f]+", str(note.get("amdhsa.target", "")))
     arch = named[-1] if named else ""
     found = []
+    given = _given_registers(elf)
     for k in note.get("amdhsa.kernels", []):
         size = k.get(".reqd_workgroup_size") or [k.get(".max_flat_workgroup_size", 0), 1, 1]
         found.append(
@@ -165,6 +196,7 @@ def _kernels(elf: bytes) -> list[Kernel]:
                 scratch=int(k.get(".private_segment_fixed_size", 0)),
                 workgroup=tuple(int(n) for n in size),
                 wavefront=int(k.get(".wavefront_size", 0)),
+                given=given.get(str(k[".name"]), int(k.get(".vgpr_count", 0))),
             )
         )
     return found

@@ -212,7 +212,8 @@ def test_five_architectures_compile_with_no_gpu(
     assert {k.name for k in report.kernels} == set(made.dispatches["main"])
     assert (report.missing, report.foreign, report.on_host) == ((), (), 0)
     for k in report.kernels:
-        assert 0 < k.vgprs <= 512
+        assert 0 < k.vgprs <= k.given <= 512  # what the descriptor asks for
+        assert k.given % 8 == 0
         assert k.wavefront in (32, 64)
         assert np.prod(k.workgroup) >= k.wavefront
     text = report.text()
