@@ -38,29 +38,39 @@ class FusePointwise(Pass):
         return form_kernels(module, self.rules, self.max_inputs) or changed
 
 
-def form_kernels(module: ir.Operation, rules: Collection[Rule], max_inputs: int) -> bool:
-    """Form the kernels that `rules` allow; whether there are any."""
+def form_kernels(
+    module: ir.Operation,
+    rules: Collection[Rule],
+    max_inputs: int,
+    more_anchors: frozenset[str] = frozenset(),
+) -> bool:
+    """Form the kernels that `rules` allow, around `more_anchors` too; whether there are any."""
     enabled = frozenset(r for r in rules if r.enabled)
     changed = False
     for function in list(functions(module)):
         for block in function.regions[0].blocks:
-            changed |= _form(block, enabled, max_inputs, set())
+            changed |= _form(block, enabled, max_inputs, set(), more_anchors)
     return changed
 
 
 def _form(
-    block: ir.Block, rules: frozenset[Rule], max_inputs: int, hostlike: set[ir.Value]
+    block: ir.Block,
+    rules: frozenset[Rule],
+    max_inputs: int,
+    hostlike: set[ir.Value],
+    more_anchors: frozenset[str],
 ) -> bool:
     """Form the kernels of a block and of the branches and loops in it.
 
     `hostlike`: the values from outside that are scalars of the host.
     """
-    grouping = Grouping(block, rules, max_inputs, hostlike)
+    grouping = Grouping(block, rules, max_inputs, hostlike, more_anchors)
     changed = grouping.run()
     if changed:
         KernelBuilder(grouping).run()
     for op in [view.operation for view in block.operations]:
         if op.name in CONTROL:
             for inner, arguments in host_arguments_of(op, grouping.hostlike.__contains__):
-                changed |= _form(inner, rules, max_inputs, grouping.hostlike | arguments)
+                inside = grouping.hostlike | arguments
+                changed |= _form(inner, rules, max_inputs, inside, more_anchors)
     return changed

@@ -8,7 +8,7 @@ from typing import ClassVar
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.passes import Pass, option
 from mgx_mlir.passes.fuse_pointwise import form_kernels
-from mgx_mlir.passes.grouping import ANCHOR_RULES, POINTWISE_RULES, REDUCE_RULES
+from mgx_mlir.passes.grouping import ANCHOR_RULES, POINTWISE_RULES, QUANTIZED, REDUCE_RULES
 from mgx_mlir.passes.rewrite_reshapes import move_reshapes, pointwise_reshape, reduce_reshape
 
 
@@ -22,6 +22,7 @@ class FusePointwiseReduce(Pass):
 
     name: ClassVar[str] = "fuse_pointwise_reduce"
     max_inputs: int = option(24, "operands that a kernel may have")
+    quantized: bool = option(False, "8-bit dots take what follows them too")
     rewrite_reshapes: bool = option(True, "move reshapes out from between the ops first")
 
     def run(self, module: ir.Operation) -> bool:
@@ -29,4 +30,5 @@ class FusePointwiseReduce(Pass):
         if self.rewrite_reshapes:
             changed = move_reshapes(module, (pointwise_reshape, reduce_reshape), self)
         rules = (*POINTWISE_RULES, *REDUCE_RULES, *ANCHOR_RULES)
-        return form_kernels(module, rules, self.max_inputs) or changed
+        more = QUANTIZED if self.quantized else frozenset()
+        return form_kernels(module, rules, self.max_inputs, more) or changed

@@ -56,6 +56,8 @@ ALONE = frozenset(("gather",))
 # these read their operands as tensors, never through a broadcast: a copy of one, ahead of them
 # in their kernel, is not tiled with them
 OPAQUE = ANCHORS | MOVERS | ALONE
+# 8-bit dots, on targets whose compiler takes them with what follows
+QUANTIZED = frozenset(("quant_dot",))
 REDUCTIONS = frozenset(
     ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod", "softmax",
      "logsoftmax")
@@ -90,9 +92,14 @@ class Grouping:
     """The grouping of one block."""
 
     def __init__(
-        self, block: ir.Block, rules: Collection[Rule], max_inputs: int, hostlike: set[ir.Value]
+        self,
+        block: ir.Block,
+        rules: Collection[Rule],
+        max_inputs: int,
+        hostlike: set[ir.Value],
+        more_anchors: frozenset[str] = frozenset(),
     ) -> None:
-        self.rules, self.max_inputs = rules, max_inputs
+        self.rules, self.max_inputs, self.opaque = rules, max_inputs, OPAQUE | more_anchors
         self.ops = [view.operation for view in block.operations]
         self.index: dict[ir.Value, int] = {
             r: i for i, op in enumerate(self.ops) for r in op.results
@@ -115,7 +122,7 @@ class Grouping:
             for j in found:
                 self.users[j].append(i)
         for i, read in enumerate(self.users):
-            self.through[i] &= not any(self.names[u] in OPAQUE for u in read)
+            self.through[i] &= not any(self.names[u] in self.opaque for u in read)
 
     def run(self) -> bool:
         """Place every op; whether there is a kernel now."""
@@ -149,7 +156,7 @@ class Grouping:
             self.place_reduction(i, op)
         elif name in ALONE and TensorType.of(op.operands[1]).elements == 1:
             return  # one row is a plain copy, which a region may not hold
-        elif STANDALONE in self.rules and name in OPAQUE:
+        elif STANDALONE in self.rules and name in self.opaque:
             self.add(Kernel("group", out.dims, tag=name), i, STANDALONE)
 
     def on_host(self, op: ir.Operation, name: str, out: TensorType) -> bool:

@@ -68,6 +68,10 @@ FUSE = (
     "dead_code_elimination",
 )
 
+# A GPU's compiler takes an 8-bit dot together with what follows it.
+GPU_KERNELS = "mgx-fuse-pointwise-reduce{quantized=true}"
+GPU_FUSE = tuple(GPU_KERNELS if s == "fuse_pointwise_reduce" else s for s in FUSE)
+
 # 8-bit dots as they are: twice as fast as in f32, convolutions on a CPU 4 times slower. A CPU keeps
 # the rounding of other values, which costs it nothing.
 CPU_QDQ = "mgx-simplify-qdq{products=dot pairs=false}"
@@ -98,7 +102,7 @@ GPU = (
     "split_reduce",
     GPU_PAD,
     GPU_ATTENTION,
-    *FUSE,
+    *GPU_FUSE,
     GPU_INPUTS,
     "dead_code_elimination",
 )
@@ -119,7 +123,7 @@ def pipeline(
     if steps is None:
         raise PipelineError(f"no pipeline for target '{target}', known: {', '.join(PIPELINES)}")
     loops = vector_kernels or target != "cpu"
-    left = () if fuse else ("fuse_pointwise_reduce", GPU_ATTENTION, GPU_INPUTS)
+    left = () if fuse else ("fuse_pointwise_reduce", GPU_KERNELS, GPU_ATTENTION, GPU_INPUTS)
     if not fuse or not loops:
         left = (*left, CPU_ATTENTION, "fuse_concat", "fuse_layout")
         steps = tuple(PAD if s == CPU_PAD else s for s in steps)

@@ -21,7 +21,7 @@ from mgx_mlir.core.module_builder import KERNELS
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.program_ir import ProgramIR, entry_block
 from mgx_mlir.core.switches import integer
-from mgx_mlir.passes.lower.gpu_choices import Choice, Product, alternatives
+from mgx_mlir.passes.lower.gpu_choices import WORTH, Choice, Product, alternatives
 from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
 from mgx_mlir.targets.tuning import keep_products, kept_products, tuning_file
 
@@ -46,8 +46,11 @@ class Found:
 
     @property
     def best(self) -> Choice:
-        """The quickest, the default where no other one is by a margin."""
+        """The quickest, the default where no other one is by a margin. What a launch more costs is
+        a guess in a bound: parts must save more."""
         times = {c: t for c, t in self.tried.items() if t is not None}
+        if self.judged == "bound":
+            times = {c: t if c.split == 1 else t / WORTH for c, t in times.items()}
         if not times:
             return self.default
         least = min(times, key=lambda c: times[c])

@@ -70,7 +70,8 @@ def convolved(
     strides, dilations = list(op.stride), list(op.dilation)
     first = 1 if op.channels_last else 2
     kernel = _kernel(e, w, spatial, op.channels_last, by_row)
-    x = padded_input(e, op, x, kernel, out.dtype)
+    # of 8 bits with weights by row, of the sums' type else
+    x = padded_input(e, op, x, kernel, TensorType.of(op.weights).dtype if by_row else out.dtype)
     size = e.extents(x)[first : first + spatial]
     windows = [
         window_count(e, i, k, s, d)

@@ -18,7 +18,7 @@ from mgx_mlir.passes.lower.gpu_tiles import Extents, Tile, candidates, choose, c
 DOT, CONVOLUTION = "dot", "convolution"
 _LEAST_ROWS = 2  # a product with a vector reads its matrix once: the compiler's reductions do that
 _SPLITS = (2, 4, 8, 16, 32)
-_WORTH = 2 / 3  # of the whole product's bound: what a launch costs is not known well
+WORTH = 2 / 3  # of the whole product's bound: what a launch costs is not known well
 _SUM_CLOCKS = 1500  # of the kernel that adds up parts, besides its bytes: it waits twice for loads
 _LARGEST = {"size": 64, "waves": 16, "steps": 64, "split": 64}  # of a choice that is read
 
@@ -96,7 +96,7 @@ def default(arch: str, product: Product) -> Choice:
     split = [Choice(choose(chip, kind, part), s) for s, part in _parts(product, kind)]
     found = min([whole, *split], key=lambda c: bound_us(chip, kind, product, c))
     less = bound_us(chip, kind, product, found) / bound_us(chip, kind, product, whole)
-    return found if less <= _WORTH else whole
+    return found if less <= WORTH else whole
 
 
 def alternatives(arch: str, product: Product, count: int) -> list[Choice]:
@@ -181,5 +181,7 @@ def choice_of(value: Any) -> Choice | None:
     return Choice(Tile(tuple(size), tuple(waves), steps), split)
 
 
-__all__ = ["CONVOLUTION", "DOT", "Choice", "Choices", "Product", "alternatives", "bound_us",
-           "choice_for", "choice_of", "default", "product_of"]  # fmt: skip
+__all__ = [
+    "CONVOLUTION", "DOT", "WORTH", "Choice", "Choices", "Product", "alternatives", "bound_us",
+    "choice_for", "choice_of", "default", "product_of",
+]  # fmt: skip

@@ -68,7 +68,8 @@ def by_row(e: Any, op: ir.Operation, x: Expr, rows: ir.Value, acc: DType) -> ir.
     if op.results[0] in e.parts:
         return split_k.total(e, e.parts[op.results[0]], acc)
     extents = [*e.expr_extents(x)[:-1], e.extents(rows)[0]]
-    found = contract(e, e.tensor_of(x), rows, extents, acc, by_row=True)
+    element = TensorType.of(op.operands[0]).dtype
+    found = contract(e, e.tensor_of(x), rows, extents, acc, by_row=True, element=element)
 
     def info(arch: str) -> ir.Attribute | None:
         product = split_k.product_of_dot(op)
@@ -132,10 +133,12 @@ def contract(
     extents: Sequence[Extent],
     acc: DType,
     by_row: bool = False,
+    element: DType | None = None,
 ) -> ir.Value:
     """Any number of batch dims, dynamic ones included; a `b` of rank 2 serves all of them.
 
-    by_row: `b` has its last two axes changed over.
+    by_row: `b` has its last two axes changed over. element: the type of both operands, where
+    their tensors do not say it.
     """
     rank = len(extents)
     shared = ir.RankedTensorType(b.type).rank == 2
@@ -146,7 +149,7 @@ def contract(
         ir.AffineMap.get(rank + 1, 0, [*([] if shared else lead), *([n, k] if by_row else [k, n])]),
         ir.AffineMap.get(rank + 1, 0, [*lead, m, n]),
     ]
-    element = dtypes.from_mlir(ir.RankedTensorType(a.type).element_type)
+    element = element or dtypes.from_mlir(ir.RankedTensorType(a.type).element_type)
     return multiply_accumulate(
         e, a, b, e.fill(extents, acc, 0), maps, [PARALLEL] * rank + [REDUCTION], element, acc
     )

@@ -14,9 +14,10 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.quant import QuantConvolution, QuantDot
 from mgx_mlir.passes.lower import indices
 from mgx_mlir.passes.lower.convolution import convolved
-from mgx_mlir.passes.lower.linear import matrix_product
+from mgx_mlir.passes.lower.linear import by_row, matrix_product
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar
+from mgx_mlir.passes.lower.stored_rows import rows_of
 
 
 def _widened(
@@ -50,10 +51,14 @@ def _operands(op: Any, ins: Sequence[Any], e: Any, acc: DType) -> list[ir.Value]
     return out
 
 
-@lowers(QuantDot)
+@lowers(QuantDot, lazy=True)
 def quant_dot(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     """Integers sum in i32, f8 values in f32."""
     out = TensorType.of(op.out)
+    rows = rows_of(e, ins[1])
+    if rows is not None and 0 not in e.expr_extents(ins[0]):
+        return by_row(e, op.operation, ins[0], rows, out.dtype)
+    ins = [e.value(op.a), e.value(op.b), [e.value(v) for v in op.scales]]
     a, b = ins[:2]
     extents = [*e.extents(a)[:-1], e.extents(b)[-1]]
     if 0 in (*e.extents(a), *e.extents(b)):
@@ -62,9 +67,13 @@ def quant_dot(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     return matrix_product(e, a, b, extents, out.dtype)
 
 
-@lowers(QuantConvolution)
+@lowers(QuantConvolution, lazy=True)
 def quant_convolution(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     """As quant_dot; padding is 0."""
     out = TensorType.of(op.out)
+    rows = rows_of(e, ins[1])
+    if rows is not None:
+        return convolved(e, op, e.value(op.input), rows, out, out.dtype, by_row=True)
+    ins = [e.value(op.input), e.value(op.weights), [e.value(v) for v in op.scales]]
     x, w = _operands(op, ins, e, out.dtype)
     return convolved(e, op, x, w, out, out.dtype)

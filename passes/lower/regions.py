@@ -9,7 +9,9 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.attention_form import DECODING, TAGS
 
-ANCHORS = tuple(f"migraphx.{n}" for n in ("dot", "convolution", "pooling", "transpose", "gather"))
+ANCHORS = tuple(
+    f"migraphx.{n}" for n in ("dot", "quant_dot", "convolution", "pooling", "transpose", "gather")
+)
 
 
 def dispatch_region(types: Sequence[ir.Type], dims: Sequence[ir.Value]) -> ir.Operation:

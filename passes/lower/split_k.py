@@ -17,14 +17,14 @@ from mgx_mlir.passes.lower import gpu_choices, gpu_config, indices
 from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
 from mgx_mlir.passes.lower.expr import Leaf
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, signless
-from mgx_mlir.passes.lower.stored_rows import rows_of
+from mgx_mlir.passes.lower.stored_rows import DOTS, rows_of
 
 
 def sum_parts_ahead(e: Any, body: ir.Block) -> None:
     """Make the parts of a kernel's products, ahead of its region, for those that are split."""
     for view in body.operations:
         op = view.operation
-        if op.name not in ("migraphx.dot", "migraphx.quant_dot"):
+        if op.name not in DOTS:
             continue
         if not all(isinstance(v.owner, ir.Block) for v in op.operands):
             continue  # computed in the kernel

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core import literals
+from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lower.emit import PARAMETER_ELEMENTS
 from mgx_mlir.passes.lower.expr import Expr, Leaf, View
 from mgx_mlir.passes.lower.gathered import window_rows
 
+DOTS = ("migraphx.dot", "migraphx.quant_dot")
 _LITERAL = "migraphx.literal"
 
 
@@ -40,7 +41,7 @@ def stored_by_row(e: Any, arg: ir.Value, value: ir.Value) -> Expr | None:
         return None
     order = _order(uses[0])
     t = TensorType.of(value)
-    if order is None or not t.dtype.is_float or t.elements <= PARAMETER_ELEMENTS:
+    if order is None or t.elements <= PARAMETER_ELEMENTS:
         return None
     stored = TensorType(t.dtype, tuple(t.dims[i] for i in order))
     leaf = Leaf(stored, e.parameter(_turned(e, literals.array_of(owner), order)))
@@ -57,10 +58,14 @@ def _order(use: ir.OpOperand) -> tuple[int, ...] | None:
     if use.operand_number != 1:
         return None
     op: Any = use.owner
-    t = TensorType.of(op.operands[1])
-    if op.name == "migraphx.dot" and t.rank == 2 and TensorType.of(op.operands[0]).rank == 2:
+    x, t = (TensorType.of(v) for v in list(op.operands)[:2])
+    if x.dtype is not t.dtype or not (t.dtype.is_float or t.dtype is dtypes.INT8):
+        return None
+    if op.name.startswith("migraphx.quant_") and len(op.operands) > 2:
+        return None  # scaled ahead of the product
+    if op.name in DOTS and t.rank == 2 and x.rank == 2:
         return _DOT
-    if op.name == "migraphx.convolution" and t.rank == 4:
+    if op.name in ("migraphx.convolution", "migraphx.quant_convolution") and t.rank == 4:
         view = op.opview
         return _CONVOLUTION if view.channels_last and view.group == 1 else None
     return None
