@@ -50,6 +50,7 @@ class Choice:
         }
 
 
+EMULATED = "Emulated: the times are of this machine's processor, they say nothing of a GPU"
 # options of what ref does not do
 _COMPILED = (
     "--arch", "--kernel-boundaries", "--timeout", "--no-cache", "--disable-fast-math",

@@ -136,3 +136,89 @@ def test_the_same_tests_on_a_gpu(library: Path, tmp_path: Path) -> None:
         IREE_HIP_DYLIB_PATH=str(tmp_path / "none"),
     )
     assert "MGX_TEST_HIP=device needs a GPU that HIP can use" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("command", ["perf", "time"])
+def test_times_are_said_to_be_emulated(command: str, library: Path) -> None:
+    done = run([*DRIVER, command, *GEMM, "-n", "2"], library)
+    assert done.returncode == 0, done.stderr
+    assert "Emulated: the times are of this machine's processor" in done.stderr
+
+
+def test_one_file_for_several_architectures(library: Path, tmp_path: Path) -> None:
+    """The code that runs is the emulated device's; a device without any is told what there is."""
+    path = str(tmp_path / "m.mxr")
+    made = run(
+        [*DRIVER, "compile", "--gpu", "--arch", "gfx942,rx7900xtx", "--test", "-o", path], library
+    )
+    assert made.returncode == 0, made.stderr
+    verify = [*DRIVER, "verify", "--gpu", "--emulate"]
+    places: list[tuple[str, list[str], dict[str, str]]] = [
+        ("gfx942", [], {"MGX_EMULATE_ARCH": "gfx942"}),
+        ("gfx1100", ["--arch", "gfx1100"], {}),
+    ]
+    for arch, options, variables in places:
+        done = run([*verify, *options, path], library, MGX_EMULATE_LOG="1", **variables)
+        assert done.returncode == 0, done.stderr
+        assert f"Target: gpu, {arch}, emulated" in done.stderr
+        assert "Compiled: the file holds code for gpu, " in done.stderr
+        threads = "of 64" if arch == "gfx942" else "of 12"  # a workgroup, by the wave's width
+        assert f"groups {threads}," in done.stderr
+    done = run([*verify, path], library, MGX_EMULATE_ARCH="gfx1201")
+    assert done.returncode == 2
+    said = "the code is for gfx942, gfx1100, the emulated device is gfx1201\nnote: --strip-context"
+    assert f"{path}: error: {said}" in done.stderr
+    again = run([*verify, "--strip-context", path], library, MGX_EMULATE_ARCH="gfx1201")
+    assert again.returncode == 0, again.stderr
+
+
+def test_the_machine_s_device_decides(library: Path, tmp_path: Path) -> None:
+    """The emulator in the place of the machine's HIP: its architecture is found out."""
+    place = {"IREE_HIP_DYLIB_PATH": str(library), "MGX_EMULATE_ARCH": "gfx1101"}
+    done = run([*DRIVER, "run", "--test"], tmp_path, **place)
+    assert done.returncode == 0, done.stderr
+    assert "Target: gpu, gfx1101, by default: a HIP device is present" in done.stderr
+    done = run([*DRIVER, "run", "--test", "--gpu", "--arch", "gfx942"], tmp_path, **place)
+    assert done.returncode == 2
+    assert "error: the code is for gfx942, device 0 is gfx1101" in done.stderr
+    for broken in ({"MGX_EMULATE_DEVICES": "0"}, {"IREE_HIP_DYLIB_PATH": str(tmp_path)}):
+        done = run([*DRIVER, "run", "--test", "--gpu"], tmp_path, **{**place, **broken})
+        assert done.returncode == 2
+        assert "error: no HIP device is found, the program cannot run on gpu" in done.stderr
+        assert "note: no AMD GPU can be used through the HIP library in " in done.stderr
+
+
+DEVICES = """
+import numpy as np
+import mgx_mlir as migraphx
+
+for device_id, arch in ((0, "gfx942"), (1, "gfx1100")):
+    t = migraphx.get_target("gpu", emulate=True, device_id=device_id)
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", migraphx.shape(type="float_type", lens=[4, 8]))
+    m.add_return([m.add_instruction(migraphx.op("relu"), [x])])
+    p.compile(t, offload_copy=False)
+    assert p.compiled.executable.arch == arch, p.compiled.executable.arch
+    a = np.random.default_rng(1).standard_normal((4, 8), np.float32)
+    there = t.copy_to(migraphx.argument(a))
+    (found,) = p.run({"x": there})
+    assert found.__dlpack_device__() == (10, device_id)
+    assert np.array_equal(migraphx.from_gpu(found).array, np.maximum(a, 0))
+    moved = migraphx.to_gpu(there, device_id=1 - device_id, emulate=True)
+    assert np.array_equal(migraphx.from_gpu(moved).array, a)
+    try:
+        p.run({"x": moved})
+    except migraphx.MgxError as e:
+        print(str(e).replace(str(device_id), "own").replace(str(1 - device_id), "other"))
+"""
+
+
+def test_two_devices(library: Path) -> None:
+    done = run([sys.executable, "-c", DEVICES], library, MGX_EMULATE_ARCH="gfx942,gfx1100")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert line.startswith("input 'x' expected memory of hip device own of ")
+        assert ", got hip device other of " in line

@@ -174,3 +174,86 @@ def test_json_that_is_edited_by_hand(made: migraphx.program, tmp_path: Path) -> 
         migraphx.load(path)
     assert "sigmoid" in repr(migraphx.load(path, compiled=False))
     assert json_text({"a": float("nan")}) == '{"a":"nan"}'
+
+
+# ---- several architectures -----------------------------------------------------------------------
+
+
+def both(*archs: str) -> bytes:
+    p = PROGRAMS["convolution"]()
+    p.compile(migraphx.get_target("gpu"), arch=",".join(archs))
+    assert p.compiled.archs == archs
+    return migraphx.save_buffer(p)
+
+
+def test_several_architectures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one of the device that is there comes first; weights are in the file once."""
+    from mgx_mlir.targets.devices import HipDevice
+
+    one, data = both("gfx942"), both("gfx942", "gfx1100")
+    entries = decode_msgpack(data)["mgx_mlir"]["compiled"]
+    assert [e["arch"] for e in entries] == ["gfx942", "gfx1100"]
+    shared = [p for p in entries[1]["params"].values() if "key" in p]
+    assert len(shared) == len(entries[1]["params"]) > 0
+    assert len(data) < len(one) + len(entries[1]["vmfb"]) + 20_000
+    assert migraphx.load_buffer(data).compiled.archs == ("gfx942", "gfx1100")
+    for arch, archs in (("gfx942", ("gfx942", "gfx1100")), ("gfx1100", ("gfx1100", "gfx942"))):
+        here = (HipDevice(0, "Radeon", arch),)
+        monkeypatch.setattr("mgx_mlir.targets.devices.hip_devices", lambda here=here: here)
+        q = migraphx.load_buffer(data)
+        assert q.compiled.archs == archs
+        assert q.compiled.for_arch("gfx942") is not None
+        again = migraphx.load_buffer(migraphx.save_buffer(q))
+        assert again.compiled.archs == archs
+    other = (HipDevice(0, "Radeon", "gfx1201"),)
+    monkeypatch.setattr("mgx_mlir.targets.devices.hip_devices", lambda: other)
+    with pytest.raises(FileError, match="for gfx942, gfx1100, this machine has gfx1201"):
+        migraphx.load_buffer(data)
+
+
+def test_wrong_entries() -> None:
+    data = both("gfx942", "gfx1100")
+
+    def changed(change: Any) -> bytes:
+        tree = decode_msgpack(edited(data, "arch", "gfx942"))
+        own = tree["mgx_mlir"]
+        own["compiled"] = change(own["compiled"])
+        for entry in own["compiled"]:
+            rest = {k: v for k, v in entry.items() if k != "checksum"}
+            entry["checksum"] = tree_digest(rest)
+        return msgpack_bytes(
+            {**tree, "mgx_mlir": {**own, "compiled": [_binary(e) for e in own["compiled"]]}}
+        )
+
+    def pointing(entry: Any, name: str) -> Any:
+        def change(entries: Any) -> Any:
+            for p in entries[1]["params"].values():
+                p.update({"key": "0" * 32, "entry": entry, "name": name})
+            return entries
+
+        return change
+
+    wrong = {
+        "expected code for one architecture each, got gfx942, gfx942": lambda e: [e[0], e[0]],
+        "expected code for one target, got 'gpu', 'cpu'": lambda e: [
+            e[0],
+            {**e[1], "target": "cpu"},
+        ],
+        "expected at most 64 architectures, got 66": lambda e: e * 33,
+        "'entry' expected an earlier entry, got 1": pointing(1, "w0"),
+        "'entry' expected an earlier entry, got -1": pointing(-1, "w0"),
+        "'entry' expected an earlier entry, got 'x'": pointing("x", "w0"),
+        "the parameter 'none' is not in entry 0": pointing(0, "none"),
+        "the parameter 'w0' is not in entry 0": pointing(0, "w0"),  # its key is another's
+    }
+    for message, change in wrong.items():
+        with pytest.raises(FileError, match=message):
+            migraphx.load_buffer(changed(change))
+
+
+def _binary(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {k: _binary(v) for k, v in tree.items()}
+    if isinstance(tree, list):
+        return [_binary(v) for v in tree]
+    return Binary(bytes(tree)) if isinstance(tree, memoryview) else tree

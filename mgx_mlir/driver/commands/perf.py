@@ -13,7 +13,7 @@ from mgx_mlir.core.machine import available_cpus
 from mgx_mlir.debug.peaks import Peaks, machine_peaks
 from mgx_mlir.driver import timing
 from mgx_mlir.driver.arguments import Arguments
-from mgx_mlir.driver.compiling import Choice, choose_target, compile_model, emit_compiled
+from mgx_mlir.driver.compiling import EMULATED, Choice, choose_target, compile_model, emit_compiled
 from mgx_mlir.driver.data import allocate
 from mgx_mlir.driver.emit import form_of, write_file
 from mgx_mlir.driver.memory import PeakMemory
@@ -98,6 +98,8 @@ def measure(
     if load_s is not None:
         say(f"Loaded in {load_s:.2f} s")
     say(f"Calls: {count}, from numpy arrays to numpy arrays")
+    if choice.emulate:
+        say(EMULATED)
     threads = (choice.threads or available_cpus()) if choice.target == "cpu" else None
     with working("Timing kernels"):
         kernels = _kernels(compiled, choice, arrays, count, version)
@@ -116,7 +118,7 @@ def measure(
     )
     return Performance(
         model.name,
-        choice.target,
+        f"{choice.target}, emulated" if choice.emulate else choice.target,
         threads,
         model.batch,
         calls,

@@ -188,6 +188,8 @@ def _subtitle(choice: Choice, compiled: Any) -> str:
         threads = compiled.threads or available_cpus()
         parts.append("1 thread" if threads == 1 else f"{threads} threads")
     parts += [a for a in choice.archs if a is not None]
+    if choice.emulate:
+        parts.append("emulated, with the times of this machine's processor")
     shapes = ", ".join(f"{p.name}: {p}" for p in compiled.signature.inputs[:4])
     more = " ..." if len(compiled.signature.inputs) > 4 else ""
     return f"{', '.join(parts)} · {shapes}{more}"

@@ -6,12 +6,12 @@ import sys
 
 from mgx_mlir.driver import timing
 from mgx_mlir.driver.arguments import Arguments
-from mgx_mlir.driver.compiling import choose_target, compile_model, emit_compiled
+from mgx_mlir.driver.compiling import EMULATED, choose_target, compile_model, emit_compiled
 from mgx_mlir.driver.data import allocate
 from mgx_mlir.driver.emit import form_of
 from mgx_mlir.driver.model import Model
 from mgx_mlir.driver.options import HELP, ITERATIONS, RUNNERS
-from mgx_mlir.driver.progress import step
+from mgx_mlir.driver.progress import say, step
 
 USAGE = "[OPTION...] FILE"
 DESCRIPTION = """
@@ -29,6 +29,8 @@ def run(args: Arguments) -> int:
     sys.stdout.write("\n")
     inputs = allocate(args, model, compiled.signature, compiled.program)
     arrays = compiled.signature.check_inputs(inputs)
+    if choice.emulate:
+        say(EMULATED)
     with step("Running ..."):
         taken = timing.time_together(compiled, arrays, args.get("--iterations", 100))
     print(f"Total time: {taken:g}ms")
