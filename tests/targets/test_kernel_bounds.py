@@ -1,0 +1,227 @@
+"""What a wave of compiled code runs, what that costs, and what bounds a launch of it."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from math import inf
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.chips import CHIPS, LAUNCH_US
+from mgx_mlir.core.errors import TargetError
+from mgx_mlir.passes.lower.gpu_choices import DOT, Choice, Product
+from mgx_mlir.passes.lower.gpu_tiles import Tile
+from mgx_mlir.targets.kernel_bounds import compile_with_bounds, time_us, workgroups
+from mgx_mlir.targets.kernel_time import FROM_CACHE, cost, kernel_time
+from mgx_mlir.targets.kernel_walk import Code, Instruction, Walk, functions, walk
+from mgx_mlir.targets.report import Kernel
+from tests.lower.programs import Programs
+
+CHIP = CHIPS["gfx942"]
+
+
+def code(*lines: str) -> Code:
+    """Assembly of one function: labels end in a colon."""
+    text = ["f:", *(line if line.endswith(":") else f"\t{line}" for line in lines)]
+    return functions(text)["f"]
+
+
+def run(*lines: str) -> tuple[list[str], bool]:
+    """The names of what a wave runs, and whether that is exact."""
+    found: Walk = walk(code(*lines, "s_endpgm"))
+    return [found.code.instructions[p].name for p in found.places], found.exact
+
+
+@pytest.mark.parametrize(
+    ("head", "step", "trips"),
+    [
+        ("s_mov_b32 s4, 0", ("s_add_i32 s4, s4, 8", "s_cmp_lt_u32 s4, 0x40"), 8),
+        ("s_movk_i32 s4, 0xffe0", ("s_addk_i32 s4, 0x10", "s_cmp_lg_u32 s4, 0"), 2),
+        ("s_mov_b32 s4, -3", ("s_add_i32 s4, s4, 1", "s_cmpk_lt_i32 s4, 0x2"), 5),
+        ("s_movk_i32 s4, 0x64", ("s_sub_i32 s4, s4, 50", "s_cmp_gt_i32 s4, -100"), 4),
+        ("s_mov_b64 s[4:5], 0", ("s_addk_i32 s5, 1", "s_cmp_lg_u32 s5, 3"), 3),
+    ],
+)
+def test_loops_of_known_numbers(head: str, step: tuple[str, str], trips: int) -> None:
+    names, exact = run(head, ".L1:", "v_add_u32_e32 v0, s4, v1", *step, "s_cbranch_scc1 .L1")
+    assert names.count("v_add_u32") == trips
+    assert exact
+
+
+def test_branches_on_masks() -> None:
+    loop = [".L1:", "v_nop", "s_add_i32 s4, s4, 1", "s_cmp_eq_u32 s4, 4"]
+    names, exact = run(
+        "s_mov_b32 s4, 0", *loop, "s_cselect_b64 s[6:7], -1, 0", "s_and_b64 vcc, exec, s[6:7]",
+        "s_cbranch_vccz .L1",
+    )  # fmt: skip
+    assert (names.count("v_nop"), exact) == (4, True)
+    # a loop that never ends stands where no lane comes
+    names, exact = run(".L1:", "v_nop", "s_and_b64 vcc, exec, -1", "s_cbranch_vccnz .L1")
+    assert (names.count("v_nop"), exact) == (1, False)
+
+
+def test_lanes_that_differ_go_both_ways_and_a_loop_of_lanes_once() -> None:
+    names, exact = run(
+        "s_and_saveexec_b64 s[0:1], vcc", "s_cbranch_execz .L2", "v_mul_f32_e32 v0, v1, v2", ".L2:",
+        "s_cbranch_execnz .L4", "v_nop", ".L3:", "v_add_f32_e32 v0, v1, v2",
+        "s_andn2_b64 exec, exec, vcc", "s_cbranch_execnz .L3", "s_endpgm", ".L4:",
+        "v_sub_f32_e32 v0, v1, v2", "s_branch .L3",
+    )  # fmt: skip
+    assert "v_mul_f32" in names
+    assert "v_nop" not in names  # a branch around nothing for lanes that are there
+    assert names.count("v_sub_f32") == names.count("v_add_f32") == 1
+    assert not exact
+
+
+@pytest.mark.parametrize("unknown", ["s_load_dword s4, s[0:1], 0x0", "v_readfirstlane_b32 s4, v0"])
+def test_numbers_from_memory_are_not_known(unknown: str) -> None:
+    names, exact = run(
+        "s_mov_b32 s4, 0", ".L1:", "v_nop", "s_add_i32 s4, s4, 1", unknown,
+        "s_cmp_lt_u32 s4, 9", "s_cbranch_scc1 .L1",
+    )  # fmt: skip
+    assert (names.count("v_nop"), exact) == (1, False)
+
+
+def test_a_branch_to_nowhere_and_code_without_an_end() -> None:
+    assert run("s_branch .L9") == (["s_branch", "s_endpgm"], False)
+    found = walk(code(".L1:", "v_nop", "s_branch .L1"))
+    assert not found.exact
+    assert len(found.places) == 1_000_000
+
+
+def of(name: str, *operands: str, arch: str = "gfx942"):
+    return cost(Instruction(name, operands), CHIPS[arch])
+
+
+def test_what_instructions_cost() -> None:
+    # 8192 operations at 512 a clock and SIMD; twice the rate for 8 bits, an eighth for f32
+    assert of("v_mfma_f32_16x16x16_f16").clocks == 16
+    assert of("v_mfma_i32_16x16x32_i8").clocks == 16
+    assert of("v_mfma_f32_16x16x4_f32").clocks == 32
+    assert of("v_mfma_f32_16x16x16f16", arch="gfx90a").clocks == 32
+    assert of("v_mfma_f32_16x16x8bf16", arch="gfx90a").clocks == 32  # half the rate
+    assert of("v_mfma_f32_16x16x16_f16", arch="gfx950").clocks == 16  # half the rate
+    assert of("v_mfma_f32_16x16x32_f16", arch="gfx950").clocks == 16
+    assert of("v_wmma_f32_16x16x16_f16", arch="gfx1100").clocks == 32
+    assert of("v_wmma_i32_16x16x16_iu8", arch="gfx1201").clocks == 8
+    assert of("v_add_f32").clocks == 4
+    assert of("v_exp_f32").clocks == 16
+    assert of("v_add_f32", arch="gfx1100").clocks == 1
+    # 64 lanes of 16 bytes, from the LDS at 128 a clock, from the cache at 64
+    assert of("ds_read_b128").clocks == of("ds_read2_b64").clocks == 8
+    assert of("ds_read_u16").clocks == 1
+    assert of("buffer_load_dwordx4").clocks == 16
+    assert of("buffer_load_b128", arch="gfx1100").clocks == 8
+    assert of("buffer_load_dwordx4").loads == "memory"
+    assert not of("buffer_store_dword").loads
+
+
+def test_what_waits_wait_for() -> None:
+    none = 99
+    assert of("s_waitcnt", "vmcnt(3)").waits == (3, none)
+    assert of("s_waitcnt", "vmcnt(0) lgkmcnt(1)").waits == (0, 1)
+    assert of("s_wait_loadcnt", "0x2", arch="gfx1201").waits == (2, none)
+    assert of("s_wait_dscnt", "0x0", arch="gfx1201").waits == (none, 0)
+    assert of("s_wait_loadcnt_dscnt", "0x102", arch="gfx1201").waits == (1, 2)
+
+
+def kernel(**changes: int) -> Kernel:
+    row: dict[str, Any] = {f.name: 0 for f in fields(Kernel)}
+    row |= {n: 64 for n in ("vgprs", "given") if n in row}
+    row |= {"name": "f", "arch": "gfx942", "lds": 16384, "workgroup": (256, 1, 1), **changes}
+    return Kernel(**row)
+
+
+def test_the_bound_is_of_the_busiest_unit_or_of_waiting() -> None:
+    busy = code(*["v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[6:7], v[0:3]"] * 100, "s_endpgm")
+    found = kernel_time(kernel(), busy, CHIP, 304)
+    assert found.busy["matrix"] == 1600  # four waves on four SIMDs
+    assert found.us == pytest.approx(1601 / 2100)
+    # twice the workgroups take twice as long; a workgroup more than there are units a round more
+    assert kernel_time(kernel(), busy, CHIP, 608).us == pytest.approx(3200 / 2100)
+    assert kernel_time(kernel(), busy, CHIP, 305).us == pytest.approx(3200 / 2100)
+    # one wave alone waits for its load; four workgroups fill the gap
+    load = "buffer_load_dwordx4 v[0:3], v4, s[0:3], 0 offen"
+    waits = code(load, "s_waitcnt vmcnt(0)", "v_nop", "s_endpgm")
+    one = kernel_time(kernel(), waits, CHIP, 304)
+    assert one.alone > FROM_CACHE
+    assert one.bound_by == "waiting"
+    assert kernel_time(kernel(), waits, CHIP, 4 * 304).us == pytest.approx(one.us)
+    large = kernel(lds=65536)  # one workgroup to a unit
+    assert kernel_time(large, waits, CHIP, 4 * 304).us == pytest.approx(4 * one.us)
+
+
+@pytest.mark.parametrize("spill", ["vgpr_spills", "scratch"])
+def test_what_spills_loses(spill: str) -> None:
+    assert kernel_time(kernel(**{spill: 4}), code("s_endpgm"), CHIP, 1).us == inf
+
+
+def test_workgroups_from_the_text_of_llvm() -> None:
+    lines = [
+        "define amdgpu_kernel void @a(ptr %0) {",
+        "  %1 = tail call range(i32 0, 96) i32 @llvm.amdgcn.workgroup.id.x()",
+        "  %2 = call noundef range(i32 0, 2) i32 @llvm.amdgcn.workgroup.id.y()",
+        'define dso_local amdgpu_kernel void @"b$c"(ptr %0) {',
+        "define amdgpu_kernel void @d(ptr %0) {",
+        "  %1 = call i32 @llvm.amdgcn.workgroup.id.x()",
+    ]
+    assert workgroups(lines) == {"a": 192, "b$c": 1, "d": None}
+
+
+def test_a_chip_whose_figures_are_not_known() -> None:
+    with pytest.raises(TargetError, match="figures of gfx1103 are not known"):
+        compile_with_bounds(b"", "gfx1103")
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100", "gfx1201"])
+def test_a_compiled_product(arch: str) -> None:
+    """The matrix instructions of all trips, the workgroups of the tile, parts as two launches."""
+    rng = np.random.default_rng(0)
+    net = Programs()
+    m, k, n = 64, 2048, 96
+    for _ in range(2):
+        w = rng.standard_normal((k, n)).astype(np.float16)
+        x = np.zeros((m, k), np.float16)
+        net.add(lambda b, v, w=w: b.relu(b.dot(v, b.literal(w))), [x], np.zeros((m, n)))
+    tile = Tile((1, 2, 1), (1, 2, 1), 4)
+    choices = iter([Choice(tile), Choice(tile, 4)])
+    lowered = net.lowered(
+        "fuse_pointwise_reduce", target="gpu", arch=arch, choices=lambda *_: next(choices)
+    )
+    _, found = compile_with_bounds(lowered.bytecode, arch)
+    assert list(found) == ["main"]
+    whole = [x for x in found["main"] if x.kernel.name.endswith("64x96x2048_f16xf16xf32")]
+    parts = [x for x in found["main"] if "4x64x96x512" in x.kernel.name]
+    assert len(found["main"]) == 3
+    assert [x.workgroups for x in (*whole, *parts)] == [2 * 6, 4 * 2 * 6]
+    product = Product(DOT, "half_type", (m, n, k))
+    kind = product.kind(arch)
+    assert kind is not None
+    for launch, depth in ((whole[0], k), (parts[0], k // 4)):
+        assert launch.time is not None
+        # two waves of a column of pieces each, on SIMDs of their own
+        assert launch.time.busy["matrix"] == depth / kind.depth * kind.clocks(CHIPS[arch])
+        assert launch.time.exact
+    both = time_us(found["main"])
+    assert both is not None
+    assert both > 2 * LAUNCH_US
+    assert time_us([]) is None
+
+
+def test_kinds_are_what_the_clocks_are_of() -> None:
+    """A kind's clocks are those of the instruction that it becomes."""
+    from mgx_mlir.passes.lower.gpu_kinds import KINDS
+
+    names = {
+        ("gfx942", dtypes.HALF): "v_mfma_f32_16x16x16_f16",
+        ("gfx942", dtypes.INT8): "v_mfma_i32_16x16x32_i8",
+        ("gfx942", dtypes.FLOAT): "v_mfma_f32_16x16x4_f32",
+        ("gfx90a", dtypes.BF16): "v_mfma_f32_16x16x8bf16",
+        ("gfx950", dtypes.FP8E4M3FN): "v_mfma_f32_16x16x32_fp8_fp8",
+        ("gfx1201", dtypes.INT8): "v_wmma_i32_16x16x16_iu8",
+    }
+    for (arch, dtype), name in names.items():
+        assert KINDS[arch][dtype].clocks(CHIPS[arch]) == of(name, arch=arch).clocks
