@@ -52,7 +52,9 @@ func.func @slices(%q: tensor<4x2x8xf32>, %x: tensor<6x12x8xf32>) -> tensor<4x2x8
   ^bb0(%a: tensor<4x2x8xf32>, %b: tensor<6x12x8xf32>):
     %t = "migraphx.transpose"(%b) {permutation = array<i64: 1, 2, 0>} : (tensor<6x12x8xf32>) -> tensor<12x8x6xf32>
     %k = "migraphx.slice"(%t) {axes = array<i64: 0>, starts = array<i64: 4>, ends = array<i64: 8>} : (tensor<12x8x6xf32>) -> tensor<4x8x6xf32>
-    %u = "migraphx.transpose"(%b) {permutation = array<i64: 1, 0, 2>} : (tensor<6x12x8xf32>) -> tensor<12x6x8xf32>
+    %w = "migraphx.reshape"(%b) {dims = array<i64: 1, 6, 12, 8>} : (tensor<6x12x8xf32>) -> tensor<1x6x12x8xf32>
+    %y = "migraphx.transpose"(%w) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<1x6x12x8xf32>) -> tensor<1x12x6x8xf32>
+    %u = "migraphx.reshape"(%y) {dims = array<i64: 12, 6, 8>} : (tensor<1x12x6x8xf32>) -> tensor<12x6x8xf32>
     %v = "migraphx.slice"(%u) {axes = array<i64: -3>, starts = array<i64: -4>, ends = array<i64: 12>} : (tensor<12x6x8xf32>) -> tensor<4x6x8xf32>
     %s = "migraphx.dot"(%a, %k) : (tensor<4x2x8xf32>, tensor<4x8x6xf32>) -> tensor<4x2x6xf32>
     %p = "migraphx.softmax"(%s) {axis = 2 : i64} : (tensor<4x2x6xf32>) -> tensor<4x2x6xf32>

@@ -87,14 +87,11 @@ def _sliced_view(e: Any, op: ir.Operation) -> Expr | None:
     The compiler would keep the tensor between the two in scratch memory.
     """
     x, t = e.expr(op.operands[0]), TensorType.of(op.results[0])
-    at = list(range(t.rank))
+    at = identity(t.rank)
     while isinstance(x, View):
-        if None in x.map:
-            return None
-        at = [at[i] for i in x.map if i is not None]
+        at = tuple(None if i is None else at[i] for i in x.map)
         x = x.source
-    permuted = sorted(at) == list(range(t.rank))
-    if not isinstance(x, Leaf) or not permuted or len(op.operands) > 1:
+    if not isinstance(x, Leaf) or len(op.operands) > 1:
         return None
     offsets = [0] * t.rank
     own = TensorType.of(op.operands[0]).dims
@@ -102,9 +99,11 @@ def _sliced_view(e: Any, op: ir.Operation) -> Expr | None:
     axes = normalize_axes(slice_.axes, t.rank)
     for axis, start, end in zip(axes, slice_.starts, slice_.ends, strict=True):
         offsets[axis], _ = slice_bounds(start, end, own[axis])
-    small = x.type.with_dims(t.dims[i] for i in at)
-    cut = extract_slice(e, x.value, [offsets[i] for i in at], list(small.dims))
-    return View(t, Leaf(small, cut), tuple(at), list(t.dims))
+    # what no dim says where, is read at 0
+    small = x.type.with_dims(1 if i is None else t.dims[i] for i in at)
+    first = [0 if i is None else offsets[i] for i in at]
+    cut = extract_slice(e, x.value, first, list(small.dims))
+    return View(t, Leaf(small, cut), at, list(t.dims))
 
 
 def _operand(
