@@ -54,7 +54,7 @@ void grids() {
   bool right = true;
   for (u32 n = 0; n < 6400; ++n) right = right && out[n] == n / 64 + n % 64;
   check(right, "every lane of every group stored its sum");
-  check_error([&] { k.launch(101, 64); }, "outside of every allocation: kernel 'test', global_store_dword");
+  check_error([&] { k.launch(101, 64); }, "behind one of 25600 bytes: kernel 'test', global_store_dword");
   check_error([&] { k.launch(1, 2000); }, "expected 1 to 1024 threads");
   k.launch(100, 64, "uninitialized,waits");
   std::vector<u32> no_wait = words;

@@ -52,12 +52,12 @@ struct Buffer {
     if (scratch) {
       // swizzled: what all lanes share counts bytes of the wave, what a lane adds is its own
       const u64 place = (base - kScratchWindow + scalar_offset) / kLanes + off;
-      if (place + bytes > w.scratch_size) throw Fault("a scratch access is outside of the lane's scratch");
+      if (place + bytes > w.scratch_size) throw Fault("lane " + std::to_string(lane) + ": a scratch access is outside of the lane's scratch");
       return w.scratch + u64{w.scratch_size} * static_cast<u32>(lane) + place;
     }
     if (off + scalar_offset + bytes > records) return nullptr;
     const u64 address = base + scalar_offset + off;
-    if (range.size == 0 || !range.holds(address, bytes)) return global_address(w, address, bytes);
+    if (range.size == 0 || !range.holds(address, bytes)) return global_address(w, address, bytes, lane);
     return reinterpret_cast<u8*>(address);
   }
 };

@@ -32,9 +32,9 @@ struct Place {
   u8* at(Wave& w, int l, u32 bytes) const {
     u64 address = fixed;
     if (vector != ~0u) address += wide ? w.v[vector][l] | u64{w.v[vector + 1][l]} << 32 : u64{w.v[vector][l]};
-    if (S == Space::Global) return global_address(w, address, bytes);
+    if (S == Space::Global) return global_address(w, address, bytes, l);
     if (address + bytes > w.scratch_size || address + bytes < bytes) {
-      throw Fault("a scratch access is outside of the lane's scratch");
+      throw Fault("lane " + std::to_string(l) + ": a scratch access is outside of the lane's scratch");
     }
     return w.scratch + u64{w.scratch_size} * static_cast<u32>(l) + address;
   }

@@ -72,6 +72,9 @@ class Group {
     w.program = &p_;
     w.memory = &memory_;
     w.number = number;
+    w.group[0] = x;
+    w.group[1] = y;
+    w.group[2] = z;
     w.executed = 0;
     w.scc = false;
     w.index_mode = 0;
@@ -165,8 +168,9 @@ class Group {
       }
     } catch (const Fault& f) {
       if (at >= size) throw Fault(std::string(f.what()) + ": kernel '" + k_.name + "'");
-      char place[96];
-      std::snprintf(place, sizeof place, " at 0x%llx in wave %u", static_cast<unsigned long long>(code[at].address), w.number);
+      char place[128];
+      std::snprintf(place, sizeof place, " at 0x%llx in wave %u of workgroup (%u, %u, %u)",
+                    static_cast<unsigned long long>(code[at].address), w.number, w.group[0], w.group[1], w.group[2]);
       throw Fault(std::string(f.what()) + ": kernel '" + k_.name + "', " + to_text(code[at]) + place);
     }
     w.executed += executed;

@@ -15,6 +15,7 @@
 namespace mgx {
 namespace {
 
+constexpr u64 kNear = 1 << 20;  // an address may be told by its distance to an allocation
 constexpr int kPoison = 0xcb;  // a large negative number in every float format
 constexpr u64 kPage = 4096, kAligned = 256;
 constexpr u64 kWindow = u64{1} << 32, kFirst = u64{0x2000} << 32, kWindows = 0x4000;
@@ -110,26 +111,45 @@ Range Memory::find(u64 address) const {
   return address - it->first < it->second ? Range{it->first, it->second} : Range{};
 }
 
-void outside(u64 address, u32 size) {
-  char text[96];
-  std::snprintf(text, sizeof text, "an access of %u bytes at 0x%llx is outside of every allocation", size,
-                static_cast<unsigned long long>(address));
-  throw Fault(text);
+std::string Memory::place(u64 address) const {
+  std::shared_lock<std::shared_mutex> lock(mutex_);
+  const auto after = ranges_.upper_bound(address);
+  const auto in_bytes = [](u64 n) { return std::to_string(n) + " bytes"; };
+  if (after != ranges_.begin()) {
+    const auto& [base, size] = *std::prev(after);
+    if (address - base < size) return in_bytes(base + size - address) + " from the end of one of " + in_bytes(size);
+    if (address - base - size < kNear) return in_bytes(address - base - size) + " behind one of " + in_bytes(size);
+  }
+  if (after != ranges_.end() && after->first - address < kNear) {
+    return in_bytes(after->first - address) + " ahead of one of " + in_bytes(after->second);
+  }
+  return "far from all";
 }
 
-const Range& range_of(Wave& w, u64 address, u32 size) {
+namespace {
+
+[[noreturn]] void outside(const Wave& w, u64 address, u32 size, int lane) {
+  char text[128];
+  std::snprintf(text, sizeof text, "an access of %u bytes at 0x%llx is outside of every allocation, ", size,
+                static_cast<unsigned long long>(address));
+  throw Fault((lane == kNoLane ? "" : "lane " + std::to_string(lane) + ": ") + (text + w.memory->place(address)));
+}
+
+}  // namespace
+
+const Range& range_of(Wave& w, u64 address, u32 size, int lane) {
   for (const Range& r : w.ranges) {
     if (r.size != 0 && r.holds(address, size)) return r;
   }
   Range found = w.memory->find(address);
-  if (!found.holds(address, size) || found.size == 0) outside(address, size);
+  if (!found.holds(address, size) || found.size == 0) outside(w, address, size, lane);
   Range& slot = w.ranges[w.next_range++ % 4];
   slot = found;
   return slot;
 }
 
-u8* global_address(Wave& w, u64 address, u32 size) {
-  range_of(w, address, size);
+u8* global_address(Wave& w, u64 address, u32 size, int lane) {
+  range_of(w, address, size, lane);
   return reinterpret_cast<u8*>(address);
 }
 

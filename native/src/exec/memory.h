@@ -3,6 +3,7 @@
 
 #include <map>
 #include <shared_mutex>
+#include <string>
 
 #include "exec/wave.h"
 
@@ -30,6 +31,8 @@ class Memory {
   void remove(const void* p);
   // The range that holds an address; size 0 if none does.
   Range find(u64 address) const;
+  // Where an address outside of every range is: "16 bytes behind one of 64 bytes".
+  std::string place(u64 address) const;
 
  private:
   mutable std::shared_mutex mutex_;
@@ -42,12 +45,12 @@ class Memory {
 // Where gfx90a's scratch buffers point: no memory, the wave's own scratch.
 constexpr u64 kScratchWindow = u64{0x7a50} << 32;
 
-// The memory at an address. Fault: outside of every allocation.
-u8* global_address(Wave& w, u64 address, u32 size);
+// The memory at an address, for a lane; kNoLane: for all of a wave. Fault: outside of every
+// allocation.
+constexpr int kNoLane = -1;
+u8* global_address(Wave& w, u64 address, u32 size, int lane = kNoLane);
 
 // The range that holds an address, remembered by the wave. Fault: outside of every allocation.
-const Range& range_of(Wave& w, u64 address, u32 size);
-
-[[noreturn]] void outside(u64 address, u32 size);
+const Range& range_of(Wave& w, u64 address, u32 size, int lane = kNoLane);
 
 }  // namespace mgx

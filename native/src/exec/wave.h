@@ -46,6 +46,7 @@ struct Wave {
   u32 scratch_size = 0;
   u32 initial_scalars = 0;  // registers that hold something from the start
   u32 number = 0;          // in its workgroup
+  u32 group[3] = {};       // the workgroup's place in the grid
   u64 executed = 0;
   const Program* program = nullptr;
   Memory* memory = nullptr;
