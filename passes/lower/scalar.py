@@ -306,6 +306,11 @@ class ArithScalars:
         return TypedScalar(arith.BitcastOp(self.type_of(dtype), x.value).result, dtype)
 
 
+# tanh(x) = x + x z (.. (c0 z + c1) z + ..), z = x x, below 0.625
+_TANH = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1,
+         -3.33332819422e-1)  # fmt: skip
+
+
 class GpuScalars(ArithScalars):
     """For GPUs, whose compiler takes maximumf for maxnumf: a NaN would become the other number.
 
@@ -323,6 +328,24 @@ class GpuScalars(ArithScalars):
 
     def cos(self, x: Any) -> TypedScalar:
         return self._of_finite(super().cos(x), self._one(x))
+
+    def tanh(self, x: Any) -> TypedScalar:
+        """By exp, and near 0 by a polynomial, that of Cephes' tanhf.
+
+        The compiler's is a call, which may not be given what is undefined, as the lanes beyond the
+        edges of a product are: the whole kernel would be taken for unreachable.
+        """
+        a = self._one(x)
+        if a.dtype is not dtypes.FLOAT:
+            return super().tanh(a)
+        size, square = self.abs(a), self.mul(a, a)
+        inner = self.const(_TANH[0], dtypes.FLOAT)
+        for c in _TANH[1:]:
+            inner = self.add(self.mul(inner, square), c)
+        inner = self.add(a, self.mul(self.mul(inner, square), a))
+        e = self.exp(self.mul(size, -2.0))
+        outer = self.copysign(self.div(self.sub(1.0, e), self.add(e, 1.0)), a)
+        return self.select(self.cmp("lt", size, 0.625), inner, outer)
 
     def erf(self, x: Any) -> TypedScalar:
         """NaN of NaN, where the compiler's f64 polynomial gives 1."""
