@@ -92,6 +92,11 @@ def sigmoid(b: ScalarBuilder, x: Scalar) -> Scalar:
 def tanh(b: ScalarBuilder, x: Scalar) -> Scalar:
     if not is_f64(x):
         return b.tanh(x)
+    return tanh_by_exp(b, x)
+
+
+def tanh_by_exp(b: ScalarBuilder, x: Scalar) -> Scalar:
+    """tanh without an operation of its own: -t / (t + 2), t = exp(-2 |x|) - 1."""
     t = expm1(b, b.mul(b.abs(x), -2.0))
     return b.copysign(b.div(b.neg(t), b.add(t, 2.0)), x)
 

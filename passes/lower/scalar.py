@@ -12,6 +12,7 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, math
+from mgx_mlir.dialects.migraphx import scalar_math
 
 
 @dataclass(frozen=True)
@@ -306,11 +307,6 @@ class ArithScalars:
         return TypedScalar(arith.BitcastOp(self.type_of(dtype), x.value).result, dtype)
 
 
-# tanh(x) = x + x z (.. (c0 z + c1) z + ..), z = x x, below 0.625
-_TANH = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1,
-         -3.33332819422e-1)  # fmt: skip
-
-
 class GpuScalars(ArithScalars):
     """For GPUs, whose compiler takes maximumf for maxnumf: a NaN would become the other number.
 
@@ -323,39 +319,10 @@ class GpuScalars(ArithScalars):
     def min(self, x: Any, y: Any) -> TypedScalar:
         return self._with_nan("ge", super().min, x, y)
 
-    def sin(self, x: Any) -> TypedScalar:
-        return self._of_finite(super().sin(x), self._one(x))
-
-    def cos(self, x: Any) -> TypedScalar:
-        return self._of_finite(super().cos(x), self._one(x))
-
     def tanh(self, x: Any) -> TypedScalar:
-        """By exp, and near 0 by a polynomial, that of Cephes' tanhf.
-
-        The compiler's is a call, which may not be given what is undefined, as the lanes beyond the
-        edges of a product are: the whole kernel would be taken for unreachable.
-        """
-        a = self._one(x)
-        if a.dtype is not dtypes.FLOAT:
-            return super().tanh(a)
-        size, square = self.abs(a), self.mul(a, a)
-        inner = self.const(_TANH[0], dtypes.FLOAT)
-        for c in _TANH[1:]:
-            inner = self.add(self.mul(inner, square), c)
-        inner = self.add(a, self.mul(self.mul(inner, square), a))
-        e = self.exp(self.mul(size, -2.0))
-        outer = self.copysign(self.div(self.sub(1.0, e), self.add(e, 1.0)), a)
-        return self.select(self.cmp("lt", size, 0.625), inner, outer)
-
-    def erf(self, x: Any) -> TypedScalar:
-        """NaN of NaN, where the compiler's f64 polynomial gives 1."""
-        a = self._one(x)
-        return self.select(self.is_nan(a), a, super().erf(a))
-
-    def _of_finite(self, found: TypedScalar, x: TypedScalar) -> TypedScalar:
-        """NaN where x is not finite: the polynomials that stand for sin and cos give numbers."""
-        finite = self.cmp("lt", self.abs(x), float("inf"))
-        return self.select(finite, found, float("nan"))
+        """By exp: the compiler's is a call, which may not be given what is undefined, as the lanes
+        beyond the edges of a product are. The whole kernel would be taken for unreachable."""
+        return scalar_math.tanh_by_exp(self, self._one(x))
 
     def _with_nan(self, yields: str, plain: Callable[..., TypedScalar], x: Any, y: Any) -> Any:
         if _is_same(x, y):

@@ -1,0 +1,65 @@
+// RUN: mgx-opt %s --mgx-lower-to-linalg='target=gpu arch=gfx942' --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-lower-to-linalg --split-input-file | filecheck %s --check-prefix=CPU
+
+// tanh by exp: the compiler's is a call, which may not be given what is undefined.
+// CHECK-LABEL: @main(
+// CHECK-NOT: math.tanh
+// CHECK: math.exp
+// CHECK: math.copysign
+// CPU-LABEL: @main(
+// CPU: math.tanh
+func.func @main(%x: tensor<2x5xf32>) -> tensor<2x5xf32> {
+  %0 = "migraphx.tanh"(%x) : (tensor<2x5xf32>) -> tensor<2x5xf32>
+  return %0 : tensor<2x5xf32>
+}
+
+// -----
+
+// A workgroup of one lane for each line: lanes of more would each do all of it.
+// CHECK-LABEL: @main(
+// CHECK: "iree_linalg_ext.scan"
+// CHECK: tile_sizes = {{\[\[}}1, 0, 1]]{{.*}}pipeline<Distribute> workgroup_size = [1, 1, 1] subgroup_size = 64
+// CPU-LABEL: @main(
+// CPU-NOT: compilation_info
+func.func @main(%x: tensor<2x5x3xf32>) -> tensor<2x5x3xf32> {
+  %0 = "migraphx.prefix_scan_sum"(%x) {axis = 1 : i64} : (tensor<2x5x3xf32>) -> tensor<2x5x3xf32>
+  return %0 : tensor<2x5x3xf32>
+}
+
+// -----
+
+// The same of topk; integers are their own keys, as the compiler cannot copy them alone.
+// CHECK-LABEL: @main(%arg0: tensor<4x9xi32>)
+// CHECK: "iree_linalg_ext.topk"(%arg0
+// CHECK: tile_sizes = {{\[\[}}1, 0]]
+// CPU-LABEL: @main(
+// CPU-NOT: "iree_linalg_ext.topk"(%arg0
+func.func @main(%x: tensor<4x9xi32>) -> (tensor<4x3xi32>, tensor<4x3xi64>) {
+  %0:2 = "migraphx.topk"(%x) {k = 3 : i64, axis = 1 : i64, largest = true} : (tensor<4x9xi32>) -> (tensor<4x3xi32>, tensor<4x3xi64>)
+  return %0#0, %0#1 : tensor<4x3xi32>, tensor<4x3xi64>
+}
+
+// -----
+
+// Keys of floats, and of integers in the other order, are made.
+// CHECK-LABEL: @main(%arg0: tensor<4x9xi32>)
+// CHECK-NOT: "iree_linalg_ext.topk"(%arg0
+// CHECK: "iree_linalg_ext.topk"
+func.func @main(%x: tensor<4x9xi32>) -> (tensor<4x3xi32>, tensor<4x3xi64>) {
+  %0:2 = "migraphx.topk"(%x) {k = 3 : i64, axis = 1 : i64, largest = false} : (tensor<4x9xi32>) -> (tensor<4x3xi32>, tensor<4x3xi64>)
+  return %0#0, %0#1 : tensor<4x3xi32>, tensor<4x3xi64>
+}
+
+// -----
+
+// Axes at run time: each thread has a loop over what it reduces.
+// CHECK-LABEL: @main(
+// CHECK-COUNT-2: scf.for
+// CHECK-NOT: "reduction"
+// CPU-LABEL: @main(
+// CPU-NOT: scf.for
+// CPU: iterator_types = ["parallel", "parallel", "reduction"]
+func.func @main(%x: tensor<3x4xf32>, %a: tensor<1xi64>) -> tensor<?x?xf32> {
+  %0 = "migraphx.reduce_sum"(%x, %a) {axes = array<i64>} : (tensor<3x4xf32>, tensor<1xi64>) -> tensor<?x?xf32>
+  return %0 : tensor<?x?xf32>
+}
