@@ -95,6 +95,28 @@ void lds() {
   check_error([] { Checks::parse("all,everything"); }, "unknown check 'everything'");
 }
 
+// What GFX9 hardware does not wait for: each kernel with its wait states, and without.
+void hazards() {
+  // v_cmp_lt_u32 vcc, 3, v0; s_nop 1; v_cndmask_b32 v1, v0, v0, vcc
+  const std::vector<u32> mask = {0x7d920083, 0xbf800001, 0x00020100};
+  // v_exp_f32 v1, v0; s_nop 0; v_add_f32 v2, v1, v1
+  const std::vector<u32> slow = {0x7e024100, 0xbf800000, 0x02040301};
+  for (std::vector<u32> words : {mask, slow}) {
+    Kernel right(words, 0);
+    right.launch(1, 64, "hazards");
+    words.erase(words.begin() + 1);
+    Kernel wrong(words, 0);
+    check_error([&] { wrong.launch(1, 64, "hazards"); }, "hazard: ");
+    wrong.launch(1, 64, "races,waits");
+  }
+  // s_mov_b32 s4, s0; s_mov_b32 s5, s1; s_mov_b32 s6, n; s_mov_b32 s7, 0x27000; buffer_load_dword v1, off, s[4:7], 0
+  for (u32 bytes : {64u, 65u}) {
+    Kernel k({0xbe840000, 0xbe850001, 0xbe8600ff, bytes, 0xbe8700ff, 0x27000, 0xe0500000, 0x80010100}, 0);
+    if (bytes == 64) k.launch(1, 64, "bounds");
+    else check_error([&] { k.launch(1, 64, "bounds"); }, "the descriptor promises 65 bytes, there are 64");
+  }
+}
+
 // Code without an end, and memory whose addresses differ in their high halves.
 void places() {
   std::vector<u32> words = {0xbf800000};
@@ -149,5 +171,6 @@ int main() {
   lds();
   loops();
   places();
+  hazards();
   return test::result();
 }

@@ -28,6 +28,21 @@ bool runs_on_all_lanes(const Instruction& i) {
   return starts(n, "v_mfma") || starts(n, "v_wmma") || (n.find("permlane") != n.npos && n.find("swap") != n.npos);
 }
 
+// Exponentials, logarithms, roots, reciprocals, sines: their results come one cycle later.
+bool slow(std::string_view n) {
+  for (std::string_view stem : {"v_exp_", "v_log_", "v_rcp_", "v_rsq_", "v_sqrt_", "v_sin_", "v_cos_"}) {
+    if (starts(n, stem)) return true;
+  }
+  return false;
+}
+
+// Of a pair of packed operands both halves may be the same register.
+bool reads_word(const Instruction& i, const Operand& o, u32 word) {
+  if (o.size != 2 || !starts(i.name(), "v_pk_") || o.letter < 'a' || o.letter > 'c') return true;
+  const int place = o.letter - 'a';
+  return (i.opsel >> place & 1u) == word || (i.opselhi >> place & 1u) == word;
+}
+
 bool same_registers(const Operand& a, const Operand& b) {
   if (a.kind != b.kind || a.kind == Operand::Kind::None || a.kind == Operand::Kind::Constant) return false;
   return a.index < b.index + b.size && b.index < a.index + a.size;
@@ -40,11 +55,13 @@ Checks Checks::parse(const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     const std::string name = text.substr(at, end - at);
-    if (name == "all") c.uninitialized = c.races = c.waits = true;
+    if (name == "all") c.uninitialized = c.races = c.waits = c.hazards = c.bounds = true;
     else if (name == "uninitialized") c.uninitialized = true;
     else if (name == "races") c.races = true;
     else if (name == "waits") c.waits = true;
-    else throw Error("unknown check '" + name + "', expected all, uninitialized, races or waits");
+    else if (name == "hazards") c.hazards = true;
+    else if (name == "bounds") c.bounds = true;
+    else throw Error("unknown check '" + name + "', expected all, uninitialized, races, waits, hazards or bounds");
     at = end + 1;
   }
   return c;
@@ -63,6 +80,10 @@ void Checker::start_wave(Wave& w) {
   r.written[0] = ~u64{0};
   for (u32 s = 0; s < kScalars; ++s) r.scalars[s] = s < w.initial_scalars || (s >= kTtmp && s != kM0 && s != kM0 + 1);
   r.pending.clear();
+  r.states = 16;  // nothing was written just before
+  std::fill(std::begin(r.made_scalar), std::end(r.made_scalar), 0);
+  std::fill(std::begin(r.made_slowly), std::end(r.made_slowly), 0);
+  std::fill(std::begin(r.made_vector), std::end(r.made_vector), 0);
 }
 
 void Checker::report(const Wave& w, const char* kind, const std::string& what) {
@@ -82,13 +103,79 @@ void Checker::check_pending(const Wave& w, const Registers& r, const Operand& o)
   }
 }
 
+// The wait states that software owes (CDNA3 ISA, section 4.5), of those that need no matrix instruction:
+// s_nop n is n + 1 of them, any other instruction one.
+void Checker::check_hazards(const Wave& w, Registers& r, const Instruction& i) {
+  const std::string_view form = i.form, n = i.name();
+  const bool vector = starts(form, "VOP"), memory = form == "MUBUF" || form == "FLAT" || form == "GLOBAL" || form == "SCRATCH";
+  const bool matrix = starts(n, "v_mfma") || starts(n, "v_smfmac");
+  const bool newer = w.program->arch.name != "gfx90a";  // gfx942 and gfx950 owe more
+  const auto owes = [&](u64 made, u32 states, const char* what) {
+    if (made != 0 && r.states - made - 1 < states) report(w, "hazard", what);
+  };
+  for (u8 k = 0; k < i.count; ++k) {
+    const Operand& o = i.o[k];
+    if (!(i.sources >> k & 1)) continue;
+    if (o.kind == Operand::Kind::Scalar) {
+      for (u32 s = o.index; s < o.index + u32{o.size} && s < kScalars; ++s) {
+        if (memory) owes(r.made_scalar[s], 5, "a vector instruction wrote the scalar register that an access to memory reads, 5 wait states are needed");
+        if (vector && newer) owes(r.made_scalar[s], 2, "a vector instruction wrote the scalar register that another reads, 2 wait states are needed");
+        if (starts(n, "v_readlane") || starts(n, "v_writelane")) {
+          owes(r.made_scalar[s], 4, "a vector instruction wrote the number of a lane, 4 wait states are needed");
+        }
+      }
+    }
+    if (o.kind == Operand::Kind::Vector && i.dpp && o.letter == 'a') {
+      owes(r.made_vector[o.index], 2, "a vector instruction wrote the register that DPP reads, 2 wait states are needed");
+    }
+    if (o.kind == Operand::Kind::Vector && newer && vector && !matrix && !slow(n)) {
+      for (u32 v = o.index; v < o.index + u32{o.size}; ++v) owes(r.made_slowly[v], 1, "the result of a slow operation is read by the next instruction");
+    }
+  }
+  if (starts(n, "v_div_fmas")) owes(std::max(r.made_scalar[kVcc], r.made_scalar[kVcc + 1]), 4, "v_div_fmas reads vcc, 4 wait states are needed");
+  for (u8 k = 0; k < i.count && vector; ++k) {
+    const Operand& o = i.o[k];
+    if (!(i.results >> k & 1)) continue;
+    if (o.kind == Operand::Kind::Scalar) {
+      for (u32 s = o.index; s < o.index + u32{o.size} && s < kScalars; ++s) r.made_scalar[s] = r.states;
+    }
+    if (o.kind != Operand::Kind::Vector) continue;
+    for (u32 v = o.index; v < o.index + u32{o.size}; ++v) {
+      r.made_slowly[v] = slow(n) ? r.states : 0;
+      r.made_vector[v] = r.states;
+    }
+  }
+  if (!vector) {  // written by others since
+    for (u8 k = 0; k < i.count; ++k) {
+      if (!(i.results >> k & 1) || i.o[k].kind != Operand::Kind::Scalar) continue;
+      for (u32 s = i.o[k].index; s < i.o[k].index + u32{i.o[k].size} && s < kScalars; ++s) r.made_scalar[s] = 0;
+    }
+  }
+  r.states += n == "s_nop" ? (i.o[0].bits & 15) + 1 : 1;
+}
+
+void Checker::check_bounds(const Wave& w, const Instruction& i) {
+  for (u8 k = 0; k < i.count; ++k) {
+    const Operand& o = i.o[k];
+    if (o.letter != 'r' || o.kind != Operand::Kind::Scalar) continue;
+    const u64 base = read_scalar(w, o.index) | u64{read_scalar(w, o.index + 1u) & 0xffff} << 32;
+    const u32 records = read_scalar(w, o.index + 2u);
+    if (base >> 32 == kScratchWindow >> 32 || records == 0xffffffff || records == 0) continue;
+    const Range found = w.memory->find(base);
+    if (found.size == 0 || !found.holds(base, records)) {
+      report(w, "bounds", "the descriptor promises " + std::to_string(records) + " bytes, there are " +
+                              std::to_string(found.size == 0 ? 0 : found.size - (base - found.base)));
+    }
+  }
+}
+
 void Checker::check_scalars(const Wave& w, const Registers& r, const Instruction& i) {
   for (const Instruction* part = &i; part != nullptr; part = part->second) {
     for (u8 k = 0; k < part->count; ++k) {
       const Operand& o = part->o[k];
       if (o.kind != Operand::Kind::Scalar || !(part->sources >> k & 1)) continue;
       for (u32 n = o.index; n < o.index + u32{o.size} && n < kScalars; ++n) {
-        if (r.scalars[n]) continue;
+        if (r.scalars[n] || !reads_word(*part, o, n - o.index)) continue;
         const std::string name = n == kVcc || n == kVcc + 1 ? "vcc" : "s" + std::to_string(n);
         report(w, "uninitialized register", name + " is read before it is written");
       }
@@ -105,6 +192,8 @@ void Checker::before(Wave& w, const Instruction& i) {
       for (u8 k = 0; k < part->count; ++k) check_pending(w, r, part->o[k]);
     }
   }
+  if (checks_.hazards && w.generation == Generation::Gfx9) check_hazards(w, r, i);
+  if (checks_.bounds && std::string_view(i.form) == "MUBUF") check_bounds(w, i);
   if (!checks_.uninitialized) return;
   check_scalars(w, r, i);
   if (reads_freely(i)) return;
@@ -116,7 +205,7 @@ void Checker::before(Wave& w, const Instruction& i) {
       // only the low half of a product may be wanted, and then the addend's high half is nothing
       const u32 size = std::string_view(part->name()).find("_u64_u32") != std::string_view::npos ? 1 : o.size;
       for (u32 n = 0; n < size; ++n) {
-        if ((lanes & ~r.written[o.index + n]) == 0) continue;
+        if ((lanes & ~r.written[o.index + n]) == 0 || !reads_word(*part, o, n)) continue;
         const bool acc = o.index >= kAccBase;
         report(w, "uninitialized register",
                std::string(acc ? "a" : "v") + std::to_string(o.index + n - (acc ? kAccBase : 0)) + " is read before it is written");

@@ -2,7 +2,9 @@
 //
 // uninitialized: a register, LDS or memory read before it is written. races: two waves of a
 // workgroup touch a byte of LDS with no barrier between, one of them writing. waits: a register is
-// used while a load into it may still be under way. Accesses outside of memory are always errors.
+// used while a load into it may still be under way. hazards: GFX9 code that does not wait between a
+// result and its use where hardware does not. bounds: a buffer descriptor that promises more than its
+// memory holds. Accesses outside of memory are always errors.
 #pragma once
 
 #include <deque>
@@ -15,8 +17,8 @@
 namespace mgx {
 
 struct Checks {
-  bool uninitialized = false, races = false, waits = false;
-  bool any() const { return uninitialized || races || waits; }
+  bool uninitialized = false, races = false, waits = false, hazards = false, bounds = false;
+  bool any() const { return uninitialized || races || waits || hazards || bounds; }
 
   // "all", or names with commas between. Errors: an unknown name.
   static Checks parse(const std::string& text);
@@ -50,6 +52,10 @@ class Checker {
   struct Registers {
     u64 written[512];  // lanes
     bool scalars[kScalars];
+    u64 states = 0;                // wait states so far
+    u64 made_scalar[kScalars];     // when a vector instruction wrote it; 0: none did
+    u64 made_slowly[512];          // when an exponential, root or reciprocal wrote it
+    u64 made_vector[512];          // when any vector instruction did
     std::deque<Pending> pending;
   };
   struct Byte {
@@ -62,6 +68,8 @@ class Checker {
   void report(const Wave& w, const char* kind, const std::string& what);
   void wait(Wave& w, const Instruction& i);
   void retire(Registers& r, bool (*counts)(Generation, Counter), Generation g, u32 left);
+  void check_hazards(const Wave& w, Registers& r, const Instruction& i);
+  void check_bounds(const Wave& w, const Instruction& i);
   void check_scalars(const Wave& w, const Registers& r, const Instruction& i);
   void check_pending(const Wave& w, const Registers& r, const Operand& o);
 

@@ -138,10 +138,18 @@ void set_mode(Wave& w, u32 k, u32 value) {
   apply_mode(w);
 }
 
+// Kernels tell an interrupt, or that they need no more registers.
+void check_message(Instruction& i, Generation g) {
+  const u32 message = i.o[0].bits & 0xff;
+  if (message != 1 && (message != 3 || g == Generation::Gfx9)) {
+    throw Error("'s_sendmsg' of message " + std::to_string(message) + " is not emulated");
+  }
+}
+
 void define_control() {
   for (const char* name :
-       {"s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_sethalt", "s_icache_inv", "s_dcache_inv", "s_dcache_wb",
-        "s_clause", "s_delay_alu", "s_sendmsg", "s_code_end", "s_set_inst_prefetch_distance", "s_inst_prefetch",
+       {"s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_icache_inv", "s_dcache_inv", "s_dcache_wb",
+        "s_clause", "s_delay_alu", "s_code_end", "s_set_inst_prefetch_distance", "s_inst_prefetch",
         "s_waitcnt_depctr", "s_wait_alu", "s_wait_idle", "s_wait_loadcnt", "s_wait_storecnt", "s_wait_samplecnt",
         "s_wait_bvhcnt", "s_wait_expcnt", "s_wait_dscnt", "s_wait_kmcnt", "s_wait_loadcnt_dscnt",
         "s_wait_storecnt_dscnt", "s_waitcnt_vscnt", "s_waitcnt_vmcnt", "s_waitcnt_expcnt", "s_waitcnt_lgkmcnt",
@@ -152,6 +160,8 @@ void define_control() {
   MGX_DO("s_endpgm_saved", w.state = Wave::State::Done);
   MGX_DO("s_barrier", w.state = Wave::State::Barrier);
   MGX_DO("s_barrier_wait", w.state = Wave::State::Barrier);
+  define("s_sendmsg", [](Wave&, const Instruction&) {}, check_message);
+  MGX_DO("s_sethalt", if (i.o[0].bits & 1) throw Fault("the kernel halted"));
   MGX_DO("s_trap", throw Fault("the kernel executed a trap"));
   MGX_DO("s_branch", jump(w, i));
   MGX_DO("s_cbranch_scc0", if (!w.scc) jump(w, i));
