@@ -19,6 +19,7 @@ from mgx_mlir.runtime.buffers import address, aligned, is_aligned, owned_array
 from mgx_mlir.runtime.device import (
     IREE_ERRORS,
     Device,
+    details,
     forget,
     has_failed,
     open_device,
@@ -169,6 +170,7 @@ class LoadedModule:
                 ],
             )
         except IREE_ERRORS as e:
+            forget(self.device, e)  # what runs at load may have failed
             raise self._load_error(e, where) from e
         self._main = self._entry(module, entry, inputs, outputs, where)
         self.inputs, self.outputs = self._main.inputs, self._main.outputs
@@ -234,7 +236,7 @@ class LoadedModule:
             return TargetError(
                 "the module has instructions that the emulator does not know",
                 location=where,
-                notes=[line.strip() for line in text.splitlines()[1:] if line.startswith("  ")],
+                notes=details(e),
             )
         if wrong_kind or "mismatched target chip" in text:
             return TargetError(
@@ -334,7 +336,7 @@ class LoadedModule:
                 self._context.invoke(entry.function, arguments, results)
             except IREE_ERRORS as e:
                 forget(self.device, e)
-                raise RunError(f"the program failed: {short(e)}") from e
+                raise RunError(f"the program failed: {short(e, 1000)}", notes=details(e)) from e
         return entry, results
 
     def function_for(self, args: Sequence[np.ndarray | DeviceTensor]) -> str:
