@@ -201,6 +201,12 @@ def _no_device(index: int, count: int) -> str:
     return f"there is no HIP device {index}, expected {numbers}"
 
 
+def details(e: Exception) -> list[str]:
+    """The lines below the first of an error, as the emulator indents them."""
+    lines = (line for line in str(e).splitlines()[1:] if line.startswith("  "))
+    return [line.partition("; mismatched target chip?")[0].strip() for line in lines]
+
+
 def short(e: Exception, limit: int = 300) -> str:
     """The first line of an IREE error, without its source file."""
     lines = str(e).strip().splitlines()

@@ -232,9 +232,9 @@ LaunchResult run_launch(Program& program, Memory& memory, const Launch& launch) 
     std::size_t shown = 0;
     for (const std::string& p : problems) {
       if (++shown > kShownProblems) break;
-      text += (shown == 1 ? " " : "; ") + p;
+      text += "\n  " + p;
     }
-    throw Fault(text);
+    throw Fault(text + "\n");
   }
   return result;
 }
