@@ -1,0 +1,164 @@
+"""Inputs whose edges matter, and a comparison that sees a single wrong element.
+
+A norm over a whole result hides one wrong lane, and inputs from one distribution leave limits,
+masks and special values of a kernel unused. Weights and inputs are drawn by each of three seeds:
+0  the normal distribution
+1  lines of widely different sizes; of a softmax, half of the lines have one element far above
+2  as 1, and lines of zeros, of one number, of NaN, of infinities, and with single such elements,
+   where a program keeps lines apart; of a softmax, half of the lines are masked by -inf; attention
+   has queries that agree with one key
+A norm's results are by seed 1 beyond the largest number of f16 in part, by seed 2 infinite in part.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import ModelProto, TensorProto, numpy_helper
+
+from tests.emulator.blocks import BLOCKS
+from tests.emulator.models import CASES, Case
+from tests.emulator.oracle import wanted
+
+SEEDS = (0, 1, 2)
+# kernels by themselves, and whole blocks of real models
+PROGRAMS = {n: CASES[n] for n in ("gemm", "softmax", "layernorm", "attention")} | {
+    n: BLOCKS[n] for n in ("resnet", "bert")
+}
+# octaves by which lines differ: as many as leave the wanted values of a program well-conditioned
+OCTAVES = {"gemm": 12, "softmax": 14, "layernorm": 12, "attention": 2, "resnet": 4, "bert": 2}
+# inputs whose lines are independent of each other: the program reads or reduces along them
+APART = {"gemm": "x", "softmax": "x", "layernorm": "x", "attention": "q"}
+# in units of the limit of their type's norm: attention rounds scaled queries and weights to it
+LOOSER = {"attention": 2.0}
+LEAST_LINE = 32
+LARGEST = 65504.0  # of f16; sums of f32's own largest are no numbers
+
+
+def edged(name: str, dtype: str, seed: int) -> Case:
+    """One of the programs with weights, inputs and wanted values by a seed."""
+    plain = PROGRAMS[name](dtype, 1 + seed)
+    case = Case(plain.model, drawn(name, plain.inputs, seed), None)
+    if name == "layernorm" and seed and dtype == "f16":
+        case.model = enlarged(plain.model) if seed == 1 else overflowing(plain.model)
+        # what is beyond f16 becomes its largest, as MIGraphX's convert has it
+        case.wanted = [saturated(w) for w in wanted(case)]
+    else:
+        case.wanted = wanted(case)
+    return case
+
+
+def saturated(x: np.ndarray) -> np.ndarray:
+    return np.where(np.isfinite(x), np.clip(x, -LARGEST, LARGEST), x)
+
+
+def enlarged(model: ModelProto) -> ModelProto:
+    """With the scale of its norm so large that f16 holds most results, but not all."""
+    value = np.full(norm_weight(model, 1).dims[0], 0.9 * LARGEST, np.float16)
+    value[::3] *= -1
+    return with_weight(model, 1, value)
+
+
+def overflowing(model: ModelProto) -> ModelProto:
+    """With a bias of its norm that is infinite in places."""
+    value = numpy_helper.to_array(norm_weight(model, 2)).copy()
+    kept = value[::32].copy()
+    value[::2], value[1::2] = np.inf, -np.inf
+    value[::32] = kept
+    return with_weight(model, 2, value)
+
+
+def norm_weight(model: ModelProto, place: int) -> TensorProto:
+    (name,) = (n.input[place] for n in model.graph.node if n.op_type == "LayerNormalization")
+    (found,) = (w for w in model.graph.initializer if w.name == name)
+    return found
+
+
+def with_weight(model: ModelProto, place: int, value: np.ndarray) -> ModelProto:
+    changed = ModelProto()
+    changed.CopyFrom(model)
+    weight = norm_weight(changed, place)
+    weight.CopyFrom(numpy_helper.from_array(value, weight.name))
+    return changed
+
+
+def drawn(name: str, inputs: dict[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
+    """A program's inputs, drawn again."""
+    rng = np.random.default_rng(seed)
+    found = {
+        k: rng.standard_normal(v.shape).astype(np.float32)
+        for k, v in inputs.items()
+        if v.dtype.kind != "i"  # a mask
+    }
+    if seed:
+        wide = OCTAVES[name] / 2
+        for v in found.values():
+            v *= 2.0 ** rng.uniform(-wide, wide, (*v.shape[:-1], 1)).astype(np.float32)
+    if seed == 1 and name == "softmax":
+        spikes(found["x"])
+    kept = inputs | {k: v.astype(inputs[k].dtype) for k, v in found.items()}
+    if seed > 1 and name == "softmax":
+        masked(kept["x"], rng)
+    if seed > 1 and name in APART:
+        specials(kept[APART[name]], rng)
+    if seed > 1 and name == "attention":
+        agreeing(kept["q"], kept["k"], rng)
+    return kept
+
+
+def spikes(x: np.ndarray) -> None:
+    """Every column is far above the rest of some lines."""
+    lines = x.reshape(-1, x.shape[-1])
+    for row in range(0, len(lines), 2):
+        lines[row, row // 2 % x.shape[-1]] += 400
+
+
+def masked(x: np.ndarray, rng: np.random.Generator) -> None:
+    lines = x.reshape(-1, x.shape[-1])[::2]
+    lines[rng.random(lines.shape) < 0.2] = -np.inf
+
+
+def agreeing(q: np.ndarray, k: np.ndarray, rng: np.random.Generator) -> None:
+    """Queries that are one key, enlarged: their scores overflow exp where nothing is subtracted,
+    and every other key's weight is 0. The key is among the first, then among the last."""
+    queries, keys = q.reshape(-1, *q.shape[-2:]), k.reshape(-1, *k.shape[-2:])
+    for head in range(len(queries)):
+        for key in (2, keys.shape[1] - 3):
+            queries[head, rng.integers(queries.shape[1])] = 40 * keys[head, key]
+
+
+def specials(x: np.ndarray, rng: np.random.Generator) -> None:
+    """Put lines and elements of special values into some lines of an array."""
+    lines = x.reshape(-1, x.shape[-1])
+    order = rng.permutation(len(lines))
+    whole = (0.0, 1.5, np.nan, -np.inf, -LARGEST / 4)
+    single = (np.nan, np.inf, -np.inf, LARGEST, float(np.finfo(x.dtype).tiny) / 8)
+    for row, value in zip(order, whole, strict=False):
+        lines[row] = value
+    for row, value in zip(order[len(whole) :], single * 2, strict=False):
+        lines[row, rng.integers(x.shape[-1])] = value
+
+
+def deviation(got: np.ndarray, want: np.ndarray) -> float:
+    """The largest |got - want| over the largest |want| of the element's line; infinity where one is
+    NaN or infinite and the other is not.
+
+    A line is along the last axis, with the axes before it where that is short.
+    """
+    assert got.shape == want.shape
+    width, axes = 1, 0
+    while axes < want.ndim and width < LEAST_LINE:
+        axes += 1
+        width *= want.shape[-axes]
+    a = got.astype(np.float64).reshape(-1, width)
+    b = want.astype(np.float64).reshape(-1, width)
+    special = ~np.isfinite(b)
+    if (
+        not np.array_equal(a[special], b[special], equal_nan=True)
+        or not np.isfinite(a[~special]).all()
+    ):
+        return float("inf")
+    a, b = np.where(special, 0, a), np.where(special, 0, b)
+    scale = np.abs(b).max(-1, keepdims=True)
+    difference = np.abs(a - b)
+    assert scale.max() > 0, "the wanted values are nothing: a blind test"
+    return float((difference / np.where(scale > 0, scale, 1)).max())

@@ -1,0 +1,499 @@
+"""Damaged machine code: one instruction of a program is changed, and the tests must see it.
+
+What is drawn
+  A population is every instruction address of the programs that ran at least once, on any of the
+  inputs, in an undamaged run; each is equally likely (`draw`), whatever the program and however
+  often it ran. `weighted=True` draws by how often it ran instead.
+  Then one of the KINDS that the instruction has is drawn, each equally likely, and then what the
+  kind leaves open: which operand, register, bit or opcode, each equally likely.
+
+What is drawn again
+  Only what by the definition of the instruction set is the same program: the same words; operands
+  exchanged that are equal, or of an operation that is commutative; a field that the instruction
+  does not read; hints (HINTS) that are changed or become other hints; a wait for more (STRICTER).
+  Then another kind of the same instruction is drawn; where none is left, another instruction.
+  Nothing is drawn again because it is hard to see: s_nop, whose wait states the emulator does not
+  look at, counts, and so do waits.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from tests.emulator.encodings import ARCHS, Code, Part, opcodes
+
+# s_delay_alu, s_clause and their kin tell the hardware what is faster, and nothing else
+HINTS = frozenset({
+    "s_delay_alu", "s_clause", "s_setprio", "s_sleep", "s_inst_prefetch", "s_icache_inv",
+    "s_set_inst_prefetch_distance", "s_incperflevel", "s_decperflevel", "s_ttracedata",
+    "s_wakeup", "s_sendmsg_dealloc", "s_prefetch_inst_pc_rel",
+})  # fmt: skip
+# what makes a hint no worse: these wait or do nothing
+HARMLESS = HINTS | {"s_nop", "s_waitcnt", "s_wait_idle"}
+MEMORY = ("SMEM", "DS", "FLAT", "GLOBAL", "SCRATCH", "MUBUF")
+COMMUTATIVE = re.compile(
+    r"(v_(pk_)?(dual_)?(add|mul|mul_hi|mul_lo|min|max|minimum|maximum|and|or|xor|xnor|fma|mad|fmac|"
+    r"add3|add_co|add_nc|addc_co|add_co_ci|add_lshl|max3|min3|med3|or3|and_or|xad|mad_mix|fma_mix)"
+    r"_[a-z0-9_]+|s_(add|addc|mul|mul_hi|min|max|and|or|xor|nand|nor|xnor)_[a-z0-9_]+"
+    r"|[sv]_cmpx?_(eq|lg|ne|neq)_[a-z0-9]+|v_dot\d_[a-z0-9_]+)"
+)
+NOT_COMMUTATIVE = re.compile(r".*(_rev|andn2|orn2|and_not|or_not).*")
+BRANCHES = {
+    "s_cbranch_scc0": "s_cbranch_scc1", "s_cbranch_vccz": "s_cbranch_vccnz",
+    "s_cbranch_execz": "s_cbranch_execnz",
+}  # fmt: skip
+BRANCHES |= {v: k for k, v in BRANCHES.items()}
+NOP = 0xBF800000  # s_nop 0
+
+
+@dataclass(frozen=True)
+class Site:
+    """An instruction that ran: `at` is its place in the .vmfb, `count` how often it ran."""
+
+    program: str
+    at: int
+    words: tuple[int, ...]
+    function: str
+    address: int
+    text: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A site with other bytes."""
+
+    site: Site
+    kind: str
+    code: bytes
+    what: str = ""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.site.program} {self.site.function}+{self.site.address:x} "
+            f"'{self.site.text}': {self.kind} {self.what}"
+        )
+
+
+@dataclass
+class Registers:
+    """The registers that a program's instructions name: what a damaged operand names instead."""
+
+    vector: set[int] = field(default_factory=set)
+    scalar: set[int] = field(default_factory=set)
+
+    def add(self, text: str) -> None:
+        for letter, single, low, high in re.findall(r"\b([vas])(?:(\d+)|\[(\d+):(\d+)\])", text):
+            numbers = range(int(single or low), int(single or high) + 1)
+            (self.scalar if letter == "s" else self.vector).update(numbers)
+
+
+# ------------------------------------------------------------------------ operands and constants
+
+
+def _operands(code: Code) -> Iterator[tuple[Part, str, str, int, int]]:
+    """(part, letter, kind of register, bit, width) of every operand that is a register.
+
+    Kinds: v a VGPR's number, w one plus 256, s an SGPR's number, b of a pair, q of a quad, y a
+    VGPR of the second half of a pair.
+    """
+    for part in code.parts:
+        name = part.layout.name
+        for letter in dict.fromkeys(part.opcode.letters):
+            if letter not in part.layout.fields and letter != "d":
+                continue
+            kind, bit, width = code.field(part, letter)
+            value = code.get(bit, width)
+            if kind == "k" or not _is_read(code, part, letter, value):
+                continue
+            if kind == "r":
+                if letter == "a" and code.escape(part):
+                    yield part, letter, "v", 32 * _own_words(part), 8
+                elif value >= 256:
+                    yield part, letter, "w", bit, width
+                elif _is_scalar(value):
+                    yield part, letter, "s", bit, width
+            elif kind == "s":
+                if _is_scalar(value):
+                    yield part, letter, "s", bit, width
+            elif kind in "vbqy" and not (name == "VOP3" and kind == "v" and _mark(part, letter)):
+                yield part, letter, kind, bit, width
+            elif kind == "v" and _is_scalar(value & 127):  # a scalar result of VOP3
+                yield part, letter, "s", bit, width
+
+
+def _own_words(part: Part) -> int:
+    return part.layout.words
+
+
+def _mark(part: Part, letter: str) -> bool:
+    """Whether a vector field holds a scalar result: a comparison's mask, a lane's value."""
+    return any(o[0] == letter and o.endswith("S") for o in part.opcode.operands)
+
+
+def _is_scalar(value: int) -> bool:
+    return value < 108 or value in (124, 126, 127)
+
+
+def _is_read(code: Code, part: Part, letter: str, value: int) -> bool:
+    name, bits = part.layout.name, part.layout.modifiers
+
+    def bit(modifier: str) -> int:
+        return code.get(*bits[modifier]) if modifier in bits else 0
+
+    if name == "MUBUF" and letter == "a":
+        return bool(bit("offen") or bit("idxen"))
+    if name == "MUBUF" and letter == "d":
+        return not bit("lds")
+    if name == "SMEM" and letter == "o":
+        return bool(bit("soff")) if "soff" in bits else True
+    if name in ("FLAT", "GLOBAL", "SCRATCH") and letter == "s":
+        return value not in (0x7F, 0x7C)
+    return True
+
+
+def _sources_and_results(code: Code) -> tuple[list, list]:
+    sources, results = [], []
+    for operand in _operands(code):
+        part, letter = operand[:2]
+        name = part.opcode.name
+        store = "_store" in name or (part.layout.name == "DS" and "_write" in name)
+        result = (letter == "d" and not store and not name.startswith(("s_cmpk", "s_setreg"))) or (
+            letter == "s" and part.layout.name == "VOP3"
+        )
+        (results if result else sources).append(operand)
+    return sources, results
+
+
+def _is_float(name: str) -> bool:
+    return bool(re.search(r"f16|f32|f64|bf16", name)) and not name.startswith("v_mfma")
+
+
+def _floats(part: Part) -> list[str]:
+    """The sources of a floating-point instruction that are such numbers: not masks, exponents."""
+    integers = "b" if re.match(r"v_(cmpx?_class|ldexp|trig_preop)", part.opcode.name) else ""
+    if part.opcode.name.startswith("v_cndmask"):
+        integers = "c"
+    return [x for x in "abc" if x in part.opcode.letters and x not in integers]
+
+
+# ------------------------------------------------------------------------------------- the kinds
+
+Draw = Callable[[Code, Registers, random.Random], "tuple[int, str] | None"]
+
+
+def _with_register(code: Code, registers: Registers, rng: random.Random, operands: list):
+    if not operands:
+        return None
+    _, letter, kind, bit, width = rng.choice(operands)
+    old = code.get(bit, width)
+    pool = registers.scalar if kind in "sbq" else registers.vector
+    by = {"b": 2, "q": 4, "y": 2}.get(kind, 1)
+    base = 256 if kind == "w" else 0
+    choices = sorted({n // by + base for n in pool} - {old})
+    if not choices:
+        return None
+    new = rng.choice(choices)
+    return code.replaced(bit, width, new), f"{letter}: {(old - base) * by} -> {(new - base) * by}"
+
+
+def opcode(code: Code, registers: Registers, rng: random.Random):
+    """The opcode of another instruction of the same format."""
+    part = rng.choice(code.parts)
+    table = opcodes(code.arch)[part.layout.name]
+    others = sorted(n for n, o in table.items() if o.name != part.opcode.name)
+    new = rng.choice(others)
+    idle = part.opcode.name in HINTS or (code.name == "s_nop" and not code.get(0, 4))
+    # with 0 for an operand: to the next instruction, no halt
+    onward = not code.get(0, 16) and ("branch" in table[new].name or table[new].name == "s_sethalt")
+    if idle and (table[new].name in HARMLESS or onward):
+        return None
+    return code.replaced(*part.layout.opcode, new), f"-> {table[new].name}"
+
+
+def source_register(code: Code, registers: Registers, rng: random.Random):
+    """A register that is read becomes another one that the program names."""
+    return _with_register(code, registers, rng, _sources_and_results(code)[0])
+
+
+def result_register(code: Code, registers: Registers, rng: random.Random):
+    """A register that is written becomes another one that the program names."""
+    return _with_register(code, registers, rng, _sources_and_results(code)[1])
+
+
+def immediate(code: Code, registers: Registers, rng: random.Random):
+    """A bit of a constant, of an address's offset or of a literal is flipped."""
+    flips: list[tuple[int, str]] = []
+
+    def flip(bit: int, width: int, what: str) -> None:
+        for n in range(width):
+            flips.append((code.bits ^ 1 << (bit + n), f"{what} bit {n}"))
+
+    for part in code.parts:
+        name, bits = part.layout.name, part.layout.modifiers
+        if "k" in part.opcode.letters:
+            kind, bit, width = code.field(part, "k")
+            for n in range(width):
+                if not _is_ignored(code, part.opcode.name, n):
+                    flips.append((code.bits ^ 1 << (bit + n), f"k bit {n}"))
+        if name == "DS" and "a" in part.opcode.letters:
+            flip(*bits["offset0"], "offset0")
+            flip(*bits["offset1"], "offset1")
+        elif name in MEMORY and "offset" in bits and part.opcode.operands:
+            flip(*bits["offset"], "offset")
+        if code.has_literal(part):
+            flip(32 * (code.size - 1), 32, "literal")
+        for letter in dict.fromkeys(part.opcode.letters):
+            kind, bit, width = part.layout.fields.get(letter, ("", 0, 0))
+            if kind not in ("r", "s") or not width or (letter == "a" and code.escape(part)):
+                continue
+            value = code.get(bit, width)
+            if not _is_read(code, part, letter, value) or (name in MEMORY and letter == "s"):
+                continue
+            if 128 <= value <= 192:
+                read = 5 if _is_count(part.opcode.name, letter) else 7
+                news = [128 + (value - 128 ^ 1 << n) for n in range(read)]
+            elif 193 <= value <= 208:
+                news = [193 + (value - 193 ^ 1 << n) for n in range(4)]
+            elif 240 <= value <= 247:
+                news = [240 + (value - 240 ^ 1 << n) for n in range(3)]
+            else:
+                continue
+            for n, new in enumerate(news):
+                if new <= 208 or value >= 240:
+                    flips.append((code.replaced(bit, width, new), f"{letter}: constant bit {n}"))
+    return rng.choice(flips) if flips else None
+
+
+def _is_count(name: str, letter: str) -> bool:
+    """Whether an operand counts the places of a 32-bit shift: five bits of it are read."""
+    if re.fullmatch(r"s_(lshl|lshr|ashr)_[bi]32|v_(lshl_add|lshl_or)_[bu]32", name):
+        return letter == "b"
+    if re.fullmatch(r"v_(lshl|lshr|ashr)rev_[bi]32", name):
+        return letter == "a"
+    return name == "v_add_lshl_u32" and letter == "c"
+
+
+def modifier(code: Code, registers: Registers, rng: random.Random):
+    """A bit of clamp, omod, abs, op_sel, the accumulator file, a DPP or an SDWA word is flipped."""
+    places: list[tuple[int, str]] = []
+    for part in code.parts:
+        name, bits = part.opcode.name, part.layout.modifiers
+        packed = part.layout.name == "VOP3P"
+        wanted = ["acc", "offen"] + (["lds"] if "_load_" in name else [])
+        if packed:
+            wanted += ["clamp", "opsel", "opselhi", "opselhi2"]
+        elif part.layout.name == "VOP3":
+            compares = name.startswith("v_cmp")
+            wanted += ["opsel"] if "16" in name and not compares else []
+            if _is_float(name) and compares:
+                wanted += ["abs"]
+            elif _is_float(name):
+                wanted += ["clamp", "omod"] + ([] if "s" in part.opcode.letters else ["abs"])
+        for one in wanted:
+            if one in bits:
+                at, width = bits[one]
+                read = range(width)
+                if one in ("abs", "opsel", "opselhi", "opselhi2"):
+                    of = "c" if one == "opselhi2" else "abcd"
+                    read = [n for n in read if of[n] in part.opcode.letters]
+                    if one == "abs":
+                        read = [n for n in read if "abc"[n] in _floats(part)]
+                    elif not packed and name.startswith("v_pack"):
+                        read = [n for n in read if of[n] != "d"]  # the result is no half
+                places += [(at + n, f"{one} bit {n}") for n in read]
+        escape = code.escape(part)
+        first = 32 * part.layout.words
+        if escape == 249:
+            second = range(24, 27) if "b" in part.opcode.letters else ()
+            read = (*range(8, 13), *range(16, 19), *second)
+            places += [(first + n, f"sdwa bit {n}") for n in read]
+        elif escape == 250:
+            places += [(first + n, f"dpp bit {n}") for n in (*range(8, 17), 19, *range(24, 32))]
+        elif escape:
+            places += [(first + n, f"dpp8 bit {n}") for n in range(8, 32)]
+    if not places:
+        return None
+    at, what = rng.choice(places)
+    return code.bits ^ 1 << at, what
+
+
+def exchange(code: Code, registers: Registers, rng: random.Random):
+    """The first two sources are exchanged."""
+    part = rng.choice(code.parts)
+    name, letters = part.opcode.name, part.opcode.letters
+    if COMMUTATIVE.fullmatch(name) and not NOT_COMMUTATIVE.fullmatch(name):
+        return None
+    if part.layout.name in MEMORY or not {"a", "b"} <= set(letters) or code.escape(part):
+        return None
+    (first_kind, *first), (second_kind, *second) = (
+        code.field(part, "a"), code.field(part, "b"),
+    )  # fmt: skip
+    x, y = code.get(*first), code.get(*second)
+    if second_kind == "v":  # a vector register's number alone
+        if x < 256 or first_kind != "r":
+            return None
+        x, y = x - 256, y + 256
+        bits = code.replaced(*first, y)
+        both = Code(code.arch, [bits >> 32 * n & 0xFFFFFFFF for n in range(code.size)])
+        return both.replaced(*second, x), "a <-> b"
+    bits = code.replaced(*first, y)
+    both = Code(code.arch, [bits >> 32 * n & 0xFFFFFFFF for n in range(code.size)])
+    return both.replaced(*second, x), "a <-> b"
+
+
+def negation(code: Code, registers: Registers, rng: random.Random):
+    """The sign of a floating-point source is flipped."""
+    places: list[tuple[int, str]] = []
+    for part in code.parts:
+        bits = part.layout.modifiers
+        if not _is_float(part.opcode.name):
+            continue
+        sources = _floats(part)
+        for modifier_name in ("neg", "neglo", "neghi"):
+            if modifier_name in bits:
+                at = bits[modifier_name][0]
+                places += [(at + "abc".index(x), f"{modifier_name} {x}") for x in sources]
+        escape, first = code.escape(part), 32 * part.layout.words
+        if escape in (249, 250):
+            at = (20, 28) if escape == 249 else (20, 22)
+            places += [(first + n, f"neg {x}") for n, x in zip(at, sources, strict=False)]
+    if not places:
+        return None
+    at, what = rng.choice(places)
+    return code.bits ^ 1 << at, what
+
+
+def branch(code: Code, registers: Registers, rng: random.Random):
+    """A conditional branch is taken where it was not, and the other way round."""
+    other = BRANCHES.get(code.name)
+    if other is None:
+        return None
+    table = opcodes(code.arch)["SOPP"]
+    number = next(n for n, o in table.items() if o.name == other)
+    return code.replaced(*code.parts[0].layout.opcode, number), f"-> {other}"
+
+
+def removed(code: Code, registers: Registers, rng: random.Random):
+    """s_nop in place of the instruction, of each of its words."""
+    if code.name in HINTS or code.name.startswith("s_wait"):
+        return None  # the one does nothing, the other has a kind of its own
+    return _nops(code), "-> s_nop"
+
+
+def wait_removed(code: Code, registers: Registers, rng: random.Random):
+    """s_nop in place of a wait."""
+    return (_nops(code), "-> s_nop") if code.name.startswith("s_wait") else None
+
+
+def _nops(code: Code) -> int:
+    return sum(NOP << 32 * n for n in range(code.size))
+
+
+def _is_ignored(code: Code, name: str, bit: int) -> bool:
+    """Whether an instruction does not read a bit of its immediate, or flipping it makes it wait for
+    more: fewer accesses under way, more cycles."""
+    if name in HINTS or name in ("s_endpgm", "s_barrier"):
+        return True
+    _, at, _ = code.field(code.parts[0], "k")
+    if name == "s_nop":
+        return bit > 3 or not code.get(at + bit, 1)
+    if not name.startswith("s_wait"):
+        return False
+    unread = {"gfx9": (7, 12, 13), "gfx11": (3,)}.get(ARCHS[code.arch][0], ())
+    return (name == "s_waitcnt" and bit in unread) or bool(code.get(at + bit, 1))
+
+
+KINDS: dict[str, Draw] = {
+    f.__name__: f
+    for f in (
+        opcode, source_register, result_register, immediate, modifier, exchange, negation, branch,
+        removed, wait_removed,
+    )
+}  # fmt: skip
+
+
+# ----------------------------------------------------------------------------------------- draws
+
+
+def mutate(site: Site, arch: str, registers: Registers, rng: random.Random) -> Mutant | None:
+    """A mutant of an instruction; None where every kind would leave the program as it is."""
+    code = Code(arch, list(site.words))
+    kinds = list(KINDS)
+    while kinds:
+        kind = kinds.pop(rng.randrange(len(kinds)))
+        drawn = KINDS[kind](code, registers, rng)
+        if drawn is not None and drawn[0] != code.bits:
+            return Mutant(site, kind, code.words(drawn[0]), drawn[1])
+    return None
+
+
+def draw(
+    sites: Sequence[Site], arch: str, count: int, seed: int, weighted: bool = False
+) -> list[Mutant]:
+    """`count` different mutants of the population `sites`."""
+    rng = random.Random(seed)
+    registers: dict[str, Registers] = {}
+    for site in sites:
+        registers.setdefault(site.program, Registers()).add(site.text)
+    weights = [s.count for s in sites] if weighted else None
+    found: dict[tuple[str, int, bytes], Mutant] = {}
+    while len(found) < count:
+        site = rng.choices(sites, weights)[0]
+        mutant = mutate(site, arch, registers[site.program], rng)
+        if mutant is not None:
+            found[site.program, site.at, mutant.code] = mutant
+    return list(found.values())
+
+
+def sites_of(program: str, vmfb: bytes, executed: Sequence[dict], module: int) -> list[Site]:
+    """What a program's one code object ran, of MGX_EMULATE_STATS, where it has a number.
+
+    Errors: AssertionError where the statistics are not of this program.
+    """
+    from mgx_mlir.targets.report import code_objects
+
+    ((_, elf),) = code_objects(vmfb)
+    at = vmfb.index(elf)
+    found = []
+    for one in executed:
+        if one["module"] != module:
+            continue
+        words = tuple(int(w, 16) for w in one["words"].split())
+        place = at + file_offset(elf, one["address"])
+        raw = b"".join(w.to_bytes(4, "little") for w in words)
+        assert vmfb[place : place + len(raw)] == raw, one
+        found.append(
+            Site(program, place, words, one["function"], one["address"], one["text"], one["count"])
+        )
+    return found
+
+
+def merged(lists: Sequence[list[Site]]) -> list[Site]:
+    """The sites of several runs of one program: each once, with all it ran."""
+    found: dict[int, Site] = {}
+    for site in (s for one in lists for s in one):
+        before = found.get(site.at)
+        found[site.at] = replace(site, count=site.count + (before.count if before else 0))
+    return list(found.values())
+
+
+def file_offset(elf: bytes, address: int) -> int:
+    """Where in an ELF64 file an address of its image lies."""
+    headers, size, count = (
+        int.from_bytes(elf[32:40], "little"),
+        int.from_bytes(elf[54:56], "little"),
+        int.from_bytes(elf[56:58], "little"),
+    )
+    for n in range(count):
+        head = elf[headers + n * size : headers + (n + 1) * size]
+        kind = int.from_bytes(head[:4], "little")
+        offset, start, _, length = (
+            int.from_bytes(head[k : k + 8], "little") for k in (8, 16, 24, 32)
+        )
+        if kind == 1 and start <= address < start + length:
+            return offset + address - start
+    raise AssertionError(f"no segment holds {address:#x}")

@@ -1,0 +1,117 @@
+"""Damaged machine code does not pass: 100 mutants a seed, of which at least 90 are found out.
+
+What is drawn, how, and what is drawn again: mutants.py. The judge is the comparison of edges.py, in
+which the same programs pass undamaged; what it does not find is run once more with the emulator's
+checks on. `python -m tests.emulator.campaign` prints every figure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mgx_mlir
+from tests.emulator.campaign import Campaign, Report
+from tests.emulator.edges import LOOSER, PROGRAMS, SEEDS, deviation, edged
+from tests.emulator.mutants import KINDS, Site, draw
+from tests.emulator.oracle import LIMITS
+
+# found out of a hundred; and of the few that are run always, with room for chance
+LEAST, FEW, LEAST_OF_FEW = 90, 24, 18
+
+
+@pytest.fixture
+def built(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MGX_EMULATOR_PATH", str(library))
+
+
+def check(report: Report, least: int) -> None:
+    print(report)
+    assert not report.crashes, str(report)
+    assert report.caught >= least, str(report)
+
+
+def test_a_few(built: None, tmp_path: Path) -> None:
+    campaign = Campaign("gfx942", tmp_path, ["gemm", "softmax", "attention"])
+    assert len({s.text.split()[0] for s in campaign.sites}) > 40
+    check(campaign.run(FEW, 1), LEAST_OF_FEW)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
+def test_a_hundred(arch: str, built: None, tmp_path: Path) -> None:
+    campaign = Campaign(arch, tmp_path)
+    reports = [campaign.run(100, seed) for seed in (1, 2, 3)]
+    for report in reports:
+        check(report, LEAST)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ["gfx942", "gfx90a", "gfx950", "gfx1100", "gfx1201"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_inputs_whose_edges_matter(name: str, arch: str, library: Path) -> None:
+    """The judge's own comparison, of undamaged programs."""
+    for seed in SEEDS:
+        case = edged(name, "f16", seed)
+        model = case.model.SerializeToString()
+        got = mgx_mlir.compile(model, target="gpu", arch=arch, emulate=True).run(case.inputs)
+        assert case.wanted is not None
+        for a, b in zip(got, case.wanted, strict=True):
+            assert deviation(a, b) <= LIMITS["f16"] * LOOSER.get(name, 1.0)
+
+
+def test_the_comparison_sees_one_element() -> None:
+    want = np.random.default_rng(0).standard_normal((4, 100))
+    want[1, 3], want[2, 5] = np.nan, np.inf
+    assert deviation(want.copy(), want) == 0
+    for place, value in (((0, 0), 9.0), ((1, 3), 1.0), ((2, 5), -np.inf), ((3, 1), np.nan)):
+        got = want.copy()
+        got[place] = value
+        assert deviation(got, want) > 0.5
+
+
+def site(text: str, *words: int) -> Site:
+    return Site("p", words[0], words, "f", 0, text, 1)
+
+
+# instructions of gfx942 with what may become of them
+VARIED = [
+    site("v_add_f32 v3, v1, v2", 0x02060501),
+    site("v_sub_f32 v3, v1, v2", 0x04060501),
+    site("v_fma_f32 v0, v1, v2, v3", 0xD1CB0000, 0x040E0501),
+    site("s_cbranch_scc0 0x4", 0xBF840004),
+    site("s_waitcnt vmcnt(0)", 0xBF8C0F70),
+    site("buffer_load_dwordx4 v[4:7], v8, s[4:7], 0 offen", 0xE05C1000, 0x80010408),
+    site("ds_read_b128 v[0:3], v9 offset:16", 0xD9FE0010, 0x00000009),
+    site("v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[6:7], v[0:3]", 0xD3CD0000, 0x04020D04),
+    site("v_cvt_f32_f16 v1, v2 src0_sel:WORD_1", 0x7E0216F9, 0x00050602),
+]
+
+
+def test_kinds() -> None:
+    """All of them are drawn, from the same seed the same, and none leaves the code as it was."""
+    mutants = draw(VARIED, "gfx942", 400, 7)
+    assert {m.kind for m in mutants} == set(KINDS)
+    assert [m.code for m in mutants] == [m.code for m in draw(VARIED, "gfx942", 400, 7)]
+    for m in mutants:
+        plain = b"".join(w.to_bytes(4, "little") for w in m.site.words)
+        assert m.code != plain, str(m)
+        assert len(m.code) == len(plain), str(m)
+    kinds = {(m.site.text.split()[0], m.kind) for m in mutants}
+    assert kinds >= {
+        ("v_sub_f32", "exchange"), ("s_waitcnt", "wait_removed"), ("s_cbranch_scc0", "branch"),
+    }  # fmt: skip
+    assert not kinds & {("v_add_f32", "exchange"), ("s_waitcnt", "removed")}
+
+
+def test_draws_are_uniform_over_instructions_that_ran() -> None:
+    often = [replace(s, count=1 if n else 10**6) for n, s in enumerate(VARIED)]
+    shares = [
+        sum(m.site.words == VARIED[0].words for m in draw(often, "gfx942", 60, 3, weighted)) / 60
+        for weighted in (False, True)
+    ]
+    assert shares[0] < 0.4
+    assert shares[1] > 0.9
