@@ -20,6 +20,7 @@ from mgx_mlir.core.machine import available_cpus
 WORKER_STACK = 4 << 20
 # what the binding raises for the status codes of the runtime
 IREE_ERRORS = (RuntimeError, ValueError, LookupError, MemoryError, OSError)
+_QUEUE_SURVIVES = ("OutOfMemory", "NoBinaryForGpu", "InvalidImage", "hipErrorNotFound")
 KINDS = ("local-sync", "local-task", "hip")
 # where IREE's hip driver looks for HIP: read each time that a driver is made
 HIP_VARIABLE = "IREE_HIP_DYLIB_PATH"
@@ -114,10 +115,12 @@ def open_device(
 def forget(device: Device, e: Exception) -> None:
     """Do not give this hip device to programs that are loaded from now on, if its queue has failed.
 
-    Such a queue answers every later call with that failure. A call that was wrong, or wanted more
-    memory than there is, leaves it as it was.
+    Such a queue answers every later call with that failure. A call that was wrong, wanted more
+    memory than there is, or code that is not for the device, leaves it as it was.
     """
-    if isinstance(e, ValueError | MemoryError) or "OutOfMemory" in str(e):
+    if isinstance(e, ValueError | MemoryError | LookupError):
+        return
+    if any(name in str(e) for name in _QUEUE_SURVIVES):
         return
     with _lock:
         for key in [k for k, d in _devices.items() if d is device and d.kind == "hip"]:

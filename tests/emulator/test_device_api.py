@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import mgx_mlir as migraphx
-from mgx_mlir.core.errors import RunError, ShapeError, TargetError, UsageError
+from mgx_mlir.core.errors import MgxError, RunError, ShapeError, TargetError, UsageError
 from mgx_mlir.runtime.device import open_device
 from mgx_mlir.runtime.device_memory import ROCM
 from mgx_mlir.targets import emulator
@@ -259,3 +259,21 @@ def test_the_other_hip_stays_as_it_is(library: Path) -> None:
     assert device.library == str(library)
     assert device is open_device("hip", library=str(library))
     assert device is not open_device("local-sync")
+
+
+def test_failed_calls_leave_the_device(staying: Any, given: dict[str, Any], target: Any) -> None:
+    """More memory than there is, and code that is not for the device."""
+    with pytest.raises(RunError, match="bytes of the device cannot be had"):
+        target.allocate(migraphx.shape(type="int8_type", lens=[1 << 46]))
+    check(staying.run(given)[0])
+    at = target.get_context().device
+    p = product()
+    p.compile(target, cache=False)
+    vmfb = bytearray(p.compiled.executable.vmfb)
+    flags = vmfb.find(b"\x7fELF") + 48  # of the ELF file: the architecture among them
+    vmfb[flags] ^= 0x7F
+    object.__setattr__(p.compiled.executable, "vmfb", bytes(vmfb))
+    with pytest.raises(MgxError):
+        p.run({"x": A, "y": B})
+    assert target.get_context().device is at
+    check(staying.run(given)[0])
