@@ -138,5 +138,6 @@ class BitCast(Pointwise, name="bit_cast"):
         for source in DTYPES:
             for target in DTYPES:
                 if source.size == target.size and not (source.is_bool or target.is_bool):
-                    found.append(example(special(source), target_type=target))
+                    values = [special(source), sample((4,), source, -100, 100)]
+                    found.append(example(np.concatenate(values), target_type=target))
         return found

@@ -281,4 +281,5 @@ class NonZero(Op, name="nonzero"):
             example(np.zeros((2, 2), np.float32)),
             example(np.zeros((0, 2), np.float32)),
             example(np.array(3.0, np.float32)),
+            example(ints(3, 4, low=-1, high=2, dtype=np.int32)),
         ]

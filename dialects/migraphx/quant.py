@@ -25,7 +25,7 @@ from mgx_mlir.dialects.migraphx.pointwise_base import (
     common_dims,
     sample,
 )
-from mgx_mlir.dialects.migraphx.samples import Example, example
+from mgx_mlir.dialects.migraphx.samples import Example, example, floats, ints
 from mgx_mlir.dialects.migraphx.windows import PADDING_MODES
 
 FLOAT8 = frozenset(d for d in dtypes.DTYPES if d.is_float and d.size == 1)
@@ -134,6 +134,7 @@ class QuantizeLinear(Op, name="quantizelinear"):
             example(x, ones, out_type=dtypes.FP8E5M2),
             example(x.astype(np.float16), half.astype(np.float16), u8),
             example(x.astype(np.float64), half.astype(np.float64), i8),
+            example(floats(2, 5) * np.float32(50), half, u8),
         ]
 
 
@@ -264,7 +265,13 @@ class PackInt4(Op, name="pack_int4"):
     @staticmethod
     def examples() -> list[Example]:
         x = np.array([[-8, 7, -1, 0], [127, -128, 3, 4]], np.int8)
-        return [example(x), example(x, axis=0), example(np.abs(x // 2).view(np.uint8))]
+        drawn = ints(3, 6, low=-8, high=8, dtype=np.int8)
+        return [
+            example(x),
+            example(x, axis=0),
+            example(np.abs(x // 2).view(np.uint8)),
+            example(drawn),
+        ]
 
 
 class UnpackInt4(Op, name="unpack_int4"):
@@ -295,7 +302,13 @@ class UnpackInt4(Op, name="unpack_int4"):
     @staticmethod
     def examples() -> list[Example]:
         x = np.array([[0x78, 0x0F], [0xF0, 0x21]], np.uint8)
-        return [example(x), example(x.view(np.int8)), example(x.view(np.int8), axis=0)]
+        drawn = ints(3, 3, low=0, high=256, dtype=np.uint8)
+        return [
+            example(x),
+            example(x.view(np.int8)),
+            example(x.view(np.int8), axis=0),
+            example(drawn),
+        ]
 
 
 class PackFp4(Op, name="pack_fp4"):
@@ -333,6 +346,7 @@ class PackFp4(Op, name="pack_fp4"):
             example(x),
             example(x.reshape(2, 7), axis=0),
             example(x[:4].astype(ml_dtypes.float8_e4m3fn)),
+            example(floats(3, 6)),
         ]
 
 
@@ -364,7 +378,8 @@ class UnpackFp4(Op, name="unpack_fp4"):
     @staticmethod
     def examples() -> list[Example]:
         x = (np.arange(8, dtype=np.uint8) * 2 + 1) * 16 + np.arange(8, dtype=np.uint8) * 2
-        return [example(x), example(x.reshape(2, 4), axis=0)]
+        drawn = ints(3, 3, low=0, high=256, dtype=np.uint8)
+        return [example(x), example(x.reshape(2, 4), axis=0), example(drawn)]
 
 
 # ---- products ------------------------------------------------------------------------------------

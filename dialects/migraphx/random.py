@@ -15,7 +15,7 @@ from mgx_mlir.core.op import Op, Operand, Result, check
 from mgx_mlir.core.shapes import DYN, TensorType, show_dims
 from mgx_mlir.dialects.migraphx.axes import check_index_type, check_rank, check_same_dtype
 from mgx_mlir.dialects.migraphx.pointwise_base import ANY, FLOAT, INTEGER, NUMBER, check_dtype
-from mgx_mlir.dialects.migraphx.samples import Example, example, floats, generator, i64
+from mgx_mlir.dialects.migraphx.samples import Example, example, floats, generator, i64, ints
 
 
 def _check_one(t: TensorType, what: str) -> None:
@@ -205,6 +205,9 @@ class DynamicRange(Op, name="dynamic_range"):
             example(i64(0).reshape(()), i64(10).reshape(()), i64(3).reshape(())),
             example(i64(10), i64(0), i64(-4)),
             example(i64(3), i64(0), i64(1)),
+            example(
+                ints(low=-9, high=9), ints(low=9, high=30, seed=1), ints(low=1, high=5, seed=2)
+            ),
             example(*(np.array(v, np.float32) for v in (0, 1, 0.25))),
             example(*(np.array(v, np.float64) for v in (1, -1, -0.3))),
         ]
@@ -314,7 +317,6 @@ class Fill(Op, name="fill"):
 
     @staticmethod
     def examples() -> list[Example]:
-        return [
-            example(np.array(3.5, k), np.zeros((2, 3), k))
-            for k in (np.float32, np.float16, np.float64, np.int32, np.uint8)
-        ]
+        kinds = (np.float32, np.float16, np.float64, np.int32, np.uint8)
+        found = [example(np.array(3.5, k), np.zeros((2, 3), k)) for k in kinds]
+        return [*found, example(floats(), np.zeros((3, 2), np.float32))]

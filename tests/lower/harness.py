@@ -155,12 +155,15 @@ def difference(
 # ---- building ------------------------------------------------------------------------------------
 
 
-def build(cases: Sequence[Case]) -> tuple[ProgramIR, list[np.ndarray], list[int]]:
+def build(
+    cases: Sequence[Case], ctx: ir.Context | None = None
+) -> tuple[ProgramIR, list[np.ndarray], list[int]]:
     """One program of all cases: it, its inputs, and the number of results of each case.
 
+    ctx: a context to make it in, that of others which are not kept; None: its own.
     Errors: ShapeError where a case cannot be built.
     """
-    ctx = new_context()
+    ctx = ctx or new_context()
     store = literals.WeightStore()
     types: list[TensorType] = []
     inputs: list[np.ndarray] = []
