@@ -301,8 +301,8 @@ def tolerance_of(outcome: Outcome) -> tuple[float, float] | None:
     dtypes_found = {dtypes.from_numpy(a.dtype) for a in outcome.want}
     if not is_rewritten(outcome.case.cls) or len(dtypes_found) != 1:
         return None
-    relative, absolute = harness.TOLERANCE[dtypes_found.pop().short]
-    return 2 * relative, 2 * absolute
+    found = harness.TOLERANCE.get(dtypes_found.pop().short)
+    return found and (2 * found[0], 2 * found[1])
 
 
 def error(got: np.ndarray, want: np.ndarray) -> float:
