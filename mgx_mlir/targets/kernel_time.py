@@ -50,13 +50,15 @@ class Cost:
 class KernelTime:
     """What a workgroup of a kernel takes: clocks of each unit, and of a wave that is alone.
 
-    us: of a launch. exact: whether the trips of all loops were known.
+    us: of a launch. instructions: that a wave runs; exact: whether the trips of all loops were
+    known. resident: workgroups that a compute unit holds.
     """
 
     us: float
     busy: dict[str, float]
     alone: float
     resident: int
+    instructions: int
     exact: bool
 
     @property
@@ -89,7 +91,12 @@ def kernel_time(kernel: Kernel, code: Code, chip: Chip, workgroups: int) -> Kern
     us = clocks / chip.ghz / 1e3
     found = {u: c / each for u, c in together.items()}
     return KernelTime(
-        inf if kernel.spills or kernel.scratch else us, found, alone, resident, way.exact
+        inf if kernel.spills or kernel.scratch else us,
+        found,
+        alone,
+        resident,
+        len(way.places),
+        way.exact,
     )
 
 

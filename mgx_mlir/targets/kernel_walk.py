@@ -15,6 +15,7 @@ _INSTRUCTION = re.compile(r"^\t([a-z][a-z0-9_]*)(?:\s+([^;]*))?")
 _ENCODING = re.compile(r"_(e32|e64|dpp|dpp8|sdwa|e64_dpp)$")
 _PAIR = re.compile(r"^(s|ttmp)\[(\d+):(\d+)\]$")
 _WORD = 0xFFFFFFFF
+_HEAD = 8  # instructions at the most that load arguments
 LONGEST = 1_000_000  # instructions that are followed
 
 # what writes scalar registers besides scalar instructions
@@ -81,7 +82,7 @@ def walk(code: Code) -> Walk:
     """The way of one wave through a function."""
     state = _Scalars()
     places: list[int] = []
-    at, exact = 0, True
+    at, exact = _start(code), True
     while at < len(code.instructions) and len(places) < LONGEST:
         i = code.instructions[at]
         places.append(at)
@@ -104,6 +105,16 @@ def walk(code: Code) -> Walk:
             continue
         state.run(i)
     return Walk(code, tuple(places), exact and len(places) < LONGEST)
+
+
+def _start(code: Code) -> int:
+    """Where waves start: past what loads arguments, where the hardware has loaded them."""
+    for i in code.instructions[:_HEAD]:
+        if i.name == "s_branch":
+            return code.labels.get(i.operands[0], 0) if i.operands else 0
+        if not i.name.startswith(("s_load", "s_waitcnt")):
+            break
+    return 0
 
 
 class _Scalars:

@@ -12,6 +12,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lower.gpu_choices import DOT, Choice, Product
 from mgx_mlir.passes.lower.gpu_kinds import KINDS, SIDE, Kind
+from mgx_mlir.passes.lower.gpu_plain import plain_tile
 from mgx_mlir.passes.lower.gpu_tiles import Extents, Tile, choose
 
 
@@ -21,7 +22,9 @@ def product_info(arch: str, product: Product, choice: Choice) -> ir.Attribute | 
     A dot in parts is [parts, rows, columns, depth of a part], a whole one has no first dim.
     """
     kind, tile = product.kind(arch), choice.tile
-    if kind is None or tile is None:
+    if kind is None:
+        return _plain_info(arch, product)
+    if tile is None:
         return None
     own = [n * SIDE for n in tile.size[1:]]
     if product.op == DOT:
@@ -46,6 +49,21 @@ def gathered_info(arch: str, dtype: DType, out: Sequence[int], depth: int) -> ir
     ones = [1] * (len(lead) - 1)
     sizes = [*ones, tile.size[0], *(n * SIDE for n in tile.size[1:])]
     return _info(CHIPS[arch], kind, replace(tile, steps=steps), sizes, [*ones, *tile.wave])
+
+
+def _plain_info(arch: str, product: Product) -> ir.Attribute | None:
+    tile = plain_tile(arch, product)
+    if tile is None:
+        return None
+    return _attribute(
+        f"padding = {_list([*tile.size, tile.depth])}, promote_operands = [0, 1], "
+        f"reduction = {_list([0, 0, tile.depth])}, thread = {_list([*tile.thread, 0])}, "
+        f"workgroup = {_list([*tile.size, 0])}",
+        tile.threads,
+        CHIPS[arch],
+        ", {gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 0, "
+        "no_reduce_shared_memory_bank_conflicts = false>}",
+    )
 
 
 def window_info(arch: str, out: Sequence[int], spatial: int) -> ir.Attribute | None:

@@ -225,3 +225,10 @@ def test_kinds_are_what_the_clocks_are_of() -> None:
     }
     for (arch, dtype), name in names.items():
         assert KINDS[arch][dtype].clocks(CHIPS[arch]) == of(name, arch=arch).clocks
+
+
+def test_arguments_that_the_hardware_loads() -> None:
+    """The code that loads them is for firmware that does not, and is jumped over."""
+    head = ["s_load_dwordx2 s[2:3], s[0:1], 0x0", "s_waitcnt lgkmcnt(0)", "s_branch .LBB0_0"]
+    names, exact = run(*head, ".LBB0_0:", "v_nop")
+    assert (names, exact) == (["v_nop", "s_endpgm"], True)

@@ -1,0 +1,128 @@
+"""Matrix products as `gpu_choices` has them, run on emulated GPUs, against numpy in float64."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from mgx_mlir.core.lowered import Lowered
+from mgx_mlir.passes.lower.gpu_choices import Choice, Product, default
+from mgx_mlir.runtime.iree_runtime import LoadedModule
+from mgx_mlir.targets.kernel_bounds import compile_with_bounds
+from tests.lower.programs import Programs
+
+pytestmark = pytest.mark.emulator
+OTHERS = ("gfx90a", "gfx950", "gfx1201")
+TYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "i8": np.int8}
+LIMITS = {"f16": 2e-3, "bf16": 1e-2, "f32": 1e-5, "i8": 0.0}
+# rows, depth, columns: whole tiles; cut ones, with a depth of no matrix instruction's; deep ones
+# in parts, of whole and of cut tiles
+WHOLE, CUT, PARTS, CUT_PARTS = (64, 128, 96), (33, 127, 65), (48, 4096, 32), (33, 1024, 65)
+CASES = [("f16", d) for d in (WHOLE, CUT, PARTS, CUT_PARTS)]
+CASES += [(t, d) for t in ("bf16", "i8") for d in (WHOLE, CUT, CUT_PARTS)]
+CASES += [("f32", WHOLE), ("f32", CUT)]
+
+
+def products() -> Programs:
+    """A dot with bias and activation for each case, an 8-bit one alone."""
+    rng = np.random.default_rng(7)
+    net = Programs()
+    for name, (m, k, n) in CASES:
+        kind = TYPES[name]
+        if name == "i8":
+            x, w = (rng.integers(-128, 128, d).astype(kind) for d in ((m, k), (k, n)))
+            want = x.astype(np.int64) @ w.astype(np.int64)
+            net.add(lambda b, v, w=w: b.op("quant_dot", v, b.literal(w), []), [x], want)
+            continue
+        x, w, bias = (rng.standard_normal(d).astype(kind) for d in ((m, k), (k, n), (n,)))
+        w = (w.astype(np.float64) / k**0.5).astype(kind)
+        want = np.maximum(x.astype(np.float64) @ w.astype(np.float64) + bias.astype(np.float64), 0)
+        net.add(
+            lambda b, v, w=w, c=bias: b.relu(b.add(b.dot(v, b.literal(w)), b.literal(c))), [x], want
+        )
+    return net
+
+
+def choose(arch: str, product: Product) -> Choice:
+    """The default; deep ones in four parts."""
+    found = default(arch, product)
+    return Choice(found.tile, 4) if product.dims[2] >= 1024 else found
+
+
+def kernels_of(arch: str) -> tuple[Programs, Lowered]:
+    net = products()
+    lowered = net.lowered(
+        "mgx-fuse-pointwise-reduce{quantized=true}", target="gpu", arch=arch,
+        choices=lambda product, _: choose(arch, product),
+    )  # fmt: skip
+    return net, lowered
+
+
+@pytest.mark.parametrize(
+    "arch",
+    ["gfx942", "gfx1100", *(pytest.param(a, marks=pytest.mark.slow) for a in OTHERS)],
+)
+def test_products(arch: str, library: Path) -> None:
+    net, lowered = kernels_of(arch)
+    vmfb, launches = compile_with_bounds(lowered.bytecode, arch)
+    found = launches["main"]
+    split = sum(k >= 1024 for _, (_, k, _) in CASES)
+    assert len(found) == len(CASES) + split
+    assert [x.kernel.name for x in found if x.kernel.spills or x.kernel.scratch] == []
+    # f32 has matrix instructions on CDNA alone
+    plain = sum(x.time is None or not x.time.busy["matrix"] for x in found)
+    assert plain == split + (2 if arch.startswith("gfx1") else 0)
+    module = LoadedModule(
+        vmfb, lowered.params, inputs=lowered.inputs, outputs=lowered.outputs, device="hip",
+        library=str(library),
+    )  # fmt: skip
+    got = module.run(net.inputs)
+    for (dtype, dims), a, want in zip(CASES, got, net.want, strict=True):
+        off = np.linalg.norm(a.astype(np.float64) - want) / np.linalg.norm(want)
+        assert off <= LIMITS[dtype], (dtype, dims)
+
+
+COUNTED = """
+import sys
+from pathlib import Path
+import mgx_mlir
+from tests.emulator.test_products import counted
+counted(Path(sys.argv[1]))
+"""
+
+
+def counted(library: Path) -> None:
+    """Run products of whole tiles; print the instructions that their code says each one runs."""
+    rng = np.random.default_rng(0)
+    net = Programs()
+    for n in (32, 64, 160):
+        x, w = (rng.standard_normal(d).astype(np.float16) for d in ((64, 1024), (1024, n)))
+        net.add(lambda b, v, w=w: b.relu(b.dot(v, b.literal(w))), [x], x @ w)
+    lowered = net.lowered("fuse_pointwise_reduce", target="gpu", arch="gfx942")
+    vmfb, launches = compile_with_bounds(lowered.bytecode, "gfx942")
+    LoadedModule(vmfb, lowered.params, device="hip", library=str(library)).run(net.inputs)
+    print(json.dumps({x.kernel.name: x.time.instructions for x in launches["main"] if x.time}))
+
+
+def test_instructions_are_as_many_as_run(library: Path, tmp_path: Path) -> None:
+    """What the code says that a wave runs is what waves ran."""
+    path = tmp_path / "stats.json"
+    done = subprocess.run(
+        [sys.executable, "-c", COUNTED, str(library)], capture_output=True, text=True,
+        env={**os.environ, "MGX_EMULATE_STATS": str(path)}, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    ran = {
+        r["kernel"]: r["instructions"] / r["waves"]
+        for r in json.loads(path.read_text())["launches"]
+    }
+    assert len(said) == 3
+    assert ran == said
