@@ -25,9 +25,10 @@ ARCH_VARIABLE = "MGX_EMULATE_ARCH"
 ARCHS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1103", "gfx1150", "gfx1151",
          "gfx1200", "gfx1201")  # fmt: skip
 # builds of the library, best first, and what a processor needs for each (names of /proc/cpuinfo)
+_V3 = ("avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm")
 BUILDS: dict[str, tuple[str, ...]] = {
-    "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "fma", "bmi2"),
-    "x86-64-v3": ("avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"),
+    "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", *_V3),
+    "x86-64-v3": _V3,
     "": (),
 }
 

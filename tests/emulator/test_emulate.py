@@ -12,6 +12,7 @@ import pytest
 
 import mgx_mlir
 from mgx_mlir.core.errors import TargetError, UsageError
+from mgx_mlir.targets import emulator
 
 pytestmark = pytest.mark.emulator
 DRIVER = [sys.executable, "-m", "mgx_mlir.driver"]
@@ -222,3 +223,67 @@ def test_two_devices(library: Path) -> None:
     for line in lines:
         assert line.startswith("input 'x' expected memory of hip device own of ")
         assert ", got hip device other of " in line
+
+
+SIDE_BY_SIDE = """
+import os
+import sys
+import numpy as np
+import mgx_mlir as migraphx
+
+before = dict(os.environ)
+a = np.arange(-3, 3, dtype=np.float32)
+
+
+def program(**options):
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", migraphx.shape(type="float_type", lens=[6]))
+    m.add_return([m.add_instruction(migraphx.op("relu"), [x])])
+    p.compile(migraphx.get_target("gpu", arch="gfx942", **options))
+    return p
+
+
+def place(p):
+    assert np.array_equal(p.run({"x": a})[0].array, np.maximum(a, 0))
+    return p.compiled.load().device.library
+
+
+emulated, real = program(emulate=True), program()
+assert place(emulated) == sys.argv[1]
+assert migraphx.to_gpu(a).device_tensor.device.library == sys.argv[1]
+assert place(real) == sys.argv[2]
+assert migraphx.to_gpu(a).device_tensor.device.library == sys.argv[2]
+assert migraphx.to_gpu(a, emulate=True).device_tensor.device.library == sys.argv[1]
+try:
+    real.run({"x": migraphx.to_gpu(a, emulate=True)})
+except migraphx.MgxError as e:
+    assert f"of {sys.argv[2]}, got hip device 0 of {sys.argv[1]}" in str(e), e
+assert place(emulated) == sys.argv[1] and place(real) == sys.argv[2]
+assert dict(os.environ) == before
+"""
+
+
+def test_beside_a_gpu(library: Path, tmp_path: Path) -> None:
+    """Emulated programs and others in one process; a copy of the library plays the machine's."""
+    shutil.copy(library / "libamdhip64.so", tmp_path)
+    command = [sys.executable, "-c", SIDE_BY_SIDE, str(library), str(tmp_path)]
+    done = run(command, library, IREE_HIP_DYLIB_PATH=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_build_for_the_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("", *filter(None, emulator.BUILDS)):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / emulator.LIBRARY).touch()
+    monkeypatch.setenv(emulator.PATH_VARIABLE, str(tmp_path))
+    wanted = {"": set(), **{name: {*needs} for name, needs in emulator.BUILDS.items()}}
+    for name, features in wanted.items():
+        monkeypatch.setattr(emulator, "processor_features", lambda found=features: frozenset(found))
+        assert emulator.find_library() == tmp_path / name
+    # one feature short of the best
+    (missing, *rest) = emulator.BUILDS["x86-64-v4"]
+    assert missing == "avx512f"
+    features = {*rest, *emulator.BUILDS["x86-64-v3"]}
+    monkeypatch.setattr(emulator, "processor_features", lambda: frozenset(features))
+    assert emulator.find_library() == tmp_path / "x86-64-v3"
