@@ -139,6 +139,19 @@ def floats() -> Iterator[Case]:
         yield from on(CDNA + RDNA, text, three(FLOATS), {"v10": bits(want.astype(F32))})
     for text, want in near:
         yield from on(CDNA + RDNA, text, three(FLOATS), {"v10": bits(want.astype(F32))}, ulp=2)
+    # with a number in the code: two roundings, then one
+    for name, archs, kind in (
+        ("mad", ("gfx90a",), F32),
+        ("fma", (*CDNA[1:], *RDNA), np.longdouble),
+    ):
+        with np.errstate(all="ignore"):
+            first = (x.astype(kind) * kind(42) + z).astype(F32)
+            second = (x.astype(kind) * y + kind(42)).astype(F32)
+        for text, want in (
+            (f"v_{name}mk_f32 v10, v1, 0x42280000, v3", first),
+            (f"v_{name}ak_f32 v10, v1, v2, 0x42280000", second),
+        ):
+            yield from on(archs, text, three(FLOATS), {"v10": bits(want)})
     u, v = FLOATS[1], FLOATS[2]
     for name, want in (("max", np.maximum(u, v)), ("min", np.minimum(u, v))):
         yield from on(

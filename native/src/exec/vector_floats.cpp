@@ -98,6 +98,8 @@ void define_fused() {
   FLOAT2_ACC("v_fmac_f32", std::fma(x, y, z));
   FLOAT2_ACC("v_mac_f32", x * y + z);
   FLOAT3("v_mad_f32", x * y + z);
+  FLOAT3("v_madmk_f32", x * y + z);  // a * K + b, as above
+  FLOAT3("v_madak_f32", x * y + z);
   FLOAT2_ACC("v_fmac_dx9_zero_f32", x == 0 || y == 0 ? z : std::fma(x, y, z));
   FLOAT3("v_fma_dx9_zero_f32", x == 0 || y == 0 ? z : std::fma(x, y, z));
 }
