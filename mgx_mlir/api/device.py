@@ -16,6 +16,7 @@ from mgx_mlir.core.layout import Shape
 from mgx_mlir.runtime import hip
 from mgx_mlir.runtime.device import HIP_VARIABLE, Device, is_open, open_device
 from mgx_mlir.runtime.device_memory import ROCM, DeviceTensor, from_dlpack
+from mgx_mlir.runtime.hip_streams import Event, Stream
 from mgx_mlir.targets import emulator
 
 
@@ -116,6 +117,20 @@ class context:
     def wait_for(self, stream: int) -> None:
         """Wait until all that was asked of a stream (an address of an ihipStream_t) is done."""
         hip.stream_synchronize(self.device, stream)
+
+    def create_stream(self) -> Stream:
+        """A stream; `program.run_async(params, stream.address)` runs after what is on it."""
+        return Stream(self.device)
+
+    def create_event(self) -> Event:
+        """An event, to be recorded in a stream."""
+        return Event(self.device)
+
+    def finish_on(self, stream: Stream) -> None:
+        """What is asked of a stream from now on comes after all that programs have done."""
+        done = self.create_event()
+        done.record()
+        stream.wait(done)
 
 
 STREAM_TYPE = "ihipStream_t"

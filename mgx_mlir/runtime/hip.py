@@ -23,14 +23,14 @@ _NAMES = ("libamdhip64.so", "libamdhip64.so.6", "libamdhip64.so.7", "amdhip64.dl
 
 def device_synchronize(device: Device) -> None:
     """Wait for all that was asked of a hip device. Errors: RunError, TargetError."""
-    with _current(device) as library:
-        _check(library, "hipDeviceSynchronize", library.hipDeviceSynchronize())
+    with current(device) as library:
+        check(library, "hipDeviceSynchronize", library.hipDeviceSynchronize())
 
 
 def stream_synchronize(device: Device, stream: int) -> None:
     """Wait for all that was asked of a stream of a device. Errors: RunError, TargetError."""
-    with _current(device) as library:
-        _check(
+    with current(device) as library:
+        check(
             library, "hipStreamSynchronize", library.hipStreamSynchronize(ctypes.c_void_p(stream))
         )
 
@@ -64,18 +64,19 @@ def print_devices() -> None:
 
 
 @contextmanager
-def _current(device: Device) -> Iterator[Any]:
+def current(device: Device) -> Iterator[Any]:
     """The device's library, with the device as this thread's current one."""
     library, before = _loaded(device.library), ctypes.c_int(0)
-    _check(library, "hipGetDevice", library.hipGetDevice(ctypes.byref(before)))
-    _check(library, "hipSetDevice", library.hipSetDevice(device.index))
+    check(library, "hipGetDevice", library.hipGetDevice(ctypes.byref(before)))
+    check(library, "hipSetDevice", library.hipSetDevice(device.index))
     try:
         yield library
     finally:
         library.hipSetDevice(before.value)
 
 
-def _check(library: Any, name: str, status: int) -> None:
+def check(library: Any, name: str, status: int) -> None:
+    """RunError where a call of HIP did not succeed, with what HIP says of it."""
     if status:
         library.hipGetErrorString.restype = ctypes.c_char_p
         said = library.hipGetErrorString(status) or b""

@@ -79,6 +79,17 @@ def test_streams(staying: Any, target: Any, given: dict[str, Any]) -> None:
     at.finish()
     at.wait_for(0)
     migraphx.gpu_sync()
+    stream, begin, end = at.create_stream(), at.create_event(), at.create_event()
+    with pytest.raises(UsageError, match="the event was not recorded"):
+        begin.synchronize()
+    begin.record(stream)
+    check(staying.run_async(given, stream.address)[0])
+    at.finish_on(stream)
+    end.record(stream)
+    end.synchronize()
+    stream.wait(end)
+    stream.synchronize()
+    assert end.elapsed_ms(begin) > 0
     with pytest.raises(UsageError, match="expected a stream of type ihipStream_t, got cuda"):
         staying.run_async(given, 0, "cudaStream_t")
 

@@ -1,5 +1,6 @@
 // The HIP functions that IREE's hip driver loads, over the emulated devices. Everything is complete
 // when a call returns: streams and events have nothing to wait for.
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -44,16 +45,19 @@ Status fail(Status status, const std::string& message) {
   return status;
 }
 
-// What a stream, event or pool is here: where it was made.
+using Clock = std::chrono::steady_clock;
+
+// What a stream, event or pool is here: where it was made, and when an event was recorded.
 struct Handle {
   Device* device;
+  Clock::time_point recorded;
 };
 
 class Handles {
  public:
   Status make(void** p) {
     std::lock_guard<std::mutex> lock(mutex_);
-    Handle* made = new Handle{&System::get().current()};
+    Handle* made = new Handle{&System::get().current(), {}};
     live_.insert(made);
     *p = made;
     return kSuccess;
@@ -69,6 +73,19 @@ class Handles {
     if (reinterpret_cast<u64>(p) <= 2) return &System::get().current();
     std::lock_guard<std::mutex> lock(mutex_);
     return live_.count(p) != 0 ? static_cast<Handle*>(p)->device : nullptr;
+  }
+  Status record(void* p) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (live_.count(p) == 0) return fail(kInvalidHandle, "the event is not there");
+    static_cast<Handle*>(p)->recorded = Clock::now();
+    return kSuccess;
+  }
+  Status elapsed(float* ms, void* from, void* to) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (live_.count(from) == 0 || live_.count(to) == 0) return fail(kInvalidHandle, "the event is not there");
+    const auto between = static_cast<Handle*>(to)->recorded - static_cast<Handle*>(from)->recorded;
+    *ms = std::chrono::duration<float, std::milli>(between).count();
+    return kSuccess;
   }
   Status check(void* p) {
     return device(p) != nullptr ? kSuccess : fail(kInvalidHandle, "the stream, event or pool is not there");
@@ -275,9 +292,9 @@ API int hipLaunchHostFunc(void*, void (*function)(void*), void* data) {
 API int hipEventCreate(void** event) { return handles().make(event); }
 API int hipEventCreateWithFlags(void** event, u32) { return handles().make(event); }
 API int hipEventDestroy(void* event) { return handles().drop(event); }
-API int hipEventElapsedTime(float* ms, void*, void*) { *ms = 0; return kSuccess; }
+API int hipEventElapsedTime(float* ms, void* from, void* to) { return handles().elapsed(ms, from, to); }
 API int hipEventQuery(void* event) { return handles().check(event); }
-API int hipEventRecord(void* event, void*) { return handles().check(event); }
+API int hipEventRecord(void* event, void*) { return handles().record(event); }
 API int hipEventSynchronize(void* event) { return handles().check(event); }
 
 // ---- errors
