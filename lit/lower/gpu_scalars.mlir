@@ -45,6 +45,7 @@ func.func @main(%x: tensor<4x9xi32>) -> (tensor<4x3xi32>, tensor<4x3xi64>) {
 // CHECK-LABEL: @main(%arg0: tensor<4x9xi32>)
 // CHECK-NOT: "iree_linalg_ext.topk"(%arg0
 // CHECK: "iree_linalg_ext.topk"
+// CPU-LABEL: @main(
 func.func @main(%x: tensor<4x9xi32>) -> (tensor<4x3xi32>, tensor<4x3xi64>) {
   %0:2 = "migraphx.topk"(%x) {k = 3 : i64, axis = 1 : i64, largest = false} : (tensor<4x9xi32>) -> (tensor<4x3xi32>, tensor<4x3xi64>)
   return %0#0, %0#1 : tensor<4x3xi32>, tensor<4x3xi64>
@@ -62,4 +63,32 @@ func.func @main(%x: tensor<4x9xi32>) -> (tensor<4x3xi32>, tensor<4x3xi64>) {
 func.func @main(%x: tensor<3x4xf32>, %a: tensor<1xi64>) -> tensor<?x?xf32> {
   %0 = "migraphx.reduce_sum"(%x, %a) {axes = array<i64>} : (tensor<3x4xf32>, tensor<1xi64>) -> tensor<?x?xf32>
   return %0 : tensor<?x?xf32>
+}
+
+// -----
+
+// Extremes by integers in the order of floats: the compiler's maximum of a reduction passes over NaN.
+// CHECK-LABEL: @main(
+// CHECK: linalg.fill ins(%{{.*}} : i32)
+// CHECK: arith.cmpf une
+// CHECK: arith.maxsi
+// CHECK: arith.bitcast %{{.*}} : i32 to f32
+// CPU-LABEL: @main(
+// CPU: arith.maximumf
+func.func @main(%x: tensor<3x4xf32>) -> tensor<3x1xf32> {
+  %0 = "migraphx.reduce_max"(%x) {axes = array<i64: 1>} : (tensor<3x4xf32>) -> tensor<3x1xf32>
+  return %0 : tensor<3x1xf32>
+}
+
+// -----
+
+// A softmax keeps its maximum: NaN comes back by the sum.
+// CHECK-LABEL: @main(
+// CHECK: arith.maximumf
+// CHECK-NOT: arith.maxsi
+// CPU-LABEL: @main(
+// CPU: arith.maximumf
+func.func @main(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %0 = "migraphx.softmax"(%x) {axis = 1 : i64} : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir, tensor
@@ -25,7 +27,7 @@ from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, View, identity
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.run_time_axes import chosen_dims, reduce_chosen
-from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, widen
+from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, ordered, widen
 
 LOG2_E = 1.4426950408889634
 Combine = Callable[[ArithScalars, TypedScalar, TypedScalar], TypedScalar]
@@ -176,10 +178,34 @@ def _reduction(how: str, op: Any, ins: Sequence[Any], e: Any, mean: bool = False
         if mean:
             found = _divide_by_count(e, found, acc, [count])
         return _stored(e, found, acc, out)
+    if e.options.target == "gpu" and how in ("max", "min") and acc.is_float:
+        return _kept(e, _extreme(e, x, t.dtype, axes, how, acc), acc, out, axes)
     found = reduce_tensor(e, x, t.dtype, axes, how, acc)
     if mean:
         found = _divide_by_count(e, found, acc, [e.extent(x, a) for a in axes])
     return _kept(e, found, acc, out, axes)
+
+
+def _extreme(
+    e: Any, x: ir.Value, dtype: DType, axes: Sequence[int], how: str, acc: DType
+) -> ir.Value:
+    """The extreme of floats by integers in their order, NaN beyond all others: a GPU's own passes
+    over NaN."""
+    kind = dtypes.INT64 if acc.bits == 64 else dtypes.INT32
+    beyond = int(start_value("min" if how == "max" else "max", kind))
+    limit = np.array(start_value(how, acc), acc.np).view(kind.np)  # that of no elements
+
+    def key(b: ArithScalars, value: TypedScalar) -> TypedScalar:
+        found = ordered(b, b.bitcast(value, kind), kind)
+        return b.select(b.is_nan(value), b.const(beyond, kind), found)
+
+    def back(b: ArithScalars, found: TypedScalar) -> TypedScalar:
+        least = ordered(b, b.const(int(limit), kind), kind)
+        return b.bitcast(ordered(b, getattr(b, how)(found, least), kind), acc)
+
+    found = reduce_tensor(e, x, dtype, axes, how, kind, map_element=key)
+    shape = TensorType(acc, tuple(ir.RankedTensorType(found.type).shape))
+    return e.map_elements([found], [kind], shape, back)
 
 
 def _divide_by_count(e: Any, total: ir.Value, acc: DType, extents: Sequence[Extent]) -> ir.Value:

@@ -39,7 +39,7 @@ def roialign(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
         return e.empty(extents, t.dtype)
     work = computed(t.dtype)
     half = op.coordinate_transformation_mode == "half_pixel"
-    b = ArithScalars(work, work)
+    b = e.scalars(work, work)
 
     def body(where: list[ir.Value]) -> ir.Value:
         region, channel, row, column = where

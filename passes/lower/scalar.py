@@ -310,7 +310,8 @@ class ArithScalars:
 class GpuScalars(ArithScalars):
     """For GPUs, whose compiler takes maximumf for maxnumf: a NaN would become the other number.
 
-    Reductions keep maximumf, which is what it finds its tiles by; they pass over NaN.
+    Reductions keep maximumf, which is what it finds its tiles by: those of `reduce_max` and its kin
+    are of integers, poolings pass over NaN.
     """
 
     def max(self, x: Any, y: Any) -> TypedScalar:
@@ -322,7 +323,9 @@ class GpuScalars(ArithScalars):
     def tanh(self, x: Any) -> TypedScalar:
         """By exp: the compiler's is a call, which may not be given what is undefined, as the lanes
         beyond the edges of a product are. The whole kernel would be taken for unreachable."""
-        return scalar_math.tanh_by_exp(self, self._one(x))
+        scalars: Any = self
+        found: Any = scalar_math.tanh_by_exp(scalars, self._one(x))
+        return found
 
     def _with_nan(self, yields: str, plain: Callable[..., TypedScalar], x: Any, y: Any) -> Any:
         if _is_same(x, y):
@@ -344,6 +347,12 @@ def _is_number(x: TypedScalar) -> bool:
         return False
     value = ir.FloatAttr(op.attributes["value"]).value
     return not pymath.isnan(value)
+
+
+def ordered(b: ArithScalars, bits: TypedScalar, kind: DType) -> TypedScalar:
+    """The bits of floats, as signed integers of type `kind`, in the floats' order; and back."""
+    # negative floats order backwards by their bits
+    return b.xor(bits, b.and_(b.shr(bits, kind.bits - 1), int(kind.highest())))
 
 
 def _value(result: Any) -> ir.Value:
@@ -377,4 +386,5 @@ def narrow(x: TypedScalar, dtype: DType) -> TypedScalar:
     return TypedScalar(arith.TruncFOp(signless(dtype), x.value).result, dtype)
 
 
-__all__ = ["ArithScalars", "TypedScalar", "computed", "constant", "narrow", "signless", "widen"]
+__all__ = ["ArithScalars", "TypedScalar", "computed", "constant", "narrow", "ordered", "signless",
+           "widen"]  # fmt: skip

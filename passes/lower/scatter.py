@@ -25,7 +25,7 @@ from mgx_mlir.dialects.migraphx.scatter import (
 from mgx_mlir.passes.lower import indices, linalg_ext
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.registry import lowers
-from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, narrow, widen
+from mgx_mlir.passes.lower.scalar import TypedScalar, computed, narrow, widen
 from mgx_mlir.passes.lower.views import reshape_tensor
 
 
@@ -61,7 +61,7 @@ def _scatter(
     def body(update: ir.Value, current: ir.Value) -> ir.Value:
         if how == "none":
             return update
-        b = ArithScalars(work, work)
+        b = e.scalars(work, work)
         a, c = (widen(TypedScalar(x, work)) for x in (current, update))
         return narrow(getattr(b, how)(a, c), work).value
 

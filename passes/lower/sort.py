@@ -16,7 +16,7 @@ from mgx_mlir.passes.lower import indices, linalg_ext
 from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.registry import lowers
-from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, widen
+from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, ordered, widen
 from mgx_mlir.passes.lower.views import reshape_tensor
 
 
@@ -120,9 +120,7 @@ def sort_keys(e: Any, x: ir.Value, dtype: DType, largest: bool) -> tuple[ir.Valu
         b = ArithScalars(value.dtype, kind)
         if value.dtype.is_float:
             bits = b.bitcast(b.add(value, 0.0), kind)  # -0 + 0 is 0
-            # negative floats order backwards by their bits
-            mirrored = b.and_(b.shr(bits, kind.bits - 1), int(kind.highest()))
-            key = b.xor(bits, mirrored)
+            key = ordered(b, bits, kind)
             key = b.select(b.is_nan(value), b.const(int(kind.highest()), kind), key)
         elif dtype is dtypes.UINT64:
             key = b.xor(b.bitcast(value, kind), b.const(int(kind.lowest()), kind))
