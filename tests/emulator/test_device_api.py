@@ -17,6 +17,7 @@ import mgx_mlir as migraphx
 from mgx_mlir.core.errors import MgxError, RunError, ShapeError, TargetError, UsageError
 from mgx_mlir.runtime.device import open_device
 from mgx_mlir.runtime.device_memory import ROCM
+from mgx_mlir.runtime.hip import device_arch
 from mgx_mlir.targets import emulator
 
 RNG = np.random.default_rng(7)
@@ -288,3 +289,21 @@ def test_failed_calls_leave_the_device(staying: Any, given: dict[str, Any], targ
         p.run({"x": A, "y": B})
     assert target.get_context().device is at
     check(staying.run(given)[0])
+
+
+def test_saved_code(gpu_arch: str, target: Any) -> None:
+    other = "gfx1100" if gpu_arch != "gfx1100" else "gfx942"
+    p = product()
+    p.compile(migraphx.get_target("gpu", arch=[other, gpu_arch], emulate=True))
+    q = migraphx.load_buffer(migraphx.save_buffer(p), emulate=True)
+    assert set(q.compiled.archs) == {other, gpu_arch}
+    if device_arch(target.get_context().device):
+        check(q.run({"x": A, "y": B})[0])
+    else:  # an emulated device takes any: what was named first is run
+        assert q.compiled.executable.arch == other
+    p = product()
+    p.compile(migraphx.get_target("cpu", threads=1))
+    with pytest.raises(UsageError, match="only gpu programs are emulated, the file's code is for"):
+        migraphx.load_buffer(migraphx.save_buffer(p), emulate=True)
+    with pytest.raises(UsageError, match="only gpu programs have a device_id"):
+        product().compile(migraphx.get_target("cpu", device_id=1))
