@@ -63,3 +63,21 @@ func.func @slices(%q: tensor<4x2x8xf32>, %x: tensor<6x12x8xf32>) -> tensor<4x2x8
   }) {tag = "attention"} : (tensor<4x2x8xf32>, tensor<6x12x8xf32>) -> tensor<4x2x8xf32>
   return %0 : tensor<4x2x8xf32>
 }
+
+// -----
+
+// One query of heads that share their keys: the compiler would copy these for each lane.
+// CHECK-LABEL: @main(
+// CHECK-NOT: iree_linalg_ext.attention
+func.func @shared_keys(%q: tensor<4x1x8xf32>, %k: tensor<2x1x8x6xf32>, %v: tensor<4x6x8xf32>) -> tensor<4x1x8xf32> {
+  %0 = "migraphx.group"(%q, %k, %v) ({
+  ^bb0(%a: tensor<4x1x8xf32>, %b: tensor<2x1x8x6xf32>, %c: tensor<4x6x8xf32>):
+    %u = "migraphx.multibroadcast"(%b) {out_lens = array<i64: 2, 2, 8, 6>} : (tensor<2x1x8x6xf32>) -> tensor<2x2x8x6xf32>
+    %r = "migraphx.reshape"(%u) {dims = array<i64: 4, 8, 6>} : (tensor<2x2x8x6xf32>) -> tensor<4x8x6xf32>
+    %s = "migraphx.dot"(%a, %r) : (tensor<4x1x8xf32>, tensor<4x8x6xf32>) -> tensor<4x1x6xf32>
+    %p = "migraphx.softmax"(%s) {axis = 2 : i64} : (tensor<4x1x6xf32>) -> tensor<4x1x6xf32>
+    %o = "migraphx.dot"(%p, %c) : (tensor<4x1x6xf32>, tensor<4x6x8xf32>) -> tensor<4x1x8xf32>
+    "migraphx.yield"(%o) : (tensor<4x1x8xf32>) -> ()
+  }) {tag = "attention"} : (tensor<4x1x8xf32>, tensor<2x1x8x6xf32>, tensor<4x6x8xf32>) -> tensor<4x1x8xf32>
+  return %0 : tensor<4x1x8xf32>
+}

@@ -14,17 +14,35 @@ from mgx_mlir.passes.access import Unreadable
 from mgx_mlir.passes.attention_form import AttentionForm, attention_form, scale_and_mask
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.expr import Expr, Leaf, Splat, View, identity
+from mgx_mlir.passes.lower.gpu_kinds import SIDE
 from mgx_mlir.passes.lower.linalg_ext import attention
 from mgx_mlir.passes.lower.movement import extract_slice
 from mgx_mlir.passes.lower.scalar import constant
 
 
 def fits(body: ir.Block) -> bool:
-    """Whether a kernel is an attention that the op can say."""
+    """Whether a kernel is an attention that the op can say, and the compiler tile."""
     try:
-        return scale_and_mask(attention_form(body)) is not None
+        form = attention_form(body)
     except Unreadable:
         return False
+    if scale_and_mask(form) is None:
+        return False
+    # with few rows each lane would copy the repeated heads into memory of its own, unrolled
+    few = form.queries < SIDE
+    return not few or not any(
+        _is_repeated(dot.owner.operands[1]) for dot in (form.product, form.output)
+    )
+
+
+def _is_repeated(v: ir.Value) -> bool:
+    """Whether keys or values are shared by heads: a reshape of broadcast ones."""
+    while not isinstance(v.owner, ir.Block) and v.owner.name in (
+        "migraphx.reshape",
+        "migraphx.transpose",
+    ):
+        v = v.owner.operands[0]
+    return not isinstance(v.owner, ir.Block) and v.owner.name == "migraphx.multibroadcast"
 
 
 def flash_attention(e: Any, body: ir.Block) -> list[ir.Value]:
