@@ -544,6 +544,7 @@ Decoded decode(const Architecture& arch, bool wave32, const u32* words, std::siz
     d.dual = true;
     d.second = Decoder(arch, wave32, words, count).run(VOPDX);
     d.first.size = d.second.size = std::max(d.first.size, d.second.size);
+    for (u8 k = 0; k < d.first.size / 4; ++k) d.first.words[k] = d.second.words[k] = words[k];  // a literal of either
   }
   return d;
 }
