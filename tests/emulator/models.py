@@ -44,6 +44,7 @@ class Graph:
         self.ports: list[onnx.ValueInfoProto] = []
         self.arrays: dict[str, np.ndarray] = {}
         self.values: dict[str, np.ndarray] = {}
+        self.outputs: list[onnx.ValueInfoProto] = []
 
     def draw(self, *dims: int, scale: float = 1.0) -> np.ndarray:
         if self.np is np.int8:
@@ -51,8 +52,13 @@ class Graph:
         return (self.rng.standard_normal(dims) * scale).astype(self.np)
 
     def input(self, name: str, *dims: int, scale: float = 1.0) -> str:
-        self.arrays[name] = self.draw(*dims, scale=scale)
-        self.ports.append(helper.make_tensor_value_info(name, self.kind, dims))
+        return self.given(name, self.draw(*dims, scale=scale))
+
+    def given(self, name: str, array: np.ndarray) -> str:
+        """An input whose array is not drawn from the normal distribution."""
+        self.arrays[name] = array
+        kind = helper.np_dtype_to_tensor_dtype(array.dtype)
+        self.ports.append(helper.make_tensor_value_info(name, kind, array.shape))
         return name
 
     def weight(self, *dims: int, scale: float = 1.0, array: Any = None) -> str:
@@ -73,14 +79,24 @@ class Graph:
         self.nodes.append(helper.make_node(kind, list(inputs), [name], **attributes))
         return name
 
-    def model(self, output: str, *dims: int, kind: int | None = None) -> ModelProto:
-        out = helper.make_tensor_value_info(output, kind or self.kind, dims)
-        graph = helper.make_graph(self.nodes, "g", self.ports, [out], self.weights)
+    def several(self, kind: str, count: int, *inputs: str, **attributes: Any) -> list[str]:
+        """A node with `count` outputs."""
+        names = [f"v{len(self.nodes)}_{i}" for i in range(count)]
+        self.nodes.append(helper.make_node(kind, list(inputs), names, **attributes))
+        return names
+
+    def output(self, name: str, *dims: int, kind: int | None = None) -> None:
+        """One more output, in order."""
+        self.outputs.append(helper.make_tensor_value_info(name, kind or self.kind, dims))
+
+    def model(self) -> ModelProto:
+        graph = helper.make_graph(self.nodes, "g", self.ports, self.outputs, self.weights)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
     def case(self, output: str, *dims: int, kind: int | None = None, wanted: Any = None) -> Case:
+        self.output(output, *dims, kind=kind)
         values = None if wanted is None else [np.asarray(wanted)]
-        return Case(self.model(output, *dims, kind=kind), self.arrays, values)
+        return Case(self.model(), self.arrays, values)
 
 
 def wide(a: np.ndarray) -> np.ndarray:
