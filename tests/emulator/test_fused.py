@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import mgx_mlir
 from mgx_mlir.api.compile import compile as compile_program
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
@@ -34,22 +36,22 @@ from tests.emulator.forms import FLOATS, floats, integers, known_forms
 from tests.emulator.models import Case
 from tests.emulator.oracle import LIMITS, wanted
 from tests.lower.harness import difference
-from tests.lower.programs import check
+from tests.lower.programs import Programs, check
 from tests.lower.test_gpu_forms import FLASH, PARTS, attentions, concats
-from tests.lower.test_vector_attention import TOLERANCE
+from tests.lower.test_vector_attention import TOLERANCE, softmax
 
 ARCHS = ("gfx942", "gfx1100")
 SEEDS = (0, 1, 2)
 QUICK = {("f16", "gfx942", 0), ("i8", "gfx1100", 0)}
-# formed by the tests of attentions and of split reductions below, or not on GPUs: with the reason
+# formed by tests of their own, below; not on GPUs, with the reason
 ELSEWHERE = {
     f"group {DECODING}": "test_attentions",
     "fuse_attention/find_flash_decoding": "test_attentions",
     "split_fused_reduce": "test_split_fused_reduce",
+    "group kv_cache_attention": "test_attention_with_a_cache",
+    "fuse_attention/find_kv_cache_attention": "test_attention_with_a_cache",
 }
 NOT_HERE = {
-    "group kv_cache_attention": "com.microsoft's attention with a cache: tests/frontends",
-    "fuse_attention/find_kv_cache_attention": "the same",
     "fuse_layout/find_planar_convolution": "for vector kernels of processors",
 }
 
@@ -130,6 +132,7 @@ def test_attentions(step: str, arch: str, library: Path) -> None:
     """Cut tiles, masks, f16, heads side by side, NaN: as one op, or in parts of the keys."""
     net = attentions()
     lowered = net.lowered(step, target="gpu", arch=arch)
+    assert f'tag = "{"attention" if step == FLASH else DECODING}"' in str(net.module)
     got = emulated(lowered, net.inputs, arch, library)
     for found, want, (dtype, name) in zip(got, net.want, net.names, strict=True):
         check(found, want, TOLERANCE[dtype] * 2, name)  # as on the processor: test_gpu_forms.py
@@ -172,3 +175,44 @@ def test_split_fused_reduce(arch: str, library: Path) -> None:
     (got,) = compile_program(program, target="gpu", arch=arch, emulate=True).run({"x0": x})
     want = (x.astype(np.float64) ** 2).sum(1, keepdims=True)
     assert np.linalg.norm(got - want) <= LIMITS["f32"] * np.linalg.norm(want)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+def test_attention_with_a_cache(dtype: str, arch: str, library: Path) -> None:
+    """Keys and values from caches that the kernel's operands are written to first."""
+    rng = np.random.default_rng(3)
+    kind = dtypes.from_name(dtype).np
+    batch, heads, new, longest, size = 2, 3, 2, 24, 16
+    lengths = np.asarray([7, 20], np.int32)  # of all rows, less 1
+
+    def draw(rows: int) -> np.ndarray:
+        return rng.standard_normal((batch, heads, rows, size)).astype(kind)
+
+    q, k, v, old_k, old_v = draw(new), draw(new), draw(new), draw(longest), draw(longest)
+    bias = np.where(np.arange(longest) <= lengths[:, None, None, None], 0, -1e4).astype(kind)
+
+    def cached(x: np.ndarray, past: np.ndarray) -> np.ndarray:
+        whole = past.astype(np.float64)
+        for entry, last in enumerate(lengths):
+            whole[entry, :, last + 1 - new : last + 1] = x[entry]
+        return whole
+
+    scores = q.astype(np.float64) @ cached(k, old_k).swapaxes(2, 3) / 4 + bias
+    want = softmax(scores) @ cached(v, old_v)
+
+    def build(b: Any, q: Any, k: Any, v: Any, old_k: Any, old_v: Any, n: Any, low: Any) -> Any:
+        keys = b.op("concat_past_present", k, n, old_k)
+        turned = b.op("transpose", keys, permutation=[0, 1, 3, 2])
+        s = b.mul(b.dot(q, turned), b.literal(np.asarray(0.25, kind)))
+        s = b.add(s, b.multibroadcast(low, (batch, heads, new, longest)))
+        return b.dot(b.op("softmax", s, axis=-1), b.op("concat_past_present", v, n, old_v))
+
+    net = Programs()
+    net.add(build, [q, k, v, old_k, old_v, lengths, bias], want)
+    lowered = net.lowered("mgx-fuse-attention{flash=true}", target="gpu", arch=arch)
+    text = str(net.module)
+    assert 'tag = "kv_cache_attention"' in text
+    (got,) = emulated(lowered, net.inputs, arch, library)
+    assert np.linalg.norm(got - want) <= LIMITS[dtype] * np.linalg.norm(want)
