@@ -12,6 +12,8 @@ from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.chips import CHIPS, LAUNCH_US, Chip
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lower.gpu_kinds import KINDS, SIDE, Kind
 from mgx_mlir.passes.lower.gpu_tiles import Extents, Tile, candidates, choose, clocks
 
@@ -19,6 +21,8 @@ DOT, CONVOLUTION = "dot", "convolution"
 _LEAST_ROWS = 2  # a product with a vector reads its matrix once: the compiler's reductions do that
 _SPLITS = (2, 4, 8, 16, 32)
 WORTH = 2 / 3  # of the whole product's bound: what a launch costs is not known well
+_ALIGNED = 16  # bytes: what a lane loads at once
+_UNALIGNED, _UNALIGNED_CUT = 3, 8  # times as long as aligned rows take
 _SUM_CLOCKS = 1500  # of the kernel that adds up parts, besides its bytes: it waits twice for loads
 _LARGEST = {"size": 64, "waves": 16, "steps": 64, "split": 64}  # of a choice that is read
 
@@ -54,6 +58,13 @@ class Product:
 
     def to_json(self) -> dict[str, Any]:
         return {"op": self.op, "dtype": self.dtype, "dims": list(self.dims), "layout": "rows"}
+
+
+def product_of_dot(op: ir.Operation, depth: int = 0) -> Product:
+    """What a dot of rank 2 with constant weights is; depth: that of its operands as they are
+    stored, where that is more."""
+    a, b = (TensorType.of(v) for v in list(op.operands)[:2])
+    return Product(DOT, a.dtype.name, (a.dims[0], b.dims[1], max(depth, b.dims[0])))
 
 
 @dataclass(frozen=True)
@@ -131,6 +142,27 @@ def bound_us(chip: Chip, kind: Kind, product: Product, choice: Choice) -> float:
     )  # fmt: skip
 
 
+def padded_depth(arch: str, product: Product) -> int:
+    """The depth that a dot of constant weights should have: its own, or the next one whose rows
+    lie at multiples of 16 bytes, filled up with zeros, where that is worth a launch more.
+
+    Rows that lie otherwise are read element by element: in the bounds of compiled code that takes
+    2 to 4 times as long for whole tiles on CDNA, else 5 to 15 times.
+    """
+    kind, of = product.kind(arch), product.extents
+    if kind is None or product.op != DOT or of.depth * kind.bytes % _ALIGNED == 0:
+        return of.depth
+    chip = CHIPS[arch]
+    tile = choose(chip, kind, of)
+    us = clocks(chip, kind, tile, of) / chip.ghz / 1e3
+    cut = of.along % (tile.size[1] * SIDE) or of.columns % (tile.size[2] * SIDE)
+    times = _UNALIGNED_CUT if cut or chip.copies > 1 else _UNALIGNED
+    moved = 2 * of.along * of.depth * kind.bytes / (chip.bandwidth * 1e3)
+    more = LAUNCH_US + _SUM_CLOCKS / chip.ghz / 1e3 + moved
+    run = _ALIGNED // kind.bytes
+    return -(-of.depth // run) * run if (times - 1) * us > more else of.depth
+
+
 def _parts(product: Product, kind: Kind) -> list[tuple[int, Extents]]:
     """The counts of equal parts that the depth of a dot can be in, with a part's extents."""
     of = product.extents
@@ -183,5 +215,6 @@ def choice_of(value: Any) -> Choice | None:
 
 __all__ = [
     "CONVOLUTION", "DOT", "WORTH", "Choice", "Choices", "Product", "alternatives", "bound_us",
-    "choice_for", "choice_of", "default", "product_of",
+    "choice_for", "choice_of", "default", "padded_depth", "product_of",
+    "product_of_dot",
 ]  # fmt: skip

@@ -67,12 +67,14 @@ def by_row(e: Any, op: ir.Operation, x: Expr, rows: ir.Value, acc: DType) -> ir.
     """The product with weights that are stored by row, accumulated in `acc`."""
     if op.results[0] in e.parts:
         return split_k.total(e, e.parts[op.results[0]], acc)
-    extents = [*e.expr_extents(x)[:-1], e.extents(rows)[0]]
+    columns, depth = e.extents(rows)
+    extents = [*e.expr_extents(x)[:-1], columns]
+    a = e.padded.get(op.results[0]) or split_k.deepened(e, x, depth)
     element = TensorType.of(op.operands[0]).dtype
-    found = contract(e, e.tensor_of(x), rows, extents, acc, by_row=True, element=element)
+    found = contract(e, a, rows, extents, acc, by_row=True, element=element)
 
     def info(arch: str) -> ir.Attribute | None:
-        product = split_k.product_of_dot(op)
+        product = gpu_choices.product_of_dot(op, depth)
         choice = e.chosen.get(op.results[0]) or gpu_choices.choice_for(
             e.options, product, e.function
         )

@@ -411,7 +411,7 @@ class ModuleLowering(Emitter):
             last = list(body.operations)[-1].operation
             self.settled.update(v for v in last.operands if len(list(v.uses)) > 1)
         if self.options.target == "gpu" and self.options.regions and not self.in_region:
-            split_k.sum_parts_ahead(self, body)
+            split_k.make_ahead(self, body)
         made = self._vector_kernel(op, body)
         if made is not None:
             self.define(op, made)

@@ -1,8 +1,8 @@
-"""Deep products of few rows and columns on GPUs: parts of the depth by workgroups of their own.
+"""What is made ahead of a GPU product: sums of parts of its depth, rows that are filled up.
 
-A product of 128x128 over a depth of 65536 has work for 64 workgroups of a chip of hundreds of
-units. In parts it is two launches: sums over each part, in the type of the sums, and their total
-with all that follows the product in its kernel.
+Deep products of few rows and columns: one of 128x128 over a depth of 65536 has work for 64
+workgroups of a chip of hundreds of units. In parts it is two launches: sums over each part, in
+the type of the sums, and their total with all that follows the product in its kernel.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lower import gpu_choices, gpu_config, indices
 from mgx_mlir.passes.lower.emit import PARALLEL, REDUCTION
-from mgx_mlir.passes.lower.expr import Leaf
+from mgx_mlir.passes.lower.expr import Expr, Leaf
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, signless
 from mgx_mlir.passes.lower.stored_rows import DOTS, rows_of
 
 
-def sum_parts_ahead(e: Any, body: ir.Block) -> None:
-    """Make the parts of a kernel's products, ahead of its region, for those that are split."""
+def make_ahead(e: Any, body: ir.Block) -> None:
+    """Make, ahead of a kernel's region, the parts of its products that are split, and operands
+    whose rows are filled up to those of the weights."""
     for view in body.operations:
         op = view.operation
         if op.name not in DOTS:
@@ -32,17 +33,33 @@ def sum_parts_ahead(e: Any, body: ir.Block) -> None:
         x = e.expr(op.operands[0])
         if rows is None or not isinstance(x, Leaf) or not x.type.is_static:
             continue
-        product = product_of_dot(op)
+        depth = e.extents(rows)[-1]
+        if depth > x.type.dims[-1]:
+            x = Leaf(x.type.with_dims((x.type.dims[0], depth)), deepened(e, x, depth))
+            e.padded[op.results[0]] = x.value
+        product = gpu_choices.product_of_dot(op, depth)
         choice = e.chosen[op.results[0]] = gpu_choices.choice_for(e.options, product, e.function)
         if choice.split > 1:
             out = TensorType.of(op.results[0])
             e.parts[op.results[0]] = _parts(e, x, rows, product, choice, computed(out.dtype))
 
 
-def product_of_dot(op: ir.Operation) -> gpu_choices.Product:
-    """What a dot of static dims with constant weights is."""
-    a, b = (TensorType.of(v) for v in list(op.operands)[:2])
-    return gpu_choices.Product(gpu_choices.DOT, a.dtype.name, (a.dims[0], b.dims[1], b.dims[0]))
+def deepened(e: Any, x: Expr, depth: int) -> ir.Value:
+    """A matrix with zeros after each row, up to `depth`; by a dispatch of its own."""
+    from mgx_mlir.passes.lower.convolution import pad_tensor
+
+    value = e.tensor_of(x)
+    rows, own = e.extents(value)
+    if own == depth:
+        return value
+    kind = ir.RankedTensorType(value.type)
+    made = ir.RankedTensorType.get([rows, depth], kind.element_type)
+    dtype = x.type.dtype
+
+    def build() -> list[ir.Value]:
+        return [pad_tensor(e, value, [0, 0], [0, depth - own], [rows, depth], dtype, 0)]
+
+    return indices.alone(e, [made], [[rows, depth]], build)[0]
 
 
 def _parts(
@@ -93,4 +110,4 @@ def total(e: Any, parts: ir.Value, acc: DType) -> ir.Value:
     return found
 
 
-__all__ = ["product_of_dot", "sum_parts_ahead", "total"]
+__all__ = ["deepened", "make_ahead", "total"]

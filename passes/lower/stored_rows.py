@@ -13,6 +13,7 @@ import numpy as np
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.lower import gpu_choices
 from mgx_mlir.passes.lower.emit import PARAMETER_ELEMENTS
 from mgx_mlir.passes.lower.expr import Expr, Leaf, View
 from mgx_mlir.passes.lower.gathered import window_rows
@@ -43,8 +44,9 @@ def stored_by_row(e: Any, arg: ir.Value, value: ir.Value) -> Expr | None:
     t = TensorType.of(value)
     if order is None or t.elements <= PARAMETER_ELEMENTS:
         return None
-    stored = TensorType(t.dtype, tuple(t.dims[i] for i in order))
-    leaf = Leaf(stored, e.parameter(_turned(e, literals.array_of(owner), order)))
+    depth = _depth(e, uses[0].owner) if order == _DOT else 0
+    array = _turned(e, literals.array_of(owner), order, depth)
+    leaf = Leaf(TensorType(t.dtype, array.shape), e.parameter(array))
     return StoredRows(t, leaf, order, list(t.dims))
 
 
@@ -71,10 +73,25 @@ def _order(use: ir.OpOperand) -> tuple[int, ...] | None:
     return None
 
 
-def _turned(e: Any, array: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
-    """The array in another order; the same object for the same weights, which are then one."""
-    key = ("rows", array.__array_interface__["data"][0], order)
+def _depth(e: Any, dot: ir.Operation) -> int:
+    """The length of a row of a dot's weights: zeros follow the depth where the rows of its other
+    operand, from outside of the kernel, are to be copied so too."""
+    x = dot.operands[0]
+    product = gpu_choices.product_of_dot(dot)
+    outside = isinstance(x.owner, ir.Block) and TensorType.of(x).is_static
+    if not e.options.tiles or not outside:
+        return product.dims[2]
+    return gpu_choices.padded_depth(e.options.arch, product)
+
+
+def _turned(e: Any, array: np.ndarray, order: tuple[int, ...], depth: int) -> np.ndarray:
+    """The array in another order, its rows filled up with zeros to `depth` elements; the same
+    object for the same weights, which are then one."""
+    key = ("rows", array.__array_interface__["data"][0], order, depth)
     if key not in e.packed:
+        turned = np.ascontiguousarray(array.transpose(order))
+        if depth > turned.shape[-1]:
+            turned = np.pad(turned, ((0, 0), (0, depth - turned.shape[-1])))
         # kept with its source, whose address is in the key
-        e.packed[key] = (array, np.ascontiguousarray(array.transpose(order)))
+        e.packed[key] = (array, turned)
     return e.packed[key][1]

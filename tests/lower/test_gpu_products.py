@@ -24,6 +24,7 @@ from mgx_mlir.passes.lower.gpu_choices import (
     choice_for,
     choice_of,
     default,
+    padded_depth,
     product_of,
 )
 from mgx_mlir.passes.lower.gpu_config import product_info, window_info
@@ -140,6 +141,20 @@ def test_deep_products_of_few_columns_are_split() -> None:
         assert default("gfx942", Product(DOT, "half_type", dims)).split == 1
     # the depth is no multiple of the parts'
     assert default("gfx942", Product(DOT, "half_type", (128, 128, 65521))).split == 1
+
+
+def test_rows_are_filled_up_where_that_is_worth_a_launch() -> None:
+    def depth(arch: str, *dims: int, dtype: str = "half_type") -> int:
+        return padded_depth(arch, Product(DOT, dtype, dims))
+
+    assert depth("gfx942", 197, 768, 3071) == 3072
+    assert depth("gfx942", 197, 768, 3070) == 3072
+    assert depth("gfx1100", 208, 768, 1001) == 1008
+    assert depth("gfx942", 197, 768, 1001, dtype="int8_type") == 1008
+    assert depth("gfx942", 64, 512, 13) == 13  # a small one
+    assert depth("gfx942", 1, 768, 3071) == 3071  # a vector
+    for k in (8, 1000, 3072):
+        assert depth("gfx942", 197, 768, k) == k
 
 
 def test_the_default_is_among_the_alternatives() -> None:
