@@ -14,6 +14,7 @@ from mgx_mlir.passes.access import Unreadable
 from mgx_mlir.passes.attention_form import AttentionForm, attention_form, scale_and_mask
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.expr import Expr, Leaf, Splat, View, identity
+from mgx_mlir.passes.lower.flash_tiled import tiled_attention
 from mgx_mlir.passes.lower.gpu_kinds import SIDE
 from mgx_mlir.passes.lower.linalg_ext import attention
 from mgx_mlir.passes.lower.movement import extract_slice
@@ -65,6 +66,17 @@ def flash_attention(e: Any, body: ir.Block) -> list[ir.Value]:
             e.operation(op)
         else:
             e.scope.values[op.results[0]] = cut
+    made = tiled_attention(e, body, form, scale, mask) or _plain(e, form, scale, mask)
+    e.scope.values[form.output] = made
+    for op in ops:
+        if _follows(op, form):
+            e.operation(op)
+    return e.tensors_of_values(list(ops[-1].operands))
+
+
+def _plain(e: Any, form: AttentionForm, scale: float, mask: ir.Value | None) -> Expr:
+    """The second product, in tiles of the compiler's."""
+    first, second = form.product.owner, form.output.owner
     rank = len(form.lead)
     lead = list(range(rank))
     m, k, n, d = rank, rank + 1, rank + 2, rank + 3
@@ -77,12 +89,7 @@ def flash_attention(e: Any, body: ir.Block) -> list[ir.Value]:
     t = TensorType.of(form.output)
     number = constant(scale, t.dtype).value
     extra = [] if mask is None else [_operand(e, e.expr(mask), [*lead, m, n])]
-    made = attention(e, operands, number, extra, [*lead, m, d], rank + 4, t)
-    e.scope.values[form.output] = Leaf(t, made)
-    for op in ops:
-        if _follows(op, form):
-            e.operation(op)
-    return e.tensors_of_values(list(ops[-1].operands))
+    return Leaf(t, attention(e, operands, number, extra, [*lead, m, d], rank + 4, t))
 
 
 def _follows(op: ir.Operation, form: AttentionForm) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mgx_mlir.core import dtypes
@@ -231,10 +231,11 @@ def attention(
     out: Sequence[int],
     rank: int,
     t: TensorType,
+    told: Mapping[str, ir.Attribute] | None = None,
 ) -> ir.Value:
     """softmax(scale * q k + mask) v; each tensor with the op's dims that its own are.
 
-    `t` is the result's type. Scores are f32.
+    `t` is the result's type. Scores are f32. told: what the compiler is told of tiles.
     """
 
     def indexing(dims: Sequence[int]) -> ir.Attribute:
@@ -251,6 +252,7 @@ def attention(
         attributes={
             "indexing_maps": ir.ArrayAttr.get([indexing(dims) for dims in maps]),
             "operandSegmentSizes": _segments(1, 1, 1, 1, len(mask), 1),
+            **(told or {}),
         },
         regions=1,
     )

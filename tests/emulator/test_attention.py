@@ -1,0 +1,130 @@
+"""Attention kernels in tiles of our own: numbers on the emulator against float64, their code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import mgx_mlir
+from mgx_mlir.core.chips import CHIPS
+from mgx_mlir.passes.lower.flash_tiles import Attention, choose
+from mgx_mlir.passes.lower.gpu_kinds import SIDE
+from mgx_mlir.targets.report import gpu_report
+from tests.emulator.oracle import LIMITS, worst
+
+KINDS = {
+    "f16": (TensorProto.FLOAT16, np.float16),
+    "bf16": (TensorProto.BFLOAT16, ml_dtypes.bfloat16),
+}
+# heads, queries, keys, width, depth, the mask's dims without the first, type
+Form = tuple[int, int, int, int, int, Sequence[int] | None, str]
+WHOLE: Form = (4, 64, 64, 64, 64, None, "f16")
+CUT: Form = (3, 37, 45, 32, 48, None, "f16")  # last tiles of queries and keys are cut
+FORMS: list[Form] = [
+    WHOLE,
+    CUT,
+    (4, 16, 32, 64, 64, (1, 1, 32), "f16"),  # fewer queries than waves could take
+    (2, 100, 77, 64, 32, (1, 100, 77), "f16"),
+    (3, 33, 200, 128, 128, (3, 33, 200), "f16"),
+    (2, 64, 64, 96, 96, None, "f16"),
+    (2, 32, 48, 256, 256, None, "f16"),
+    (8, 2, 17, 64, 64, (1, 1, 17), "f16"),
+    (1, 40, 40, 64, 64, None, "f16"),
+    (4, 64, 96, 64, 64, None, "bf16"),
+]
+
+
+def model(form: Form) -> onnx.ModelProto:
+    heads, queries, keys, width, depth, mask, dtype = form
+    kind = KINDS[dtype][0]
+    dims = {"q": [queries, heads, width], "k": [keys, heads, width], "v": [keys, heads, depth]}
+    if mask is not None:
+        dims["mask"] = list(mask)
+    ports = [helper.make_tensor_value_info(n, kind, [1, *d]) for n, d in dims.items()]
+    node = helper.make_node
+    scores = "masked" if mask is not None else "scaled"
+    nodes = [
+        node("Transpose", ["q"], ["qt"], perm=[0, 2, 1, 3]),
+        node("Transpose", ["k"], ["kt"], perm=[0, 2, 3, 1]),
+        node("Transpose", ["v"], ["vt"], perm=[0, 2, 1, 3]),
+        node("MatMul", ["qt", "kt"], ["scores"]),
+        node("Mul", ["scores", "by"], ["scaled"]),
+        *([node("Add", ["scaled", "mask"], ["masked"])] if mask is not None else []),
+        node("Softmax", [scores], ["p"], axis=-1),
+        node("MatMul", ["p", "vt"], ["o"]),
+        node("Transpose", ["o"], ["ot"], perm=[0, 2, 1, 3]),
+        node("Reshape", ["ot", "dims"], ["y"]),
+    ]
+    rows = [queries, heads * depth]
+    weights = [
+        helper.make_tensor("by", kind, [], [width**-0.5]),
+        numpy_helper.from_array(np.array(rows), "dims"),
+    ]
+    out = helper.make_tensor_value_info("y", kind, rows)
+    graph = helper.make_graph(nodes, "attention", ports, [out], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def draw(form: Form, seed: int) -> dict[str, np.ndarray]:
+    heads, queries, keys, width, depth, mask, dtype = form
+    rng = np.random.default_rng(seed)
+    dims = {"q": (queries, heads, width), "k": (keys, heads, width), "v": (keys, heads, depth)}
+    if mask is not None:
+        dims["mask"] = tuple(mask)
+    return {n: rng.standard_normal((1, *d)).astype(KINDS[dtype][1]) for n, d in dims.items()}
+
+
+def wanted(form: Form, inputs: dict[str, np.ndarray]) -> np.ndarray:
+    q, k, v = (inputs[n].astype(np.float64)[0].transpose(1, 0, 2) for n in "qkv")
+    scores = q @ k.transpose(0, 2, 1) * form[3] ** -0.5
+    if "mask" in inputs:
+        scores = scores + inputs["mask"].astype(np.float64)[0]
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    found = (e / e.sum(-1, keepdims=True)) @ v
+    return found.transpose(1, 0, 2).reshape(form[1], -1)
+
+
+def check(form: Form, arch: str) -> None:
+    compiled = mgx_mlir.compile(
+        model(form).SerializeToString(), target="gpu", arch=arch, emulate=True
+    )
+    inputs = draw(form, seed=form[1])
+    assert worst(compiled.run(inputs), [wanted(form, inputs)]) <= LIMITS[form[-1]]
+    assert compiled.executable.fallbacks == ()
+    report = gpu_report(compiled.executable.vmfb)
+    assert [k.name for k in report.kernels if k.spills or k.scratch] == []
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
+@pytest.mark.parametrize("form", [WHOLE, CUT], ids=["whole", "cut"])
+def test_attention(form: Form, arch: str, library: Path) -> None:
+    check(form, arch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_attention_forms(form: Form, arch: str, library: Path) -> None:
+    if form[-1] == "bf16" and arch == "gfx90a":
+        pytest.skip("the compiler's own tiles")
+    check(form, arch)
+
+
+@pytest.mark.parametrize("arch", sorted(CHIPS))
+def test_tiles(arch: str) -> None:
+    chip = CHIPS[arch]
+    for queries in (2, 16, 33, 128, 4096):
+        for keys in (1, 16, 77, 2048):
+            for width, depth in ((64, 64), (128, 128), (32, 96), (256, 256)):
+                tile = choose(chip, Attention(12, queries, keys, width, depth))
+                assert tile is not None
+                assert tile.waves == 1 or tile.waves * SIDE <= queries
+                assert tile.keys * (width + tile.depth) * 2 <= chip.lds
+                assert depth % tile.depth == 0
+    assert choose(chip, Attention(12, 128, 128, 80, 80)) is None
