@@ -23,26 +23,23 @@ from tests.emulator.oracle import LIMITS
 LEAST, FEW, LEAST_OF_FEW = 90, 24, 18
 
 
-@pytest.fixture
-def built(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MGX_EMULATOR_PATH", str(library))
-
-
 def check(report: Report, least: int) -> None:
     print(report)
     assert not report.crashes, str(report)
     assert report.caught >= least, str(report)
 
 
-def test_a_few(built: None, tmp_path: Path) -> None:
+@pytest.mark.emulator
+def test_a_few(library: Path, tmp_path: Path) -> None:
     campaign = Campaign("gfx942", tmp_path, ["gemm", "softmax", "attention"])
     assert len({s.text.split()[0] for s in campaign.sites}) > 40
     check(campaign.run(FEW, 1), LEAST_OF_FEW)
 
 
 @pytest.mark.slow
+@pytest.mark.emulator
 @pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
-def test_a_hundred(arch: str, built: None, tmp_path: Path) -> None:
+def test_a_hundred(arch: str, library: Path, tmp_path: Path) -> None:
     campaign = Campaign(arch, tmp_path)
     reports = [campaign.run(100, seed) for seed in (1, 2, 3)]
     for report in reports:
