@@ -65,10 +65,11 @@ def test_block(name: str, dtype: str, arch: str, seed: int, library: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("arch", ["gfx942"])
 @pytest.mark.parametrize("name", WHOLE)
-def test_whole(name: str, seed: int, library: Path) -> None:
-    found = errors_of(WHOLE[name]("f16", seed), "gfx942")
-    print(f"\n{name} f16 gfx942 {found:.1e}")
+def test_whole(name: str, arch: str, seed: int, library: Path) -> None:
+    found = errors_of(WHOLE[name]("f16", seed), arch)
+    print(f"\n{name} f16 {arch} {found:.1e}")
     assert found <= oracle.LIMITS["f16"]
 
 
@@ -82,6 +83,7 @@ assert errors_of(blocks.BLOCKS[name]("f16", 4), arch) <= oracle.LIMITS["f16"]
 
 
 @pytest.mark.slow
+@pytest.mark.emulator
 @pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
 @pytest.mark.parametrize("name", BLOCKS)
 def test_checks_find_nothing(name: str, arch: str, library: Path) -> None:
