@@ -115,7 +115,7 @@ def _reduce_dim(
     def step(where: Sequence[ir.Value], tap: ir.Value, total: ir.Value) -> ir.Value:
         source = list(where)
         source[dim] = e.as_index(indices.select(e, mine, tap, where[dim]))
-        b = ArithScalars(acc, acc)
+        b = e.scalars(acc, acc)
         value = widen(TypedScalar(indices.read(x, source), dtype))
         if value.dtype is not acc:
             value = b.cast(value, acc)

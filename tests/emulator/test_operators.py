@@ -49,8 +49,8 @@ def test_examples(arch: str, part: int, seed: int, library: Path) -> None:
 
 @pytest.mark.parametrize("arch", ARCHS)
 def test_one_of_each(arch: str, library: Path) -> None:
-    """A case of every operator, in another type for each architecture."""
-    for cases in operators.sample(0, turn=ARCHS.index(arch)):
+    """A case of every operator, in another type for each family of architectures."""
+    for cases in operators.sample(0, turn=int(arch.startswith("gfx1"))):
         operators.run(operators.compiled(cases, arch), cases).check()
 
 
