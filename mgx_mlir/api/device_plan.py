@@ -14,6 +14,8 @@ from mgx_mlir.core.program_ir import DevicePlan, ProgramIR, entry_block
 from mgx_mlir.core.signature import Signature
 from mgx_mlir.targets.base import Executable
 
+_ALIGNMENT = 64  # of tensors that share a piece of memory
+
 
 def device_plan(
     program: ProgramIR,
@@ -37,7 +39,9 @@ def _scratch(program: ProgramIR, signature: Signature, executable: Executable) -
         return None
     if not all(p.is_static for p in signature.outputs) or not _own_results(program):
         return None
-    sizes = (dtypes.from_name(p.dtype).size * math.prod(p.dims) for p in signature.outputs)
+    sizes = [dtypes.from_name(p.dtype).size * math.prod(p.dims) for p in signature.outputs]
+    if len(sizes) > 1:  # in one piece of memory
+        sizes = [-(-n // _ALIGNMENT) * _ALIGNMENT for n in sizes]
     left = transient - sum(sizes)
     return left if left >= 0 else None
 
