@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from math import prod
 from typing import Any
 
 from mgx_mlir.core import dtypes
@@ -18,32 +19,37 @@ from mgx_mlir.passes.lower.gpu_kinds import KINDS, SIDE, Kind
 from mgx_mlir.passes.lower.gpu_tiles import Extents, Tile, candidates, choose, clocks
 
 DOT, CONVOLUTION = "dot", "convolution"
+ROWS, COLUMNS = "rows", "columns"
 _LEAST_ROWS = 2  # a product with a vector reads its matrix once: the compiler's reductions do that
 _SPLITS = (2, 4, 8, 16, 32)
 WORTH = 2 / 3  # of the whole product's bound: what a launch costs is not known well
 _ALIGNED = 16  # bytes: what a lane loads at once
 _UNALIGNED, _UNALIGNED_CUT = 3, 8  # times as long as aligned rows take
 _SUM_CLOCKS = 1500  # of the kernel that adds up parts, besides its bytes: it waits twice for loads
-_LARGEST = {"size": 64, "waves": 16, "steps": 64, "split": 64}  # of a choice that is read
+# of what is read from files
+_LARGEST = {"size": 64, "waves": 16, "steps": 64, "split": 64, "batch": 8}
 
 
 @dataclass(frozen=True)
 class Product:
-    """A product of constant weights that are stored by row.
+    """A product, of weights that are stored by row or of other operands.
 
     op: "dot", of dims (rows, columns, depth); or "convolution", of the dims of its channels-last
-    result, then of the window, channels, strides. dtype: of both operands.
+    result, then of the window, channels, strides. dtype: of both operands. layout: of the second
+    operand, "rows" of the depth or "columns". batch: dims of a batch.
     """
 
     op: str
     dtype: str
     dims: tuple[int, ...]
+    layout: str = ROWS
+    batch: tuple[int, ...] = ()
 
     @property
     def extents(self) -> Extents:
         if self.op == DOT:
             rows, columns, depth = self.dims
-            return Extents(1, rows, columns, depth)
+            return Extents(prod(self.batch), rows, columns, depth, apart=True)
         n, lines, along, columns, *window = self.dims[:7]
         return Extents(n * lines, along, columns, window[0] * window[1] * window[2])
 
@@ -57,7 +63,8 @@ class Product:
         return kind if self.dims[6] % max(SIDE, kind.depth) == 0 else None
 
     def to_json(self) -> dict[str, Any]:
-        return {"op": self.op, "dtype": self.dtype, "dims": list(self.dims), "layout": "rows"}
+        return {"op": self.op, "dtype": self.dtype, "dims": list(self.dims),
+                "layout": self.layout, "batch": list(self.batch)}  # fmt: skip
 
 
 def product_of_dot(op: ir.Operation, depth: int = 0) -> Product:
@@ -150,7 +157,8 @@ def padded_depth(arch: str, product: Product) -> int:
     2 to 4 times as long for whole tiles on CDNA, else 5 to 15 times.
     """
     kind, of = product.kind(arch), product.extents
-    if kind is None or product.op != DOT or of.depth * kind.bytes % _ALIGNED == 0:
+    stored = product.op == DOT and product.layout == ROWS
+    if kind is None or not stored or of.depth * kind.bytes % _ALIGNED == 0:
         return of.depth
     chip = CHIPS[arch]
     tile = choose(chip, kind, of)
@@ -166,7 +174,7 @@ def padded_depth(arch: str, product: Product) -> int:
 def _parts(product: Product, kind: Kind) -> list[tuple[int, Extents]]:
     """The counts of equal parts that the depth of a dot can be in, with a part's extents."""
     of = product.extents
-    if product.op != DOT:
+    if product.op != DOT or product.layout != ROWS:
         return []
     return [
         (s, Extents(s, of.along, of.columns, of.depth // s, apart=True))
@@ -177,17 +185,22 @@ def _parts(product: Product, kind: Kind) -> list[tuple[int, Extents]]:
 
 def product_of(value: Any) -> Product | None:
     """A product as `to_json` wrote it; None for anything else."""
-    if not isinstance(value, Mapping) or set(value) != {"op", "dtype", "dims", "layout"}:
+    keys = {"op", "dtype", "dims", "layout", "batch"}
+    if not isinstance(value, Mapping) or set(value) != keys:
         return None
-    dims = value["dims"]
+    dims, batch = value["dims"], value["batch"]
     known = {DOT: 3, CONVOLUTION: 9}.get(value["op"]) if isinstance(value["op"], str) else None
     if known is None or not isinstance(dims, list) or len(dims) != known:
         return None
-    if not all(type(d) is int and 0 < d < 1 << 31 for d in dims) or value["layout"] != "rows":
+    if not isinstance(batch, list) or len(batch) > _LARGEST["batch"]:
+        return None
+    if not all(type(d) is int and 0 < d < 1 << 31 for d in [*dims, *batch]):
+        return None
+    if value["layout"] not in [ROWS, COLUMNS]:
         return None
     if value["dtype"] not in [d.name for kinds in KINDS.values() for d in kinds]:
         return None
-    return Product(value["op"], value["dtype"], tuple(dims))
+    return Product(value["op"], value["dtype"], tuple(dims), value["layout"], tuple(batch))
 
 
 def choice_of(value: Any) -> Choice | None:
@@ -214,7 +227,7 @@ def choice_of(value: Any) -> Choice | None:
 
 
 __all__ = [
-    "CONVOLUTION", "DOT", "WORTH", "Choice", "Choices", "Product", "alternatives", "bound_us",
-    "choice_for", "choice_of", "default", "padded_depth", "product_of",
+    "COLUMNS", "CONVOLUTION", "DOT", "WORTH", "Choice", "Choices", "Product", "alternatives",
+    "bound_us", "choice_for", "choice_of", "default", "padded_depth", "product_of",
     "product_of_dot",
 ]  # fmt: skip

@@ -19,7 +19,8 @@ from mgx_mlir.passes.lower.gpu_tiles import Extents, Tile, choose
 def product_info(arch: str, product: Product, choice: Choice) -> ir.Attribute | None:
     """The compiler's attribute for a product's op; None where it is to choose.
 
-    A dot in parts is [parts, rows, columns, depth of a part], a whole one has no first dim.
+    A dot in parts is [parts, rows, columns, depth of a part], a whole one [batch.., rows, columns,
+    depth].
     """
     kind, tile = product.kind(arch), choice.tile
     if kind is None:
@@ -28,8 +29,8 @@ def product_info(arch: str, product: Product, choice: Choice) -> ir.Attribute | 
         return None
     own = [n * SIDE for n in tile.size[1:]]
     if product.op == DOT:
-        parts = [1] if choice.split > 1 else []
-        sizes, wave = [*parts, *own], [*parts, *tile.wave[1:]]
+        one = [1] * (1 if choice.split > 1 else len(product.batch))
+        sizes, wave = [*one, *own], [*one, *tile.wave[1:]]
         return _info(CHIPS[arch], kind, tile, sizes, wave)
     # images one by one
     sizes = [1, tile.size[0], *own]
@@ -55,10 +56,11 @@ def _plain_info(arch: str, product: Product) -> ir.Attribute | None:
     tile = plain_tile(arch, product)
     if tile is None:
         return None
+    one = [1] * len(product.batch)
     return _attribute(
-        f"padding = {_list([*tile.size, tile.depth])}, promote_operands = [0, 1], "
-        f"reduction = {_list([0, 0, tile.depth])}, thread = {_list([*tile.thread, 0])}, "
-        f"workgroup = {_list([*tile.size, 0])}",
+        f"padding = {_list([*one, *tile.size, tile.depth])}, promote_operands = [0, 1], "
+        f"reduction = {_list([*[0 for _ in one], 0, 0, tile.depth])}, "
+        f"thread = {_list([*one, *tile.thread, 0])}, workgroup = {_list([*one, *tile.size, 0])}",
         tile.threads,
         CHIPS[arch],
         ", {gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 0, "

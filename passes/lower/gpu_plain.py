@@ -50,7 +50,8 @@ def plain_tile(arch: str, product: Product) -> PlainTile | None:
     rows, columns, _ = product.dims
     if rows < _LEAST[0] or columns < _LEAST[1]:
         return None
-    return next(t for t, each in _TILES if t.workgroups(rows, columns) >= each * chip.units)
+    count = prod(product.batch)
+    return next(t for t, n in _TILES if count * t.workgroups(rows, columns) >= n * chip.units)
 
 
 __all__ = ["PlainTile", "plain_tile"]

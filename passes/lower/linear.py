@@ -89,12 +89,27 @@ def matrix_product(
 ) -> ir.Value:
     """The batched product, accumulated in `acc`."""
     if len(extents) == 2:
-        return _matmul(e, a, b, extents, acc, linalg.matmul)
-    if len(extents) == 3:
-        return _matmul(e, a, b, extents, acc, linalg.batch_matmul)
-    # not collapsed to rank 3: a reshape between a dot and what follows it in a kernel cannot be
-    # tiled through
-    return contract(e, a, b, extents, acc)
+        found = _matmul(e, a, b, extents, acc, linalg.matmul)
+    elif len(extents) == 3:
+        found = _matmul(e, a, b, extents, acc, linalg.batch_matmul)
+    else:
+        # not collapsed to rank 3: a reshape between a dot and what follows it in a kernel cannot
+        # be tiled through
+        return contract(e, a, b, extents, acc)
+    element = dtypes.from_mlir(ir.RankedTensorType(a.type).element_type)
+
+    def info(arch: str) -> ir.Attribute | None:
+        *batch, m, n = ir.RankedTensorType(found.type).shape
+        k = ir.RankedTensorType(a.type).shape[-1]
+        product = gpu_choices.Product(
+            gpu_choices.DOT, element.name, (m, n, k), gpu_choices.COLUMNS, tuple(batch)
+        )
+        choice = gpu_choices.choice_for(e.options, product, e.function)
+        return gpu_config.product_info(arch, product, choice)
+
+    if e.in_region:
+        gpu_config.give(e, found, info)
+    return found
 
 
 def _repeated_matrix(e: Any, x: Expr) -> ir.Value | None:

@@ -51,6 +51,31 @@ def products() -> Programs:
     return net
 
 
+# batch, rows, depth, columns of dots whose operands are both computed
+COMPUTED = [((), 64, 64, 96), ((), 33, 127, 65), ((3,), 64, 64, 96), ((2,), 17, 197, 64)]
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32"])
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
+def test_computed_operands(arch: str, dtype: str, library: Path) -> None:
+    rng, net = np.random.default_rng(5), Programs()
+    kind = TYPES[dtype]
+    for batch, m, k, n in COMPUTED:
+        x, y = (rng.standard_normal(d).astype(kind) for d in ((*batch, m, k), (*batch, k, n)))
+        y = (y.astype(np.float64) / k**0.5).astype(kind)
+        want = np.maximum(x.astype(np.float64) @ y.astype(np.float64), 0)
+        net.add(lambda b, v, w: b.relu(b.dot(v, w)), [x, y], want)
+    lowered = net.lowered("fuse_pointwise_reduce", target="gpu", arch=arch)
+    vmfb, launches = compile_with_bounds(lowered.bytecode, arch)
+    kernels = [x.kernel for x in launches["main"]]
+    assert len(kernels) == len(COMPUTED)
+    assert [k.name for k in kernels if k.spills or k.scratch] == []
+    module = LoadedModule(vmfb, lowered.params, device="hip", library=str(library))
+    for a, want in zip(module.run(net.inputs), net.want, strict=True):
+        off = np.linalg.norm(a.astype(np.float64) - want) / np.linalg.norm(want)
+        assert off <= LIMITS[dtype]
+
+
 def choose(arch: str, product: Product) -> Choice:
     """The default; deep ones in four parts."""
     found = default(arch, product)

@@ -233,7 +233,8 @@ def test_choices_that_are_none(value: object) -> None:
 @pytest.mark.parametrize(
     "change",
     [{"op": "pooling"}, {"op": 3}, {"dims": [1, 2]}, {"dims": [1, 2, -3]}, {"dims": "123"},
-     {"dims": [1, 2, True]}, {"dtype": "string"}, {"dtype": []}, {"layout": "columns"},
+     {"dims": [1, 2, True]}, {"dtype": "string"}, {"dtype": []}, {"layout": "both"},
+     {"batch": [0]}, {"batch": 3}, {"batch": [1] * 99},
      {"more": 1}],
 )  # fmt: skip
 def test_products_that_are_none(change: dict[str, object]) -> None:
