@@ -92,6 +92,52 @@ def matrices() -> Iterator[Case]:
     rng, late = np.random.default_rng(62), ("gfx942", "gfx950")
     yield from case(late, "v_mfma_f32_16x16x16_f16", 16, 16, F16, 2, (2, 2), sums=62, rng=rng)
     yield from case(late, "v_mfma_i32_16x16x32_i8", 16, 32, np.int8, 4, (2, 2), sums=62, rng=rng)
+    yield from sparse()
+
+
+def sparse() -> Iterator[Case]:
+    """Two of each four elements of A, which ones in a register; D is the sum too."""
+    import ml_dtypes
+
+    rng, lane, late = np.random.default_rng(98), np.arange(64), ("gfx942", "gfx950")
+    bf16, fp8 = ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fnuz
+    for archs, name, m, k, kind, tail, first in (
+        (late, "v_smfmac_f32_16x16x32_f16", 16, 32, F16, "", 0),
+        (late, "v_smfmac_f32_16x16x32_f16", 16, 32, F16, " abid:2", 16),
+        (late, "v_smfmac_f32_16x16x32_bf16", 16, 32, bf16, " cbsz:1 abid:1", 0),
+        (late, "v_smfmac_f32_32x32x16_f16", 32, 16, F16, " abid:3", 24),
+        (late[:1], "v_smfmac_f32_16x16x64_fp8_fp8", 16, 64, fp8, " abid:1", 16),
+        (late[1:], "v_smfmac_f32_16x16x64_f16", 16, 64, F16, " abid:1", 16),
+    ):
+        held = k // 2 * m // 64  # of A, by a lane
+        places = np.sort(rng.permuted(np.tile(range(4), (m, k // 4, 1)), axis=2)[..., :2])
+        packed, b = rng.integers(-8, 9, (m, k // 2)), rng.integers(-8, 9, (m, k))
+        a = np.zeros((m, k // 4, 4), int)
+        np.put_along_axis(a, places, packed.reshape(m, k // 4, 2), 2)
+        c = rng.integers(-64, 64, (m, m))
+        d = (a.reshape(m, k) @ b.T + c).astype(F32)
+
+        def lanes(x: np.ndarray, each: int, m: int = m) -> np.ndarray:
+            return np.stack([x[lane % m, lane // m * each + j] for j in range(each)], axis=1)
+
+        def registers(x: np.ndarray, kind: Any = kind) -> np.ndarray:
+            bytes_ = np.ascontiguousarray(x.astype(kind)).view(np.uint8)
+            return bytes_.reshape(64, -1).view(U32)
+
+        ra, rb = registers(lanes(packed, held)), registers(lanes(b, 2 * held))
+        shifts = first + 2 * np.arange(held)
+        index = (lanes(places.reshape(m, k // 2), held) << shifts).sum(axis=1).astype(U32)
+        regs = m * m // 64
+        row = [r % 4 + 8 * (r // 4) + 4 * (lane // 32) if m == 32 else r + 4 * (lane // 16)
+               for r in range(regs)]  # fmt: skip
+        inputs = {f"v{2 + r}": ra[:, r] for r in range(ra.shape[1])} | {"v50": index}
+        inputs |= {f"v{20 + r}": rb[:, r] for r in range(rb.shape[1])}
+        inputs |= {f"v{64 + r}": bits(c.astype(F32)[row[r], lane % m]) for r in range(regs)}
+        outputs = {f"v{64 + r}": bits(d[row[r], lane % m]) for r in range(regs)}
+        text = (
+            f"{name} v[64:{63 + regs}], v[2:{1 + ra.shape[1]}], v[20:{19 + rb.shape[1]}], v50{tail}"
+        )
+        yield from on(archs, text, inputs, outputs)
 
 
 def doubles() -> Iterator[Case]:

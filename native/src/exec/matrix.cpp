@@ -3,6 +3,10 @@
 // A lane holds a row of A (a column of B): lane l of a block has row l % M and, of the K elements,
 // the group l / M. Results: four rows of a column in four registers. Products are summed in order
 // of k with fused multiply-adds in f32.
+//
+// Sparse ones (v_smfmac) hold two of each four elements of A, and which two in a register of
+// indices, 2 bits to an element; D is the sum too.
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
@@ -83,11 +87,12 @@ RowPlace row_place(int m, int block, int row) {
 // C, row by row. D may lie over a part of its registers: they are read before any is written.
 class SumsBefore {
  public:
-  SumsBefore(const Wave& w, const Instruction& i) : is_vector_(i.o[3].kind == Operand::Kind::Vector) {
+  SumsBefore(const Wave& w, const Instruction& i) : SumsBefore(w, i, i.o[3]) {}
+  SumsBefore(const Wave& w, const Instruction& i, const Operand& c) : is_vector_(c.kind == Operand::Kind::Vector) {
     if (is_vector_) {
-      std::memcpy(held_, w.v[i.o[3].index], sizeof(u32) * kLanes * static_cast<unsigned>(i.o[0].size));
+      std::memcpy(held_, w.v[c.index], sizeof(u32) * kLanes * static_cast<unsigned>(i.o[0].size));
     } else {
-      for (u32& x : constant_) x = scalar_or_zero(w, i.o[3]);
+      for (u32& x : constant_) x = scalar_or_zero(w, c);
     }
   }
   const u32* at(RowPlace p) const { return is_vector_ ? held_[p.reg] + p.lane : constant_; }
@@ -180,6 +185,36 @@ void run_integers(Wave& w, const Instruction& i) {
   }
 }
 
+// A of a sparse instruction with its zeros, as [k][row].
+template <class T>
+void unpack_sparse(const Wave& w, const Instruction& i, const Form& f, T* to) {
+  static thread_local T packed[kLargest * kDeepest];
+  const Form half = {f.m, f.k / 2, f.a, f.b};
+  unpack_block(w, i.o[1].index, half, f.a, 1, 0, packed);
+  std::fill(to, to + f.m * f.k, T{});
+  const int held = half.k * f.m / kLanes, bits = 2 * held;
+  const int first = i.cbsz || bits >= 32 ? 0 : bits * (i.abid & (32 / bits - 1));
+  for (int k = 0; k < half.k; ++k) {
+    for (int row = 0; row < f.m; ++row) {
+      const u32 index = w.v[i.o[3].index][k / held * f.m + row] >> (first + 2 * (k % held)) & 3;
+      to[(k / 2 * 4 + static_cast<int>(index)) * f.m + row] = packed[k * f.m + row];
+    }
+  }
+}
+
+void run_sparse_floats(Wave& w, const Instruction& i) {
+  const Form f = unpack(i.aux);
+  static thread_local float a[kLargest * kDeepest], b[kLargest * kDeepest];
+  const SumsBefore rows(w, i, i.o[0]);
+  unpack_sparse(w, i, f, a);
+  unpack_block(w, i.o[2].index, f, f.b, 1, 0, b);
+  if (f.m == 32) {
+    for (int r = 0; r < 32; r += 4) multiply_rows<32, 4>(w, i, f, 0, r, a, b, rows);
+  } else {
+    for (int r = 0; r < 16; r += 8) multiply_rows<16, 8>(w, i, f, 0, r, a, b, rows);
+  }
+}
+
 // f64, 16x16x4: a lane holds one element of A and B; row 4r + l / 16 of D is in register pair r.
 void run_doubles(Wave& w, const Instruction& i) {
   const auto pair = [&w](u32 reg, int lane) { return as_f64(w.v[reg][lane] | u64{w.v[reg + 1][lane]} << 32); };
@@ -219,6 +254,7 @@ Element element_of(std::string_view text, const std::string& name) {
 // v_mfma_f32_16x16x32_fp8_bf8, v_mfma_f32_4x4x4_16b_f16.
 void prepare(Instruction& i, Generation) {
   const std::string name = i.name();
+  const bool sparse = name.compare(0, 9, "v_smfmac_") == 0;
   if (i.o[1].kind != Operand::Kind::Vector || i.o[2].kind != Operand::Kind::Vector) {
     throw Error("'" + name + "' takes its factors from vector registers alone");
   }
@@ -245,12 +281,19 @@ void prepare(Instruction& i, Generation) {
     f.a = i.cbsz ? Element::Bf8 : Element::Fp8;
     f.b = i.blgp ? Element::Bf8 : Element::Fp8;
   } else {
-    if (i.cbsz || i.abid || i.blgp) throw Error("'" + name + "' with cbsz, abid or blgp is not emulated");
+    const bool set = i.cbsz || i.abid;  // of indices, where there are some
+    if ((set && !sparse) || i.blgp) throw Error("'" + name + "' with cbsz, abid or blgp is not emulated");
     const std::size_t split = rest.find('_');
     f.a = element_of(rest.substr(0, split), name);
     f.b = split == std::string::npos ? f.a : element_of(rest.substr(split + 1), name);
   }
   const bool known = (f.m == 4 || f.m == 16 || f.m == 32) && f.k >= 1 && f.k <= kDeepest && (f.k & (f.k - 1)) == 0;
+  if (sparse) {
+    if (!known || f.m == 4 || name.compare(0, 13, "v_smfmac_f32_") != 0) throw Error("'" + name + "' is not emulated");
+    i.aux = pack(f);
+    i.run = run_sparse_floats;
+    return;
+  }
   const bool floats = name.compare(0, 11, "v_mfma_f32_") == 0, integers = name.compare(0, 11, "v_mfma_i32_") == 0;
   if (!known || (!floats && !integers)) throw Error("'" + name + "' is not emulated");
   i.aux = pack(f);
@@ -261,6 +304,7 @@ void prepare(Instruction& i, Generation) {
 
 void define_matrix() {
   define_prefix("v_mfma_", run_floats, prepare);
+  define_prefix("v_smfmac_", run_sparse_floats, prepare);
 }
 
 }  // namespace mgx
