@@ -96,17 +96,26 @@ one symbol have one size, as have dims of one range without a symbol; optimals o
 TUNING = """\
 ## --exhaustive-tune
 
-One choice after the other is compiled, timed in turns with the best so far on the inputs of `run`, and kept where it is at least 2 % faster:
+For a whole program one choice after the other is compiled, timed in turns with the best so far on the inputs of `run`, and kept where it is at least 2 % faster:
 
-| target | choices |
+| target | choices for a program |
 |---|---|
 | `cpu` | one thread or all, kernels in our own vector loops or in linalg, data tiling, the backend's level O2 or O3, our kernel boundaries or the backend's |
-| `gpu` | the backend's level O2 or O3, our kernel boundaries or the backend's; a device is needed |
+| `gpu` | the backend's level O2 or O3, our kernel boundaries or the backend's; not searched without a device |
+
+On `gpu` each matrix product and convolution of the program comes first, with all that its kernel does: up to 12 choices of its tile, of parts of its depth, and the backend's own, many compiled as one module. A GPU's clock is the
+judge; without one (`compile` needs none, and with `--emulate`) it is the bound of the compiled code ([hip.md](hip.md)).
 
 What was searched, and the time of each choice, goes to stderr. A solution that is kept is taken; where the file is removed, it is searched again. The best one is kept in the tuning file: the one that `MIGRAPHX_PROBLEM_CACHE` names, else
 `tuning.json` in the cache's folder (`mgx-driver env` says where). Its form is that of MIGraphX's problem cache, an array of `[{name, problem}, solution]`. Every later
-compile of the same file with the same options looks there, and says so. The problem holds the file, the options, the processor or architecture, the threads
-and the compiler's version.
+compile of the same file with the same options looks there, and says so.
+
+| name | problem | solution |
+|---|---|---|
+| `cpu::program`, `gpu::program` | digest of the file and its options, processor or architecture, threads, compiler's version | `vector_kernels`, `boundaries`, `data_tiling`, `opt_level`, `threads` |
+| `gpu::product` | architecture, compiler's version; `op` (`dot` or `convolution`), `dtype`, `dims`, `layout` of the weights, `batch` | `tile` (`size` in matrix instructions, `waves`, `steps`; null: the backend's), `split`; `us`, and how it was `judged`: `time` or `bound` |
+
+Products are those of any program: a model that has one finds it. What was timed is never replaced by what a bound says. The file is written beside and renamed, under a lock; rows that this version does not know stay.
 """
 
 SCRIPTS = """\
