@@ -92,6 +92,14 @@ void lds() {
   unset.launch(1, 128, "races,waits");
   Kernel undefined(registers, 512);
   check_error([&] { undefined.launch(1, 128, "uninitialized"); }, "v9 is read before it is written");
+  // s_mov_b32 s8, 1; v_mov_b64 v[4:5], s[8:9]; s_mov_b64 s[10:11], s[8:9]; v_add_u32 v1, v4, v0:
+  // half of a pair may be nothing, where nothing reads it
+  Kernel half({0xbe880081, 0x7e087008, 0xbe8a0108, 0x68020104}, 0);
+  half.launch(1, 64, "uninitialized");
+  Kernel other({0xbe880081, 0x7e087008, 0xbe8a0108, 0x68020105}, 0);  // v5
+  check_error([&] { other.launch(1, 64, "uninitialized"); }, "v5 is read before it is written");
+  Kernel third({0xbe880081, 0x7e087008, 0xbe8a0108, 0x6802000b}, 0);  // s11
+  check_error([&] { third.launch(1, 64, "uninitialized"); }, "s11 is read before it is written");
   check_error([] { Checks::parse("all,everything"); }, "unknown check 'everything'");
 }
 
@@ -109,6 +117,11 @@ void hazards() {
     check_error([&] { wrong.launch(1, 64, "hazards"); }, "hazard: ");
     wrong.launch(1, 64, "races,waits");
   }
+  // v_readfirstlane_b32 s2, v0; s_nop 1; v_writelane_b32 v1, s2, 1: what is written, not to which lane
+  Kernel number({0x7e040500, 0xbf800001, 0xd28a0001, 0x00010202}, 0);
+  number.launch(1, 64, "hazards");
+  Kernel lane({0x7e040500, 0xbf800001, 0xd28a0001, 0x00000481}, 0);  // v_writelane_b32 v1, 1, s2
+  check_error([&] { lane.launch(1, 64, "hazards"); }, "the number of a lane, 4 wait states are needed");
   // s_mov_b32 s4, s0; s_mov_b32 s5, s1; s_mov_b32 s6, n; s_mov_b32 s7, 0x27000; buffer_load_dword v1, off, s[4:7], 0
   for (u32 bytes : {64u, 65u}) {
     Kernel k({0xbe840000, 0xbe850001, 0xbe8600ff, bytes, 0xbe8700ff, 0x27000, 0xe0500000, 0x80010100}, 0);

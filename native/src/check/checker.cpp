@@ -25,7 +25,7 @@ bool reads_freely(const Instruction& i) {
 
 bool runs_on_all_lanes(const Instruction& i) {
   const std::string_view n = i.name();
-  return starts(n, "v_mfma") || starts(n, "v_wmma") || (n.find("permlane") != n.npos && n.find("swap") != n.npos);
+  return starts(n, "v_mfma") || starts(n, "v_smfmac") || starts(n, "v_wmma") || (n.find("permlane") != n.npos && n.find("swap") != n.npos);
 }
 
 // Exponentials, logarithms, roots, reciprocals, sines: their results come one cycle later.
@@ -42,6 +42,9 @@ bool reads_word(const Instruction& i, const Operand& o, u32 word) {
   const int place = o.letter - 'a';
   return (i.opsel >> place & 1u) == word || (i.opselhi >> place & 1u) == word;
 }
+
+// A pair is copied half by half: one that holds nothing is nothing in the copy too.
+bool moves_pair(const Instruction& i) { return starts(i.name(), "v_mov_b64") || starts(i.name(), "s_mov_b64"); }
 
 bool same_registers(const Operand& a, const Operand& b) {
   if (a.kind != b.kind || a.kind == Operand::Kind::None || a.kind == Operand::Kind::Constant) return false;
@@ -120,7 +123,7 @@ void Checker::check_hazards(const Wave& w, Registers& r, const Instruction& i) {
       for (u32 s = o.index; s < o.index + u32{o.size} && s < kScalars; ++s) {
         if (memory) owes(r.made_scalar[s], 5, "a vector instruction wrote the scalar register that an access to memory reads, 5 wait states are needed");
         if (vector && newer) owes(r.made_scalar[s], 2, "a vector instruction wrote the scalar register that another reads, 2 wait states are needed");
-        if (starts(n, "v_readlane") || starts(n, "v_writelane")) {
+        if (o.letter == 'b' && (starts(n, "v_readlane") || starts(n, "v_writelane"))) {
           owes(r.made_scalar[s], 4, "a vector instruction wrote the number of a lane, 4 wait states are needed");
         }
       }
@@ -173,7 +176,7 @@ void Checker::check_scalars(const Wave& w, const Registers& r, const Instruction
   for (const Instruction* part = &i; part != nullptr; part = part->second) {
     for (u8 k = 0; k < part->count; ++k) {
       const Operand& o = part->o[k];
-      if (o.kind != Operand::Kind::Scalar || !(part->sources >> k & 1)) continue;
+      if (o.kind != Operand::Kind::Scalar || !(part->sources >> k & 1) || moves_pair(*part)) continue;
       for (u32 n = o.index; n < o.index + u32{o.size} && n < kScalars; ++n) {
         if (r.scalars[n] || !reads_word(*part, o, n - o.index)) continue;
         const std::string name = n == kVcc || n == kVcc + 1 ? "vcc" : "s" + std::to_string(n);
@@ -196,7 +199,7 @@ void Checker::before(Wave& w, const Instruction& i) {
   if (checks_.bounds && std::string_view(i.form) == "MUBUF") check_bounds(w, i);
   if (!checks_.uninitialized) return;
   check_scalars(w, r, i);
-  if (reads_freely(i)) return;
+  if (reads_freely(i) || moves_pair(i)) return;
   const u64 lanes = runs_on_all_lanes(i) ? (w.wave32 ? 0xffffffff : ~u64{0}) : w.exec;
   for (const Instruction* part = &i; part != nullptr; part = part->second) {
     for (u8 k = 0; k < part->count; ++k) {
@@ -214,9 +217,26 @@ void Checker::before(Wave& w, const Instruction& i) {
   }
 }
 
+void Checker::move_pair(Registers& r, const Instruction& i, u64 exec) {
+  const Operand &to = i.o[0], &from = i.o[1];
+  u64 written[2];
+  for (u32 n = 0; n < 2; ++n) {
+    const bool scalar = from.kind == Operand::Kind::Scalar && from.index + n < kScalars;
+    written[n] = from.kind == Operand::Kind::Vector ? r.written[from.index + n] : !scalar || r.scalars[from.index + n] ? ~u64{0} : 0;
+  }
+  for (u32 n = 0; n < 2; ++n) {
+    if (to.kind == Operand::Kind::Vector) r.written[to.index + n] = (r.written[to.index + n] & ~exec) | (written[n] & exec);
+    else if (to.index + n < kScalars) r.scalars[to.index + n] = written[n] != 0;
+  }
+}
+
 void Checker::after(Wave& w, const Instruction& i, u64 exec) {
   Registers& r = waves_[w.number];
   const u64 lanes = runs_on_all_lanes(i) ? ~u64{0} : exec;
+  if (moves_pair(i)) {
+    move_pair(r, i, exec);
+    return;
+  }
   for (const Instruction* part = &i; part != nullptr; part = part->second) {
     for (u8 k = 0; k < part->count; ++k) {
       const Operand& o = part->o[k];

@@ -70,6 +70,7 @@ class Checker {
   void retire(Registers& r, bool (*counts)(Generation, Counter), Generation g, u32 left);
   void check_hazards(const Wave& w, Registers& r, const Instruction& i);
   void check_bounds(const Wave& w, const Instruction& i);
+  void move_pair(Registers& r, const Instruction& i, u64 exec);
   void check_scalars(const Wave& w, const Registers& r, const Instruction& i);
   void check_pending(const Wave& w, const Registers& r, const Operand& o);
 
