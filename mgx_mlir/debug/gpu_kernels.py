@@ -1,19 +1,21 @@
-"""What a compiled gpu program's kernels are like, from its code alone: nothing is run or timed.
+"""What a compiled gpu program's kernels are like, from its code: nothing is timed.
 
 Registers, LDS, spills and scratch are the compiler's own notes; shares are of instructions as
 they stand in the code. A bound is the time in which the chip could move a kernel's bytes, or do
-its operations, at its peaks: no kernel is faster, and real ones are slower.
+its operations, at its peaks: no kernel is faster, and real ones are slower. With the counts of an
+emulated call there is a second bound, by what its workgroups really execute.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import prod
 from typing import Any
 
 from mgx_mlir.core.chips import CHIPS, Chip
+from mgx_mlir.debug.executed import UNITS, Executed, executed
 from mgx_mlir.debug.work import Work
 from mgx_mlir.targets.assembly import Mix, mixes
 from mgx_mlir.targets.report import Kernel, Report
@@ -29,6 +31,7 @@ class Row:
     work: Work
     occupancy: int | None
     bound_us: float | None
+    executed: Executed | None = None
 
     @property
     def multiplies_without_matrix(self) -> bool:
@@ -45,6 +48,7 @@ class Row:
             "lds_wide_share": self.mix.lds_wide_share, "occupancy": self.occupancy,
             "bytes": self.work.bytes, "operations": self.work.operations,
             "bound_us": self.bound_us,
+            **({"executed": self.executed.to_json()} if self.executed is not None else {}),
         }  # fmt: skip
 
 
@@ -78,43 +82,89 @@ class GpuKernels:
             "bytes": sum((r.work.bytes or 0) * n for r, n in each),
             "operations": sum((r.work.operations or 0) * n for r, n in each),
             "bound_us": sum((r.bound_us or 0.0) * n for r, n in each),
+            **self._executed(),
+        }
+
+    def _executed(self) -> dict[str, Any]:
+        """The totals of an emulated call; none where there was none."""
+        ran = [r.executed for r in self.rows if r.executed is not None]
+        if not ran:
+            return {}
+        reads = sum(e.mix.lds_reads for e in ran)
+        return {
+            "executed": {
+                "launches": sum(e.launches for e in ran),
+                "instructions": sum(e.instructions for e in ran),
+                "matrix_operations": sum(e.operations for e in ran),
+                "lds_wide_share": sum(e.mix.lds_wide for e in ran) / reads if reads else None,
+                **{f"{unit}_us": sum(e.us[unit] for e in ran) for unit in UNITS},
+                "bound_us": sum(e.bound_us for e in ran),
+            }
         }
 
     def text(self) -> str:
         """A line for each kernel, then the totals."""
         head = ("n", "vgpr", "agpr", "sgpr", "spill", "scratch", "lds", "waves", "matrix", "wide",
                 "ldswide", "MB", "GFLOP", "us", "kernel")  # fmt: skip
-        table = [head, *map(_cells, self.rows)]
-        widths = [max(len(r[i]) for r in table) for i in range(len(head) - 1)]
-        lines = [
-            "  ".join([*(c.rjust(w) for c, w in zip(r, widths, strict=False)), r[-1]])
-            for r in table
-        ]
+        lines = _aligned([head, *map(_cells, self.rows)])
         t = self.totals()
-        share = t["lds_wide_share"]
         lines += [
             "",
             f"{self.arch}: {t['dispatches']} dispatches of {t['kernels']} kernels, "
             f"{t['on_host']} on the host",
             f"kernels with spills: {t['with_spills']}, with scratch: {t['with_scratch']}, that "
             f"multiply matrices without matrix instructions: {len(t['multiply_without_matrix'])}",
-            f"wide share of LDS reads: {'-' if share is None else f'{share:.2f}'}",
+            f"wide share of LDS reads: {_share(t['lds_wide_share'])}",
             f"{t['bytes'] / 1e6:.1f} MB, {t['operations'] / 1e9:.2f} GFLOP; bound at the chip's "
             f"peaks: {t['bound_us']:.1f} us (an estimate: nothing was run)",
         ]
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._executed_text(t)])
+
+    def _executed_text(self, totals: dict[str, Any]) -> list[str]:
+        """A table of what an emulated call executed."""
+        if "executed" not in totals:
+            return []
+        head = ("n", "groups", "fill", "matrix", "vector", "lds", "us", "ldswide", "kernel")
+        ran = [(r.kernel.name, r.executed) for r in self.rows if r.executed is not None]
+        rows = [
+            (str(e.launches), str(e.workgroups // e.launches), f"{e.fill:.2f}",
+             *(f"{e.us[unit]:.2f}" for unit in UNITS), f"{e.bound_us:.2f}",
+             _share(e.mix.lds_wide_share), name)
+            for name, e in ran
+        ]  # fmt: skip
+        t = totals["executed"]
+        return [
+            "",
+            "executed in an emulated call: us of each unit, over all launches of a kernel",
+            *_aligned([head, *rows]),
+            "",
+            f"{t['launches']} launches, {t['instructions'] / 1e6:.1f} M instructions of waves, "
+            f"{t['matrix_operations'] / 1e9:.2f} GFLOP in matrix instructions, "
+            f"wide share of LDS reads: {_share(t['lds_wide_share'])}",
+            f"bound by the busiest unit of each kernel: {t['bound_us']:.1f} us (counted, not "
+            "timed: no memory, no waiting, no launches)",
+        ]
+
+
+def _share(x: float | None) -> str:
+    return "-" if x is None else f"{x:.2f}"
+
+
+def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines; all columns but the last are aligned on the right."""
+    widths = [max(len(r[i]) for r in table) for i in range(len(table[0]) - 1)]
+    return [
+        "  ".join([*(c.rjust(w) for c, w in zip(r, widths, strict=False)), r[-1]]) for r in table
+    ]
 
 
 def _cells(r: Row) -> tuple[str, ...]:
-    def share(x: float | None) -> str:
-        return "-" if x is None else f"{x:.2f}"
-
     k, w = r.kernel, r.work
     return (
         str(r.launches), str(k.vgprs), str(k.agprs), str(k.sgprs),
         str(k.vgpr_spills + k.sgpr_spills), str(k.scratch), str(k.lds),
         "-" if r.occupancy is None else str(r.occupancy),
-        share(r.mix.matrix_share), share(r.mix.wide_share), share(r.mix.lds_wide_share),
+        _share(r.mix.matrix_share), _share(r.mix.wide_share), _share(r.mix.lds_wide_share),
         "-" if w.bytes is None else f"{w.bytes / 1e6:.2f}",
         "-" if w.operations is None else f"{w.operations / 1e9:.3f}",
         "-" if r.bound_us is None else f"{r.bound_us:.2f}", k.name,
@@ -122,22 +172,32 @@ def _cells(r: Row) -> tuple[str, ...]:
 
 
 def gpu_kernels(
-    report: Report, assembly: Sequence[str], work: Mapping[str, Work], arch: str
+    report: Report,
+    assembly: Sequence[str],
+    work: Mapping[str, Work],
+    arch: str,
+    statistics: Mapping[str, Any] | None = None,
 ) -> GpuKernels:
     """Join a module's code objects with its assembly and with what each launch has to do.
 
-    work: of the launches whose kernels are known, by the launch's name.
+    work: of the launches whose kernels are known, by the launch's name. statistics: of an
+    emulated call (debug/executed.py).
     """
     found: dict[str, Mix] = {}
     for text in assembly:
         found |= mixes(text.splitlines())
-    called = Counter(n for f, names in report.launches.items() if f != "initializer" for n in names)
+    called = Counter(report.called)
     chip = CHIPS.get(arch)
+    ran = executed(statistics, chip) if statistics is not None and chip is not None else {}
     rows = [
-        _row(k, called[k.name], found.get(k.name, Mix()), work.get(k.name, Work(None, None)), chip)
+        replace(
+            _row(k, called[k.name], found.get(k.name, Mix()),
+                 work.get(k.name, Work(None, None)), chip),
+            executed=ran.get(k.name),
+        )
         for k in report.kernels
         if called[k.name]
-    ]
+    ]  # fmt: skip
     return GpuKernels(arch, tuple(rows), report)
 
 

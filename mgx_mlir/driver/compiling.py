@@ -59,11 +59,17 @@ _COMPILED = (
 
 
 def choose_target(
-    args: Arguments, *, runs: bool, held: Any = None, model: Model | None = None
+    args: Arguments,
+    *,
+    runs: bool,
+    counts: bool = False,
+    held: Any = None,
+    model: Model | None = None,
 ) -> Choice:
     """The target that the options mean, named on stderr.
 
     `runs`: the command runs the program, so that one architecture and a device are needed.
+    `counts`: it does not, but may count what an emulated call executes.
     `held`: the compiled program at hand. `model`: what a saved file holds code for is the
     architecture where none is stated.
     UsageError for options that do not go together, TargetError without the device.
@@ -101,7 +107,7 @@ def choose_target(
         )
     if target != "gpu" and choice.emulate:
         raise UsageError(f"option '--emulate' is for --gpu, the target is {target}")
-    if choice.emulate and not runs:
+    if choice.emulate and not runs and not counts:
         raise UsageError("option '--emulate' is for commands that run the program")
     if target == "gpu":
         choice = _with_archs(choice)

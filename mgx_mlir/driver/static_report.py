@@ -1,4 +1,4 @@
-"""report --gpu: what the code of a program's kernels says, with no device."""
+"""report --gpu: what the code of a program's kernels says, and what an emulated call executes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mgx_mlir.debug.work import Work, work_of
 from mgx_mlir.driver.arguments import Arguments
 from mgx_mlir.driver.compiling import choose_target, compile_model
 from mgx_mlir.driver.emit import write_file
+from mgx_mlir.driver.emulated_run import emulated_statistics
 from mgx_mlir.driver.model import Model
 from mgx_mlir.driver.progress import say
 
@@ -33,7 +34,8 @@ def static_report(args: Arguments, model: Model) -> int:
             raise UsageError(
                 f"{flag} is for a page, which runs the program: expected -o FILE.html with it"
             )
-    choice = replace(choose_target(args, runs=False), cache=False)  # cached code has no assembly
+    # cached code has no assembly
+    choice = replace(choose_target(args, runs=False, counts=True), cache=False)
     found = [_kernels(args, model, choice, arch) for arch in choice.archs]
     path = args.get("--output")
     if path or "--json" in args:
@@ -56,7 +58,8 @@ def _kernels(args: Arguments, model: Model, choice: Any, arch: str | None) -> Gp
         compiled = compile_model(args, model, choice, arch)
     executable = compiled.executable
     report = gpu_report(executable.vmfb, executable.dispatches)
-    return gpu_kernels(report, assembly, _work(compiled), executable.arch)
+    ran = emulated_statistics(model.program, compiled) if choice.emulate else None
+    return gpu_kernels(report, assembly, _work(compiled), executable.arch, ran)
 
 
 def _work(compiled: Any) -> Mapping[str, Work]:

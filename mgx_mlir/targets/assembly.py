@@ -56,23 +56,23 @@ class Mix:
         """Of the reads of the LDS."""
         return self.lds_wide / self.lds_reads if self.lds_reads else None
 
-    def count(self, mnemonic: str) -> None:
+    def count(self, mnemonic: str, times: int = 1) -> None:
         if mnemonic.startswith(_MATRIX):
-            self.matrix += 1
+            self.matrix += times
         elif mnemonic.startswith("scratch_"):
-            self.scratch += 1
+            self.scratch += times
         elif mnemonic.startswith("ds_"):
-            self.lds += 1
+            self.lds += times
             if _LDS_READ.match(mnemonic):
-                self.lds_reads += 1
-                self.lds_wide += not _NARROW_LDS.search(mnemonic)
+                self.lds_reads += times
+                self.lds_wide += 0 if _NARROW_LDS.search(mnemonic) else times
         elif mnemonic.startswith(_GLOBAL):
-            self.memory += 1
-            self.wide += bool(_WIDE.search(mnemonic))
+            self.memory += times
+            self.wide += times if _WIDE.search(mnemonic) else 0
         elif mnemonic.startswith("v_"):
-            self.vector += 1
+            self.vector += times
         else:
-            self.scalar += 1
+            self.scalar += times
 
 
 def mixes(lines: Iterable[str]) -> dict[str, Mix]:

@@ -70,9 +70,17 @@ class Report:
     launches: Mapping[str, tuple[str, ...]]
 
     @property
+    def called(self) -> tuple[str, ...]:
+        """What one call launches: those of "main", beside which variants of it for some sizes may
+        stand; without it, of all functions but the initializer."""
+        if "main" in self.launches:
+            return tuple(self.launches["main"])
+        return tuple(n for k, v in self.launches.items() if k != "initializer" for n in v)
+
+    @property
     def dispatches(self) -> int:
-        """Launches of one call, over all functions but the initializer."""
-        return sum(len(v) for k, v in self.launches.items() if k != "initializer")
+        """The number of launches of one call."""
+        return len(self.called)
 
     @property
     def missing(self) -> tuple[str, ...]:

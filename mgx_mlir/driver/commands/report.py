@@ -33,7 +33,9 @@ Numbers are those of perf and verify; the reference is ref, on the same inputs.
 
 With --gpu and no .html to write it prints a table instead, which needs no device: each kernel's
 registers, LDS, spills, scratch, waves that a SIMD can hold, shares of matrix instructions, of wide
-accesses to memory and to the LDS, bytes, operations, and the bound at the chip's peaks."""
+accesses to memory and to the LDS, bytes, operations, and the bound at the chip's peaks. With
+--emulate it also runs one call on the emulator, and adds what each kernel executed: time of the
+matrix, vector and LDS units, the share of compute units with work, and the bound from these."""
 _LIMITS = ("--rms-tol", "--atol", "--rtol", "--ref-use-double")
 _OFFLOAD = "--enable-offload-copy"
 OPTIONS = (
