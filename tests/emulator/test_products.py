@@ -12,8 +12,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from mgx_mlir.api.judges import by_time
 from mgx_mlir.core.lowered import Lowered
+from mgx_mlir.core.passes import run_pipeline
+from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.passes.lower.gpu_choices import Choice, Product, default, padded_depth
+from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.targets.kernel_bounds import compile_with_bounds
 from tests.lower.programs import Programs
@@ -156,3 +160,26 @@ def test_instructions_are_as_many_as_run(library: Path, tmp_path: Path) -> None:
     }
     assert len(said) == 3
     assert ran == said
+
+
+def test_the_clock_as_a_judge(library: Path) -> None:
+    """Functions of one module, called in turns on a device: here the emulator's, whose times say
+    nothing but that each was run."""
+    rng, net = np.random.default_rng(3), Programs()
+    x, w = (rng.standard_normal(d).astype(np.float16) for d in ((16, 64), (64, 32)))
+    net.add(lambda b, v: b.relu(b.dot(v, b.literal(w))), [x], x @ w)
+    net.finish()
+    run_pipeline(net.module, ["fuse_pointwise_reduce"], store=net.store)
+    program = ProgramIR(net.ctx, net.module, net.store, "programs")
+    with net.store.active():
+        lowered = lower_to_linalg(
+            program, LowerOptions("gpu", arch="gfx942"), {"choice1": program.clone()}
+        )
+    names = ["main", "choice1"]
+    found = by_time("gfx942", library=str(library))(lowered, names)
+    assert list(found) == names
+    assert all(us is not None and us > 0 for us in found.values())
+    # by another clock, which moves a second with every look
+    ticks = iter(range(1, 1 << 20))
+    found = by_time("gfx942", library=str(library), clock=lambda: next(ticks))(lowered, names)
+    assert found == {"main": 1e6, "choice1": 1e6}
