@@ -11,8 +11,8 @@ matrix, vector and LDS units:
 * `first`: LDS accesses taken as 4 bytes a lane, and a kernel's launches counted twice over, once
   in its instructions and once in its rounds (so k launches weigh k^2). An early prototype did so;
   it is here to compare figures with that one's.
-* `launches once`: the same without that mistake.
-* `by bytes`: LDS accesses by the bytes that they move, as `report --gpu --emulate` has it.
+* `once`: the same without that mistake.
+* `bytes`: LDS accesses by the bytes that they move, as `report --gpu --emulate` has it.
 
 The emulator is needed (docs/emulator.md). `plain` takes minutes.
 """
@@ -167,17 +167,20 @@ def early_bounds(statistics: Mapping[str, Any], chip: Chip) -> tuple[float, floa
     return twice, once
 
 
+def _row(form: str, *figures: object) -> str:
+    return f"{form:7}" + "".join(f"{f!s:>10}" for f in figures)
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("model")
     parser.add_argument("--arch", default="gfx942", choices=sorted(CHIPS))
     parser.add_argument("--form", nargs="+", default=["plain", "sliced", "ours"])
     args = parser.parse_args()
     chip = CHIPS[args.arch]
     small = narrowed(onnx.load(args.model))
-    print(
-        "form  dispatches  kernels  scratch  matrix  M instructions  first  launches once  by bytes"
-    )
+    head = ("launches", "kernels", "scratch", "matrix", "M instr", "first", "once", "bytes")
+    print(_row("form", *head))
     for form in args.form:
         with tempfile.TemporaryDirectory(prefix="mgx-bounds-") as name:
             folder = Path(name)
@@ -188,14 +191,12 @@ def main() -> int:
                 vmfb, counts = by_iree(model, args.arch, folder)
         ran = executed(counts, chip)
         kernels = [k for k in gpu_report(vmfb).kernels if k.name in ran]
-        twice, once = early_bounds(counts, chip)
-        print(
-            f"{form:6} {len(counts['launches']):9} {len(kernels):8} "
-            f"{sum(k.scratch > 0 for k in kernels):8} {sum(e.operations > 0 for e in ran.values()):7}"
-            f" {sum(e.instructions for e in ran.values()) / 1e6:15.1f} {twice:6.0f} {once:14.0f} "
-            f"{sum(e.bound_us for e in ran.values()):9.0f}",
-            flush=True,
-        )
+        instructions = sum(e.instructions for e in ran.values()) / 1e6
+        bounds = (*early_bounds(counts, chip), sum(e.bound_us for e in ran.values()))
+        scratch = sum(k.scratch > 0 for k in kernels)
+        matrix = sum(e.operations > 0 for e in ran.values())
+        figures = (len(counts["launches"]), len(kernels), scratch, matrix, f"{instructions:.1f}")
+        print(_row(form, *figures, *(f"{us:.0f}" for us in bounds)), flush=True)
     return 0
 
 
