@@ -28,6 +28,9 @@ struct Buffer {
     scratch = base >> 32 == kScratchWindow >> 32;
     if (scratch) return;
     range = w.memory->find(base);
+    // a stride without the swizzling of caches makes it a buffer of structures, swizzling another one
+    const u32 stride = read_scalar(w, r.index + 1u) >> 16;
+    if (stride >> 15 || (stride != 0 && !(stride >> 14 & 1))) throw Fault("the descriptor is not a raw buffer's");
     format(w, read_scalar(w, r.index + 3u));
   }
 
