@@ -309,7 +309,8 @@ def modifier(code: Code, registers: Registers, rng: random.Random):
         first = 32 * part.layout.words
         if escape == 249:
             second = range(24, 27) if "b" in part.opcode.letters else ()
-            read = (*range(8, 13), *range(16, 19), *second)
+            whole = code.get(first + 8, 3) == 6  # of the result: nothing is left unused
+            read = (*range(8, 11 if whole else 13), *range(16, 19), *second)
             places += [(first + n, f"sdwa bit {n}") for n in read]
         elif escape == 250:
             places += [(first + n, f"dpp bit {n}") for n in (*range(8, 17), 19, *range(24, 32))]
