@@ -78,6 +78,11 @@ void lds() {
   Kernel race(racy, 512);
   check_error([&] { race.launch(1, 128, "races"); }, "LDS race");
   race.launch(1, 128, "waits");
+  std::vector<u32> early = words;
+  early[3] = 0xbf800000;  // no wait for the write
+  Kernel hasty(early, 512);
+  check_error([&] { hasty.launch(1, 128, "waits"); }, "a write to LDS may be under way");
+  hasty.launch(1, 128, "races");
   std::vector<u32> unwritten = words;
   unwritten[1] = 0xbf800000;
   unwritten[2] = 0xbf800000;

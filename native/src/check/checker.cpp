@@ -191,6 +191,13 @@ void Checker::before(Wave& w, const Instruction& i) {
   Registers& r = waves_[w.number];
   if (checks_.waits) {
     wait(w, i);
+    if (std::string_view(i.name()) == "s_barrier" || std::string_view(i.name()) == "s_barrier_signal") {
+      for (const Pending& p : r.pending) {
+        if (p.counter != Counter::Lds || p.result.kind != Operand::Kind::None) continue;
+        report(w, "missing wait", "a write to LDS may be under way where others are told that it is done");
+        break;
+      }
+    }
     for (const Instruction* part = &i; part != nullptr; part = part->second) {
       for (u8 k = 0; k < part->count; ++k) check_pending(w, r, part->o[k]);
     }
