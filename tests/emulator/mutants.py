@@ -291,6 +291,8 @@ def modifier(code: Code, registers: Registers, rng: random.Random):
             wanted += ["opsel"] if "16" in name and not compares else []
             if _is_float(name) and compares:
                 wanted += ["abs"]
+            elif _is_float(name) and name.startswith("v_pack"):
+                wanted += ["abs"]  # the result is no number
             elif _is_float(name):
                 wanted += ["clamp", "omod"] + ([] if "s" in part.opcode.letters else ["abs"])
         for one in wanted:
