@@ -29,7 +29,7 @@ _CACHE = 64  # bytes that a unit gets from the cache a clock
 _LDS = 128  # bytes that a unit gets from the LDS a clock
 # clocks of a wave from one pair of barriers to the next: at the least what a load takes to come;
 # else those that it waits, and each step's matrix instructions and reads of the LDS. Fitted to what
-# `targets/kernel_time.py` finds in compiled code, within a tenth for f16 on gfx942.
+# `targets/kernel_time.py` finds in compiled code, most within a fifth for f16 on gfx942.
 _LEAST = 480
 _MEET = 180
 _STEP = 36

@@ -29,6 +29,7 @@ from mgx_mlir.passes.lower.gpu_choices import (
 )
 from mgx_mlir.passes.lower.gpu_config import product_info, window_info
 from mgx_mlir.passes.lower.gpu_kinds import KINDS
+from mgx_mlir.passes.lower.gpu_plain import plain_tile
 from mgx_mlir.passes.lower.gpu_tiles import Extents, Tile, choose
 from mgx_mlir.passes.lower.module import LowerOptions
 from mgx_mlir.targets.child import shared_compiler
@@ -155,6 +156,22 @@ def test_rows_are_filled_up_where_that_is_worth_a_launch() -> None:
     assert depth("gfx942", 1, 768, 3071) == 3071  # a vector
     for k in (8, 1000, 3072):
         assert depth("gfx942", 197, 768, k) == k
+
+
+def test_tiles_without_matrix_instructions() -> None:
+    def tile(arch: str, *dims: int, dtype: str = "float_type", batch: tuple[int, ...] = ()):
+        found = plain_tile(arch, Product(DOT, dtype, dims, batch=batch))
+        return None if found is None else (found.size, found.threads)
+
+    assert tile("gfx1100", 1024, 1024, 1024) == ((64, 64), 128)
+    assert tile("gfx1100", 128, 3072, 768) == ((64, 64), 256)
+    assert tile("gfx1100", 128, 768, 768) == ((32, 32), 128)
+    assert tile("gfx1100", 49, 512, 2048) == ((16, 32), 128)
+    assert tile("gfx1100", 128, 64, 64, batch=(96,)) == ((64, 64), 128)
+    assert tile("gfx1100", 4, 768, 768) is None  # read once
+    assert tile("gfx942", 128, 768, 768) is None  # has matrix instructions
+    assert tile("gfx1100", 128, 768, 768, dtype="half_type") is None
+    assert tile("gfx1103", 128, 768, 768) is None
 
 
 def test_the_default_is_among_the_alternatives() -> None:
