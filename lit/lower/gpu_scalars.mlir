@@ -71,7 +71,7 @@ func.func @main(%x: tensor<3x4xf32>, %a: tensor<1xi64>) -> tensor<?x?xf32> {
 // CHECK-LABEL: @main(
 // CHECK: linalg.fill ins(%{{.*}} : i32)
 // CHECK: arith.cmpf une
-// CHECK: arith.maxsi
+// CHECK: arith.maxui
 // CHECK: arith.bitcast %{{.*}} : i32 to f32
 // CPU-LABEL: @main(
 // CPU: arith.maximumf
@@ -85,7 +85,7 @@ func.func @main(%x: tensor<3x4xf32>) -> tensor<3x1xf32> {
 // A softmax keeps its maximum: NaN comes back by the sum.
 // CHECK-LABEL: @main(
 // CHECK: arith.maximumf
-// CHECK-NOT: arith.maxsi
+// CHECK-NOT: arith.maxui
 // CPU-LABEL: @main(
 // CPU: arith.maximumf
 func.func @main(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir, tensor
@@ -178,30 +176,58 @@ def _reduction(how: str, op: Any, ins: Sequence[Any], e: Any, mean: bool = False
         if mean:
             found = _divide_by_count(e, found, acc, [count])
         return _stored(e, found, acc, out)
-    if e.options.target == "gpu" and how in ("max", "min") and acc.is_float:
-        return _kept(e, _extreme(e, x, t.dtype, axes, how, acc), acc, out, axes)
-    found = reduce_tensor(e, x, t.dtype, axes, how, acc)
+    if e.options.target == "gpu":
+        found = _on_gpu(e, x, t.dtype, axes, how, acc)
+    else:
+        found = reduce_tensor(e, x, t.dtype, axes, how, acc)
     if mean:
         found = _divide_by_count(e, found, acc, [e.extent(x, a) for a in axes])
     return _kept(e, found, acc, out, axes)
 
 
+def _on_gpu(
+    e: Any, x: ir.Value, dtype: DType, axes: Sequence[int], how: str, acc: DType
+) -> ir.Value:
+    """reduce_tensor as compilers for GPUs take it: narrow integers in 32 bits, as they crash on
+    those along run-time dims."""
+    narrow = acc.is_integer and not acc.is_bool and acc.bits < 32
+    wide = (dtypes.UINT32 if acc.is_unsigned else dtypes.INT32) if narrow else acc
+    if how in ("max", "min") and not (wide.is_unsigned or wide.is_bool):
+        found = _extreme(e, x, dtype, axes, how, wide)
+    else:
+        found = reduce_tensor(e, x, dtype, axes, how, wide)
+    if wide is acc:
+        return found
+    shape = TensorType(acc, tuple(ir.RankedTensorType(found.type).shape))
+    return e.map_elements([found], [wide], shape, lambda b, v: b.cast(v, acc))
+
+
 def _extreme(
     e: Any, x: ir.Value, dtype: DType, axes: Sequence[int], how: str, acc: DType
 ) -> ir.Value:
-    """The extreme of floats by integers in their order, NaN beyond all others: a GPU's own passes
-    over NaN."""
-    kind = dtypes.INT64 if acc.bits == 64 else dtypes.INT32
+    """The extreme by unsigned integers in the elements' order, NaN beyond all others.
+
+    A GPU's own of floats passes over NaN; of integers along run-time dims the compiler takes what
+    is neutral for unsigned ones.
+    """
+    long = acc.bits == 64
+    signed = dtypes.INT64 if long else dtypes.INT32
+    kind = dtypes.UINT64 if long else dtypes.UINT32
+    sign = 1 << (acc.bits - 1)
     beyond = int(start_value("min" if how == "max" else "max", kind))
-    limit = np.array(start_value(how, acc), acc.np).view(kind.np)  # that of no elements
 
     def key(b: ArithScalars, value: TypedScalar) -> TypedScalar:
-        found = ordered(b, b.bitcast(value, kind), kind)
+        if value.dtype.is_integer:
+            return b.xor(b.bitcast(b.cast(value, signed), kind), sign)
+        bits = ordered(b, b.bitcast(value, signed), signed)
+        found = b.xor(b.bitcast(bits, kind), sign)
         return b.select(b.is_nan(value), b.const(beyond, kind), found)
 
     def back(b: ArithScalars, found: TypedScalar) -> TypedScalar:
-        least = ordered(b, b.const(int(limit), kind), kind)
-        return b.bitcast(ordered(b, getattr(b, how)(found, least), kind), acc)
+        # that of no elements, which is none of theirs
+        least = key(b, b.const(start_value(how, acc), acc))
+        bits = b.bitcast(b.xor(getattr(b, how)(found, least), sign), signed)
+        return b.bitcast(ordered(b, bits, signed) if acc.is_float else bits, acc)
 
     found = reduce_tensor(e, x, dtype, axes, how, kind, map_element=key)
     shape = TensorType(acc, tuple(ir.RankedTensorType(found.type).shape))
