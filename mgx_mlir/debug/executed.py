@@ -8,18 +8,16 @@ launches themselves are not in it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from mgx_mlir.core.chips import Chip
 from mgx_mlir.targets.assembly import Mix
-from mgx_mlir.targets.kernel_time import cost
+from mgx_mlir.targets.kernel_time import cost, matrix_instruction
 from mgx_mlir.targets.kernel_walk import Instruction
 
 UNITS = ("matrix", "vector", "lds")
-_MATRIX = re.compile(r"_(\d+)x(\d+)x(\d+)(?:_(\d+)b)?")
 
 
 @dataclass
@@ -73,7 +71,8 @@ def executed(statistics: Mapping[str, Any], chip: Chip) -> dict[str, Executed]:
         # the halves of a pair run as one, and take what the first one takes
         mnemonic, _, operands = one["text"].partition(" ")
         found[name].mix.count(mnemonic, count)
-        found[name].operations += count * _operations(mnemonic)
+        matrix = matrix_instruction(mnemonic)
+        found[name].operations += count * matrix.operations if matrix is not None else 0
         c = cost(Instruction(mnemonic, tuple(operands.split(", "))), chip)
         if c.unit in UNITS:
             clocks[name][c.unit] += count * c.clocks
@@ -86,14 +85,6 @@ def executed(statistics: Mapping[str, Any], chip: Chip) -> dict[str, Executed]:
                 e.us[unit] += clocks[name][unit] / e.waves * busy / (chip.ghz * 1e3)
             e.fill += min(1.0, groups / chip.units) / e.launches
     return found
-
-
-def _operations(mnemonic: str) -> int:
-    """Floating point operations of a matrix instruction, 0 for others."""
-    m = _MATRIX.search(mnemonic) if mnemonic.startswith(("v_mfma", "v_wmma")) else None
-    if m is None:
-        return 0
-    return 2 * int(m[1]) * int(m[2]) * int(m[3]) * int(m[4] or 1)
 
 
 __all__ = ["UNITS", "Executed", "executed"]

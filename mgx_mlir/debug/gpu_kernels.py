@@ -18,6 +18,7 @@ from mgx_mlir.core.chips import CHIPS, Chip
 from mgx_mlir.debug.executed import UNITS, Executed, executed
 from mgx_mlir.debug.work import Work
 from mgx_mlir.targets.assembly import Mix, mixes
+from mgx_mlir.targets.kernel_time import matrix_instruction
 from mgx_mlir.targets.report import Kernel, Report
 
 
@@ -201,13 +202,21 @@ def gpu_kernels(
     return GpuKernels(arch, tuple(rows), report)
 
 
+def peak_of(mix: Mix, chip: Chip) -> float:
+    """Operations a second of the fastest kind of instruction that a kernel has for them."""
+    matrix = [m for m in map(matrix_instruction, mix.kinds) if m is not None]
+    if not matrix:
+        return chip.vector_peak
+    return chip.matrix_peak * max(chip.matrix_rate(m.kind, m.depth) for m in matrix)
+
+
 def _row(kernel: Kernel, launches: int, mix: Mix, work: Work, chip: Chip | None) -> Row:
     if chip is None:
         return Row(kernel, launches, mix, work, None, None)
     held = chip.occupancy(kernel.given, kernel.lds, prod(kernel.workgroup))
     bounds = []
     if work.operations is not None:
-        bounds.append(work.operations / (chip.matrix_peak if mix.matrix else chip.vector_peak))
+        bounds.append(work.operations / peak_of(mix, chip))
     if work.bytes is not None:
         bounds.append(work.bytes / (chip.bandwidth * 1e9))
     return Row(kernel, launches, mix, work, held, max(bounds) * 1e6 if bounds else None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _LABEL = re.compile(r'^"?([A-Za-z_$][\w.$-]*)"?:')
 _INSTRUCTION = re.compile(r"^\t([a-z][a-z0-9_]*)(?:\s|$)")
@@ -24,7 +24,8 @@ _LDS_READ = re.compile(r"^ds_(?:read|load)")
 @dataclass
 class Mix:
     """Instructions of one kernel. `wide` are loads and stores of 8 bytes and more a lane,
-    `lds_wide` reads of the LDS of 4 and more."""
+    `lds_wide` reads of the LDS of 4 and more. `kinds` are the matrix
+    instructions by mnemonic."""
 
     matrix: int = 0
     vector: int = 0
@@ -35,6 +36,7 @@ class Mix:
     memory: int = 0
     wide: int = 0
     scratch: int = 0
+    kinds: dict[str, int] = field(default_factory=dict)
 
     @property
     def instructions(self) -> int:
@@ -59,6 +61,7 @@ class Mix:
     def count(self, mnemonic: str, times: int = 1) -> None:
         if mnemonic.startswith(_MATRIX):
             self.matrix += times
+            self.kinds[mnemonic] = self.kinds.get(mnemonic, 0) + times
         elif mnemonic.startswith("scratch_"):
             self.scratch += times
         elif mnemonic.startswith("ds_"):

@@ -16,6 +16,7 @@ from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, prod
+from typing import NamedTuple
 
 from mgx_mlir.core.chips import Chip
 from mgx_mlir.targets.kernel_walk import Code, Instruction, Walk, functions, walk
@@ -26,7 +27,7 @@ FROM_LDS = 64
 _BARRIER = 20  # clocks that the waves of a workgroup take to meet
 _LDS_BYTES, _CACHE_BYTES = 128, 64  # that a unit gets from the LDS, from the cache, a clock
 
-_MATRIX = re.compile(r"v_(?:mfma|wmma)_(\w+?)_(\d+)x(\d+)x(\d+)_?(?:(\d+)b_)?(\w*)")
+_MATRIX = re.compile(r"v_(?:mfma|wmma|smfmac|swmmac)_(\w+?)_(\d+)x(\d+)x(\d+)_?(?:(\d+)b_)?(\w*)")
 _SIZES = {"x4": 16, "x3": 12, "x2": 8, "b128": 16, "b96": 12, "b64": 8, "b32": 4, "b16": 2,
           "b8": 1, "u16": 2, "i16": 2, "u8": 1, "i8": 1, "short": 2, "ushort": 2, "sshort": 2,
           "ubyte": 1, "sbyte": 1, "byte": 1, "dword": 4, "d16": 2}  # fmt: skip
@@ -127,6 +128,28 @@ def _alone(way: Walk, costs: list[Cost]) -> float:
     return now
 
 
+class MatrixInstruction(NamedTuple):
+    """kind: of its elements, as the assembler has it. depth: that it multiplies, and operations."""
+
+    kind: str
+    depth: int
+    operations: int
+
+
+def matrix_instruction(mnemonic: str) -> MatrixInstruction | None:
+    """What a matrix instruction of a wave does; None for other instructions.
+
+    A sparse one multiplies half of the depth that its name has.
+    """
+    m = _MATRIX.match(mnemonic)
+    if m is None:
+        return None
+    rows, columns, depth = (int(n) for n in m.groups()[1:4])
+    if mnemonic.startswith(("v_smfmac", "v_swmmac")):
+        depth //= 2
+    return MatrixInstruction(m[6] or m[1], depth, 2 * rows * columns * depth * int(m[5] or 1))
+
+
 @lru_cache(maxsize=4096)
 def cost(i: Instruction, chip: Chip) -> Cost:
     """What an instruction of one wave costs on a chip."""
@@ -135,12 +158,10 @@ def cost(i: Instruction, chip: Chip) -> Cost:
         return Cost("", 1, waits=_waits(i))
     if name in ("s_barrier", "s_barrier_wait"):
         return Cost("", 1, barrier=True)
-    m = _MATRIX.match(name)
-    if m is not None:
-        rows, columns, depth = (int(n) for n in m.groups()[1:4])
-        operations = 2 * rows * columns * depth * int(m[5] or 1)
-        rate = chip.matrix * chip.matrix_rate(m[6] or m[1], depth)
-        return Cost("matrix", operations / (rate / chip.simds))
+    matrix = matrix_instruction(name)
+    if matrix is not None:
+        rate = chip.matrix * chip.matrix_rate(matrix.kind, matrix.depth)
+        return Cost("matrix", matrix.operations / (rate / chip.simds))
     if name.startswith("ds_"):
         twice = 2 if re.search(r"read2|write2|2addr", name) else 1
         moved = twice * chip.lanes * _bytes(name)

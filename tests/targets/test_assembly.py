@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mgx_mlir.core.chips import CHIPS
-from mgx_mlir.targets.assembly import mixes
+from mgx_mlir.debug.gpu_kernels import peak_of
+from mgx_mlir.targets.assembly import Mix, mixes
 
 TEXT = """
 \t.text
@@ -43,6 +44,7 @@ def test_classes() -> None:
     assert (first.memory, first.wide) == (3, 2)
     assert (first.lds, first.lds_reads, first.lds_wide) == (4, 3, 2)
     assert first.instructions == 13
+    assert first.kinds == {"v_mfma_f32_16x16x16_f16": 1}
     assert first.matrix_share == pytest.approx(1 / 3)
     assert first.lds_wide_share == pytest.approx(2 / 3)
     second = found["second"]
@@ -64,6 +66,25 @@ def test_classes() -> None:
 )
 def test_occupancy(arch: str, registers: int, lds: int, workgroup: int, waves: int) -> None:
     assert CHIPS[arch].occupancy(registers, lds, workgroup) == waves
+
+
+@pytest.mark.parametrize(
+    ("mnemonics", "tera"),
+    [
+        (("v_mfma_f32_16x16x16_f16", "v_add_f32"), 1307),
+        (("v_mfma_i32_16x16x32_i8",), 2615),
+        (("v_mfma_f32_16x16x32_fp8_fp8",), 2615),
+        (("v_mfma_f32_16x16x4_f32",), 163),
+        (("v_mfma_f32_16x16x4_f32", "v_mfma_f32_16x16x16_bf16"), 1307),
+        (("v_fma_f32",), 163),
+    ],
+)
+def test_the_peak_is_that_of_the_instructions(mnemonics: tuple[str, ...], tera: int) -> None:
+    """The data sheet of MI300X."""
+    mix = Mix()
+    for m in mnemonics:
+        mix.count(m)
+    assert peak_of(mix, CHIPS["gfx942"]) == pytest.approx(tera * 1e12, rel=0.01)
 
 
 def test_peaks() -> None:

@@ -107,6 +107,8 @@ def test_what_instructions_cost() -> None:
     assert of("v_mfma_f32_16x16x32_f16", arch="gfx950").clocks == 16
     assert of("v_wmma_f32_16x16x16_f16", arch="gfx1100").clocks == 32
     assert of("v_wmma_i32_16x16x16_iu8", arch="gfx1201").clocks == 8
+    # of four elements in depth a sparse one multiplies two
+    assert of("v_smfmac_f32_16x16x32_f16").clocks == 16
     assert of("v_add_f32").clocks == 4
     assert of("v_exp_f32").clocks == 16
     assert of("v_add_f32", arch="gfx1100").clocks == 1
