@@ -23,6 +23,7 @@ from mgx_mlir.passes.lower.gpu_kinds import SIDE, Kind
 _REGISTERS = {(64, 1): 112, (32, 2): 80, (32, 1): 64}
 _SIZES = (1, 2, 4, 8)  # of a tile's axes, in matrix instructions
 _STEPS = (16, 8, 4, 2, 1)  # matrix instructions along the depth between two barriers
+_UNROLLED = (12, 64)  # matrix instructions of a loop that fits into registers, that stays a loop
 _DEEP = 32  # steps at the most, where a matrix instruction is shallow
 _WAVES = 4  # of a workgroup at the most: one for each of a unit's four units of arithmetic
 _CACHE = 64  # bytes that a unit gets from the cache a clock
@@ -141,7 +142,15 @@ def bounds(chip: Chip, kind: Kind, of: Extents) -> dict[Tile, float]:
     )
     found = list(_tiles(chip, kind, axes, of.depth))
     found = found or list(_tiles(chip, kind, ((1,), _SIZES, _SIZES), of.depth))
-    return {t: clocks(chip, kind, t, of) for t in found}
+    kept = [t for t in found if not _is_unrolled(chip, kind, t, of.depth)]
+    return {t: clocks(chip, kind, t, of) for t in kept or found}
+
+
+def _is_unrolled(chip: Chip, kind: Kind, tile: Tile, depth: int) -> bool:
+    """Whether LLVM was seen to unroll the loop over the depth whole, with more sums and operands
+    than there are registers: on gfx11 and gfx12, by the matrix instructions of a wave."""
+    instructions = prod(tile.wave) * -(-depth // kind.depth)
+    return chip.lanes == 32 and _UNROLLED[0] < instructions < _UNROLLED[1]
 
 
 def clocks(chip: Chip, kind: Kind, tile: Tile, of: Extents) -> float:
