@@ -74,7 +74,7 @@ GPU_FUSE = tuple(GPU_KERNELS if s == "fuse_pointwise_reduce" else s for s in FUS
 
 # 8-bit dots as they are: twice as fast as in f32, convolutions on a CPU 4 times slower. A CPU keeps
 # the rounding of other values, which costs it nothing.
-CPU_QDQ = "mgx-simplify-qdq{products=dot pairs=false}"
+CPU_QDQ = "mgx-simplify-qdq{products=dot pairs=false widened=false}"
 GPU_QDQ = "mgx-simplify-qdq{products=dot}"
 
 # A GPU has 16-bit dots; a CPU's compute in f32 whatever the type.

@@ -15,8 +15,10 @@ from mgx_mlir.core.op import attributes_of
 from mgx_mlir.core.pattern import NoMatch, Rewriter, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.constants import is_splat, splat
-from mgx_mlir.passes.qdq_values import Dequantised, dequantised, is_zero
-from mgx_mlir.passes.shape_chain import Map, build_map, varying
+from mgx_mlir.passes.qdq_values import Dequantised, dequantised, is_zero, moved
+from mgx_mlir.passes.shape_chain import VIEWS, Map, build_map, trace, varying, view_of
+
+_DEPTH = 16  # ops between a product and what it widens
 
 
 @dataclass(frozen=True)
@@ -232,6 +234,94 @@ def _less(
 
 def _zero(rw: Rewriter, source: ir.Value, m: Map) -> ir.Value:
     return build_map(rw, _converted(rw, source, dtypes.INT32), m)
+
+
+# ---- dots of widened integers --------------------------------------------------------------------
+
+
+@pattern("dot")
+def find_widened_dot(op: Any, rw: Rewriter) -> Any:
+    """dot(convert(x) - p, convert(w) - q) -> quant_dot(x, w) in i32, corrected
+
+    8-bit integers that are widened to i32, as MatMulInteger has them. A zero point must not vary
+    along what is summed. Sums wrap around either way: the results are equal.
+    """
+    if not rw.options.widened or "dot" not in rw.options.products:
+        return no_match("the option products or widened leaves it out")
+    if TensorType.of(op.result).dtype is not dtypes.INT32:
+        return no_match("the sums are not i32")
+    sides: list[_Widened] = []
+    for which, value, summed in (("first", op.operands[0], -1), ("second", op.operands[1], -2)):
+        found = _widened(value)
+        if found is None:
+            return no_match("the {} operand is not a widened 8-bit integer of known dims", which)
+        if len(found.dims) + summed in varying(found.zero[1]):
+            return no_match("the {} zero point varies along what is summed", which)
+        sides.append(found)
+    a, b = (side.narrow(rw) for side in sides)
+    return _correct_dot(rw, rw.op("quant_dot", a.value, b.value), a, b)
+
+
+@dataclass(frozen=True)
+class _Widened:
+    """An i32 operand that is an 8-bit integer less a zero point, seen through views: `source`,
+    the views on it, the first one first, and the i32 zero point as (number or source, map)."""
+
+    source: ir.Value
+    moves: tuple[ir.Operation, ...]
+    zero: tuple[int | ir.Value, Map]
+    dims: tuple[int, ...]
+
+    def narrow(self, rw: Rewriter) -> _Operand:
+        value = _signed(rw, moved(rw, self.moves, self.source))
+        offset = 128 if TensorType.of(self.source).dtype is dtypes.UINT8 else 0
+        zero, m = self.zero
+        if not isinstance(zero, int):
+            return _Operand(value, (rw.sub(zero, offset) if offset else zero, m), self.dims)
+        less = zero - offset
+        return _Operand(value, (rw.literal(np.int32(less)), m) if less else None, self.dims)
+
+
+def _widened(value: ir.Value) -> _Widened | None:
+    dims = TensorType.of(value).dims
+    if DYN in dims or 0 in dims:
+        return None
+    moves: list[ir.Operation] = []
+    zero: tuple[int | ir.Value, Map] | None = None
+    for _ in range(_DEPTH):
+        if isinstance(value.owner, ir.Block):
+            return None
+        op = value.owner.operation
+        if op.name == "migraphx.convert":
+            kind = TensorType.of(op.operands[0]).dtype
+            if kind not in (dtypes.INT8, dtypes.UINT8):
+                return None
+            own = (0, _everywhere(dims)) if zero is None else zero
+            return _Widened(op.operands[0], tuple(reversed(moves)), own, dims)
+        if op.name in VIEWS and len(op.operands) == 1:
+            moves.append(op)
+        elif op.name == "migraphx.sub" and zero is None:
+            zero = _zero_after(op.operands[1], moves, dims)
+            if zero is None:
+                return None
+        else:
+            return None
+        value = op.operands[0]
+    return None
+
+
+def _zero_after(
+    value: ir.Value, moves: Sequence[ir.Operation], dims: tuple[int, ...]
+) -> tuple[int | ir.Value, Map] | None:
+    """A zero point after views, the last one first, as (number or source, map to `dims`)."""
+    number = splat(value)
+    if number is not None:
+        return int(number), _everywhere(dims)
+    traced = trace(value)
+    m = None if traced is None else traced[1]
+    for move in reversed(moves):
+        m = None if m is None else view_of(move, m)
+    return None if traced is None or m is None else (traced[0], m)
 
 
 # ---- convolution ---------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from mgx_mlir.core.pattern import (
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.constants import splat
 from mgx_mlir.passes.qdq_products import (
+    find_widened_dot,
     match_find_mx_quantizable_ops,
     match_find_quantizable_ops,
 )
@@ -307,7 +308,7 @@ def _cut(rw: Rewriter, v: ir.Value, axis: int, start: int, end: int, dims: Any) 
 # one after the other: what one set leaves is what the next one is for
 _STAGES: tuple[tuple[Pattern, ...], ...] = (
     (remove_zero_scales, add_int4_pack_unpack_pair),
-    (match_find_quantizable_ops,),
+    (match_find_quantizable_ops, find_widened_dot),
     (match_find_mx_quantizable_ops,),
     (remove_qdq_pairs,),
     (match_qlinear_reused,),
@@ -334,6 +335,7 @@ class SimplifyQdq(PatternPass):
     products: tuple[str, ...] = option(("dot", "convolution"), "ops that multiply 8-bit values")
     pairs: bool = option(True, "drop pairs that are left (their rounding goes, too)")
     mx: bool = option(False, "dots of f8 values whose scales vary in blocks (gfx950)")
+    widened: bool = option(True, "dots of 8-bit integers that are widened to i32")
     reuse: bool = option(False, "pointwise ops read a quantised value instead of a second one")
 
     def __post_init__(self) -> None:
@@ -342,7 +344,9 @@ class SimplifyQdq(PatternPass):
                 raise PipelineError(f"products expected dot and convolution, got '{name}'")
 
     def run(self, module: ir.Operation) -> bool:
-        if QUANTISERS.isdisjoint(op_names(module)):
+        names = set(op_names(module))
+        widened = self.widened and {"migraphx.dot", "migraphx.convert"} <= names
+        if QUANTISERS.isdisjoint(names) and not widened:
             return False
         changed = False
         for stage in _STAGES:

@@ -1,4 +1,4 @@
-"""Tiles of products without matrix instructions: f32 on RDNA, by each thread's own sums.
+"""Tiles of products without matrix instructions, f32 on RDNA and i32: each thread's own sums.
 
 The compiler's own kernels read both operands from the cache, element by element; here a workgroup
 keeps its part of them in the LDS. The sizes are those that `targets/kernel_time.py` finds best in
@@ -45,7 +45,9 @@ _TILES = (
 def plain_tile(arch: str, product: Product) -> PlainTile | None:
     """The tile of a product that no matrix instruction multiplies; None for the compiler's own."""
     chip = CHIPS.get(arch)
-    if chip is None or chip.single or product.op != DOT or product.dtype != dtypes.FLOAT.name:
+    if chip is None or product.op != DOT:
+        return None
+    if product.dtype != dtypes.INT32.name and (chip.single or product.dtype != dtypes.FLOAT.name):
         return None
     rows, columns, _ = product.dims
     if rows < _LEAST[0] or columns < _LEAST[1]:

@@ -96,6 +96,19 @@ def matrix_product(
         # not collapsed to rank 3: a reshape between a dot and what follows it in a kernel cannot
         # be tiled through
         return contract(e, a, b, extents, acc)
+    _give_computed(e, found, a)
+    return found
+
+
+def integer_product(e: Any, a: ir.Value, b: ir.Value, extents: Sequence[Extent]) -> ir.Value:
+    """The batched product of i8 tensors in i32, for a GPU, whose matrix instructions take i8."""
+    found = contract(e, a, b, extents, dtypes.INT32)
+    _give_computed(e, found, a)
+    return found
+
+
+def _give_computed(e: Any, found: ir.Value, a: ir.Value) -> None:
+    """Say how a product of `a` with what is computed, too, is made."""
     element = dtypes.from_mlir(ir.RankedTensorType(a.type).element_type)
 
     def info(arch: str) -> ir.Attribute | None:
@@ -109,7 +122,6 @@ def matrix_product(
 
     if e.in_region:
         gpu_config.give(e, found, info)
-    return found
 
 
 def _repeated_matrix(e: Any, x: Expr) -> ir.Value | None:

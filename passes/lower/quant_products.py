@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.dtypes import INT8, DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.quant import QuantConvolution, QuantDot
 from mgx_mlir.passes.lower import indices
 from mgx_mlir.passes.lower.convolution import convolved
-from mgx_mlir.passes.lower.linear import by_row, matrix_product
+from mgx_mlir.passes.lower.linear import by_row, integer_product, matrix_product
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar
 from mgx_mlir.passes.lower.stored_rows import rows_of
@@ -63,6 +63,8 @@ def quant_dot(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     extents = [*e.extents(a)[:-1], e.extents(b)[-1]]
     if 0 in (*e.extents(a), *e.extents(b)):
         return e.fill(extents, out.dtype, 0)
+    if e.options.target == "gpu" and {TensorType.of(v).dtype for v in (op.a, op.b)} == {INT8}:
+        return integer_product(e, a, b, extents)
     a, b = _operands(op, ins, e, out.dtype)
     return matrix_product(e, a, b, extents, out.dtype)
 

@@ -11,15 +11,20 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
+import mgx_mlir
+from mgx_mlir.api.dumps import kept_assembly
 from mgx_mlir.api.judges import by_time
 from mgx_mlir.core.lowered import Lowered
 from mgx_mlir.core.passes import run_pipeline
 from mgx_mlir.core.program_ir import ProgramIR
+from mgx_mlir.debug.gpu_kernels import gpu_kernels
 from mgx_mlir.passes.lower.gpu_choices import Choice, Product, default, padded_depth
 from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.targets.kernel_bounds import compile_with_bounds
+from mgx_mlir.targets.report import gpu_report
 from tests.lower.programs import Programs
 
 pytestmark = pytest.mark.emulator
@@ -183,3 +188,63 @@ def test_the_clock_as_a_judge(library: Path) -> None:
     ticks = iter(range(1, 1 << 20))
     found = by_time("gfx942", library=str(library), clock=lambda: next(ticks))(lowered, names)
     assert found == {"main": 1e6, "choice1": 1e6}
+
+
+# a first operand of ui8, a zero point of it, zero points of columns, a computed second operand
+INTEGERS = [(False, None, False, False), (True, 131, False, False), (True, 128, True, False),
+            (False, 5, False, True)]  # fmt: skip
+
+
+def matmul_integer(rng: np.random.Generator, unsigned: bool, zero: int | None, columns: bool,
+                   computed: bool) -> tuple[bytes, dict[str, np.ndarray], np.ndarray]:  # fmt: skip
+    """ONNX MatMulInteger with its inputs and what it gives."""
+    m, k, n = CUT
+    kind = np.uint8 if unsigned else np.int8
+    low, high = np.iinfo(kind).min, np.iinfo(kind).max + 1
+    a = rng.integers(low, high, (m, k)).astype(kind)
+    b = rng.integers(-128, 128, (k, n)).astype(np.int8)
+    p = np.array(0 if zero is None else zero, kind)
+    q = rng.integers(-9, 9, n).astype(np.int8) if columns else np.array(0, np.int8)
+    names = ["a", "b"] if zero is None and not columns else ["a", "b", "p", "q"]
+    graph = helper.make_graph(
+        [helper.make_node("MatMulInteger", names, ["y"])], "g",
+        [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+         for name, x in (("a", a), *([("b", b)] if computed else []))],
+        [helper.make_tensor_value_info("y", TensorProto.INT32, [m, n])],
+        [numpy_helper.from_array(x, name)
+         for name, x in (("b", b), ("p", p), ("q", q)) if name in names[2:] or
+         (name == "b" and not computed)],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    want = (a.astype(np.int64) - p) @ (b.astype(np.int64) - q)
+    return model.SerializeToString(), {"a": a, **({"b": b} if computed else {})}, want
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
+def test_integers(arch: str, library: Path) -> None:
+    rng = np.random.default_rng(11)
+    for options in INTEGERS:
+        model, inputs, want = matmul_integer(rng, *options)
+        with kept_assembly() as assembly:
+            made = mgx_mlir.compile(model, target="gpu", arch=arch, emulate=True, cache=False)
+        assert np.array_equal(made.run(inputs)[0], want), options
+        report = gpu_report(made.executable.vmfb, made.executable.dispatches)
+        assert [k.name for k in report.kernels if k.spills or k.scratch] == []
+        (product,) = (r for r in gpu_kernels(report, assembly, {}, arch).rows
+                      if "matmul" in r.kernel.name)  # fmt: skip
+        assert product.mix.matrix > 0
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
+def test_wide_integers(arch: str, library: Path) -> None:
+    rng, net = np.random.default_rng(13), Programs()
+    for m, k, n in (WHOLE, CUT):
+        x, w = (rng.integers(-(2**31), 2**31, d).astype(np.int32) for d in ((m, k), (k, n)))
+        want = (x.astype(np.int64) @ w.astype(np.int64)).astype(np.int32)
+        net.add(lambda b, v, w: b.dot(v, w), [x, w], want)
+    lowered = net.lowered("fuse_pointwise_reduce", target="gpu", arch=arch)
+    vmfb, launches = compile_with_bounds(lowered.bytecode, arch)
+    assert [x.kernel.name for x in launches["main"] if x.kernel.spills or x.kernel.scratch] == []
+    module = LoadedModule(vmfb, lowered.params, device="hip", library=str(library))
+    for a, want in zip(module.run(net.inputs), net.want, strict=True):
+        assert np.array_equal(a, want)

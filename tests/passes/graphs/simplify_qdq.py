@@ -101,6 +101,31 @@ def convolutions(g):
     )
 
 
+def widened(g, dims, axis):
+    """An 8-bit integer in i32, often less a zero point: a number, or one for each at an axis."""
+    dtype = g.pick("i8", "i8", "ui8", "ui8", "i16")
+    make = g.argument if g.coin() else g.constant
+    low, high = (0, 255) if dtype == "ui8" else (-128, 127)
+    x = g.b.op("convert", make(dims, dtype, low=low, high=high), target_type=dtypes.INT32)
+    if g.coin(0.3):
+        return x
+    own = () if g.coin() else (dims[axis],)
+    zero = (g.argument if g.coin() else g.constant)(own, "i32", low=-300, high=300)
+    return g.b.sub(x, spread(g, zero, dims, axis))
+
+
+@case("find_widened_dot", fires=0.5)
+def widened_dots(g):
+    """Sums in i32, whose bits are equal; other types, zero points along what is summed."""
+    m, k, n = g.dims(3, high=5)
+    a = widened(g, (m, k), g.pick(0, 0, 0, 1))
+    b = widened(g, (n, k), g.pick(0, 0, 0, 1))
+    b = g.b.op("transpose", b, permutation=[1, 0])
+    if g.coin(0.3):
+        a, b = g.b.multibroadcast(a, (2, m, k)), g.b.multibroadcast(b, (2, k, n))
+    return g.b.op("dot", g.maybe_used(a), g.maybe_used(b))
+
+
 @case("match_find_mx_quantizable_ops", rtol=1e-4, fires=0.6, options={"mx": True})
 def match_find_mx_quantizable_ops(g):
     m, n = g.dims(2)
