@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -270,6 +271,39 @@ def test_beside_a_gpu(library: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", SIDE_BY_SIDE, str(library), str(tmp_path)]
     done = run(command, library, IREE_HIP_DYLIB_PATH=str(tmp_path))
     assert done.returncode == 0, done.stderr
+
+
+UNASKED = """
+import ctypes, sys, mgx_mlir
+from mgx_mlir.core.errors import TargetError
+from tests.emulator.models import CASES
+case = CASES["softmax"]("f16", 1)
+model = case.model.SerializeToString()
+options = {"target": "gpu", "arch": "gfx942"}
+mgx_mlir.compile(model, **options, emulate=True).run(case.inputs)
+try:
+    ctypes.CDLL("libamdhip64.so")
+except OSError:
+    pass
+else:
+    sys.exit("this name means a library now")
+try:
+    mgx_mlir.compile(model, **options).run(case.inputs)
+except TargetError as e:
+    print("refused:", e)
+"""
+
+
+def test_nothing_is_emulated_unasked(library: Path) -> None:
+    """Not even where the emulator is in the process already, by a HIP library's name."""
+    try:
+        ctypes.CDLL("libamdhip64.so")
+    except OSError:
+        pass
+    else:
+        pytest.skip("this machine has a HIP")
+    done = run([sys.executable, "-c", UNASKED], library)
+    assert done.stdout.startswith("refused: there is no AMD GPU"), done.stdout + done.stderr
 
 
 def test_the_build_for_the_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
