@@ -1,4 +1,4 @@
-// RUN: mgx-opt %s --mgx-fuse-pointwise-reduce='quantized=true' | filecheck %s
+// RUN: mgx-opt %s --mgx-fuse-pointwise-reduce=quantized=true | filecheck %s
 // RUN: mgx-opt %s --mgx-fuse-pointwise-reduce | filecheck %s --check-prefix=OFF
 
 // An 8-bit dot takes what follows it into its kernel.
