@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mgx_mlir.targets import emulator
-from tests.emulator.edges import PROGRAMS, SEEDS
+from tests.emulator.edges import SEEDS, SUBJECTS
 from tests.emulator.mutants import KINDS, Mutant, Site, draw, merged, sites_of
 
 # of a wave: the longest of the programs takes a tenth of it
@@ -71,7 +71,7 @@ class Campaign:
     Errors: AssertionError where an undamaged program is wrong, or differs between two runs.
     """
 
-    def __init__(self, arch: str, folder: Path, programs: Sequence[str] = tuple(PROGRAMS)) -> None:
+    def __init__(self, arch: str, folder: Path, programs: Sequence[str] = SUBJECTS) -> None:
         self.arch, self.folder, self.programs = arch, folder, list(programs)
         statistics = folder / "statistics.json"
         first = self._run([], MGX_EMULATE_STATS=str(statistics))[0]

@@ -65,6 +65,16 @@ PROGRAMS: dict[str, Callable[[str, int], Case]] = {
 } | {n: BLOCKS[n] for n in ("resnet", "bert")}
 
 
+# what is damaged: each program in f16 and in f32, which sees what rounding to f16 hides
+SUBJECTS = tuple(f"{name}-{dtype}" for dtype in ("f16", "f32") for name in PROGRAMS)
+
+
+def parted(subject: str) -> tuple[str, str]:
+    """The program and the type of a subject."""
+    name, _, dtype = subject.partition("-")
+    return name, dtype
+
+
 def edged(name: str, dtype: str, seed: int) -> Case:
     """One of the programs with weights, inputs and wanted values by a seed."""
     plain = PROGRAMS[name](dtype, 1 + seed)

@@ -1,6 +1,6 @@
 """Runs programs and their mutants on the emulator, in a process of its own; see mutants.py.
 
-`python -m tests.emulator.mutant_runner FOLDER ARCH SEEDS PROGRAM...`. The programs are compiled
+`python -m tests.emulator.mutant_runner FOLDER ARCH SEEDS SUBJECT...`. The programs are compiled
 and run on inputs of each seed. With FOLDER/mutants.json (program, place, bytes) they are then run
 with each of these in turn, and a line of JSON says how it was found out, or that it was not:
 
@@ -22,20 +22,20 @@ import numpy as np
 
 import mgx_mlir
 from mgx_mlir.core.errors import MgxError, RunError
-from tests.emulator.edges import LOOSER, deviation, edged
+from tests.emulator.edges import LOOSER, deviation, edged, parted
 from tests.emulator.models import Case
 from tests.emulator.oracle import LIMITS
 
-DTYPE = "f16"
 CONTROL_EVERY = 10  # mutants between runs of what is not damaged
 
 
 class Subject:
     """A program, its inputs and what they should give."""
 
-    def __init__(self, name: str, arch: str, seeds: list[int]) -> None:
-        self.limit = LIMITS[DTYPE] * LOOSER.get(name, 1.0)
-        self.cases = [edged(name, DTYPE, seed) for seed in seeds]
+    def __init__(self, subject: str, arch: str, seeds: list[int]) -> None:
+        name, dtype = parted(subject)
+        self.limit = LIMITS[dtype] * LOOSER.get(name, 1.0)
+        self.cases = [edged(name, dtype, seed) for seed in seeds]
         self.programs: list[Any] = [
             mgx_mlir.compile(c.model.SerializeToString(), target="gpu", arch=arch, emulate=True)
             for c in self.cases

@@ -15,7 +15,7 @@ import pytest
 
 import mgx_mlir
 from tests.emulator.campaign import Campaign, Report
-from tests.emulator.edges import LOOSER, PROGRAMS, SEEDS, deviation, edged
+from tests.emulator.edges import LOOSER, SEEDS, SUBJECTS, deviation, edged, parted
 from tests.emulator.mutants import KINDS, Site, draw
 from tests.emulator.oracle import LIMITS
 
@@ -33,7 +33,7 @@ def check(report: Report, least: int) -> None:
 
 @pytest.mark.emulator
 def test_a_few(library: Path, tmp_path: Path) -> None:
-    campaign = Campaign("gfx942", tmp_path, ["gemm", "softmax", "attention"])
+    campaign = Campaign("gfx942", tmp_path, ["gemm-f16", "softmax-f16", "attention-f16"])
     assert len({s.text.split()[0] for s in campaign.sites}) > 40
     check(campaign.run(FEW, 1), LEAST_OF_FEW)
 
@@ -50,16 +50,17 @@ def test_a_hundred(arch: str, library: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ["gfx942", "gfx90a", "gfx950", "gfx1100", "gfx1201"])
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_inputs_whose_edges_matter(name: str, arch: str, library: Path) -> None:
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_inputs_whose_edges_matter(subject: str, arch: str, library: Path) -> None:
     """The judge's own comparison, of undamaged programs."""
+    name, dtype = parted(subject)
     for seed in SEEDS:
-        case = edged(name, "f16", seed)
+        case = edged(name, dtype, seed)
         model = case.model.SerializeToString()
         got = mgx_mlir.compile(model, target="gpu", arch=arch, emulate=True).run(case.inputs)
         assert case.wanted is not None
         for a, b in zip(got, case.wanted, strict=True):
-            assert deviation(a, b) <= LIMITS["f16"] * LOOSER.get(name, 1.0)
+            assert deviation(a, b) <= LIMITS[dtype] * LOOSER.get(name, 1.0)
 
 
 def test_the_comparison_sees_one_element() -> None:
