@@ -3,8 +3,8 @@
     python benchmarks/models.py resnet50 bert_base --out DIR --exporter dynamo --opset 18
 
 Beside each `NAME_EXPORTER.onnx` lies `NAME_EXPORTER.inputs.npz`, one set of inputs for it (token
-ids stay inside the vocabulary). Needs torch, transformers, onnx and onnxscript: `pip install
-.[bench]`.
+ids stay inside the vocabulary). Needs torch, transformers, onnx and onnxscript:
+`pip install .[bench] -c constraints.txt`.
 """
 
 from __future__ import annotations

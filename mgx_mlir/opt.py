@@ -6,11 +6,11 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from mgx_mlir.core.errors import FileError, MgxError
-from mgx_mlir.core.files import atomic
+from mgx_mlir.core.files import atomic, read_bytes
 from mgx_mlir.core.mlir_text import checked_text
+from mgx_mlir.core.names import safe_output
 from mgx_mlir.optlib.arguments import Arguments, help_text, parse_arguments, passes_text
 
 # dialects that builds of the bindings may hold; which do is asked of the context
@@ -26,6 +26,11 @@ _DIALECTS = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status is returned. Messages go to stderr."""
+    with safe_output():
+        return _guarded(argv)
+
+
+def _guarded(argv: Sequence[str] | None) -> int:
     try:
         return _main(list(sys.argv[1:] if argv is None else argv))
     except MgxError as e:
@@ -94,9 +99,12 @@ def _chunks(text: str, marker: str) -> list[str]:
 
 def _read(path: str) -> str:
     try:
-        raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        raw = sys.stdin.buffer.read() if path == "-" else bytes(read_bytes(path))
+    except FileError as e:
+        why = e.message.removeprefix("cannot open the file: ")
+        raise FileError(f"cannot open '{path}': {why}") from None
     except OSError as e:
-        raise FileError(f"cannot open '{path}': {e.strerror}") from None
+        raise FileError(f"cannot read '{path}': {e.strerror}") from None
     return checked_text(raw, path)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mgx_mlir.core.errors import FileError, MgxError, UsageError
+from mgx_mlir.core.names import safe_output
 from mgx_mlir.core.pipeline import did_you_mean
 
 _HELP = """\
@@ -48,6 +49,11 @@ _FLAGS = {"allow-unregistered-dialect": False, "help": False, "h": False, "test"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status is returned. Messages go to stderr."""
+    with safe_output():
+        return _guarded(argv)
+
+
+def _guarded(argv: Sequence[str] | None) -> int:
     try:
         return _main(list(sys.argv[1:] if argv is None else argv))
     except MgxError as e:

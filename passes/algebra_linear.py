@@ -10,6 +10,7 @@ from mgx_mlir.core.pattern import Rewriter, defined_by, has_one_use, no_match, p
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.algebra_splits import cut_of
 from mgx_mlir.passes.constants import constant_map, copied, is_constant, is_own, splat
+from mgx_mlir.passes.rounding import feeds_steps, is_rounded
 from mgx_mlir.passes.shape_chain import VIEWS, Map, build_map, trace, varying
 
 
@@ -74,16 +75,26 @@ def find_mul_dot(op: Any, rw: Rewriter) -> Any:
 
 @pattern("mul")
 def find_mul_add(op: Any, rw: Rewriter) -> Any:
-    """(x + b) * a -> x * a + b * a, a and b constant"""
+    """(x + b) * a -> x * a + b * a, a and b constant, x a product or what else is rounded
+
+    An x that is exact may be close to -b: x * a + b * a then loses what the sum keeps.
+    """
+    reason = no_match("no operand is a sum with a constant, the other constant")
     for value, a in _sides(op):
         inner = defined_by(value, "add")
         if inner is None or not has_one_use(value) or not is_constant(a):
             continue
         for x, b in _sides(inner):
             if is_constant(b) and not is_constant(x):
+                if not is_rounded(x):
+                    reason = no_match("x may be exact, and x + b what is left of it")
+                    continue
+                if feeds_steps(op.results[0]):
+                    reason = no_match("an op with steps may read the last bit of the result")
+                    continue
                 rw.merge_location(inner)
                 return rw.op("add", rw.op("mul", x, a), rw.op("mul", b, a))
-    return no_match("no operand is a sum with a constant, the other constant")
+    return reason
 
 
 @pattern("mul", benefit=2)
@@ -165,7 +176,7 @@ def find_dot_mul(op: Any, rw: Rewriter) -> Any:
 
 @pattern("dot")
 def find_dot_add(op: Any, rw: Rewriter) -> Any:
-    """dot(x + b, w) -> dot(x, w) + dot(b, w), b and w constant
+    """dot(x + b, w) -> dot(x, w) + dot(b, w), b and w constant, x rounded as for find_mul_add
 
     Where b differs from row to row, dot(b, w) is a whole matrix to read in place of a bias:
     only with `all-forms`.
@@ -180,6 +191,9 @@ def find_dot_add(op: Any, rw: Rewriter) -> Any:
         for x, b in _sides(total):
             found = constant_map(b)
             if found is None or is_constant(x) or not TensorType.of(op.results[0]).is_static:
+                continue
+            if not is_rounded(x):
+                reason = no_match("x may be exact, and x + b what is left of it")
                 continue
             if not varying(found[1]) <= {along} and not rw.options.all_forms:
                 reason = no_match("the constant differs along other axes (all-forms takes it)")
@@ -212,7 +226,7 @@ def _dot_of_constants(
 
 @pattern("convolution")
 def find_conv_add(op: Any, rw: Rewriter) -> Any:
-    """conv(x + a, w) -> conv(x, w) + conv(a, w), a and w constant
+    """conv(x + a, w) -> conv(x, w) + conv(a, w), a and w constant, x rounded as for find_mul_add
 
     Without padding and with a per channel, conv(a, w) is a bias. Else it is a whole image to
     read where the sum before was done in passing: only with `all-forms`.
@@ -228,6 +242,9 @@ def find_conv_add(op: Any, rw: Rewriter) -> Any:
     for x, a in _sides(total):
         found = constant_map(a)
         if found is None or is_constant(x):
+            continue
+        if not is_rounded(x):
+            reason = no_match("x may be exact, and x + a what is left of it")
             continue
         attributes = attributes_of(op)
         reach = window_reach(op)

@@ -7,6 +7,13 @@ from typing import Any
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.passes.constants import is_constant, is_splat, splat
+from mgx_mlir.passes.rounding import (
+    exact_reciprocal,
+    feeds_steps,
+    is_rounded,
+    may_add,
+    normal_reciprocal,
+)
 from mgx_mlir.passes.shape_chain import trace
 
 
@@ -83,12 +90,24 @@ def find_sub_const(op: Any, rw: Rewriter) -> Any:
 
 @pattern("div")
 def find_div_const(op: Any, rw: Rewriter) -> Any:
-    """x / c -> x * (1 / c) for floats"""
+    """x / c -> x * (1 / c) for floats, where 1 / c is exact (every c a power of two), or fast-math
+
+    Never where 1 / c is no normal number, nor where an op with steps may read the result: the last
+    bit of x / 41 decides what Floor makes of it.
+    """
     x, c = op.operands
-    if not rw.dtype(x).is_float:
-        return no_match("{} has no reciprocal", rw.dtype(x))
+    dtype = rw.dtype(x)
+    if not dtype.is_float:
+        return no_match("{} has no reciprocal", dtype)
     if is_constant(x) or not is_constant(c):
         return no_match("the second operand is not the one constant")
+    if not exact_reciprocal(c, dtype):
+        if not rw.options.fast_math:
+            return no_match("1 / c is rounded (fast-math allows that)")
+        if not normal_reciprocal(c, dtype):
+            return no_match("1 / c is not known to be a normal number")
+        if feeds_steps(op.result):
+            return no_match("an op with steps may read the last bit of the quotient")
     return rw.op("mul", x, rw.op("recip", c))
 
 
@@ -114,7 +133,9 @@ def find_recip(op: Any, rw: Rewriter) -> Any:
 
 @pattern("log")
 def find_log_exp(op: Any, rw: Rewriter) -> Any:
-    """log(exp(x)) -> x"""
+    """log(exp(x)) -> x (fast-math: it is finite where exp(x) overflows)"""
+    if not rw.options.fast_math:
+        return no_match("results that overflowed become finite (fast-math allows that)")
     inner = rw.defining(op.operands[0], "exp")
     return no_match("input is not an exp") if inner is None else inner.operands[0]
 
@@ -184,25 +205,39 @@ def find_pow_const(op: Any, rw: Rewriter) -> Any:
 @pattern("add", benefit=2)
 def find_double_add_lit_broadcast(op: Any, rw: Rewriter) -> Any:
     """(x + a) + (y + b) -> (x + y) + (a + b), a and b constant"""
-    left, right = (_plus_constant(rw, v) for v in op.operands)
+    left, right = (_plus_constant(v) for v in op.operands)
     if left is None or right is None:
         return no_match("the operands are not both sums with a constant")
+    if not (is_rounded(left[0]) and is_rounded(right[0])):
+        return no_match("x + a may keep what x + y loses")
+    if not may_add(left[0], left[1], right[1]):
+        return no_match("a + b is not known, or far smaller than they are")
+    for v in op.operands:
+        rw.merge_location(v.owner)
     return rw.op("add", rw.op("add", left[0], right[0]), rw.op("add", left[1], right[1]))
 
 
 @pattern("add")
 def find_add_lit_broadcast(op: Any, rw: Rewriter) -> Any:
-    """(x + a) + b -> x + (a + b), a and b constant"""
+    """(x + a) + b -> x + (a + b), a and b constant
+
+    Where a + b is exact, or x is rounded already, and never where a and b cancel.
+    """
+    reason = no_match("no operand is a sum with a constant, the other constant")
     for v, b in _sides(op):
         # the cheaper question first: most operands are no sums
         if defined_by(v, "add") is None or not is_constant(b):
             continue
-        if (found := _plus_constant(rw, v)) is not None:
-            return rw.op("add", found[0], rw.op("add", found[1], b))
-    return no_match("no operand is a sum with a constant, the other constant")
+        if (found := _plus_constant(v)) is not None:
+            x, a = found
+            if may_add(x, a, b):
+                rw.merge_location(v.owner)
+                return rw.op("add", x, rw.op("add", a, b))
+            reason = no_match("a + b is not known yet, or loses what (x + a) + b keeps")
+    return reason
 
 
-def _plus_constant(rw: Rewriter, value: ir.Value) -> tuple[ir.Value, ir.Value] | None:
+def _plus_constant(value: ir.Value) -> tuple[ir.Value, ir.Value] | None:
     """(x, c) where `value` is x + c with c constant and x not, and nothing else uses it.
 
     With another user both x and x + c would have to be kept.
@@ -212,7 +247,6 @@ def _plus_constant(rw: Rewriter, value: ir.Value) -> tuple[ir.Value, ir.Value] |
         return None
     for x, c in _sides(inner):
         if is_constant(c) and not is_constant(x):
-            rw.merge_location(inner)
             return x, c
     return None
 

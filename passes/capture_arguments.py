@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.kernels import KERNEL_BODIES
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.passes import Pass
-from mgx_mlir.core.pattern import KERNEL_BODIES, op_names
+from mgx_mlir.core.pattern import op_names
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.retype import ALL, ops_field, ops_option
 

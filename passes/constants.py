@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core import literals
-from mgx_mlir.core.ir import ext, ir
+from mgx_mlir.core.ir import ir
 from mgx_mlir.core.memo import MEMO
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.pattern import Rewriter, has_one_use
@@ -42,7 +42,7 @@ def is_constant(value: ir.Value, depth: int = _DEPTH) -> bool:
 @functools.cache
 def _foldable() -> frozenset[str]:
     """The ops that give the same for the same operands."""
-    pure = (c for c in OPS.values() if ext.Pure in c._traits and not c.REGIONS)
+    pure = (c for c in OPS.values() if c.is_pure() and not c.REGIONS)
     return frozenset(c.OPERATION_NAME for c in pure)
 
 
@@ -74,7 +74,10 @@ def _literal_splat(owner: Any) -> Any:
     elements = TensorType.of(owner.results[0]).elements
     if not elements or ("key" in owner.attributes and elements != 1):
         return None
-    array = literals.array_of(owner).reshape(-1)
+    array = literals.array_of(owner)
+    if not any(array.strides):
+        return array.flat[0]
+    array = array.reshape(-1)
     return array[0] if bool(np.all(array == array[0])) or elements == 1 else None
 
 

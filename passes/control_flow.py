@@ -16,7 +16,7 @@ _STRUCTURAL = frozenset(
     for name in (
         "squeeze", "unsqueeze", "flatten", "identity", "contiguous", "reshape_lazy", "reshape",
         "transpose", "concat", "multibroadcast", "scalar", "broadcast", "slice", "step", "gather",
-        "reverse", "reduce_prod", "reduce_sum", "reduce_max", "reduce_min",
+        "reverse", "require", "reduce_prod", "reduce_sum", "reduce_max", "reduce_min",
     )
 )  # fmt: skip
 
@@ -49,7 +49,7 @@ def host_arguments(op: ir.Operation, known: IsHost) -> set[ir.Value]:
     arguments = list(block.arguments)
     body = [view.operation for view in block.operations]
     yields = list(body[-1].operands)
-    held = {arguments[0], arguments[1]}
+    held: set[ir.Value] = {arguments[0], arguments[1]}
     for argument, v in zip(arguments[2:], list(op.operands)[2:], strict=True):
         t = TensorType.of(argument)
         if t.is_static and t.elements <= SCALARS and not t.dtype.is_float and known(v):

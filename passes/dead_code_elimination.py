@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mgx_mlir.core.ir import ext, ir
+from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, op_class, spread
 from mgx_mlir.core.passes import Pass
 
@@ -59,7 +59,7 @@ def is_removable(op: ir.Operation) -> bool:
     name = op.name
     if name.startswith("migraphx."):
         cls = op_class(op)
-        if cls is None or ext.Pure not in cls._traits:
+        if cls is None or not cls.is_pure():
             return False
         return all(
             is_removable(inner.operation) or inner.operation.name == "migraphx.yield"

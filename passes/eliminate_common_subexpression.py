@@ -6,10 +6,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from mgx_mlir.core.ir import ext, ir
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.kernels import KERNEL_BODIES
 from mgx_mlir.core.op import op_class
 from mgx_mlir.core.passes import Pass
-from mgx_mlir.core.pattern import KERNEL_BODIES
 
 # a op b is b op a bit for bit (max and min are not: they may tell -0 from 0)
 COMMUTATIVE = frozenset(
@@ -50,7 +50,7 @@ def merge_equal(block: ir.Block, seen: Scope) -> int:
             for inner in blocks:
                 merged += merge_equal(inner, {} if fresh else dict(seen))
         cls = op_class(op)
-        if cls is None or ext.Pure not in cls._traits or not len(op.results):
+        if cls is None or not cls.is_pure() or not len(op.results):
             continue
         key = op_key(op, {})
         earlier = seen.get(key)

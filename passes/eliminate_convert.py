@@ -35,7 +35,7 @@ def find_nested_convert(op: Any, rw: Rewriter) -> Any:
         return no_match("{} to {} stops at the ends, {} to it wraps", middle, last, start)
     if inner.input.type == op.result.type:
         return inner.input
-    return rw.op("convert", inner.input, target_type=op.target_type)
+    return rw.op("convert", inner.input, target_type=op.target_type, overflow=op.overflow)
 
 
 def holds(wide: DType, narrow: DType) -> bool:

@@ -11,9 +11,10 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.kernels import KERNEL_BODIES
 from mgx_mlir.core.observe import Rule, rule
 from mgx_mlir.core.passes import Pass, option
-from mgx_mlir.core.pattern import KERNEL_BODIES, has_one_use, op_names
+from mgx_mlir.core.pattern import has_one_use, op_names
 from mgx_mlir.core.program_ir import functions
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.constants import is_constant

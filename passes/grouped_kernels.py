@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS
-from mgx_mlir.passes.grouping import THROUGH, Grouping, Kernel
+from mgx_mlir.passes.grouping import Grouping, Kernel
 from mgx_mlir.passes.kernel_ops import copy_op, is_uniform
 
 
@@ -93,7 +93,7 @@ class KernelBuilder:
 
     def build(self, kernel: Kernel, members: list[int], end: ir.Operation) -> None:
         ops = [self.ops[m] for m in members]
-        own = {r for op in ops for r in op.results}
+        own: set[ir.Value] = {r for op in ops for r in op.results}
         inside = set(members)
         inputs: dict[ir.Value, None] = {}
         views: list[ir.Operation] = []
@@ -140,7 +140,8 @@ class KernelBuilder:
             inputs[v] = None
             return
         name = owner.name.removeprefix("migraphx.")
-        if name in THROUGH and self.through[self.index[v]]:
+        at = self.index.get(v)  # None: made in a block around this one
+        if at is not None and self.through[at]:
             if owner.operands[0] not in own:
                 self._reach(owner.operands[0], own, inputs, views)
             return

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.kernels import KERNEL_BODIES
 from mgx_mlir.core.op import OPS
-from mgx_mlir.core.pattern import KERNEL_BODIES
 
 Known = dict[ir.Value, ir.Value]
 
@@ -67,5 +67,4 @@ def is_uniform(op: ir.Operation) -> bool:
     if "value" not in op.attributes:
         return False
     array = literals.array_of(op)
-    raw = array.reshape(-1).view(f"u{array.dtype.itemsize}")
-    return bool(raw.size and (raw == raw[0]).all())
+    return bool(array.size) and literals.is_uniform(array)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
@@ -29,7 +29,11 @@ class LowerToLinalg(Pass):
 
         body = module.regions[0].blocks[0]
         main = list(body.operations)
-        program = ProgramIR(module.context, module.opview, literals.current_store())
+        program = ProgramIR(
+            module.context,
+            cast(ir.Module, module.opview),  # has what a program asks of its module
+            literals.current_store(),
+        )
         lowered = lower_to_linalg(
             program, LowerOptions(self.target, self.regions, self.arch, self.vector_kernels)
         )

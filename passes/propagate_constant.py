@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,11 +11,11 @@ import numpy as np
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.interpreter import Interpreter
-from mgx_mlir.core.ir import ext, ir
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.kernels import KERNEL_BODIES
 from mgx_mlir.core.observe import op_text
 from mgx_mlir.core.op import op_class
 from mgx_mlir.core.passes import Pass, option
-from mgx_mlir.core.pattern import KERNEL_BODIES
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.switches import flag
 
@@ -26,6 +27,10 @@ _THROUGH = frozenset(
     for name in ("reshape", "contiguous", "dequantizelinear", "transpose", "squeeze", "unsqueeze")
 )
 _UNPACK = frozenset(("migraphx.unpack_int4", "migraphx.unpack_fp4"))
+# what may lie between literals and their value: 4-bit weights become f64 before they are scaled
+_WIDENED = 16  # times the bytes of the literals
+_SPARE = 4  # times max_growth, for small ones
+_IN_ALL = 16  # times max_growth: what all new literals may be larger than their old ones
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,8 @@ class PropagateConstant(Pass):
 
     Only the last op of a constant expression becomes a literal. Broadcasts that repeat data and
     unpacked weights stay as they are, and so does what would be larger than `max_growth` bytes
-    and larger than the literals it is made of.
+    and larger than the literals it is made of, or takes far more than those on the way. All
+    literals of a module together grow by sixteen times `max_growth` at most.
     """
 
     name: ClassVar[str] = "propagate_constant"
@@ -71,32 +77,58 @@ class _Folding:
                 for inner in region.blocks:
                     self.collect(inner)
             if op.name == "migraphx.literal":
-                t = TensorType.of(op.result)
-                self.constant[op.result] = t.elements * t.dtype.size
+                self.constant[op.result] = self.stored(op)
             elif self.is_foldable(op):
-                size = sum(self.constant[v] for v in set(op.operands))
+                size = self.literals_of(op)
                 for r in op.results:
                     self.constant[r] = size
                 self.order.append(op)
 
     def is_foldable(self, op: ir.Operation) -> bool:
         cls = op_class(op)
-        if cls is None or ext.Pure not in cls._traits or len(op.regions) or op.name in self.skip:
+        if cls is None or not cls.is_pure() or len(op.regions) or op.name in self.skip:
             return False
         if not len(op.operands) or not all(v in self.constant for v in op.operands):
             return False
-        return all(TensorType.of(r).is_static for r in op.results)
+        return all(TensorType.of(r).is_static for r in op.results) and self.is_bounded(op)
+
+    @staticmethod
+    def stored(op: ir.Operation) -> int:
+        """The bytes of a literal: those of one number where it repeats it."""
+        if "value" in op.attributes:
+            value = op.attributes["value"]
+            if isinstance(value, ir.DenseElementsAttr) and value.is_splat:
+                return TensorType.of(op.result).dtype.size
+        return _bytes(op.result)
+
+    def literals_of(self, op: ir.Operation) -> int:
+        """The bytes of the literals that an op's operands are made of."""
+        return sum(self.constant[v] for v in set(op.operands))
+
+    def is_bounded(self, op: ir.Operation) -> bool:
+        """Whether computing the op takes no more than its literals explain.
+
+        A broadcast takes nothing by itself: what reads it does.
+        """
+        most = _WIDENED * self.literals_of(op) + _SPARE * self.max_growth
+        results = () if op.name in _BROADCASTS else op.results
+        return all(_bytes(v) <= most for v in (*op.operands, *results))
 
     def replace(self) -> int:
         """Put a literal in place of each constant that something not constant uses."""
         replaced = 0
         chosen = [op for op in self.order if self.is_last(op) and self.is_worth(op)]
         tracing = flag("MIGRAPHX_TRACE_PROPAGATE_CONSTANT")
+        room = _IN_ALL * self.max_growth
         for op in chosen:
+            growth = max(self.bytes_of(op) - self.constant[op.results[0]], 0)
+            if growth > room:
+                continue
+            room -= growth
             if tracing:
                 print(f"Constant replace: {op_text(op)}", file=sys.stderr)
             with ir.InsertionPoint(op), op.location:
-                news = [literals.create(self.array(r)) for r in op.results]
+                news = [literals.create(literals.own(self.array(r))) for r in op.results]
             for old, new in zip(op.results, news, strict=True):
                 old.replace_all_uses_with(new)
             replaced += 1
@@ -130,11 +162,11 @@ class _Folding:
 
     @staticmethod
     def bytes_of(op: ir.Operation) -> int:
-        types = [TensorType.of(r) for r in op.results]
-        return sum(t.elements * t.dtype.size for t in types)
+        return sum(map(_bytes, op.results))
 
     def array(self, value: ir.Value) -> np.ndarray:
         """The value of a constant, computed on demand without recursion."""
+        readers = self.readers(value)
         todo = [value]
         while todo:
             v = todo[-1]
@@ -153,10 +185,34 @@ class _Folding:
                 found = self.run.evaluate(op, [self.arrays[x] for x in op.operands])
             for r, array in zip(op.results, found, strict=True):
                 self.keep(r, array)
+            for x in set(op.operands):
+                readers[x] -= 1
+                if not readers[x] and x in self.large:
+                    self.large.remove(x)
+                    del self.arrays[x]
         return self.arrays[value]
+
+    def readers(self, value: ir.Value) -> Counter[ir.Value]:
+        """How many ops read each value that has to be computed for `value`."""
+        found: Counter[ir.Value] = Counter()
+        todo, seen = [value], set()
+        while todo:
+            v = todo.pop()
+            owner = v.owner.operation
+            if v in self.arrays or owner in seen:
+                continue
+            seen.add(owner)
+            found.update(set(owner.operands))
+            todo += owner.operands
+        return found
 
     def keep(self, value: ir.Value, array: np.ndarray) -> None:
         """Remember the array of a value."""
         if value not in self.arrays and array.nbytes >= 1 << 16:
             self.large.append(value)
         self.arrays[value] = array
+
+
+def _bytes(value: ir.Value) -> int:
+    t = TensorType.of(value)
+    return t.elements * t.dtype.size

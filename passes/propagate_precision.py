@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise
+from mgx_mlir.core.op import Pointwise, op_class
 from mgx_mlir.core.passes import PatternPass
 from mgx_mlir.core.pattern import (
     NoMatch,
@@ -23,12 +23,8 @@ from mgx_mlir.passes.constants import is_constant
 from mgx_mlir.passes.layout_convolution import rebuild
 
 _REDUCTIONS = ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod")
-# pointwise ops that mean something else in another type, or that have steps, which an operand
-# that is no longer rounded may fall on another side of
-_OTHER = frozenset(
-    ("convert", "bit_cast", "quantizelinear", "dequantizelinear", "equal", "greater", "less",
-     "floor", "ceil", "nearbyint", "sign", "mod", "fmod", "isnan", "isinf")
-)  # fmt: skip
+# pointwise ops that mean something else in another type
+_OTHER = frozenset(("bit_cast", "dequantizelinear"))
 
 
 @pattern("convert")
@@ -71,7 +67,7 @@ def find_downcast(op: Any, rw: Rewriter) -> Any:
     if isinstance(found, NoMatch):
         return found
     rw.merge_location(cast)
-    return rw.op("convert", found, target_type=narrow)
+    return rw.op("convert", found, target_type=narrow, overflow=cast.overflow)
 
 
 def _widens(narrow: DType, wide: DType) -> bool:
@@ -89,7 +85,9 @@ def _widened(f: Any, rw: Rewriter, cast: ir.Value | None, wide: DType) -> ir.Val
     """
     operation = f.operation
     name = operation.name.removeprefix("migraphx.")
-    pointwise = getattr(type(f), "pointwise", False) and name not in _OTHER
+    cls = op_class(f)
+    # where an op has steps, an operand that is no longer rounded may fall on another side
+    pointwise = cls is not None and cls.pointwise and not cls.steps and name not in _OTHER
     if not (pointwise or name in _REDUCTIONS) or len(operation.regions):
         return no_match("'{}' is neither continuous and pointwise nor a reduction", name)
     operands, t = list(operation.operands), TensorType.of(operation.results[0])

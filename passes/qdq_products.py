@@ -15,8 +15,8 @@ from mgx_mlir.core.op import attributes_of
 from mgx_mlir.core.pattern import NoMatch, Rewriter, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.constants import is_splat, splat
-from mgx_mlir.passes.qdq_values import Dequantised, dequantised, is_zero, moved
-from mgx_mlir.passes.shape_chain import VIEWS, Map, build_map, trace, varying, view_of
+from mgx_mlir.passes.qdq_values import Dequantised, dequantised, is_zero, map_after, moved
+from mgx_mlir.passes.shape_chain import VIEWS, Map, build_map, varying
 
 _DEPTH = 16  # ops between a product and what it widens
 
@@ -317,11 +317,7 @@ def _zero_after(
     number = splat(value)
     if number is not None:
         return int(number), _everywhere(dims)
-    traced = trace(value)
-    m = None if traced is None else traced[1]
-    for move in reversed(moves):
-        m = None if m is None else view_of(move, m)
-    return None if traced is None or m is None else (traced[0], m)
+    return map_after(value, reversed(moves))
 
 
 # ---- convolution ---------------------------------------------------------------------------------

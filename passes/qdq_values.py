@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,14 +33,19 @@ class Dequantised:
 
     def scale_map(self, value: ir.Value) -> tuple[ir.Value, Map] | None:
         """A scale or zero point of the op as (source, map to the dims after the views)."""
-        found = trace(value)
-        if found is None:
-            return None
-        source, m, _ = found
-        after: Map | None = m
-        for move in self.moves:
-            after = None if after is None else view_of(move, after)
-        return None if after is None else (source, after)
+        return map_after(value, self.moves)
+
+
+def map_after(value: ir.Value, moves: Iterable[Any]) -> tuple[ir.Value, Map] | None:
+    """A value as (source, map to the dims after views on it, the first one first)."""
+    found = trace(value)
+    if found is None:
+        return None
+    source, m, _ = found
+    after: Map | None = m
+    for move in moves:
+        after = None if after is None else view_of(move, after)
+    return None if after is None else (source, after)
 
 
 def dequantised(value: ir.Value) -> Dequantised | None:

@@ -10,8 +10,9 @@ import numpy as np
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.kernels import KERNEL_BODIES
 from mgx_mlir.core.passes import Pass
-from mgx_mlir.core.pattern import KERNEL_BODIES, op_names
+from mgx_mlir.core.pattern import op_names
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.retype import ALL, ops_field, ops_option
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, attributes_of, is_pointwise
+from mgx_mlir.core.op import Pointwise, as_value, attributes_of, is_pointwise
 from mgx_mlir.core.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.constants import is_constant
@@ -124,7 +124,7 @@ def find_reshape_cont(op: Any, rw: Rewriter) -> Any:
         constants.append(found)
     rw.merge_location(*(v.owner for v, c in zip(op.operands, constants, strict=True) if c is None))
     operands = [
-        x if constant is None else build_map(rw, *constant)
+        build_map(rw, *constant) if constant is not None else as_value(x)
         for x, constant in zip(sources, constants, strict=True)
     ]
     return rw.op("reshape", _again(rw, op, *operands), dims=out)

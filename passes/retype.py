@@ -12,9 +12,9 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import PipelineError, ShapeError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.kernels import KERNEL_BODIES
 from mgx_mlir.core.op import OPS, attributes_of, op_class
 from mgx_mlir.core.passes import make_pass, option, run_pass
-from mgx_mlir.core.pattern import KERNEL_BODIES
 from mgx_mlir.core.program_ir import functions
 from mgx_mlir.core.shapes import TensorType
 

@@ -170,7 +170,8 @@ class _Network:
     def __init__(self, op: Any, rw: Rewriter, gates: int, functions: list[Any]) -> None:
         self.op, self.rw, self.gates, self.functions = op, rw, gates, functions
         self.type = TensorType.of(op.input)
-        self.steps, self.batch, self.width = self.type.dims
+        self.steps, self.batch = self.type.dims[:2]
+        self.width = TensorType.of(op.weights).dims[2]  # static, which the input's may not be
         self.hidden = op.hidden_size
         self.directions = direction_count(op.direction)
         self._mask: ir.Value | None = None

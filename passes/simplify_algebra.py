@@ -61,7 +61,9 @@ class SimplifyAlgebra(PatternPass):
     """
 
     name: ClassVar[str] = "simplify_algebra"
-    fast_math: bool = option(False, "also take 0 * x for 0, whatever x is")
+    fast_math: bool = option(
+        False, "0 * x is 0 and log(exp(x)) is x, whatever x is; x / c multiplies by 1 / c"
+    )
     all_forms: bool = option(False, "also rewrites that only other targets gain from")
     max_columns: int = option(16384, "columns of a dot that is made of several")
     patterns = (

@@ -55,7 +55,8 @@ def split_reduce(op: Any, rw: Rewriter) -> Any:
     parts = rw.op("reshape", parts, dims=[*lead, groups, *tail])
     whole = rw.op(op.mnemonic, parts, axes=[first])
     if wide is not t.dtype:
-        whole = rw.op("convert", whole, target_type=t.dtype)
+        overflow = True if t.dtype.size > 1 else None
+        whole = rw.op("convert", whole, target_type=t.dtype, overflow=overflow)
     return rw.op("reshape", whole, dims=list(out.dims))
 
 

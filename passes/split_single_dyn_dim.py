@@ -81,7 +81,7 @@ def _specialize(main: ir.OpView, name: str, n: int) -> None:
     with ir.InsertionPoint(main), main.location:
         new = func.FuncOp(name, ([t.mlir() for t in types], results), visibility="private")
     copy = new.add_entry_block()
-    known = dict(zip(block.arguments, copy.arguments, strict=True))
+    known: dict[ir.Value, ir.Value] = dict(zip(block.arguments, copy.arguments, strict=True))
     for view in block.operations:
         _copy(view.operation, copy, known)
 

@@ -17,7 +17,8 @@ STEPS: dict[str, list[list[str]]] = {
         [PYTHON, "-m", "ruff", "format", "--check", "."],
         [PYTHON, "-c", "import sys; from importlinter.cli import lint_imports; "
                        "sys.exit(lint_imports())"],
-        [PYTHON, "-m", "pyright"],
+        # of this environment: else it looks for the packages in whatever Python is first on PATH
+        [PYTHON, "-m", "pyright", "--pythonpath", PYTHON],
     ],
     # lit.main is no script: run as one it does nothing and succeeds
     "lit": [[PYTHON, "-c", "from lit.main import main; main()", "-s", "-v", "-j2", "lit"]],

@@ -8,7 +8,7 @@ import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.op import Op, Operand, Result, check
-from mgx_mlir.core.shapes import DYN, TensorType, compatible, merge_dims
+from mgx_mlir.core.shapes import TensorType, at_most, compatible, merge_dims, product
 from mgx_mlir.dialects.migraphx.axes import check_index_type, check_rank, check_same_dtype
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats
 
@@ -17,7 +17,9 @@ def check_seqlens(t: TensorType, batch: int) -> None:
     """seqlens_k holds one integer per batch entry, as {batch} or {batch, 1}."""
     check_index_type(t, "seqlens_k")
     shaped = (
-        t.rank in (1, 2) and compatible(t.dims[0], batch) and (t.rank == 1 or t.dims[1] in (1, DYN))
+        t.rank in (1, 2)
+        and compatible(t.dims[0], batch)
+        and (t.rank == 1 or compatible(t.dims[1], 1))
     )
     check(shaped, lambda: f"seqlens_k expected one element per batch entry, got {t}")
 
@@ -140,7 +142,7 @@ class GqaRotaryEmbedding(Op, name="gqa_rotary_embedding"):
         )
         assert caches is not None
         check(
-            DYN in (caches[1], o.input.dims[3]) or 2 * caches[1] <= o.input.dims[3],
+            at_most(product((2, caches[1])), o.input.dims[3]),
             lambda: f"caches expected at most {o.input.dims[3] // 2} columns, got {caches[1]}",
         )
         return o.input

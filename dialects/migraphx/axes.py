@@ -8,7 +8,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.op import check
-from mgx_mlir.core.shapes import DYN, TensorType, show_dims
+from mgx_mlir.core.shapes import DYN, TensorType, is_multiple, product, same_count, show_dims
 
 
 def normalize_axis(axis: int, rank: int, what: str = "axis") -> int:
@@ -84,6 +84,21 @@ def out_dims(out_lens: Sequence[int], out_dyn_dims: Sequence[int]) -> tuple[int,
     return None
 
 
+def run_time_dims(dims: Sequence[int], source: Sequence[int]) -> tuple[int, ...]:
+    """The result dims of a reshape whose dims come at run time.
+
+    As `reshape_dims`, but 0 is an extent where there are no elements and the copied extent would
+    ask for some: extents that are computed are 0 for empty tensors.
+    """
+    if 0 in source and 0 in dims and -1 not in dims:
+        copied = [
+            source[i] if d == 0 and i < len(source) else max(d, 1) for i, d in enumerate(dims)
+        ]
+        if 0 not in copied:
+            return tuple(dims)
+    return reshape_dims(dims, source)
+
+
 def reshape_dims(dims: Sequence[int], source: Sequence[int]) -> tuple[int, ...]:
     """The result dims of a reshape: 0 copies the extent of `source`, one -1 takes the rest.
 
@@ -110,42 +125,28 @@ def reshape_dims(dims: Sequence[int], source: Sequence[int]) -> tuple[int, ...]:
             out.append(d)
             if d > 0:
                 rest.append(d)
-    have = _product(left)
-    want = _product(rest)
+    have = product(left)
+    want = product(rest)
     copied = [source[i] for i, d in enumerate(dims) if d == 0]
-    if 0 in copied:
+    if 0 in copied and -1 not in dims:
         # a copied 0 makes both counts zero whatever the other extents are
-        check(-1 not in dims, lambda: f"cannot infer -1 of dims {show_list(dims)} from 0 elements")
         return tuple(out)
     if -1 in dims:
         at = list(dims).index(-1)
-        if have == DYN:
-            out[at] = DYN
-            return tuple(out)
         check(
-            have % want == 0,
+            is_multiple(have, want),
             lambda: f"dims {show_list(dims)} do not divide the elements of {show_dims(source)}",
         )
-        out[at] = have // want
+        out[at] = DYN if have == DYN else have // want
         return tuple(out)
-    if have != DYN:
-        check(
-            have == want,
-            lambda: (
-                f"dims {show_list(dims)} expected {have * _known(copied)} elements as in "
-                f"{show_dims(source)}, got {want * _known(copied)}"
-            ),
-        )
+    check(
+        same_count(have, want, copied),
+        lambda: (
+            f"dims {show_list(dims)} expected {have * _known(copied)} elements as in "
+            f"{show_dims(source)}, got {want * _known(copied)}"
+        ),
+    )
     return tuple(out)
-
-
-def _product(values: Iterable[int]) -> int:
-    n = 1
-    for v in values:
-        if v == DYN:
-            return DYN
-        n *= v
-    return n
 
 
 def _known(values: Iterable[int]) -> int:

@@ -14,7 +14,9 @@ from mgx_mlir.core.shapes import (
     DYN,
     TensorType,
     broadcast_dims,
+    broadcasts_to,
     compatible,
+    one_element,
     show_dims,
 )
 from mgx_mlir.dialects.migraphx.axes import check_index_type, check_rank, out_dims, show_list
@@ -161,7 +163,7 @@ class Multibroadcast(Op, name="multibroadcast", kind="view"):
             wanted = ()
             check(first.rank == 0, "requires attribute 'out_lens' or a second operand")
         fits = len(wanted) >= first.rank and all(
-            d in (1, w) or DYN in (d, w)
+            broadcasts_to(d, w)
             for d, w in zip(first.dims, wanted[len(wanted) - first.rank :], strict=True)
         )
         check(
@@ -217,7 +219,7 @@ class Scalar(Op, name="scalar", kind="view"):
     @staticmethod
     def infer(o: Any) -> TensorType:
         check(
-            o.input.elements in (1, DYN),
+            one_element(o.input),
             lambda: f"input expected 1 element, got {o.input.elements}",
         )
         check(

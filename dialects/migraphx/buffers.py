@@ -11,7 +11,7 @@ from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.dtypes import FLOAT
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.op import Op, Operand, Result, check
-from mgx_mlir.core.shapes import DYN, TensorType, standard_strides
+from mgx_mlir.core.shapes import DYN, TensorType, at_most, compatible, product, standard_strides
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, ints
 from mgx_mlir.dialects.migraphx.views import View
 
@@ -36,7 +36,7 @@ class AsShape(View, name="as_shape"):
         )
         have, want = o.input.elements, o.shape.elements
         check(
-            DYN in (have, want) or have == want,
+            compatible(product(o.input.dims), product(o.shape.dims)),
             lambda: f"shape expected {have} elements, got {want}",
         )
         return o.shape
@@ -85,7 +85,7 @@ class Load(View, name="load"):
         )
         end = o.offset + o.shape.elements * size
         check(
-            o.input.dims[0] == DYN or end <= o.input.dims[0],
+            at_most(end, o.input.dims[0]),
             lambda: f"buffer expected at least {end} bytes, got {o.input.dims[0]}",
         )
         return o.shape

@@ -15,7 +15,7 @@ from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op, Operand, Region, Result, check
-from mgx_mlir.core.shapes import DYN, TensorType, compatible, show_dims
+from mgx_mlir.core.shapes import DYN, TensorType, compatible, one_element, show_dims
 from mgx_mlir.dialects.migraphx.axes import check_index_type
 
 Callables = Sequence[Callable[..., list[np.ndarray]]]
@@ -141,7 +141,7 @@ class If(Op, name="if"):
 
 def check_condition(cond: TensorType) -> None:
     check(cond.dtype.is_bool, lambda: f"condition expected type i1, got {cond.dtype.mlir}")
-    check(cond.elements in (1, DYN), lambda: f"condition expected 1 element, got {cond.elements}")
+    check(one_element(cond), lambda: f"condition expected 1 element, got {cond.elements}")
 
 
 class Loop(Op, name="loop"):
@@ -179,7 +179,7 @@ class Loop(Op, name="loop"):
     def infer(o: Any) -> Sequence[TensorType] | None:
         check_index_type(o.iterations, "iterations")
         check(
-            o.iterations.elements in (1, DYN),
+            one_element(o.iterations),
             lambda: f"iterations expected 1 element, got {o.iterations.elements}",
         )
         check_condition(o.cond)

@@ -18,7 +18,7 @@ from mgx_mlir.dialects.migraphx.pointwise_base import sample, special
 from mgx_mlir.dialects.migraphx.samples import Example, example
 
 
-def saturate(x: np.ndarray, dtype: DType) -> np.ndarray:
+def saturate(x: np.ndarray, dtype: DType, overflow: bool = False) -> np.ndarray:
     """`convert` in numpy: the values of x in another element type."""
     if dtype.is_bool:
         return x != 0
@@ -32,7 +32,7 @@ def saturate(x: np.ndarray, dtype: DType) -> np.ndarray:
         found[over], found[under] = high, low
         return found
     wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
-    if dtype.size >= wide.dtype.itemsize:
+    if dtype.size >= wide.dtype.itemsize or overflow:
         return wide.astype(dtype.np)
     info: Any = ml_dtypes.finfo(dtype.np)
     top = wide.dtype.type(info.max)
@@ -48,27 +48,39 @@ class Convert(Pointwise, name="convert"):
     Any type to any other. To an integer: floats truncate toward zero and saturate, NaN gives 0;
     integers wrap. To bool: whether not 0. To a float: round to nearest even, finite values
     saturate to the largest finite one; infinities stay, but f8 types take their largest value for
-    them; NaN stays NaN. MIGraphX `convert`; ONNX Cast, of which the float16 overflow to infinity
-    is the one difference.
+    them; NaN stays NaN. With `overflow` what is too large for a float of 16 bits or more becomes
+    infinite, as in ONNX's Cast and in TensorFlow. Errors: `overflow` where `target_type` is an f8
+    type or no float. MIGraphX `convert`, which has no `overflow`.
 
     `%1 = "migraphx.convert"(%0) {target_type = f16} : (tensor<4xf32>) -> tensor<4xf16>`
     """
 
+    steps = True
     input: Operand
     out: Result
     target_type = attr.type_("half")
+    overflow = attr.bool_(optional=True)
 
     @staticmethod
     def infer(o: Any) -> TensorType:
+        check(
+            not o.overflow or (o.target_type.is_float and o.target_type.size > 1),
+            lambda: (
+                "overflow expected a target_type that is a float of 16 bits or more, "
+                f"got {o.target_type.mlir}"
+            ),
+        )
         return o.input.with_dtype(o.target_type)
 
     @staticmethod
-    def reference(x: np.ndarray, *, target_type: DType) -> np.ndarray:
-        return saturate(np.asarray(x)[...,], target_type)
+    def reference(x: np.ndarray, *, target_type: DType, overflow: bool | None = None) -> np.ndarray:
+        return saturate(np.asarray(x)[...,], target_type, bool(overflow))
 
     @staticmethod
-    def scalar(b: ScalarBuilder, x: Scalar, *, target_type: DType) -> Scalar:
-        return convert_scalar(b, x, target_type)
+    def scalar(
+        b: ScalarBuilder, x: Scalar, *, target_type: DType, overflow: bool | None = None
+    ) -> Scalar:
+        return convert_scalar(b, x, target_type, bool(overflow))
 
     @staticmethod
     def examples() -> list[Example]:
@@ -82,15 +94,21 @@ class Convert(Pointwise, name="convert"):
             values = np.concatenate([special(source), sample((6,), source, -300, 300)])
             found += [example(values, target_type=t) for t in shown]
         big = np.array([1e10, -1e10, 65519, 65520, 3e38, 2147483648, 255.9, -128.9], np.float32)
-        return [*found, *(example(big, target_type=t) for t in shown)]
+        found += [example(big, target_type=t) for t in shown]
+        wide = (dtypes.FLOAT, dtypes.DOUBLE, dtypes.HALF, dtypes.BF16)
+        found += [example(big, target_type=t, overflow=True) for t in wide]
+        huge = np.array([1e300, -1e39, 3.4028235677973366e38, 65519.99, 1e-310])
+        return [*found, *(example(huge, target_type=t, overflow=True) for t in wide)]
 
 
-def convert_scalar(b: ScalarBuilder, x: Scalar, dtype: DType) -> Scalar:
+def convert_scalar(b: ScalarBuilder, x: Scalar, dtype: DType, overflow: bool = False) -> Scalar:
     """`convert` of one scalar."""
     if not x.dtype.is_float:
         if not dtype.is_low_precision or x.dtype.is_bool:
             return b.cast(x, dtype)
-        return scalar_math.to_float(b, b.cast(x, dtypes.FLOAT), dtype)
+        x = b.cast(x, dtypes.FLOAT)
+    if overflow:
+        return b.cast(x, dtype)
     if dtype.is_bool:
         return b.cmp("ne", x, 0.0)
     if dtype.is_integer:

@@ -11,7 +11,15 @@ import numpy as np
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.op import Op, Operand, Result, check
-from mgx_mlir.core.shapes import DYN, TensorType, merge_dims, product, show_dims
+from mgx_mlir.core.shapes import (
+    DYN,
+    TensorType,
+    compatible,
+    has_room,
+    merge_dims,
+    one_element,
+    show_dims,
+)
 from mgx_mlir.dialects.migraphx.axes import axis_of, check_index_type, check_rank, normalize_axis
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, i64, ints
 
@@ -56,7 +64,7 @@ class Gather(Op, name="gather"):
         axis = normalize_axis(o.axis, o.data.rank)
         dims = o.data.dims
         check(
-            dims[axis] != 0 or o.indices.elements in (0, DYN),
+            has_room([dims[axis]], o.indices.dims),
             lambda: f"dim {axis} expected at least 1 element to gather, got 0",
         )
         return o.data.with_dims(dims[:axis] + o.indices.dims + dims[axis + 1 :])
@@ -130,7 +138,7 @@ class GatherND(Op, name="gathernd"):
         )
         assert batch is not None
         check(
-            0 not in data[b : b + k] or product(indices[:-1]) in (0, DYN),
+            has_room(data[b : b + k], indices[:-1]),
             lambda: f"data expected elements to gather, got {o.data}",
         )
         return o.data.with_dims(batch + indices[b:-1] + data[b + k :])
@@ -195,12 +203,12 @@ class OneHot(Op, name="onehot"):
         check(o.depth is None or o.depth >= 0, lambda: f"depth expected at least 0, got {o.depth}")
         if o.depth_input is not None:
             check(
-                o.depth_input.elements in (1, DYN),
+                one_element(o.depth_input),
                 lambda: f"depth expected 1 element, got {o.depth_input.elements}",
             )
         check_rank(o.values, 1, "values")
         check(
-            o.values.dims[0] in (2, DYN),
+            compatible(o.values.dims[0], 2),
             lambda: f"values expected 2 elements, got {o.values.dims[0]}",
         )
         axis = normalize_axis(o.axis, o.indices.rank + 1)

@@ -10,7 +10,19 @@ import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.op import Op, Operand, Result, check
-from mgx_mlir.core.shapes import DYN, TensorType, compatible, merge_dim, merge_dims, show_dims
+from mgx_mlir.core.shapes import (
+    DYN,
+    TensorType,
+    add_dim,
+    at_most,
+    compatible,
+    has_room,
+    is_multiple,
+    merge_dim,
+    merge_dims,
+    product,
+    show_dims,
+)
 from mgx_mlir.dialects.migraphx.axes import check_same_dtype
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, ints
 from mgx_mlir.dialects.migraphx.windows import (
@@ -121,20 +133,19 @@ def conv_dims(o: Any) -> tuple[int, ...]:
     x, w = check_conv(o, last=o.channels_last)
     check(o.group >= 1, lambda: f"group expected at least 1, got {o.group}")
     channels, outs, per_group = x.dims[1], w.dims[0], w.dims[1]
-    if DYN not in (channels, per_group):
-        check(
-            channels == per_group * o.group,
-            lambda: (
-                f"input expected {per_group * o.group} channels "
-                f"({per_group} of the weights times group {o.group}), got {channels}"
-            ),
-        )
     check(
-        outs == DYN or outs % o.group == 0,
+        compatible(channels, product((per_group, o.group))),
+        lambda: (
+            f"input expected {per_group * o.group} channels "
+            f"({per_group} of the weights times group {o.group}), got {channels}"
+        ),
+    )
+    check(
+        is_multiple(outs, o.group),
         lambda: f"output channels ({outs}) expected a multiple of group ({o.group})",
     )
     kernel = w.dims[2:]
-    check(all(k != 0 for k in kernel), lambda: f"weights expected no empty window, got {o.weights}")
+    check(has_room(kernel, [1]), lambda: f"weights expected no empty window, got {o.weights}")
     counts = window_counts(x.dims[2:], kernel, o.stride, o.dilation, o.padding, o.padding_mode)
     if o.channels_last:
         return (x.dims[0], *counts, outs)
@@ -250,10 +261,10 @@ class ConvolutionBackwards(Conv, name="convolution_backwards"):
             lambda: f"input expected {w.dims[0]} channels as the weights, got {x.dims[1]}",
         )
         check(
-            channels == DYN or (channels or 0) % o.group == 0,
+            is_multiple(channels or 0, o.group),
             lambda: f"input channels ({channels}) expected a multiple of group ({o.group})",
         )
-        outs = DYN if w.dims[1] == DYN else w.dims[1] * o.group
+        outs = product((w.dims[1], o.group))
         dims = [
             n
             for _, n in backward_extents(
@@ -262,7 +273,7 @@ class ConvolutionBackwards(Conv, name="convolution_backwards"):
         ]
         for i, n in enumerate(dims):
             check(
-                n == DYN or n >= 0,
+                at_most(0, n),
                 lambda i=i, n=n: f"spatial dim {i} expected a result of 0 or more, got {n}",
             )
         return TensorType(o.input.dtype, (x.dims[0], outs, *dims))
@@ -319,7 +330,8 @@ class ConvolutionBackwards(Conv, name="convolution_backwards"):
 
 
 def _full_extent(d: int, k: int, stride: int, dilation: int) -> int:
-    return stride * (d - 1) + dilation * (k - 1) + 1
+    steps, taps = product((stride, add_dim(d, -1))), product((dilation, add_dim(k, -1)))
+    return add_dim(add_dim(steps, taps), 1)
 
 
 def backward_extents(
@@ -336,10 +348,10 @@ def backward_extents(
     for i, (d, k, s, r) in enumerate(zip(extents, kernel, stride, dilation, strict=True)):
         if mode == "default_":
             before, after = both_pads(padding, n)[i]
-            wanted = DYN if DYN in (d, k) else _full_extent(d, k, s, r) - before - after
+            wanted = add_dim(_full_extent(d, k, s, r), -before - after)
         else:
             # the result has stride * d: zeros follow where the windows do not reach that far
-            wanted = DYN if d == DYN else s * d
+            wanted = product((s, d))
             total = 0 if k == DYN else max(r * (k - 1) + 1 - s, 0)
             before = total // 2 if mode == "same_upper" else total - total // 2
         out.append((before, wanted))
@@ -369,7 +381,7 @@ class Im2Col(Conv, name="im2col"):
     def infer(o: Any) -> TensorType:
         x, w = check_conv(o)
         check(x.rank == 4, lambda: f"input expected rank 4, got rank {x.rank}")
-        check(x.dims[0] in (1, DYN), lambda: f"batch expected 1, got {x.dims[0]}")
+        check(compatible(x.dims[0], 1), lambda: f"batch expected 1, got {x.dims[0]}")
         check(
             compatible(x.dims[1], w.dims[1]),
             lambda: f"input expected {w.dims[1]} channels as the weights, got {x.dims[1]}",

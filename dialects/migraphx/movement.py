@@ -9,7 +9,16 @@ import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.op import Op, Operand, Result, check
-from mgx_mlir.core.shapes import DYN, TensorType, merge_dim, show_dims
+from mgx_mlir.core.shapes import (
+    DYN,
+    TensorType,
+    add_dim,
+    at_most,
+    has_room,
+    merge_dim,
+    one_element,
+    show_dims,
+)
 from mgx_mlir.dialects.migraphx.axes import (
     axis_of,
     ceil_div,
@@ -247,10 +256,13 @@ class ScanSlice(Op, name="scan_slice"):
         check(o.direction in (0, 1), lambda: f"direction expected 0 or 1, got {o.direction}")
         check_index_type(o.index, "operand 'index'")
         check(
-            o.index.elements in (1, DYN),
+            one_element(o.index),
             lambda: f"operand 'index' expected 1 element, got {o.index.elements}",
         )
-        check(o.data.dims[axis] != 0, lambda: f"dim {axis} expected at least 1 element, got 0")
+        check(
+            has_room([o.data.dims[axis]], [1]),
+            lambda: f"dim {axis} expected at least 1 element, got 0",
+        )
         dims = list(o.data.dims)
         dims[axis] = 1
         return o.data.with_dims(dims)
@@ -307,11 +319,11 @@ class Pad(Op, name="pad"):
         dims = []
         for axis, extent in enumerate(o.input.dims):
             before, after = o.pads[axis], o.pads[rank + axis]
-            if o.mode != "constant" and extent != DYN and before + after:
-                limit = extent - 1 if o.mode == "reflect" else extent
+            if o.mode != "constant" and before + after:
+                limit = add_dim(extent, -1) if o.mode == "reflect" else extent
                 most = max(before, after)
                 check(
-                    extent > 0 and (o.mode == "edge" or most <= limit),
+                    has_room([extent], [1]) and (o.mode == "edge" or at_most(most, limit)),
                     lambda axis=axis, limit=limit, most=most: (
                         f"mode {o.mode} of dim {axis} "
                         f"expected pads up to {max(limit, 0)}, got {most}"
@@ -368,7 +380,7 @@ class FixedPad(Op, name="fixed_pad"):
     @staticmethod
     def infer(o: Any) -> TensorType:
         fits = len(o.max_dims) == o.input.rank and all(
-            d <= m for d, m in zip(o.input.dims, o.max_dims, strict=True)
+            at_most(d, m) for d, m in zip(o.input.dims, o.max_dims, strict=True)
         )
         check(
             fits,

@@ -9,7 +9,7 @@ import numpy as np
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.op import Op, Operand, Result, check
-from mgx_mlir.core.shapes import DYN, TensorType, show_dims
+from mgx_mlir.core.shapes import DYN, TensorType, at_most, show_dims
 from mgx_mlir.dialects.migraphx.axes import axis_of, check_index_type, normalize_axis
 from mgx_mlir.dialects.migraphx.pointwise_base import FLOAT, check_dtype, common_dims, sample
 from mgx_mlir.dialects.migraphx.samples import Example, example
@@ -114,7 +114,7 @@ class TopK(Op, name="topk"):
         axis = normalize_axis(o.axis, o.input.rank)
         dims = list(o.input.dims)
         check(
-            o.k >= 0 and (dims[axis] == DYN or o.k <= dims[axis]),
+            o.k >= 0 and at_most(o.k, dims[axis]),
             lambda: (
                 f"k expected 0 to "
                 f"{'the extent' if dims[axis] == DYN else dims[axis]} of axis {axis}, got {o.k}"

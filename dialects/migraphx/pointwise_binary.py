@@ -214,6 +214,8 @@ class FMod(Binary, name="fmod"):
     `%2 = "migraphx.fmod"(%0, %1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>`
     """
 
+    steps = True
+
     @staticmethod
     def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.fmod(x, y)
@@ -232,6 +234,8 @@ class Mod(Binary, name="mod"):
     `%2 = "migraphx.mod"(%0, %1) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>`
     """
 
+    steps = True
+
     @staticmethod
     def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.mod(x, y)
@@ -249,6 +253,7 @@ class Equal(Binary, name="equal"):
     `%2 = "migraphx.equal"(%0, %1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>`
     """
 
+    steps = True
     TYPES = ANY
     commutative = True
 
@@ -269,6 +274,7 @@ class Greater(Binary, name="greater"):
     `%2 = "migraphx.greater"(%0, %1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>`
     """
 
+    steps = True
     TYPES = ANY
 
     @staticmethod
@@ -288,6 +294,7 @@ class Less(Binary, name="less"):
     `%2 = "migraphx.less"(%0, %1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>`
     """
 
+    steps = True
     TYPES = ANY
 
     @staticmethod

@@ -63,6 +63,7 @@ class Sign(Unary, name="sign"):
     `%1 = "migraphx.sign"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>`
     """
 
+    steps = True
     TYPES = NUMBER
 
     @staticmethod
@@ -86,6 +87,7 @@ class Ceil(Unary, name="ceil"):
     `%1 = "migraphx.ceil"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>`
     """
 
+    steps = True
     TYPES = NUMBER
 
     @staticmethod
@@ -105,6 +107,7 @@ class Floor(Unary, name="floor"):
     `%1 = "migraphx.floor"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>`
     """
 
+    steps = True
     TYPES = NUMBER
 
     @staticmethod
@@ -125,6 +128,7 @@ class NearbyInt(Unary, name="nearbyint"):
     `%1 = "migraphx.nearbyint"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>`
     """
 
+    steps = True
     TYPES = NUMBER
 
     @staticmethod
@@ -375,6 +379,8 @@ class Not(Unary, name="not"):
 
 class FloatTest(Unary):
     """Base of the tests of a float: the result is bool."""
+
+    steps = True
 
     @classmethod
     def infer(cls, o: Any) -> TensorType:

@@ -14,7 +14,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.op import Op, Operand, Result, check
 from mgx_mlir.core.scalar import Scalar, ScalarBuilder
-from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.core.shapes import DYN, TensorType, is_multiple
 from mgx_mlir.dialects.migraphx.axes import axis_of, normalize_axis
 from mgx_mlir.dialects.migraphx.convert import convert_scalar, saturate
 from mgx_mlir.dialects.migraphx.linear import Convolution, conv_dims, dot_dims
@@ -52,6 +52,7 @@ class QuantizeLinear(Op, name="quantizelinear"):
     """
 
     pointwise = True
+    steps = True
     input: Operand
     scale: Operand
     zero_point: Operand | None
@@ -208,7 +209,7 @@ def _halved(t: TensorType, axis: int) -> TensorType:
     axis = normalize_axis(axis, t.rank)
     extent = t.dims[axis]
     check(
-        extent == DYN or extent % 2 == 0,
+        is_multiple(extent, 2),
         lambda: f"expected an even extent along axis {axis}, got {extent}",
     )
     half = DYN if extent == DYN else extent // 2

@@ -12,7 +12,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import RunError, ShapeError
 from mgx_mlir.core.op import Op, Operand, Result, check
-from mgx_mlir.core.shapes import DYN, TensorType, show_dims
+from mgx_mlir.core.shapes import DYN, TensorType, has_room, merge_dim, one_element, show_dims
 from mgx_mlir.dialects.migraphx.axes import check_index_type, check_rank, check_same_dtype
 from mgx_mlir.dialects.migraphx.pointwise_base import ANY, FLOAT, INTEGER, NUMBER, check_dtype
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, generator, i64, ints
@@ -21,7 +21,7 @@ from mgx_mlir.dialects.migraphx.samples import Example, example, floats, generat
 def _check_one(t: TensorType, what: str) -> None:
     """A scalar: rank 0, or one element."""
     check(
-        all(d in (1, DYN) for d in t.dims),
+        one_element(t),
         lambda: f"{what} expected one element, got dims {show_dims(t.dims)}",
     )
 
@@ -131,14 +131,14 @@ class Multinomial(Op, name="multinomial"):
         check_dtype(o.cdf, FLOAT)
         check_rank(o.cdf, 2, "cdf")
         check_rank(o.randoms, 2, "randoms")
-        batch = {o.cdf.dims[0], o.randoms.dims[0]} - {DYN}
+        rows = merge_dim(o.cdf.dims[0], o.randoms.dims[0])
         check(
-            len(batch) <= 1,
+            rows is not None,
             lambda: f"expected equal batches, got {o.cdf.dims[0]} and {o.randoms.dims[0]}",
         )
-        check(o.cdf.dims[1] != 0, "cdf expected at least one category, got none")
+        check(has_room([o.cdf.dims[1]], [1]), "cdf expected at least one category, got none")
         check_dtype(TensorType(o.dtype, ()), NUMBER, "dtype")
-        rows = next(iter(batch)) if batch else DYN
+        assert rows is not None
         return TensorType(o.dtype, (rows, o.randoms.dims[1]))
 
     @staticmethod
@@ -183,11 +183,13 @@ class DynamicRange(Op, name="dynamic_range"):
         check_dtype(o.start, NUMBER)
         for name in ("start", "limit", "delta"):
             _check_one(getattr(o, name), f"operand '{name}'")
-        known = [o.const(name) for name in ("start", "limit", "delta")]
-        if any(k is None for k in known):
+        start, limit, delta = (o.const(name) for name in ("start", "limit", "delta"))
+        if start is not None and limit is not None and np.array_equal(start, limit):
+            return TensorType(o.start.dtype, (0,))  # whatever delta is
+        if start is None or limit is None or delta is None:
             return TensorType(o.start.dtype, (DYN,))
         try:
-            return TensorType(o.start.dtype, (range_count(*known, o.max_output),))
+            return TensorType(o.start.dtype, (range_count(start, limit, delta, o.max_output),))
         except RunError as e:
             raise ShapeError(e.message) from None
 

@@ -10,7 +10,7 @@ import numpy as np
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.op import Op, Operand, Result, check
-from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.core.shapes import DYN, TensorType, has_room
 from mgx_mlir.dialects.migraphx.axes import (
     axis_of,
     check_index_type,
@@ -235,7 +235,7 @@ class ArgExtreme(Op):
     def infer(o: Any) -> TensorType:
         axis = normalize_axis(o.axis, o.input.rank)
         dims = list(o.input.dims)
-        check(dims[axis] != 0, f"expected elements along axis {axis}, got none")
+        check(has_room([dims[axis]], [1]), f"expected elements along axis {axis}, got none")
         dims[axis] = 1
         return TensorType(dtypes.INT64, tuple(dims))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.op import Op, Operand, Result, check
-from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.core.shapes import DYN, TensorType, compatible
 from mgx_mlir.dialects.migraphx.axes import check_rank, show_list
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, i64, ints
 
@@ -94,7 +94,7 @@ class Resize(Op, name="resize"):
                 "target expected integer sizes or float scales, got i1",
             )
             check(
-                o.target.dims[0] in (rank, DYN),
+                compatible(o.target.dims[0], rank),
                 lambda: f"target expected {rank} elements, got {o.target.dims[0]}",
             )
             return o.input.with_dims([DYN] * rank)

@@ -9,9 +9,12 @@ import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.op import Op, Operand, Result, check
-from mgx_mlir.core.shapes import DYN, TensorType, merge_dim
+from mgx_mlir.core.shapes import TensorType, compatible, merge_dim
 from mgx_mlir.dialects.migraphx.axes import check_index_type, check_rank, check_same_dtype
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, i64
+
+_FEW = 64  # samples of a bin along an axis that are taken all at once
+MOST_SAMPLES = 1 << 15  # of a bin along an axis: no finite region of an image needs as many
 
 
 class RoiAlign(Op, name="roialign"):
@@ -53,7 +56,7 @@ class RoiAlign(Op, name="roialign"):
         check(dtype.is_float, lambda: f"input expected a float type, got {dtype.mlir}")
         check_index_type(o.batch_indices, "batch_indices")
         check(
-            o.rois.dims[1] in (4, DYN),
+            compatible(o.rois.dims[1], 4),
             lambda: f"rois expected 4 numbers each, got {o.rois.dims[1]}",
         )
         count = merge_dim(o.rois.dims[0], o.batch_indices.dims[0])
@@ -98,7 +101,11 @@ class RoiAlign(Op, name="roialign"):
             image = x[min(max(int(batch_indices[r]), 0), x.shape[0] - 1)]
             rows = _samples(y1, height, output_height, sampling_ratio)
             columns = _samples(x1, width, output_width, sampling_ratio)
-            out[r] = _pool(image, rows, columns, mode)
+            if max(rows.shape[1], columns.shape[1]) <= _FEW:
+                out[r] = _pool(image, rows, columns, mode)
+                continue
+            for i, j in np.ndindex(output_height, output_width):
+                out[r, :, i, j] = _bin(image, rows[i], columns[j], mode)
         return out
 
     @staticmethod
@@ -123,9 +130,22 @@ class RoiAlign(Op, name="roialign"):
 def _samples(start: Any, size: Any, bins: int, ratio: int) -> np.ndarray:
     """Sample coordinates along one axis, (bins, samples)."""
     step = size / bins
-    count = ratio if ratio > 0 else math.ceil(step)
+    most = min(float(step), float(MOST_SAMPLES)) if step > 0 else 0
+    count = ratio if ratio > 0 else math.ceil(most)
     inner = (np.arange(count) + 0.5) * step / max(count, 1)
     return start + np.arange(bins)[:, None] * step + inner
+
+
+def _bin(image: np.ndarray, row: np.ndarray, column: np.ndarray, mode: str) -> np.ndarray:
+    """One bin of many samples, (C,): those outside of the image are 0 and are not looked at."""
+    y, x = (at[_corners(at, n)[3]] for at, n in ((row, image.shape[1]), (column, image.shape[2])))
+    count, seen = row.size * column.size, y.size * x.size
+    if not seen:
+        return np.zeros(image.shape[0])
+    found = _pool(image, y[None], x[None], mode)[:, 0, 0]
+    if mode == "max":
+        return found if seen == count else np.maximum(found, 0)
+    return found * seen / count
 
 
 def _corners(at: np.ndarray, extent: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -383,6 +383,17 @@ def to_float(b: ScalarBuilder, x: Scalar, dtype: DType) -> Scalar:
     return b.cast(limited, dtype)
 
 
+def to_bf16(b: ScalarBuilder, x: Scalar) -> Scalar:
+    """An f32 rounded to bf16 on its bits, in f32; infinite from halfway beyond the largest on.
+
+    Compilers that compute bf16 in f32 take a conversion there and back for nothing.
+    """
+    bits = b.bitcast(x, dtypes.UINT32)
+    odd = b.and_(b.shr(bits, 16), 1)
+    nearest = b.and_(b.add(bits, b.add(odd, 0x7FFF)), 0xFFFF0000)
+    return b.select(b.is_nan(x), x, b.bitcast(nearest, dtypes.FLOAT))
+
+
 def finite_max(dtype: DType) -> float:
     """The largest finite value of a float type."""
     info: Any = ml_dtypes.finfo(dtype.np)

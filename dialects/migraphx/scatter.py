@@ -9,7 +9,7 @@ import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.op import Op, Operand, Result, check
-from mgx_mlir.core.shapes import DYN, TensorType, compatible, show_dims
+from mgx_mlir.core.shapes import DYN, TensorType, at_most, compatible, has_room, show_dims
 from mgx_mlir.dialects.migraphx.axes import axis_of, check_index_type, normalize_axis
 from mgx_mlir.dialects.migraphx.indexing import clamped, wrapped
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, i64, ints
@@ -68,11 +68,11 @@ class ScatterBase(Op):
         )
         for i, (d, n) in enumerate(zip(o.data.dims, o.indices.dims, strict=True)):
             check(
-                i == axis or DYN in (d, n) or n <= d,
+                i == axis or at_most(n, d),
                 lambda i=i, d=d, n=n: f"indices expected at most {d} elements at dim {i}, got {n}",
             )
         check(
-            o.data.dims[axis] != 0 or o.skip_out_of_bounds or o.indices.elements in (0, DYN),
+            o.skip_out_of_bounds or has_room([o.data.dims[axis]], o.indices.dims),
             lambda: f"dim {axis} expected at least 1 element to write to, got 0",
         )
         return o.data
@@ -234,7 +234,7 @@ class ScatterNDBase(Op):
             lambda: f"updates expected dims {show_dims(wanted)}, got {show_dims(o.updates.dims)}",
         )
         check(
-            0 not in data[:k] or o.indices.elements in (0, DYN),
+            has_room(data[:k], o.indices.dims),
             lambda: f"data expected elements to write to, got {o.data}",
         )
         return o.data

@@ -9,7 +9,7 @@ import numpy as np
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.op import Op, Operand, Result, check
-from mgx_mlir.core.shapes import DYN, TensorType, compatible, product
+from mgx_mlir.core.shapes import DYN, TensorType, compatible, one_element, product
 from mgx_mlir.dialects.migraphx.axes import (
     axis_of,
     check_index_type,
@@ -56,7 +56,7 @@ class NonMaxSuppression(Op, name="nonmaxsuppression"):
         dtype = check_same_dtype([o.boxes, o.scores])
         check(dtype.is_float, lambda: f"boxes expected a float type, got {dtype.mlir}")
         (batch, count, four), (batches, classes, scored) = o.boxes.dims, o.scores.dims
-        check(four in (4, DYN), lambda: f"boxes expected 4 numbers each, got {four}")
+        check(compatible(four, 4), lambda: f"boxes expected 4 numbers each, got {four}")
         check(
             compatible(batch, batches) and compatible(count, scored),
             lambda: (
@@ -73,7 +73,7 @@ class NonMaxSuppression(Op, name="nonmaxsuppression"):
         for name in ("max_output_boxes_per_class", "iou_threshold", "score_threshold"):
             t = getattr(o, name)
             check(
-                t is None or t.elements in (1, DYN),
+                t is None or one_element(t),
                 lambda name=name, t=t: f"{name} expected 1 element, got {t and t.elements}",
             )
         rows = product((batch, classes, count)) if o.padded else DYN

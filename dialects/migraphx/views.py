@@ -10,13 +10,22 @@ import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.op import Op, Operand, Result, check
-from mgx_mlir.core.shapes import DYN, TensorType, product, show_dims, standard_strides
+from mgx_mlir.core.shapes import (
+    DYN,
+    TensorType,
+    compatible,
+    is_multiple,
+    product,
+    show_dims,
+    standard_strides,
+)
 from mgx_mlir.dialects.migraphx.axes import (
     axis_of,
     check_index_type,
     check_rank,
     normalize_axes,
     reshape_dims,
+    run_time_dims,
     show_list,
 )
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, i64, ints
@@ -176,7 +185,8 @@ class Reshape(Op, name="reshape", kind="view"):
     Any dtype. In `dims` 0 copies the input's extent at that position and one -1 takes what is
     left. With the operand `dims_tensor` (1-D, integer, static length) the dims, in which 0 and
     -1 mean the same, come at run time, and the attribute stays empty; the builder may state
-    more precise results. Errors: element counts differ, two -1, 0 beyond the input's rank.
+    more precise results. There 0 is an extent where `input` has no elements and the copied extent
+    would ask for some. Errors: element counts differ, two -1, 0 beyond the input's rank.
     MIGraphX `reshape`; the operand is ours.
 
     ```mlir
@@ -216,8 +226,9 @@ class Reshape(Op, name="reshape", kind="view"):
     def reference(
         x: np.ndarray, dims_tensor: np.ndarray | None = None, *, dims: Sequence[int] = ()
     ) -> np.ndarray:
-        wanted = dims if dims_tensor is None else [int(d) for d in dims_tensor]
-        return x.reshape(reshape_dims(wanted, x.shape))
+        if dims_tensor is None:
+            return x.reshape(reshape_dims(dims, x.shape))
+        return x.reshape(run_time_dims([int(d) for d in dims_tensor], x.shape))
 
     @staticmethod
     def examples() -> list[Example]:
@@ -230,6 +241,8 @@ class Reshape(Op, name="reshape", kind="view"):
             example(ints(0, 3), dims=[0, 6]),
             example(floats(2, 3, 4), i64(4, -1)),
             example(floats(2, 3, 4), i64(0, 12)),
+            example(floats(1, 2, 0, 3), i64(2, 0)),
+            example(floats(3, 0), i64(0, 0, 4)),
         ]
 
 
@@ -391,7 +404,7 @@ class Squeeze(View, name="squeeze"):
         gone = squeezed(o.axes, o.input.dims)
         for a in gone:
             check(
-                o.input.dims[a] in (1, DYN),
+                compatible(o.input.dims[a], 1),
                 lambda a=a: f"dim {a} expected extent 1, got {o.input.dims[a]}",
             )
         return o.input.with_dims(d for i, d in enumerate(o.input.dims) if i not in gone)
@@ -499,11 +512,11 @@ def unsqueezed(dims: Sequence[int], axes: Sequence[int], steps: Sequence[int]) -
                 at < len(left),
                 lambda i=i, step=step: f"step ({step}) at axis {i} has no input axis to split",
             )
+            check(
+                is_multiple(left[at], step),
+                lambda at=at, step=step: f"step ({step}) does not divide dim {at} ({left[at]})",
+            )
             if left[at] != DYN:
-                check(
-                    left[at] % step == 0,
-                    lambda at=at, step=step: f"step ({step}) does not divide dim {at} ({left[at]})",
-                )
                 left[at] //= step
         out.append(step)
     return tuple(out)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mgx_mlir.core.op import check
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, add_dim, at_most, product
 from mgx_mlir.dialects.migraphx.axes import ceil_div, show_list
 
 PADDING_MODES = ("default_", "same_lower", "same_upper")
@@ -111,8 +111,9 @@ def window_counts(
     out = []
     for i in range(n):
         count = window_count(extents[i], kernel[i], stride[i], dilation[i], pads[i], ceil)
+        reach = add_dim(product((add_dim(kernel[i], -1), dilation[i])), 1)
         check(
-            count == DYN or count >= 0,
+            at_most(reach, add_dim(extents[i], sum(pads[i]))),
             lambda i=i: (
                 f"window of extent {(kernel[i] - 1) * dilation[i] + 1} does not fit in "
                 f"spatial dim {i} ({extents[i]}) with padding {pads[i][0]} and {pads[i][1]}"

@@ -163,6 +163,14 @@ func.func @convert_result(%x: tensor<3xf32>) {
 
 // -----
 
+func.func @convert_overflow(%x: tensor<3xf32>) {
+  // expected-error @+1 {{'migraphx.convert' op overflow expected a target_type that is a float of 16 bits or more, got i8}}
+  %0 = "migraphx.convert"(%x) {overflow = true, target_type = i8} : (tensor<3xf32>) -> tensor<3xi8>
+  return
+}
+
+// -----
+
 func.func @convert_target(%x: tensor<3xf32>) {
   // expected-error @+1 {{'migraphx.convert' op element type i3 is not supported}}
   %0 = "migraphx.convert"(%x) {target_type = i3} : (tensor<3xf32>) -> tensor<3xi3>

@@ -273,14 +273,6 @@ func.func @capture_33(%a: tensor<2xf32>) {
 
 // -----
 
-func.func @reshape_rest_of_nothing(%a: tensor<0x3xf32>) {
-  // expected-error @+1 {{'migraphx.reshape' op cannot infer -1 of dims [0, -1] from 0 elements}}
-  %0 = "migraphx.reshape"(%a) {dims = array<i64: 0, -1>} : (tensor<0x3xf32>) -> tensor<0x3xf32>
-  return
-}
-
-// -----
-
 func.func @load_open(%a: tensor<64xi8>) {
   // expected-error @+1 {{'migraphx.load' op shape expected static dims, got tensor<?xf32>}}
   %0 = "migraphx.load"(%a) {shape = tensor<?xf32>} : (tensor<64xi8>) -> tensor<?xf32>

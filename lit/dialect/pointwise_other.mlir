@@ -23,6 +23,8 @@ func.func @convert(%x: tensor<?x2xf32>, %i: tensor<ui8>) -> (tensor<?x2xf16>, te
   %0 = "migraphx.convert"(%x) : (tensor<?x2xf32>) -> tensor<?x2xf16>
   // CHECK: "migraphx.convert"(%arg0) {target_type = f8E4M3FN} : (tensor<?x2xf32>) -> tensor<?x2xf8E4M3FN>
   %1 = "migraphx.convert"(%x) {target_type = f8E4M3FN} : (tensor<?x2xf32>) -> tensor<?x2xf8E4M3FN>
+  // CHECK: "migraphx.convert"(%arg0) {overflow = true} : (tensor<?x2xf32>) -> tensor<?x2xf16>
+  %4 = "migraphx.convert"(%x) {overflow = true} : (tensor<?x2xf32>) -> tensor<?x2xf16>
   // CHECK: "migraphx.convert"(%arg1) {target_type = i1} : (tensor<ui8>) -> tensor<i1>
   %2 = "migraphx.convert"(%i) {target_type = i1} : (tensor<ui8>) -> tensor<i1>
   // CHECK: "migraphx.convert"(%arg1) {target_type = f64} : (tensor<ui8>) -> tensor<f64>

@@ -10,6 +10,15 @@ func.func @reshape_0(%arg0: tensor<2x3x4xf32>) -> (tensor<2x12xf32>) {
 
 // -----
 
+// CHECK-LABEL: @reshape_rest_of_nothing(
+// CHECK: "migraphx.reshape"(%arg0) {dims = array<i64: 0, -1>} : (tensor<0x2x3xf32>) -> tensor<0x6xf32>
+func.func @reshape_rest_of_nothing(%arg0: tensor<0x2x3xf32>) -> (tensor<0x6xf32>) {
+  %0 = "migraphx.reshape"(%arg0) {dims = array<i64: 0, -1>} : (tensor<0x2x3xf32>) -> tensor<0x6xf32>
+  return %0 : tensor<0x6xf32>
+}
+
+// -----
+
 // CHECK-LABEL: @reshape_1(
 // CHECK: %0 = "migraphx.reshape"(%arg0) {dims = array<i64: 0, -1>} : (tensor<?x3x4xf32>) -> tensor<?x12xf32>
 func.func @reshape_1(%arg0: tensor<?x3x4xf32>) -> (tensor<?x12xf32>) {

@@ -89,3 +89,17 @@ func.func @wider(%x: tensor<2xi16>) -> tensor<2xi32> {
   %1 = "migraphx.convert"(%0) {target_type = i32} : (tensor<2xf32>) -> tensor<2xi32>
   return %1 : tensor<2xi32>
 }
+
+// -----
+
+// What is too large becomes infinite only where the last conversion says so.
+// CHECK-LABEL: @overflow
+// CHECK-NEXT: "migraphx.convert"(%arg0) {overflow = true, target_type = bf16} : (tensor<2xf16>) -> tensor<2xbf16>
+// CHECK-NEXT: "migraphx.convert"(%arg1) {target_type = f16} : (tensor<2xi32>) -> tensor<2xf16>
+func.func @overflow(%x: tensor<2xf16>, %i: tensor<2xi32>) -> (tensor<2xbf16>, tensor<2xf16>) {
+  %0 = "migraphx.convert"(%x) {target_type = f32} : (tensor<2xf16>) -> tensor<2xf32>
+  %1 = "migraphx.convert"(%0) {target_type = bf16, overflow = true} : (tensor<2xf32>) -> tensor<2xbf16>
+  %2 = "migraphx.convert"(%i) {target_type = f64, overflow = true} : (tensor<2xi32>) -> tensor<2xf64>
+  %3 = "migraphx.convert"(%2) {target_type = f16} : (tensor<2xf64>) -> tensor<2xf16>
+  return %1, %3 : tensor<2xbf16>, tensor<2xf16>
+}

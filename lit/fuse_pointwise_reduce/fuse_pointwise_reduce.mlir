@@ -378,3 +378,26 @@ func.func @reshape_used(%x: tensor<2x3xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
   %2 = "migraphx.tanh"(%1) : (tensor<6xf32>) -> tensor<6xf32>
   return %2, %1 : tensor<6xf32>, tensor<6xf32>
 }
+
+// -----
+
+// A broadcast from outside of a loop is an operand of the kernel inside, one of the body's own goes in.
+// CHECK-LABEL: @broadcast_outside
+// CHECK: %[[B:.*]] = "migraphx.multibroadcast"(%arg1)
+// CHECK: migraphx.loop
+// CHECK: ^bb0(%{{.*}}: tensor<i64>, %{{.*}}: tensor<i1>, %[[V:.*]]: tensor<2x3xf32>):
+// CHECK-NEXT: "migraphx.pointwise"(%[[V]], %[[B]], %arg1) ({
+// CHECK: "migraphx.multibroadcast"({{.*}}) {out_lens = array<i64: 2, 3>} : (tensor<3xf32>) -> tensor<2x3xf32>
+func.func @broadcast_outside(%x: tensor<2x3xf32>, %s: tensor<3xf32>) -> tensor<2x3xf32> {
+  %b = "migraphx.multibroadcast"(%s) {out_lens = array<i64: 2, 3>} : (tensor<3xf32>) -> tensor<2x3xf32>
+  %n = "migraphx.literal"() {value = dense<4> : tensor<i64>} : () -> tensor<i64>
+  %c = "migraphx.literal"() {value = dense<true> : tensor<i1>} : () -> tensor<i1>
+  %0 = "migraphx.loop"(%n, %c, %x) ({
+  ^bb0(%i: tensor<i64>, %g: tensor<i1>, %v: tensor<2x3xf32>):
+    %1 = "migraphx.add"(%v, %b) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+    %2 = "migraphx.multibroadcast"(%s) {out_lens = array<i64: 2, 3>} : (tensor<3xf32>) -> tensor<2x3xf32>
+    %3 = "migraphx.mul"(%1, %2) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+    "migraphx.yield"(%g, %3) : (tensor<i1>, tensor<2x3xf32>) -> ()
+  }) : (tensor<i64>, tensor<i1>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}

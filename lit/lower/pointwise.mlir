@@ -125,3 +125,20 @@ func.func @host(%x: tensor<?x3xf32>) -> tensor<2xi64> {
   %0 = "migraphx.mul"(%d, %l) : (tensor<2xi64>, tensor<2xi64>) -> tensor<2xi64>
   return %0 : tensor<2xi64>
 }
+
+// -----
+
+// Rounding to bf16 is on the bits: the backend takes a conversion there and back for nothing.
+// CHECK-LABEL: @main
+// CHECK: arith.bitcast %{{.*}} : f32 to i32
+// CHECK: arith.shrui
+// CHECK: arith.addi
+// CHECK: arith.andi
+// CHECK: arith.bitcast %{{.*}} : i32 to f32
+// CHECK: arith.select
+// CHECK: arith.truncf %{{.*}} : f32 to bf16
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "migraphx.convert"(%x) {target_type = bf16} : (tensor<4xf32>) -> tensor<4xbf16>
+  %1 = "migraphx.convert"(%0) {target_type = f32} : (tensor<4xbf16>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}

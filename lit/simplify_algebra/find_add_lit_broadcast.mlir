@@ -41,3 +41,38 @@ func.func @two_users(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
   %1 = "migraphx.add"(%0, %a) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
   return %0, %1 : tensor<2xf32>, tensor<2xf32>
 }
+
+// -----
+
+// Adding 2**23 and taking it away rounds to an integer.
+// CHECK-LABEL: @rounds
+// CHECK: %[[A:.*]] = "migraphx.add"
+// CHECK-NEXT: "migraphx.add"(%[[A]]
+func.func @rounds(%y: tensor<2xf32>) -> tensor<2xf32> {
+  %x = "migraphx.tanh"(%y) : (tensor<2xf32>) -> tensor<2xf32>
+  %a = "migraphx.literal"() {value = dense<8388608.0> : tensor<2xf32>} : () -> tensor<2xf32>
+  %b = "migraphx.literal"() {value = dense<-8388608.0> : tensor<2xf32>} : () -> tensor<2xf32>
+  %0 = "migraphx.add"(%x, %a) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %1 = "migraphx.add"(%0, %b) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+
+// -----
+
+// The sum of the constants is rounded, and the input may be close to one of them; a product is rounded itself.
+// CHECK-LABEL: @inexact
+// CHECK: %[[A:.*]] = "migraphx.add"(%arg0
+// CHECK: "migraphx.add"(%[[A]]
+// CHECK: %[[T:.*]] = "migraphx.tanh"
+// CHECK: "migraphx.add"(%[[T]]
+// CHECK-NEXT: return
+func.func @inexact(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+  %a = "migraphx.literal"() {value = dense<[0.1, 0.2]> : tensor<2xf32>} : () -> tensor<2xf32>
+  %b = "migraphx.literal"() {value = dense<[100.7, 200.3]> : tensor<2xf32>} : () -> tensor<2xf32>
+  %0 = "migraphx.add"(%x, %b) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %1 = "migraphx.add"(%0, %a) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %t = "migraphx.tanh"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %2 = "migraphx.add"(%t, %b) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %3 = "migraphx.add"(%2, %a) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %1, %3 : tensor<2xf32>, tensor<2xf32>
+}

@@ -34,7 +34,7 @@ func.func @mean(%x: tensor<1x250x280x3xf32>) -> tensor<1x1x1x3xf32> {
 // CHECK: migraphx.reduce_sum
 // CHECK-NOT: migraphx.convert
 // CHECK: migraphx.reduce_sum
-// CHECK: "migraphx.convert"({{.*}}) {target_type = f16}
+// CHECK: "migraphx.convert"({{.*}}) {overflow = true, target_type = f16}
 func.func @half(%x: tensor<65536xf16>) -> tensor<1xf16> {
   %0 = "migraphx.reduce_sum"(%x) {axes = array<i64: 0>} : (tensor<65536xf16>) -> tensor<1xf16>
   return %0 : tensor<1xf16>

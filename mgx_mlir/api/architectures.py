@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from mgx_mlir.api.compiled import IreeProgram
 from mgx_mlir.core.errors import FileError, UsageError
@@ -48,12 +48,7 @@ def together(programs: Sequence[IreeProgram], here: str | None) -> IreeProgram:
     `here`, else the first, with the others as its alternatives."""
     archs = [p.executable.arch for p in programs]
     if len(set(archs)) != len(archs):
-        raise FileError(f"expected code for one architecture each, got {listed(archs)}")
+        raise FileError(f"expected code for one architecture each, got {', '.join(archs)}")
     first = next((p for p in programs if p.executable.arch == here), programs[0])
     first.alternatives = tuple(p for p in programs if p is not first)
     return first
-
-
-def listed(archs: Iterable[str]) -> str:
-    """Names in a sentence."""
-    return ", ".join(archs)

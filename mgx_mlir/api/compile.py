@@ -24,6 +24,7 @@ from mgx_mlir.api.tune import Inputs, describe, describe_products, search
 from mgx_mlir.api.variants import adopt, share_weights, specialised, variants_of, with_variants
 from mgx_mlir.core import segments
 from mgx_mlir.core.errors import CompileError, FileError, UsageError
+from mgx_mlir.core.files import ReadFile, noting_reads
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.lowered import Lowered, kernel_infos
 from mgx_mlir.core.machine import available_cpus
@@ -33,6 +34,7 @@ from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.signature import Signature
 from mgx_mlir.core.switches import flag, switches
 from mgx_mlir.frontends.onnx.registry import has_foreign
+from mgx_mlir.passes.input_values import state_values
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.targets.tuning import Tuning, is_kept, kept_products, lookup
 
@@ -80,12 +82,15 @@ def compile(
     several ways, times them on `tuning_inputs(signature)`, and keeps the fastest in the tuning
     file, from which later compiles take it; on gpu each matrix product first, by the bound of its
     code where there is no device. `emulate` runs a gpu program on the emulator of AMD
-    GPUs.
+    GPUs. `timeout` seconds end the backend's compile; without it 600 do, and 6 more for each
+    kernel, after which the backend chooses the kernels itself, within as long again.
     Raises MgxError: unreadable models, unsupported operators, failed compilation.
     """
     from mgx_mlir.targets import default_target
 
     name = target or default_target()
+    if isinstance(model, bytearray | memoryview):
+        model = bytes(model)  # it may change while it is read
     if name == "gpu":
         archs = [*named(arch)] or [of_device(device_id, emulate=emulate)]
         if len(archs) > 1:
@@ -118,6 +123,7 @@ def compile(
         stats: dict[str, Any] = {"cached": False}
         program = _read(model, settings, stats)
         _refuse_unknown(program)
+        state_values(program)
         run_pipeline(program.module, pipeline("ref"), store=program.store)
         stats["total_s"] = time.perf_counter() - start
         return RefProgram(settings, program, stats, "f64" if ref_double else "f32")
@@ -185,8 +191,11 @@ def _compile(model: Any, settings: CompileSettings, threads: int | None) -> Comp
         if found is not None:
             found.stats["total_s"] = time.perf_counter() - start
             return found
-    program = _read(model, settings, stats)
-    compiled = _compile_program(program, settings, backend, stats, threads, key)
+    with noting_reads() as reads:
+        program = _read(model, settings, stats)
+    compiled = _compile_program(program, settings, backend, stats, threads)
+    if key is not None:
+        _to_cache(key, compiled, reads)
     stats["total_s"] = time.perf_counter() - start
     stats["peak_rss"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return compiled
@@ -246,7 +255,10 @@ def _problem(model: Any, settings: CompileSettings, threads: int | None) -> dict
         source = hash_file(Path(model))
     else:
         source = os.path.abspath(os.fspath(model))
-    row = replace(settings, tuning=Tuning(), products=()).key()
+    try:
+        row = replace(settings, tuning=Tuning(), products=()).key()
+    except TypeError as e:
+        raise UsageError(f"a solution is looked up by the options: {e}") from None
     options = digest(json.dumps(row, sort_keys=True), source)
     arch = settings.arch or ("host" if settings.target == "cpu" else "default")
     host = host_cpu() if settings.target == "cpu" else ""
@@ -340,12 +352,12 @@ def _compile_program(
     backend: Any,
     stats: dict[str, Any],
     threads: int | None,
-    key: str | None,
-) -> CompiledProgram:
+) -> IreeProgram:
     from mgx_mlir.targets import CompileOptions
     from mgx_mlir.targets.diagnostics import CompileFailed
 
     start = time.perf_counter()
+    state_values(program)
     chosen = variants_of(Signature.of(program.main()))
     variants = {v.function: specialised(program, v) for v in chosen}
     for p in (program, *variants.values()):
@@ -385,10 +397,11 @@ def _compile_program(
     show_compiled()
     stats["iree_s"] = time.perf_counter() - start
     stats["iree_peak_memory"] = executable.peak_memory
+    stats["iree_crashes"] = len(executable.crashes)
     adopt(program, variants)
     with program.ctx:
         text = segments.asm(program.module.operation, enable_debug_info=True)
-    compiled = IreeProgram(
+    return IreeProgram(
         settings,
         with_variants(Signature.of(program.main()), chosen),
         lowered.kernels,
@@ -399,9 +412,6 @@ def _compile_program(
         module_text=text,
         threads=threads,
     )
-    if key is not None:
-        _to_cache(key, compiled, text)
-    return compiled
 
 
 def _architecture(settings: CompileSettings, backend: Any) -> str:
@@ -488,8 +498,8 @@ def _program_key(model: Any, settings: CompileSettings, backend: Any) -> str | N
         return None
     if has_foreign():  # importers of the user's, whose code the key would not hold
         return None
-    if isinstance(model, bytes | bytearray | memoryview):
-        files = [digest(bytes(model))]
+    if isinstance(model, bytes):
+        files = [digest(model)]
     elif isinstance(model, str | os.PathLike) and os.path.isfile(model):
         files = [store.file_digest(model), str(os.path.abspath(os.fspath(model)))]
     else:
@@ -497,7 +507,11 @@ def _program_key(model: Any, settings: CompileSettings, backend: Any) -> str | N
     flags = [list(s.flags) for s in backend.ladder()]
     from mgx_mlir.targets.flags import host_cpu
 
-    return program_key(files, {**settings.key(), "flags": flags, "host": host_cpu()})
+    try:
+        options = settings.key()
+    except TypeError:  # an option of a kind that has no text: another one could look the same
+        return None
+    return program_key(files, {**options, "flags": flags, "host": host_cpu()})
 
 
 def _from_cache(
@@ -521,7 +535,8 @@ def _from_cache(
     except (KeyError, TypeError, ValueError, FileError):
         return None
     stats.update({"cached": True, "import_s": 0.0, "passes_s": 0.0, "lowering_s": 0.0,
-                  "iree_s": 0.0, "iree_peak_memory": executable.peak_memory})  # fmt: skip
+                  "iree_s": 0.0, "iree_peak_memory": executable.peak_memory,
+                  "iree_crashes": len(executable.crashes)})  # fmt: skip
     return IreeProgram(
         settings,
         signature,
@@ -534,17 +549,31 @@ def _from_cache(
     )
 
 
-def _to_cache(key: str, compiled: IreeProgram, text: str) -> None:
+def _to_cache(key: str, compiled: IreeProgram, reads: Mapping[str, ReadFile]) -> None:
+    """Store a program under its key, with what was read: the model's file, external data.
+
+    Nothing is stored where a file is not known to have the bytes that were read. One that changed
+    between the key and the reading is stored with its new digest, and never found.
+    """
     from mgx_mlir.targets.cache import default_cache
 
     store = default_cache()
     if store is None:
         return
-    external = [(path, store.file_digest(path)) for path in getattr(compiled.program, "files", ())]
+    external: list[tuple[str, str]] = []
+    for read in reads.values():
+        try:
+            digest, identity = store.dated_digest(read.path)
+        except FileError:
+            identity = None
+        if identity is None or identity != read.identity:
+            log.info("%s: not cached, the file is new or changed meanwhile", read.path)
+            return
+        external.append((read.path, digest))
     manifest = {
         "signature": compiled.signature.to_json(),
         "kernels": [asdict(k) for k in compiled.kernels],
-        "text": text,
+        "text": compiled.module_text,
         "module": compiled.executable.key,
         "external": external,
     }

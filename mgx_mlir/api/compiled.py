@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.api.environment import code_variables, left_out_rewrites
-from mgx_mlir.core import segments
+from mgx_mlir.api.option_text import option_text
+from mgx_mlir.core import forks, segments
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import TargetError, UsageError
 from mgx_mlir.core.interpreter import Interpreter, Trace
@@ -53,25 +54,18 @@ class CompileSettings:
         return self.kernel_boundaries and self.tuning.boundaries
 
     def key(self) -> dict[str, Any]:
-        """The options as JSON values, for the cache."""
+        """The options as JSON values, for the cache. TypeError where one cannot be spelled."""
         row = asdict(self)
         row.pop("cache")
         row.pop("timeout")
         row.pop("emulate")
-        row["onnx"] = {k: _spelled(v) for k, v in sorted(self.onnx.items())}
+        row["onnx"] = {k: option_text(v) for k, v in sorted(self.onnx.items())}
+        if folder := self.onnx.get("external_data_path"):
+            row["onnx"]["external_data_path"] = os.path.abspath(os.fspath(folder))
         row["disable"] = [*self.disable, *sorted(switches().disable)]
         row["disabled_rewrites"] = sorted({*disabled_names(), *left_out_rewrites()})
         row["environment"] = code_variables()
         return row
-
-
-def _spelled(option: Any) -> str:
-    """An option of the frontend as text, arrays in it in full."""
-    if isinstance(option, Mapping):
-        return repr({k: _spelled(v) for k, v in sorted(option.items())})
-    if isinstance(option, np.ndarray):
-        return f"{option.dtype.name}{list(option.shape)} {option.tobytes().hex()}"
-    return repr(option)
 
 
 class CompiledProgram:
@@ -184,23 +178,25 @@ class IreeProgram(CompiledProgram):
     ) -> None:
         super().__init__(settings, signature, kernels, stats)
         self.executable, self.params, self.threads = executable, params, threads
-        self._program, self._module_text = program, module_text
+        self._program, self.module_text = program, module_text
         self._loaded: Any = None
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
+        self._reading = forks.lock()
 
     @property
     def program(self) -> ProgramIR:
         """After the passes; of one taken from the cache, without the weights' values."""
-        if self._program is None:
-            ctx = new_context()
-            module = segments.parse_module(self._module_text, ctx)
-            self._program = ProgramIR(ctx, module)
-        if self.target == "gpu" and self._program.plan is None:
-            from mgx_mlir.api.device_plan import device_plan
-
+        with self._reading:
+            if self._program is None:
+                ctx = new_context()
+                module = segments.parse_module(self.module_text, ctx)
+                self._program = ProgramIR(ctx, module)
             found = self._program
-            found.plan = device_plan(found, self.signature, self.executable, self.params)
-        return self._program
+            if self.target == "gpu" and found.plan is None:
+                from mgx_mlir.api.device_plan import device_plan
+
+                found.plan = device_plan(found, self.signature, self.executable, self.params)
+        return found
 
     @property
     def archs(self) -> tuple[str, ...]:
@@ -216,6 +212,9 @@ class IreeProgram(CompiledProgram):
         """The module on its device, loaded once. TargetError where the device is missing, or of an
         architecture that there is no code for."""
         with self._lock:
+            if self._loaded is not None and self._loaded.device.is_lost:
+                forks.keep(self._loaded)  # what it holds belongs to the parent's threads
+                self._loaded = None
             if self._loaded is None:
                 from mgx_mlir.runtime.iree_runtime import LoadedModule
 
@@ -258,9 +257,13 @@ class IreeProgram(CompiledProgram):
         return found
 
     def execute(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        loaded = self._loaded or self.load()
-        return loaded.run(arrays)
+        return self._module().run(arrays)
+
+    def _module(self) -> Any:
+        """The loaded module; in a forked child one of its own where it needs that."""
+        loaded = self._loaded
+        return self.load() if loaded is None or loaded.device.is_lost else loaded
 
     def function_for(self, arrays: Sequence[np.ndarray]) -> str:
         """The function that a run on these inputs calls: main, or a variant for their sizes."""
-        return (self._loaded or self.load()).function_for(arrays)
+        return self._module().function_for(arrays)

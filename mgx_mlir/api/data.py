@@ -13,7 +13,7 @@ from mgx_mlir.api.shape import shape
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.literals import aligned_empty
-from mgx_mlir.core.strided import array_over, laid_out
+from mgx_mlir.core.strided import array_over, holdable, laid_out
 from mgx_mlir.core.weight_files import read_weights
 
 _MASK = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -24,7 +24,7 @@ def create_argument(s: shape, values: Sequence[Any]) -> argument:
 
     ShapeError where there are not as many values as elements.
     """
-    found = s._static()
+    found = holdable(s._static())
     flat = np.asarray(values).reshape(-1)
     if flat.size != found.elements:
         raise ShapeError(f"expected {found.elements} values for {found}, got {flat.size}")
@@ -35,7 +35,7 @@ def create_argument(s: shape, values: Sequence[Any]) -> argument:
 
 def fill_argument(s: shape, value: Any) -> argument:
     """An argument whose elements are all `value`."""
-    found = s._static()
+    found = holdable(s._static())
     flat = np.full(found.elements, value).astype(found.dtype.np)
     return argument(array_over(laid_out(flat, found), found))
 
@@ -46,7 +46,7 @@ def generate_argument(s: shape, seed: int = 0) -> argument:
     MIGraphX's generator and ranges: floats in [-1, 1), signed integers of n bytes in half of
     2**(5n) either way, unsigned ones below 2**(5n), bools by the lowest bit.
     """
-    found = s._static()
+    found = holdable(s._static())
     buffer = aligned_empty((found.element_space,), found.dtype.np)
     buffer[...] = _scaled(random_words(found.element_space, seed), found.dtype)
     return argument(array_over(buffer, found))
@@ -59,7 +59,7 @@ def load_weights(filename: str | os.PathLike[str]) -> dict[str, argument]:
 
 def argument_from_pointer(s: shape, address: int) -> argument:
     """An argument over memory at an address, which the caller keeps alive. No copy."""
-    return argument(array_at(int(address), s._static()))
+    return argument(array_at(int(address), holdable(s._static())))
 
 
 def random_words(count: int, seed: int = 0) -> np.ndarray:

@@ -13,8 +13,9 @@ from mgx_mlir.api.shape import shape
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import ShapeError, UsageError
 from mgx_mlir.core.layout import Shape
+from mgx_mlir.core.machine import HIP_VARIABLE
 from mgx_mlir.runtime import hip
-from mgx_mlir.runtime.device import HIP_VARIABLE, Device, is_open, open_device
+from mgx_mlir.runtime.device import Device, is_open, open_device
 from mgx_mlir.runtime.device_memory import ROCM, DeviceTensor, from_dlpack
 from mgx_mlir.runtime.hip_streams import Event, Stream
 from mgx_mlir.targets import emulator

@@ -16,32 +16,34 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.kernels import KERNELS
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.lowered import Lowered
-from mgx_mlir.core.module_builder import KERNELS
 from mgx_mlir.core.program_ir import ProgramIR, entry_block
 from mgx_mlir.core.switches import flag
+from mgx_mlir.targets.flags import DUMP_FILES
 
 _SOURCES = "--iree-hal-dump-executable-sources-to"
-_FILES = "--iree-hal-dump-executable-files-to"
 _ASSEMBLY = (".s", ".rocmasm")
-_held: list[str] = []  # the folder of the compile that is under way
-_readers: list[list[str]] = []  # of kept_assembly
+# the folder of the compile that is under way, and the lists of kept_assembly: of this thread
+_HELD: ContextVar[str | None] = ContextVar("mgx_kept_files", default=None)
+_READERS: ContextVar[tuple[list[str], ...]] = ContextVar("mgx_kept_assembly", default=())
 
 
 @contextmanager
 def kept_assembly() -> Iterator[list[str]]:
     """The assembly files of the compiles inside, as text. What comes from a cache has none."""
     found: list[str] = []
-    _readers.append(found)
+    token = _READERS.set((*_READERS.get(), found))
     try:
         yield found
     finally:
-        _readers.remove(found)
+        _READERS.reset(token)
 
 
 def dump_flags() -> tuple[str, ...]:
@@ -51,10 +53,15 @@ def dump_flags() -> tuple[str, ...]:
     if folder:
         found.append(f"{_SOURCES}={_made(folder)}")
     shown = flag("MIGRAPHX_GPU_DUMP_ASM") or flag("MIGRAPHX_GPU_DUMP_SRC")
-    if _keeps() or shown or _readers:
+    if _keeps() or shown or _READERS.get():
         _drop()
-        _held.append(tempfile.mkdtemp(prefix="mgx-compile-"))
-        found.append(f"{_FILES}={_held[-1]}")
+        try:
+            kept = tempfile.mkdtemp(prefix="mgx-compile-")
+        except OSError as e:
+            why = (e.strerror or str(e)).lower()
+            raise FileError(f"no temporary folder can be made: {why}") from None
+        _HELD.set(kept)
+        found.append(f"{DUMP_FILES}={kept}")
     return tuple(found)
 
 
@@ -63,10 +70,10 @@ def _keeps() -> bool:
 
 
 def _drop() -> None:
-    while _held:
-        folder = _held.pop()
-        if not _keeps():
-            shutil.rmtree(folder, ignore_errors=True)
+    folder = _HELD.get()
+    _HELD.set(None)
+    if folder is not None and not _keeps():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _made(folder: str) -> str:
@@ -99,14 +106,15 @@ def _save(kernel: ProgramIR, path: Path) -> None:
 
 def show_compiled() -> None:
     """Print the code of the kernels of a compile, and say where its files are."""
-    for folder in _held:
+    folder = _HELD.get()
+    if folder is not None:
         for path in sorted(Path(folder).rglob("*")):
             asked = (flag("MIGRAPHX_GPU_DUMP_ASM") and path.suffix in _ASSEMBLY) or (
                 flag("MIGRAPHX_GPU_DUMP_SRC") and path.suffix == ".mlir"
                 and "benchmark" not in path.name and "configured" not in path.name
             )  # fmt: skip
             if path.suffix in _ASSEMBLY:
-                for texts in _readers:
+                for texts in _READERS.get():
                     texts.append(path.read_text(errors="replace"))
             if asked:
                 print(f"{path.name}:\n{path.read_text(errors='replace')}", file=sys.stderr)

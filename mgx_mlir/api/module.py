@@ -299,11 +299,12 @@ def _operator_name(entity: Instruction) -> str:
             return "@literal"
         if is_tuple(owner):
             return "get_tuple_elem"
-        entity = owner
-    if entity.name in _TERMINATORS:
+    else:
+        owner = entity
+    if owner.name in _TERMINATORS:
         return "@return"
-    name = entity.name.removeprefix("migraphx.")
-    return f"unknown:{attributes_of(entity)['op']}" if name == "unknown" else name
+    name = owner.name.removeprefix("migraphx.")
+    return f"unknown:{attributes_of(owner)['op']}" if name == "unknown" else name
 
 
 def _operator(entity: Instruction, owner: program) -> op:
@@ -337,8 +338,9 @@ def _inputs(entity: Instruction) -> list[Instruction]:
             return []
         if is_tuple(owner):
             return [owner.operation]
-        entity = owner
-    return [_entity_of(v) for v in entity.operands]
+    else:
+        owner = entity
+    return [_entity_of(v) for v in owner.operands]
 
 
 def _outputs(entity: Instruction) -> list[Instruction]:

@@ -23,6 +23,7 @@ from mgx_mlir.api.device import (
 )
 from mgx_mlir.api.module import instruction_ref, module
 from mgx_mlir.api.shape import shape
+from mgx_mlir.core import forks
 from mgx_mlir.core.errors import MgxError, RunError, TargetError, UsageError
 from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.ir import ir
@@ -113,6 +114,7 @@ class program:
         self.compile_options: dict[str, Any] = {}
         self._offload = True
         self._generation = 0
+        self._numbering = forks.lock()
         self._reset()
 
     @staticmethod
@@ -146,11 +148,12 @@ class program:
         """The reference of an instruction of this program."""
         if not isinstance(entity, ir.Value):
             entity = entity.operation
-        number = self._numbers.get(entity)
-        if number is None:
-            number = len(self._entities)
-            self._numbers[entity] = number
-            self._entities.append(entity)
+        with self._numbering:
+            number = self._numbers.get(entity)
+            if number is None:
+                number = len(self._entities)
+                self._numbers[entity] = number
+                self._entities.append(entity)
         return instruction_ref(self, number, self._generation)
 
     def entity(self, number: int, generation: int) -> Instruction:
@@ -193,8 +196,6 @@ class program:
     @property
     def program_ir(self) -> ProgramIR:
         """The program as the compiler sees it, not compiled; it shares its operations."""
-        for m in self._builder.modules.values():
-            m.close()
         return self._builder.program(self._source)
 
     def _shown(self) -> ProgramIR:

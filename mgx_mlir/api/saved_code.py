@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mgx_mlir.api.architectures import device_archs, listed, of_device, together
+from mgx_mlir.api.architectures import device_archs, of_device, together
 from mgx_mlir.api.compiled import CompileSettings, IreeProgram
 from mgx_mlir.api.program import get_target, program
 from mgx_mlir.core import segments
@@ -145,6 +145,11 @@ def _canonical(tree: Tree) -> Tree:
     return tree
 
 
+def holds_code(entries: Sequence[Tree]) -> bool:
+    """Whether entries hold machine code: those of the reference do not."""
+    return any(not isinstance(e, Mapping) or e.get("target") != "ref" for e in entries)
+
+
 # ---- reading -----------------------------------------------------------------------------------
 
 
@@ -178,7 +183,7 @@ def _restore(
     if kind not in ("ref", "cpu", "gpu"):
         raise FileError(f"the code is for the unknown target {shortened(kind)}")
     if len(set(kinds)) > 1 or (kind != "gpu" and len(kinds) > 1):
-        raise FileError(f"expected code for one target, got {listed(map(shortened, kinds))}")
+        raise FileError(f"expected code for one target, got {', '.join(map(shortened, kinds))}")
     if len(entries) > MOST_ENTRIES:
         raise FileError(f"expected at most {MOST_ENTRIES} architectures, got {len(entries)}")
     _check_place(kind, entries, emulate, device_id)
@@ -234,8 +239,8 @@ def _check_place(kind: str, entries: list[dict[str, Tree]], emulate: bool, devic
     here = {wanted} if wanted else set(device_archs(emulate=emulate)) - {""}
     if here and here.isdisjoint(archs):
         has = "the emulated device is" if emulate else "this machine has"
-        names = listed(map(shortened, archs)).replace("'", "")
-        raise FileError(f"the code is for {names}, {has} {listed(sorted(here))}")
+        names = ", ".join(map(shortened, archs)).replace("'", "")
+        raise FileError(f"the code is for {names}, {has} {', '.join(sorted(here))}")
 
 
 def _program_of(

@@ -15,7 +15,8 @@ from mgx_mlir.core.signature import DimRange
 
 UNBOUNDED = 2**64 - 1  # how a missing upper bound reads, as MIGraphX's largest size
 
-type_t = enum.IntEnum("type_t", {d.name: d.number for d in DTYPES})  # type: ignore[misc]
+# made of a table, of which a type checker reads no members
+type_t: Any = enum.IntEnum("type_t", {d.name: d.number for d in DTYPES})
 type_t.__doc__ = "The element types with MIGraphX's numbers."
 
 

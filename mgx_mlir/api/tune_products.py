@@ -17,7 +17,7 @@ from mgx_mlir.api.judges import Judge
 from mgx_mlir.core.chips import CHIPS
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.core.ir import func, ir
-from mgx_mlir.core.module_builder import KERNELS
+from mgx_mlir.core.kernels import KERNELS
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.program_ir import ProgramIR, entry_block
 from mgx_mlir.core.switches import integer

@@ -127,14 +127,14 @@ def _fold_range(op: ir.Operation) -> None:
     owners = [v.owner for v in op.operands]
     if any(isinstance(o, ir.Block) or o.operation.name != "migraphx.literal" for o in owners):
         return
-    arrays = [array_of(o.operation) for o in owners]
+    start, limit, delta = (array_of(o.operation) for o in owners)
     attributes = attributes_of(op)
     try:
-        if range_count(*arrays, attributes["max_output"]) > LONGEST:
+        if range_count(start, limit, delta, attributes["max_output"]) > LONGEST:
             return
     except RunError:  # said when it runs
         return
-    made = OPS["dynamic_range"].reference(*arrays, **attributes)
+    made = OPS["dynamic_range"].reference(start, limit, delta, **attributes)
     with ir.InsertionPoint(op), op.location:
         op.result.replace_all_uses_with(create(made))
     op.erase()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, overload
+from typing import Any, cast, overload
 
 import numpy as np
 
@@ -145,10 +145,14 @@ def floats(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
     )
 
 
-def bool_(default: Any = REQUIRED) -> AttrDef:
+def bool_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
     """A boolean."""
     return AttrDef(
-        "a bool", lambda v: ir.BoolAttr.get(bool(v)), lambda a: ir.BoolAttr(a).value, default
+        "a bool",
+        lambda v: ir.BoolAttr.get(bool(v)),
+        lambda a: ir.BoolAttr(a).value,
+        default,
+        optional=optional,
     )
 
 
@@ -232,26 +236,36 @@ def dense(array: np.ndarray) -> ir.Attribute:
     array = np.asarray(array)
     dtype = dtypes.from_numpy(array.dtype)
     kind = ir.RankedTensorType.get(array.shape, dtype.ir_type())
+    if array.size and not any(array.strides):  # one number, broadcast
+        array = array[(slice(0, 1),) * array.ndim]
     raw = np.ascontiguousarray(array).reshape(-1).view(f"u{dtype.size}")
     if raw.size > 1 and (raw == raw[0]).all():
         raw = raw[:1]
     if dtype.is_bool and raw.size == 1:
         return ir.DenseElementsAttr.get_splat(kind, ir.BoolAttr.get(bool(raw[0])))
-    return ir.DenseElementsAttr.get(raw, type=kind)
+    return ir.DenseElementsAttr.get(cast(Any, raw), type=kind)
+
+
+LARGE_SPLAT = 1 << 16  # elements from which one number is broadcast in place of being repeated
 
 
 def array_of(attribute: ir.Attribute) -> np.ndarray:
-    """The numpy array of a dense attribute (DenseElementsAttr or a dense resource)."""
-    kind = ir.RankedTensorType(attribute.type)  # type: ignore[attr-defined]
+    """The numpy array of a dense attribute (DenseElementsAttr or a dense resource).
+
+    A large one of one number takes the memory of that number, and is read-only.
+    """
+    kind = ir.RankedTensorType(attribute.type)
     dtype, shape = dtypes.from_mlir(kind.element_type), tuple(kind.shape)
     try:
-        found = np.array(memoryview(attribute))
+        view = np.asarray(memoryview(cast(Any, attribute)))
     except (ValueError, TypeError, BufferError):
         return _array_of_text(str(attribute), dtype, shape)
+    splat = view.size >= LARGE_SPLAT and not any(view.strides)
+    found = view[(slice(0, 1),) * view.ndim].copy() if splat else view.copy()
     if found.dtype != dtype.np:
         same = found.dtype.itemsize == dtype.size and not dtype.is_bool
         found = found.view(dtype.np) if same else found.astype(dtype.np)
-    return found.reshape(shape)
+    return np.broadcast_to(found.reshape(()), shape) if splat else found.reshape(shape)
 
 
 _NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
@@ -269,4 +283,7 @@ def _array_of_text(text: str, dtype: dtypes.DType, shape: tuple[int, ...]) -> np
             flat.view(bits)[i] = int(number, 16)
         else:
             flat[i] = float(number)
-    return np.full(shape, flat[0]) if flat.size == 1 else flat.reshape(shape)
+    if flat.size == 1:
+        splat = np.broadcast_to(flat[0], shape)
+        return splat if splat.size >= LARGE_SPLAT else splat.copy()
+    return flat.reshape(shape)

@@ -17,6 +17,19 @@ from mgx_mlir.core.probe import DimProbe
 from mgx_mlir.core.shapes import DYN, TensorType, broadcast_dims
 
 
+class Dims(tuple[int, ...]):
+    """Extents of which an importer asks for one without looking at the rank first."""
+
+    __slots__ = ()
+
+    def __getitem__(self, at: Any) -> Any:
+        try:
+            return tuple.__getitem__(self, at)
+        except IndexError:
+            wanted = at + 1 if at >= 0 else -at
+            raise ShapeError(f"expected rank {wanted} or more, got {len(self)}") from None
+
+
 class Builder:
     """Builds at the current insertion point and location, into the active weight store.
 
@@ -113,7 +126,8 @@ class Builder:
         return TensorType.of(as_value(v))
 
     def dims(self, v: Any) -> tuple[int, ...]:
-        return self.type(v).dims
+        """The extents of `v`; asking for one that it has not is a ShapeError."""
+        return Dims(self.type(v).dims)
 
     def dtype(self, v: Any) -> DType:
         return self.type(v).dtype
@@ -165,7 +179,16 @@ class Builder:
             for axis in range(rank - len(own), rank)
         ):
             return self.op("multibroadcast", [v, ref])
+        if all(self._agree(axis, values, rank) for axis in range(rank)):
+            # each extent is that of some operand, whatever the sizes are
+            return self.op("multibroadcast", [v, *(x for x in values if x != v)])
         return self.op("broadcast_with_dims", v, self.common_shape(values, rank))
+
+    def _agree(self, axis: int, values: Sequence[ir.Value], rank: int) -> bool:
+        """Whether the extents at `axis` that are not 1 are the same, for every size."""
+        places = [(v, axis - (rank - len(self.dims(v)))) for v in values]
+        places = [(v, i) for v, i in places if i >= 0 and self.dims(v)[i] != 1]
+        return all(self.probe.same(*places[0], *place) for place in places[1:])
 
     def _settled(self, v: ir.Value, axis: int, values: Sequence[ir.Value], rank: int) -> bool:
         """Whether `v` already has the broadcast extent at `axis`, for every size."""

@@ -7,7 +7,7 @@ from mgx_mlir.core.op import Migraphx
 
 
 def new_context() -> ir.Context:
-    """A context with every operator class that is imported by now loaded.
+    """A context with every operator class that is imported by now loaded. Any thread may ask.
 
     Multithreading stays off: it deadlocks with interfaces written in Python.
     """

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mgx_mlir.core.names import safe_text
+
 
 class MgxError(Exception):
     """A user error in MLIR's voice.
 
     `message` is lower case and says expected and got; `location` names the op, node or file;
     `notes` hold the fix. `exit_code` is what a command line ends with: 1 the answer is no,
-    2 it could not be done.
+    2 it could not be done. What a terminal would obey in it is escaped where it is shown.
     """
 
     exit_code = 2
@@ -29,7 +31,7 @@ class MgxError(Exception):
 
     def __str__(self) -> str:
         head = f"{self.location}: error: {self.message}" if self.location else self.message
-        return "\n".join([head, *(f"note: {n}" for n in self.notes)])
+        return safe_text("\n".join([head, *(f"note: {n}" for n in self.notes)]))
 
 
 class ModelError(MgxError):

@@ -1,31 +1,34 @@
-"""Reading files that a user names, and writing files that appear whole or not at all."""
+"""Reading files that a user names, and knowing what was read; writing files whole or not at all."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import secrets
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
 
 from mgx_mlir.core.errors import FileError
 
+_CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
 
 @contextlib.contextmanager
 def atomic(path: str | os.PathLike[str]) -> Iterator[IO[Any]]:
     """A binary file that takes the place of `path` when the block ends without an error."""
     name = os.fspath(path)
-    folder = os.path.dirname(name) or "."
-    handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(name)}.", dir=folder)
+    handle, temporary = _beside(name)
     try:
         with os.fdopen(handle, "wb") as f:
             yield f
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, name)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -33,8 +36,122 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[IO[Any]]:
         raise
 
 
+def _beside(name: str) -> tuple[int, str]:
+    """A new file in the folder of `name`, with the rights that the process gives its files: its
+    descriptor and its path."""
+    folder, base = os.path.split(name)
+    for _ in range(100):
+        path = os.path.join(folder, f".{base[:200]}.{secrets.token_hex(4)}")
+        with contextlib.suppress(FileExistsError):
+            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOEXEC, 0o666), path
+    raise FileExistsError(errno.EEXIST, "no free name for a temporary file", name)
+
+
+def writer_of(status: os.stat_result) -> str:
+    """Who else than this user and root may have written a file, as a reason not to run code of it;
+    empty where nobody could."""
+    if os.name != "posix":
+        return ""  # there the system keeps others out of a user's folders
+    if status.st_uid not in (os.geteuid(), 0):
+        return f"it belongs to user {status.st_uid}"
+    if status.st_mode & stat.S_IWOTH:
+        return "every user may write to it"
+    return ""
+
+
+@contextlib.contextmanager
+def temporary_folder(prefix: str) -> Iterator[str]:
+    """A folder that is gone after the block. FileError where none can be made."""
+    try:
+        found = tempfile.TemporaryDirectory(prefix=prefix)
+    except OSError as e:
+        raise FileError(
+            f"no temporary folder can be made: {(e.strerror or str(e)).lower()}",
+            notes=["TMPDIR names another place"],
+        ) from None
+    with found as folder:
+        yield folder
+
+
+def readable_name(path: str | os.PathLike[str]) -> str:
+    """A path as text: bytes of it that are no UTF-8 are shown as `\\xff`."""
+    return os.fspath(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+# ---- what was read ---------------------------------------------------------------------------
+
+Identity = tuple[int, ...]
+_GRAIN = 50_000_000  # nanoseconds of the clock that file systems stamp files by, and some more
+_COARSE = 2_500_000_000  # of those that stamp whole seconds
+
+
+@dataclass(frozen=True)
+class ReadFile:
+    """A file that was opened to be read: its full path, and its identity when it was opened.
+
+    Where the path has the same identity later, the file has the bytes that were read. None for a
+    file so young that a change of it could have left no trace.
+    """
+
+    path: str
+    identity: Identity | None
+
+
+_READS: ContextVar[dict[str, ReadFile] | None] = ContextVar("mgx_files_read", default=None)
+
+
+@contextlib.contextmanager
+def noting_reads() -> Iterator[dict[str, ReadFile]]:
+    """The files that are opened inside, by full path."""
+    found: dict[str, ReadFile] = {}
+    token = _READS.set(found)
+    try:
+        yield found
+    finally:
+        _READS.reset(token)
+
+
+def note_read(name: str, fd: int) -> None:
+    """Say that a file was opened; readers do so right after opening it."""
+    reads = _READS.get()
+    if reads is None:
+        return
+    path, status = os.path.realpath(name), os.fstat(fd)
+    if is_young(status):
+        time.sleep(_GRAIN / 1e9)
+        status = os.fstat(fd)
+    now = None if is_young(status) else identity(status)
+    known = reads.get(path)
+    if known is not None and known.identity != now:
+        now = None  # read twice, and not the same
+    reads[path] = ReadFile(path, now)
+
+
+def identity(status: os.stat_result) -> Identity:
+    """What changes with a file's bytes: size, times (one cannot be set), number."""
+    return (
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+        status.st_ino,
+        status.st_dev,
+    )
+
+
+def is_young(status: os.stat_result) -> bool:
+    """Whether a file was changed so lately that one more change may get the same time."""
+    changed = status.st_ctime_ns if os.name == "posix" else status.st_mtime_ns
+    grain = _COARSE if status.st_ctime_ns % 1_000_000_000 == 0 else _GRAIN
+    return time.time_ns() - changed <= grain
+
+
 def read_bytes(path: str | os.PathLike[str]) -> memoryview:
     """The bytes of a regular file. FileError for anything else."""
+    return read_with_status(path)[0]
+
+
+def read_with_status(path: str | os.PathLike[str]) -> tuple[memoryview, os.stat_result]:
+    """The bytes of a regular file, and whose it is. FileError for anything else."""
     name = os.fspath(path)
     try:
         # not blocking: opening a pipe that nobody writes to would wait forever
@@ -46,6 +163,7 @@ def read_bytes(path: str | os.PathLike[str]) -> memoryview:
     if not stat.S_ISREG(status.st_mode):
         os.close(fd)
         raise FileError("expected a regular file", location=name)
+    note_read(name, fd)
     with os.fdopen(fd, "rb", buffering=0) as f:
         data = np.empty(status.st_size, np.uint8)  # not touched until read into
         view, at = data.data, 0
@@ -58,4 +176,4 @@ def read_bytes(path: str | os.PathLike[str]) -> memoryview:
             if not got:
                 raise FileError("the file became shorter while it was read", location=name)
             at += got
-    return view
+    return view, status

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,10 +13,11 @@ from mgx_mlir.core.errors import MgxError, RunError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, Op, attributes_of
 from mgx_mlir.core.program_ir import argument_names, entry_block, functions, main_function
-from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.core.shapes import TensorType, compatible, show_dims
 
 Env = dict[ir.Value, np.ndarray]
 Trace = Callable[[ir.Operation, list[np.ndarray]], None]
+_MOST_ELEMENTS = 1 << 40  # of a result
 _TERMINATORS = ("func.return", "migraphx.yield")
 
 
@@ -31,12 +33,13 @@ class Interpreter:
         self, module: ir.Module, store: literals.WeightStore, *, compute: str = "f32"
     ) -> None:
         self.module, self.store = module, store
+        self._fitting: set[tuple[Any, ...]] = set()  # ops and dims that are known to fit
         self.wide: Any = {"f32": np.float32, "f64": np.float64}[compute]
 
     def run(
         self, inputs: Mapping[str, np.ndarray], *, trace: Trace | None = None
     ) -> list[np.ndarray]:
-        """Evaluate @main on arrays by argument name."""
+        """Evaluate @main on arrays by argument name; the results have memory of their own."""
         function = main_function(self.module)
         names = argument_names(function)
         missing = [n for n in names if n not in inputs]
@@ -47,24 +50,65 @@ class Interpreter:
         for arg, name in zip(block.arguments, names, strict=True):
             env[arg] = np.asarray(inputs[name])
         with self.store.active(), np.errstate(all="ignore"):
-            return self.run_block(block, env, trace)
+            try:
+                found = self.run_block(block, env, trace)
+                # an input, a constant, one value given twice, or a view of such
+                return [a.copy(order="K") for a in found]
+            except MemoryError as e:
+                raise RunError(f"too little memory: {str(e).lower()}") from None
 
     def run_block(self, block: ir.Block, env: Env, trace: Trace | None = None) -> list[np.ndarray]:
         for view in block.operations:
             op = view.operation
             if op.name in _TERMINATORS:
                 return [env[v] for v in op.operands]
-            results = self.evaluate(op, [env[v] for v in op.operands], env)
+            operands = [env[v] for v in op.operands]
+            self._check_sizes(op, operands)
+            results = self.evaluate(op, operands, env)
+            for value, array in zip(op.results, results, strict=True):
+                _check_stated(op, array.shape, TensorType.of(value).dims)
             for value, array in zip(op.results, results, strict=True):
                 env[value] = array
             if trace is not None:
                 trace(op, results)
         return []
 
+    def _check_sizes(self, op: ir.Operation, operands: Sequence[np.ndarray]) -> None:
+        """RunError where inference refuses the dims of these operands: numpy would take some."""
+        cls = OPS.get(op.name.removeprefix("migraphx."))
+        if cls is None or len(op.regions) or not len(op.results):
+            return
+        types = [TensorType.of(v) for v in op.operands]
+        if all(t.is_static for t in types):
+            return  # the verifier has looked
+        key = (op.results[0], *(a.shape for a in operands))
+        if key in self._fitting:
+            return
+        groups = cls._split(op)
+        o, at = cls.view(groups, op.attributes), 0
+        for group, values in zip(cls.OPERANDS, groups, strict=True):
+            own = [
+                t.with_dims(a.shape)
+                for t, a in zip(types[at:], operands[at : at + len(values)], strict=False)
+            ]
+            at += len(values)
+            one = own if group.arity == "variadic" else next(iter(own), None)
+            setattr(o, group.name, one)
+        try:
+            cls.infer(o)
+        except MgxError as e:
+            raise RunError(f"'{op.name}' op {e.message}", location=str(op.location)) from None
+        self._fitting.add(key)
+
     def evaluate(
-        self, op: ir.Operation, inputs: Sequence[np.ndarray], env: Env | None = None
+        self,
+        op: ir.Operation,
+        inputs: Sequence[np.ndarray],
+        env: Env | None = None,
+        *,
+        typed: bool = True,
     ) -> list[np.ndarray]:
-        """One operation on arrays (its operands in order)."""
+        """One operation on arrays (its operands in order); `typed`: results as the op states."""
         if op.name == "migraphx.literal":
             return [literals.array_of(op)]
         cls = OPS.get(op.name.removeprefix("migraphx."))
@@ -87,13 +131,20 @@ class Interpreter:
             keywords["regions"] = [self._function(name) for name in keywords["callees"]]
         try:
             found = cls.reference(*grouped, **keywords)
-        except MgxError:
+        except MgxError as e:
+            e.location = e.location or str(op.location)
             raise
+        except MemoryError:
+            raise RunError(
+                f"'{op.name}' op asks for more memory than there is", location=str(op.location)
+            ) from None
         except (ValueError, IndexError, ZeroDivisionError) as e:
             raise RunError(
                 f"'{op.name}' op failed in reference: {e}", location=str(op.location)
             ) from e
         arrays = list(found) if isinstance(found, tuple | list) else [found]
+        if not typed:
+            return [np.asarray(a) for a in arrays]
         return [
             _as(array, TensorType.of(r).dtype) for array, r in zip(arrays, op.results, strict=True)
         ]
@@ -129,6 +180,21 @@ class Interpreter:
             if ir.StringAttr(function.attributes["sym_name"]).value == name:
                 return self._callable(function.regions[0], {})
         raise RunError(f"function @{name} does not exist")
+
+
+def _check_stated(op: ir.Operation, dims: Sequence[int], stated: Sequence[int]) -> None:
+    """RunError where a result has other dims than the program states, or no memory could hold it:
+    a broadcast takes none."""
+    if math.prod(dims) > _MOST_ELEMENTS:
+        raise RunError(
+            f"'{op.name}' op asks for more memory than there is: dims {show_dims(dims)}",
+            location=str(op.location),
+        )
+    if len(dims) != len(stated) or not all(map(compatible, dims, stated)):
+        raise RunError(
+            f"'{op.name}' op expected a result of dims {show_dims(stated)}, got {show_dims(dims)}",
+            location=str(op.location),
+        )
 
 
 def _as(array: Any, dtype: dtypes.DType) -> np.ndarray:

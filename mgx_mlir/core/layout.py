@@ -8,8 +8,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import MgxError, ShapeError
 from mgx_mlir.core.ir import ir
@@ -332,77 +330,23 @@ def _packed_like(s: Shape) -> Shape:
 
 
 class _RangeProbe(DimProbe):
-    """The two ends of every dynamic dim: extents under the smallest and the largest sizes.
+    """The range of every dynamic dim, from those of the arguments' dims."""
 
-    Extents grow with the sizes they come from, or shrink with them, in all ops that models use;
-    so the two ends bound what lies between.
-    """
-
-    UNBOUNDED = 1 << 40  # stands for no upper bound; what exceeds LIMIT has none either
-    LIMIT = 1 << 31
-
-    def _numbers(self, symbol: str) -> tuple[int, ...]:
-        return self._symbols.get(symbol, (0, self.UNBOUNDED))
+    LIMIT = 1 << 31  # what may exceed it has no upper bound
 
     def bound(self, value: ir.Value, dims: Sequence[Dim]) -> None:
         """State the ranges of an argument's dims."""
-        names: list[str | None] = []
-        for i, d in enumerate(dims):
-            if isinstance(d, int):
-                names.append(None)
-                continue
-            name = f"%arg{len(self.seen)}.{i}"
-            top = self.UNBOUNDED if d.max is None else d.max
-            self._symbols[name] = (d.min, top)
-            names.append(name)
-        self.argument(value, names)
-
-    def _arrays(self, op: Any, stated: Any, operands: Any, **how: Any) -> list[np.ndarray] | None:
-        # an op whose result size is data must not be run on the largest sizes
-        if any(not t.is_static for t in stated):
-            return None
-        return super()._arrays(op, stated, operands, **how)
-
-    def _results(self, op: Any, operands: Any, **how: Any) -> Any:
-        try:
-            return super()._results(op, operands, **how)
-        except (ArithmeticError, ValueError, IndexError):
-            return super()._results(
-                op, [type(k)(TensorType.of(v)) for k, v in zip(operands, op.operands, strict=True)]
-            )
+        ends = [(d, d) if isinstance(d, int) else (d.min, d.max) for d in dims]
+        self.argument(value, [None if isinstance(d, int) else d.symbol for d in dims], ends)
 
     def ranges(self, value: ir.Value) -> tuple[Dim, ...]:
         """The dims of a value as ranges."""
-        self._visit(value)
-        low, high = self.known(value)
         out: list[Dim] = []
-        for d, a, b in zip(TensorType.of(value).dims, low.type.dims, high.type.dims, strict=True):
+        for d, e in zip(TensorType.of(value).dims, self.dims(value), strict=True):
             if d != DYN:
                 out.append(d)
                 continue
-            smallest, largest = max(min(a, b), 0), max(a, b)
-            bounded = 0 <= largest < self.LIMIT
-            out.append(DimRange(smallest, largest) if bounded else DimRange(_below(smallest)))
+            low, high = self.prover.range_of(e)
+            bounded = high is not None and high < self.LIMIT
+            out.append(DimRange(max(low or 0, 0), high if bounded else None))
         return tuple(out)
-
-    def _visit(self, value: ir.Value) -> None:
-        """Know the operands first: a long chain must not become a deep recursion."""
-        stack = [value]
-        while stack:
-            v = stack[-1]
-            owner = v.owner
-            missing = (
-                []
-                if isinstance(owner, ir.Block) or v in self.seen
-                else [x for x in owner.operands if x not in self.seen]
-            )
-            if missing:
-                stack += missing
-                continue
-            self.known(v)
-            stack.pop()
-
-
-def _below(n: int) -> int:
-    """A lower end that came from an unbounded upper one is not known."""
-    return n if n < _RangeProbe.LIMIT else 0

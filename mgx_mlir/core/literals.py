@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextvars
 import hashlib
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -25,8 +27,8 @@ _ACTIVE: contextvars.ContextVar[WeightStore | None] = contextvars.ContextVar(
 class WeightStore:
     """Arrays by the hash of their dtype, dims and bytes; equal weights are kept once.
 
-    Arrays are C-contiguous and read-only. The store is passed around by `with store.active():`,
-    so that patterns and passes need no extra argument.
+    Arrays are C-contiguous, and nobody can write to them: what somebody can is copied. The store
+    is passed around by `with store.active():`, so that patterns and passes need no extra argument.
     """
 
     def __init__(self, arrays: dict[str, np.ndarray] | None = None) -> None:
@@ -35,17 +37,21 @@ class WeightStore:
         self._digests: dict[tuple[int, int], bytes] = {}
 
     def add(self, array: np.ndarray) -> str:
-        """Keep `array` (not copied when contiguous) and return its key."""
-        array = np.ascontiguousarray(array).reshape(np.shape(array))
+        """Keep `array`, or a copy where somebody can write to it, and return its key."""
+        array = _frozen(array)
         place = _place(array)
         digest = self._digests.get(place) or bytes_digest(array)
         key = content_key(array, digest)
         if key not in self._arrays:
-            view = array.view()
-            view.flags.writeable = False
-            self._arrays[key] = view
+            self._arrays[key] = array
             self._digests[place] = digest
         return key
+
+    def put(self, key: str, array: np.ndarray) -> None:
+        """Keep `array` under the key that a file gives it."""
+        view = np.ascontiguousarray(array).reshape(np.shape(array)).view()
+        view.flags.writeable = False
+        self._arrays[key] = view
 
     def get(self, key: str) -> np.ndarray:
         found = self._arrays.get(key)
@@ -109,6 +115,42 @@ def bytes_digest(array: np.ndarray) -> bytes:
     return hashlib.sha256(raw.data).digest()
 
 
+def own(array: np.ndarray) -> np.ndarray:
+    """`array`, read-only with all that it is a view of: its maker gives it away, and a store keeps
+    it without a copy. Not for what a user handed in."""
+    found: Any = array
+    while isinstance(found, np.ndarray):
+        found.flags.writeable = False
+        found = _below(found)
+    return array
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    """The array in row-major order, such that nobody can write to it: itself, or a copy."""
+    array = np.asarray(array)
+    if array.flags.c_contiguous and _is_frozen(array):
+        return array
+    copy = aligned_empty(array.shape, array.dtype)
+    copy[...] = array
+    return own(copy)
+
+
+def _is_frozen(array: np.ndarray) -> bool:
+    """Whether the memory of an array is read-only for everybody: for whoever made it too."""
+    found: Any = array
+    while isinstance(found, np.ndarray):
+        if found.flags.writeable:
+            return False
+        found = _below(found)
+    return found is None or isinstance(found, bytes)
+
+
+def _below(array: np.ndarray) -> Any:
+    """Whose memory an array is a view of; None where it is its own."""
+    found: Any = array.base
+    return found.obj if isinstance(found, memoryview) else found
+
+
 def _place(array: np.ndarray) -> tuple[int, int]:
     """Where the bytes of a contiguous array lie."""
     return array.__array_interface__["data"][0], array.nbytes
@@ -124,7 +166,7 @@ def current_store() -> WeightStore:
 
 def aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An uninitialised array whose first byte is aligned for use in place by the runtime."""
-    nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    nbytes = math.prod(shape) * dtype.itemsize
     raw = np.empty(nbytes + ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + nbytes].view(dtype).reshape(shape)
@@ -132,7 +174,15 @@ def aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 def is_inline(array: np.ndarray) -> bool:
     """Whether a constant is small enough, or uniform enough, to stand in the IR itself."""
-    if array.size <= INLINE_ELEMENTS:
+    return array.size <= INLINE_ELEMENTS or is_uniform(array)
+
+
+def is_uniform(array: np.ndarray) -> bool:
+    """Whether all elements, of which there are some, have the same bits.
+
+    One number that is broadcast is not looked at element by element.
+    """
+    if not any(array.strides) or array.size == 1:
         return True
     raw = np.ascontiguousarray(array).reshape(-1).view(f"u{array.dtype.itemsize}")
     return bool(raw[0] == raw[-1] and (raw == raw[0]).all())

@@ -7,6 +7,11 @@ import os
 import platform
 from pathlib import Path
 
+from mgx_mlir.core.errors import TargetError
+
+# where IREE's hip driver looks for HIP: read each time that a driver is made
+HIP_VARIABLE = "IREE_HIP_DYLIB_PATH"
+
 
 def available_cpus() -> int:
     """The processors this process may run on."""
@@ -29,3 +34,15 @@ def processor_features() -> frozenset[str]:
             own = frozenset(value.split())
             found = own if found is None else found & own
     return found or frozenset()
+
+
+def runtime_tool(name: str) -> Path:
+    """A program of the iree-base-runtime wheel. Errors: TargetError when it is not installed."""
+    import importlib.util
+
+    spec = importlib.util.find_spec("iree._runtime_libs")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        for file in (name, f"{name}.exe"):
+            if Path(folder, file).exists():
+                return Path(folder, file)
+    raise TargetError(f"{name} is not installed", notes=["pip install iree-base-runtime==3.13.0"])

@@ -1,18 +1,50 @@
-"""Checks on MLIR text that must come before MLIR's own parser sees it."""
+"""Checks on MLIR text that must come before MLIR's own parser sees it.
+
+MLIR's parser and printer recurse over whatever nests, without a limit, and a stack overflow takes
+the process down. A check here costs less than a parse in a child process would, for each file.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from mgx_mlir.core.errors import FileError
 
-MAX_NESTING = 1000  # MLIR's parser recurses: at some 10,000 levels it takes the process down
-_BRACKETS = re.compile(r"[(\[{}\])]|<|(?<!-)>")
+MAX_NESTING = 1000  # at some 10,000 levels the parser overflows the stack
+MAX_BLOCKS = 200  # braces within braces: regions, over which passes recurse in Python
+MAX_ALIASES = 50_000_000  # characters that the aliases of a file stand for, beyond the file's own
 _BYTECODE = b"ML\xefR"
+
+# comments and strings first: what stands in them is no token
+_SKIPPED = r"""
+    //[^\n]*
+  | (?P<text> "[^"\\\n]*(?:\\.[^"\\\n]*)*"? )
+  | (?P<arrow> -> )
+  | (?P<number> (?<![\w$.])\d+\.\d*[eE][-+]?\d+ )
+"""
+_TAKEN = r"""
+  | (?P<open> [(\[{<](?!=) )
+  | (?P<close> [)\]}] | >(?!=) )
+  | (?P<end> , | ::? | ==? | [<>]= )
+  | (?P<alias> [#!](?:\d+|[A-Za-z_$][\w$-]*)(?![\w$.]) )
+  | (?P<sign> [-+*] | (?<![\w$.@%^#!])(?:mod|floordiv|ceildiv)(?![\w$.]) )
+"""
+# outside of brackets words tell where the definition of an alias ends
+_WORD = r"""
+  | (?P<word> [\w$.]+ | [@%^#!][\w$.-]* )
+"""
+_OUTSIDE = re.compile(_SKIPPED + _TAKEN + _WORD, re.VERBOSE)
+_WITHIN = re.compile(re.sub(r"\?P<\w+>", "?:", _SKIPPED) + _TAKEN, re.VERBOSE)
+_OPENING = {")": "(", "]": "[", "}": "{", ">": "<"}
 
 
 def checked_text(raw: bytes, name: str) -> str:
-    """The bytes of the file `name` as text. FileError: bytecode, not UTF-8, nested too deep."""
+    """The bytes of the file `name` as text. FileError: bytecode, not UTF-8, nested too deep.
+
+    Bounds what MLIR recurses over: brackets, chains of signs and operators (affine expressions),
+    and aliases within aliases; and what aliases of aliases would be written out.
+    """
     if raw.startswith(_BYTECODE):
         raise FileError("expected MLIR text, got MLIR bytecode", location=name)
     try:
@@ -21,10 +53,128 @@ def checked_text(raw: bytes, name: str) -> str:
         raise FileError(
             f"expected MLIR text, but byte {e.start} is not UTF-8", location=name
         ) from None
-    depth = 0
-    for m in _BRACKETS.finditer(text):
-        depth = depth + 1 if m[0] in "([{<" else max(depth - 1, 0)
-        if depth > MAX_NESTING:
-            line = text.count("\n", 0, m.start()) + 1
-            raise FileError(f"nested deeper than {MAX_NESTING} levels", location=f"{name}:{line}")
+    _Nesting(text, name).run()
     return text
+
+
+class _Nesting:
+    """One walk over the tokens of a text."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self.text, self.name = text, name
+        self.frames: list[tuple[str, int]] = []  # brackets that are open, operators before each
+        self.blocks = 0  # braces among them
+        self.chain = 0  # signs and operators since the last comma of this bracket
+        self.levels = 0  # brackets and chains of all that is open
+        self.depth: dict[str, int] = {}  # of each alias: levels, those of aliases in it included
+        self.size: dict[str, int] = {}  # and the characters that it stands for
+        self.later: Counter[str] = Counter()  # uses ahead of a definition: of locations
+        self.expanded = 0
+        # the alias that is being defined, from where; its depth, and the size of others in it
+        self.defining, self.start, self.deepest, self.written = "", 0, 0, 0
+        self.complete = False  # whether the last token outside of brackets may end a definition
+        self.before = ""  # that token, where it is an alias, which a `=` may follow
+
+    def run(self) -> None:
+        """Check all tokens, then what aliases that are used ahead of their definition add."""
+        at, end = 0, len(self.text)
+        while at < end:
+            within = self.blocks > 0
+            for m in (_WITHIN if within else _OUTSIDE).finditer(self.text, at):
+                kind = m.lastgroup
+                if kind is None or (kind == "end" and within and not self.chain):
+                    continue  # most tokens
+                self.token(kind, m[0], m.start())
+                if within != (self.blocks > 0):
+                    at = m.end()
+                    break
+            else:
+                break
+        self.defined(end)
+        for alias, uses in self.later.items():
+            self.check(self.depth.get(alias, 0), end)
+            self.expanded += max(uses, 0) * self.size.get(alias, 0)
+        self.check_size(end)
+
+    def token(self, kind: str, token: str, at: int) -> None:
+        top = not self.frames
+        if top and self.complete and kind in ("text", "alias", "word", "number"):
+            self.defined(at)
+        if kind == "open":
+            self.opened(token, at)
+        elif kind == "close":
+            self.closed(token)
+        elif kind == "alias":
+            self.used(token, at)
+        elif kind == "sign":
+            self.chain += 1
+            self.level(self.levels + 1, at)
+        elif kind == "end" and (self.chain or top):
+            if token == "=" and self.before:
+                self.defining, self.start, self.deepest, self.written = self.before, at, 0, 0
+                self.later[self.before] -= 1  # the name at its definition is no use of it
+            self.levels -= self.chain
+            self.chain = 0
+        if top:
+            self.complete = kind not in ("end", "arrow", "sign")
+            self.before = token if kind == "alias" else ""
+
+    def used(self, alias: str, at: int) -> None:
+        """An alias stands for its definition, which is written out wherever it is used."""
+        levels, self.levels = self.levels, self.levels + self.depth.get(alias, 0)
+        self.level(self.levels, at)
+        self.levels = levels
+        if alias not in self.size:
+            self.later[alias] += 1
+            return
+        self.written += self.size[alias]
+        self.expanded += self.size[alias]
+        self.check_size(at)
+
+    def defined(self, at: int) -> None:
+        """The definition that is being read ends ahead of `at`."""
+        if self.defining:
+            self.depth[self.defining] = self.deepest
+            self.size[self.defining] = self.written + at - self.start
+            self.defining = ""
+
+    def level(self, levels: int, at: int) -> None:
+        """Be so deep from here on."""
+        self.check(levels, at)
+        self.levels = levels
+        self.deepest = max(self.deepest, levels)
+
+    def opened(self, bracket: str, at: int) -> None:
+        self.frames.append((bracket, self.chain))
+        self.chain = 0
+        self.level(self.levels + 1, at)
+        self.blocks += bracket == "{"
+        if self.blocks > MAX_BLOCKS:
+            raise self.error(f"nested deeper than {MAX_BLOCKS} braces", at)
+
+    def closed(self, bracket: str) -> None:
+        """Leave what the parser leaves here; a `<` or `>` that compares belongs to no pair."""
+        opening = _OPENING[bracket]
+        depth = len(self.frames)
+        if bracket != ">":
+            while depth and self.frames[depth - 1][0] == "<" != opening:
+                depth -= 1
+        if not depth or self.frames[depth - 1][0] != opening:
+            return
+        while len(self.frames) >= depth:
+            opened, before = self.frames.pop()
+            self.blocks -= opened == "{"
+            self.levels -= 1 + self.chain
+            self.chain = before
+
+    def check(self, levels: int, at: int) -> None:
+        if levels > MAX_NESTING:
+            raise self.error(f"nested deeper than {MAX_NESTING} levels", at)
+
+    def check_size(self, at: int) -> None:
+        if self.expanded > MAX_ALIASES + 10 * len(self.text):
+            raise self.error("aliases of aliases stand for too much text", at)
+
+    def error(self, message: str, at: int) -> FileError:
+        line = self.text.count("\n", 0, at) + 1
+        return FileError(message, location=f"{self.name}:{line}")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from mgx_mlir.core import literals
+from mgx_mlir.core import forks, literals
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import ModelError, ShapeError
 from mgx_mlir.core.ir import func, ir
@@ -36,10 +36,9 @@ IMPLICIT_RETURN = (
     "migraphx.implicit_return"  # on func.return: nobody asked for it, printers hide it
 )
 MODULES = "migraphx.modules"  # on an op with regions: the names of its submodules
-KERNELS = ("pointwise", "fused_reduce", "fused_concat", "split_fused_reduce", "group")
 
 # what an instruction stands for: an argument or a result, or an operation seen as a tuple
-Instruction = ir.Value | ir.Operation
+Instruction: TypeAlias = ir.Value | ir.Operation
 
 
 def instruction_of(op: ir.Operation) -> Instruction:
@@ -157,7 +156,8 @@ class ModuleBuilder:
             operands = group_operands(cls, values, keywords)
             results = None
             if cls.mnemonic == "unknown":
-                results = stated or [TensorType.of((values or [self._undefined(ip)])[0])]
+                first = next((v for v in values if v is not None), None)
+                results = stated or [TensorType.of(self._undefined(ip) if first is None else first)]
             built = cls(*operands, ip=ip, results=results, **keywords).operation
             if stated is not None:
                 _refine(built, stated)
@@ -402,10 +402,13 @@ def _place(block: ir.Block, value: ir.Value) -> int | None:
     return next((i for i, a in enumerate(block.arguments) if a == value), None)
 
 
-def natural(name: str) -> list[tuple[int, int | str]]:
+def natural(name: str) -> list[tuple[int, int, str]]:
     """A sort key that puts x2 ahead of x10."""
+    parts = (part for part in re.split(r"([0-9]+)", name) if part)
+    # of numbers without leading zeros the longer one is larger
     return [
-        (0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part
+        (0, len(digits := part.lstrip("0")), digits) if "0" <= part[0] <= "9" else (1, 0, part)
+        for part in parts
     ]
 
 
@@ -478,6 +481,7 @@ class ProgramBuilder:
         self.store = WeightStore()
         self.modules: dict[str, ModuleBuilder] = {}
         self.on_attach: Callable[[ModuleBuilder], None] | None = None
+        self._closing = forks.lock()
         self.create_module("main")
 
     @staticmethod
@@ -486,6 +490,7 @@ class ProgramBuilder:
         made = ProgramBuilder.__new__(ProgramBuilder)
         made.ctx, made.module, made.store = program.ctx, program.module, program.store
         made.modules, made.on_attach = {}, None
+        made._closing = forks.lock()
         for function in functions(program.module.operation):
             name = ir.StringAttr(function.attributes["sym_name"]).value
             block = entry_block(function)
@@ -532,9 +537,11 @@ class ProgramBuilder:
         return _Building(self, symbols)
 
     def program(self, source: str = "") -> ProgramIR:
-        """The program, every module of it ended. It shares the builder's operations."""
-        for m in self.modules.values():
-            m.close()
+        """The program, every module of it ended. It shares the builder's operations. Any thread may
+        ask, while none builds."""
+        with self._closing:
+            for m in self.modules.values():
+                m.close()
         return ProgramIR(self.ctx, self.module, self.store, source)
 
 
@@ -590,7 +597,6 @@ def shape_of_parts(shape: AnyShape | None) -> list[Shape]:
 
 __all__ = [
     "IMPLICIT_RETURN",
-    "KERNELS",
     "MODULES",
     "Instruction",
     "ModelError",

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from mgx_mlir.core import literals
+from mgx_mlir.core import forks, literals
 from mgx_mlir.core.attrs import REQUIRED, AttrDef
 from mgx_mlir.core.errors import MgxError, ShapeError
 from mgx_mlir.core.ir import ext, ir
@@ -23,6 +23,9 @@ Region = ir.Region
 
 OPS: dict[str, type[Op]] = {}
 Kind = Literal["device", "host", "view"]
+
+
+_loading = forks.lock()
 
 
 class Migraphx(ext.Dialect, name="migraphx"):  # pyright: ignore[reportGeneralTypeIssues]
@@ -41,6 +44,18 @@ class Migraphx(ext.Dialect, name="migraphx"):  # pyright: ignore[reportGeneralTy
         module.operation.write_bytecode(stream)
         cls._emitted = (len(cls.operations), stream.getvalue())
         return module
+
+    @classmethod
+    def load(cls) -> None:
+        """Load every operator class that is defined by now into the current context.
+
+        One thread at a time: the bindings hand the module of definitions on in an attribute of the
+        class, and a thread that meets the module of another one's context ends the process.
+        """
+        with _loading:
+            super().load()
+            # held, it would keep its context, which the next load would end from another thread
+            cls._mlir_module = None
 
 
 def check(condition: Any, message: str | Callable[[], str]) -> None:
@@ -120,6 +135,7 @@ class Op(Migraphx.Operation):
     kind = "device"
     pointwise = False
     raw = False  # True: reference takes 16- and 8-bit floats as they are
+    steps = False  # True: jumps, so that its operands are rounded to their types before it
     OPERANDS = ()
     RESULTS = ()
     REGIONS = ()
@@ -178,6 +194,11 @@ class Op(Migraphx.Operation):
             if group.arity == "variadic":
                 setattr(cls, group.name, property(lambda self: list(self.operation.results)))
         OPS[name] = cls
+
+    @classmethod
+    def is_pure(cls) -> bool:
+        """Whether the op has no side effects: the same results for the same operands."""
+        return ext.Pure in (cls._traits or ())
 
     def _build(
         self,

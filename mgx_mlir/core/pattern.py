@@ -17,6 +17,7 @@ ask of a callback (inverted result, no op kept, nothing replaced by itself) is d
 from __future__ import annotations
 
 import functools
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import MgxError, PassError
 from mgx_mlir.core.interpreter import Folder
 from mgx_mlir.core.ir import ir, rewrite
+from mgx_mlir.core.kernels import KERNEL_BODIES
 from mgx_mlir.core.memo import remembering
 from mgx_mlir.core.observe import (
     APPLIED,
@@ -53,11 +55,6 @@ PatternFunction = Callable[[Any, "Rewriter"], Any]
 Root = type[Op] | str
 
 PATTERNS: dict[str, Pattern] = {}
-
-# Ops whose region is one kernel's body: patterns for whole tensors have no business inside.
-KERNEL_BODIES = frozenset(
-    f"migraphx.{name}" for name in ("pointwise", "fused_reduce", "fused_concat", "group", "fused")
-)
 
 
 class NoMatch:
@@ -124,7 +121,8 @@ def pattern(*roots: Root, benefit: int = 1) -> Callable[[PatternFunction], Patte
 
     def register(function: PatternFunction) -> Pattern:
         name = function.__name__
-        if "->" not in (function.__doc__ or "").split("\n", 1)[0]:
+        # python -OO leaves docstrings out: there is nothing to check then, nor to show
+        if sys.flags.optimize < 2 and "->" not in (function.__doc__ or "").split("\n", 1)[0]:
             raise TypeError(f"pattern '{name}' needs a docstring `before -> after`")
         if name in PATTERNS or name in RULES:
             raise TypeError(f"pattern '{name}' is defined twice")
@@ -432,7 +430,6 @@ def _operation(root: Any) -> Any:
 
 
 __all__ = [
-    "KERNEL_BODIES",
     "PATTERNS",
     "RULES",
     "UPDATED",

@@ -13,6 +13,7 @@ from mgx_mlir.core.shapes import TensorType
 
 NAME = "migraphx.name"  # argument and result attribute: the name a user knows
 DIMS = "migraphx.dims"  # argument attribute: ranges and symbols of dynamic dims
+VALUES = "migraphx.values"  # function attribute: what the values of integer inputs must be
 GROUPS = "migraphx.groups"  # function attribute: the lists and optionals of a program's interface
 STRIDES = "migraphx.strides"  # argument attribute: strides when they are not row-major
 
@@ -38,7 +39,6 @@ class ProgramIR:
     module: ir.Module
     store: WeightStore = field(default_factory=WeightStore)
     source: str = ""
-    files: tuple[str, ...] = ()  # what was read besides `source`: external data
     plan: DevicePlan | None = None
 
     def main(self) -> ir.OpView:
@@ -57,7 +57,7 @@ class ProgramIR:
             for key in copy.attributes:
                 name = key if isinstance(key, str) else key.name
                 module.operation.attributes[name] = copy.attributes[name]
-        return ProgramIR(self.ctx, module, self.store.copy(), self.source, self.files)
+        return ProgramIR(self.ctx, module, self.store.copy(), self.source)
 
     def prune_store(self) -> None:
         """Drop stored weights that no literal refers to any more."""

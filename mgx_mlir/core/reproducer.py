@@ -105,4 +105,6 @@ def read_reproducer(source: str) -> tuple[Reproducer, str]:
         plain("disabled_passes"),
         plain("disabled_patterns"),
     )
+    if found.weights != Path(found.weights).name:
+        raise UsageError("expected the weights of a reproducer beside it, under a plain name")
     return found, source

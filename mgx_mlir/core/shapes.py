@@ -10,6 +10,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.memo import MEMO
+from mgx_mlir.core.relations import product_form, remainder_form, state, sum_form
 
 DYN = -(2**63)  # MLIR's marker of a dimension known only at run time
 _PAST = 2**63  # the first number that no dimension can be
@@ -81,15 +82,89 @@ def standard_strides(dims: Sequence[int]) -> tuple[int, ...]:
 
 
 def compatible(a: int, b: int) -> bool:
-    """Whether two extents can be the same at run time."""
-    return a == b or DYN in (a, b)
+    """Whether two extents that must be the same can be; what is dynamic is checked at run time."""
+    if DYN in (a, b):
+        state(("eq", a, b))
+        return True
+    return a == b
+
+
+def same_count(a: int, b: int, factors: Iterable[int]) -> bool:
+    """Whether two element counts can be the same, or one of the `factors` that both have is 0;
+    what is dynamic is checked at run time."""
+    if DYN in (a, b):
+        state(("eq", a, b), *(("eq", d, 0) for d in factors if d == DYN))
+        return True
+    return a == b
+
+
+def at_most(a: int, b: int) -> bool:
+    """Whether `a` can be `b` or less; what is dynamic is checked at run time."""
+    if DYN in (a, b):
+        state(("le", a, b))
+        return True
+    return a <= b
+
+
+def broadcasts_to(a: int, b: int) -> bool:
+    """Whether `a` can be `b` or 1; what is dynamic is checked at run time."""
+    if DYN in (a, b) and a != 1:
+        state(("eq", a, b), ("eq", a, 1))
+        return True
+    return a in (1, b)
+
+
+def is_multiple(a: int, n: int) -> bool:
+    """Whether n > 0 can divide `a`; what is dynamic is checked at run time."""
+    if a == DYN:
+        rest = remainder_form(a, n)
+        if rest is not None and n != 1:
+            state(("eq", rest, 0))
+        return True
+    return a % n == 0
+
+
+def has_room(extents: Iterable[int], wanted: Iterable[int]) -> bool:
+    """Whether none of `extents` is 0, or one of `wanted` is, so that nothing is asked of them;
+    what is dynamic is checked at run time."""
+    extents, wanted = list(extents), list(wanted)
+    if 0 in wanted or not any(d in (0, DYN) for d in extents):
+        return True
+    nothing = [("eq", d, 0) for d in wanted if d == DYN]
+    if 0 in extents:
+        if nothing:
+            state(*nothing)
+        return bool(nothing)
+    for d in extents:
+        if d == DYN:
+            state(("ne", d, 0), *nothing)
+    return True
+
+
+def one_element(t: TensorType) -> bool:
+    """Whether a tensor can have one element; what is dynamic is checked at run time."""
+    return all(compatible(d, 1) for d in t.dims)
+
+
+def add_dim(a: int, b: int) -> int:
+    """The sum of two extents; DYN when one of them is."""
+    if DYN in (a, b):
+        found = sum_form(a, b, DYN)
+        return DYN if found is None else found
+    return a + b
 
 
 def merge_dim(a: int, b: int) -> int | None:
     """The more precise of two extents that must agree; None when they cannot."""
-    if a == b or b == DYN:
+    if DYN in (a, b):
+        state(("eq", a, b))
+    if b == DYN:
         return a
-    return b if a == DYN else None
+    if a == DYN:
+        return b
+    if a == b:
+        return a if isinstance(a, int) else b  # core/extents.py brings others
+    return None
 
 
 def merge_dims(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...] | None:
@@ -113,7 +188,11 @@ def broadcast_dims(*shapes: Sequence[int]) -> tuple[int, ...]:
         if len(fixed) > 1:
             text = " and ".join("{" + ", ".join(map(show_dim, s)) + "}" for s in shapes)
             raise ShapeError(f"dims {text} do not broadcast")
-        out.append(next(iter(fixed)) if fixed else (DYN if DYN in extents else 1))
+        open_ones = [d for d in extents if d == DYN]
+        out.append(next(iter(fixed)) if fixed else next(iter(open_ones), 1))
+        for i, d in enumerate(open_ones):
+            for other in (*fixed, *open_ones[i + 1 :]):
+                state(("eq", d, other), ("eq", d, 1), *([("eq", other, 1)] if other == DYN else []))
     return tuple(out)
 
 
@@ -127,10 +206,13 @@ def show_dims(dims: Iterable[int]) -> str:
 
 def product(dims: Iterable[int]) -> int:
     """The product of extents; DYN when one of them is, unless another is zero."""
-    n, dynamic = 1, False
+    n, dynamic, dims = 1, False, list(dims)
     for d in dims:
         if d == DYN:
             dynamic = True
         else:
             n *= d
-    return DYN if dynamic and n != 0 else n
+    if not dynamic or n == 0:
+        return n
+    found = product_form(dims, DYN)
+    return DYN if found is None else found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,11 +11,13 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import RunError
+from mgx_mlir.core.given import NotOfType, native, plain_array
 from mgx_mlir.core.groups import Group, groups_of, split
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.narrow import BY_NAME, ELEMENT, held_array, stated_array
 from mgx_mlir.core.program_ir import (
     DIMS,
+    VALUES,
     argument_attributes,
     argument_names,
     argument_types,
@@ -76,6 +79,41 @@ class Variant:
 
 
 @dataclass(frozen=True)
+class ValueRule:
+    """What the values of an integer input must be: indices into an axis, or divisors.
+
+    An index lies in [-n, n): n is `extent`, or the size of dim `source[1]` of input `source[0]`.
+    Without either, no value is 0. column: of the last axis, which alone is meant; None: all.
+    where: the op that reads the values.
+    """
+
+    input: int
+    where: str
+    extent: int | None = None
+    source: tuple[int, int] | None = None
+    column: int | None = None
+
+    def problem(self, arrays: Sequence[np.ndarray], ports: Sequence[Port]) -> str:
+        """What is wrong with these inputs, or an empty text."""
+        values = arrays[self.input]
+        if self.column is not None:
+            values = values[..., self.column]
+        if not values.size:
+            return ""
+        name = ports[self.input].name
+        if self.extent is None and self.source is None:
+            return "" if values.all() else f"input '{name}' is a divisor, and holds 0"
+        n = self.extent
+        if self.source is not None:
+            n = arrays[self.source[0]].shape[self.source[1]]
+        assert n is not None
+        low, high = int(values.min()), int(values.max())
+        if -n <= low and high < n:
+            return ""
+        return f"input '{name}' expected indices in [{-n}, {n}), got {low if low < -n else high}"
+
+
+@dataclass(frozen=True)
 class Signature:
     """The inputs and outputs of a program.
 
@@ -89,6 +127,7 @@ class Signature:
     input_groups: tuple[Group, ...] = ()
     output_groups: tuple[Group, ...] = ()
     variants: tuple[Variant, ...] = ()
+    values: tuple[ValueRule, ...] = ()
 
     @property
     def input_names(self) -> list[str]:
@@ -115,13 +154,18 @@ class Signature:
                 result_names(main), result_types(main), result_attributes(main), strict=True
             )
         ]
-        return Signature(tuple(ins), tuple(outs), *groups_of(main))
+        rules = ()
+        if VALUES in main.attributes:
+            rules = _rules(json.loads(ir.StringAttr(main.attributes[VALUES]).value))
+        return Signature(tuple(ins), tuple(outs), *groups_of(main), values=rules)
 
     def to_json(self) -> dict[str, Any]:
         ports = ("inputs", "outputs", "input_groups", "output_groups")
         rows: dict[str, Any] = {key: [asdict(p) for p in getattr(self, key)] for key in ports}
         if self.variants:
             rows["variants"] = [[v.function, *map(list, v.sizes)] for v in self.variants]
+        if self.values:
+            rows["values"] = [asdict(r) for r in self.values]
         return rows
 
     @staticmethod
@@ -146,6 +190,7 @@ class Signature:
                 Variant(str(name), tuple((int(i), int(d), int(n)) for i, d, n in sizes))
                 for name, *sizes in value.get("variants", ())
             ),
+            _rules(value.get("values", ())),
         )
 
     def stated(self, outputs: Sequence[np.ndarray]) -> list[Any]:
@@ -161,6 +206,13 @@ class Signature:
             return list(outputs)
         source = iter(outputs)
         return [g.joined(source) for g in self.output_groups]
+
+    def check_values(self, arrays: Sequence[np.ndarray]) -> None:
+        """Errors: RunError for an index that is out of range, or a divisor of 0."""
+        for rule in self.values:
+            problem = rule.problem(arrays, self.inputs)
+            if problem:
+                raise RunError(problem, location=rule.where)
 
     def check_inputs(self, given: Mapping[str, Any]) -> list[np.ndarray]:
         """The arrays of `given` in order of the inputs.
@@ -186,20 +238,37 @@ class Signature:
             if array is not None:
                 problems += _check_dims(p, array, sizes)
                 arrays.append(array)
+        if not problems:
+            self.check_values(arrays)
         if problems:
             names = ", ".join(f"{p.name}: {p}" for p in self.inputs)
             raise RunError("; ".join(problems), notes=[f"the inputs are {names}"])
         return arrays
 
 
+def _rules(rows: Iterable[Mapping[str, Any]]) -> tuple[ValueRule, ...]:
+    return tuple(
+        ValueRule(
+            int(r["input"]),
+            str(r["where"]),
+            r["extent"],
+            None if r["source"] is None else (int(r["source"][0]), int(r["source"][1])),
+            r["column"],
+        )
+        for r in rows
+    )
+
+
 def _as_array(p: Port, value: Any) -> tuple[np.ndarray | None, list[str]]:
     dtype = dtypes.from_name(p.dtype)
     if not hasattr(value, "__array__") and not isinstance(value, memoryview):
         try:
-            return np.asarray(value, dtype=dtype.np), []
+            return plain_array(value, dtype), []
+        except NotOfType as e:
+            return None, [f"input '{p.name}' {e}"]
         except (ValueError, TypeError, OverflowError):
             return None, [f"input '{p.name}' expected {p}, got {type(value).__name__}"]
-    array = np.asarray(value)
+    array = native(np.asarray(value))
     if p.element:
         return _as_held(p, array)
     if array.dtype != dtype.np:

@@ -46,7 +46,7 @@ NEUTRAL = {
 # attributes that MIGraphX does not have: shown only when they are set
 OWN_ATTRIBUTES = frozenset(
     {"channels_last", "padded", "max_dims", "exclude_outside", "antialias", "roi",
-     "extrapolation_value", "callees"}
+     "extrapolation_value", "callees", "overflow"}
 )  # fmt: skip
 # operators whose result is a tuple in MIGraphX even when it has one element
 TUPLES = frozenset({"if", "loop", "topk", "unique", "select_module", "run_on_target"})
@@ -274,12 +274,12 @@ def _value_in(key: str, definition: AttrDef, value: Any) -> Any:
 def _list(key: str, value: Any) -> list[Any]:
     if isinstance(value, Mapping) and not value:
         return []
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
-        try:
-            return list(value.tolist())  # a numpy array
-        except AttributeError:
-            raise ShapeError(f"attribute '{key}' expected a list, got {value!r}") from None
-    return list(value)
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return list(value)
+    of_numpy = getattr(value, "tolist", None)
+    if of_numpy is None:
+        raise ShapeError(f"attribute '{key}' expected a list, got {value!r}")
+    return list(of_numpy())
 
 
 def _dtype_in(key: str, value: Any) -> DType:

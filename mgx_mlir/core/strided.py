@@ -10,6 +10,9 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.layout import Shape
 
+# what numpy's arrays have at most
+_RANK, _BYTES = 64, 1 << 62
+
 
 def shape_of_array(array: np.ndarray) -> Shape:
     """The shape of an array, its strides in elements."""
@@ -25,6 +28,15 @@ def own_strides(array: np.ndarray) -> tuple[int, ...] | None:
     """The strides of an array in elements, None where they are row-major."""
     found = shape_of_array(array)
     return None if found.is_standard or not found.dims else found.strides
+
+
+def holdable(s: Shape) -> Shape:
+    """The shape, where an array can have it. Errors: ShapeError, for rank and size."""
+    if len(s.dims) > _RANK:
+        raise ShapeError(f"expected rank {_RANK} or less of an array, got {len(s.dims)}")
+    if any(n > _BYTES for n in s.lens) or (s.element_space + 1) * s.dtype.size > _BYTES:
+        raise ShapeError(f"{s} is more than an array can hold")
+    return s
 
 
 def array_over(buffer: Any, s: Shape) -> np.ndarray:

@@ -100,10 +100,15 @@ def switches() -> Switches:
     get = os.environ.get
     disable, level = get("MIGRAPHX_DISABLE_PASSES", ""), get("MIGRAPHX_TRACE_MATCHES", "")
     wanted = get("MIGRAPHX_TRACE_MATCHES_FOR", "")
-    on = [flag(f"MIGRAPHX_{name}") for name in ("TRACE_COMPILE", "TRACE_PASSES", "TIME_PASSES")]
-    if not (disable or level or wanted or any(on)):
-        return _NOTHING
-    return Switches(*on, _passes(disable), _level(level) or int(bool(wanted)), wanted)
+    found = Switches(
+        trace_compile=flag("MIGRAPHX_TRACE_COMPILE"),
+        trace_passes=flag("MIGRAPHX_TRACE_PASSES"),
+        time_passes=flag("MIGRAPHX_TIME_PASSES"),
+        disable=_passes(disable) if disable else frozenset(),
+        trace_matches=_level(level) or int(bool(wanted)),
+        matches_for=wanted,
+    )
+    return _NOTHING if found == _NOTHING else found
 
 
 def flag(name: str) -> bool:

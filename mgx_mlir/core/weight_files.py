@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import io
+import math
 import zipfile
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from mgx_mlir.core.errors import FileError
-from mgx_mlir.core.files import atomic
+from mgx_mlir.core.files import atomic, read_bytes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
 
@@ -36,31 +37,56 @@ def read_weights(path: str | None) -> WeightStore:
         return WeightStore()
     from mgx_mlir.core import dtypes
 
+    arrays: dict[str, np.ndarray] = {}
+    source = io.BytesIO(read_bytes(path))
     try:
-        _check_size(path)
-        with np.load(path, allow_pickle=False) as data:
-            arrays: dict[str, np.ndarray] = {}
+        _check_size(source, path)
+        source.seek(0)
+        with np.load(source, allow_pickle=False) as data:
             for name in data.files:
                 key, colon, kind = name.partition(":")
                 array = data[name]
-                arrays[key] = array.view(dtypes.from_name(kind).np) if colon else array
-    except OSError as e:
-        raise FileError(f"cannot open '{path}': {e.strerror or e}") from None
+                array = array.view(dtypes.from_name(kind).np) if colon else array
+                dtypes.from_numpy(array.dtype)
+                arrays[key] = array
     except FileError:
         raise
-    except Exception as e:  # zipfile and numpy raise of many kinds on a damaged file
-        raise FileError(f"'{path}' is not an .npz of weights: {e}") from None
+    except Exception as e:  # zipfile, zlib and numpy raise of many kinds on a damaged file
+        why = str(e).splitlines()[0][:200] if str(e) else type(e).__name__
+        raise FileError(f"'{path}' is not an .npz of weights: {why}") from None
     for array in arrays.values():
         array.flags.writeable = False
     return WeightStore(arrays)
 
 
-def _check_size(path: str) -> None:
-    """FileError for arrays that compression makes out to be far more than the file is."""
-    with zipfile.ZipFile(path) as archive:
-        size = sum(entry.file_size for entry in archive.infolist())
-    if size > max(SMALL, MOST_EXPANDED * os.path.getsize(path)):
+def _check_size(source: io.BytesIO, path: str) -> None:
+    """FileError for arrays that compression makes out to be far more than the file is.
+
+    Checks what the archive states and what the head of each array does: numpy allocates that.
+    """
+    length = source.getbuffer().nbytes
+    most = max(SMALL, MOST_EXPANDED * length)
+    with zipfile.ZipFile(source) as archive:
+        entries = archive.infolist()
+        size = sum(entry.file_size for entry in entries)
+        for entry in entries:
+            with archive.open(entry) as f:
+                stated = npy_bytes(f)
+                if stated > entry.file_size:
+                    raise ValueError(f"'{entry.filename}' is shorter than it says")
+    if size > most:
         raise FileError(f"'{path}' holds {size} bytes once expanded, more than can be meant")
+
+
+def npy_bytes(f: IO[bytes]) -> int:
+    """The bytes of the elements that the head of an .npy file states. ValueError for others."""
+    version = np.lib.format.read_magic(f)
+    read = np.lib.format
+    reader = read.read_array_header_1_0 if version == (1, 0) else read.read_array_header_2_0
+    dims, _, dtype = reader(f)
+    if dtype.hasobject or any(d < 0 for d in dims):
+        raise ValueError("expected arrays of numbers, got pickled objects")
+    return math.prod(dims) * dtype.itemsize
 
 
 def write_weights(path: str, arrays: dict[str, np.ndarray]) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import io
 import math
 import os
+import struct
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
@@ -47,7 +49,9 @@ def read_argument(path: str | os.PathLike[str], port: Port) -> np.ndarray:
     except FileError as e:
         raise FileError(e.message, location=e.location or name, notes=e.notes) from None
     except (MgxError, ValueError, TypeError, KeyError, EOFError, OSError, zlib.error,
-            zipfile.BadZipFile, NotImplementedError, RuntimeError, SyntaxError) as e:  # fmt: skip
+            zipfile.BadZipFile, NotImplementedError, RuntimeError, SyntaxError,
+            tokenize.TokenError, struct.error, OverflowError, LookupError, UnicodeError,
+            AttributeError, AssertionError) as e:  # fmt: skip
         text = (e.message if isinstance(e, MgxError) else str(e)) or type(e).__name__
         raise FileError(
             f"not a readable {suffix or 'argument'} file: {text.splitlines()[0].lower()}",

@@ -43,6 +43,7 @@ class Case:
     `program` is the model as it was read. `changed` makes of a copy of it what the target is to
     compile: the user's passes, `passes`, and types. `options` are those of compile(). `low`: the
     target computes floats in 16 bits. `limits` puts what the user states into default limits.
+    `keep`: of how many wrong instructions the operands are kept.
     """
 
     program: ProgramIR
@@ -55,6 +56,7 @@ class Case:
     limits: Callable[[Tolerances], Tolerances] = lambda t: t
     compute: str = "f32"
     seed: int = 0
+    keep: int = 1
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -93,7 +95,12 @@ class Case:
 
     def _examined(self, run: SteppedRun) -> Examined:
         return examine(
-            run, limits=self.limits, low=self.low, compute=self.compute, sides=self.sides
+            run,
+            limits=self.limits,
+            low=self.low,
+            compute=self.compute,
+            sides=self.sides,
+            keep=self.keep,
         )
 
     # ---- passes ------------------------------------------------------------------------------

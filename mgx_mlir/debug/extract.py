@@ -10,6 +10,7 @@ import numpy as np
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.files import atomic
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.kernels import KERNELS
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.program_ir import (
     GROUPS,
@@ -56,7 +57,7 @@ def alone(
                 v = added
             fed.append((v, array))
         _return_only(copy, op)
-        if op.regions and op.name.removeprefix("migraphx.") in _KERNELS:
+        if op.regions and op.name.removeprefix("migraphx.") in KERNELS:
             inline_region(op)
         erase_dead(copy.module)
         named = _finished(copy, [v for v, _ in fed])
@@ -72,9 +73,6 @@ def upto(program: ProgramIR, position: int) -> ProgramIR:
         erase_dead(copy.module)
         _finished(copy, [])
     return copy
-
-
-_KERNELS = ("pointwise", "fused_reduce", "group", "fused_concat", "split_fused_reduce")
 
 
 def _is_constant(v: ir.Value) -> bool:
@@ -126,7 +124,9 @@ def _finished(program: ProgramIR, added: Sequence[ir.Value]) -> dict[ir.Value, s
             d[NAME] = ir.StringAttr.get(name)
     main.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(d) for d in held])
     program.prune_store()
-    names = dict(zip(entry_block(main).arguments, argument_names(main), strict=True))
+    names: dict[ir.Value, str] = dict(
+        zip(entry_block(main).arguments, argument_names(main), strict=True)
+    )
     return {v: names[v] for v in kept}
 
 

@@ -18,6 +18,7 @@ from mgx_mlir.api.shape import shape
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.kernels import KERNELS
 from mgx_mlir.core.layout import Shape
 from mgx_mlir.core.op import OPS, attributes_of
 from mgx_mlir.core.pipeline import did_you_mean
@@ -44,7 +45,6 @@ _SIZES = {
     "loop": ("iterations",),
 }  # fmt: skip
 _TRUTH = {"equal", "greater", "less", "not", "logical_and", "logical_or", "logical_xor"}
-_KERNELS = {"pointwise", "fused_reduce", "group"}
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class _Uses:
             return
         if cls is None:
             return
-        if name in _KERNELS:
+        if name in KERNELS:
             self.work.append((op.regions[0].blocks[0].arguments[number], exact))
             return
         group = _group(cls, op, number)
@@ -129,7 +129,7 @@ class _Uses:
 
     def _leave(self, op: ir.Operation, number: int, exact: bool) -> None:
         parent = op.parent.operation
-        if parent.name.removeprefix("migraphx.") in (*_KERNELS, "if"):
+        if parent.name.removeprefix("migraphx.") in (*KERNELS, "if"):
             self.work.append((parent.results[number], exact))
 
 

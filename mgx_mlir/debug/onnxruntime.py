@@ -42,7 +42,7 @@ class OnnxRuntimeSession:
                 location=self.path,
             )
         try:
-            found: list[Any] = self._session.run(None, dict(inputs))
+            found: list[Any] = list(self._session.run(None, dict(inputs)))
         except Exception as e:
             raise _failed(self.path, "cannot run the model", e) from None
         for name, value in zip(self.output_names, found, strict=True):

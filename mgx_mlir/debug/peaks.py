@@ -76,7 +76,7 @@ def _read(path: Path) -> Peaks | None:
         data = read_bytes(path)
         row = json.loads(bytes(data)) if len(data) <= _LARGEST else {}
         found = Peaks(int(row["threads"]), float(row["gb_s"]), float(row["gflop_s"]))
-    except (FileError, ValueError, KeyError, TypeError):
+    except (FileError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
     sound = all(math.isfinite(x) and x > 0 for x in (found.gb_s, found.gflop_s))
     return found if sound else None

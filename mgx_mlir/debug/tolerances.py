@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from typing import Any
+
+import ml_dtypes
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS
@@ -22,7 +25,8 @@ class Tolerances:
     Where `scaled`, s is the reference's largest magnitude, at most `cap`, else s is 1: an absolute
     limit alone would pass anything on outputs that are all small, as those of a softmax.
     Integers and bools must be equal, or differ by at most `integer`. Without `elementwise` floats
-    are compared by rms alone.
+    are compared by rms alone. The rms may be larger where only a share of `few` elements, or one,
+    is further apart than it.
     """
 
     rms: float = 1e-3
@@ -32,6 +36,7 @@ class Tolerances:
     cap: float = 1.0
     integer: float = 0.0
     elementwise: bool = True
+    few: float | None = None
 
     def with_limits(self, rms: float | None, atol: float | None, rtol: float | None) -> Tolerances:
         """These, with what a user states; a stated atol is taken literally.
@@ -42,7 +47,7 @@ class Tolerances:
         if atol is not None or rtol is not None:
             found = replace(found, elementwise=True)
         if rms is not None:
-            found = replace(found, rms=rms)
+            found = replace(found, rms=rms, few=None)
         if atol is not None:
             found = replace(found, atol=atol, scaled=False, integer=atol)
         if rtol is not None:
@@ -79,8 +84,9 @@ LOW_PRECISION = Tolerances(rms=8e-2, atol=4e-2, rtol=4e-2)
 def output_tolerances(program: ProgramIR, *, low: bool = False) -> list[Tolerances]:
     """The limits of each result of a program.
 
-    An output gets the wide ones where its own type, or that of a value it is computed from, is a
-    float of 16 or 8 bits; `low`: the target computes all floats in such a type.
+    An output that is computed in floats of 16 or 8 bits gets the wide ones; one that is only
+    rounded to such a type on the way a narrower rms, which a rounding that is left out goes
+    beyond. `low`: the target computes all floats in such a type.
     """
     with program.ctx:
         block = entry_block(program.main())
@@ -92,30 +98,67 @@ def output_tolerances(program: ProgramIR, *, low: bool = False) -> list[Toleranc
 def value_tolerances(block: ir.Block, *, low: bool = False) -> dict[ir.Value, Tolerances]:
     """The limits of every value of a block, as those of outputs."""
     return {
-        v: LOW_PRECISION if narrow or (low and _is_float(v)) else FULL_PRECISION
-        for v, narrow in _narrow_values(block).items()
+        v: LOW_PRECISION if low and _is_float(v) else _limits(coarse)
+        for v, coarse in _coarseness(block).items()
     }
 
 
-def _narrow_values(block: ir.Block) -> dict[ir.Value, bool]:
-    """Whether each value of a block comes from a float of 16 or 8 bits."""
-    found = {v: _is_narrow(v) for v in block.arguments}
+def _limits(coarse: float) -> Tolerances:
+    if not coarse:
+        return FULL_PRECISION
+    if coarse == COMPUTED:
+        return LOW_PRECISION
+    # What is left out moves every element by up to half a step, an rms of a 25th of a step and
+    # more. Where both sides round, the few that lay next to the middle between two numbers differ.
+    return replace(LOW_PRECISION, rms=max(coarse / 40, 5e-5), few=FEW)
+
+
+FEW = 0.05  # a difference of 1e-5 ahead of it puts 2 % of elements on another number of f16
+COMPUTED = float("inf")  # of what is computed in a type of 16 or 8 bits
+
+
+def _coarseness(block: ir.Block) -> dict[ir.Value, float]:
+    """How coarse a type of 16 or 8 bits each value of a block has gone through.
+
+    0 for none, the step at 1 of the coarsest type that it was converted to, else COMPUTED.
+    """
+    found: dict[ir.Value, float] = dict.fromkeys(block.arguments, 0.0)
     for view in block.operations:
-        low = False
+        coarse = 0.0
 
         def visit(op: ir.Operation) -> ir.WalkResult:
-            nonlocal low
-            low = low or any(found.get(v, False) for v in op.operands)
-            if op.name.removeprefix("migraphx.") in OPS:
-                low = low or any(_is_narrow(r) for r in op.results)
-            return ir.WalkResult.INTERRUPT if low else ir.WalkResult.ADVANCE
+            nonlocal coarse
+            coarse = max([coarse, _own(op), *(found.get(v, 0.0) for v in op.operands)])
+            return ir.WalkResult.INTERRUPT if coarse == COMPUTED else ir.WalkResult.ADVANCE
 
         view.operation.walk(visit)
         if view.operation.name == "migraphx.dimensions_of":
-            low = False  # extents hold nothing of the values
+            coarse = 0.0  # extents hold nothing of the values
         for r in view.operation.results:
-            found[r] = low
+            found[r] = coarse
     return found
+
+
+def _own(op: ir.Operation) -> float:
+    """How coarse a type of 16 or 8 bits an op computes in, as `_coarseness` counts."""
+    cls = OPS.get(op.name.removeprefix("migraphx."))
+    if cls is None or cls.kind == "view" or cls.mnemonic in MOVING or len(op.regions):
+        return 0.0
+    narrow = [TensorType.of(v).dtype for v in (*op.operands, *op.results) if _is_narrow(v)]
+    if cls.mnemonic != "convert":
+        return COMPUTED if narrow else 0.0
+    target = TensorType.of(op.results[0]).dtype
+    if target not in narrow:
+        return 0.0  # exact
+    info: Any = ml_dtypes.finfo(target.np)
+    return float(info.eps)
+
+
+# these give elements as they are
+MOVING = frozenset(
+    ("literal", "undefined", "identity", "contiguous", "concat", "gather", "gathernd", "where",
+     "pad", "reverse")
+)  # fmt: skip
 
 
 def _is_float(v: ir.Value) -> bool:

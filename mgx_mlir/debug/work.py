@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.kernels import KERNELS
 from mgx_mlir.core.op import OPS, attributes_of
 from mgx_mlir.core.shapes import TensorType
 
@@ -21,7 +22,6 @@ _MOVES = {
     "scatter_none", "scatternd_none", "fill", "allocate", "undefined", "dimensions_of", "step",
     "convert", "bit_cast", "layout", "contiguous", "random_seed",
 }  # fmt: skip
-_REGIONS = {"pointwise", "fused_reduce", "group", "fused_concat", "split_fused_reduce"}
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def _bytes(op: ir.Operation) -> int | None:
 
 def _operations(op: ir.Operation) -> int | None:
     name = op.name.removeprefix("migraphx.")
-    if name in _REGIONS:
+    if name in KERNELS:
         parts = [_operations(view.operation) for view in op.regions[0].blocks[0].operations]
         known = [p for p in parts if p is not None]
         return sum(known) if len(known) == len(parts) else None

@@ -52,7 +52,7 @@ def blame(
     result: dict[str, Any],
 ) -> int:
     """Do what the option asks; the exit status it makes. `result` is the JSON report."""
-    case = _case(args, model, plain, choice, arrays)
+    case = case_of(args, model, plain, choice, arrays)
     out = _Output(args, choice.target, result)
     if "--per-instruction" in args:
         return _per_instruction(case, out, failed)
@@ -65,9 +65,10 @@ def blame(
     return _reduce(case, out, target)
 
 
-def _case(
+def case_of(
     args: Arguments, model: Model, plain: Model, choice: Choice, arrays: Sequence[np.ndarray]
 ) -> Case:
+    """What is compared, as the options say."""
     from mgx_mlir.driver.commands.verify import limits_of
 
     return Case(

@@ -12,6 +12,7 @@ from mgx_mlir.core.errors import TargetError, UsageError
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.signature import Signature, Variant
 from mgx_mlir.driver.arguments import Arguments
+from mgx_mlir.driver.deadline import within
 from mgx_mlir.driver.emit import CODE, emit, form_of
 from mgx_mlir.driver.model import Model
 from mgx_mlir.driver.progress import say, working
@@ -204,7 +205,7 @@ def compile_model(
     if not quiet:
         say("Compiling ...")
         announce(model)
-    with working(f"Compiling {model.name}"):
+    with working(f"Compiling {model.name}"), within(choice.timeout):
         # code that builds the program needs the weights, which only a fresh compile keeps
         whole = form_of(args, more=(CODE,)) in ("py", "cpp")
         held = None if whole else _held(args, model, choice)
@@ -284,6 +285,8 @@ def report_compile(compiled: Any) -> None:
         say(f"Variants: {'; '.join(map(_variant_text(compiled), compiled.signature.variants))}")
     executable = getattr(compiled, "executable", None)
     if executable is not None:
+        for text in executable.crashes:
+            say(f"warning: {text}; run once more, on one thread, it compiled the model")
         for text in executable.fallbacks:
             say(f"warning: compiled with the flag set '{executable.flag_set}' because {text}")
 

@@ -20,6 +20,7 @@ FORMS = {
 }  # fmt: skip
 CODE = ".vmfb"
 WEIGHTS = ".weights.npz"  # of the file beside a script, which holds its large literals
+MLIR_WEIGHTS = ".npz"  # after the whole name of an .mlir file
 SUFFIXES = {
     ".txt": "text", ".mlir": "mlir", ".json": "json", ".mxr": "msgpack", ".dot": "graphviz",
     ".cpp": "cpp", ".py": "py",
@@ -71,12 +72,11 @@ def emit(args: Arguments, program: ProgramIR, *, compiled: Any = None, options: 
     if form in ("json", "msgpack"):
         _save(args, program, compiled, options, form)
         return
+    shown = program if compiled is None else compiled.program
+    prefix = "" if compiled is None else compiled.target
     if form == "netron":
-        prefix = "" if compiled is None else compiled.target
-        data = _netron(program if compiled is None else compiled.program, prefix)
+        data = _netron(shown, prefix)
     else:
-        shown = program if compiled is None else compiled.program
-        prefix = "" if compiled is None else compiled.target
         text = program_text(args, shown, form, prefix)
         if path is None:
             sys.stdout.write(text)
@@ -85,8 +85,22 @@ def emit(args: Arguments, program: ProgramIR, *, compiled: Any = None, options: 
     if path is None:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
-    else:
-        write_file(path, data)
+        return
+    if form == "mlir":
+        _write_mlir_weights(path, shown)
+    write_file(path, data)
+
+
+def _write_mlir_weights(path: str, program: ProgramIR) -> None:
+    """Write the weights that a module refers to beside it, where reading it looks for them."""
+    from mgx_mlir.core.weight_files import used_keys, write_weights
+
+    keys = used_keys(program.module.operation)
+    beside = f"{path}{MLIR_WEIGHTS}"
+    if keys:
+        _check_place(path)
+        write_weights(beside, {k: program.store.get(k) for k in sorted(keys)})
+        say(f"note: the weights are in {beside}, which belongs to {path}")
 
 
 def _save(args: Arguments, program: ProgramIR, compiled: Any, options: Any, form: str) -> None:

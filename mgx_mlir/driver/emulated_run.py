@@ -6,11 +6,11 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from mgx_mlir.core.errors import TargetError
+from mgx_mlir.core.files import temporary_folder
 from mgx_mlir.core.program_ir import ProgramIR
 
 STATISTICS = "MGX_EMULATE_STATS"
@@ -28,7 +28,7 @@ def emulated_statistics(source: ProgramIR, compiled: Any) -> dict[str, Any]:
     arch = compiled.executable.arch
     made = program.of(source)
     made.adopt(compiled, {"target": "gpu", "arch": arch})
-    with tempfile.TemporaryDirectory(prefix="mgx-emulate-") as folder:
+    with temporary_folder("mgx-emulate-") as folder:
         saved, counts = Path(folder, "program.mxr"), Path(folder, "counts.json")
         save(made, saved)
         command = [sys.executable, "-m", "mgx_mlir.driver", "run", str(saved), "--gpu", "--arch",

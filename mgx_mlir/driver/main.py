@@ -14,6 +14,7 @@ from typing import Any
 
 from mgx_mlir import __version__
 from mgx_mlir.core.errors import MgxError, UsageError
+from mgx_mlir.core.names import safe_output
 from mgx_mlir.core.pipeline import did_you_mean
 from mgx_mlir.driver.arguments import Option, parse_arguments
 from mgx_mlir.driver.environment import check_environment
@@ -45,6 +46,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     0: done; 1: the answer is no (verify); 2: it could not be done; 130: interrupted. Errors go
     to stderr as one line and its notes.
     """
+    with safe_output():
+        return _guarded(argv)
+
+
+def _guarded(argv: Sequence[str] | None) -> int:
     try:
         status = _main(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
@@ -92,9 +98,10 @@ def _drop_stdout() -> None:
 def _main(argv: list[str]) -> int:
     from mgx_mlir.driver.help import command_help, main_help
 
-    if isinstance(sys.stdout, io.TextIOWrapper):
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
         # names come from files: what the terminal cannot show is escaped
-        sys.stdout.reconfigure(errors="backslashreplace")
+        reconfigure(errors="backslashreplace")
     if not argv or argv[0] in ("-h", "--help"):
         print(main_help(COMMANDS))
         return 0

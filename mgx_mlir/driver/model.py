@@ -75,8 +75,9 @@ class Model:
             if flag in args and kind not in kinds:
                 names = " and ".join(_NAMES[k] for k in kinds)
                 raise UsageError(f"option '{flag}' is for {names} models, got {self.name}")
-        if "--strip-context" in args and not self.is_saved:
-            raise UsageError(f"option '--strip-context' is for saved programs, got {self.name}")
+        for flag in ("--strip-context", "--trust-code"):
+            if flag in args and not self.is_saved:
+                raise UsageError(f"option '{flag}' is for saved programs, got {self.name}")
         if "--trim-size" in args and "--trim" not in args:
             raise UsageError(
                 "option '--trim-size' is for --trim: it says how much is left before it"
@@ -288,6 +289,8 @@ class Model:
                 saved = self.saved(compiled=True, emulate=emulate)
             except FileError as e:
                 notes = ["--strip-context leaves the code out and compiles again"]
+                if "machine code" in e.message:
+                    notes.insert(0, "--trust-code runs it")
                 where = e.location or self.path
                 raise FileError(e.message, location=where, notes=notes) from None
             self._code[emulate] = saved.compiled if saved.is_compiled() else None
@@ -300,8 +303,12 @@ class Model:
         assert self.path is not None
         if self.is_stripped:
             compiled = False
+        # what only prints runs no code
+        trust = True if "--trust-code" in self.args or self.args.command == "read" else None
         try:
-            return load(self.path, SAVED[self.kind()], compiled=compiled, emulate=emulate)
+            return load(
+                self.path, SAVED[self.kind()], compiled=compiled, emulate=emulate, trust_code=trust
+            )
         except FileError as e:
             known = Path(self.path).suffix.lower() in (".mxr", ".json")
             if known or self.args.only_one(*_FLAGS):

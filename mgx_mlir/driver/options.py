@@ -17,6 +17,8 @@ LOADER = tuple(
         (("--migraphx",), "read the file as .mxr whatever its name", None, "", str),
         (("--migraphx-json",), "read the file as MIGraphX's JSON whatever its name", None, "", str),
         (("--strip-context",), "leave out the code that a saved program holds", None, "", str),
+        (("--trust-code",), "run the code that a saved program holds, whoever wrote the file", None,
+         "", str),
         (("--batch",), "size of every dimension that the model leaves open (default 1)", "N", "",
          number(1)),
         (("--nhwc",), "channels are last where a TensorFlow node does not say (default)", None, "",
@@ -111,8 +113,9 @@ TARGET = (
     Option(("--emulate",), "run gpu programs on the emulator of AMD GPUs", group="Target"),
     Option(("--no-cache",), "neither look up nor keep compiled code", group="Target"),
     Option(
-        ("--timeout",), "give up compiling after so many seconds", "SECONDS", parse=tolerance,
-        group="Target",
+        ("--timeout",), "give up compiling after so many seconds; without it the backend has 600 "
+        "and 6 for each kernel, then as long again without kernel boundaries", "SECONDS",
+        parse=tolerance, group="Target",
     ),
 )  # fmt: skip
 

@@ -88,12 +88,9 @@ def report_lines(
     ]
     if kernels is not None:
         out.append(f"Total instructions time: {kernels.total:g}ms")
-        over = [] if dry_ms is None else [dry_ms]
-        if kernels.summed_over == 1:  # else the sum is no elapsed time
-            over.append(calls.total - kernels.total)
-        if over:
-            out.append(f"Overhead time: {', '.join(f'{o:g}ms' for o in over)}")
-            out.append(f"Overhead: {', '.join(f'{o / calls.total * 100:.0f}%' for o in over)}")
+        over = [*([] if dry_ms is None else [dry_ms]), calls.total - kernels.total]
+        out.append(f"Overhead time: {', '.join(f'{o:g}ms' for o in over)}")
+        out.append(f"Overhead: {', '.join(f'{o / calls.total * 100:.0f}%' for o in over)}")
     return out
 
 
@@ -112,9 +109,9 @@ class Rates:
     gflop_s: float | None = None
 
 
-def rates_of(line: Line, kernels: Kernels) -> Rates:
-    """The rates of a kernel. Times that are sums over threads are divided by their number."""
-    seconds = (line.ms or 0.0) / kernels.summed_over / 1e3
+def rates_of(line: Line) -> Rates:
+    """The rates of a kernel, of all threads together."""
+    seconds = (line.ms or 0.0) / 1e3
     if seconds <= 0:
         return Rates()
     moved, done = line.work.bytes, line.work.operations
@@ -129,7 +126,7 @@ def table_lines(kernels: Kernels, peaks: Peaks | None) -> list[str]:
     head = ["ms", "share", "MB", "MFLOP", "GB/s", "peak", "GFLOP/s", "peak"]
     rows = []
     for line in kernels.timed:
-        rates = rates_of(line, kernels)
+        rates = rates_of(line)
         assert line.ms is not None
         rows.append(
             [
@@ -226,14 +223,13 @@ def performance_json(p: Performance) -> dict[str, Any]:
         }  # fmt: skip
     if p.kernels is not None:
         found["kernels_ms"] = p.kernels.total
-        found["summed_over_threads"] = p.kernels.summed_over
         found["note"] = p.kernels.note
-        found["kernels"] = [_kernel_json(line, p.kernels, p.peaks) for line in p.kernels.timed]
+        found["kernels"] = [_kernel_json(line, p.peaks) for line in p.kernels.timed]
     return found
 
 
-def _kernel_json(line: Line, kernels: Kernels, peaks: Peaks | None) -> dict[str, Any]:
-    rates = rates_of(line, kernels)
+def _kernel_json(line: Line, peaks: Peaks | None) -> dict[str, Any]:
+    rates = rates_of(line)
 
     def share(value: float | None, peak: float | None) -> float | None:
         return None if value is None or not peak else value / peak
@@ -243,6 +239,7 @@ def _kernel_json(line: Line, kernels: Kernels, peaks: Peaks | None) -> dict[str,
         "group": line.group,
         "line": line.text,
         "ms": line.ms,
+        "busy_ms": line.busy_ms,
         "launches": line.launches,
         "bytes": line.work.bytes,
         "operations": line.work.operations,
@@ -279,7 +276,7 @@ def read_report(path: str) -> OtherRun:
     try:
         total = _time(found["total_ms"])
         rows = tuple((str(k["name"]), _time(k["ms"])) for k in kernels)
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise FileError("the report of perf --json is damaged", location=path) from None
     if total == 0:
         raise FileError("the report of perf --json is damaged: its total is 0", location=path)

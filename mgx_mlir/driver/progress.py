@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import IO, Any
 
 from mgx_mlir.core.errors import FileError, UsageError
+from mgx_mlir.core.names import safe_text
 from mgx_mlir.driver.arguments import LEVELS, Arguments, level
 
 DELAY = 2.0  # seconds before a spinner shows
@@ -47,7 +48,7 @@ def to_files(text: str, at: str) -> None:
     """Append lines to the log files alone, each as MIGraphX writes them: time, level, text."""
     now = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S.%f")
     for f in _State.files:
-        for line in text.splitlines():
+        for line in safe_text(text).splitlines():
             f.write(f"{now} [{at.upper()}] {line}\n")
         f.flush()
 
@@ -172,7 +173,7 @@ class _Spinner:
                 SpinnerColumn(),
                 TextColumn("{task.description}"),
                 TimeElapsedColumn(),
-                console=Console(stderr=True),
+                console=Console(file=getattr(sys.stderr, "stream", sys.stderr)),
                 transient=True,
                 redirect_stdout=False,
                 redirect_stderr=False,

@@ -6,7 +6,7 @@ import math
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -82,8 +82,9 @@ def dry_run(program: Any, arrays: Sequence[np.ndarray], threads: int, count: int
 class Line:
     """A line of the program, or of what the backend made of it.
 
-    `ms`: milliseconds of a call, None where it is no work of its own. `label` names it in tables,
-    `group` is what summaries count it under, `details` the types of what it reads and gives.
+    `ms`: elapsed milliseconds of a call, None where it is no work of its own; `busy_ms`: those of
+    all threads together, where that was measured. `label` names it in tables, `group` is what
+    summaries count it under, `details` the types of what it reads and gives.
     """
 
     text: str
@@ -93,18 +94,18 @@ class Line:
     launches: float = 1
     details: str = ""
     work: Work = _NO_WORK
+    busy_ms: float | None = None
 
 
 @dataclass
 class Kernels:
     """Milliseconds per call in each part of a program, in its order.
 
-    `note` says what was measured. `summed_over`: the threads whose times are added up.
+    `note` says what was measured.
     """
 
     note: str
     lines: list[Line] = field(default_factory=list)
-    summed_over: int = 1
 
     @property
     def timed(self) -> list[Line]:
@@ -198,12 +199,15 @@ def kernel_times(
     measured = profile(
         executable.vmfb, program.params, arrays, threads=threads, calls=count, entry=entry
     )
-    each = {d.name: d.seconds / d.launches * 1e3 for d in measured.dispatches if d.launches}
-    where = "" if threads == 1 else f", summed over {threads} threads"
+    each = {
+        d.name: (d.seconds / d.launches * 1e3, d.busy / d.launches * 1e3)
+        for d in measured.dispatches
+        if d.launches
+    }
+    where = "" if threads == 1 else f" on {threads} threads"
     found = Kernels(
-        f"times in each kernel's code by the runtime's counters, means over {count} calls in a "
-        f"process of its own{where}",
-        summed_over=threads,
+        f"elapsed times of each kernel by the runtime's counters, means over {count} calls in a "
+        f"process of its own{where}"
     )
     listing = list_program(program.program, numbering=version, kernel_prefix=program.target)
     module = next((m for m in listing.modules if m.name == entry), listing.main)
@@ -213,6 +217,7 @@ def kernel_times(
         found.note += f"; for these sizes the variant {entry} is called"
     encodings = [d for d in measured.dispatches if d.name.startswith(_ENCODING)]
     packing = sum(d.seconds for d in encodings) * 1e3
+    busy = sum(d.busy for d in encodings) * 1e3
     packs = sum(d.launches for d in encodings)
     if launched is None:
         _by_launch(found, measured.dispatches, len(launches), len(kernels))
@@ -222,17 +227,22 @@ def kernel_times(
         _by_kernel(found, program, module, by_line, each)
     if packing:
         name = "packing of operands"
-        found.lines.append(Line(name, packing, name, name, packs))
+        found.lines.append(Line(name, packing, name, name, packs, busy_ms=busy))
     return found
 
 
 def _by_kernel(
-    found: Kernels, program: Any, module: Module, launched: dict[int, str], each: dict[str, float]
+    found: Kernels,
+    program: Any,
+    module: Module,
+    launched: dict[int, str],
+    each: dict[str, tuple[float, float]],
 ) -> None:
     with program.program.ctx, program.program.store.active():
         for line in module.visible():
             name = launched.get(id(line))
-            found.lines.append(_line(line, None if name is None else each.get(name, 0.0)))
+            taken, busy = (None, None) if name is None else each.get(name, (0.0, 0.0))
+            found.lines.append(replace(_line(line, taken), busy_ms=busy))
 
 
 def _by_launch(found: Kernels, dispatches: Sequence[Any], launches: int, kernels: int) -> None:
@@ -246,7 +256,9 @@ def _by_launch(found: Kernels, dispatches: Sequence[Any], launches: int, kernels
         times = "" if d.launches == 1 else f" x {d.launches:g}"
         group = re.sub(r"^.*?_dispatch_\d+_", "", d.name)
         text = f"{d.name}{times}"
-        found.lines.append(Line(text, d.seconds * 1e3, d.name, group, d.launches))
+        found.lines.append(
+            Line(text, d.seconds * 1e3, d.name, group, d.launches, busy_ms=d.busy * 1e3)
+        )
 
 
 def _ordinal(name: str) -> tuple[int, str]:

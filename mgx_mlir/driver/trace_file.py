@@ -32,20 +32,19 @@ def trace_json(p: Performance) -> dict[str, Any]:
 def _kernels(p: Performance) -> list[dict[str, Any]]:
     kernels = p.kernels
     assert kernels is not None
-    share = 1 / kernels.summed_over
     args = {"note": kernels.note, "mean call ms": p.calls.total}
-    events = [_event("kernels", "kernels", 0.0, kernels.total * share, _KERNELS, args)]
+    events = [_event("kernels", "kernels", 0.0, kernels.total, _KERNELS, args)]
     at = 0.0
     for line in kernels.timed:
         assert line.ms is not None
-        rates = rates_of(line, kernels)
+        rates = rates_of(line)
         held = {
             "line": line.text, "launches": line.launches, "bytes": line.work.bytes,
             "operations": line.work.operations, "GB/s": rates.gb_s, "GFLOP/s": rates.gflop_s,
         }  # fmt: skip
         known = {k: v for k, v in held.items() if v is not None}
-        events.append(_event(line.label, "kernel", at, line.ms * share, _KERNELS, known))
-        at += line.ms * share
+        events.append(_event(line.label, "kernel", at, line.ms, _KERNELS, known))
+        at += line.ms
     return events
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.debug.compare import Comparison
+from mgx_mlir.debug.conditioning import Conditioning
 from mgx_mlir.driver.arguments import Arguments
 from mgx_mlir.driver.emit import write_file
 
@@ -17,10 +18,11 @@ _SHORT = 32  # elements below which both sides are printed, as in MIGraphX
 _FALSE = ("", "0", "false", "off", "no")
 
 
-def row(c: Comparison, sides: tuple[str, str]) -> str:
-    """An output's line, and one for each thing to say about it."""
-    verdict = "pass" if c.passed else "FAIL"
+def row(c: Comparison, sides: tuple[str, str], moves: Conditioning | None = None) -> str:
+    """An output's line, and one for each thing to say about it. `moves`: it is ill-conditioned."""
+    verdict = "pass" if c.passed else "FAIL" if moves is None else "ill-conditioned"
     lines = [f"{c.name}: {figures(c)}: {verdict}"]
+    lines += [] if moves is None else [f"  {moves}"]
     lines += [f"  {text}" for text in c.problems]
     for index, a, b in c.different:
         where = ", ".join(map(str, index))
@@ -100,6 +102,17 @@ def output_json(c: Comparison) -> dict[str, Any]:
             "scaled": t.scaled, "elementwise": t.elementwise,
         }  # fmt: skip
     return found
+
+
+def conditioning_json(c: Conditioning) -> dict[str, Any]:
+    """How an ill-conditioned output moves, as a JSON object."""
+    return {
+        "name": c.name,
+        "moved_rms": plain(c.moved_rms),
+        "moved_max_abs": plain(c.moved_max),
+        "double_rms": plain(c.double_rms),
+        "double_max_abs": plain(c.double_max),
+    }
 
 
 def plain(value: float) -> float | str:

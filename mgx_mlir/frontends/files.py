@@ -8,6 +8,7 @@ import stat
 import numpy as np
 
 from mgx_mlir.core.errors import FileError, ModelError
+from mgx_mlir.core.files import note_read
 from mgx_mlir.core.literals import aligned_empty
 
 
@@ -28,6 +29,7 @@ def open_regular(name: str, what: str = "an ONNX file") -> int:
         os.close(fd)
         kind = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
         raise FileError(f"expected {what}, got {kind}", location=name)
+    note_read(name, fd)
     return fd
 
 

@@ -12,7 +12,9 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL, INT64, DType
 from mgx_mlir.core.errors import ModelError, ShapeError
 from mgx_mlir.core.shapes import DYN, show_dims
+from mgx_mlir.dialects.migraphx.scalar_math import finite_max
 from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.problems import NotSupported
 
 Value = Any  # an ir.Value
 
@@ -33,16 +35,27 @@ def axes_in(axes: Sequence[int], rank: int) -> list[int]:
 
 
 def static_dims(b: Builder, x: Value, what: str) -> tuple[int, ...]:
-    """The dims of `x`, which must be known now."""
+    """The dims of `x`, which must be known now; NotSupported where they are not."""
     dims = b.dims(x)
     if DYN in dims:
-        raise ModelError(f"{what} expected static dims, got {show_dims(dims)}")
+        raise NotSupported(f"{what} of dynamic dims {show_dims(dims)}, expected static ones")
     return dims
 
 
 def convert(b: Builder, x: Value, dtype: DType) -> Value:
-    """`x` in another element type; itself where it has it."""
-    return x if b.dtype(x) is dtype else b.convert(x, target_type=dtype)
+    """`x` in another element type; itself where it has it.
+
+    What is too large for a float of 16 bits or more becomes infinite.
+    """
+    have = b.dtype(x)
+    if have is dtype:
+        return x
+    fits = not dtype.is_float or dtype.size == 1 or _largest(have) <= _largest(dtype)
+    return b.convert(x, target_type=dtype, overflow=None if fits else True)
+
+
+def _largest(dtype: DType) -> float:
+    return finite_max(dtype) if dtype.is_float else float(dtype.highest())
 
 
 def number(b: Builder, value: float | int, like: Value) -> Value:
@@ -91,24 +104,6 @@ def reshape_like(b: Builder, x: Value, dims: Sequence[int], shape: Value) -> Val
     return b.reshape(x, shape)
 
 
-def trial_values(b: Builder, v: Value) -> list[tuple[int, ...]] | None:
-    """The elements of a small integer vector for each trial size of the symbols, if it has any."""
-    if not b.probe.active:
-        return None
-    arrays = [k.array for k in b.probe.known(v)]
-    if any(a is None for a in arrays):
-        return None
-    return [tuple(int(i) for i in a.reshape(-1)) for a in arrays if a is not None]
-
-
-def known_extents(b: Builder, v: Value) -> list[int] | None:
-    """The elements of a vector of extents: a number, or DYN where the symbols change it."""
-    trials = trial_values(b, v)
-    if trials is None:
-        return None
-    return [t[0] if len(set(t)) == 1 else DYN for t in zip(*trials, strict=True)]
-
-
 def squeeze(b: Builder, x: Value, axes: Sequence[int]) -> Value:
     return b.squeeze(x, axes=sorted(axes)) if axes else x
 
@@ -138,8 +133,8 @@ def concat(b: Builder, xs: Sequence[Value], axis: int) -> Value:
 
 
 def zeros(b: Builder, dims: Sequence[int], dtype: DType) -> Value:
-    limits.table(dims, "zeros")
-    return b.literal(np.zeros(tuple(dims), dtype.np))
+    limits.filled(dims)
+    return b.literal(np.broadcast_to(np.zeros((), dtype.np), tuple(dims)))
 
 
 def channel_dims(rank: int, axis: int, size: int = -1) -> list[int]:
@@ -176,7 +171,7 @@ def arange(b: Builder, n: int | Value, dtype: DType = INT64) -> Value:
             zero, one = b.literal(0, INT64), b.literal(1, INT64)
             return convert(b, b.dynamic_range(zero, n, one), dtype)
         n = int(known)
-    limits.table((n,), "a range")
+    limits.table((n,), "a range", 8)
     return b.literal(np.arange(n).astype(dtype.np))
 
 
@@ -197,3 +192,23 @@ def single(b: Builder, x: Value, what: str) -> Value:
     if any(d not in (1, DYN) for d in dims):
         raise ShapeError(f"{what} expected one element, got dims {show_dims(dims)}")
     return squeeze(b, x, range(len(dims))) if dims else x
+
+
+def require(b: Builder, x: Value, condition: Value, expected: str) -> Value:
+    """`x`; the run ends with an error unless `condition` holds, which is known or of static dims.
+
+    Read from the result what the condition is about. Errors: ModelError where it is known not to
+    hold.
+    """
+    known = b.const(condition)
+    if known is None:
+        return b.op("require", x, condition, expected=expected)
+    if not known.all():
+        raise ModelError(f"expected {expected}")
+    return x
+
+
+def require_extent(b: Builder, x: Value, axis: int, wanted: int) -> Value:
+    """`x`, whose extent along `axis` is `wanted`; the run ends with an error where it is not."""
+    fits = compare(b, "equal", extent(b, x, axis), wanted)
+    return require(b, x, fits, f"extent {wanted} along dim {axis}")

@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
+from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.problems import NotSupported
 
 MOST_PARTS = 1 << 14  # operations that a node is unrolled to
 MOST_NUMBERS = 1 << 26  # of a table that is computed when the model is read
+MOST_BYTES = 1 << 28  # of such a table
+MOST_TABLES = 3 << 27  # bytes of all tables of a model
+MOST_RANK = 64  # as in files of programs
+MOST_FILLED = 1 << 28  # elements of a constant that is one number, which is kept once
+
+
+@dataclass
+class _Spent:
+    tables: int = 0
+
+
+_SPENT: contextvars.ContextVar[_Spent | None] = contextvars.ContextVar("mgx_spent", default=None)
+
+
+@contextlib.contextmanager
+def reading() -> Iterator[None]:
+    """Read one model within the block: what its tables take is counted together."""
+    token = _SPENT.set(_Spent())
+    try:
+        yield
+    finally:
+        _SPENT.reset(token)
 
 
 def parts(count: int, what: str) -> int:
@@ -18,8 +44,44 @@ def parts(count: int, what: str) -> int:
     return count
 
 
-def table(extents: Iterable[int], what: str) -> None:
-    """NotSupported where a table of these extents is too large."""
+def table(extents: Iterable[int], what: str, itemsize: int = 4) -> None:
+    """NotSupported where a table of these extents, or all of a model together, is too large.
+
+    `itemsize` is the bytes that computing one number takes.
+    """
     count = math.prod(extents)
-    if count > MOST_NUMBERS:
-        raise NotSupported(f"{what} of {count} numbers, expected at most {MOST_NUMBERS}")
+    if count > MOST_NUMBERS or count * itemsize > MOST_BYTES:
+        most = min(MOST_NUMBERS, MOST_BYTES // itemsize)
+        raise NotSupported(f"{what} of {count} numbers, expected at most {most}")
+    spent = _SPENT.get()
+    if spent is None:
+        return
+    spent.tables += max(count, 0) * itemsize
+    if spent.tables > MOST_TABLES:
+        raise NotSupported(f"{what}: the tables of all nodes take more than {MOST_TABLES} bytes")
+
+
+def rank(number: int, what: str = "a result") -> int:
+    """`number`, a rank. ModelError where no array has so many dims."""
+    if number > MOST_RANK:
+        raise ModelError(f"{what} of rank {number}, expected at most {MOST_RANK}")
+    return number
+
+
+def filled(extents: Iterable[int]) -> None:
+    """NotSupported where a constant that holds one number, once, has too many elements."""
+    count = math.prod(extents)
+    if count > MOST_FILLED:
+        raise NotSupported(f"a constant of {count} elements, expected at most {MOST_FILLED}")
+
+
+def steps(start: float, end: float, step: float) -> int:
+    """How many numbers from `start` up to `end` there are. ModelError for inf and NaN."""
+    if not all(math.isfinite(v) for v in (start, end, step)):
+        raise ModelError(f"expected finite numbers, got {start}, {end} and {step}")
+    if all(isinstance(v, int) for v in (start, end, step)):
+        count = max(0, -int((start - end) // step))
+    else:
+        count = math.ceil(min(max((end - start) / step, 0), 2.0**63))
+    table((count,), "a range", 8)
+    return count

@@ -5,12 +5,28 @@ from __future__ import annotations
 from collections import Counter
 
 from mgx_mlir.core.errors import MgxError, ModelError, UnsupportedModel
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.names import safe_name
 
 SHOWN = 50  # problems listed in one message
 
 
 class NotSupported(ModelError):
     """A valid node that this importer does not take; `message` is the reason, or empty."""
+
+
+# what an importer's function raises where a node is damaged in a way that it does not check
+UNFORESEEN = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError,
+    ValueError, ir.MLIRError,
+)  # fmt: skip
+UNCHECKED = "it cannot be imported"  # how the messages of those begin
+
+
+def unforeseen(e: BaseException) -> ModelError:
+    """An exception that nobody expected of a node, as an error of the model."""
+    detail = str(e).splitlines()[0][:200] if str(e) else "no message"
+    return ModelError(f"{UNCHECKED}: {type(e).__name__}: {detail}")
 
 
 class Problems:
@@ -27,13 +43,16 @@ class Problems:
 
     def unsupported(self, operator: str, reason: str, node: str) -> None:
         """Count a node of `operator` (domain and opset included) that cannot be imported."""
-        key = f"{operator}: {reason}" if reason else operator
+        key = safe_name(f"{operator}: {reason}" if reason else operator)
         self._unsupported[key] += 1
-        self._first.setdefault(key, node)
+        self._first.setdefault(key, safe_name(node))
 
     def error(self, e: MgxError, node: str) -> None:
-        where = f"{self.source}: {node}" if node else self.source
-        self.errors.append(type(e)(e.message, location=where, notes=e.notes))
+        where = f"{self.source}: {safe_name(node)}" if node else self.source
+        # names of the file are in the message: it stays one line
+        self.errors.append(
+            type(e)(safe_name(e.message), location=where, notes=map(safe_name, e.notes))
+        )
 
     def raise_all(self) -> None:
         """Raise everything collected as one error; nothing collected, nothing raised."""

@@ -11,6 +11,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     Value,
     arange,
@@ -18,17 +19,21 @@ from mgx_mlir.frontends.helpers import (
     convert,
     extent,
     greater_equal,
+    require,
     slice_,
     squeeze,
     unsqueeze,
 )
+from mgx_mlir.frontends.problems import NotSupported
 
 
 def length(b: Builder, v: Value, what: str) -> int:
     """The static length of a 1-D operand (a 0-d one counts as 1)."""
     dims = b.dims(v)
-    if len(dims) > 1 or DYN in dims:
-        raise ModelError(f"{what} expected a 1-D tensor of known length, got rank {len(dims)}")
+    if len(dims) > 1:
+        raise ModelError(f"{what} expected a 1-D tensor, got rank {len(dims)}")
+    if DYN in dims:
+        raise NotSupported(f"{what} of a length that is known at run time only")
     return dims[0] if dims else 1
 
 
@@ -43,8 +48,15 @@ def element(b: Builder, v: Value, i: int) -> Value:
 def axis_hits(b: Builder, axes: Value, rank: int) -> Value:
     """A bool table, listed axes x `rank`: which axis each names (negative ones count from back)."""
     n = length(b, axes, "axes")
+    axes = in_rank(b, axes, rank)
     wanted = _positive(b, b.reshape(convert(b, axes, INT64), dims=[n, 1]), rank)
     return compare(b, "equal", wanted, b.literal(np.arange(rank)[None, :]))
+
+
+def in_rank(b: Builder, axes: Value, rank: int) -> Value:
+    """`axes`, which lie in [-rank, rank); the run ends with an error where one does not."""
+    inside = b.logical_and(greater_equal(b, axes, -rank), compare(b, "less", axes, rank))
+    return require(b, axes, inside, f"axes in [-{rank}, {rank})")
 
 
 def flags(b: Builder, axes: Value, rank: int) -> Value:
@@ -59,7 +71,7 @@ def _positive(b: Builder, axes: Value, rank: int) -> Value:
 
 def inserted_dims(b: Builder, x: Value, axes: Value) -> Value:
     """The dims of Unsqueeze: 1 at `axes`, the input's in order elsewhere."""
-    rank = len(b.dims(x)) + length(b, axes, "axes")
+    rank = limits.rank(len(b.dims(x)) + length(b, axes, "axes"))
     new = flags(b, axes, rank)
     if not b.dims(x):
         return b.ints([1] * rank)
@@ -103,6 +115,9 @@ def strided_slice(
     """
     rank, n = len(b.dims(x)), length(b, starts, "starts")
     starts, ends = convert(b, starts, INT64), convert(b, ends, INT64)
+    if steps is not None:
+        moving = b.not_(compare(b, "equal", steps, 0))
+        steps = require(b, steps, moving, "steps other than 0")
     known = list(range(n)) if axes is None else None
     if axes is not None and (found := b.const(axes)) is not None:
         known = [int(a) for a in found.reshape(-1)]
@@ -122,7 +137,7 @@ def strided_slice(
         return out
     assert axes is not None
     if step_known:
-        return b.op("slice", x, starts, ends, convert(b, axes, INT64))
+        return b.op("slice", x, starts, ends, convert(b, in_rank(b, axes, rank), INT64))
     one = b.literal(1, INT64) if steps is None else None
     hits = axis_hits(b, axes, rank)
     count = convert(b, hits, INT64)
@@ -178,15 +193,31 @@ def gather_or(b: Builder, x: Value, index: Value, axis: int, value: Value) -> Va
     return b.where(inside, b.gather(x, safe, axis=axis), value)
 
 
+def _is_known_positive(b: Builder, v: Value) -> bool:
+    """Whether a number is known, and is not negative."""
+    known = b.const(v)
+    return known is not None and int(known.reshape(())) >= 0
+
+
 def pad_at_run_time(
     b: Builder, x: Value, begin: Value, end: Value, axis: int, mode: str, value: Value | None
 ) -> Value:
-    """Pad one axis by 0-d i64 amounts, negative ones cut; modes as ONNX's Pad."""
+    """Pad one axis by 0-d i64 amounts, negative ones cut first; modes as ONNX's Pad."""
     d = extent(b, x, axis)
-    index = b.sub(arange(b, b.add(b.add(d, begin), end)), begin)
+    total = b.add(b.add(d, begin), end)
+    total = require(b, total, greater_equal(b, total, 0), "pads that cut no more than there is")
+    if mode != "constant":
+        some = b.logical_or(compare(b, "greater", d, 0), compare(b, "equal", total, 0))
+        total = require(b, total, some, "elements to repeat at the border")
+    index = b.sub(arange(b, total), begin)
     if mode == "constant":
         assert value is not None
         return gather_or(b, x, index, axis, value)
+    first = None
+    if not _is_known_positive(b, begin) or not _is_known_positive(b, end):
+        first = b.max(b.neg(begin), 0)
+        d = b.sub(b.sub(d, first), b.max(b.neg(end), 0))
+        index = b.sub(index, first)
     if mode == "edge":
         index = b.min(b.max(index, 0), b.sub(d, 1))
     elif mode == "wrap":
@@ -196,4 +227,6 @@ def pad_at_run_time(
         index = b.mod(index, period)
         index = b.min(index, b.sub(period, index))
         index = b.min(index, b.sub(d, 1))
+    if first is not None:
+        index = b.add(index, first)
     return b.gather(x, index, axis=axis)

@@ -11,18 +11,21 @@ import numpy as np
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError, ShapeError
+from mgx_mlir.core.expressions import Int
 from mgx_mlir.core.shapes import DYN, TensorType, broadcast_dims
 from mgx_mlir.frontends.helpers import (
     Value,
     axes_in,
+    compare,
     concat,
     convert,
     extent,
-    known_extents,
+    greater_equal,
+    require,
+    require_extent,
     reshape,
     slice_,
     static_dims,
-    trial_values,
     unsqueeze,
     zeros,
 )
@@ -49,20 +52,19 @@ def reshape_by(b: Builder, x: Value, shape: Value, allowzero: bool) -> Value:
 
 def _dims_by_symbols(b: Builder, x: Value, shape: Value, allowzero: bool) -> list[int] | None:
     """What is known of a run-time shape: numbers, 0 for the input's extent in its place, or DYN."""
-    trials = trial_values(b, shape)
-    if trials is None:
+    wanted = elements_of(b, shape)
+    if wanted is None or (allowzero and 0 in wanted):
         return None
-    sources = [k.type.dims for k in b.probe.known(x)]
-    out = []
-    for i, wanted in enumerate(zip(*trials, strict=True)):
-        own = [s[i] if i < len(s) else None for s in sources]
-        if len(set(wanted)) == 1:
-            if allowzero and wanted[0] == 0:
-                return None
-            out.append(wanted[0])
-        else:
-            out.append(0 if list(wanted) == own else DYN)
-    return out
+    own = b.probe.dims(x)
+    return [
+        w if isinstance(w, int) else 0 if i < len(own) and b.probe.are_equal(w, own[i]) else DYN
+        for i, w in enumerate(wanted)
+    ]
+
+
+def elements_of(b: Builder, v: Value) -> list[Int] | None:
+    """The elements of a small integer tensor where some dims are dynamic: numbers, expressions."""
+    return b.probe.elements(v) if b.probe.active else None
 
 
 def reshape_known(b: Builder, x: Value, dims: list[int], allowzero: bool) -> Value:
@@ -91,6 +93,8 @@ def split_static(b: Builder, x: Value, axis: int, sizes: Sequence[int]) -> tuple
     dims = b.dims(x)
     if any(s < 0 for s in sizes) or (dims[axis] != DYN and sum(sizes) != dims[axis]):
         raise ModelError(f"split {list(sizes)} does not add up to dim {axis} ({dims[axis]})")
+    if dims[axis] == DYN:
+        x = require_extent(b, x, axis, sum(sizes))
     ends = np.cumsum(sizes)
     return tuple(
         b.slice(x, axes=[axis], starts=[int(e - s)], ends=[int(e)])
@@ -120,9 +124,13 @@ def split_by(b: Builder, x: Value, axis: int, split: Value) -> Any:
     known = b.const(split)
     if known is not None:
         return split_static(b, x, axis, [int(s) for s in known.reshape(-1)])
+    count = static_dims(b, split, "split")[0]
+    split = require(b, split, greater_equal(b, split, 0), "split sizes of 0 or more")
     ends = b.prefix_scan_sum(split, axis=0)
     starts = b.sub(ends, split)
-    count = static_dims(b, split, "split")[0]
+    total = b.reduce_sum(convert(b, split, INT64), axes=[0])
+    whole = compare(b, "equal", total, b.shape(x, axis, axis + 1))
+    ends = require(b, ends, whole, f"split sizes that add up to dim {axis}")
     return tuple(
         b.op(
             "slice",
@@ -210,18 +218,16 @@ def expand(b: Builder, x: Value, shape: Value) -> Value:
 
 def _expanded(b: Builder, x: Value, shape: Value) -> Value:
     """Expand at run time; `x` itself where every extent is its own, or 1, for all sizes."""
-    dims, trials = b.dims(x), trial_values(b, shape)
-    if trials is None:
+    dims, wanted = b.dims(x), elements_of(b, shape)
+    if wanted is None:
         return b.broadcast_with_dims(x, shape)
-    sources = [k.type.dims for k in b.probe.known(x)]
-    lead = len(dims) - len(trials[0])
+    own = b.probe.dims(x)
+    lead = len(own) - len(wanted)
     if lead >= 0 and all(
-        w in (1, own)
-        for wanted, source in zip(trials, sources, strict=True)
-        for w, own in zip(wanted, source[lead:], strict=True)
+        w == 1 or b.probe.are_equal(w, d) for w, d in zip(wanted, own[lead:], strict=True)
     ):
         return x
-    extents = known_extents(b, shape) or []
+    extents = [w if isinstance(w, int) else DYN for w in wanted]
     try:
         target = broadcast_dims(dims, extents)
     except ShapeError as e:

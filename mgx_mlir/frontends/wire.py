@@ -57,11 +57,10 @@ class Stripped:
 
     def extent_of(self, note: str | bytes) -> Extent | None:
         """The extent named by a tensor's mark, which only the scan can have written."""
-        if isinstance(note, bytes):
-            if not note.startswith(self.mark.encode()):
-                return None
-            return self.extents[int(note[len(self.mark) :])]
-        return self.extents[int(note[len(self.mark) :])] if note.startswith(self.mark) else None
+        mark = self.mark.encode() if isinstance(note, bytes) else self.mark
+        if not self.extents or not note.startswith(mark):  # type: ignore[arg-type]
+            return None
+        return self.extents[int(note[len(mark) :])]
 
 
 class Source:

@@ -7,6 +7,7 @@ import re
 from typing import TextIO
 
 from mgx_mlir.core.layout import AnyShape, Shape
+from mgx_mlir.core.names import identifier, safe_name
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.signature import DimRange
 from mgx_mlir.printers.listing import Instruction, Listing, Module, list_program
@@ -55,11 +56,8 @@ class _Writer:
         self.stream.write(text + "\n")
 
     def unique(self, wanted: str) -> str:
-        base = re.sub(r"\W", "_", wanted.replace("@", "x_")).strip("_")
-        base = f"x_{base}" if not base or base[0].isdigit() else base
-        name, n = base, 1
-        while name in self.taken:
-            name, n = f"{base}_{n}", n + 1
+        base = re.sub(r"\W", "_", wanted.replace("@", "x_"), flags=re.ASCII).strip("_")
+        name = identifier(base, self.taken)
         self.taken.add(name)
         return name
 
@@ -117,9 +115,13 @@ class _Writer:
 
 
 def quoted(text: str) -> str:
-    """A string literal; control characters in octal, which no character after them changes."""
+    """A string literal; what a terminal obeys in octal, which no character after it changes."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda c: f"\\{ord(c[0]):03o}", escaped) + '"'
+    return '"' + "".join(c if c == safe_name(c) else _octal(c) for c in escaped) + '"'
+
+
+def _octal(character: str) -> str:
+    return "".join(f"\\{byte:03o}" for byte in character.encode(errors="surrogatepass"))
 
 
 def shape_code(shape: AnyShape | None) -> str:

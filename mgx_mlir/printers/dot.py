@@ -7,6 +7,7 @@ import io
 from typing import TextIO
 
 from mgx_mlir.core.layout import AnyShape, Shape, TupleShape, braces
+from mgx_mlir.core.names import safe_name
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.printers.listing import Instruction, list_program
@@ -23,7 +24,15 @@ COLOURS = {
     "return": "white",
     "other": "lightgray",
 }
-REDUCTIONS = ("argmax", "argmin", "softmax", "logsoftmax", "prefix_scan_sum", "fused_reduce")
+REDUCTIONS = (
+    "argmax",
+    "argmin",
+    "softmax",
+    "logsoftmax",
+    "prefix_scan_sum",
+    "fused_reduce",
+    "split_fused_reduce",
+)
 
 
 def print_dot(
@@ -78,11 +87,11 @@ def _brief(i: Instruction) -> str:
 def _full(i: Instruction) -> str:
     colour = COLOURS[kind_of(i)]
     title = i.attributes["parameter"] if i.op == "@param" else i.op
-    rows = [f"<TR ALIGN='center'><TD><B>{html.escape(title)}</B></TD></TR>"]
+    rows = [f"<TR ALIGN='center'><TD><B>{_html(title)}</B></TD></TR>"]
     if i.op not in ("@param", "@return") and (i.is_literal or i.attributes):
-        rows.append(f"<TR ALIGN='center'><TD>{html.escape(operator_text(i))}</TD></TR>")
-    rows += [f"<TR ALIGN='center'><TD>{html.escape(t)}</TD></TR>" for t in shape_lines(i.shape)]
-    rows += [f"<TR ALIGN='center'><TD><I>{html.escape(s)}</I></TD></TR>" for s in i.symbols]
+        rows.append(f"<TR ALIGN='center'><TD>{_html(operator_text(i))}</TD></TR>")
+    rows += [f"<TR ALIGN='center'><TD>{_html(t)}</TD></TR>" for t in shape_lines(i.shape)]
+    rows += [f"<TR ALIGN='center'><TD><I>{_html(s)}</I></TD></TR>" for s in i.symbols]
     table = f"<TABLE BORDER='0' CELLBORDER='0' CELLSPACING='0'>{''.join(rows)}</TABLE>"
     return f'label=<{table}> style="filled" fillcolor="{colour}" shape="rectangle"'
 
@@ -91,7 +100,7 @@ def kind_of(i: Instruction) -> str:
     """The class of an instruction that its colour shows."""
     if i.op in ("@param", "@literal", "@return"):
         return i.op.removeprefix("@")
-    if "::" in i.op or i.op in ("pointwise", "group"):
+    if "::" in i.op or i.op in ("pointwise", "group", "fused_concat"):
         return "kernel"
     if i.op.startswith("reduce_") or i.op in REDUCTIONS:
         return "reduce"
@@ -118,5 +127,9 @@ def shape_lines(shape: AnyShape | None) -> list[str]:
     return [shape.dtype.name, braces(shape.lens), braces(shape.shown_strides)]
 
 
+def _html(text: str) -> str:
+    return html.escape(safe_name(text))
+
+
 def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+    return safe_name(text).replace("\\", "\\\\").replace('"', '\\"')

@@ -14,8 +14,9 @@ import numpy as np
 from mgx_mlir.core import literals
 from mgx_mlir.core.dtypes import FP4X2
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.kernels import KERNELS
 from mgx_mlir.core.layout import AnyShape, Layout, Shape, TupleShape
-from mgx_mlir.core.module_builder import IMPLICIT_RETURN, KERNELS, MODULES
+from mgx_mlir.core.module_builder import IMPLICIT_RETURN, MODULES
 from mgx_mlir.core.op import OPS, Op, attributes_of, is_pointwise, op_class
 from mgx_mlir.core.program_ir import ProgramIR, argument_names, entry_block, functions
 from mgx_mlir.core.shapes import TensorType
@@ -116,6 +117,7 @@ class _Lister:
         self.modules: list[Module] = []
         self.counters: dict[str, int] = {}
         self.lines: dict[ir.Value, Instruction] = {}
+        self.parameters: set[str] = set()  # their names, which no instruction gets
         self.functions: dict[str, Module] = {}
 
     def run(self) -> Listing:
@@ -146,6 +148,7 @@ class _Lister:
 
     def _block(self, module: Module, block: ir.Block, names: Sequence[str]) -> None:
         """List a block: literals and parameters first, latest ahead, as MIGraphX adds them."""
+        self.parameters.update(self._lhs(module, name) for name in names)
         operations = [view.operation for view in block.operations]
         constants = [op for op in operations if op.name == "migraphx.literal"]
         for op in reversed(constants):
@@ -181,13 +184,19 @@ class _Lister:
     def _add(self, module: Module, line: Instruction) -> None:
         n = self.counters.get(module.name, 0)
         is_parameter = line.op == "@param"
-        if not is_parameter or self.numbering == "2.16":
-            self.counters[module.name] = n + 1
+        counted = not is_parameter or self.numbering == "2.16"
         name = line.attributes["parameter"] if is_parameter else f"@{n}"
-        line.lhs = name if self._is_first(module) else f"{module.name}:{name}"
+        line.lhs = self._lhs(module, name)
+        while not is_parameter and line.lhs in self.parameters:
+            n += 1
+            line.lhs = self._lhs(module, f"@{n}")
+        self.counters[module.name] = n + 1 if counted else n
         for value in line.values:
             self.lines[value] = line
         module.instructions.append(line)
+
+    def _lhs(self, module: Module, name: str) -> str:
+        return name if self._is_first(module) else f"{module.name}:{name}"
 
     def _is_first(self, module: Module) -> bool:
         return self.modules[0] is module
@@ -327,7 +336,11 @@ class _Lister:
         if kind == "if":
             ends = ["_if", "_else"]
         # no two modules of a program have one name
-        while len(set(found)) != count or not self.taken.isdisjoint(found):
+        while (
+            len(set(found)) != count
+            or not self.taken.isdisjoint(found)
+            or any(p.startswith(f"{name}:") for p in self.parameters for name in found)
+        ):
             key = f"{parent.name}:{kind}#"
             n = self.counters[key] = self.counters.get(key, -1) + 1
             found = [f"{parent.name}:{kind}{n}{end}" for end in ends]
@@ -369,7 +382,7 @@ def element_values(block: ir.Block) -> set[ir.Value]:
 
     None where the module holds more than pointwise operators and broadcasts of single literals.
     """
-    found = set(block.arguments)
+    found: set[ir.Value] = set(block.arguments)
     for view in block.operations:
         op = view.operation
         found.update(op.results)

@@ -15,6 +15,7 @@ import numpy as np
 from mgx_mlir.core.attrs import REQUIRED
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.layout import AnyShape, Shape
+from mgx_mlir.core.names import identifier, quoted_unicode, safe_name
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.shapes import DYN, TensorType
@@ -89,11 +90,7 @@ class _Writer:
         return i.is_literal and static_shape(i.shape).elements >= FULL_ELEMENTS
 
     def unique(self, wanted: str) -> str:
-        base = re.sub(r"\W", "_", wanted)
-        base = f"x_{base}" if not base or base[0].isdigit() else base
-        name, n = base, 1
-        while name in self.taken:
-            name, n = f"{base}_{n}", n + 1
+        name = identifier(wanted, self.taken)
         self.taken.add(name)
         return name
 
@@ -137,7 +134,7 @@ class _Writer:
             if stated:
                 call += f", shapes=[{', '.join(map(type_code, stated))}]"
             call += ")"
-        note = "" if i.shape is None else f"  # {i.shape}"
+        note = "" if i.shape is None else f"  # {safe_name(str(i.shape))}"
         self.line(f"{name} = {m}.{call}{note}")
 
     def literal(self, i: Instruction) -> str:
@@ -202,7 +199,7 @@ def value_code(value: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    return quoted_unicode(json.dumps(text, ensure_ascii=False))
 
 
 def type_code(t: TensorType) -> str:

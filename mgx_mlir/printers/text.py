@@ -11,6 +11,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.layout import TupleShape
+from mgx_mlir.core.names import safe_name
 from mgx_mlir.core.program_ir import ProgramIR, argument_names, result_names
 from mgx_mlir.printers.listing import Instruction, Listing, Module, list_program, static_shape
 
@@ -42,9 +43,9 @@ def print_listing(listing: Listing, stream: TextIO, *, version: TextVersion = "s
     """Write a listing; the program's weight store must be active."""
     for i, module in enumerate(listing.modules):
         if version == "2.16":
-            stream.write(f'module: "{module.name}"\n')
+            stream.write(f'module: "{safe_name(module.name)}"\n')
         elif i:
-            stream.write(f'\nmodule: "{module.name}"\n')
+            stream.write(f'\nmodule: "{safe_name(module.name)}"\n')
         for line in module.visible():
             stream.write(instruction_text(line) + "\n")
         if version == "2.16":
@@ -75,7 +76,7 @@ def instruction_text(line: Instruction) -> str:
         text += " -> " + ("float_type, {}, {}" if line.shape is None else str(line.shape))
     if line.symbols:
         text += " # " + ", ".join(line.symbols)
-    return text
+    return safe_name(text)
 
 
 def operator_text(line: Instruction) -> str:
@@ -137,10 +138,10 @@ def print_parameters(program: ProgramIR, stream: TextIO, *, outputs: bool = Fals
     listing = list_program(program)
     shapes = {i.lhs: i.shape for i in listing.main.instructions if i.op == "@param"}
     for name in argument_names(program.main()):
-        stream.write(f"{name}: {shapes[name]}\n")
+        stream.write(safe_name(f"{name}: {shapes[name]}") + "\n")
     if outputs:
         for name, shape in zip(result_names(program.main()), output_shapes(listing), strict=True):
-            stream.write(f"{name}: {shape}\n")
+            stream.write(safe_name(f"{name}: {shape}") + "\n")
 
 
 def output_shapes(listing: Listing) -> Sequence[Any]:

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import struct
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, TextIO
 
@@ -22,6 +23,7 @@ from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import atomic
 from mgx_mlir.core.layout import AnyShape, Shape, TupleShape
 from mgx_mlir.core.module_builder import shape_of_parts
+from mgx_mlir.core.names import quoted_unicode
 from mgx_mlir.core.program_ir import ProgramIR, result_names
 from mgx_mlir.core.signature import DimRange, Signature
 from mgx_mlir.core.spelling import Enum, NestedOp
@@ -77,6 +79,11 @@ def program_tree(program: ProgramIR) -> dict[str, Tree]:
         "contexts": [],
         "modules": modules,
     }
+    for m in listing.modules:
+        names = Counter(i.lhs for i in m.visible() if i.op != "@return")
+        twice = [name for name, n in names.items() if n > 1]
+        if twice:
+            raise FileError(f"the format cannot tell two nodes '{twice[0]}' apart")
     beside = _interface(program)
     lines = [i for m in listing.modules for i in m.visible()]
     taken = {m.name for i in lines for m in i.modules}
@@ -252,7 +259,10 @@ def write_msgpack(tree: Tree, write: Callable[[Any], Any]) -> None:
         else:
             pending.extend(packer.pack(value))
 
-    encode(tree)
+    try:
+        encode(tree)
+    except OverflowError:
+        raise FileError("the program has an extent or a stride that 64 bits do not hold") from None
     flush()
 
 
@@ -278,7 +288,7 @@ def write_json(tree: Tree, write: Callable[[str], Any]) -> None:
     if isinstance(tree, Mapping):
         write("{")
         for i, key in enumerate(sorted(tree)):
-            write(("," if i else "") + json.dumps(key, ensure_ascii=False) + ":")
+            write(("," if i else "") + json_string(key) + ":")
             write_json(tree[key], write)
         write("}")
     elif isinstance(tree, list | tuple):
@@ -296,8 +306,15 @@ def write_json(tree: Tree, write: Callable[[str], Any]) -> None:
         write("]}")
     elif isinstance(tree, float):
         write(json_number(tree))
+    elif isinstance(tree, str):
+        write(json_string(tree))
     else:
-        write(json.dumps(tree, ensure_ascii=False))
+        write(json.dumps(tree))
+
+
+def json_string(text: str) -> str:
+    """A string as it is, but for what a terminal would obey."""
+    return quoted_unicode(json.dumps(text, ensure_ascii=False))
 
 
 def decimal_text(data: np.ndarray) -> str:

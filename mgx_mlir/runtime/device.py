@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 from dataclasses import dataclass
 from typing import Any
 
+from mgx_mlir.core import forks
 from mgx_mlir.core.errors import TargetError, UsageError
-from mgx_mlir.core.machine import available_cpus
+from mgx_mlir.core.machine import HIP_VARIABLE, available_cpus
 
 # Four times the largest stack a compiled dispatch may use.
 WORKER_STACK = 4 << 20
@@ -22,8 +22,6 @@ WORKER_STACK = 4 << 20
 IREE_ERRORS = (RuntimeError, ValueError, LookupError, MemoryError, OSError)
 _QUEUE_SURVIVES = ("OutOfMemory", "NoBinaryForGpu", "InvalidImage", "hipErrorNotFound")
 KINDS = ("local-sync", "local-task", "hip")
-# where IREE's hip driver looks for HIP: read each time that a driver is made
-HIP_VARIABLE = "IREE_HIP_DYLIB_PATH"
 
 
 @dataclass(frozen=True)
@@ -36,6 +34,7 @@ class Device:
     hal: Any
     index: int = 0
     library: str = ""
+    fork: int = 0  # the process that made it: `forks.count()`
 
     def __str__(self) -> str:
         if self.is_local:
@@ -46,8 +45,21 @@ class Device:
     def is_local(self) -> bool:
         return self.kind != "hip"
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether this is a forked child and the device, which works in threads, the parent's."""
+        return self.fork != forks.count() and self.kind != "local-sync"
 
-_lock = threading.Lock()
+    def check(self) -> None:
+        """Errors: TargetError for a device of the parent of this forked process."""
+        if self.is_lost:
+            raise TargetError(
+                f"{self} was opened before this process was forked: it cannot be used here",
+                notes=["fork before the first run, or start the process with 'spawn'"],
+            )
+
+
+_lock = forks.lock()
 _devices: dict[tuple[str, int, int, str], Device] = {}
 _instance: Any = None
 
@@ -106,6 +118,10 @@ def open_device(
     key = (kind, count, index, library or "")
     with _lock:
         found = _devices.get(key)
+        if found is not None and found.is_lost:
+            if not found.is_local:
+                found.check()
+            found = None
         if found is None:
             vm_instance()
             found = _devices[key] = _create(*key)
@@ -141,7 +157,6 @@ def is_open(kind: str, library: str = "") -> bool:
 
 def _create(kind: str, threads: int, index: int, library: str) -> Device:
     import iree.runtime as rt
-    from iree.runtime import _binding
 
     if kind == "local-task":
         rt.flags.parse_flags(  # read when the driver is made
@@ -155,25 +170,30 @@ def _create(kind: str, threads: int, index: int, library: str) -> Device:
                 raise TargetError(_no_device(index, len(rows)))
             hal = driver.create_device(rows[index]["device_id"])
         else:
-            driver = _immortal(_binding.create_hal_driver(kind))
+            driver = _immortal(_create_driver(kind))
             # without it every large result pays for page faults
             hal = driver.create_default_device(allocators=["caching"])
     except IREE_ERRORS as e:
         if kind != "hip":
             raise TargetError(f"the {kind} device cannot be made: {short(e)}") from e
         raise _no_hip(library, e) from e
-    return Device(kind, threads, _immortal(hal), index, library)
+    return Device(kind, threads, _immortal(hal), index, library, forks.count())
+
+
+def _create_driver(kind: str) -> Any:
+    """A driver of its own; the runtime's `get_driver` would share one."""
+    from iree.runtime import _binding
+
+    return _binding.create_hal_driver(kind)  # pyright: ignore[reportAttributeAccessIssue]  (no stub)
 
 
 def _hip_driver(library: str) -> Any:
     """A hip driver over a HIP library. The variable is the only way to tell it which."""
-    from iree.runtime import _binding
-
     before = os.environ.get(HIP_VARIABLE)
     if library:
         os.environ[HIP_VARIABLE] = library
     try:
-        return _binding.create_hal_driver("hip")
+        return _create_driver("hip")
     finally:
         if library and before is None:
             del os.environ[HIP_VARIABLE]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mgx_mlir.core import dtypes
+from mgx_mlir.core import dtypes, forks
 from mgx_mlir.core.errors import FileError, RunError, TargetError
+from mgx_mlir.core.given import native
 from mgx_mlir.runtime.buffers import address, aligned, is_aligned, owned_array
 from mgx_mlir.runtime.device import (
     IREE_ERRORS,
@@ -30,6 +30,10 @@ from mgx_mlir.runtime.device_memory import DeviceTensor, element_type, read_back
 
 _COPY_BELOW = 1 << 14  # a copy of this many bytes costs less than owning the buffer
 _IMPORT_FROM = 1 << 16  # an input of this many bytes is used in place when it can be
+# what the lowering has a run say whose sizes do not fit: what was expected, the dims of inputs
+# that it comes from, and where
+_ASSERTION = re.compile(r"mgx: (.*?)\|([\d.,]*)\|(.*?)\|", re.DOTALL)
+_PLACE = re.compile(r"(\d+)\.(\d+)")
 _TENSOR = re.compile(r"tensor<((?:[0-9?]+x)*)([A-Za-z][A-Za-z0-9]*)>")
 
 
@@ -96,6 +100,12 @@ class _Port:
             raise RunError(f"{self.label}: expected dimensions {{{want}}}, got {{{got}}}")
 
 
+def _span(a: np.ndarray) -> tuple[int, int]:
+    """The addresses of an array without gaps."""
+    begin = address(a)
+    return begin, begin + a.nbytes
+
+
 class ForSizes(Protocol):
     """A function for some sizes of the inputs: (input, dim, size) of each."""
 
@@ -152,7 +162,7 @@ class LoadedModule:
         self._hal = self.device.hal
         self._is_local = self.device.is_local
         self._allocator = self._hal.allocator
-        self._lock = threading.Lock()
+        self._lock = forks.lock(waits=True)
         self._copy_type = int(rt.MemoryType.DEVICE_LOCAL)
         self._import_type = int(rt.MemoryType.HOST_LOCAL | rt.MemoryType.DEVICE_VISIBLE)
         self._usage = int(rt.BufferUsage.DEFAULT)
@@ -282,19 +292,21 @@ class LoadedModule:
         Errors: RunError for a wrong number, type or shape, before anything runs, and for a call
         that fails.
         """
-        imported: list[tuple[int, int]] = []
+        imported: list[np.ndarray] = []
         entry, results = self._invoke(args, imported)
-        taken = list(imported)
-        return [
+        taken = [_span(a) for a in imported]
+        found = [
             self._take(port, results.get_as_object(i, self._rt.HalBufferView), taken)
             for i, port in enumerate(entry.outputs)
         ]
+        del imported  # a result that is an input was read from its memory until here
+        return found
 
     __call__ = run
 
     def run_on_device(self, args: Sequence[np.ndarray | DeviceTensor]) -> list[DeviceTensor]:
         """As `run`, but the results stay in the memory of the device."""
-        entry, results = self._invoke(args, [])
+        entry, results = self._invoke(args, None)
         views = [results.get_as_object(i, self._rt.HalBufferView) for i in range(len(results))]
         return [
             DeviceTensor(self.device, view, port.dtype, tuple(view.shape))
@@ -302,9 +314,14 @@ class LoadedModule:
         ]
 
     def _invoke(
-        self, args: Sequence[np.ndarray | DeviceTensor], imported: list[tuple[int, int]]
+        self, args: Sequence[np.ndarray | DeviceTensor], imported: list[np.ndarray] | None
     ) -> tuple[_Entry, Any]:
-        """Check and make a call; the function and its results. imported: memory used in place."""
+        """Check and make a call; the function and its results.
+
+        imported: takes the arrays whose memory is used in place; the caller keeps them until the
+        results are taken, which may be in that memory. None: nothing is used in place.
+        """
+        self.device.check()
         if len(args) != len(self.inputs):
             raise RunError(f"expected {len(self.inputs)} inputs, got {len(args)}")
         entry = self._chosen(args)[1] if self._variants else self._main
@@ -321,9 +338,12 @@ class LoadedModule:
                     )
                 arguments.push_ref(arg.view)
                 continue
-            a = np.asarray(arg, order="C")
-            if a.dtype is not port.np and not a.dtype.isnative:
-                a = a.astype(a.dtype.newbyteorder("="))
+            try:
+                a = np.asarray(arg, order="C")
+            except MemoryError as e:
+                raise RunError(f"{port.label}: too little memory: {str(e).lower()}") from None
+            if a.dtype is not port.np:
+                a = native(a)
             port.check(a)
             try:
                 arguments.push_ref(self._view(port, a, imported))
@@ -335,9 +355,27 @@ class LoadedModule:
             try:
                 self._context.invoke(entry.function, arguments, results)
             except IREE_ERRORS as e:
+                refused = self._refused(entry, args, str(e))
+                if refused is not None:
+                    raise refused from None
                 forget(self.device, e)
                 raise RunError(f"the program failed: {short(e, 1000)}", notes=details(e)) from e
         return entry, results
+
+    def _refused(
+        self, entry: _Entry, args: Sequence[np.ndarray | DeviceTensor], text: str
+    ) -> RunError | None:
+        """The error of a run whose sizes do not fit, None for another one."""
+        found = _ASSERTION.search(text)
+        if found is None:
+            return None
+        expected, dims, where = found.groups()
+        names = [port.label for port in entry.inputs]
+        shapes = [a.dims if isinstance(a, DeviceTensor) else np.shape(a) for a in args]
+        places = [(int(i), int(axis)) for i, axis in _PLACE.findall(dims)]
+        got = ", ".join(f"{shapes[i][axis]} for dim {axis} of {names[i]}" for i, axis in places)
+        expected = re.sub(r"\$(\d+)\$", lambda m: names[int(m[1])], expected)
+        return RunError(expected + (f", got {got}" if got else ""), location=where or None)
 
     def function_for(self, args: Sequence[np.ndarray | DeviceTensor]) -> str:
         """The function that `run` calls for these inputs."""
@@ -351,14 +389,15 @@ class LoadedModule:
             sizes = ()
         return self._variants.get(sizes) or ("main", self._main)
 
-    def _view(self, port: _Port, a: np.ndarray, imported: list[tuple[int, int]]) -> Any:
+    def _view(self, port: _Port, a: np.ndarray, imported: list[np.ndarray] | None) -> Any:
         """A buffer view of an input: in place where that is safe, else a copy."""
         rt = self._rt
         if a.size == 0:
             buffer = self._allocator.allocate_buffer(self._copy_type, self._usage, 64)
             return rt.HalBufferView(buffer, a.shape, port.element_type)
         if (
-            a.nbytes >= _IMPORT_FROM
+            imported is not None
+            and a.nbytes >= _IMPORT_FROM
             and self._is_local
             and a.flags.writeable  # the binding asks for a writable buffer, and writes nothing
             and is_aligned(a)
@@ -366,8 +405,7 @@ class LoadedModule:
             buffer = self._allocator.import_host_allocation(
                 a.view(port.raw), self._import_type, self._usage
             )
-            begin = address(a)
-            imported.append((begin, begin + a.nbytes))
+            imported.append(a)
             return rt.HalBufferView(buffer, a.shape, port.element_type)
         return self._allocator.allocate_buffer_copy(
             self._copy_type,

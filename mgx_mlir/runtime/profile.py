@@ -1,16 +1,15 @@
 """Per-dispatch times of a module on the CPU, from IREE's own counters.
 
-What is measured: the time each dispatch function spent executing on the host's workers, summed
-over workers (so on n threads the sum can be n times the wall clock), without the runtime's own
-work between dispatches. The module runs in a separate process of IREE's benchmark tool on a
-local device; the numbers are wall clock and feel other load.
+What is measured: the time from the start of each dispatch's first tile to the end of its last, on
+any number of threads, without the runtime's own work between dispatches; and the time that all
+threads together spent in its tiles. The module runs in a separate process of IREE's benchmark tool
+on a local device; the numbers are wall clock and feel other load.
 """
 
 from __future__ import annotations
 
 import re
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +17,15 @@ from pathlib import Path
 import numpy as np
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.errors import RunError, TargetError
+from mgx_mlir.core.errors import RunError
+from mgx_mlir.core.files import temporary_folder
+from mgx_mlir.core.machine import runtime_tool
 from mgx_mlir.runtime.buffers import aligned
 from mgx_mlir.runtime.device import WORKER_STACK, choose
 
 _ROW = re.compile(
-    r"^\s*host_execute (?P<name>\S+)\s+count=(?P<count>\d+) total=(?P<total>[\d.]+) (?P<unit>\w+)",
+    r"^\s*host_execute (?P<name>\S+)\s+count=(?P<count>\d+) total=(?P<total>[\d.]+) (?P<unit>\w+)"
+    r"(?:[^\n]* tile_sum=(?P<busy>[\d.]+) (?P<busy_unit>\w+))?",
     re.M,
 )
 _WALL = re.compile(r"^BM_\S+\s+([\d.]+) (ns|us|ms|s)\s", re.M)
@@ -32,19 +34,20 @@ _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 @dataclass(frozen=True)
 class DispatchTime:
-    """A dispatch function: its launches per call of the program, and seconds per call."""
+    """A dispatch function: its launches per call of the program, and seconds per call.
+
+    `seconds` is elapsed time, `busy` the sum of what each thread spent in it.
+    """
 
     name: str
     launches: float
     seconds: float
+    busy: float
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Times of one call: every dispatch function, slowest first, and the wall clock.
-
-    `seconds` of the dispatches are summed over worker threads; `wall` is elapsed time.
-    """
+    """Times of one call: every dispatch function, slowest first, and the wall clock."""
 
     dispatches: tuple[DispatchTime, ...]
     wall: float
@@ -55,20 +58,6 @@ class Profile:
     def total(self) -> float:
         """Seconds in dispatches, over all of them."""
         return sum(d.seconds for d in self.dispatches)
-
-
-def benchmark_tool() -> Path:
-    """IREE's iree-benchmark-module. Errors: TargetError when it is not installed."""
-    import importlib.util
-
-    spec = importlib.util.find_spec("iree._runtime_libs")
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        for name in ("iree-benchmark-module", "iree-benchmark-module.exe"):
-            if Path(folder, name).exists():
-                return Path(folder, name)
-    raise TargetError(
-        "iree-benchmark-module is not installed", notes=["pip install iree-base-runtime==3.13.0"]
-    )
 
 
 def profile(
@@ -88,11 +77,11 @@ def profile(
     Errors: RunError when the tool fails or its output has changed; TargetError without it.
     """
     kind, count = choose(None, threads)
-    with tempfile.TemporaryDirectory(prefix="mgx-profile-") as folder:
+    with temporary_folder("mgx-profile-") as folder:
         module = Path(folder, "module.vmfb")
         module.write_bytes(bytes(vmfb))
         command = [
-            str(benchmark_tool()),
+            str(runtime_tool("iree-benchmark-module")),
             f"--module={module}",
             f"--device={kind}",
             f"--function={entry}",
@@ -138,11 +127,10 @@ def _parse(text: str, calls: int, threads: int) -> Profile:
     wall = _WALL.search(text)
     if wall is None:
         raise RunError("the benchmark tool's output has no time in it")
-    rows = [
-        DispatchTime(
-            m["name"], int(m["count"]) / calls, float(m["total"]) * _UNITS[m["unit"]] / calls
-        )
-        for m in _ROW.finditer(text)
-    ]
+    rows = []
+    for m in _ROW.finditer(text):
+        seconds = float(m["total"]) * _UNITS[m["unit"]] / calls
+        busy = float(m["busy"]) * _UNITS[m["busy_unit"]] / calls if m["busy"] else seconds
+        rows.append(DispatchTime(m["name"], int(m["count"]) / calls, seconds, busy))
     rows.sort(key=lambda d: -d.seconds)
     return Profile(tuple(rows), float(wall[1]) * _UNITS[wall[2]], calls, threads)

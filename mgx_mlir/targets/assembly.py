@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-_LABEL = re.compile(r'^"?([A-Za-z_$][\w.$-]*)"?:')
-_INSTRUCTION = re.compile(r"^\t([a-z][a-z0-9_]*)(?:\s|$)")
-_ENCODING = re.compile(r"_(e32|e64|dpp|dpp8|sdwa|e64_dpp)$")
+from mgx_mlir.targets.kernel_walk import functions
+
 _MATRIX = ("v_mfma", "v_wmma", "v_smfmac", "v_swmmac")
 _GLOBAL = ("buffer_", "global_", "flat_")
 _WIDE = re.compile(r"(?:x[234]|b(?:64|96|128))(?:_|$)")
@@ -24,8 +23,8 @@ _LDS_READ = re.compile(r"^ds_(?:read|load)")
 @dataclass
 class Mix:
     """Instructions of one kernel. `wide` are loads and stores of 8 bytes and more a lane,
-    `lds_wide` reads of the LDS of 4 and more. `kinds` are the matrix
-    instructions by mnemonic."""
+    `lds_wide` reads of the LDS of 4 and more. `kinds` are the matrix instructions by mnemonic.
+    """
 
     matrix: int = 0
     vector: int = 0
@@ -81,19 +80,11 @@ class Mix:
 def mixes(lines: Iterable[str]) -> dict[str, Mix]:
     """The mix of each function of an assembly file, by name."""
     found: dict[str, Mix] = {}
-    current: Mix | None = None
-    for line in lines:
-        if line.startswith("\t.section"):
-            current = None
-            continue
-        label = _LABEL.match(line)
-        if label is not None:
-            current = found.setdefault(label[1], Mix())
-            continue
-        m = _INSTRUCTION.match(line)
-        if m is not None and current is not None:
-            current.count(_ENCODING.sub("", m[1]))
-    return {name: mix for name, mix in found.items() if mix.instructions}
+    for name, code in functions(lines).items():
+        mix = found[name] = Mix()
+        for i in code.instructions:
+            mix.count(i.name)
+    return found
 
 
 __all__ = ["Mix", "mixes"]

@@ -8,7 +8,7 @@ import itertools
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.core.lowered import KernelInfo, Lowered
 from mgx_mlir.core.machine import available_cpus
+from mgx_mlir.targets import branch_moves
 from mgx_mlir.targets import flags as flag_sets
 from mgx_mlir.targets.cache import Cache, CachedModule, default_cache, digest
 from mgx_mlir.targets.child import (
@@ -28,8 +29,13 @@ from mgx_mlir.targets.child import (
 from mgx_mlir.targets.devices import hip_devices
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure
 from mgx_mlir.targets.flags import FlagSet
+from mgx_mlir.targets.locks import Busy, holder_text
 
 log = logging.getLogger(__name__)
+
+# The limit of a compile that has none of the caller's. Kernels take 0.1 to 3 s each; the rest is
+# for busy machines. There are forms of kernels on which iree-compile never ends (docs/kernels.md).
+BASE_SECONDS, KERNEL_SECONDS = 600.0, 6.0
 
 TargetKind = Literal["ref", "cpu", "gpu"]
 
@@ -38,7 +44,8 @@ TargetKind = Literal["ref", "cpu", "gpu"]
 class CompileOptions:
     """Limits and caching of one compile.
 
-    timeout: seconds. memory_limit: resident bytes of the compiler. cache: use the compile cache.
+    timeout: seconds; None: `time_limit`. memory_limit: resident bytes of the compiler. cache: use
+    the compile cache.
     """
 
     timeout: float | None = None
@@ -52,7 +59,8 @@ class Executable:
 
     vmfb: the module's bytes, 64-byte aligned when it came from the cache. arch: the gfx name or
     the CPU. flag_set: the set of the ladder that worked; fallbacks: what the sets before it
-    failed with, empty when the best one did. dispatches: the kernels launched by each exported
+    failed with, empty when the best one did. crashes: how the compiler died before it made this on
+    one thread. dispatches: the kernels launched by each exported
     function, in order; "initializer" runs once at load. plan: the bytes that the compiler planned,
     "constants" in the module and "transient" ones of a call and of loading. seconds and
     peak_memory are those of the compile that made it, also when it came from the cache (`cached`).
@@ -72,6 +80,7 @@ class Executable:
     warnings: tuple[str, ...] = ()
     dispatches: dict[str, list[str]] = field(default_factory=dict)
     plan: dict[str, int] = field(default_factory=dict)
+    crashes: tuple[str, ...] = ()
 
     @property
     def kernels(self) -> list[str]:
@@ -113,7 +122,7 @@ class Target(ABC):
         parts = ["\0".join((s.name, *s.flags)) for s in ladder]
         if any(f.endswith("-cpu=host") for s in ladder for f in s.flags):
             parts.append(flag_sets.host_cpu())
-        return digest(lowered.bytecode, compiler_version(), *parts)
+        return digest(lowered.bytecode, compiler_version(), branch_moves.VERSION, *parts)
 
     def compile_lowered(
         self,
@@ -138,13 +147,18 @@ class Target(ABC):
         hit = self._from_cache(store, key)
         if hit is not None:
             return hit
-        with store.lock("module", key):
-            hit = self._from_cache(store, key)  # another process may have made it meanwhile
-            if hit is not None:
-                return hit
-            made = self._compile(lowered, options, compiler, key)
-            store.put_module(key, bytes(made.vmfb), _record(made))
-            return made
+        try:
+            with store.lock("module", key, options.timeout) as waited:
+                hit = self._from_cache(store, key)  # another process may have made it meanwhile
+                if hit is not None:
+                    return hit
+                if options.timeout is not None:
+                    options = replace(options, timeout=max(options.timeout - waited, 0.001))
+                made = self._compile(lowered, options, compiler, key)
+                store.put_module(key, bytes(made.vmfb), _record(made))
+                return made
+        except Busy as e:
+            raise CompileFailed(_busy(e, options.timeout)) from None
 
     def _from_cache(self, store: Cache, key: str) -> Executable | None:
         found = store.get_module(key)
@@ -162,6 +176,7 @@ class Target(ABC):
         ladder = self.ladder()
         failures: list[CompileFailed] = []
         tried: list[FlagSet] = []
+        limit = time_limit(lowered) if options.timeout is None else options.timeout
         for rung in ladder:
             if failures and failures[-1].cause not in rung.cures:
                 continue
@@ -170,13 +185,14 @@ class Target(ABC):
                 out = compiler.run(
                     lowered.bytecode,
                     rung.flags,
-                    timeout=options.timeout,
+                    timeout=limit,
                     memory_limit=options.memory_limit,
                     reproducer=False,
                     statistics=True,
                 )
+                out = _mended(out)
             except CompileFailed as e:
-                failures.append(e)
+                failures.append(_endless(e) if options.timeout is None else e)
                 continue
             if failures:
                 log.warning(
@@ -199,7 +215,7 @@ class Target(ABC):
             out.vmfb, self.kind, self.arch, key, out.flags, rung.name, lost, out.seconds,
             out.peak_memory, out.via, False, out.warnings,
             parse_dispatches(out.reports.get("statistics", "")),
-            parse_plan(out.reports.get("statistics", "")),
+            parse_plan(out.reports.get("statistics", "")), out.crashes,
         )  # fmt: skip
 
     def _failure(
@@ -221,6 +237,36 @@ class Target(ABC):
         return compiler.with_reproducer(error, lowered.bytecode, tried[0].flags)
 
 
+def _mended(out: CompileOutput) -> CompileOutput:
+    """The module with its branches' moves in a right order."""
+    try:
+        return replace(out, vmfb=branch_moves.mend(out.vmfb))
+    except ValueError as e:
+        raise CompileFailed(Failure("compile", str(e), cause="moves")) from None
+
+
+def _busy(e: Busy, timeout: float | None) -> Failure:
+    who = holder_text(e.holder)
+    return Failure(
+        "timeout",
+        f"the time limit of {timeout:g} seconds is over, and {who} still compiles the same program",
+        notes=("raise the time limit, or compile without the cache",),
+    )
+
+
+def time_limit(lowered: Lowered) -> float:
+    """Seconds that the compile of a program gets where the caller states no limit."""
+    return BASE_SECONDS + KERNEL_SECONDS * len(lowered.kernels)
+
+
+def _endless(e: CompileFailed) -> CompileFailed:
+    """A compile that came to the end of the limit it had by itself: others may help."""
+    if e.kind != "timeout":
+        return e
+    notes = ("timeout= of compile, --timeout of mgx-driver: another limit",)
+    return CompileFailed(Failure(e.kind, e.message, e.location, notes, "time"))
+
+
 def source_of(location: str | None, kernels: Sequence[KernelInfo]) -> str | None:
     """The compiler's `file:line:col` with the source node's name, where a kernel has it."""
     if location is None:
@@ -238,6 +284,7 @@ def executable_of(key: str, found: CachedModule) -> Executable:
         found.vmfb, r["target"], r["arch"], key, tuple(r["flags"]), r["flag_set"],
         tuple(r["fallbacks"]), r["seconds"], r["peak_memory"], r["via"], True,
         tuple(r["warnings"]), dict(r["dispatches"]), dict(r.get("plan", {})),
+        tuple(r.get("crashes", ())),
     )  # fmt: skip
 
 

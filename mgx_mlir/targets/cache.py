@@ -7,6 +7,9 @@ Three kinds of entry, each one file:
 Entries are written to a temporary name and renamed, carry checksums, and a damaged one is
 removed and counts as a miss. A lock per key lets concurrent processes compile once.
 
+What is in the cache runs as code, so that it is believed only from this user, whose secret signs
+each entry, and from root, whose cache all may read. docs/security.md says more.
+
 Environment: MGX_CACHE=0 turns it off, MGX_CACHE_DIR moves it, MGX_CACHE_LIMIT bounds its bytes.
 """
 
@@ -19,7 +22,8 @@ import json
 import logging
 import os
 import re
-import threading
+import shutil
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -29,23 +33,41 @@ from typing import Any, Literal
 import numpy as np
 import platformdirs
 
+from mgx_mlir.core import forks
 from mgx_mlir.core.errors import FileError, UsageError
+from mgx_mlir.core.files import Identity, identity, is_young, writer_of
+from mgx_mlir.targets import locks
 from mgx_mlir.targets.container import Container, write_container
+from mgx_mlir.targets.private import Signer, make_private, read_own, signing_key, write_own
 
 log = logging.getLogger(__name__)
 
 Kind = Literal["module", "program", "pack"]
+Standing = Literal["own", "root's", "foreign"]  # whose the folder is
 KINDS: tuple[Kind, ...] = ("module", "program", "pack")
 DEFAULT_LIMIT = 10 * 10**9
-_LAYOUT = "v1"  # a change of the entries' form gets a new folder
+_LAYOUT = "v2"  # a change of the entries' form gets a new folder
+_OLDER = ("v1",)
+_PACK_WAIT = 60.0  # seconds: who waited longer writes a pack of his own
 _OFF = ("0", "off", "false", "no")
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def cache_root() -> Path:
-    """The cache's folder: MGX_CACHE_DIR, else the user's cache folder."""
+    """The cache's folder: MGX_CACHE_DIR, else the user's cache folder; for a user without a home
+    one by his number in the temporary folder. FileError where there is none of them."""
     given = os.environ.get("MGX_CACHE_DIR")
-    return Path(given) if given else Path(platformdirs.user_cache_dir("mgx_mlir", False))
+    if given:
+        return Path(given)
+    with contextlib.suppress(RuntimeError):
+        found = Path(platformdirs.user_cache_dir("mgx_mlir", False))
+        if found.is_absolute():  # a home that is not known stays `~`
+            return found
+    try:
+        return Path(tempfile.gettempdir()) / f"mgx_mlir-{os.getuid()}"
+    except OSError as e:
+        raise FileError(f"there is no folder for a cache: {e.strerror or e}".lower(),
+                        notes=["name one in MGX_CACHE_DIR"]) from None  # fmt: skip
 
 
 def parse_size(text: str) -> int:
@@ -67,7 +89,8 @@ def digest(*parts: bytes | str | np.ndarray) -> str:
             flat = np.ascontiguousarray(p).reshape(-1)
             view = flat.view(np.uint8).data if flat.size else memoryview(b"")
         else:
-            view = memoryview(p.encode() if isinstance(p, str) else p)
+            # paths need not be text: what is none of it is kept as Python has it
+            view = memoryview(p.encode(errors="surrogatepass") if isinstance(p, str) else p)
         h.update(view.nbytes.to_bytes(8, "little"))
         h.update(view)
     return h.hexdigest()
@@ -104,7 +127,7 @@ def toolchain() -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     facts: list[str] = []
-    for package in ("mgx-mlir", "torch-mlir", "iree-base-compiler", "onnx", "numpy"):
+    for package in ("mgx-mlir", "torch-mlir", "iree-base-compiler", "onnx", "numpy", "ml_dtypes"):
         try:
             facts.append(f"{package}={version(package)}")
         except PackageNotFoundError:
@@ -123,8 +146,7 @@ def program_key(files: Iterable[str], options: Mapping[str, Any]) -> str:
 
 
 def _identity(path: Path) -> list[int]:
-    s = path.stat()
-    return [s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino]
+    return list(identity(path.stat()))
 
 
 @dataclass
@@ -153,7 +175,9 @@ class Cache:
             text = os.environ.get("MGX_CACHE_LIMIT")
             limit = parse_size(text) if text else DEFAULT_LIMIT
         self.limit = limit
-        self._memo_lock = threading.Lock()
+        self.standing = _standing(self.root)
+        self._key: bytes | None = None
+        self._memo_lock = forks.lock()
         self._written = 0
         self._scanned = 0.0
 
@@ -170,8 +194,13 @@ class Cache:
         sealed when it was written (size, times, inode).
         """
         path = self.path(kind, key)
+        if not path.exists():
+            return None
+        signer = self._signer(kind, key)
+        if signer is None:
+            return None
         try:
-            entry = Container(path)
+            entry = Container(path, signer)
             if check or not self._sealed(path):
                 entry.verify()
                 if not check:
@@ -193,8 +222,13 @@ class Cache:
     ) -> None:
         """Write an entry. A full disk or a read-only folder is logged, not raised."""
         path = self.path(kind, key)
+        signer = self._signer(kind, key)
+        if self.standing != "own" or signer is None:
+            return
+        # weights are no code, and hashing them takes a while: their headers are signed alone
+        is_pack = kind == "pack"
         try:
-            write_container(path, blobs, meta, sync=kind == "pack")
+            write_container(path, blobs, meta, sync=is_pack, signer=signer, strong=not is_pack)
             self._seal(path)
             self._written += path.stat().st_size
         except OSError as e:
@@ -204,21 +238,43 @@ class Cache:
 
     def remove(self, kind: Kind, key: str) -> None:
         """Remove an entry; one that is mapped elsewhere stays usable there."""
+        if self.standing != "own":
+            return
         for p in (self.path(kind, key), self._seal_path(self.path(kind, key))):
             with contextlib.suppress(OSError):
                 p.unlink()
+
+    def _signer(self, kind: Kind, key: str) -> Signer | None:
+        """What signs an entry of this user; None where nothing here is believed."""
+        if self.standing == "foreign":
+            return None
+        if self.standing == "root's":
+            return Signer(b"", f"{kind}/{key}")  # signs nothing: the owner of each file is asked
+        if self._key is None:
+            is_new = not self.root.exists()
+            self._key = signing_key(self.root / "key")
+            if self._key is None:
+                log.warning("the compile cache cannot write its key in %s", self.root)
+                self.standing = "foreign"
+                return None
+            if is_new:
+                for name in _OLDER:
+                    shutil.rmtree(self.root.parent / name, ignore_errors=True)
+        return Signer(self._key, f"{kind}/{key}")
 
     @staticmethod
     def _seal_path(path: Path) -> Path:
         return path.with_name(path.name + ".seal")
 
     def _seal(self, path: Path) -> None:
+        if self.standing != "own":
+            return
         with contextlib.suppress(OSError):
             _write_text(self._seal_path(path), json.dumps(_identity(path)))
 
     def _sealed(self, path: Path) -> bool:
         try:
-            return json.loads(self._seal_path(path).read_text()) == _identity(path)
+            return json.loads(read_own(self._seal_path(path))) == _identity(path)
         except (OSError, ValueError):
             return False
 
@@ -230,38 +286,51 @@ class Cache:
     # ------------------------------------------------------------------ locks
 
     @contextlib.contextmanager
-    def lock(self, kind: Kind, key: str) -> Iterator[None]:
-        """Hold a key against other threads and processes; the hold ends with its holder.
+    def lock(self, kind: Kind, key: str, seconds: float | None = None) -> Iterator[float]:
+        """Hold a key against other threads and processes; the hold ends with its holder. Gives the
+        seconds that it was waited for.
 
+        Nothing is held, and work may be done twice, where the holder is stopped or the file system
+        has no locks. seconds: the longest wait. Errors: Busy.
         Nest in the order program, module, pack only: then no two holders can wait in a circle.
         """
         path = self.root / "locks" / f"{kind}-{key}"
+        if self.standing != "own":
+            yield 0.0
+            return
+        waited = 0.0
         while True:
             try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                f = open(path, "a+b")  # noqa: SIM115
+                make_private(path.parent)
+                f = open(path, "a+b", opener=_open_private)  # noqa: SIM115
             except OSError as e:
                 log.warning("the compile cache cannot lock %s: %s", path, e)
-                yield
+                yield waited
                 return
             with f:
                 try:
-                    _lock_file(f.fileno())
+                    left = None if seconds is None else max(seconds - waited, 0.0)
+                    waited += locks.acquire(f.fileno(), left, _say_waiting)
+                except locks.Stopped as e:
+                    log.warning("%s is stopped while it compiles the same program: this one "
+                                "compiles it too", locks.holder_text(e.holder))  # fmt: skip
+                    yield waited + e.waited
+                    return
                 except OSError as e:  # a file system without locks: a compile may run twice
                     log.warning("the compile cache cannot lock %s: %s", path, e)
-                    yield
+                    yield waited
                     return
                 try:
                     # the last holder unlinks the file: what we hold may be gone already
                     if not _same_file(f.fileno(), path):
                         continue
-                    yield
+                    yield waited
                     return
                 finally:
                     with contextlib.suppress(OSError):
                         if _same_file(f.fileno(), path):
                             path.unlink()
-                    _unlock_file(f.fileno())
+                    locks.release(f.fileno())
 
     # ------------------------------------------------------------------ modules
 
@@ -324,7 +393,7 @@ class Cache:
                     for part in (name, f"{a.dtype}{a.shape}", a)
                 )
             )
-            with self.lock("pack", pack_key):
+            with contextlib.suppress(locks.Busy), self.lock("pack", pack_key, _PACK_WAIT):
                 if self.get("pack", pack_key, check=False) is None:
                     self.put("pack", pack_key, params)
         meta = {"manifest": dict(manifest), "modules": dict(modules), "pack": pack_key}
@@ -334,23 +403,33 @@ class Cache:
 
     def file_digest(self, path: str | os.PathLike[str]) -> str:
         """The digest of a file, remembered by path, size, times and inode. Errors: FileError."""
+        return self.dated_digest(path)[0]
+
+    def dated_digest(self, path: str | os.PathLike[str]) -> tuple[str, Identity | None]:
+        """The digest of a file and its identity, None where it changed meanwhile or is young."""
         full = Path(path).resolve()
         try:
-            now = _identity(full)
+            status = full.stat()
         except OSError as e:
             raise _unreadable(path, e) from e
+        now = list(identity(status))
         memo = self.root / "files" / digest(str(full))[:24]
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            row = json.loads(memo.read_text())
+            row = json.loads(read_own(memo))
             if row["identity"] == now and row["path"] == str(full):
-                return str(row["digest"])
+                return str(row["digest"]), tuple(now)
         value = hash_file(full)
         # a file changed within the clock's grain of its reading could change again unseen
-        if time.time_ns() - now[1] > 50_000_000 and _identity(full) == now:
+        try:
+            if is_young(status) or _identity(full) != now:
+                return value, None
+        except OSError as e:
+            raise _unreadable(path, e) from e
+        if self.standing == "own":
             with contextlib.suppress(OSError):
                 text = json.dumps({"path": str(full), "identity": now, "digest": value})
                 _write_text(memo, text)
-        return value
+        return value, tuple(now)
 
     # ------------------------------------------------------------------ size
 
@@ -400,7 +479,11 @@ def default_cache() -> Cache | None:
     """The cache that the environment asks for; None when MGX_CACHE turns it off."""
     if os.environ.get("MGX_CACHE", "1").strip().lower() in _OFF:
         return None
-    return Cache()
+    try:
+        found = Cache()
+    except FileError:
+        return None
+    return None if found.standing == "foreign" else found
 
 
 def _same_file(fd: int, path: Path) -> bool:
@@ -411,32 +494,35 @@ def _same_file(fd: int, path: Path) -> bool:
 
 
 def _write_text(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    temporary.write_text(text)
-    os.replace(temporary, path)
+    write_own(path, text.encode())
 
 
-if os.name == "posix":
-    import fcntl
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
-    def _lock_file(fd: int) -> None:
-        fcntl.flock(fd, fcntl.LOCK_EX)
 
-    def _unlock_file(fd: int) -> None:
-        fcntl.flock(fd, fcntl.LOCK_UN)
+def _say_waiting(holder: int) -> None:
+    say = log.info if holder == os.getpid() else log.warning  # another thread of ours ends soon
+    say("waiting for %s, which compiles the same program", locks.holder_text(holder))
 
-else:
-    import msvcrt
 
-    def _lock_file(fd: int) -> None:
-        while True:
-            try:
-                msvcrt.locking(fd, msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
-                return
-            except OSError:
-                time.sleep(0.1)
+_told: set[str] = set()  # folders of others, told of once
 
-    def _unlock_file(fd: int) -> None:
+
+def _standing(folder: Path) -> Standing:
+    """Whose a cache's folder is; one that is not there yet will be this user's."""
+    try:
+        status = folder.stat()
+    except OSError:
+        return "own"  # it will be made, or writing to it says why not
+    why = writer_of(status)
+    if not why and os.name == "posix" and status.st_uid != os.geteuid():
+        return "root's"
+    if not why or status.st_uid == os.geteuid():
         with contextlib.suppress(OSError):
-            msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined]
+            make_private(folder)
+        return "own"
+    if str(folder) not in _told:
+        _told.add(str(folder))
+        log.warning("the compile cache in %s is not used: %s", folder, why)
+    return "foreign"

@@ -13,7 +13,6 @@ import functools
 import hashlib
 import logging
 import os
-import select
 import shlex
 import shutil
 import subprocess
@@ -26,10 +25,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
-from mgx_mlir.core.errors import CompileError, TargetError
+from mgx_mlir.core import forks
+from mgx_mlir.core.errors import CompileError, FileError, TargetError
 from mgx_mlir.targets import worker as worker_file
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure, read_failure, warnings
-from mgx_mlir.targets.process import HAS_PROC, Watch, exit_poll, kill_group
+from mgx_mlir.targets.private import make_private
+from mgx_mlir.targets.process import HAS_PROC, Watch, exit_poll, kill_group, readable
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +47,7 @@ class CompileOutput:
 
     peak_memory: resident bytes of the compiler, 0 where the system does not say.
     via: "binary" or "worker". reports: text files the compiler wrote beside the module.
+    crashes: how the compiler died before it made this, on one thread.
     """
 
     vmfb: bytes
@@ -55,6 +57,7 @@ class CompileOutput:
     via: str
     warnings: tuple[str, ...] = ()
     reports: Mapping[str, str] = field(default_factory=dict)
+    crashes: tuple[str, ...] = ()
 
 
 @functools.cache
@@ -114,7 +117,7 @@ class _Worker:
         """Whether the first frame has come; does not block."""
         out = self.process.stdout
         assert out is not None
-        if not select.select([out], [], [], 0)[0]:
+        if not readable(out, 0):
             return False
         return worker_file.receive(cast(BinaryIO, out)) is not None
 
@@ -156,7 +159,7 @@ class IreeCompiler:
         self.use_worker = use_worker if os.name == "posix" else False
         self.max_workers = max_workers or max(1, min(4, os.cpu_count() or 1))
         self.reproducers = reproducers
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._idle: list[_Worker] = []
         self._starting: list[_Worker] = []
         self._busy = 0
@@ -190,14 +193,16 @@ class IreeCompiler:
         """Compile, and say how it went.
 
         timeout: seconds. memory_limit: resident bytes of the compiler's processes.
+        A compiler that a signal ended is run once more, on one thread, in what is left of the time.
         statistics: also return IREE's table of dispatches as `reports["statistics"]`.
         Errors: CompileFailed (kind: flags, input, compile, crash, timeout, memory), with a
-        note that names the reproducer; TargetError when the compiler is not installed.
+        note that names the reproducer; CompileError when no process or temporary file can be made;
+        TargetError when the compiler is not installed.
         """
         flags = tuple(flags)
         if memory_limit is not None and not HAS_PROC and memory_limit != DEFAULT_MEMORY_LIMIT:
             raise TargetError("a memory limit cannot be held on this system: it has no /proc")
-        limits = (timeout, memory_limit)
+        limits, start = (timeout, memory_limit), time.monotonic()
         try:
             worker = self._acquire(flags)
             if worker is not None:
@@ -206,28 +211,39 @@ class IreeCompiler:
                     return output
             return self._in_binary(source, flags, *limits, statistics)
         except CompileFailed as e:
-            if e.kind == "crash" and e.cause == "other":
-                e = self._traced(source, flags, *limits) or e
+            if e.kind == "crash":
+                left = None if timeout is None else timeout - (time.monotonic() - start)
+                again = self._on_one_thread(source, flags, left, memory_limit, statistics)
+                if isinstance(again, CompileOutput):
+                    log.warning("%s; on one thread it compiled the module", e.message)
+                    return replace(again, flags=flags, crashes=(e.message,))
+                e = again or e
             if reproducer:
                 e = self.with_reproducer(e, source, flags)
             raise e from None
+        except OSError as e:
+            raise _no_child(e) from e
 
-    def _traced(
+    def _on_one_thread(
         self,
         source: bytes,
         flags: tuple[str, ...],
         timeout: float | None,
         memory_limit: int | None,
-    ) -> CompileFailed | None:
-        """The crash of a compile once more, on one thread: where several crash at once no stack is
-        printed, which says what failed. None where it does not crash again."""
-        if SINGLE_THREAD in flags:
+        statistics: bool,
+    ) -> CompileOutput | CompileFailed | None:
+        """A compile that crashed once more, on one thread: its output, or its own failure.
+
+        Some crashes happen on several threads only; of others no stack is printed where several
+        threads crash at once, which says what failed. None where it ends in another way.
+        """
+        if SINGLE_THREAD in flags or (timeout is not None and timeout <= 0):
             return None
         try:
-            self._in_binary(source, (*flags, SINGLE_THREAD), timeout, memory_limit, False)
+            alone = (*flags, SINGLE_THREAD)
+            return self._in_binary(source, alone, timeout, memory_limit, statistics)
         except CompileFailed as e:
-            return e if e.kind == "crash" else None
-        return None
+            return e if e.kind in ("crash", "input") else None
 
     def close(self) -> None:
         """End the idle workers."""
@@ -284,7 +300,7 @@ class IreeCompiler:
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline and w.process.poll() is None:
             out = w.process.stdout
-            if out is not None and select.select([out], [], [], 0.05)[0] and w.ready():
+            if out is not None and readable(out, 0.05) and w.ready():
                 return True
         errors = w.take_errors()
         w.close()
@@ -323,7 +339,7 @@ class IreeCompiler:
             except (BrokenPipeError, OSError):
                 return None
             watch = Watch(w.process.pid, timeout, memory_limit)
-            outcome = watch.wait(lambda s: bool(select.select([stdout], [], [], s)[0]))
+            outcome = watch.wait(lambda s: readable(stdout, s))
             if outcome != "done":
                 raise CompileFailed(_limit_failure(outcome, timeout, memory_limit))
             frame = worker_file.receive(cast(BinaryIO, stdout))
@@ -374,8 +390,8 @@ class IreeCompiler:
             with open(os.path.join(folder, "stderr"), "w+b") as errors:
                 process = subprocess.Popen(
                     [
-                        *(sys.executable, worker_file.__file__, "--exec", str(compiler_binary())),
-                        *(*asked, str(path), "-o", str(out)),
+                        *(sys.executable, worker_file.__file__, "--exec", str(os.getpid())),
+                        *(str(compiler_binary()), *asked, str(path), "-o", str(out)),
                     ],
                     stdin=subprocess.DEVNULL,
                     stdout=errors,
@@ -434,7 +450,7 @@ class IreeCompiler:
         name = hashlib.blake2b(source + "\0".join(flags).encode(), digest_size=8).hexdigest()
         folder = self.reproducers / name
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_private(folder)
             suffix = "mlirbc" if source[:4] == b"ML\xefR" else "mlir"
             model = folder / f"input.{suffix}"
             _write(model, source)
@@ -449,6 +465,14 @@ class IreeCompiler:
         found = CompileFailed(failure, extra_notes=[f"reproducer: sh {folder / 'command.sh'}"])
         found.reproducer = str(folder)
         return found
+
+
+def _no_child(e: OSError) -> CompileError:
+    """The system refuses what a compile needs: a folder, a file, a process."""
+    why = (e.strerror or str(e)).lower()
+    where = f"{e.filename}: " if e.filename else ""
+    notes = ["its files go to the temporary folder; TMPDIR names another one"]
+    return CompileError(f"iree-compile cannot be started: {where}{why}", notes=notes)
 
 
 def _statistics_flags(path: Path) -> list[str]:
@@ -496,7 +520,7 @@ def _keep_newest(folder: Path, count: int) -> None:
 
 
 _shared: IreeCompiler | None = None
-_shared_lock = threading.Lock()
+_shared_lock = forks.lock()
 
 
 def shared_compiler() -> IreeCompiler:
@@ -506,6 +530,10 @@ def shared_compiler() -> IreeCompiler:
         if _shared is None:
             from mgx_mlir.targets.cache import cache_root
 
-            _shared = IreeCompiler(reproducers=cache_root() / "reproducers")
+            try:
+                reproducers = cache_root() / "reproducers"
+            except FileError:
+                reproducers = None
+            _shared = IreeCompiler(reproducers=reproducers)
             atexit.register(_shared.close)
         return _shared

@@ -1,12 +1,14 @@
 """One file of named blobs with a JSON header: aligned, so that it can be mapped and used as is.
 
-Layout: magic, header length, crc of the header, header (JSON), padding, blobs. The first blob
-starts on a page, every other on 64 bytes, which is what zero-copy parameters need. Each blob
-has a crc, checked by `Container.verify`.
+Layout: magic, header length, crc of what follows, signature of the header, header (JSON), padding,
+blobs. The first blob starts on a page, every other on 64 bytes, which is what zero-copy parameters
+need. Each blob has a digest in the header, checked by `Container.verify`: SHA-256 where the header
+is signed and the blobs may be code, else a crc.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import mmap
 import os
@@ -22,9 +24,10 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError, MgxError
 from mgx_mlir.core.literals import aligned_empty
+from mgx_mlir.targets.private import Signer, make_private, open_own
 
-MAGIC = b"MGXBLOB1"
-_HEAD = struct.Struct("<8sQI")
+MAGIC = b"MGXBLOB2"
+_HEAD = struct.Struct("<8sQI32s")
 _ALIGN = 64
 _PAGE = 4096
 _MAX_HEADER = 1 << 28
@@ -48,11 +51,13 @@ def write_container(
     meta: Mapping[str, Any] | None = None,
     *,
     sync: bool = False,
+    signer: Signer | None = None,
+    strong: bool = False,
 ) -> None:
-    """Write the file under a temporary name and rename it into place.
+    """Write the file under a temporary name and rename it into place, for this user alone.
 
     sync: force the data to the disk before the rename, for files whose blobs are not checked
-    on every load.
+    on every load. signer: signs the header. strong: the blobs' digests are SHA-256.
     """
     rows, offset = [], 0
     views = [(name, value, _bytes_of(value)) for name, value in blobs.items()]
@@ -63,18 +68,23 @@ def write_container(
             "size": view.nbytes,
             "crc": zlib.crc32(view),
         }
+        if strong:
+            row["sha256"] = hashlib.sha256(view).hexdigest()
         if isinstance(value, np.ndarray):
             row["dtype"] = dtypes.from_numpy(value.dtype).name
             row["dims"] = list(value.shape)
         rows.append(row)
         offset = _up(offset + view.nbytes, _ALIGN)
-    header = json.dumps({"blobs": rows, "meta": dict(meta or {})}).encode()
+    label = signer.label if signer else ""
+    header = json.dumps({"label": label, "blobs": rows, "meta": dict(meta or {})}).encode()
+    signature = signer.sign(header) if signer else bytes(32)
     start = _up(_HEAD.size + len(header), _PAGE)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     fd, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(fd, "wb") as f:
-            f.write(_HEAD.pack(MAGIC, len(header), zlib.crc32(header)) + header)
+            crc = zlib.crc32(signature + header)
+            f.write(_HEAD.pack(MAGIC, len(header), crc, signature) + header)
             for row, (_, _, view) in zip(rows, views, strict=True):
                 f.seek(start + row["offset"])
                 f.write(view)
@@ -98,36 +108,48 @@ def _read(f: BinaryIO, size: int) -> np.ndarray:
     return data[:got]
 
 
+def _is_roots(status: os.stat_result) -> bool:
+    """Whether root wrote a file for all: root's key is for root alone."""
+    return os.name == "posix" and status.st_uid == 0 != os.geteuid()
+
+
 class Container:
     """An opened container; blobs are views of the file's bytes and keep them alive.
 
-    Errors: FileError when the file is missing, cut short, of another kind or damaged.
+    signer: the header must be signed by it, but in a file of root's, and state its label. Then the
+    file must be a regular one that nobody but this user and root can have written.
+    Errors: FileError when the file is missing, cut short, of another kind, damaged or another's.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, signer: Signer | None = None) -> None:
         self.path = path
         try:
-            with open(path, "rb") as f:
-                size = os.fstat(f.fileno()).st_size
+            with open(path, "rb") if signer is None else os.fdopen(open_own(path), "rb") as f:
+                status = os.fstat(f.fileno())
+                size = status.st_size
                 if size < _HEAD.size:
                     raise FileError(
                         f"too short to be a blob file: {size} bytes", location=str(path)
                     )
                 self._bytes = _read(f, size)
         except OSError as e:
-            raise FileError(f"cannot read: {e.strerror}", location=str(path)) from e
+            raise FileError(f"cannot read: {e.strerror or e}", location=str(path)) from e
         size = self._bytes.nbytes
-        magic, length, crc = _HEAD.unpack(self._bytes[: _HEAD.size].tobytes())
+        magic, length, crc, signature = _HEAD.unpack(self._bytes[: _HEAD.size].tobytes())
         if magic != MAGIC:
             raise FileError(f"not a blob file: magic {magic!r}", location=str(path))
         if length > min(_MAX_HEADER, size - _HEAD.size):
             raise FileError("the header is cut short", location=str(path))
         header = self._bytes[_HEAD.size : _HEAD.size + length].tobytes()
-        if zlib.crc32(header) != crc:
+        if zlib.crc32(signature + header) != crc:
             raise FileError("the header is damaged", location=str(path))
+        if signer is not None and not (_is_roots(status) or signer.is_signed(header, signature)):
+            raise FileError("the signature is not this user's", location=str(path))
         try:
             parsed = json.loads(header)
             rows = parsed["blobs"]
+            if signer is not None and parsed["label"] != signer.label:
+                raise ValueError("it is of another entry")
             self.meta: dict[str, Any] = parsed["meta"]
             self._rows: dict[str, dict[str, Any]] = {str(r["name"]): r for r in rows}
             self._start = _up(_HEAD.size + length, _PAGE)
@@ -167,7 +189,12 @@ class Container:
         return {n: self.array(n) for n, row in self._rows.items() if "dtype" in row}
 
     def verify(self, names: Iterable[str] | None = None) -> None:
-        """Compare the crc of the blobs. Errors: FileError naming the first that differs."""
+        """Compare the digests of the blobs. Errors: FileError naming the first that differs."""
         for name in self._rows if names is None else names:
-            if zlib.crc32(self.blob(name).data) != self._rows[name]["crc"]:
+            row, data = self._rows[name], self.blob(name).data
+            if "sha256" in row:
+                same = hashlib.sha256(data).hexdigest() == row["sha256"]
+            else:
+                same = zlib.crc32(data) == row["crc"]
+            if not same:
                 raise FileError(f"blob '{name}' is damaged", location=str(self.path))

@@ -10,6 +10,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from mgx_mlir.core.machine import HIP_VARIABLE
+
 _TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")
 # in a child: a driver that fails can take its process down, and starting HIP costs memory
 _PROBE = """
@@ -21,8 +23,6 @@ try:
 except MgxError as e:
     sys.exit("; ".join([e.message, *e.notes[:1]]))
 """
-# what IREE's hip driver reads: where the HIP library is
-_VARIABLE = "IREE_HIP_DYLIB_PATH"
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,17 @@ def hip_devices() -> tuple[HipDevice, ...]:
     On Linux nothing is started unless the kernel's AMD compute device exists or
     IREE_HIP_DYLIB_PATH names a HIP library.
     """
-    return _probed()[0]
+    return _probed(os.environ.get(HIP_VARIABLE))[0]
 
 
 def why_no_device() -> str:
     """Why `hip_devices` finds none."""
-    return _probed()[1]
+    return _probed(os.environ.get(HIP_VARIABLE))[1]
 
 
 @functools.cache
-def _probed() -> tuple[tuple[HipDevice, ...], str]:
-    library = os.environ.get(_VARIABLE)
+def _probed(library: str | None) -> tuple[tuple[HipDevice, ...], str]:
+    """What the HIP library that the environment names, or the system's, has; and why nothing."""
     if sys.platform.startswith("linux") and not Path("/dev/kfd").exists() and not library:
         return (), "the kernel has no AMD compute device, /dev/kfd"
     try:

@@ -17,9 +17,10 @@ Kind = Literal["flags", "input", "compile", "crash", "timeout", "memory"]
 
 # What another flag set can help with. stack: a kernel needs more than the limit; layout: data
 # tiling cannot pack an operand; kernel: the code generator refuses a kernel's form, or crashes on
-# it. Whatever else fails (constants, memory, scheduling, linking) is not known well enough to try
-# again: what compiled in spite of it has computed wrong numbers.
-Cause = Literal["stack", "layout", "kernel", "other"]
+# it; time: it came to the end of the limit that a compile has by itself; moves: those of a branch
+# cannot be put in order. Whatever else fails (constants, memory, scheduling, linking) is not known
+# well enough to try again: what compiled in spite of it has computed wrong numbers.
+Cause = Literal["stack", "layout", "kernel", "time", "moves", "other"]
 
 _HEAD = r"^(?P<loc>(?:[^\s:]|[^:\n]:(?=\d))[^\n]*?:\d+:\d+|<unknown>:\d+|loc\([^\n]*?\)): "
 _DIAGNOSTIC = re.compile(_HEAD + r"(?P<sev>error|warning): (?P<msg>[^\n]*)", re.M)

@@ -8,13 +8,12 @@ driver of its own. docs/emulator.md says what emulation shows.
 from __future__ import annotations
 
 import os
-import platform
 import sysconfig
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 from mgx_mlir.core.errors import TargetError
+from mgx_mlir.core.machine import processor_features
 
 LIBRARY = "libamdhip64.so"
 # the folder of a library built by hand with CMake
@@ -52,19 +51,6 @@ def find_library() -> Path | None:
             if (place / build / LIBRARY).is_file() and processor_features().issuperset(needs):
                 return place / build
     return None
-
-
-@cache
-def processor_features() -> frozenset[str]:
-    """What this processor can, in the words of /proc/cpuinfo; none where that is not there."""
-    if platform.machine() not in ("x86_64", "AMD64"):
-        return frozenset()
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return frozenset()
-    found = (line.partition(":")[2] for line in lines if line.startswith("flags"))
-    return frozenset(next(found, "").split())
 
 
 def active() -> bool:

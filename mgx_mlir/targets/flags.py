@@ -24,8 +24,14 @@ OPT_LEVELS = ("O0", "O1", "O2", "O3")
 STACK_LIMIT = 262144
 LARGE_STACK_LIMIT = 1 << 20
 
-# the default computes f64 in f32, silently
-_COMMON = ("--iree-input-demote-f64-to-f32=false",)
+# writes what the compiler makes of each kernel into a folder: assembly, LLVM's text, code objects
+DUMP_FILES = "--iree-hal-dump-executable-files-to"
+_COMMON = (
+    "--iree-input-demote-f64-to-f32=false",  # the default computes f64 in f32, silently
+    "--iree-opt-strip-assertions=false",  # the default drops the checks of run-time sizes, silently
+)
+# other code on the host, whose registers are given out in another way (branch_moves.py)
+_OTHER_REGISTERS = "--iree-hal-memoization=false"
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,11 @@ class FlagSet:
     flags: tuple[str, ...]
     why: str = ""
     cures: frozenset[Cause] = frozenset()
+
+
+def _other_registers(flags: tuple[str, ...]) -> FlagSet:
+    why = "command buffers are made at each call"
+    return FlagSet("other-registers", (*flags, _OTHER_REGISTERS), why, frozenset({"moves"}))
 
 
 # --------------------------------------------------------------------------------------- cpu
@@ -87,6 +98,7 @@ def cpu_ladder(
             rung("O1", "fewer fusions and no data tiling", "O1", False, LARGE_STACK_LIMIT,
                  "stack", "layout", "kernel")
         )  # fmt: skip
+    sets.append(_other_registers(sets[0].flags))
     return tuple(sets)
 
 
@@ -168,6 +180,7 @@ def gpu_ladder(
             "8-bit floats that the architecture lacks are computed by conversion",
             frozenset({"kernel"}),
         ),
+        _other_registers((*base, *tail)),
     )
 
 

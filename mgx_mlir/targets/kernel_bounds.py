@@ -7,21 +7,21 @@ workgroups each launch is. Launches of run-time sizes have no bound.
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 from mgx_mlir.core.chips import CHIPS, LAUNCH_US
 from mgx_mlir.core.errors import TargetError
+from mgx_mlir.core.files import temporary_folder
 from mgx_mlir.targets.base import parse_dispatches
 from mgx_mlir.targets.child import IreeCompiler, shared_compiler
-from mgx_mlir.targets.flags import gpu_ladder
+from mgx_mlir.targets.flags import DUMP_FILES, gpu_ladder
 from mgx_mlir.targets.kernel_time import KernelTime, kernel_time
 from mgx_mlir.targets.kernel_walk import Code, functions
 from mgx_mlir.targets.report import Kernel, gpu_report
 
-FILES = "--iree-hal-dump-executable-files-to"
 _KERNEL = re.compile(r'^define .*amdgpu_kernel void @"?([\w.$-]+)"?\(')
 _GRID = re.compile(
     r"call (?:noundef )?(range\(i32 0, (\d+)\) )?i32 @llvm\.amdgcn\.workgroup\.id\.([xyz])"
@@ -61,8 +61,8 @@ def compile_with_bounds(
     """
     if arch not in CHIPS:
         raise TargetError(f"the figures of {arch} are not known", notes=[f"known: {list(CHIPS)}"])
-    with tempfile.TemporaryDirectory(prefix="mgx-bounds-") as folder:
-        flags = (*gpu_ladder(arch, opt_level=opt_level)[0].flags, f"{FILES}={folder}")
+    with temporary_folder("mgx-bounds-") as folder:
+        flags = (*gpu_ladder(arch, opt_level=opt_level)[0].flags, f"{DUMP_FILES}={folder}")
         out = (compiler or shared_compiler()).run(
             bytecode, flags, timeout=timeout, reproducer=False, statistics=True
         )
@@ -112,10 +112,8 @@ def workgroups(lines: Iterable[str]) -> dict[str, int | None]:
             current[g[3]] = int(g[2]) if g[1] else None
     out: dict[str, int | None] = {}
     for name, axes in found.items():
-        total: int | None = 1
-        for n in axes.values():
-            total = None if n is None or total is None else total * n
-        out[name] = total
+        known = [n for n in axes.values() if n is not None]
+        out[name] = prod(known) if len(known) == len(axes) else None
     return out
 
 

@@ -19,7 +19,7 @@ from math import inf, prod
 from typing import NamedTuple
 
 from mgx_mlir.core.chips import Chip
-from mgx_mlir.targets.kernel_walk import Code, Instruction, Walk, functions, walk
+from mgx_mlir.targets.kernel_walk import Code, Instruction, Walk, walk
 from mgx_mlir.targets.report import Kernel
 
 FROM_CACHE = 500  # clocks until a load from the chip's caches has come
@@ -99,14 +99,6 @@ def kernel_time(kernel: Kernel, code: Code, chip: Chip, workgroups: int) -> Kern
         len(way.places),
         way.exact,
     )
-
-
-def codes(texts: list[str]) -> dict[str, Code]:
-    """The functions of several assembly files."""
-    found: dict[str, Code] = {}
-    for text in texts:
-        found |= functions(text.splitlines())
-    return found
 
 
 def _alone(way: Walk, costs: list[Cost]) -> float:
@@ -201,4 +193,4 @@ def _waits(i: Instruction) -> tuple[int, int]:
     return loads, lds
 
 
-__all__ = ["Cost", "KernelTime", "codes", "cost", "kernel_time"]
+__all__ = ["Cost", "KernelTime", "MatrixInstruction", "cost", "kernel_time", "matrix_instruction"]

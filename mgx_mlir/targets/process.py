@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
+import selectors
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import IO, Any, Literal
 
 HAS_PROC = Path("/proc/self/statm").exists()
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+# select() refuses descriptors from 1024 on, and epoll takes one of its own
+_Selector: Any = getattr(selectors, "PollSelector", selectors.SelectSelector)
 
 Outcome = Literal["done", "timeout", "memory"]
 
@@ -51,6 +54,13 @@ def peak_memory(pid: int) -> int:
     except (OSError, ValueError):
         pass
     return 0
+
+
+def readable(stream: int | IO[Any], seconds: float) -> bool:
+    """Whether there is something to read, or the other end has closed, within the seconds."""
+    with _Selector() as selector:
+        selector.register(stream, selectors.EVENT_READ)
+        return bool(selector.select(seconds))
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
@@ -110,7 +120,7 @@ def exit_poll(process: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bo
         return process.poll() is not None
 
     def by_pidfd(seconds: float) -> bool:
-        if process.returncode is None and select.select([fd], [], [], seconds)[0]:
+        if process.returncode is None and readable(fd, seconds):
             process.wait()
         return process.returncode is not None
 

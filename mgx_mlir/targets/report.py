@@ -138,11 +138,15 @@ def code_objects(vmfb: bytes | np.ndarray) -> Iterator[tuple[int, bytes]]:
         at = data.find(b"\x7fELF\x02\x01", at + size)
 
 
+def _sections(elf: bytes) -> list[tuple[int, ...]]:
+    """The rows of a code object's table of sections, as `_SECTION` has them."""
+    head = _HEADER.unpack_from(elf, 0)
+    return [_SECTION.unpack_from(elf, head[6] + i * _SECTION.size) for i in range(head[12])]
+
+
 def _metadata(elf: bytes) -> dict[str, Any]:
     """The AMDGPU note of a code object. Errors: FileError."""
-    head = _HEADER.unpack_from(elf, 0)
-    for i in range(head[12]):
-        row = _SECTION.unpack_from(elf, head[6] + i * _SECTION.size)
+    for row in _sections(elf):
         kind, offset, size = row[1], row[4], row[5]
         if kind != _SHT_NOTE:
             continue
@@ -162,8 +166,7 @@ def _metadata(elf: bytes) -> dict[str, Any]:
 
 def _given_registers(elf: bytes) -> dict[str, int]:
     """The vector registers that each kernel's descriptor asks for, by the kernel's name."""
-    head = _HEADER.unpack_from(elf, 0)
-    rows = [_SECTION.unpack_from(elf, head[6] + i * _SECTION.size) for i in range(head[12])]
+    rows = _sections(elf)
     found = {}
     for row in rows:
         kind, offset, size, link = row[1], row[4], row[5], row[6]

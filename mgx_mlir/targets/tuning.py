@@ -20,6 +20,7 @@ from typing import Any
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import atomic
 from mgx_mlir.passes.lower.gpu_choices import Choice, Product, choice_of, product_of
+from mgx_mlir.targets import locks
 from mgx_mlir.targets.cache import cache_root
 from mgx_mlir.targets.child import compiler_version
 from mgx_mlir.targets.flags import OPT_LEVELS
@@ -27,6 +28,7 @@ from mgx_mlir.targets.flags import OPT_LEVELS
 VARIABLE = "MIGRAPHX_PROBLEM_CACHE"
 log = logging.getLogger(__name__)
 LARGEST = 64 << 20  # bytes of a tuning file that is read
+LOCK_WAIT = 30.0  # seconds: a change takes far less
 PRODUCT = "gpu::product"
 
 
@@ -82,7 +84,7 @@ def is_kept() -> bool:
     """Whether there is a tuning file that can be read."""
     try:
         return tuning_file().is_file()
-    except OSError:
+    except (OSError, FileError):
         return False
 
 
@@ -118,14 +120,13 @@ def _change(change: Callable[[list[list[Any]]], list[list[Any]]]) -> Path:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Held by one process at a time."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with open(f"{path}.lock", "a") as f:
-        fcntl.flock(f, fcntl.LOCK_EX)
+    """Held by one process at a time. FileError where another one does not give it back."""
+    with open(f"{path}.lock", "a+b") as f:
+        try:
+            locks.acquire(f.fileno(), LOCK_WAIT)
+        except locks.Busy as e:
+            why = f"{locks.holder_text(e.holder)} has locked the tuning file"
+            raise FileError(why, location=str(path)) from None
         yield
 
 

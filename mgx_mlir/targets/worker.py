@@ -6,7 +6,8 @@ bytes whose count the header gives. Diagnostics go to stderr, which the parent r
 
     python worker.py                  serve requests until stdin closes
     python worker.py --validate FILE  parse FILE strictly; exit 1 with the errors on stderr
-    python worker.py --exec COMMAND.. become the command, which then ends with the parent
+    python worker.py --exec PARENT COMMAND..
+                                      become the command, which ends with the process PARENT
 """
 
 from __future__ import annotations
@@ -71,10 +72,16 @@ def _memory() -> tuple[int, int]:
     return peak, now
 
 
-def validate(source: bytes) -> str:
-    """Parse strictly, with no unregistered operation allowed; the errors, or an empty string."""
+def _bindings() -> Any:
+    """The compiler's MLIR bindings, of which the wheel ships no stub."""
     from iree.compiler import ir
 
+    return ir
+
+
+def validate(source: bytes) -> str:
+    """Parse strictly, with no unregistered operation allowed; the errors, or an empty string."""
+    ir = _bindings()
     with ir.Context():
         try:
             ir.Module.parse(source)
@@ -97,12 +104,14 @@ def compile_one(source: bytes, flags: list[str]) -> tuple[str, bytes]:
             return "flags", str(e).encode()
         # text must end in a NUL; bytecode is recognised by its magic number
         data = source if source[:4] == b"ML\xefR" else source + b"\0"
-        with Source.wrap_buffer(session, data, buffer_name="input.mlir") as wrapped:
+        wrapped = Source.wrap_buffer(session, data, buffer_name="input.mlir")
+        with wrapped:
             invocation = session.invocation()
             invocation.enable_console_diagnostics()
             if not invocation.parse_source(wrapped) or not invocation.execute():
                 return "compile", b""
-            with Output.open_membuffer() as output:
+            output = Output.open_membuffer()
+            with output:
                 invocation.output_vm_bytecode(output)
                 return "ok", bytes(output.map_memory())
 
@@ -113,14 +122,17 @@ def _die_with_parent(lifeline: int) -> None:
     os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
-def become(command: list[str]) -> None:
-    """Replace this process by a command that the system ends when the parent's thread ends."""
+def become(parent: int, command: list[str]) -> None:
+    """Replace this process by a command that the system ends when the parent's thread ends.
+
+    parent: the process that started this one. It may be number 1, as in a container.
+    """
     if sys.platform == "linux":
         import ctypes
 
         parent_death_signal = 1  # of prctl(2); execve keeps it
         ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL)
-        if os.getppid() == 1:
+        if os.getppid() != parent:
             sys.exit(1)  # it ended before the call
     os.execv(command[0], command)
 
@@ -141,11 +153,10 @@ def serve(lifeline: int) -> int:
     if lifeline >= 0:
         threading.Thread(target=_die_with_parent, args=(lifeline,), daemon=True).start()
     import iree.compiler.api
-    from iree.compiler import ir
 
     if os.environ.get(SINGLE) == "1":
         _without_threads()
-    with ir.Context():
+    with _bindings().Context():
         pass  # loads the dialects once, before the first request
     send(replies, {"ready": iree.compiler.api.__name__})
     while select.select([requests], [], [], IDLE_SECONDS)[0]:
@@ -172,7 +183,7 @@ def main(argv: list[str]) -> int:
             print(wrong, file=sys.stderr)
         return 1 if wrong else 0
     if argv[:1] == ["--exec"]:
-        become(argv[1:])
+        become(int(argv[1]), argv[2:])
     return serve(int(argv[0]) if argv else -1)
 
 

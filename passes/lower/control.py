@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from mgx_mlir.passes.lower.scalar import TypedScalar, constant, signless
 from mgx_mlir.passes.shape_chain import NOPS, RESHAPES
 
 # A value that leaves a region: the tensor, or the elements that are followed as scalars.
-Carried = ir.Value | np.ndarray
+Carried: TypeAlias = ir.Value | np.ndarray
 # What one place of scf's lists stands for: a tensor's type, or the elements of one.
 Slot = TensorType
 
@@ -456,7 +456,7 @@ class _Loop:
             scf.ConditionOp(more, list(before.arguments))
         after = made.regions[1].blocks.append(*kinds, arg_locs=None)
         with ir.InsertionPoint(after), e.inner_scope():
-            i, *rest = after.arguments
+            i, rest = after.arguments[0], list[ir.Value](after.arguments)[1:]
             held = np.empty((), object)
             held[()] = TypedScalar(rest[0], dtypes.BOOL) if flags else True
             again, found = self.body(i, held, rest[len(flags) :])
@@ -535,7 +535,7 @@ class _Loop:
                 made = insert_slice(e, part, made, [0] * len(extents), [extents[0], *kept])
             made = made if made.type == buffer.type else tensor.CastOp(buffer.type, made).result
             scf.YieldOp([made])
-        with ir.InsertionPoint(branch.else_block):
+        with ir.InsertionPoint(branch.regions[1].blocks[0]):
             scf.YieldOp([buffer])
         now = [
             have if isinstance(have, int) else indices.select(e, full, new, have)
@@ -556,10 +556,10 @@ class _Loop:
             return extract_slice(e, buffer, [0] * len(extents), [rows, *extents[1:]])
 
         def row(where: list[ir.Value]) -> ir.Value:
-            at: Extent = where[0]
+            step: Extent = where[0]
             if turned:
-                at = e.sub_extents(e.sub_extents(count, at), 1)
-            at = e.as_index(indices.clamp(e, at, 0, indices.last_of(e, extents[0])))
+                step = e.sub_extents(e.sub_extents(count, step), 1)
+            at = e.as_index(indices.clamp(e, step, 0, indices.last_of(e, extents[0])))
             value = indices.read_safely(e, buffer, [at, *where[1:]], extents[:1])
             inside = indices.compare(e, indices.SLT, where[0], count)
             return arith.SelectOp(inside, value, indices.zero_of(value.type)).result

@@ -85,13 +85,11 @@ def convolved(
         )
         element = TensorType.of(op.weights).dtype
         dims = [*own, *kernel, e.extents(w)[-1], *strides]
-
-        def info(arch: str) -> ir.Attribute | None:
-            product = gpu_choices.Product(gpu_choices.CONVOLUTION, element.name, tuple(dims))
-            choice = gpu_choices.choice_for(e.options, product, e.function)
-            return gpu_config.product_info(arch, product, choice)
-
-        gpu_config.give(e, found, info)
+        gpu_config.give_product(
+            e,
+            found,
+            lambda: gpu_choices.Product(gpu_choices.CONVOLUTION, element.name, tuple(dims)),
+        )
         return found
     return _convolve(e, x, w, windows, strides, dilations, op.group, op.channels_last, out, acc)
 
@@ -128,8 +126,9 @@ def padding_of(
     dilation = getattr(op, "dilation", None) or getattr(op, "dilations", (1,) * spatial)
     for i, k, s, d in zip(size, kernel, op.stride, dilation, strict=True):
         if isinstance(i, int) and isinstance(k, int):
-            total: Extent = max((-(-i // s) - 1) * s + (k - 1) * d + 1 - i, 0)
-            half: Extent = total // 2
+            most = max((-(-i // s) - 1) * s + (k - 1) * d + 1 - i, 0)
+            total: Extent = most
+            half: Extent = most // 2
         else:
             count = e.div_extents(e.add_extents(i, s - 1), s)
             reach = e.add_extents(e.mul_extents(e.sub_extents(k, 1), d), 1)

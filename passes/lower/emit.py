@@ -29,6 +29,7 @@ from mgx_mlir.passes.lower.scalar import (
     TypedScalar,
     computed,
     constant,
+    constant_of,
     narrow,
     signless,
     widen,
@@ -52,6 +53,7 @@ class Emitter:
         self.function = "main"  # that is being made
         self.padded: dict[ir.Value, ir.Value] = {}  # inputs of windows, padded ahead of a region
         self.chosen: dict[ir.Value, Any] = {}  # how products are computed, where that is known
+        self.sizes: Any = None  # checks of run-time sizes, of the function that is being made
         self.parts: dict[ir.Value, ir.Value] = {}  # of products in parts, summed ahead of a region
 
     # ---- types and extents -------------------------------------------------------------------
@@ -118,9 +120,9 @@ class Emitter:
         """A dense constant in the IR (small arrays only)."""
         dtype = dtypes.from_numpy(array.dtype)
         stored = array.view(f"i{dtype.size}") if dtype.is_unsigned else array
-        return arith.ConstantOp(
+        return constant_of(
             ir.RankedTensorType.get(array.shape, signless(dtype)), attrs.dense(stored)
-        ).result
+        )
 
     def generic(
         self,
@@ -216,10 +218,25 @@ class Emitter:
             "flow.tensor.tie_shape", results=[value.type], operands=[kept, *dynamic]
         ).result
 
+    def hidden(self, value: ir.Value) -> ir.Value:
+        """`value`, behind a barrier where all its elements are one known number.
+
+        Outside of regions IREE 3.13 puts the number into the loops that read it: a sum then has
+        one iteration, whatever the extents, and a running sum takes a stack without end.
+        """
+        if self.in_region or not _is_uniform(value):
+            return value
+        return self.barrier(value, self.extents(value))
+
     def refine(self, value: ir.Value, t: TensorType) -> ir.Value:
         """`value` with the static dims of `t` (tensor.cast where they differ)."""
         want = self.mlir_type(t)
-        return value if value.type == want else tensor.CastOp(want, value).result
+        if value.type == want:
+            return value
+        for i, d in enumerate(t.dims):
+            if d != DYN:
+                self.sizes.equal(self.sizes.of_dim(value, i), d)
+        return tensor.CastOp(want, value).result
 
     # ---- lazy expressions --------------------------------------------------------------------
 
@@ -344,9 +361,11 @@ class Emitter:
         return [again[kept.index(i)] for i in wanted]
 
     def scalar_of(self, x: Compute, args: Sequence[TypedScalar]) -> TypedScalar:
-        """One pointwise op on scalars; a 16- or 8-bit float result is rounded to its type."""
+        """One pointwise op on scalars, computed in f32 for 16- and 8-bit floats."""
         first = x.args[0].type.dtype if x.args else x.type.dtype
         b = self.scalars(first, x.type.dtype)
+        if x.cls.steps:
+            args = [b.exact(v, a.type.dtype) for v, a in zip(args, x.args, strict=True)]
         scalar = getattr(x.cls, "scalar", None)
         if scalar is None:
             raise CompileError(f"'{x.cls.OPERATION_NAME}' op has no scalar lowering")
@@ -354,3 +373,21 @@ class Emitter:
             stored = [narrow(v, a.type.dtype) for v, a in zip(args, x.args, strict=True)]
             return widen(scalar(b, *stored, **x.attributes))
         return scalar(b, *args, **x.attributes)
+
+
+_FORWARDS = ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast", "tensor.extract_slice")
+
+
+def _is_uniform(value: ir.Value) -> bool:
+    """Whether a tensor is a fill, a constant, or computed of such alone."""
+    if not isinstance(value.owner, ir.Operation | ir.OpView):
+        return False
+    op = value.owner.operation
+    if op.name in ("linalg.fill", "arith.constant"):
+        return True
+    if op.name in _FORWARDS:
+        return _is_uniform(op.operands[0])
+    if op.name != "linalg.generic":
+        return False
+    inputs = list(op.operands)[: len(op.operands) - len(op.results)]  # the rest is written to
+    return bool(inputs) and all(map(_is_uniform, inputs))

@@ -71,6 +71,14 @@ def identity(rank: int) -> DimMap:
     return tuple(range(rank))
 
 
+def behind_views(x: Expr) -> tuple[Expr, DimMap]:
+    """What an expression is a view of, and which dim of the view indexes each of its own."""
+    at = identity(x.type.rank)
+    while isinstance(x, View):
+        x, at = x.source, compose(at, x.map)
+    return x, at
+
+
 def broadcast_map(source: TensorType, result: TensorType) -> DimMap:
     """Right-aligned broadcasting: extents of 1 that grow are read at index 0."""
     shift = result.rank - source.rank

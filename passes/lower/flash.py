@@ -13,7 +13,7 @@ from mgx_mlir.dialects.migraphx.movement import slice_bounds
 from mgx_mlir.passes.access import Unreadable
 from mgx_mlir.passes.attention_form import AttentionForm, attention_form, scale_and_mask
 from mgx_mlir.passes.lower import views
-from mgx_mlir.passes.lower.expr import Expr, Leaf, Splat, View, identity
+from mgx_mlir.passes.lower.expr import Expr, Leaf, Splat, View, behind_views, identity
 from mgx_mlir.passes.lower.flash_tiled import tiled_attention
 from mgx_mlir.passes.lower.gpu_kinds import SIDE
 from mgx_mlir.passes.lower.linalg_ext import attention
@@ -111,11 +111,8 @@ def _sliced_view(e: Any, op: ir.Operation) -> Expr | None:
 
     The compiler would keep the tensor between the two in scratch memory.
     """
-    x, t = e.expr(op.operands[0]), TensorType.of(op.results[0])
-    at = identity(t.rank)
-    while isinstance(x, View):
-        at = tuple(None if i is None else at[i] for i in x.map)
-        x = x.source
+    t = TensorType.of(op.results[0])
+    x, at = behind_views(e.expr(op.operands[0]))
     if not isinstance(x, Leaf) or len(op.operands) > 1:
         return None
     offsets = [0] * t.rank
@@ -136,10 +133,7 @@ def _operand(
 ) -> tuple[ir.Value, list[int]]:
     """A tensor, and which of the op's dims each of its own is: the `needed` ones are among them."""
     whole = x
-    at = identity(x.type.rank)
-    while isinstance(x, View):
-        at = tuple(None if i is None else at[i] for i in x.map)
-        x = x.source
+    x, at = behind_views(x)
     absent = [i for i, dim in enumerate(dims) if dim in needed and i not in at]
     if any(whole.type.dims[i] != 1 for i in absent):
         x, at, absent = whole, identity(whole.type.rank), []

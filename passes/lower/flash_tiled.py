@@ -24,7 +24,7 @@ from mgx_mlir.passes.access import Reader, Unreadable, reader
 from mgx_mlir.passes.attention_form import AttentionForm
 from mgx_mlir.passes.lower import flash_tiles, indices, views
 from mgx_mlir.passes.lower.convolution import pad_tensor
-from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, View, identity
+from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, View, behind_views
 from mgx_mlir.passes.lower.fused_concat import Elements
 from mgx_mlir.passes.lower.linalg_ext import attention
 from mgx_mlir.passes.lower.scalar import constant, narrow
@@ -155,14 +155,14 @@ class _Dims:
 
     def _as_it_is(self, x: Expr, names: dict[int, int], runs: int) -> Operand | None:
         """The tensor that an operand is a view of, if its rows are runs along `runs`."""
-        at = _axes(x)[1]
+        at = behind_views(x)[1]
         if not at or at[-1] is None or names.get(at[-1]) != runs or not {*names} <= {*at}:
             return None
         return self._tensor(x, names)
 
     def _tensor(self, x: Expr, names: dict[int, int]) -> Operand:
         """The tensor that an expression is a view of, with those of its axes that have names."""
-        source, at = _axes(x)
+        source, at = behind_views(x)
         value = self.e.tensor_of(source)
         places = [i for i in at if i in names]
         if len(places) != len(at):
@@ -182,15 +182,6 @@ def ahead_of_region(e: Any, value: ir.Value) -> Iterator[None]:
         return
     with ir.InsertionPoint(block.owner):
         yield
-
-
-def _axes(x: Expr) -> tuple[Expr, tuple[int | None, ...]]:
-    """What an expression is a view of, and which axis of the view each of its own is."""
-    at: tuple[int | None, ...] = identity(x.type.rank)
-    while isinstance(x, View):
-        at = tuple(None if i is None else at[i] for i in x.map)
-        x = x.source
-    return x, at
 
 
 __all__ = ["tiled_attention"]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.chips import CHIPS, Chip
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
+from mgx_mlir.passes.lower.gpu_config import numbers
 from mgx_mlir.passes.lower.gpu_kinds import SIDE
 
 _F16, _BF16 = dtypes.HALF, dtypes.BF16
@@ -154,8 +154,8 @@ def attributes(
     second = _config(kind.plain, basis, [*range(rank - 4), m, n, d])
     rows = [*lead, tile.waves * SIDE, 0, 0, tile.depth]
     config = (
-        f"{_promoted([1, 2])}, reduction = {_list([*[0] * (rank - 2), tile.keys, 0])}, "
-        f"workgroup = {_list(rows)}"
+        f"{_promoted([1, 2])}, reduction = {numbers([*[0] * (rank - 2), tile.keys, 0])}, "
+        f"workgroup = {numbers(rows)}"
     )
     return {
         "decomposition_config": ir.Attribute.parse(f"{{pv_attrs = {second}, qk_attrs = {first}}}"),
@@ -174,17 +174,13 @@ def _config(layout: str, basis: Sequence[int], dims: Sequence[int]) -> str:
     # a wave reads its own queries, and has its scores in registers
     return (
         f"{{lowering_config = #iree_gpu.lowering_config<{{mma_kind = {layout}, "
-        f"{_promoted([1])}, subgroup_basis = [{_list(basis)}, {_list(dims)}]}}>}}"
+        f"{_promoted([1])}, subgroup_basis = [{numbers(basis)}, {numbers(dims)}]}}>}}"
     )
 
 
 def _promoted(operands: Sequence[int]) -> str:
     each = ", ".join(["#iree_gpu.derived_thread_config"] * len(operands))
-    return f"promote_operands = {_list(operands)}, promotion_types = [{each}]"
-
-
-def _list(numbers: Sequence[Any]) -> str:
-    return f"[{', '.join(map(str, numbers))}]"
+    return f"promote_operands = {numbers(operands)}, promotion_types = [{each}]"
 
 
 __all__ = ["Attention", "FlashTile", "Kind", "attributes", "choose", "kind_of"]

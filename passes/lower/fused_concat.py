@@ -35,7 +35,7 @@ def fused_concat(e: Any, body: ir.Block) -> list[ir.Value]:
     """The results of a kernel's body, for which `fits` holds."""
     value = list(body.operations)[-1].operation.operands[0]
     t = TensorType.of(value)
-    operands = {arg: e.value(arg) for arg in body.arguments}
+    operands: dict[ir.Value, ir.Value] = {arg: e.value(arg) for arg in body.arguments}
     read = reader(value, None, list(operands))
     elements = Elements(e, operands)
 

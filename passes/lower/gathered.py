@@ -72,7 +72,7 @@ def window_rows(e: Any, arg: ir.Value, value: ir.Value) -> WindowRows | None:
     extents = _extents(real)
     kind = KINDS.get(e.options.arch, {}).get(t.dtype)
     depth = max(_DEPTH, kind.depth if kind is not None else 0)
-    array = literals.array_of(value.owner)
+    array = literals.array_of(value)
     key = ("windows", array.__array_interface__["data"][0], tuple(axes), depth)
     if key not in e.packed:
         # kept with its source, whose address is in the key

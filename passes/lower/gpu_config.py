@@ -10,7 +10,7 @@ from typing import Any
 from mgx_mlir.core.chips import CHIPS, Chip
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
-from mgx_mlir.passes.lower.gpu_choices import DOT, Choice, Product
+from mgx_mlir.passes.lower.gpu_choices import DOT, Choice, Product, choice_for
 from mgx_mlir.passes.lower.gpu_kinds import KINDS, SIDE, Kind
 from mgx_mlir.passes.lower.gpu_plain import plain_tile
 from mgx_mlir.passes.lower.gpu_tiles import Extents, Tile, choose
@@ -58,9 +58,10 @@ def _plain_info(arch: str, product: Product) -> ir.Attribute | None:
         return None
     one = [1] * len(product.batch)
     return _attribute(
-        f"padding = {_list([*one, *tile.size, tile.depth])}, promote_operands = [0, 1], "
-        f"reduction = {_list([*[0 for _ in one], 0, 0, tile.depth])}, "
-        f"thread = {_list([*one, *tile.thread, 0])}, workgroup = {_list([*one, *tile.size, 0])}",
+        f"padding = {numbers([*one, *tile.size, tile.depth])}, promote_operands = [0, 1], "
+        f"reduction = {numbers([0] * len(one) + [0, 0, tile.depth])}, "
+        f"thread = {numbers([*one, *tile.thread, 0])}, "
+        f"workgroup = {numbers([*one, *tile.size, 0])}",
         tile.threads,
         CHIPS[arch],
         ", {gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 0, "
@@ -68,25 +69,27 @@ def _plain_info(arch: str, product: Product) -> ir.Attribute | None:
     )
 
 
-def window_info(arch: str, out: Sequence[int], spatial: int) -> ir.Attribute | None:
+def window_info(arch: str, out: Sequence[int | ir.Value], spatial: int) -> ir.Attribute | None:
     """For windows of channels-last images that are reduced, results [n, .., c]; as product_info.
 
     A thread takes neighbouring channels and one element of the window at a time: what a window is
     cut from at the border would else lie in memory.
     """
     chip = CHIPS.get(arch)
-    channels = out[-1]
+    along, channels = out[-2:]
+    if not isinstance(along, int) or not isinstance(channels, int):
+        return None
     run = next(n for n in (4, 2, 1) if channels % n == 0)
     if chip is None or channels < run * SIDE:
         return None
     across = max(n for n in range(1, chip.lanes + 1) if (channels // run) % n == 0)
-    images = max(n for n in range(1, chip.lanes // across + 1) if out[-2] % n == 0)
+    images = max(n for n in range(1, chip.lanes // across + 1) if along % n == 0)
     lead = [1] * (len(out) - 2)
     none = [0] * spatial
     return _attribute(
-        f"reduction = {_list([0] * len(out) + [1] * spatial)}, "
-        f"thread = {_list([*lead, 1, run, *none])}, "
-        f"workgroup = {_list([*lead, images, across * run, *none])}",
+        f"reduction = {numbers([0] * len(out) + [1] * spatial)}, "
+        f"thread = {numbers([*lead, 1, run, *none])}, "
+        f"workgroup = {numbers([*lead, images, across * run, *none])}",
         across * images,
         chip,
     )
@@ -101,6 +104,18 @@ def give(e: Any, found: ir.Value, info: Callable[[str], ir.Attribute | None]) ->
         found.owner.attributes["compilation_info"] = chosen
 
 
+def give_product(
+    e: Any, found: ir.Value, product: Callable[[], Product], choice: Choice | None = None
+) -> None:
+    """Put on the op of a product what the options choose for it, or a choice that was made."""
+
+    def info(arch: str) -> ir.Attribute | None:
+        made = product()
+        return product_info(arch, made, choice or choice_for(e.options, made, e.function))
+
+    give(e, found, info)
+
+
 def _info(
     chip: Chip,
     kind: Kind,
@@ -111,13 +126,13 @@ def _info(
     convolution: bool = False,
 ) -> ir.Attribute:
     """The attribute, with sizes in elements and a wave's share in matrix instructions."""
-    whole = f"padding_conv = {_list([*sizes, 0, 0, 0])}, " if convolution else ""
+    whole = f"padding_conv = {numbers([*sizes, 0, 0, 0])}, " if convolution else ""
     igemm = ", use_igemm_convolution = true" if convolution else ""
     return _attribute(
         f"mma_kind = #iree_gpu.mma_layout<{kind.name}>, "
-        f"padding = {_list([*sizes, tile.steps * kind.depth])}, {whole}"
-        f"promote_operands = [0, 1], reduction = {_list([*[0] * len(sizes), tile.steps])}, "
-        f"subgroup = {_list([*wave, 0])}, workgroup = {_list([*sizes, 0])}",
+        f"padding = {numbers([*sizes, tile.steps * kind.depth])}, {whole}"
+        f"promote_operands = [0, 1], reduction = {numbers([*[0] * len(sizes), tile.steps])}, "
+        f"subgroup = {numbers([*wave, 0])}, workgroup = {numbers([*sizes, 0])}",
         prod(tile.waves) * chip.lanes,
         chip,
         ", {gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 2, "
@@ -134,8 +149,9 @@ def _attribute(config: str, threads: int, chip: Chip, options: str = "") -> ir.A
     )
 
 
-def _list(numbers: Sequence[int]) -> str:
-    return f"[{', '.join(map(str, numbers))}]"
+def numbers(values: Sequence[int]) -> str:
+    """A list as the compiler's attributes have it."""
+    return f"[{', '.join(map(str, values))}]"
 
 
-__all__ = ["gathered_info", "give", "product_info", "window_info"]
+__all__ = ["gathered_info", "give", "give_product", "numbers", "product_info", "window_info"]

@@ -12,6 +12,7 @@ from mgx_mlir.core.ir import arith, ir, tensor
 from mgx_mlir.core.op import Op, attributes_of
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lower.expr import Extent
+from mgx_mlir.passes.lower.require import require_elements
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, constant, signless
 
 LIMIT = 64  # elements of a tensor that is followed as scalars
@@ -42,7 +43,9 @@ def lower_on_host(e: Any, op: ir.Operation, cls: type[Op]) -> bool:
     operands = [e.scope.hosts.get(v) for v in op.operands]
     if any(x is None for x in operands):
         return False
-    if cls.pointwise and getattr(cls, "scalar", None) is not None:
+    if name == "require":
+        found = require_elements(e, attributes_of(op)["expected"], *operands)
+    elif cls.pointwise and getattr(cls, "scalar", None) is not None:
         found = _pointwise(op, cls, operands, out)
     elif name in _STRUCTURAL:
         found = _STRUCTURAL[name](attributes_of(op), operands, out)

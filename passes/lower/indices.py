@@ -9,7 +9,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg, tensor
 from mgx_mlir.passes.lower.emit import PARALLEL
 from mgx_mlir.passes.lower.expr import Extent, identity
-from mgx_mlir.passes.lower.scalar import signless
+from mgx_mlir.passes.lower.scalar import constant_of, signless
 
 EQ, NE, SLT, SLE, SGT, SGE = range(6)  # arith.cmpi predicates
 
@@ -60,7 +60,7 @@ def quotient(e: Any, a: Extent, b: Extent) -> Extent:
 def to_index(value: ir.Value, dtype: DType) -> ir.Value:
     """An integer element of `dtype` as an index; unsigned ones beyond i64 become its largest."""
     if dtype.is_unsigned and dtype.bits == 64:
-        most = arith.ConstantOp(value.type, ir.IntegerAttr.get(value.type, 2**63 - 1)).result
+        most = constant_of(value.type, ir.IntegerAttr.get(value.type, 2**63 - 1))
         value = arith.MinUIOp(value, most).result
     op = arith.IndexCastUIOp if dtype.is_unsigned else arith.IndexCastOp
     return op(ir.IndexType.get(), value).result
@@ -99,7 +99,9 @@ def read(source: ir.Value, where: Sequence[ir.Value]) -> ir.Value:
     return tensor.ExtractOp(source, list(where)).result
 
 
-def read_safely(e: Any, source: ir.Value, where: Sequence[ir.Value], extents: Any) -> ir.Value:
+def read_safely(
+    e: Any, source: ir.Value, where: Sequence[ir.Value], extents: Sequence[Extent]
+) -> ir.Value:
     """One element, or 0 where the tensor has none: the indices are clamped by the caller.
 
     A tensor of dynamic extents can be empty, and then no index is inside.
@@ -116,7 +118,7 @@ def read_safely(e: Any, source: ir.Value, where: Sequence[ir.Value], extents: An
     branch = scf.IfOp(some, [element], has_else=True)
     with ir.InsertionPoint(branch.then_block):
         scf.YieldOp([read(source, where)])
-    with ir.InsertionPoint(branch.else_block):
+    with ir.InsertionPoint(branch.regions[1].blocks[0]):
         scf.YieldOp([zero_of(element)])
     return branch.results[0]
 
@@ -124,14 +126,14 @@ def read_safely(e: Any, source: ir.Value, where: Sequence[ir.Value], extents: An
 def true() -> ir.Value:
     """The i1 1."""
     i1 = ir.IntegerType.get_signless(1)
-    return arith.ConstantOp(i1, ir.IntegerAttr.get(i1, 1)).result
+    return constant_of(i1, ir.IntegerAttr.get(i1, 1))
 
 
 def zero_of(element: ir.Type) -> ir.Value:
     """The 0 of a signless element type."""
     integer = isinstance(element, ir.IntegerType)
     attribute = ir.IntegerAttr.get(element, 0) if integer else ir.FloatAttr.get(element, 0.0)
-    return arith.ConstantOp(element, attribute).result
+    return constant_of(element, attribute)
 
 
 def from_positions(

@@ -163,6 +163,7 @@ def scan(
     The op's second result is not given: along an axis of one element it stays 0.
     """
     kept = [d for i, d in enumerate(extents) if i != axis]
+    x = e.hidden(x)
     out, totals = e.empty(extents, dtype), e.fill(kept, dtype, 0)
     element = signless(dtype)
 

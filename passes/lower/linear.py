@@ -72,15 +72,8 @@ def by_row(e: Any, op: ir.Operation, x: Expr, rows: ir.Value, acc: DType) -> ir.
     a = e.padded.get(op.results[0]) or split_k.deepened(e, x, depth)
     element = TensorType.of(op.operands[0]).dtype
     found = contract(e, a, rows, extents, acc, by_row=True, element=element)
-
-    def info(arch: str) -> ir.Attribute | None:
-        product = gpu_choices.product_of_dot(op, depth)
-        choice = e.chosen.get(op.results[0]) or gpu_choices.choice_for(
-            e.options, product, e.function
-        )
-        return gpu_config.product_info(arch, product, choice)
-
-    gpu_config.give(e, found, info)
+    choice = e.chosen.get(op.results[0])
+    gpu_config.give_product(e, found, lambda: gpu_choices.product_of_dot(op, depth), choice)
     return found
 
 
@@ -111,17 +104,15 @@ def _give_computed(e: Any, found: ir.Value, a: ir.Value) -> None:
     """Say how a product of `a` with what is computed, too, is made."""
     element = dtypes.from_mlir(ir.RankedTensorType(a.type).element_type)
 
-    def info(arch: str) -> ir.Attribute | None:
+    def product() -> gpu_choices.Product:
         *batch, m, n = ir.RankedTensorType(found.type).shape
         k = ir.RankedTensorType(a.type).shape[-1]
-        product = gpu_choices.Product(
+        return gpu_choices.Product(
             gpu_choices.DOT, element.name, (m, n, k), gpu_choices.COLUMNS, tuple(batch)
         )
-        choice = gpu_choices.choice_for(e.options, product, e.function)
-        return gpu_config.product_info(arch, product, choice)
 
     if e.in_region:
-        gpu_config.give(e, found, info)
+        gpu_config.give_product(e, found, product)
 
 
 def _repeated_matrix(e: Any, x: Expr) -> ir.Value | None:

@@ -14,6 +14,7 @@ import numpy as np
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.errors import CompileError, MgxError
 from mgx_mlir.core.ir import arith, func, ir, ml_program, tensor
+from mgx_mlir.core.kernels import KERNELS
 from mgx_mlir.core.lowered import IOSpec, KernelInfo, Lowered
 from mgx_mlir.core.op import OPS, Op, attributes_of
 from mgx_mlir.core.program_ir import (
@@ -33,9 +34,9 @@ from mgx_mlir.passes.lower.gathered import WindowRows
 from mgx_mlir.passes.lower.gpu_choices import Choices
 from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED
 from mgx_mlir.passes.lower.scalar import computed, signless
+from mgx_mlir.passes.lower.sizes import Sizes
 from mgx_mlir.passes.lower.stored_rows import stored_by_row
 
-KERNELS = ("pointwise", "fused_reduce", "group", "fused_concat", "split_fused_reduce")
 _BROADCASTS = frozenset(f"migraphx.{n}" for n in ("multibroadcast", "broadcast", "scalar"))
 
 
@@ -129,6 +130,7 @@ class ModuleLowering(Emitter):
             # parameters are loaded ahead of everything that may capture them
             self._head = arith.ConstantOp(ir.IndexType.get(), 0).operation
             arguments = entry_block(main).arguments
+            self.sizes = Sizes(self, main, self.entry, self._head)
             for old, new, t in zip(arguments, self.entry.arguments, ins, strict=True):
                 self.scope.values[old] = Leaf(t, new)
             results = self.block(entry_block(main))
@@ -197,7 +199,8 @@ class ModuleLowering(Emitter):
         values, hosts = outer.values, outer.hosts
         self.scope = scope or _Scope(_inside(values), _inside(hosts))
         try:
-            yield self.scope
+            with self.sizes.inside():
+                yield self.scope
         finally:
             self.scope = outer
 
@@ -224,6 +227,7 @@ class ModuleLowering(Emitter):
             return
         if not self.in_kernel and host.lower_on_host(self, op, cls):
             return
+        self.sizes.relations_of(op, cls)
         if name in views.VIEWS:
             self.scope.values[op.results[0]] = views.VIEWS[name](self, op.opview)
         elif name in KERNELS:
@@ -346,9 +350,8 @@ class ModuleLowering(Emitter):
         t = TensorType.of(op.results[0])
         if not t.dtype.is_float and array.size <= host.LIMIT:
             self.scope.hosts[op.results[0]] = host.constant_elements(self, array)
-        raw = array.reshape(-1)
-        if array.size and (array.size == 1 or (raw[:1].tobytes() * array.size == raw.tobytes())):
-            number: Any = raw[0]
+        if array.size and literals.is_uniform(array):
+            number: Any = array.flat[0]
             number = float(number) if t.dtype.is_float else int(number)
             self.scope.values[op.results[0]] = Splat(t, number, list(t.dims))
         elif array.size <= PARAMETER_ELEMENTS:
@@ -492,7 +495,7 @@ class ModuleLowering(Emitter):
         if not static and not (op.name == "migraphx.pointwise" or tiled):
             # a region with run-time dims around a reduction or a window does not compile
             return None
-        if anchor is not None and regions.is_padded_row(anchor):
+        if anchor is not None and (regions.is_padded_row(anchor) or regions.pads_some_axes(anchor)):
             return None
         if any(self._pads_in_memory(o) for o in body.operations):
             return None

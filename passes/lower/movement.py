@@ -22,7 +22,7 @@ from mgx_mlir.dialects.migraphx.movement import (
     Slice,
     Step,
 )
-from mgx_mlir.passes.lower import host, indices
+from mgx_mlir.passes.lower import forms, host, indices
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, Splat, View, broadcast_map
 from mgx_mlir.passes.lower.linalg_ext import whole
 from mgx_mlir.passes.lower.registry import lowers
@@ -198,6 +198,7 @@ def concat(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
         total = indices.add(e, total, have[axis])
     extents[axis] = total
     if out.dims[axis] != DYN:
+        e.sizes.equal(total, out.dims[axis])
         extents[axis] = out.dims[axis]
     used = [p for p in zip(parts, offsets, strict=True) if 0 not in p[0][1]]
     if len(used) == 1 and len(parts) == 1:
@@ -308,6 +309,8 @@ def fixed_pad(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     """Zeros at the ends up to the static dims."""
     x, t = ins[0], TensorType.of(op.input)
     high = [e.sub_extents(m, d) for m, d in zip(op.max_dims, e.extents(x), strict=True)]
+    for h in high:
+        e.sizes.at_most(0, h)
     padded = pad_constant(e, x, t, [0] * t.rank, high, 0)
     return e.refine(padded, TensorType.of(op.out))
 
@@ -349,9 +352,14 @@ def _run_time_broadcast(
     shift = out.rank - t.rank
     have = e.extents(x)
     kind = TensorType(t.dtype, tuple(e.static_dims(have)))
+    own = e.sizes.of_tensor(x)
     unsure = [
-        i for i, d in enumerate(have) if not isinstance(d, int) and d is not extents[i + shift]
+        i
+        for i, d in enumerate(have)
+        if not isinstance(d, int) and own[i] != e.sizes.of(extents[i + shift])
     ]
+    for i, d in enumerate(own):
+        e.sizes.equal(d, extents[i + shift], one=True)
     result = TensorType(out.dtype, tuple(e.static_dims(extents)))
     if not unsure:
         entries = broadcast_map(kind, result)
@@ -373,13 +381,16 @@ def _run_time_broadcast(
 
 def _joined(e: Any, a: Extent, b: Extent, stated: int) -> Extent:
     """The extent that two broadcast to: the other one where one of them is 1."""
-    if stated != DYN:
-        return stated
-    if isinstance(a, int):
-        return b if a == 1 else a
-    if isinstance(b, int):
-        return a if b == 1 else b
-    return indices.select(e, indices.compare(e, indices.EQ, a, 1), b, a)
+    known = e.sizes.joined(a, b)
+    joined: Extent
+    if known is not None:
+        joined = a if known else b
+    else:
+        joined = indices.select(e, indices.compare(e, indices.EQ, a, 1), b, a)
+    if stated == DYN:
+        return joined
+    e.sizes.equal(joined, stated)
+    return stated
 
 
 @lowers(BroadcastWithDims, lazy=True)
@@ -390,6 +401,8 @@ def broadcast_with_dims(op: Any, ins: Sequence[Any], e: Any) -> Expr:
     wanted = host.extents_of(e, op.dims)
     full = [1] * (out.rank - len(own)) + own
     asked = [1] * (out.rank - len(wanted)) + wanted
+    for d in e.dynamic_values(wanted):
+        e.sizes.at_most(0, d)
     extents = [_joined(e, a, b, s) for a, b, s in zip(full, asked, out.dims, strict=True)]
     if isinstance(x, Splat):
         return Splat(TensorType(out.dtype, tuple(e.static_dims(extents))), x.number, extents)
@@ -426,4 +439,5 @@ def as_shape(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
         for d in out.dims:
             rest *= 1 if d == DYN else d
         extents[unknown[0]] = e.div_extents(total, rest)
+    e.sizes.equal(forms.product(e.sizes.of_tensor(x)), forms.product(map(e.sizes.of, extents)))
     return reshape_tensor(e, x, out, extents)

@@ -135,7 +135,7 @@ def _window_reduce(
 ) -> ir.Value:
     rank, spatial = len(own), len(lengths)
     d = [ir.AffineDimExpr.get(i) for i in range(rank + spatial)]
-    where = list(d[:rank])
+    where: list[ir.AffineExpr] = list(d[:rank])
     for i in range(spatial):
         where[first + i] = d[first + i] * ir.AffineConstantExpr.get(strides[i]) + d[
             rank + i

@@ -11,13 +11,14 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.random import DynamicRange
 from mgx_mlir.passes.lower import indices
 from mgx_mlir.passes.lower.expr import Extent
+from mgx_mlir.passes.lower.forms import as_form
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, narrow, widen
 
 
 @lowers(DynamicRange)
 def dynamic_range(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
-    """start + i delta for i below the count; a delta of 0 or NaN, an infinite count: none or all.
+    """start + i delta for i below the count.
 
     The numbers are read inside of kernels: the host has no arithmetic on most float types.
     """
@@ -32,6 +33,14 @@ def dynamic_range(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
 
         found = indices.from_positions(e, [], dtypes.INT64, counted, ins, maps)
         count = indices.to_index(indices.read(found, []), dtypes.INT64)
+        # of numbers that are equal it is 0, and IREE 3.13 divides by an extent that it knows is 0
+        count = ir.Operation.create(
+            "util.optimization_barrier", results=[count.type], operands=[count]
+        ).result
+        length = e.sizes.of(count)
+        e.sizes.check((("le", as_form(0), length),), "numbers, and a delta other than 0")
+        most = as_form(op.max_output)
+        e.sizes.check((("le", length, most),), f"at most {op.max_output} elements")
     b = ArithScalars(dtype, dtype)
 
     def element(where: list[ir.Value], *numbers: ir.Value) -> ir.Value:
@@ -49,17 +58,18 @@ def dynamic_range(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
 
 
 def _count(op: Any, numbers: Sequence[TypedScalar]) -> TypedScalar:
-    """max(0, ceil((limit - start) / delta)), at most max_output."""
+    """max(0, ceil((limit - start) / delta)), at most one above max_output; -1 for a delta of 0, and
+    for NaN."""
     wide = dtypes.DOUBLE if numbers[0].dtype.is_float else dtypes.INT64
     b = ArithScalars(wide, wide)
     low, high, step = (b.cast(v, wide) for v in numbers)
     distance = b.sub(high, low)
     if wide is dtypes.DOUBLE:
         steps = b.ceil(b.div(distance, step))
-        # a NaN compares false and becomes 0
         inside = b.select(b.cmp("gt", steps, 0.0), steps, 0.0)
-        bounded = b.min(inside, float(op.max_output))
-        return b.cast(bounded, dtypes.INT64)
+        bounded = b.min(inside, float(op.max_output + 1))
+        told = b.select(b.cmp("eq", steps, steps), bounded, -1.0)
+        return b.cast(b.select(b.cmp("eq", step, 0.0), -1.0, told), dtypes.INT64)
     still = b.cmp("eq", step, 0)
     safe = b.select(still, 1, step)
     whole = b.div(distance, safe)
@@ -67,4 +77,4 @@ def _count(op: Any, numbers: Sequence[TypedScalar]) -> TypedScalar:
     # truncation is the ceiling but where a rest of the divisor's sign is left
     short = b.cmp("gt", b.mul(b.select(b.cmp("gt", safe, 0), 1, -1), rest), 0)
     steps = b.add(whole, b.select(short, b.const(1), b.const(0)))
-    return b.min(b.max(b.select(still, b.const(0), steps), 0), op.max_output)
+    return b.select(still, b.const(-1), b.min(b.max(steps, 0), op.max_output + 1))

@@ -66,6 +66,7 @@ def reduce_tensor(
     Adjacent reduced axes are collapsed into one first: two reduction loops are six times slower.
     """
     x, axes = _collapse_adjacent(e, x, sorted(axes))
+    x = e.hidden(x)
     extents = e.extents(x)
     rank = len(extents)
     kept = [i for i in range(rank) if i not in axes]
@@ -254,10 +255,11 @@ def _divide_by_count(e: Any, total: ir.Value, acc: DType, extents: Sequence[Exte
             divisor = ArithScalars(acc, acc).max(divisor, 1)
 
     # a division by a number that is no power of two is ten instructions of a GPU
-    once = e.options.target == "gpu" and acc is dtypes.FLOAT and isinstance(count, int) and count
+    once = e.options.target == "gpu" and acc is dtypes.FLOAT
+    factor = 1 / count if once and isinstance(count, int) and count else None
 
     def body(b: ArithScalars, x: TypedScalar) -> TypedScalar:
-        return b.mul(x, 1 / count) if once else b.div(x, divisor)
+        return b.div(x, divisor) if factor is None else b.mul(x, factor)
 
     return e.map_elements([total], [acc], shape, body)
 

@@ -58,6 +58,24 @@ def is_padded_row(anchor: Any) -> bool:
     return padded and sum(k > 1 and n != 1 for k, n in zip(window, counts, strict=False)) < 2
 
 
+def pads_some_axes(anchor: Any) -> bool:
+    """A pooling whose windows reach a border along some of its axes only: in a region the
+    compiler's folding of the border into its tiles may not end."""
+    if anchor.operation.name != "migraphx.pooling" or anchor.dyn_global:
+        return False
+    out, image = TensorType.of(anchor.out).dims, TensorType.of(anchor.input).dims
+    first = 1 if anchor.channels_last else 2
+    borders = []
+    for i, (k, s, d) in enumerate(
+        zip(anchor.lengths, anchor.stride, anchor.dilations, strict=True)
+    ):
+        reach = (out[first + i] - 1) * s + (k - 1) * d + 1
+        # of padding that is computed from the sizes the sum is what windows reach
+        low = anchor.padding[i] if anchor.padding_mode == "default_" else 0
+        borders.append(low > 0 or reach - low > image[first + i])
+    return any(borders) and not all(borders)
+
+
 def pads_computed(anchor: Any) -> bool:
     """A convolution that pads what its kernel computes: in a region it reads wrong numbers."""
     if anchor.operation.name != "migraphx.convolution":

@@ -9,13 +9,11 @@ from typing import Any
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir, scf
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.dialects.migraphx.roialign import RoiAlign
+from mgx_mlir.dialects.migraphx.roialign import MOST_SAMPLES, RoiAlign
 from mgx_mlir.passes.lower import indices
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, narrow, widen
-
-_MOST_SAMPLES = 1 << 15  # per bin and axis: no finite region of an image needs as many
 
 
 @dataclass
@@ -52,8 +50,8 @@ def roialign(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
         left, top, right, bottom = (edge(i) for i in range(4))
         image = indices.to_index(indices.read(batch, [region]), kind)
         image = e.as_index(indices.clamp(e, image, 0, indices.last_of(e, images)))
-        rows = _samples(e, b, op, top, bottom, row, op.output_height, half)
-        columns = _samples(e, b, op, left, right, column, op.output_width, half)
+        rows = _samples(e, b, op, (top, bottom), row, op.output_height, height)
+        columns = _samples(e, b, op, (left, right), column, op.output_width, width)
 
         def sample(i: ir.Value, j: ir.Value, total: TypedScalar) -> TypedScalar:
             y = _corner(e, b, rows.at(i), height)
@@ -70,9 +68,13 @@ def roialign(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
             return total
 
         start = b.const(work.lowest() if op.mode == "max" else 0.0, work)
-        total = _loop(e, rows.count, columns.count, start, sample)
+        total = _loop(e, rows, columns, start, sample)
         count = e.mul_extents(rows.count, columns.count)
         if op.mode == "max":
+            # samples outside of the image are 0
+            seen = e.mul_extents(rows.seen, columns.seen)
+            whole = TypedScalar(indices.compare(e, indices.EQ, seen, count), dtypes.BOOL)
+            total = b.select(whole, total, b.max(total, 0.0))
             none = TypedScalar(indices.compare(e, indices.EQ, count, 0), dtypes.BOOL)
             return narrow(b.select(none, 0.0, total), t.dtype).value
         number = indices.as_i64(e, indices.maximum(e, count, 1))
@@ -84,9 +86,12 @@ def roialign(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
 
 @dataclass
 class _Samples:
-    """The samples of a bin along one axis."""
+    """The samples of a bin along one axis; those from `first` to `end` may lie in the image."""
 
     count: Extent
+    first: ir.Value
+    end: ir.Value
+    seen: ir.Value
     at: Callable[[ir.Value], TypedScalar]
 
 
@@ -94,20 +99,21 @@ def _samples(
     e: Any,
     b: ArithScalars,
     op: Any,
-    begin: TypedScalar,
-    end: TypedScalar,
+    edges: tuple[TypedScalar, TypedScalar],
     place: ir.Value,
     bins: int,
-    half: bool,
+    extent: Extent,
 ) -> _Samples:
+    """The samples of bin `place`: a box of any size is walked where it meets the image."""
+    begin, end = edges
     size = b.sub(end, begin)
-    if not half:
+    if op.coordinate_transformation_mode != "half_pixel":
         size = b.max(size, 1.0)
     step = b.div(size, float(bins))
     count: Extent = op.sampling_ratio
     if not count:
         wanted = b.ceil(step)
-        limited = b.min(b.select(b.cmp("gt", wanted, 0.0), wanted, 0.0), float(_MOST_SAMPLES))
+        limited = b.min(b.select(b.cmp("gt", wanted, 0.0), wanted, 0.0), float(MOST_SAMPLES))
         count = indices.to_index(b.cast(limited, dtypes.INT64).value, dtypes.INT64)
 
     def number(x: Extent) -> TypedScalar:
@@ -119,7 +125,20 @@ def _samples(
     def at(i: ir.Value) -> TypedScalar:
         return b.add(start, b.div(b.mul(b.add(number(i), 0.5), step), several))
 
-    return _Samples(count, at)
+    spacing = b.div(step, several)
+    counted = number(count)
+
+    def limited_to_count(v: TypedScalar) -> ir.Value:
+        inside = b.select(b.cmp("gt", v, 0.0), b.min(v, counted), 0.0)
+        found = indices.to_index(b.cast(inside, dtypes.INT64).value, dtypes.INT64)
+        return e.as_index(found)
+
+    # two samples more on each side: whether a sample is inside is asked of each
+    first = limited_to_count(b.floor(b.sub(b.div(b.sub(-1.0, start), spacing), 2.0)))
+    beyond = b.ceil(b.add(b.div(b.sub(number(extent), start), spacing), 2.0))
+    last = limited_to_count(b.select(b.cmp("eq", spacing, 0.0), counted, beyond))
+    last = e.as_index(indices.maximum(e, last, first))
+    return _Samples(count, first, last, e.as_index(e.sub_extents(last, first)), at)
 
 
 def _corner(e: Any, b: ArithScalars, at: TypedScalar, extent: Extent) -> _Corner:
@@ -137,16 +156,17 @@ def _corner(e: Any, b: ArithScalars, at: TypedScalar, extent: Extent) -> _Corner
 
 def _loop(
     e: Any,
-    rows: Extent,
-    columns: Extent,
+    rows: _Samples,
+    columns: _Samples,
     start: TypedScalar,
     body: Callable[[ir.Value, ir.Value, TypedScalar], TypedScalar],
 ) -> TypedScalar:
     """A value carried through two nested loops."""
-    zero, one = e.index(0), e.index(1)
-    outer = scf.ForOp(zero, e.as_index(rows), one, [start.value])
+    one = e.index(1)
+    outer = scf.ForOp(rows.first, rows.end, one, [start.value])
     with ir.InsertionPoint(outer.body):
-        inner = scf.ForOp(zero, e.as_index(columns), one, list(outer.inner_iter_args))
+        carried_in = list(outer.inner_iter_args)
+        inner = scf.ForOp(columns.first, columns.end, one, carried_in)
         with ir.InsertionPoint(inner.body):
             carried = TypedScalar(inner.inner_iter_args[0], start.dtype)
             found = body(outer.induction_variable, inner.induction_variable, carried)

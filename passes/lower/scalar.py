@@ -42,10 +42,16 @@ _SIGNED_PREDICATES = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5}
 _UNSIGNED_PREDICATES = {"eq": 0, "ne": 1, "lt": 6, "le": 7, "gt": 8, "ge": 9}
 
 
+def constant_of(kind: ir.Type, attribute: ir.Attribute) -> ir.Value:
+    """Return an arith.constant of an attribute."""
+    # the binding's annotation knows Python numbers alone
+    return arith.ConstantOp(kind, attribute).result  # pyright: ignore[reportArgumentType]
+
+
 def constant(value: Any, dtype: DType) -> TypedScalar:
     """An arith.constant of `dtype`; integers wrap into the type."""
     attribute = element_attr(value, dtype)
-    return TypedScalar(arith.ConstantOp(signless(dtype), attribute).result, dtype)
+    return TypedScalar(constant_of(signless(dtype), attribute), dtype)
 
 
 def element_attr(value: Any, dtype: DType) -> ir.Attribute:
@@ -278,6 +284,12 @@ class ArithScalars:
         """Rounded to a 16- or 8-bit float, in the type that it is computed in."""
         return widen(narrow(x, dtype))
 
+    def exact(self, x: TypedScalar, dtype: DType) -> TypedScalar:
+        """A computed element as one of type `dtype`: rounded to it unless it was read from one."""
+        if not dtype.is_low_precision or x.stored is not None:
+            return x
+        return self.rounded(x, dtype)
+
     def _cast(self, x: TypedScalar, dtype: DType) -> TypedScalar:
         source = x.dtype
         if source is dtype:
@@ -373,6 +385,13 @@ def widen(x: TypedScalar) -> TypedScalar:
     return TypedScalar(found.value, dtypes.FLOAT, x)
 
 
+def rounded_bf16(b: ArithScalars, x: TypedScalar) -> TypedScalar:
+    """An f32 rounded to bf16."""
+    scalars: Any = b
+    found: Any = scalar_math.to_bf16(scalars, x)
+    return found
+
+
 def narrow(x: TypedScalar, dtype: DType) -> TypedScalar:
     """A computed element as the type it is stored in."""
     if x.dtype is dtype:
@@ -381,10 +400,12 @@ def narrow(x: TypedScalar, dtype: DType) -> TypedScalar:
         return x.stored
     if not dtype.is_low_precision or not x.dtype.is_float:
         raise TypeError(f"a scalar of {x.dtype} where {dtype} is stored")
-    if x.dtype is dtypes.DOUBLE and dtype.size == 1:  # IREE narrows no f64 to f8
+    if x.dtype is dtypes.DOUBLE and dtype is not dtypes.HALF:  # IREE narrows no f64 to f8
         x = TypedScalar(arith.TruncFOp(signless(dtypes.FLOAT), x.value).result, dtypes.FLOAT)
+    if dtype is dtypes.BF16:  # IREE drops the conversion where the value is not stored
+        x = rounded_bf16(ArithScalars(dtypes.FLOAT, dtypes.FLOAT), x)
     return TypedScalar(arith.TruncFOp(signless(dtype), x.value).result, dtype)
 
 
-__all__ = ["ArithScalars", "TypedScalar", "computed", "constant", "narrow", "ordered", "signless",
-           "widen"]  # fmt: skip
+__all__ = ["ArithScalars", "TypedScalar", "computed", "constant", "narrow", "ordered",
+           "rounded_bf16", "signless", "widen"]  # fmt: skip

@@ -85,7 +85,7 @@ def _parts(
         found = multiply_accumulate(
             e, a, b, e.fill([s, m, n], acc, 0), maps, [PARALLEL] * 3 + [REDUCTION], element, acc
         )
-        gpu_config.give(e, found, lambda arch: gpu_config.product_info(arch, product, choice))
+        gpu_config.give_product(e, found, lambda: product, choice)
         return [found]
 
     kind = ir.RankedTensorType.get([s, m, n], signless(acc))

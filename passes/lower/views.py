@@ -7,7 +7,7 @@ from typing import Any
 
 from mgx_mlir.core.ir import ir, tensor
 from mgx_mlir.core.shapes import DYN, TensorType, product
-from mgx_mlir.passes.lower import host
+from mgx_mlir.passes.lower import forms, host
 from mgx_mlir.passes.lower.expr import (
     DimMap,
     Expr,
@@ -71,6 +71,8 @@ def multibroadcast(e: Any, op: Any) -> Expr:
         # what all operands have as 1, which their types do not say
         extents = [1 if isinstance(d, int) and d == DYN else d for d in extents]
         t = t.with_dims(e.static_dims(extents))
+    # a dynamic extent is read as it is: one that is 1 at run time is not repeated
+    check_read(e, x, broadcast_map(x.type, t), extents)
     return _remap(e, x, t, broadcast_map(x.type, t), extents)
 
 
@@ -89,7 +91,15 @@ def broadcast(e: Any, op: Any) -> Expr:
     entries = tuple(
         None if d == 1 and t.dims[i + axis] != 1 else i + axis for i, d in enumerate(x.type.dims)
     )
+    check_read(e, x, entries, extents)
     return _remap(e, x, t, entries, extents)
+
+
+def check_read(e: Any, x: Expr, entries: DimMap, extents: Sequence[Extent]) -> None:
+    """Check that what a view reads of `x` along each dim is all that there is."""
+    for own, at in zip(e.sizes.of_expr(x), entries, strict=True):
+        if at is not None:
+            e.sizes.equal(own, extents[at])
 
 
 @_view("scalar")
@@ -153,7 +163,10 @@ def unit_map(source: Sequence[int], result: Sequence[int]) -> DimMap | None:
 
 def reshape_extents(e: Any, op: Any, x: Expr, t: TensorType) -> list[Extent]:
     """The result extents of a reshape-like op, dynamic ones as index values."""
+    if t.is_static and x.type.is_static:
+        return list(t.dims)
     if t.is_static:
+        e.sizes.equal(forms.product(e.sizes.of_expr(x)), t.elements)
         return list(t.dims)
     own = e.expr_extents(x)
     name = op.operation.name.removeprefix("migraphx.")
@@ -178,7 +191,12 @@ def reshape_extents(e: Any, op: Any, x: Expr, t: TensorType) -> list[Extent]:
     out = [d if d != DYN else w for d, w in zip(t.dims, out, strict=True)]
     if len(operands) > 1:
         out = _resolve_run_time(e, own, out)
-    return _solve(e, own, out)
+    out = _solve(e, own, out)
+    for d in e.dynamic_values(out):
+        e.sizes.at_most(0, d)
+    have, want = (forms.product(e.sizes.of(d) for d in dims) for dims in (own, out))
+    e.sizes.equal(have, want)
+    return out
 
 
 def _unsqueezed(
@@ -229,7 +247,10 @@ def _solve(e: Any, own: Sequence[Extent], out: list[Extent]) -> list[Extent]:
 
 
 def _resolve_run_time(e: Any, own: Sequence[Extent], out: list[Extent]) -> list[Extent]:
-    """Run-time dims: a value of 0 copies the input's extent, one of -1 takes what is left."""
+    """Run-time dims: a value of 0 copies the input's extent, one of -1 takes what is left.
+
+    Where nothing has elements and the copied extents would ask for some, 0 is an extent.
+    """
     from mgx_mlir.core.ir import arith
 
     dynamic = [i for i, d in enumerate(out) if not isinstance(d, int)]
@@ -245,17 +266,21 @@ def _resolve_run_time(e: Any, own: Sequence[Extent], out: list[Extent]) -> list[
         return result
     total = e.as_index(_product(e, own))
     known: Extent = 1
+    literal = arith.CmpIOp(0, total, zero).result
     for d in result:
         if isinstance(d, int):
             known = e.mul_extents(known, d)
         else:
             negative = arith.CmpIOp(0, d, minus).result
             known = e.mul_extents(known, arith.SelectOp(negative, one, d).result)
+            literal = arith.AndIOp(literal, arith.CmpIOp(1, d, minus).result).result
+    literal = arith.AndIOp(literal, arith.CmpIOp(1, e.as_index(known), zero).result).result
     guard = arith.MaxSIOp(e.as_index(known), one).result
     rest = arith.DivSIOp(total, guard).result
     for i in dynamic:
         negative = arith.CmpIOp(0, result[i], minus).result
-        result[i] = arith.SelectOp(negative, rest, result[i]).result
+        copied = arith.SelectOp(negative, rest, result[i]).result
+        result[i] = arith.SelectOp(literal, out[i], copied).result
     return result
 
 

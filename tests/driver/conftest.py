@@ -36,7 +36,7 @@ class Ran:
 Driver = Callable[..., Ran]
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="package")
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     before = os.environ.get("MGX_CACHE_DIR")
     os.environ["MGX_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))

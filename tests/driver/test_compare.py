@@ -12,6 +12,12 @@ from mgx_mlir.debug.tolerances import FULL_PRECISION, Tolerances
 RNG = np.random.default_rng(4)
 
 
+def test_subnormal_numbers_of_a_processor_are_0() -> None:
+    a, b = np.zeros(3, np.float32), np.array([1e-40, -1e-45, 0], np.float32)
+    assert compare("y", a, b, FULL_PRECISION).passed
+    assert not compare("y", a, b + np.float32(2e-38), FULL_PRECISION).passed
+
+
 def test_figures_are_those_of_the_formulas() -> None:
     b = RNG.standard_normal((70, 41)).astype(np.float32)
     a = b + RNG.standard_normal(b.shape).astype(np.float32) * np.float32(1e-5)

@@ -43,7 +43,6 @@ def test_what_is_honoured_is_read_somewhere() -> None:
     spelled = set(re.findall(r"MIGRAPHX_(\w+)", text))
     # prefixes that are put in front of names
     for prefix, names in {
-        "MIGRAPHX_{name}": ("TRACE_COMPILE", "TRACE_PASSES", "TIME_PASSES"),
         "{_DECODING}": ("ENABLED", "NUM_SPLITS", "MIN_CHUNK_SIZE", "MAX_SPLITS", "THRESHOLD"),
     }.items():
         assert prefix in text

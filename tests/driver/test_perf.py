@@ -43,7 +43,7 @@ def _known_peaks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def performance(kernels: list[Line], times: tuple[float, ...] = (2.0, 2.0, 3.0)) -> Performance:
     spans = tuple((10.0 * i, t) for i, t in enumerate(times))
-    found = Kernels("means", kernels, summed_over=2)
+    found = Kernels("means", kernels)
     return Performance("m", "cpu", 2, 1, Calls(tuple(sorted(times)), spans), found, PEAKS)
 
 
@@ -88,16 +88,15 @@ def test_what_an_instruction_has_to_do(
 
 
 def test_rates_and_their_share_of_the_peaks() -> None:
-    # 4 ms summed over 2 threads: 2 ms
     row = line("k", 4.0, work=Work(10_000_000, 100_000_000))
     p = performance([row, line("unknown", 4.0)])
     assert p.kernels is not None
-    rates = rates_of(row, p.kernels)
-    assert rates.gb_s == pytest.approx(5)
-    assert rates.gflop_s == pytest.approx(50)
+    rates = rates_of(row)
+    assert rates.gb_s == pytest.approx(2.5)
+    assert rates.gflop_s == pytest.approx(25)
     head, first, second, last = table_lines(p.kernels, PEAKS)
     assert head.split()[-1] == "kernel"
-    assert first.split() == ["4", "50%", "10", "100", "5", "50%", "50", "50%", "k"]
+    assert first.split() == ["4", "50%", "10", "100", "2.5", "25%", "25", "25%", "k"]
     assert second.split() == ["4", "50%", "-", "-", "-", "-", "-", "-", "unknown"]
     assert "2 threads: 10 GB/s from memory, 100 GFLOP/s in f32" in last
 
@@ -275,10 +274,10 @@ def nested(outer: dict[str, Any], inner: list[dict[str, Any]]) -> bool:
     return at <= outer["ts"] + outer["dur"] + slack
 
 
-def test_sums_over_threads_are_divided() -> None:
+def test_kernels_follow_one_another_in_a_trace() -> None:
     found = trace_json(performance([line("a", 2.0), line("b", 4.0)]))
     kernels = [e for e in found["traceEvents"] if e.get("cat") == "kernel"]
-    assert [(e["ts"], e["dur"]) for e in kernels] == [(0.0, 1000.0), (1000.0, 2000.0)]
+    assert [(e["ts"], e["dur"]) for e in kernels] == [(0.0, 2000.0), (2000.0, 4000.0)]
 
 
 # ---- time and roctx ------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -103,6 +104,29 @@ def test_limits_are_those_of_what_an_output_comes_from(tmp_path: Path) -> None:
     program = read_model(model.SerializeToString())
     assert output_tolerances(program) == [FULL_PRECISION, LOW_PRECISION, LOW_PRECISION]
     assert output_tolerances(program, low=True) == [LOW_PRECISION] * 3
+
+
+def test_a_type_that_is_only_passed_through_has_a_limit_that_tells() -> None:
+    """Rounding to bf16 that is left out is beyond it, a few elements on another number are not."""
+    nodes = [
+        helper.make_node("Cast", ["x"], ["b"], to=TensorProto.BFLOAT16),
+        helper.make_node("Cast", ["b"], ["back"], to=F32),
+        helper.make_node("Exp", ["back"], ["y"]),
+        helper.make_node("Cast", ["h"], ["wide"], to=F32),
+    ]
+    model = model_of(
+        nodes, [("x", F32, [3]), ("h", F16, [3])], [("y", F32, [3]), ("wide", F32, [3])]
+    )
+    limits, exact = output_tolerances(read_model(model.SerializeToString()))
+    assert exact == FULL_PRECISION
+    rng = np.random.default_rng(0)
+    for x in (rng.standard_normal(10_000), rng.uniform(0.5, 1, 50), np.full(4, 0.1)):
+        x = x.astype(np.float32)
+        rounded = x.astype(ml_dtypes.bfloat16).astype(np.float32)
+        assert not compare("y", x, rounded, limits).passed
+        moved = rounded.copy()
+        moved[: max(1, x.size // 50)] *= 1 + 2.0**-8
+        assert compare("y", moved, rounded, limits).passed
 
 
 def test_a_shape_mismatch_fails(driver: Driver, models: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from mgx_mlir.runtime.device import HIP_VARIABLE
+from mgx_mlir.core.machine import HIP_VARIABLE
 from mgx_mlir.targets import devices, emulator
 
 NATIVE = Path(__file__).resolve().parent.parent.parent / "native"
@@ -103,6 +103,14 @@ def build(folder: Path) -> str:
     return ""
 
 
+@pytest.fixture(autouse=True, scope="package")
+def _emulation_ends_here() -> Iterator[None]:
+    """Tests of other folders start without it, whether they run before these or after."""
+    before = emulator._active
+    yield
+    emulator._active = before
+
+
 @pytest.fixture(scope="session")
 def native() -> Path:
     """A folder with the library, its tools and its tests."""
@@ -114,7 +122,7 @@ def native() -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def library(request: pytest.FixtureRequest) -> Iterator[Path]:
     """The folder of the HIP library, where `emulate=True` finds it."""
     patch = pytest.MonkeyPatch()
@@ -128,7 +136,7 @@ def library(request: pytest.FixtureRequest) -> Iterator[Path]:
     patch.undo()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def gpu_arch(library: Path) -> str:
     """An architecture to compile for: the device's."""
     return device_arch() if on_device() else "gfx942"

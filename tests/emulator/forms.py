@@ -12,12 +12,12 @@ from collections.abc import Callable
 import numpy as np
 from onnx import TensorProto
 
+from mgx_mlir.core.kernels import KERNELS
 from mgx_mlir.core.passes import pass_name
 from mgx_mlir.core.registry import rewrites_of
 from mgx_mlir.passes import PASSES
 from mgx_mlir.passes.attention_form import DECODING, TAGS
 from mgx_mlir.passes.grouping import OPAQUE, QUANTIZED
-from mgx_mlir.passes.lower.module import KERNELS
 from mgx_mlir.passes.pipelines import PIPELINES
 from tests.emulator.models import Case, Graph
 

@@ -318,6 +318,11 @@ def modifier(code: Code, registers: Registers, rng: random.Random):
             places += [(first + n, f"dpp bit {n}") for n in (*range(8, 17), 19, *range(24, 32))]
         elif escape:
             places += [(first + n, f"dpp8 bit {n}") for n in range(8, 32)]
+    return _flipped(code, places, rng)
+
+
+def _flipped(code: Code, places: Sequence[tuple[int, str]], rng: random.Random):
+    """One of these bits is the other."""
     if not places:
         return None
     at, what = rng.choice(places)
@@ -340,9 +345,6 @@ def exchange(code: Code, registers: Registers, rng: random.Random):
         if x < 256 or first_kind != "r":
             return None
         x, y = x - 256, y + 256
-        bits = code.replaced(*first, y)
-        both = Code(code.arch, [bits >> 32 * n & 0xFFFFFFFF for n in range(code.size)])
-        return both.replaced(*second, x), "a <-> b"
     bits = code.replaced(*first, y)
     both = Code(code.arch, [bits >> 32 * n & 0xFFFFFFFF for n in range(code.size)])
     return both.replaced(*second, x), "a <-> b"
@@ -364,10 +366,7 @@ def negation(code: Code, registers: Registers, rng: random.Random):
         if escape in (249, 250):
             at = (20, 28) if escape == 249 else (20, 22)
             places += [(first + n, f"neg {x}") for n, x in zip(at, sources, strict=False)]
-    if not places:
-        return None
-    at, what = rng.choice(places)
-    return code.bits ^ 1 << at, what
+    return _flipped(code, places, rng)
 
 
 def branch(code: Code, registers: Registers, rng: random.Random):

@@ -18,6 +18,7 @@ from mgx_mlir.api.compile import compile as compile_program
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.kernels import KERNELS
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.lowered import Lowered
 from mgx_mlir.core.observe import observing
@@ -27,7 +28,6 @@ from mgx_mlir.core.registry import rewrites_of
 from mgx_mlir.core.segments import parse_module
 from mgx_mlir.passes import PASSES
 from mgx_mlir.passes.attention_form import DECODING
-from mgx_mlir.passes.lower.module import KERNELS
 from mgx_mlir.passes.pipelines import PIPELINES, pipeline
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.targets.child import shared_compiler

@@ -10,6 +10,7 @@ import pytest
 
 import mgx_mlir
 import mgx_mlir.targets.base as targets
+from mgx_mlir.targets.flags import DUMP_FILES
 from tests.emulator.models import CASES
 from tests.emulator.test_programs import ARCHS
 
@@ -104,7 +105,7 @@ def test_the_decoder_reads_what_the_assembler_wrote(
     plain_ladder = targets.GpuTarget.ladder
 
     def dumping(self: targets.GpuTarget) -> tuple[targets.FlagSet, ...]:
-        self.extra_flags = (f"--iree-hal-dump-executable-files-to={tmp_path}",)
+        self.extra_flags = (f"{DUMP_FILES}={tmp_path}",)
         return plain_ladder(self)
 
     monkeypatch.setattr(targets.GpuTarget, "ladder", dumping)

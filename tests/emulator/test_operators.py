@@ -26,7 +26,7 @@ PARTS = 8
 # operators with regions, which examples cannot state: `test_control`
 CONTROL = {"if", "loop"}
 # operators without operands, or whose operands give dims alone
-WITHOUT_VALUES = {"allocate", "outline", "undefined"}
+WITHOUT_VALUES = {"allocate", "outline", "require", "undefined"}
 
 
 @functools.lru_cache(maxsize=4)

@@ -23,15 +23,15 @@ from mgx_mlir.debug.gpu_kernels import gpu_kernels
 from mgx_mlir.passes.lower.gpu_choices import Choice, Product, default, padded_depth
 from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
 from mgx_mlir.runtime.iree_runtime import LoadedModule
-from mgx_mlir.targets.kernel_bounds import compile_with_bounds
+from mgx_mlir.targets.kernel_bounds import Launch, compile_with_bounds
 from mgx_mlir.targets.report import gpu_report
+from tests.emulator.oracle import LIMITS, error
 from tests.lower.programs import Programs
 
 pytestmark = pytest.mark.emulator
 OTHERS = ("gfx90a", "gfx950", "gfx1201")
 TYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "i8": np.int8}
 NAMES = {"f16": "half_type", "bf16": "bf16_type", "f32": "float_type", "i8": "int8_type"}
-LIMITS = {"f16": 2e-3, "bf16": 1e-2, "f32": 1e-5, "i8": 0.0}
 # rows, depth, columns: whole tiles; cut ones, with a depth of no matrix instruction's; deep ones
 # in parts, of whole and of cut tiles
 WHOLE, CUT, PARTS, CUT_PARTS = (64, 128, 96), (33, 127, 65), (48, 4096, 32), (33, 1024, 65)
@@ -60,6 +60,20 @@ def products() -> Programs:
     return net
 
 
+def run(
+    net: Programs, lowered: Lowered, arch: str, library: Path
+) -> tuple[list[Launch], list[np.ndarray]]:
+    """The launches, none of which spills, and the results."""
+    vmfb, launches = compile_with_bounds(lowered.bytecode, arch)
+    found = launches["main"]
+    assert [x.kernel.name for x in found if x.kernel.spills or x.kernel.scratch] == []
+    module = LoadedModule(
+        vmfb, lowered.params, inputs=lowered.inputs, outputs=lowered.outputs, device="hip",
+        library=str(library),
+    )  # fmt: skip
+    return found, module.run(net.inputs)
+
+
 # batch, rows, depth, columns of dots whose operands are both computed
 COMPUTED = [((), 64, 64, 96), ((), 33, 127, 65), ((3,), 64, 64, 96), ((2,), 17, 197, 64)]
 
@@ -75,14 +89,10 @@ def test_computed_operands(arch: str, dtype: str, library: Path) -> None:
         want = np.maximum(x.astype(np.float64) @ y.astype(np.float64), 0)
         net.add(lambda b, v, w: b.relu(b.dot(v, w)), [x, y], want)
     lowered = net.lowered("fuse_pointwise_reduce", target="gpu", arch=arch)
-    vmfb, launches = compile_with_bounds(lowered.bytecode, arch)
-    kernels = [x.kernel for x in launches["main"]]
-    assert len(kernels) == len(COMPUTED)
-    assert [k.name for k in kernels if k.spills or k.scratch] == []
-    module = LoadedModule(vmfb, lowered.params, device="hip", library=str(library))
-    for a, want in zip(module.run(net.inputs), net.want, strict=True):
-        off = np.linalg.norm(a.astype(np.float64) - want) / np.linalg.norm(want)
-        assert off <= LIMITS[dtype]
+    launches, got = run(net, lowered, arch, library)
+    assert len(launches) == len(COMPUTED)
+    for a, want in zip(got, net.want, strict=True):
+        assert error(a, want) <= LIMITS[dtype]
 
 
 def choose(arch: str, product: Product) -> Choice:
@@ -106,26 +116,18 @@ def kernels_of(arch: str) -> tuple[Programs, Lowered]:
 )
 def test_products(arch: str, library: Path) -> None:
     net, lowered = kernels_of(arch)
-    vmfb, launches = compile_with_bounds(lowered.bytecode, arch)
-    found = launches["main"]
+    found, got = run(net, lowered, arch, library)
     # parts are added up by a launch more, rows filled up by one before
     more = sum(k >= 1024 for _, (_, k, _) in CASES)
     more += sum(
         padded_depth(arch, Product("dot", NAMES[t], (m, n, k))) > k for t, (m, k, n) in CASES
     )
     assert len(found) == len(CASES) + more
-    assert [x.kernel.name for x in found if x.kernel.spills or x.kernel.scratch] == []
     # f32 has matrix instructions on CDNA alone
     plain = sum(x.time is None or not x.time.busy["matrix"] for x in found)
     assert plain == more + (2 if arch.startswith("gfx1") else 0)
-    module = LoadedModule(
-        vmfb, lowered.params, inputs=lowered.inputs, outputs=lowered.outputs, device="hip",
-        library=str(library),
-    )  # fmt: skip
-    got = module.run(net.inputs)
     for (dtype, dims), a, want in zip(CASES, got, net.want, strict=True):
-        off = np.linalg.norm(a.astype(np.float64) - want) / np.linalg.norm(want)
-        assert off <= LIMITS[dtype], (dtype, dims)
+        assert error(a, want) <= LIMITS[dtype], (dtype, dims)
 
 
 COUNTED = """
@@ -243,8 +245,6 @@ def test_wide_integers(arch: str, library: Path) -> None:
         want = (x.astype(np.int64) @ w.astype(np.int64)).astype(np.int32)
         net.add(lambda b, v, w: b.dot(v, w), [x, w], want)
     lowered = net.lowered("fuse_pointwise_reduce", target="gpu", arch=arch)
-    vmfb, launches = compile_with_bounds(lowered.bytecode, arch)
-    assert [x.kernel.name for x in launches["main"] if x.kernel.spills or x.kernel.scratch] == []
-    module = LoadedModule(vmfb, lowered.params, device="hip", library=str(library))
-    for a, want in zip(module.run(net.inputs), net.want, strict=True):
+    _, got = run(net, lowered, arch, library)
+    for a, want in zip(got, net.want, strict=True):
         assert np.array_equal(a, want)

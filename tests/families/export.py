@@ -3,7 +3,8 @@
     python -m tests.families.export --out DIR [FAMILY ...] [--exporter script] [--opset 17]
 
 Beside `FAMILY.EXPORTER.OPSET.static|dynamic.onnx` lies `.0.npz`, and `.1.npz` for a dynamic one:
-inputs of one size each. Needs torch, transformers and onnxscript: `pip install .[bench]`.
+inputs of one size each. Needs torch, transformers and onnxscript:
+`pip install .[bench] -c constraints.txt`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads thousands of damaged files in one process: `python -m tests.formats.fuzz --count 10000`.
+"""Reads thousands of damaged files: `python -m tests.formats.fuzz --count 10000`.
 
 Each file must be read, or refused by an MgxError, within a time and within 1 GB. Code of a
 compiled program must be refused or be exactly what was saved. A file that does neither is kept.
@@ -10,9 +10,13 @@ import argparse
 import collections
 import contextlib
 import faulthandler
+import json
 import random
+import re
 import resource
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -25,53 +29,53 @@ import numpy as np
 
 import mgx_mlir as migraphx
 from mgx_mlir.api.saved_code import tree_digest
-from mgx_mlir.core.errors import MgxError
+from mgx_mlir.core.errors import MgxError, PassError
 from mgx_mlir.frontends.mxr.reader import load_argument
+from mgx_mlir.frontends.problems import UNCHECKED
 from mgx_mlir.printers.value_tree import argument_tree, msgpack_bytes
 from mgx_mlir.targets.container import Container, write_container
-from tests.formats.models import STORED
+from tests.formats.corpora import ROOT, Kind, collect_cases, kinds
 from tests.formats.mutations import damaged, damaged_header
 from tests.formats.programs import PROGRAMS, dense
 
-SMALL = ("gnn.script.17.dynamic", "gru_tagger_padded.script.17.dynamic")  # models of 12 and 21 KB
-GRAPHS = Path(__file__).parent.parent / "frontends" / "tf" / "data" / "control"
+RAISED = re.compile(r"failed: \w*(Error|Exception)\b")  # how a pass that raised is told
+CURRENT = "current"  # the file that is being read
 LIMIT_SECONDS = 20.0  # for one file
 LIMIT_BYTES = 1 << 30
 
 
-@dataclass
-class Corpus:
-    """Undamaged files by kind, and how a damaged one of the kind is read."""
-
-    files: dict[str, list[bytes]] = field(default_factory=dict)
-    readers: dict[str, Callable[[bytes], None]] = field(default_factory=dict)
-
-    def add(self, kind: str, files: list[bytes], reader: Callable[[bytes], None]) -> None:
-        self.files[kind], self.readers[kind] = files, reader
+WEIGHTS = {"onnx": 6, "tf": 3, "mlir_opt": 3, "mlir": 2, "mxr": 2}  # shares, others 1
+CASES_FROM = 2000  # files from which the onnx package's models are damaged too
+CHUNK = 1000  # files that one process reads: one that crashes ends no campaign
 
 
-def corpus(folder: Path) -> Corpus:
+def corpus(folder: Path, cases: Path | None = None) -> dict[str, Kind]:
     """What the 10,000 files are made of."""
-    found = Corpus()
     made = [build() for build in PROGRAMS.values()]
-    found.add("mxr", [migraphx.save_buffer(p) for p in made], read_program)
-    found.add("json", [migraphx.save_buffer(p, "json") for p in made], read_program)
     path = folder / "damaged"
-    arrays: list[Any] = [
+    held: list[Any] = [
         np.arange(6, dtype="f4").reshape(2, 3).T, np.array(True), np.zeros((0, 3), "i8"),
         (np.arange(3), (np.ones(2, "f2"), np.array(1.5))),
     ]  # fmt: skip
-    encoded = [argument_tree(a) for a in arrays]
-    found.add("argument", [msgpack_bytes(t) for t in encoded], lambda d: _argument(path, d))
+    encoded = [msgpack_bytes(argument_tree(a)) for a in held]
     write_container(path, {"a": np.arange(9.0), "b": b"text" * 9}, {"version": 1, "x": [1, 2]})
-    found.add("container", [path.read_bytes()], lambda d: _container(path, d))
-    found.add("onnx", [(STORED / f"{n}.onnx").read_bytes() for n in SMALL], _onnx)
-    found.add("tf", _graphs(), lambda d: _tf(folder / "damaged.pb", d))
     code = dense()
     code.compile(migraphx.get_target("cpu"))
     whole = [migraphx.save_buffer(code), migraphx.save_buffer(code, "json")]
-    found.add("compiled", whole, _Code(whole[0]))
-    return found
+    return {
+        "mxr": Kind([migraphx.save_buffer(p) for p in made], damaged, read_program),
+        "json": Kind([migraphx.save_buffer(p, "json") for p in made], damaged, read_program),
+        "argument": Kind(encoded, damaged, lambda d: _argument(path, d)),
+        "container": Kind([path.read_bytes()], _container_bytes, lambda d: _container(path, d)),
+        "compiled": Kind(whole, damaged, _Code(whole[0])),
+        **kinds(folder, cases),
+    }
+
+
+def _container_bytes(data: bytes, rng: random.Random, donors: list[bytes]) -> bytes:
+    if rng.random() < 0.5:
+        return damaged_header(data, rng)
+    return damaged(data, rng, donors, trees=False)
 
 
 # ---- reading -----------------------------------------------------------------------------------
@@ -85,24 +89,6 @@ def read_program(data: bytes) -> None:
     p.get_output_shapes()
     again = migraphx.save_buffer(p)
     assert repr(migraphx.load_buffer(again)) == repr(p), "the program is not the same once saved"
-
-
-def _onnx(data: bytes) -> None:
-    repr(migraphx.parse_onnx_buffer(data))
-
-
-def _graphs() -> list[bytes]:
-    """Frozen graphs of TensorFlow with branches and loops, as functions and as v1 has them."""
-    found = []
-    for name in ("nested_loops", "branches_in_a_row"):
-        with np.load(GRAPHS / f"{name}.npz") as data:
-            found += [data[key].tobytes() for key in ("v2", "v1")]
-    return found
-
-
-def _tf(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
-    repr(migraphx.parse_tf(path))
 
 
 def _argument(path: Path, data: bytes) -> None:
@@ -184,33 +170,70 @@ def _limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def fuzz(count: int, seed: int, folder: Path, kinds: list[str] | None = None) -> Tally:
-    """Read `count` damaged files; those that fail stay in `folder`."""
+def fuzz(
+    count: int,
+    seed: int,
+    folder: Path,
+    names: list[str] | None = None,
+    *,
+    first: int = 0,
+    cases: Path | None = None,
+) -> Tally:
+    """Read damaged files `first` to `first + count`; those that fail stay in `folder`."""
     start = time.perf_counter()
-    files = corpus(folder)
+    files = corpus(folder, cases)
     tally = Tally()
-    names = kinds or list(files.files)
-    donors = [d for row in files.files.values() for d in row]
-    for i in range(count):
+    turns = [k for k in names or files for _ in range(1 if names else WEIGHTS.get(k, 1))]
+    donors = [d for kind in files.values() for d in kind.files]
+    for i in range(first, first + count):
         rng = random.Random(f"{seed}.{i}")
-        kind = names[i % len(names)]
-        whole = rng.choice(files.files[kind])
-        if kind == "container" and rng.random() < 0.5:
-            data = damaged_header(whole, rng)
-        else:
-            trees = kind not in ("container", "onnx", "tf")
-            data = damaged(whole, rng, donors, trees=trees)
-        current = folder / "current"  # what a crash of the process leaves behind
-        current.write_bytes(data)
-        outcome, problem, took = read_one(files.readers[kind], data)
-        tally.outcomes[f"{kind} {outcome}"] += 1
-        tally.slowest = max(tally.slowest, took)
+        name = turns[i % len(turns)]
+        kind = files[name]
+        others = kind.files if len(kind.files) > 1 else donors
+        data = kind.damage(rng.choice(kind.files), rng, others)
+        (folder / CURRENT).write_bytes(data)  # what a crash of the process leaves behind
+        outcome, problem, took = read_one(kind.read, data)
+        tally.outcomes[f"{name} {outcome}"] += 1
+        if took > tally.slowest:
+            tally.slowest = took
         if problem:
-            kept = folder / f"failed-{kind}-{seed}-{i}"
+            kept = folder / f"failed-{name}-{seed}-{i}"
             kept.write_bytes(data)
             tally.failures.append(f"{kept}: {problem}")
     tally.seconds = time.perf_counter() - start
     return tally
+
+
+def campaign(count: int, seed: int, folder: Path, names: list[str] | None, first: int) -> int:
+    """fuzz() in processes of CHUNK files each: the failures, printed as they are found."""
+    total: collections.Counter[str] = collections.Counter()
+    failures, slowest, peak = 0, 0.0, 0
+    for start in range(first, first + count, CHUNK):
+        more = [word for name in names or () for word in ("--kind", name)]
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.formats.fuzz", "--first", str(start), "--count",
+             str(min(CHUNK, first + count - start)), "--seed", str(seed), "--keep", str(folder),
+             *more],
+            cwd=ROOT, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        lines = done.stdout.splitlines()
+        tally = json.loads(lines.pop()) if lines and lines[-1].startswith("{") else None
+        if tally is None:
+            kept = folder / f"crashed-{seed}-{start}"
+            shutil.copy(folder / CURRENT, kept)
+            lines.append(f"{kept}: the process ended with {done.returncode}: {done.stderr[-600:]}")
+            failures += 1
+        else:
+            total.update(tally["outcomes"])
+            failures += tally["failures"]
+            slowest, peak = max(slowest, tally["slowest"]), max(peak, tally["peak"])
+        print("\n".join(lines), end="\n" if lines else "", flush=True)
+    rows = ", ".join(f"{k} {n}" for k, n in sorted(total.items()))
+    print(
+        f"{total.total()} files: {rows}; {failures} failures; slowest {slowest:.2f} s; "
+        f"peak memory {peak / 1e6:.0f} MB"
+    )
+    return failures
 
 
 def read_one(reader: Callable[[bytes], None], data: bytes) -> tuple[str, str, float]:
@@ -220,8 +243,11 @@ def read_one(reader: Callable[[bytes], None], data: bytes) -> tuple[str, str, fl
     try:
         with _limit(LIMIT_SECONDS):
             reader(data)
-    except MgxError:
+    except MgxError as e:
         outcome = "refused"
+        # an exception that nobody expected, told as an error of the file
+        if UNCHECKED in str(e) or (isinstance(e, PassError) and RAISED.search(str(e))):
+            outcome, problem = "failed", str(e)[:300]
     except Exception as e:
         outcome, problem = "failed", f"{type(e).__name__}: {str(e)[:200]}"
     if peak_bytes() > LIMIT_BYTES and not problem:
@@ -232,19 +258,27 @@ def read_one(reader: Callable[[bytes], None], data: bytes) -> tuple[str, str, fl
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first file")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--kind", action="append", help="mxr, json, argument, container, onnx, tf, compiled"
-    )
+    parser.add_argument("--kind", action="append", help="one of those that the result names")
     parser.add_argument("--keep", type=Path, help="folder for the files that failed")
     options = parser.parse_args()
     faulthandler.enable()
     folder = options.keep or Path(tempfile.mkdtemp(prefix="fuzz-"))
     folder.mkdir(parents=True, exist_ok=True)
-    tally = fuzz(options.count, options.seed, folder, options.kind)
+    cases = folder / "cases"
+    if options.count >= CASES_FROM and not cases.exists():
+        collect_cases(cases)
+    if options.count > 4 * CHUNK:
+        failures = campaign(options.count, options.seed, folder, options.kind, options.first)
+        return 1 if failures else 0
+    tally = fuzz(options.count, options.seed, folder, options.kind, first=options.first,
+                 cases=cases if cases.exists() else None)  # fmt: skip
     for line in tally.failures:
         print(line)
     print(tally)
+    print(json.dumps({"outcomes": tally.outcomes, "failures": len(tally.failures),
+                      "slowest": tally.slowest, "peak": peak_bytes()}))  # fmt: skip
     return 1 if tally.failures else 0
 
 

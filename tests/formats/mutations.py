@@ -13,7 +13,7 @@ from mgx_mlir.frontends.mxr.decode import decode_json, decode_msgpack
 from mgx_mlir.printers.value_tree import Binary, json_text, msgpack_bytes
 
 Tree = Any
-HEAD = struct.Struct("<8sQI")  # of a blob file: magic, length and sum of the header
+HEAD = struct.Struct("<8sQI32s")  # of a blob file: magic, length, sum and signature of the header
 
 # msgpack heads that state lengths which are not there, and ends of what numbers can be
 HEADS = (
@@ -53,10 +53,10 @@ def _changed(data: bytes, rng: random.Random, donors: list[bytes], trees: bool) 
 
 def damaged_header(data: bytes, rng: random.Random) -> bytes:
     """A blob file whose header says other things, with a sum that fits."""
-    magic, length, _ = HEAD.unpack_from(data)
+    magic, length, _, signature = HEAD.unpack_from(data)
     header = _within_tree(data[HEAD.size : HEAD.size + length], rng, True)
     start = -(-(HEAD.size + length) // 4096) * 4096
-    head = HEAD.pack(magic, len(header), zlib.crc32(header)) + header
+    head = HEAD.pack(magic, len(header), zlib.crc32(signature + header), signature) + header
     return head + bytes(-len(head) % 4096) + data[start:]
 
 

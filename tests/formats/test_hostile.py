@@ -224,7 +224,7 @@ def test_lengths_that_are_not_there_take_no_memory() -> None:
 def test_many_values_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A byte of msgpack may be a value that takes a hundred in memory."""
     refused(b"\xdd\x00\xa0\x00\x00" + b"\x90" * (10 << 20), "8388608 values", megabytes=20)
-    refused(b"{" + b"[" * (9 << 20), "more than 8388608 arrays", megabytes=100)
+    refused(b"{" + b"[" * (9 << 20), "more than 2097152 arrays", megabytes=100)
     monkeypatch.setattr("mgx_mlir.frontends.mxr.decode.MAX_VALUES", 5000)
     rows = b"\x81\xa1a\xdc\x04\x00" + (b"\x9f" + b"\x90" * 15) * 1024
     refused(rows, "more than 5000 values", megabytes=20)

@@ -7,6 +7,7 @@ costs a second; onnxruntime runs each in a model of its own.
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
 
 ort = pytest.importorskip("onnxruntime")
+state = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
 
 MS = "com.microsoft"
 OPSET = 20  # of ai.onnx, beside them
@@ -107,10 +109,18 @@ def _output(case: Case, name: str) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, kind, None)
 
 
+@functools.cache
+def _kernels() -> set[str]:
+    """The operators that onnxruntime computes here: an older one may lack some."""
+    return {k.op_name for k in state.get_all_opkernel_def() if k.domain == MS}
+
+
 def expected(case: Case) -> list[np.ndarray]:
     if case.want is not None:
         found = case.want(*case.inputs, **case.attributes)
         return list(found) if isinstance(found, tuple | list) else [found]
+    if case.domain == MS and case.op not in _kernels():
+        pytest.skip(f"onnxruntime {ort.__version__} does not compute {case.op}")
     data, feeds, _ = model([case])
     if case.oracle == "onnx.reference":
         with contextlib.redirect_stdout(io.StringIO()):  # it prints

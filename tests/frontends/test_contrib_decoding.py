@@ -135,17 +135,6 @@ def test_parts_of_recurrent_models(dtype: Any) -> None:
         given = [a, g.floats(count), -g.positive(count), other]
         cases.append(Case("LinearAttentionGate", given, outputs=2))
         cases.append(Case("LinearAttentionGate", given[:3]))
-        taps, dilation = g.size(1, 4), g.size(1, 2)
-        rows = (taps - 1) * dilation
-        w = g.floats(count, 1, taps, dtype=dtype)
-        bias = g.floats(count, dtype=dtype) if g.coin() else None
-        form: dict[str, Any] = {"activation": g.pick("none", "silu"), "dilation": dilation}
-        x = g.floats(batch, count, length, dtype=dtype)
-        state = g.floats(batch, count, rows, dtype=dtype) if g.coin() else None
-        cases.append(Case("CausalConvWithState", [x, w, bias, state], form, 2))
-        turned = [x.swapaxes(1, 2), w, bias, None if state is None else state.swapaxes(1, 2)]
-        turned = [None if v is None else np.ascontiguousarray(v) for v in turned]
-        cases.append(Case("CausalConvWithState", turned, {**form, "channels_last": 1}, 2))
     check(cases)
 
 

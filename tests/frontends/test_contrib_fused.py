@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 
+import ml_dtypes
 import numpy as np
 import pytest
 from contrib_cases import Case, Draws, check, expected
+
+from mgx_mlir.core.errors import MgxError
 
 _erf = np.vectorize(math.erf)
 
@@ -36,6 +39,23 @@ def test_activations() -> None:
             Case("ScaledSiLU", [x.astype(np.float16)], {"alpha": 0.7}),
         ]
     check(cases)
+
+
+def test_a_projected_gate() -> None:
+    """onnxruntime has it for GPUs, in bf16 alone: every step is rounded."""
+    g, kind = Draws(3), ml_dtypes.bfloat16
+
+    def want(x, y, gate, weight):
+        product = (gate.astype(np.float32) @ weight.astype(np.float32)).astype(kind)
+        s = (1 / (1 + np.exp(-product.astype(np.float32)))).astype(kind)
+        part = (y.astype(np.float32) * s.astype(np.float32)).astype(kind)
+        return (x.astype(np.float32) + part.astype(np.float32)).astype(kind)
+
+    dims = ((2, 3, 4), (2, 3, 4), (2, 3, 8), (8, 1))
+    given = [g.floats(*d, dtype=kind) for d in dims]
+    check([Case("GatedAdd", given, want=want)])
+    with pytest.raises(MgxError, match="gate_weight with float_type"):
+        check([Case("GatedAdd", [g.floats(*d) for d in dims], want=lambda *_: [])])
 
 
 def test_without_a_kernel_in_onnxruntime() -> None:

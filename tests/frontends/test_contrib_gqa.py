@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contrib_cases import Case, Draws, check, expected
+from contrib_cases import Case, Draws, check, expected, model, run
+
+from mgx_mlir.core.errors import MgxError
 
 
 def heads(x: np.ndarray, count: int) -> np.ndarray:
@@ -95,12 +97,20 @@ def test_forms_of_their_own() -> None:
     check(cases)
 
 
-def gqa_of_normed(*given: Any, num_heads: int, kv_num_heads: int, qk_norm_epsilon: float) -> Any:
+def gqa_of_normed(
+    *given: Any,
+    num_heads: int,
+    kv_num_heads: int,
+    qk_norm_epsilon: float,
+    q_norm_epsilon: float | None = None,
+    k_norm_epsilon: float | None = None,
+) -> Any:
     query, key, *rest = given
     parts = []
+    epsilons = (e or qk_norm_epsilon for e in (q_norm_epsilon, k_norm_epsilon))
     for x, n, w in ((query, num_heads, given[-2]), (key, kv_num_heads, given[-1])):
         h = x.reshape(*x.shape[:2], n, -1).astype(np.float64)
-        h = h / np.sqrt((h * h).mean(-1, keepdims=True) + qk_norm_epsilon) * w
+        h = h / np.sqrt((h * h).mean(-1, keepdims=True) + next(epsilons)) * w
         parts.append(h.reshape(x.shape).astype(np.float32))
     a = {"num_heads": num_heads, "kv_num_heads": kv_num_heads}
     return expected(Case("GroupQueryAttention", [*parts, *rest[:-2]], a, 3))
@@ -113,7 +123,62 @@ def test_normed_heads() -> None:
     given += [np.array([3, 3], np.int32), np.array(4, np.int32), *[None] * 7]
     given += [g.floats(16), g.floats(16)]
     a = {"num_heads": 4, "kv_num_heads": 2, "qk_norm_epsilon": 1e-3}
-    check([Case("GroupQueryAttention", given, a, 3, constants=[6], want=gqa_of_normed)])
+    own = [{}, {"q_norm_epsilon": 0.5}, {"q_norm_epsilon": 0.5, "k_norm_epsilon": 0.25}]
+    check(
+        [
+            Case("GroupQueryAttention", given, a | e, 3, constants=[6], want=gqa_of_normed)
+            for e in own
+        ]
+    )
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_padded_chunks(seed: int) -> None:
+    """Of an entry's new rows the first `query_seqlens` are valid; the others, and the rows of the
+    cache behind the valid ones, are any."""
+    g, drawn = Draws(94 + seed), []
+    for _ in range(6):
+        batch, rows, kv_heads, size = g.size(1, 3), g.size(1, 4), g.size(1, 2), 16
+        count = 2 * kv_heads
+        old = g.ints(0, 5, batch)
+        valid = np.array([g.size(0 if o else 1, rows) for o in old], np.int32)
+        longest = int(old.max()) + rows + g.size(0, 2)
+        a: dict[str, Any] = {"num_heads": count, "kv_num_heads": kv_heads}
+        past = [g.floats(batch, kv_heads, longest, size) for _ in range(2)]
+        cos = sin = None
+        if g.coin():
+            angles = g.floats(longest, size // 2)
+            cos, sin = np.cos(angles), np.sin(angles)
+            a |= {"do_rotary": 1, "rotary_interleaved": int(g.coin())}
+        if g.coin(0.3):
+            a["local_window_size"] = g.size(1, 4)
+        given = [g.floats(batch, rows, n * size) for n in (count, kv_heads, kv_heads)]
+        given += [*past, (old + valid - 1).astype(np.int32), np.array(longest, np.int32)]
+        given += [cos, sin, *[None] * 7, valid]
+        drawn.append((Case("GroupQueryAttention", given, a, 3, constants=[6]), old, valid))
+    data, feeds, _ = model([case for case, *_ in drawn])
+    made = iter(run(data, feeds, "cpu"))
+    for case, old, valid in drawn:
+        out, *caches = (np.asarray(next(made)) for _ in range(3))
+        want, *wanted = expected(case)
+        for entry, count in enumerate(valid):
+            np.testing.assert_allclose(
+                out[entry, :count], want[entry, :count], rtol=1e-4, atol=1e-5
+            )
+            for got, right in zip(caches, wanted, strict=True):
+                assert got.shape == right.shape
+                end = int(old[entry] + count)
+                np.testing.assert_allclose(got[entry, :, :end], right[entry, :, :end], rtol=1e-4)
+
+
+def test_padded_chunks_that_do_not_fit() -> None:
+    g = Draws(96)
+    given = [g.floats(1, 2, 16), g.floats(1, 2, 16), g.floats(1, 2, 16), None, None]
+    given += [np.array([1], np.int32), np.array(2, np.int32), *[None] * 9, np.array([1], np.int32)]
+    a = {"num_heads": 2, "kv_num_heads": 2}
+    case = Case("GroupQueryAttention", given, a, 3, want=lambda *_, **__: [])
+    with pytest.raises(MgxError, match="expected past_key, past_value and causal"):
+        check([case])
 
 
 def test_total_length_at_run_time() -> None:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from contrib_cases import Case, Draws, check
 
+from mgx_mlir.core.errors import MgxError
+
 
 def zero_points(g: Draws, n: int, blocks: int, bits: int) -> np.ndarray | None:
     packed = g.bytes(n, -(-blocks * bits // 8))
@@ -182,6 +184,96 @@ def test_moe(seed: int) -> None:
         given += [g.floats(experts, wide, hidden), g.floats(experts, wide) if bias else None]
         given += [g.floats(experts, hidden, inner), g.floats(experts, hidden) if bias else None]
         cases.append(Case("MoE", given, a))
+    check(cases)
+
+
+def moe(x, router, fc1, _, fc2, *, activation_type, k=1, swiglu_fusion=1, swiglu_limit=np.inf,
+        swiglu_limit_after_activation=0, activation_alpha=1.0, activation_beta=0.0):  # fmt: skip
+    """In f64: what onnxruntime has for GPUs alone."""
+    e = np.exp(router - router.max(1, keepdims=True))
+    chances, out = e / e.sum(1, keepdims=True), np.zeros(x.shape)
+    for t in range(len(x)):
+        for expert in np.argsort(-chances[t])[:k]:
+            y = fc1[expert].astype(np.float64) @ x[t]
+            if activation_type == "relu2":
+                y = np.maximum(y, 0) ** 2
+            else:
+                gate, line = (y[0::2], y[1::2]) if swiglu_fusion == 1 else np.split(y, 2)
+                if activation_type == "geglu":
+                    inner = np.sqrt(2 / np.pi) * (gate + 0.044715 * gate**3)
+                    y = gate / 2 * (1 + np.tanh(inner)) * line
+                else:
+                    limit, after = swiglu_limit, swiglu_limit_after_activation
+                    gate = gate if after else np.minimum(gate, limit)
+                    gate = gate / (1 + np.exp(-activation_alpha * gate))
+                    gate = np.minimum(gate, limit) if after else gate
+                    y = gate * (np.clip(line, -limit, limit) + activation_beta)
+            out[t] += chances[t, expert] * (fc2[expert] @ y)
+    return out
+
+
+def test_activations_of_experts_for_gpus() -> None:
+    g, cases = Draws(31), []
+    swiglu = {"activation_type": "swiglu", "activation_alpha": 1.5, "swiglu_limit": 0.4}
+    for form in (
+        {"activation_type": "relu2"},
+        {"activation_type": "geglu", "swiglu_fusion": 1},
+        {"activation_type": "geglu", "swiglu_fusion": 2},
+        {**swiglu, "swiglu_fusion": 1, "swiglu_limit_after_activation": 1},
+        {**swiglu, "swiglu_fusion": 2, "swiglu_limit_after_activation": 1, "activation_beta": 1.0},
+        {**swiglu, "swiglu_fusion": 2},
+    ):
+        given = [g.floats(4, 5), g.floats(4, 3), g.floats(3, 6, 5), None]
+        given.append(g.floats(3, 5, 6 if form["activation_type"] == "relu2" else 3))
+        cases.append(Case("MoE", given, {**form, "k": 2}, want=moe))
+    check(cases)
+
+
+@pytest.mark.parametrize(
+    ("form", "why"),
+    [
+        ({"activation_type": "geglu"}, "expected swiglu_fusion 1 or 2 with geglu"),
+        ({"activation_type": "swiglu"}, "expected fc3_experts_weights with swiglu"),
+        ({"swiglu_limit_after_activation": 1}, "swiglu_limit_after_activation 1 does not fit relu"),
+    ],
+)
+def test_experts_that_do_not_fit(form: dict[str, Any], why: str) -> None:
+    g = Draws(32)
+    given = [g.floats(4, 5), g.floats(4, 3), g.floats(3, 6, 5), None, g.floats(3, 5, 6)]
+    with pytest.raises(MgxError, match=why):
+        check([Case("MoE", given, form, want=lambda *_, **__: [])])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_group_router(dtype: Any) -> None:
+    g, cases = Draws(33), []
+    for _ in range(8):
+        groups = g.pick(1, 2, 4)
+        experts = groups * g.size(1, 4)
+        kept = g.size(1, groups)
+        a = {"n_group": groups, "topk_group": kept, "group_topk": g.size(1, 3)}
+        a["top_k"] = g.size(1, kept * (experts // groups))
+        if g.coin():
+            a["router_sentinel"] = -50.0
+        dims = g.pick((3,), (2, 3))
+        given = [g.floats(*dims, experts, dtype=dtype), g.floats(experts)]
+        cases.append(Case("MoEGroupRouter", given, a))
+    check(cases)
+
+
+def test_all_scores_of_a_router() -> None:
+    """onnxruntime has the outputs, and the projection, for GPUs alone."""
+    g = Draws(34)
+
+    def want(x, bias, weight=None, **_):
+        x = x.astype(np.float64) if weight is None else x.astype(np.float64) @ weight.T
+        s = 1 / (1 + np.exp(-x))
+        return s + bias, s
+
+    given = [g.floats(3, 5), g.floats(5)]
+    cases = [Case("MoEGroupRouter", given, {"top_k": 2}, [1, 2], want=want)]
+    given = [g.floats(3, 256), g.floats(5), g.floats(5, 256)]
+    cases.append(Case("MoEGroupRouter", given, {"top_k": 2}, [1, 2], want=want))
     check(cases)
 
 

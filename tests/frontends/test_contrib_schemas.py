@@ -1,4 +1,7 @@
-"""Importers of com.microsoft against the schemas of the installed onnxruntime."""
+"""Importers of com.microsoft against the schemas of the installed onnxruntime.
+
+They hold for the version that peers.py names. Of another one they tell what it adds or lacks.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ import onnx
 import pytest
 
 from mgx_mlir.frontends.onnx import ops
-from mgx_mlir.frontends.onnx.registry import find, operators, refused
+from mgx_mlir.frontends.onnx.registry import OnnxOp, find, operators, refused
 from mgx_mlir.frontends.signatures import REQUIRED
+from tests import peers
 
 state = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
 MS = "com.microsoft"
@@ -30,7 +34,7 @@ EXTRA = {"SimplifiedLayerNormalization"}
 # of the CPU provider and not read yet
 MISSING = {
     "AttnLSTM", "BifurcationDetector", "DynamicQuantizeLSTM", "DynamicTimeWarping",
-    "LinearAttention", "NGramHashMapping", "VarlenNGramHashMapping",
+    "NGramHashMapping", "VarlenNGramHashMapping",
 }  # fmt: skip
 
 
@@ -42,29 +46,69 @@ def default_of(attribute: Any) -> Any:
     return value.decode() if isinstance(value, bytes) else value
 
 
+def differences(op: OnnxOp, schema: Any) -> list[str]:
+    """How an importer's signature and a schema differ."""
+    ours, theirs = set(op.attributes), set(schema.attributes)
+    found = [f"new attribute {k}" for k in sorted(theirs - ours)]
+    found += [f"no attribute {k}" for k in sorted(ours - theirs)]
+    for key in sorted(ours & theirs):
+        mine, attribute = op.attributes[key], schema.attributes[key]
+        if (mine is REQUIRED) != attribute.required and key != "kernel_shape":
+            found.append(f"{key} is {'' if attribute.required else 'not '}required")
+        default = default_of(attribute)
+        if default is None or key in UNSTATED:
+            continue
+        close = isinstance(mine, float) and math.isclose(mine, default, rel_tol=1e-6)
+        if mine != default and not close:
+            found.append(f"{key} is {default} by default, not {mine}")
+    variadic = any("Variadic" in str(i.option) for i in schema.inputs)
+    most = None if variadic else len(schema.inputs)
+    if op.most != most:
+        names = [i.name for i in schema.inputs][op.most or 0 :]
+        found.append(f"{most} inputs, not {op.most}: {', '.join(names) or 'fewer'}")
+    return [f"{op.name}: {text}" for text in found]
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_attributes_and_inputs(name: str) -> None:
-    if name in EXTRA:
-        assert name not in SCHEMAS, "onnxruntime has it by now"
-        return
-    schema, op = SCHEMAS[name], find(MS, name, 1)
+    op = find(MS, name, 1)
     assert op is not None
-    assert set(op.attributes) == set(schema.attributes)
-    for key, attribute in schema.attributes.items():
-        ours = op.attributes[key]
-        assert (ours is REQUIRED) == attribute.required or key == "kernel_shape", key
-        theirs = default_of(attribute)
-        if theirs is not None and key not in UNSTATED:
-            same = ours == theirs or (
-                isinstance(ours, float) and math.isclose(ours, theirs, rel_tol=1e-6)
-            )
-            assert same, f"{key}: {ours}, the schema says {theirs}"
-    variadic = any("Variadic" in str(i.option) for i in schema.inputs)
-    assert (op.most is None) == variadic
-    if not variadic:
-        assert op.most == len(schema.inputs)
+    if (name in SCHEMAS) == (name in EXTRA):
+        peers.differs("onnxruntime", [f"{name}: {'new' if name in EXTRA else 'not there'}"])
+        return
+    if name not in EXTRA:
+        peers.differs("onnxruntime", differences(op, SCHEMAS[name]))
 
 
 def test_what_the_cpu_provider_runs_is_read_or_refused() -> None:
     left = {n for n in CPU if n not in OURS and not refused(MS, n)}
-    assert left == MISSING, "fewer are missing by now" if left < MISSING else left - MISSING
+    found = [f"new operator {n}" for n in sorted(left - MISSING)]
+    found += [f"{n} is missing no longer" for n in sorted(MISSING - left)]
+    peers.differs("onnxruntime", found)
+
+
+@pytest.fixture
+def newer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(peers.KNOWN, "onnxruntime", "1.0.0")
+
+
+def test_differences_fail_for_the_known_version_alone(
+    monkeypatch: pytest.MonkeyPatch, newer: None
+) -> None:
+    with pytest.warns(UserWarning, match=r"the tests know 1\.0\.0: X: new attribute y"):
+        peers.differs("onnxruntime", ["X: new attribute y"])
+    monkeypatch.setitem(peers.KNOWN, "onnxruntime", peers.version("onnxruntime"))
+    with pytest.raises(AssertionError, match="X: new attribute y"):
+        peers.differs("onnxruntime", ["X: new attribute y"])
+    peers.differs("onnxruntime", [])
+
+
+def test_differences_are_found() -> None:
+    """Of two operators that share little."""
+    op = find(MS, "MoE", 1)
+    assert op is not None
+    found = " ".join(differences(op, SCHEMAS["GroupQueryAttention"]))
+    assert "MoE: new attribute causal" in found
+    assert "MoE: no attribute activation_type" in found
+    assert "num_heads" in found
+    assert "inputs, not 8: " in found

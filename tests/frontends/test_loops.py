@@ -141,6 +141,28 @@ def test_a_loop_that_reads_a_stack_and_what_was_computed_of_it() -> None:
     check(parsed(fixed), rows(2, 5), rows(2, 5))
 
 
+OUTER = """
+g (float[2, 3] x, float[3] s, bool c) => (float[2, 3] y, float[2, 3] z) {
+  dims = Constant <value_ints: ints = [2, 3]> ()
+  wide = Expand (s, dims)
+  four = Constant <value_int: int = 4> ()
+  y = Loop (four, , x) <
+    body: graph = b (int64 i, bool d, float[2, 3] p) => (bool d1, float[2, 3] p1)
+    { d1 = Identity (d) q = Add (p, wide) p1 = Tanh (q) }
+  >
+  z = If (c) <
+    then_branch: graph = t () => (float[2, 3] t0) { t1 = Mul (x, wide) t0 = Exp (t1) },
+    else_branch: graph = e () => (float[2, 3] e0) { e1 = Sub (wide, x) e0 = Neg (e1) }
+  >
+}"""
+
+
+def test_bodies_that_read_a_broadcast_from_outside() -> None:
+    rng = np.random.default_rng(0)
+    x, s = (rng.standard_normal(d).astype(np.float32) for d in ((2, 3), (3,)))
+    check(parsed(OUTER), *({"x": x, "s": s, "c": np.array(c)} for c in (True, False)))
+
+
 BRANCHES = """
 g (float[K, N, 3] x, float[N, 3] s) => (float[N, 3] y, float[N, 3] z) {
   k = Shape <start: int = 0, end: int = 1> (x)

@@ -95,6 +95,22 @@ def test_slice_backwards_from_before_the_first_element() -> None:
     assert results(cases[:1], "ref")[0][0].tolist() == [0]
 
 
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_negative_pads_cut_before_the_rest_is_repeated(target: str) -> None:
+    x = np.arange(12, dtype=np.float32).reshape(2, 6)
+    pads = ([0, -2, 0, 3], [0, 4, 0, -1], [1, -1, 0, -2], [0, -5, 1, 2])
+    check(
+        [
+            onnx_draws.case("Pad", x, np.array(p), opset=19, mode=mode, constants=constants)
+            for mode in ("wrap", "edge", "reflect")
+            for p in pads
+            if mode != "reflect" or max(p) < 2
+            for constants in ((), (1,))
+        ],
+        target=target,
+    )
+
+
 def test_pools_of_windows_that_do_not_fit() -> None:
     """By less than a stride: none, with ceil_mode one. onnxruntime rounds below zero upwards."""
     x = np.arange(96, dtype=np.float32).reshape(2, 2, 6, 4)

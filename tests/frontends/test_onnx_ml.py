@@ -6,7 +6,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from onnx import TensorProto as T
-from onnx import helper
+from onnx import helper, numpy_helper
 
 import mgx_mlir
 
@@ -196,3 +196,30 @@ def test_features_of_integers():
            default_float=-1.0),
     ]  # fmt: skip
     compare_nodes(nodes, x, [("o", T.FLOAT), ("i", T.INT64), ("l", T.FLOAT)])
+
+
+def test_one_hot_of_several_columns_and_an_open_batch() -> None:
+    """Extents that come from different operands need no sizes of the run: such a broadcast read
+    elements one by one, of slices, and iree-compile failed on it."""
+    nodes, held = [], []
+    for i, n in enumerate((3, 4, 5)):
+        held.append(numpy_helper.from_array(np.array([i]), f"i{i}"))
+        nodes += [
+            helper.make_node("Gather", ["x", f"i{i}"], [f"c{i}"], axis=1),
+            helper.make_node(
+                "OneHotEncoder", [f"c{i}"], [f"o{i}"], domain="ai.onnx.ml",
+                cats_int64s=list(range(n)),
+            ),
+        ]  # fmt: skip
+    nodes.append(helper.make_node("Concat", ["o0", "o1", "o2"], ["y"], axis=2))
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", T.INT64, ["n", 3])],
+        [helper.make_tensor_value_info("y", T.FLOAT, ["n", 1, 12])], held,
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    data = helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+    compiled = mgx_mlir.compile(data, "cpu", cache=False)
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    for x in ([[0, 1, 2], [2, 3, 4], [1, 9, 0]], [[2, 0, 1]]):
+        feeds = {"x": np.array(x)}
+        np.testing.assert_array_equal(compiled.run(feeds)[0], session.run(None, feeds)[0])

@@ -8,6 +8,7 @@ import pytest
 from onnx import parser
 
 import mgx_mlir
+from mgx_mlir.core.errors import UnsupportedModel
 
 MODEL = """<ir_version: 10, opset_import: ["": 18]>
 g (float[N, 3] x) => ({kind} y) {{
@@ -65,3 +66,105 @@ def test_ranges_of_inputs_count() -> None:
         dims = mgx_mlir.dynamic_dimension(low, 100)
         read = mgx_mlir.parse_onnx_buffer(data, default_dyn_dim_value=dims)
         assert ("dimensions_of" not in str(read)) == known
+
+
+BRANCH = """<ir_version: 10, opset_import: ["": 18]>
+g (float[N, 4] x) => (float[a, b] y) {{
+  s = Shape <start: int = 0, end: int = 1> (x)
+  n = Squeeze (s)
+  zero = Constant <value_ints: ints = [0]> ()
+  c = Constant <value_int: int = {number}> ()
+  {condition}
+  y = If (k) <
+    then_branch = t () => (float[d, e] p) {{ p = Neg (x) }},
+    else_branch = f () => (float[d] q) {{
+      z = Constant <value_ints: ints = [-1]> () q = Reshape (x, z) }}
+  >
+}}"""
+ALWAYS = [
+    (7, "m = Min (n, c) k = LessOrEqual (m, n)"),
+    (2, "h = Div (n, c) w = Mul (h, c) r = Sub (n, w) k = Less (r, c)"),
+    (1, "k = GreaterOrEqual (n, c)"),
+    (8, "e = Unsqueeze (c, zero) t = Slice (x, zero, e, zero) "
+     "u = Shape <end: int = 1> (t) v = Squeeze (u) k = LessOrEqual (v, c)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "condition"), ALWAYS)
+def test_an_if_that_every_size_decides(number: int, condition: str) -> None:
+    """Its branches differ in rank: only one of them can be the program."""
+    data = parser.parse_model(BRANCH.format(number=number, condition=condition)).SerializeToString()
+    compiled = mgx_mlir.compile(
+        data, target="ref", cache=False, default_dyn_dim_value=mgx_mlir.dynamic_dimension(1, 4096)
+    )
+    for n in (1, 2, 7, 8, 9, 100):
+        x = np.arange(4 * n, dtype=np.float32).reshape(n, 4)
+        np.testing.assert_array_equal(np.asarray(compiled.run({"x": x})[0]), -x)
+
+
+def test_an_if_that_sizes_decide_is_kept() -> None:
+    body = BRANCH.replace("q = Reshape (x, z)", "q = Abs (x)").replace(
+        "float[d] q", "float[d, e] q"
+    )
+    text = body.format(number=7, condition="m = Min (n, c) k = Less (m, n)")
+    data = parser.parse_model(text).SerializeToString()
+    compiled = mgx_mlir.compile(data, target="ref", cache=False)
+    for n in (0, 3, 7, 8, 20):
+        x = np.arange(4 * n, dtype=np.float32).reshape(n, 4) - 5
+        np.testing.assert_array_equal(
+            np.asarray(compiled.run({"x": x})[0]), -x if n > 7 else np.abs(x)
+        )
+
+
+BOTH = """<ir_version: 10, opset_import: ["": 18]>
+g (float[N, 4] x, bool k) => (float[a, b, c] y) {
+  y0 = If (k) <
+    then_branch = t () => (float[d, e] p) { p = Neg (x) },
+    else_branch = f () => (float[d, e] q) { q = Abs (x) }
+  >
+  s = Shape <start: int = 0, end: int = 1> (y0)
+  two = Constant <value_ints: ints = [2, 2]> ()
+  d = Concat <axis: int = 0> (s, two)
+  r = Reshape (x, d)
+  r2 = Reshape (y0, d)
+  y = Add (r, r2)
+}"""
+
+
+def test_the_dims_of_an_if_are_those_of_its_branches() -> None:
+    some = mgx_mlir.dynamic_dimension(0, 1 << 20)
+    data = parser.parse_model(BOTH).SerializeToString()
+    read = str(mgx_mlir.parse_onnx_buffer(data, default_dyn_dim_value=some))
+    assert "broadcast" not in read
+    assert "dimensions_of" not in read
+
+
+OPEN_LENGTHS = [
+    "y = Slice (x, s, s)",
+    "q = SplitToSequence (x, s) z = Constant <value_int: int = 0> () y = SequenceAt (q, z)",
+    "i = Unsqueeze (x, s) y = MaxPool <kernel_shape: ints = [2, 2]> (i)",
+]
+
+
+@pytest.mark.parametrize("body", OPEN_LENGTHS)
+def test_valid_models_of_open_lengths_are_unsupported(body: str) -> None:
+    """They are told as such, not as models that have problems."""
+    text = f"""<ir_version: 8, opset_import: ["": 17]>
+        g (float[n, 4] x, int64[k] s) => (float[a, b] y) {{ {body} }}"""
+    some = mgx_mlir.dynamic_dimension(0, 1 << 20)
+    with pytest.raises(UnsupportedModel, match="1 node is not supported"):
+        mgx_mlir.parse_onnx_buffer(
+            parser.parse_model(text).SerializeToString(), default_dyn_dim_value=some
+        )
+
+
+def test_center_crop_pad_of_open_dims() -> None:
+    text = """<ir_version: 10, opset_import: ["": 18]>
+        g (float[n, m] x) => (float[3, 4] y) <int64[2] s = {3, 4}> { y = CenterCropPad (x, s) }"""
+    data = parser.parse_model(text).SerializeToString()
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    compiled = mgx_mlir.compile(data, target="ref", cache=False)
+    for n, m in ((1, 1), (2, 9), (3, 4), (6, 3), (7, 8)):
+        x = np.arange(n * m, dtype=np.float32).reshape(n, m)
+        (want,) = session.run(None, {"x": x})
+        np.testing.assert_array_equal(np.asarray(compiled.run({"x": x})[0]), want)

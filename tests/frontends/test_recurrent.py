@@ -34,7 +34,9 @@ def agree(model, *runs):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=2e-6)
 
 
-def network(kind, direction, *, lens=False, peepholes=False, dynamic=False, **attributes):
+def network(
+    kind, direction, *, lens=False, peepholes=False, dynamic=False, initial=True, **attributes
+):
     """A model of one node with every operand, and inputs of some sizes."""
     rng = np.random.default_rng(7)
     d, g, width, hidden = 2 if direction == "bidirectional" else 1, GATES[kind], 4, 6
@@ -47,9 +49,12 @@ def network(kind, direction, *, lens=False, peepholes=False, dynamic=False, **at
         weights("w", d, g * hidden, width), weights("r", d, g * hidden, hidden),
         weights("b", d, 2 * g * hidden),
     ]  # fmt: skip
-    inputs = [("x", (steps, batch, width)), ("h", (d, batch, hidden))]
-    names = ["x", "w", "r", "b", "lens" if lens else "", "h"]
-    if kind == "LSTM":
+    inputs = [("x", (steps, batch, width))]
+    names = ["x", "w", "r", "b", "lens" if lens else ""]
+    if initial:
+        inputs.append(("h", (d, batch, hidden)))
+        names.append("h")
+    if kind == "LSTM" and initial:
         inputs.append(("c", (d, batch, hidden)))
         names += ["c", "p" if peepholes else ""]
         if peepholes:
@@ -86,6 +91,20 @@ def test_networks(kind, direction):
 @pytest.mark.parametrize("kind", GATES)
 def test_run_time_steps_and_batch(kind):
     agree(*network(kind, "bidirectional", lens=True, dynamic=True))
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_sequence_lengths_without_an_initial_state(kind):
+    """The state is a broadcast 0, which the loop's body reads from outside."""
+    agree(*network(kind, "bidirectional", lens=True, initial=False))
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_run_time_width(kind):
+    """The weights say what the width is."""
+    model, *runs = network(kind, "forward", dynamic=True)
+    model.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "W"
+    agree(model, *runs)
 
 
 @pytest.mark.parametrize("kind", GATES)

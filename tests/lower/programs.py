@@ -18,6 +18,23 @@ from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
 from tests.lower.harness import compile_flags, load_dialect
 
 
+def program_of(build: Callable[..., Sequence[ir.Value]], *types: str) -> ProgramIR:
+    """A program of the values that `build(builder, *arguments)` gives."""
+    load_dialect()
+    ctx, store = new_context(), literals.WeightStore()
+    with ctx, ir.Location.unknown(), store.active():
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            main = func.FuncOp("main", ([ir.Type.parse(t) for t in types], []))
+        block = main.add_entry_block()
+        with ir.InsertionPoint(block):
+            found = list(build(Builder(), *block.arguments))
+            func.ReturnOp(found)
+        kind = ir.FunctionType.get([a.type for a in block.arguments], [v.type for v in found])
+        main.attributes["function_type"] = ir.TypeAttr.get(kind)
+    return ProgramIR(ctx, module, store)
+
+
 class Programs:
     """@main of several results; each `add` is one of them with arguments of its own."""
 

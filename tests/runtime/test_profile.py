@@ -10,7 +10,7 @@ import pytest
 
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.runtime.iree_runtime import LoadedModule
-from mgx_mlir.runtime.profile import profile
+from mgx_mlir.runtime.profile import _parse, profile
 from tests.runtime.conftest import Compile
 from tests.targets.modules import add, matmul_softmax
 
@@ -34,6 +34,40 @@ def test_every_dispatch_is_timed(build: Compile) -> None:
         module.run([a])
         best = min(best, time.perf_counter() - start)
     assert best / 5 < found.wall < best * 50  # the same order: other load may be on the machine
+
+
+TWO_THREADS = """\
+BM_main/process_time/real_time       5.00 ms         9.00 ms           20 items_per_second=200/s
+  host_execute_queue p=0 q=0 dispatch  count=60 total=80 ms avg=1 ms operations=60 tile_sum=160 ms
+  host_execute _encoding_1  count=20 total=4.000 ms avg=200 us tiles=320 tile_sum=4.500 ms
+  host_execute main_dispatch_0_matmul  count=40 total=80.000 ms avg=2 ms tiles=2560 tile_sum=0.160 s
+  host_execute old_form  count=20 total=2.000 us
+"""
+
+
+def test_times_are_elapsed_ones_on_any_number_of_threads() -> None:
+    """`total` is elapsed time, `tile_sum` that of all threads."""
+    found = _parse(TWO_THREADS, 20, 2)
+    rows = [(d.name, d.launches, d.seconds, d.busy) for d in found.dispatches]
+    assert rows == [
+        ("main_dispatch_0_matmul", 2.0, 4e-3, 8e-3),
+        ("_encoding_1", 1.0, 2e-4, pytest.approx(2.25e-4)),
+        ("old_form", 1.0, 1e-7, 1e-7),
+    ]
+    assert found.total == pytest.approx(4.2001e-3)
+    assert found.total < found.wall
+
+
+def test_the_runtimes_counters_are_elapsed_times(build: Compile) -> None:
+    """A kernel of many tiles on two threads: all threads together spend more than passes."""
+    made = build(matmul_softmax(512))
+    rng = np.random.default_rng(0)
+    a, w = (rng.standard_normal((512, 512)).astype(np.float32) for _ in range(2))
+    found = profile(made.vmfb, {"w": w}, [a], calls=10, threads=2)
+    for d in found.dispatches:
+        assert 0.9 * d.seconds <= d.busy <= 2.1 * d.seconds + 1e-4
+    # what passes in dispatches cannot be more than what passes; a sum over threads can be
+    assert found.total <= 1.05 * found.wall
 
 
 def test_threads_and_types(build: Compile) -> None:

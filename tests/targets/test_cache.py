@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.runtime.buffers import is_aligned
 from mgx_mlir.targets import cache as cache_file
+from mgx_mlir.targets import locks
 from mgx_mlir.targets.cache import Cache, default_cache, digest, parse_size, program_key, toolchain
 from mgx_mlir.targets.container import Container, write_container
 from tests.targets.modules import add
@@ -269,6 +271,7 @@ def test_file_digests_are_remembered_and_never_stale(
     model = tmp_path / "model.onnx"
     model.write_bytes(b"weights" * 1000)
     os.utime(model, (1, 1))
+    time.sleep(0.06)  # until the clock has gone on
     first = cache.file_digest(model)
     monkeypatch.setattr(cache_file, "hash_file", lambda p: pytest.fail("hashed again"))
     assert cache.file_digest(model) == first
@@ -358,10 +361,10 @@ def test_a_holder_that_dies_frees_its_lock(tmp_path: Path) -> None:
 def test_a_file_system_without_locks_only_warns(
     cache: Cache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def refuse(fd: int) -> None:
+    def refuse(fd: int) -> bool:
         raise OSError(95, "not supported")
 
-    monkeypatch.setattr(cache_file, "_lock_file", refuse)
+    monkeypatch.setattr(locks, "_try", refuse)
     with cache.lock("module", KEY):
         pass
     assert "cannot lock" in caplog.text
@@ -369,12 +372,23 @@ def test_a_file_system_without_locks_only_warns(
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no /proc")
 def test_small_modules_hold_no_descriptors(cache: Cache) -> None:
+    """Of the cache's own files: others may be opened and closed meanwhile."""
     for i in range(20):
         cache.put_module(f"k{i}", bytes(10_000), {})
-    before = len(os.listdir("/proc/self/fd"))
     held = [cache.get_module(f"k{i}") for i in range(20)]
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert opened_in(cache.root) == []
     assert all(held)
+    with open(next(p for p in cache.root.rglob("*") if p.is_file()), "rb") as f:
+        assert opened_in(cache.root) == [f.name]
+
+
+def opened_in(folder: Path) -> list[str]:
+    """The files of a folder that this process has open."""
+    found = []
+    for fd in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # the listing's own is gone by now
+            found.append(os.readlink(f"/proc/self/fd/{fd}"))
+    return [name for name in found if name.startswith(str(folder.resolve()) + os.sep)]
 
 
 def test_a_large_program_is_there_in_no_time(tmp_path: Path) -> None:
@@ -385,9 +399,9 @@ def test_a_large_program_is_there_in_no_time(tmp_path: Path) -> None:
     cache.put_program("p", {}, {"main": "m"}, params)
     best = 1.0
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.thread_time()  # other load on the machine does not count
         found = Cache(tmp_path).get_program("p")
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.thread_time() - start)
     assert found is not None
     assert best < 0.05
     assert all(is_aligned(a) for a in found.params.values())

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from onnx import TensorProto, helper
 
+import mgx_mlir
 from mgx_mlir.core.errors import CompileError, MgxError
+from mgx_mlir.targets import child
+from mgx_mlir.targets import worker as worker_file
 from mgx_mlir.targets.child import SINGLE_THREAD, IreeCompiler, compiler_binary
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure, read_failure
 from mgx_mlir.targets.flags import cpu_ladder
@@ -86,13 +92,97 @@ def test_a_worker_that_dies_is_replaced(worker: IreeCompiler) -> None:
     assert worker.run(add().encode(), FLAGS).via == "worker"
 
 
-def test_a_worker_killed_at_work_is_a_crash(worker: IreeCompiler) -> None:
+def test_a_worker_killed_at_work_is_a_crash(
+    worker: IreeCompiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The compile is run once more, by the binary."""
+    send = worker_file.send
+
+    def killed(stream: object, *frame: object) -> None:
+        send(stream, *frame)  # type: ignore[arg-type]
+        for pid in started:
+            os.kill(pid, signal.SIGKILL)
+
     worker.compile(add().encode(), FLAGS)
-    idle = worker._idle[-1]
-    threading.Timer(0.05, idle.process.kill).start()
-    e = failure(worker, add(1 << 20))
+    started = [w.process.pid for w in worker._idle[-1:]]
+    monkeypatch.setattr(worker_file, "send", killed)
+    made = worker.run(add(1 << 20).encode(), FLAGS)
+    assert made.via == "binary"
+    assert made.crashes == ("iree-compile crashed with SIGKILL",)
+
+
+@pytest.fixture
+def dying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> IreeCompiler:
+    """A compiler that dies of SIGFPE on several threads; with --die it does on one, too."""
+    script = tmp_path / "iree-compile"
+    script.write_text(
+        "#!/bin/sh\n"
+        f'case "$*" in *--die*) kill -FPE $$;; *{SINGLE_THREAD}*) exec {compiler_binary()} "$@";;\n'
+        "*) kill -FPE $$;; esac\n"
+    )
+    script.chmod(0o700)
+    monkeypatch.setattr(child, "compiler_binary", lambda: script)
+    return IreeCompiler(use_worker=False)
+
+
+SAFE = (*FLAGS, SINGLE_THREAD)
+
+
+def test_a_compiler_that_dies_is_run_again_on_one_thread(
+    dying: IreeCompiler, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = dying.run(add().encode(), FLAGS, statistics=True)
+    assert made.crashes == ("iree-compile crashed with SIGFPE",)
+    assert made.flags == FLAGS
+    assert made.vmfb[:4] == IreeCompiler(use_worker=False).compile(add().encode(), SAFE)[:4]
+    assert "main_dispatch_0" in made.reports["statistics"]
+    assert "on one thread it compiled the module" in caplog.text
+
+
+def test_a_compiler_that_dies_on_one_thread_too_is_a_failure(dying: IreeCompiler) -> None:
+    e = failure(dying, add(), ("--die",))
     assert e.kind == "crash"
-    assert "SIGKILL" in e.message
+    assert "SIGFPE" in e.message
+
+
+def test_the_second_run_has_what_is_left_of_the_time(
+    dying: IreeCompiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[float] = []
+    inner = IreeCompiler._in_binary
+
+    def spy(self: IreeCompiler, source: bytes, flags: tuple[str, ...], timeout: float, *rest: Any):
+        limits.append(timeout)
+        return inner(self, source, flags, timeout, *rest)
+
+    monkeypatch.setattr(IreeCompiler, "_in_binary", spy)
+    dying.run(add().encode(), FLAGS, timeout=100.0)
+    assert limits[0] == 100.0
+    assert limits[1] < 100.0
+
+
+def test_a_program_counts_the_crashes_of_its_compile(
+    dying: IreeCompiler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Those of the compile that made it, also when it comes from the cache."""
+    monkeypatch.setenv("MGX_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(child, "_shared", dying)
+    program = mgx_mlir.compile(subtraction(), target="cpu")
+    assert program.stats["iree_crashes"] == 1
+    assert program.executable.crashes == ("iree-compile crashed with SIGFPE",)
+    again = mgx_mlir.compile(subtraction(), target="cpu")
+    assert again.stats["cached"]
+    assert again.executable.crashes == program.executable.crashes
+
+
+def subtraction() -> bytes:
+    """A small ONNX model."""
+    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [3]) for n in "abc"]
+    graph = helper.make_graph(
+        [helper.make_node("Sub", ["a", "b"], ["c"])], "g", values[:2], values[2:]
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    return model.SerializeToString()
 
 
 def test_code_generation_failure_names_the_node_and_leaves_a_reproducer(
@@ -228,7 +318,8 @@ def test_the_binary_ends_with_its_parent() -> None:
         "import os, signal, subprocess, sys, time\n"
         "from pathlib import Path\n"
         "from mgx_mlir.targets import worker\n"
-        "command = [sys.executable, worker.__file__, '--exec', '/bin/sleep', '100']\n"
+        "command = [sys.executable, worker.__file__, '--exec', str(os.getpid())]\n"
+        "command += ['/bin/sleep', '100']\n"
         "process = subprocess.Popen(command, start_new_session=True)\n"
         "name = Path(f'/proc/{process.pid}/comm')\n"
         "while name.read_text() != 'sleep\\n':\n"

@@ -13,7 +13,10 @@ USAGE = "[OPTION...] FILE"
 DESCRIPTION = """
 A line per input, then a line per output: name: type, {dimensions}, {strides}."""
 # what changes no shape
-OPTIONS = (*(o for o in LOADER if o.key not in ("--debug-symbols", "--strip-context")), HELP)
+OPTIONS = (
+    *(o for o in LOADER if o.key not in ("--debug-symbols", "--strip-context", "--trust-code")),
+    HELP,
+)
 
 
 def run(args: Arguments) -> int:

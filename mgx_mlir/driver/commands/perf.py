@@ -42,10 +42,10 @@ Prints the compiled program, then each line with its time and share, a summary b
 times of whole calls. A call goes from numpy arrays to numpy arrays; the first is not timed.
 Total time is the mean without the quickest and slowest quarter; Rate is --batch per total time.
 On the CPU the times of kernels come from the runtime's own counters, in a run of its own with
-the same number of threads; with several threads they are summed over threads. Where the backend
-split or joined kernels, the times go by its launches. On the GPU only whole calls are timed.
-Overhead is what a call takes that computes nothing, of the same inputs and outputs, and with one
-thread also what a call takes beyond its kernels.
+the same number of threads: from the start of a kernel's first tile to the end of its last. Where
+the backend split or joined kernels, the times go by its launches. On the GPU only whole calls are
+timed. Overhead is what a call takes that computes nothing, of the same inputs and outputs, and what
+a call takes beyond its kernels.
 
 A table follows with the bytes that each kernel reads and writes, its operations, what it reaches
 of both a second, and how much that is of this machine's peaks, which are measured once and kept.
@@ -133,7 +133,7 @@ def measure(
 def _peaks(threads: int, kernels: timing.Kernels) -> Peaks:
     """The machine's peaks; measured again where a kernel computes faster than that."""
     found = machine_peaks(threads)
-    best = max((rates_of(line, kernels).gflop_s or 0.0 for line in kernels.timed), default=0.0)
+    best = max((rates_of(line).gflop_s or 0.0 for line in kernels.timed), default=0.0)
     if best <= found.gflop_s:
         return found
     # something else was running when they were measured

@@ -252,6 +252,7 @@ def _compilation(compiled: Any) -> list[list[str]]:
     executable = getattr(compiled, "executable", None)
     if executable is not None:
         rows.append(["flag set", executable.flag_set])
+        rows += [["run again on one thread", text] for text in executable.crashes]
         rows += [["given up", text] for text in executable.fallbacks]
     rows += [
         ["tuning", line.removeprefix("Tuning: ").strip()]

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.debug.compare import Comparison, compare_all
+from mgx_mlir.debug.conditioning import Conditioning
 from mgx_mlir.debug.tolerances import Tolerances, output_tolerances
 from mgx_mlir.driver.arguments import Arguments
-from mgx_mlir.driver.blaming import blame
+from mgx_mlir.driver.blaming import blame, case_of
 from mgx_mlir.driver.compiling import Choice, choose_target, compile_model, held_for
+from mgx_mlir.driver.conditioned import ill_conditioned
 from mgx_mlir.driver.data import allocate
 from mgx_mlir.driver.emit import emit, form_of, show
 from mgx_mlir.driver.model import Model, load_passes
 from mgx_mlir.driver.options import HELP, REPORTERS, VERIFY
 from mgx_mlir.driver.progress import say, step, working
 from mgx_mlir.driver.reading import read
-from mgx_mlir.driver.verify_report import failure_lines, output_json, row, write_json
+from mgx_mlir.driver.verify_report import (
+    conditioning_json,
+    failure_lines,
+    output_json,
+    row,
+    write_json,
+)
 
 USAGE = "[OPTION...] FILE"
 DESCRIPTION = """
@@ -34,7 +43,9 @@ the reference's largest magnitude. Integers must be equal, or within a stated --
 rms 1e-5, others 5e-5; for outputs that are 16- or 8-bit floats, or computed from such, and with
 --fp16 and --bf16 (s at most 1), rms 0.08, others 0.04. MIGRAPHX_VERIFY_ENABLE_ALLCLOSE=1 takes the
 default atol literally too, 0 leaves rms alone; MIGRAPHX_VERIFY_DUMP_DIFF=1 prints both sides of
-what fails. Exit status 1 when an output differs, in value, shape or type.
+what fails. Exit status 1 when an output differs, in value, shape or type; 2 where the outputs that
+differ are ill-conditioned: nothing is wrong by itself, and in the reference numbers that are one
+ulp away do as much to them.
 
 The reference is `ref`, which interprets each operator in numpy; with --ort it is onnxruntime,
 which shares nothing with this package. --against OTHER.onnx makes the reference side, either of
@@ -51,6 +62,7 @@ The loaded program is printed, then those of the reference and the target. With 
 is printed, or written to --output, as JSON instead."""
 OPTIONS = (*REPORTERS, *VERIFY, HELP)
 
+UNTOLD = 2  # could not: the outputs that differ cannot tell a fault from rounding
 MODES = ("--per-instruction", "--bisect", "--reduce")
 
 
@@ -99,19 +111,29 @@ def run(args: Arguments) -> int:
         "report": "mgx-driver verify 1", "model": model.name, "target": sides[0],
         "reference": sides[1], "passed": not failed, "outputs": [output_json(c) for c in found],
     }  # fmt: skip
+    moves = _moves(args, model, other, choice, compiled, inputs, found, wanted) if failed else {}
+    result["ill_conditioned"] = [conditioning_json(c) for c in moves.values()] or None
     if not report:
-        _print_outputs(model.name, found, got, wanted, reference, sides)
-    status = 1 if failed else 0
+        _print_outputs(model.name, found, got, wanted, reference, sides, moves)
+    status = UNTOLD if moves else 1 if failed else 0
     mode = args.only_one(*MODES)
     if mode is not None:
         arrays = compiled.signature.check_inputs(inputs)
-        status = max(status, blame(args, model, other, choice, arrays, bool(failed), result))
+        blamed = blame(args, model, other, choice, arrays, bool(failed), result)
+        status = status if moves else max(status, blamed)
     if report:
         result["passed"] = status == 0
         write_json(args, result)
         return status
     limits = " or ".join(dict.fromkeys(map(str, each))) or "no outputs"
     between = f"{sides[0]} and {sides[1]}"
+    if moves:
+        print(f"ill-conditioned: {model.name}: {between} differ in {', '.join(failed)} ({limits})")
+        say(
+            "Nothing is wrong by itself, and numbers that are one ulp away do as much: such outputs"
+        )
+        say("cannot tell a fault from rounding. Compare others, or state wider limits")
+        return status
     if failed:
         print(f"FAILED: {model.name}: {between} differ in {', '.join(failed)} ({limits})")
         return 1
@@ -131,16 +153,38 @@ def _print_outputs(
     wanted: Sequence[Any],
     reference: Reference,
     sides: tuple[str, str],
+    moves: Mapping[str, Conditioning],
 ) -> None:
     """A row for each output, and MIGraphX's lines of those that fail."""
     by_name = dict(zip(reference.output_names, wanted, strict=True))
     for i, c in enumerate(found):
-        print(row(c, sides))
-        if not c.passed:
+        print(row(c, sides, moves.get(c.name)))
+        if not c.passed and c.name not in moves:
             a = got[i] if i < len(got) else None
             b = by_name.get(c.name, wanted[i] if i < len(wanted) else None)
             arrays = (None if v is None or isinstance(v, list) else np.asarray(v) for v in (a, b))
             print("\n".join(failure_lines(c, model, *arrays)))
+
+
+def _moves(
+    args: Arguments,
+    model: Model,
+    other: Model,
+    choice: Choice,
+    compiled: Any,
+    inputs: Mapping[str, Any],
+    found: Sequence[Comparison],
+    wanted: Sequence[np.ndarray],
+) -> dict[str, Conditioning]:
+    """How the outputs move that fail and are ill-conditioned; empty where they are not."""
+    if "--against" in args or "--compiled-model" in args or choice.target == "ref":
+        return {}  # it is not one model on two sides
+    if any(flag in args for flag in ("--rms-tol", "--atol", "--rtol")):
+        return {}  # who states a limit wants it held
+    case = case_of(args, model, other, choice, compiled.signature.check_inputs(inputs))
+    narrow = {"half": np.float16, "bf16": ml_dtypes.bfloat16}
+    least = max((float(ml_dtypes.finfo(narrow[t]).eps) for t in model.float_types), default=0.0)
+    return ill_conditioned(case, found, wanted, least)
 
 
 def _limits(args: Arguments, model: Model, program: ProgramIR, count: int) -> list[Tolerances]:
@@ -164,7 +208,8 @@ def _held(args: Arguments) -> Any:
         return None
     from mgx_mlir.api.files import load
 
-    found = load(path, emulate="--emulate" in args)
+    trust = True if "--trust-code" in args else None
+    found = load(path, emulate="--emulate" in args, trust_code=trust)
     if not found.is_compiled():
         raise FileError(
             "the file holds no compiled program", location=path,

@@ -19,6 +19,7 @@ from mgx_mlir.frontends.mxr.checks import shortened
 
 MAX_DEPTH = 200
 MAX_VALUES = 1 << 23  # of one file: a program of 50,000 instructions has 3 million
+MAX_NESTED = 1 << 21  # arrays and objects of a JSON file, which take 250 bytes each
 Tree = Any
 
 _FIXED = {
@@ -148,8 +149,8 @@ def decode_msgpack(data: bytes | memoryview) -> Tree:
 def decode_json(data: bytes | memoryview) -> Tree:
     """The tree of JSON data: {"bytes": [...]} is read as binary. Raises FileError."""
     raw = bytes(data)
-    if raw.count(b"[") + raw.count(b"{") > MAX_VALUES:
-        raise FileError(f"there are more than {MAX_VALUES} arrays and objects")
+    if raw.count(b"[") + raw.count(b"{") > MAX_NESTED:
+        raise FileError(f"there are more than {MAX_NESTED} arrays and objects")
     blobs: dict[str, memoryview] = {}
     mark = secrets.token_hex(8)  # what no file can have, so that none can name another's data
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 import mgx_mlir.dialects  # noqa: F401  (defines the operators)
 from mgx_mlir.core.errors import FileError, MgxError
-from mgx_mlir.core.files import read_bytes
+from mgx_mlir.core.files import read_bytes, read_with_status, readable_name, writer_of
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.layout import Shape
+from mgx_mlir.core.literals import own
 from mgx_mlir.core.module_builder import Instruction, ModuleBuilder, ProgramBuilder
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.signature import DimRange
@@ -49,17 +52,23 @@ BY_ORDER = ("loop", "select_module")  # their modules' parameters go by order, o
 
 @dataclass
 class MxrFile:
-    """What a file holds: the program, and the entry that only this project reads."""
+    """What a file holds: the program, and the entry that only this project reads.
+
+    `doubt` is why its code may be somebody else's, empty where this user or root wrote it.
+    """
 
     program: ProgramIR
     own: dict[str, Tree]
     tree: dict[str, Tree]
+    doubt: str = ""
 
 
 def read_file(path: str | os.PathLike[str], format: str | None = None) -> MxrFile:
     """Read a file; `format` None tells JSON from msgpack by the first byte. Raises FileError."""
     name = os.fspath(path)
-    return read_data(read_bytes(name), format, name=name)
+    view, status = read_with_status(name)
+    data = own(np.asarray(view))  # weights are views of it
+    return replace(read_data(data.data, format, name=name), doubt=writer_of(status))
 
 
 def read_data(
@@ -110,7 +119,7 @@ class _Reading:
         if self.from_us:  # MIGraphX makes modules empty that nothing takes
             for name in [n for n in self.modules if n != "main" and n not in self.read]:
                 self.submodules("select_module", [name], ChainMap(), ())
-        program = self.builder.program(self.name)
+        program = self.builder.program(readable_name(self.name))
         self.finish(program)
         return MxrFile(program, self.own, self.top)
 

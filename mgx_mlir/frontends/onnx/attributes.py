@@ -90,9 +90,11 @@ def keywords(
         if stated is None and a.name not in op.attributes:
             known = ", ".join(sorted(op.attributes)) or "none"
             raise ModelError(f"has no attribute '{a.name}', it has: {known}")
-        if stated is not None and int(stated.type.value) != a.type:
+        # an enum, which onnx's stub does not say
+        kind: Any = None if stated is None else stated.type
+        if kind is not None and int(kind.value) != a.type:
             got = _A.AttributeType.Name(a.type) if a.type in _A.AttributeType.values() else a.type
-            raise ModelError(f"attribute '{a.name}' expected {stated.type.name}, got {got}")
+            raise ModelError(f"attribute '{a.name}' expected {kind.name}, got {got}")
         if a.name not in op.attributes:
             raise ModelError(f"attribute '{a.name}' is not supported")
         values[a.name] = value_of(a, reader)

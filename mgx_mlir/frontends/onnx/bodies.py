@@ -26,11 +26,12 @@ def opsets_of(function: onnx.FunctionProto) -> dict[str, int]:
 
 def has_body(schema: onnx.defs.OpSchema | None) -> bool:
     """Whether ONNX gives the operator in terms of others."""
-    return schema is not None and (schema.has_function or schema.has_context_dependent_function)
+    known: Any = schema  # onnx's stub leaves the functions of a schema out
+    return known is not None and (known.has_function or known.has_context_dependent_function)
 
 
 def schema_body(
-    schema: onnx.defs.OpSchema,
+    schema: Any,  # an OpSchema; onnx's stub leaves its functions out
     proto: onnx.NodeProto,
     given: list[onnx.AttributeProto],
     inputs: list[Any],

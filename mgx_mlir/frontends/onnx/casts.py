@@ -40,7 +40,7 @@ def cast_to(b: Builder, x: Value, dtype: dtypes.DType, saturate: bool) -> Value:
     if source is dtype:
         return x
     if not (dtype.is_float and dtype.size == 1):
-        return b.convert(x, target_type=dtype)
+        return convert(b, x, dtype)
     if not source.is_float or source.size == 1:
         x = b.convert(x, target_type=dtypes.FLOAT)
     largest = float(np.array(_largest(dtype), np.float64))

@@ -18,11 +18,12 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import MgxError, ModelError
 from mgx_mlir.core.ir import func, ir
-from mgx_mlir.core.literals import WeightStore
+from mgx_mlir.core.literals import WeightStore, own
 from mgx_mlir.core.narrow import BY_ONNX
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.switches import flag
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.onnx import ops
 from mgx_mlir.frontends.onnx.attributes import keywords, resolved, schema_of
 from mgx_mlir.frontends.onnx.bodies import (
@@ -48,7 +49,7 @@ from mgx_mlir.frontends.onnx.structures import (
     tensors,
 )
 from mgx_mlir.frontends.operands import KnownOperands
-from mgx_mlir.frontends.problems import NotSupported, Problems
+from mgx_mlir.frontends.problems import UNFORESEEN, NotSupported, Problems, unforeseen
 from mgx_mlir.frontends.program import (
     DEBUG_SYMBOLS,
     argument_attribute,
@@ -96,7 +97,7 @@ def import_model(model: LoadedModel, options: OnnxOptions | None = None) -> Prog
     dialects.load()
     ops.load()
     ctx = new_context()
-    with ctx, ir.Location.unknown(), (store := WeightStore()).active():
+    with ctx, ir.Location.unknown(), (store := WeightStore()).active(), limits.reading():
         module = Importer(model, options or OnnxOptions()).run()
     return ProgramIR(ctx, module, store, model.name)
 
@@ -311,7 +312,7 @@ class Importer:
                 owner.values[name] = _POISON
                 raise
             with ir.Location.name(name):
-                value = self.builder.literal(array)
+                value = self.builder.literal(own(array))
             if isinstance(proto := owner.values[name], onnx.TensorProto):
                 self.kinds.mark(value, proto.data_type)
             owner.values[name] = value
@@ -323,9 +324,9 @@ class Importer:
         values = self.model.reader.read(proto.values)
         indices = self.model.reader.read(proto.indices, f"indices of '{proto.values.name}'")
         dims = tuple(proto.dims)
-        limit = 1 << 28
-        if any(d < 0 for d in dims) or int(np.prod(dims, dtype=object)) > limit:
+        if any(d < 0 for d in dims):
             raise ModelError(f"sparse initializer '{proto.values.name}' has dims {list(dims)}")
+        limits.table(dims, f"sparse initializer '{proto.values.name}'", values.itemsize)
         dense = np.zeros(dims, values.dtype)
         flat = indices
         if indices.ndim == 2 and indices.shape[1] == len(dims):
@@ -367,6 +368,9 @@ class Importer:
             except RecursionError:
                 failed = True
                 self.problems.error(ModelError("nests too deep"), what)
+            except UNFORESEEN as e:
+                failed = True
+                self.problems.error(unforeseen(e), what)
             for i, output in enumerate(proto.output):
                 if not output:
                     continue
@@ -449,6 +453,9 @@ class Importer:
         node = Node(self, proto, name, scope, opset)
         found = op.function(self.builder, node, *inputs, **attributes)
         results = found if isinstance(found, tuple | list) else (found,)
+        for value in results:
+            if isinstance(value, ir.Value):
+                limits.rank(TensorType.of(value).rank)
         self.kinds.carry(op, given, inputs, results)
         return results
 

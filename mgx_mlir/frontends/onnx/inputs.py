@@ -11,6 +11,7 @@ import onnx
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import MgxError, ModelError, UnsupportedModel, UsageError
 from mgx_mlir.core.narrow import BY_ONNX
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.onnx.options import Dim, DynamicDim, OnnxOptions
 from mgx_mlir.frontends.onnx.structures import TENSOR, Form
 from mgx_mlir.frontends.onnx.tensors import tensor_dtype
@@ -161,6 +162,7 @@ def _parameter(name: str, kind: onnx.TypeProto, options: OnnxOptions) -> Paramet
         raise ModelError(f"{what} has no rank", notes=["give its dims by option"])
     else:
         dims = [_dim(d, options) for d in t.shape.dim]
+    limits.rank(len(dims), what)
     if any(isinstance(d, int) and d < 0 for d in dims):
         raise UsageError(f"{what} is given a negative dim")
     return Parameter(name, dtype, dims, t.elem_type)

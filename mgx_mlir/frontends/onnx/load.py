@@ -11,6 +11,7 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from mgx_mlir.core.errors import FileError, ModelError
+from mgx_mlir.core.files import readable_name
 from mgx_mlir.frontends.files import open_regular
 from mgx_mlir.frontends.onnx.tensors import TensorReader
 from mgx_mlir.frontends.wire import Layout, Source, strip
@@ -69,7 +70,8 @@ def load_file(
         if os.fstat(fd).st_size == 0:
             raise FileError("the file is empty", location=name)
         folder = Path(external_data_path) if external_data_path else Path(name).parent
-        return _load(name, Source.of_file(name, fd), folder, fd)
+        shown = readable_name(name)
+        return _load(shown, Source.of_file(shown, fd), folder, fd)
     except BaseException:
         os.close(fd)
         raise

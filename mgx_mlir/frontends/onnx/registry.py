@@ -29,7 +29,8 @@ class OnnxOp:
     structures: bool = False
 
 
-_OPS: dict[tuple[str, str], list[OnnxOp]] = {}
+# versions, the newest first; a thread may read while another one registers
+_OPS: dict[tuple[str, str], tuple[OnnxOp, ...]] = {}
 
 
 def onnx_op(
@@ -48,11 +49,10 @@ def onnx_op(
             entry = OnnxOp(
                 domain, name, since, function, s.required, s.most, s.attributes, structures
             )
-            versions = _OPS.setdefault((domain, name), [])
+            versions = _OPS.get((domain, name), ())
             if any(v.since == since for v in versions):
                 raise TypeError(f"ONNX operator {domain}::{name} since {since} is registered twice")
-            versions.append(entry)
-            versions.sort(key=lambda v: -v.since)
+            _OPS[domain, name] = tuple(sorted((*versions, entry), key=lambda v: -v.since))
         return function
 
     return register
@@ -99,7 +99,9 @@ def versions(domain: str, name: str) -> list[OnnxOp]:
 def has_foreign() -> bool:
     """Whether an importer comes from outside of this package: its code may change any time."""
     return any(
-        not v.function.__module__.startswith("mgx_mlir.") for found in _OPS.values() for v in found
+        not v.function.__module__.startswith("mgx_mlir.")
+        for found in list(_OPS.values())
+        for v in found
     )
 
 

@@ -16,6 +16,7 @@ from mgx_mlir.core.errors import FileError, ModelError, ShapeError, UnsupportedM
 from mgx_mlir.core.literals import aligned_empty
 from mgx_mlir.core.narrow import BY_ONNX as NARROW
 from mgx_mlir.core.narrow import packed_bytes, unpacked
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.files import bytes_of, check_size, open_regular
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.wire import Stripped
@@ -76,6 +77,7 @@ class TensorReader:
         dims = tuple(tensor.dims)
         if any(d < 0 for d in dims):
             raise ModelError(f"{what} has a negative dimension: {list(dims)}")
+        limits.rank(len(dims), what)
         count = math.prod(dims)
         if tensor.HasField("segment"):
             raise ModelError(f"{what} is stored in segments, which ONNX leaves undefined")

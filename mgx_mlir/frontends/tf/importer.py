@@ -11,11 +11,13 @@ from typing import Any
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.errors import MgxError, ModelError
+from mgx_mlir.core.files import readable_name
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.onnx.options import Dim
 from mgx_mlir.frontends.operands import KnownOperands
-from mgx_mlir.frontends.problems import NotSupported, Problems
+from mgx_mlir.frontends.problems import UNFORESEEN, NotSupported, Problems, unforeseen
 from mgx_mlir.frontends.tf.attributes import FunctionRef, keywords, value_of
 from mgx_mlir.frontends.tf.flow import Flow
 from mgx_mlir.frontends.tf.graph import ASSIGNS, Body, Ref, ordered
@@ -60,6 +62,9 @@ class LoadedModel:
     outputs: list[Output] = field(default_factory=list)
     variables: Mapping[str, Any] = field(default_factory=dict)  # node -> a function that reads it
     body: Any = None
+
+    def __post_init__(self) -> None:
+        self.name = readable_name(self.name)
 
 
 class Scope:
@@ -266,8 +271,8 @@ class Importer:
                 self.problems.error(e, what)
             except RecursionError:
                 self.problems.error(ModelError("nests too deep"), what)
-            except MemoryError:
-                self.problems.error(ModelError("needs more memory than there is"), what)
+            except UNFORESEEN as e:
+                self.problems.error(unforeseen(e), what)
             if results is not POISON:
                 results = tuple(self._folded(v) for v in results)
         if name not in scope.values:
@@ -324,6 +329,7 @@ class Importer:
         if value is None or isinstance(value, HostValue):
             return value
         t = TensorType.of(value)
+        limits.rank(t.rank)
         owner = value.owner
         if t.dtype.is_float or isinstance(owner, ir.Block) or owner.name == "migraphx.literal":
             return value

@@ -6,11 +6,11 @@ import importlib.util
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mgx_mlir.core.errors import FileError, ModelError
+from mgx_mlir.core.files import noting_reads, temporary_folder
 from mgx_mlir.frontends.files import open_regular
 
 _EXPORT = """
@@ -34,7 +34,7 @@ def exported(path: str) -> Iterator[str]:
             location=path,
             notes=["install tensorflow, or export the model: model.export('folder')"],
         )
-    with tempfile.TemporaryDirectory(prefix="mgx-keras-") as folder:
+    with temporary_folder("mgx-keras-") as folder:
         target = os.path.join(folder, "model")
         found = subprocess.run(
             [sys.executable, "-c", _EXPORT, path, target],
@@ -45,4 +45,5 @@ def exported(path: str) -> Iterator[str]:
         if found.returncode:
             lines = found.stderr.strip().splitlines() or ["it says nothing"]
             raise ModelError(f"TensorFlow cannot export the model: {lines[-1]}", location=path)
-        yield target
+        with noting_reads():  # of files that are gone afterwards: the Keras file is noted itself
+            yield target

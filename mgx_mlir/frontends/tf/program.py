@@ -15,6 +15,7 @@ from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.program_ir import NAME, ProgramIR
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.onnx.options import DynamicDim
 from mgx_mlir.frontends.program import (
     DEBUG_SYMBOLS,
@@ -101,7 +102,7 @@ def import_model(model: LoadedModel, options: TfOptions) -> ProgramIR:
                 notes=[f"its inputs: {', '.join(names) or 'none'}"],
             )
     ctx = new_context()
-    with ctx, ir.Location.unknown(), (store := WeightStore()).active():
+    with ctx, ir.Location.unknown(), (store := WeightStore()).active(), limits.reading():
         module = _module(model, options)
     return ProgramIR(ctx, module, store, model.name)
 

@@ -374,10 +374,12 @@ def _same_number(b: Builder, x: Value, y: Value) -> bool:
         return True
     if not b.probe.active:
         return False
-    pairs = zip(b.probe.known(x), b.probe.known(y), strict=True)
-    return all(
-        p.array is not None and q.array is not None and np.array_equal(p.array, q.array)
-        for p, q in pairs
+    found, wanted = b.probe.elements(x), b.probe.elements(y)
+    return (
+        found is not None
+        and wanted is not None
+        and len(found) == len(wanted)
+        and all(map(b.probe.are_equal, found, wanted))
     )
 
 

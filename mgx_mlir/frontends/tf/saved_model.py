@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -133,9 +134,9 @@ def _choose_signature(model: LoadedModel, meta: Any, body: Body, options: TfOpti
 
 def _natural(name: str) -> list[Any]:
     """A key that sorts output_10 behind output_9."""
-    digits = "".join(c if c.isdigit() else " " for c in name).split()
-    letters = "".join(" " if c.isdigit() else c for c in name)
-    return [letters, [int(d) for d in digits]]
+    letters = re.sub(r"[0-9]+", " ", name)
+    numbers = (d.lstrip("0") for d in re.findall(r"[0-9]+", name))
+    return [letters, [(len(d), d) for d in numbers]]  # longer numbers are larger
 
 
 def restored(meta: Any, body: Body, reader: TensorReader) -> dict[str, str]:

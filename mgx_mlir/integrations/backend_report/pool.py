@@ -6,7 +6,6 @@ import contextlib
 import os
 import pickle
 import queue
-import select
 import signal
 import struct
 import subprocess
@@ -20,6 +19,7 @@ from typing import Any
 
 from mgx_mlir.integrations.backend_report.cases import Case, read
 from mgx_mlir.integrations.backend_report.results import Result, judge
+from mgx_mlir.targets.process import readable
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]  # the folder that holds the package
@@ -108,7 +108,7 @@ class Worker:
         data = bytearray()
         while len(data) < size:
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self.channel], [], [], left)[0]:
+            if left <= 0 or not readable(self.channel, left):
                 raise TimeoutError
             piece = os.read(self.channel, min(size - len(data), 1 << 20))
             if not piece:

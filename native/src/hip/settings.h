@@ -13,7 +13,7 @@ struct Settings {
   u64 memory = 0;          // MGX_EMULATE_MEMORY: bytes of each device, else the machine's
   int threads = 1;         // MGX_EMULATE_THREADS, else the processors
   std::string statistics;  // MGX_EMULATE_STATS: a file for launches and counts, as JSON
-  Checks checks;           // MGX_EMULATE_CHECK: all, or uninitialized, races, waits
+  Checks checks;           // MGX_EMULATE_CHECK
   bool log = false;        // MGX_EMULATE_LOG: launches on stderr
   u64 limit = kMostInstructions;  // MGX_EMULATE_LIMIT: instructions of a wave
 

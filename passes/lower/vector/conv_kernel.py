@@ -8,8 +8,8 @@ import numpy as np
 
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.kernels import KERNEL_BODIES
 from mgx_mlir.core.op import op_class
-from mgx_mlir.core.pattern import KERNEL_BODIES
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.convolution import padded_input

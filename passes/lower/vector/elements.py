@@ -10,7 +10,15 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, vector
 from mgx_mlir.core.op import attributes_of, op_class
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, constant, signless
+from mgx_mlir.passes.lower.scalar import (
+    ArithScalars,
+    TypedScalar,
+    computed,
+    constant,
+    constant_of,
+    rounded_bf16,
+    signless,
+)
 from mgx_mlir.passes.lower.scalar import widen as widen_scalar
 from mgx_mlir.passes.lower.vector.frame import Index, WorkGroup
 from mgx_mlir.passes.lower.vector.scalars import VectorScalars
@@ -44,6 +52,8 @@ def narrow(k: WorkGroup, x: TypedScalar, dtype: DType, lanes: int) -> TypedScala
         return x.stored
     if x.dtype is not dtypes.FLOAT or not dtype.is_low_precision:
         raise TypeError(f"vectors of {x.dtype} where {dtype} is stored")
+    if dtype is dtypes.BF16:  # as in scalar.narrow
+        x = rounded_bf16(VectorScalars(k, lanes, dtypes.FLOAT, dtypes.FLOAT), x)
     return TypedScalar(arith.TruncFOp(k.vector_type(lanes, dtype), x.value).result, dtype)
 
 
@@ -87,6 +97,9 @@ class Elements:
         b: ArithScalars = ArithScalars(first, out)
         if isinstance(kind, ir.VectorType):
             b = StoredScalars(self.group, kind.shape[0], first, out)
+        if cls is not None and cls.steps:
+            types = [TensorType.of(v).dtype for v in op.operation.operands]
+            args = [b.exact(v, t) for v, t in zip(args, types, strict=True)]
         scalar: Any = getattr(cls, "scalar", None)
         return scalar(b, *args, **attributes_of(op.operation))
 
@@ -138,12 +151,12 @@ class Elements:
         """Vectors as the rows of a matrix, turned: its columns."""
         kind = ir.VectorType(vectors[0].type)
         shape = [len(vectors), kind.shape[0]]
-        whole: ir.Value = arith.ConstantOp(
+        whole = constant_of(
             ir.VectorType.get(shape, kind.element_type),
             ir.DenseElementsAttr.get_splat(
                 ir.VectorType.get(shape, kind.element_type), _zero(kind.element_type)
             ),
-        ).result
+        )
         for i, v in enumerate(vectors):
             whole = vector.InsertOp(v, whole, [], [i]).result
         turned = self.group.transpose(whole)

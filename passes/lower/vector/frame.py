@@ -27,7 +27,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, math, scf, tensor, vector
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.passes.lower.scalar import constant, element_attr, signless
+from mgx_mlir.passes.lower.scalar import constant, constant_of, element_attr, signless
 
 Index = int | ir.Value
 SCRATCH_BYTES = 48 << 10
@@ -81,7 +81,7 @@ class WorkGroup:
         def make() -> ir.Value:
             kind = self.vector_type(lanes, dtype)
             whole = ir.DenseElementsAttr.get_splat(kind, element_attr(value, dtype))
-            return arith.ConstantOp(kind, whole).result
+            return constant_of(kind, whole)
 
         return self._once((lanes, dtype, _bits(value, dtype)), make)
 
@@ -186,14 +186,15 @@ class WorkGroup:
         """`into` with a vector at an index; masked: lanes past the end of `into` are dropped."""
         kind = ir.VectorType(value.type)
         rank = ir.RankedTensorType(into.type).rank
-        return vector.TransferWriteOp(
+        written: Any = vector.TransferWriteOp(
             into.type,
             value,
             into,
             [self.index(i) for i in at],
             ir.AffineMap.get_minor_identity(rank, kind.rank),
             [not masked] * kind.rank,
-        ).result
+        )
+        return written.result
 
     def element(self, source: ir.Value, at: Sequence[Index]) -> ir.Value:
         """One scalar of a tensor."""
@@ -259,8 +260,8 @@ class WorkGroup:
     ) -> list[ir.Value]:
         """scf.if with results."""
         made = scf.IfOp(condition, list(types), has_else=True)
-        for block, build in ((made.then_block, then), (made.else_block, otherwise)):
-            with ir.InsertionPoint(block):
+        for region, build in zip(made.regions, (then, otherwise), strict=True):
+            with ir.InsertionPoint(region.blocks[0]):
                 scf.YieldOp(list(build()))
         return list(made.results)
 

@@ -98,11 +98,28 @@ def find_sub_const(g):
     return g.b.op("sub", g.argument(dims, kind), g.maybe_used(repeated(g, dims, kind)))
 
 
-@case("find_div_const", rtol=1e-5, special=False)
+@case("find_div_const", special=True, fires=0.3)
 def find_div_const(g):
+    """Powers of two: to the last bit."""
     dims, kind = extents(g), g.pick(*FLOATS, "i32")
-    c = g.constant(dims, kind, 1, 5)
+    c = repeated(g, dims, kind, value=g.pick(2, 4, 8, 3))
     return g.b.op("div", g.argument(dims, kind), c)
+
+
+@case("find_div_const", rtol=1e-5, options={"fast_math": True}, special=False)
+def quotients_by_any_constant(g):
+    dims, kind = extents(g), g.pick(*FLOATS, "i32")
+    return g.b.op("div", g.argument(dims, kind), g.constant(dims, kind, 1, 5))
+
+
+@case("find_div_const", options={"fast_math": True}, special=True, fires=0)
+def quotients_ahead_of_steps(g):
+    """Not one element may differ."""
+    dims, kind = extents(g), g.pick("f32", "f64")
+    x = g.b.op("div", g.argument(dims, kind, -99, 99), g.constant(dims, kind, 1, 99))
+    if g.coin(0.5):
+        x = g.b.op("add", x, g.argument(dims, kind))
+    return g.b.op(g.pick("floor", "ceil", "nearbyint"), x)
 
 
 @case("find_recip", rtol=1e-6, special=True, fires=0.5)
@@ -131,7 +148,7 @@ def find_pow_const(g):
     return g.b.op("pow", g.argument(dims, kind, 0.5, 3), repeated(g, dims, kind, value=n))
 
 
-@case("find_log_exp", rtol=1e-5, special=False)
+@case("find_log_exp", rtol=1e-5, options={"fast_math": True}, special=False)
 def find_log_exp(g):
     x = g.argument(extents(g), g.pick("f32", "f64"), -3, 3)
     return g.b.op("log", g.maybe_used(g.b.op("exp", x)))
@@ -157,25 +174,31 @@ def find_log_div(g):
 # ---- constants in sums and products --------------------------------------------------------------
 
 
+def product(g, dims, kind):
+    """A value that is rounded; an argument that is exact now and then."""
+    x = g.argument(dims, kind)
+    return x if g.coin(0.1) else g.b.op("mul", x, g.argument(dims, kind))
+
+
 @case("find_add_lit_broadcast", rtol=1e-5, special=False)
 def find_add_lit_broadcast(g):
     dims, kind = extents(g), g.pick(*WIDE)
-    inner = swapped(g, "add", g.argument(dims, kind), repeated(g, dims, kind))
+    inner = swapped(g, "add", product(g, dims, kind), repeated(g, dims, kind))
     return swapped(g, "add", g.maybe_used(inner, 0.2), repeated(g, dims, kind))
 
 
 @case("find_double_add_lit_broadcast", rtol=1e-5, special=False)
 def find_double_add_lit_broadcast(g):
     dims, kind = extents(g), g.pick(*WIDE)
-    left = swapped(g, "add", g.argument(dims, kind), repeated(g, dims, kind))
-    right = swapped(g, "add", g.argument(dims, kind), repeated(g, dims, kind))
+    left = swapped(g, "add", product(g, dims, kind), repeated(g, dims, kind))
+    right = swapped(g, "add", product(g, dims, kind), repeated(g, dims, kind))
     return g.b.op("add", g.maybe_used(left, 0.1), g.maybe_used(right, 0.1))
 
 
 @case("find_mul_add", rtol=1e-5, special=False)
 def find_mul_add(g):
     dims, kind = extents(g), g.pick(*WIDE)
-    total = swapped(g, "add", g.argument(dims, kind), repeated(g, dims, kind))
+    total = swapped(g, "add", product(g, dims, kind), repeated(g, dims, kind))
     return swapped(g, "mul", g.maybe_used(total, 0.2), repeated(g, dims, kind))
 
 
@@ -293,7 +316,7 @@ def sum_into_dot(g, along):
     a, b = matrices(g)
     left = g.coin(0.3)
     dims = b if left else a
-    total = swapped(g, "add", g.argument(dims, kind), repeated(g, dims, kind, along(dims, left)))
+    total = swapped(g, "add", product(g, dims, kind), repeated(g, dims, kind, along(dims, left)))
     total = g.maybe_used(total, 0.2)
     w = g.constant(a if left else b, kind) if g.coin(0.8) else repeated(g, a if left else b, kind)
     return g.b.op("dot", w, total) if left else g.b.op("dot", total, w)
@@ -318,7 +341,7 @@ def sum_into_convolution(g, along, **of):
     def x(dims):
         channel = len(dims) - 1 if last else 1
         c = repeated(g, dims, kind, along(channel))
-        return g.maybe_used(swapped(g, "add", g.argument(dims, kind), c), 0.1)
+        return g.maybe_used(swapped(g, "add", product(g, dims, kind), c), 0.1)
 
     return convolution(g, x, kind, last=last, **of)[0]
 

@@ -11,6 +11,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     Value,
     axis_in,
@@ -237,7 +238,8 @@ def _dropped(b: Builder, node: Any, x: Value, mask_like_data: bool = False) -> t
             ones = b.literal(np.array(True))
             mask = convert(b, b.broadcast_with_dims(ones, b.shape(x)), kind)
         else:
-            mask = b.literal(np.ones(dims, kind.np))
+            limits.filled(dims)
+            mask = b.literal(np.broadcast_to(np.ones((), kind.np), dims))
     return x, mask
 
 

@@ -11,6 +11,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     Value,
     axis_range,
@@ -68,6 +69,7 @@ def _causal(b: Builder, q: Value, k: Value, past: Value | None) -> Value:
     rows, columns = b.dims(q)[2], b.dims(k)[2]
     before = 0 if past is None else b.dims(past)[2]
     if DYN not in (rows, columns, before):
+        limits.table((rows, columns), "a mask", 1)
         return b.literal(np.arange(columns)[None, :] <= np.arange(rows)[:, None] + before)
     row = unsqueeze(b, axis_range(b, q, 2), [1])
     if past is not None:
@@ -106,13 +108,15 @@ def attention(
     rank = len(b.dims(q))
     if (past_key is None) != (past_value is None):
         raise ModelError("past_key and past_value come together")
+    ranks = [len(b.dims(x)) for x in (q, k, v)]
+    pasts = [len(b.dims(x)) for x in (past_key, past_value) if x is not None]
+    if ranks != [rank] * 3 or rank not in (3, 4) or any(r != 4 for r in pasts):
+        raise ModelError(f"expected q, k and v of rank 3 or 4 and pasts of 4, got {ranks + pasts}")
     if rank == 3:
         if q_num_heads is None or kv_num_heads is None:
             raise ModelError("expected q_num_heads and kv_num_heads with inputs of rank 3")
         q = split_heads(b, q, q_num_heads)
         k, v = split_heads(b, k, kv_num_heads), split_heads(b, v, kv_num_heads)
-    elif rank != 4:
-        raise ModelError(f"expected rank 3 or 4, got {rank}")
     if past_key is not None:
         k = b.concat([past_key, k], axis=2)
         v = b.concat([past_value, v], axis=2)
@@ -127,7 +131,7 @@ def attention(
     if scale is None:
         size = b.dims(q)[3]
         if size == DYN:
-            raise ModelError("expected a known head size")
+            raise NotSupported("a head size that is known at run time only")
         scale = 1 / math.sqrt(size)
     dtype = b.dtype(q)
     # 16-bit floats are held in f32 from the operands to the result
@@ -187,8 +191,9 @@ def _lengthened(b: Builder, mask: Value, k: Value) -> Value:
     if DYN in dims or want < have:
         raise UseBody
     kind = b.dtype(mask)
-    fill = np.full(dims, False if kind is BOOL else -np.inf).astype(kind.np)
-    return b.concat([mask, b.literal(fill)], axis=len(dims) - 1)
+    limits.filled(dims)
+    fill = np.array(False if kind is BOOL else -np.inf).astype(kind.np)
+    return b.concat([mask, b.literal(np.broadcast_to(fill, dims))], axis=len(dims) - 1)
 
 
 @onnx_op("RotaryEmbedding", since=23)

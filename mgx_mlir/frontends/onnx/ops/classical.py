@@ -10,7 +10,15 @@ import numpy as np
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.frontends.helpers import Value, compare, convert, greater_equal, number
+from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.helpers import (
+    Value,
+    compare,
+    convert,
+    greater_equal,
+    number,
+    zeros,
+)
 from mgx_mlir.frontends.onnx.ops.linear import matmul_op
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.scores import (
@@ -167,9 +175,11 @@ def svm_classifier(
     ends = np.cumsum([0, *vectors_per_class])
     vectors = _table(support_vectors, int(ends[-1]), "support_vectors")
     weights = _table(coefficients, count - 1, "coefficients")
+    limits.table((count, count), "pairs of classes")
     pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
     if weights.shape[1] != ends[-1] or len(rho or []) < len(pairs):
         raise ModelError("coefficients or rho do not fit the support vectors of the classes")
+    limits.table((len(pairs), max(int(ends[-1]), count)), "coefficients")
     mixed = np.zeros((len(pairs), int(ends[-1])), np.float32)
     for row, (i, j) in enumerate(pairs):
         mixed[row, ends[i] : ends[i + 1]] = weights[j - 1, ends[i] : ends[i + 1]]
@@ -281,8 +291,7 @@ def feature_vectorizer(
         if want < have:
             x = b.slice(x, axes=[1], starts=[0], ends=[want])
         elif want > have:
-            zeros = np.zeros((b.dims(x)[0], want - have), np.float32)
-            x = b.concat([x, b.literal(zeros)], axis=1)
+            x = b.concat([x, zeros(b, [b.dims(x)[0], want - have], FLOAT)], axis=1)
         parts.append(x)
     if not parts:
         raise ModelError("expected one input or more, got none")

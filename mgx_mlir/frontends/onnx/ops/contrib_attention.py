@@ -16,8 +16,10 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT32, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     Value,
+    arange,
     axis_range,
     compare,
     convert,
@@ -96,7 +98,7 @@ def default_scale(b: Builder, q: Value, scale: float | None) -> float:
     if scale:
         return scale
     if size == DYN:
-        raise ModelError("expected a known head size")
+        raise NotSupported("a head size that is known at run time only")
     return 1 / math.sqrt(size)
 
 
@@ -104,6 +106,7 @@ def causal(b: Builder, q: Value, k: Value) -> Value:
     """Whether query i, the last of which sees every key, may see key j."""
     rows, columns = b.dims(q)[2], b.dims(k)[2]
     if DYN not in (rows, columns):
+        limits.table((rows, columns), "a mask", 1)
         return b.literal(np.arange(columns)[None, :] <= np.arange(rows)[:, None] + columns - rows)
     before = b.sub(extent(b, k, 2), extent(b, q, 2))
     return less_equal(b, axis_range(b, k, 2), unsqueeze(b, b.add(axis_range(b, q, 2), before), [1]))
@@ -157,7 +160,7 @@ def _between(b: Builder, mask: Value, x: Value, k: Value) -> Value:
 def cut_bias(b: Builder, bias: Value, sizes: Sequence[int]) -> list[Value]:
     """The one bias vector of query, key and value in its three parts."""
     if DYN in sizes:
-        raise ModelError("expected known hidden sizes with a bias")
+        raise NotSupported("a bias of hidden sizes that are known at run time only")
     ends = np.cumsum(sizes)
     return [
         slice_(b, bias, [0], [int(end) - size], [int(end)])
@@ -187,10 +190,11 @@ def of_beams(b: Builder, cache: Value, beams: Value, length: Value) -> Value:
     width = b.dims(beams)[1]
     if DYN in (batch, rows, width) or b.dims(beams)[2] != rows:
         raise NotSupported("cache_indirection of dynamic dims, or of other rows than the cache's")
+    limits.table((batch,), "beams")
     own = b.literal(np.arange(batch)[:, None])
     first = b.literal((np.arange(batch) // width * width)[:, None])
     given = b.add(b.reshape(convert(b, beams, INT64), dims=[batch, rows]), first)
-    row = b.literal(np.arange(rows)[None, :])
+    row = unsqueeze(b, arange(b, rows), [0])
     old = compare(b, "less", row, b.reshape(convert(b, length, INT64), dims=[1]))
     entry = b.where(old, given, own)
     index = b.concat([unsqueeze(b, v, [2]) for v in b.broadcast(entry, row)], axis=2)
@@ -229,7 +233,7 @@ def split_qkv(
 def hidden_sizes(total: int, given: Sequence[int] | None) -> list[int]:
     """The columns of query, key and value among `total`."""
     if total == DYN:
-        raise ModelError("expected a known hidden size")
+        raise NotSupported("a hidden size that is known at run time only")
     sizes = list(given) if given else [total // 3] * 3
     if len(sizes) != 3 or sum(sizes) != total or sizes[0] != sizes[1]:
         raise ModelError(f"qkv_hidden_sizes {sizes} do not fit {total} columns")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,9 +16,7 @@ from mgx_mlir.frontends.helpers import (
     convert,
     reshape,
     slice_,
-    transpose,
     unsqueeze,
-    wide,
     zeros,
 )
 from mgx_mlir.frontends.onnx.ops.activation import softplus_of
@@ -223,60 +220,3 @@ def linear_attention_gate(
             raise ModelError("expected input 'b' with the second output")
         beta = convert(b, b.sigmoid(convert(b, gate, FLOAT)), dtype)
     return convert(b, decay, dtype), beta
-
-
-@onnx_op("CausalConvWithState", domain=MS)
-def causal_conv_with_state(
-    b: Builder,
-    node: Any,
-    x: Value,
-    weight: Value,
-    bias: Value = None,
-    past_state: Value = None,
-    *,
-    activation: str = "none",
-    channels_last: int = 0,
-    dilation: int = 1,
-    ndim: int = 1,
-    state_window: int = 0,
-) -> Any:
-    """A convolution of each channel with itself, over the last elements and the state before."""
-    if ndim != 1 or state_window:
-        raise NotSupported("ndim other than 1, or a state_window")
-    if activation not in ("none", "silu", "swish"):
-        raise ModelError(f"attribute 'activation' expected none or silu, got {activation}")
-    dtype, kind = b.dtype(x), wide(b.dtype(x))
-    tail = b.dims(x)[2:]
-    if channels_last:
-        if DYN in tail:
-            raise NotSupported("dynamic channels")
-        x = _first(b, x, math.prod(tail))
-        past_state = None if past_state is None else _first(b, past_state, math.prod(tail))
-    batch, channels, length = b.dims(x)
-    taps = b.dims(weight)[2]
-    if DYN in (batch, channels, length, taps):
-        raise NotSupported("dynamic dims")
-    rows = (taps - 1) * dilation
-    if past_state is None:
-        past_state = zeros(b, (batch, channels, rows), dtype)
-    whole = b.concat([past_state, x], axis=2)
-    y = b.convolution(
-        convert(b, whole, kind), convert(b, weight, kind), padding=[0], stride=[1],
-        dilation=[dilation], group=channels,
-    )  # fmt: skip
-    if bias is not None:
-        y = b.add(y, unsqueeze(b, convert(b, bias, kind), [1]))
-    if activation != "none":
-        y = b.mul(y, b.sigmoid(y))
-    y = convert(b, y, dtype)
-    state = slice_(b, whole, [2], [length], [length + rows])
-    if channels_last:
-        y, state = (
-            reshape(b, transpose(b, v, [0, 2, 1]), [batch, b.dims(v)[2], *tail]) for v in (y, state)
-        )
-    return y, state
-
-
-def _first(b: Builder, x: Value, channels: int) -> Value:
-    """{batch, length, ..} as {batch, channels, length}."""
-    return transpose(b, b.reshape(x, dims=[0, 0, channels]), [0, 2, 1])

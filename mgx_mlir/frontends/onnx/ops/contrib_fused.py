@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core.build import Builder
-from mgx_mlir.core.dtypes import UINT32
+from mgx_mlir.core.dtypes import BF16, FLOAT, UINT32
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
@@ -81,7 +81,18 @@ def scaled_silu(b: Builder, node: Any, x: Value, scale: Value = None, *, alpha: 
 
 
 @onnx_op("GatedAdd", domain=MS)
-def gated_add(b: Builder, node: Any, x: Value, y: Value, gate: Value) -> Value:
+def gated_add(
+    b: Builder, node: Any, x: Value, y: Value, gate: Value, gate_weight: Value = None
+) -> Value:
+    """x + y gate; with a weight the gate is the sigmoid of gate times weight, each step rounded."""
+    if gate_weight is not None:
+        kind = b.dtype(x)
+        if kind is not BF16:
+            raise NotSupported(f"gate_weight with {kind}")
+        product = convert(
+            b, matmul(b, convert(b, gate, FLOAT), convert(b, gate_weight, FLOAT)), kind
+        )
+        gate = convert(b, b.sigmoid(convert(b, product, FLOAT)), kind)
     return b.add(x, b.mul(y, gate))
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
@@ -97,7 +95,7 @@ def turned(
         )  # fmt: skip
     count, half = heads + kv_heads, b.dims(cos)[1]
     if half == DYN:
-        raise ModelError("expected caches of a known width")
+        raise NotSupported("caches of a width that is known at run time only")
     both = slice_(b, packed, [1], [0], [count])
     both = rotary_embedding(
         b, node, both, cos, sin, positions, interleaved=interleaved, rotary_embedding_dim=2 * half
@@ -176,14 +174,17 @@ def group_query_attention(
     v_scale: Value = None,
     q_norm_weight: Value = None,
     k_norm_weight: Value = None,
+    query_seqlens: Value = None,
     *,
     causal: int = 1,
     do_rotary: int = 0,
+    k_norm_epsilon: float | None = None,
     k_quant_type: str = "NONE",
     kv_cache_bit_width: int = 0,
     kv_num_heads: int,
     local_window_size: int = -1,
     num_heads: int,
+    q_norm_epsilon: float | None = None,
     qk_norm_epsilon: float = 1e-6,
     qk_output: int = 0,
     rotary_interleaved: int = 0,
@@ -193,7 +194,10 @@ def group_query_attention(
     softcap: float = 0.0,
     v_quant_type: str = "NONE",
 ) -> Any:
-    """Of each batch entry `seqlens_k` + 1 rows count, the last of which are the new ones."""
+    """Of each batch entry `seqlens_k` + 1 rows count, the last of which are the new ones.
+
+    With `query_seqlens` the first so many of an entry's new rows are valid, the others padding.
+    """
     if seqlens_k is None or total_sequence_length is None:
         raise ModelError("expected seqlens_k and total_sequence_length")
     if (past_key is None) != (past_value is None):
@@ -208,12 +212,21 @@ def group_query_attention(
         if k_norm_weight is None:
             raise ModelError("q_norm_weight and k_norm_weight come together")
         q, k, v = cut_heads(b, packed, num_heads, kv_num_heads)
-        q, _ = rms_norm(b, q, q_norm_weight, -1, qk_norm_epsilon)
-        k, _ = rms_norm(b, k, k_norm_weight, -1, qk_norm_epsilon)
+        epsilons = (qk_norm_epsilon if e is None else e for e in (q_norm_epsilon, k_norm_epsilon))
+        q, k = (
+            rms_norm(b, t, w, -1, e)[0]
+            for t, w, e in zip((q, k), (q_norm_weight, k_norm_weight), epsilons, strict=True)
+        )
         packed = b.concat([q, k, v], axis=1)
+    if query_seqlens is not None:
+        if past_key is None or not causal:
+            raise ModelError("expected past_key, past_value and causal with query_seqlens")
+        if sliding_window_cache:
+            raise NotSupported("query_seqlens with sliding_window_cache")
+        seqlens_k = _padded_lengths(b, seqlens_k, query_seqlens, packed)
     if do_rotary:
-        places = None
-        if position_ids is not None:
+        places = position_ids
+        if position_ids is not None and query_seqlens is None:
             places = _places(b, position_ids, packed, total_sequence_length, past_key is None)
         packed = turned(
             b, node, packed, seqlens_k, cos_cache, sin_cache, places, heads=num_heads,
@@ -255,6 +268,14 @@ def group_query_attention(
     if qk_output and node.wants(3):
         raw = _shown(b, found, scores.seen, q, qk_output, total_sequence_length)
     return join_heads(b, found.out), *present, raw
+
+
+def _padded_lengths(b: Builder, lengths: Value, valid: Value, new: Value) -> Value:
+    """`seqlens_k` as if the padding behind an entry's valid rows counted: the rows that it is
+    written to are free, and no valid query sees them."""
+    kind = b.dtype(lengths)
+    padding = b.sub(extent_as(b, new, 2, kind), convert(b, valid, kind))
+    return b.add(lengths, b.reshape(padding, dims=[0, 1]) if len(b.dims(lengths)) == 2 else padding)
 
 
 def _cached(
@@ -344,12 +365,10 @@ def _block_mask(b: Builder, rows: Value, columns: Value, blocks: int) -> Value:
     entries = b.dims(columns)[1]
     if entries == DYN:
         raise NotSupported("block_col_indices of dynamic dims")
-    place = b.literal(np.arange(entries), b.dtype(rows))
+    place = arange(b, entries, b.dtype(rows))
     begin, end = (unsqueeze(b, slice_(b, rows, [1], [i], [i + blocks]), [2]) for i in (0, 1))
     mine = b.logical_and(b.not_(compare(b, "less", place, begin)), compare(b, "less", place, end))
-    which = compare(
-        b, "equal", unsqueeze(b, columns, [2]), b.literal(np.arange(blocks), b.dtype(columns))
-    )
+    which = compare(b, "equal", unsqueeze(b, columns, [2]), arange(b, blocks, b.dtype(columns)))
     return b.dot(convert(b, mine, FLOAT), convert(b, which, FLOAT))
 
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mgx_mlir.core.build import Builder
-from mgx_mlir.core.dtypes import UINT8, DType
+from mgx_mlir.core.dtypes import FLOAT, UINT8, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
     Value,
     arange,
+    compare,
     convert,
     number,
     reshape,
@@ -33,6 +36,9 @@ from mgx_mlir.frontends.problems import NotSupported
 MS = "com.microsoft"
 
 
+_GATED = ("swiglu", "geglu")
+
+
 @dataclass(frozen=True)
 class Form:
     """The attributes that say what an expert computes."""
@@ -42,6 +48,7 @@ class Form:
     beta: float
     fusion: int
     limit: float | None
+    limit_after: bool = False  # the limit is that of the activated gate, not of the gate
 
 
 def _routed(
@@ -70,17 +77,32 @@ def _routed(
     return picked
 
 
+def _limit_after(activation: str, after: int) -> bool:
+    if after not in (0, 1) or (after and activation != "swiglu"):
+        raise ModelError(f"swiglu_limit_after_activation {after} does not fit {activation}")
+    return bool(after)
+
+
 def _swiglu(b: Builder, gate: Value, line: Value, f: Form) -> Value:
     if f.limit is not None:
-        gate = b.min(gate, f.limit)
+        gate = gate if f.limit_after else b.min(gate, f.limit)
         line = b.clip(line, number(b, -f.limit, line), number(b, f.limit, line))
-    weight = b.sigmoid(b.mul(gate, f.alpha))
-    return b.mul(b.mul(gate, weight), b.add(line, f.beta))
+    gate = b.mul(gate, b.sigmoid(b.mul(gate, f.alpha)))
+    if f.limit is not None and f.limit_after:
+        gate = b.min(gate, f.limit)
+    return b.mul(gate, b.add(line, f.beta))
+
+
+def _geglu(b: Builder, gate: Value, line: Value) -> Value:
+    return b.mul(gelu_tanh(b, gate), line)
 
 
 def _activated(b: Builder, x: Value, f: Form) -> Value:
     if f.activation == "relu":
         return b.relu(x)
+    if f.activation == "relu2":
+        positive = b.relu(x)
+        return b.mul(positive, positive)
     if f.activation == "gelu":
         return gelu_tanh(b, x)
     if f.activation == "silu":
@@ -114,18 +136,20 @@ def _mixture(
     tokens = b.dims(rows)[1]
     rows = b.multibroadcast(rows, [experts, tokens, hidden])
     y = _expert(b, rows, *fc1)
-    if f.activation == "swiglu":
+    if f.activation in _GATED:
         width = b.dims(y)[2]
         if f.fusion == 1:
             pairs = reshape(b, y, [experts, tokens, width // 2, 2])
             parts = [squeeze(b, slice_(b, pairs, [3], [i], [i + 1]), [3]) for i in (0, 1)]
         elif f.fusion == 2:
             parts = [slice_(b, y, [2], [s], [s + width // 2]) for s in (0, width // 2)]
-        elif fc3 is not None:
+        elif f.activation == "swiglu" and fc3 is not None:
             parts = [y, _expert(b, rows, *fc3)]
         else:
-            raise ModelError("expected fc3_experts_weights with swiglu that is not fused")
-        y = _swiglu(b, *parts, f)
+            want = "fc3_experts_weights" if f.activation == "swiglu" else "swiglu_fusion 1 or 2"
+            raise ModelError(f"expected {want} with {f.activation} that is not fused")
+        gate, line = parts
+        y = _swiglu(b, gate, line, f) if f.activation == "swiglu" else _geglu(b, gate, line)
     else:
         y = _activated(b, y, f)
         if fc3 is not None:
@@ -156,6 +180,7 @@ def moe(
     normalize_routing_weights: int = 0,
     swiglu_fusion: int = 0,
     swiglu_limit: float | None = None,
+    swiglu_limit_after_activation: int = 0,
     use_sparse_mixer: int = 0,
 ) -> Value:
     if use_sparse_mixer:
@@ -164,7 +189,10 @@ def moe(
         raise ModelError("expected input 'fc2_experts_weights'")
     kind = wide(b.dtype(x))
     picked = _routed(b, router, None, k, normalize_routing_weights, kind)
-    f = Form(activation_type, activation_alpha, activation_beta, swiglu_fusion, swiglu_limit)
+    f = Form(
+        activation_type, activation_alpha, activation_beta, swiglu_fusion, swiglu_limit,
+        _limit_after(activation_type, swiglu_limit_after_activation),
+    )  # fmt: skip
     third = None if fc3 is None else (convert(b, fc3, kind), fc3_bias)
     first, second = (convert(b, fc1, kind), fc1_bias), (convert(b, fc2, kind), fc2_bias)
     return _mixture(b, x, picked, first, second, third, f)
@@ -237,6 +265,7 @@ def qmoe(
     quant_type: str = "int",
     swiglu_fusion: int = 0,
     swiglu_limit: float | None = None,
+    swiglu_limit_after_activation: int = 0,
     use_sparse_mixer: int = 0,
     weights_prepacked: int = -1,
 ) -> Value:
@@ -265,5 +294,68 @@ def qmoe(
     if fc3 is not None:
         own = bits(fc3_expert_weight_bits)
         third = (_weights(b, fc3, fc3_scales, fc3_zeros, own, kind), fc3_bias)
-    f = Form(activation_type, activation_alpha, activation_beta, swiglu_fusion, swiglu_limit)
+    f = Form(
+        activation_type, activation_alpha, activation_beta, swiglu_fusion, swiglu_limit,
+        _limit_after(activation_type, swiglu_limit_after_activation),
+    )  # fmt: skip
     return _mixture(b, x, picked, (one, fc1_bias), (two, fc2_bias), third, f)
+
+
+@onnx_op("MoEGroupRouter", domain=MS)
+def moe_group_router(
+    b: Builder,
+    node: Any,
+    logits: Value,
+    expert_bias: Value,
+    projection_weight: Value = None,
+    *,
+    group_topk: int = 2,
+    n_group: int = 1,
+    router_sentinel: float = -10000.0,
+    top_k: int,
+    topk_group: int = 1,
+) -> Any:
+    """The logarithms of the chosen experts' sigmoids, `router_sentinel` for the others.
+
+    Experts are chosen by sigmoid plus bias: first the groups whose `group_topk` best ones have the
+    largest sum, then the best experts of those. Or, as outputs 1 and 2, all sums and all sigmoids.
+    """
+    all_scores = node.wants(1) or node.wants(2)
+    if all_scores and (node.wants(0) or n_group != 1 or topk_group != 1):
+        raise ModelError("expected one group, and no router_probs, with selection_scores")
+    if projection_weight is not None and not all_scores:
+        raise ModelError("expected selection_scores with projection_weight")
+    dtype, experts = b.dtype(logits), b.dims(expert_bias)[0]
+    width = b.dims(logits)[-1]
+    if DYN in (experts, width):
+        raise NotSupported("dynamic experts")
+    rows = convert(b, b.reshape(logits, dims=[-1, width]), FLOAT)
+    if projection_weight is not None:
+        rows = b.dot(rows, transpose(b, convert(b, projection_weight, FLOAT), [1, 0]))
+    scores = b.sigmoid(rows)
+    choice = b.add(scores, expert_bias)
+    if all_scores:
+        return None, choice, scores
+    if n_group < 1 or experts % n_group or not 1 <= topk_group <= n_group or group_topk < 1:
+        raise ModelError(f"{topk_group} of {n_group} groups do not fit {experts} experts")
+    size = experts // n_group
+    if not 1 <= top_k <= topk_group * size:
+        raise ModelError(f"top_k {top_k} does not fit {topk_group} groups of {size} experts")
+    if topk_group < n_group:
+        groups = b.reshape(choice, dims=[-1, n_group, size])
+        best, _ = b.topk(groups, k=min(group_topk, size), axis=2, largest=True)
+        sums = squeeze(b, b.reduce_sum(best, axes=[2]), [2])
+        kept = unsqueeze(b, _among_best(b, sums, topk_group), [2])
+        groups = b.where(kept, groups, number(b, -np.inf, groups))
+        choice = b.reshape(groups, dims=[-1, experts])
+    chosen = _among_best(b, choice, top_k)
+    logs = b.log(b.max(scores, 1e-20))
+    return convert(b, b.where(chosen, logs, number(b, router_sentinel, logs)), dtype), None, None
+
+
+def _among_best(b: Builder, x: Value, k: int) -> Value:
+    """Whether a number is among the k largest of its row, {rows, columns}."""
+    _, places = b.topk(x, k=k, axis=1, largest=True)
+    own = arange(b, b.dims(x)[1], b.dtype(places))
+    hits = convert(b, b.equal(unsqueeze(b, places, [2]), own), UINT8)  # {rows, k, columns}
+    return compare(b, "greater", squeeze(b, b.reduce_max(hits, axes=[1]), [1]), 0)

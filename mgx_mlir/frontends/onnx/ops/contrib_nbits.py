@@ -11,6 +11,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT32, INT64, UINT8
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     Value,
     axis_in,
@@ -258,6 +259,7 @@ def matmul_bnb4(
     scales = convert(b, absmax, kind)
     blocks = -(-count // block_size)
     if blocks * block_size != count:
+        limits.table((count,), "places")
         where = np.arange(count) // block_size
         matrix = b.mul(values, b.gather(scales, b.literal(where.astype(np.int32)), axis=0))
     else:
@@ -314,6 +316,7 @@ def gather_block_quantized(
             v = b.gather(v, index, axis=along)
             axis = blocked + (more if blocked > along else 0)
             size, have = b.dims(codes)[axis], b.dims(v)[axis]
+            limits.table((size,), "places")
             place = np.minimum(np.arange(size) // block_size, have - 1)
             return convert(b, b.gather(v, b.literal(place), axis=axis), kind)
         return convert(b, b.gather(v, b.div(index, block_size), axis=along), kind)

@@ -339,7 +339,7 @@ def engram_gate(
     """v sigmoid(sign(d) sqrt(max(|d|, 1e-6))), d = norm(key) . norm(query) / sqrt(size)."""
     dtype, size = b.dtype(key), b.dims(key)[-1]
     if size == DYN:
-        raise ModelError("expected a known hidden size")
+        raise NotSupported("a hidden size that is known at run time only")
 
     def normed(x: Value, scale: Value) -> Value:
         return rms_norm(b, convert(b, x, FLOAT), convert(b, scale, FLOAT), -1, epsilon)[0]

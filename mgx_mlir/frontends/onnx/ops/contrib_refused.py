@@ -15,6 +15,7 @@ refuse("Snpe", "EPContext", domain=MS, why="a payload for another runtime")
 refuse("DequantizeBFP", "QuantizeBFP", domain=MS, why="block floating point of one device")
 refuse("SparseToDenseMatMul", domain=MS, why="sparse tensors")
 refuse("MatMulFpQ4", domain=MS, why="weights in a layout that depends on onnxruntime's version")
+refuse("GatherPacked", domain=MS, why="rows in the packed formats of another runtime's files")
 refuse("MaxpoolWithMask", domain=MS, why="internal to onnxruntime, and not what its name says")
 refuse("SampleOp", domain=MS, why="an example of onnxruntime's")
 refuse(

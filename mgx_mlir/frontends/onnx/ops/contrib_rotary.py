@@ -10,6 +10,7 @@ import numpy as np
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     Value,
     arange,
@@ -74,6 +75,7 @@ def rotary(
 
 def _sections(sections: Sequence[int], layout: int) -> np.ndarray:
     """Which of the three position streams each column of the caches takes."""
+    limits.table((sum(sections),), "columns")
     if layout == 0:
         return np.repeat(np.arange(3), sections)
     out = np.zeros(sum(sections), np.int64)

@@ -11,8 +11,10 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL, INT32, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     Value,
+    arange,
     axis_in,
     compare,
     convert,
@@ -102,6 +104,7 @@ def unfold_tensor(
     if size < 1 or step < 1 or size > extent:
         raise ModelError(f"size {size} and step {step} do not fit an extent of {extent}")
     count = (extent - size) // step + 1
+    limits.table((count, size), "places")
     places = np.arange(count)[:, None] * step + np.arange(size)[None, :]
     found = b.gather(x, b.literal(places), axis=axis)
     order = [i for i in range(rank + 1) if i != axis + 1]
@@ -226,7 +229,7 @@ def crop_and_resize(
         if count == 1:
             return b.mul(b.add(begin, end), 0.5 * (extent - 1))
         step = b.mul(b.sub(end, begin), (extent - 1) / (count - 1))
-        offsets = b.literal(np.arange(count).astype(kind.np))
+        offsets = arange(b, count, kind)
         return b.add(b.mul(begin, float(extent - 1)), b.mul(step, offsets))
 
     def inside(v: Value, extent: int) -> Value:
@@ -266,15 +269,21 @@ def crop_and_resize(
 
 # ---- matrices and transforms -------------------------------------------------------------------
 
+_MOST_ROWS = 1 << 11  # of a matrix that is inverted: each is a step of 15 operations
+
 
 @onnx_op("Inverse", domain=MS)
 def inverse(b: Builder, node: Any, x: Value) -> Value:
     """By Gauss and Jordan, with the largest pivot of each column; n steps for n rows."""
     dtype, kind = b.dtype(x), wide(b.dtype(x))
     dims = b.dims(x)
-    if len(dims) < 2 or dims[-1] != dims[-2] or DYN in dims[-2:]:
-        raise ModelError(f"expected square matrices of known size, got dims {list(dims)}")
+    if DYN in dims[-2:]:
+        raise NotSupported("matrices of a size that is known at run time only")
+    if len(dims) < 2 or dims[-1] != dims[-2]:
+        raise ModelError(f"expected square matrices, got dims {list(dims)}")
     n, rank = dims[-1], len(dims)
+    if n > _MOST_ROWS:
+        raise NotSupported(f"matrices of more than {_MOST_ROWS} rows")
     eye = b.literal(np.eye(n, dtype=kind.np))
     m = convert(b, x, kind)
     both = b.concat([m, b.broadcast(eye, m)[0]], axis=rank - 1)
@@ -316,6 +325,7 @@ def rfft(
     n = b.dims(x)[-1]
     if n == DYN:
         raise NotSupported("a signal of dynamic length")
+    limits.table((n, n // 2 + 1), "waves")
     angle = 2 * np.pi * np.outer(np.arange(n), np.arange(n // 2 + 1)) / n
     rank = len(b.dims(x))
     parts = [
@@ -336,6 +346,7 @@ def irfft(
     if bins == DYN:
         raise NotSupported("a signal of dynamic length")
     n = 2 * (bins - 1)
+    limits.table((bins, n), "waves")
     angle = 2 * np.pi * np.outer(np.arange(bins), np.arange(n)) / n
     weight = np.full((bins, 1), 2.0)
     weight[0] = weight[-1] = 1

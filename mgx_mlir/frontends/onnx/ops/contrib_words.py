@@ -11,8 +11,10 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT32, INT64, UINT32, UINT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     Value,
+    arange,
     compare,
     convert,
     number,
@@ -57,6 +59,7 @@ def word_conv_embedding(
         raise NotSupported(f"words of length {length} with windows of {window}")
     count = length - window + 1
     characters = b.gather(table, words, axis=0)  # {.., length, size}
+    limits.table((count, window), "places")
     places = np.arange(count)[:, None] + np.arange(window)[None, :]
     windows = b.gather(characters, b.literal(places), axis=rank - 1)  # {.., count, window, size}
     size = b.dims(table)[1]
@@ -67,7 +70,7 @@ def word_conv_embedding(
     seen = _running_all(b, filled, rank - 1)
     total = b.reduce_sum(convert(b, seen, INT32), axes=[rank - 1])  # {.., 1}
     last = b.max(b.sub(total, window - 1), 1)
-    inside = compare(b, "less", b.literal(np.arange(count), INT32), last)
+    inside = compare(b, "less", arange(b, count, INT32), last)
     value = b.where(unsqueeze(b, inside, [rank]), value, -2.0)  # below every tanh
     best = squeeze(b, b.reduce_max(value, axes=[rank - 1]), [rank - 1])
     return b.where(compare(b, "greater", total, 0), best, 0)
@@ -93,15 +96,15 @@ def ngram_repeat_block(
     starts = length - ngram_size + 1
     if starts < 1:
         return scores
+    limits.parts(ngram_size, "tokens of an n-gram")
+    limits.table((batch, starts), "places", 1)
     same = b.literal(np.ones((batch, starts), bool))
     for i in range(ngram_size - 1):  # the tokens before the last, at each place and at the end
         here = slice_(b, ids, [1], [i], [i + starts])
         end = slice_(b, ids, [1], [starts + i], [starts + i + 1])
         same = b.logical_and(same, compare(b, "equal", here, end))
     token = slice_(b, ids, [1], [ngram_size - 1], [length])  # what followed
-    hits = compare(
-        b, "equal", unsqueeze(b, token, [2]), b.literal(np.arange(vocabulary), b.dtype(ids))
-    )
+    hits = compare(b, "equal", unsqueeze(b, token, [2]), arange(b, vocabulary, b.dtype(ids)))
     hits = b.logical_and(hits, unsqueeze(b, same, [2]))
     blocked = squeeze(b, b.reduce_max(convert(b, hits, INT32), axes=[1]), [1])
     return b.where(compare(b, "greater", blocked, 0), number(b, -math.inf, scores), scores)
@@ -121,8 +124,9 @@ def relative_position_bias(
     """T5's: distances in buckets, exact ones first, then logarithmic ones up to the largest."""
     buckets = b.dims(table)[0]
     if buckets == DYN:
-        raise ModelError("expected a table of known size")
+        raise NotSupported("a table of a size that is known at run time only")
     [rows], [columns] = node.ints(query_length, "query_length"), node.ints(key_length, "key_length")
+    limits.table((rows, columns), "distances")
     distance = np.arange(columns)[None, :] - np.arange(rows)[:, None]
     count, base = buckets, np.zeros_like(distance)
     if is_bidirectional:

@@ -13,6 +13,7 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.branches import joined_types, same_count
 from mgx_mlir.frontends.helpers import Value, axis_in, convert, single, transpose, unsqueeze
 from mgx_mlir.frontends.onnx.registry import onnx_op
@@ -122,7 +123,7 @@ def loop(
                 )
         return tensors(found)
 
-    found = _loop(b, node, count, going, tensors(carried), inside, flags)
+    found = counted_loop(b, node, count, going, tensors(carried), inside, flags)
     if found is None:
         return node.failed()
     scans = len(body.output) - 1 - len(forms)
@@ -151,6 +152,7 @@ def _unrolled(
 ) -> tuple[Any, ...]:
     """The body once for each iteration; its condition must be known each time."""
     held, rows = list(carried), []
+    limits.filled(flags[1].dims)
     going = b.literal(np.ones(flags[1].dims, bool))
     for i in range(trips):
         number = b.literal(np.full(flags[0].dims, i, np.int64))
@@ -186,7 +188,7 @@ def _rank(info: Any) -> int:
     return 1 if t.HasField("shape") and len(t.shape.dim) == 1 else 0
 
 
-def _loop(
+def counted_loop(
     b: Builder,
     node: Any,
     count: Value,
@@ -358,7 +360,7 @@ def _scanned(
         return found if node.has_failed(found) else [going, *found]
 
     going = b.literal(np.bool_(True))
-    return _loop(b, node, count, going, list(states), inside, _FLAGS, back)
+    return counted_loop(b, node, count, going, list(states), inside, _FLAGS, back)
 
 
 @onnx_op("Scan", since=8)
@@ -391,5 +393,5 @@ def scan_of_batch(
         )
         return list(node.failed()) if found is None else [going, *found]
 
-    found = _loop(b, node, count, b.literal(np.bool_(True)), [], inside, _FLAGS)
+    found = counted_loop(b, node, count, b.literal(np.bool_(True)), [], inside, _FLAGS)
     return node.failed() if found is None else tuple(found)

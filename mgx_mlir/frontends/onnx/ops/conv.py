@@ -12,6 +12,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     Value,
     along,
@@ -21,6 +22,7 @@ from mgx_mlir.frontends.helpers import (
     reshape,
     slice_,
     static_dims,
+    zeros,
 )
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
@@ -39,15 +41,13 @@ def _spatial(
 def same_pads(
     dims: Sequence[int], window: Sequence[int], stride: Sequence[int], upper: bool
 ) -> tuple[list[int], list[int]]:
-    """SAME padding: ceil(dim / stride) outputs, the odd element at the end for SAME_UPPER."""
+    """SAME padding: ceil(dim / stride) outputs, the odd element at the end for SAME_UPPER.
+
+    A dynamic dim has a stride of 1; for others see `run_time_mode`.
+    """
     begin, end = [], []
     for d, w, s in zip(dims, window, stride, strict=True):
-        if d == DYN:
-            if s != 1:
-                raise NotSupported("auto_pad SAME of a dynamic dim with a stride")
-            total = w - 1
-        else:
-            total = max((-(-d // s) - 1) * s + w - d, 0)
+        total = w - 1 if d == DYN else max((-(-d // s) - 1) * s + w - d, 0)
         small, large = total // 2, total - total // 2
         begin.append(small if upper else large)
         end.append(large if upper else small)
@@ -71,6 +71,13 @@ def window_pads(
         raise ModelError(f"attribute 'auto_pad' has unknown value {auto_pad}")
     values = _spatial(pads, 2 * n, 0, "pads", -(2**31))
     return values[:n], values[n:]
+
+
+def run_time_mode(auto_pad: str, dims: Sequence[int], stride: Sequence[int]) -> str:
+    """The padding mode of a window whose SAME padding depends on a dynamic extent."""
+    depends = any(d == DYN and s != 1 for d, s in zip(dims, stride, strict=True))
+    modes = {"SAME_UPPER": "same_upper", "SAME_LOWER": "same_lower"}
+    return modes.get(auto_pad, "default_") if depends else "default_"
 
 
 def padded_for(b: Builder, x: Value, begin: list[int], end: list[int]) -> Value:
@@ -115,10 +122,14 @@ def convolution(
     dilation = _spatial(dilations, n, 1, "dilations")
     stride = _spatial(strides, n, 1, "strides")
     window = [(k - 1) * d + 1 for k, d in zip(weights[2:], dilation, strict=True)]
+    how = {"stride": stride, "dilation": dilation, "group": group}
+    mode = run_time_mode(auto_pad, dims[2:], stride)
+    if mode != "default_":
+        return b.convolution(x, w, padding=[0] * n, padding_mode=mode, **how)
     begin, end = window_pads(auto_pad, pads, dims[2:], window, stride)
     x = padded_for(b, x, begin, end)
     padding = begin if begin == end else begin + end
-    return b.convolution(x, w, padding=padding, stride=stride, dilation=dilation, group=group)
+    return b.convolution(x, w, padding=padding, **how)
 
 
 @onnx_op("Conv", since=1)
@@ -259,7 +270,11 @@ def _transposed_pads(
 
 
 class _Pool:
-    """The window of a pooling node, and its padding grown for ceil_mode."""
+    """The window of a pooling node, and its padding grown for ceil_mode.
+
+    Where a dynamic extent decides about padding or the last window, the op does it at run time:
+    by `mode`, the padding mode, and `at_run_time`, its own ceil_mode.
+    """
 
     def __init__(
         self,
@@ -280,16 +295,21 @@ class _Pool:
         self.stride = _spatial(strides, self.n, 1, "strides")
         self.dilation = _spatial(dilations, self.n, 1, "dilations")
         window = [(k - 1) * d + 1 for k, d in zip(self.lengths, self.dilation, strict=True)]
-        self.begin, self.end = window_pads(auto_pad, pads, dims[2:], window, self.stride)
+        self.mode = run_time_mode(auto_pad, dims[2:], self.stride)
+        self.begin = self.end = [0] * self.n
+        if self.mode == "default_":
+            self.begin, self.end = window_pads(auto_pad, pads, dims[2:], window, self.stride)
         self.ceil = bool(ceil_mode) and auto_pad in ("NOTSET", "")
         self.window = window
         self.dims = dims
+        self.at_run_time = self.ceil and DYN in dims[2:]
         self.grown = [0] * self.n  # padding at the end beyond what the node asks for
         self.counts: list[int] = []  # of windows
+        if self.at_run_time or self.mode != "default_":
+            self.counts = [DYN] * self.n
+            return
         for i, d in enumerate(dims[2:]):
             if d == DYN:
-                if self.ceil:
-                    raise NotSupported("ceil_mode of a dynamic dim")
                 self.counts.append(DYN)
                 continue
             room = d + self.begin[i] + self.end[i] - window[i]
@@ -306,7 +326,7 @@ class _Pool:
         """The result where a window is larger than all there is by less than a stride: empty."""
         if 0 not in self.counts or min(self.counts) < 0 or DYN in self.dims:
             return None
-        return b.literal(np.zeros([*self.dims[:2], *self.counts], dtype.np))
+        return zeros(b, [*self.dims[:2], *self.counts], dtype)
 
     def attributes(self, grown: bool) -> dict[str, Any]:
         end = [e + g for e, g in zip(self.end, self.grown, strict=True)] if grown else self.end
@@ -316,6 +336,8 @@ class _Pool:
             "stride": self.stride,
             "lengths": self.lengths,
             "dilations": self.dilation,
+            "padding_mode": self.mode,
+            "ceil_mode": self.at_run_time,
         }
 
 
@@ -347,6 +369,8 @@ def _max_indices(b: Builder, x: Value, pool: _Pool, column_major: bool) -> Value
     dims = static_dims(b, x, "MaxPool with indices")
     n, spatial = pool.n, dims[2:]
     positions, inside = [], []
+    limits.table((*pool.counts, *pool.lengths), "places in windows", 24)
+    limits.table(dims[:2], "planes")
     for i in range(n):
         at = (
             np.arange(pool.counts[i])[:, None] * pool.stride[i]
@@ -500,7 +524,7 @@ def max_unpool(
         for i, (d, s, k) in enumerate(zip(dims[2:], stride, kernel_shape, strict=True))
     ]
     inner = [*dims[:2], *natural]
-    base = b.literal(np.zeros(math.prod(inner), b.dtype(x).np))
+    base = zeros(b, [math.prod(inner)], b.dtype(x))
     flat = b.scatter_none(base, b.reshape(indices, dims=[-1]), b.reshape(x, dims=[-1]), axis=0)
     out = b.reshape(flat, dims=inner)
     if output_shape is None:

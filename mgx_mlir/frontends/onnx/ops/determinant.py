@@ -9,6 +9,7 @@ import numpy as np
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import Value, compare, convert, number, slice_, squeeze, wide
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
@@ -61,5 +62,6 @@ def det(b: Builder, node: Any, x: Value) -> Value:
         rest = b.sub(rest, b.mul(share, pivot_row))
         x = slice_(b, rest, [columns], [1], [left])
     if total is None:  # matrices without rows
-        return b.literal(np.ones(list(dims[:-2]), dtype.np))
+        limits.filled(dims[:-2])
+        return b.literal(np.broadcast_to(np.ones((), dtype.np), dims[:-2]))
     return convert(b, squeeze(b, total, [rows, columns]), dtype)

@@ -11,6 +11,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     Value,
     arange,
@@ -23,8 +24,6 @@ from mgx_mlir.frontends.helpers import (
 )
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.tensors import cast_number
-
-MAX_CONSTANT = 1 << 31  # elements that a fill may have: a small file must not ask for more
 
 
 @onnx_op("Constant", since=1)
@@ -68,9 +67,10 @@ def constant_of_shape(
 
 
 def _filled(dims: list[int], value: np.ndarray) -> np.ndarray:
-    if any(d < 0 for d in dims) or int(np.prod(dims, dtype=object)) > MAX_CONSTANT:
-        raise ModelError(f"shape {dims} is negative or too large")
-    return np.full(dims, value, value.dtype)
+    if any(d < 0 for d in dims):
+        raise ModelError(f"shape {dims} is negative")
+    limits.filled(dims)
+    return np.broadcast_to(value, dims)
 
 
 @onnx_op("Range", since=11)
@@ -89,9 +89,7 @@ def _range(start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> np.ndarra
     dtype = start.dtype
     hold = np.float64 if dtype.kind not in "iu" else object
     first, last, step = (np.asarray(v, hold).item() for v in (start, limit, delta))
-    count = max(0, int(np.ceil((last - first) / step)))
-    if count > MAX_CONSTANT:
-        raise ModelError(f"{count} elements are too many")
+    count = limits.steps(first, last, step)
     if dtype.kind in "iu":
         return (int(first) + np.arange(count, dtype=np.int64) * int(step)).astype(dtype)
     return (first + np.arange(count) * step).astype(dtype)
@@ -104,8 +102,7 @@ def eye_like(b: Builder, node: Any, x: Value, *, dtype: int | None = None, k: in
         raise ModelError(f"expected rank 2, got {len(dims)}")
     kind = b.dtype(x) if dtype is None else cast_number(dtype)
     if DYN not in dims:
-        if dims[0] * dims[1] > MAX_CONSTANT:
-            raise ModelError(f"dims {list(dims)} are too large")
+        limits.table(dims, "a diagonal")
         return b.literal(np.eye(*dims, k=k).astype(kind.np))
     distance = b.sub(axis_range(b, x, 1), unsqueeze(b, axis_range(b, x, 0), [1]))
     return convert(b, compare(b, "equal", distance, k), kind)
@@ -124,13 +121,13 @@ def _register_window(name: str, coefficients: Sequence[float]) -> None:
         known = b.const(size)
         if known is not None:
             n = int(known.reshape(-1)[0])
-            if not 0 <= n <= MAX_CONSTANT:
-                raise ModelError(f"size {n} is negative or too large")
+            if n < 0:
+                raise ModelError(f"size {n} is negative")
+            limits.table((n,), "a window")
             span = n if periodic else n - 1
             angle = np.arange(n) * (2 * np.pi / max(span, 1))
-            return b.literal(
-                sum(c * np.cos(k * angle) for k, c in enumerate(coefficients)).astype(kind.np)
-            )
+            terms = [c * np.cos(k * angle) for k, c in enumerate(coefficients)]
+            return b.literal(np.sum(terms, axis=0).astype(kind.np))
         n = convert(b, single(b, size, "size"), INT64)
         span = n if periodic else b.max(b.sub(n, 1), 1)
         angle = b.div(b.mul(arange(b, n, FLOAT), 2 * np.pi), convert(b, span, FLOAT))

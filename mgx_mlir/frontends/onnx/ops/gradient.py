@@ -13,6 +13,7 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import attributes_of
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import Value, compare, convert, number, reshape, transpose, zeros
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
@@ -205,7 +206,9 @@ def gradient(
     if any(DYN in b.dims(v) or not b.dtype(v).is_float for v in (*inputs[: len(xs)], result)):
         raise NotSupported("a derivative by or of values with dynamic dims, or that are no floats")
     sources = list(inputs[: len(xs)])
-    found: dict[Value, Value] = {result: b.literal(np.ones(b.dims(result), b.dtype(result).np))}
+    limits.filled(b.dims(result))
+    ones = np.broadcast_to(np.ones((), b.dtype(result).np), b.dims(result))
+    found: dict[Value, Value] = {result: b.literal(ones)}
     for op in _between(sources, list(inputs[len(xs) :]), result):
         out = op.results[0]
         if out not in found:

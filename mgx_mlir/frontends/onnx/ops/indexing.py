@@ -10,6 +10,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     Value,
     arange,
@@ -17,8 +18,10 @@ from mgx_mlir.frontends.helpers import (
     axis_range,
     compare,
     convert,
+    extent,
     greater_equal,
     less_equal,
+    require,
     single,
     slice_,
     squeeze,
@@ -46,6 +49,10 @@ def gather_elements(b: Builder, node: Any, data: Value, indices: Value, *, axis:
         raise ModelError(f"indices expected rank {rank}, got {len(b.dims(indices))}")
     axis = axis_in(axis, rank)
     index = convert(b, indices, INT64)
+    for i in range(rank):
+        if i != axis:
+            fits = less_equal(b, extent(b, indices, i), extent(b, data, i))
+            index = require(b, index, fits, f"indices of at most the data's extent along dim {i}")
     if rank == 1:
         return b.gather(data, index, axis=0)
     columns = []
@@ -115,7 +122,7 @@ def tensor_scatter(
         raise ModelError("axis expected other than the batch axis 0")
     if mode not in ("linear", "circular"):
         raise ModelError(f"attribute 'mode' expected linear or circular, got {mode}")
-    places = b.literal(np.arange(new[axis])[None, :])
+    places = unsqueeze(b, arange(b, new[axis]), [0])
     if write_indices is None:
         index = b.multibroadcast(places, [dims[0], new[axis]])
     else:
@@ -136,6 +143,8 @@ def one_hot(
     index = convert(b, indices, INT64)
     depth = convert(b, single(b, depth, "depth"), INT64)
     known = b.const(depth)
+    if known is None:
+        depth = require(b, depth, greater_equal(b, depth, 0), "depth of 0 or more")
     n = depth if known is None else int(known)
     index = b.where(compare(b, "less", index, 0), b.add(index, n), index)
     places = unsqueeze(b, arange(b, n), range(1, rank - axis))
@@ -156,6 +165,7 @@ def trilu(b: Builder, node: Any, x: Value, k: Value = None, *, upper: int = 1) -
         offset = single(b, k, "k") if known is None else int(known.reshape(-1)[0])
     rows, columns = b.dims(x)[-2:]
     if DYN not in (rows, columns) and isinstance(offset, int):
+        limits.table((rows, columns), "a triangle")
         distance = np.arange(columns)[None, :] - np.arange(rows)[:, None]
         keep = b.literal(distance >= offset if upper else distance <= offset)
     else:

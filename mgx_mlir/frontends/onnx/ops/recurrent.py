@@ -10,6 +10,7 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import Value, transpose, zeros
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.problems import NotSupported
 
 # ONNX's activation functions: ours, and the parameters each takes from the node's lists
 ACTIVATIONS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -78,7 +79,7 @@ def _recurrent(
             raise ModelError(f"{what} expected rank {rank}, got {len(b.dims(v))}")
     hidden = b.dims(r)[2] if hidden_size is None else hidden_size
     if hidden == DYN:
-        raise ModelError("R expected a hidden size that is known")
+        raise NotSupported("a hidden size that is known at run time only")
     lens = rest[1]
     if layout:  # batch first
         x = transpose(b, x, (1, 0, 2))

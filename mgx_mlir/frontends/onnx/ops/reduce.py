@@ -11,7 +11,16 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import DOUBLE, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.helpers import Value, axis_in, convert, squeeze, wide
+from mgx_mlir.frontends.helpers import (
+    Value,
+    axis_in,
+    convert,
+    greater_equal,
+    less_equal,
+    require,
+    squeeze,
+    wide,
+)
 from mgx_mlir.frontends.onnx.ops.activation import hardmax
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
@@ -161,6 +170,8 @@ def top_k_op(
         raise NotSupported("k computed at run time along a dynamic axis")
     everything = top_k(b, x, b.dims(x)[axis], axis, bool(largest))
     end = b.reshape(convert(b, k, INT64), dims=[1])
+    inside = b.logical_and(greater_equal(b, end, 0), less_equal(b, end, b.dims(x)[axis]))
+    end = require(b, end, inside, f"k of 0 to {b.dims(x)[axis]}")
     return tuple(b.op("slice", v, b.ints([0]), end, axes=[axis]) for v in everything)
 
 

@@ -13,6 +13,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     Value,
     arange,
@@ -152,7 +153,7 @@ def _bins(b: Builder, begin: Value, end: Value, bins: int, places: Value) -> Val
     """Whether a place (last axis) lies in a bin (axis 1) of a region (axis 0)."""
     begin, end = (unsqueeze(b, v, [1]) for v in (begin, end))
     size = b.div(b.max(b.add(b.sub(end, begin), 1), 1), float(bins))
-    index = b.literal(np.arange(bins)[None, :].astype(b.dtype(size).np))
+    index = unsqueeze(b, arange(b, bins, b.dtype(size)), [0])
     first = b.add(b.floor(b.mul(index, size)), begin)
     last = b.add(b.ceil(b.mul(b.add(index, 1), size)), begin)
     first, last = (unsqueeze(b, v, [2]) for v in (first, last))
@@ -204,6 +205,7 @@ def deform_conv(
     own = channels // offset_group
     shift = reshape(b, convert(b, offset, kind), [both, count, n, *out])
     axes = []
+    limits.table((count, *out), "places of a kernel")
     for i in range(n):
         step = np.arange(out[i]) * stride[i] - begin[i]
         point = np.arange(kernel[i]) * dilation[i]

@@ -1,7 +1,8 @@
 """Resize and Upsample: per axis, gathers at source coordinates weighted by an interpolation kernel.
 
-Coordinates and weights are vectors computed in f64; they are folded to literals where sizes or
-scales are known, and computed at run time otherwise.
+Coordinates and weights are vectors computed in f64, or in f32, the type of scales, where scales
+are given: 20 x 0.7 is 14 in f32. They are folded to literals where sizes or scales are known, and
+computed at run time otherwise.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core.build import Builder
-from mgx_mlir.core.dtypes import DOUBLE, INT64
+from mgx_mlir.core.dtypes import DOUBLE, FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
@@ -23,6 +24,8 @@ from mgx_mlir.frontends.helpers import (
     compare,
     convert,
     extent_as,
+    greater_equal,
+    require,
     slice_,
     squeeze,
     transpose,
@@ -47,13 +50,17 @@ def settled(b: Builder, v: Value) -> Value:
 
 @dataclass
 class _Axis:
-    """One resized axis: extents as 0-d f64 tensors, the scale, and the region of interest."""
+    """One resized axis: extents as 0-d f64 tensors, the scale, and the region of interest.
+
+    given: the scale is the model's, else the quotient of the extents.
+    """
 
     axis: int
     input: Value
     output: Value
     scale: Value
     roi: tuple[Value, Value] | None
+    given: bool
 
 
 @dataclass(frozen=True)
@@ -73,14 +80,18 @@ def _f64(b: Builder, value: float) -> Value:
 
 def source_coordinates(b: Builder, a: _Axis, mode: str) -> Value:
     """Where each output position lies in the input, as a f64 vector."""
-    x = arange(b, convert(b, a.output, INT64), DOUBLE)
+    kind = FLOAT if a.given else DOUBLE
+    x = arange(b, convert(b, a.output, INT64), kind)
+    scale = convert(b, a.scale, kind)
     if mode == "asymmetric":
-        return b.div(x, a.scale)
+        return convert(b, b.div(x, scale), DOUBLE)
+    centre = b.div(b.add(x, 0.5), scale)
     if mode == "tf_half_pixel_for_nn":
-        return b.div(b.add(x, 0.5), a.scale)
-    half = b.sub(b.div(b.add(x, 0.5), a.scale), 0.5)
+        return convert(b, centre, DOUBLE)
+    half = convert(b, b.sub(centre, 0.5), DOUBLE)
     if mode == "half_pixel":
         return half
+    x = convert(b, x, DOUBLE)
     # the size before it was rounded to an integer
     exact = b.mul(a.scale, a.input)
     if mode == "half_pixel_symmetric":
@@ -125,6 +136,9 @@ def _nearest(b: Builder, x: Value, a: _Axis, coordinates: Value, how: str) -> Va
         index = b.floor(coordinates)
     elif how == "ceil":
         index = b.ceil(coordinates)
+    elif how == "up_when_shrinking":
+        shrinks = compare(b, "less", a.scale, 1)
+        index = b.where(shrinks, b.ceil(coordinates), b.floor(coordinates))
     elif how == "round_prefer_floor":
         index = b.ceil(b.sub(coordinates, 0.5))
     else:
@@ -265,8 +279,6 @@ def resize(
         raise ModelError(f"coordinate_transformation_mode has unknown value {m.coordinates}")
     if m.mode not in ("nearest", "linear", "cubic"):
         raise ModelError(f"mode expected nearest, linear or cubic, got {m.mode}")
-    if m.nearest not in _NEAREST:
-        raise ModelError(f"nearest_mode has unknown value {m.nearest}")
     chosen = axes_in(list(range(rank)) if axes is None else axes, rank)
     n = len(chosen)
     factors = _vector(b, scales, "scales", n)
@@ -288,9 +300,10 @@ def resize(
             ratios = [common] * n
             wanted = [b.floor(b.add(b.mul(common, e), 0.5)) for e in extents]
         factors = ratios
+    given = wanted is None
     assert factors is not None
     if wanted is None:
-        wanted = [b.floor(b.mul(f, e)) for f, e in zip(factors, extents, strict=True)]
+        wanted = [_scaled(b, f, e) for f, e in zip(factors, extents, strict=True)]
     parts = []
     for i, axis in enumerate(chosen):
         known, size = b.const(factors[i]), b.const(wanted[i])
@@ -299,9 +312,19 @@ def resize(
             continue
         if size is not None and float(size) < 0:
             raise ModelError(f"axis {axis} is resized to {int(size)} elements")
+        if size is None:
+            fits = greater_equal(b, wanted[i], 0)
+            wanted[i] = require(b, wanted[i], fits, f"a size of 0 or more for axis {axis}")
         region = (regions[i], regions[i + n]) if regions is not None else None
-        parts.append(_Axis(axis, extents[i], settled(b, wanted[i]), settled(b, factors[i]), region))
+        size, factor = settled(b, wanted[i]), settled(b, factors[i])
+        parts.append(_Axis(axis, extents[i], size, factor, region, given))
     return _resized(b, x, parts, m)
+
+
+def _scaled(b: Builder, scale: Value, extent: Value) -> Value:
+    """floor(scale * extent), the product rounded to f32."""
+    product = b.mul(convert(b, scale, FLOAT), convert(b, extent, FLOAT))
+    return convert(b, b.floor(product), DOUBLE)
 
 
 @onnx_op("Resize", since=11)
@@ -323,6 +346,8 @@ def resize_op(
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> Value:
+    if nearest_mode not in _NEAREST:
+        raise ModelError(f"nearest_mode has unknown value {nearest_mode}")
     if exclude_outside and mode == "nearest":
         raise ModelError("exclude_outside expected mode linear or cubic")
     m = _Mode(
@@ -340,8 +365,8 @@ def resize_op(
 
 
 def _upsampled(b: Builder, x: Value, scales: Value, mode: str) -> Value:
-    """Before opset 11: coordinates are x / scale, nearest rounds down."""
-    m = _Mode("asymmetric", mode, "floor", -0.75, False, False, 0.0)
+    """Before opset 11: coordinates are x / scale, nearest rounds down, up where an axis shrinks."""
+    m = _Mode("asymmetric", mode, "up_when_shrinking", -0.75, False, False, 0.0)
     return resize(b, x, None, scales, None, None, m, "stretch")
 
 

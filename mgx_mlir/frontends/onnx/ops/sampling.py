@@ -114,7 +114,10 @@ def axis_taps(
     span = _plus(b, last, 2 * margin)
     if mode == "nearest":
         x = b.nearbyint(x)
-    if padding == "border":
+    if padding == "border" and mode == "cubic":
+        # each tap goes to the border by itself; infinities to where all of them do
+        x = b.min(b.max(x, -3), _plus(b, last, 3))
+    elif padding == "border":
         below = compare(b, "less", x, -margin)
         above = compare(b, "greater", b.sub(x, last), margin)
         x = b.where(b.logical_or(below, above), b.min(b.max(x, 0), last), x)

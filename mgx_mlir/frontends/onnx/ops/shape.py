@@ -10,7 +10,19 @@ import numpy as np
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.helpers import Value, arange, axes_in, axis_in, extent, squeeze, unsqueeze
+from mgx_mlir.frontends.extents import extents, over, reshaped, times
+from mgx_mlir.frontends.helpers import (
+    Value,
+    arange,
+    axes_in,
+    axis_in,
+    compare,
+    extent,
+    require,
+    squeeze,
+    transpose,
+    unsqueeze,
+)
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import (
@@ -160,6 +172,9 @@ def _split_equal(b: Builder, node: Any, x: Value, axis: int) -> Any:
     total, count = b.dims(x)[axis], node.output_count
     if total != DYN and total % max(count, 1):
         raise ModelError(f"dim {axis} ({total}) does not split into {count} equal parts")
+    if total == DYN and count > 1:
+        rest = b.mod(extent(b, x, axis), count)
+        x = require(b, x, compare(b, "equal", rest, 0), f"dim {axis} in {count} equal parts")
     return _evenly(b, x, axis, count, node)
 
 
@@ -214,39 +229,40 @@ def slice_1(
 
 @onnx_op("DepthToSpace", since=1)
 def depth_to_space(b: Builder, node: Any, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
-    dims = b.dims(x)
-    if len(dims) != 4 or DYN in dims[1:]:
-        raise NotSupported("inputs other than {N, C, H, W} with known C, H, W")
-    n, c, h, w = dims
+    n, c, h, w = _image(b, x)
     s = blocksize
     if s < 1 or c % (s * s):
         raise ModelError(f"blocksize {s} does not fit {c} channels")
-    n = -1 if n == DYN else n
     if mode == "DCR":
         split, permutation = [n, s, s, c // s**2, h, w], [0, 3, 4, 1, 5, 2]
     elif mode == "CRD":
         split, permutation = [n, c // s**2, s, s, h, w], [0, 1, 4, 2, 5, 3]
     else:
         raise ModelError(f"attribute 'mode' expected DCR or CRD, got {mode}")
-    moved = b.transpose(b.reshape(x, dims=split), permutation=permutation)
-    return b.reshape(moved, dims=[n, c // s**2, h * s, w * s])
+    moved = transpose(b, reshaped(b, x, split), permutation)
+    return reshaped(b, moved, [n, c // s**2, times(b, h, s), times(b, w, s)])
 
 
 @onnx_op("SpaceToDepth", since=1)
 def space_to_depth(b: Builder, node: Any, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
-    dims = b.dims(x)
-    if len(dims) != 4 or DYN in dims[1:]:
-        raise NotSupported("inputs other than {N, C, H, W} with known C, H, W")
-    n, c, h, w = dims
+    n, c, h, w = _image(b, x)
     s = blocksize
-    if s < 1 or h % s or w % s:
-        raise ModelError(f"blocksize {s} does not divide {h}x{w}")
-    n = -1 if n == DYN else n
+    if s < 1:
+        raise ModelError(f"blocksize expected at least 1, got {s}")
     if mode not in ("DCR", "CRD"):
         raise ModelError(f"attribute 'mode' expected DCR or CRD, got {mode}")
+    rows, columns = over(b, h, s), over(b, w, s)
     permutation = [0, 3, 5, 1, 2, 4] if mode == "DCR" else [0, 1, 3, 5, 2, 4]
-    moved = b.transpose(b.reshape(x, dims=[n, c, h // s, s, w // s, s]), permutation=permutation)
-    return b.reshape(moved, dims=[n, c * s * s, h // s, w // s])
+    moved = transpose(b, reshaped(b, x, [n, c, rows, s, columns, s]), permutation)
+    return reshaped(b, moved, [n, c * s * s, rows, columns])
+
+
+def _image(b: Builder, x: Value) -> list[Any]:
+    """The extents of an {N, C, H, W} of known channels."""
+    dims = b.dims(x)
+    if len(dims) != 4 or dims[1] == DYN:
+        raise NotSupported("inputs other than {N, C, H, W} with known C")
+    return extents(b, x)
 
 
 @onnx_op("CenterCropPad", since=18)
@@ -257,11 +273,11 @@ def center_crop_pad(
     dims = b.dims(x)
     axes = axes_in(list(range(len(dims))) if axes is None else axes, len(dims))
     known = b.const(shape)
-    if known is None:
+    if known is None or any(dims[a] == DYN for a in axes):
         return _center_at_run_time(b, x, axes, shape)
     wanted = [int(d) for d in known.reshape(-1)]
-    if len(wanted) != len(axes) or any(dims[a] == DYN for a in axes):
-        raise ModelError(f"shape {wanted} expected one extent per axis, of static dims")
+    if len(wanted) != len(axes):
+        raise ModelError(f"shape {wanted} expected one extent per axis")
     cuts = [(a, (dims[a] - w) // 2, w) for a, w in zip(axes, wanted, strict=True) if w < dims[a]]
     out = x
     if cuts:

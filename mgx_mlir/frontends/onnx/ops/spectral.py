@@ -15,6 +15,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.control import joined
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     Value,
     arange,
@@ -60,6 +61,7 @@ def _waves(b: Builder, rows: Size, columns: Size, n: Size, dtype: DType) -> tupl
     if isinstance(rows, int) and isinstance(columns, int) and isinstance(n, int):
         if n > _MOST:
             raise NotSupported(f"a transform of {n} points, a number without small factors")
+        limits.table((rows, columns), "waves")
         waves = _circle(np.outer(np.arange(rows), np.arange(columns)), max(n, 1))
         cos, sin = (b.literal(v.astype(dtype.np)) for v in waves)
         return cos, sin

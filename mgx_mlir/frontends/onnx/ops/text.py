@@ -10,7 +10,16 @@ import numpy as np
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.frontends.helpers import Value, compare, convert, squeeze, static_dims, unsqueeze
+from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.helpers import (
+    Value,
+    compare,
+    convert,
+    squeeze,
+    static_dims,
+    unsqueeze,
+    zeros,
+)
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
 
@@ -46,7 +55,7 @@ def tf_idf_vectorizer(
         raise ModelError(f"expected {total} ngram_indexes from 0, got {list(ngram_indexes)[:8]}")
     flat = b.reshape(convert(b, x, INT64), dims=[1, -1] if len(rows) < 2 else list(rows))
     batch, length = b.dims(flat)
-    out = b.literal(np.zeros((batch, max(ngram_indexes, default=-1) + 1), np.float32))
+    out = zeros(b, [batch, max(ngram_indexes, default=-1) + 1], FLOAT)
     for first, table in grams:
         count = _count(b, flat, table, length, max_skip_count)
         if count is None:
@@ -81,10 +90,12 @@ def _count(b: Builder, x: Value, table: np.ndarray, length: int, skips: int) -> 
     """How often each n-gram occurs in each row, with up to `skips` places between its items."""
     size = table.shape[1]
     total = None
+    limits.parts(skips, "places that are skipped")
     for step in range(1, 2 if size == 1 else skips + 2):
         starts = length - step * (size - 1)
         if starts <= 0:
             break
+        limits.table((starts, size), "places")
         places = np.arange(starts)[:, None] + np.arange(size) * step
         windows = unsqueeze(b, b.gather(x, b.literal(places), axis=1), [2])
         equal = compare(b, "equal", windows, b.literal(table))  # row, start, n-gram, item

@@ -16,6 +16,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL, FLOAT
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     Value,
     compare,
@@ -111,6 +112,7 @@ def _taken(b: Builder, forest: _Forest, value: Value, split: Value, held: Any, a
     for mode in np.unique(forest.mode).tolist():
         if mode == 6:
             width = max(len(v) for v in forest.members.values())
+            limits.table((len(forest.mode), width), "members of sets")
             table = np.full((len(forest.mode), width), np.nan, b.dtype(value).np)
             for i, members in forest.members.items():
                 table[i, : len(members)] = members
@@ -198,6 +200,7 @@ def tree_ensemble(
         return np.concatenate([found, np.zeros(leaves)]).astype(dtype)
 
     kind = b.dtype(x).np
+    limits.table((n + leaves, outputs), "weights of leaves")
     weights = np.zeros((n + leaves, outputs), kind)
     weights[n + np.arange(leaves), ids] = leaf_weights.reshape(-1).astype(kind)
     stated = np.zeros(weights.shape, bool)
@@ -280,6 +283,7 @@ def _forest(a: dict[str, Any], kind: np.dtype, outputs: int, what: str) -> _Fore
     for i, tree in enumerate(trees):
         if i not in reached:
             first.setdefault(tree, i)
+    limits.table((n, outputs), "weights of leaves")
     weights, stated = np.zeros((n, outputs), kind), np.zeros((n, outputs), bool)
     given = _given(a.get(f"{what}_weights_as_tensor"), a[f"{what}_weights"])
     keys = zip(a[f"{what}_treeids"] or [], a[f"{what}_nodeids"] or [], strict=True)
@@ -341,7 +345,7 @@ def tree_ensemble_regressor(
     outputs = n_targets or max(target_ids or [0]) + 1
     forest = _forest(given, b.dtype(x).np, outputs, "target")
     base = _given(base_values_as_tensor, base_values)
-    base = np.zeros(outputs) if base is None else base
+    base = np.zeros(1) if base is None else base
     _check(len(base) in (1, outputs), "base_values")
     found = _aggregated(b, forest, _walk(b, x, forest), aggregate_function, base)
     return convert(b, transformed(b, found, post_transform), FLOAT)

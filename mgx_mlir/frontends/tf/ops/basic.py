@@ -9,6 +9,7 @@ import numpy as np
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.literals import own
 from mgx_mlir.frontends.helpers import Value
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.tf.values import Strings
@@ -20,7 +21,7 @@ def const(b: Builder, node: Any, *, dtype: DType | int, value: np.ndarray) -> An
         return Strings(value)
     if isinstance(dtype, DType) and value.dtype != dtype.np:
         raise ModelError(f"attribute 'value' expected {dtype.short}, got {value.dtype}")
-    return b.literal(value)
+    return b.literal(own(value))
 
 
 @tf_op("Placeholder", "PlaceholderV2")

@@ -8,18 +8,11 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.build import Builder
-from mgx_mlir.core.dtypes import BOOL, FLOAT, INT64, UINT8, DType
+from mgx_mlir.core.dtypes import BOOL, INT64, UINT8, DType
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.frontends.helpers import Value, compare, convert, greater_equal, unsqueeze
+from mgx_mlir.frontends.helpers import Value, compare, convert, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.registry import tf_op
-
-# from here on a number rounds to infinity: half a step above the largest finite one
-_OVERFLOWS = {
-    dtypes.HALF: 65520.0,
-    dtypes.BF16: float((2 - 2.0**-8) * 2.0**127),
-    dtypes.FLOAT: float((2 - 2.0**-24) * 2.0**127),
-}
 
 
 def cast(b: Builder, x: Value, dtype: DType) -> Value:
@@ -27,20 +20,9 @@ def cast(b: Builder, x: Value, dtype: DType) -> Value:
     source = b.dtype(x)
     if source is dtype:
         return x
-    limit = _OVERFLOWS.get(dtype)
     if dtype.is_float and dtype.size == 1:
         raise NotSupported("a cast to 8-bit floats")
-    if limit is None or source.is_bool:
-        return convert(b, x, dtype)
-    if source.is_integer:
-        if dtype is not dtypes.HALF:  # the others hold every integer's magnitude
-            return convert(b, x, dtype)
-        x = convert(b, x, FLOAT)
-    elif source.size < dtype.size or (source is dtypes.HALF and dtype is dtypes.BF16):
-        return convert(b, x, dtype)
-    infinity = b.literal(np.array(np.inf, dtype.np))
-    beyond = b.where(compare(b, "less", x, 0), b.literal(np.array(-np.inf, dtype.np)), infinity)
-    return b.where(greater_equal(b, b.abs(x), limit), beyond, convert(b, x, dtype))
+    return convert(b, x, dtype)
 
 
 @tf_op("Cast")

@@ -10,6 +10,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT32, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.extents import elements, extents, reshaped, times, zeros_of
 from mgx_mlir.frontends.helpers import (
     Value,
     arange,
@@ -23,7 +24,6 @@ from mgx_mlir.frontends.helpers import (
 )
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import gather_or
-from mgx_mlir.frontends.tf.extents import elements, extents, reshaped, times, zeros_of
 from mgx_mlir.frontends.tf.registry import tf_op
 
 

@@ -8,9 +8,9 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.extents import elements, extents, zeros_of
 from mgx_mlir.frontends.helpers import Value, number, slice_, squeeze, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
-from mgx_mlir.frontends.tf.extents import elements, extents, zeros_of
 from mgx_mlir.frontends.tf.registry import tf_op
 
 _LSTM = ("i", "cs", "f", "o", "ci", "co", "h")

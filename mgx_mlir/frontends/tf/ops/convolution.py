@@ -8,6 +8,7 @@ from typing import Any
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.extents import Extent, elements, extents, plus, reshaped, scalar, vector
 from mgx_mlir.frontends.helpers import (
     Value,
     along,
@@ -16,7 +17,6 @@ from mgx_mlir.frontends.helpers import (
     static_dims,
     transpose,
 )
-from mgx_mlir.frontends.tf.extents import Extent, elements, extents, plus, reshaped, scalar, vector
 from mgx_mlir.frontends.tf.layout import spatial, to_first, to_last, window_attributes
 from mgx_mlir.frontends.tf.registry import tf_op
 

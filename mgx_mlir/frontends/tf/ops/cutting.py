@@ -13,6 +13,7 @@ from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.extents import Extent, elements, plus, reshaped, vector
 from mgx_mlir.frontends.helpers import (
     Value,
     arange,
@@ -31,7 +32,6 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import pad_at_run_time, strided_slice
 from mgx_mlir.frontends.shaping import slice_known, split_by, split_evenly, split_static
-from mgx_mlir.frontends.tf.extents import Extent, elements, plus, reshaped, vector
 from mgx_mlir.frontends.tf.registry import tf_op
 
 FAR = 2**62  # beyond every extent

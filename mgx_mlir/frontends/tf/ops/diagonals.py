@@ -12,8 +12,10 @@ from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.extents import extents, reshaped
 from mgx_mlir.frontends.helpers import (
     Value,
+    arange,
     axis_range,
     compare,
     convert,
@@ -23,7 +25,6 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
 )
 from mgx_mlir.frontends.problems import NotSupported
-from mgx_mlir.frontends.tf.extents import extents, reshaped
 from mgx_mlir.frontends.tf.registry import tf_op
 
 
@@ -66,7 +67,7 @@ def diag_part(b: Builder, node: Any, x: Value) -> Value:
     if len(dims) % 2 or dims[:half] != dims[half:]:
         raise ModelError(f"expected dims that are twice the same, got {list(dims)}")
     n = math.prod(dims[:half])
-    places = b.literal(np.arange(n) * (n + 1))
+    places = b.mul(arange(b, n), n + 1)
     return b.reshape(b.gather(b.reshape(x, dims=[n * n]), places, axis=0), dims=dims[:half])
 
 

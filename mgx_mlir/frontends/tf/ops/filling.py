@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,8 @@ import numpy as np
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import DOUBLE, INT64
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.extents import elements, filled, scalar
 from mgx_mlir.frontends.helpers import (
     Value,
     arange,
@@ -18,12 +19,10 @@ from mgx_mlir.frontends.helpers import (
     convert,
     single,
     unsqueeze,
+    zeros,
 )
 from mgx_mlir.frontends.problems import NotSupported
-from mgx_mlir.frontends.tf.extents import elements, filled, scalar
 from mgx_mlir.frontends.tf.registry import tf_op
-
-MAX_CONSTANT = 1 << 31  # elements that a range may have: a small file must not ask for more
 
 
 @tf_op("Fill")
@@ -43,11 +42,7 @@ def range_op(b: Builder, node: Any, start: Value, limit: Value, delta: Value) ->
     dtype = first.dtype
     hold = object if dtype.kind in "iu" else np.float64
     low, high, by = (np.asarray(v, hold).item() for v in (first, last, step))
-    if not all(math.isfinite(v) for v in (low, high, by)):
-        raise ModelError("expected finite numbers")
-    count = max(0, -((low - high) // by) if dtype.kind in "iu" else math.ceil((high - low) / by))
-    if count > MAX_CONSTANT:
-        raise ModelError(f"{count} elements are too many")
+    count = limits.steps(low, high, by)
     if dtype.kind in "iu":
         return b.literal((int(low) + np.arange(count, dtype=np.int64) * int(by)).astype(dtype))
     return b.literal((low + np.arange(count) * by).astype(dtype))
@@ -58,7 +53,7 @@ def lin_space(b: Builder, node: Any, start: Value, stop: Value, num: Value) -> V
     """start + i (stop - start) / (num - 1); the last one is `stop` itself."""
     dtype = b.dtype(start)
     [count] = elements(b, num)
-    if isinstance(count, int) and not 1 <= count <= MAX_CONSTANT:
+    if isinstance(count, int) and count < 1:
         raise ModelError(f"num expected 1 or more, got {count}")
     low, high = (convert(b, single(b, v, "LinSpace input"), DOUBLE) for v in (start, stop))
     steps = b.max(b.sub(scalar(b, count), 1), 1)
@@ -97,5 +92,5 @@ def invert_permutation(b: Builder, node: Any, x: Value) -> Value:
         return x
     n = b.dims(x)[0]
     index = convert(b, x, INT64)
-    found = b.scatter_none(b.literal(np.zeros(n, np.int64)), index, arange(b, n), axis=0)
+    found = b.scatter_none(zeros(b, [n], INT64), index, arange(b, n), axis=0)
     return convert(b, found, b.dtype(x))

@@ -12,6 +12,7 @@ from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.extents import elements, extents, reshaped, scalar, times
 from mgx_mlir.frontends.helpers import (
     Value,
     arange,
@@ -27,7 +28,6 @@ from mgx_mlir.frontends.helpers import (
 )
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.shaping import slice_known
-from mgx_mlir.frontends.tf.extents import elements, extents, reshaped, scalar, times
 from mgx_mlir.frontends.tf.layout import check_rank, same_pads, spatial
 from mgx_mlir.frontends.tf.registry import tf_op
 

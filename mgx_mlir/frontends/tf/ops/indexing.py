@@ -12,6 +12,7 @@ from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.extents import elements, extents, plus, reshaped, zeros_of
 from mgx_mlir.frontends.helpers import (
     Value,
     axis_in,
@@ -23,7 +24,6 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
 )
 from mgx_mlir.frontends.problems import NotSupported
-from mgx_mlir.frontends.tf.extents import elements, extents, plus, reshaped, zeros_of
 from mgx_mlir.frontends.tf.registry import tf_op
 
 

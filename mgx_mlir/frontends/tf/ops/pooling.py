@@ -11,10 +11,10 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.extents import extents, reshaped
 from mgx_mlir.frontends.helpers import Value, axis_range, convert, slice_, static_dims, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.shaping import slice_known
-from mgx_mlir.frontends.tf.extents import extents, reshaped
 from mgx_mlir.frontends.tf.layout import spatial, to_first, to_last, window_attributes
 from mgx_mlir.frontends.tf.registry import tf_op
 
@@ -156,6 +156,7 @@ def dilation(
     pads = window_attributes(padding, (), dims[1:3], window, stride, True)["padding"]
     begin, end = pads[:2], pads[-2:]
     dtype, around = b.dtype(x), [0, *begin, 0, 0, *end, 0]
+    limits.table([sum(v) for v in zip(dims[1:3], begin, end, strict=True)], "places")
     inside = np.pad(
         np.ones((1, *dims[1:3], 1), bool), [(0, 0), *zip(begin, end, strict=True), (0, 0)]
     )

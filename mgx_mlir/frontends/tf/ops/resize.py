@@ -16,9 +16,9 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.extents import Extent, elements, extents, reshaped, scalar, times
 from mgx_mlir.frontends.helpers import Value, arange, compare, convert, transpose, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
-from mgx_mlir.frontends.tf.extents import Extent, elements, extents, reshaped, scalar, times
 from mgx_mlir.frontends.tf.registry import tf_op
 
 
@@ -287,6 +287,7 @@ def scale_and_translate(
         inverse = f(1) / f(scales[axis])
         shift = -inverse * f(moves[axis])
         stretch = max(inverse, f(1)) if antialias else f(1)
+        limits.table((out, d), "weights")
         found = np.zeros((out, d))
         for i in range(out):
             centre = f(i + 0.5) * inverse + shift

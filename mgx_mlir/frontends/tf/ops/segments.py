@@ -11,6 +11,15 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.extents import (
+    Extent,
+    elements,
+    extents,
+    filled,
+    plus,
+    reshaped,
+    zeros_of,
+)
 from mgx_mlir.frontends.helpers import (
     Value,
     arange,
@@ -25,15 +34,6 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.reductions import log_sum_exp, running_product
 from mgx_mlir.frontends.runtime_axes import flags
-from mgx_mlir.frontends.tf.extents import (
-    Extent,
-    elements,
-    extents,
-    filled,
-    plus,
-    reshaped,
-    zeros_of,
-)
 from mgx_mlir.frontends.tf.ops.indexing import scattered
 from mgx_mlir.frontends.tf.registry import tf_op
 

@@ -12,6 +12,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.extents import extents, over, reshaped, times
 from mgx_mlir.frontends.helpers import (
     Value,
     axes_in,
@@ -27,7 +28,6 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import inserted_dims
 from mgx_mlir.frontends.shaping import expand, reshape_by, tile
-from mgx_mlir.frontends.tf.extents import extents, over, reshaped, times
 from mgx_mlir.frontends.tf.registry import tf_op
 
 # ---- reading -----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import DOUBLE, INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.extents import Extent, elements, scalar
 from mgx_mlir.frontends.helpers import (
     Value,
     axis_in,
@@ -24,7 +25,6 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
 )
 from mgx_mlir.frontends.problems import NotSupported
-from mgx_mlir.frontends.tf.extents import Extent, elements, scalar
 from mgx_mlir.frontends.tf.registry import tf_op
 
 

@@ -1,0 +1,85 @@
+"""Runs passes on a program in the migraphx dialect, and interprets what they leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.errors import MgxError
+from mgx_mlir.core.interpreter import Interpreter
+from mgx_mlir.core.passes import PASSES, pipeline_name, run_pipeline
+from mgx_mlir.core.program_ir import argument_names
+from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
+from mgx_mlir.passes.pipelines import pipeline
+
+# passes that change types or the signature, or need what another tool adds
+NOT_KEEPING = frozenset(
+    (
+        "lower_to_linalg", "autocast_fp8_pass", "quantize_8bits", "quantize_int4", "truncate_float",
+        "fp_to_double", "capture_arguments", "eliminate_data_type", "eliminate_data_type_for_gpu",
+        "fp8_ocp_to_fnuz", "split_single_dyn_dim", "rewrite_low_precision", "propagate_precision",
+    )
+)  # fmt: skip
+# what forms kernels; nothing but tidying comes after
+KERNELS = ("fuse_attention", "fuse_concat", "fuse_pointwise_reduce", "fuse_layout", "insert_pad",
+           "split_reduce", "fuse_pointwise", "fuse_reduce", "fuse_ops")  # fmt: skip
+
+
+class Unstable(MgxError):
+    """A second run of a pipeline changed the program."""
+
+
+def shuffled_steps(seed: int) -> list[str]:
+    """A random order of some of the passes; those that form kernels come last."""
+    rng = np.random.default_rng([seed, 77])
+    names = [n for n in sorted(PASSES) if n not in NOT_KEEPING and n not in KERNELS]
+    steps = [names[int(i)] for i in rng.permutation(len(names))[: rng.integers(3, 14)]]
+    last = [KERNELS[int(i)] for i in rng.permutation(len(KERNELS))[: rng.integers(0, 4)]]
+    found = [
+        "normalize_ops",
+        *steps,
+        *last,
+        *(["dead_code_elimination"] if rng.random() < 0.5 else []),
+    ]
+    return [_with_options(n, rng) for n in found]
+
+
+def _with_options(name: str, rng: np.random.Generator) -> str:
+    if name == "simplify_qdq":  # without its pairs a value keeps its rounding
+        return "mgx-simplify-qdq{products=dot pairs=false widened=false}"
+    fields = getattr(PASSES[name], "__dataclass_fields__", {})
+    if "fast_math" in fields and rng.random() < 0.5:
+        return f"{pipeline_name(name)}{{fast-math=true}}"
+    return name
+
+
+class Interpreted:
+    """A model after passes: those of the cpu pipeline, or shuffled ones.
+
+    Unstable where a second run of the cpu pipeline changes the program.
+    """
+
+    def __init__(
+        self, data: bytes, seed: int, *, fast_math: bool = False, shuffled: bool = False
+    ) -> None:
+        self.program = parse_onnx_buffer(data)
+        module, store = self.program.module, self.program.store
+        with np.errstate(all="ignore"):
+            if shuffled:
+                steps = shuffled_steps(seed)
+                try:
+                    run_pipeline(module, steps, store=store, verify=True)
+                except MgxError as error:
+                    raise Unstable(f"pass '{steps}': {error}") from None
+            else:
+                steps = list(pipeline("cpu", fast_math=fast_math))
+                run_pipeline(module, steps, store=store, verify=True)
+        self.steps = steps
+        with self.program.ctx:
+            self.input_names = set(argument_names(self.program.main()))
+
+    def run(self, feeds: Mapping[str, np.ndarray]) -> list[Any]:
+        with np.errstate(all="ignore"):
+            return Interpreter(self.program.module, self.program.store).run(dict(feeds))

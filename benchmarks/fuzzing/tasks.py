@@ -1,0 +1,56 @@
+"""What a worker does: draws a seed's graph and judges it, or a part of it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.fuzzing.draw import drawn
+from benchmarks.fuzzing.graph import Case
+from benchmarks.fuzzing.judge import judged, variants_of
+
+
+@dataclass(frozen=True)
+class Task:
+    """The graph of a seed: its `kept` steps (None: all), `worlds` and `outputs`, and variants."""
+
+    seed: int
+    variants: tuple[str, ...] | None = None
+    kept: tuple[int, ...] | None = None
+    worlds: tuple[int, ...] | None = None
+    outputs: tuple[str, ...] | None = None
+
+
+_DRAWN: OrderedDict[int, Any] = OrderedDict()
+
+
+def case_of(task: Task) -> Case:
+    """The case of a task."""
+    if task.seed not in _DRAWN:
+        _DRAWN[task.seed] = drawn(task.seed)
+        while len(_DRAWN) > 4:
+            _DRAWN.popitem(last=False)
+    case: Case = _DRAWN[task.seed][0]
+    if task.kept is not None:
+        case = case.with_steps(
+            [case.steps[i] for i in task.kept], None if task.outputs is None else list(task.outputs)
+        )
+    if task.worlds is not None:
+        case = case.with_worlds(task.worlds)
+    return case
+
+
+def run(task: Task) -> Iterator[dict[str, Any]]:
+    """What is found, each stage announced before it begins."""
+    yield {"stage": "draw"}
+    case = case_of(task)
+    _, refusals, tried = _DRAWN[task.seed]
+    yield {
+        "ops": case.ops(), "refusals": dict(refusals), "tried": tried, "worlds": case.worlds,
+        "opset": case.opset, "outputs": case.outputs,
+    }  # fmt: skip
+    for variant in task.variants or variants_of(task.seed, case.worlds):
+        yield {"stage": variant}
+        yield {"finding": judged(case, variant).as_dict()}

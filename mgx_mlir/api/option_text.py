@@ -1,0 +1,57 @@
+"""Option values as text for keys of the cache: two values that differ have two texts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.api.shape import dynamic_dimension, shape
+
+
+def option_text(value: Any) -> str:
+    """A text in which nothing of the value is lost. TypeError for what it cannot spell.
+
+    `repr` is not used for values of other kinds: that of a long array is cut short, that of a class
+    may leave fields out, and that of an object is an address, which another may have later.
+    """
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        return f"{type(value).__name__} {value!r}"
+    if isinstance(value, os.PathLike):
+        return f"path {os.fspath(value)!r}"
+    if isinstance(value, np.ndarray | np.generic):
+        return _array_text(np.asarray(value))
+    if isinstance(value, dynamic_dimension):
+        parts = (value.min, value.max, sorted(value.optimals), value.sym)
+        return f"dim {option_text(parts)}"
+    if isinstance(value, shape):
+        dims = value.dyn_dims() if value.dynamic() else [value.lens(), value.strides()]
+        return f"shape {value.type_string()} {option_text([dims, value.sub_shapes()])}"
+    if is_dataclass(value) and not isinstance(value, type):
+        held = [(f.name, getattr(value, f.name)) for f in fields(value)]
+        return f"{type(value).__qualname__} {option_text(held)}"
+    if isinstance(value, Enum):
+        return f"{type(value).__qualname__} {value.name}"
+    if isinstance(value, Mapping):
+        rows = sorted((option_text(k), option_text(v)) for k, v in value.items())
+        return "{" + ", ".join(f"{k}: {v}" for k, v in rows) + "}"
+    if isinstance(value, Set):
+        return "set [" + ", ".join(sorted(map(option_text, value))) + "]"
+    if isinstance(value, bytearray | memoryview):
+        return f"bytes {bytes(value)!r}"
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(map(option_text, value)) + "]"
+    if hasattr(value, "__array__"):
+        return _array_text(np.asarray(value))
+    raise TypeError(f"cannot spell {type(value).__name__}")
+
+
+def _array_text(a: np.ndarray) -> str:
+    if a.dtype.hasobject:
+        return f"objects {list(a.shape)} {option_text(a.reshape(-1).tolist())}"
+    # the byte order stands in `str`, what ml_dtypes adds in `name` alone
+    return f"{a.dtype.name} {a.dtype.str}{list(a.shape)} {a.tobytes().hex()}"

@@ -1,0 +1,47 @@
+"""What a caller gives for an input, as an array of the input's type that means the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.dtypes import DType
+
+
+class NotOfType(ValueError):
+    """A number that the type does not have."""
+
+
+def plain_array(value: Any, dtype: DType) -> np.ndarray:
+    """Python numbers and lists of them as an array of a type.
+
+    Errors: NotOfType for what is no number of the type (1.5 and NaN for an int8, 2 for a bool);
+    ValueError for lists that are no array; TypeError, OverflowError.
+    """
+    found = np.asarray(value, dtype=dtype.np) if dtype.is_float else np.asarray(value)
+    if dtype.is_float or found.dtype == dtype.np:
+        return found
+    if found.size == 0:
+        return found.astype(dtype.np)
+    if found.dtype.kind not in "biuf":
+        found = np.asarray(value, dtype=dtype.np)
+    with np.errstate(invalid="ignore"):
+        made = found.astype(dtype.np)
+    if not np.array_equal(made, found):  # NaN is no integer: it differs from itself
+        raise NotOfType(f"expected values of {dtype.name}, got others")
+    return made
+
+
+def native(array: np.ndarray) -> np.ndarray:
+    """The array in this machine's byte order, bools with the bytes 0 and 1 alone.
+
+    Code reads a bool by its lowest bit, numpy by any; a view of other bytes can have any.
+    """
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype == np.bool_ and array.size:
+        raw = array.view(np.uint8)
+        if raw.max() > 1:
+            return raw != 0
+    return array

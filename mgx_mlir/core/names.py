@@ -1,0 +1,92 @@
+"""Names that come from files: made safe to show, and made into identifiers."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Container, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+# controls of a terminal (C0 but tab and newline, DEL, C1), what turns the direction of writing,
+# separators that some show as lines, and halves of surrogate pairs
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def safe_text(text: str) -> str:
+    """Text as a terminal may show it: an escape character is `\\x1b`. Newlines and tabs stay."""
+    return _UNSAFE.sub(_escape, text)
+
+
+def safe_name(name: str) -> str:
+    """A name as it may stand in a line: safe_text, with newlines and tabs escaped too."""
+    return safe_text(name).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def quoted_unicode(text: str) -> str:
+    """A string literal of JSON or Python with what is not safe to show as `\\u001b`."""
+    return _UNSAFE.sub(lambda c: f"\\u{ord(c[0]):04x}", text)
+
+
+def identifier(name: str, taken: Container[str]) -> str:
+    """A name of ASCII letters, digits and `_` for code, which is not among `taken`.
+
+    Languages fold letters of other scripts: two names may be one variable there.
+    """
+    base = re.sub(r"\W", "_", name, flags=re.ASCII)
+    base = f"x_{base}" if not base or base[0].isdigit() else base
+    found, n = base, 1
+    while found in taken:
+        found, n = f"{base}_{n}", n + 1
+    return found
+
+
+class SafeStream:
+    """A text stream that shows what it is given: see safe_text. All else is the stream's own."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        self.stream.write(safe_text(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def _open_streams() -> None:
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(fd)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            os.set_inheritable(opened, True)
+            if getattr(sys, name) is None:
+                stream = open(opened, "r" if fd == 0 else "w", closefd=False)  # noqa: SIM115
+                setattr(sys, name, stream)
+
+
+@contextmanager
+def safe_output() -> Iterator[None]:
+    """Within the block, what is printed cannot command the terminal. A standard stream that is
+    closed reads and writes nothing: no file that is opened later gets its number."""
+    _open_streams()
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (None if s is None else SafeStream(s) for s in before)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before

@@ -1,0 +1,92 @@
+"""What inference takes for granted of extents that are known only at run time, and who listens.
+
+An op's `infer` compares extents with the helpers of core/shapes.py. Where one of them is dynamic,
+the helper says "these fit" and tells whoever listens what has to hold at run time. The lowering
+listens, with extents that know what they stand for, and emits a check of each relation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+Predicate = str  # `eq`, `ne` or `le`: equal, not equal, less or equal
+
+
+class Size(int):
+    """A dynamic extent that knows what it stands for: as a number it is the marker DYN."""
+
+    form: Any
+
+    def __new__(cls, marker: int, form: Any) -> Size:
+        self = super().__new__(cls, marker)
+        self.form = form
+        return self
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`left` <predicate> `right`; each is a number or a Size."""
+
+    predicate: Predicate
+    left: int
+    right: int
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        return self.left, self.right
+
+
+# One of these comparisons has to hold.
+Relation = tuple[Comparison, ...]
+
+_heard: ContextVar[list[Relation] | None] = ContextVar("_heard", default=None)
+
+
+@contextmanager
+def heard() -> Iterator[list[Relation]]:
+    """Collect the relations that are stated inside."""
+    found: list[Relation] = []
+    token = _heard.set(found)
+    try:
+        yield found
+    finally:
+        _heard.reset(token)
+
+
+def state(*alternatives: tuple[Predicate, int, int]) -> None:
+    """State that one of the comparisons has to hold at run time."""
+    found = _heard.get()
+    if found is not None:
+        found.append(tuple(Comparison(*a) for a in alternatives))
+
+
+def product_form(dims: Sequence[int], marker: int) -> int | None:
+    """The product of extents of which all dynamic ones are Sizes, as a Size; else None."""
+    sizes = [d for d in dims if isinstance(d, Size)]
+    if not sizes or any(d == marker and not isinstance(d, Size) for d in dims):
+        return None
+    form = sizes[0].form
+    for d in sizes[1:]:
+        form = form * d.form
+    for d in dims:
+        if not isinstance(d, Size):
+            form = form * d
+    return Size(marker, form)
+
+
+def sum_form(a: int, b: int, marker: int) -> int | None:
+    """The sum of two extents of which one is a Size, as a Size; else None."""
+    if not isinstance(a, Size):
+        a, b = b, a
+    if not isinstance(a, Size) or (b == marker and not isinstance(b, Size)):
+        return None
+    return Size(marker, a.form + (b.form if isinstance(b, Size) else b))
+
+
+def remainder_form(a: int, n: int) -> Size | None:
+    """The rest of a Size divided by n > 0; None where `a` is none."""
+    return Size(int(a), a.form % n) if isinstance(a, Size) else None

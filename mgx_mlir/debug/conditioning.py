@@ -1,0 +1,178 @@
+"""Whether outputs can be compared at all: how far numbers that are one ulp away move them.
+
+Two correct engines differ by what rounding does on the way. Where the same happens to an output of
+the reference in f64 when each input, each weight and what each operation gives is moved to a
+neighbouring number, up or down at random, then a difference of that size says nothing of engines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from mgx_mlir.core import dtypes, literals
+from mgx_mlir.core.interpreter import Env, Interpreter
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import OPS
+from mgx_mlir.core.program_ir import ProgramIR
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.core.signature import Signature
+from mgx_mlir.debug.compare import Comparison, compare
+from mgx_mlir.debug.tolerances import MOVING, Tolerances
+
+DRAWS = 3
+# A sum of n terms is off by up to sqrt(n) / 2 ulps in one order or another, not by one.
+FACTOR = 32.0
+# what these give is exact, and a whole number where others count on it
+_EXACT = frozenset(
+    ("floor", "ceil", "round", "nearbyint", "sign", "relu", "abs", "neg", "max", "min", "clip",
+     "convert", "reduce_max", "reduce_min", "topk", "mod", "fmod", "isnan")
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Conditioning:
+    """How far an output moves, by the figures of a comparison: `rms` relative, `max_abs` absolute.
+
+    `moved`: by one ulp on the way, the most of several draws; `beyond`: that alone
+    goes beyond the limits of the output. `double`: what the reference is off itself in f64.
+    """
+
+    name: str
+    moved_rms: float
+    moved_max: float
+    double_rms: float
+    double_max: float
+    beyond: bool
+
+    def explains(self, c: Comparison) -> bool:
+        """Whether the output is ill-conditioned, and a difference of that size."""
+        near = c.rms <= FACTOR * self.moved_rms and c.max_abs <= FACTOR * self.moved_max
+        return self.beyond and near and _of_values(c)
+
+    def __str__(self) -> str:
+        return (
+            f"one ulp of inputs, weights and results moves it by rms {self.moved_rms:.3g}, at most "
+            f"{self.moved_max:.3g}; the reference is off itself in f64 by rms {self.double_rms:.3g}"
+        )
+
+
+def _of_values(c: Comparison) -> bool:
+    """Whether an output fails by numbers alone: not by dims, types, or NaN on one side."""
+    return c.limits is not None and c.shapes is None and not c.odd
+
+
+class Perturbed(Interpreter):
+    """The reference in f64 with every weight and result moved by one ulp, up or down at random.
+
+    `least`: the relative size of an ulp where the target's types are coarser than the program's.
+    Literals of one number are left as they are: they are exponents and bounds more often than
+    weights.
+    """
+
+    def __init__(self, program: ProgramIR, seed: int, least: float = 0.0) -> None:
+        super().__init__(program.module, program.store, compute="f64")
+        self.random, self.least = np.random.default_rng(seed), least
+
+    def moved(self, a: np.ndarray) -> np.ndarray:
+        """An array of floats with each finite number moved; others as they are."""
+        if not dtypes.from_numpy(a.dtype).is_float:
+            return a
+        size = max(float(ml_dtypes.finfo(a.dtype).eps), self.least)
+        sign = self.random.integers(0, 2, a.shape, np.int8) * 2 - 1
+        with np.errstate(all="ignore"):
+            found = (a.astype(np.float64) * (1 + sign * size)).astype(a.dtype)
+        return np.where(np.isfinite(found), found, a)
+
+    def evaluate(
+        self, op: ir.Operation, inputs: Sequence[np.ndarray], env: Env | None = None
+    ) -> list[np.ndarray]:
+        found = super().evaluate(op, inputs, env)
+        name = op.name.removeprefix("migraphx.")
+        if name == "literal":
+            return [self.moved(a) if a.size > 1 else a for a in found]
+        cls = OPS.get(name)
+        if cls is None or cls.kind == "view" or len(op.regions) or name in MOVING | _EXACT:
+            return found
+        return [self.moved(np.asarray(a)) for a in found]
+
+
+def redrawn(program: ProgramIR, seed: int = 0) -> ProgramIR:
+    """The program with other weights: matrices of random signs, all of random sizes about theirs.
+
+    What is ill-conditioned by its weights is not with others, and shows what was hidden.
+    """
+    random, found = np.random.default_rng(seed), program.clone()
+    with found.ctx, ir.Location.unknown(), found.store.active():
+        for op in _weights(found):
+            a = literals.array_of(op)
+            factor = random.uniform(0.5, 1.5, a.shape)
+            if a.ndim > 1:
+                factor *= random.integers(0, 2, a.shape, np.int8) * 2 - 1
+            with np.errstate(all="ignore"):
+                drawn = (a.astype(np.float64) * factor).astype(a.dtype)
+            new = literals.create(drawn, loc=op.location, ip=ir.InsertionPoint(op))
+            op.results[0].replace_all_uses_with(new)
+            op.erase()
+        found.prune_store()
+    return found
+
+
+def _weights(program: ProgramIR) -> list[ir.Operation]:
+    """The literals of several floats."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "migraphx.literal":
+            kind = TensorType.of(op.results[0])
+            if kind.dtype.is_float and kind.elements > 1:
+                found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    program.module.operation.walk(visit)
+    return found
+
+
+def conditioning(
+    program: ProgramIR,
+    arrays: Sequence[np.ndarray],
+    wanted: Sequence[np.ndarray],
+    limits: Sequence[Tolerances],
+    *,
+    least: float = 0.0,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> list[Conditioning]:
+    """How each output of a program moves. `wanted`: the reference's, on the same inputs; `limits`
+    are those of the outputs.
+
+    Runs the reference `draws` + 1 times. Errors: those of the run.
+    """
+    signature = Signature.of(program.main())
+    names = [p.name for p in signature.inputs]
+    plain = Interpreter(program.module, program.store, compute="f64")
+    with program.ctx:
+        double = plain.run(dict(zip(names, arrays, strict=True)))
+        each: list[list[np.ndarray]] = []
+        for i in range(draws):
+            run = Perturbed(program, seed + i, least)
+            each.append(run.run(dict(zip(names, map(run.moved, arrays), strict=True))))
+    found = []
+    for i, port in enumerate(signature.outputs):
+        off = compare(port.name, np.asarray(wanted[i]), double[i], limits[i])
+        moved = [compare(port.name, outputs[i], double[i], limits[i]) for outputs in each]
+        moved = [c for c in moved if _of_values(c)]
+        found.append(
+            Conditioning(
+                port.name,
+                max((c.rms for c in moved), default=0.0),
+                max((c.max_abs for c in moved), default=0.0),
+                off.rms,
+                off.max_abs,
+                any(not c.passed for c in moved),
+            )
+        )
+    return found

@@ -1,0 +1,42 @@
+"""The time that --timeout gives to reading and compiling a model, whatever takes it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mgx_mlir.core.errors import CompileError
+
+GRACE = 5.0  # seconds for a limit of the compile's own, which says more, to come first
+
+
+class _OutOfTime(BaseException):
+    """No Exception: what turns those into errors of its own must not keep this one."""
+
+
+@contextmanager
+def within(seconds: float | None) -> Iterator[None]:
+    """End the block with a CompileError once it took `seconds`; None sets no limit.
+
+    A call into numpy or MLIR ends first. Only the main thread can be interrupted: in another one
+    there is no limit.
+    """
+    if seconds is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: Any) -> None:
+        raise _OutOfTime
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds + GRACE)
+    try:
+        yield
+    except _OutOfTime:
+        raise CompileError(f"the model was not compiled within {seconds:g} s") from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,212 @@
+"""The moves of registers at branches of compiled programs: put in an order that loses no value.
+
+IREE's compiler gives a branch a list of moves that are made one after the other. It orders moves
+of 32 bits among themselves and moves of 64 bits among themselves; where one kind overwrites what
+the other still has to read, a size or an offset of the program becomes another number, and
+memory outside of a buffer is written (docs/kernels.md, hazard 20). The lists are read from the
+disassembly, and those in a wrong order are put right in the module's bytes.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import struct
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mgx_mlir.core.errors import TargetError
+from mgx_mlir.core.machine import runtime_tool
+
+# a register of 32 bits ("i", 64-bit values are two) or of a reference ("r"), and its number
+Register = tuple[str, int]
+Move = tuple[Register, Register]
+
+_FUNCTION = re.compile(r"^vm\.func ", re.M)
+_LIST = re.compile(r"\^bb\d+\(([^()]*->[^()]*)\)")
+_MOVE = re.compile(r"%([iIrR])(\d+)->%([ir])(\d+)")
+_MENTION = re.compile(r"%[iI](\d+)(?::(\d+))?")
+_SECONDS = 120
+VERSION = "moves 1"  # part of the key of a cached module: another one mends otherwise
+_REFERENCE, _TAKEN = 0x8000, 0x4000
+
+
+@dataclass(frozen=True)
+class _Moves:
+    """A list as the module has it: moves in order, and the places of references that are taken."""
+
+    moves: tuple[Move, ...]
+    taken: frozenset[int]
+
+    @classmethod
+    def parse(cls, text: str) -> _Moves:
+        found = _MOVE.findall(text)
+        moves = tuple(((a.lower(), int(n)), (b, int(m))) for a, n, b, m in found)
+        return cls(moves, frozenset(i for i, row in enumerate(found) if row[0] == "R"))
+
+    @property
+    def values(self) -> tuple[Move, ...]:
+        """The moves of values. Those of references are all of one kind, and in a right order."""
+        return tuple(m for m in self.moves if m[0][0] == "i")
+
+    def with_values(self, values: tuple[Move, ...]) -> _Moves:
+        """The list with these moves of values ahead of its references."""
+        places = [i for i, m in enumerate(self.moves) if m[0][0] == "r"]
+        taken = frozenset(len(values) + n for n, i in enumerate(places) if i in self.taken)
+        return _Moves((*values, *(self.moves[i] for i in places)), taken)
+
+    def encoded(self) -> bytes:
+        """The list as bytecode: how many moves, then source and destination of each."""
+        words = [len(self.moves)]
+        for i, (source, destination) in enumerate(self.moves):
+            flags = _REFERENCE if source[0] == "r" else 0
+            words.append(source[1] | flags | (_TAKEN if i in self.taken else 0))
+            words.append(destination[1] | flags)
+        return struct.pack(f"<{len(words)}H", *words)
+
+
+def mend(vmfb: bytes) -> bytes:
+    """The module with every list of moves in a right order; the same bytes where all are.
+
+    Errors: ValueError where a list cannot be put right, because its moves go round in a circle
+    and no register is free; TargetError where the disassembler is missing or fails.
+    """
+    wrong = _wrong_lists(_disassembly(vmfb))
+    for moves, (mended, count) in wrong.items():
+        old = moves.encoded()
+        if vmfb.count(old) != count:
+            raise ValueError("the moves of a branch are not where they were expected")
+        vmfb = vmfb.replace(old, mended.encoded())
+    if wrong and _wrong_lists(_disassembly(vmfb)):
+        raise ValueError("the moves of a branch could not be put in order")
+    return vmfb
+
+
+def _wrong_lists(text: str) -> dict[_Moves, tuple[_Moves, int]]:
+    """Each list in a wrong order: the right one, and how often it is in the module."""
+    found: dict[_Moves, tuple[_Moves, int]] = {}
+    for function in _FUNCTION.split(text)[1:]:
+        lists = [_Moves.parse(m[1]) for m in _LIST.finditer(function)]
+        if all(_in_order(each.values) for each in lists):
+            continue
+        scratch = _scratch(function, lists)
+        for each in lists:
+            values = ordered(each.values, scratch)
+            if values != each.values:
+                mended = each.with_values(values)
+                known, count = found.get(each, (mended, 0))
+                if known != mended:
+                    raise ValueError("two branches with the same moves mean different ones")
+                found[each] = (mended, count + 1)
+    return found
+
+
+def _in_order(moves: Iterable[Move]) -> bool:
+    """Whether nothing is read that an earlier move wrote."""
+    written: set[Register] = set()
+    for source, destination in moves:
+        if source in written:
+            return False
+        written.add(destination)
+    return True
+
+
+def _scratch(function: str, lists: Iterable[_Moves]) -> frozenset[Register]:
+    """The registers that only hold a value while moves are made.
+
+    They stand above all that the instructions name, and every list that has one writes it first
+    and then reads it: a list that brings a value of the program into a register writes it alone.
+    """
+    rest = _LIST.sub("", function)
+    highest = max((int(b or a) for a, b in _MENTION.findall(rest)), default=-1)
+    uses: Counter[Register] = Counter()
+    passing: Counter[Register] = Counter()
+    for each in lists:
+        written: set[Register] = set()
+        through: set[Register] = set()
+        for source, destination in each.values:
+            if source in written:
+                through.add(source)
+            written.add(destination)
+        uses.update(written | {source for source, _ in each.values})
+        passing.update(through)
+    return frozenset(r for r, n in passing.items() if n == uses[r] and r[1] > highest)
+
+
+def ordered(moves: tuple[Move, ...], scratch: frozenset[Register]) -> tuple[Move, ...]:
+    """As many moves that bring the same values to the same registers, whatever order was given.
+
+    The moves given are meant to happen at once, those through scratch registers taken for one.
+    A list that does what is meant is returned as it is. Errors: ValueError for a circle that
+    there is no scratch register for.
+    """
+    meant = _meant(moves, scratch)
+    if _effect(moves, meant) == meant:
+        return moves
+    left = dict(meant)
+    found: list[Move] = []
+    free = sorted(scratch.intersection(d for _, d in moves))
+    spare = len(moves) - len(meant)
+    while left:
+        ready = [d for d in left if d not in set(left.values())]
+        if ready:
+            found += [(left.pop(d), d) for d in ready]
+            continue
+        # what one of a circle is about to lose waits in a scratch register
+        circle = next(iter(left))
+        if not spare or not free:
+            raise ValueError("the moves of a branch go round in a circle, and no register is free")
+        spare, keep = spare - 1, free.pop()
+        found.append((circle, keep))
+        left = {d: keep if s == circle else s for d, s in left.items()}
+    # a move of a register to itself fills the list up to its length
+    fill = found[-1][1]
+    return (*found, *[(fill, fill)] * spare)
+
+
+def _meant(moves: Iterable[Move], scratch: frozenset[Register]) -> dict[Register, Register]:
+    """The register that each destination is to have the former value of."""
+    held: dict[Register, Register] = {}
+    meant: dict[Register, Register] = {}
+    for source, destination in moves:
+        origin = held.get(source, source)
+        if destination in scratch:
+            held[destination] = origin
+        else:
+            meant[destination] = origin
+    return {d: s for d, s in meant.items() if d != s}
+
+
+def _effect(moves: Iterable[Move], of: Iterable[Register]) -> dict[Register, Register]:
+    """The register whose former value each of some registers has after the moves, in order."""
+    value: dict[Register, Register] = {}
+    for source, destination in moves:
+        value[destination] = value.get(source, source)
+    return {d: value.get(d, d) for d in of}
+
+
+@functools.cache
+def _tool() -> Path:
+    return runtime_tool("iree-dump-module")
+
+
+def _disassembly(vmfb: bytes) -> str:
+    """The code of a module as text, without its data."""
+    with tempfile.NamedTemporaryFile(suffix=".vmfb") as f:
+        f.write(vmfb)
+        f.flush()
+        try:
+            done = subprocess.run(
+                [str(_tool()), "--output=disassembly", f.name],
+                capture_output=True,
+                text=True,
+                timeout=_SECONDS,
+                check=True,
+            )
+        except (OSError, subprocess.SubprocessError) as e:
+            raise TargetError(f"the compiled module cannot be read: {e}") from e
+    return "\n".join(line for line in done.stdout.splitlines() if not line.startswith("vm.rodata"))

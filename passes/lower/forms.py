@@ -1,0 +1,255 @@
+"""What run-time extents stand for: polynomials of the inputs' dims and of what a run computes.
+
+Two extents whose forms are equal are equal in every run. A form is made from the values of the
+module that is being built, and can be made into a value again, at another place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Term = tuple["Atom", ...]  # a product, in the order of the atoms' numbers
+
+
+@dataclass(eq=False)
+class Atom:
+    """What a form is made of; there is one object for equal ones.
+
+    kind: `input` (argument, dim), `size` (tensor, dim), `integer` (a value), or an operation on
+    forms: `div`, `rem`, `max`, `min`, and `select` (predicate, left, right, then, else).
+    """
+
+    number: int
+    kind: str
+    args: tuple[Any, ...]
+    table: Atoms
+
+    @property
+    def from_inputs(self) -> bool:
+        """Whether the dims of the inputs say it all."""
+        if self.kind in ("size", "integer"):
+            return False
+        return all(f.from_inputs for f in self.args if isinstance(f, Form))
+
+    @property
+    def is_extent(self) -> bool:
+        """Whether it cannot be negative."""
+        kind, args = self.kind, self.args
+        if kind in ("input", "size"):
+            return True
+        if kind == "max":
+            return any(f.is_never_negative for f in args)
+        if kind in ("min", "div"):
+            return all(f.is_never_negative for f in args)
+        if kind == "rem":
+            return args[0].is_never_negative
+        return kind == "select" and all(f.is_never_negative for f in args[3:])
+
+
+@dataclass
+class Atoms:
+    """The atoms of a function."""
+
+    known: dict[tuple[Any, ...], Atom] = field(default_factory=dict)
+
+    def get(self, kind: str, *args: Any) -> Form:
+        key = (kind, *args)
+        if key not in self.known:
+            self.known[key] = Atom(len(self.known), kind, args, self)
+        return Form({(self.known[key],): 1})
+
+
+class Form:
+    """A polynomial: the factor of each product of atoms; the empty product is the number."""
+
+    __slots__ = ("_hash", "terms")
+
+    def __init__(self, terms: Mapping[Term, int]) -> None:
+        self.terms = {k: n for k, n in terms.items() if n}
+        self._hash = hash(frozenset(self.terms.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Form) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    # ---- what is known -----------------------------------------------------------------------
+
+    @property
+    def is_number(self) -> bool:
+        return all(not k for k in self.terms)
+
+    @property
+    def number(self) -> int:
+        """The part that no atom changes."""
+        return self.terms.get((), 0)
+
+    @property
+    def atoms(self) -> Iterator[Atom]:
+        """Those of the polynomial, each once."""
+        return iter(dict.fromkeys(a for term in self.terms for a in term))
+
+    @property
+    def from_inputs(self) -> bool:
+        return all(a.from_inputs for a in self.atoms)
+
+    @property
+    def is_never_negative(self) -> bool:
+        """Whether no run can make it negative: known, not a guess."""
+        return all(n > 0 and all(a.is_extent for a in term) for term, n in self.terms.items())
+
+    def inputs(self) -> Iterator[Atom]:
+        """The dims of inputs that it depends on, at any depth."""
+        for atom in self.atoms:
+            if atom.kind == "input":
+                yield atom
+            for f in atom.args:
+                if isinstance(f, Form):
+                    yield from f.inputs()
+
+    # ---- arithmetic --------------------------------------------------------------------------
+
+    def __add__(self, other: Form | int) -> Form:
+        out = dict(self.terms)
+        for term, n in as_form(other).terms.items():
+            out[term] = out.get(term, 0) + n
+        return Form(out)
+
+    def __sub__(self, other: Form | int) -> Form:
+        return self + as_form(other) * -1
+
+    def __mul__(self, other: Form | int) -> Form:
+        out: dict[Term, int] = {}
+        for a, n in self.terms.items():
+            for b, m in as_form(other).terms.items():
+                term = tuple(sorted((*a, *b), key=lambda x: x.number))
+                out[term] = out.get(term, 0) + n * m
+        return Form(out)
+
+    def __floordiv__(self, other: Form | int) -> Form:
+        return divided("div", self, as_form(other))
+
+    def __mod__(self, other: Form | int) -> Form:
+        return divided("rem", self, as_form(other))
+
+
+def as_form(x: Form | int) -> Form:
+    return x if isinstance(x, Form) else Form({(): x})
+
+
+def divided(kind: str, a: Form, b: Form) -> Form:
+    """The quotient or the rest, rounded towards 0, as the machine does it; 0 divides nothing."""
+    if b.is_number and b.number:
+        n = b.number
+        if n == 1 or all(m % n == 0 for m in a.terms.values()):
+            return as_form(0) if kind == "rem" else Form({k: m // n for k, m in a.terms.items()})
+        if a.is_number:
+            whole = abs(a.number) // abs(n) * (1 if (a.number < 0) == (n < 0) else -1)
+            return as_form(whole if kind == "div" else a.number - whole * n)
+    return apply(kind, a, b)
+
+
+def bounded(kind: str, a: Form, b: Form) -> Form:
+    """The larger or the smaller of two."""
+    if a.is_number and b.is_number:
+        return as_form((max if kind == "max" else min)(a.number, b.number))
+    if a == b:
+        return a
+    low, high = (a, b) if (b - a).is_never_negative else (b, a)
+    if (high - low).is_never_negative:
+        return high if kind == "max" else low
+    return apply(kind, a, b)
+
+
+def selected(predicate: int, left: Form, right: Form, then: Form, other: Form) -> Form:
+    """`then` where the comparison (a predicate of arith.cmpi) holds, else `other`."""
+    asked = selection(left)
+    if asked is not None and right == as_form(0) and asked[3:] == (as_form(1), as_form(0)):
+        # a comparison as a number, compared with 0
+        inner, a, b = asked[:3]
+        if predicate == 1:
+            return selected(inner, a, b, then, other)
+        if predicate == 0:
+            return selected(inner, a, b, other, then)
+    test = (predicate, left, right)
+    # the same question asked again has the same answer
+    then, other = _answered(then, test, 3), _answered(other, test, 4)
+    if then == other:
+        return then
+    if left.is_number and right.is_number and predicate in _COMPARE:
+        return then if _COMPARE[predicate](left.number, right.number) else other
+    return apply("select", predicate, left, right, then, other)
+
+
+def selection(form: Form) -> tuple[Any, ...] | None:
+    """What `selected` made a form of, else None."""
+    atom = next(form.atoms, None)
+    same = atom is not None and atom.kind == "select" and form.terms == {(atom,): 1}
+    return atom.args if atom is not None and same else None
+
+
+def _answered(form: Form, test: tuple[Any, ...], which: int) -> Form:
+    found = selection(form)
+    return found[which] if found is not None and found[:3] == test else form
+
+
+_COMPARE = {
+    0: lambda a, b: a == b,
+    1: lambda a, b: a != b,
+    2: lambda a, b: a < b,
+    3: lambda a, b: a <= b,
+    4: lambda a, b: a > b,
+    5: lambda a, b: a >= b,
+}
+
+
+def apply(kind: str, *args: Form | int) -> Form:
+    """An operation on forms of which at least one is no number."""
+    for f in args:
+        if isinstance(f, Form):
+            for atom in f.atoms:
+                return atom.table.get(kind, *args)
+    # of numbers alone, such as a division by 0: it is what it is in no run
+    return Atoms().get(kind, *args)
+
+
+def product(forms: Iterable[Form]) -> Form:
+    total = as_form(1)
+    for f in forms:
+        total = total * f
+    return total
+
+
+def show(form: Form, names: Sequence[str]) -> str:
+    """A form as text, `names` being those of the inputs."""
+    parts = []
+    for term, n in form.terms.items():
+        factors = [_show_atom(a, names) for a in term]
+        if not factors or abs(n) != 1:
+            factors.insert(0, str(abs(n)))
+        parts.append(("-" if n < 0 else "+", " * ".join(factors)))
+    if not parts:
+        return "0"
+    text = " ".join(f"{sign} {body}" for sign, body in parts)
+    return text.removeprefix("+ ")
+
+
+def _show_atom(atom: Atom, names: Sequence[str]) -> str:
+    if atom.kind == "input":
+        return f"dim {atom.args[1]} of {names[atom.args[0]]}"
+    if atom.kind in ("div", "rem"):
+        sign = "//" if atom.kind == "div" else "%"
+        return f"(({show(atom.args[0], names)}) {sign} ({show(atom.args[1], names)}))"
+    if atom.kind in ("max", "min"):
+        return f"{atom.kind}({', '.join(show(f, names) for f in atom.args)})"
+    if atom.kind == "select":
+        predicate, *forms = atom.args
+        left, right, then, other = (show(f, names) for f in forms)
+        return f"({then} if {left} {_SIGNS[predicate]} {right}, else {other})"
+    return "a size that is computed"
+
+
+_SIGNS = ("=", "!=", "<", "<=", ">", ">=")

@@ -1,0 +1,132 @@
+"""Keys of cached programs: what changes a program changes its key."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+import mgx_mlir
+from mgx_mlir.api.compile import CompileSettings, _program_key
+from mgx_mlir.api.option_text import option_text
+from mgx_mlir.targets import get_target
+
+dim = mgx_mlir.shape.dynamic_dimension
+
+
+class Way(enum.Enum):
+    SLOW = 1
+    FAST = 2
+
+
+@dataclass(repr=False)
+class Held:
+    name: str
+    size: int
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+LONG = np.arange(5000, dtype=np.float32)
+OTHER = np.where(LONG == 2500, np.float32(-1), LONG)
+DIFFERENT: list[tuple[Any, Any]] = [
+    (dim(1, 8), dim(1, 8, {1, 8})),
+    (dim(1, 8, {1}), dim(1, 8, {8})),
+    (dim(1, 8, sym="n"), dim(1, 8, sym="m")),
+    (dim(1, 8, sym="n"), dim(1, 8)),
+    ([dim(1, 8)], [dim(1, 8, {4})]),
+    ({"x": [dim(1, 8), 3]}, {"x": [dim(1, 8, {4}), 3]}),
+    (dim(1, 8).dim(), dim(1, 8, {4}).dim()),
+    (mgx_mlir.shape(type="float", dyn_dims=[dim(1, 8)]),
+     mgx_mlir.shape(type="float", dyn_dims=[dim(1, 8, {4})])),
+    (mgx_mlir.shape(type="float", lens=[2, 2]),
+     mgx_mlir.shape(type="float", lens=[2, 2], strides=[1, 2])),
+    (LONG, OTHER),
+    ([LONG], [OTHER]),
+    ({"a": (LONG,)}, {"a": (OTHER,)}),
+    (np.array([0.1], np.float32), np.array([0.1], np.float64)),
+    ([np.float32(0.1)], [np.nextafter(np.float32(0.1), np.float32(1))]),
+    (np.array([1], "<i4"), np.array([1 << 24], ">i4")),
+    (np.array([1, 2], "<i4"), np.array([1, 2], "<i4").byteswap().view(">i4").byteswap()),
+    (np.array([1], ml_dtypes.bfloat16), np.array([1], np.int16)),
+    (np.zeros((2, 3), np.int8), np.zeros((3, 2), np.int8)),
+    (np.array(["a", "b"], object), np.array(["a", "c"], object)),
+    ([1], [True]),
+    ([1], ["1"]),
+    ([1.0], [1]),
+    (["a, b"], ["a", "b"]),
+    ({"a": 1, "b": 2}, {"a": 2, "b": 1}),
+    (b"a", "a"),
+    (Path("a"), "a"),
+    (Way.SLOW, Way.FAST),
+    (Held("a", 1), Held("a", 2)),
+    ({1, 2}, {1, 3}),
+    (None, "None"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_values_that_differ_have_two_texts(one: Any, other: Any) -> None:
+    assert option_text(one) != option_text(other)
+    for value in (one, other):
+        assert option_text(value) == option_text(value)
+
+
+def test_equal_values_have_one_text() -> None:
+    assert option_text({"a": 1, "b": 2}) == option_text({"b": 2, "a": 1})
+    assert option_text({3, 1, 2}) == option_text({2, 3, 1})
+    assert option_text(LONG) == option_text(LONG.copy())
+    assert option_text(LONG.reshape(50, 100).T) == option_text(LONG.reshape(50, 100).T.copy())
+
+
+class Opaque:
+    pass
+
+
+def key_of(data: bytes, **options: Any) -> str | None:
+    return _program_key(data, CompileSettings(onnx=options), get_target("cpu"))
+
+
+def test_what_has_no_text_is_not_looked_up() -> None:
+    """Its address could be another's later."""
+    with pytest.raises(TypeError, match="cannot spell Opaque"):
+        option_text([Opaque()])
+    assert key_of(b"m", input_values={"x": 1}) is not None
+    assert key_of(b"m", input_values={"x": Opaque()}) is None
+
+
+def test_a_folder_is_the_one_that_it_names_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative path is another folder elsewhere."""
+    keys = set()
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        keys.add(key_of(b"m", external_data_path="weights"))
+    assert len(keys) == 2
+
+
+def test_optimals_make_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cached program without variants is not the one with them."""
+    monkeypatch.setenv("MGX_CACHE_DIR", str(tmp_path))
+    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n", 4]) for n in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", values[:1], values[1:])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    data = made.SerializeToString()
+
+    def compiled(*optimals: int) -> Any:
+        dims = {"x": [dim(1, 8, optimals), dim(4, 4)]}
+        return mgx_mlir.compile(data, "cpu", map_dyn_input_dims=dims)
+
+    assert compiled().signature.variants == ()
+    assert [v.function for v in compiled(2, 4).signature.variants] == ["main_2", "main_4"]
+    assert compiled().signature.variants == ()
+    assert compiled(4, 2).stats["cached"]

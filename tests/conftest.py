@@ -1,0 +1,88 @@
+"""A cache of programs for each run of the tests, and a process that every test leaves as it was."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+from mgx_mlir.targets import emulator
+
+CACHE = "MGX_CACHE_DIR"
+SHUFFLE = "MGX_TEST_SHUFFLE"
+_OWN = "PYTEST_CURRENT_TEST"  # pytest's own, which changes
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What another run, or the user, has compiled is not taken: the processes of this run share
+    one cache."""
+    if hasattr(config, "workerinput"):
+        return  # a process of a run that has its cache
+    folder, before = tempfile.mkdtemp(prefix="mgx-tests-"), os.environ.get(CACHE)
+    os.environ[CACHE] = folder
+
+    def put_back() -> None:
+        _put_back({} if before is None else {CACHE: before}, [CACHE])
+        shutil.rmtree(folder, ignore_errors=True)
+
+    config.add_cleanup(put_back)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """MGX_TEST_SHUFFLE=SEED: the files in another order, and the tests of each."""
+    seed = os.environ.get(SHUFFLE)
+    if not seed:
+        return
+    draws = random.Random(seed)
+    files: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(str(item.path), []).append(item)
+    order = sorted(files)
+    draws.shuffle(order)
+    for name in order:
+        draws.shuffle(files[name])
+    items[:] = [item for name in order for item in files[name]]
+
+
+def _put_back(before: dict[str, str], names: list[str]) -> None:
+    for name in names:
+        if name in before:
+            os.environ[name] = before[name]
+        else:
+            os.environ.pop(name, None)
+
+
+@pytest.fixture(autouse=True)
+def _leaves_nothing() -> Iterator[None]:
+    """Take back what a test changed of the environment, the folder and the import path, and say so.
+
+    No other test can depend on it then, in whatever order they run.
+    """
+    before, folder, path = dict(os.environ), os.getcwd(), list(sys.path)
+    emulated = emulator._active
+    yield
+    emulator._active = emulated  # a process asks for it for good
+    now = dict(os.environ)
+    changed = sorted(
+        k for k in before.keys() | now.keys() if before.get(k) != now.get(k) and k != _OWN
+    )
+    left = [f"the variables {', '.join(changed)}"] if changed else []
+    _put_back(before, changed)
+    try:
+        moved = os.getcwd() != folder
+    except OSError:  # it is gone
+        moved = True
+    if moved:
+        os.chdir(folder)
+        left.append("the working folder")
+    if sys.path != path:
+        sys.path[:] = path
+        left.append("the import path")
+    if left:
+        warnings.warn(f"the test changed {' and '.join(left)}; taken back", stacklevel=2)

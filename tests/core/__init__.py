@@ -1,0 +1,1 @@
+"""Tests of the core that belong to no op, pass or frontend."""

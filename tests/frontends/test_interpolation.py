@@ -1,0 +1,100 @@
+"""Resize by scales that f32 cannot hold, and GridSample at and beyond the border."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import mgx_mlir
+
+F32 = TensorProto.FLOAT
+# for 20 to 102 of the lengths up to 512 the product is a whole number in f32, and just below in f64
+SCALES = (0.7, 0.9, 1.3, 1.4, 1.8, 1.9, 2.1, 2.3, 2.6, 2.8, 3.1, 3.3, 3.6, 3.8)
+
+
+def model_of(
+    nodes: list[Any], feeds: dict[str, np.ndarray], held: dict[str, Any], opset: int, names: Any
+) -> bytes:
+    graph = helper.make_graph(
+        nodes, "g",
+        [helper.make_tensor_value_info(k, F32, names or v.shape) for k, v in feeds.items()],
+        [helper.make_tensor_value_info(n.output[0], F32, None) for n in nodes],
+        [numpy_helper.from_array(np.array(v, np.float32), k) for k, v in held.items()],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", opset)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+
+
+def agree(
+    nodes: list[Any], feeds: dict[str, np.ndarray], held: dict[str, Any], target: str,
+    *, opset: int = 19, names: Any = None,
+) -> None:  # fmt: skip
+    data = model_of(nodes, feeds, held, opset, names)
+    quiet = onnxruntime.SessionOptions()
+    quiet.log_severity_level = 4  # onnx's own shape inference is one short here
+    session = onnxruntime.InferenceSession(data, quiet, providers=["CPUExecutionProvider"])
+    want = session.run(None, feeds)
+    got = mgx_mlir.compile(data, target, cache=False).run(feeds)
+    for n, a, b in zip(nodes, got, want, strict=True):
+        assert a.shape == b.shape, n
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=2e-5, err_msg=str(n))
+
+
+@pytest.mark.parametrize(
+    ("mode", "coordinates", "nearest"),
+    [
+        ("nearest", "asymmetric", "floor"), ("nearest", "asymmetric", "ceil"),
+        ("linear", "half_pixel", "floor"), ("cubic", "half_pixel", "floor"),
+    ],
+)  # fmt: skip
+def test_resize_by_scales_of_many_lengths(mode: str, coordinates: str, nearest: str) -> None:
+    rng = np.random.default_rng(0)
+    nodes, feeds, held = [], {}, {}
+    for scale in (*SCALES, 0.6):
+        whole = [n for n in range(3, 200) if np.floor(np.float32(scale) * np.float32(n)) % 1 == 0]
+        for n in (20, 50, *rng.choice(whole, 2, replace=False)):
+            at = f"{scale}_{n}"
+            feeds[f"x{at}"] = rng.standard_normal((1, 1, 2, n)).astype(np.float32)
+            held[f"s{at}"] = [1, 1, 1, scale]
+            nodes.append(
+                helper.make_node(
+                    "Resize", [f"x{at}", "", f"s{at}"], [f"y{at}"], mode=mode,
+                    coordinate_transformation_mode=coordinates, nearest_mode=nearest,
+                )
+            )  # fmt: skip
+    agree(nodes, feeds, held, "ref")
+
+
+def test_resize_by_scales_compiled() -> None:
+    """Of open and of known extents, opset 10 among them."""
+    x = np.random.default_rng(1).standard_normal((1, 1, 2, 20)).astype(np.float32)
+    linear = {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
+    floor = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    nodes = [
+        helper.make_node("Resize", ["x", "", f"s{i}"], [f"y{i}{j}"], **how)
+        for i in range(2) for j, how in enumerate((linear, floor))
+    ]  # fmt: skip
+    held = {"s0": [1, 1, 1, 0.7], "s1": [1, 1, 1, 0.6]}
+    for names in (None, [1, 1, 2, "n"]):
+        agree(nodes, {"x": x}, held, "cpu", names=names)
+    old = [helper.make_node("Resize", ["x", "s0"], ["y"])]
+    agree(old, {"x": x}, {"s0": held["s0"]}, "cpu", opset=10)
+
+
+def test_cubic_samples_beyond_the_border() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((1, 2, 5, 6)).astype(np.float32)
+    grid = rng.uniform(-2, 2, (1, 8, 8, 2)).astype(np.float32)
+    grid[0, 0, :4, 0] = 1, -1, 1e9, -1e9
+    nodes = [
+        helper.make_node(
+            "GridSample", ["x", "grid"], [f"y{a}"], align_corners=a, mode="cubic",
+            padding_mode="border",
+        )
+        for a in (0, 1)
+    ]  # fmt: skip
+    agree(nodes, {"x": x, "grid": grid}, {}, "ref", opset=20)

@@ -1,0 +1,86 @@
+"""Windows and blocks over open heights and widths: padding and counts decided at run time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import mgx_mlir
+
+WEIGHTS = np.random.default_rng(1).standard_normal((3, 4, 3, 2)).astype(np.float32)
+
+# name: the operator, its attributes, the heights and widths to run at
+CASES: dict[str, tuple[str, dict[str, Any], list[tuple[int, int]]]] = {
+    "depth_to_space": ("DepthToSpace", {"blocksize": 2}, [(1, 1), (3, 5), (8, 2)]),
+    "depth_to_space_crd": ("DepthToSpace", {"blocksize": 2, "mode": "CRD"}, [(1, 1), (4, 7)]),
+    "space_to_depth": ("SpaceToDepth", {"blocksize": 2}, [(2, 2), (4, 10), (8, 6)]),
+    "max_pool_ceil": (
+        "MaxPool",
+        {"kernel_shape": [3, 2], "strides": [2, 3], "ceil_mode": 1, "pads": [1, 0, 1, 1]},
+        [(3, 2), (5, 6), (6, 7), (7, 8), (10, 4)],
+    ),
+    "average_pool_ceil": (
+        "AveragePool",
+        {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1},
+        [(3, 3), (5, 6), (6, 7), (8, 8), (10, 5)],
+    ),
+    "max_pool_same_upper": (
+        "MaxPool",
+        {"kernel_shape": [3, 2], "strides": [2, 2], "auto_pad": "SAME_UPPER"},
+        [(3, 2), (5, 6), (6, 7), (8, 9)],
+    ),
+    "average_pool_same_lower": (
+        "AveragePool",
+        {"kernel_shape": [3, 4], "strides": [2, 3], "auto_pad": "SAME_LOWER"},
+        [(3, 4), (5, 6), (6, 7), (8, 9)],
+    ),
+    "conv_same_upper": (
+        "Conv", {"strides": [2, 2], "auto_pad": "SAME_UPPER"}, [(3, 2), (5, 6), (6, 7), (8, 9)]
+    ),
+    "conv_same_lower": (
+        "Conv", {"strides": [2, 3], "auto_pad": "SAME_LOWER"}, [(3, 2), (5, 6), (6, 7), (8, 9)]
+    ),
+}  # fmt: skip
+
+
+def model(kind: str, attributes: dict[str, Any]) -> bytes:
+    info = helper.make_tensor_value_info
+    weights = [numpy_helper.from_array(WEIGHTS, "w")] if kind == "Conv" else []
+    node = helper.make_node(kind, ["x", *(w.name for w in weights)], ["y"], **attributes)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [info("x", TensorProto.FLOAT, ["n", 4, "h", "w0"])],
+        [info("y", TensorProto.FLOAT, [None] * 4)],
+        weights,
+    )
+    opset = helper.make_opsetid("", 17)
+    return helper.make_model(graph, opset_imports=[opset], ir_version=8).SerializeToString()
+
+
+ON_CPU = ("depth_to_space", "max_pool_ceil", "average_pool_same_lower", "conv_same_upper")
+RUNS = [
+    *((name, "ref") for name in CASES),
+    *(
+        pytest.param(name, "cpu", marks=() if name in ON_CPU else pytest.mark.slow)
+        for name in CASES
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "target"), RUNS)
+def test_at_run_time(name: str, target: str) -> None:
+    kind, attributes, sizes = CASES[name]
+    data = model(kind, attributes)
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    compiled = mgx_mlir.compile(data, target=target, cache=False)
+    for h, w in sizes:
+        x = np.random.default_rng(h).standard_normal((2, 4, h, w)).astype(np.float32)
+        (want,) = session.run(None, {"x": x})
+        got = np.asarray(compiled.run({"x": x})[0])
+        assert got.shape == want.shape, (h, w)
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5, err_msg=str((h, w)))

@@ -1,0 +1,70 @@
+"""RoiAlign on boxes of any size: walked where they meet the image, all samples counted."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper
+
+import mgx_mlir as migraphx
+
+BOXES = np.float32([
+    [1, 1, 6, 5], [-40, -3, 90, 70], [3, 3, 3, 3], [5, 5, 2, 1], [100, 100, 300, 400],
+    [-200, 2, -100, 300], [0, 0, 12, 200], [7.5, -90, 7.6, 90],
+])  # fmt: skip
+HUGE = np.float32([
+    [0, 0, 1e30, 1e30], [-1e30, -1e30, 1e30, 1e30], [0, 0, np.inf, 2], [np.nan, 0, 4, 4],
+    [1e30, 1e30, 2e30, 2e30], [-3e38, 0, 3e38, 4],
+])  # fmt: skip
+
+
+def model(mode: str, ratio: int, half: bool, count: int) -> bytes:
+    node = helper.make_node(
+        "RoiAlign", ["x", "r", "i"], ["y"], mode=mode, sampling_ratio=ratio, output_height=3,
+        output_width=2,
+        coordinate_transformation_mode="half_pixel" if half else "output_half_pixel",
+    )  # fmt: skip
+    graph = helper.make_graph(
+        [node], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3, 9, 12]),
+         helper.make_tensor_value_info("r", TensorProto.FLOAT, [count, 4]),
+         helper.make_tensor_value_info("i", TensorProto.INT64, [count])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [count, 3, 3, 2])],
+    )  # fmt: skip
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8)
+    return made.SerializeToString()
+
+
+def run(data: bytes, target: str, inputs: dict[str, np.ndarray]) -> np.ndarray:
+    p = migraphx.parse_onnx_buffer(data)
+    p.compile(migraphx.get_target(target))
+    return np.asarray(p.run(inputs)[0])
+
+
+@pytest.mark.parametrize(
+    ("mode", "ratio", "half"), [("avg", 0, True), ("avg", 70, False), ("max", 0, False)]
+)
+def test_boxes_beyond_the_image(mode: str, ratio: int, half: bool) -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3, 9, 12)).astype(np.float32)
+    inputs = {"x": x, "r": BOXES, "i": np.arange(len(BOXES)) % 2}
+    data = model(mode, ratio, half, len(BOXES))
+    expected = ort.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, inputs)[0]
+    for target in ("ref", "cpu"):
+        np.testing.assert_allclose(run(data, target, inputs), expected, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+def test_boxes_that_no_image_has(mode: str) -> None:
+    x = np.ones((2, 3, 9, 12), np.float32)
+    inputs = {"x": x, "r": HUGE, "i": np.zeros(len(HUGE), np.int64)}
+    data = model(mode, 0, True, len(HUGE))
+    for target in ("ref", "cpu"):
+        p = migraphx.parse_onnx_buffer(data)
+        p.compile(migraphx.get_target(target))
+        start = time.perf_counter()
+        found = np.asarray(p.run(inputs)[0])
+        assert time.perf_counter() - start < 10
+        assert np.all((found >= 0) & (found <= 1))

@@ -1,0 +1,68 @@
+"""propagate_constant within its bounds: what grows too much stays, what does not is folded."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import mgx_mlir as migraphx
+import mgx_mlir.passes
+from mgx_mlir.core.passes import resolve, run_pipeline
+from tests.formats.greedy import long_line, model, n
+
+
+def folded(data: bytes, growth: int) -> str:
+    p = migraphx.parse_onnx_buffer(data)
+    found = p.program_ir
+    with found.ctx, found.store.active():
+        steps = (f"mgx-propagate-constant{{max-growth={growth}}}", "mgx-dead-code-elimination")
+        run_pipeline(
+            found.module.operation, resolve(f"builtin.module({','.join(steps)})", found.ctx)
+        )
+    return found.text()
+
+
+def test_what_grows_stays_once_there_is_no_room() -> None:
+    """40 products of 10,000 bytes each; 16 of them fit. Weights that are turned always do."""
+    nodes = []
+    for i in range(40):
+        nodes += [n("Mul", f"a{i},b", f"m{i}"), n("Add", f"m{i},x", f"t{i}")]
+    nodes += [n("Transpose", "w", "v", perm=[1, 0]), n("Add", "v,x", "t40")]
+    nodes += [n("ReduceSum", f"t{i}", f"s{i}") for i in range(41)]
+    nodes.append(n("Sum", ",".join(f"s{i}" for i in range(41))))
+    columns = {f"a{i}": long_line(50, 1) + i for i in range(40)}
+    data = model(nodes, b=long_line(1, 50), w=long_line(30, 40), **columns)
+    text = folded(data, 10_000)
+    assert 20 <= text.count('"migraphx.mul"') <= 26
+    assert "migraphx.transpose" not in text
+    assert folded(data, 1 << 20).count('"migraphx.mul"') == 0
+
+
+def test_what_lies_between_is_bounded() -> None:
+    data = model(
+        [n("Mul", "a,b", "c"), n("ReduceSum", "c", "d"), n("Add", "d,x")],
+        a=long_line(2000, 1), b=long_line(1, 2000),
+    )  # fmt: skip
+    assert "migraphx.reduce_sum" not in folded(data, 16 << 20)
+    assert "migraphx.reduce_sum" in folded(data, 1 << 20)
+
+
+def test_the_value_is_that_of_the_ops() -> None:
+    """Values that are used twice are computed once and are there for both."""
+    nodes = [
+        n("Mul", "a,b", "c"), n("Sin", "c", "d"), n("Add", "c,d", "e"), n("Mul", "e,c", "f"),
+        n("ReduceMax", "f", "g"), n("Add", "g,x", "h"), n("Add", "e,h"),
+    ]  # fmt: skip
+    a, b = long_line(200, 1), long_line(1, 300)
+    p = migraphx.parse_onnx_buffer(model(nodes, a=a, b=b))
+    found = p.program_ir
+    with found.ctx, found.store.active():
+        run_pipeline(
+            found.module.operation,
+            resolve("builtin.module(mgx-propagate-constant,mgx-dead-code-elimination)", found.ctx),
+        )
+    assert "migraphx.sin" not in found.text()
+    p.compile(migraphx.get_target("ref"))
+    c = a * b
+    e = c + np.sin(c)
+    got = np.asarray(p.run({"x": np.float32([1])})[0])
+    np.testing.assert_allclose(got, e + ((e * c).max() + 1), rtol=1e-6)

@@ -1,0 +1,119 @@
+"""What tests of forks run in processes: `python -m tests.runtime.forked CASE THREADS`."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+from numpy.testing import assert_array_equal
+from onnx import TensorProto, helper
+
+import mgx_mlir
+
+# a process that hangs is ended by a signal; a child does not inherit the alarm
+SECONDS = 100
+X = np.arange(70000, dtype=np.float32)
+_program: mgx_mlir.api.compiled.CompiledProgram
+
+
+def program(op: str, threads: int) -> mgx_mlir.api.compiled.CompiledProgram:
+    """x op x on the CPU."""
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n"]) for n in "xy")
+    graph = helper.make_graph([helper.make_node(op, ["x", "x"], ["y"])], "g", [x], [y])
+    opsets = [helper.make_opsetid("", 18)]
+    model: onnx.ModelProto = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    return mgx_mlir.compile(model.SerializeToString(), "cpu", threads=threads)
+
+
+def check(found: mgx_mlir.api.compiled.CompiledProgram, want: np.ndarray) -> None:
+    """Run a program and compare."""
+    for _ in range(3):
+        assert_array_equal(found.run(x=X)[0], want)
+
+
+def in_child(work: Callable[[], None]) -> None:
+    """Do something in a forked child, which then ends as Python ends."""
+    child = os.fork()
+    if child:
+        status = os.waitpid(child, 0)[1]
+        assert status == 0, status
+        return
+    signal.alarm(SECONDS)
+    work()
+    if threading.current_thread().name == "forker":
+        os._exit(0)  # the end of a thread ends no process that has threads of a device
+    sys.exit(0)
+
+
+def start(threads: int) -> None:
+    """Begin a child of multiprocessing."""
+    global _program
+    signal.alarm(SECONDS)
+    _program = program("Add", threads)
+
+
+def square(n: int) -> float:
+    """A call in a child of multiprocessing."""
+    return float(_program.run(x=np.full(5, n, np.float32))[0][0])
+
+
+def run_then_run(threads: int) -> None:
+    added = program("Add", threads)
+    check(added, X + X)
+    kept = added.run(x=X)[0]
+    in_child(lambda: (check(added, X + X), in_child(lambda: check(added, X + X)))[0])
+    check(added, X + X)
+    assert_array_equal(kept, X + X)
+
+
+def run_then_compile(threads: int) -> None:
+    check(program("Add", threads), X + X)
+    in_child(lambda: check(program("Mul", threads), X * X))
+
+
+def fork_in_a_thread(threads: int) -> None:
+    """While other threads run the program."""
+    added, stop = program("Add", threads), threading.Event()
+    check(added, X + X)  # what it imports is there: a fork amid an import waits for ever
+
+    def keep_running() -> None:
+        while not stop.wait(0.001):
+            check(added, X + X)
+
+    def forks() -> None:
+        for _ in range(2):
+            in_child(lambda: check(added, X + X))
+
+    runners = [threading.Thread(target=keep_running) for _ in range(2)]
+    for t in runners:
+        t.start()
+    forker = threading.Thread(target=forks, name="forker")
+    forker.start()
+    forker.join()
+    stop.set()
+    for t in runners:
+        t.join()
+
+
+def pools(threads: int) -> None:
+    """After runs in this process, those of multiprocessing's children."""
+    for method in ("fork", "spawn", "forkserver"):
+        start(threads)
+        assert square(2) == 4
+        # a forked child has the program; others make one
+        given = {} if method == "fork" else {"initializer": start, "initargs": (threads,)}
+        with multiprocessing.get_context(method).Pool(2, **given) as pool:
+            assert pool.map(square, range(20)) == [2 * n for n in range(20)]
+
+
+CASES = {f.__name__: f for f in (run_then_run, run_then_compile, fork_in_a_thread, pools)}
+
+if __name__ == "__main__":
+    signal.alarm(SECONDS)
+    CASES[sys.argv[1]](int(sys.argv[2]))

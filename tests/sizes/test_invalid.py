@@ -1,0 +1,35 @@
+"""Run-time inputs that do not fit: an error that names the node, never numbers or a crash."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.sizes.cases import MODELS
+
+# on cpu nothing is asserted in loops and branches (docs/kernels.md, hazard 25)
+UNCHECKED: dict[str, set[tuple[str, int]]] = {"ref": set(), "cpu": {("rnn", 0)}}
+LIMIT = 12 << 30  # bytes of address space: an allocation that a value asks for is refused
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_invalid_inputs(target: str) -> None:
+    code = f"ulimit -v {LIMIT >> 10}; exec {sys.executable} -m tests.sizes.invalid {target}"
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, timeout=600)
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    assert done.returncode == 0, (
+        f"status {done.returncode} after {rows[-1:]}: {done.stderr[-2000:]}"
+    )
+    ended = {(name, at): (what, *rest) for name, at, what, *rest in rows}
+    wanted = {(m.name, at) for m in MODELS for at in range(len(m.wrong))}
+    assert set(ended) == wanted
+    silent = {k: v for k, v in ended.items() if v[0] != "error"}
+    assert set(silent) == UNCHECKED[target], f"{len(silent)} of {len(ended)} gave numbers: {silent}"
+    ended = {k: v for k, v in ended.items() if k not in silent}
+    # an allocation that the machine refuses knows no node
+    named = [k for k, v in ended.items() if f"{k[0]}." in v[1] or "RESOURCE_EXHAUSTED" in v[1]]
+    unnamed = {k: v[1] for k, v in ended.items() if k not in named}
+    assert not unnamed, f"errors that do not name the node: {unnamed}"

@@ -1,0 +1,44 @@
+"""The type check sees every root, the packages it imports, and the stub of the bindings."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests.run import ROOT, STEPS
+
+PLANTED = """
+import no_such_package
+from torch_mlir import ir
+import numpy as np
+
+number: int = "text"
+value: ir.Value = ir.Location.unknown()
+array: np.ndarray = 1
+"""
+
+
+def test_a_planted_error_is_found_in_every_root(tmp_path: Path) -> None:
+    roots = ("mgx_mlir", "dialects", "passes")
+    for root in roots:
+        (tmp_path / root).mkdir()
+        (tmp_path / root / "planted.py").write_text(PLANTED)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    shutil.copytree(ROOT / "typings", tmp_path / "typings")
+    command = next(c for c in STEPS["static"] if "pyright" in c)
+    done = subprocess.run(
+        [*command, "--outputjson"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    found: dict[str, set[str]] = {root: set() for root in roots}
+    for row in json.loads(done.stdout)["generalDiagnostics"]:
+        found[Path(row["file"]).parent.name].add(f"{row['range']['start']['line']} {row['rule']}")
+    expected = {
+        "1 reportMissingImports",
+        "5 reportAssignmentType",
+        "6 reportAssignmentType",
+        "7 reportAssignmentType",
+    }
+    assert found == dict.fromkeys(roots, expected)
+    assert done.returncode == 1

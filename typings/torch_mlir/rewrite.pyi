@@ -1,0 +1,34 @@
+# What this project uses of the MLIR bindings' greedy rewriting.
+
+import enum
+from collections.abc import Callable
+from typing import Any
+
+from torch_mlir.ir import Context, Module, _OperationBase
+
+class GreedySimplifyRegionLevel(enum.Enum):
+    DISABLED = ...
+    NORMAL = ...
+    AGGRESSIVE = ...
+
+class GreedyRewriteConfig:
+    max_iterations: int
+    max_num_rewrites: int
+    use_top_down_traversal: bool
+    enable_folding: bool
+    enable_constant_cse: bool
+    region_simplification_level: GreedySimplifyRegionLevel
+    strictness: Any
+
+class FrozenRewritePatternSet: ...
+
+class RewritePatternSet:
+    def __init__(self, context: Context | None = None) -> None: ...
+    def add(self, root: Any, fn: Callable[..., Any], benefit: int = 1) -> None: ...
+    def freeze(self) -> FrozenRewritePatternSet: ...
+
+def apply_patterns_and_fold_greedily(
+    where: Module | _OperationBase,
+    patterns: FrozenRewritePatternSet,
+    config: GreedyRewriteConfig | None = None,
+) -> None: ...
