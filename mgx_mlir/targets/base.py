@@ -59,8 +59,8 @@ class Executable:
 
     vmfb: the module's bytes, 64-byte aligned when it came from the cache. arch: the gfx name or
     the CPU. flag_set: the set of the ladder that worked; fallbacks: what the sets before it
-    failed with, empty when the best one did. crashes: how the compiler died before it made this on
-    one thread. dispatches: the kernels launched by each exported
+    failed with, empty when the best one did. crashes: how the compiler died, or what it
+    refused, before it made this on one thread. dispatches: the kernels launched by each exported
     function, in order; "initializer" runs once at load. plan: the bytes that the compiler planned,
     "constants" in the module and "transient" ones of a call and of loading. seconds and
     peak_memory are those of the compile that made it, also when it came from the cache (`cached`).

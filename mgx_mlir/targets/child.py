@@ -47,7 +47,7 @@ class CompileOutput:
 
     peak_memory: resident bytes of the compiler, 0 where the system does not say.
     via: "binary" or "worker". reports: text files the compiler wrote beside the module.
-    crashes: how the compiler died before it made this, on one thread.
+    crashes: how the compiler died or failed before it made this, on one thread.
     """
 
     vmfb: bytes
@@ -193,7 +193,8 @@ class IreeCompiler:
         """Compile, and say how it went.
 
         timeout: seconds. memory_limit: resident bytes of the compiler's processes.
-        A compiler that a signal ended is run once more, on one thread, in what is left of the time.
+        A compiler that a signal ended, or that refuses a kernel, is run once more on one thread, in
+        what is left of the time: some of both happen on several threads only.
         statistics: also return IREE's table of dispatches as `reports["statistics"]`.
         Errors: CompileFailed (kind: flags, input, compile, crash, timeout, memory), with a
         note that names the reproducer; CompileError when no process or temporary file can be made;
@@ -211,7 +212,7 @@ class IreeCompiler:
                     return output
             return self._in_binary(source, flags, *limits, statistics)
         except CompileFailed as e:
-            if e.kind == "crash":
+            if _may_be_a_race(e):
                 left = None if timeout is None else timeout - (time.monotonic() - start)
                 again = self._on_one_thread(source, flags, left, memory_limit, statistics)
                 if isinstance(again, CompileOutput):
@@ -232,10 +233,11 @@ class IreeCompiler:
         memory_limit: int | None,
         statistics: bool,
     ) -> CompileOutput | CompileFailed | None:
-        """A compile that crashed once more, on one thread: its output, or its own failure.
+        """A failed compile once more, on one thread: its output, or its own failure.
 
-        Some crashes happen on several threads only; of others no stack is printed where several
-        threads crash at once, which says what failed. None where it ends in another way.
+        Some crashes and refusals happen on several threads only (docs/kernels.md, hazard 26); of
+        other crashes no stack is printed where several threads crash at once, which says what
+        failed. None where it ends in another way.
         """
         if SINGLE_THREAD in flags or (timeout is not None and timeout <= 0):
             return None
@@ -465,6 +467,14 @@ class IreeCompiler:
         found = CompileFailed(failure, extra_notes=[f"reproducer: sh {folder / 'command.sh'}"])
         found.reproducer = str(folder)
         return found
+
+
+def _may_be_a_race(e: CompileFailed) -> bool:
+    """Whether one thread may compile what several did not: a crash, or a kernel refused.
+
+    A stack or a layout that is refused is refused each time: another flag set is for it.
+    """
+    return e.kind == "crash" or (e.kind == "compile" and e.cause == "kernel")
 
 
 def _no_child(e: OSError) -> CompileError:

@@ -145,6 +145,42 @@ def test_a_compiler_that_dies_on_one_thread_too_is_a_failure(dying: IreeCompiler
     assert "SIGFPE" in e.message
 
 
+REFUSAL = """\
+<buffer>:55:0: error: 'linalg.generic' op tile size analysis did not determine a valid tile size
+<buffer>:55:0: error: failed to run translation of source executable to target executable
+"""
+STACK = REFUSAL.replace("tile size analysis did", "exceeded stack allocation limit and did")
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [(REFUSAL, 2), (STACK, 1), ("input.mlir:1:1: error: constant is too large\n", 1)],
+    ids=["kernel", "stack", "other"],
+)
+def test_a_kernel_that_is_refused_is_compiled_again_on_one_thread(
+    text: str, runs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a refusal may be a race of threads; the others come each time."""
+    said, count = tmp_path / "said", tmp_path / "count"
+    said.write_text(text)
+    script = tmp_path / "iree-compile"
+    script.write_text(
+        f'#!/bin/sh\necho run >> {count}\ncase "$*" in\n'
+        f'*{SINGLE_THREAD}*) exec {compiler_binary()} "$@";;\nesac\ncat {said} >&2; exit 1\n'
+    )
+    script.chmod(0o700)
+    monkeypatch.setattr(child, "compiler_binary", lambda: script)
+    compiler = IreeCompiler(use_worker=False)
+    if runs == 2:
+        made = compiler.run(add().encode(), FLAGS)
+        assert made.flags == FLAGS
+        assert len(made.crashes) == 1
+        assert "tile size analysis" in made.crashes[0]
+    else:
+        assert failure(compiler, add(), FLAGS).kind == "compile"
+    assert count.read_text() == "run\n" * runs
+
+
 def test_the_second_run_has_what_is_left_of_the_time(
     dying: IreeCompiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
