@@ -88,6 +88,11 @@ class Form:
         return self.terms.get((), 0)
 
     @property
+    def order(self) -> list[tuple[tuple[int, ...], int]]:
+        """A key to sort by: atoms count by when they were made, not by their addresses."""
+        return sorted((tuple(a.number for a in term), n) for term, n in self.terms.items())
+
+    @property
     def atoms(self) -> Iterator[Atom]:
         """Those of the polynomial, each once."""
         return iter(dict.fromkeys(a for term in self.terms for a in term))

@@ -489,9 +489,9 @@ def _is_covered(c: Condition, others: Iterable[Condition]) -> bool:
 
 
 def _normal(c: Condition) -> Condition:
-    """The same condition for both orders of what is compared."""
+    """The same condition for both orders of what is compared, and the same one in every process."""
     predicate, a, b = c
-    if predicate != "le" and hash(a) > hash(b):
+    if predicate != "le" and a.order > b.order:
         a, b = b, a
     return predicate, a, b
 
