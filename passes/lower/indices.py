@@ -7,6 +7,7 @@ from typing import Any
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg, tensor
+from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lower.emit import PARALLEL
 from mgx_mlir.passes.lower.expr import Extent, identity
 from mgx_mlir.passes.lower.scalar import constant_of, signless
@@ -95,8 +96,39 @@ def in_range(e: Any, x: ir.Value, extent: Extent) -> ir.Value:
 
 
 def read(source: ir.Value, where: Sequence[ir.Value]) -> ir.Value:
-    """One element; every index must lie inside, or the process may crash."""
+    """One element; every index must lie inside, or the process may crash.
+
+    An element of a slice with steps is read where the sliced tensor has it (docs/kernels.md,
+    hazard 27).
+    """
+    while (op := _stepped(source)) is not None:
+        dynamic = iter(op.offsets)
+        steps = list(op.static_strides)
+        offsets = [next(dynamic) if o == DYN else o for o in op.static_offsets]
+        where = [_along(*at) for at in zip(where, steps, offsets, strict=True)]
+        source = op.source
     return tensor.ExtractOp(source, list(where)).result
+
+
+def _stepped(source: ir.Value) -> tensor.ExtractSliceOp | None:
+    """The slice with steps that `source` is."""
+    op = source.owner
+    if isinstance(op, ir.Block) or not isinstance(op.opview, tensor.ExtractSliceOp):
+        return None
+    return op.opview if any(step != 1 for step in op.opview.static_strides) else None
+
+
+def _along(i: ir.Value, step: int, offset: Extent) -> ir.Value:
+    """i * step + offset."""
+    if step != 1:
+        i = arith.MulIOp(i, _index(step)).result
+    if isinstance(offset, int):
+        return arith.AddIOp(i, _index(offset)).result if offset else i
+    return arith.AddIOp(i, offset).result
+
+
+def _index(n: int) -> ir.Value:
+    return arith.ConstantOp(ir.IndexType.get(), n).result
 
 
 def read_safely(
