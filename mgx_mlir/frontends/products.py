@@ -11,6 +11,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, broadcast_dims
 from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.extents import extents, zeros_of
 from mgx_mlir.frontends.helpers import (
     Value,
     reshape,
@@ -61,9 +62,11 @@ def _batched_dynamic(b: Builder, x: Value, y: Value, rank: int) -> tuple[Value, 
         return x, y
 
     def head(v: Value) -> Value:
-        """One element of each matrix: the batch dims, which the other operand broadcasts to."""
-        own = len(b.dims(v))
-        return b.slice(v, axes=[own - 2, own - 1], starts=[0, 0], ends=[1, 1])
+        """The batch dims, which the other operand broadcasts to, and two of 1.
+
+        Not a part of `v`, whose matrices may have no elements.
+        """
+        return zeros_of(b, [*extents(b, v)[:-2], 1, 1], b.dtype(v))
 
     return b.broadcast(x, head(y))[0], b.broadcast(y, head(x))[0]
 

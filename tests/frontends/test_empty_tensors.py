@@ -57,6 +57,7 @@ def products() -> list[Case]:
         ((2, 3), (3, 0)),
         ((2, 0), (0, 3)),
         ((0, 2, 3), (3, 2)),
+        ((3, 0, 1), (1, 4)),
         ((2, 0), (0,)),
     )
     found = [case("MatMul", f(*a), f(*b), opset=22) for a, b in pairs]
