@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.ir import arith, ir, tensor
+from mgx_mlir.core.ir import arith, ir, linalg, tensor
 from mgx_mlir.core.op import Op, attributes_of
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lower.expr import Extent
@@ -175,7 +175,11 @@ def _reduce(op: ir.Operation, name: str, x: Any, out: TensorType) -> Elements | 
 
 
 def tensor_of(e: Any, v: ir.Value, elements: Elements) -> ir.Value:
-    """The tensor of followed elements."""
+    """The tensor of followed elements: a vector first, and a bool as a fill.
+
+    IREE stores elements of more axes at wrong places, and refuses one bool (docs/kernels.md,
+    hazard 28).
+    """
     t = TensorType.of(v).with_dims(elements.shape)
     if not any(isinstance(x, TypedScalar) for x in elements.flat):
         return e.constant(elements.astype(t.dtype.np))
@@ -183,7 +187,18 @@ def tensor_of(e: Any, v: ir.Value, elements: Elements) -> ir.Value:
         x.value if isinstance(x, TypedScalar) else constant(x, t.dtype).value for x in elements.flat
     ]
     kind = ir.RankedTensorType.get(elements.shape, signless(t.dtype))
-    return tensor.FromElementsOp(kind, values).result
+    if len(values) == 1 and t.dtype is dtypes.BOOL:
+        return linalg.fill(values[0], outs=[e.empty(elements.shape, t.dtype)])
+    if elements.ndim < 2:
+        return tensor.FromElementsOp(kind, values).result
+    vector = ir.RankedTensorType.get([len(values)], kind.element_type)
+    # not tensor.expand_shape, which is folded into what it reads
+    return ir.Operation.create(
+        "flow.tensor.reshape",
+        results=[kind],
+        operands=[tensor.FromElementsOp(vector, values).result],
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0])},
+    ).result
 
 
 def extents_of(e: Any, v: ir.Value) -> list[Extent]:

@@ -1,7 +1,8 @@
-"""Programs whose plain form the backend refuses to compile: each runs, as in onnxruntime."""
+"""Programs whose plain form the backend refuses or gets wrong: each runs as in onnxruntime."""
 
 from __future__ import annotations
 
+import iree.runtime as rt
 import numpy as np
 import onnx.parser
 import onnxruntime
@@ -60,3 +61,46 @@ def test_iree_still_refuses_to_gather_from_a_slice_with_steps() -> None:
     }"""
     with pytest.raises(CompileFailed, match="unrealized_conversion_cast"):
         shared_compiler().run(text.encode(), compile_flags())
+
+
+def test_axes_of_a_squeeze_that_are_an_input() -> None:
+    text = "(float[n, m, k] x, int64[2] axes) => (float[l] y) { y = Squeeze(x, axes) }"
+    runs(text, {"x": X[:1, :7, None], "axes": np.array([2, 0])})
+
+
+def test_one_bool_of_dims() -> None:
+    text = """(float[n] x) => (bool[1] y, float[1] z) <int64[1] eight = {8}> {
+      s = Shape(x)
+      y = Equal(s, eight)
+      z = Cast <to = 1> (y)
+    }"""
+    runs(text, {"x": X[0, :8]})
+
+
+def test_dims_in_two_axes() -> None:
+    text = """(float[n, m] x) => (int64[2, 1] column, int64[1, 2] row, int64[3, 2] table)
+      <int64[1] zero = {0}, int64[1] one = {1}> {
+      s = Shape(x)
+      column = Unsqueeze(s, one)
+      row = Unsqueeze(s, zero)
+      table = Concat <axis = 0> (row, row, row)
+    }"""
+    runs(text, {"x": X})
+
+
+@pytest.mark.slow
+def test_iree_still_stores_elements_of_two_axes_wrongly() -> None:
+    """Where this fails, `host.tensor_of` need not make a vector first."""
+    text = """
+    func.func @main(%x: tensor<2xi64>) -> tensor<2x1xi64> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %a = tensor.extract %x[%c0] : tensor<2xi64>
+      %b = tensor.extract %x[%c1] : tensor<2xi64>
+      %y = tensor.from_elements %a, %b : tensor<2x1xi64>
+      return %y : tensor<2x1xi64>
+    }"""
+    vmfb = shared_compiler().run(text.encode(), compile_flags()).vmfb
+    config = rt.Config("local-sync")
+    module = rt.load_vm_module(rt.VmModule.copy_buffer(config.vm_instance, bytes(vmfb)), config)
+    assert module.main(np.array([1, 2])).to_host().tolist() == [[2], [2]]
