@@ -13,7 +13,7 @@ from math import gcd
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import is_pointwise, op_class
+from mgx_mlir.core.op import Pointwise, is_a, op_class
 from mgx_mlir.core.shapes import DYN, TensorType, product
 from mgx_mlir.passes.constants import splat
 from mgx_mlir.passes.shape_chain import NOPS, RESHAPES
@@ -50,7 +50,7 @@ def reader(
     owner = value.owner
     if isinstance(owner, ir.Block):
         raise Unreadable("a block argument that is no operand")
-    if is_pointwise(owner):
+    if is_a(owner, Pointwise):
         check_computable(owner)
         own = owner.opview
         parts = [reader(v, lane, leaves, run=run) for v in owner.operands]

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import attributes_of, op_class
+from mgx_mlir.core.op import Pointwise, attributes_of, op_class
 from mgx_mlir.core.pattern import NoMatch, Rewriter, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.algebra_splits import cut_of
@@ -85,7 +85,7 @@ def find_concat_op(op: Any, rw: Rewriter) -> Any:
     first = first.operation
     cls = op_class(first)
     packed = first.name in _UNPACK
-    if cls is None or not (packed or (cls.pointwise and not cls.REGIONS)):
+    if cls is None or not (packed or issubclass(cls, Pointwise)):
         return found
     if not packed and not rw.options.all_forms and not all(map(is_constant, op.operands)):
         return no_match("pointwise ops stay with what they follow (all-forms moves them)")

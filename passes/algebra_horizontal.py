@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import attributes_of, is_pointwise
+from mgx_mlir.core.op import Pointwise, attributes_of, is_a
 from mgx_mlir.core.pattern import (
     NoMatch,
     Rewriter,
@@ -78,7 +78,7 @@ def _epilogue(value: ir.Value) -> tuple[list[str], set[ir.Value]]:
     names: list[str] = []
     while len(names) < _CONE:
         found = users(value)
-        pointwise = [u.operation for u in found if is_pointwise(u.operation)]
+        pointwise = [u.operation for u in found if is_a(u.operation, Pointwise)]
         if not pointwise:
             return names, set()
         op = pointwise[0]
@@ -90,7 +90,7 @@ def _epilogue(value: ir.Value) -> tuple[list[str], set[ir.Value]]:
     todo = [value]
     while todo and len(cone) < _CONE:
         for u in users(todo.pop()):
-            if is_pointwise(u.operation) and u.operation.results[0] not in cone:
+            if is_a(u.operation, Pointwise) and u.operation.results[0] not in cone:
                 cone.add(u.operation.results[0])
                 todo.append(u.operation.results[0])
     return names, cone

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import attributes_of, op_class
+from mgx_mlir.core.op import Pointwise, attributes_of, op_class
 from mgx_mlir.core.pattern import NoMatch, Rewriter, defined_by, no_match, pattern, users
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.constants import can_join, joined
@@ -150,7 +150,7 @@ def _candidates(part: ir.Value, axis: int) -> list[ir.Operation]:
             axes = [a % rank for a in user.opview.axes]
             if axes and axis not in axes:
                 out.append(user)
-        elif cls.pointwise and not cls.REGIONS:
+        elif issubclass(cls, Pointwise):
             out.append(user)
     return out
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import is_pointwise
+from mgx_mlir.core.op import Pointwise, is_a
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.access import Reader, Unreadable, check_computable, reader, regrouped
 from mgx_mlir.passes.constants import splat
@@ -125,7 +125,7 @@ def _chain(
         if v == start or v in operands:
             return
         owner = v.owner
-        if v in leaves or not is_pointwise(owner) or TensorType.of(v).dims != dims:
+        if v in leaves or not is_a(owner, Pointwise) or TensorType.of(v).dims != dims:
             operands[v] = _tile(v, leaves)
             return
         check_computable(owner)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.kernels import KERNEL_BODIES
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.op import OPS, Kernel, is_a
 from mgx_mlir.core.passes import Pass
 from mgx_mlir.core.pattern import op_names
 from mgx_mlir.core.shapes import TensorType
@@ -37,7 +36,7 @@ class CaptureArguments(Pass):
         found: list[ir.Operation] = []
 
         def visit(op: ir.Operation) -> ir.WalkResult:
-            if op.name in KERNEL_BODIES:
+            if is_a(op, Kernel):
                 return ir.WalkResult.SKIP
             every = ALL in self.ops and op.name.startswith("migraphx.")
             if (every and op.name not in _NEVER) or op.name in names:

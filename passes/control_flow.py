@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import op_class
+from mgx_mlir.core.op import Pointwise, op_class
 from mgx_mlir.core.shapes import TensorType
 
 CONTROL = frozenset(("migraphx.if", "migraphx.loop"))
@@ -36,7 +36,9 @@ def stays_on_host(op: ir.Operation, known: IsHost) -> bool:
     if name == "migraphx.literal":
         return True
     cls = op_class(op)
-    pointwise = cls is not None and cls.pointwise and getattr(cls, "scalar", None) is not None
+    pointwise = (
+        cls is not None and issubclass(cls, Pointwise) and getattr(cls, "scalar", None) is not None
+    )
     if not pointwise and name not in _STRUCTURAL:
         return False
     return bool(len(op.operands)) and all(known(v) for v in op.operands)

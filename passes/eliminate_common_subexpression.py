@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.kernels import KERNEL_BODIES
-from mgx_mlir.core.op import op_class
+from mgx_mlir.core.op import Kernel, is_a, op_class
 from mgx_mlir.core.passes import Pass
 
 # a op b is b op a bit for bit (max and min are not: they may tell -0 from 0)
@@ -46,7 +45,7 @@ def merge_equal(block: ir.Block, seen: Scope) -> int:
             blocks = list(region.blocks)
             # a function starts anew, and so do kernels (they use nothing from outside) and the
             # blocks of a region with control flow
-            fresh = op.name == "func.func" or op.name in KERNEL_BODIES or len(blocks) > 1
+            fresh = op.name == "func.func" or is_a(op, Kernel) or len(blocks) > 1
             for inner in blocks:
                 merged += merge_equal(inner, {} if fresh else dict(seen))
         cls = op_class(op)

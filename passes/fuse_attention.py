@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import is_pointwise
+from mgx_mlir.core.op import Pointwise, is_a
 from mgx_mlir.core.passes import PatternPass, option
 from mgx_mlir.core.pattern import (
     NoMatch,
@@ -183,7 +183,7 @@ def _first_dot(v: ir.Value, scores: list[Any]) -> Any:
         return None
     if owner.name == "migraphx.dot":
         return owner.opview
-    if not is_pointwise(owner):
+    if not is_a(owner, Pointwise):
         return None
     for x in owner.operands:
         if TensorType.of(x).dims == TensorType.of(v).dims:
@@ -253,7 +253,7 @@ def _turned(q: ir.Value) -> list[Any]:
         if owner.name == "migraphx.literal" and is_uniform(owner.operation):
             found.append(owner.operation)
             return
-        computes = owner.name == "migraphx.concat" or is_pointwise(owner)
+        computes = owner.name == "migraphx.concat" or is_a(owner, Pointwise)
         if computes and not has_one_use(v):
             return
         if computes or (owner.name in VIEWS_AND_SLICE and len(owner.operands) == 1):

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.observe import Rule, rule
-from mgx_mlir.core.op import is_pointwise
+from mgx_mlir.core.op import Pointwise, is_a
 from mgx_mlir.core.passes import Pass, option
 from mgx_mlir.core.pattern import has_no_use, has_one_use, users
 from mgx_mlir.core.program_ir import functions
@@ -57,7 +57,7 @@ class FuseConcat(Pass):
     def fuse(self, op: ir.Operation, enabled: set[str]) -> bool:
         t = TensorType.of(op.results[0])
         before = AROUND.name in enabled
-        leading = before and any(map(is_pointwise, _tree(op.results[0], op, before=True)))
+        leading = before and any(is_a(o, Pointwise) for o in _tree(op.results[0], op, before=True))
         which = AROUND if leading else AFTER
         if which.name not in enabled or has_no_use(op.results[0]):
             return False
@@ -66,7 +66,7 @@ class FuseConcat(Pass):
             return False
         last = _last(op)
         inside = _tree(last.results[0], op, before=before)
-        computed = [o for o in inside if is_pointwise(o)]
+        computed = [o for o in inside if is_a(o, Pointwise)]
         if not computed:
             which.refused(op, "no pointwise op is around it that belongs to nothing else")
             return False
@@ -100,7 +100,7 @@ def _last(op: ir.Operation) -> ir.Operation:
     dims = TensorType.of(op.results[0]).dims
     while has_one_use(op.results[0]):
         user = users(op.results[0])[0].operation
-        if not is_pointwise(user) or TensorType.of(user.results[0]).dims != dims:
+        if not is_a(user, Pointwise) or TensorType.of(user.results[0]).dims != dims:
             break
         if any(_is_anchored(x) for x in user.operands):
             break
@@ -131,7 +131,7 @@ def _tree(value: ir.Value, concat: ir.Operation, *, before: bool) -> list[ir.Ope
         op = owner.operation
         inner = op == concat
         view = op.name in VIEWS_AND_SLICE and len(op.operands) == 1
-        pointwise = is_pointwise(op) and not any(_is_anchored(x) for x in op.operands)
+        pointwise = is_a(op, Pointwise) and not any(_is_anchored(x) for x in op.operands)
         pointwise = pointwise and (before or not behind)
         literal = op.name == "migraphx.literal" and is_uniform(op)
         if not (inner or view or literal or pointwise):

@@ -11,8 +11,8 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.kernels import KERNEL_BODIES
 from mgx_mlir.core.observe import Rule, rule
+from mgx_mlir.core.op import Kernel, is_a
 from mgx_mlir.core.passes import Pass, option
 from mgx_mlir.core.pattern import has_one_use, op_names
 from mgx_mlir.core.program_ir import functions
@@ -53,7 +53,7 @@ class FuseHorizontal(Pass):
 
 def _blocks(op: ir.Operation) -> Iterator[ir.Block]:
     """The blocks in an op, but for the bodies of kernels."""
-    if op.name in KERNEL_BODIES:
+    if is_a(op, Kernel):
         return
     for region in op.regions:
         for block in region.blocks:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import is_pointwise
+from mgx_mlir.core.op import Pointwise, is_a
 from mgx_mlir.core.passes import PatternPass, option
 from mgx_mlir.core.pattern import Pattern, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
@@ -133,7 +133,7 @@ def _read_through(v: ir.Value) -> ir.Value | None:
 def _is_cheap(op: ir.OpView) -> bool:
     """Whether an op may be repeated for each window that an element is in."""
     name = op.operation.name.removeprefix("migraphx.")
-    return name in ("transpose", "literal", *THROUGH) or (is_pointwise(op) and name in CHEAP)
+    return name in ("transpose", "literal", *THROUGH) or (is_a(op, Pointwise) and name in CHEAP)
 
 
 def _transpose(v: ir.Value) -> ir.Operation | None:

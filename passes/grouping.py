@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.observe import Rule, rule
-from mgx_mlir.core.op import attributes_of, is_pointwise
+from mgx_mlir.core.op import Pointwise, attributes_of, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.control_flow import CONTROL, host_results, values_read
 
@@ -150,7 +150,7 @@ class Grouping:
             return
         if out.elements == 0 or any(TensorType.of(v).elements == 0 for v in op.operands):
             return
-        if is_pointwise(op):
+        if is_a(op, Pointwise):
             self.place_pointwise(i, out)
         elif name in REDUCTIONS and out.rank:
             self.place_reduction(i, op)

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.kernels import KERNEL_BODIES
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.op import OPS, Kernel, is_a
 
 Known = dict[ir.Value, ir.Value]
 
@@ -34,7 +33,7 @@ def make_kernel(
 
 def in_kernel(op: ir.Operation) -> bool:
     """Whether an op is in the body of a kernel, of one that the running pass has made too."""
-    return op.parent is not None and op.parent.name in KERNEL_BODIES
+    return is_a(op.parent, Kernel)
 
 
 def copy_op(op: ir.Operation, known: Known) -> None:

@@ -12,9 +12,8 @@ import numpy as np
 from mgx_mlir.core import literals
 from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.kernels import KERNEL_BODIES
 from mgx_mlir.core.observe import op_text
-from mgx_mlir.core.op import op_class
+from mgx_mlir.core.op import Kernel, is_a, op_class
 from mgx_mlir.core.passes import Pass, option
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.switches import flag
@@ -71,7 +70,7 @@ class _Folding:
         """Note every constant op of a block and of the blocks in it, in order."""
         for view in block.operations:
             op = view.operation
-            if op.name in KERNEL_BODIES:
+            if is_a(op, Kernel):
                 continue
             for region in op.regions:
                 for inner in region.blocks:

@@ -87,7 +87,9 @@ def _widened(f: Any, rw: Rewriter, cast: ir.Value | None, wide: DType) -> ir.Val
     name = operation.name.removeprefix("migraphx.")
     cls = op_class(f)
     # where an op has steps, an operand that is no longer rounded may fall on another side
-    pointwise = cls is not None and cls.pointwise and not cls.steps and name not in _OTHER
+    pointwise = (
+        cls is not None and issubclass(cls, Pointwise) and not cls.steps and name not in _OTHER
+    )
     if not (pointwise or name in _REDUCTIONS) or len(operation.regions):
         return no_match("'{}' is neither continuous and pointwise nor a reduction", name)
     operands, t = list(operation.operands), TensorType.of(operation.results[0])

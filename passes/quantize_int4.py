@@ -10,7 +10,7 @@ import numpy as np
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.kernels import KERNEL_BODIES
+from mgx_mlir.core.op import Kernel, is_a
 from mgx_mlir.core.passes import Pass
 from mgx_mlir.core.pattern import op_names
 from mgx_mlir.core.shapes import TensorType
@@ -43,7 +43,7 @@ class QuantizeInt4(Pass):
         found: list[ir.Operation] = []
 
         def visit(op: ir.Operation) -> ir.WalkResult:
-            if op.name in KERNEL_BODIES:
+            if is_a(op, Kernel):
                 return ir.WalkResult.SKIP
             if op.name in names or (ALL in self.ops and op.name.startswith("migraphx.")):
                 found.append(op)

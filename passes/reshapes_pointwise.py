@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, as_value, attributes_of, is_pointwise
+from mgx_mlir.core.op import Pointwise, as_value, attributes_of, is_a
 from mgx_mlir.core.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.constants import is_constant
@@ -47,7 +47,7 @@ def joins(value: ir.Value) -> bool:
         return False
     if owner.name in _COMPUTES:
         return True
-    return is_pointwise(owner) and not len(owner.operation.regions)
+    return is_a(owner, Pointwise)
 
 
 def _is_plain(op: Any) -> bool:

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import is_pointwise
+from mgx_mlir.core.op import Pointwise, is_a
 from mgx_mlir.core.pattern import Rewriter, defined_by, has_no_use, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.shape_chain import RESHAPES, Dims
@@ -193,7 +193,7 @@ def _transposed_slices(x: ir.Value) -> list[_Part] | None:
             continue
         user = next(iter(op.results[0].uses)).owner
         cut = cut_of(op.opview) if user.name == "migraphx.transpose" else None
-        if cut is not None and not any(is_pointwise(u.owner) for u in user.results[0].uses):
+        if cut is not None and not any(is_a(u.owner, Pointwise) for u in user.results[0].uses):
             view = user.opview
             out.append(_Part(view, cut, tuple(view.permutation)))
     return out

@@ -12,8 +12,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import PipelineError, ShapeError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.kernels import KERNEL_BODIES
-from mgx_mlir.core.op import OPS, attributes_of, op_class
+from mgx_mlir.core.op import OPS, Kernel, attributes_of, is_a, op_class
 from mgx_mlir.core.passes import make_pass, option, run_pass
 from mgx_mlir.core.program_ir import functions
 from mgx_mlir.core.shapes import TensorType
@@ -65,7 +64,7 @@ class Retyping:
         for view in list(block.operations):
             op = view.operation
             if len(op.regions):
-                if op.name not in KERNEL_BODIES:
+                if not is_a(op, Kernel):
                     for region in op.regions:
                         for inner in region.blocks:
                             changed |= self._block(inner, known.new_child())

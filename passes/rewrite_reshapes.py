@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, is_pointwise
+from mgx_mlir.core.op import Pointwise, is_a
 from mgx_mlir.core.pattern import (
     Pattern,
     PatternSet,
@@ -48,7 +48,8 @@ def pointwise_reshape(op: Any, rw: Any) -> Any:
         (
             i
             for i, v in enumerate(operands)
-            if (view := _reshaped(v)) is not None and is_pointwise(view.operation.operands[0].owner)
+            if (view := _reshaped(v)) is not None
+            and is_a(view.operation.operands[0].owner, Pointwise)
         ),
         None,
     )
@@ -88,7 +89,7 @@ def reduce_reshape(op: Any, rw: Any) -> Any:
     if in_kernel(op.operation) or len(op.operation.operands) != 1:
         return no_match("it is in a kernel, or its axes are known at run time only")
     view = _reshaped(op.operation.operands[0])
-    if view is None or not is_pointwise(view.operation.operands[0].owner):
+    if view is None or not is_a(view.operation.operands[0].owner, Pointwise):
         return no_match("the operand is no reshape of a pointwise op's result, read by it alone")
     source, t = view.operation.operands[0], TensorType.of(op.operation.operands[0])
     if 0 in t.dims:

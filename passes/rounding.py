@@ -10,7 +10,7 @@ import numpy as np
 from mgx_mlir.core import literals
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import op_class
+from mgx_mlir.core.op import Pointwise, op_class
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.constants import constant_map, is_constant, splat
 from mgx_mlir.passes.shape_chain import varying
@@ -58,7 +58,7 @@ def feeds_steps(value: ir.Value) -> bool:
             cls = op_class(op)
             if cls is None or (cls.steps and not _rounds_alone(op)):
                 return True
-            if not (cls.pointwise or op.name in _CARRIED):
+            if not (issubclass(cls, Pointwise) or op.name in _CARRIED):
                 return True
             for r in op.results:
                 if r not in seen:

@@ -12,7 +12,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import attributes_of, is_pointwise
+from mgx_mlir.core.op import Pointwise, attributes_of, is_a
 from mgx_mlir.core.passes import PatternPass, make_pass, option, run_pass
 from mgx_mlir.core.pattern import (
     Pattern,
@@ -239,7 +239,7 @@ def match_qlinear_reused(op: Any, rw: Rewriter) -> Any:
     other = next((u for u in found if u.operation != op.operation), None)
     if other is None:
         return no_match("it uses the input twice")
-    if not is_pointwise(other) or len(other.operation.regions):
+    if not is_a(other, Pointwise) or len(other.operation.regions):
         return no_match("{} is not pointwise", other.operation.name)
     if other.operation.name in QUANTISERS:
         return no_match("{} uses the input too", other.operation.name)
@@ -274,7 +274,7 @@ def match_concat_qlinear(op: Any, rw: Rewriter) -> Any:
     if not has_one_use(op.input):
         return no_match("the concat is used more than once")
     parts = list(concat.operation.operands)
-    if not any(is_pointwise(v.owner) for v in parts):
+    if not any(is_a(v.owner, Pointwise) for v in parts):
         return no_match("no part of the concat is a pointwise result")
     t = TensorType.of(op.input)
     types = [TensorType.of(v) for v in parts]

@@ -9,7 +9,7 @@ import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.dtypes import INT64
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import BroadcastOp, HostOp, Operand, Result, ViewOp, check
 from mgx_mlir.core.shapes import (
     DYN,
     TensorType,
@@ -35,7 +35,7 @@ def broadcast_strides(
     return (0,) * missing + tuple(own)
 
 
-class Broadcast(Op, name="broadcast", kind="view"):
+class Broadcast(BroadcastOp, name="broadcast"):
     """Place the axes of `input` from `axis` on in larger dims; repeat along all others.
 
     Any dtype. The result dims are `out_lens`, or those of the operand `ref`, or the min, max
@@ -49,7 +49,6 @@ class Broadcast(Op, name="broadcast", kind="view"):
     ```
     """
 
-    raw = True
     input: Operand
     ref: Operand | None
     out: Result
@@ -120,7 +119,7 @@ class Broadcast(Op, name="broadcast", kind="view"):
         ]
 
 
-class Multibroadcast(Op, name="multibroadcast", kind="view"):
+class Multibroadcast(BroadcastOp, name="multibroadcast"):
     """numpy's broadcast of the first of `inputs`: right-aligned, extents of 1 are repeated.
 
     With one operand the result dims are `out_lens` (none: the operand's own), or the min, max
@@ -136,7 +135,6 @@ class Multibroadcast(Op, name="multibroadcast", kind="view"):
     ```
     """
 
-    raw = True
     inputs: Sequence[Operand]
     out: Result
     out_lens = attr.ints(())
@@ -200,7 +198,7 @@ class Multibroadcast(Op, name="multibroadcast", kind="view"):
         ]
 
 
-class Scalar(Op, name="scalar", kind="view"):
+class Scalar(BroadcastOp, name="scalar"):
     """Repeat one element to the dims `scalar_bcst_dims` (all strides 0). MIGraphX `scalar`.
 
     Any dtype. Error: `input` has not one element.
@@ -211,7 +209,6 @@ class Scalar(Op, name="scalar", kind="view"):
     ```
     """
 
-    raw = True
     input: Operand
     out: Result
     scalar_bcst_dims = attr.ints()
@@ -248,7 +245,7 @@ class Scalar(Op, name="scalar", kind="view"):
         ]
 
 
-class BroadcastWithDims(Op, name="broadcast_with_dims", kind="view"):
+class BroadcastWithDims(ViewOp, name="broadcast_with_dims"):
     """Broadcast `input` with the extents in `dims`, both ways as ONNX Expand does.
 
     `dims` is 1-D, integer, of static length; the result's rank is the larger one. An extent of
@@ -261,7 +258,6 @@ class BroadcastWithDims(Op, name="broadcast_with_dims", kind="view"):
     ```
     """
 
-    raw = True
     input: Operand
     dims: Operand
     out: Result
@@ -303,7 +299,7 @@ class BroadcastWithDims(Op, name="broadcast_with_dims", kind="view"):
         ]
 
 
-class BroadcastForDot(Op, name="broadcast_for_dot", kind="view"):
+class BroadcastForDot(ViewOp, name="broadcast_for_dot"):
     """Broadcast all but the last two axes of `input` against those of `ref`.
 
     Any dtype; both have rank 2 or more. MIGraphX `broadcast_for_dot`.
@@ -314,7 +310,6 @@ class BroadcastForDot(Op, name="broadcast_for_dot", kind="view"):
     ```
     """
 
-    raw = True
     input: Operand
     ref: Operand
     out: Result
@@ -344,7 +339,7 @@ class BroadcastForDot(Op, name="broadcast_for_dot", kind="view"):
         ]
 
 
-class DimensionsOf(Op, name="dimensions_of", kind="host"):
+class DimensionsOf(HostOp, name="dimensions_of"):
     """The extents of axes `start` to `end` (exclusive; 0: the rank) of `input` at run time, as i64.
 
     Any dims, any dtype. Error: the range does not lie in the rank. MIGraphX `dimensions_of`.

@@ -10,7 +10,7 @@ import numpy as np
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.dtypes import FLOAT
 from mgx_mlir.core.errors import RunError
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import HostOp, Operand, Result, check
 from mgx_mlir.core.shapes import DYN, TensorType, at_most, compatible, product, standard_strides
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, ints
 from mgx_mlir.dialects.migraphx.views import View
@@ -108,7 +108,7 @@ class Load(View, name="load"):
         ]
 
 
-class Undefined(Op, name="undefined", kind="host"):
+class Undefined(HostOp, name="undefined"):
     """The absent optional input of an operator. MIGraphX `undefined`.
 
     Its type is what the builder states, tensor<0xf32> where it states none; it holds no elements
@@ -134,7 +134,7 @@ class Undefined(Op, name="undefined", kind="host"):
         return [example()]
 
 
-class Outline(Op, name="outline", kind="host"):
+class Outline(HostOp, name="outline"):
     """A placeholder of a type without values; zeros in the reference. MIGraphX `outline`.
 
     ```mlir
@@ -159,7 +159,7 @@ class Outline(Op, name="outline", kind="host"):
         return [example(shape=_f32(2, 3)), example(shape=_f32())]
 
 
-class Capture(View, name="capture", kind="host", pure=False):
+class Capture(HostOp, name="capture", pure=False):
     """Give `input` back and show it to the calibration as value `ins_index`. MIGraphX `capture`.
 
     Any dims, any dtype. Not pure: calibration needs it although nobody uses the result.
@@ -169,6 +169,9 @@ class Capture(View, name="capture", kind="host", pure=False):
     ```
     """
 
+    raw = True
+    input: Operand
+    out: Result
     ins_index = attr.int_()
 
     @staticmethod
@@ -185,7 +188,7 @@ class Capture(View, name="capture", kind="host", pure=False):
         return [example(floats(2, 3), ins_index=0)]
 
 
-class Unknown(Op, name="unknown", kind="host", pure=False):
+class Unknown(HostOp, name="unknown", pure=False):
     """A source node that no importer takes, kept so that the graph can be shown.
 
     `op` is the node's operator. The builder states the results; there is no reference and no

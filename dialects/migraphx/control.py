@@ -14,14 +14,14 @@ import numpy as np
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Op, Operand, Region, Result, check
+from mgx_mlir.core.op import HostOp, Op, Operand, Region, Result, check
 from mgx_mlir.core.shapes import DYN, TensorType, compatible, one_element, show_dims
 from mgx_mlir.dialects.migraphx.axes import check_index_type
 
 Callables = Sequence[Callable[..., list[np.ndarray]]]
 
 
-class Yield(Op, name="yield", kind="host", traits=[ir.IsTerminatorTrait]):
+class Yield(HostOp, name="yield", traits=[ir.IsTerminatorTrait]):
     """End a region; the operands are what it gives. MIGraphX `@return` of a submodule.
 
     ```mlir

@@ -2,53 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-
 from mgx_mlir.core import attrs as attr
-from mgx_mlir.core.op import Op, Operand, Region, Result, check
-from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.core.op import Kernel
 
 
-class Kernel(Op):
-    """Base of the fused ops: block arguments are the operands, `migraphx.yield` the results."""
-
-    inputs: Sequence[Operand]
-    outs: Sequence[Result]
-    body: Region
-
-    @staticmethod
-    def infer(o: Any) -> Sequence[TensorType] | None:
-        if not o.regions or not len(o.regions[0].blocks):
-            return None
-        block = o.regions[0].blocks[0]
-        arguments = [TensorType.of(a) for a in block.arguments]
-        check(
-            len(arguments) == len(o.inputs),
-            lambda: f"expected {len(o.inputs)} block arguments, got {len(arguments)}",
-        )
-        for i, (have, want) in enumerate(zip(arguments, o.inputs, strict=True)):
-            check(
-                have.dtype is want.dtype and have.rank == want.rank,
-                lambda i=i, have=have, want=want: f"block argument {i} expected {want}, got {have}",
-            )
-        operations = list(block.operations)
-        last = operations[-1].operation if operations else None
-        check(
-            last is not None and last.name == "migraphx.yield",
-            "expected a region that ends with migraphx.yield",
-        )
-        assert last is not None
-        return [TensorType.of(v) for v in last.operands]
-
-    @staticmethod
-    def reference(inputs: Sequence[np.ndarray], *, regions: Any, **_: Any) -> tuple[Any, ...]:
-        return tuple(regions[0](*inputs))
-
-
-class Pointwise(Kernel, name="pointwise"):
+class PointwiseKernel(Kernel, name="pointwise"):
     """One kernel of pointwise ops over one iteration space.
 
     The body holds pointwise ops and broadcasts of its arguments; every yielded value has the

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import Op, Operand, Result, ViewOp, check
 from mgx_mlir.core.shapes import (
     DYN,
     TensorType,
@@ -40,7 +40,7 @@ def slice_bounds(start: int, end: int, extent: int) -> tuple[int, int]:
     return low, max(min(high, extent), low)
 
 
-class Slice(Op, name="slice", kind="view"):
+class Slice(ViewOp, name="slice"):
     """Elements `starts` to `ends` (exclusive) along `axes`.
 
     Any dtype. Negative bounds count from the end, bounds beyond the extent are clamped, an empty
@@ -54,7 +54,6 @@ class Slice(Op, name="slice", kind="view"):
     ```
     """
 
-    raw = True
     input: Operand
     input_starts: Operand | None
     input_ends: Operand | None
@@ -139,7 +138,7 @@ class Slice(Op, name="slice", kind="view"):
         ]
 
 
-class Step(Op, name="step", kind="view"):
+class Step(ViewOp, name="step"):
     """Every `steps[i]`-th element along `axes[i]`, from the first on.
 
     Any dtype. Errors: a step below 1, lengths differ, axes repeat. MIGraphX `step`.
@@ -150,7 +149,6 @@ class Step(Op, name="step", kind="view"):
     ```
     """
 
-    raw = True
     input: Operand
     out: Result
     axes = attr.ints()

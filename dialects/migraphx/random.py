@@ -11,7 +11,7 @@ from mgx_mlir.core import attrs as attr
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import RunError, ShapeError
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import HostOp, Op, Operand, Result, check
 from mgx_mlir.core.shapes import DYN, TensorType, has_room, merge_dim, one_element, show_dims
 from mgx_mlir.dialects.migraphx.axes import check_index_type, check_rank, check_same_dtype
 from mgx_mlir.dialects.migraphx.pointwise_base import ANY, FLOAT, INTEGER, NUMBER, check_dtype
@@ -26,7 +26,7 @@ def _check_one(t: TensorType, what: str) -> None:
     )
 
 
-class RandomSeed(Op, name="random_seed", kind="host", pure=False):
+class RandomSeed(HostOp, name="random_seed", pure=False):
     """A seed, another one at every run.
 
     Rank 0, of the integer type `dtype`. MIGraphX `random_seed` (there dims {1}).

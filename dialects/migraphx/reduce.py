@@ -9,7 +9,7 @@ import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import Op, Operand, ReduceOp, Result, check
 from mgx_mlir.core.shapes import DYN, TensorType, has_room
 from mgx_mlir.dialects.migraphx.axes import (
     axis_of,
@@ -22,7 +22,7 @@ from mgx_mlir.dialects.migraphx.pointwise_base import ANY, LOGICAL, NUMBER, chec
 from mgx_mlir.dialects.migraphx.samples import Example, example, i64
 
 
-class Reduction(Op):
+class Reduction(ReduceOp):
     """Base of the reductions over `axes`, which stay in the result with extent 1.
 
     No axes reduce all of them. With the operand `axes_tensor` (integers, rank 1) the axes are
@@ -86,7 +86,11 @@ class Reduction(Op):
         ]
 
 
-class ReduceSum(Reduction, name="reduce_sum"):
+class NumberReduction(Reduction):
+    """Base of the reductions of numbers, which patterns move as one kind."""
+
+
+class ReduceSum(NumberReduction, name="reduce_sum"):
     """The sum over `axes`; 0 of nothing; integers wrap; 16- and 8-bit floats are summed in f32.
 
     Floats and integers of any dims; the result has the operand's type, axes with extent 1. Errors:
@@ -102,7 +106,7 @@ class ReduceSum(Reduction, name="reduce_sum"):
         return np.sum(x, axis=axes, keepdims=True, dtype=x.dtype)
 
 
-class ReduceMean(Reduction, name="reduce_mean"):
+class ReduceMean(NumberReduction, name="reduce_mean"):
     """The mean over `axes`; NaN of nothing. Integers sum in 64 bits and truncate; 0 of nothing.
 
     Floats and integers of any dims; the result has the operand's type, axes with extent 1. Errors:
@@ -133,7 +137,7 @@ class ReduceMean(Reduction, name="reduce_mean"):
         return [*super().examples(), *(example(x, axes=(1,)) for x in (wraps, negative, empty))]
 
 
-class ReduceMax(Reduction, name="reduce_max"):
+class ReduceMax(NumberReduction, name="reduce_max"):
     """The largest over `axes`; the type's smallest value (-infinity) of nothing; NaN wins.
 
     Floats and integers of any dims; the result has the operand's type, axes with extent 1. Errors:
@@ -152,7 +156,7 @@ class ReduceMax(Reduction, name="reduce_max"):
         return np.max(x, axis=axes, keepdims=True, initial=x.dtype.type(lowest))
 
 
-class ReduceMin(Reduction, name="reduce_min"):
+class ReduceMin(NumberReduction, name="reduce_min"):
     """The smallest over `axes`; the type's largest value (infinity) of nothing; NaN wins.
 
     Floats and integers of any dims; the result has the operand's type, axes with extent 1. Errors:
@@ -171,7 +175,7 @@ class ReduceMin(Reduction, name="reduce_min"):
         return np.min(x, axis=axes, keepdims=True, initial=x.dtype.type(highest))
 
 
-class ReduceProd(Reduction, name="reduce_prod"):
+class ReduceProd(NumberReduction, name="reduce_prod"):
     """The product over `axes`; 1 of nothing; integers wrap.
 
     Floats and integers of any dims; the result has the operand's type, axes with extent 1. Errors:

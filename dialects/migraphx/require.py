@@ -8,12 +8,12 @@ import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.errors import RunError
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import HostOp, Operand, Result, check
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.samples import Example, example, i64
 
 
-class Require(Op, name="require", kind="host"):
+class Require(HostOp, name="require"):
     """`input` itself; the run ends with an error unless every element of `condition` is true.
 
     For sizes, bounds and repeats that come at run time: `input` is what an op reads them from, so

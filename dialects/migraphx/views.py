@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import Operand, Result, ViewOp, check
 from mgx_mlir.core.shapes import (
     DYN,
     TensorType,
@@ -31,11 +31,9 @@ from mgx_mlir.dialects.migraphx.axes import (
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, i64, ints
 
 
-class View(Op):
-    """Base of the one-operand views; its reference takes every dtype as it is."""
+class View(ViewOp):
+    """Base of the views of `input`."""
 
-    kind = "view"
-    raw = True
     input: Operand
     out: Result
 
@@ -44,7 +42,15 @@ class View(Op):
         return ins[0]
 
 
-class Identity(View, name="identity"):
+class NopView(View):
+    """Base of the views that keep dims and elements; the memory order alone may change."""
+
+
+class ReshapeOp(View):
+    """Base of the views with other dims and the same elements in row-major order."""
+
+
+class Identity(NopView, name="identity"):
     """`input` itself. Any dims, any dtype. MIGraphX `identity`.
 
     ```mlir
@@ -65,7 +71,7 @@ class Identity(View, name="identity"):
         return [example(floats(2, 3)), example(ints(4)), example(floats())]
 
 
-class Contiguous(View, name="contiguous"):
+class Contiguous(NopView, name="contiguous"):
     """`input` in standard row-major memory order. Any dims, any dtype. MIGraphX `contiguous`.
 
     Values do not change; lowering drops it, because strides are not part of the types.
@@ -92,7 +98,7 @@ class Contiguous(View, name="contiguous"):
         return [example(floats(3, 2).T), example(floats()), example(ints(0, 2))]
 
 
-class Layout(View, name="layout"):
+class Layout(NopView, name="layout"):
     """`input` stored in the memory order that `permutation` gives; dims do not change.
 
     Any dims, any dtype. `permutation` lists the axes from the slowest to the fastest.
@@ -179,7 +185,7 @@ class Transpose(View, name="transpose"):
         ]
 
 
-class Reshape(Op, name="reshape", kind="view"):
+class Reshape(ReshapeOp, name="reshape"):
     """Give `input` other dims with the same elements in row-major order.
 
     Any dtype. In `dims` 0 copies the input's extent at that position and one -1 takes what is
@@ -196,10 +202,7 @@ class Reshape(Op, name="reshape", kind="view"):
     ```
     """
 
-    raw = True
-    input: Operand
     dims_tensor: Operand | None
-    out: Result
     dims = attr.ints(())
 
     @staticmethod
@@ -255,7 +258,7 @@ def check_result_rank(o: Any, rank: int) -> None:
         )
 
 
-class ReshapeLazy(View, name="reshape_lazy"):
+class ReshapeLazy(ReshapeOp, name="reshape_lazy"):
     """A reshape that only changes strides. MIGraphX `reshape_lazy`.
 
     Dims as `reshape`; static dims. Values are those of `reshape`; `strides` raises ShapeError
@@ -341,7 +344,7 @@ def lazy_strides(
     return tuple(out)
 
 
-class Flatten(View, name="flatten"):
+class Flatten(ReshapeOp, name="flatten"):
     """Collapse to two dims: the extents before `axis`, and those from it on.
 
     Any dtype; `axis` in [-rank, rank]; a scalar becomes {1, 1}. MIGraphX `flatten`.
@@ -387,7 +390,7 @@ class Flatten(View, name="flatten"):
         ]
 
 
-class Squeeze(View, name="squeeze"):
+class Squeeze(ReshapeOp, name="squeeze"):
     """Drop the axes `axes`, whose extent is 1; all static extents of 1 where `axes` is empty.
 
     Any dtype. A dynamic extent named in `axes` must be 1 at run time. MIGraphX `squeeze`.
@@ -436,7 +439,7 @@ def squeezed(axes: Sequence[int], dims: Sequence[int]) -> tuple[int, ...]:
     return tuple(i for i, d in enumerate(dims) if d == 1)
 
 
-class Unsqueeze(View, name="unsqueeze"):
+class Unsqueeze(ReshapeOp, name="unsqueeze"):
     """Insert axes of extent 1 at `axes`, counted in the result.
 
     With `steps` the inserted axis k takes extent `steps[k]` off the input axis that follows

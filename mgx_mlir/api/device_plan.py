@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mgx_mlir.core import dtypes
+from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import op_class
+from mgx_mlir.core.op import ViewOp, is_a
 from mgx_mlir.core.program_ir import DevicePlan, ProgramIR, entry_block
 from mgx_mlir.core.signature import Signature
 from mgx_mlir.targets.base import Executable
@@ -59,10 +59,9 @@ def _base(value: ir.Value) -> ir.Value | None:
     """What a value is a view of; None: an input or a literal."""
     while not isinstance(value.owner, ir.Block):
         op = value.owner
-        cls = op_class(op)
-        if op.name == "migraphx.literal":
+        if literals.is_literal(value):
             return None
-        if cls is None or cls.kind != "view" or not len(op.operands):
+        if not is_a(op, ViewOp) or not len(op.operands):
             return value
         value = op.operands[0]
     return None

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.kernels import KERNELS
-from mgx_mlir.core.literals import WeightStore
+from mgx_mlir.core.literals import WeightStore, is_literal
 from mgx_mlir.core.lowered import Lowered
+from mgx_mlir.core.op import Kernel, is_a, is_terminator
 from mgx_mlir.core.program_ir import ProgramIR, entry_block
 from mgx_mlir.core.switches import flag
 from mgx_mlir.targets.flags import DUMP_FILES
@@ -127,11 +127,8 @@ def kernel_programs(program: ProgramIR) -> list[ProgramIR]:
     """The kernels of a compiled program, each as a program of its operators named in `source`."""
     from mgx_mlir.printers.listing import kernel_name
 
-    names = tuple(f"migraphx.{name}" for name in KERNELS)
     with program.ctx, ir.Location.unknown():
-        found = [
-            v.operation for v in entry_block(program.main()).operations if v.operation.name in names
-        ]
+        found = [v.operation for v in entry_block(program.main()).operations if is_a(v, Kernel)]
         return [_kernel_program(program, op, kernel_name(op)) for op in found]
 
 
@@ -155,7 +152,7 @@ def _kernel_program(program: ProgramIR, op: ir.Operation, name: str) -> ProgramI
                 known[argument] = next(given)
         for view in block.operations:
             inner = view.operation
-            if inner.name == "migraphx.yield":
+            if is_terminator(inner):
                 func.ReturnOp([known[v] for v in inner.operands])
                 break
             copy = inner.clone(ir.InsertionPoint(entry)).operation
@@ -170,6 +167,6 @@ def _constants(operands: Sequence[ir.Value]) -> dict[int, ir.Operation]:
     found = {}
     for i, v in enumerate(operands):
         owner = v.owner
-        if not isinstance(owner, ir.Block) and owner.operation.name == "migraphx.literal":
+        if is_literal(v):
             found[i] = owner.operation
     return found

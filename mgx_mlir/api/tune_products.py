@@ -17,8 +17,8 @@ from mgx_mlir.api.judges import Judge
 from mgx_mlir.core.chips import CHIPS
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.core.ir import func, ir
-from mgx_mlir.core.kernels import KERNELS
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.literals import is_literal
+from mgx_mlir.core.op import Kernel, ViewOp, is_a
 from mgx_mlir.core.program_ir import ProgramIR, entry_block
 from mgx_mlir.core.switches import integer
 from mgx_mlir.passes.lower.gpu_choices import WORTH, Choice, Product, alternatives
@@ -126,11 +126,10 @@ def search_products(program: ProgramIR, arch: str, judge: Judge, judged: str) ->
 
 def product_kernels(program: ProgramIR, arch: str) -> dict[Product, ir.Operation]:
     """The products of a program, each with the first kernel that computes it."""
-    names = {f"migraphx.{n}" for n in KERNELS}
     found: dict[Product, ir.Operation] = {}
     with program.ctx, ir.Location.unknown(), program.store.active():
         ops = [v.operation for v in entry_block(program.main()).operations]
-        kernels = [op for op in ops if op.name in names and _multiplies(op)]
+        kernels = [op for op in ops if is_a(op, Kernel) and _multiplies(op)]
         for op in kernels:
             seen: list[Product] = []
 
@@ -216,13 +215,8 @@ def _alone(program: ProgramIR, op: ir.Operation) -> ProgramIR:
 
 def _is_constant(v: ir.Value) -> bool:
     """Whether a value is a literal or a view of one."""
-    if isinstance(v.owner, ir.Block):
-        return False
-    op = v.owner.operation
-    name = op.name.removeprefix("migraphx.")
-    cls = OPS.get(name)
-    is_view = cls is not None and cls.kind == "view" and len(op.results) == 1
-    return name == "literal" or (is_view and all(map(_is_constant, op.operands)))
+    is_view = is_a(v.owner, ViewOp) and len(v.owner.results) == 1
+    return is_literal(v) or (is_view and all(map(_is_constant, v.owner.operands)))
 
 
 __all__ = ["Found", "ProductSearch", "product_kernels", "search_products"]

@@ -12,7 +12,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.interpreter import Folder
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS, Op, as_value
+from mgx_mlir.core.op import OPS, Op, Pointwise, as_value
 from mgx_mlir.core.probe import DimProbe
 from mgx_mlir.core.shapes import DYN, TensorType, broadcast_dims
 
@@ -58,7 +58,7 @@ class Builder:
         cls = OPS.get(name.rstrip("_"))
         if cls is None:
             raise AttributeError(f"unknown operator '{name}'")
-        if cls.pointwise and not cls.REGIONS:
+        if issubclass(cls, Pointwise):
             return lambda *xs, **attributes: self._pointwise(cls, xs, attributes)
         return lambda *xs, **attributes: self.op(cls.mnemonic, *xs, **attributes)
 

@@ -19,7 +19,7 @@ from mgx_mlir.core.errors import MgxError
 from mgx_mlir.core.expressions import Atom, Expr, Int, high_of, low_of
 from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.op import OPS, Pointwise, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.space import Space
 
@@ -102,7 +102,7 @@ class ElementRules:
                 return [self._spread(name, known[0], attributes, dims[0])]
             if name in _MOVES:
                 return self._moved(op, _MOVES[name], known)
-            if OPS[name].pointwise:
+            if is_a(op, Pointwise):
                 return self._pointwise(op, attributes, known)
             reduced = self._reduced(name, attributes, known[0], kinds[0])
             return nothing if reduced is None else [reduced]

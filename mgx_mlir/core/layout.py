@@ -12,7 +12,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import MgxError, ShapeError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.op import OPS, Op
+from mgx_mlir.core.op import OPS, Op, Pointwise
 from mgx_mlir.core.probe import DimProbe
 from mgx_mlir.core.program_ir import DIMS, STRIDES, argument_attributes, functions
 from mgx_mlir.core.shapes import DYN, TensorType, standard_strides
@@ -272,7 +272,7 @@ class Layout:
             return found if len(found) == t.rank else standard_strides(t.dims)
         if cls.mnemonic == "convert":
             return ins[0]
-        if cls.pointwise and not cls.REGIONS and t.is_static:
+        if issubclass(cls, Pointwise) and t.is_static:
             first = 1 if cls.mnemonic == "where" else 0
             shapes = [
                 Shape(TensorType.of(x).dtype, TensorType.of(x).dims, s)
@@ -292,7 +292,7 @@ def _operator(v: ir.Value) -> tuple[ir.Operation | None, type[Op] | None]:
 
 def _keeps(cls: type[Op]) -> bool:
     """Whether the strides of a result depend on those of the operands."""
-    return cls.strides is not Op.strides or (cls.pointwise and not cls.REGIONS)
+    return cls.strides is not Op.strides or (issubclass(cls, Pointwise))
 
 
 def _sources(v: ir.Value) -> list[ir.Value]:

@@ -16,6 +16,7 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 
+LITERAL = "migraphx.literal"
 INLINE_ELEMENTS = 16  # up to this many elements (or a splat) a constant stays in the IR
 ALIGNMENT = 64  # what the runtime needs to use an array in place
 
@@ -201,15 +202,14 @@ def create(
 ) -> ir.Value:
     """Build a `migraphx.literal` of `array`."""
     kind, attributes = literal_attributes(np.asarray(array))
-    op = ir.Operation.create(
-        "migraphx.literal", results=[kind.mlir()], attributes=attributes, loc=loc, ip=ip
-    )
+    op = ir.Operation.create(LITERAL, results=[kind.mlir()], attributes=attributes, loc=loc, ip=ip)
     return op.result
 
 
-def is_literal(value: ir.Value) -> bool:
-    owner = value.owner
-    return not isinstance(owner, ir.Block) and owner.name == "migraphx.literal"
+def is_literal(x: ir.Value | ir.Operation | ir.OpView | ir.Block) -> bool:
+    """Say whether a value is given by a literal, or whether an operation is one."""
+    owner = x.owner if isinstance(x, ir.Value) else x
+    return getattr(owner, "name", None) == LITERAL
 
 
 def array_of(value: ir.Value | ir.Operation | ir.OpView) -> np.ndarray:

@@ -15,15 +15,18 @@ from mgx_mlir.core import forks, literals
 from mgx_mlir.core.attrs import REQUIRED, AttrDef
 from mgx_mlir.core.errors import MgxError, ShapeError
 from mgx_mlir.core.ir import ext, ir
-from mgx_mlir.core.shapes import TensorType, compatible, standard_strides
+from mgx_mlir.core.shapes import TensorType, compatible
 
 Operand = ir.Value
 Result = ir.OpResult
 Region = ir.Region
 
-OPS: dict[str, type[Op]] = {}
-Kind = Literal["device", "host", "view"]
+PREFIX = "migraphx."
+YIELD = "migraphx.yield"
+_TERMINATORS = ("func.return", YIELD)
 
+OPS: dict[str, type[Op]] = {}
+_BY_NAME: dict[str, type[Op]] = {}  # the same classes by the whole name
 
 _loading = forks.lock()
 
@@ -132,8 +135,6 @@ class Op(Migraphx.Operation):
     """
 
     # no annotations here: the bindings read every annotation of this class as a field
-    kind = "device"
-    pointwise = False
     raw = False  # True: reference takes 16- and 8-bit floats as they are
     steps = False  # True: jumps, so that its operands are rounded to their types before it
     OPERANDS = ()
@@ -147,7 +148,6 @@ class Op(Migraphx.Operation):
         cls,
         *,
         name: str | None = None,
-        kind: Kind | None = None,
         pure: bool = True,
         traits: Sequence[type] = (),
         **kwargs: Any,
@@ -164,8 +164,6 @@ class Op(Migraphx.Operation):
                     for k in range(1, MAX_VARIADIC):
                         fields[f"{field}_{k}"] = _EXT_FIELDS[found]
         cls.__annotations__ = fields
-        if kind is not None:
-            cls.kind = kind
         cls.OPERANDS = cls.OPERANDS + tuple(groups["Operand"])
         cls.RESULTS = cls.RESULTS + tuple(groups["Result"])
         cls.REGIONS = cls.REGIONS + tuple(g.name for g in groups["Region"])
@@ -193,7 +191,7 @@ class Op(Migraphx.Operation):
         for group in cls.RESULTS:
             if group.arity == "variadic":
                 setattr(cls, group.name, property(lambda self: list(self.operation.results)))
-        OPS[name] = cls
+        OPS[name] = _BY_NAME[cls.OPERATION_NAME] = cls
 
     @classmethod
     def is_pure(cls) -> bool:
@@ -395,7 +393,69 @@ class Op(Migraphx.Operation):
 class Pointwise(Op):
     """Base of the ops that compute each element from the operands' elements at its place."""
 
-    pointwise = True
+
+class ViewOp(Op):
+    """Base of the ops whose result is elements of the first operand, in other dims or strides.
+
+    Their references take every dtype as it is.
+    """
+
+    raw = True
+
+
+class BroadcastOp(ViewOp):
+    """Base of the broadcasts that passes look through.
+
+    `simplify_dyn_ops` makes them of the broadcasts whose dims are computed.
+    """
+
+
+class ReduceOp(Op):
+    """Base of the reductions over axes, which stay in the result with extent 1."""
+
+
+class HostOp(Op):
+    """Base of the ops that no device runs: they end blocks, look at dims, or stand for inputs."""
+
+
+class Kernel(Op):
+    """Base of the ops whose body becomes one dispatch.
+
+    The block's arguments are the operands, `migraphx.yield` gives the results. Patterns for whole
+    tensors do not look into the body.
+    """
+
+    inputs: Sequence[Operand]
+    outs: Sequence[Result]
+    body: Region
+
+    @staticmethod
+    def infer(o: Any) -> Sequence[TensorType] | None:
+        if not o.regions or not len(o.regions[0].blocks):
+            return None
+        block = o.regions[0].blocks[0]
+        arguments = [TensorType.of(a) for a in block.arguments]
+        check(
+            len(arguments) == len(o.inputs),
+            lambda: f"expected {len(o.inputs)} block arguments, got {len(arguments)}",
+        )
+        for i, (have, want) in enumerate(zip(arguments, o.inputs, strict=True)):
+            check(
+                have.dtype is want.dtype and have.rank == want.rank,
+                lambda i=i, have=have, want=want: f"block argument {i} expected {want}, got {have}",
+            )
+        operations = list(block.operations)
+        last = operations[-1].operation if operations else None
+        check(
+            last is not None and last.name == YIELD,
+            f"expected a region that ends with {YIELD}",
+        )
+        assert last is not None
+        return [TensorType.of(v) for v in last.operands]
+
+    @staticmethod
+    def reference(inputs: Sequence[np.ndarray], *, regions: Any, **_: Any) -> tuple[Any, ...]:
+        return tuple(regions[0](*inputs))
 
 
 def _check_results(inferred: Sequence[TensorType], actual: Sequence[ir.Type]) -> None:
@@ -444,56 +504,65 @@ def as_value(x: Any) -> ir.Value:
 
 
 def op_class(op: Any) -> type[Op] | None:
-    """The Op class of an operation (by name), or None for an op of another dialect."""
-    name = op.name
-    return OPS.get(name[9:]) if name.startswith("migraphx.") else None
+    """Return the class of an operation, by its name.
+
+    None for an op of another dialect, and for a block, which owns its arguments.
+    """
+    return _BY_NAME.get(getattr(op, "name", None))  # type: ignore[arg-type]
 
 
-def is_pointwise(op: Any) -> bool:
-    """Whether an op is a pointwise one; a block, which owns its arguments, is not."""
-    cls = None if isinstance(op, ir.Block) else op_class(op)
-    return cls is not None and cls.pointwise
+def is_a(op: Any, kinds: type[Op] | tuple[type[Op], ...]) -> bool:
+    """Say whether an operation is of one of `kinds`: op classes or bases of them. A block is not.
+
+    It goes by the op's name: to make the op's view takes three times as long.
+    """
+    cls = _BY_NAME.get(getattr(op, "name", None))  # type: ignore[arg-type]
+    return cls is not None and issubclass(cls, kinds)
+
+
+def names_of(*kinds: type[Op]) -> list[str]:
+    """Return the names of the ops of `kinds`; a base stands for every op class below it."""
+    return [name for name, cls in _BY_NAME.items() if issubclass(cls, kinds)]
+
+
+def mnemonic(op: Any) -> str:
+    """Return an operation's name without `migraphx.`; that of another dialect is whole."""
+    return op.operation.name.removeprefix(PREFIX)
+
+
+def is_terminator(op: Any) -> bool:
+    """Say whether an op ends a function or a region of the dialect's ops."""
+    return op.name in _TERMINATORS
 
 
 def attributes_of(op: Any) -> dict[str, Any]:
     """All attributes of a migraphx operation as Python values, defaults included."""
     operation = op.operation if isinstance(op, ir.OpView) else op
-    cls = OPS[operation.name[9:]]
+    cls = _BY_NAME[operation.name]
     attributes = operation.attributes
     return {d.field: d.read(attributes) for d in cls.ATTRS.values()}
 
 
-def defining(value: ir.Value, *classes: type[Op]) -> Any:
-    """The op view that defines `value` if it is one of `classes` (any op when none given)."""
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        return None
-    if classes and owner.name not in {c.OPERATION_NAME for c in classes}:
-        return None
-    return owner.opview
-
-
-def is_operation(op: Any, *classes: type[Op]) -> bool:
-    return op.name in {c.OPERATION_NAME for c in classes}
-
-
-def default_strides(t: TensorType) -> tuple[int, ...]:
-    return standard_strides(t.dims)
-
-
 __all__ = [
     "OPS",
+    "BroadcastOp",
     "Group",
+    "HostOp",
+    "Kernel",
     "Migraphx",
     "Op",
     "Operand",
     "Pointwise",
+    "ReduceOp",
     "Region",
     "Result",
+    "ViewOp",
     "as_value",
     "attributes_of",
     "check",
-    "defining",
-    "is_operation",
+    "is_a",
+    "is_terminator",
+    "mnemonic",
+    "names_of",
     "op_class",
 ]

@@ -27,7 +27,6 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import MgxError, PassError
 from mgx_mlir.core.interpreter import Folder
 from mgx_mlir.core.ir import ir, rewrite
-from mgx_mlir.core.kernels import KERNEL_BODIES
 from mgx_mlir.core.memo import remembering
 from mgx_mlir.core.observe import (
     APPLIED,
@@ -48,7 +47,7 @@ from mgx_mlir.core.observe import (
     tally,
     traces,
 )
-from mgx_mlir.core.op import OPS, Op, as_value
+from mgx_mlir.core.op import OPS, Kernel, Op, as_value, is_a, names_of
 from mgx_mlir.core.probe import DimProbe
 
 PatternFunction = Callable[[Any, "Rewriter"], Any]
@@ -107,7 +106,7 @@ class Pattern:
             elif root.mnemonic and OPS.get(root.mnemonic) is root:
                 names.append(root.OPERATION_NAME)
             else:
-                names += [c.OPERATION_NAME for c in OPS.values() if issubclass(c, root)]
+                names += names_of(root)
         return names
 
 
@@ -309,7 +308,7 @@ class PatternSet:
         if present.isdisjoint(by_root):
             return 0
         limit = 1000 + 16 * len(names)
-        run = _Application(self, options, limit, not present.isdisjoint(KERNEL_BODIES))
+        run = _Application(self, options, limit, not present.isdisjoint(names_of(Kernel)))
         config = rewrite.GreedyRewriteConfig()
         config.max_iterations = max_iterations
         config.use_top_down_traversal = True
@@ -343,7 +342,7 @@ class _Application:
         """MLIR's callback for one root name: True means that nothing matched."""
 
         def rewrite_op(op: Any, driver: Any) -> bool | None:
-            if self.guarded and op.operation.parent.name in KERNEL_BODIES:
+            if self.guarded and is_a(op.operation.parent, Kernel):
                 return True
             rw, location = self.rewriter, op.location
             with driver.ip, location:

@@ -23,7 +23,7 @@ from mgx_mlir.core.expressions import Expr, Int
 from mgx_mlir.core.extent_rules import RULES, Operands
 from mgx_mlir.core.extents import Rows, Runs, UndecidedError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS, Op, attributes_of
+from mgx_mlir.core.op import OPS, Op, Pointwise, attributes_of
 from mgx_mlir.core.proofs import Prover
 from mgx_mlir.core.shapes import DYN, TensorType
 
@@ -204,7 +204,7 @@ class DimProbe:
         """The dims of each result: those that an op tells, else those stated."""
         if all(DYN not in r for r in stated):
             return stated
-        if cls.pointwise and all(k.dims == operands[0].dims for k in operands):
+        if issubclass(cls, Pointwise) and all(k.dims == operands[0].dims for k in operands):
             return [operands[0].dims] * len(stated)
         groups: list[list[Known]] = []
         types: list[list[TensorType]] = []

@@ -16,7 +16,7 @@ import numpy as np
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.interpreter import Env, Interpreter
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.op import ViewOp, is_a, mnemonic, op_class
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.signature import Signature
@@ -91,11 +91,11 @@ class Perturbed(Interpreter):
         self, op: ir.Operation, inputs: Sequence[np.ndarray], env: Env | None = None
     ) -> list[np.ndarray]:
         found = super().evaluate(op, inputs, env)
-        name = op.name.removeprefix("migraphx.")
-        if name == "literal":
+        if literals.is_literal(op):
             return [self.moved(a) if a.size > 1 else a for a in found]
-        cls = OPS.get(name)
-        if cls is None or cls.kind == "view" or len(op.regions) or name in MOVING | _EXACT:
+        if op_class(op) is None or is_a(op, ViewOp) or len(op.regions):
+            return found
+        if mnemonic(op) in MOVING | _EXACT:
             return found
         return [self.moved(np.asarray(a)) for a in found]
 
@@ -126,7 +126,7 @@ def _weights(program: ProgramIR) -> list[ir.Operation]:
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "migraphx.literal":
+        if literals.is_literal(op):
             kind = TensorType.of(op.results[0])
             if kind.dtype.is_float and kind.elements > 1:
                 found.append(op)

@@ -10,8 +10,8 @@ import numpy as np
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.files import atomic
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.kernels import KERNELS
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.literals import is_literal
+from mgx_mlir.core.op import Kernel, ViewOp, is_a
 from mgx_mlir.core.program_ir import (
     GROUPS,
     NAME,
@@ -57,7 +57,7 @@ def alone(
                 v = added
             fed.append((v, array))
         _return_only(copy, op)
-        if op.regions and op.name.removeprefix("migraphx.") in KERNELS:
+        if is_a(op, Kernel):
             inline_region(op)
         erase_dead(copy.module)
         named = _finished(copy, [v for v, _ in fed])
@@ -76,15 +76,9 @@ def upto(program: ProgramIR, position: int) -> ProgramIR:
 
 
 def _is_constant(v: ir.Value) -> bool:
-    owner = v.owner
-    if isinstance(owner, ir.Block):
-        return False
-    name = owner.name.removeprefix("migraphx.")
-    if name == "literal":
+    if is_literal(v):
         return True
-    cls = OPS.get(name)
-    is_view = cls is not None and cls.kind == "view"
-    return is_view and all(_is_constant(x) for x in owner.operands)
+    return is_a(v.owner, ViewOp) and all(_is_constant(x) for x in v.owner.operands)
 
 
 def _replace_inside(op: ir.Operation, old: ir.Value, new: ir.Value) -> None:

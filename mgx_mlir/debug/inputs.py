@@ -18,14 +18,14 @@ from mgx_mlir.api.shape import shape
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.kernels import KERNELS
 from mgx_mlir.core.layout import Shape
-from mgx_mlir.core.op import OPS, attributes_of
+from mgx_mlir.core.op import Kernel, attributes_of, is_a, mnemonic, op_class
 from mgx_mlir.core.pipeline import did_you_mean
 from mgx_mlir.core.program_ir import ProgramIR, argument_names, entry_block
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.signature import Port, Signature
 from mgx_mlir.debug.argument_files import read_argument
+from mgx_mlir.dialects.migraphx.control import If
 
 Purpose = Literal["any", "mask", "index", "size"]
 _WORD = 0xFFFFFFFFFFFFFFFF
@@ -99,14 +99,13 @@ class _Uses:
         return Draw("mask") if wide and "mask" in self.purposes else Draw()
 
     def _use(self, op: ir.Operation, number: int, exact: bool) -> None:
-        name = op.name.removeprefix("migraphx.")
-        cls = OPS.get(name)
+        name, cls = mnemonic(op), op_class(op)
         if name == "yield":
             self._leave(op, number, exact)
             return
         if cls is None:
             return
-        if name in KERNELS:
+        if is_a(op, Kernel):
             self.work.append((op.regions[0].blocks[0].arguments[number], exact))
             return
         group = _group(cls, op, number)
@@ -129,7 +128,7 @@ class _Uses:
 
     def _leave(self, op: ir.Operation, number: int, exact: bool) -> None:
         parent = op.parent.operation
-        if parent.name.removeprefix("migraphx.") in (*KERNELS, "if"):
+        if is_a(parent, (Kernel, If)):
             self.work.append((parent.results[number], exact))
 
 

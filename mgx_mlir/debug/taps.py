@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.literals import is_literal
+from mgx_mlir.core.op import ViewOp, is_a, op_class
 from mgx_mlir.core.program_ir import (
     GROUPS,
     NAME,
@@ -19,6 +20,7 @@ from mgx_mlir.core.program_ir import (
 )
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.debug.edits import set_kind, set_returned
+from mgx_mlir.dialects.migraphx.buffers import Undefined
 
 BUDGET = 1 << 30  # bytes of intermediate results that one build gives back
 _UNKNOWN = 64  # what a dynamic dim is taken for where memory is planned
@@ -28,9 +30,7 @@ Build = Callable[[ProgramIR], Any]  # a program in, a CompiledProgram out
 
 def is_computed(op: ir.Operation) -> bool:
     """Whether an instruction computes something: no literal, no view, nothing absent."""
-    name = op.name.removeprefix("migraphx.")
-    cls = OPS.get(name)
-    if cls is None or cls.kind == "view" or name in ("literal", "undefined"):
+    if op_class(op) is None or is_literal(op) or is_a(op, (ViewOp, Undefined)):
         return False
     kinds = [isinstance(r.type, ir.RankedTensorType) for r in op.results]
     return bool(kinds) and all(kinds)

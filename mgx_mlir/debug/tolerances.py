@@ -9,9 +9,10 @@ from typing import Any
 import ml_dtypes
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.op import ViewOp, is_a, op_class
 from mgx_mlir.core.program_ir import ProgramIR, entry_block
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.broadcasts import DimensionsOf
 
 ALLCLOSE = "MIGRAPHX_VERIFY_ENABLE_ALLCLOSE"
 _FALSE = ("0", "false", "off", "no")
@@ -132,7 +133,7 @@ def _coarseness(block: ir.Block) -> dict[ir.Value, float]:
             return ir.WalkResult.INTERRUPT if coarse == COMPUTED else ir.WalkResult.ADVANCE
 
         view.operation.walk(visit)
-        if view.operation.name == "migraphx.dimensions_of":
+        if is_a(view, DimensionsOf):
             coarse = 0.0  # extents hold nothing of the values
         for r in view.operation.results:
             found[r] = coarse
@@ -141,8 +142,8 @@ def _coarseness(block: ir.Block) -> dict[ir.Value, float]:
 
 def _own(op: ir.Operation) -> float:
     """How coarse a type of 16 or 8 bits an op computes in, as `_coarseness` counts."""
-    cls = OPS.get(op.name.removeprefix("migraphx."))
-    if cls is None or cls.kind == "view" or cls.mnemonic in MOVING or len(op.regions):
+    cls = op_class(op)
+    if cls is None or is_a(op, ViewOp) or cls.mnemonic in MOVING or len(op.regions):
         return 0.0
     narrow = [TensorType.of(v).dtype for v in (*op.operands, *op.results) if _is_narrow(v)]
     if cls.mnemonic != "convert":

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.kernels import KERNELS
-from mgx_mlir.core.op import OPS, attributes_of
+from mgx_mlir.core.op import Kernel, ViewOp, attributes_of, is_a, mnemonic, op_class
 from mgx_mlir.core.shapes import TensorType
 
 _SOFTMAX = 5  # of each element: compared, subtracted, its exponential, added, divided
@@ -48,13 +47,12 @@ def _bytes(op: ir.Operation) -> int | None:
 
 
 def _operations(op: ir.Operation) -> int | None:
-    name = op.name.removeprefix("migraphx.")
-    if name in KERNELS:
+    if is_a(op, Kernel):
         parts = [_operations(view.operation) for view in op.regions[0].blocks[0].operations]
         known = [p for p in parts if p is not None]
         return sum(known) if len(known) == len(parts) else None
-    cls = OPS.get(name)
-    if name in _MOVES or (cls is not None and cls.kind == "view"):
+    name, cls = mnemonic(op), op_class(op)
+    if name in _MOVES or is_a(op, ViewOp):
         return 0
     if len(op.regions) or cls is None:
         return None

@@ -8,8 +8,11 @@ from typing import TextIO
 
 from mgx_mlir.core.layout import AnyShape, Shape, TupleShape, braces
 from mgx_mlir.core.names import safe_name
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.op import OPS, HostOp, Kernel, Op, Pointwise, ReduceOp, ViewOp
 from mgx_mlir.core.program_ir import ProgramIR
+from mgx_mlir.dialects.migraphx.fused import FusedReduce, SplitFusedReduce
+from mgx_mlir.dialects.migraphx.normalize import SoftmaxBase
+from mgx_mlir.dialects.migraphx.reduce import ArgExtreme, PrefixScanSum
 from mgx_mlir.printers.listing import Instruction, list_program
 from mgx_mlir.printers.text import operator_text
 
@@ -24,15 +27,14 @@ COLOURS = {
     "return": "white",
     "other": "lightgray",
 }
-REDUCTIONS = (
-    "argmax",
-    "argmin",
-    "softmax",
-    "logsoftmax",
-    "prefix_scan_sum",
-    "fused_reduce",
-    "split_fused_reduce",
-)
+# the first that an operator is one of names its colour
+_KINDS: dict[str, tuple[type[Op], ...]] = {
+    "reduce": (ReduceOp, ArgExtreme, SoftmaxBase, PrefixScanSum, FusedReduce, SplitFusedReduce),
+    "kernel": (Kernel,),
+    "pointwise": (Pointwise,),
+    "view": (ViewOp,),
+    "host": (HostOp,),
+}
 
 
 def print_dot(
@@ -100,16 +102,12 @@ def kind_of(i: Instruction) -> str:
     """The class of an instruction that its colour shows."""
     if i.op in ("@param", "@literal", "@return"):
         return i.op.removeprefix("@")
-    if "::" in i.op or i.op in ("pointwise", "group", "fused_concat"):
+    if "::" in i.op:
         return "kernel"
-    if i.op.startswith("reduce_") or i.op in REDUCTIONS:
-        return "reduce"
     cls = OPS.get(i.op)
     if cls is None:
         return "view" if i.op == "get_tuple_elem" else "host"
-    if cls.pointwise:
-        return "pointwise"
-    return {"view": "view", "host": "host"}.get(cls.kind, "other")
+    return next((name for name, kinds in _KINDS.items() if issubclass(cls, kinds)), "other")
 
 
 def shape_text(shape: AnyShape | None) -> str:

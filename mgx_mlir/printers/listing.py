@@ -14,13 +14,25 @@ import numpy as np
 from mgx_mlir.core import literals
 from mgx_mlir.core.dtypes import FP4X2
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.kernels import KERNELS
 from mgx_mlir.core.layout import AnyShape, Layout, Shape, TupleShape
+from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.module_builder import IMPLICIT_RETURN, MODULES
-from mgx_mlir.core.op import OPS, Op, attributes_of, is_pointwise, op_class
+from mgx_mlir.core.op import (
+    HostOp,
+    Kernel,
+    Op,
+    Pointwise,
+    ViewOp,
+    attributes_of,
+    is_a,
+    mnemonic,
+    op_class,
+)
 from mgx_mlir.core.program_ir import ProgramIR, argument_names, entry_block, functions
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.spelling import attributes_out, is_tuple
+from mgx_mlir.dialects.migraphx.buffers import Undefined
+from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.printers.packed import packed_values
 
 DEBUG_SYMBOLS = "migraphx.debug_symbols"  # module attribute: source names are shown
@@ -212,8 +224,7 @@ class _Lister:
         )
 
     def _operation(self, module: Module, op: ir.Operation) -> None:
-        name = op.name.removeprefix("migraphx.")
-        cls = OPS.get(name)
+        name, cls = mnemonic(op), op_class(op)
         several = is_tuple(op)
         attributes = {} if cls is None else attributes_out(cls, attributes_of(op))
         if name == "unknown":
@@ -221,7 +232,7 @@ class _Lister:
         kernel = bool(self.prefix) and self._is_kernel(op)
         if kernel:
             name = f"{self.prefix}::{self._kernel_name(op)}"
-            if op.name.removeprefix("migraphx.") in KERNELS:
+            if is_a(op, Kernel):
                 attributes = {}
         shape = self._shape(op, several)
         if name == "select_module":
@@ -296,17 +307,16 @@ class _Lister:
         return out
 
     def _is_kernel(self, op: ir.Operation) -> bool:
-        cls = OPS.get(op.name.removeprefix("migraphx."))
-        if cls is None or op.name == "migraphx.undefined":
+        cls = op_class(op)
+        if cls is None or is_a(op, Undefined):
             return False
-        if op.name.removeprefix("migraphx.") in KERNELS:
+        if is_a(op, Kernel):
             return True
         # the reference runs views as it runs everything, a compiler makes them disappear
-        return not cls.REGIONS and (cls.kind == "device" or self.prefix == "ref")
+        return not cls.REGIONS and (self.prefix == "ref" or not is_a(op, (ViewOp, HostOp)))
 
     def _kernel_name(self, op: ir.Operation) -> str:
-        name = op.name.removeprefix("migraphx.")
-        return kernel_name(op) if name in KERNELS else name
+        return kernel_name(op) if is_a(op, Kernel) else mnemonic(op)
 
     def _submodules(self, parent: Module, op: ir.Operation) -> list[Module]:
         if op.name == "migraphx.select_module":
@@ -331,7 +341,7 @@ class _Lister:
         found: list[str] = []
         if MODULES in op.attributes:
             found = [ir.StringAttr(a).value for a in ir.ArrayAttr(op.attributes[MODULES])]
-        kind, count = op.name.removeprefix("migraphx."), len(op.regions)
+        kind, count = mnemonic(op), len(op.regions)
         ends = [""] if count == 1 else [f"_{i}" for i in range(count)]
         if kind == "if":
             ends = ["_if", "_else"]
@@ -386,7 +396,7 @@ def element_values(block: ir.Block) -> set[ir.Value]:
     for view in block.operations:
         op = view.operation
         found.update(op.results)
-        if op.name in ("migraphx.yield", "migraphx.literal") or is_pointwise(op):
+        if op.name in ("migraphx.yield", "migraphx.literal") or is_a(op, Pointwise):
             continue
         source = op.operands[0].owner if op.name == "migraphx.multibroadcast" else None
         if source is None or isinstance(source, ir.Block) or source.name != "migraphx.literal":
@@ -411,10 +421,8 @@ def kernel_name(op: ir.Operation) -> str:
     """What a fused kernel is called: its operators but views and constants, joined."""
     names = []
     for view in op.regions[0].blocks[0].operations:
-        name = view.operation.name.removeprefix("migraphx.")
-        cls = OPS.get(name)
-        if name not in ("yield", "literal") and (cls is None or cls.kind != "view"):
-            names.append(name)
+        if not is_a(view, (Yield, ViewOp)) and not is_literal(view):
+            names.append(mnemonic(view))
     return "_".join(names) or "copy"
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.op import ViewOp, is_a
+from mgx_mlir.dialects.migraphx.indexing import Gather
+from mgx_mlir.dialects.migraphx.movement import Concat, Reverse
+from mgx_mlir.dialects.migraphx.quant import PackFp4, UnpackFp4
 
-# what gives its first operand's elements in another place, besides the views
-_MOVES = ("identity", "contiguous", "layout", "gather", "reverse", "concat")
+# what gives its first operand's elements in another place
+_MOVES = (ViewOp, Gather, Reverse, Concat)
 
 
 def packed_values(module: ir.Operation) -> set[ir.Value]:
@@ -16,9 +19,9 @@ def packed_values(module: ir.Operation) -> set[ir.Value]:
     work: list[ir.Value] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "migraphx.pack_fp4":
+        if is_a(op, PackFp4):
             work.append(op.result)
-        elif op.name == "migraphx.unpack_fp4":
+        elif is_a(op, UnpackFp4):
             work.append(op.operands[0])
         return ir.WalkResult.ADVANCE
 
@@ -44,8 +47,6 @@ def _same_elements(value: ir.Value) -> Iterator[ir.Value]:
 
 def _moved(op: ir.Operation) -> list[ir.Value]:
     """The operands whose elements an operation moves."""
-    name = op.name.removeprefix("migraphx.")
-    cls = OPS.get(name)
-    if cls is None or (cls.kind != "view" and name not in _MOVES):
+    if not is_a(op, _MOVES):
         return []
-    return list(op.operands) if name == "concat" else list(op.operands)[:1]
+    return list(op.operands) if is_a(op, Concat) else list(op.operands)[:1]

@@ -9,7 +9,7 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, linalg, tensor
-from mgx_mlir.core.op import Op, attributes_of
+from mgx_mlir.core.op import Op, Pointwise, attributes_of
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.require import require_elements
@@ -45,7 +45,7 @@ def lower_on_host(e: Any, op: ir.Operation, cls: type[Op]) -> bool:
         return False
     if name == "require":
         found = require_elements(e, attributes_of(op)["expected"], *operands)
-    elif cls.pointwise and getattr(cls, "scalar", None) is not None:
+    elif issubclass(cls, Pointwise) and getattr(cls, "scalar", None) is not None:
         found = _pointwise(op, cls, operands, out)
     elif name in _STRUCTURAL:
         found = _STRUCTURAL[name](attributes_of(op), operands, out)

@@ -14,9 +14,8 @@ import numpy as np
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.errors import CompileError, MgxError
 from mgx_mlir.core.ir import arith, func, ir, ml_program, tensor
-from mgx_mlir.core.kernels import KERNELS
 from mgx_mlir.core.lowered import IOSpec, KernelInfo, Lowered
-from mgx_mlir.core.op import OPS, Op, attributes_of
+from mgx_mlir.core.op import OPS, Kernel, Op, attributes_of, is_a
 from mgx_mlir.core.program_ir import (
     ProgramIR,
     argument_names,
@@ -169,7 +168,7 @@ class ModuleLowering(Emitter):
             name = op.name
             if name.startswith("migraphx."):
                 short = name[9:]
-                known = short in LOWERINGS or short in KERNELS or short in views.VIEWS
+                known = short in LOWERINGS or is_a(op, Kernel) or short in views.VIEWS
                 cls = OPS.get(short)
                 if cls is not None and getattr(cls, "scalar", None) is not None:
                     known = True
@@ -230,7 +229,7 @@ class ModuleLowering(Emitter):
         self.sizes.relations_of(op, cls)
         if name in views.VIEWS:
             self.scope.values[op.results[0]] = views.VIEWS[name](self, op.opview)
-        elif name in KERNELS:
+        elif is_a(op, Kernel):
             self.kernel(op)
         elif getattr(cls, "scalar", None) is not None:
             self.pointwise(op, cls)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.op import OPS, Pointwise
 from tests.dialect.evaluation import evaluate, scalar, ulps
 
-POINTWISE = sorted(n for n, c in OPS.items() if c.pointwise and not c.REGIONS)
+POINTWISE = sorted(n for n, c in OPS.items() if issubclass(c, Pointwise))
 
 
 def _tolerance(dtype: np.dtype) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from onnx import TensorProto
 
-from mgx_mlir.core.kernels import KERNELS
+from mgx_mlir.core.op import OPS, Kernel
 from mgx_mlir.core.passes import pass_name
 from mgx_mlir.core.registry import rewrites_of
 from mgx_mlir.passes import PASSES
@@ -26,7 +26,7 @@ FLOATS = ("f32", "f16", "bf16")
 
 def known_forms() -> set[str]:
     """`kernel op` or `group tag`, and `pass/rewrite` of the passes that form a GPU's kernels."""
-    found = {k for k in KERNELS if k != "group"}
+    found = {n for n, cls in OPS.items() if issubclass(cls, Kernel) and n != "group"}
     found |= {f"group {tag}" for tag in (*OPAQUE, *QUANTIZED, *TAGS, DECODING)}
     for step in dict.fromkeys(pass_name(s.partition("{")[0]) for s in PIPELINES["gpu"]):
         if step.startswith(("fuse_", "split_")):

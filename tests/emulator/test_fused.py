@@ -18,10 +18,10 @@ from mgx_mlir.api.compile import compile as compile_program
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.kernels import KERNELS
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.lowered import Lowered
 from mgx_mlir.core.observe import observing
+from mgx_mlir.core.op import Kernel, is_a
 from mgx_mlir.core.passes import pass_name, run_pipeline
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.registry import rewrites_of
@@ -70,7 +70,7 @@ def formed(case: Case) -> set[str]:
         name = op.operation.name.removeprefix("migraphx.")
         if name == "group":
             found.add(f"group {ir.StringAttr(op.attributes['tag']).value}")
-        elif name in KERNELS:
+        elif is_a(op, Kernel):
             found.add(name)
     return found
 

@@ -7,7 +7,7 @@ import json
 import mgx_mlir.dialects  # noqa: F401  (defines the operators)
 from mgx_mlir.core.attrs import REQUIRED
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.op import OPS, HostOp, ViewOp
 from mgx_mlir.core.pipeline import did_you_mean
 from mgx_mlir.driver.arguments import Arguments
 from mgx_mlir.driver.options import HELP, LIST
@@ -48,7 +48,9 @@ def kernel_names() -> list[str]:
 
     load()
     plain = {n: cls for n, cls in OPS.items() if n not in _NOT_LISTED and not cls.REGIONS}
-    lowered = [n for n, cls in plain.items() if cls.kind == "device" and n not in REFUSED]
+    lowered = [
+        n for n, cls in plain.items() if not issubclass(cls, (ViewOp, HostOp)) and n not in REFUSED
+    ]
     return [f"{target}::{n}" for target in ("cpu", "gpu") for n in lowered] + [
         f"ref::{n}" for n in plain if n != "undefined"
     ]

@@ -8,8 +8,7 @@ import numpy as np
 
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.kernels import KERNEL_BODIES
-from mgx_mlir.core.op import op_class
+from mgx_mlir.core.op import Kernel, Pointwise, is_a, op_class
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.convolution import padded_input
@@ -72,7 +71,7 @@ def constant_weights(v: ir.Value) -> ir.Value | None:
     owner = v.owner
     if isinstance(owner, ir.Block):
         operation = owner.owner.operation
-        if operation.name not in KERNEL_BODIES:
+        if not is_a(operation, Kernel):
             return None
         v = operation.operands[ir.BlockArgument(v).arg_number]
     return v if literals.is_literal(v) else None
@@ -148,7 +147,7 @@ def _is_epilogue(o: ir.Operation) -> bool:
     if o.name in ("migraphx.literal", "migraphx.yield") or o.name in _THROUGH:
         return True
     cls = op_class(o)
-    return cls is not None and cls.pointwise and not cls.raw
+    return cls is not None and issubclass(cls, Pointwise) and not cls.raw
 
 
 def _flat(e: Any, value: ir.Value) -> ir.Value:
