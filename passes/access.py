@@ -13,10 +13,12 @@ from math import gcd
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, is_a, op_class
+from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a, op_class
 from mgx_mlir.core.shapes import DYN, TensorType, product
+from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Scalar
+from mgx_mlir.dialects.migraphx.movement import Concat, Slice
+from mgx_mlir.dialects.migraphx.views import NopView, ReshapeOp, Transpose
 from mgx_mlir.passes.constants import splat
-from mgx_mlir.passes.shape_chain import NOPS, RESHAPES
 
 # an index is a number or a value of the target's IR; `k` does arithmetic on them (WorkGroup)
 Coords = list[Any]
@@ -55,7 +57,7 @@ def reader(
         own = owner.opview
         parts = [reader(v, lane, leaves, run=run) for v in owner.operands]
         return lambda k, at, lanes: k.pointwise(own, [p(k, at, lanes) for p in parts])
-    if owner.name == "migraphx.concat":
+    if is_a(owner, Concat):
         return _concat(owner.opview, lane, leaves, run)
     source, step, inner, aligned = through(owner, lane, run)
     read = reader(source, inner, leaves, run=aligned)
@@ -104,16 +106,16 @@ def through(op: Any, lane: int | None, run: int = 1) -> tuple[ir.Value, Step, in
     if DYN in have or DYN in want or 0 in have or 0 in want:
         raise Unreadable("run-time or empty dims")
     view = op.opview
-    if name in NOPS:
+    if is_a(op, NopView):
         return source, lambda k, at: at, lane, run
-    if name == "migraphx.transpose":
+    if is_a(op, Transpose):
         permutation = list(view.permutation)
         back = [permutation.index(i) for i in range(len(permutation))]
         inner = None if lane is None else permutation[lane]
         return source, lambda k, at: [at[i] for i in back], inner, run
-    if name in ("migraphx.multibroadcast", "migraphx.broadcast", "migraphx.scalar"):
-        shift = view.axis if name == "migraphx.broadcast" else len(want) - len(have)
-        if name == "migraphx.scalar":
+    if is_a(op, BroadcastOp):
+        shift = view.axis if is_a(op, Broadcast) else len(want) - len(have)
+        if is_a(op, Scalar):
             shift = 0
         kept = [d == want[i + shift] if i + shift < len(want) else False
                 for i, d in enumerate(have)]  # fmt: skip
@@ -126,7 +128,7 @@ def through(op: Any, lane: int | None, run: int = 1) -> tuple[ir.Value, Step, in
             inner,
             run,
         )
-    if name == "migraphx.slice" and len(op.operands) == 1:
+    if is_a(op, Slice) and len(op.operands) == 1:
         starts = [0] * len(have)
         for axis, start in zip(view.axes, view.starts, strict=True):
             d = have[axis % len(have)]
@@ -137,7 +139,7 @@ def through(op: Any, lane: int | None, run: int = 1) -> tuple[ir.Value, Step, in
             lane,
             run if lane is None else gcd(run, starts[lane]) if starts[lane] else run,
         )
-    if name in RESHAPES and len(op.operands) == 1:
+    if is_a(op, ReshapeOp) and len(op.operands) == 1:
         step, inner = regrouped(want, have, lane, run)
         return source, step, inner, run
     raise Unreadable(f"'{name}' is no view")

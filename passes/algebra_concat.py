@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, attributes_of, op_class
+from mgx_mlir.core.op import Pointwise, attributes_of, mnemonic, op_class
 from mgx_mlir.core.pattern import NoMatch, Rewriter, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.algebra_splits import cut_of
@@ -106,7 +106,7 @@ def find_concat_op(op: Any, rw: Rewriter) -> Any:
     joined = [
         rw.op("concat", list(vs), axis=axis) for vs in zip(*(o.operands for o in ops), strict=True)
     ]
-    return rw.op(first.name.removeprefix("migraphx."), *joined, **attributes)
+    return rw.op(mnemonic(first), *joined, **attributes)
 
 
 def _repeated(op: Any, rw: Rewriter, axis: int) -> Any:

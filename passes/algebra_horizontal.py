@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, attributes_of, is_a
+from mgx_mlir.core.op import Pointwise, attributes_of, is_a, mnemonic
 from mgx_mlir.core.pattern import (
     NoMatch,
     Rewriter,
@@ -17,6 +17,8 @@ from mgx_mlir.core.pattern import (
     users,
 )
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.linear import Convolution
+from mgx_mlir.dialects.migraphx.pointwise_binary import Add
 from mgx_mlir.passes.constants import can_join, is_constant, joined
 from mgx_mlir.passes.shape_chain import VIEWS, trace
 
@@ -35,7 +37,7 @@ def find_conv_dot_horiz_fusion(op: Any, rw: Rewriter) -> Any:
     where they meet, as in the gate of an MLP. `all-forms` merges any, and convolutions, of which
     slices are copies.
     """
-    name = op.operation.name.removeprefix("migraphx.")
+    name = mnemonic(op)
     if name == "convolution" and not rw.options.all_forms:
         return no_match("slices of channels-last images are copies (all-forms merges them)")
     group = _beside(op, rw.options.max_columns, rw.options.all_forms)
@@ -100,7 +102,7 @@ def _biased(op: Any) -> Any:
     """The sum of a product with a constant, where nothing else uses the product."""
     found = users(op.results[0])
     total = found[0].operation if len(found) == 1 else None
-    if total is None or total.name != "migraphx.add" or not TensorType.of(total.result).is_static:
+    if total is None or not is_a(total, Add) or not TensorType.of(total.result).is_static:
         return None
     return total if any(can_join([v]) for v in total.operands) else None
 
@@ -179,7 +181,7 @@ def _alike(a: ir.Operation, b: ir.Operation, axis: int) -> bool:
     v, w = TensorType.of(a.operands[1]), TensorType.of(b.operands[1])
     if s.dtype is not t.dtype or v.dtype is not w.dtype or len(b.operands) != 2:
         return False
-    if a.name == "migraphx.convolution" and not _same_kernel(a, v.dims, w.dims):
+    if is_a(a, Convolution) and not _same_kernel(a, v.dims, w.dims):
         return False
     return all(m == n for i, (m, n) in enumerate(zip(s.dims, t.dims, strict=True)) if i != axis)
 
@@ -192,7 +194,7 @@ def _unfit(op: Any, most_columns: int) -> NoMatch | None:
     """Why an op cannot be one of several, or None."""
     if len(op.operands) != 2:
         return no_match("it has scales")
-    name = op.operation.name.removeprefix("migraphx.")
+    name = mnemonic(op)
     if name == "convolution" and op.group != 1:
         return no_match("it has {} groups", op.group)
     if next(iter(op.results[0].uses), None) is None:
@@ -219,7 +221,7 @@ def _only_weights(value: ir.Value, name: str, depth: int = 4) -> bool:
             if owner.operands[0] == value or owner.operands[1] != value:
                 return False
             continue
-        if owner.name not in VIEWS or not depth:
+        if not is_a(owner, VIEWS) or not depth:
             return False
         if not _only_weights(owner.results[0], name, depth - 1):
             return False

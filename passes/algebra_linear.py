@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, attributes_of
+from mgx_mlir.core.op import Pointwise, attributes_of, is_a, mnemonic
 from mgx_mlir.core.pattern import Rewriter, defined_by, has_one_use, no_match, pattern, users
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.movement import Slice
 from mgx_mlir.passes.algebra_splits import cut_of
 from mgx_mlir.passes.constants import constant_map, copied, is_constant, is_own, splat
 from mgx_mlir.passes.rounding import feeds_steps, is_rounded
@@ -140,7 +141,7 @@ def _is_beside(user: Any, part: Any, axis: int, low: int, high: int) -> bool:
     """Whether `user` is the slice `part`, or a slice along `axis` of what [low, high) is not."""
     if user.operation == part.operation:
         return True
-    cut = cut_of(user.opview) if user.operation.name == "migraphx.slice" else None
+    cut = cut_of(user.opview) if is_a(user, Slice) else None
     return cut is not None and cut[0] == axis and (cut[2] <= low or cut[1] >= high)
 
 
@@ -342,5 +343,5 @@ def find_inner_broadcast(op: Any, rw: Rewriter) -> Any:
             m = tuple(atoms if i in kept else () for i, atoms in enumerate(source[1]))
             operands.append(build_map(rw, source[0], m))
     rw.merge_location(*(v.owner for v, is_view in zip(op.operands, views, strict=True) if is_view))
-    name = op.operation.name.removeprefix("migraphx.")
+    name = mnemonic(op)
     return rw.multibroadcast(rw.op(name, *operands, **attributes_of(op)), dims)

@@ -8,16 +8,15 @@ from math import prod
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, attributes_of, op_class
+from mgx_mlir.core.op import Op, Pointwise, ReduceOp, attributes_of, is_a, mnemonic, op_class
 from mgx_mlir.core.pattern import NoMatch, Rewriter, defined_by, no_match, pattern, users
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.movement import Slice
+from mgx_mlir.dialects.migraphx.views import ReshapeOp, Transpose
 from mgx_mlir.passes.constants import can_join, joined
-from mgx_mlir.passes.shape_chain import RESHAPES, build_map, trace, varying
+from mgx_mlir.passes.shape_chain import build_map, trace, varying
 
 _MOST = 64  # slices, and users of a slice, that are looked at
-_REDUCES = frozenset(
-    f"migraphx.reduce_{n}" for n in ("sum", "mean", "max", "min", "prod", "any", "all")
-)
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def split_at(op: Any) -> Split | NoMatch:
         user = user.operation
         if i == 4 * _MOST:
             return no_match("the tensor has more than {} uses", i)
-        if user == op.operation or user.name != "migraphx.slice" or user.block != block:
+        if user == op.operation or not is_a(user, Slice) or user.block != block:
             continue
         cut = cut_of(user.opview)
         if cut is None or cut[0] != axis or _is_dead(user):
@@ -127,7 +126,7 @@ def find_splits(op: Any, rw: Rewriter) -> Any:
         rw.merge_location(*ops)
         with ir.InsertionPoint(first_of(ops)):
             operands = [build(rw) for build in plan]
-            name = f.name.removeprefix("migraphx.")
+            name = mnemonic(f)
             wide = rw.op(name, *operands, **attributes_of(f))
             for o, part in zip(ops, cut_again(rw, wide, split.axis, split.bounds), strict=True):
                 o.results[0].replace_all_uses_with(part)
@@ -145,7 +144,7 @@ def _candidates(part: ir.Value, axis: int) -> list[ir.Operation]:
         cls = op_class(user)
         if cls is None or len(user.results) != 1 or _is_dead(user) or user in out:
             continue
-        if user.name in _REDUCES and len(user.operands) == 1:
+        if is_a(user, ReduceOp) and len(user.operands) == 1:
             rank = TensorType.of(part).rank
             axes = [a % rank for a in user.opview.axes]
             if axes and axis not in axes:
@@ -242,13 +241,13 @@ def _repeated(values: Sequence[ir.Value], split: Split) -> Callable[[Rewriter], 
 # ---- views ---------------------------------------------------------------------------------------
 
 
-def _one_view(split: Split, names: frozenset[str]) -> list[ir.Operation] | NoMatch:
-    """The one user of each part, a view of `names` in the block of the slices."""
+def _one_view(split: Split, kind: type[Op]) -> list[ir.Operation] | NoMatch:
+    """The one user of each part, a view of that kind in the block of the slices."""
     ops = []
     for part in split.parts:
         found = users(part)
         op = found[0].operation if len(found) == 1 else None
-        if op is None or op.name not in names or len(op.operands) != 1:
+        if op is None or not is_a(op, kind) or len(op.operands) != 1:
             return no_match("not every part is used by one such view alone")
         if op.block != split.slices[0].block:
             return no_match("a view in another block")
@@ -262,7 +261,7 @@ def find_split_reshape(op: Any, rw: Rewriter) -> Any:
     split = split_at(op)
     if isinstance(split, NoMatch):
         return split
-    ops = _one_view(split, RESHAPES)
+    ops = _one_view(split, ReshapeOp)
     if isinstance(ops, NoMatch):
         return ops
     found = _whole_dims(split, [TensorType.of(o.result).dims for o in ops])
@@ -320,7 +319,7 @@ def find_split_transpose(op: Any, rw: Rewriter) -> Any:
     split = split_at(op)
     if isinstance(split, NoMatch):
         return split
-    ops = _one_view(split, frozenset(("migraphx.transpose",)))
+    ops = _one_view(split, Transpose)
     if isinstance(ops, NoMatch):
         return ops
     permutation = ops[0].opview.permutation

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a, mnemonic
 from mgx_mlir.core.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
+from mgx_mlir.dialects.migraphx.pointwise_binary import Div
+from mgx_mlir.dialects.migraphx.quant import DequantizeLinear
 from mgx_mlir.passes.constants import is_constant, is_splat, splat
 from mgx_mlir.passes.rounding import (
     exact_reciprocal,
@@ -26,7 +29,7 @@ def _sides(op: Any) -> tuple[tuple[ir.Value, ir.Value], ...]:
 @pattern("mul", "div", "add", "sub", benefit=4)
 def find_unit_ops(op: Any, rw: Rewriter) -> Any:
     """x * 1, x / 1, x + 0, x - 0 -> x"""
-    name = op.operation.name.removeprefix("migraphx.")
+    name = mnemonic(op)
     unit = 1 if name in ("mul", "div") else 0
     for x, c in _sides(op) if name in ("mul", "add") else _sides(op)[:1]:
         if is_splat(c, unit):
@@ -50,7 +53,7 @@ def find_where_const(op: Any, rw: Rewriter) -> Any:
 @pattern("mul", "div", "sub", benefit=3)
 def find_neg_unit_ops(op: Any, rw: Rewriter) -> Any:
     """x * -1, x / -1, 0 - x -> -x"""
-    name = op.operation.name.removeprefix("migraphx.")
+    name = mnemonic(op)
     a, b = op.operands
     dtype = rw.dtype(a)
     if not (dtype.is_float or dtype.is_signed):
@@ -69,7 +72,7 @@ def find_zero_ops(op: Any, rw: Rewriter) -> Any:
     # inf and NaN times 0 are not 0, so that floats need leave
     if rw.dtype(op.operands[0]).is_float and not rw.options.fast_math:
         return no_match("0 times a float may be NaN (fast-math ignores that)")
-    if op.operation.name == "migraphx.div":
+    if is_a(op, Div):
         zero = op.operands[0] if is_splat(op.operands[0], 0) else None
     else:
         zero = next((c for c in op.operands if is_splat(c, 0)), None)
@@ -175,7 +178,7 @@ def eliminate_zero_point(op: Any, rw: Rewriter) -> Any:
     if not is_splat(op.zero_point, 0):
         return no_match("the zero point is not 0 everywhere")
     x, scale = op.operands[0], op.operands[1]
-    if op.operation.name == "migraphx.dequantizelinear":
+    if is_a(op, DequantizeLinear):
         return rw.op("dequantizelinear", x, scale)
     return rw.op("quantizelinear", x, scale, out_type=rw.dtype(op.results[0]))
 

@@ -10,9 +10,13 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise, is_a
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.linear import Dot
+from mgx_mlir.dialects.migraphx.normalize import Softmax
+from mgx_mlir.dialects.migraphx.pointwise_binary import Add, Mul
+from mgx_mlir.dialects.migraphx.views import NopView, ReshapeOp, Transpose
 from mgx_mlir.passes.access import Reader, Unreadable, check_computable, reader, regrouped
 from mgx_mlir.passes.constants import splat
-from mgx_mlir.passes.shape_chain import NOPS, RESHAPES
 
 _TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)  # of the softmax and the dots
 TAGS = ("attention", "kv_cache_attention")  # of the groups that hold one
@@ -67,15 +71,15 @@ def attention_form(block: ir.Block) -> AttentionForm:
     if len(yielded) != 1:
         raise Unreadable(f"{len(yielded)} results")
     leaves = set(block.arguments)
-    softmaxes = [o for o in ops if o.name == "migraphx.softmax"]
-    dots = [o for o in ops if o.name == "migraphx.dot"]
+    softmaxes = [o for o in ops if is_a(o, Softmax)]
+    dots = [o for o in ops if is_a(o, Dot)]
     if len(softmaxes) != 1 or len(dots) != 2:
         raise Unreadable("it is not one softmax between two dots")
     softmax, (first, second) = softmaxes[0], dots
     t, o = TensorType.of(first.results[0]), TensorType.of(second.results[0])
     middle = [softmax]
     shares = second.operands[0]
-    if not isinstance(shares.owner, ir.Block) and shares.owner.name == "migraphx.convert":
+    if is_a(shares.owner, Convert):
         middle.append(shares.owner.operation)
         shares = shares.owner.operands[0]
     if shares != softmax.results[0] or not t.is_static or t.elements == 0:
@@ -155,8 +159,7 @@ def _views_back(value: ir.Value) -> tuple[ir.Value, list[Any]]:
     """The value that a result is views of, and those, first to last."""
     views: list[Any] = []
     while not isinstance(value.owner, ir.Block):
-        name = value.owner.name
-        if name not in NOPS and name not in RESHAPES and name != "migraphx.transpose":
+        if not is_a(value.owner, (NopView, ReshapeOp, Transpose)):
             break
         views.append(value.owner.operation)
         value = value.owner.operands[0]
@@ -175,9 +178,9 @@ def _placed(
     where = (rank - 2, rank - 1)
     for op in views:
         have, want = TensorType.of(op.operands[0]).dims, TensorType.of(op.results[0]).dims
-        if op.name in NOPS:
+        if is_a(op, NopView):
             continue
-        if op.name == "migraphx.transpose":
+        if is_a(op, Transpose):
             permutation = list(op.opview.permutation)
             steps.append(lambda k, at, p=permutation: [at[i] for i in p])
             where = (permutation.index(where[0]), permutation.index(where[1]))
@@ -205,14 +208,14 @@ def scale_and_mask(form: AttentionForm) -> tuple[float, ir.Value | None] | None:
     scale, mask, at = 1.0, None, form.product
     for op in form.scores:
         others = [x for x in op.operands if x != at]
-        if op.name == "migraphx.mul" and mask is None and len(others) == 1:
+        if is_a(op, Mul) and mask is None and len(others) == 1:
             number = splat(others[0])
             if number is None:
                 return None
             scale *= float(number)
-        elif op.name == "migraphx.add" and mask is None and len(others) == 1:
+        elif is_a(op, Add) and mask is None and len(others) == 1:
             mask = others[0]
-        elif op.name != "migraphx.convert":
+        elif not is_a(op, Convert):
             return None
         at = op.results[0]
     return scale, mask

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.layout import Layout
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.op import OPS, is_a
 from mgx_mlir.core.passes import Pass
 from mgx_mlir.core.program_ir import functions
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.views import Contiguous
 
 # these are what puts elements in an order
 _ORDERS = frozenset(("migraphx.contiguous", "migraphx.layout", "migraphx.literal"))
@@ -44,7 +45,7 @@ class AutoContiguous(Pass):
         for result in op.results:
             t = TensorType.of(result)
             # a copy that is there already is enough
-            used = any(use.owner.name != "migraphx.contiguous" for use in result.uses)
+            used = any(not is_a(use.owner, Contiguous) for use in result.uses)
             if not used or not t.is_static or t.elements <= 1 or layout.shape(result).is_standard:
                 continue
             with op.location, ir.InsertionPoint.after(op):

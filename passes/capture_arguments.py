@@ -10,6 +10,7 @@ from mgx_mlir.core.op import OPS, Kernel, is_a
 from mgx_mlir.core.passes import Pass
 from mgx_mlir.core.pattern import op_names
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.buffers import Capture
 from mgx_mlir.passes.retype import ALL, ops_field, ops_option
 
 
@@ -49,7 +50,7 @@ class CaptureArguments(Pass):
             with op.location, ir.InsertionPoint(op):
                 for i, v in enumerate(op.operands):
                     owner = v.owner
-                    seen = not isinstance(owner, ir.Block) and owner.name == "migraphx.capture"
+                    seen = is_a(owner, Capture)
                     if seen or not TensorType.of(v).dtype.is_float:
                         continue
                     op.operands[i] = OPS["capture"](v, ins_index=index).operation.result

@@ -10,8 +10,9 @@ import numpy as np
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.memo import MEMO
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.op import OPS, is_a
 from mgx_mlir.core.pattern import Rewriter, has_one_use
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.shape_chain import (
@@ -52,9 +53,9 @@ def splat(value: ir.Value) -> Any:
     for _ in range(_DEPTH):
         if isinstance(owner, ir.Block):
             return None
-        if owner.name == "migraphx.literal":
+        if is_literal(owner):
             break
-        if owner.name not in VIEWS_AND_SLICE:
+        if not is_a(owner, VIEWS_AND_SLICE):
             return None
         owner = owner.operands[0].owner
     else:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, op_class
+from mgx_mlir.core.op import Pointwise, is_a, op_class
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.control import If, Loop
 
-CONTROL = frozenset(("migraphx.if", "migraphx.loop"))
+CONTROL = (If, Loop)
 SCALARS = 8  # elements of a carried value, or of a branch's result, that is kept as scalars
 _ELEMENTS = 64
 _STRUCTURAL = frozenset(
@@ -74,7 +75,7 @@ def host_arguments(op: ir.Operation, known: IsHost) -> set[ir.Value]:
 def host_arguments_of(op: ir.Operation, known: IsHost) -> Iterator[tuple[ir.Block, set[ir.Value]]]:
     """The blocks of a branch or a loop, each with its arguments that are scalars on the host."""
     for block in inner_blocks(op):
-        if op.name == "migraphx.loop":
+        if is_a(op, Loop):
             yield block, host_arguments(op, known)
         else:
             operands = list(op.operands)[1:]
@@ -84,7 +85,7 @@ def host_arguments_of(op: ir.Operation, known: IsHost) -> Iterator[tuple[ir.Bloc
 def host_results(op: ir.Operation, known: IsHost) -> set[ir.Value]:
     """The results of a branch or a loop that come out as scalars."""
     blocks = list(host_arguments_of(op, known))
-    if op.name == "migraphx.loop":
+    if is_a(op, Loop):
         arguments = list(blocks[0][0].arguments)[2:]
         return {r for r, a in zip(op.results, arguments, strict=False) if a in blocks[0][1]}
     held = []

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS, op_class, spread
+from mgx_mlir.core.op import OPS, is_a, op_class, spread
 from mgx_mlir.core.passes import Pass
+from mgx_mlir.dialects.migraphx.control import If, Loop, Yield
 
 # upstream dialects whose ops on tensors and scalars have no side effects
 _PURE_PREFIXES = ("arith.", "math.", "tensor.", "affine.apply", "linalg.", "complex.")
@@ -43,7 +44,7 @@ def erase_dead(root: ir.Operation) -> int:
         if has_no_use(op) and is_removable(op):
             op.erase()
             erased += 1
-        elif op.name in ("migraphx.if", "migraphx.loop"):
+        elif is_a(op, (If, Loop)):
             erased += drop_unused_results(op)
     return erased
 
@@ -62,7 +63,7 @@ def is_removable(op: ir.Operation) -> bool:
         if cls is None or not cls.is_pure():
             return False
         return all(
-            is_removable(inner.operation) or inner.operation.name == "migraphx.yield"
+            is_removable(inner.operation) or is_a(inner, Yield)
             for region in op.regions
             for block in region.blocks
             for inner in block.operations
@@ -75,7 +76,7 @@ def drop_unused_results(op: ir.Operation) -> int:
     how many ops went with them."""
     first = 0  # a loop's carried values, which the next iteration may read
     yields: list[int] = []  # operands of the terminators that are no results
-    if op.name == "migraphx.loop":
+    if is_a(op, Loop):
         first, yields = len(op.operands) - 2, [0]
     results = list(op.results)
     kept = [i for i, r in enumerate(results) if i < first or next(r.uses, None) is not None]

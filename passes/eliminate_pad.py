@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from mgx_mlir.core.op import attributes_of
+from mgx_mlir.core.op import attributes_of, mnemonic
 from mgx_mlir.core.passes import PatternPass
 from mgx_mlir.core.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
@@ -62,7 +62,7 @@ def find_pad_convolution(op: Any, rw: Rewriter) -> Any:
     rw.merge_location(pad)
     attributes = attributes_of(op)
     attributes["padding"] = _joined(op.padding, low, high)
-    name = op.operation.name.removeprefix("migraphx.")
+    name = mnemonic(op)
     return rw.op(name, pad.operands[0], *list(op.operands)[1:], **attributes)
 
 

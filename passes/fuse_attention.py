@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, is_a
+from mgx_mlir.core.literals import is_literal
+from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a
 from mgx_mlir.core.passes import PatternPass, option
 from mgx_mlir.core.pattern import (
     NoMatch,
@@ -22,6 +23,10 @@ from mgx_mlir.core.pattern import (
     users,
 )
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.linear import Dot
+from mgx_mlir.dialects.migraphx.movement import Concat
+from mgx_mlir.dialects.migraphx.pointwise_binary import Mul
 from mgx_mlir.passes.access import Unreadable, reader
 from mgx_mlir.passes.attention_form import TAGS, attention_form, read_queries, scale_and_mask
 from mgx_mlir.passes.constants import is_splat, splat
@@ -35,9 +40,9 @@ from mgx_mlir.passes.kernel_ops import (
     is_uniform,
     make_kernel,
 )
-from mgx_mlir.passes.shape_chain import BROADCASTS, VIEWS_AND_SLICE
+from mgx_mlir.passes.shape_chain import VIEWS_AND_SLICE
 
-_ABSORBED = VIEWS_AND_SLICE | {"migraphx.convert"}
+_ABSORBED = (*VIEWS_AND_SLICE, Convert)
 _CACHE = "concat_past_present"
 
 
@@ -181,7 +186,7 @@ def _first_dot(v: ir.Value, scores: list[Any]) -> Any:
     owner = v.owner
     if isinstance(owner, ir.Block):
         return None
-    if owner.name == "migraphx.dot":
+    if is_a(owner, Dot):
         return owner.opview
     if not is_a(owner, Pointwise):
         return None
@@ -196,7 +201,7 @@ def _first_dot(v: ir.Value, scores: list[Any]) -> Any:
 
 def _through(v: ir.Value) -> ir.Value:
     """What a value is a view of."""
-    while not isinstance(v.owner, ir.Block) and v.owner.name in VIEWS_AND_SLICE:
+    while is_a(v.owner, VIEWS_AND_SLICE):
         v = v.owner.operands[0]
     return v
 
@@ -206,7 +211,7 @@ def _through(v: ir.Value) -> ir.Value:
 
 def _factor(op: Any) -> tuple[ir.Value, float] | None:
     """(x, c) of a product x * c by one number, else None."""
-    if op.name != "migraphx.mul":
+    if not is_a(op, Mul):
         return None
     a, b = op.operands
     for x, c in ((a, b), (b, a)):
@@ -226,7 +231,7 @@ def _absorbed(
     while not isinstance(at.owner, ir.Block):
         owner = at.owner.operation
         product = None if whole is None or at in whole else _factor(owner)
-        if product is None and (owner.name not in _ABSORBED or len(owner.operands) != 1):
+        if product is None and (not is_a(owner, _ABSORBED) or len(owner.operands) != 1):
             break
         found.append(owner)
         at = owner.operands[0] if product is None else product[0]
@@ -250,19 +255,19 @@ def _turned(q: ir.Value) -> list[Any]:
         owner = v.owner
         if isinstance(owner, ir.Block) or owner.operation in found:
             return
-        if owner.name == "migraphx.literal" and is_uniform(owner.operation):
+        if is_literal(owner) and is_uniform(owner.operation):
             found.append(owner.operation)
             return
-        computes = owner.name == "migraphx.concat" or is_a(owner, Pointwise)
+        computes = is_a(owner, Concat) or is_a(owner, Pointwise)
         if computes and not has_one_use(v):
             return
-        if computes or (owner.name in VIEWS_AND_SLICE and len(owner.operands) == 1):
+        if computes or (is_a(owner, VIEWS_AND_SLICE) and len(owner.operands) == 1):
             for x in owner.operands:
                 visit(x)
             found.append(owner.operation)
 
     visit(q)
-    if not any(o.name == "migraphx.concat" for o in found):
+    if not any(is_a(o, Concat) for o in found):
         return []
     inside = {r for o in found for r in o.results}
     try:
@@ -275,7 +280,7 @@ def _turned(q: ir.Value) -> list[Any]:
 def _broadcasts_of(v: ir.Value) -> list[Any]:
     """The broadcasts that a further operand of the scores comes from."""
     views: list[Any] = []
-    while not isinstance(v.owner, ir.Block) and v.owner.name in BROADCASTS:
+    while is_a(v.owner, BroadcastOp):
         if len(v.owner.operands) != 1:
             break
         views.append(v.owner.operation)
@@ -364,7 +369,7 @@ def _constants(scores: Sequence[Any]) -> list[Any]:
             chain: list[Any] = []
             if splat(x) is None or not TensorType.of(x).elements:
                 continue
-            while x.owner.name != "migraphx.literal":
+            while not is_literal(x):
                 chain.append(x.owner.operation)
                 x = x.owner.operands[0]
             for o in [x.owner.operation, *reversed(chain)]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.observe import Rule, rule
 from mgx_mlir.core.op import Pointwise, is_a
 from mgx_mlir.core.passes import Pass, option
@@ -130,10 +131,10 @@ def _tree(value: ir.Value, concat: ir.Operation, *, before: bool) -> list[ir.Ope
             return
         op = owner.operation
         inner = op == concat
-        view = op.name in VIEWS_AND_SLICE and len(op.operands) == 1
+        view = is_a(op, VIEWS_AND_SLICE) and len(op.operands) == 1
         pointwise = is_a(op, Pointwise) and not any(_is_anchored(x) for x in op.operands)
         pointwise = pointwise and (before or not behind)
-        literal = op.name == "migraphx.literal" and is_uniform(op)
+        literal = is_literal(op) and is_uniform(op)
         if not (inner or view or literal or pointwise):
             return
         if pointwise and not top and not has_one_use(v):

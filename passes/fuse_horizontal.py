@@ -17,6 +17,7 @@ from mgx_mlir.core.passes import Pass, option
 from mgx_mlir.core.pattern import has_one_use, op_names
 from mgx_mlir.core.program_ir import functions
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.indexing import Gather
 from mgx_mlir.passes.constants import is_constant
 from mgx_mlir.passes.control_flow import values_read
 
@@ -86,7 +87,7 @@ def _groups(block: ir.Block, least: int) -> list[list[Any]]:
 
 def _key(op: ir.Operation) -> tuple[Any, ...] | None:
     """What gathers that become one have in common; None where `op` is none of them."""
-    if op.name != "migraphx.gather":
+    if not is_a(op, Gather):
         return None
     gather: Any = op.opview
     table, indices = TensorType.of(gather.data), TensorType.of(gather.indices)

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, is_a
+from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a, mnemonic
 from mgx_mlir.core.passes import PatternPass, option
 from mgx_mlir.core.pattern import Pattern, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.passes.grouping import CHEAP, THROUGH
+from mgx_mlir.dialects.migraphx.linear import Convolution
+from mgx_mlir.dialects.migraphx.literal import Literal
+from mgx_mlir.dialects.migraphx.views import Transpose
+from mgx_mlir.passes.grouping import CHEAP
 from mgx_mlir.passes.kernel_ops import Known, copy_body, copy_ops, make_kernel
 
 TO_LAST = [0, 2, 3, 1]  # N, C, H, W -> N, H, W, C
@@ -118,7 +121,7 @@ def find_gathered_convolution(op: Any, rw: Any) -> Any:
 
 
 def _convolution(body: ir.Block) -> Any:
-    return next(o for o in body.operations if o.operation.name == "migraphx.convolution")
+    return next(o for o in body.operations if is_a(o, Convolution))
 
 
 def _read_through(v: ir.Value) -> ir.Value | None:
@@ -132,8 +135,9 @@ def _read_through(v: ir.Value) -> ir.Value | None:
 
 def _is_cheap(op: ir.OpView) -> bool:
     """Whether an op may be repeated for each window that an element is in."""
-    name = op.operation.name.removeprefix("migraphx.")
-    return name in ("transpose", "literal", *THROUGH) or (is_a(op, Pointwise) and name in CHEAP)
+    if is_a(op, (Transpose, Literal, BroadcastOp)):
+        return True
+    return is_a(op, Pointwise) and mnemonic(op) in CHEAP
 
 
 def _transpose(v: ir.Value) -> ir.Operation | None:
@@ -142,7 +146,7 @@ def _transpose(v: ir.Value) -> ir.Operation | None:
     if group is None or group.tag != "transpose":
         return None
     first, *rest = [o.operation for o in group.operation.regions[0].blocks[0].operations]
-    only = first.name == "migraphx.transpose" and [o.name for o in rest] == ["migraphx.yield"]
+    only = is_a(first, Transpose) and [o.name for o in rest] == ["migraphx.yield"]
     return first if only and list(first.opview.permutation) == TO_LAST else None
 
 

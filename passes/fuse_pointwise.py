@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.observe import Rule
+from mgx_mlir.core.op import is_a
 from mgx_mlir.core.passes import Pass, option
 from mgx_mlir.core.pattern import Pattern
 from mgx_mlir.core.program_ir import functions
@@ -69,7 +70,7 @@ def _form(
     if changed:
         KernelBuilder(grouping).run()
     for op in [view.operation for view in block.operations]:
-        if op.name in CONTROL:
+        if is_a(op, CONTROL):
             for inner, arguments in host_arguments_of(op, grouping.hostlike.__contains__):
                 inside = grouping.hostlike | arguments
                 changed |= _form(inner, rules, max_inputs, inside, more_anchors)

@@ -6,7 +6,8 @@ import heapq
 from collections.abc import Iterator
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.literals import is_literal
+from mgx_mlir.core.op import OPS, mnemonic
 from mgx_mlir.passes.grouping import Grouping, Kernel
 from mgx_mlir.passes.kernel_ops import copy_op, is_uniform
 
@@ -26,7 +27,7 @@ class KernelBuilder:
         for i in reversed(range(len(self.ops) - 1)):
             op = self.ops[i]
             unused = not any(True for r in op.results for _ in r.uses)
-            view = self.through[i] or op.name == "migraphx.literal"
+            view = self.through[i] or is_literal(op)
             if self.kernel[i] is not None or (view and unused):
                 assert unused, f"a value of {op.name} is used outside of its kernel"
                 op.erase()
@@ -139,7 +140,7 @@ class KernelBuilder:
         if isinstance(owner, ir.Block):
             inputs[v] = None
             return
-        name = owner.name.removeprefix("migraphx.")
+        name = mnemonic(owner)
         at = self.index.get(v)  # None: made in a block around this one
         if at is not None and self.through[at]:
             if owner.operands[0] not in own:

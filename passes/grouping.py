@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.observe import Rule, rule
-from mgx_mlir.core.op import Pointwise, attributes_of, is_a
+from mgx_mlir.core.op import BroadcastOp, Pointwise, attributes_of, is_a, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.normalize import SoftmaxBase
+from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.passes.control_flow import CONTROL, host_results, values_read
 
 CREATE_POINTWISE = rule("create_pointwise_modules", "add(x, y) -> pointwise(x, y) {add}")
@@ -58,12 +60,7 @@ ALONE = frozenset(("gather",))
 OPAQUE = ANCHORS | MOVERS | ALONE
 # 8-bit dots, on targets whose compiler takes them with what follows
 QUANTIZED = frozenset(("quant_dot",))
-REDUCTIONS = frozenset(
-    ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod", "softmax",
-     "logsoftmax")
-)  # fmt: skip
-# views that a kernel reads through: they become index maps
-THROUGH = frozenset(("multibroadcast", "broadcast", "scalar"))
+REDUCTIONS = (NumberReduction, SoftmaxBase)
 HOST_ELEMENTS = 64  # integer tensors up to this size, made of dims and literals, stay on the host
 MAX_OPS = 256  # of a kernel: more would take the compiler long and gain nothing
 MAX_BUFFERS = 30  # inputs and results of a kernel: IREE's CPU devices bind 32 buffers at most
@@ -104,13 +101,12 @@ class Grouping:
         self.index: dict[ir.Value, int] = {
             r: i for i, op in enumerate(self.ops) for r in op.results
         }
-        self.names = [op.name.removeprefix("migraphx.") for op in self.ops]
+        self.names = [mnemonic(op) for op in self.ops]
         self.kernel: list[Kernel | None] = [None] * len(self.ops)
         self.grown: list[Kernel] = []  # kernels of two ops and more; members are in order
         # broadcasts that kernels read through; one to run-time dims needs its other operand
         self.through = [
-            name in THROUGH and TensorType.of(op.results[0]).is_static
-            for name, op in zip(self.names, self.ops, strict=True)
+            is_a(op, BroadcastOp) and TensorType.of(op.results[0]).is_static for op in self.ops
         ]
         self.hostlike = set(hostlike)
         # the producers of each op, by index, and the users of each op
@@ -140,7 +136,7 @@ class Grouping:
     def place(self, i: int, op: ir.Operation) -> None:
         """Put one op into a kernel, a new or a grown one, or leave it alone."""
         name = self.names[i]
-        if op.name in CONTROL:
+        if is_a(op, CONTROL):
             self.hostlike |= host_results(op, self.hostlike.__contains__)
         if not op.name.startswith("migraphx.") or len(op.results) != 1 or len(op.regions):
             return
@@ -152,7 +148,7 @@ class Grouping:
             return
         if is_a(op, Pointwise):
             self.place_pointwise(i, out)
-        elif name in REDUCTIONS and out.rank:
+        elif is_a(op, REDUCTIONS) and out.rank:
             self.place_reduction(i, op)
         elif name in ALONE and TensorType.of(op.operands[1]).elements == 1:
             return  # one row is a plain copy, which a region may not hold
@@ -251,13 +247,13 @@ class Grouping:
         if POINTWISE_REDUCE not in self.rules:
             return False
         readers = list(self.real_users(i))
-        if len(readers) != 1 or self.names[readers[0]] not in REDUCTIONS:
+        if len(readers) != 1 or not is_a(self.ops[readers[0]], REDUCTIONS):
             return False
         return any(u != i for u in self.real_users(j))
 
     def after_reduction(self, k: Kernel, j: int) -> bool:
         """Whether member `j` depends on the last reduction of `k`."""
-        last = next(m for m in reversed(k.members) if self.names[m] in REDUCTIONS)
+        last = next(m for m in reversed(k.members) if is_a(self.ops[m], REDUCTIONS))
         inside, stack, seen = k.inside, [j], set()
         while stack:
             m = stack.pop()

@@ -15,10 +15,11 @@ import numpy as np
 from mgx_mlir.core import literals
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import attributes_of
+from mgx_mlir.core.op import attributes_of, is_a, mnemonic
 from mgx_mlir.core.program_ir import VALUES, ProgramIR, entry_block
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.signature import ValueRule
+from mgx_mlir.dialects.migraphx.movement import Concat
 
 _NOPS = ("identity", "contiguous", "layout", "require")
 _VIEWS = (*_NOPS, "reshape", "squeeze", "unsqueeze", "flatten", "transpose", "multibroadcast",
@@ -40,7 +41,7 @@ def state_values(program: ProgramIR) -> None:
 
 
 def _rules(op: ir.Operation, arguments: dict[ir.Value, int]) -> Iterator[ValueRule]:
-    name = op.name.removeprefix("migraphx.")
+    name = mnemonic(op)
     where = str(op.location)
     if name in _DIVISIONS:
         divisor = op.operands[1]
@@ -86,7 +87,7 @@ def _indexed(op: ir.Operation, name: str) -> Iterator[tuple[ir.Value, ir.Value, 
 def _columns(indices: ir.Value, count: int) -> list[ir.Value] | None:
     """The parts of index tuples that are put together column by column, else None."""
     op = indices.owner
-    if isinstance(op, ir.Block) or op.name != "migraphx.concat" or len(op.operands) != count:
+    if not is_a(op, Concat) or len(op.operands) != count:
         return None
     rank = TensorType.of(indices).rank
     if attributes_of(op)["axis"] % rank != rank - 1:
@@ -98,7 +99,7 @@ def _behind(v: ir.Value, views: tuple[str, ...]) -> ir.Value:
     """The value that `v` shows the elements of, through views and conversions of integers."""
     while not isinstance(v.owner, ir.Block):
         op = v.owner
-        name = op.name.removeprefix("migraphx.")
+        name = mnemonic(op)
         widened = (
             name == "convert"
             and not TensorType.of(op.operands[0]).dtype.is_float

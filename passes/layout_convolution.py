@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise
+from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a
 from mgx_mlir.core.passes import PatternPass, option
 from mgx_mlir.core.pattern import Pattern, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Scalar
+from mgx_mlir.dialects.migraphx.literal import Literal
+from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.passes.simplify_reshapes import find_transpose
 
 
@@ -92,15 +95,7 @@ def find_pointwise_layout(op: Any, rw: Any) -> Any:
 
 def _is_cheap(v: ir.Value) -> bool:
     """A constant or a broadcast: transposing it moves little or nothing."""
-    owner = v.owner
-    if isinstance(owner, ir.Block):
-        return False
-    return owner.name in (
-        "migraphx.literal",
-        "migraphx.multibroadcast",
-        "migraphx.broadcast",
-        "migraphx.scalar",
-    )
+    return is_a(v.owner, (Literal, BroadcastOp))
 
 
 def rebuild(op: Any, operands: list[ir.Value], out: TensorType) -> ir.Value:
@@ -118,7 +113,7 @@ def _attribute_names(op: Any) -> list[str]:
 @pattern("transpose")
 def find_transpose_broadcast(op: Any, rw: Any) -> Any:
     """transpose(broadcast(x)) -> broadcast(transpose(x))"""
-    view = rw.defining(op.input, "multibroadcast", "broadcast", "scalar")
+    view = rw.defining(op.input, BroadcastOp)
     if view is None:
         return no_match("input is not a broadcast")
     out = TensorType.of(op.out)
@@ -127,13 +122,13 @@ def find_transpose_broadcast(op: Any, rw: Any) -> Any:
         return no_match("the broadcast has run-time dims")
     x = operands[0]
     t = TensorType.of(x)
-    if view.operation.name == "migraphx.scalar" or t.elements == 1:
+    if is_a(view, Scalar) or t.elements == 1:
         flat = rw.op("reshape", x, dims=[1]) if t.dims != (1,) else x
         return rw.op("multibroadcast", [flat], out_lens=list(out.dims))
     if 0 in t.dims:
         return no_match("an extent of 0, which a reshape reads as the input's")
     perm = list(op.permutation)
-    if view.operation.name == "migraphx.broadcast":
+    if is_a(view, Broadcast):
         if t.rank == 1:
             return rw.op("broadcast", x, axis=perm.index(view.axis), out_lens=list(out.dims))
         after = out.rank - view.axis - t.rank
@@ -158,7 +153,7 @@ def find_transpose_unit(op: Any, rw: Any) -> Any:
     return rw.op("reshape", op.input, dims=list(TensorType.of(op.out).dims))
 
 
-@pattern("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod")
+@pattern(NumberReduction)
 def find_reduce_layout(op: Any, rw: Any) -> Any:
     """reduce(transpose(x), axes) -> transpose(reduce(x, moved axes))"""
     operands = list(op.operation.operands)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import op_class
+from mgx_mlir.core.op import mnemonic, op_class
 from mgx_mlir.core.passes import Pass
 from mgx_mlir.core.shapes import DYN, TensorType
 
@@ -48,7 +48,7 @@ class NormalizeOps(Pass):
 
         def visit(op: ir.Operation) -> ir.WalkResult:
             nonlocal changed
-            name = op.name.removeprefix("migraphx.")
+            name = mnemonic(op)
             if (name in _AXES or name in _PADDED) and op_class(op) is not None:
                 changed |= normalize(name, op.opview)
             return ir.WalkResult.ADVANCE

@@ -12,20 +12,19 @@ import numpy as np
 from mgx_mlir.core import literals
 from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.observe import op_text
-from mgx_mlir.core.op import Kernel, is_a, op_class
+from mgx_mlir.core.op import BroadcastOp, Kernel, is_a, op_class
 from mgx_mlir.core.passes import Pass, option
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.switches import flag
+from mgx_mlir.dialects.migraphx.broadcasts import BroadcastWithDims
+from mgx_mlir.dialects.migraphx.quant import DequantizeLinear, UnpackFp4, UnpackInt4
+from mgx_mlir.dialects.migraphx.views import Contiguous, Reshape, Squeeze, Transpose, Unsqueeze
 
-_BROADCASTS = frozenset(
-    f"migraphx.{name}" for name in ("broadcast", "multibroadcast", "scalar", "broadcast_with_dims")
-)
-_THROUGH = frozenset(
-    f"migraphx.{name}"
-    for name in ("reshape", "contiguous", "dequantizelinear", "transpose", "squeeze", "unsqueeze")
-)
-_UNPACK = frozenset(("migraphx.unpack_int4", "migraphx.unpack_fp4"))
+_BROADCASTS = (BroadcastOp, BroadcastWithDims)
+_THROUGH = (Reshape, Contiguous, DequantizeLinear, Transpose, Squeeze, Unsqueeze)
+_UNPACK = (UnpackInt4, UnpackFp4)
 # what may lie between literals and their value: 4-bit weights become f64 before they are scaled
 _WIDENED = 16  # times the bytes of the literals
 _SPARE = 4  # times max_growth, for small ones
@@ -75,7 +74,7 @@ class _Folding:
             for region in op.regions:
                 for inner in region.blocks:
                     self.collect(inner)
-            if op.name == "migraphx.literal":
+            if is_literal(op):
                 self.constant[op.result] = self.stored(op)
             elif self.is_foldable(op):
                 size = self.literals_of(op)
@@ -110,7 +109,7 @@ class _Folding:
         A broadcast takes nothing by itself: what reads it does.
         """
         most = _WIDENED * self.literals_of(op) + _SPARE * self.max_growth
-        results = () if op.name in _BROADCASTS else op.results
+        results = () if is_a(op, _BROADCASTS) else op.results
         return all(_bytes(v) <= most for v in (*op.operands, *results))
 
     def replace(self) -> int:
@@ -149,13 +148,13 @@ class _Folding:
 
     def is_worth(self, op: ir.Operation) -> bool:
         """Whether the op's value is kept as a literal rather than computed again."""
-        if op.name in _UNPACK:
+        if is_a(op, _UNPACK):
             return False
-        if op.name in _BROADCASTS:
+        if is_a(op, _BROADCASTS):
             return TensorType.of(op.result).elements <= TensorType.of(op.operands[0]).elements
-        if op.name in _THROUGH:
+        if is_a(op, _THROUGH):
             owner = op.operands[0].owner
-            if not isinstance(owner, ir.Block) and owner.name in _BROADCASTS | _THROUGH | _UNPACK:
+            if is_a(owner, (*_BROADCASTS, *_THROUGH, *_UNPACK)):
                 return self.is_worth(owner.operation)
         return self.bytes_of(op) <= self.constant[op.results[0]] + self.max_growth
 
@@ -173,7 +172,7 @@ class _Folding:
                 todo.pop()
                 continue
             op = v.owner.operation
-            if op.name == "migraphx.literal":
+            if is_literal(op):
                 self.keep(v, literals.array_of(op))
                 continue
             missing = [x for x in op.operands if x not in self.arrays]

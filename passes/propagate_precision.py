@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, op_class
+from mgx_mlir.core.op import Pointwise, is_a, mnemonic, op_class
 from mgx_mlir.core.passes import PatternPass
 from mgx_mlir.core.pattern import (
     NoMatch,
@@ -19,10 +19,10 @@ from mgx_mlir.core.pattern import (
     pattern,
 )
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.passes.constants import is_constant
 from mgx_mlir.passes.layout_convolution import rebuild
 
-_REDUCTIONS = ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod")
 # pointwise ops that mean something else in another type
 _OTHER = frozenset(("bit_cast", "dequantizelinear"))
 
@@ -47,7 +47,7 @@ def find_upcast(op: Any, rw: Rewriter) -> Any:
     return found
 
 
-@pattern(Pointwise, *_REDUCTIONS)
+@pattern(Pointwise, NumberReduction)
 def find_downcast(op: Any, rw: Rewriter) -> Any:
     """f(convert(x), constant), from a wider type -> convert(f(x, convert(constant)))
 
@@ -84,13 +84,13 @@ def _widened(f: Any, rw: Rewriter, cast: ir.Value | None, wide: DType) -> ir.Val
     At most one operand is not constant, so that at most one tensor is converted.
     """
     operation = f.operation
-    name = operation.name.removeprefix("migraphx.")
+    name = mnemonic(operation)
     cls = op_class(f)
     # where an op has steps, an operand that is no longer rounded may fall on another side
     pointwise = (
         cls is not None and issubclass(cls, Pointwise) and not cls.steps and name not in _OTHER
     )
-    if not (pointwise or name in _REDUCTIONS) or len(operation.regions):
+    if not (pointwise or is_a(f, NumberReduction)) or len(operation.regions):
         return no_match("'{}' is neither continuous and pointwise nor a reduction", name)
     operands, t = list(operation.operands), TensorType.of(operation.results[0])
     if any(TensorType.of(v).dtype is not t.dtype for v in operands):

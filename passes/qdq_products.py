@@ -11,9 +11,11 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import attributes_of
+from mgx_mlir.core.op import attributes_of, is_a, mnemonic
 from mgx_mlir.core.pattern import NoMatch, Rewriter, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.pointwise_binary import Sub
 from mgx_mlir.passes.constants import is_splat, splat
 from mgx_mlir.passes.qdq_values import Dequantised, dequantised, is_zero, map_after, moved
 from mgx_mlir.passes.shape_chain import VIEWS, Map, build_map, varying
@@ -112,7 +114,7 @@ def match_find_quantizable_ops(op: Any, rw: Rewriter) -> Any:
     so that the result differs from the program's by the rounding of f32 sums only.
     """
     x, w = op.operands[0], op.operands[1]
-    name = op.operation.name.removeprefix("migraphx.")
+    name = mnemonic(op)
     if name not in rw.options.products:
         return no_match("the option products leaves {} out", name)
     a, b = _side(rw, x, "first"), _side(rw, w, "second")
@@ -292,15 +294,15 @@ def _widened(value: ir.Value) -> _Widened | None:
         if isinstance(value.owner, ir.Block):
             return None
         op = value.owner.operation
-        if op.name == "migraphx.convert":
+        if is_a(op, Convert):
             kind = TensorType.of(op.operands[0]).dtype
             if kind not in (dtypes.INT8, dtypes.UINT8):
                 return None
             own = (0, _everywhere(dims)) if zero is None else zero
             return _Widened(op.operands[0], tuple(reversed(moves)), own, dims)
-        if op.name in VIEWS and len(op.operands) == 1:
+        if is_a(op, VIEWS) and len(op.operands) == 1:
             moves.append(op)
-        elif op.name == "migraphx.sub" and zero is None:
+        elif is_a(op, Sub) and zero is None:
             zero = _zero_after(op.operands[1], moves, dims)
             if zero is None:
                 return None

@@ -10,9 +10,11 @@ import numpy as np
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import attributes_of, op_class
+from mgx_mlir.core.op import attributes_of, is_a, op_class
 from mgx_mlir.core.pattern import Rewriter
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.quant import DequantizeLinear
 from mgx_mlir.passes.constants import splat
 from mgx_mlir.passes.shape_chain import VIEWS, Map, trace, view_of
 
@@ -56,11 +58,11 @@ def dequantised(value: ir.Value) -> Dequantised | None:
         if isinstance(owner, ir.Block):
             return None
         op = owner.operation
-        if op.name == "migraphx.dequantizelinear":
+        if is_a(op, DequantizeLinear):
             return Dequantised(op.opview, tuple(reversed(moves)))
-        if op.name in VIEWS and len(op.operands) == 1:
+        if is_a(op, VIEWS) and len(op.operands) == 1:
             moves.append(op)
-        elif op.name != "migraphx.convert" or not TensorType.of(op.operands[0]).dtype.is_float:
+        elif not is_a(op, Convert) or not TensorType.of(op.operands[0]).dtype.is_float:
             return None
         value = op.operands[0]
     return None

@@ -11,9 +11,11 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a
 from mgx_mlir.core.passes import Pass, option
 from mgx_mlir.core.pattern import op_names
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.buffers import Capture
 from mgx_mlir.passes.retype import type_option
 
 UNCALIBRATED = 64.0  # the factor of a value that no calibration has seen
@@ -47,7 +49,7 @@ class Quantize8bits(Pass):
         found: list[ir.Operation] = []
 
         def visit(op: ir.Operation) -> ir.WalkResult:
-            if op.name == "migraphx.capture":
+            if is_a(op, Capture):
                 found.append(op)
             return ir.WalkResult.ADVANCE
 

@@ -7,8 +7,10 @@ from math import prod
 from typing import Any
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a
 from mgx_mlir.core.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.movement import Slice
 from mgx_mlir.passes.shape_chain import Dims
 
 
@@ -40,7 +42,7 @@ def _equal_views(op: Any, *names: str) -> list[Any] | str:
         return "not every operand is such a view"
     if not all(has_one_use(x) for x in op.operands):
         return "an operand has other users"
-    if any(use.owner.name == "migraphx.slice" for use in op.results[0].uses):
+    if any(is_a(use.owner, Slice) for use in op.results[0].uses):
         return "it is sliced again"  # find_concat_slice undoes it, but must see the concat
     return views
 

@@ -10,12 +10,19 @@ from __future__ import annotations
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, as_value, attributes_of, is_a
+from mgx_mlir.core.op import Pointwise, as_value, attributes_of, is_a, mnemonic
 from mgx_mlir.core.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
+from mgx_mlir.dialects.migraphx.normalize import SoftmaxBase
+from mgx_mlir.dialects.migraphx.pointwise_binary import Mul
+from mgx_mlir.dialects.migraphx.pooling import Pooling
+from mgx_mlir.dialects.migraphx.quant import QuantConvolution, QuantDot
+from mgx_mlir.dialects.migraphx.reduce import NumberReduction
+from mgx_mlir.dialects.migraphx.views import Contiguous, ReshapeOp, Transpose
 from mgx_mlir.passes.constants import is_constant
 from mgx_mlir.passes.shape_chain import (
-    RESHAPES,
     VIEWS,
     Dims,
     Map,
@@ -28,15 +35,10 @@ from mgx_mlir.passes.shape_chain import (
     varying,
 )
 
-_RESHAPES = tuple(sorted(RESHAPES))
-_MOVES = RESHAPES | {"migraphx.transpose", "migraphx.contiguous"}
+_MOVES = (ReshapeOp, Transpose, Contiguous)
 # ops whose kernel takes the pointwise ops that follow
-_COMPUTES = frozenset(
-    f"migraphx.{name}"
-    for name in (
-        "dot", "quant_dot", "convolution", "quant_convolution", "pooling", "softmax", "logsoftmax",
-        "reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod",
-    )
+_COMPUTES = (
+    Dot, QuantDot, Convolution, QuantConvolution, Pooling, SoftmaxBase, NumberReduction, Pointwise,
 )  # fmt: skip
 
 
@@ -45,9 +47,7 @@ def joins(value: ir.Value) -> bool:
     owner = value.owner
     if isinstance(owner, ir.Block) or len(owner.operation.results) != 1:
         return False
-    if owner.name in _COMPUTES:
-        return True
-    return is_a(owner, Pointwise)
+    return is_a(owner, _COMPUTES)
 
 
 def _is_plain(op: Any) -> bool:
@@ -62,7 +62,7 @@ def _only_in(value: ir.Value, op: Any) -> bool:
 
 def _again(rw: Rewriter, op: Any, *operands: ir.Value) -> ir.Value:
     """The same pointwise op or view on other operands."""
-    name = op.operation.name.removeprefix("migraphx.")
+    name = mnemonic(op)
     if name == "multibroadcast":
         return rw.op(name, list(operands), **attributes_of(op))
     return rw.op(name, *operands, **attributes_of(op))
@@ -132,7 +132,7 @@ def find_reshape_cont(op: Any, rw: Rewriter) -> Any:
 
 def _reshaped_source(v: ir.Value, op: Any) -> ir.Value | None:
     """What `v` is reshaped from for `op` alone."""
-    view = defined_by(v, *_RESHAPES)
+    view = defined_by(v, ReshapeOp)
     if view is None or len(view.operands) != 1 or not _only_in(v, op):
         return None
     return view.operands[0]
@@ -199,7 +199,7 @@ def find_mul_add_shape_op_dot(op: Any, rw: Rewriter) -> Any:
         inner = defined_by(view.operands[0], "mul", "add")
         if inner is None or not (has_one_use(view.result) and has_one_use(inner.result)):
             continue
-        if view.operation.name == "migraphx.convert" and not _may_widen(view, rw):
+        if is_a(view, Convert) and not _may_widen(view, rw):
             continue
         a, b = inner.operands
         for x, c in ((a, b), (b, a)):
@@ -208,12 +208,12 @@ def find_mul_add_shape_op_dot(op: Any, rw: Rewriter) -> Any:
                 continue
             source, m = found[0], _moved(found[1], view)
             columns = len(m) - 1 - side
-            if inner.operation.name == "migraphx.mul" and not varying(m) <= {columns}:
+            if is_a(inner, Mul) and not varying(m) <= {columns}:
                 continue
             rw.merge_location(view, inner)
-            if view.operation.name == "migraphx.convert":
+            if is_a(view, Convert):
                 source = _again(rw, view, source)
-            name = inner.operation.name.removeprefix("migraphx.")
+            name = mnemonic(inner)
             new = rw.op(name, _again(rw, view, x), build_map(rw, source, m))
             operands = list(op.operands)
             operands[side] = new
@@ -228,7 +228,7 @@ def _may_widen(view: Any, rw: Rewriter) -> bool:
 
 def _moved(m: Map, view: Any) -> Map:
     """The map of a constant after `view`."""
-    if view.operation.name == "migraphx.convert":
+    if is_a(view, Convert):
         return m
     return tuple(m[p] for p in view.permutation)
 
@@ -252,7 +252,7 @@ def find_op_shape_transform_op(op: Any, rw: Rewriter) -> Any:
     for v in op.operands:
         if defined_by(v, *_MOVES) is None or not _only_in(v, op):
             continue
-        found = trace(v, frozenset(_MOVES))
+        found = trace(v, _MOVES)
         if found is None or not joins(found[0]) or not _single(found[2][:-1]):
             continue
         source, m, views = found

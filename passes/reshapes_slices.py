@@ -11,10 +11,11 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise, is_a
 from mgx_mlir.core.pattern import Rewriter, defined_by, has_no_use, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.passes.shape_chain import RESHAPES, Dims
+from mgx_mlir.dialects.migraphx.movement import Slice
+from mgx_mlir.dialects.migraphx.views import ReshapeOp, Transpose
+from mgx_mlir.passes.shape_chain import Dims
 
 _MANY = 32  # users of one value that a pattern looks at
-_RESHAPES = tuple(sorted(RESHAPES))
 
 
 # ---- what a slice takes -------------------------------------------------------------------------
@@ -120,7 +121,7 @@ def find_concat_slice(op: Any, rw: Rewriter) -> Any:
 # ---- reshapes go before slices ------------------------------------------------------------------
 
 
-@pattern(*_RESHAPES)
+@pattern(ReshapeOp)
 def find_slice_shape_transforms(op: Any, rw: Rewriter) -> Any:
     """reshape(slice(x)) -> slice(reshape(x)), the slice used once
 
@@ -189,10 +190,10 @@ def _transposed_slices(x: ir.Value) -> list[_Part] | None:
     for n, op in enumerate(_live_users(x)):
         if n == _MANY:
             return None
-        if op.name != "migraphx.slice" or not has_one_use(op.results[0]):
+        if not is_a(op, Slice) or not has_one_use(op.results[0]):
             continue
         user = next(iter(op.results[0].uses)).owner
-        cut = cut_of(op.opview) if user.name == "migraphx.transpose" else None
+        cut = cut_of(op.opview) if is_a(user, Transpose) else None
         if cut is not None and not any(is_a(u.owner, Pointwise) for u in user.results[0].uses):
             view = user.opview
             out.append(_Part(view, cut, tuple(view.permutation)))
@@ -277,7 +278,7 @@ def find_transpose_slice(op: Any, rw: Rewriter) -> Any:
         return no_match("it lies in one piece already")
     slices: list[tuple[Any, Cut]] = []
     for n, user in enumerate(_live_users(view.result)):
-        part = cut_of(user.opview) if user.name == "migraphx.slice" and n < _MANY else None
+        part = cut_of(user.opview) if is_a(user, Slice) and n < _MANY else None
         if part is None or part.axis != cut.axis:
             return no_match("the transpose has users that are not slices of axis {}", cut.axis)
         slices.append((user, part))

@@ -12,10 +12,11 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import PipelineError, ShapeError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS, Kernel, attributes_of, is_a, op_class
+from mgx_mlir.core.op import OPS, Kernel, attributes_of, is_a, mnemonic, op_class
 from mgx_mlir.core.passes import make_pass, option, run_pass
 from mgx_mlir.core.program_ir import functions
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.convert import Convert
 
 ALL = "all"
 # ops about the bits or the type of what they are given
@@ -68,7 +69,7 @@ class Retyping:
                     for region in op.regions:
                         for inner in region.blocks:
                             changed |= self._block(inner, known.new_child())
-            elif self.carry and op.name == "migraphx.convert":
+            elif self.carry and is_a(op, Convert):
                 changed |= self._conversion(op, known)
             elif self._wants(op):
                 changed |= self._op(op, known)
@@ -77,7 +78,7 @@ class Retyping:
     def _wants(self, op: ir.Operation) -> bool:
         if not op.name.startswith("migraphx.") or op.name in _NEVER:
             return False
-        name = op.name.removeprefix("migraphx.")
+        name = mnemonic(op)
         chosen = name in self.ops or (ALL in self.ops and name not in self.skip)
         return chosen and self._has_type(op.operands)
 

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise
+from mgx_mlir.core.literals import is_literal
+from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a
 from mgx_mlir.core.passes import PatternPass, option
 from mgx_mlir.core.pattern import Pattern, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType, product
+from mgx_mlir.dialects.migraphx.broadcasts import Broadcast
+from mgx_mlir.dialects.migraphx.reduce import NumberReduction
+from mgx_mlir.dialects.migraphx.views import Reshape
 from mgx_mlir.passes.constants import is_constant
 from mgx_mlir.passes.layout_convolution import rebuild, to_first, to_last
 
@@ -53,7 +57,7 @@ def _matrix_below(rw: Any, v: ir.Value) -> ir.Value | None:
         return None
     x = view.operation.operands[0]
     t, out = TensorType.of(x), TensorType.of(v)
-    if view.operation.name == "migraphx.broadcast" and view.axis + t.rank != out.rank:
+    if is_a(view, Broadcast) and view.axis + t.rank != out.rank:
         return None
     if t.rank < 2 or t.dims[-2:] != out.dims[-2:] or any(d != 1 for d in t.dims[:-2]):
         return None
@@ -62,7 +66,7 @@ def _matrix_below(rw: Any, v: ir.Value) -> ir.Value | None:
 
 def _is_literal(v: ir.Value) -> bool:
     owner = v.owner
-    return not isinstance(owner, ir.Block) and owner.name == "migraphx.literal"
+    return is_literal(owner)
 
 
 @pattern("dot")
@@ -113,7 +117,7 @@ def _flat_below(rw: Any, v: ir.Value, out: TensorType) -> ir.Value | None:
 def _as_flat(rw: Any, v: ir.Value, out: TensorType, below: ir.Value) -> ir.Value | None:
     """`v`, of `out`'s dims, with `below`'s dims: a reshape, or its broadcast redone."""
     flat = TensorType.of(below).dims
-    view = rw.defining(v, "multibroadcast", "broadcast", "scalar")
+    view = rw.defining(v, BroadcastOp)
     if view is None:
         return _reshape(rw, v, flat)
     x = view.operation.operands[0]
@@ -123,7 +127,7 @@ def _as_flat(rw: Any, v: ir.Value, out: TensorType, below: ir.Value) -> ir.Value
     if t.elements == 1:
         y = x if t.dims == (1,) else rw.op("reshape", x, dims=[1])
         return _repeat(rw, y, below)
-    if view.operation.name == "migraphx.broadcast":
+    if is_a(view, Broadcast):
         full = [1] * view.axis + list(t.dims) + [1] * (out.rank - view.axis - t.rank)
     else:
         full = [1] * (out.rank - t.rank) + list(t.dims)
@@ -146,7 +150,7 @@ def _repeat(rw: Any, x: ir.Value, like: ir.Value) -> ir.Value:
     return x if TensorType.of(x).dims == t.dims else rw.multibroadcast(x, t.dims)
 
 
-@pattern("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod")
+@pattern(NumberReduction)
 def find_reduce_rows(op: Any, rw: Any) -> Any:
     """reduce(reshape(x), last axis) -> reshape(reduce(x, last axis))"""
     operands = list(op.operation.operands)
@@ -215,7 +219,7 @@ def find_reshape_pair(op: Any, rw: Any) -> Any:
     x = op.operation.operands[0]
     inner = rw.defining(x, "reshape", "squeeze", "unsqueeze", "flatten")
     if inner is None:
-        if op.operation.name == "migraphx.reshape" and TensorType.of(x).dims == out.dims:
+        if is_a(op, Reshape) and TensorType.of(x).dims == out.dims:
             return x
         return no_match("input is not a reshape")
     source = inner.operation.operands[0]

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a
 from mgx_mlir.core.passes import PatternPass, option
 from mgx_mlir.core.pattern import Pattern, Rewriter, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.pointwise_binary import Div, Pow
 from mgx_mlir.passes.constants import splat
 
 _DEPTH = 6  # ops that are looked through in a product or a polynomial
@@ -66,7 +68,7 @@ def product_of(v: ir.Value, depth: int = _DEPTH) -> tuple[float, list[ir.Value]]
     op = defined_by(v, "mul", "div") if depth else None
     if op is None or (depth < _DEPTH and not has_one_use(v)):
         return 1.0, [v]
-    if op.operation.name == "migraphx.div":
+    if is_a(op, Div):
         number = splat(op.operands[1])
         if number is None or not number:
             return 1.0, [v]
@@ -123,7 +125,7 @@ def _is_polynomial(y: ir.Value, x: ir.Value, depth: int) -> bool:
     if op is None:
         return False
     a, b = op.operands
-    if op.operation.name == "migraphx.pow":
+    if is_a(op, Pow):
         exponent = splat(b)
         return exponent is not None and exponent >= 1 and _is_polynomial(a, x, depth - 1)
     return _is_polynomial(a, x, depth - 1) and _is_polynomial(b, x, depth - 1)

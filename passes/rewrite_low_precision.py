@@ -7,9 +7,11 @@ from typing import Any, ClassVar
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a
 from mgx_mlir.core.passes import PatternPass
 from mgx_mlir.core.pattern import Pattern, Rewriter, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.pointwise_binary import Div, Pow
 from mgx_mlir.passes.constants import splat
 
 
@@ -22,7 +24,7 @@ def find_pow2_div(op: Any, rw: Rewriter) -> Any:
     t = TensorType.of(op.result)
     if t.dtype is not dtypes.HALF:
         return no_match("{} is not f16", t.dtype)
-    divides = op.operation.name == "migraphx.div"
+    divides = is_a(op, Div)
     a, b = op.operands
     for square, n in ((a, b),) if divides else ((a, b), (b, a)):
         number = splat(n)
@@ -40,7 +42,7 @@ def _squared(rw: Rewriter, v: ir.Value) -> ir.Value | None:
     if inner is None:
         return None
     x, y = inner.operands
-    if inner.operation.name == "migraphx.pow":
+    if is_a(inner, Pow):
         exponent = splat(y)
         return x if exponent is not None and exponent == 2 else None
     return x if x == y else None

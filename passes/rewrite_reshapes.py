@@ -16,20 +16,18 @@ from mgx_mlir.core.pattern import (
     pattern,
 )
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.reduce import NumberReduction
+from mgx_mlir.dialects.migraphx.views import ReshapeOp
 from mgx_mlir.passes.access import Unreadable, grouped
 from mgx_mlir.passes.constants import is_constant, splat
 from mgx_mlir.passes.kernel_ops import in_kernel
 from mgx_mlir.passes.layout_convolution import rebuild
-from mgx_mlir.passes.shape_chain import RESHAPES
 from mgx_mlir.passes.simplify_reshapes import find_nested_shape_transforms, find_nop_reshapes
-
-_RESHAPES = tuple(sorted(RESHAPES))
-_REDUCE = ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod")
 
 
 def _reshaped(v: ir.Value) -> Any:
     """The reshape that makes `v` of a value that nothing else reads, static dims only."""
-    view = defined_by(v, *_RESHAPES)
+    view = defined_by(v, ReshapeOp)
     if view is None or len(view.operation.operands) != 1 or not has_one_use(v):
         return None
     source = view.operation.operands[0]
@@ -83,7 +81,7 @@ def _at_dims(rw: Any, v: ir.Value, dims: tuple[int, ...]) -> ir.Value | None:
     return None
 
 
-@pattern(*_REDUCE)
+@pattern(NumberReduction)
 def reduce_reshape(op: Any, rw: Any) -> Any:
     """reduce(reshape(f(x)), axes) -> reshape(reduce(f(x), other axes)), f pointwise"""
     if in_kernel(op.operation) or len(op.operation.operands) != 1:

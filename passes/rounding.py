@@ -10,8 +10,11 @@ import numpy as np
 from mgx_mlir.core import literals
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, op_class
+from mgx_mlir.core.literals import is_literal
+from mgx_mlir.core.op import Pointwise, is_a, op_class
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.pointwise_binary import Mul
 from mgx_mlir.passes.constants import constant_map, is_constant, splat
 from mgx_mlir.passes.shape_chain import varying
 
@@ -71,7 +74,7 @@ def feeds_steps(value: ir.Value) -> bool:
 
 def _rounds_alone(op: ir.Operation) -> bool:
     """Whether a conversion goes to a float type: its steps are those of any rounding."""
-    return op.name == "migraphx.convert" and TensorType.of(op.results[0]).dtype.is_float
+    return is_a(op, Convert) and TensorType.of(op.results[0]).dtype.is_float
 
 
 def is_rounded(value: ir.Value) -> bool:
@@ -85,10 +88,10 @@ def is_rounded(value: ir.Value) -> bool:
     while not isinstance(owner, ir.Block):
         if owner.name in _ROUNDED:
             # 2 x, and what is multiplied by 1, is exact
-            return owner.name != "migraphx.mul" or not any(
+            return not is_a(owner, Mul) or not any(
                 is_constant(v) and _powers_of_two(v) for v in owner.operands
             )
-        if owner.name not in _CARRIED and owner.name != "migraphx.convert":
+        if owner.name not in _CARRIED and not is_a(owner, Convert):
             return False
         owner = owner.operands[0].owner
     return False
@@ -108,7 +111,7 @@ def numbers(value: ir.Value) -> np.ndarray | None:
     if found is None or isinstance(found[0].owner, ir.Block):
         return None
     owner = found[0].owner
-    if owner.name != "migraphx.literal" or TensorType.of(found[0]).elements > _LOOKED_AT:
+    if not is_literal(owner) or TensorType.of(found[0]).elements > _LOOKED_AT:
         return None
     return literals.array_of(owner).reshape(-1).astype(np.float64)
 

@@ -13,21 +13,19 @@ from math import prod
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import as_value
+from mgx_mlir.core.op import BroadcastOp, Op, as_value, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast, Scalar
+from mgx_mlir.dialects.migraphx.movement import Slice
+from mgx_mlir.dialects.migraphx.views import NopView, ReshapeOp, Transpose
 
 Atom = tuple[int, int]
 Map = tuple[tuple[Atom, ...], ...]
 Dims = tuple[int, ...]
 
-# op names whose result is a view of operand 0 that keeps its elements in row-major order
-RESHAPES = frozenset(
-    f"migraphx.{n}" for n in ("reshape", "squeeze", "unsqueeze", "flatten", "reshape_lazy")
-)
-NOPS = frozenset(f"migraphx.{n}" for n in ("contiguous", "identity", "layout"))
-BROADCASTS = frozenset(f"migraphx.{n}" for n in ("broadcast", "multibroadcast", "scalar"))
-VIEWS = RESHAPES | NOPS | BROADCASTS | {"migraphx.transpose"}
-VIEWS_AND_SLICE = VIEWS | {"migraphx.slice"}
+# the views that a map can say
+VIEWS = (ReshapeOp, NopView, BroadcastOp, Transpose)
+VIEWS_AND_SLICE = (*VIEWS, Slice)
 
 
 @dataclass(frozen=True)
@@ -123,24 +121,23 @@ def broadcast(m: Map, dims: Sequence[int], at: int) -> Map:
 
 def view_of(op: ir.Operation, m: Map) -> Map | None:
     """The map after a view op on operand 0; None where it is not such a view."""
-    name = op.name
-    if name in NOPS:
+    if is_a(op, NopView):
         return m
     if len(op.operands) != 1:
         return None
     dims = TensorType.of(op.result).dims
     if DYN in dims or 0 in dims:
         return None
-    if name in RESHAPES:
+    if is_a(op, ReshapeOp):
         return reshaped(m, dims)
     view = op.opview
-    if name == "migraphx.transpose":
+    if is_a(op, Transpose):
         return tuple(m[p] for p in view.permutation)
-    if name == "migraphx.scalar":
+    if is_a(op, Scalar):
         return broadcast((), dims, 0)
-    if name == "migraphx.broadcast":
+    if is_a(op, Broadcast):
         return broadcast(m, dims, view.axis)
-    if name == "migraphx.multibroadcast":
+    if is_a(op, Multibroadcast):
         return broadcast(m, dims, len(dims) - len(m))
     return None
 
@@ -153,7 +150,9 @@ def compose(source: ir.Value, ops: Sequence[Any]) -> Map | None:
     return m
 
 
-def trace(value: ir.Value, views: frozenset[str] = VIEWS) -> tuple[ir.Value, Map, list[Any]] | None:
+def trace(
+    value: ir.Value, views: tuple[type[Op], ...] = VIEWS
+) -> tuple[ir.Value, Map, list[Any]] | None:
     """The source that `value` is a view of, the map, and the ops between, source first.
 
     The longest chain that a map can say; None for dynamic or empty dims.
@@ -165,11 +164,11 @@ def trace(value: ir.Value, views: frozenset[str] = VIEWS) -> tuple[ir.Value, Map
     at = value
     while True:
         owner = at.owner
-        if isinstance(owner, ir.Block) or owner.name not in views:
+        if not is_a(owner, views):
             break
         source = owner.operands[0]
         dims = TensorType.of(source).dims
-        if DYN in dims or 0 in dims or (owner.name not in NOPS and len(owner.operands) != 1):
+        if DYN in dims or 0 in dims or (not is_a(owner, NopView) and len(owner.operands) != 1):
             break
         ops.append(owner.operation)
         at = source

@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 from mgx_mlir.core.errors import MgxError, ShapeError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import attributes_of, op_class
+from mgx_mlir.core.op import attributes_of, is_a, op_class
 from mgx_mlir.core.passes import PatternPass
 from mgx_mlir.core.pattern import Pattern, Rewriter, no_match, pattern
 from mgx_mlir.core.program_ir import entry_block, functions
 from mgx_mlir.core.shapes import DYN, TensorType, broadcast_dims, merge_dims
+from mgx_mlir.dialects.migraphx.broadcasts import Broadcast
 
 # ops whose static form has fewer operands, and ops that only run-time extents need
 _EXTRA_OPERANDS = frozenset(
@@ -81,7 +82,7 @@ def find_static_2in_broadcasts(op: Any, rw: Rewriter) -> Any:
     types = [TensorType.of(v) for v in op.operands]
     if not all(t.is_static for t in types):
         return no_match("an operand has unknown extents")
-    if op.operation.name == "migraphx.broadcast":
+    if is_a(op, Broadcast):
         dims = types[1].dims
         return _static(rw, op, "broadcast", op.operands[0], axis=op.axis, out_lens=dims)
     dims = broadcast_dims(*(t.dims for t in types))

@@ -12,7 +12,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, attributes_of, is_a
+from mgx_mlir.core.op import Pointwise, attributes_of, is_a, mnemonic
 from mgx_mlir.core.passes import PatternPass, make_pass, option, run_pass
 from mgx_mlir.core.pattern import (
     Pattern,
@@ -25,6 +25,16 @@ from mgx_mlir.core.pattern import (
     pattern,
 )
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.movement import Pad, Slice
+from mgx_mlir.dialects.migraphx.quant import (
+    DequantizeLinear,
+    PackFp4,
+    PackInt4,
+    QuantizeLinear,
+    UnpackFp4,
+    UnpackInt4,
+)
 from mgx_mlir.passes.constants import splat
 from mgx_mlir.passes.qdq_products import (
     find_widened_dot,
@@ -32,13 +42,13 @@ from mgx_mlir.passes.qdq_products import (
     match_find_quantizable_ops,
 )
 from mgx_mlir.passes.qdq_values import QUANTISERS, is_zero, moved, same_constant
-from mgx_mlir.passes.shape_chain import BROADCASTS, NOPS, RESHAPES
+from mgx_mlir.passes.shape_chain import VIEWS, VIEWS_AND_SLICE
 
 _DEPTH = 16  # ops between a quantizelinear and its dequantizelinear
-_MOVES = RESHAPES | NOPS | BROADCASTS | {"migraphx.transpose", "migraphx.slice", "migraphx.pad"}
-_PACKS = {"migraphx.unpack_int4": "pack_int4", "migraphx.unpack_fp4": "pack_fp4"}
+_MOVES = (*VIEWS_AND_SLICE, Pad)
+_PACKS = {"unpack_int4": "pack_int4", "unpack_fp4": "pack_fp4"}
 # what int4 data passes on its way into a quantizelinear
-_TO_INT4 = RESHAPES | NOPS | BROADCASTS | {"migraphx.transpose", "migraphx.convert"}
+_TO_INT4 = (*VIEWS, Convert)
 
 
 @pattern("dequantizelinear", benefit=2)
@@ -92,9 +102,9 @@ def _is_int4(value: ir.Value) -> bool:
         owner = value.owner
         if isinstance(owner, ir.Block):
             return False
-        if owner.name == "migraphx.unpack_int4":
+        if is_a(owner, UnpackInt4):
             return True
-        if owner.name not in _TO_INT4:
+        if not is_a(owner, _TO_INT4):
             return False
         value = owner.operands[0]
     return False
@@ -129,7 +139,7 @@ def remove_qdq_pairs(op: Any, rw: Rewriter) -> Any:
         return no_match("{} becomes {}", TensorType.of(q.input).dtype, t.dtype)
     if not t.is_static:
         return no_match("the dims are known only at run time")
-    pads = [m for m in moves if m.name == "migraphx.pad"]
+    pads = [m for m in moves if is_a(m, Pad)]
     zero = 0 if op.zero_point is None else splat(op.zero_point)
     for pad in pads:
         if pad.opview.mode == "constant" and pad.opview.value != zero:
@@ -138,7 +148,7 @@ def remove_qdq_pairs(op: Any, rw: Rewriter) -> Any:
     x = q.input
     for move in moves:
         # padded with the zero point, which stands for 0
-        given = {"value": 0.0} if move.name == "migraphx.pad" else {}
+        given = {"value": 0.0} if is_a(move, Pad) else {}
         x = moved(rw, [move], x) if not given else rw.op(
             "pad", x, **{**attributes_of(move), **given}
         )  # fmt: skip
@@ -184,18 +194,19 @@ def _pair(op: Any) -> tuple[Any, list[Any], str] | str:
             return "there is no quantizelinear before it"
         step = owner.operation
         for use in value.uses:
-            if use.owner.operation.name not in _MOVES | {"migraphx.dequantizelinear"} | _PACKING:
+            if not is_a(use.owner, (*_MOVES, DequantizeLinear, PackInt4, PackFp4)):
                 return f"{use.owner.name} uses the quantised value too"
-        if step.name == "migraphx.quantizelinear":
+        if is_a(step, QuantizeLinear):
             return step.opview, _settled(list(reversed(moves))), packed
-        if step.name in _PACKS:
-            inner = defined_by(step.operands[0], _PACKS[step.name])
+        if is_a(step, (UnpackInt4, UnpackFp4)):
+            packing = _PACKS[mnemonic(step)]
+            inner = defined_by(step.operands[0], packing)
             if inner is None or inner.axis != step.opview.axis:
                 return "what is unpacked was not packed along the same axis"
             if not has_one_use(step.operands[0]):
                 return "the packed value is used elsewhere too"
-            packed, value = _PACKS[step.name], inner.input
-        elif step.name in _MOVES and len(step.operands) == 1:
+            packed, value = packing, inner.input
+        elif is_a(step, _MOVES) and len(step.operands) == 1:
             moves.append(step)
             value = step.operands[0]
         else:
@@ -203,12 +214,9 @@ def _pair(op: Any) -> tuple[Any, list[Any], str] | str:
     return "the quantizelinear is too far away"
 
 
-_PACKING = {f"migraphx.{name}" for pair in _PACKS.items() for name in (pair[1],)}
-
-
 def _settled(moves: list[Any]) -> list[Any]:
     """The moves, without a pad at the ends whose slice brings the dims back."""
-    if len(moves) != 2 or [m.name for m in moves] != ["migraphx.pad", "migraphx.slice"]:
+    if len(moves) != 2 or not is_a(moves[0], Pad) or not is_a(moves[1], Slice):
         return moves
     pad, cut = moves
     before = TensorType.of(pad.operands[0])

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from mgx_mlir.core.op import is_a, mnemonic
 from mgx_mlir.core.passes import PatternPass, option
 from mgx_mlir.core.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.reduce import NumberReduction
+from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.reshapes_concat import (
     find_concat_multibroadcasts,
     find_concat_reshape,
@@ -31,17 +34,12 @@ from mgx_mlir.passes.reshapes_slices import (
 )
 from mgx_mlir.passes.shape_chain import VIEWS, Step, compose, steps_for, trace
 
-_SHAPE_OPS = tuple(sorted(VIEWS))
-# over extents of 1 these give their operand back
-_REDUCES = ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod")
-
-
 # ---- ops that do nothing ------------------------------------------------------------------------
 
 
 @pattern(
     "reshape", "reshape_lazy", "squeeze", "unsqueeze", "flatten", "transpose", "contiguous",
-    "broadcast", "multibroadcast", "scalar", "slice", "step", "pad", "concat", *_REDUCES,
+    "broadcast", "multibroadcast", "scalar", "slice", "step", "pad", "concat", NumberReduction,
     benefit=3,
 )  # fmt: skip
 def find_nop_reshapes(op: Any, rw: Rewriter) -> Any:
@@ -49,12 +47,12 @@ def find_nop_reshapes(op: Any, rw: Rewriter) -> Any:
     x = op.operands[0]
     if x.type != op.results[0].type:
         return no_match("{} becomes {}", x.type, op.results[0].type)
-    name = op.operation.name.removeprefix("migraphx.")
+    name = mnemonic(op)
     dims = TensorType.of(x).dims
     if name == "transpose":
         moving = [p for p in op.permutation if dims[p] != 1]
         return x if moving == sorted(moving) else no_match("{} moves axes", op.permutation)
-    if name in _REDUCES:
+    if is_a(op, NumberReduction):
         axes = op.axes or range(len(dims))
         ones = len(op.operands) == 1 and all(dims[a] == 1 for a in axes)
         return x if ones else no_match("it reduces more than one element")
@@ -102,12 +100,12 @@ def find_transpose(op: Any, rw: Rewriter) -> Any:
     return rw.op("transpose", inner.input, permutation=both)
 
 
-@pattern(*_SHAPE_OPS)
+@pattern(*VIEWS)
 def find_nested_shape_transforms(op: Any, rw: Rewriter) -> Any:
     """view(...view(x)) -> the fewest reshapes, transposes and broadcasts of x"""
-    if defined_by(op.operands[0], *_SHAPE_OPS) is None:
+    if defined_by(op.operands[0], *VIEWS) is None:
         return no_match("it is the first view of its chain")
-    if any(use.owner.name in VIEWS for use in op.results[0].uses):
+    if any(is_a(use.owner, VIEWS) for use in op.results[0].uses):
         return no_match("it is not the last view of its chain")
     found = trace(op.results[0])
     if found is None:
@@ -117,16 +115,16 @@ def find_nested_shape_transforms(op: Any, rw: Rewriter) -> Any:
         return no_match("it cannot join the view before it")
     steps = steps_for(TensorType.of(source).dims, m)
     shared = max((i for i, o in enumerate(ops[:-1]) if not has_one_use(o.result)), default=-1)
-    if _transposes(steps) > sum(o.name == "migraphx.transpose" for o in ops[shared + 1 :]):
+    if _transposes(steps) > sum(is_a(o, Transpose) for o in ops[shared + 1 :]):
         # what is used elsewhere too stays, and transposing it twice moves the data twice
-        moved = max((i for i, o in enumerate(ops) if o.name == "migraphx.transpose"), default=-1)
+        moved = max((i for i, o in enumerate(ops) if is_a(o, Transpose)), default=-1)
         for begin in sorted({min(moved, shared), shared} - {-1}):
             source, rest = ops[begin].result, ops[begin + 1 :]
             own = compose(source, rest) if len(rest) > 1 else None
             if own is None:
                 continue
             steps = steps_for(TensorType.of(source).dims, own)
-            if _transposes(steps) <= sum(o.name == "migraphx.transpose" for o in rest):
+            if _transposes(steps) <= sum(is_a(o, Transpose) for o in rest):
                 ops = rest
                 break
         else:

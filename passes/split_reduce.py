@@ -11,13 +11,13 @@ from mgx_mlir.core.op import Pointwise
 from mgx_mlir.core.passes import PatternPass, option
 from mgx_mlir.core.pattern import Pattern, Rewriter, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import TensorType, product
+from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.passes.layout_convolution import rebuild
 
 _DEPTH = 16  # pointwise ops that the split is moved ahead of
-_REDUCTIONS = ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod")
 
 
-@pattern(*_REDUCTIONS)
+@pattern(NumberReduction)
 def split_reduce(op: Any, rw: Rewriter) -> Any:
     """reduce(x) of n elements -> reduce(reduce(x as g groups of n / g))
 

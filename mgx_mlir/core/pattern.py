@@ -47,7 +47,7 @@ from mgx_mlir.core.observe import (
     tally,
     traces,
 )
-from mgx_mlir.core.op import OPS, Kernel, Op, as_value, is_a, names_of
+from mgx_mlir.core.op import PREFIX, Kernel, Op, as_value, is_a, names_of
 from mgx_mlir.core.probe import DimProbe
 
 PatternFunction = Callable[[Any, "Rewriter"], Any]
@@ -99,15 +99,7 @@ class Pattern:
 
     def root_names(self) -> list[str]:
         """Names of the root ops; a base class stands for every class below it."""
-        names: list[str] = []
-        for root in self.roots:
-            if isinstance(root, str):
-                names.append(full_name(root))
-            elif root.mnemonic and OPS.get(root.mnemonic) is root:
-                names.append(root.OPERATION_NAME)
-            else:
-                names += names_of(root)
-        return names
+        return [name for root in self.roots for name in root_names(root)]
 
 
 def pattern(*roots: Root, benefit: int = 1) -> Callable[[PatternFunction], Pattern]:
@@ -211,16 +203,15 @@ class Rewriter(Builder):
 
 
 @functools.cache
-def full_name(op: type[Op] | str) -> str:
-    """`transpose`, `arith.addf` or an op class as the name that MLIR knows."""
-    if not isinstance(op, str):
-        return op.OPERATION_NAME
-    return op if "." in op else f"migraphx.{op}"
-
-
-@functools.cache
 def _full_names(ops: tuple[type[Op] | str, ...]) -> frozenset[str]:
-    return frozenset(map(full_name, ops))
+    return frozenset(name for op in ops for name in root_names(op))
+
+
+def root_names(op: Root) -> list[str]:
+    """Return the names that MLIR knows of `transpose`, `arith.addf`, or a class of ops."""
+    if not isinstance(op, str):
+        return names_of(op)
+    return [op if "." in op else PREFIX + op]
 
 
 def defined_by(value: ir.Value, *ops: type[Op] | str) -> Any:
@@ -442,7 +433,6 @@ __all__ = [
     "count",
     "defined_by",
     "disabled",
-    "full_name",
     "has_no_use",
     "has_one_use",
     "is_enabled",

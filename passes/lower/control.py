@@ -10,15 +10,17 @@ import numpy as np
 
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import arith, ir, scf, tensor
+from mgx_mlir.core.literals import is_literal
+from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.control import If, Loop
+from mgx_mlir.dialects.migraphx.views import Identity, NopView, ReshapeOp
 from mgx_mlir.passes.control_flow import SCALARS, captured, host_arguments, is_static
 from mgx_mlir.passes.lower import borders, indices
 from mgx_mlir.passes.lower.expr import Extent, Leaf, Splat
 from mgx_mlir.passes.lower.movement import extract_slice, insert_slice
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import TypedScalar, constant, signless
-from mgx_mlir.passes.shape_chain import NOPS, RESHAPES
 
 # A value that leaves a region: the tensor, or the elements that are followed as scalars.
 Carried: TypeAlias = ir.Value | np.ndarray
@@ -92,7 +94,7 @@ def _shared(values: Sequence[ir.Value], block: ir.Block) -> list[bool]:
 
 def _root(v: ir.Value) -> ir.Value:
     """The value whose elements `v` has in the same order."""
-    while not isinstance(v.owner, ir.Block) and v.owner.name in RESHAPES | NOPS:
+    while is_a(v.owner, (ReshapeOp, NopView)):
         v = v.owner.operands[0]
     return v
 
@@ -381,9 +383,9 @@ class _Loop:
         owner = v.owner
         if isinstance(owner, ir.Block):
             return False
-        if owner.name == "migraphx.identity":
+        if is_a(owner, Identity):
             return self.is_true(owner.operands[0])
-        if owner.name == "migraphx.literal":
+        if is_literal(owner):
             return bool(literals.array_of(owner).all())
         held = self.e.scope.hosts.get(v)
         return held is not None and held.reshape(-1)[0] is True

@@ -6,7 +6,8 @@ from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.op import OPS, is_a
+from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.passes.lower import indices
 from mgx_mlir.passes.lower.expr import Compute, Expr, Leaf, View
 
@@ -20,7 +21,7 @@ def from_bytes(e: Any, op: ir.Operation, x: Expr) -> Expr:
     source = x.source if isinstance(x, View) else x
     if not isinstance(source, Leaf) or not source.type.dtype.is_bool or e.in_kernel:
         return x
-    if not any(o.operation.name == "migraphx.dot" for o in op.regions[0].blocks[0].operations):
+    if not any(is_a(o, Dot) for o in op.regions[0].blocks[0].operations):
         return x
     # made by a dispatch of its own: the compiler would move a mere extension into the kernel
     stored = Leaf(

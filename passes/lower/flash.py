@@ -7,9 +7,13 @@ from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.axes import normalize_axes
-from mgx_mlir.dialects.migraphx.movement import slice_bounds
+from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
+from mgx_mlir.dialects.migraphx.control import Yield
+from mgx_mlir.dialects.migraphx.movement import Slice, slice_bounds
+from mgx_mlir.dialects.migraphx.views import Reshape, Transpose
 from mgx_mlir.passes.access import Unreadable
 from mgx_mlir.passes.attention_form import AttentionForm, attention_form, scale_and_mask
 from mgx_mlir.passes.lower import views
@@ -38,12 +42,9 @@ def fits(body: ir.Block) -> bool:
 
 def _is_repeated(v: ir.Value) -> bool:
     """Whether keys or values are shared by heads: a reshape of broadcast ones."""
-    while not isinstance(v.owner, ir.Block) and v.owner.name in (
-        "migraphx.reshape",
-        "migraphx.transpose",
-    ):
+    while is_a(v.owner, (Reshape, Transpose)):
         v = v.owner.operands[0]
-    return not isinstance(v.owner, ir.Block) and v.owner.name == "migraphx.multibroadcast"
+    return is_a(v.owner, Multibroadcast)
 
 
 def flash_attention(e: Any, body: ir.Block) -> list[ir.Value]:
@@ -59,9 +60,9 @@ def flash_attention(e: Any, body: ir.Block) -> list[ir.Value]:
     for op in ops:
         if op in inner or _follows(op, form):
             continue
-        if op.name == "migraphx.yield":
+        if is_a(op, Yield):
             break
-        cut = _sliced_view(e, op) if op.name == "migraphx.slice" else None
+        cut = _sliced_view(e, op) if is_a(op, Slice) else None
         if cut is None:
             e.operation(op)
         else:
@@ -94,7 +95,7 @@ def _plain(e: Any, form: AttentionForm, scale: float, mask: ir.Value | None) -> 
 
 def _follows(op: ir.Operation, form: AttentionForm) -> bool:
     """Whether an op computes with the second product."""
-    if op.name == "migraphx.yield":
+    if is_a(op, Yield):
         return False
     seen = [op]
     while seen:

@@ -17,7 +17,10 @@ import numpy as np
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.literals import is_literal
+from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.passes.lower import indices
 from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
 from mgx_mlir.passes.lower.gpu_kinds import KINDS
@@ -57,10 +60,8 @@ def window_rows(e: Any, arg: ir.Value, value: ir.Value) -> WindowRows | None:
     if len(uses) != 1 or uses[0].operand_number != 1:
         return None
     conv: Any = uses[0].owner
-    constant_weights = not isinstance(value.owner, ir.Block) and (
-        value.owner.name == "migraphx.literal"
-    )
-    if conv.name != "migraphx.convolution" or not constant_weights or not gathers(conv.opview):
+    constant_weights = not isinstance(value.owner, ir.Block) and (is_literal(value))
+    if not is_a(conv, Convolution) or not constant_weights or not gathers(conv.opview):
         return None
     t = TensorType.of(value)
     *window, channels, _ = t.dims

@@ -14,8 +14,18 @@ import numpy as np
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.errors import CompileError, MgxError
 from mgx_mlir.core.ir import arith, func, ir, ml_program, tensor
+from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.lowered import IOSpec, KernelInfo, Lowered
-from mgx_mlir.core.op import OPS, Kernel, Op, attributes_of, is_a
+from mgx_mlir.core.op import (
+    OPS,
+    BroadcastOp,
+    Kernel,
+    Op,
+    attributes_of,
+    is_a,
+    is_terminator,
+    mnemonic,
+)
 from mgx_mlir.core.program_ir import (
     ProgramIR,
     argument_names,
@@ -25,6 +35,10 @@ from mgx_mlir.core.program_ir import (
     result_types,
 )
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.control import Yield
+from mgx_mlir.dialects.migraphx.fused import FusedConcat, FusedReduce, PointwiseKernel
+from mgx_mlir.dialects.migraphx.linear import Dot
+from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.passes.lower import flags, flash, fused_concat, host, regions, split_k, views
 from mgx_mlir.passes.lower.emit import PARAMETER_ELEMENTS, Emitter
 from mgx_mlir.passes.lower.equal_results import merge_equal_results
@@ -35,8 +49,6 @@ from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED
 from mgx_mlir.passes.lower.scalar import computed, signless
 from mgx_mlir.passes.lower.sizes import Sizes
 from mgx_mlir.passes.lower.stored_rows import stored_by_row
-
-_BROADCASTS = frozenset(f"migraphx.{n}" for n in ("multibroadcast", "broadcast", "scalar"))
 
 
 @dataclass(frozen=True)
@@ -207,7 +219,7 @@ class ModuleLowering(Emitter):
         """Lower a block's ops in order; its terminator's operands, as they were."""
         for view in block.operations:
             op = view.operation
-            if op.name in ("func.return", "migraphx.yield"):
+            if is_terminator(op):
                 return list(op.operands)
             with op.location:
                 try:
@@ -219,7 +231,7 @@ class ModuleLowering(Emitter):
         return []
 
     def operation(self, op: ir.Operation) -> None:
-        name = op.name.removeprefix("migraphx.")
+        name = mnemonic(op)
         cls = OPS[name]
         if name == "literal":
             self.literal(op)
@@ -405,10 +417,10 @@ class ModuleLowering(Emitter):
                 x = stored_by_row(self, arg, v) or x
             self.scope.values[arg] = flags.from_bytes(self, op, x)
         for inner in body.operations:
-            if inner.operation.name == "migraphx.literal":
+            if is_literal(inner):
                 self.literal(inner.operation)
         self._record_kernel(op, body)
-        if op.name == "migraphx.fused_reduce":
+        if is_a(op, FusedReduce):
             # what is yielded and read again: two loops side by side would not make a dispatch
             last = list(body.operations)[-1].operation
             self.settled.update(v for v in last.operands if len(list(v.uses)) > 1)
@@ -453,7 +465,7 @@ class ModuleLowering(Emitter):
 
     def _as_one_op(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
         """The results of a body that is lowered as a whole; None where its ops are one by one."""
-        if op.name == "migraphx.fused_concat":
+        if is_a(op, FusedConcat):
             return fused_concat.fused_concat(self, body)
         return flash.flash_attention(self, body) if self._is_flash(op, body) else None
 
@@ -467,31 +479,27 @@ class ModuleLowering(Emitter):
         kept = [i for i, d in enumerate(t.dims) if d != 1]
         if not t.is_static or len(kept) == t.rank:
             return None
-        if any(use.owner.name not in _BROADCASTS for use in arg.uses):
+        if any(not is_a(use.owner, BroadcastOp) for use in arg.uses):
             return None
         small = t.with_dims(t.dims[i] for i in kept)
         value = views.reshape_tensor(self, self.value(v), small, list(small.dims))
         return View(t, Leaf(small, value), tuple(kept), list(t.dims))
 
     def _record_kernel(self, op: ir.Operation, body: ir.Block) -> None:
-        ops = tuple(
-            o.operation.name.removeprefix("migraphx.")
-            for o in body.operations
-            if o.operation.name not in ("migraphx.yield", "migraphx.literal")
-        )
+        ops = tuple(mnemonic(o) for o in body.operations if not is_a(o, (Yield, Literal)))
         name = "_".join(o for o in ops if o not in views.VIEWS) or "copy"
         self.kernels.append(KernelInfo(f"{self.options.target}::{name}", ops, str(op.location)))
 
     def _result_extents(self, op: ir.Operation, body: ir.Block) -> list[list[Extent]] | None:
         """The extents of a kernel's results from its operands; None where only the body knows."""
-        if op.name == "migraphx.fused_concat" and not self._is_gathered(body):
+        if is_a(op, FusedConcat) and not self._is_gathered(body):
             return None  # a region takes no insert_slice
         if regions.is_two_dots(op) and not self._is_flash(op, body):
             return None  # nor two dots: one for a GPU takes minutes to compile
         anchor = next((o for o in body.operations if o.operation.name in regions.ANCHORS), None)
         static = all(TensorType.of(r).is_static for r in op.results)
         tiled = anchor is not None and regions.tiles_at_run_time(anchor)
-        if not static and not (op.name == "migraphx.pointwise" or tiled):
+        if not static and not (is_a(op, PointwiseKernel) or tiled):
             # a region with run-time dims around a reduction or a window does not compile
             return None
         if anchor is not None and (regions.is_padded_row(anchor) or regions.pads_some_axes(anchor)):
@@ -523,7 +531,7 @@ class ModuleLowering(Emitter):
         """The operand, and its dim, that has the extent of a result's dynamic dim."""
         if anchor is None:
             candidates = [(v, axis) for v in op.operands]
-        elif anchor.operation.name == "migraphx.dot":
+        elif is_a(anchor, Dot):
             side = 1 if axis == t.rank - 1 else 0
             candidates = [(_operand_of(op, body, anchor.operation.operands[side]), axis)]
         elif axis == 0:  # the batch of a convolution or a pooling

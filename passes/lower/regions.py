@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.fused import Group
+from mgx_mlir.dialects.migraphx.linear import Convolution
+from mgx_mlir.dialects.migraphx.pooling import Pooling
 from mgx_mlir.passes.attention_form import DECODING, TAGS
 
 ANCHORS = tuple(
@@ -27,12 +31,12 @@ def dispatch_region(types: Sequence[ir.Type], dims: Sequence[ir.Value]) -> ir.Op
 
 def is_attention(op: ir.Operation) -> bool:
     """Whether a kernel is one attention."""
-    return op.name == "migraphx.group" and op.opview.tag in TAGS
+    return is_a(op, Group) and op.opview.tag in TAGS
 
 
 def is_two_dots(op: ir.Operation) -> bool:
     """Whether a kernel holds the two dots of an attention, or of a part of one."""
-    return is_attention(op) or (op.name == "migraphx.group" and op.opview.tag == DECODING)
+    return is_attention(op) or (is_a(op, Group) and op.opview.tag == DECODING)
 
 
 def tiles_at_run_time(anchor: Any) -> bool:
@@ -61,7 +65,7 @@ def is_padded_row(anchor: Any) -> bool:
 def pads_some_axes(anchor: Any) -> bool:
     """A pooling whose windows reach a border along some of its axes only: in a region the
     compiler's folding of the border into its tiles may not end."""
-    if anchor.operation.name != "migraphx.pooling" or anchor.dyn_global:
+    if not is_a(anchor, Pooling) or anchor.dyn_global:
         return False
     out, image = TensorType.of(anchor.out).dims, TensorType.of(anchor.input).dims
     first = 1 if anchor.channels_last else 2
@@ -78,7 +82,7 @@ def pads_some_axes(anchor: Any) -> bool:
 
 def pads_computed(anchor: Any) -> bool:
     """A convolution that pads what its kernel computes: in a region it reads wrong numbers."""
-    if anchor.operation.name != "migraphx.convolution":
+    if not is_a(anchor, Convolution):
         return False
     padded = any(anchor.padding) or anchor.padding_mode != "default_"
     return padded and not isinstance(anchor.input.owner, ir.Block)

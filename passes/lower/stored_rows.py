@@ -12,7 +12,10 @@ import numpy as np
 
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.linear import Convolution
+from mgx_mlir.dialects.migraphx.quant import QuantConvolution
 from mgx_mlir.passes.lower import gpu_choices
 from mgx_mlir.passes.lower.emit import PARAMETER_ELEMENTS
 from mgx_mlir.passes.lower.expr import Expr, Leaf, View
@@ -67,7 +70,7 @@ def _order(use: ir.OpOperand) -> tuple[int, ...] | None:
         return None  # scaled ahead of the product
     if op.name in DOTS and t.rank == 2 and x.rank == 2:
         return _DOT
-    if op.name in ("migraphx.convolution", "migraphx.quant_convolution") and t.rank == 4:
+    if is_a(op, (Convolution, QuantConvolution)) and t.rank == 4:
         view = op.opview
         return _CONVOLUTION if view.channels_last and view.group == 1 else None
     return None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mgx_mlir.core.ir import ir, tensor
+from mgx_mlir.core.op import mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType, product
 from mgx_mlir.passes.lower import forms, host
 from mgx_mlir.passes.lower.expr import (
@@ -169,7 +170,7 @@ def reshape_extents(e: Any, op: Any, x: Expr, t: TensorType) -> list[Extent]:
         e.sizes.equal(forms.product(e.sizes.of_expr(x)), t.elements)
         return list(t.dims)
     own = e.expr_extents(x)
-    name = op.operation.name.removeprefix("migraphx.")
+    name = mnemonic(op)
     operands = list(op.operation.operands)
     if name == "squeeze":
         axes = [a % len(own) for a in op.axes]

@@ -8,8 +8,12 @@ import numpy as np
 
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Kernel, Pointwise, is_a, op_class
+from mgx_mlir.core.op import BroadcastOp, Kernel, Pointwise, is_a, op_class
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.control import Yield
+from mgx_mlir.dialects.migraphx.linear import Convolution
+from mgx_mlir.dialects.migraphx.literal import Literal
+from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.convolution import padded_input
 from mgx_mlir.passes.lower.expr import Leaf
@@ -18,7 +22,6 @@ from mgx_mlir.passes.lower.vector.epilogue import Epilogue
 from mgx_mlir.passes.lower.vector.isa import AVX512, Isa, isa_of
 
 TO_LAST = (0, 2, 3, 1)  # N, C, H, W -> N, H, W, C
-_THROUGH = frozenset(f"migraphx.{n}" for n in ("multibroadcast", "broadcast", "scalar"))
 
 
 def takes(op: Any) -> bool:
@@ -82,7 +85,7 @@ def lower(e: Any, _: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
 
     Then its input is padded ahead of its region: a pad inside costs half as much again.
     """
-    anchor = next((o for o in body.operations if o.operation.name == "migraphx.convolution"), None)
+    anchor = next((o for o in body.operations if is_a(o, Convolution)), None)
     isa = isa_of(e.options.arch)
     if isa is None or anchor is None:
         return None
@@ -116,7 +119,7 @@ def _loops(e: Any, conv: Any, body: ir.Block, isa: Isa) -> list[ir.Value] | None
     outer, e.in_kernel = e.in_kernel, True  # pointwise ops wait to be asked for
     try:
         for o in members:
-            if o not in skipped and o.name not in ("migraphx.literal", "migraphx.yield"):
+            if o not in skipped and not is_a(o, (Literal, Yield)):
                 e.operation(o)
         results = [e.expr(v) for v in members[-1].operands]
     finally:
@@ -137,14 +140,14 @@ def _loops(e: Any, conv: Any, body: ir.Block, isa: Isa) -> list[ir.Value] | None
 def _transposed_input(conv: Any) -> ir.Operation | None:
     """The op of the kernel that brings the input in channels-last order, if only that is read."""
     owner = conv.input.owner
-    if isinstance(owner, ir.Block) or owner.name != "migraphx.transpose":
+    if not is_a(owner, Transpose):
         return None
     only = sum(1 for _ in conv.input.uses) == 1
     return owner if only and tuple(owner.opview.permutation) == TO_LAST else None
 
 
 def _is_epilogue(o: ir.Operation) -> bool:
-    if o.name in ("migraphx.literal", "migraphx.yield") or o.name in _THROUGH:
+    if is_a(o, (Literal, Yield, BroadcastOp)):
         return True
     cls = op_class(o)
     return cls is not None and issubclass(cls, Pointwise) and not cls.raw

@@ -6,7 +6,9 @@ from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.fused import FusedConcat, Group
 from mgx_mlir.passes.access import Unreadable
 from mgx_mlir.passes.attention_form import TAGS, attention_form
 from mgx_mlir.passes.fuse_concat import readable
@@ -21,7 +23,7 @@ def lower(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
 
     The operands are known to `e` under the body's arguments; nothing else has been lowered.
     """
-    if op.name == "migraphx.fused_concat":
+    if is_a(op, FusedConcat):
         return _concat(e, op, body)
     found = _attention(e, op, body)
     return found if found is not None else conv_kernel.lower(e, op, body)
@@ -40,7 +42,7 @@ def _concat(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
 
 
 def _attention(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
-    if op.name != "migraphx.group" or op.opview.tag not in TAGS:
+    if not is_a(op, Group) or op.opview.tag not in TAGS:
         return None
     try:
         form = attention_form(body)
