@@ -29,10 +29,12 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.lowered import Lowered, kernel_infos
 from mgx_mlir.core.machine import available_cpus
 from mgx_mlir.core.observe import disabled
+from mgx_mlir.core.op import is_a
 from mgx_mlir.core.passes import run_pipeline
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.signature import Signature
 from mgx_mlir.core.switches import flag, switches
+from mgx_mlir.dialects.migraphx.buffers import Unknown
 from mgx_mlir.frontends.onnx.registry import has_foreign
 from mgx_mlir.passes.input_values import state_values
 from mgx_mlir.passes.pipelines import pipeline
@@ -156,7 +158,7 @@ def _refuse_unknown(program: ProgramIR) -> None:
     found: list[str] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "migraphx.unknown":
+        if is_a(op, Unknown):
             name = ir.StringAttr(op.attributes["op"]).value
             found.append(
                 f"{op.location}: 'migraphx.unknown' op cannot be compiled: nobody knows what "

@@ -11,6 +11,7 @@ from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import FileError, ModelError
 from mgx_mlir.core.files import readable_name
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.mlir_text import checked_text
 from mgx_mlir.core.program_ir import ProgramIR, main_function
 from mgx_mlir.core.shapes import TensorType
@@ -51,7 +52,7 @@ def _check_literals(module: ir.Module, length: int) -> None:
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         nonlocal total
-        if op.name == "migraphx.literal" and "value" in op.attributes:
+        if is_literal(op) and "value" in op.attributes:
             t = TensorType.of(op.result)
             total += t.elements * t.dtype.size
         return ir.WalkResult.ADVANCE

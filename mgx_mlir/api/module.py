@@ -14,21 +14,20 @@ from mgx_mlir.core import literals
 from mgx_mlir.core.errors import MgxError, ShapeError, UsageError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.layout import TupleShape
+from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.module_builder import (
     IMPLICIT_RETURN,
     Instruction,
     ModuleBuilder,
     instruction_of,
 )
-from mgx_mlir.core.op import OPS, attributes_of
+from mgx_mlir.core.op import attributes_of, is_terminator, mnemonic, op_class
 from mgx_mlir.core.spelling import attributes_out, is_tuple
 from mgx_mlir.core.strided import own_strides
 from mgx_mlir.printers.listing import is_absent
 
 if TYPE_CHECKING:
     from mgx_mlir.api.program import program
-
-_TERMINATORS = ("func.return", "migraphx.yield")
 
 
 class instruction_ref:
@@ -61,7 +60,7 @@ class instruction_ref:
         found, layout = self.entity(), self._program.layout()
         if isinstance(found, ir.Value):
             return shape.of(layout.shape(found))
-        if found.name in _TERMINATORS:
+        if is_terminator(found):
             parts = tuple(layout.shape(v) for v in found.operands)
             return shape.of(parts[0] if len(parts) == 1 else TupleShape(parts))
         return shape.of(layout.result_shape(found, is_tuple=True))
@@ -77,7 +76,7 @@ class instruction_ref:
         """The data of a literal; ShapeError for any other instruction."""
         found = self.entity()
         owner = found.owner if isinstance(found, ir.Value) else found
-        if isinstance(owner, ir.Block) or owner.name != "migraphx.literal":
+        if not is_literal(owner):
             raise ShapeError(f"expected a @literal, got {self.name()}")
         with self._program.weights():
             return argument(literals.array_of(owner))
@@ -243,12 +242,10 @@ class module:
     def _entities(self) -> list[Instruction]:
         builder = self._builder
         operations = list(builder.operations())
-        found: list[Instruction] = [
-            o.result for o in reversed(operations) if o.name == "migraphx.literal"
-        ]
+        found: list[Instruction] = [o.result for o in reversed(operations) if is_literal(o)]
         found += reversed(list(builder.block.arguments))
         for o in operations:
-            if o.name == "migraphx.literal" or is_absent(o):
+            if is_literal(o) or is_absent(o):
                 continue
             found.append(instruction_of(o))
             if is_tuple(o):
@@ -295,15 +292,15 @@ def _operator_name(entity: Instruction) -> str:
         owner = entity.owner
         if isinstance(owner, ir.Block):
             return "@param"
-        if owner.name == "migraphx.literal":
+        if is_literal(owner):
             return "@literal"
         if is_tuple(owner):
             return "get_tuple_elem"
     else:
         owner = entity
-    if owner.name in _TERMINATORS:
+    if is_terminator(owner):
         return "@return"
-    name = owner.name.removeprefix("migraphx.")
+    name = mnemonic(owner)
     return f"unknown:{attributes_of(owner)['op']}" if name == "unknown" else name
 
 
@@ -317,7 +314,7 @@ def _operator(entity: Instruction, owner: program) -> op:
     if name.startswith("@"):
         return op.of(name, {})
     operation = entity.owner if isinstance(entity, ir.Value) else entity
-    cls = OPS.get(operation.name.removeprefix("migraphx."))
+    cls = op_class(operation)
     if cls is None:
         raise MgxError(f"'{operation.name}' is no operator of this dialect")
     return op.of(name, attributes_out(cls, attributes_of(operation)))
@@ -351,7 +348,7 @@ def _outputs(entity: Instruction) -> list[Instruction]:
         user = use.owner.operation
         if IMPLICIT_RETURN in user.attributes:
             continue
-        made = user if user.name in _TERMINATORS else instruction_of(user)
+        made = user if is_terminator(user) else instruction_of(user)
         if made not in found:
             found.append(made)
     return found

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from mgx_mlir.core.errors import RunError, UsageError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.literals import WeightStore, array_of, create
-from mgx_mlir.core.op import OPS, attributes_of
+from mgx_mlir.core.literals import WeightStore, array_of, create, is_literal
+from mgx_mlir.core.op import OPS, attributes_of, is_a
 from mgx_mlir.core.passes import run_pipeline
 from mgx_mlir.core.program_ir import (
     DIMS,
@@ -25,7 +25,7 @@ from mgx_mlir.core.program_ir import (
 )
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.signature import DimRange, Signature, Variant
-from mgx_mlir.dialects.migraphx.random import range_count
+from mgx_mlir.dialects.migraphx.random import DynamicRange, range_count
 from mgx_mlir.passes.simplify_dyn_ops import refine
 
 LONGEST = 1 << 20  # numbers of a range that becomes a constant
@@ -112,7 +112,7 @@ def _settle(program: ProgramIR) -> None:
         with program.ctx, ir.Location.unknown(), program.store.active():
             block = entry_block(program.main())
             for view in list(block.operations):
-                if view.operation.name == "migraphx.dynamic_range":
+                if is_a(view, DynamicRange):
                     _fold_range(view.operation)
             refine(program.module.operation)
             results = [r for view in block.operations for r in view.operation.results]
@@ -125,7 +125,7 @@ def _settle(program: ProgramIR) -> None:
 def _fold_range(op: ir.Operation) -> None:
     """Put the numbers of a range in its place where its limits are literals."""
     owners = [v.owner for v in op.operands]
-    if any(isinstance(o, ir.Block) or o.operation.name != "migraphx.literal" for o in owners):
+    if any(not is_literal(o) for o in owners):
         return
     start, limit, delta = (array_of(o.operation) for o in owners)
     attributes = attributes_of(op)

@@ -19,7 +19,7 @@ from mgx_mlir.core.errors import MgxError
 from mgx_mlir.core.expressions import Atom, Expr, Int, high_of, low_of
 from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS, Pointwise, is_a
+from mgx_mlir.core.op import OPS, Pointwise, is_a, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.space import Space
 
@@ -88,7 +88,7 @@ class ElementRules:
         nothing: list[np.ndarray | None] = [None] * len(dims)
         if any(not _is_small(d) for d in dims) or len(op.regions):
             return nothing
-        name = op.name.removeprefix("migraphx.")
+        name = mnemonic(op)
         kinds = [TensorType.of(r).dtype for r in op.results]
         if name in ("multibroadcast", "broadcast"):
             return [self._spread(name, given[0], attributes, dims[0])]
@@ -123,7 +123,7 @@ class ElementRules:
         self, op: ir.Operation, groups: Sequence[int], arrays: Sequence[np.ndarray]
     ) -> list[np.ndarray | None]:
         """The op on the numbers of the elements, which say where each one went."""
-        cls = OPS[op.name.removeprefix("migraphx.")]
+        cls = OPS[mnemonic(op)]
         table: list[Scalar] = []
         inputs: list[np.ndarray] = []
         at = 0
@@ -159,7 +159,7 @@ class ElementRules:
     def _pointwise(
         self, op: ir.Operation, attributes: dict[str, Any], arrays: Sequence[np.ndarray]
     ) -> list[np.ndarray | None]:
-        name = op.name.removeprefix("migraphx.")
+        name = mnemonic(op)
         source = TensorType.of(op.operands[-1]).dtype
         kind = TensorType.of(op.results[0]).dtype
         shape = np.broadcast_shapes(*(a.shape for a in arrays))

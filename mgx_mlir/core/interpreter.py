@@ -11,14 +11,13 @@ import numpy as np
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.errors import MgxError, RunError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS, Op, attributes_of
+from mgx_mlir.core.op import Op, attributes_of, is_terminator, mnemonic, op_class
 from mgx_mlir.core.program_ir import argument_names, entry_block, functions, main_function
 from mgx_mlir.core.shapes import TensorType, compatible, show_dims
 
 Env = dict[ir.Value, np.ndarray]
 Trace = Callable[[ir.Operation, list[np.ndarray]], None]
 _MOST_ELEMENTS = 1 << 40  # of a result
-_TERMINATORS = ("func.return", "migraphx.yield")
 
 
 class Interpreter:
@@ -60,7 +59,7 @@ class Interpreter:
     def run_block(self, block: ir.Block, env: Env, trace: Trace | None = None) -> list[np.ndarray]:
         for view in block.operations:
             op = view.operation
-            if op.name in _TERMINATORS:
+            if is_terminator(op):
                 return [env[v] for v in op.operands]
             operands = [env[v] for v in op.operands]
             self._check_sizes(op, operands)
@@ -75,7 +74,7 @@ class Interpreter:
 
     def _check_sizes(self, op: ir.Operation, operands: Sequence[np.ndarray]) -> None:
         """RunError where inference refuses the dims of these operands: numpy would take some."""
-        cls = OPS.get(op.name.removeprefix("migraphx."))
+        cls = op_class(op)
         if cls is None or len(op.regions) or not len(op.results):
             return
         types = [TensorType.of(v) for v in op.operands]
@@ -109,9 +108,9 @@ class Interpreter:
         typed: bool = True,
     ) -> list[np.ndarray]:
         """One operation on arrays (its operands in order); `typed`: results as the op states."""
-        if op.name == "migraphx.literal":
+        if literals.is_literal(op):
             return [literals.array_of(op)]
-        cls = OPS.get(op.name.removeprefix("migraphx."))
+        cls = op_class(op)
         if cls is None:
             raise RunError(f"'{op.name}' op has no reference", location=str(op.location))
         operands = self.widen(cls, inputs)
@@ -229,9 +228,9 @@ class Folder:
         if isinstance(op, ir.Block):
             return None
         n = TensorType.of(v).elements
-        if op.name == "migraphx.literal":
+        if literals.is_literal(op):
             return literals.array_of(op) if n <= self.limit else None
-        if op.name == "migraphx.dimensions_of":
+        if mnemonic(op) == "dimensions_of":
             return self._dimensions(op)
         if n < 0 or n > self.limit or len(op.regions) or not op.name.startswith("migraphx."):
             return None

@@ -12,7 +12,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import MgxError, ShapeError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.op import OPS, Op, Pointwise
+from mgx_mlir.core.op import Op, Pointwise, op_class
 from mgx_mlir.core.probe import DimProbe
 from mgx_mlir.core.program_ir import DIMS, STRIDES, argument_attributes, functions
 from mgx_mlir.core.shapes import DYN, TensorType, standard_strides
@@ -287,7 +287,7 @@ def _operator(v: ir.Value) -> tuple[ir.Operation | None, type[Op] | None]:
     op = v.owner
     if isinstance(op, ir.Block) or not op.name.startswith("migraphx."):
         return None, None
-    return op, OPS.get(op.name[9:])
+    return op, op_class(op)
 
 
 def _keeps(cls: type[Op]) -> bool:

@@ -18,7 +18,7 @@ from mgx_mlir.core.errors import ModelError, ShapeError
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.layout import AnyShape, Shape, TupleShape, dims_attribute
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.op import OPS, Op, attributes_of
+from mgx_mlir.core.op import OPS, Op, attributes_of, is_terminator, mnemonic
 from mgx_mlir.core.program_ir import (
     DIMS,
     NAME,
@@ -71,7 +71,7 @@ class ModuleBuilder:
         """The operations in order, without the terminator."""
         for view in self.block.operations:
             op = view.operation
-            if op.name not in ("func.return", "migraphx.yield"):
+            if not is_terminator(op):
                 yield op
 
     # ---- adding ------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class ModuleBuilder:
         """
         anchor = None
         for view in self.block.operations:
-            if first or view.operation.name != "migraphx.literal":
+            if first or not literals.is_literal(view):
                 anchor = view.operation
                 break
         with self.program.building(symbols):
@@ -210,7 +210,7 @@ class ModuleBuilder:
             return
         last = None
         for op in self.operations():
-            if op.name != "migraphx.literal":
+            if not literals.is_literal(op):
                 last = op
         if last is None:
             last = next(reversed(list(self.operations())), None)
@@ -364,7 +364,7 @@ class ModuleBuilder:
 
     def _widen_op(self, op: ir.Operation, dims: tuple[int, ...]) -> None:
         """Rebuild an op of a body with operands that have changed their types."""
-        if op.name == "migraphx.literal":
+        if literals.is_literal(op):
             value = op.result
             if DYN in dims:
                 raise ShapeError("a literal in a pointwise module needs static dims")
@@ -373,7 +373,7 @@ class ModuleBuilder:
             )
             value.replace_all_uses_except(wide.operation.result, wide.operation)
             return
-        cls = OPS[op.name.removeprefix("migraphx.")]
+        cls = OPS[mnemonic(op)]
         groups = cls._split(op)
         operands = [
             g if a.arity == "variadic" else (g[0] if g else None)
@@ -428,9 +428,9 @@ def _as_operand(cls: type[Op], index: int, x: Instruction) -> ir.Value | None:
     owner = value.owner
     if isinstance(owner, ir.Block):
         return value
-    if cls.mnemonic == "rnn_last_cell_output" and owner.name == "migraphx.lstm":
+    if cls.mnemonic == "rnn_last_cell_output" and mnemonic(owner) == "lstm":
         return owner.results[1]
-    absent = owner.name == "migraphx.undefined" and _is_optional(cls, index)
+    absent = mnemonic(owner) == "undefined" and _is_optional(cls, index)
     return None if absent else value
 
 
@@ -574,7 +574,7 @@ def drop_unused_modules(program: ProgramIR) -> None:
     used = {"main"}
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "migraphx.select_module":
+        if mnemonic(op) == "select_module":
             used.update(attributes_of(op)["callees"])
         return ir.WalkResult.ADVANCE
 

@@ -23,7 +23,8 @@ from mgx_mlir.core.expressions import Expr, Int
 from mgx_mlir.core.extent_rules import RULES, Operands
 from mgx_mlir.core.extents import Rows, Runs, UndecidedError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS, Op, Pointwise, attributes_of
+from mgx_mlir.core.literals import is_literal
+from mgx_mlir.core.op import Op, Pointwise, attributes_of, mnemonic, op_class
 from mgx_mlir.core.proofs import Prover
 from mgx_mlir.core.shapes import DYN, TensorType
 
@@ -140,8 +141,8 @@ class DimProbe:
         """Find out an op's results from what is known of its operands."""
         rows: Rows = [t.dims for t in stated]
         arrays: list[np.ndarray | None] = [None] * len(stated)
-        cls = OPS.get(op.name.removeprefix("migraphx."))
-        if op.name == "migraphx.literal":
+        cls = op_class(op)
+        if is_literal(op):
             arrays = [self._elements.literal(op, stated[0])]
         elif follows and _yielded(op):
             rows, arrays = self._chosen(op)
@@ -260,11 +261,11 @@ def _says_little(t: TensorType) -> bool:
 
 def _yielded(op: ir.Operation) -> list[ir.Value]:
     """What the branches of an `if` give, one after the other; of other ops nothing."""
-    if op.name != "migraphx.if":
+    if mnemonic(op) != "if":
         return []
     blocks = [r.blocks[0] for r in op.regions if len(r.blocks)]
     ends = [list(b.operations)[-1].operation for b in blocks if len(b.operations)]
-    found = [list(e.operands) for e in ends if e.name == "migraphx.yield"]
+    found = [list(e.operands) for e in ends if mnemonic(e) == "yield"]
     whole = len(found) == 2 and all(len(f) == len(op.results) for f in found)
     return [*found[0], *found[1]] if whole else []
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.literals import WeightStore
+from mgx_mlir.core.literals import WeightStore, is_literal
 from mgx_mlir.core.segments import asm
 from mgx_mlir.core.shapes import TensorType
 
@@ -64,7 +64,7 @@ class ProgramIR:
         keys: set[str] = set()
 
         def visit(op: ir.Operation) -> ir.WalkResult:
-            if op.name == "migraphx.literal" and "key" in op.attributes:
+            if is_literal(op) and "key" in op.attributes:
                 keys.add(ir.StringAttr(op.attributes["key"]).value)
             return ir.WalkResult.ADVANCE
 

@@ -18,7 +18,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.layout import Dim, DimRange, Shape
-from mgx_mlir.core.op import OPS, Op
+from mgx_mlir.core.op import OPS, Op, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType
 
 # older names of operators and attributes, which files and scripts still hold
@@ -130,7 +130,7 @@ def is_tuple(op: ir.Operation) -> bool:
 
     lstm is none: there rnn_last_cell_output reads the cells off the instruction itself.
     """
-    name = op.name.removeprefix("migraphx.")
+    name = mnemonic(op)
     return (len(op.results) > 1 or name in TUPLES) and name != "lstm"
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import atomic, read_bytes
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.literals import WeightStore
+from mgx_mlir.core.literals import WeightStore, is_literal
 
 SMALL = 64 << 20  # bytes of arrays that any file may hold
 MOST_EXPANDED = 50  # times the size of a compressed file
@@ -23,7 +23,7 @@ def used_keys(module: ir.Operation) -> set[str]:
     keys: set[str] = set()
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "migraphx.literal" and "key" in op.attributes:
+        if is_literal(op) and "key" in op.attributes:
             keys.add(ir.StringAttr(op.attributes["key"]).value)
         return ir.WalkResult.ADVANCE
 

@@ -15,14 +15,13 @@ import numpy as np
 
 from mgx_mlir.core.interpreter import Env, Interpreter
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_terminator, mnemonic
 from mgx_mlir.core.program_ir import entry_block
 from mgx_mlir.debug.compare import Comparison, compare
 from mgx_mlir.debug.taps import SteppedRun
 from mgx_mlir.debug.tolerances import Tolerances, value_tolerances
 
 Verdict = Literal["right", "wrong", "inherited", "grown"]
-
-_TERMINATORS = ("func.return", "migraphx.yield")
 
 
 @dataclass
@@ -46,7 +45,7 @@ class Finding:
 
     @property
     def name(self) -> str:
-        return self.operation.name.removeprefix("migraphx.")
+        return mnemonic(self.operation)
 
     @property
     def worst(self) -> Comparison:
@@ -117,7 +116,7 @@ class _Examination:
             computed = set(self.stepped.positions)
             for at, view in enumerate(self.block.operations):
                 op = view.operation
-                if op.name in _TERMINATORS:
+                if is_terminator(op):
                     return
                 if at in computed:
                     yield self._instruction(at, op)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.module_builder import IMPLICIT_RETURN
 from mgx_mlir.core.program_ir import NAME, ProgramIR, argument_names, entry_block
 from mgx_mlir.debug.edits import drop_unused, kind_of, new_argument, set_kind, set_returned
@@ -89,7 +90,7 @@ def _is_outside(v: ir.Value, main: ir.Operation, kept: Sequence[ir.Operation]) -
         return owner == main.regions[0].blocks[0]
     owner = owner.operation
     top = owner.parent.operation == main
-    return top and owner.name != "migraphx.literal" and owner not in kept
+    return top and not is_literal(owner) and owner not in kept
 
 
 def _nested(op: ir.Operation) -> Iterator[ir.Operation]:
@@ -136,7 +137,7 @@ def replace_literals(program: ProgramIR) -> None:
     with program.ctx, ir.Location.unknown():
         main = program.main().operation
         block = main.regions[0].blocks[0]
-        literals = [v.operation for v in block.operations if v.operation.name == "migraphx.literal"]
+        literals = [v.operation for v in block.operations if is_literal(v)]
         for n, op in enumerate(literals):
             made = _parameter(main, op.result.type, f"literal:{n}")
             op.result.replace_all_uses_with(made)

@@ -25,14 +25,17 @@ from mgx_mlir.core.op import (
     ViewOp,
     attributes_of,
     is_a,
+    is_terminator,
     mnemonic,
     op_class,
 )
 from mgx_mlir.core.program_ir import ProgramIR, argument_names, entry_block, functions
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.spelling import attributes_out, is_tuple
+from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
 from mgx_mlir.dialects.migraphx.buffers import Undefined
-from mgx_mlir.dialects.migraphx.control import Yield
+from mgx_mlir.dialects.migraphx.control import If, Loop, SelectModule, Yield
+from mgx_mlir.dialects.migraphx.fused import PointwiseKernel
 from mgx_mlir.printers.packed import packed_values
 
 DEBUG_SYMBOLS = "migraphx.debug_symbols"  # module attribute: source names are shown
@@ -162,7 +165,7 @@ class _Lister:
         """List a block: literals and parameters first, latest ahead, as MIGraphX adds them."""
         self.parameters.update(self._lhs(module, name) for name in names)
         operations = [view.operation for view in block.operations]
-        constants = [op for op in operations if op.name == "migraphx.literal"]
+        constants = [op for op in operations if is_literal(op)]
         for op in reversed(constants):
             self._add(module, self._constant(op))
         pairs = list(zip(block.arguments, names, strict=True))
@@ -176,12 +179,12 @@ class _Lister:
             )
             self._add(module, line)
         for op in operations:
-            if op.name == "migraphx.literal" or is_absent(op):
+            if is_literal(op) or is_absent(op):
                 continue
-            if op.name == "migraphx.multibroadcast" and op.result in self.elements:
+            if is_a(op, Multibroadcast) and op.result in self.elements:
                 self.lines[op.result] = self.lines[op.operands[0]]
                 continue
-            if op.name in ("func.return", "migraphx.yield"):
+            if is_terminator(op):
                 line = Instruction(
                     "",
                     "@return",
@@ -254,7 +257,7 @@ class _Lister:
             self._elements(module, op, line)
 
     def _shape(self, op: ir.Operation, several: bool) -> AnyShape | None:
-        if not len(op.results) or op.name == "migraphx.undefined":
+        if not len(op.results) or is_a(op, Undefined):
             return None
         parts = tuple(self.shapes(r) for r in op.results)
         return TupleShape(parts) if several else parts[0]
@@ -319,7 +322,7 @@ class _Lister:
         return kernel_name(op) if is_a(op, Kernel) else mnemonic(op)
 
     def _submodules(self, parent: Module, op: ir.Operation) -> list[Module]:
-        if op.name == "migraphx.select_module":
+        if is_a(op, SelectModule):
             found = []
             for callee in attributes_of(op)["callees"]:
                 if callee not in self.functions and callee in self.others:
@@ -332,7 +335,7 @@ class _Lister:
         # all modules of an instruction stand ahead of those within them
         self.modules += [module for module, _ in found]
         for (module, block), parameters in zip(found, region_parameters(op), strict=True):
-            if op.name == "migraphx.pointwise":
+            if is_a(op, PointwiseKernel):
                 self.elements |= element_values(block)
             self._block(module, block, parameters)
         return [module for module, _ in found]
@@ -364,7 +367,7 @@ class _Lister:
 
 def is_absent(op: ir.Operation) -> bool:
     """Whether an operation only stood for an absent input, which is shown where it is absent."""
-    return op.name == "migraphx.undefined" and not any(True for _ in op.result.uses)
+    return is_a(op, Undefined) and not any(True for _ in op.result.uses)
 
 
 def name_of(function: Any) -> str:
@@ -379,10 +382,10 @@ def region_parameters(op: ir.Operation) -> list[list[str]]:
     """
     blocks = [r.blocks[0] for r in op.regions if len(r.blocks)]
     built = [_built_names(b) for b in blocks] if MODULES in op.attributes else []
-    by_order = op.name == "migraphx.loop"
+    by_order = is_a(op, Loop)
     if built and all(n is not None and (by_order or n == sorted(n)) for n in built):
         named = [n for n in built if n is not None]
-        if by_order or all(n == named[0] for n in named) or op.name != "migraphx.if":
+        if by_order or all(n == named[0] for n in named) or not is_a(op, If):
             return named
     return [[parameter_name(i) for i in range(len(b.arguments))] for b in blocks]
 
@@ -398,8 +401,8 @@ def element_values(block: ir.Block) -> set[ir.Value]:
         found.update(op.results)
         if op.name in ("migraphx.yield", "migraphx.literal") or is_a(op, Pointwise):
             continue
-        source = op.operands[0].owner if op.name == "migraphx.multibroadcast" else None
-        if source is None or isinstance(source, ir.Block) or source.name != "migraphx.literal":
+        source = op.operands[0].owner if is_a(op, Multibroadcast) else None
+        if source is None or not is_literal(source):
             return set()
     literals_in = (v for v in found if literals.is_literal(v))
     return found if all(TensorType.of(v).elements == 1 for v in literals_in) else set()

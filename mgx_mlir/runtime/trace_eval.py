@@ -16,6 +16,7 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.program_ir import ProgramIR, entry_block
 from mgx_mlir.printers.listing import Instruction, list_program
 from mgx_mlir.printers.text import element_texts, instruction_text
@@ -104,7 +105,7 @@ class EvalTrace:
     def after(self, op: ir.Operation, results: Sequence[np.ndarray]) -> None:
         taken = (time.perf_counter() - self._started) * 1e3
         self.time(taken)
-        if op.name != "migraphx.literal":
+        if not is_literal(op):
             self.values(results)
 
     def time(self, milliseconds: float | None) -> None:

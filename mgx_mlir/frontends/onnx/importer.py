@@ -18,7 +18,7 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import MgxError, ModelError
 from mgx_mlir.core.ir import func, ir
-from mgx_mlir.core.literals import WeightStore, own
+from mgx_mlir.core.literals import WeightStore, is_literal, own
 from mgx_mlir.core.narrow import BY_ONNX
 from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.shapes import DYN, TensorType
@@ -522,7 +522,7 @@ class Importer:
         """A small integer or bool result that is known now, as a literal."""
         t = TensorType.of(value)
         owner = value.owner
-        if t.dtype.is_float or isinstance(owner, ir.Block) or owner.name == "migraphx.literal":
+        if t.dtype.is_float or isinstance(owner, ir.Block) or is_literal(owner):
             return value
         known = self.builder.const(value)
         return value if known is None else self.builder.literal(known.astype(t.dtype.np))

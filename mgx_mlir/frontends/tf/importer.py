@@ -13,6 +13,7 @@ from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.errors import MgxError, ModelError
 from mgx_mlir.core.files import readable_name
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.onnx.options import Dim
@@ -331,7 +332,7 @@ class Importer:
         t = TensorType.of(value)
         limits.rank(t.rank)
         owner = value.owner
-        if t.dtype.is_float or isinstance(owner, ir.Block) or owner.name == "migraphx.literal":
+        if t.dtype.is_float or isinstance(owner, ir.Block) or is_literal(owner):
             return value
         known = self.builder.const(value)
         return value if known is None else self.builder.literal(known.astype(t.dtype.np))

@@ -7,7 +7,9 @@ from typing import Any
 
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.frontends.helpers import Value, transpose
 from mgx_mlir.frontends.problems import NotSupported
 
@@ -16,7 +18,7 @@ def to_first(b: Builder, x: Value) -> Value:
     """N,s..,C -> N,C,s..; undoes the transpose that `to_last` made."""
     rank = len(b.dims(x))
     owner = x.owner
-    if getattr(owner, "name", "") == "migraphx.transpose":
+    if is_a(owner, Transpose):
         made = [int(i) for i in owner.attributes["permutation"]]
         if made == _last(rank):
             return owner.operands[0]

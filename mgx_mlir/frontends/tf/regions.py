@@ -11,8 +11,11 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.op import OPS, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.pointwise_binary import Add
+from mgx_mlir.dialects.migraphx.views import Identity
 from mgx_mlir.frontends.branches import joined_types, same_count
 from mgx_mlir.frontends.helpers import Value, convert, extent, single, squeeze, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
@@ -392,7 +395,7 @@ def _argument_number(v: Value, block: Any) -> int | None:
 def _uncast(v: Value) -> Value:
     """The integer that an integer was converted from."""
     owner = v.owner
-    while getattr(owner, "name", "") in ("migraphx.convert", "migraphx.identity"):
+    while is_a(owner, (Convert, Identity)):
         source = owner.operands[0]
         if not TensorType.of(source).dtype.is_integer:
             break
@@ -411,7 +414,7 @@ def _counters(
             continue
         owner = _uncast(after).owner
         known = b.const(start)
-        if known is None or getattr(owner, "name", "") != "migraphx.add":
+        if known is None or not is_a(owner, Add):
             continue
         x, y = owner.operands
         for base, step in ((x, y), (y, x)):

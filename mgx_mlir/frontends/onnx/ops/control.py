@@ -11,8 +11,9 @@ from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.op import OPS, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.views import Identity
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.branches import joined_types, same_count
 from mgx_mlir.frontends.helpers import Value, axis_in, convert, single, transpose, unsqueeze
@@ -270,7 +271,7 @@ def _iterations(
 def _passed_on(v: Value) -> Value:
     """The value that identities pass on: bodies hand their condition back through one."""
     owner = v.owner
-    while not isinstance(owner, ir.Block) and owner.name == "migraphx.identity":
+    while is_a(owner, Identity):
         v = owner.operands[0]
         owner = v.owner
     return v

@@ -11,7 +11,7 @@ import numpy as np
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import attributes_of
+from mgx_mlir.core.op import attributes_of, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import Value, compare, convert, number, reshape, transpose, zeros
@@ -213,7 +213,7 @@ def gradient(
         out = op.results[0]
         if out not in found:
             continue  # y does not depend on it
-        name = op.name.removeprefix("migraphx.")
+        name = mnemonic(op)
         if name not in RULES or any(DYN in TensorType.of(v).dims for v in (*op.operands, out)):
             raise NotSupported(f"a derivative of '{name}'" + " of dynamic dims" * (name in RULES))
         operands = list(op.operands)

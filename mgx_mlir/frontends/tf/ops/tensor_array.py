@@ -11,7 +11,9 @@ import numpy as np
 from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.dialects.migraphx.random import DynamicRange
 from mgx_mlir.frontends.helpers import Value, convert, single
 from mgx_mlir.frontends.tf.lists import elements, item_at, list_of, with_elements, written, zeros
 from mgx_mlir.frontends.tf.registry import tf_op
@@ -70,7 +72,7 @@ def _is_everything(b: Builder, indices: Value, size: Value) -> bool:
         count = b.const(size)
         here = np.array_equal(known, np.arange(known.size))
         return here and (count is None or int(count) == known.size)
-    return getattr(indices.owner, "name", "") == "migraphx.dynamic_range" and _from_zero(b, indices)
+    return is_a(indices.owner, DynamicRange) and _from_zero(b, indices)
 
 
 def _from_zero(b: Builder, indices: Value) -> bool:
