@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
+from mgx_mlir.core import plugins
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, Migraphx, Op
 from mgx_mlir.dialects import migraphx
@@ -18,6 +19,7 @@ def load(ctx: ir.Context | None = None) -> None:
 
     Without a context this only says that the classes are needed: they are defined by now.
     """
+    plugins.load()
     if ctx is not None:
         with ctx, ir.Location.unknown():
             Migraphx.load()
@@ -25,6 +27,7 @@ def load(ctx: ir.Context | None = None) -> None:
 
 def ops() -> dict[str, type[Op]]:
     """Every operator class by its name without `migraphx.`."""
+    plugins.load()
     return dict(OPS)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,4 +103,5 @@ def text() -> str:
 
 
 if __name__ == "__main__":
+    os.environ["MGX_PLUGINS"] = "0"  # the document is of this tree
     print(text(), end="")

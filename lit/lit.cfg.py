@@ -29,6 +29,7 @@ root = str(Path(__file__).resolve().parent.parent)
 paths = [root, os.environ.get("PYTHONPATH", "")]
 config.environment["PYTHONPATH"] = os.pathsep.join(p for p in paths if p)
 config.environment["MGX_NO_PROGRESS"] = "1"
+config.environment["MGX_PLUGINS"] = "0"
 for name in ("MGX_CACHE_DIR", "HOME", "XDG_CACHE_HOME"):
     if name in os.environ:
         config.environment[name] = os.environ[name]

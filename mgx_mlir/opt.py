@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 
+from mgx_mlir.core import plugins
 from mgx_mlir.core.errors import FileError, MgxError
 from mgx_mlir.core.files import atomic, read_bytes
 from mgx_mlir.core.mlir_text import checked_text
@@ -129,6 +130,7 @@ def _versions() -> str:
             lines.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             lines.append(f"{package} not installed")
+    lines += [str(plugin) for plugin in plugins.found()]
     return "\n".join(lines)
 
 

@@ -15,20 +15,22 @@ import pytest
 from mgx_mlir.targets import emulator
 
 CACHE = "MGX_CACHE_DIR"
+PLUGINS = "MGX_PLUGINS"
 SHUFFLE = "MGX_TEST_SHUFFLE"
 _OWN = "PYTEST_CURRENT_TEST"  # pytest's own, which changes
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """What another run, or the user, has compiled is not taken: the processes of this run share
-    one cache."""
+    one cache. Nor are plugins that are installed: the tests are of this tree."""
     if hasattr(config, "workerinput"):
         return  # a process of a run that has its cache
-    folder, before = tempfile.mkdtemp(prefix="mgx-tests-"), os.environ.get(CACHE)
-    os.environ[CACHE] = folder
+    folder = tempfile.mkdtemp(prefix="mgx-tests-")
+    before = {name: os.environ[name] for name in (CACHE, PLUGINS) if name in os.environ}
+    os.environ.update({CACHE: folder, PLUGINS: "0"})
 
     def put_back() -> None:
-        _put_back({} if before is None else {CACHE: before}, [CACHE])
+        _put_back(before, [CACHE, PLUGINS])
         shutil.rmtree(folder, ignore_errors=True)
 
     config.add_cleanup(put_back)

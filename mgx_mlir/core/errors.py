@@ -70,5 +70,9 @@ class FileError(MgxError):
     """A file that is missing, damaged, or of another kind."""
 
 
+class PluginError(MgxError):
+    """A plugin, a package from outside, that cannot be loaded."""
+
+
 class UsageError(MgxError):
     """A wrong command line or a wrong call."""

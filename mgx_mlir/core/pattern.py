@@ -116,7 +116,10 @@ def pattern(*roots: Root, benefit: int = 1) -> Callable[[PatternFunction], Patte
         if sys.flags.optimize < 2 and "->" not in (function.__doc__ or "").split("\n", 1)[0]:
             raise TypeError(f"pattern '{name}' needs a docstring `before -> after`")
         if name in PATTERNS or name in RULES:
-            raise TypeError(f"pattern '{name}' is defined twice")
+            first = PATTERNS[name].function.__module__ if name in PATTERNS else "a rule"
+            raise TypeError(
+                f"pattern '{name}' is defined twice: in {function.__module__} and in {first}"
+            )
         if not roots:
             raise TypeError(f"pattern '{name}' needs a root op")
         PATTERNS[name] = Pattern(name, roots, benefit, function)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from mgx_mlir.core import plugins
 from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.pattern import PATTERNS, RULES, Pattern, PatternSet, Rule
@@ -108,16 +108,20 @@ class PassTable(Mapping[str, type[Pass]]):
             self._modules[name] = f"{package}.{name}"
 
     def __getitem__(self, name: str) -> type[Pass]:
-        module = importlib.import_module(self._modules[name])
+        if name not in self._modules:
+            plugins.load()
+        module = plugins.import_module(self._modules[name])
         found = getattr(module, "".join(part.capitalize() for part in name.split("_")))
         if found.name != name:
             raise TypeError(f"{module.__name__}: expected a pass named '{name}', got {found.name}")
         return found
 
     def __iter__(self) -> Iterator[str]:
+        plugins.load()
         return iter(self._modules)
 
     def __len__(self) -> int:
+        plugins.load()
         return len(self._modules)
 
 

@@ -33,7 +33,7 @@ from typing import Any, Literal
 import numpy as np
 import platformdirs
 
-from mgx_mlir.core import forks
+from mgx_mlir.core import forks, plugins
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.files import Identity, identity, is_young, writer_of
 from mgx_mlir.targets import locks
@@ -119,7 +119,7 @@ SOURCES = Path(__file__).resolve().parent.parent
 
 @functools.cache
 def toolchain() -> str:
-    """What made an entry, beside its input: our sources and the packages they stand on.
+    """What made an entry, beside its input: our sources, the packages they stand on, and plugins.
 
     The sources count by name, size and time, so that an edited checkout does not get the
     programs of the code before the edit.
@@ -137,7 +137,7 @@ def toolchain() -> str:
             if name.endswith(".py"):
                 s = os.stat(os.path.join(folder, name))
                 facts.append(f"{name} {s.st_size} {s.st_mtime_ns}")
-    return digest(*sorted(facts))
+    return digest(*sorted(facts), *plugins.facts())
 
 
 def program_key(files: Iterable[str], options: Mapping[str, Any]) -> str:

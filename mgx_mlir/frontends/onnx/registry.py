@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from mgx_mlir.core import plugins
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.signatures import Importer, signature_of
 
@@ -97,9 +98,13 @@ def versions(domain: str, name: str) -> list[OnnxOp]:
 
 
 def has_foreign() -> bool:
-    """Whether an importer comes from outside of this package: its code may change any time."""
+    """Whether an importer is neither of this package nor of a plugin: its code may change any time.
+
+    Cache keys hold the versions and the files of plugins.
+    """
     return any(
         not v.function.__module__.startswith("mgx_mlir.")
+        and plugins.owner(v.function.__module__) is None
         for found in list(_OPS.values())
         for v in found
     )

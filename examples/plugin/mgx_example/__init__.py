@@ -1,0 +1,1 @@
+"""An example of a plugin of mgx-mlir: `plugin.py` is what its entry point names."""

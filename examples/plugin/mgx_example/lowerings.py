@@ -1,0 +1,32 @@
+"""The lowering of `roll` to linalg."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mgx_example.ops import Roll
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.axes import axis_of
+from mgx_mlir.passes.lower import indices
+from mgx_mlir.passes.lower.registry import lowers
+
+
+@lowers(Roll)
+def roll(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+    """Read each element from `shift` places before it, modulo the extent."""
+    x, t = ins[0], TensorType.of(op.input)
+    axis, own = axis_of(op.axis, t.rank), e.extents(x)
+    if 0 in own:
+        return x
+
+    def body(where: list[ir.Value]) -> ir.Value:
+        n = own[axis]
+        ahead = indices.remainder(e, abs(op.shift), n)
+        back = e.sub_extents(n, ahead) if op.shift > 0 else ahead  # -shift modulo n: not negative
+        source = list(where)
+        source[axis] = e.as_index(indices.remainder(e, e.add_extents(where[axis], back), n))
+        return indices.read(x, source)
+
+    return indices.from_positions(e, own, t.dtype, body)

@@ -1,0 +1,1 @@
+"""The passes of this package: one module each, of the pass's name."""
