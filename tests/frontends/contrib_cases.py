@@ -34,6 +34,8 @@ OPSET = 20  # of ai.onnx, beside them
 class Case:
     """One node. `constants` are the inputs that are initializers; `outputs` a count, or which.
 
+    Of com.microsoft, unless `domain` says another one: "" is ai.onnx, of operator set `opset`.
+
     `want` computes the results where onnxruntime does not: it gets the inputs and attributes.
     """
 
@@ -95,7 +97,10 @@ def model(
     outs = [_output(case, o) for case, names in zip(cases, results, strict=True) for o in names]
     proto = helper.make_model(
         helper.make_graph(nodes, "contrib", infos, outs, initializers),
-        opset_imports=[helper.make_opsetid("", cases[0].opset), helper.make_opsetid(MS, 1)],
+        opset_imports=[
+            helper.make_opsetid("", cases[0].opset),
+            *(helper.make_opsetid(d, 1) for d in sorted({MS, *(c.domain for c in cases)} - {""})),
+        ],
     )
     proto.ir_version = 10 if cases[0].opset < 23 else 11
     return proto.SerializeToString(), feeds, results

@@ -49,3 +49,24 @@ def test_distributions():
     np.testing.assert_allclose(np.bincount(m[0], minlength=3) / N, weights, atol=0.01)
     wanted = np.random.RandomState(5).normal(size=8)
     np.testing.assert_allclose(small, wanted, rtol=1e-6)  # those of ONNX's reference
+
+
+def test_draws_of_the_dims_of_another_tensor():
+    """RandomUniformLike and RandomNormalLike: its dims, and its type unless `dtype` says another."""
+    node = helper.make_node
+    nodes = [
+        node("RandomUniformLike", ["x"], ["u"], low=-1.0, high=3.0),
+        node("RandomNormalLike", ["x"], ["z"], mean=2.0, scale=0.5, dtype=T.DOUBLE),
+        node("RandomNormalLike", ["x"], ["same"], seed=5.0),
+        node("RandomNormalLike", ["x"], ["again"], seed=5.0),
+    ]
+    outputs = [("u", T.FLOAT), ("z", T.DOUBLE), ("same", T.FLOAT), ("again", T.FLOAT)]
+    u, z, same, again = run(nodes, outputs, {"x": np.zeros((2, N), np.float32)})
+    assert [a.shape for a in (u, z, same)] == [(2, N)] * 3
+    assert [a.dtype for a in (u, z, same)] == [np.float32, np.float64, np.float32]
+    assert u.min() >= -1
+    assert u.max() < 3
+    assert abs(u.mean() - 1) < 0.02
+    assert abs(z.mean() - 2) < 0.01
+    assert abs(z.std() - 0.5) < 0.01
+    np.testing.assert_array_equal(same, again)
