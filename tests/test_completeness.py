@@ -1,30 +1,35 @@
-"""Walks the registries: what an op, a pass, a pattern or an importer must have, each has."""
+"""Walks the registries: what an op, a pass, a rewrite or an importer must have, each has.
+
+`python -m pytest tests/test_completeness.py` names each thing that is missing, and the file or the
+command that mends it. The checks are those of completeness.py; planted faults prove each of them.
+"""
 
 from __future__ import annotations
 
-import inspect
 import re
-from pathlib import Path
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-import onnx.defs
 import pytest
 
 import mgx_mlir.passes  # noqa: F401  (declares the passes)
 from mgx_mlir.core.op import OPS, Kernel, Op
 from mgx_mlir.core.passes import PASSES, PatternPass
+from mgx_mlir.core.pattern import PATTERNS, RULES, Pattern
 from mgx_mlir.dialects import load
 from mgx_mlir.frontends.onnx import ops, registry
+from mgx_mlir.frontends.onnx.registry import OnnxOp
+from mgx_mlir.frontends.signatures import signature_of
 from mgx_mlir.passes.lower import families
 from mgx_mlir.passes.lower.registry import LOWERINGS, REFUSED
 from mgx_mlir.passes.lower.views import VIEWS
-from tests import peers
-
-ROOT = Path(__file__).resolve().parent.parent
-LIT = ROOT / "lit"
+from tests import completeness, peers
 
 load()
 families.load()
 ops.load()
+OPERATORS = {key: tuple(registry.versions(*key)) for key in registry.operators()}
+GRAPHS = completeness.ROOT / "tests" / "passes" / "graphs"
 
 # ops that the lowering of a module or of a block handles itself
 STRUCTURE = {"literal": "a constant or a parameter", "yield": "the end of a region",
@@ -51,36 +56,59 @@ UNREAD = {
 }  # fmt: skip
 # opset 1's hint about memory, which some operators took and others did not
 NEVER_MEANT = {"consumed_inputs"}
+# attributes whose default is spelled otherwise than in the schema and means the same
+EQUAL = {
+    ("", "BatchNormalization"): {"consumed_inputs": "opset 1's hint about memory"},
+    ("", "Constant"): {"value": "required in opsets without the other spellings of a value"},
+    ("", "GridSample"): {"mode": "bilinear until opset 20, linear since then"},
+    ("", "RNN"): {"activations": "None: Tanh in each direction"},
+}
+ML, MS = "ai.onnx.ml", completeness.CONTRIB
+_SPEED = "a hint about speed"
+_TREES = "how often a node is met: a hint about speed"
+_ROUNDING = "allows a result that is rounded more"
+# attributes that importers take and do not read, with the reason
+IGNORED = {
+    ("", "BatchNormalization"): {"momentum": "of training"},
+    ("", "Dropout"): {"ratio": "of training"},
+    ("", "Optional"): {"type": "of what is absent"},
+    ("", "SequenceEmpty"): {"dtype": "of what is absent"},
+    ("", "TopK"): {"sorted": "results are sorted in every case"},
+    (ML, "LabelEncoder"): {"default_string": "a schema's default where there are no strings"},
+    (ML, "LinearClassifier"): {"multi_class": "onnxruntime does not read it"},
+    (ML, "TreeEnsemble"): {"nodes_hitrates": _TREES},
+    (MS, "Attention"): {"rotary_embedding_dim": "of do_rotary, which is refused"},
+    (MS, "BiasDropout"): {"seed": "of training, which is refused"},
+    (MS, "BitmaskBiasDropout"): {"seed": "of training, which is refused"},
+    (MS, "BitmaskDropout"): {"seed": "of training, which is refused"},
+    (MS, "DecoderMaskedMultiHeadAttention"): {"output_qk": "the node's outputs say it"},
+    (MS, "EmbedLayerNormalization"): {"mask_index_type": "the node's outputs say it"},
+    (MS, "GatedDeltaNet"): {"chunk_size": _SPEED},
+    (MS, "LinearAttention"): {"chunk_size": _SPEED},
+    (MS, "MRotaryEmbedding"): {"is_packed_batching": "the dims say it"},
+    (MS, "MatMulBnb4"): {"training_mode": "of the gradient"},
+    (MS, "MatMulNBits"): {"accuracy_level": _ROUNDING},
+    (MS, "MatMulNBitsMlp"): {"accuracy_level": _ROUNDING},
+    (MS, "MatMulNBitsQkv"): {"accuracy_level": _ROUNDING},
+    (MS, "PackedMultiHeadAttention"): {"mask_filter_value": "there is no mask"},
+    (MS, "QMoE"): {"accuracy_level": _ROUNDING, "block_size": "the dims of the scales say it"},
+    (MS, "RotaryEmbedding"): {"is_packed_batching": "the dims say it"},
+    (MS, "WordConvEmbedding"): {
+        "char_embedding_size": "the weights' dims say it",
+        "conv_window_size": "the weights' dims say it",
+        "embedding_size": "the weights' dims say it",
+    },
+}
+# operators without a case, with the reason
+NO_CASE: dict[tuple[str, str], str] = {}
 
 
-def missing(found: list[str]) -> str:
-    return f"{len(found)} missing: {', '.join(found)}"
-
-
-def states(cls: type[Op], method: str) -> bool:
-    """Whether a class, or a base of it below Op, defines a method."""
-    return any(method in vars(c) for c in cls.__mro__[: cls.__mro__.index(Op)])
+def fail(found: list[str]) -> None:
+    """Fail with each thing that is missing and what mends it."""
+    assert not found, completeness.text_of(found)
 
 
 # ---- ops -----------------------------------------------------------------------------------------
-
-
-def test_every_op_documents_itself_with_an_example():
-    found = [n for n, cls in OPS.items() if f'"migraphx.{n}"' not in (cls.__doc__ or "")]
-    assert not found, missing(found)
-
-
-@pytest.mark.parametrize("method", ["infer", "reference"])
-def test_every_op_states(method):
-    found = [n for n, cls in OPS.items() if not states(cls, method)]
-    assert not found, missing(found)
-
-
-def test_every_op_has_examples_or_a_reason():
-    found = [n for n, cls in OPS.items() if not hasattr(cls, "examples") and n not in NO_EXAMPLES]
-    assert not found, missing(found)
-    stale = [n for n in NO_EXAMPLES if n not in OPS or hasattr(OPS[n], "examples")]
-    assert not stale, f"these have examples by now: {', '.join(stale)}"
 
 
 def lowered(name: str) -> bool:
@@ -93,74 +121,237 @@ def lowered(name: str) -> bool:
     )
 
 
+def test_every_op_documents_itself_with_an_example():
+    fail(completeness.documentation(OPS))
+
+
+@pytest.mark.parametrize("method", ["infer", "reference"])
+def test_every_op_states(method):
+    fail(completeness.stated(OPS, method))
+
+
+def test_every_op_has_examples_or_a_reason():
+    fail(completeness.examples(OPS, NO_EXAMPLES))
+
+
 def test_every_op_is_lowered_or_refused():
-    found = [n for n in OPS if not lowered(n) and not REFUSED.get(n)]
-    assert not found, missing(found)
-    both = [n for n in REFUSED if lowered(n)]
-    assert not both, f"these are lowered by now: {', '.join(both)}"
+    fail(completeness.lowerings(OPS, lowered, REFUSED))
 
 
 def test_every_op_is_in_a_lit_file_of_the_dialect():
-    text = "".join(p.read_text() for p in (LIT / "dialect").glob("*.mlir"))
-    named = set(re.findall(r'"migraphx\.(\w+)"', text))
-    found = [n for n in OPS if n not in named]
-    assert not found, missing(found)
+    fail(completeness.round_trips(OPS))
+
+
+def test_every_op_has_a_case_that_its_verifier_refuses():
+    fail(completeness.refusals(OPS, completeness.NOTHING_STATED))
 
 
 # ---- passes --------------------------------------------------------------------------------------
 
 
+def cases_of(name: str) -> set[str]:
+    """The rewrites that tests/passes/graphs/<pass>.py has a case of."""
+    file = GRAPHS / f"{name}.py"
+    text = file.read_text() if file.exists() else ""
+    return set(re.findall(r'@case\(\s*"(\w+)"', text))
+
+
 @pytest.mark.parametrize("name", PASSES)
 def test_every_pass_is_named_after_its_file(name):
-    cls = PASSES[name]  # imports it; PASSES checks the name
-    assert Path(inspect.getfile(cls)).stem == name
-    assert cls().summary
-    text = "".join(p.read_text() for p in LIT.rglob("*.mlir"))
-    assert f"--mgx-{name.replace('_', '-')}" in text, "no lit file runs it"
+    fail(completeness.pass_files(name, PASSES[name]))
 
 
 @pytest.mark.parametrize("name", PASSES)
 def test_every_pattern_has_its_lit_file(name):
-    cls = PASSES[name]
-    if not issubclass(cls, PatternPass):
-        return
-    found = [p.name for p in cls.patterns if not (LIT / name / f"{p.name}.mlir").exists()]
-    assert not found, missing(found)
-    known = {p.name for p in cls.patterns} | {name}
-    stray = [p.stem for p in (LIT / name).glob("find_*.mlir") if p.stem not in known]
-    assert not stray, f"lit files of no pattern: {', '.join(stray)}"
+    fail(completeness.pattern_files(name, PASSES[name]))
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_every_rewrite_has_a_property_case(name):
+    fail(completeness.property_cases(name, PASSES[name], cases_of(name)))
+
+
+def test_every_rewrite_belongs_to_a_pass():
+    fail(completeness.homes({*PATTERNS, *RULES}, PASSES))
 
 
 # ---- importers -----------------------------------------------------------------------------------
 
 
-def versions_of(domain: str, name: str) -> dict[int, registry.OnnxOp]:
-    """The importer that reads each opset of an operator."""
-    last = onnx.defs.onnx_opset_version() if domain == "" else 5
-    found = {v: registry.find(domain, name, v) for v in range(1, last + 1)}
-    return {v: op for v, op in found.items() if op is not None}
-
-
 def test_the_attributes_of_every_importer_are_those_of_its_schemas():
-    """Each keyword of an importer is an attribute in some opset that it reads, and each
-    attribute of those opsets is a keyword."""
-    problems = []
-    for domain, name in registry.operators():
-        known: dict[int, set[str]] = {}
-        read: dict[int, set[str]] = {}
-        for version, op in versions_of(domain, name).items():
-            try:
-                schema = onnx.defs.get_schema(name, version, domain)
-            except onnx.defs.SchemaError:
-                continue  # of a domain that onnx does not describe, or older than the operator
-            known.setdefault(op.since, set()).update(schema.attributes)
-            read[op.since] = set(op.attributes)
-        for since, attributes in known.items():
-            wrong = sorted(read[since] - attributes - NEVER_MEANT)
-            unread = sorted(attributes - read[since] - NEVER_MEANT - set(UNREAD.get(name, ())))
-            if wrong:
-                problems.append(f"{name} since {since}: the schema has no {', '.join(wrong)}")
-            if unread:
-                problems.append(f"{name} since {since}: does not read {', '.join(unread)}")
-    assert len(registry.operators()) > 150
-    peers.differs("onnx", problems)
+    assert len(OPERATORS) > 150
+    peers.differs("onnx", completeness.attribute_names(OPERATORS, UNREAD, NEVER_MEANT))
+
+
+def test_the_defaults_of_every_importer_are_those_of_its_schemas():
+    """Of com.microsoft: tests/frontends/test_contrib_schemas.py."""
+    peers.differs("onnx", completeness.attribute_defaults(OPERATORS, EQUAL))
+
+
+def test_every_importer_reads_its_attributes_or_says_why_not():
+    fail(completeness.ignored_attributes(OPERATORS, IGNORED, NEVER_MEANT))
+
+
+def test_every_operator_has_a_case_or_a_reason():
+    texts = completeness.case_texts({domain for domain, _ in OPERATORS})
+    fail(completeness.operator_cases(OPERATORS, NO_CASE, texts))
+
+
+# ---- planted faults ------------------------------------------------------------------------------
+
+
+class Bare(Op):
+    """An op without anything that one must have; it has no name, so that no registry holds it."""
+
+
+def only(found: list[str], name: str, mend: str) -> None:
+    """One line, which begins with the name and says what mends it."""
+    assert len(found) == 1, found
+    assert found[0].startswith(f"{name}: ")
+    assert mend in found[0]
+
+
+def test_an_op_without_anything_is_named():
+    fake = {**OPS, "bare": Bare}
+    here = "tests/test_completeness.py:"
+    only(completeness.documentation(fake), "bare", here)
+    for method in ("infer", "reference"):
+        only(completeness.stated(fake, method), "bare", f"write `{method}` in its class, {here}")
+    only(completeness.examples(fake, NO_EXAMPLES), "bare", f"write `examples` in its class, {here}")
+    found = completeness.lowerings(fake, lambda n: n != "bare" and lowered(n), REFUSED)
+    only(found, "bare", "write `@lowers(Bare)` in passes/lower/")
+    only(completeness.round_trips(fake), "bare", "`lit -v lit/dialect/")
+    found = completeness.refusals(fake, completeness.NOTHING_STATED)
+    only(found, "bare", "expected-error {{'migraphx.bare' op")
+
+
+def test_stale_reasons_of_ops_are_named():
+    only(completeness.examples(OPS, {**NO_EXAMPLES, "relu": "?"}), "relu", "NO_EXAMPLES")
+    only(completeness.lowerings(OPS, lowered, {**REFUSED, "relu": "?"}), "relu", "`refuses`")
+
+
+@pytest.mark.parametrize("prefix", ["", "invalid_"])
+def test_a_case_of_the_verifier_is_no_round_trip_and_the_other_way_round(prefix, tmp_path):
+    for file in (completeness.LIT / "dialect").glob("*.mlir"):
+        text = file.read_text()
+        if file.name.startswith("invalid_") == bool(prefix):
+            text = text.replace("migraphx.reverse", "migraphx.relu")
+        (tmp_path / file.name).write_text(text)
+    trips = completeness.round_trips(OPS, tmp_path)
+    refused = completeness.refusals(OPS, completeness.NOTHING_STATED, tmp_path)
+    assert not (trips if prefix else refused)
+    mend = f"lit/dialect/{prefix}movement.mlir"
+    only(refused if prefix else trips, "reverse", mend)
+
+
+def find_nothing(op: Any, rw: Any) -> Any:
+    """x -> x"""
+
+
+NOTHING = Pattern("find_nothing", ("relu",), 1, find_nothing)
+
+
+@dataclass(frozen=True)
+class Forgetful(PatternPass):
+    """A pass whose pattern has no files."""
+
+    name: ClassVar[str] = "forgetful"
+    patterns: ClassVar[tuple[Pattern, ...]] = (NOTHING,)
+
+
+def test_what_a_pass_lacks_is_named(tmp_path):
+    found = completeness.pass_files("forgetful", Forgetful, tmp_path)
+    assert "expected forgetful.py" in found[0]
+    only(found[1:], "forgetful", "write lit/forgetful/forgetful.mlir with --mgx-forgetful")
+    found = completeness.pattern_files("forgetful", Forgetful, tmp_path)
+    only(found, "find_nothing", "`lit -v lit/forgetful/find_nothing.mlir`")
+    (tmp_path / "forgetful").mkdir()
+    for name in ("find_nothing", "find_gone"):
+        (tmp_path / "forgetful" / f"{name}.mlir").touch()
+    found = completeness.pattern_files("forgetful", Forgetful, tmp_path)
+    only(found, "find_gone", "delete lit/forgetful/find_gone.mlir")
+    found = completeness.property_cases("forgetful", Forgetful, [])
+    only(found, "find_nothing", "tests/passes/graphs/forgetful.py")
+
+
+def test_a_rewrite_of_no_pass_is_named_alone():
+    found = completeness.homes({*PATTERNS, *RULES, "find_nothing"}, PASSES)
+    only(found, "find_nothing", "`patterns`")
+
+
+def test_property_cases_are_found_as_they_are_written():
+    assert "find_tanh_fast_gelu" in cases_of("rewrite_gelu")
+    assert not cases_of("no_such_pass")
+
+
+def importer(name: str, since: int, function: Any, domain: str = "") -> dict[Any, Any]:
+    """A registry of one operator."""
+    s = signature_of(function)
+    op = OnnxOp(domain, name, since, function, s.required, s.most, s.attributes)
+    return {(domain, name): (op,)}
+
+
+def celu_of_two(b, node, x, *, alpha=2.0):
+    return b.elu(x, alpha=alpha)
+
+
+def celu_of_another_name(b, node, x, *, beta=1.0):
+    return b.elu(x, alpha=beta)
+
+
+def celu_of_any(b, node, x, *, alpha):
+    return b.elu(x, alpha=alpha)
+
+
+def celu_of_one(b, node, x, *, alpha=1.0):
+    return b.elu(x)
+
+
+def cast_to_float(b, node, x, *, saturate=1, round_mode="up", to=1):
+    return b.convert(x, (saturate, round_mode, to))
+
+
+def test_wrong_defaults_are_named():
+    for function, mend in (
+        (celu_of_two, "not `alpha = 2.0`"),
+        (celu_of_any, "not `alpha` without"),
+    ):
+        line = completeness.attribute_defaults(importer("Celu", 12, function), {})[0]
+        assert line.startswith("Celu since 12 (tests/test_completeness.py:")
+        assert "write `alpha = 1.0`, as the schema of opset 12" in line
+        assert mend in line
+    found = completeness.attribute_defaults(importer("Cast", 25, cast_to_float), {})
+    assert found
+    assert all("write `to` without a default" in line for line in found)
+    registry_of_one = importer("Celu", 12, celu_of_two)
+    assert not completeness.attribute_defaults(registry_of_one, {("", "Celu"): {"alpha": "?"}})
+    assert not completeness.attribute_defaults(importer("Celu", 12, celu_of_one), {})
+
+
+def test_wrong_names_of_attributes_are_named():
+    found = completeness.attribute_names(importer("Celu", 12, celu_of_another_name), {}, set())
+    assert ["rename `beta`" in found[0], "add the keyword `alpha`" in found[1]] == [True, True]
+
+
+def test_ignored_attributes_are_named():
+    [line] = completeness.ignored_attributes(importer("Celu", 12, celu_of_one), {}, set())
+    assert "read `alpha`, or say in IGNORED" in line
+    reasons = {("", "Celu"): {"alpha": "a reason"}}
+    assert not completeness.ignored_attributes(importer("Celu", 12, celu_of_one), reasons, set())
+    [line] = completeness.ignored_attributes(importer("Celu", 12, celu_of_two), reasons, set())
+    assert "it reads `alpha`; delete its reason" in line
+    gone = completeness.ignored_attributes({}, reasons, set())
+    only(gone, "Celu", "no such operator")
+
+
+def test_operators_without_a_case_are_named():
+    texts = completeness.case_texts({domain for domain, _ in OPERATORS})
+    asked = [("", "Celu"), ("", "NoSuch"), (ML, "Celu"), (MS, "Gelu"), (MS, "NoSuch")]
+    found = completeness.operator_cases(asked, {}, texts)
+    assert [line.partition(": ")[0] for line in found] == [
+        "ai.onnx::NoSuch", f"{ML}::Celu", f"{MS}::NoSuch"
+    ]  # fmt: skip
+    assert 'check([Case("NoSuch", [inputs], {attributes}, domain="")])' in found[0]
+    assert not completeness.operator_cases([("", "NoSuch")], {("", "NoSuch"): "a reason"}, texts)
+    for text in ('make_node("NoSuch", [])', "y = NoSuch (x)", "y = NoSuch <a = 1> (x)"):
+        assert not completeness.operator_cases([("", "NoSuch")], {}, [("", text)])

@@ -27,6 +27,7 @@ from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.segments import parse_module
 from mgx_mlir.optlib.diagnostics import collecting, compare, of_error, read_expectations
+from tests.completeness import NOTHING_STATED
 
 mgx_mlir.dialects.load()
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -37,12 +38,6 @@ CHUNKS = [
     for file in sorted((ROOT / "lit" / "dialect").glob("invalid_*.mlir"))
     for chunk in file.read_text().split("// -----")
 ]
-# ops whose `infer` states nothing that could be wrong
-NOTHING_STATED = {
-    "undefined": "it has any type",
-    "unknown": "nobody knows what it gives",
-    "yield": "what it may hold is for the op around it",
-}
 # checks of what only a layout can violate: no verifier asks for strides
 NOT_OF_THE_VERIFIER = ("strides", "reference")
 

@@ -52,7 +52,7 @@ def test_distributions():
 
 
 def test_draws_of_the_dims_of_another_tensor():
-    """RandomUniformLike and RandomNormalLike: its dims, and its type unless `dtype` says another."""
+    """RandomUniformLike and RandomNormalLike: its dims, and its type unless `dtype` is given."""
     node = helper.make_node
     nodes = [
         node("RandomUniformLike", ["x"], ["u"], low=-1.0, high=3.0),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from lit_files import LIT, run, run_lines
 
-from mgx_mlir.core.pattern import PATTERNS, RULES
 from mgx_mlir.core.registry import rewrites_of
 from mgx_mlir.passes import PASSES
 
@@ -27,8 +26,3 @@ def test_the_lit_file_of_a_rewrite_fails_without_it(name: str, rewrite: str) -> 
 
 def test_there_is_something_to_switch_off() -> None:
     assert len(REWRITES) > 40
-
-
-def test_every_rewrite_belongs_to_a_pass() -> None:
-    stated = {rewrite for _, rewrite in REWRITES}
-    assert not {*PATTERNS, *RULES} - stated, "in the `patterns` or `rules` of no pass"
