@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 
 from mgx_mlir.driver.environment import VARIABLES
 from mgx_mlir.driver.main import command_table
+from tests import written
 from tests.driver.test_options import OPTIONS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-def written() -> str:
-    spec = importlib.util.spec_from_file_location("docs_of_driver", DOCS / "driver.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.text()
-
-
 def test_the_page_is_up_to_date() -> None:
-    assert (DOCS / "driver.md").read_text() == written(), "python docs/driver.py > docs/driver.md"
+    written.check("driver.md", written.script("driver").text(), "driver")
 
 
 def test_everything_is_on_the_page() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -17,23 +15,14 @@ from mgx_mlir.core.errors import MgxError
 from mgx_mlir.frontends.onnx import registry
 from mgx_mlir.frontends.onnx.importer import OnnxOptions, parse_onnx_buffer
 from mgx_mlir.targets import get_target
+from tests import written
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 DOMAIN = "org.example"
 
 
-def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_of_onnx", DOCS / "onnx_operators.py")
-    assert spec is not None
-    assert spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
-
-
 def test_the_document_is_up_to_date() -> None:
-    written = (DOCS / "onnx-operators.md").read_text()
-    assert written == tool().text(), "python docs/onnx_operators.py > docs/onnx-operators.md"
+    written.check("onnx-operators.md", written.script("onnx_operators").text(), "onnx_operators")
 
 
 def test_restrictions_are_found() -> None:

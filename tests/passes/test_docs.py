@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from mgx_mlir.core.registry import rewrites_of
 from mgx_mlir.passes import PASSES
+from tests import written
 
-DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
-
-
-def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_of_passes", DOCS / "passes.py")
-    assert spec is not None
-    assert spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
-
-
-DOC = tool()
+DOC = written.script("passes")
 
 
 def test_the_document_is_up_to_date() -> None:
-    assert (DOCS / "passes.md").read_text() == DOC.text(), "python docs/passes.py > docs/passes.md"
+    written.check("passes.md", DOC.text(), "passes")
+
+
+def test_a_document_that_is_not_says_the_command_first(tmp_path: Path) -> None:
+    (tmp_path / "passes.md").write_text(DOC.text().replace("rewrite", "rewritten"))
+    with pytest.raises(pytest.fail.Exception) as error:
+        written.check("passes.md", DOC.text(), "passes", tmp_path)
+    first, *rest = str(error.value).splitlines()
+    assert first == "run `python docs/passes.py > docs/passes.md`: it is not up to date"
+    assert rest[-1].endswith(" more lines")
+    assert len(rest) < 12
 
 
 @pytest.mark.parametrize("name", PASSES)
