@@ -20,6 +20,11 @@ SHUFFLE = "MGX_TEST_SHUFFLE"
 _OWN = "PYTEST_CURRENT_TEST"  # pytest's own, which changes
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--op NAME`: tests/lower/test_conformance.py runs one operator alone."""
+    parser.addoption("--op", metavar="NAME", help="operators that test_conformance.py runs: a,b")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """What another run, or the user, has compiled is not taken: the processes of this run share
     one cache. Nor are plugins that are installed: the tests are of this tree."""
