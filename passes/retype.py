@@ -156,7 +156,7 @@ def rebuilt(
     assert cls is not None
     groups: list[Any] = []
     at = 0
-    for group, values in zip(cls.OPERANDS, cls._split(op), strict=True):
+    for group, values in zip(cls.OPERANDS, cls.split_operands(op), strict=True):
         part = list(operands[at : at + len(values)])
         at += len(values)
         groups.append(part if group.arity == "variadic" else part[0] if part else None)

@@ -280,7 +280,7 @@ def _refine(op: ir.Operation) -> bool:
     if cls is None:
         return False
     try:
-        groups = cls._split(op)
+        groups = cls.split_operands(op)
         found = cls.infer(cls.view(groups, op.attributes, list(op.regions)))
     except MgxError:
         return False  # stated by the builder alone

@@ -127,7 +127,7 @@ class ElementRules:
         table: list[Scalar] = []
         inputs: list[np.ndarray] = []
         at = 0
-        for i, values in enumerate(cls._split(op)):
+        for i, values in enumerate(cls.split_operands(op)):
             for a in arrays[at : at + len(values)]:
                 if i in groups:
                     inputs.append(np.arange(len(table), len(table) + a.size).reshape(a.shape))

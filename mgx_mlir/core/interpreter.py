@@ -83,7 +83,7 @@ class Interpreter:
         key = (op.results[0], *(a.shape for a in operands))
         if key in self._fitting:
             return
-        groups = cls._split(op)
+        groups = cls.split_operands(op)
         o, at = cls.view(groups, op.attributes), 0
         for group, values in zip(cls.OPERANDS, groups, strict=True):
             own = [
@@ -116,7 +116,7 @@ class Interpreter:
         operands = self.widen(cls, inputs)
         grouped: list[Any] = []
         at = 0
-        for group, values in zip(cls.OPERANDS, cls._split(op), strict=True):
+        for group, values in zip(cls.OPERANDS, cls.split_operands(op), strict=True):
             part = operands[at : at + len(values)]
             at += len(values)
             if group.arity == "variadic":

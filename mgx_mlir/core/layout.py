@@ -262,7 +262,7 @@ class Layout:
         ins = [self._strides[x] for x in op.operands] if _keeps(cls) else []
         if cls.strides is not Op.strides:
             try:
-                groups = cls._split(op)
+                groups = cls.split_operands(op)
                 o = cls.view(groups, op.attributes, list(op.regions))
                 o.results = [TensorType.of(r) for r in op.results]
                 found = tuple(cls.strides(o, ins))

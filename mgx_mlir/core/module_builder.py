@@ -374,7 +374,7 @@ class ModuleBuilder:
             value.replace_all_uses_except(wide.operation.result, wide.operation)
             return
         cls = OPS[mnemonic(op)]
-        groups = cls._split(op)
+        groups = cls.split_operands(op)
         operands = [
             g if a.arity == "variadic" else (g[0] if g else None)
             for g, a in zip(groups, cls.OPERANDS, strict=True)
@@ -515,13 +515,6 @@ class ProgramBuilder:
             block = function.add_entry_block()
         found = ModuleBuilder(self, name, block)
         self.modules[name] = found
-        return found
-
-    def free_name(self, name: str) -> str:
-        """`name`, with a number behind it where a module has it."""
-        found, n = name, 1
-        while found in self.modules:
-            found, n = f"{name}.{n}", n + 1
         return found
 
     def detached(self, m: ModuleBuilder) -> None:

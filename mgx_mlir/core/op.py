@@ -334,8 +334,8 @@ class Op(Migraphx.Operation):
     # ---- verification ------------------------------------------------------------------------
 
     @classmethod
-    def _split(cls, op: Any) -> list[list[ir.Value]]:
-        """An existing op's operands by group; ShapeError on a wrong count."""
+    def split_operands(cls, op: Any) -> list[list[ir.Value]]:
+        """Return an existing op's operands by group; raise ShapeError on a wrong count."""
         operands = list(op.operands)
         arities = [g.arity for g in cls.OPERANDS]
         flexible = [i for i, a in enumerate(arities) if a != "single"]
@@ -374,7 +374,7 @@ class Op(Migraphx.Operation):
                 return True  # IRDL reports it
             if len(operation.regions) != len(cls.REGIONS):
                 return True
-            groups = cls._split(operation)
+            groups = cls.split_operands(operation)
             o = cls.view(groups, operation.attributes, list(operation.regions))
             o.results = [TensorType.of(r.type) for r in operation.results]
             found = cls.infer(o)
@@ -478,7 +478,7 @@ def _operand_getter(cls: type[Op], index: int) -> Callable[[Any], Any]:
         return lambda self: self.operands[index]
 
     def get(self: Any) -> Any:
-        values = cls._split(self)[index]
+        values = cls.split_operands(self)[index]
         if cls.OPERANDS[index].arity == "variadic":
             return values
         return values[0] if values else None

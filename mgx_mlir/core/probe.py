@@ -210,7 +210,7 @@ class DimProbe:
         groups: list[list[Known]] = []
         types: list[list[TensorType]] = []
         at = 0
-        for values in cls._split(op):
+        for values in cls.split_operands(op):
             groups.append(list(operands[at : at + len(values)]))
             types.append([TensorType.of(v) for v in values])
             at += len(values)

@@ -89,21 +89,6 @@ def reshape(b: Builder, x: Value, dims: Sequence[int]) -> Value:
     return b.reshape(x, dims=list(dims))
 
 
-def reshape_to(b: Builder, x: Value, dims: Value) -> Value:
-    """`x` with the dims of an i64 tensor, static where they are known now."""
-    known = b.const(dims)
-    if known is None:
-        return b.reshape(x, convert(b, dims, INT64))
-    return reshape(b, x, [int(d) for d in known])
-
-
-def reshape_like(b: Builder, x: Value, dims: Sequence[int], shape: Value) -> Value:
-    """`x` with `dims`, of which more than one may be dynamic; `shape` is them at run time."""
-    if sum(d == DYN for d in dims) <= 1:
-        return reshape(b, x, [-1 if d == DYN else d for d in dims])
-    return b.reshape(x, shape)
-
-
 def squeeze(b: Builder, x: Value, axes: Sequence[int]) -> Value:
     return b.squeeze(x, axes=sorted(axes)) if axes else x
 

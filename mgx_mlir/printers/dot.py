@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import io
 from typing import TextIO
 
 from mgx_mlir.core.layout import AnyShape, Shape, TupleShape, braces
@@ -73,12 +72,6 @@ def print_dot(
                     how = f'[style="dashed" lhead="{clusters[m.name]}"]'
                     stream.write(f"    {ids[id(i)]} -> {ids[id(first)]}{how};\n")
         stream.write("}\n")
-
-
-def dot_text(program: ProgramIR, *, brief: bool = False, kernel_prefix: str = "") -> str:
-    stream = io.StringIO()
-    print_dot(program, stream, brief=brief, kernel_prefix=kernel_prefix)
-    return stream.getvalue()
 
 
 def _brief(i: Instruction) -> str:

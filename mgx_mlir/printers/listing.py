@@ -297,7 +297,7 @@ class _Lister:
         optional = [] if cls is None else [g for g in cls.OPERANDS if g.arity == "optional"]
         if cls is None or len(optional) < 2 or cls.mnemonic == "slice":
             return self._inputs(op.operands)
-        groups = cls._split(op)
+        groups = cls.split_operands(op)
         while groups and not groups[-1]:
             groups.pop()
         out: list[Instruction] = []
@@ -456,7 +456,7 @@ def stated_types(i: Instruction) -> list[TensorType]:
     if cls.mnemonic in ("unknown", "select_module"):
         return there if cls.mnemonic == "unknown" else []
     with op.context:
-        found = cls.infer_types(cls._split(op), op.attributes, list(op.regions))
+        found = cls.infer_types(cls.split_operands(op), op.attributes, list(op.regions))
     return [] if found == there else there
 
 

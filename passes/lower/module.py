@@ -271,7 +271,7 @@ class ModuleLowering(Emitter):
         """Lowered operands as lowering functions take them: by group, None where absent."""
         out: list[Any] = []
         read = self.expr if cls.mnemonic in LAZY else self.value
-        for group, values in zip(cls.OPERANDS, cls._split(op), strict=True):
+        for group, values in zip(cls.OPERANDS, cls.split_operands(op), strict=True):
             lowered = [read(v) for v in values]
             if group.arity == "variadic":
                 out.append(lowered)

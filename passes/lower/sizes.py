@@ -213,7 +213,7 @@ class Sizes:
             DYN in TensorType.of(v).dims for v in op.operands
         ):  # fmt: skip
             return
-        groups = cls._split(op)
+        groups = cls.split_operands(op)
         o = cls.view(groups, op.attributes)
         for group, values in zip(cls.OPERANDS, groups, strict=True):
             types = [self._sized(v) for v in values]

@@ -51,7 +51,7 @@ def test_example(cls, operands, attributes):
 def check_view(built, result):
     """A view's strides, laid over the first operand's buffer, show the result."""
     cls = built.cls
-    o = cls.view(cls._split(built.op), built.op.attributes)
+    o = cls.view(cls.split_operands(built.op), built.op.attributes)
     o.results = built.types
     strides = cls.strides(o, [standard_strides(a.shape) for a in built.arrays])
     assert len(strides) == result.ndim

@@ -19,7 +19,7 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.names import SafeStream, identifier, safe_name, safe_text
 from mgx_mlir.driver.main import main
 from mgx_mlir.printers.cpp import cpp_text
-from mgx_mlir.printers.dot import dot_text
+from mgx_mlir.printers.dot import print_dot
 from mgx_mlir.printers.netron import netron_model
 from mgx_mlir.printers.python import python_text
 
@@ -75,7 +75,9 @@ def test_names_stay_apart(names: tuple[str, str]) -> None:
     graph = netron_model(p.program_ir).graph
     made = [v.name for v in graph.input] + [o for n in graph.node for o in n.output]
     assert len(set(made)) == len(made)
-    assert dot_text(p.program_ir).count("fillcolor") == 4
+    text = io.StringIO()
+    print_dot(p.program_ir, text)
+    assert text.getvalue().count("fillcolor") == 4
 
 
 @pytest.mark.parametrize("name", ESCAPES)
