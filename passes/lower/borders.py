@@ -30,7 +30,7 @@ def leave(e: Any, value: ir.Value, *, shared: bool = False) -> ir.Value:
     """
     extents = e.extents(value)
     if shared:
-        value = _copied(e, value, extents)
+        value = copied(e, value, extents)
     # one view twice in a list is null the second time; a constant's is made when the program is
     # loaded, and is null too
     value = e.barrier(value, extents)
@@ -42,7 +42,7 @@ def leave(e: Any, value: ir.Value, *, shared: bool = False) -> ir.Value:
     ).result
 
 
-def _copied(e: Any, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
+def copied(e: Any, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
     """The tensor in memory of its own: read at positions that hide that it is a mere copy, and
     behind a barrier, since two fills with one number would be one again."""
     value = e.barrier(value, extents)

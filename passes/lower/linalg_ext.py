@@ -9,6 +9,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.lower.borders import copied
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.indices import alone
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, signless
@@ -102,6 +103,19 @@ def is_column(value: ir.Value) -> bool:
     return False
 
 
+def _may_be_input(value: ir.Value) -> bool:
+    """Whether the value is an input of a function, seen through changes of shape, or what a branch
+    or a loop handed on as it is (with run-time extents those are copied at its border)."""
+    while not isinstance(value.owner, ir.Block):
+        owner = value.owner.operation
+        if owner.name == "hal.tensor.import":
+            return ir.RankedTensorType(value.type).has_static_shape
+        if owner.name not in _RENAMING:
+            return False
+        value = owner.operands[0]
+    return value.owner.owner.operation.name == "func.func"
+
+
 def _is_fill(value: ir.Value) -> bool:
     """Whether all elements are one number, seen through changes of shape."""
     while not isinstance(value.owner, ir.Block):
@@ -126,9 +140,12 @@ def scatter(
     """`into` with `updates` at the tuples in `where` whose `mask` (if any) is set, in their order.
 
     `body(update, current)` gives the new element; tuples may repeat. Those that are not masked
-    out lie inside.
+    out lie inside. The program's inputs are copied: IREE would write into the caller's memory
+    (docs/kernels.md, hazard 29).
     """
     element = ir.RankedTensorType(into.type).element_type
+    if _may_be_input(into):
+        into = copied(e, into, e.extents(into))
     if _is_fill(updates):  # would be copied into the dispatch, onto its stack, whatever its size
         updates = e.barrier(updates, e.extents(updates))
 

@@ -1,0 +1,59 @@
+"""Inputs are as they were after a run, also those whose memory is used in place."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx.parser
+import onnxruntime
+import pytest
+
+import mgx_mlir
+
+N = 65536
+STORED = "<int64[1, 1] row = {1}, bool yes = {1}>"
+GIVEN = f"g (float[2, {N}] x, float[1, {N}] u, bool t, int64 n) => "
+BODY = f"(int64 i, bool c, float[2, {N}] s) => (bool c2, float[2, {N}] s2) {{ c2 = Identity(c)"
+CASES = {
+    "scatter": f"{GIVEN} (float[2, {N}] y) {STORED} {{ y = ScatterND(x, row, u) }}",
+    "an output": f"""{GIVEN} (float[2, {N}] y, float[2, {N}] z) {STORED}
+      {{ y = ScatterND(x, row, u) z = Identity(x) }}""",
+    "a sum": f"""{GIVEN} (float[2, {N}] y) {STORED}
+      {{ y = ScatterND <reduction = "add"> (x, row, u) }}""",
+    "of a branch": f"""{GIVEN} (float[2, {N}] y) {STORED} {{
+      a = If (t) <then_branch = b () => (float[2, {N}] p) {{ p = Identity(x) }},
+                  else_branch = d () => (float[2, {N}] q) {{ q = Neg(x) }}>
+      y = ScatterND(a, row, u)
+    }}""",
+    "of a loop": f"""{GIVEN} (float[2, {N}] y) {STORED} {{
+      a = Loop (n, yes, x) <body = b {BODY} s2 = Neg(s) }}>
+      y = ScatterND(a, row, u)
+    }}""",
+    "in a loop": f"""{GIVEN} (float[2, {N}] y) {STORED} {{
+      k = Cast <to = 7> (t)
+      y = Loop (k, yes, x) <body = b {BODY} s2 = ScatterND(s, row, u) }}>
+    }}""",
+}
+
+
+def aligned(x: np.ndarray) -> np.ndarray:
+    """A copy at a multiple of 64, which the runtime does not copy."""
+    room = np.empty(x.nbytes + 64, np.uint8)
+    start = -room.ctypes.data % 64
+    made = room[start : start + x.nbytes].view(x.dtype).reshape(x.shape)
+    made[...] = x
+    return made
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_scattered_into(name: str) -> None:
+    text = f'<ir_version: 8, opset_import: ["" : 18]> {CASES[name]}'
+    data = onnx.parser.parse_model(text).SerializeToString()
+    x = np.arange(2 * N, dtype=np.float32).reshape(2, N)
+    feeds = {"x": x, "u": -np.ones((1, N), np.float32), "t": np.array(True), "n": np.array(0)}
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    wants = session.run(None, {i.name: feeds[i.name] for i in session.get_inputs()})
+    program = mgx_mlir.compile(data, "cpu", cache=False)
+    used = {k: aligned(v) for k, v in feeds.items() if k in program.input_names}
+    for got, want in zip(program.run(used), wants, strict=True):
+        np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(used["x"], x)
