@@ -251,7 +251,7 @@ class Loop(Op, name="loop"):
             state = list(found[1 : 1 + len(state)])
             rows.append(list(found[1 + len(state) :]))
         if rows:
-            scans = [np.stack(column) for column in zip(*rows, strict=True)]
+            scans = [_stacked(i, column) for i, column in enumerate(zip(*rows, strict=True))]
         else:
             scans = _no_rows(body, len(state))
         for i, direction in enumerate(scan_output_directions):
@@ -261,6 +261,18 @@ class Loop(Op, name="loop"):
             missing = max_iterations - len(rows)
             scans = [np.concatenate([s, np.zeros((missing, *s.shape[1:]), s.dtype)]) for s in scans]
         return (*state, *scans)
+
+
+def _stacked(at: int, column: Sequence[np.ndarray]) -> np.ndarray:
+    """A scan output of the elements that the iterations gave."""
+    first = column[0].shape
+    for i, element in enumerate(column):
+        if element.shape != first:
+            raise RunError(
+                f"expected the same dims of scan output {at} in all iterations, got {first} in "
+                f"iteration 0, {element.shape} in iteration {i}"
+            )
+    return np.stack(column)
 
 
 def _no_rows(body: Any, carried: int) -> list[np.ndarray]:

@@ -16,7 +16,7 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.control import If, Loop
 from mgx_mlir.dialects.migraphx.views import Identity, NopView, ReshapeOp
 from mgx_mlir.passes.control_flow import SCALARS, captured, host_arguments, is_static
-from mgx_mlir.passes.lower import borders, indices
+from mgx_mlir.passes.lower import assertions, borders, indices
 from mgx_mlir.passes.lower.expr import Extent, Leaf, Splat
 from mgx_mlir.passes.lower.movement import extract_slice, insert_slice
 from mgx_mlir.passes.lower.registry import lowers
@@ -246,6 +246,7 @@ def if_(op: Any, ins: Sequence[Any], e: Any) -> list[Any]:
             ]
             flat = _flatten(e, fitted, types, _shared(yields, block), static=static)
             scf.YieldOp(flat)
+            assertions.wait(e, made)
             outs = [v.type for v in flat]
     branch = ir.Operation.create("scf.if", results=outs, operands=[cond], regions=2)
     for (made, _, _), region in zip(lowered, branch.regions, strict=True):
@@ -438,6 +439,7 @@ class _Loop:
             true[()] = True
             found = self.body(made.induction_variable, true, list(made.inner_iter_args))
             scf.YieldOp(found[1])
+            assertions.wait(e, made.body)
         return list(made.results)
 
     def conditional(
@@ -468,6 +470,7 @@ class _Loop:
                 # and IREE then mixes up the arguments of the two regions
                 following.append(arith.AndIOp(_i1(again), rest[0]).result)
             scf.YieldOp([*following, *found])
+            assertions.wait(e, after)
         count, *results = made.results
         return list(results[len(flags) :]), count
 
@@ -488,12 +491,32 @@ class _Loop:
         following: list[Carried] = []
         for v, t, is_host in zip(yields[1:], self.types, self.scalars, strict=False):
             following.append(_elements(e, v) if is_host else e.refine(e.value(v), t))
+        elements = [e.value(v) for v in yields[1 + len(self.types) :]]
+        rows = zip(self.scans, state[n:], elements, strict=True)
+        # all ahead of the first one that is written: an assertion behind it would wait for it
+        fitted = [self.fitted(i, s, b, number, x) for i, (s, b, x) in enumerate(rows)]
         buffers = [
-            _in_place(e, self.append(s, b, number, e.value(v)))
-            for s, b, v in zip(self.scans, state[n:], yields[1 + len(self.types) :], strict=True)
+            _in_place(e, self.append(s, b, number, x))
+            for s, b, x in zip(self.scans, state[n:], fitted, strict=True)
         ]
         shared = _shared(yields[1 : 1 + len(self.types)], self.block)
         return again, [*_flatten(e, following, self.types, shared, static=self.static), *buffers]
+
+    def fitted(
+        self, at: int, s: _Scan, buffer: ir.Value, number: ir.Value, element: ir.Value
+    ) -> ir.Value:
+        """The next element of a scan output, whose extents are those of the first one."""
+        e = self.e
+        have = ir.RankedTensorType(element.type).shape
+        known = [d if d != DYN else n for d, n in zip(s.type.dims, have, strict=True)]
+        element = e.refine(element, s.type.with_dims(known))
+        first = ("eq", e.sizes.of(number), e.sizes.of(0))
+        for axis, d in enumerate(s.type.dims):
+            if d == DYN:
+                same = ("eq", e.sizes.of_dim(element, axis), e.sizes.of_dim(buffer, 1 + axis))
+                expected = f"the same dim {axis} of scan output {at} in all iterations"
+                e.sizes.check((first, same), expected)
+        return element
 
     def append(self, s: _Scan, buffer: ir.Value, number: ir.Value, element: ir.Value) -> ir.Value:
         """The buffer with one more element."""
@@ -504,16 +527,7 @@ class _Loop:
         if s.backward and self.exact:
             row = e.sub_extents(e.sub_extents(self.limit, number), 1)
         own = e.extents(element)
-        room = e.extents(buffer)[1:]
-        # elements whose extents change from one iteration to the next are an error that nobody
-        # sees; they must not write beyond the buffer
-        sizes = [
-            d if isinstance(d, int) and isinstance(r, int) else indices.minimum(e, d, r)
-            for d, r in zip(own, room, strict=True)
-        ]
-        if e.dynamic_values(sizes):
-            element = extract_slice(e, element, [0] * len(own), sizes)
-        return insert_slice(e, element, buffer, [row, *[0] * len(own)], [1, *sizes])
+        return insert_slice(e, element, buffer, [row, *[0] * len(own)], [1, *own])
 
     def grown(self, s: _Scan, buffer: ir.Value, number: ir.Value, element: ir.Value) -> ir.Value:
         """The buffer with room for one more element: twice the size where it is full."""
@@ -528,13 +542,7 @@ class _Loop:
         with ir.InsertionPoint(branch.then_block):
             made = _buffer(e, [rows, *own], s.type)
             if not at_first:
-                # of the buffer that is there, as much as the element has room for
-                kept = [
-                    a if isinstance(a, int) else indices.minimum(e, a, b)
-                    for a, b in zip(extents[1:], own, strict=True)
-                ]
-                part = extract_slice(e, buffer, [0] * len(extents), [extents[0], *kept])
-                made = insert_slice(e, part, made, [0] * len(extents), [extents[0], *kept])
+                made = insert_slice(e, buffer, made, [0] * len(extents), extents)
             made = made if made.type == buffer.type else tensor.CastOp(buffer.type, made).result
             scf.YieldOp([made])
         with ir.InsertionPoint(branch.regions[1].blocks[0]):

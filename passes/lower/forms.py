@@ -18,7 +18,7 @@ class Atom:
     """What a form is made of; there is one object for equal ones.
 
     kind: `input` (argument, dim), `size` (tensor, dim), `integer` (a value), or an operation on
-    forms: `div`, `rem`, `max`, `min`, and `select` (predicate, left, right, then, else).
+    forms: `div`, `floor`, `rem`, `max`, `min`, and `select` (predicate, left, right, then, else).
     """
 
     number: int
@@ -41,7 +41,7 @@ class Atom:
             return True
         if kind == "max":
             return any(f.is_never_negative for f in args)
-        if kind in ("min", "div"):
+        if kind in ("min", "div", "floor"):
             return all(f.is_never_negative for f in args)
         if kind == "rem":
             return args[0].is_never_negative
@@ -76,6 +76,11 @@ class Form:
     def __hash__(self) -> int:
         return self._hash
 
+    @property
+    def order(self) -> list[tuple[tuple[int, ...], int]]:
+        """What forms are sorted by, the same way in every process."""
+        return sorted((tuple(a.number for a in term), n) for term, n in self.terms.items())
+
     # ---- what is known -----------------------------------------------------------------------
 
     @property
@@ -105,6 +110,15 @@ class Form:
     def is_never_negative(self) -> bool:
         """Whether no run can make it negative: known, not a guess."""
         return all(n > 0 and all(a.is_extent for a in term) for term, n in self.terms.items())
+
+    def values(self) -> Iterator[Any]:
+        """The values that a run computes and that it depends on, at any depth."""
+        for atom in self.atoms:
+            if atom.kind in ("size", "integer"):
+                yield atom.args[0]
+            for f in atom.args:
+                if isinstance(f, Form):
+                    yield from f.values()
 
     def inputs(self) -> Iterator[Atom]:
         """The dims of inputs that it depends on, at any depth."""
@@ -146,11 +160,18 @@ def as_form(x: Form | int) -> Form:
 
 
 def divided(kind: str, a: Form, b: Form) -> Form:
-    """The quotient or the rest, rounded towards 0, as the machine does it; 0 divides nothing."""
+    """The quotient or the rest, rounded towards 0, as the machine does it; 0 divides nothing.
+
+    `floor` is the quotient rounded down.
+    """
+    if kind == "floor" and a.is_never_negative and b.is_never_negative:
+        kind = "div"
     if b.is_number and b.number:
         n = b.number
         if n == 1 or all(m % n == 0 for m in a.terms.values()):
             return as_form(0) if kind == "rem" else Form({k: m // n for k, m in a.terms.items()})
+        if a.is_number and kind == "floor":
+            return as_form(a.number // n)
         if a.is_number:
             whole = abs(a.number) // abs(n) * (1 if (a.number < 0) == (n < 0) else -1)
             return as_form(whole if kind == "div" else a.number - whole * n)
@@ -245,8 +266,8 @@ def show(form: Form, names: Sequence[str]) -> str:
 def _show_atom(atom: Atom, names: Sequence[str]) -> str:
     if atom.kind == "input":
         return f"dim {atom.args[1]} of {names[atom.args[0]]}"
-    if atom.kind in ("div", "rem"):
-        sign = "//" if atom.kind == "div" else "%"
+    if atom.kind in ("div", "floor", "rem"):
+        sign = "%" if atom.kind == "rem" else "//"
         return f"(({show(atom.args[0], names)}) {sign} ({show(atom.args[1], names)}))"
     if atom.kind in ("max", "min"):
         return f"{atom.kind}({', '.join(show(f, names) for f in atom.args)})"

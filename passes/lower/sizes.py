@@ -1,7 +1,8 @@
 """Checks of run-time sizes: what the lowering relies on is proved, or asserted ahead of its use.
 
 An assertion stands on the host, outside of dispatches. What only the inputs' dims decide is
-asserted before anything runs, each relation once; in branches and loops where they are.
+asserted before anything runs, each relation once. In a branch or a loop's body assertions stand
+as early as what they compare is known, so that nothing runs with sizes that do not fit.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from mgx_mlir.core.op import Op
 from mgx_mlir.core.relations import Predicate, Relation, Size, heard
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.signature import Signature
+from mgx_mlir.passes.lower.assertions import Places
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, Splat, View
 from mgx_mlir.passes.lower.forms import (
     Atom,
@@ -53,10 +55,10 @@ class Sizes:
     def __init__(self, e: Any, main: ir.OpView, entry: ir.Block, head: ir.Operation) -> None:
         self.e, self.entry, self.head = e, entry, head
         self.atoms = Atoms()
-        self.count = 0
         self._memo: dict[tuple[ir.Value, int], Form] = {}
         self._proved: list[set[frozenset[Condition]]] = [set()]
         self._same: dict[str, Form] = {}
+        self._places = Places()
         ports = Signature.of(main).inputs
         for i, (argument, port) in enumerate(zip(entry.arguments, ports, strict=True)):
             for axis, d in enumerate(ir.RankedTensorType(argument.type).shape):
@@ -274,8 +276,7 @@ class Sizes:
         if alternatives and self.holds(alternatives):
             return
         left = _open(alternatives) or []
-        if not self._is_inside:
-            self._proved[-1].add(frozenset(left))
+        self._proved[-1].add(frozenset(left))
         self._assert(left, f"expected {message or _expected(left)}")
 
     def truth(self, held: ir.Value, expected: str) -> None:
@@ -293,17 +294,9 @@ class Sizes:
             and ir.IntegerAttr(test.operation.attributes["value"]).value
         ):
             return
-        if self._is_inside:
-            return
-        with _on_host(ir.InsertionPoint.current):
-            assert_(held, f"expected {expected}", [], ir.Location.current)
-        self.count += 1
-
-    @property
-    def _is_inside(self) -> bool:
-        """Whether this is in a branch or a loop. IREE 3.13 gives results of zeros for branches
-        that hold an assertion (docs/kernels.md, hazard 25), so that nothing is asserted there."""
-        return len(self._proved) > 1
+        location = ir.Location.current
+        with self._place([held]):
+            assert_(held, f"expected {expected}", [], location)
 
     @contextmanager
     def inside(self) -> Iterator[None]:
@@ -317,12 +310,10 @@ class Sizes:
     # ---- assertions --------------------------------------------------------------------------
 
     def _assert(self, conditions: Sequence[Condition], text: str) -> None:
-        if self._is_inside:
-            return
-        early = bool(conditions) and all(f.from_inputs for _, *pair in conditions for f in pair)
-        place = ir.InsertionPoint(self.head) if early else _on_host(ir.InsertionPoint.current)
+        forms = [f for _, *pair in conditions for f in pair]
+        early = bool(forms) and all(f.from_inputs for f in forms)
         location = ir.Location.current
-        with place:
+        with self._place([v for f in forms for v in f.values()], early=early):
             each: list[ir.Value] = [
                 arith.CmpIOp(_PREDICATES[predicate], self.value(a), self.value(b)).result
                 for predicate, a, b in conditions
@@ -330,11 +321,15 @@ class Sizes:
             if not each:
                 each = [arith.ConstantOp(ir.IntegerType.get_signless(1), 0).result]
             true = functools.reduce(lambda a, b: arith.OrIOp(a, b).result, each)
-            dims = dict.fromkeys(
-                a.args for _, *pair in conditions for f in pair for a in f.inputs()
-            )
+            dims = dict.fromkeys(a.args for f in forms for a in f.inputs())
             assert_(true, text, dims, location)
-        self.count += 1
+
+    def _place(self, values: Sequence[ir.Value], *, early: bool = False) -> ir.InsertionPoint:
+        """Where an assertion of `values` stands; early: those are the inputs' dims alone."""
+        place = _on_host(ir.InsertionPoint.current)
+        if place.block != self.entry:
+            return self._places.first(place.block, values)
+        return ir.InsertionPoint(self.head) if early else place
 
     def value(self, form: Form) -> ir.Value:
         """A form as an index value at the current insertion point."""
@@ -363,8 +358,8 @@ class Sizes:
             predicate, *forms = args
             left, right, then, other = (self.value(f) for f in forms)
             return arith.SelectOp(arith.CmpIOp(predicate, left, right).result, then, other).result
-        make = {"div": arith.DivSIOp, "rem": arith.RemSIOp, "max": arith.MaxSIOp,
-                "min": arith.MinSIOp}[kind]  # fmt: skip
+        make = {"div": arith.DivSIOp, "floor": arith.FloorDivSIOp, "rem": arith.RemSIOp,
+                "max": arith.MaxSIOp, "min": arith.MinSIOp}[kind]  # fmt: skip
         return make(*(self.value(f) for f in args)).result
 
 
@@ -382,6 +377,7 @@ _ARITHMETIC = {
     "arith.muli": lambda a, b: a * b,
     "arith.divsi": lambda a, b: divided("div", a, b),
     "arith.divui": lambda a, b: divided("div", a, b),
+    "arith.floordivsi": lambda a, b: divided("floor", a, b),
     "arith.remsi": lambda a, b: divided("rem", a, b),
     "arith.remui": lambda a, b: divided("rem", a, b),
     "arith.maxsi": lambda a, b: bounded("max", a, b),

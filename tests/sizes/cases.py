@@ -38,17 +38,23 @@ class Model:
         """The model; its nodes and values have its name in front."""
         text = f"g ({self.inputs}) => ({self.outputs}) {{ {self.body} }}"
         model = parser.parse_model(f'<ir_version: 8, opset_import: ["":18]> {text}')
-        for at, node in enumerate(model.graph.node):
-            node.name = f"{self.name}.{at}"
+        self._rename(model.graph, self.name)
+        return model
+
+    def _rename(self, graph: onnx.GraphProto, nodes: str) -> None:
+        for at, node in enumerate(graph.node):
+            node.name = f"{nodes}.{at}"
             for names in (node.input, node.output):
                 for k, v in enumerate(names):
                     names[k] = v and f"{self.name}.{v}"
-        for value in (*model.graph.input, *model.graph.output):
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    self._rename(attribute.g, node.name)
+        for value in (*graph.input, *graph.output):
             value.name = f"{self.name}.{value.name}"
             for dim in value.type.tensor_type.shape.dim:
                 if dim.dim_param:
                     dim.dim_param = f"{self.name}.{dim.dim_param}"
-        return model
 
     def named(self, arrays: Arrays) -> dict[str, np.ndarray]:
         names = [v.name for v in self.onnx().graph.input]
@@ -452,5 +458,108 @@ MODELS = [
         "y = RoiAlign<output_height=2,output_width=2>(x,r,b)",
         (f(1, 1, 9, 9), f(2, 4) * 0 + f(4), i(0, 0)),
         [(f(1, 1, 5, 5), f(2, 4) * 0 + f(4), i(0)), (f(1, 1, 5, 5), f(2, 4) * 0 + f(4), i(0, 3))],
+    ),
+    Model(
+        "branch",
+        "bool k, float[n] a, float[m] b",
+        "float[x] y",
+        """y = If(k) <then_branch = t () => (float[x] u) { u = Add(a,b) },
+                      else_branch = e () => (float[x] v) { v = Mul(a,a) }>""",
+        (np.array(True), f(5), f(5)),
+        [(np.array(True), f(5), f(3)), (np.array(True), f(60000), f(50))],
+    ),
+    Model(
+        "not_taken",
+        "bool k, float[n] a, float[m] b",
+        "float[x] y",
+        """y = If(k) <then_branch = t () => (float[x] u) { u = Add(a,b) },
+                      else_branch = e () => (float[x] v) { v = Mul(a,a) }>""",
+        (np.array(False), f(5), f(3)),
+        [(np.array(True), f(5), f(3))],
+    ),
+    Model(
+        "computed",  # sizes that only a look at the branch's values tells
+        "bool k, float[n] a, float[m] b",
+        "float[x] y",
+        """y = If(k) <then_branch = t () => (float[x] u) {
+                          i = NonZero(a) j = Transpose(i) v = GatherND(a,j) r = Relu(v)
+                          s = Add(r,b) p = NonZero(b) q = Transpose(p) z = GatherND(b,q)
+                          u = Add(s,z) },
+                      else_branch = e () => (float[x] w) { w = Mul(a,a) }>""",
+        (np.array(True), np.array([1, 0, 2, 3, 0], np.float32), f(3)),
+        [
+            (np.array(True), f(5), f(3)),
+            (np.array(True), f(5), np.array([1, 0, 1, 1, 1], np.float32)),
+        ],
+    ),
+    Model(
+        "loop",
+        "int64 t, float[n] a, float[m] b",
+        "float[x] y",
+        """c = Constant<value = bool {1}>()
+           y = Loop(t,c,a) <body = q (int64 i, bool g, float[x] s) => (bool h, float[x] z) {
+               h = Identity(g) z = Add(s,b) }>""",
+        (np.array(3), f(5), f(5)),
+        [(np.array(2), f(5), f(3)), (np.array(1), f(60000), f(7))],
+    ),
+    Model(
+        "no_iteration",
+        "int64 t, float[n] a, float[m] b",
+        "float[x] y",
+        """c = Constant<value = bool {1}>()
+           y = Loop(t,c,a) <body = q (int64 i, bool g, float[x] s) => (bool h, float[x] z) {
+               h = Identity(g) z = Add(s,b) }>""",
+        (np.array(0), f(5), f(3)),
+        [(np.array(1), f(5), f(3))],
+    ),
+    Model(
+        "branch_in_loop",
+        "int64 t, bool k, float[n] a, float[m] b",
+        "float[x] y",
+        """c = Constant<value = bool {1}>()
+           y = Loop(t,c,a) <body = q (int64 i, bool g, float[x] s) => (bool h, float[x] z) {
+               h = Identity(g) r = Relu(s)
+               o = If(k) <then_branch = t () => (float[x] u) { u = Add(r,b) },
+                          else_branch = e () => (float[x] v) { v = Mul(r,r) }>
+               z = Add(o,r) }>""",
+        (np.array(3), np.array(True), f(5), f(5)),
+        [(np.array(3), np.array(True), f(5), f(3))],
+    ),
+    Model(
+        "loop_in_branch",
+        "int64 t, bool k, float[n] a, float[m] b",
+        "float[x] y",
+        """c = Constant<value = bool {1}>()
+           y = If(k) <then_branch = t () => (float[x] u) { d = Exp(a)
+                   o = Loop(t,c,d) <body = q (int64 i, bool g, float[x] s) => (bool h, float[x] z) {
+                       h = Identity(g) z = Add(s,b) }>
+                   u = Mul(o,d) },
+               else_branch = e () => (float[x] v) { v = Neg(a) }>""",
+        (np.array(3), np.array(True), f(5), f(5)),
+        [(np.array(3), np.array(True), f(5), f(3))],
+    ),
+    Model(
+        "scanned",  # elements of 1, 2, and then 3 numbers
+        "int64 t, float[n] a",
+        "float[x,z] y",
+        """c = Constant<value = bool {1}>() one = Constant<value_ints=[1]>()
+           o = Constant<value_ints=[0]>()
+           y = Loop(t,c) <body = q (int64 i, bool g) => (bool h, float[z] s) {
+               h = Identity(g) two = Constant<value_int=2>() j = Min(i,two)
+               e = Unsqueeze(j,o) l = Add(e,one) s = Slice(a,o,l) }>""",
+        (np.array(3), f(1)),
+        [(np.array(2), f(5)), (np.array(5), f(5))],
+    ),
+    Model(
+        "scanned_late",  # in a buffer that has grown by then
+        "int64 t, bool k, float[n] a",
+        "float[x,z] y",
+        """one = Constant<value_ints=[1]>() o = Constant<value_ints=[0]>()
+           y = Loop(t,k) <body = q (int64 i, bool g) => (bool h, float[z] s) {
+               m = Constant<value_int=40>() h = Less(i,m)
+               w = Constant<value_int=20>() p = Sub(i,w) n = Constant<value_int=0>()
+               j = Max(p,n) e = Unsqueeze(j,o) l = Add(e,one) s = Slice(a,o,l) }>""",
+        (np.array(21), np.array(True), f(5)),
+        [(np.array(22), np.array(True), f(5)), (np.array(99), np.array(True), f(5))],
     ),
 ]

@@ -10,8 +10,6 @@ import pytest
 
 from tests.sizes.cases import MODELS
 
-# on cpu nothing is asserted in loops and branches (docs/kernels.md, hazard 25)
-UNCHECKED: dict[str, set[tuple[str, int]]] = {"ref": set(), "cpu": {("rnn", 0)}}
 LIMIT = 12 << 30  # bytes of address space: an allocation that a value asks for is refused
 
 
@@ -27,8 +25,7 @@ def test_invalid_inputs(target: str) -> None:
     wanted = {(m.name, at) for m in MODELS for at in range(len(m.wrong))}
     assert set(ended) == wanted
     silent = {k: v for k, v in ended.items() if v[0] != "error"}
-    assert set(silent) == UNCHECKED[target], f"{len(silent)} of {len(ended)} gave numbers: {silent}"
-    ended = {k: v for k, v in ended.items() if k not in silent}
+    assert not silent, f"{len(silent)} of {len(ended)} gave numbers: {silent}"
     # an allocation that the machine refuses knows no node
     named = [k for k, v in ended.items() if f"{k[0]}." in v[1] or "RESOURCE_EXHAUSTED" in v[1]]
     unnamed = {k: v[1] for k, v in ended.items() if k not in named}
