@@ -101,13 +101,21 @@ def lowerings(ops: Ops, lowered: Callable[[str], bool], refused: Mapping[str, st
     return found + [f"{n}: it is lowered by now, take away its `refuses`" for n in both]
 
 
+def home(ops: Ops, cls: type[Op], files: Iterable[Path]) -> str:
+    """The lit file that holds most ops of a family; one of its name where none does."""
+    own = {n for n, c in ops.items() if c.__module__ == cls.__module__}
+    held = {p.name: len(own & set(re.findall(r"\bmigraphx\.(\w+)", p.read_text()))) for p in files}
+    best = max(held, key=lambda name: held[name], default="")
+    prefix = "invalid_" if best.startswith("invalid_") else ""
+    return f"lit/dialect/{best if held.get(best) else f'{prefix}{family(cls)}.mlir'}"
+
+
 def round_trips(ops: Ops, folder: Path = LIT / "dialect") -> list[str]:
     """Each op is in a lit file that round-trips it; what is in invalid_ files does not count."""
     files = [p for p in folder.glob("*.mlir") if not p.name.startswith("invalid_")]
     named = set(re.findall(r'"migraphx\.(\w+)"', "".join(p.read_text() for p in files)))
     return [
-        f"{n}: add a case to lit/dialect/{family(cls)}.mlir, and run "
-        f"`lit -v lit/dialect/{family(cls)}.mlir`"
+        f"{n}: add a case to {home(ops, cls, files)}, and run `lit -v {home(ops, cls, files)}`"
         for n, cls in ops.items()
         if n not in named
     ]
@@ -115,11 +123,11 @@ def round_trips(ops: Ops, folder: Path = LIT / "dialect") -> list[str]:
 
 def refusals(ops: Ops, reasons: Mapping[str, str], folder: Path = LIT / "dialect") -> list[str]:
     """Each op has a case that its `infer` refuses, or a reason."""
-    text = "".join(p.read_text() for p in folder.glob("invalid_*.mlir"))
-    named = set(re.findall(r"'migraphx\.(\w+)' op ", text))
+    files = list(folder.glob("invalid_*.mlir"))
+    named = set(re.findall(r"'migraphx\.(\w+)' op ", "".join(p.read_text() for p in files)))
     return [
         f"{n}: add a case with `expected-error {{{{'migraphx.{n}' op ...}}}}` to "
-        f"lit/dialect/invalid_{family(cls)}.mlir, and run "
+        f"{home(ops, cls, files)}, and run "
         f"`python -m pytest tests/dialect/test_verifiers_matter.py`"
         for n, cls in ops.items()
         if n not in named and n not in reasons

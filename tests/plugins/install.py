@@ -53,12 +53,12 @@ def dist_info(name: str, version: str, points: Mapping[str, str]) -> dict[str, s
     }
 
 
-def fresh_environment(folder: Path) -> Path:
-    """Make an environment with pip and the packages of this one; its Python is returned."""
-    venv.create(folder, with_pip=True, symlinks=os.name != "nt")
+def fresh_environment(folder: Path, root: Path = ROOT, *, pip: bool = True) -> Path:
+    """Make an environment with the packages of this one and the tree `root`; return its Python."""
+    venv.create(folder, with_pip=pip, symlinks=os.name != "nt")
     python = folder / "bin" / "python"
     where = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout
-    shared = [str(ROOT), *(p for p in sys.path if p.endswith("site-packages"))]
+    shared = [str(root), *(p for p in sys.path if p.endswith("site-packages"))]
     (Path(where.strip()) / "shared.pth").write_text("\n".join(shared) + "\n")
     return python
 
