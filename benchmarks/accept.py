@@ -146,7 +146,7 @@ def check_light(options: argparse.Namespace, cache: Path) -> Figures:
 
 def driver(*arguments: str, cache: Path) -> Ran:
     """mgx-driver in a fresh process."""
-    script = "import sys; from mgx_mlir.driver.main import main; sys.exit(main())"
+    script = "import sys; from mgx_mlir.tools.driver.main import main; sys.exit(main())"
     return child(script, *arguments, cache=cache)
 
 

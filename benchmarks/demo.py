@@ -20,7 +20,7 @@ def main() -> int:
     parser.add_argument("--out", default="models", help="where the model goes (default: models)")
     out = Path(parser.parse_args().out)
     model = out / "light_resnet50.onnx"
-    driver = [sys.executable, "-m", "mgx_mlir.driver"]
+    driver = [sys.executable, "-m", "mgx_mlir.tools.driver"]
     redraw = [sys.executable, str(ROOT / "tests/models/redraw.py"), "--out", str(out), "resnet50"]
     steps = [
         ("make the model: the onnx package's ResNet-50 with weights drawn anew", redraw),

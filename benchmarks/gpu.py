@@ -24,7 +24,7 @@ ARCHES = ("gfx942", "gfx950", "gfx90a", "gfx1100", "gfx1201")
 # one build in a process of its own: its memory goes back before the next starts
 BUILD = """
 import json, sys
-from mgx_mlir.api.compile import compile
+from mgx_mlir.compiler.compile import compile
 from mgx_mlir.targets.report import gpu_report
 path, target, arch = sys.argv[1:4]
 program = compile(path, target=target, arch=arch or None)

@@ -35,8 +35,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from mgx_mlir.core.chips import CHIPS, Chip
 from mgx_mlir.debug.executed import executed
+from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.targets import emulator
 from mgx_mlir.targets.assembly import Mix
 from mgx_mlir.targets.report import gpu_report
@@ -111,7 +111,7 @@ def by_iree(model: onnx.ModelProto, arch: str, folder: Path) -> tuple[bytes, dic
 
 def by_us(path: str, arch: str, folder: Path) -> tuple[bytes, dict[str, Any]]:
     """The same for what mgx-driver makes of the model in f16."""
-    driver = [sys.executable, "-m", "mgx_mlir.driver"]
+    driver = [sys.executable, "-m", "mgx_mlir.tools.driver"]
     saved, vmfb = folder / "m.mxr", folder / "m.vmfb"
     for out in (saved, vmfb):
         run([*driver, "compile", "--gpu", "--arch", arch, "--fp16", path, "-o", out])

@@ -20,15 +20,15 @@ import numpy as np
 
 import mgx_mlir.dialects
 import mgx_mlir.passes  # noqa: F401  (declares the passes)
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.passes import resolve, run_pipeline, verify_module
-from mgx_mlir.core.pattern import op_names
-from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.frontends.onnx.importer import parse_onnx
 from mgx_mlir.passes.pipelines import pipeline
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.rewrite.passes import resolve, run_pipeline, verify_module
+from mgx_mlir.rewrite.pattern import op_names
 
 ROWS, WIDTH, HEADS, CHANNELS, SIDE = 16, 32, 4, 16, 8
 

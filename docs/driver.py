@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mgx_mlir.driver.arguments import Option
-from mgx_mlir.driver.emit import SUFFIXES
-from mgx_mlir.driver.environment import PREFIX, VARIABLES
-from mgx_mlir.driver.main import COMMANDS, command_table
-from mgx_mlir.driver.options import REFUSED
+from mgx_mlir.tools.driver.arguments import Option
+from mgx_mlir.tools.driver.emit import SUFFIXES
+from mgx_mlir.tools.driver.environment import PREFIX, VARIABLES
+from mgx_mlir.tools.driver.main import COMMANDS, command_table
+from mgx_mlir.tools.driver.options import REFUSED
 
 # the options of MIGraphX's driver page (its table 2), and those that version 2.16 has besides
 SEED = (

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import mgx_mlir.dialects
-from mgx_mlir.core.registry import Pass, option_docs, pipeline_name, rewrites_of
 from mgx_mlir.passes import PASSES
 from mgx_mlir.passes.pipelines import PIPELINES
+from mgx_mlir.rewrite.registry import Pass, option_docs, pipeline_name, rewrites_of
 
 NAMES = Path(__file__).with_name("migraphx-passes.txt")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _EXPORTS = {
-    "mgx_mlir.api.compile": ("CompiledProgram", "compile", "read_model"),
+    "mgx_mlir.compiler.compile": ("CompiledProgram", "compile", "read_model"),
     "mgx_mlir.api.shape": ("shape", "dynamic_dimension"),
     "mgx_mlir.api.argument": ("argument",),
     "mgx_mlir.api.op": ("op",),
@@ -78,7 +78,6 @@ __all__ = [
 
 if TYPE_CHECKING:
     from mgx_mlir.api.argument import argument
-    from mgx_mlir.api.compile import CompiledProgram, compile, read_model
     from mgx_mlir.api.data import (
         argument_from_pointer,
         create_argument,
@@ -96,6 +95,7 @@ if TYPE_CHECKING:
     from mgx_mlir.api.program import get_target, program, target
     from mgx_mlir.api.quantize import autocast_fp8, quantize_bf16, quantize_fp16
     from mgx_mlir.api.shape import dynamic_dimension, shape
+    from mgx_mlir.compiler.compile import CompiledProgram, compile, read_model
     from mgx_mlir.core.errors import MgxError
 
 

@@ -1,6 +1,6 @@
 """The passes: one file each, named as in MIGraphX. Importing this declares them, and no more."""
 
-from mgx_mlir.core.passes import PASSES
+from mgx_mlir.rewrite.passes import PASSES
 
 PASS_NAMES = (
     "auto_contiguous",

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.layout import Layout
 from mgx_mlir.core.op import OPS, is_a
-from mgx_mlir.core.passes import Pass
-from mgx_mlir.core.program_ir import functions
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.views import Contiguous
+from mgx_mlir.programs.layout import Layout
+from mgx_mlir.programs.program_ir import functions
+from mgx_mlir.rewrite.passes import Pass
 
 # these are what puts elements in an order
 _ORDERS = frozenset(("migraphx.contiguous", "migraphx.layout", "migraphx.literal"))

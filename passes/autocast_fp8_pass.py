@@ -9,10 +9,10 @@ from typing import ClassVar
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS
-from mgx_mlir.core.passes import Pass, option
-from mgx_mlir.core.program_ir import entry_block, main_function
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.passes.retype import type_option
+from mgx_mlir.passes.analysis.retype import type_option
+from mgx_mlir.programs.program_ir import entry_block, main_function
+from mgx_mlir.rewrite.passes import Pass, option
 
 
 def _is_f8(value: ir.Value) -> bool:

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, Kernel, is_a
-from mgx_mlir.core.passes import Pass
-from mgx_mlir.core.pattern import op_names
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.buffers import Capture
-from mgx_mlir.passes.retype import ALL, ops_field, ops_option
+from mgx_mlir.passes.analysis.retype import ALL, ops_field, ops_option
+from mgx_mlir.rewrite.passes import Pass
+from mgx_mlir.rewrite.pattern import op_names
 
 
 @dataclass(frozen=True)

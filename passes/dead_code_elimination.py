@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, is_a, op_class, spread
-from mgx_mlir.core.passes import Pass
 from mgx_mlir.dialects.migraphx.control import If, Loop, Yield
+from mgx_mlir.rewrite.passes import Pass
 
 # upstream dialects whose ops on tensors and scalars have no side effects
 _PURE_PREFIXES = ("arith.", "math.", "tensor.", "affine.apply", "linalg.", "complex.")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Kernel, is_a, op_class
-from mgx_mlir.core.passes import Pass
+from mgx_mlir.rewrite.passes import Pass
 
 # a op b is b op a bit for bit (max and min are not: they may tell -0 from 0)
 COMMUTATIVE = frozenset(

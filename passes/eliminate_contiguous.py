@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.passes import PatternPass
-from mgx_mlir.core.pattern import Rewriter, pattern
+from mgx_mlir.rewrite.passes import PatternPass
+from mgx_mlir.rewrite.pattern import Rewriter, pattern
 
 
 @pattern("contiguous")

@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.passes import PatternPass
-from mgx_mlir.core.pattern import Rewriter, no_match, pattern
+from mgx_mlir.rewrite.passes import PatternPass
+from mgx_mlir.rewrite.pattern import Rewriter, no_match, pattern
 
 
 @pattern("convert", benefit=2)

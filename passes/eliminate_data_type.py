@@ -6,8 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.passes import Pass, option
-from mgx_mlir.passes.retype import Retyping, ops_field, ops_option, type_option, types_option
+from mgx_mlir.passes.analysis.retype import (
+    Retyping,
+    ops_field,
+    ops_option,
+    type_option,
+    types_option,
+)
+from mgx_mlir.rewrite.passes import Pass, option
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from mgx_mlir.core.dtypes import DTYPES
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.passes import Pass, option
 from mgx_mlir.passes.eliminate_data_type import EliminateDataType
+from mgx_mlir.rewrite.passes import Pass, option
 
 _PRODUCTS = ("convolution", "quant_convolution", "dot", "quant_dot")
 _FNUZ = ("fp8e4m3fnuz", "fp8e5m2fnuz")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mgx_mlir.core.op import attributes_of, mnemonic
-from mgx_mlir.core.passes import PatternPass
-from mgx_mlir.core.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.rewrite.passes import PatternPass
+from mgx_mlir.rewrite.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
 
 # results that are never negative: a zero border loses no maximum against them
 _NOT_NEGATIVE = ("relu", "sigmoid", "abs", "exp", "softmax")

@@ -10,10 +10,10 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import attributes_of
-from mgx_mlir.core.passes import PatternPass
-from mgx_mlir.core.pattern import Pattern, Rewriter, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.passes.qdq_values import Dequantised, dequantised
+from mgx_mlir.passes.analysis.qdq_values import Dequantised, dequantised
+from mgx_mlir.rewrite.passes import PatternPass
+from mgx_mlir.rewrite.pattern import Pattern, Rewriter, no_match, pattern
 
 
 @pattern("dot", "convolution")

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.passes import Pass
-from mgx_mlir.passes.retype import Retyping
+from mgx_mlir.passes.analysis.retype import Retyping
+from mgx_mlir.rewrite.passes import Pass
 
 
 @dataclass(frozen=True)

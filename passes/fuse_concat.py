@@ -8,15 +8,15 @@ from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
-from mgx_mlir.core.observe import Rule, rule
 from mgx_mlir.core.op import Pointwise, is_a
-from mgx_mlir.core.passes import Pass, option
-from mgx_mlir.core.pattern import has_no_use, has_one_use, users
-from mgx_mlir.core.program_ir import functions
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.passes.access import Unreadable, reader
-from mgx_mlir.passes.kernel_ops import Known, copy_ops, is_uniform, make_kernel
-from mgx_mlir.passes.shape_chain import VIEWS_AND_SLICE
+from mgx_mlir.passes.analysis.access_maps import Unreadable, reader
+from mgx_mlir.passes.analysis.kernel_ops import Known, copy_ops, is_uniform, make_kernel
+from mgx_mlir.passes.analysis.view_chains import VIEWS_AND_SLICE
+from mgx_mlir.programs.program_ir import functions
+from mgx_mlir.rewrite.passes import Pass, option
+from mgx_mlir.rewrite.pattern import has_no_use, has_one_use, users
+from mgx_mlir.rewrite.rewrite_trace import Rule, rule
 
 AFTER = rule(
     "find_concat_pointwise",

@@ -9,17 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.observe import Rule, rule
 from mgx_mlir.core.op import Kernel, is_a
-from mgx_mlir.core.passes import Pass, option
-from mgx_mlir.core.pattern import has_one_use, op_names
-from mgx_mlir.core.program_ir import functions
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.indexing import Gather
-from mgx_mlir.passes.constants import is_constant
-from mgx_mlir.passes.control_flow import values_read
+from mgx_mlir.passes.analysis.constants import is_constant
+from mgx_mlir.passes.analysis.control_flow import values_read
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.programs.program_ir import functions
+from mgx_mlir.rewrite.passes import Pass, option
+from mgx_mlir.rewrite.pattern import has_one_use, op_names
+from mgx_mlir.rewrite.rewrite_trace import Rule, rule
 
 GATHERS = rule(
     "gather_horizontal_fusion",

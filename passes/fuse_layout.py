@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a, mnemonic
-from mgx_mlir.core.passes import PatternPass, option
-from mgx_mlir.core.pattern import Pattern, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.dialects.migraphx.views import Transpose
-from mgx_mlir.passes.grouping import CHEAP
-from mgx_mlir.passes.kernel_ops import Known, copy_body, copy_ops, make_kernel
+from mgx_mlir.passes.analysis.kernel_ops import Known, copy_body, copy_ops, make_kernel
+from mgx_mlir.passes.fusion.plan import CHEAP
+from mgx_mlir.rewrite.passes import PatternPass, option
+from mgx_mlir.rewrite.pattern import Pattern, defined_by, has_one_use, no_match, pattern
 
 TO_LAST = [0, 2, 3, 1]  # N, C, H, W -> N, H, W, C
 MAX_CHANNELS = 8  # more are read faster channels-last, where those of a pixel are neighbours
@@ -26,7 +26,7 @@ def find_planar_convolution(op: Any, rw: Any) -> Any:
 
     For the few channels of a model's input, which a vector kernel copies row by row anyhow.
     """
-    from mgx_mlir.passes.lower.vector.conv_kernel import constant_weights, refusal
+    from mgx_mlir.passes.lower.cpu.convolution_kernel import constant_weights, refusal
 
     kernel = op.operation
     if rw.options.gathered:
@@ -76,7 +76,7 @@ def find_gathered_convolution(op: Any, rw: Any) -> Any:
     For 16-bit images of few channels. Their windows are no whole number of matrix instructions
     deep: the kernel gathers each element by itself, from wherever it is.
     """
-    from mgx_mlir.passes.lower.gathered import gathers
+    from mgx_mlir.passes.lower.gpu.gathered_convolution import gathers
 
     kernel = op.operation
     if not rw.options.gathered:

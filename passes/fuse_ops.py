@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.observe import Rule
-from mgx_mlir.core.passes import Pass, option
 from mgx_mlir.passes.fuse_pointwise import form_kernels
-from mgx_mlir.passes.grouping import ANCHOR_RULES
+from mgx_mlir.passes.fusion.plan import ANCHOR_RULES
+from mgx_mlir.rewrite.passes import Pass, option
+from mgx_mlir.rewrite.rewrite_trace import Rule
 
 
 @dataclass(frozen=True)

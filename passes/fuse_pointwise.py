@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.observe import Rule
 from mgx_mlir.core.op import is_a
-from mgx_mlir.core.passes import Pass, option
-from mgx_mlir.core.pattern import Pattern
-from mgx_mlir.core.program_ir import functions
-from mgx_mlir.passes.control_flow import CONTROL, host_arguments_of
-from mgx_mlir.passes.grouped_kernels import KernelBuilder
-from mgx_mlir.passes.grouping import POINTWISE_RULES, Grouping
-from mgx_mlir.passes.rewrite_reshapes import move_reshapes, pointwise_reshape
+from mgx_mlir.passes.analysis.control_flow import CONTROL, host_arguments_of
+from mgx_mlir.passes.fusion.build import KernelBuilder
+from mgx_mlir.passes.fusion.plan import POINTWISE_RULES, Grouping
+from mgx_mlir.passes.fusion.reshapes import move_reshapes, pointwise_reshape
+from mgx_mlir.programs.program_ir import functions
+from mgx_mlir.rewrite.passes import Pass, option
+from mgx_mlir.rewrite.pattern import Pattern
+from mgx_mlir.rewrite.rewrite_trace import Rule
 
 
 @dataclass(frozen=True)

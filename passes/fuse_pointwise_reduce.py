@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.passes import Pass, option
 from mgx_mlir.passes.fuse_pointwise import form_kernels
-from mgx_mlir.passes.grouping import ANCHOR_RULES, POINTWISE_RULES, QUANTIZED, REDUCE_RULES
-from mgx_mlir.passes.rewrite_reshapes import move_reshapes, pointwise_reshape, reduce_reshape
+from mgx_mlir.passes.fusion.plan import ANCHOR_RULES, POINTWISE_RULES, QUANTIZED, REDUCE_RULES
+from mgx_mlir.passes.fusion.reshapes import move_reshapes, pointwise_reshape, reduce_reshape
+from mgx_mlir.rewrite.passes import Pass, option
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.observe import Rule
-from mgx_mlir.core.passes import Pass, option
-from mgx_mlir.core.pattern import Pattern
 from mgx_mlir.passes.fuse_pointwise import form_kernels
-from mgx_mlir.passes.grouping import POINTWISE_RULES, REDUCE_RULES
-from mgx_mlir.passes.rewrite_reshapes import move_reshapes, reduce_reshape
+from mgx_mlir.passes.fusion.plan import POINTWISE_RULES, REDUCE_RULES
+from mgx_mlir.passes.fusion.reshapes import move_reshapes, reduce_reshape
+from mgx_mlir.rewrite.passes import Pass, option
+from mgx_mlir.rewrite.pattern import Pattern
+from mgx_mlir.rewrite.rewrite_trace import Rule
 
 
 @dataclass(frozen=True)

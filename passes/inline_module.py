@@ -10,10 +10,10 @@ import numpy as np
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import as_value
-from mgx_mlir.core.passes import PatternPass
-from mgx_mlir.core.pattern import Rewriter, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.passes.constants import splat
+from mgx_mlir.passes.analysis.constants import splat
+from mgx_mlir.rewrite.passes import PatternPass
+from mgx_mlir.rewrite.pattern import Rewriter, no_match, pattern
 
 
 @pattern("if")

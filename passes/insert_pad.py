@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from mgx_mlir.core.passes import PatternPass, option
-from mgx_mlir.core.pattern import Pattern, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.rewrite.passes import PatternPass, option
+from mgx_mlir.rewrite.pattern import Pattern, no_match, pattern
 
 
 @pattern("convolution")
@@ -50,7 +50,7 @@ def find_convolution_padding(op: Any, rw: Any) -> Any:
 def _left_to_kernel(op: Any, w: TensorType, spatial: int, leave: str) -> bool:
     """Whether the kernel of a convolution pads its input itself."""
     if leave == "vector":
-        from mgx_mlir.passes.lower.vector.conv_kernel import takes
+        from mgx_mlir.passes.lower.cpu.convolution_kernel import takes
 
         return takes(op)
     if leave == "windows":

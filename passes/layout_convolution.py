@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a
-from mgx_mlir.core.passes import PatternPass, option
-from mgx_mlir.core.pattern import Pattern, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Scalar
 from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.passes.simplify_reshapes import find_transpose
+from mgx_mlir.rewrite.passes import PatternPass, option
+from mgx_mlir.rewrite.pattern import Pattern, no_match, pattern
 
 
 def to_last(rank: int) -> list[int]:

@@ -7,8 +7,8 @@ from typing import ClassVar, cast
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.passes import Pass, option
-from mgx_mlir.core.program_ir import ProgramIR
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.rewrite.passes import Pass, option
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import mnemonic, op_class
-from mgx_mlir.core.passes import Pass
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.rewrite.passes import Pass
 
 # op -> (attribute, whose rank it counts in: an operand's number, or "result")
 _AXES: dict[str, tuple[str, int | str]] = {

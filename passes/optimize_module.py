@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.passes import Pass, make_pass, option, run_pass
+from mgx_mlir.rewrite.passes import Pass, make_pass, option, run_pass
 
 _SIMPLIFY = ("simplify_reshapes", "eliminate_convert", "dead_code_elimination", "simplify_algebra")
 _CLEAN = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from mgx_mlir.core.errors import PipelineError
-from mgx_mlir.core.passes import PASSES, pass_name, pipeline_name
+from mgx_mlir.rewrite.passes import PASSES, pass_name, pipeline_name
 
 # What every target starts with: one spelling for each op, nothing that does nothing.
 REQUIRED = (

@@ -10,17 +10,17 @@ from typing import ClassVar
 import numpy as np
 
 from mgx_mlir.core import literals
-from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
-from mgx_mlir.core.observe import op_text
 from mgx_mlir.core.op import BroadcastOp, Kernel, is_a, op_class
-from mgx_mlir.core.passes import Pass, option
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.core.switches import flag
 from mgx_mlir.dialects.migraphx.broadcasts import BroadcastWithDims
 from mgx_mlir.dialects.migraphx.quant import DequantizeLinear, UnpackFp4, UnpackInt4
 from mgx_mlir.dialects.migraphx.views import Contiguous, Reshape, Squeeze, Transpose, Unsqueeze
+from mgx_mlir.programs.interpreter import Interpreter
+from mgx_mlir.rewrite.passes import Pass, option
+from mgx_mlir.rewrite.rewrite_trace import op_text
+from mgx_mlir.rewrite.switches import flag
 
 _BROADCASTS = (BroadcastOp, BroadcastWithDims)
 _THROUGH = (Reshape, Contiguous, DequantizeLinear, Transpose, Squeeze, Unsqueeze)

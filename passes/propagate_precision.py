@@ -8,8 +8,12 @@ from typing import Any, ClassVar
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise, is_a, mnemonic, op_class
-from mgx_mlir.core.passes import PatternPass
-from mgx_mlir.core.pattern import (
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.reduce import NumberReduction
+from mgx_mlir.passes.analysis.constants import is_constant
+from mgx_mlir.passes.layout_convolution import rebuild
+from mgx_mlir.rewrite.passes import PatternPass
+from mgx_mlir.rewrite.pattern import (
     NoMatch,
     Pattern,
     Rewriter,
@@ -18,10 +22,6 @@ from mgx_mlir.core.pattern import (
     no_match,
     pattern,
 )
-from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.dialects.migraphx.reduce import NumberReduction
-from mgx_mlir.passes.constants import is_constant
-from mgx_mlir.passes.layout_convolution import rebuild
 
 # pointwise ops that mean something else in another type
 _OTHER = frozenset(("bit_cast", "dequantizelinear"))

@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
-from mgx_mlir.core.passes import Pass, option
-from mgx_mlir.core.pattern import op_names
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.buffers import Capture
-from mgx_mlir.passes.retype import type_option
+from mgx_mlir.passes.analysis.retype import type_option
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.rewrite.passes import Pass, option
+from mgx_mlir.rewrite.pattern import op_names
 
 UNCALIBRATED = 64.0  # the factor of a value that no calibration has seen
 

@@ -8,13 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from mgx_mlir.core import dtypes, literals
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Kernel, is_a
-from mgx_mlir.core.passes import Pass
-from mgx_mlir.core.pattern import op_names
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.passes.retype import ALL, ops_field, ops_option
+from mgx_mlir.passes.analysis.retype import ALL, ops_field, ops_option
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.rewrite.passes import Pass
+from mgx_mlir.rewrite.pattern import op_names
 
 _LEVELS = 15  # of the unsigned 4-bit values 0 .. 15
 

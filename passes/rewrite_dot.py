@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a
-from mgx_mlir.core.passes import PatternPass, option
-from mgx_mlir.core.pattern import Pattern, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType, product
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.dialects.migraphx.views import Reshape
-from mgx_mlir.passes.constants import is_constant
+from mgx_mlir.passes.analysis.constants import is_constant
 from mgx_mlir.passes.layout_convolution import rebuild, to_first, to_last
+from mgx_mlir.rewrite.passes import PatternPass, option
+from mgx_mlir.rewrite.pattern import Pattern, no_match, pattern
 
 
 @pattern("dot")

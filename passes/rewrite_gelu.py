@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
-from mgx_mlir.core.passes import PatternPass, option
-from mgx_mlir.core.pattern import Pattern, Rewriter, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.pointwise_binary import Div, Pow
-from mgx_mlir.passes.constants import splat
+from mgx_mlir.passes.analysis.constants import splat
+from mgx_mlir.rewrite.passes import PatternPass, option
+from mgx_mlir.rewrite.pattern import Pattern, Rewriter, defined_by, has_one_use, no_match, pattern
 
 _DEPTH = 6  # ops that are looked through in a product or a polynomial
 _INSIDE = frozenset(("migraphx.mul", "migraphx.div", "migraphx.add"))

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
-from mgx_mlir.core.passes import PatternPass
-from mgx_mlir.core.pattern import Pattern, Rewriter, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.pointwise_binary import Div, Pow
-from mgx_mlir.passes.constants import splat
+from mgx_mlir.passes.analysis.constants import splat
+from mgx_mlir.rewrite.passes import PatternPass
+from mgx_mlir.rewrite.pattern import Pattern, Rewriter, has_one_use, no_match, pattern
 
 
 @pattern("div", "mul")

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.passes import PatternPass, option
-from mgx_mlir.core.pattern import Pattern, Rewriter, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.windows import window_pads
 from mgx_mlir.passes.layout_convolution import to_first, to_last
+from mgx_mlir.rewrite.passes import PatternPass, option
+from mgx_mlir.rewrite.pattern import Pattern, Rewriter, no_match, pattern
 
 _LARGEST = 100_000  # elements of a pooling that is rewritten by gathers
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.passes import PatternPass
-from mgx_mlir.core.pattern import Pattern, Rewriter, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.rewrite.passes import PatternPass
+from mgx_mlir.rewrite.pattern import Pattern, Rewriter, no_match, pattern
 
 
 @pattern("quantizelinear")

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.passes import PatternPass, option
-from mgx_mlir.core.pattern import Pattern, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType, product
-from mgx_mlir.passes.constants import splat
+from mgx_mlir.passes.analysis.constants import splat
 from mgx_mlir.passes.layout_convolution import rebuild
+from mgx_mlir.rewrite.passes import PatternPass, option
+from mgx_mlir.rewrite.pattern import Pattern, has_one_use, no_match, pattern
 
 _BETWEEN = ("add", "sub", "mul", "div", "where")
 

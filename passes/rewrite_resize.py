@@ -10,10 +10,10 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.passes import PatternPass, option
-from mgx_mlir.core.pattern import Pattern, Rewriter, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.resize import coordinates, nearest
+from mgx_mlir.rewrite.passes import PatternPass, option
+from mgx_mlir.rewrite.pattern import Pattern, Rewriter, no_match, pattern
 
 f32 = np.float32
 

@@ -11,10 +11,10 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS
-from mgx_mlir.core.passes import PatternPass
-from mgx_mlir.core.pattern import NoMatch, Rewriter, defined_by, has_no_use, no_match, pattern
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.rnn import activations, direction_count
+from mgx_mlir.rewrite.passes import PatternPass
+from mgx_mlir.rewrite.pattern import NoMatch, Rewriter, defined_by, has_no_use, no_match, pattern
 
 # One step: from the inputs' share of the gates and the states to the next states.
 Step = Callable[[ir.Value, Sequence[ir.Value]], list[ir.Value]]

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.passes import PatternPass, option
-from mgx_mlir.core.pattern import Pattern, Rewriter, no_match, pattern
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.rewrite.passes import PatternPass, option
+from mgx_mlir.rewrite.pattern import Pattern, Rewriter, no_match, pattern
 
 _ROOM = 4  # the survivors are at most one out of so many elements
 

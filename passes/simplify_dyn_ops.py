@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 from mgx_mlir.core.errors import MgxError, ShapeError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import attributes_of, is_a, op_class
-from mgx_mlir.core.passes import PatternPass
-from mgx_mlir.core.pattern import Pattern, Rewriter, no_match, pattern
-from mgx_mlir.core.program_ir import entry_block, functions
 from mgx_mlir.core.shapes import DYN, TensorType, broadcast_dims, merge_dims
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast
+from mgx_mlir.programs.program_ir import entry_block, functions
+from mgx_mlir.rewrite.passes import PatternPass
+from mgx_mlir.rewrite.pattern import Pattern, Rewriter, no_match, pattern
 
 # ops whose static form has fewer operands, and ops that only run-time extents need
 _EXTRA_OPERANDS = frozenset(

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise
-from mgx_mlir.core.passes import PatternPass, option
-from mgx_mlir.core.pattern import Pattern, Rewriter, defined_by, has_one_use, no_match, pattern
 from mgx_mlir.core.shapes import TensorType, product
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.passes.layout_convolution import rebuild
+from mgx_mlir.rewrite.passes import PatternPass, option
+from mgx_mlir.rewrite.pattern import Pattern, Rewriter, defined_by, has_one_use, no_match, pattern
 
 _DEPTH = 16  # pointwise ops that the split is moved ahead of
 

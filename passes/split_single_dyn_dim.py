@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.op import OPS
-from mgx_mlir.core.passes import Pass, option
-from mgx_mlir.core.program_ir import entry_block, functions, main_function
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.core.signature import DimRange, Signature
 from mgx_mlir.passes.simplify_dyn_ops import refine
+from mgx_mlir.programs.program_ir import entry_block, functions, main_function
+from mgx_mlir.programs.signature import DimRange, Signature
+from mgx_mlir.rewrite.passes import Pass, option
 
 _CHOICE = "migraphx.select_module"
 

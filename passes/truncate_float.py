@@ -8,8 +8,8 @@ from typing import ClassVar
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.passes import Pass, option
-from mgx_mlir.passes.retype import ALL, Retyping, ops_field, ops_option, type_option
+from mgx_mlir.passes.analysis.retype import ALL, Retyping, ops_field, ops_option, type_option
+from mgx_mlir.rewrite.passes import Pass, option
 
 # scales are often too small for f16, and have no weight to save
 _KEPT = frozenset(("quantizelinear", "dequantizelinear"))

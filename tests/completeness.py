@@ -20,9 +20,9 @@ import onnx.defs
 import onnx.helper
 
 from mgx_mlir.core.op import Op
-from mgx_mlir.core.registry import Pass, PatternPass, rewrites_of
 from mgx_mlir.frontends.onnx.registry import OnnxOp
 from mgx_mlir.frontends.signatures import REQUIRED
+from mgx_mlir.rewrite.registry import Pass, PatternPass, rewrites_of
 
 ROOT = Path(__file__).resolve().parent.parent
 LIT = ROOT / "lit"
@@ -93,7 +93,7 @@ def lowerings(ops: Ops, lowered: Callable[[str], bool], refused: Mapping[str, st
     """Each op is lowered, or refused with a reason, not both."""
     found = [
         f"{n}: write `@lowers({cls.__name__})` in passes/lower/{family(cls)}.py, or say in "
-        f"passes/lower/refused.py why it has no lowering"
+        f"passes/lower/ops/refused.py why it has no lowering"
         for n, cls in ops.items()
         if not lowered(n) and not refused.get(n)
     ]

@@ -14,8 +14,6 @@ import pytest
 
 import mgx_mlir.passes  # noqa: F401  (declares the passes)
 from mgx_mlir.core.op import OPS, Kernel, Op
-from mgx_mlir.core.passes import PASSES, PatternPass
-from mgx_mlir.core.pattern import PATTERNS, RULES, Pattern
 from mgx_mlir.dialects import load
 from mgx_mlir.frontends.onnx import ops, registry
 from mgx_mlir.frontends.onnx.registry import OnnxOp
@@ -23,6 +21,8 @@ from mgx_mlir.frontends.signatures import signature_of
 from mgx_mlir.passes.lower import families
 from mgx_mlir.passes.lower.registry import LOWERINGS, REFUSED
 from mgx_mlir.passes.lower.views import VIEWS
+from mgx_mlir.rewrite.passes import PASSES, PatternPass
+from mgx_mlir.rewrite.pattern import PATTERNS, RULES, Pattern
 from tests import completeness, peers
 
 load()

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import mgx_mlir.dialects  # noqa: F401
-from mgx_mlir.api.compile import compile as compile_program
+from mgx_mlir.compiler.compile import compile as compile_program
 from mgx_mlir.core import literals
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.ir import func, ir, linalg, passmanager, rewrite, tensor
 from mgx_mlir.core.op import OPS
-from mgx_mlir.core.program_ir import ProgramIR
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.runtime.device import vm_instance
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.targets.branch_moves import mend

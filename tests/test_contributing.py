@@ -16,8 +16,8 @@ import pytest
 
 from mgx_mlir.core.scalar import ScalarBuilder
 from mgx_mlir.frontends.onnx.importer import Node
-from mgx_mlir.passes.lower import indices
-from mgx_mlir.passes.lower.emit import Emitter
+from mgx_mlir.passes.lower import index
+from mgx_mlir.passes.lower.context import Emitter
 from tests.plugins.install import ROOT, fresh_environment
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
@@ -25,7 +25,7 @@ RECIPES = ["Add an operator", "Add a rewrite", "Add an ONNX operator"]
 COPIED = ["mgx_mlir", "dialects", "passes", "docs", "lit", "tests", "pyproject.toml"]
 TOOLS = {
     "lit": "from lit.main import main\nmain()\n",
-    "mgx-opt": "import sys\nfrom mgx_mlir.opt import main\nsys.exit(main())\n",
+    "mgx-opt": "import sys\nfrom mgx_mlir.tools.opt.main import main\nsys.exit(main())\n",
 }
 
 
@@ -155,7 +155,7 @@ def names_of(title: str, prefix: str) -> set[str]:
     ("title", "prefix", "holder"),
     [
         ("Add an operator", "e", Emitter),
-        ("Add an operator", "indices", indices),
+        ("Add an operator", "indices", index),
         ("Add an ONNX operator", "node", Node),
     ],
 )

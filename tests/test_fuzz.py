@@ -18,8 +18,8 @@ from benchmarks.fuzzing.judge import FAULTS, WRONG, Finding, judged
 from benchmarks.fuzzing.pool import Worker
 from benchmarks.fuzzing.shrink import shrunk
 from benchmarks.fuzzing.tasks import Task, case_of
-from mgx_mlir.core.build import Builder
 from mgx_mlir.frontends.onnx import importer, registry
+from mgx_mlir.programs.build import Builder
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core.errors import MgxError
-from mgx_mlir.core.interpreter import Interpreter
-from mgx_mlir.core.passes import PASSES, pipeline_name, run_pipeline
-from mgx_mlir.core.program_ir import argument_names
 from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
 from mgx_mlir.passes.pipelines import pipeline
+from mgx_mlir.programs.interpreter import Interpreter
+from mgx_mlir.programs.program_ir import argument_names
+from mgx_mlir.rewrite.passes import PASSES, pipeline_name, run_pipeline
 
 # passes that change types or the signature, or need what another tool adds
 NOT_KEEPING = frozenset(

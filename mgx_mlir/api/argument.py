@@ -12,8 +12,8 @@ import numpy as np
 from mgx_mlir.api.shape import shape
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import ShapeError, UsageError
-from mgx_mlir.core.layout import Shape, TupleShape
-from mgx_mlir.core.strided import array_over, shape_of_array
+from mgx_mlir.programs.layout import Shape, TupleShape
+from mgx_mlir.programs.strided import array_over, shape_of_array
 
 if TYPE_CHECKING:
     from mgx_mlir.runtime.device_memory import DeviceTensor

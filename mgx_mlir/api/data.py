@@ -13,8 +13,8 @@ from mgx_mlir.api.shape import shape
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.literals import aligned_empty
-from mgx_mlir.core.strided import array_over, holdable, laid_out
 from mgx_mlir.core.weight_files import read_weights
+from mgx_mlir.programs.strided import array_over, holdable, laid_out
 
 _MASK = np.uint64(0xFFFFFFFFFFFFFFFF)
 

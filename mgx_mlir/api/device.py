@@ -12,8 +12,8 @@ from mgx_mlir.api.argument import argument
 from mgx_mlir.api.shape import shape
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import ShapeError, UsageError
-from mgx_mlir.core.layout import Shape
-from mgx_mlir.core.machine import HIP_VARIABLE
+from mgx_mlir.hardware.machine import HIP_VARIABLE
+from mgx_mlir.programs.layout import Shape
 from mgx_mlir.runtime import hip
 from mgx_mlir.runtime.device import Device, is_open, open_device
 from mgx_mlir.runtime.device_memory import ROCM, DeviceTensor, from_dlpack

@@ -12,13 +12,13 @@ import numpy as np
 
 from mgx_mlir.api.op import plain
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.module_builder import Instruction, ModuleBuilder, as_value
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.onnx import ops as onnx_ops
 from mgx_mlir.frontends.onnx.registry import find
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.programs.module_builder import Instruction, ModuleBuilder, as_value
 
 OPSET = 23
 Value = Any

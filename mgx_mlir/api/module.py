@@ -13,18 +13,18 @@ from mgx_mlir.api.shape import shape
 from mgx_mlir.core import literals
 from mgx_mlir.core.errors import MgxError, ShapeError, UsageError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.layout import TupleShape
 from mgx_mlir.core.literals import is_literal
-from mgx_mlir.core.module_builder import (
+from mgx_mlir.core.op import attributes_of, is_terminator, mnemonic, op_class
+from mgx_mlir.printers.listing import is_absent
+from mgx_mlir.programs.layout import TupleShape
+from mgx_mlir.programs.migraphx_names import attributes_out, is_tuple
+from mgx_mlir.programs.module_builder import (
     IMPLICIT_RETURN,
     Instruction,
     ModuleBuilder,
     instruction_of,
 )
-from mgx_mlir.core.op import attributes_of, is_terminator, mnemonic, op_class
-from mgx_mlir.core.spelling import attributes_out, is_tuple
-from mgx_mlir.core.strided import own_strides
-from mgx_mlir.printers.listing import is_absent
+from mgx_mlir.programs.strided import own_strides
 
 if TYPE_CHECKING:
     from mgx_mlir.api.program import program

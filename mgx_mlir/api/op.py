@@ -10,9 +10,9 @@ import mgx_mlir.dialects  # noqa: F401  (defines the operators)
 from mgx_mlir.core.attrs import REQUIRED
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ShapeError
-from mgx_mlir.core.layout import Shape, TupleShape
-from mgx_mlir.core.signature import DimRange
-from mgx_mlir.core.spelling import Enum, NestedOp, attributes_in, attributes_out, class_of
+from mgx_mlir.programs.layout import Shape, TupleShape
+from mgx_mlir.programs.migraphx_names import Enum, NestedOp, attributes_in, attributes_out, class_of
+from mgx_mlir.programs.signature import DimRange
 
 BUILTINS = ("@param", "@literal", "@return", "get_tuple_elem")
 

@@ -9,8 +9,8 @@ from typing import Any
 from mgx_mlir.api.program import program
 from mgx_mlir.api.shape import dim_of, dynamic_dimension
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.core.signature import DimRange
 from mgx_mlir.frontends.onnx.options import DynamicDim
+from mgx_mlir.programs.signature import DimRange
 
 _ONE = dynamic_dimension(1, 1)  # MIGraphX's default: a dim that the file leaves open is 1
 

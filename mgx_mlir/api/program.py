@@ -25,21 +25,21 @@ from mgx_mlir.api.module import instruction_ref, module
 from mgx_mlir.api.shape import shape
 from mgx_mlir.core import forks
 from mgx_mlir.core.errors import MgxError, RunError, TargetError, UsageError
-from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.layout import Layout
-from mgx_mlir.core.module_builder import (
+from mgx_mlir.printers.listing import Instruction as Line
+from mgx_mlir.printers.listing import Listing, list_program
+from mgx_mlir.printers.text import instruction_text, print_listing
+from mgx_mlir.programs.interpreter import Interpreter
+from mgx_mlir.programs.layout import Layout
+from mgx_mlir.programs.module_builder import (
     Instruction,
     ModuleBuilder,
     ProgramBuilder,
     drop_unused_modules,
     instruction_of,
 )
-from mgx_mlir.core.program_ir import ProgramIR, argument_names, entry_block
-from mgx_mlir.core.signature import Signature
-from mgx_mlir.printers.listing import Instruction as Line
-from mgx_mlir.printers.listing import Listing, list_program
-from mgx_mlir.printers.text import instruction_text, print_listing
+from mgx_mlir.programs.program_ir import ProgramIR, argument_names, entry_block
+from mgx_mlir.programs.signature import Signature
 from mgx_mlir.runtime.device_memory import DeviceTensor
 
 TARGETS = ("ref", "cpu", "gpu")
@@ -310,7 +310,7 @@ class program:
         such. Works on a copy: an error leaves the program as it was. References to its
         instructions are stale afterwards. Raises CompileError, TargetError.
         """
-        from mgx_mlir.api.compile import compile as compile_program
+        from mgx_mlir.compiler.compile import compile as compile_program
 
         if isinstance(t, str):
             t = target(t)

@@ -10,9 +10,9 @@ import mgx_mlir.passes  # noqa: F401  (declares the passes)
 from mgx_mlir.api.program import program
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.op import OPS
-from mgx_mlir.core.passes import PipelineLike, run_pipeline
-from mgx_mlir.core.switches import flag
 from mgx_mlir.printers.text import program_text
+from mgx_mlir.rewrite.passes import PipelineLike, run_pipeline
+from mgx_mlir.rewrite.switches import flag
 
 # what is quantised already stays quantised: constants of it are not folded
 _OPTIMIZE = "mgx-optimize-module{skip=quantizelinear,dequantizelinear}"

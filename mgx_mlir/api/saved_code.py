@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mgx_mlir.api.architectures import device_archs, of_device, together
-from mgx_mlir.api.compiled import CompileSettings, IreeProgram
 from mgx_mlir.api.program import get_target, program
-from mgx_mlir.core import segments
+from mgx_mlir.compiler.architectures import device_archs, of_device, together
+from mgx_mlir.compiler.compiled import CompileSettings, IreeProgram
+from mgx_mlir.core import operand_segments
 from mgx_mlir.core.errors import FileError, MgxError, UsageError
 from mgx_mlir.core.literals import WeightStore, content_key
-from mgx_mlir.core.lowered import kernel_infos
-from mgx_mlir.core.signature import Signature
 from mgx_mlir.frontends.mxr.checks import as_list, as_map, as_text, member, shortened
 from mgx_mlir.frontends.mxr.shapes import argument_of
 from mgx_mlir.printers.value_tree import Binary, Tree, array_tree, write_msgpack
+from mgx_mlir.programs.lowered import kernel_infos
+from mgx_mlir.programs.signature import Signature
 
 MOST_ENTRIES = 64
 HINT = ["load it with compiled=False (mgx-driver: --strip-context) and compile it again"]
@@ -72,7 +72,7 @@ def _tree(c: Any, options: Mapping[str, Any], digest: str, held: Held) -> dict[s
         }
         vmfb = np.frombuffer(e.vmfb, np.uint8) if isinstance(e.vmfb, bytes) else np.asarray(e.vmfb)
         with c.program.ctx:
-            text = segments.asm(c.program.module.operation, enable_debug_info=True)
+            text = operand_segments.asm(c.program.module.operation, enable_debug_info=True)
         found |= {
             "arch": e.arch,
             "host": host_cpu() if c.target == "cpu" else "",

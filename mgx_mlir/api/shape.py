@@ -9,9 +9,9 @@ from typing import Any
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DTYPES, DType
 from mgx_mlir.core.errors import ShapeError
-from mgx_mlir.core.layout import AnyShape, Dim, Shape, TupleShape
 from mgx_mlir.core.shapes import standard_strides
-from mgx_mlir.core.signature import DimRange
+from mgx_mlir.programs.layout import AnyShape, Dim, Shape, TupleShape
+from mgx_mlir.programs.signature import DimRange
 
 UNBOUNDED = 2**64 - 1  # how a missing upper bound reads, as MIGraphX's largest size
 

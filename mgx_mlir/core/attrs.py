@@ -11,8 +11,8 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.memo import MEMO
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.core.type_cache import MEMO
 
 REQUIRED = object()
 

@@ -94,7 +94,7 @@ _EXT_FIELDS: dict[tuple[str, str], Any] = {
 
 # IRDL takes one type per declared field, for all values of a variadic one. So a variadic field is
 # declared as this many variadic fields, and the segment sizes give each value a field of its own.
-# core/segments.py adds the sizes when reading text and hides them when printing it.
+# core/operand_segments.py adds the sizes when reading text and hides them when printing it.
 MAX_VARIADIC = 64
 
 

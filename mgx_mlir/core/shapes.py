@@ -9,8 +9,8 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.memo import MEMO
 from mgx_mlir.core.relations import product_form, remainder_form, state, sum_form
+from mgx_mlir.core.type_cache import MEMO
 
 DYN = -(2**63)  # MLIR's marker of a dimension known only at run time
 _PAST = 2**63  # the first number that no dimension can be
@@ -163,7 +163,7 @@ def merge_dim(a: int, b: int) -> int | None:
     if a == DYN:
         return b
     if a == b:
-        return a if isinstance(a, int) else b  # core/extents.py brings others
+        return a if isinstance(a, int) else b  # symbolic/extents.py brings others
     return None
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError, MgxError, ShapeError
 from mgx_mlir.core.files import read_bytes
-from mgx_mlir.core.signature import Port
+from mgx_mlir.programs.signature import Port
 
 SUFFIXES = (".npy", ".npz", ".pb", ".msgpack")
 _LARGEST = 1 << 32  # bytes of an .npz member whose input states no size

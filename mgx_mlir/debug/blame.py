@@ -14,16 +14,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mgx_mlir.api.compile import CompileSettings, steps_of
-from mgx_mlir.api.compile import compile as compile_program
-from mgx_mlir.api.environment import left_out_rewrites
+from mgx_mlir.compiler.compile import CompileSettings, steps_of
+from mgx_mlir.compiler.compile import compile as compile_program
+from mgx_mlir.compiler.environment import left_out_rewrites
 from mgx_mlir.core.errors import MgxError
-from mgx_mlir.core.interpreter import Interpreter
-from mgx_mlir.core.observe import disabled
-from mgx_mlir.core.passes import run_pipeline
-from mgx_mlir.core.program_ir import ProgramIR
-from mgx_mlir.core.registry import pass_name
-from mgx_mlir.core.signature import Signature
 from mgx_mlir.debug.compare import Comparison, compare
 from mgx_mlir.debug.examine import Examined, Finding, examine
 from mgx_mlir.debug.extract import alone, upto
@@ -32,6 +26,12 @@ from mgx_mlir.debug.reduce import OutOfTime, Reduction
 from mgx_mlir.debug.reduce_mlir import MlirCandidate, candidate_of, program_of, reduce_module
 from mgx_mlir.debug.taps import SteppedRun
 from mgx_mlir.debug.tolerances import Tolerances, output_tolerances
+from mgx_mlir.programs.interpreter import Interpreter
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.signature import Signature
+from mgx_mlir.rewrite.passes import run_pipeline
+from mgx_mlir.rewrite.registry import pass_name
+from mgx_mlir.rewrite.rewrite_trace import disabled
 
 Level = Literal["instruction", "kernel"]
 

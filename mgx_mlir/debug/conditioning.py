@@ -14,14 +14,14 @@ import ml_dtypes
 import numpy as np
 
 from mgx_mlir.core import dtypes, literals
-from mgx_mlir.core.interpreter import Env, Interpreter
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import ViewOp, is_a, mnemonic, op_class
-from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.core.signature import Signature
 from mgx_mlir.debug.compare import Comparison, compare
 from mgx_mlir.debug.tolerances import MOVING, Tolerances
+from mgx_mlir.programs.interpreter import Env, Interpreter
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.signature import Signature
 
 DRAWS = 3
 # A sum of n terms is off by up to sqrt(n) / 2 ulps in one order or another, not by one.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.lowered import IOSpec, Lowered
+from mgx_mlir.programs.lowered import IOSpec, Lowered
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.targets.base import CompileOptions, CpuTarget
 

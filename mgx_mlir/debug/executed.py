@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mgx_mlir.core.chips import Chip
+from mgx_mlir.hardware.chips import Chip
 from mgx_mlir.targets.assembly import Mix
 from mgx_mlir.targets.kernel_time import cost, matrix_instruction
 from mgx_mlir.targets.kernel_walk import Instruction

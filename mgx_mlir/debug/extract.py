@@ -12,14 +12,6 @@ from mgx_mlir.core.files import atomic
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import Kernel, ViewOp, is_a
-from mgx_mlir.core.program_ir import (
-    GROUPS,
-    NAME,
-    ProgramIR,
-    argument_attributes,
-    argument_names,
-    entry_block,
-)
 from mgx_mlir.debug.edits import (
     drop_unused,
     erase_dead,
@@ -30,6 +22,14 @@ from mgx_mlir.debug.edits import (
     set_returned,
 )
 from mgx_mlir.debug.examine import read_values
+from mgx_mlir.programs.program_ir import (
+    GROUPS,
+    NAME,
+    ProgramIR,
+    argument_attributes,
+    argument_names,
+    entry_block,
+)
 
 SUFFIXES = (".mxr", ".json", ".mlir")
 

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, replace
 from math import prod
 from typing import Any
 
-from mgx_mlir.core.chips import CHIPS, Chip
 from mgx_mlir.debug.executed import UNITS, Executed, executed
 from mgx_mlir.debug.work import Work
+from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.targets.assembly import Mix, mixes
 from mgx_mlir.targets.kernel_time import matrix_instruction
 from mgx_mlir.targets.report import Kernel, Report

@@ -18,14 +18,14 @@ from mgx_mlir.api.shape import shape
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.layout import Shape
 from mgx_mlir.core.op import Kernel, attributes_of, is_a, mnemonic, op_class
-from mgx_mlir.core.pipeline import did_you_mean
-from mgx_mlir.core.program_ir import ProgramIR, argument_names, entry_block
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.core.signature import Port, Signature
 from mgx_mlir.debug.argument_files import read_argument
 from mgx_mlir.dialects.migraphx.control import If
+from mgx_mlir.programs.layout import Shape
+from mgx_mlir.programs.program_ir import ProgramIR, argument_names, entry_block
+from mgx_mlir.programs.signature import Port, Signature
+from mgx_mlir.rewrite.pipeline import did_you_mean
 
 Purpose = Literal["any", "mask", "index", "size"]
 _WORD = 0xFFFFFFFFFFFFFFFF

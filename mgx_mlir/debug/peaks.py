@@ -14,7 +14,7 @@ import numpy as np
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import atomic, read_bytes
 from mgx_mlir.core.literals import aligned_empty
-from mgx_mlir.core.lowered import Lowered
+from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.targets.base import CompileOptions, CpuTarget
 from mgx_mlir.targets.cache import default_cache, digest

@@ -20,10 +20,7 @@ from mgx_mlir.core.files import atomic, read_bytes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.mlir_text import checked_text
-from mgx_mlir.core.passes import diagnostics_text
-from mgx_mlir.core.program_ir import ProgramIR
-from mgx_mlir.core.reproducer import is_reproducer, read_reproducer
-from mgx_mlir.core.segments import asm, parse_module
+from mgx_mlir.core.operand_segments import asm, parse_module
 from mgx_mlir.core.weight_files import read_weights, used_keys, write_weights
 from mgx_mlir.debug.edits import (
     drop_entries,
@@ -41,6 +38,9 @@ from mgx_mlir.debug.edits import (
     set_returned,
 )
 from mgx_mlir.debug.reduce import Reduction, made
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.rewrite.passes import diagnostics_text
+from mgx_mlir.rewrite.reproducer import is_reproducer, read_reproducer
 
 _LITERAL = "migraphx.literal"
 _DIMS = re.compile(r"(?:tensor|memref|vector)<((?:[\d?]+x)+)")

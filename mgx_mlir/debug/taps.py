@@ -10,7 +10,10 @@ import numpy as np
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import ViewOp, is_a, op_class
-from mgx_mlir.core.program_ir import (
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.debug.edits import set_kind, set_returned
+from mgx_mlir.dialects.migraphx.buffers import Undefined
+from mgx_mlir.programs.program_ir import (
     GROUPS,
     NAME,
     ProgramIR,
@@ -18,9 +21,6 @@ from mgx_mlir.core.program_ir import (
     result_attributes,
     result_names,
 )
-from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.debug.edits import set_kind, set_returned
-from mgx_mlir.dialects.migraphx.buffers import Undefined
 
 BUDGET = 1 << 30  # bytes of intermediate results that one build gives back
 _UNKNOWN = 64  # what a dynamic dim is taken for where memory is planned

@@ -10,9 +10,9 @@ import ml_dtypes
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import ViewOp, is_a, op_class
-from mgx_mlir.core.program_ir import ProgramIR, entry_block
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import DimensionsOf
+from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 
 ALLCLOSE = "MIGRAPHX_VERIFY_ENABLE_ALLCLOSE"
 _FALSE = ("0", "false", "off", "no")

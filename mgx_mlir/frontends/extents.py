@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.frontends.helpers import Value, concat, convert, extent, reshape, unsqueeze
 from mgx_mlir.frontends.runtime_axes import element
+from mgx_mlir.programs.build import Builder
 
 Extent = Any  # int, or a 0-d i64 tensor
 MOST_ELEMENTS = 4096  # of a vector computed at run time that is taken apart

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL, INT64, DType
 from mgx_mlir.core.errors import ModelError, ShapeError
 from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.dialects.migraphx.scalar_math import finite_max
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.programs.build import Builder
 
 Value = Any  # an ir.Value
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, broadcast_dims
 from mgx_mlir.frontends import limits
@@ -20,6 +19,7 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
 )
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.programs.build import Builder
 
 
 def matmul(b: Builder, x: Value, y: Value, op: str = "dot") -> Value:

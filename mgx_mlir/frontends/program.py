@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.narrow import ELEMENT, Narrow
-from mgx_mlir.core.passes import diagnostics_text
-from mgx_mlir.core.program_ir import DIMS, NAME
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.core.subbyte_types import ELEMENT, Narrow
 from mgx_mlir.frontends.onnx.options import Dim, DynamicDim
+from mgx_mlir.programs.program_ir import DIMS, NAME
+from mgx_mlir.rewrite.passes import diagnostics_text
 
 DEBUG_SYMBOLS = "migraphx.debug_symbols"  # module attribute: printers show source node names
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.frontends.helpers import (
     Value,
@@ -18,6 +17,7 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
 )
 from mgx_mlir.frontends.runtime_axes import element, flags, kept_dims
+from mgx_mlir.programs.build import Builder
 
 Reducer = Callable[[Builder, Value, list[int]], Value]  # dims are kept as 1
 

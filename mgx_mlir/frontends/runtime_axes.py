@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -25,6 +24,7 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
 )
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.programs.build import Builder
 
 
 def length(b: Builder, v: Value, what: str) -> int:

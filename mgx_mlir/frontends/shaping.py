@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError, ShapeError
-from mgx_mlir.core.expressions import Int
 from mgx_mlir.core.shapes import DYN, TensorType, broadcast_dims
 from mgx_mlir.frontends.helpers import (
     Value,
@@ -30,6 +28,8 @@ from mgx_mlir.frontends.helpers import (
     zeros,
 )
 from mgx_mlir.frontends.runtime_axes import strided_slice
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.symbolic.expressions import Int
 
 
 def reshape_by(b: Builder, x: Value, shape: Value, allowzero: bool) -> Value:

@@ -6,12 +6,12 @@ import io
 import re
 from typing import TextIO
 
-from mgx_mlir.core.layout import AnyShape, Shape
 from mgx_mlir.core.names import identifier, safe_name
-from mgx_mlir.core.program_ir import ProgramIR
-from mgx_mlir.core.signature import DimRange
 from mgx_mlir.printers.listing import Instruction, Listing, Module, list_program
 from mgx_mlir.printers.value_tree import UNBOUNDED, attribute_tree, json_text
+from mgx_mlir.programs.layout import AnyShape, Shape
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.signature import DimRange
 
 # names that a parameter may have and a variable may not
 KEYWORDS = (

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.layout import Shape
-from mgx_mlir.core.program_ir import DevicePlan
 from mgx_mlir.printers.listing import Instruction, Listing, Numbering, static_shape
+from mgx_mlir.programs.layout import Shape
+from mgx_mlir.programs.program_ir import DevicePlan
 
 CONTEXT = "check_context::migraphx::gpu::context"
 SCRATCH = "hip::hip_allocate_memory"

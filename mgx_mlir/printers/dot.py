@@ -5,15 +5,15 @@ from __future__ import annotations
 import html
 from typing import TextIO
 
-from mgx_mlir.core.layout import AnyShape, Shape, TupleShape, braces
 from mgx_mlir.core.names import safe_name
 from mgx_mlir.core.op import OPS, HostOp, Kernel, Op, Pointwise, ReduceOp, ViewOp
-from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.dialects.migraphx.fused import FusedReduce, SplitFusedReduce
 from mgx_mlir.dialects.migraphx.normalize import SoftmaxBase
 from mgx_mlir.dialects.migraphx.reduce import ArgExtreme, PrefixScanSum
 from mgx_mlir.printers.listing import Instruction, list_program
 from mgx_mlir.printers.text import operator_text
+from mgx_mlir.programs.layout import AnyShape, Shape, TupleShape, braces
+from mgx_mlir.programs.program_ir import ProgramIR
 
 COLOURS = {
     "param": "khaki",

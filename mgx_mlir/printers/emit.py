@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.core.program_ir import ProgramIR
+from mgx_mlir.programs.program_ir import ProgramIR
 
 FORMATS = ("text", "json", "binary", "cpp", "py", "graphviz", "netron", "mlir")
 

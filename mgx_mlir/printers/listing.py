@@ -14,9 +14,7 @@ import numpy as np
 from mgx_mlir.core import literals
 from mgx_mlir.core.dtypes import FP4X2
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.layout import AnyShape, Layout, Shape, TupleShape
 from mgx_mlir.core.literals import is_literal
-from mgx_mlir.core.module_builder import IMPLICIT_RETURN, MODULES
 from mgx_mlir.core.op import (
     HostOp,
     Kernel,
@@ -29,14 +27,16 @@ from mgx_mlir.core.op import (
     mnemonic,
     op_class,
 )
-from mgx_mlir.core.program_ir import ProgramIR, argument_names, entry_block, functions
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.core.spelling import attributes_out, is_tuple
 from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
 from mgx_mlir.dialects.migraphx.buffers import Undefined
 from mgx_mlir.dialects.migraphx.control import If, Loop, SelectModule, Yield
 from mgx_mlir.dialects.migraphx.fused import PointwiseKernel
 from mgx_mlir.printers.packed import packed_values
+from mgx_mlir.programs.layout import AnyShape, Layout, Shape, TupleShape
+from mgx_mlir.programs.migraphx_names import attributes_out, is_tuple
+from mgx_mlir.programs.module_builder import IMPLICIT_RETURN, MODULES
+from mgx_mlir.programs.program_ir import ProgramIR, argument_names, entry_block, functions
 
 DEBUG_SYMBOLS = "migraphx.debug_symbols"  # module attribute: source names are shown
 Numbering = Literal["seed", "2.16"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, BinaryIO
 
-from mgx_mlir.core.layout import AnyShape, Shape, TupleShape
-from mgx_mlir.core.program_ir import ProgramIR
-from mgx_mlir.core.signature import DimRange
 from mgx_mlir.printers.listing import Instruction, list_program
 from mgx_mlir.printers.text import value_text
+from mgx_mlir.programs.layout import AnyShape, Shape, TupleShape
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.signature import DimRange
 
 IR_VERSION = 8  # MIGraphX states its file's version
 DOMAIN = "migraphx"

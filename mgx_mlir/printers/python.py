@@ -14,13 +14,9 @@ import numpy as np
 
 from mgx_mlir.core.attrs import REQUIRED
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.layout import AnyShape, Shape
 from mgx_mlir.core.names import identifier, quoted_unicode, safe_name
 from mgx_mlir.core.op import OPS
-from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.core.signature import DimRange
-from mgx_mlir.core.spelling import Enum, NestedOp, attributes_out
 from mgx_mlir.core.weight_files import write_weights
 from mgx_mlir.printers.listing import (
     Instruction,
@@ -31,6 +27,10 @@ from mgx_mlir.printers.listing import (
     static_shape,
 )
 from mgx_mlir.printers.value_tree import UNBOUNDED
+from mgx_mlir.programs.layout import AnyShape, Shape
+from mgx_mlir.programs.migraphx_names import Enum, NestedOp, attributes_out
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.signature import DimRange
 
 FULL_ELEMENTS = 1024  # literals with fewer elements are written in full
 

@@ -10,10 +10,10 @@ from typing import Any, Literal, TextIO
 import numpy as np
 
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.layout import TupleShape
 from mgx_mlir.core.names import safe_name
-from mgx_mlir.core.program_ir import ProgramIR, argument_names, result_names
 from mgx_mlir.printers.listing import Instruction, Listing, Module, list_program, static_shape
+from mgx_mlir.programs.layout import TupleShape
+from mgx_mlir.programs.program_ir import ProgramIR, argument_names, result_names
 
 TextVersion = Literal["seed", "2.16"]
 SHOWN_ELEMENTS = 10  # longer literals print as { ... }

@@ -21,13 +21,7 @@ import numpy as np
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import atomic
-from mgx_mlir.core.layout import AnyShape, Shape, TupleShape
-from mgx_mlir.core.module_builder import shape_of_parts
 from mgx_mlir.core.names import quoted_unicode
-from mgx_mlir.core.program_ir import ProgramIR, result_names
-from mgx_mlir.core.signature import DimRange, Signature
-from mgx_mlir.core.spelling import Enum, NestedOp
-from mgx_mlir.core.strided import laid_out, shape_of_array
 from mgx_mlir.printers.listing import (
     Instruction,
     Module,
@@ -35,6 +29,12 @@ from mgx_mlir.printers.listing import (
     stated_types,
     static_shape,
 )
+from mgx_mlir.programs.layout import AnyShape, Shape, TupleShape
+from mgx_mlir.programs.migraphx_names import Enum, NestedOp
+from mgx_mlir.programs.module_builder import shape_of_parts
+from mgx_mlir.programs.program_ir import ProgramIR, result_names
+from mgx_mlir.programs.signature import DimRange, Signature
+from mgx_mlir.programs.strided import laid_out, shape_of_array
 
 FILE_VERSION = 8
 MIGRAPHX_VERSION = "2.16.0"

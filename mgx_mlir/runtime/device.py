@@ -14,7 +14,7 @@ from typing import Any
 
 from mgx_mlir.core import forks
 from mgx_mlir.core.errors import TargetError, UsageError
-from mgx_mlir.core.machine import HIP_VARIABLE, available_cpus
+from mgx_mlir.hardware.machine import HIP_VARIABLE, available_cpus
 
 # Four times the largest stack a compiled dispatch may use.
 WORKER_STACK = 4 << 20

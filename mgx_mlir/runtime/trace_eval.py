@@ -17,9 +17,9 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
-from mgx_mlir.core.program_ir import ProgramIR, entry_block
 from mgx_mlir.printers.listing import Instruction, list_program
 from mgx_mlir.printers.text import element_texts, instruction_text
+from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 
 VARIABLE = "MIGRAPHX_TRACE_EVAL"
 _TRUE = ("true", "on", "yes", "y", "enable", "enabled")

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from mgx_mlir.core.errors import TargetError
-from mgx_mlir.core.lowered import KernelInfo, Lowered
-from mgx_mlir.core.machine import available_cpus
+from mgx_mlir.hardware.machine import available_cpus
+from mgx_mlir.programs.lowered import KernelInfo, Lowered
 from mgx_mlir.targets import branch_moves
 from mgx_mlir.targets import flags as flag_sets
 from mgx_mlir.targets.cache import Cache, CachedModule, default_cache, digest

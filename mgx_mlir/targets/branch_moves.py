@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mgx_mlir.core.errors import TargetError
-from mgx_mlir.core.machine import runtime_tool
+from mgx_mlir.hardware.machine import runtime_tool
 
 # a register of 32 bits ("i", 64-bit values are two) or of a reference ("r"), and its number
 Register = tuple[str, int]

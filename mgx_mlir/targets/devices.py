@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from mgx_mlir.core.machine import HIP_VARIABLE
+from mgx_mlir.hardware.machine import HIP_VARIABLE
 
 _TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")
 # in a child: a driver that fails can take its process down, and starting HIP costs memory

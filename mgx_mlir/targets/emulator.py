@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mgx_mlir.core.errors import TargetError
-from mgx_mlir.core.machine import processor_features
+from mgx_mlir.hardware.machine import processor_features
 
 LIBRARY = "libamdhip64.so"
 # the folder of a library built by hand with CMake

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
-from mgx_mlir.core.chips import CHIPS, LAUNCH_US
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.core.files import temporary_folder
+from mgx_mlir.hardware.chips import CHIPS, LAUNCH_US
 from mgx_mlir.targets.base import parse_dispatches
 from mgx_mlir.targets.child import IreeCompiler, shared_compiler
 from mgx_mlir.targets.flags import DUMP_FILES, gpu_ladder

@@ -18,7 +18,7 @@ from functools import lru_cache
 from math import inf, prod
 from typing import NamedTuple
 
-from mgx_mlir.core.chips import Chip
+from mgx_mlir.hardware.chips import Chip
 from mgx_mlir.targets.kernel_walk import Code, Instruction, Walk, walk
 from mgx_mlir.targets.report import Kernel
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mgx_mlir.core.ir import arith, ir
-from mgx_mlir.passes.lower import borders
+from mgx_mlir.passes.lower.iree import buffer_views
 
 # done on the host at once: they may stand anywhere behind their operands
 _SCALARS = ("arith.", "hal.buffer_view.dim", "tensor.dim", "util.optimization_barrier")
@@ -91,7 +91,7 @@ def _done(e: Any, value: ir.Value, kept: dict[ir.Value, ir.Value]) -> ir.Value:
             again.operands[0] = _done(e, op.operands[0], kept)
             kept[value] = again.result
         else:
-            kept[value] = borders.settled(e, value)
+            kept[value] = buffer_views.settled(e, value)
     return kept[value]
 
 

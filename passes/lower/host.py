@@ -12,7 +12,7 @@ from mgx_mlir.core.ir import arith, ir, linalg, tensor
 from mgx_mlir.core.op import Op, Pointwise, attributes_of
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lower.expr import Extent
-from mgx_mlir.passes.lower.require import require_elements
+from mgx_mlir.passes.lower.ops.require import require_elements
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, constant, signless
 
 LIMIT = 64  # elements of a tensor that is followed as scalars

@@ -15,7 +15,6 @@ from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.errors import CompileError, MgxError
 from mgx_mlir.core.ir import arith, func, ir, ml_program, tensor
 from mgx_mlir.core.literals import is_literal
-from mgx_mlir.core.lowered import IOSpec, KernelInfo, Lowered
 from mgx_mlir.core.op import (
     OPS,
     BroadcastOp,
@@ -26,7 +25,26 @@ from mgx_mlir.core.op import (
     is_terminator,
     mnemonic,
 )
-from mgx_mlir.core.program_ir import (
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.control import Yield
+from mgx_mlir.dialects.migraphx.fused import FusedConcat, FusedReduce, PointwiseKernel
+from mgx_mlir.dialects.migraphx.linear import Dot
+from mgx_mlir.dialects.migraphx.literal import Literal
+from mgx_mlir.passes.lower import host, views
+from mgx_mlir.passes.lower.context import PARAMETER_ELEMENTS, Emitter
+from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
+from mgx_mlir.passes.lower.gpu import attention, split_k
+from mgx_mlir.passes.lower.gpu.gathered_convolution import WindowRows
+from mgx_mlir.passes.lower.gpu.gemm_shape import Choices
+from mgx_mlir.passes.lower.gpu.stored_rows import stored_by_row
+from mgx_mlir.passes.lower.iree import bool_operands, regions
+from mgx_mlir.passes.lower.iree.equal_results import merge_equal_results
+from mgx_mlir.passes.lower.ops import fused_concat
+from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED
+from mgx_mlir.passes.lower.scalar import computed, signless
+from mgx_mlir.passes.lower.sizes import Sizes
+from mgx_mlir.programs.lowered import IOSpec, KernelInfo, Lowered
+from mgx_mlir.programs.program_ir import (
     ProgramIR,
     argument_names,
     argument_types,
@@ -34,21 +52,6 @@ from mgx_mlir.core.program_ir import (
     result_names,
     result_types,
 )
-from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.dialects.migraphx.control import Yield
-from mgx_mlir.dialects.migraphx.fused import FusedConcat, FusedReduce, PointwiseKernel
-from mgx_mlir.dialects.migraphx.linear import Dot
-from mgx_mlir.dialects.migraphx.literal import Literal
-from mgx_mlir.passes.lower import flags, flash, fused_concat, host, regions, split_k, views
-from mgx_mlir.passes.lower.emit import PARAMETER_ELEMENTS, Emitter
-from mgx_mlir.passes.lower.equal_results import merge_equal_results
-from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
-from mgx_mlir.passes.lower.gathered import WindowRows
-from mgx_mlir.passes.lower.gpu_choices import Choices
-from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED
-from mgx_mlir.passes.lower.scalar import computed, signless
-from mgx_mlir.passes.lower.sizes import Sizes
-from mgx_mlir.passes.lower.stored_rows import stored_by_row
 
 
 @dataclass(frozen=True)
@@ -415,7 +418,7 @@ class ModuleLowering(Emitter):
                 x = self._broadcast_operand(arg, v) or Leaf(x.type, self.value(v))
             if self.options.target == "gpu":
                 x = stored_by_row(self, arg, v) or x
-            self.scope.values[arg] = flags.from_bytes(self, op, x)
+            self.scope.values[arg] = bool_operands.from_bytes(self, op, x)
         for inner in body.operations:
             if is_literal(inner):
                 self.literal(inner.operation)
@@ -450,7 +453,7 @@ class ModuleLowering(Emitter):
         wanted = self.options.target == "cpu" and self.options.vector_kernels
         if not wanted or not self.options.regions or self.in_kernel:
             return None
-        from mgx_mlir.passes.lower.vector import kernels
+        from mgx_mlir.passes.lower.cpu import kernels
 
         return kernels.lower(self, op, body)
 
@@ -461,13 +464,13 @@ class ModuleLowering(Emitter):
 
     def _is_flash(self, op: ir.Operation, body: ir.Block) -> bool:
         """Whether a kernel is an attention that the target's compiler has one op for."""
-        return self.options.target == "gpu" and regions.is_attention(op) and flash.fits(body)
+        return self.options.target == "gpu" and regions.is_attention(op) and attention.fits(body)
 
     def _as_one_op(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
         """The results of a body that is lowered as a whole; None where its ops are one by one."""
         if is_a(op, FusedConcat):
             return fused_concat.fused_concat(self, body)
-        return flash.flash_attention(self, body) if self._is_flash(op, body) else None
+        return attention.flash_attention(self, body) if self._is_flash(op, body) else None
 
     def _broadcast_operand(self, arg: ir.Value, v: ir.Value) -> Expr | None:
         """An operand that its kernel only broadcasts, without its extents of 1.

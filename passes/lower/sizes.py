@@ -18,7 +18,6 @@ from mgx_mlir.core.ir import arith, ir, tensor
 from mgx_mlir.core.op import Op
 from mgx_mlir.core.relations import Predicate, Relation, Size, heard
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.core.signature import Signature
 from mgx_mlir.passes.lower.assertions import Places
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, Splat, View
 from mgx_mlir.passes.lower.forms import (
@@ -33,6 +32,7 @@ from mgx_mlir.passes.lower.forms import (
     selection,
     show,
 )
+from mgx_mlir.programs.signature import Signature
 
 # (predicate, left, right); of several one has to hold.
 Condition = tuple[Predicate, Form, Form]

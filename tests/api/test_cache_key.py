@@ -13,8 +13,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import mgx_mlir
-from mgx_mlir.api.compile import CompileSettings, _program_key
-from mgx_mlir.api.option_text import option_text
+from mgx_mlir.compiler.compile import CompileSettings, _program_key
+from mgx_mlir.compiler.option_text import option_text
 from mgx_mlir.targets import get_target
 
 dim = mgx_mlir.shape.dynamic_dimension

@@ -14,18 +14,18 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
-from mgx_mlir.api import tune_products
-from mgx_mlir.api.compile import read_model
-from mgx_mlir.api.judges import by_bound, race
-from mgx_mlir.api.tune_products import Found, product_kernels, search_products
+from mgx_mlir.compiler.compile import read_model
+from mgx_mlir.compiler.tuning import gemm_search
+from mgx_mlir.compiler.tuning.cost_models import by_bound, race
+from mgx_mlir.compiler.tuning.gemm_search import Found, product_kernels, search_products
+from mgx_mlir.compiler.tuning.solutions import Tuning, keep, keep_products, kept_products, solutions
 from mgx_mlir.core.errors import CompileError
-from mgx_mlir.core.lowered import Lowered
-from mgx_mlir.core.passes import run_pipeline
-from mgx_mlir.core.program_ir import ProgramIR
-from mgx_mlir.passes.lower.gpu_choices import DOT, Choice, Product, alternatives, default
-from mgx_mlir.passes.lower.gpu_tiles import Tile
+from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, Choice, Product, alternatives, default
+from mgx_mlir.passes.lower.gpu.tiles import Tile
 from mgx_mlir.passes.pipelines import pipeline
-from mgx_mlir.targets.tuning import Tuning, keep, keep_products, kept_products, solutions
+from mgx_mlir.programs.lowered import Lowered
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.rewrite.passes import run_pipeline
 
 ARCH = "gfx942"
 
@@ -123,7 +123,7 @@ def test_what_does_not_compile_costs_itself_alone(monkeypatch: pytest.MonkeyPatc
 
     bad = Choice(Tile((1, 2, 2), (1, 1, 1), 2))
     good = [Choice(Tile((1, 1, n), (1, 1, 1), 2)) for n in (1, 2, 4)]
-    monkeypatch.setattr(tune_products, "alternatives", lambda *_: [good[0], bad, *good[1:]])
+    monkeypatch.setattr(gemm_search, "alternatives", lambda *_: [good[0], bad, *good[1:]])
     found = search_products(fused(model(64, 96)), ARCH, judge, "bound").found[0]
     assert asked == [4, 2, 1, 1, 2]
     assert found.tried == {good[0]: 1.0, bad: None, good[1]: 1.0, good[2]: 1.0}
@@ -251,7 +251,7 @@ def test_the_bound_knows_a_bad_choice() -> None:
     slow, quick = Choice(Tile((1, 4, 4), (1, 1, 1), 1)), default(ARCH, product)
     program = fused(model(2048, 64, rows=64))
     kernels = product_kernels(program, ARCH)
-    times = tune_products._judged(
+    times = gemm_search._judged(
         program, kernels, [(product, slow), (product, quick)], ARCH, by_bound(ARCH)
     )
     slow_us, quick_us = times[product, slow], times[product, quick]

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import mgx_mlir
-from mgx_mlir.api.variants import MOST, variants_of
+from mgx_mlir.compiler.variants import MOST, variants_of
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.core.signature import DimRange, Port, Signature, Variant
+from mgx_mlir.programs.signature import DimRange, Port, Signature, Variant
 
 ROWS = """
 func.func @main(%x: tensor<?x16xf32> {{migraphx.name = "x",
@@ -89,7 +89,7 @@ def test_variants_share_their_weights_and_survive_cache_and_files(
 
 
 def _saved(model: Path, folder: Path) -> Path:
-    from mgx_mlir.driver.main import main
+    from mgx_mlir.tools.driver.main import main
 
     path = folder / "rows.mxr"
     assert main(["compile", "--cpu", "--threads", "1", str(model), "-o", str(path)]) == 0

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgx_mlir.core.errors import ShapeError
-from mgx_mlir.core.expressions import Int, value_at
-from mgx_mlir.core.extents import Runs, UndecidedError
-from mgx_mlir.core.proofs import Prover
-from mgx_mlir.core.space import Space
+from mgx_mlir.symbolic.expressions import Int, value_at
+from mgx_mlir.symbolic.extents import Runs, UndecidedError
+from mgx_mlir.symbolic.proofs import Prover
+from mgx_mlir.symbolic.space import Space
 
 SIZES = ("a", "b", "c")
 RANGES = {"a": (0, None), "b": (1, None), "c": (2, 6)}

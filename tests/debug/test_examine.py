@@ -11,13 +11,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from mgx_mlir.api.compile import compile as compile_program
-from mgx_mlir.api.compile import read_model
-from mgx_mlir.core.program_ir import ProgramIR, entry_block
-from mgx_mlir.core.signature import Signature
+from mgx_mlir.compiler.compile import compile as compile_program
+from mgx_mlir.compiler.compile import read_model
 from mgx_mlir.debug.examine import Examined, examine
 from mgx_mlir.debug.extract import alone, save_inputs, save_program, upto
 from mgx_mlir.debug.taps import SteppedRun, computed_positions, tapped
+from mgx_mlir.programs.program_ir import ProgramIR, entry_block
+from mgx_mlir.programs.signature import Signature
 
 F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 RNG = np.random.default_rng(3)
@@ -140,7 +140,7 @@ class Wrong:
         self.at, self.by = at, by
 
     def __call__(self, p: ProgramIR) -> Any:
-        from mgx_mlir.core.interpreter import Interpreter
+        from mgx_mlir.programs.interpreter import Interpreter
 
         ref = compile_program(p, "ref")
         whole = Interpreter.evaluate

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mgx_mlir.core.chips import CHIPS
 from mgx_mlir.debug.executed import executed
+from mgx_mlir.hardware.chips import CHIPS
 
 CHIP = CHIPS["gfx942"]
 

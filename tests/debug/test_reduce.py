@@ -19,14 +19,15 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir.passes  # noqa: F401  (declares the passes)
-from mgx_mlir import opt, reduce
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.passes import run_pipeline
-from mgx_mlir.core.pattern import observing
 from mgx_mlir.core.weight_files import read_weights, write_weights
 from mgx_mlir.debug.edits import editable
 from mgx_mlir.debug.reduce import Reduction
 from mgx_mlir.debug.reduce_mlir import MlirCandidate, read_candidate, reduce_module
+from mgx_mlir.rewrite.passes import run_pipeline
+from mgx_mlir.rewrite.pattern import observing
+from mgx_mlir.tools.opt import main as opt
+from mgx_mlir.tools.reduce import main as reduce
 
 T = "tensor<4x8xf32>"
 
@@ -242,7 +243,16 @@ def test_the_best_so_far_is_kept(tmp_path: Path) -> None:
     assert "migraphx.erf" in out.read_text()
     assert ops(out)
     out.unlink()
-    command = [sys.executable, "-m", "mgx_mlir.reduce", str(file), "--test", test, "-o", str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "mgx_mlir.tools.reduce.main",
+        str(file),
+        "--test",
+        test,
+        "-o",
+        str(out),
+    ]
     # tests that run in the background may have inherited that interrupts are ignored
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True,
@@ -338,7 +348,7 @@ def test_a_model_under_the_driver(tmp_path: Path) -> None:
     file = tmp_path / "in.onnx"
     onnx.save(chain(6, 2, "Erf"), file)
     test = (
-        f"{shlex.quote(sys.executable)} -m mgx_mlir.driver.main read {{}} "
+        f"{shlex.quote(sys.executable)} -m mgx_mlir.tools.driver.main read {{}} "
         "| tr '\\n' ' ' | grep -q '@literal.*erf(.*dot('"
     )
     out = onnx.load(run(file, test))

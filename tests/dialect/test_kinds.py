@@ -20,7 +20,7 @@ from mgx_mlir.core.op import (
     names_of,
     op_class,
 )
-from mgx_mlir.core.segments import parse_module
+from mgx_mlir.core.operand_segments import parse_module
 
 TEXT = """
 func.func @main(%x: tensor<4xf32>) -> tensor<2x4xf32> {

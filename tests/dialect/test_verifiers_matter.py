@@ -25,8 +25,8 @@ from mgx_mlir.core.errors import MgxError, ShapeError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.op import OPS
-from mgx_mlir.core.segments import parse_module
-from mgx_mlir.optlib.diagnostics import collecting, compare, of_error, read_expectations
+from mgx_mlir.core.operand_segments import parse_module
+from mgx_mlir.tools.opt.diagnostics import collecting, compare, of_error, read_expectations
 from tests.completeness import NOTHING_STATED
 
 mgx_mlir.dialects.load()

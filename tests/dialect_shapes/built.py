@@ -10,11 +10,11 @@ import numpy as np
 import mgx_mlir.dialects  # noqa: F401  (defines the operators)
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.context import new_context
-from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.op import OPS, Op
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.programs.interpreter import Interpreter
 
 CONTEXT = new_context()
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from mgx_mlir.core.errors import RunError
-from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.segments import parse_module
+from mgx_mlir.core.operand_segments import parse_module
+from mgx_mlir.programs.interpreter import Interpreter
 from tests.dialect_shapes.built import CONTEXT, evaluate
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.op import OPS, ViewOp
-from mgx_mlir.core.segments import asm, parse_module
+from mgx_mlir.core.operand_segments import asm, parse_module
 from mgx_mlir.core.shapes import DYN, TensorType, compatible, standard_strides
 from tests.dialect_shapes.built import CONTEXT, Built, flat, type_of
 

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from examples.mnist import onnx_model, weights
-from mgx_mlir.driver.main import main
+from mgx_mlir.tools.driver.main import main
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mgx_mlir.api.compile import read_model
+from mgx_mlir.compiler.compile import read_model
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.core.op import OPS
-from mgx_mlir.core.program_ir import entry_block
-from mgx_mlir.core.registry import PASSES
 from mgx_mlir.debug.blame import Case
 from mgx_mlir.debug.taps import SteppedRun
 from mgx_mlir.passes import pipelines
+from mgx_mlir.programs.program_ir import entry_block
+from mgx_mlir.rewrite.registry import PASSES
 from tests.driver.conftest import Driver
 
 

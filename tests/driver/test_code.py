@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import mgx_mlir as migraphx
-from mgx_mlir.driver.scripts import run_script
+from mgx_mlir.tools.driver.scripts import run_script
 from tests.driver.conftest import Driver
 
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from mgx_mlir.api.compile import read_model
+from mgx_mlir.compiler.compile import read_model
 from mgx_mlir.core.op import OPS
-from mgx_mlir.core.registry import PASSES
 from mgx_mlir.debug.compare import compare
 from mgx_mlir.debug.conditioning import conditioning, redrawn
 from mgx_mlir.debug.tolerances import FULL_PRECISION, output_tolerances
 from mgx_mlir.passes import pipelines
 from mgx_mlir.passes.lower.module import ModuleLowering
+from mgx_mlir.rewrite.registry import PASSES
 from tests.driver.conftest import Driver, model_of
 
 N = 6000
@@ -177,7 +177,7 @@ def test_well_conditioned_outputs_hide_nothing(models: Path) -> None:
     x = np.random.default_rng(0).random((1, 28, 28)).astype(np.float32)
     limits = output_tolerances(program)
     with program.ctx:
-        from mgx_mlir.core.interpreter import Interpreter
+        from mgx_mlir.programs.interpreter import Interpreter
 
         wanted = Interpreter(program.module, program.store).run({"x": x})
     [found] = conditioning(program, [x], wanted, limits)
@@ -189,7 +189,7 @@ def test_well_conditioned_outputs_hide_nothing(models: Path) -> None:
 def test_dims_and_nan_are_never_a_matter_of_conditioning(cancelling: Path) -> None:
     program = read_model(cancelling)
     x = np.random.default_rng(0).random((8, N)).astype(np.float32)
-    from mgx_mlir.core.interpreter import Interpreter
+    from mgx_mlir.programs.interpreter import Interpreter
 
     with program.ctx:
         wanted = Interpreter(program.module, program.store).run({"x": x})

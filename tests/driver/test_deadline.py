@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from mgx_mlir.core.errors import CompileError, MgxError
-from mgx_mlir.driver import deadline
-from mgx_mlir.driver.deadline import within
-from mgx_mlir.driver.main import main
+from mgx_mlir.tools.driver import deadline
+from mgx_mlir.tools.driver.deadline import within
+from mgx_mlir.tools.driver.main import main
 from tests.formats.greedy import long_line, model, n
 
 

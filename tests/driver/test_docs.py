@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mgx_mlir.driver.environment import VARIABLES
-from mgx_mlir.driver.main import command_table
+from mgx_mlir.tools.driver.environment import VARIABLES
+from mgx_mlir.tools.driver.main import command_table
 from tests import written
 from tests.driver.test_options import OPTIONS
 

@@ -13,14 +13,14 @@ import pytest
 from onnx import TensorProto, helper
 
 import mgx_mlir
-from mgx_mlir.api import environment as compile_environment
-from mgx_mlir.api.compile import CompileSettings, read_model
-from mgx_mlir.api.compile import _run_passes as run_passes
+from mgx_mlir.compiler import environment as compile_environment
+from mgx_mlir.compiler.compile import CompileSettings, read_model
+from mgx_mlir.compiler.compile import _run_passes as run_passes
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.driver import environment
-from mgx_mlir.driver.environment import PREFIX, VARIABLES
 from mgx_mlir.passes.pipelines import CPU, GPU
 from mgx_mlir.printers.text import program_text
+from mgx_mlir.tools.driver import environment
+from mgx_mlir.tools.driver.environment import PREFIX, VARIABLES
 from tests.driver.conftest import Driver, model_of
 
 SOURCES = Path(mgx_mlir.__file__).parent

@@ -109,7 +109,7 @@ def test_wrong_modules(driver: Driver, tmp_path: Path) -> None:
 
 
 def test_a_reader_that_goes_away(models: Path) -> None:
-    code = "import sys; from mgx_mlir.driver.main import main; sys.exit(main())"
+    code = "import sys; from mgx_mlir.tools.driver.main import main; sys.exit(main())"
     with subprocess.Popen(
         [sys.executable, "-c", code, "read", str(models / "mnist.onnx")],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -9,12 +9,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from mgx_mlir.api.compile import compile as compile_program
-from mgx_mlir.api.compile import read_model
+from mgx_mlir.compiler.compile import compile as compile_program
+from mgx_mlir.compiler.compile import read_model
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.core.program_ir import ProgramIR
-from mgx_mlir.core.signature import Signature
 from mgx_mlir.debug.inputs import Draw, draws, make_inputs, name_hash
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.signature import Signature
 from tests.driver.conftest import model_of
 
 F32, I64, I32, U8, BOOL = (

@@ -15,8 +15,8 @@ import pytest
 
 from mgx_mlir.api.argument import argument
 from mgx_mlir.core.errors import FileError
-from mgx_mlir.core.signature import Port
 from mgx_mlir.debug.argument_files import read_argument
+from mgx_mlir.programs.signature import Port
 from tests.driver.conftest import Driver
 
 X = np.arange(8, dtype=np.float32).reshape(2, 4) - 3

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mgx_mlir.driver import main as driver_main
-from mgx_mlir.driver.commands import read
-from mgx_mlir.driver.options import REFUSED
+from mgx_mlir.tools.driver import main as driver_main
+from mgx_mlir.tools.driver.commands import read
+from mgx_mlir.tools.driver.options import REFUSED
 from tests.driver.conftest import Driver
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 import mgx_mlir as migraphx
 from mgx_mlir.core.op import OPS
-from mgx_mlir.driver.commands.op import kernel_names
+from mgx_mlir.tools.driver.commands.op import kernel_names
 from tests.driver.conftest import Driver
 
 

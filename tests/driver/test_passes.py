@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mgx_mlir.api.compile import CompileSettings
-from mgx_mlir.api.compile import compile as compile_program
-from mgx_mlir.core.pattern import disabled
+from mgx_mlir.compiler.compile import CompileSettings
+from mgx_mlir.compiler.compile import compile as compile_program
+from mgx_mlir.rewrite.pattern import disabled
 from tests.driver.conftest import Driver
 
 TWICE = """

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mgx_mlir.api.compile import read_model
-from mgx_mlir.core.program_ir import entry_block
+from mgx_mlir.compiler.compile import read_model
 from mgx_mlir.debug.peaks import Peaks, machine_peaks
 from mgx_mlir.debug.work import Work, work_of
-from mgx_mlir.driver.perf_report import (
+from mgx_mlir.programs.program_ir import entry_block
+from mgx_mlir.tools.driver.perf_report import (
     OtherRun,
     Performance,
     compare_runs,
@@ -29,8 +29,8 @@ from mgx_mlir.driver.perf_report import (
     read_report,
     table_lines,
 )
-from mgx_mlir.driver.timing import Calls, Kernels, Line
-from mgx_mlir.driver.trace_file import trace_json
+from mgx_mlir.tools.driver.timing import Calls, Kernels, Line
+from mgx_mlir.tools.driver.trace_file import trace_json
 from tests.driver.conftest import Driver
 
 PEAKS = Peaks(2, 10.0, 100.0)
@@ -342,7 +342,7 @@ def test_roctx_ranges(driver: Driver, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_calls_keep_their_order() -> None:
-    from mgx_mlir.driver.timing import time_calls
+    from mgx_mlir.tools.driver.timing import time_calls
 
     class Program:
         def execute(self, arrays: object) -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from mgx_mlir.driver.main import COMMANDS, command_table
-from mgx_mlir.driver.page import page
-from mgx_mlir.driver.page.graph import graph
-from mgx_mlir.driver.shells import SHELLS
+from mgx_mlir.tools.driver.main import COMMANDS, command_table
+from mgx_mlir.tools.driver.page import page
+from mgx_mlir.tools.driver.page.graph import graph
+from mgx_mlir.tools.driver.shell_completion import SHELLS
 from tests.driver.conftest import Driver
 
 

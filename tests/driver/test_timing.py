@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from mgx_mlir.debug.dry_run import DryRun
-from mgx_mlir.driver import progress, timing
-from mgx_mlir.driver.perf_report import report_lines
-from mgx_mlir.driver.timing import Calls, Kernels, Line, match, middle_mean
 from mgx_mlir.printers.listing import Instruction
 from mgx_mlir.runtime.profile import DispatchTime
+from mgx_mlir.tools.driver import progress, timing
+from mgx_mlir.tools.driver.perf_report import report_lines
+from mgx_mlir.tools.driver.timing import Calls, Kernels, Line, match, middle_mean
 
 
 def kernels(*names: str) -> list[Instruction]:

@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mgx_mlir.api import tune
+from mgx_mlir.compiler.tuning import search, solutions
+from mgx_mlir.compiler.tuning.solutions import Tuning
 from mgx_mlir.core.errors import CompileError, FileError, UsageError
-from mgx_mlir.core.signature import DimRange, Port, Signature
-from mgx_mlir.targets import tuning
-from mgx_mlir.targets.tuning import Tuning
+from mgx_mlir.programs.signature import DimRange, Port, Signature
 
 
 @pytest.fixture(autouse=True)
@@ -40,8 +39,8 @@ class Program:
 
 def searched(monkeypatch: pytest.MonkeyPatch, times: dict[str, float], **options: object):
     clock = [0.0]
-    monkeypatch.setattr(tune.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(tune, "available_cpus", lambda: 2)
+    monkeypatch.setattr(search.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(search, "available_cpus", lambda: 2)
 
     def compile_with(choice: Tuning) -> Program:
         ms = times.get(str(choice))
@@ -49,7 +48,7 @@ def searched(monkeypatch: pytest.MonkeyPatch, times: dict[str, float], **options
             raise CompileError("it does not compile")
         return Program(clock, ms)
 
-    return tune.search(PROBLEM, "cpu", compile_with, inputs=lambda _: [], **options)
+    return search.search(PROBLEM, "cpu", compile_with, inputs=lambda _: [], **options)
 
 
 def test_the_fastest_is_kept(
@@ -80,8 +79,8 @@ def test_the_fastest_is_kept(
     [[problem, solution]] = json.loads(file.read_text())
     assert problem == PROBLEM
     assert solution["vector_kernels"] is False
-    assert tuning.lookup(PROBLEM) == found.best
-    assert tuning.lookup({**PROBLEM, "name": "gpu::program"}) is None
+    assert solutions.lookup(PROBLEM) == found.best
+    assert solutions.lookup({**PROBLEM, "name": "gpu::program"}) is None
 
 
 def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,17 +95,17 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     _, found = searched(monkeypatch, {"default": 1.0})
     assert found.lines() == ["Tuning: the default is taken, MIGRAPHX_SKIP_BENCHMARKING is set"]
     with pytest.raises(UsageError, match="nothing can be tuned for ref"):
-        tune.search(PROBLEM, "ref", lambda _: None)
+        search.search(PROBLEM, "ref", lambda _: None)
 
 
 def test_a_newer_solution_replaces_an_older_one(file: Path) -> None:
     other = {"name": "cpu::program", "problem": {"program": "q"}}
-    tuning.keep(PROBLEM, Tuning(opt_level="O3"))
-    tuning.keep(other, Tuning(data_tiling=False))
-    tuning.keep(PROBLEM, Tuning(threads=1))
-    assert tuning.lookup(PROBLEM) == Tuning(threads=1)
-    assert tuning.lookup(other) == Tuning(data_tiling=False)
-    assert tuning.solutions() == 2
+    solutions.keep(PROBLEM, Tuning(opt_level="O3"))
+    solutions.keep(other, Tuning(data_tiling=False))
+    solutions.keep(PROBLEM, Tuning(threads=1))
+    assert solutions.lookup(PROBLEM) == Tuning(threads=1)
+    assert solutions.lookup(other) == Tuning(data_tiling=False)
+    assert solutions.solutions() == 2
 
 
 @pytest.mark.parametrize(
@@ -115,7 +114,7 @@ def test_a_newer_solution_replaces_an_older_one(file: Path) -> None:
 def test_damaged_files(file: Path, text: str | bytes) -> None:
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(FileError, match="cannot read the tuning file") as caught:
-        tuning.lookup(PROBLEM)
+        solutions.lookup(PROBLEM)
     assert caught.value.location == str(file)
 
 
@@ -125,10 +124,10 @@ def test_a_damaged_file_in_the_cache_is_empty(
     monkeypatch.delenv("MIGRAPHX_PROBLEM_CACHE")
     monkeypatch.setenv("MGX_CACHE_DIR", str(tmp_path))
     (tmp_path / "tuning.json").write_text("{")
-    assert tuning.lookup(PROBLEM) is None
+    assert solutions.lookup(PROBLEM) is None
     assert "cannot read the tuning file" in caplog.text
-    tuning.keep(PROBLEM, Tuning(threads=1))
-    assert tuning.lookup(PROBLEM) == Tuning(threads=1)
+    solutions.keep(PROBLEM, Tuning(threads=1))
+    assert solutions.lookup(PROBLEM) == Tuning(threads=1)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +136,7 @@ def test_a_damaged_file_in_the_cache_is_empty(
 )
 def test_solutions_of_other_versions_are_none(file: Path, solution: object) -> None:
     file.write_text(json.dumps([[PROBLEM, solution]]))
-    assert tuning.lookup(PROBLEM) is None
+    assert solutions.lookup(PROBLEM) is None
 
 
 def test_inputs_at_the_first_optimal_size() -> None:
@@ -147,7 +146,7 @@ def test_inputs_at_the_first_optimal_size() -> None:
         Port("i", "int64_type", (-1,), (DimRange(2, 9, (), "n"),)),
         Port("y", "half_type", (-1,), (DimRange(0, None),)),
     )
-    x, i, y = tune._drawn(Signature(ports, ()))
+    x, i, y = search._drawn(Signature(ports, ()))
     assert (x.shape, i.shape, y.shape) == ((4, 3), (4,), (1,))
     assert (i == 1).all()
     assert (x.dtype, y.dtype) == (np.float32, np.float16)

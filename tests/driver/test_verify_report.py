@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from mgx_mlir.api.compile import read_model
+from mgx_mlir.compiler.compile import read_model
 from mgx_mlir.debug.compare import compare
 from mgx_mlir.debug.tolerances import (
     FULL_PRECISION,
@@ -20,7 +20,7 @@ from mgx_mlir.debug.tolerances import (
     Tolerances,
     output_tolerances,
 )
-from mgx_mlir.driver.verify_report import failure_lines, output_json
+from mgx_mlir.tools.driver.verify_report import failure_lines, output_json
 from tests.driver.conftest import Driver, model_of
 
 F32, F16 = TensorProto.FLOAT, TensorProto.FLOAT16

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from mgx_mlir.core.machine import HIP_VARIABLE
+from mgx_mlir.hardware.machine import HIP_VARIABLE
 from mgx_mlir.targets import devices, emulator
 
 NATIVE = Path(__file__).resolve().parent.parent.parent / "native"

@@ -13,12 +13,12 @@ import numpy as np
 from onnx import TensorProto
 
 from mgx_mlir.core.op import OPS, Kernel
-from mgx_mlir.core.passes import pass_name
-from mgx_mlir.core.registry import rewrites_of
 from mgx_mlir.passes import PASSES
-from mgx_mlir.passes.attention_form import DECODING, TAGS
-from mgx_mlir.passes.grouping import OPAQUE, QUANTIZED
+from mgx_mlir.passes.analysis.attention_form import DECODING, TAGS
+from mgx_mlir.passes.fusion.plan import OPAQUE, QUANTIZED
 from mgx_mlir.passes.pipelines import PIPELINES
+from mgx_mlir.rewrite.passes import pass_name
+from mgx_mlir.rewrite.registry import rewrites_of
 from tests.emulator.models import Case, Graph
 
 FLOATS = ("f32", "f16", "bf16")

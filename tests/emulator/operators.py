@@ -17,13 +17,13 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import MgxError
-from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, Op
-from mgx_mlir.core.passes import run_pipeline
-from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.dialects.migraphx.samples import redrawn
 from mgx_mlir.passes.lower.registry import REFUSED
+from mgx_mlir.programs.interpreter import Interpreter
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.rewrite.passes import run_pipeline
 from tests.lower import harness
 from tests.lower.harness import Case, Outcome
 from tests.lower.test_conformance import lowered

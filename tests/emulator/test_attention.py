@@ -12,9 +12,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
-from mgx_mlir.core.chips import CHIPS
-from mgx_mlir.passes.lower.flash_tiles import Attention, choose
-from mgx_mlir.passes.lower.gpu_kinds import SIDE
+from mgx_mlir.hardware.chips import CHIPS
+from mgx_mlir.passes.lower.gpu.attention_tiles import Attention, choose
+from mgx_mlir.passes.lower.gpu.mma import SIDE
 from mgx_mlir.targets.report import gpu_report
 from tests.emulator.oracle import LIMITS, worst
 

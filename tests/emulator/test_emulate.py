@@ -16,7 +16,7 @@ from mgx_mlir.core.errors import TargetError, UsageError
 from mgx_mlir.targets import emulator
 
 pytestmark = pytest.mark.emulator
-DRIVER = [sys.executable, "-m", "mgx_mlir.driver"]
+DRIVER = [sys.executable, "-m", "mgx_mlir.tools.driver"]
 GEMM = ["--gpu", "--arch", "gfx942", "--emulate", "--test"]
 
 RUN = """

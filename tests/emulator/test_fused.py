@@ -14,21 +14,21 @@ import numpy as np
 import pytest
 
 import mgx_mlir
-from mgx_mlir.api.compile import compile as compile_program
+from mgx_mlir.compiler.compile import compile as compile_program
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.lowered import Lowered
-from mgx_mlir.core.observe import observing
 from mgx_mlir.core.op import Kernel, is_a
-from mgx_mlir.core.passes import pass_name, run_pipeline
-from mgx_mlir.core.program_ir import ProgramIR
-from mgx_mlir.core.registry import rewrites_of
-from mgx_mlir.core.segments import parse_module
+from mgx_mlir.core.operand_segments import parse_module
 from mgx_mlir.passes import PASSES
-from mgx_mlir.passes.attention_form import DECODING
+from mgx_mlir.passes.analysis.attention_form import DECODING
 from mgx_mlir.passes.pipelines import PIPELINES, pipeline
+from mgx_mlir.programs.lowered import Lowered
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.rewrite.passes import pass_name, run_pipeline
+from mgx_mlir.rewrite.registry import rewrites_of
+from mgx_mlir.rewrite.rewrite_trace import observing
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.targets.child import shared_compiler
 from mgx_mlir.targets.flags import gpu_ladder

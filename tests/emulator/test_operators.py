@@ -14,10 +14,10 @@ import pytest
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.context import new_context
-from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.program_ir import ProgramIR
-from mgx_mlir.core.segments import parse_module
+from mgx_mlir.core.operand_segments import parse_module
+from mgx_mlir.programs.interpreter import Interpreter
+from mgx_mlir.programs.program_ir import ProgramIR
 from tests.emulator import operators
 from tests.emulator.operators import ARCHS, SEEDS, WANTED, Compiled, Programs
 from tests.lower import harness

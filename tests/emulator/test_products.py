@@ -14,14 +14,14 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
-from mgx_mlir.api.dumps import kept_assembly
-from mgx_mlir.api.judges import by_time
-from mgx_mlir.core.lowered import Lowered
-from mgx_mlir.core.passes import run_pipeline
-from mgx_mlir.core.program_ir import ProgramIR
+from mgx_mlir.compiler.dumps import kept_assembly
+from mgx_mlir.compiler.tuning.cost_models import by_time
 from mgx_mlir.debug.gpu_kernels import gpu_kernels
-from mgx_mlir.passes.lower.gpu_choices import Choice, Product, default, padded_depth
+from mgx_mlir.passes.lower.gpu.gemm_shape import Choice, Product, default, padded_depth
 from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
+from mgx_mlir.programs.lowered import Lowered
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.rewrite.passes import run_pipeline
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.targets.kernel_bounds import Launch, compile_with_bounds
 from mgx_mlir.targets.report import gpu_report

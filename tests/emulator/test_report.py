@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from mgx_mlir.driver.main import main
+from mgx_mlir.tools.driver.main import main
 from tests.emulator.models import gemm
 
 

@@ -20,20 +20,20 @@ from google.protobuf import text_format
 
 import mgx_mlir as migraphx
 import mgx_mlir.passes
-from mgx_mlir.api.mlir_files import read_mlir
+from mgx_mlir.compiler.tuning import solutions
 from mgx_mlir.core.errors import FileError
-from mgx_mlir.core.passes import resolve, run_pipeline
-from mgx_mlir.core.signature import Port
 from mgx_mlir.core.weight_files import write_weights
 from mgx_mlir.debug.argument_files import read_argument
 from mgx_mlir.debug.peaks import _read as read_peaks
-from mgx_mlir.driver.perf_report import REPORT, read_report
+from mgx_mlir.frontends.mlir_files import read_mlir
 from mgx_mlir.frontends.tf import schema
 from mgx_mlir.frontends.tf.options import TfOptions
 from mgx_mlir.frontends.tf.program import parse_tf, parse_tf_buffer
-from mgx_mlir.optlib.arguments import parse_arguments
-from mgx_mlir.optlib.session import Session
-from mgx_mlir.targets import tuning
+from mgx_mlir.programs.signature import Port
+from mgx_mlir.rewrite.passes import resolve, run_pipeline
+from mgx_mlir.tools.driver.perf_report import REPORT, read_report
+from mgx_mlir.tools.opt.arguments import parse_arguments
+from mgx_mlir.tools.opt.session import Session
 from tests.formats.greedy import GREEDY, ints, long_line, model, n
 from tests.formats.models import STORED
 from tests.formats.mutations import damaged
@@ -395,7 +395,7 @@ def tunings(folder: Path) -> Kind:
 
     problem = {"arch": "gfx942", "compiler": compiler_version(), "m": 128, "n": 128, "k": 64}
     rows = [
-        [{"name": tuning.PRODUCT, "problem": problem}, {"tile": [64, 64, 32], "us": 1.5}],
+        [{"name": solutions.PRODUCT, "problem": problem}, {"tile": [64, 64, 32], "us": 1.5}],
         [{"name": "program", "problem": {"x": 1}}, {"threads": 2, "opt_level": "O2"}],
     ]
     path = folder / "tuning.json"
@@ -408,13 +408,13 @@ def tunings(folder: Path) -> Kind:
         if b"gb_s" in data:
             read_peaks(path)
             return
-        os.environ[tuning.VARIABLE] = str(path)
+        os.environ[solutions.VARIABLE] = str(path)
         try:
-            tuning.solutions()
-            tuning.kept_products("gfx942")
-            tuning.lookup({"x": 1})
+            solutions.solutions()
+            solutions.kept_products("gfx942")
+            solutions.lookup({"x": 1})
         finally:
-            del os.environ[tuning.VARIABLE]
+            del os.environ[solutions.VARIABLE]
 
     return Kind([json.dumps(rows).encode(), json.dumps(peaks).encode()], _json_words, read)
 

@@ -18,8 +18,8 @@ import numpy as np
 
 import mgx_mlir as migraphx
 from mgx_mlir.core.weight_files import used_keys
-from mgx_mlir.driver.scripts import run_script
 from mgx_mlir.printers.text import program_text
+from mgx_mlir.tools.driver.scripts import run_script
 from tests.formats.fuzz import peak_bytes
 
 

@@ -14,19 +14,19 @@ import pytest
 from google.protobuf import text_format
 
 import mgx_mlir as migraphx
-from mgx_mlir.api.mlir_files import read_mlir
 from mgx_mlir.core.errors import FileError, MgxError, ModelError, UsageError
-from mgx_mlir.core.module_builder import natural
-from mgx_mlir.core.reproducer import read_reproducer
-from mgx_mlir.core.signature import Port
 from mgx_mlir.debug.argument_files import read_argument
 from mgx_mlir.debug.peaks import _read as read_peaks
-from mgx_mlir.driver.main import main
-from mgx_mlir.driver.perf_report import REPORT, read_report
+from mgx_mlir.frontends.mlir_files import read_mlir
 from mgx_mlir.frontends.tf import schema
 from mgx_mlir.frontends.tf.options import TfOptions
 from mgx_mlir.frontends.tf.program import parse_tf
 from mgx_mlir.frontends.tf.saved_model import _natural
+from mgx_mlir.programs.module_builder import natural
+from mgx_mlir.programs.signature import Port
+from mgx_mlir.rewrite.reproducer import read_reproducer
+from mgx_mlir.tools.driver.main import main
+from mgx_mlir.tools.driver.perf_report import REPORT, read_report
 from tests.formats.corpora import graphs
 from tests.formats.greedy import long_line, model, n
 
@@ -99,10 +99,10 @@ def test_a_pipe_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     module.write_text("module {}")
     commands = [
-        ["mgx_mlir.opt", pipe],
-        ["mgx_mlir.opt", module, "--weights", pipe],
-        ["mgx_mlir.reduce", pipe, "--test", "true"],
-        ["mgx_mlir.driver", "read", pipe],
+        ["mgx_mlir.tools.opt.main", pipe],
+        ["mgx_mlir.tools.opt.main", module, "--weights", pipe],
+        ["mgx_mlir.tools.reduce.main", pipe, "--test", "true"],
+        ["mgx_mlir.tools.driver", "read", pipe],
     ]
     for command in commands:
         done = subprocess.run(
@@ -160,8 +160,8 @@ def test_a_node_that_no_importer_expects_is_an_error_of_the_model(
 
 
 def test_an_extent_that_is_not_there_is_an_error_of_shape() -> None:
-    from mgx_mlir.core.build import Dims
     from mgx_mlir.core.errors import ShapeError
+    from mgx_mlir.programs.build import Dims
 
     dims = Dims((2, 3))
     assert (dims[1], dims[-2], dims[1:], dims == (2, 3)) == (3, 2, (3,), True)

@@ -15,14 +15,14 @@ import pytest
 
 import mgx_mlir as migraphx
 import mgx_mlir.passes
-from mgx_mlir.api.mlir_files import read_mlir
 from mgx_mlir.core import attrs
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import FileError, MgxError, ModelError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.passes import resolve, run_pipeline
 from mgx_mlir.core.weight_files import read_weights
 from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.mlir_files import read_mlir
+from mgx_mlir.rewrite.passes import resolve, run_pipeline
 from tests.formats.greedy import GREEDY, ints, model, n
 
 ROOT = Path(__file__).parent.parent.parent

@@ -99,7 +99,7 @@ def test_the_parser_bears_what_is_taken(tmp_path: Path) -> None:
         files.append(str(path))
     code = (
         "import sys, threading\n"
-        "from mgx_mlir.api.mlir_files import read_mlir\n"
+        "from mgx_mlir.frontends.mlir_files import read_mlir\n"
         "from mgx_mlir.core.errors import MgxError\n"
         "def read():\n"
         "    for name in sys.argv[1:]:\n"

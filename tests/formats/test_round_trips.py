@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import mgx_mlir as migraphx
-from mgx_mlir.core.groups import Group, set_groups
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.narrow import ELEMENT
-from mgx_mlir.core.program_ir import NAME
-from mgx_mlir.core.signature import Signature
+from mgx_mlir.core.subbyte_types import ELEMENT
 from mgx_mlir.printers.text import program_text
+from mgx_mlir.programs.groups import Group, set_groups
+from mgx_mlir.programs.program_ir import NAME
+from mgx_mlir.programs.signature import Signature
 from tests.formats import models
 from tests.formats.programs import PROGRAMS, every_operator, feed_of, tensor
 

@@ -15,9 +15,9 @@ import onnx
 from onnx import numpy_helper
 
 from mgx_mlir.core.errors import MgxError, UnsupportedModel
-from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.frontends.onnx.importer import import_model
 from mgx_mlir.frontends.onnx.load import load_bytes
+from mgx_mlir.programs.interpreter import Interpreter
 
 
 @dataclass

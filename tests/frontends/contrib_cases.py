@@ -20,8 +20,8 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import mgx_mlir
-from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
+from mgx_mlir.programs.interpreter import Interpreter
 
 ort = pytest.importorskip("onnxruntime")
 state = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")

@@ -14,10 +14,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from mgx_mlir.core.errors import FileError, MgxError, ModelError
-from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.frontends.onnx.importer import parse_onnx, parse_onnx_buffer
 from mgx_mlir.frontends.onnx.load import load_bytes, load_file
 from mgx_mlir.frontends.onnx.options import OnnxOptions
+from mgx_mlir.programs.interpreter import Interpreter
 
 
 def model(weight: np.ndarray | TensorProto, *, opset: int = 17) -> onnx.ModelProto:

@@ -10,7 +10,7 @@ import pytest
 from contrib_cases import Case, Draws, check, model
 
 import mgx_mlir
-from mgx_mlir.api.compile import CompileSettings, _program_key
+from mgx_mlir.compiler.compile import CompileSettings, _program_key
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.frontends.onnx import registry
 from mgx_mlir.frontends.onnx.importer import OnnxOptions, parse_onnx_buffer

@@ -6,8 +6,8 @@ import numpy as np
 import onnx.parser
 import pytest
 
-from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
+from mgx_mlir.programs.interpreter import Interpreter
 
 ort = pytest.importorskip("onnxruntime")
 

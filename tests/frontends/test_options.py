@@ -7,11 +7,11 @@ import onnx.parser
 import pytest
 
 from mgx_mlir.core.errors import ModelError, UnsupportedModel, UsageError
-from mgx_mlir.core.interpreter import Interpreter
-from mgx_mlir.core.program_ir import DIMS, ProgramIR, argument_attributes, argument_types
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.onnx.importer import DEBUG_SYMBOLS, parse_onnx_buffer
 from mgx_mlir.frontends.onnx.options import DynamicDim, OnnxOptions
+from mgx_mlir.programs.interpreter import Interpreter
+from mgx_mlir.programs.program_ir import DIMS, ProgramIR, argument_attributes, argument_types
 
 ADD = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[batch, 3] x, float[batch, n] y) => (float[batch, 3] z) { z = Relu(x) w = Neg(y) }"""

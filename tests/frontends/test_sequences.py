@@ -14,8 +14,8 @@ from onnx import TensorProto, parser
 import mgx_mlir
 from mgx_mlir.api.program import get_target
 from mgx_mlir.core.errors import ModelError, RunError, UnsupportedModel, UsageError
-from mgx_mlir.core.signature import Signature
 from mgx_mlir.integrations.backend import Backend, StructuredRep
+from mgx_mlir.programs.signature import Signature
 
 A = np.arange(6, dtype=np.float32).reshape(2, 3)
 B = A * 10

@@ -21,12 +21,12 @@ from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import MgxError
-from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.ir import func, ir
-from mgx_mlir.core.lowered import Lowered
 from mgx_mlir.core.op import OPS, Op
-from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.programs.interpreter import Interpreter
+from mgx_mlir.programs.lowered import Lowered
+from mgx_mlir.programs.program_ir import ProgramIR
 
 BATCH = 48  # cases in one compile
 

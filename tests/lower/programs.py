@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core import dtypes, literals
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import func, ir
-from mgx_mlir.core.lowered import Lowered
-from mgx_mlir.core.passes import run_pipeline
-from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.programs.lowered import Lowered
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.rewrite.passes import run_pipeline
 from tests.lower.harness import compile_flags, load_dialect
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mgx_mlir.core.op import OPS, Op, Pointwise
-from mgx_mlir.core.pipeline import did_you_mean
+from mgx_mlir.rewrite.pipeline import did_you_mean
 from tests.lower import harness
 from tests.lower.harness import Case
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from mgx_mlir.core.context import new_context
-from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.passes import run_pipeline
-from mgx_mlir.core.program_ir import ProgramIR
-from mgx_mlir.core.segments import parse_module
+from mgx_mlir.core.operand_segments import parse_module
 from mgx_mlir.passes.pipelines import pipeline
+from mgx_mlir.programs.interpreter import Interpreter
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.rewrite.passes import run_pipeline
 from tests.lower import harness
 
 harness.load_dialect()

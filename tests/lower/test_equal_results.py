@@ -9,8 +9,8 @@ import pytest
 
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.lowered import IOSpec, Lowered
-from mgx_mlir.passes.lower.equal_results import merge_equal_results
+from mgx_mlir.passes.lower.iree.equal_results import merge_equal_results
+from mgx_mlir.programs.lowered import IOSpec, Lowered
 from tests.lower.programs import execute
 
 X = np.array([-1.25, 0.5, 2.75, 4.0], np.float32)

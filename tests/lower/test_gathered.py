@@ -10,9 +10,9 @@ import pytest
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.lowered import Lowered
-from mgx_mlir.core.passes import run_pipeline
 from mgx_mlir.passes.pipelines import GPU_INPUTS
+from mgx_mlir.programs.lowered import Lowered
+from mgx_mlir.rewrite.passes import run_pipeline
 from mgx_mlir.targets.child import shared_compiler
 from mgx_mlir.targets.flags import gpu_ladder
 from mgx_mlir.targets.report import gpu_report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mgx_mlir.core.lowered import Lowered
+from mgx_mlir.programs.lowered import Lowered
 from tests.lower.programs import check, execute
 from tests.lower.test_vector_attention import TOLERANCE, Attentions
 from tests.lower.test_vector_rows import Concats

@@ -12,10 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.chips import CHIPS
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir
-from mgx_mlir.passes.lower.gpu_choices import (
+from mgx_mlir.hardware.chips import CHIPS
+from mgx_mlir.passes.lower.gpu.compilation_info import product_info, window_info
+from mgx_mlir.passes.lower.gpu.gemm_shape import (
     CONVOLUTION,
     DOT,
     Choice,
@@ -27,10 +28,9 @@ from mgx_mlir.passes.lower.gpu_choices import (
     padded_depth,
     product_of,
 )
-from mgx_mlir.passes.lower.gpu_config import product_info, window_info
-from mgx_mlir.passes.lower.gpu_kinds import KINDS
-from mgx_mlir.passes.lower.gpu_plain import plain_tile
-from mgx_mlir.passes.lower.gpu_tiles import Extents, Tile, choose
+from mgx_mlir.passes.lower.gpu.mma import KINDS
+from mgx_mlir.passes.lower.gpu.plain_tiles import plain_tile
+from mgx_mlir.passes.lower.gpu.tiles import Extents, Tile, choose
 from mgx_mlir.passes.lower.module import LowerOptions
 from mgx_mlir.targets.child import shared_compiler
 from mgx_mlir.targets.flags import gpu_ladder

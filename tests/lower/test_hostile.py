@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mgx_mlir.core.errors import RunError
-from mgx_mlir.core.interpreter import Interpreter
+from mgx_mlir.programs.interpreter import Interpreter
 from tests.lower import harness
 from tests.lower.harness import OPS, Case
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mgx_mlir.api.compile import compile as compile_program
-from mgx_mlir.core.build import Builder
+from mgx_mlir.compiler.compile import compile as compile_program
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS
-from mgx_mlir.passes.lower import regions
+from mgx_mlir.passes.lower.iree import regions
+from mgx_mlir.programs.build import Builder
 from mgx_mlir.targets import base
 from mgx_mlir.targets.child import IreeCompiler
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure

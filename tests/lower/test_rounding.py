@@ -9,11 +9,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mgx_mlir.api.compile import compile as compile_program
+from mgx_mlir.compiler.compile import compile as compile_program
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.program_ir import ProgramIR
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.programs.program_ir import ProgramIR
 from tests.lower.programs import program_of
 
 NARROW = (

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mgx_mlir.passes.lower.vector.isa import isa_of
+from mgx_mlir.passes.lower.cpu.isa import isa_of
 from tests.lower.programs import Programs, check, execute, kernels_of
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")

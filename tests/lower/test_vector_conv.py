@@ -13,16 +13,16 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
-from mgx_mlir.api.compile import read_model
+from mgx_mlir.compiler.compile import read_model
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.passes import run_pipeline
+from mgx_mlir.passes.lower.cpu import convolution as loops
+from mgx_mlir.passes.lower.cpu.isa import AVX2, AVX512, NEON, Isa, isa_of
+from mgx_mlir.passes.lower.cpu.workgroup_builder import SCRATCH_BYTES, WorkGroup
 from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
-from mgx_mlir.passes.lower.vector import convolution as loops
-from mgx_mlir.passes.lower.vector.frame import SCRATCH_BYTES, WorkGroup
-from mgx_mlir.passes.lower.vector.isa import AVX2, AVX512, NEON, Isa, isa_of
 from mgx_mlir.passes.pipelines import pipeline
+from mgx_mlir.rewrite.passes import run_pipeline
 from tests.lower.vector_kernels import run
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")

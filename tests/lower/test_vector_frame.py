@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.passes.lower.vector.frame import Tile, WorkGroup, dispatch
+from mgx_mlir.passes.lower.cpu.workgroup_builder import Tile, WorkGroup, dispatch
 from tests.lower.vector_kernels import run
 
 F = dtypes.FLOAT

@@ -11,11 +11,11 @@ import pytest
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.context import new_context
-from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.lowered import Lowered
 from mgx_mlir.core.op import OPS, Pointwise
-from mgx_mlir.passes.lower.vector.isa import isa_of
+from mgx_mlir.passes.lower.cpu.isa import isa_of
+from mgx_mlir.programs.interpreter import Interpreter
+from mgx_mlir.programs.lowered import Lowered
 from tests.lower.harness import difference, examples_of, load_dialect
 from tests.lower.programs import Programs, execute, kernels_of
 

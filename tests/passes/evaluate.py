@@ -8,11 +8,11 @@ import numpy as np
 import mgx_mlir.dialects
 import mgx_mlir.passes  # noqa: F401  (declares the passes)
 from mgx_mlir.core.context import new_context
-from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.passes import run_pipeline
-from mgx_mlir.core.program_ir import argument_names, argument_types, main_function
+from mgx_mlir.programs.interpreter import Interpreter
+from mgx_mlir.programs.program_ir import argument_names, argument_types, main_function
+from mgx_mlir.rewrite.passes import run_pipeline
 
 CONTEXT = new_context()
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.programs.program_ir import ProgramIR
 
 UNARY = ("relu", "tanh", "sigmoid", "abs", "neg", "erf")
 BINARY = ("add", "add", "sub", "mul", "max", "min")

@@ -17,8 +17,8 @@ from filecheck.options import parse_argv_options
 from filecheck.parser import Parser
 
 from mgx_mlir.core.context import new_context
-from mgx_mlir.opt import main
-from mgx_mlir.optlib import session
+from mgx_mlir.tools.opt import session
+from mgx_mlir.tools.opt.main import main
 
 LIT = Path(__file__).resolve().parent.parent.parent / "lit"
 CONTEXT = new_context()  # one for all runs: to make it takes longer than to run a file

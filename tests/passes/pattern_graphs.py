@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.op import as_value
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.programs.build import Builder
 
 Dims = Sequence[int | str]
 

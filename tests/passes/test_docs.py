@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mgx_mlir.core.registry import rewrites_of
 from mgx_mlir.passes import PASSES
+from mgx_mlir.rewrite.registry import rewrites_of
 from tests import written
 
 DOC = written.script("passes")

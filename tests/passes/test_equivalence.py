@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from evaluate import CONTEXT, assert_same, before_and_after
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.passes import pipeline_name
-from mgx_mlir.core.pattern import PATTERNS, observing
-from mgx_mlir.core.segments import parse_module
+from mgx_mlir.core.operand_segments import parse_module
 from mgx_mlir.passes import PASSES
 from mgx_mlir.passes.pipelines import pipeline
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.rewrite.passes import pipeline_name
+from mgx_mlir.rewrite.pattern import PATTERNS, observing
 
 LIT = Path(__file__).parent.parent.parent / "lit"
 # passes that move elements but compute nothing, or compute the same in the same order

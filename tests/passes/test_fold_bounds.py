@@ -6,7 +6,7 @@ import numpy as np
 
 import mgx_mlir as migraphx
 import mgx_mlir.passes
-from mgx_mlir.core.passes import resolve, run_pipeline
+from mgx_mlir.rewrite.passes import resolve, run_pipeline
 from tests.formats.greedy import long_line, model, n
 
 

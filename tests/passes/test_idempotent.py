@@ -12,11 +12,11 @@ from pattern_graphs import CASES, Graph, load
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.passes import run_pipeline
-from mgx_mlir.core.program_ir import ProgramIR
-from mgx_mlir.core.segments import asm
+from mgx_mlir.core.operand_segments import asm
 from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
 from mgx_mlir.passes.pipelines import PIPELINES, pipeline
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.rewrite.passes import run_pipeline
 from tests.models import made
 
 load()

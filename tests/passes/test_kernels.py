@@ -6,11 +6,11 @@ from evaluate import CONTEXT, assert_same
 from kernel_graphs import KINDS, KernelGraph
 
 from mgx_mlir.core.context import new_context
-from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.passes import run_pipeline
-from mgx_mlir.core.pattern import observing
 from mgx_mlir.passes.pipelines import pipeline
+from mgx_mlir.programs.interpreter import Interpreter
+from mgx_mlir.rewrite.passes import run_pipeline
+from mgx_mlir.rewrite.pattern import observing
 
 PASSES = {
     "layout_convolution": ("layout_convolution",),
@@ -114,7 +114,7 @@ def test_the_graphs_are_worth_it():
 @pytest.mark.parametrize("seed", [600, 601, 602, 603])
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 def test_compiled_programs(seed, dynamic):
-    from mgx_mlir.api.compile import compile as compile_program
+    from mgx_mlir.compiler.compile import compile as compile_program
 
     graph = KernelGraph(seed, new_context(), steps=24, dynamic=dynamic)
     inputs = graph.inputs()
@@ -126,7 +126,7 @@ def test_compiled_programs(seed, dynamic):
 
 def test_poolings_and_grouped_convolutions_compile():
     """Forms that IREE once refused inside a dispatch region."""
-    from mgx_mlir.api.compile import compile as compile_program
+    from mgx_mlir.compiler.compile import compile as compile_program
 
     kinds = ("pooling", "convolution", "pooling", "unary", "binary")
     assert set(kinds) <= set(KINDS)
@@ -145,7 +145,7 @@ def test_programs_that_were_compiled_wrong(seed):
     """Seeds whose numbers were wrong, or whose compile did not end: equal results of a region,
     windows of one step over longer axes, padded windows along one axis, two readers of a kernel
     over run-time dims of which one is strided."""
-    from mgx_mlir.api.compile import compile as compile_program
+    from mgx_mlir.compiler.compile import compile as compile_program
 
     graph = KernelGraph(seed, new_context(), steps=24, dynamic=seed > 900)
     inputs = graph.inputs()

@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from mgx_mlir import opt
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.passes import PASSES, Pass
 from mgx_mlir.core.weight_files import read_weights, write_weights
+from mgx_mlir.rewrite.passes import PASSES, Pass
+from mgx_mlir.tools.opt import main as opt
 
 GOOD = "func.func @f(%a: f32) -> f32 {\n  %0 = arith.negf %a : f32\n  return %a : f32\n}\n"
 BAD = "func.func @f(%a: f32) -> f64 {\n  return %a : f32\n}\n"
@@ -147,7 +147,7 @@ def test_what_kills_the_process_leaves_a_reproducer(tmp_path):
     )
     (tmp_path / "in.mlir").write_text(GOOD)
     found = tmp_path / "found.mlir"
-    command = [sys.executable, "-m", "mgx_mlir.opt", str(tmp_path / "in.mlir"), "--cse"]
+    command = [sys.executable, "-m", "mgx_mlir.tools.opt.main", str(tmp_path / "in.mlir"), "--cse"]
     command += ["--mgx-dead-code-elimination", f"--mlir-pass-pipeline-crash-reproducer={found}"]
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path}
@@ -167,7 +167,13 @@ def test_what_kills_the_process_leaves_a_reproducer(tmp_path):
 def test_a_small_file_takes_under_600_ms(tmp_path):
     file = tmp_path / "in.mlir"
     file.write_text(GOOD)
-    command = [sys.executable, "-m", "mgx_mlir.opt", str(file), "--mgx-dead-code-elimination"]
+    command = [
+        sys.executable,
+        "-m",
+        "mgx_mlir.tools.opt.main",
+        str(file),
+        "--mgx-dead-code-elimination",
+    ]
     best = 1e9
     for _ in range(5):
         # processor time, which other work on the machine does not stretch

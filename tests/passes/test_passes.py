@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 from evaluate import CONTEXT
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import PassError, PipelineError
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.passes import (
+from mgx_mlir.core.operand_segments import parse_module
+from mgx_mlir.passes import PASSES
+from mgx_mlir.passes.optimize_module import OptimizeModule
+from mgx_mlir.passes.pipelines import PIPELINES
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.rewrite.passes import (
     Instrumentation,
     Pass,
     make_pass,
@@ -24,11 +28,7 @@ from mgx_mlir.core.passes import (
     run_pass,
     run_pipeline,
 )
-from mgx_mlir.core.pattern import MatchTrace, op_names
-from mgx_mlir.core.segments import parse_module
-from mgx_mlir.passes import PASSES
-from mgx_mlir.passes.optimize_module import OptimizeModule
-from mgx_mlir.passes.pipelines import PIPELINES
+from mgx_mlir.rewrite.pattern import MatchTrace, op_names
 
 TEXT = """
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

@@ -14,13 +14,13 @@ import pytest
 from evaluate import CONTEXT, assert_same
 from pattern_graphs import Case, Graph, load
 
-from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.passes import verify_module
-from mgx_mlir.core.pattern import Pattern, PatternSet, disabled, observing
-from mgx_mlir.core.registry import PatternPass, rewrites_of
-from mgx_mlir.core.segments import asm
+from mgx_mlir.core.operand_segments import asm
 from mgx_mlir.passes import PASSES
+from mgx_mlir.programs.interpreter import Interpreter
+from mgx_mlir.rewrite.passes import verify_module
+from mgx_mlir.rewrite.pattern import Pattern, PatternSet, disabled, observing
+from mgx_mlir.rewrite.registry import PatternPass, rewrites_of
 
 DRAWS = int(os.environ.get("MGX_DRAWS", "12"))
 CASES = load()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgx_mlir.core.errors import PipelineError
-from mgx_mlir.core.pipeline import Nested, PassSpec, parse_pipeline, print_pipeline
+from mgx_mlir.rewrite.pipeline import Nested, PassSpec, parse_pipeline, print_pipeline
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]*(-[a-z0-9]+){0,2}", fullmatch=True)
 VALUES = st.one_of(st.none(), st.from_regex(r"[a-z0-9,.\-]+", fullmatch=True), st.just("a b c"))

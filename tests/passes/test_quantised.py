@@ -7,11 +7,11 @@ from pattern_graphs import Graph
 
 import mgx_mlir
 from mgx_mlir.core import literals
-from mgx_mlir.core.interpreter import Interpreter
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.passes import make_pass, run_pipeline
-from mgx_mlir.core.pattern import observing, op_names
-from mgx_mlir.core.program_ir import ProgramIR
+from mgx_mlir.programs.interpreter import Interpreter
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.rewrite.passes import make_pass, run_pipeline
+from mgx_mlir.rewrite.pattern import observing, op_names
 
 
 def run(g: Graph) -> list[np.ndarray]:

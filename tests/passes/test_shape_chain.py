@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgx_mlir.passes.reshapes_pointwise import inverse
-from mgx_mlir.passes.shape_chain import Step, extents, start, steps_for
+from mgx_mlir.passes.analysis.view_chains import Step, extents, start, steps_for
+from mgx_mlir.passes.simplify_reshapes.pointwise import inverse
 
 
 def run(steps, x):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from lit_files import LIT, run, run_lines
 
-from mgx_mlir.core.registry import rewrites_of
 from mgx_mlir.passes import PASSES
+from mgx_mlir.rewrite.registry import rewrites_of
 
 REWRITES = [(name, r.name) for name in PASSES for r in rewrites_of(PASSES[name])]
 

@@ -7,10 +7,10 @@ from evaluate import CONTEXT
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.memo import MEMO, remembering
-from mgx_mlir.core.passes import run_pipeline
-from mgx_mlir.core.segments import parse_module
+from mgx_mlir.core.operand_segments import parse_module
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.core.type_cache import MEMO, remembering
+from mgx_mlir.rewrite.passes import run_pipeline
 
 NOTHING = """
 func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {

@@ -22,7 +22,7 @@ func.func @main(%x: tensor<2x?xf32>) -> tensor<2x?xf32> {
 
 
 def opt(python: Path | str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[Any]:
-    return run(python, "-m", "mgx_mlir.opt", *arguments, **variables)
+    return run(python, "-m", "mgx_mlir.tools.opt.main", *arguments, **variables)
 
 
 # ---- the example ---------------------------------------------------------------------------------

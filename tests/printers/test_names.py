@@ -17,11 +17,11 @@ from onnx import TensorProto, helper
 import mgx_mlir as migraphx
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.names import SafeStream, identifier, safe_name, safe_text
-from mgx_mlir.driver.main import main
 from mgx_mlir.printers.cpp import cpp_text
 from mgx_mlir.printers.dot import print_dot
 from mgx_mlir.printers.netron import netron_model
 from mgx_mlir.printers.python import python_text
+from mgx_mlir.tools.driver.main import main
 
 ESCAPES = "\x1b]0;title\x07", "a\x1b[31mb", "c\x9b2Jd", "e\rf", "g\x08h", "i\u202ej", "k\nl"
 
@@ -113,7 +113,10 @@ def test_json_stays_json(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> N
 def test_diagnostics_of_mgx_opt_and_mgx_reduce(tmp_path: Path) -> None:
     path = tmp_path / "m.mlir"
     path.write_text('"x\x1b[31m.y\x9b"() : () -> ()\n')
-    for tool in (["mgx_mlir.opt", str(path)], ["mgx_mlir.reduce", str(path), "--test", "true {}"]):
+    for tool in (
+        ["mgx_mlir.tools.opt.main", str(path)],
+        ["mgx_mlir.tools.reduce.main", str(path), "--test", "true {}"],
+    ):
         done = subprocess.run(
             [sys.executable, "-m", *tool], capture_output=True, text=True, check=False
         )

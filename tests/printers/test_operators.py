@@ -8,13 +8,13 @@ import re
 import pytest
 
 import mgx_mlir.dialects  # noqa: F401  (defines the operators)
-from mgx_mlir.core import segments
+from mgx_mlir.core import operand_segments
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, Op, attributes_of
-from mgx_mlir.core.program_ir import ProgramIR
-from mgx_mlir.core.spelling import TUPLES, attributes_out
 from mgx_mlir.printers.text import program_text
+from mgx_mlir.programs.migraphx_names import TUPLES, attributes_out
+from mgx_mlir.programs.program_ir import ProgramIR
 
 BLOCK = re.compile(r"```mlir\n(.*?)```|`(%[^`]*\"migraphx\.[^`]*)`|`(\"migraphx\.[^`]*)`", re.S)
 # operands, then (past attributes and regions) their types
@@ -72,7 +72,7 @@ def test_the_documented_example_prints(name: str) -> None:
     for callee in re.findall(r"@(dim_\d)", snippet):  # select_module's, for 1x3 and 2x3
         kind = f"tensor<{callee[-1]}x3xf32>"
         text += f"\nfunc.func private @{callee}(%x: {kind}) -> {kind} {{ return %x : {kind} }}"
-    program = ProgramIR(ctx, segments.parse_module(text, ctx))
+    program = ProgramIR(ctx, operand_segments.parse_module(text, ctx))
     with ctx:
         assert program.module.operation.verify()
     for version in ("seed", "2.16"):

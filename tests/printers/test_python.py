@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import mgx_mlir as migraphx
-from mgx_mlir.driver.scripts import run_script
 from mgx_mlir.printers.text import program_text
+from mgx_mlir.tools.driver.scripts import run_script
 from tests.formats import models
 from tests.formats.programs import PROGRAMS, every_operator, feed_of, tensor
 

@@ -9,9 +9,9 @@ import pytest
 
 import mgx_mlir as migraphx
 from mgx_mlir.core.dtypes import FLOAT
-from mgx_mlir.core.layout import Layout, Shape
 from mgx_mlir.printers.emit import emit
 from mgx_mlir.printers.text import print_parameters, program_text, value_text
+from mgx_mlir.programs.layout import Layout, Shape
 
 
 def floats(*lens: int) -> migraphx.shape:
@@ -197,7 +197,7 @@ def test_parameters_with_strides_of_their_own() -> None:
 def test_debug_symbols_follow_the_line() -> None:
     p = migraphx.program()
     built = p.program_ir
-    from mgx_mlir.core.module_builder import ProgramBuilder
+    from mgx_mlir.programs.module_builder import ProgramBuilder
 
     b = ProgramBuilder.of(built)
     x = b.main.add_parameter("x", Shape.standard(FLOAT, (2,)))

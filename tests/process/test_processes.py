@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 
 import mgx_mlir as mgx
+from mgx_mlir.compiler.tuning import solutions
 from mgx_mlir.core.errors import FileError
-from mgx_mlir.core.lowered import Lowered
-from mgx_mlir.targets import locks, tuning
+from mgx_mlir.programs.lowered import Lowered
+from mgx_mlir.targets import locks
 from mgx_mlir.targets.base import CompileOptions, CpuTarget, Executable
 from mgx_mlir.targets.cache import Cache
 from mgx_mlir.targets.child import IreeCompiler
@@ -28,7 +29,7 @@ from tests.process import threads
 from tests.targets import modules
 
 ROOT = Path(__file__).resolve().parents[2]
-DRIVER = [sys.executable, "-m", "mgx_mlir.driver"]
+DRIVER = [sys.executable, "-m", "mgx_mlir.tools.driver"]
 
 
 @pytest.fixture
@@ -160,15 +161,15 @@ def test_waiting_for_another_compile_counts_and_is_said(tmp_path: Path, caplog: 
 def test_a_stopped_search_does_not_block_the_tuning_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(tuning.VARIABLE, str(tmp_path / "t.json"))
-    monkeypatch.setattr(tuning, "LOCK_WAIT", 0.5)
-    tuning.keep({"name": "x"}, tuning.Tuning())
+    monkeypatch.setenv(solutions.VARIABLE, str(tmp_path / "t.json"))
+    monkeypatch.setattr(solutions, "LOCK_WAIT", 0.5)
+    solutions.keep({"name": "x"}, solutions.Tuning())
     with open(tmp_path / "t.json.lock", "a+b") as f:
         locks.acquire(f.fileno(), 1)
         with pytest.raises(FileError, match="has locked the tuning file"):
-            tuning.keep({"name": "y"}, tuning.Tuning())
-    tuning.keep({"name": "y"}, tuning.Tuning())
-    assert tuning.solutions() == 2
+            solutions.keep({"name": "y"}, solutions.Tuning())
+    solutions.keep({"name": "y"}, solutions.Tuning())
+    assert solutions.solutions() == 2
 
 
 # ---- kill -9 -------------------------------------------------------------------------------------

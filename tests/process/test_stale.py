@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir as mgx
-from mgx_mlir.api import compile as compiling
+from mgx_mlir.compiler import compile as compiling
 
 SIZE = 64
 

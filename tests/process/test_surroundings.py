@@ -12,7 +12,7 @@ import pytest
 from tests.process import threads
 
 ROOT = Path(__file__).resolve().parents[2]
-DRIVER = [sys.executable, "-m", "mgx_mlir.driver"]
+DRIVER = [sys.executable, "-m", "mgx_mlir.tools.driver"]
 as_root = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can be another user"
 )
@@ -75,7 +75,7 @@ def unknown(uid):
     raise KeyError(uid)
 
 pwd.getpwuid = unknown
-from mgx_mlir.driver.main import main
+from mgx_mlir.tools.driver.main import main
 sys.exit(main(["run", sys.argv[1], "--cpu"]))
 """
 
@@ -147,7 +147,7 @@ def test_paths_of_any_bytes(model: Path, tmp_path: Path, name: bytes, utf8: bool
     ],
 )
 def test_closed_streams(model: Path, tmp_path: Path, closed: str) -> None:
-    command = f'"$0" -m mgx_mlir.driver run "$1" --cpu {closed}'
+    command = f'"$0" -m mgx_mlir.tools.driver run "$1" --cpu {closed}'
     for _ in range(2):  # compiled, and from the cache
         done = subprocess.run(
             ["sh", "-c", command, sys.executable, str(model)], env=environment(tmp_path / "cache"),
@@ -165,7 +165,7 @@ def test_closed_streams_of_the_other_tools(tmp_path: Path) -> None:
                     "tensor<2xf32>\n}\n")  # fmt: skip
     for arguments in (str(path), "-"):
         done = subprocess.run(
-            ["sh", "-c", '"$0" -m mgx_mlir.opt "$1" <&- 2>&-', sys.executable, arguments],
+            ["sh", "-c", '"$0" -m mgx_mlir.tools.opt.main "$1" <&- 2>&-', sys.executable, arguments],
             env=environment(tmp_path), cwd=ROOT, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0
@@ -178,7 +178,7 @@ def test_closed_streams_of_the_other_tools(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", [["run", "--cpu"]])
 def test_python_without_docstrings(model: Path, tmp_path: Path, command: list[str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-OO", "-m", "mgx_mlir.driver", *command, str(model)],
+        [sys.executable, "-OO", "-m", "mgx_mlir.tools.driver", *command, str(model)],
         env=environment(tmp_path, PYTHONDONTWRITEBYTECODE="1"), cwd=ROOT,
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
@@ -195,7 +195,7 @@ def test_a_read_only_cache_is_read(model: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     script = (
         'mount --bind "$2" "$2" && mount -o remount,ro,bind "$2" && '
-        'exec "$0" -m mgx_mlir.driver run "$1" --cpu --log-level debug'
+        'exec "$0" -m mgx_mlir.tools.driver run "$1" --cpu --log-level debug'
     )
     if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
         pytest.skip("no namespace of mounts can be made here")

@@ -296,7 +296,7 @@ def test_the_driver_asks(saved: Path) -> None:
     os.chown(saved, NOBODY, NOBODY)
 
     def drive(*options: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "mgx_mlir.driver", *options]
+        command = [sys.executable, "-m", "mgx_mlir.tools.driver", *options]
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
     done = drive("run", str(saved))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mgx_mlir.core.lowered import Lowered
+from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.targets.base import CpuTarget, Executable
 from mgx_mlir.targets.cache import Cache
 from mgx_mlir.targets.child import IreeCompiler

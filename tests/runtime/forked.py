@@ -19,10 +19,10 @@ import mgx_mlir
 # a process that hangs is ended by a signal; a child does not inherit the alarm
 SECONDS = 100
 X = np.arange(70000, dtype=np.float32)
-_program: mgx_mlir.api.compiled.CompiledProgram
+_program: mgx_mlir.compiler.compiled.CompiledProgram
 
 
-def program(op: str, threads: int) -> mgx_mlir.api.compiled.CompiledProgram:
+def program(op: str, threads: int) -> mgx_mlir.compiler.compiled.CompiledProgram:
     """x op x on the CPU."""
     x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n"]) for n in "xy")
     graph = helper.make_graph([helper.make_node(op, ["x", "x"], ["y"])], "g", [x], [y])
@@ -31,7 +31,7 @@ def program(op: str, threads: int) -> mgx_mlir.api.compiled.CompiledProgram:
     return mgx_mlir.compile(model.SerializeToString(), "cpu", threads=threads)
 
 
-def check(found: mgx_mlir.api.compiled.CompiledProgram, want: np.ndarray) -> None:
+def check(found: mgx_mlir.compiler.compiled.CompiledProgram, want: np.ndarray) -> None:
     """Run a program and compare."""
     for _ in range(3):
         assert_array_equal(found.run(x=X)[0], want)

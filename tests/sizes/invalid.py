@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import onnxruntime as ort
 
-from mgx_mlir.api.compile import compile
+from mgx_mlir.compiler.compile import compile
 from mgx_mlir.core.errors import MgxError
 from tests.sizes.cases import MODELS, together
 

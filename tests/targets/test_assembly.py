@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mgx_mlir.core.chips import CHIPS
 from mgx_mlir.debug.gpu_kernels import peak_of
+from mgx_mlir.hardware.chips import CHIPS
 from mgx_mlir.targets.assembly import Mix, mixes
 
 TEXT = """

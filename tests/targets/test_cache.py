@@ -316,7 +316,7 @@ from pathlib import Path
 from mgx_mlir.targets.base import CpuTarget
 from mgx_mlir.targets.cache import Cache
 from mgx_mlir.targets.child import IreeCompiler
-from mgx_mlir.core.lowered import Lowered
+from mgx_mlir.programs.lowered import Lowered
 root, texts = Path(sys.argv[1]), sys.argv[2:]
 compiler = IreeCompiler(use_worker=False)
 compiled = 0

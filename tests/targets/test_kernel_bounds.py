@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.chips import CHIPS, LAUNCH_US
 from mgx_mlir.core.errors import TargetError
-from mgx_mlir.passes.lower.gpu_choices import DOT, Choice, Product
-from mgx_mlir.passes.lower.gpu_tiles import Tile
+from mgx_mlir.hardware.chips import CHIPS, LAUNCH_US
+from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, Choice, Product
+from mgx_mlir.passes.lower.gpu.tiles import Tile
 from mgx_mlir.targets.kernel_bounds import compile_with_bounds, time_us, workgroups
 from mgx_mlir.targets.kernel_time import FROM_CACHE, cost, kernel_time
 from mgx_mlir.targets.kernel_walk import Code, Instruction, Walk, functions, walk
@@ -215,7 +215,7 @@ def test_a_compiled_product(arch: str) -> None:
 
 def test_kinds_are_what_the_clocks_are_of() -> None:
     """A kind's clocks are those of the instruction that it becomes."""
-    from mgx_mlir.passes.lower.gpu_kinds import KINDS
+    from mgx_mlir.passes.lower.gpu.mma import KINDS
 
     names = {
         ("gfx942", dtypes.HALF): "v_mfma_f32_16x16x16_f16",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mgx_mlir.core.errors import FileError, TargetError
-from mgx_mlir.core.lowered import IOSpec, KernelInfo, Lowered, io_specs, kernel_infos
+from mgx_mlir.programs.lowered import IOSpec, KernelInfo, Lowered, io_specs, kernel_infos
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from mgx_mlir.targets import base, flags
 from mgx_mlir.targets.base import CompileOptions, CpuTarget, GpuTarget, get_target

@@ -9,7 +9,7 @@ from mgx_example.ops import Roll
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.axes import axis_of
-from mgx_mlir.passes.lower import indices
+from mgx_mlir.passes.lower import index
 from mgx_mlir.passes.lower.registry import lowers
 
 
@@ -23,10 +23,10 @@ def roll(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
 
     def body(where: list[ir.Value]) -> ir.Value:
         n = own[axis]
-        ahead = indices.remainder(e, abs(op.shift), n)
+        ahead = index.remainder(e, abs(op.shift), n)
         back = e.sub_extents(n, ahead) if op.shift > 0 else ahead  # -shift modulo n: not negative
         source = list(where)
-        source[axis] = e.as_index(indices.remainder(e, e.add_extents(where[axis], back), n))
-        return indices.read(x, source)
+        source[axis] = e.as_index(index.remainder(e, e.add_extents(where[axis], back), n))
+        return index.read(x, source)
 
-    return indices.from_positions(e, own, t.dtype, body)
+    return index.from_positions(e, own, t.dtype, body)

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mgx_mlir.core.errors import FileError
-from mgx_mlir.core.groups import TENSOR, Group, set_groups
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.narrow import BY_NAME, ELEMENT
-from mgx_mlir.core.program_ir import NAME, argument_attributes, entry_block
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.core.subbyte_types import BY_NAME, ELEMENT
 from mgx_mlir.frontends.mxr.checks import Tree, as_list, as_map, as_text
+from mgx_mlir.programs.groups import TENSOR, Group, set_groups
+from mgx_mlir.programs.program_ir import NAME, argument_attributes, entry_block
 
 
 def state_interface(main: Any, own: Mapping[str, Tree]) -> None:

@@ -14,12 +14,7 @@ import mgx_mlir.dialects  # noqa: F401  (defines the operators)
 from mgx_mlir.core.errors import FileError, MgxError
 from mgx_mlir.core.files import read_bytes, read_with_status, readable_name, writer_of
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.layout import Shape
 from mgx_mlir.core.literals import own
-from mgx_mlir.core.module_builder import Instruction, ModuleBuilder, ProgramBuilder
-from mgx_mlir.core.program_ir import ProgramIR
-from mgx_mlir.core.signature import DimRange
-from mgx_mlir.core.spelling import NestedOp
 from mgx_mlir.frontends.mxr.checks import (
     Tree,
     as_list,
@@ -42,6 +37,11 @@ from mgx_mlir.frontends.mxr.shapes import (
 )
 from mgx_mlir.printers.listing import DEBUG_SYMBOLS
 from mgx_mlir.printers.value_tree import FILE_VERSION, OWN_KEY, OWN_VERSION, PADDED
+from mgx_mlir.programs.layout import Shape
+from mgx_mlir.programs.migraphx_names import NestedOp
+from mgx_mlir.programs.module_builder import Instruction, ModuleBuilder, ProgramBuilder
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.signature import DimRange
 
 # versions whose trees differ from FILE_VERSION's only in what they lack: debug symbols (8), data
 # in chunks (7), several targets (6; before, `target` was one)

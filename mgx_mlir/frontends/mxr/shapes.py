@@ -9,13 +9,13 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import FileError, MgxError
-from mgx_mlir.core.layout import AnyShape, Dim, Shape, TupleShape
-from mgx_mlir.core.module_builder import shape_of_parts
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.core.signature import DimRange
-from mgx_mlir.core.strided import array_over
 from mgx_mlir.frontends.mxr.checks import Tree, as_list, as_map, as_size, as_text, member, shortened
 from mgx_mlir.printers.value_tree import UNBOUNDED
+from mgx_mlir.programs.layout import AnyShape, Dim, Shape, TupleShape
+from mgx_mlir.programs.module_builder import shape_of_parts
+from mgx_mlir.programs.signature import DimRange
+from mgx_mlir.programs.strided import array_over
 
 MAX_RANK = 64
 MAX_TUPLE = 16  # tuples within tuples

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 import onnx.parser
 
 from mgx_mlir.core.errors import FileError, MgxError, ModelError
-from mgx_mlir.core.program_ir import ProgramIR
-from mgx_mlir.core.segments import asm
+from mgx_mlir.core.operand_segments import asm
 from mgx_mlir.frontends.files import open_regular
 from mgx_mlir.frontends.onnx.importer import import_model, parse_onnx
 from mgx_mlir.frontends.onnx.load import load_bytes
 from mgx_mlir.frontends.onnx.options import OnnxOptions
+from mgx_mlir.programs.program_ir import ProgramIR
 
 _SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 

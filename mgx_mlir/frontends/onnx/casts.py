@@ -8,12 +8,12 @@ import ml_dtypes
 import numpy as np
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import DOUBLE, FLOAT, INT32, UINT32
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.narrow import BY_ONNX, Narrow
+from mgx_mlir.core.subbyte_types import BY_ONNX, Narrow
 from mgx_mlir.frontends.helpers import Value, compare, convert, greater_equal, number
 from mgx_mlir.frontends.onnx.tensors import cast_number
+from mgx_mlir.programs.build import Builder
 
 # The magnitude from which rounding to the type overflows, and whether that very value does:
 # half a step above the largest number, ties going to the even neighbour.

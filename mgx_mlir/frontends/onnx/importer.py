@@ -14,15 +14,12 @@ import onnx
 
 from mgx_mlir import dialects
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import MgxError, ModelError
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore, is_literal, own
-from mgx_mlir.core.narrow import BY_ONNX
-from mgx_mlir.core.program_ir import ProgramIR
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.core.switches import flag
+from mgx_mlir.core.subbyte_types import BY_ONNX
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.onnx import ops
 from mgx_mlir.frontends.onnx.attributes import keywords, resolved, schema_of
@@ -57,6 +54,9 @@ from mgx_mlir.frontends.program import (
     drop_unused,
     type_of,
 )
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.rewrite.switches import flag
 
 LOG = logging.getLogger("mgx_mlir.onnx")
 MAX_DEPTH = 32  # functions within functions

@@ -10,7 +10,7 @@ import onnx
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import MgxError, ModelError, UnsupportedModel, UsageError
-from mgx_mlir.core.narrow import BY_ONNX
+from mgx_mlir.core.subbyte_types import BY_ONNX
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.onnx.options import Dim, DynamicDim, OnnxOptions
 from mgx_mlir.frontends.onnx.structures import TENSOR, Form

@@ -1,4 +1,4 @@
-"""Which values stand for elements of a type that the dialect does not have (core/narrow.py)."""
+"""Which values stand for elements of a type that the dialect does not have (core/subbyte_types.py)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import onnx
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.narrow import BY_ONNX
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.core.subbyte_types import BY_ONNX
 from mgx_mlir.frontends.onnx.registry import OnnxOp
 
 # what gives back elements of its first input as they are

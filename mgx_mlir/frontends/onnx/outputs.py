@@ -9,15 +9,15 @@ from typing import Any
 import onnx
 
 from mgx_mlir.core.errors import MgxError
-from mgx_mlir.core.groups import Group, set_groups
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.narrow import BY_ONNX, ELEMENT
-from mgx_mlir.core.program_ir import NAME
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.core.subbyte_types import BY_ONNX, ELEMENT
 from mgx_mlir.frontends.onnx.inputs import Input
 from mgx_mlir.frontends.onnx.kinds import Kinds
 from mgx_mlir.frontends.onnx.structures import TENSOR, form_of, tensors_of
 from mgx_mlir.frontends.onnx.tensors import tensor_dtype
+from mgx_mlir.programs.groups import Group, set_groups
+from mgx_mlir.programs.program_ir import NAME
 
 
 def result_attributes(graph: onnx.GraphProto, outputs: Sequence[Any], kinds: Kinds) -> ir.ArrayAttr:

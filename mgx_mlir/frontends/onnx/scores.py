@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import DOUBLE, FLOAT
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.helpers import Value, compare, convert, number
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.programs.build import Builder
 
 ML = "ai.onnx.ml"
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.frontends.helpers import Value, convert, unsqueeze
+from mgx_mlir.programs.build import Builder
 
 Size = Any  # int, or a 0-d i64 tensor
 

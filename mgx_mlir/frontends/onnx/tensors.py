@@ -14,8 +14,8 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import FileError, ModelError, ShapeError, UnsupportedModel
 from mgx_mlir.core.literals import aligned_empty
-from mgx_mlir.core.narrow import BY_ONNX as NARROW
-from mgx_mlir.core.narrow import packed_bytes, unpacked
+from mgx_mlir.core.subbyte_types import BY_ONNX as NARROW
+from mgx_mlir.core.subbyte_types import packed_bytes, unpacked
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.files import bytes_of, check_size, open_regular
 from mgx_mlir.frontends.problems import NotSupported
@@ -30,7 +30,7 @@ _FROM_INT32 = {
 
 
 def tensor_dtype(number: int, what: str) -> DType:
-    """The element type a tensor of ONNX type `number` is held in (core/narrow.py)."""
+    """The element type a tensor of ONNX type `number` is held in (core/subbyte_types.py)."""
     if number in NARROW:
         return NARROW[number].held
     try:

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from mgx_mlir.core.errors import MgxError
-from mgx_mlir.core.segments import asm
+from mgx_mlir.core.operand_segments import asm
 from mgx_mlir.frontends.tf.options import TfOptions
 from mgx_mlir.frontends.tf.program import parse_tf
 

@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.errors import MgxError, ModelError
 from mgx_mlir.core.files import readable_name
@@ -26,6 +25,7 @@ from mgx_mlir.frontends.tf.options import TfOptions
 from mgx_mlir.frontends.tf.registry import TfOp, find
 from mgx_mlir.frontends.tf.tensors import TensorReader
 from mgx_mlir.frontends.tf.values import POISON, HostValue, has_failed, is_host
+from mgx_mlir.programs.build import Builder
 
 MAX_DEPTH = 64  # functions within functions
 MAX_NODES = 1_000_000  # after expansion: a few nested functions can stand for billions

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.frontends.helpers import Value, transpose
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.programs.build import Builder
 
 
 def to_first(b: Builder, x: Value) -> Value:

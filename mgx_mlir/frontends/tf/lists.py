@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.frontends.helpers import Value, convert, squeeze, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.values import TensorList
+from mgx_mlir.programs.build import Builder
 
 
 class NotScanned(Exception):

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from mgx_mlir import dialects
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import ModelError, UsageError
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore
-from mgx_mlir.core.program_ir import NAME, ProgramIR
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.onnx.options import DynamicDim
@@ -30,6 +28,8 @@ from mgx_mlir.frontends.tf.importer import Importer, LoadedModel
 from mgx_mlir.frontends.tf.inputs import graph_outputs, placeholder
 from mgx_mlir.frontends.tf.load import GRAPH, check_graph, load_buffer, load_graph
 from mgx_mlir.frontends.tf.options import TfOptions
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.programs.program_ir import NAME, ProgramIR
 
 KERAS = (".keras", ".h5", ".hdf5")
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
@@ -21,6 +20,7 @@ from mgx_mlir.frontends.helpers import Value, convert, extent, single, squeeze, 
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.lists import NotScanned, with_elements, zeros
 from mgx_mlir.frontends.tf.values import POISON, TensorList, has_failed, is_host
+from mgx_mlir.programs.build import Builder
 
 MOST_ROWS = 1 << 20  # iterations of a loop whose results state how many there are
 _TRIES = 16  # each makes more of the carried dims dynamic

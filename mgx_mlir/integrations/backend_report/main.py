@@ -20,7 +20,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from mgx_mlir.core.machine import available_cpus
+from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.integrations.backend_report.cases import KINDS
 from mgx_mlir.integrations.backend_report.pool import ROOT, Settings, run_all
 from mgx_mlir.integrations.backend_report.results import (

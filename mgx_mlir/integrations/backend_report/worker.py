@@ -38,8 +38,8 @@ class ReferenceCalled(BaseException):
 @contextlib.contextmanager
 def references_raise(calls: list[str]) -> Iterator[None]:
     """Within, every `reference` of the dialect raises, and is noted in `calls`."""
-    from mgx_mlir.core.interpreter import Interpreter
     from mgx_mlir.core.op import OPS
+    from mgx_mlir.programs.interpreter import Interpreter
 
     def refuse(name: str) -> Any:
         def reference(*args: Any, **kwargs: Any) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mgx_mlir.core.passes import PatternPass
-from mgx_mlir.core.pattern import pattern
+from mgx_mlir.rewrite.passes import PatternPass
+from mgx_mlir.rewrite.pattern import pattern
 
 
 @pattern("relu")

@@ -11,8 +11,8 @@ import pytest
 
 import mgx_mlir
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.driver.main import main
 from mgx_mlir.frontends.tf.options import TfOptions
+from mgx_mlir.tools.driver.main import main
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -100,7 +100,7 @@ def test_inputs_that_no_output_needs_are_none():
 
 
 def test_nodes_are_locations():
-    from mgx_mlir.core.segments import asm
+    from mgx_mlir.core.operand_segments import asm
 
     program = small().parse()
     with program.ctx:

@@ -231,7 +231,7 @@ def find_kv_cache_attention(g):
 def kernel(g, d):
     """The op group of an attention, as find_attention makes it for plain operands."""
     from mgx_mlir.core.shapes import TensorType
-    from mgx_mlir.passes.kernel_ops import make_kernel
+    from mgx_mlir.passes.analysis.kernel_ops import make_kernel
 
     rank = len(d.lead) + 2
     q, k, v = d.tensor(*d.lead, d.m, d.width), d.tensor(*d.lead, d.n, d.width), None

@@ -6,7 +6,7 @@ from typing import Any
 
 from pattern_graphs import case
 
-from mgx_mlir.passes.kernel_ops import make_kernel
+from mgx_mlir.passes.analysis.kernel_ops import make_kernel
 
 
 @case("find_planar_convolution", fires=0.25)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mgx_example.ops import Roll
-from mgx_mlir.core.passes import PatternPass
-from mgx_mlir.core.pattern import Pattern, Rewriter, no_match, pattern
+from mgx_mlir.rewrite.passes import PatternPass
+from mgx_mlir.rewrite.pattern import Pattern, Rewriter, no_match, pattern
 
 
 @pattern(Roll)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends import limits
@@ -31,6 +30,7 @@ from mgx_mlir.frontends.onnx.scores import (
     two_labels,
 )
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.programs.build import Builder
 
 
 def _table(values: Sequence[float] | None, rows: int, what: str) -> np.ndarray:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL, FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
@@ -32,6 +31,7 @@ from mgx_mlir.frontends.onnx.ops.activation import softplus_of
 from mgx_mlir.frontends.onnx.ops.control import counted_loop
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
 _RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, True),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -43,6 +42,7 @@ from mgx_mlir.frontends.onnx.ops.contrib_norm import rms_norm
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import pad_at_run_time
+from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
 

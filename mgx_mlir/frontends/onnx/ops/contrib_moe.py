@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, UINT8, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -32,6 +31,7 @@ from mgx_mlir.frontends.onnx.ops.activation import gelu_tanh
 from mgx_mlir.frontends.onnx.ops.contrib_nbits import expanded, unpacked
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT32, INT64, UINT8
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -30,6 +29,7 @@ from mgx_mlir.frontends.onnx.ops.contrib_norm import rms_norm
 from mgx_mlir.frontends.onnx.ops.linear import matmul
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
 

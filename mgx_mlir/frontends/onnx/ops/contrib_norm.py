@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT32, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -25,6 +24,7 @@ from mgx_mlir.frontends.onnx.ops.contrib_fused import channels_last as to_channe
 from mgx_mlir.frontends.onnx.ops.normalize import grouped, standardized
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT32
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -30,6 +29,7 @@ from mgx_mlir.frontends.onnx.ops.quant import (
 )
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
 

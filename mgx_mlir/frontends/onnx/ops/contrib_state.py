@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -31,6 +30,7 @@ from mgx_mlir.frontends.helpers import (
 )
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
 _MOST_ROWS = 8  # of a window of states, and of captured rows

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL, INT32, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -37,6 +36,7 @@ from mgx_mlir.frontends.onnx.ops.pad import pad
 from mgx_mlir.frontends.onnx.ops.sampling import grid_sample
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
@@ -27,6 +26,7 @@ from mgx_mlir.frontends.onnx.structures import (
     tensors,
 )
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.programs.build import Builder
 
 _MOST = 1 << 20  # iterations of a loop whose results state how many there are
 _UNROLLED = 1 << 15  # nodes that a loop becomes which is written out

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -27,6 +26,7 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import element, gather_or
+from mgx_mlir.programs.build import Builder
 
 
 def _spatial(

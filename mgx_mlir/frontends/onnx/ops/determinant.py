@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import Value, compare, convert, number, slice_, squeeze, wide
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.programs.build import Builder
 
 _MOST = 64  # rows: each is a step of its own in the program
 

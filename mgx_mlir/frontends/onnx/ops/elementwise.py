@@ -9,10 +9,9 @@ import numpy as np
 from onnx import TensorProto
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import DOUBLE, INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.narrow import BY_ONNX
+from mgx_mlir.core.subbyte_types import BY_ONNX
 from mgx_mlir.frontends.helpers import (
     Value,
     axis_in,
@@ -26,6 +25,7 @@ from mgx_mlir.frontends.onnx.casts import cast, to_narrow
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.tensors import cast_number
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.programs.build import Builder
 
 _UNARY = {
     "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan",

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import attributes_of, mnemonic
@@ -17,6 +16,7 @@ from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import Value, compare, convert, number, reshape, transpose, zeros
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.programs.build import Builder
 
 Values = Sequence[Value]
 # (builder, operands, result, attributes, derivative by the result) -> those by the operands

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -29,6 +28,7 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
 )
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.programs.build import Builder
 
 
 @onnx_op("Gather", since=1)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT32
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.helpers import Value, convert, unsqueeze
 from mgx_mlir.frontends.onnx.ops.elementwise import legacy_operand
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.products import einsum, matmul
+from mgx_mlir.programs.build import Builder
 
 
 @onnx_op("MatMul", since=1)

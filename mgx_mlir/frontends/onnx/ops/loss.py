@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.helpers import Value, axis_range, compare, convert, squeeze, unsqueeze
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.programs.build import Builder
 
 
 def negative_log_likelihood(

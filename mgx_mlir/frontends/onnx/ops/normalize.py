@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
@@ -22,6 +21,7 @@ from mgx_mlir.frontends.helpers import (
 )
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.programs.build import Builder
 
 
 def standardized(

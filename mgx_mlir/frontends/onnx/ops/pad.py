@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -15,6 +14,7 @@ from mgx_mlir.frontends.helpers import Value, axes_in, convert, single, slice_, 
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import axis_hits, element, length, pad_at_run_time
+from mgx_mlir.programs.build import Builder
 
 _MODES = ("constant", "reflect", "edge", "wrap")
 

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT32, DType
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.narrow import BY_ONNX, Narrow
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.subbyte_types import BY_ONNX, Narrow
 from mgx_mlir.frontends.helpers import (
     Value,
     axis_in,
@@ -26,6 +25,7 @@ from mgx_mlir.frontends.onnx.ops.conv import conv_integer
 from mgx_mlir.frontends.onnx.ops.linear import matmul_integer
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.tensors import cast_number
+from mgx_mlir.programs.build import Builder
 
 
 def spread(b: Builder, v: Value, x: Value, axis: int, block_size: int) -> Value:

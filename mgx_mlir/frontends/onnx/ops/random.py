@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL, DOUBLE, FLOAT, INT32, UINT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -31,6 +30,7 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.sizes import Size, as_scalar, known, times
 from mgx_mlir.frontends.onnx.tensors import cast_number
+from mgx_mlir.programs.build import Builder
 
 _DRAWN = 1 << 16  # elements that are drawn when the model is read
 _WORD = (1 << 64) - 1

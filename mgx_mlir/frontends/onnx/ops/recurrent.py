@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import Value, transpose, zeros
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.programs.build import Builder
 
 # ONNX's activation functions: ours, and the parameters each takes from the node's lists
 ACTIVATIONS: dict[str, tuple[str, tuple[str, ...]]] = {

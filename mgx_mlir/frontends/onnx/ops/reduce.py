@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import DOUBLE, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -37,6 +36,7 @@ from mgx_mlir.frontends.reductions import (
     running_product,
 )
 from mgx_mlir.frontends.runtime_axes import flags, length
+from mgx_mlir.programs.build import Builder
 
 
 def _widened(function: Reducer) -> Reducer:

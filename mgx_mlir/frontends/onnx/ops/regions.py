@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -46,6 +45,7 @@ from mgx_mlir.frontends.onnx.sizes import (
     times,
 )
 from mgx_mlir.frontends.runtime_axes import element, length
+from mgx_mlir.programs.build import Builder
 
 # ---- RoiAlign, MaxRoiPool ----------------------------------------------------------------------
 

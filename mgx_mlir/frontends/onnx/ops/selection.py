@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.frontends.helpers import Value, axis_in
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.programs.build import Builder
 
 
 @onnx_op("NonMaxSuppression", since=10)

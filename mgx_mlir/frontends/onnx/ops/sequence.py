@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -32,6 +31,7 @@ from mgx_mlir.frontends.onnx.structures import (
 )
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.shaping import split_by, split_evenly, split_static
+from mgx_mlir.programs.build import Builder
 
 _MOST = 1 << 16  # elements of a sequence that one node makes
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.extents import extents, over, reshaped, times
@@ -42,6 +41,7 @@ from mgx_mlir.frontends.shaping import (
     split_static,
     tile,
 )
+from mgx_mlir.programs.build import Builder
 
 # ---- Reshape, Flatten, Squeeze, Unsqueeze ------------------------------------------------------
 

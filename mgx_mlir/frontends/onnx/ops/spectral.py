@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import DOUBLE, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
@@ -38,6 +37,7 @@ from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.sizes import Size, as_scalar, known, least, minus, over, plus, times
 from mgx_mlir.frontends.onnx.tensors import cast_number
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.programs.build import Builder
 
 _SMALL = 16  # points of a transform that is written out
 _MATRIX = 512  # points of a transform that is one product with a matrix

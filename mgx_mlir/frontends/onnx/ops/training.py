@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.helpers import Value, compare, convert, number
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.programs.build import Builder
 
 TRAINING = "ai.onnx.preview.training"
 Step = Callable[..., tuple[Value, ...]]

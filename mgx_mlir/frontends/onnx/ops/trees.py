@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL, FLOAT
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -37,6 +36,7 @@ from mgx_mlir.frontends.onnx.scores import (
     transformed,
     two_labels,
 )
+from mgx_mlir.programs.build import Builder
 
 _MODES = (
     "BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ",

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import BOOL, INT64, UINT8, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.helpers import Value, compare, convert, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.programs.build import Builder
 
 
 def cast(b: Builder, x: Value, dtype: DType) -> Value:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
@@ -12,6 +11,7 @@ from mgx_mlir.frontends.extents import elements, extents, zeros_of
 from mgx_mlir.frontends.helpers import Value, number, slice_, squeeze, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.programs.build import Builder
 
 _LSTM = ("i", "cs", "f", "o", "ci", "co", "h")
 

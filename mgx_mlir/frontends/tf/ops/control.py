@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.helpers import Value
 from mgx_mlir.frontends.tf.attributes import FunctionRef
@@ -13,6 +12,7 @@ from mgx_mlir.frontends.tf.graph import Body
 from mgx_mlir.frontends.tf.regions import branch, choose, truth, while_loop
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.tf.values import POISON, has_failed
+from mgx_mlir.programs.build import Builder
 
 
 @tf_op("If", "StatelessIf", raw=True)

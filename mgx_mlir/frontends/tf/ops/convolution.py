@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.extents import Extent, elements, extents, plus, reshaped, scalar, vector
@@ -19,6 +18,7 @@ from mgx_mlir.frontends.helpers import (
 )
 from mgx_mlir.frontends.tf.layout import spatial, to_first, to_last, window_attributes
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.programs.build import Builder
 
 
 def _convolve(

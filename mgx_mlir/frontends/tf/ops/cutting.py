@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -33,6 +32,7 @@ from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import pad_at_run_time, strided_slice
 from mgx_mlir.frontends.shaping import slice_known, split_by, split_evenly, split_static
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.programs.build import Builder
 
 FAR = 2**62  # beyond every extent
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.frontends.tf.attributes import FunctionRef
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.programs.build import Builder
 
 
 @tf_op("PartitionedCall", "StatefulPartitionedCall", raw=True)

@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -30,6 +29,7 @@ from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.shaping import slice_known
 from mgx_mlir.frontends.tf.layout import check_rank, same_pads, spatial
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.programs.build import Builder
 
 # ---- colours -----------------------------------------------------------------------------------
 

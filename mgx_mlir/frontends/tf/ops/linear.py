@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.helpers import Value, convert, transpose
 from mgx_mlir.frontends.products import einsum, matmul
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.programs.build import Builder
 
 
 def _flipped(b: Builder, x: Value, wanted: bool) -> Value:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError, ShapeError
 from mgx_mlir.core.shapes import broadcast_dims
 from mgx_mlir.frontends.helpers import (
@@ -23,6 +22,7 @@ from mgx_mlir.frontends.helpers import (
     wide,
 )
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.programs.build import Builder
 
 _UNARY = {
     "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh",

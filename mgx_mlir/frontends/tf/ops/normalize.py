@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import Value, along, convert, squeeze
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.layout import to_first, to_last
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.programs.build import Builder
 
 _V1 = ("y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2")
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
@@ -17,6 +16,7 @@ from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.shaping import slice_known
 from mgx_mlir.frontends.tf.layout import spatial, to_first, to_last, window_attributes
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.programs.build import Builder
 
 
 def pool(

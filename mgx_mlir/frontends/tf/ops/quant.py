@@ -7,12 +7,12 @@ from typing import Any
 
 import ml_dtypes
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.helpers import Value, compare, convert, number, single
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.programs.build import Builder
 
 
 def _fake(b: Builder, x: Value, low: Value, high: Value, bits: int, narrow: bool) -> Value:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import DOUBLE, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends import reductions
@@ -23,6 +22,7 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.reductions import Reducer, reduce_at_run_time, reduced
 from mgx_mlir.frontends.runtime_axes import flags, length
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.programs.build import Builder
 
 
 def _euclidean(b: Builder, x: Value, axes: list[int]) -> Value:

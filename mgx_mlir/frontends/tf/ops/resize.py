@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends import limits
@@ -20,6 +19,7 @@ from mgx_mlir.frontends.extents import Extent, elements, extents, reshaped, scal
 from mgx_mlir.frontends.helpers import Value, arange, compare, convert, transpose, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.programs.build import Builder
 
 
 def settled(b: Builder, v: Value) -> Value:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -36,6 +35,7 @@ from mgx_mlir.frontends.reductions import log_sum_exp, running_product
 from mgx_mlir.frontends.runtime_axes import flags
 from mgx_mlir.frontends.tf.ops.indexing import scattered
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.programs.build import Builder
 
 FAR = 2**31 - 1  # beyond every extent
 _HOW = {"Sum": "add", "Prod": "mul", "Max": "max", "Min": "min", "Mean": "add"}

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -29,6 +28,7 @@ from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import inserted_dims
 from mgx_mlir.frontends.shaping import expand, reshape_by, tile
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.programs.build import Builder
 
 # ---- reading -----------------------------------------------------------------------------------
 

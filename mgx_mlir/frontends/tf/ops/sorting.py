@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import DOUBLE, INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -26,6 +25,7 @@ from mgx_mlir.frontends.helpers import (
 )
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.programs.build import Builder
 
 
 def _best(b: Builder, x: Value, k: Extent, kind: Any, largest: bool = True) -> tuple[Value, Value]:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.extents import elements, extents, filled, zeros_of
@@ -14,6 +13,7 @@ from mgx_mlir.frontends.helpers import Value, convert, single, unsqueeze, wide
 from mgx_mlir.frontends.tf.ops.indexing import scattered
 from mgx_mlir.frontends.tf.ops.segments import rows_of
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.programs.build import Builder
 
 
 def _register(name: str, how: str) -> None:

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import DOUBLE
 from mgx_mlir.frontends.helpers import Value, compare, convert, number
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.programs.build import Builder
 
 
 def polynomial(b: Builder, x: Value, coefficients: Sequence[float]) -> Value:

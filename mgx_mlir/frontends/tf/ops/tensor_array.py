@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.op import is_a
@@ -18,6 +17,7 @@ from mgx_mlir.frontends.helpers import Value, convert, single
 from mgx_mlir.frontends.tf.lists import elements, item_at, list_of, with_elements, written, zeros
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.tf.values import HostValue, TensorList
+from mgx_mlir.programs.build import Builder
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -26,6 +25,7 @@ from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.lists import elements, item_at, list_of, with_elements, written
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.tf.values import TensorList
+from mgx_mlir.programs.build import Builder
 
 
 def _dims(b: Builder, shape: Value) -> tuple[int, ...] | None:

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.build import Builder
 from mgx_mlir.core.dtypes import INT32, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.helpers import Value
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.tf.values import Resource
+from mgx_mlir.programs.build import Builder
 
 
 def array_of(resource: Any) -> np.ndarray:

@@ -1,0 +1,54 @@
+"""A gpu program's architectures: which are meant, and one program with code for several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mgx_mlir.compiler.compiled import IreeProgram
+from mgx_mlir.core.errors import FileError, UsageError
+
+
+def named(arch: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The gfx names in `gfx942,mi300x`, or in a list, each once. TargetError for unknown ones."""
+    from mgx_mlir.targets import get_target
+
+    if arch is None:
+        return ()
+    texts = arch.split(",") if isinstance(arch, str) else arch
+    found = dict.fromkeys(get_target("gpu", architecture=a).arch for a in texts)
+    if not found:
+        raise UsageError("expected an architecture, got an empty list")
+    return tuple(found)
+
+
+def device_archs(*, emulate: bool) -> tuple[str, ...]:
+    """The architectures of the devices that are there, as far as they are known; of the emulated
+    ones the one that is stated."""
+    from mgx_mlir.targets import emulator
+    from mgx_mlir.targets.devices import hip_devices
+
+    if emulate:
+        stated = emulator.emulated_arch()
+        return (stated,) if stated else ()
+    return tuple(d.arch for d in hip_devices())
+
+
+def of_device(device_id: int, *, emulate: bool) -> str | None:
+    """The architecture of a device; None where it is not known."""
+    from mgx_mlir.targets import emulator
+
+    if emulate:
+        return emulator.emulated_arch(device_id)
+    found = device_archs(emulate=False)
+    return (found[device_id] or None) if 0 <= device_id < len(found) else None
+
+
+def together(programs: Sequence[IreeProgram], here: str | None) -> IreeProgram:
+    """One program with the code of several, each for an architecture of its own: the one for
+    `here`, else the first, with the others as its alternatives."""
+    archs = [p.executable.arch for p in programs]
+    if len(set(archs)) != len(archs):
+        raise FileError(f"expected code for one architecture each, got {', '.join(archs)}")
+    first = next((p for p in programs if p.executable.arch == here), programs[0])
+    first.alternatives = tuple(p for p in programs if p is not first)
+    return first

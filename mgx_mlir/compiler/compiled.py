@@ -1,0 +1,269 @@
+"""Compiled programs: what they were compiled with, and how each target runs them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.compiler.environment import code_variables, left_out_rewrites
+from mgx_mlir.compiler.option_text import option_text
+from mgx_mlir.compiler.tuning.solutions import Tuning
+from mgx_mlir.core import forks, operand_segments
+from mgx_mlir.core.context import new_context
+from mgx_mlir.core.errors import TargetError, UsageError
+from mgx_mlir.passes.lower.gpu.gemm_shape import Choice, Product
+from mgx_mlir.programs.interpreter import Interpreter, Trace
+from mgx_mlir.programs.lowered import KernelInfo
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.signature import Signature
+from mgx_mlir.rewrite.rewrite_trace import disabled_names
+from mgx_mlir.rewrite.switches import switches
+from mgx_mlir.runtime.trace_eval import printing, trace_level
+
+
+@dataclass(frozen=True)
+class CompileSettings:
+    """What a compile depends on besides the program.
+
+    fast_math: rewrites that change rounding. disable: passes to leave out. kernel_boundaries: off
+    leaves fusion to IREE. cache: look up and keep results. timeout: seconds of the backend.
+    tuning, products: what searches found, for the program and for products that it may have.
+    emulate: a gpu program runs on the emulator.
+    """
+
+    target: str = "cpu"
+    arch: str | None = None
+    fast_math: bool = True
+    disable: tuple[str, ...] = ()
+    kernel_boundaries: bool = True
+    cache: bool = True
+    timeout: float | None = None
+    onnx: Mapping[str, Any] = field(default_factory=dict)
+    tuning: Tuning = field(default_factory=Tuning)
+    products: tuple[tuple[Product, Choice], ...] = ()
+    emulate: bool = False
+
+    @property
+    def boundaries(self) -> bool:
+        """Whether each kernel is ours."""
+        return self.kernel_boundaries and self.tuning.boundaries
+
+    def key(self) -> dict[str, Any]:
+        """The options as JSON values, for the cache. TypeError where one cannot be spelled."""
+        row = asdict(self)
+        row.pop("cache")
+        row.pop("timeout")
+        row.pop("emulate")
+        row["onnx"] = {k: option_text(v) for k, v in sorted(self.onnx.items())}
+        if folder := self.onnx.get("external_data_path"):
+            row["onnx"]["external_data_path"] = os.path.abspath(os.fspath(folder))
+        row["disable"] = [*self.disable, *sorted(switches().disable)]
+        row["disabled_rewrites"] = sorted({*disabled_names(), *left_out_rewrites()})
+        row["environment"] = code_variables()
+        return row
+
+
+class CompiledProgram:
+    """A program ready to run on a target.
+
+    `signature` names inputs and outputs; `kernels` are what the fusion made; `stats` holds the
+    seconds of each stage and the peak memory; `executable` is what the backend made. `program` is
+    the program after the passes. Runs may come from many threads. `device_id` is which of several
+    GPUs it is loaded on.
+    """
+
+    device_id = 0
+
+    def __init__(
+        self,
+        settings: CompileSettings,
+        signature: Signature,
+        kernels: Sequence[KernelInfo],
+        stats: dict[str, Any],
+    ) -> None:
+        self.settings, self.signature = settings, signature
+        self.kernels, self.stats = list(kernels), stats
+
+    @property
+    def target(self) -> str:
+        return self.settings.target
+
+    @property
+    def input_names(self) -> list[str]:
+        return self.signature.input_names
+
+    @property
+    def output_names(self) -> list[str]:
+        return self.signature.output_names
+
+    @property
+    def program(self) -> ProgramIR:
+        """The program after the passes, kernels and all."""
+        raise NotImplementedError
+
+    def run(
+        self, inputs: Mapping[str, Any] | None = None, /, *args: Any, **named: Any
+    ) -> list[Any]:
+        """Run on numpy arrays by input name; the outputs in order.
+
+        An input or output that is a sequence in the model is a list of arrays. Everything about
+        the inputs is checked before anything runs. Raises RunError.
+        """
+        if args or (inputs is not None and not isinstance(inputs, Mapping)):
+            values = [inputs, *args]
+            if len(values) > len(self.input_names):
+                raise UsageError(f"expected {len(self.input_names)} inputs, got {len(values)}")
+            inputs = dict(zip(self.input_names, values, strict=False))
+        arrays = self.signature.check_inputs({**(inputs or {}), **named})
+        return self.signature.stated(self.execute(arrays))
+
+    __call__ = run
+
+    def execute(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run on checked arrays in order of the inputs."""
+        raise NotImplementedError
+
+
+class RefProgram(CompiledProgram):
+    """The reference: each op interpreted in numpy."""
+
+    def __init__(
+        self, settings: CompileSettings, program: ProgramIR, stats: dict[str, Any], compute: str
+    ) -> None:
+        super().__init__(settings, Signature.of(program.main()), [], stats)
+        self._program = program
+        self._interpreter = Interpreter(program.module, program.store, compute=compute)
+
+    @property
+    def program(self) -> ProgramIR:
+        return self._program
+
+    def execute(self, arrays: Sequence[np.ndarray], trace: Trace | None = None) -> list[np.ndarray]:
+        """Run; `trace(op, results)` is called after each instruction.
+
+        Without one, MIGRAPHX_TRACE_EVAL has instructions printed.
+        """
+        named = {p.name: a for p, a in zip(self.signature.inputs, arrays, strict=True)}
+        with self._program.ctx:
+            if trace is None and trace_level():
+                trace = printing(self._program, trace_level())
+            return self._interpreter.run(named, trace=trace)
+
+
+class IreeProgram(CompiledProgram):
+    """A program compiled by IREE, for the CPU or a GPU; loaded at its first run.
+
+    `alternatives` are the same program for other architectures: what fits the device is loaded.
+    """
+
+    alternatives: tuple[IreeProgram, ...] = ()
+
+    def __init__(
+        self,
+        settings: CompileSettings,
+        signature: Signature,
+        kernels: Sequence[KernelInfo],
+        stats: dict[str, Any],
+        *,
+        executable: Any,
+        params: Mapping[str, np.ndarray],
+        program: ProgramIR | None = None,
+        module_text: str = "",
+        threads: int | None = None,
+    ) -> None:
+        super().__init__(settings, signature, kernels, stats)
+        self.executable, self.params, self.threads = executable, params, threads
+        self._program, self.module_text = program, module_text
+        self._loaded: Any = None
+        self._lock = forks.lock()
+        self._reading = forks.lock()
+
+    @property
+    def program(self) -> ProgramIR:
+        """After the passes; of one taken from the cache, without the weights' values."""
+        with self._reading:
+            if self._program is None:
+                ctx = new_context()
+                module = operand_segments.parse_module(self.module_text, ctx)
+                self._program = ProgramIR(ctx, module)
+            found = self._program
+            if self.target == "gpu" and found.plan is None:
+                from mgx_mlir.compiler.device_plan import device_plan
+
+                found.plan = device_plan(found, self.signature, self.executable, self.params)
+        return found
+
+    @property
+    def archs(self) -> tuple[str, ...]:
+        """What there is code for: this program's architecture, then those of `alternatives`."""
+        return tuple(p.executable.arch for p in (self, *self.alternatives))
+
+    def for_arch(self, arch: str) -> IreeProgram | None:
+        """This program, or the alternative, whose code is for an architecture."""
+        found = (p for p in (self, *self.alternatives) if p.executable.arch == arch)
+        return next(found, None)
+
+    def load(self) -> Any:
+        """The module on its device, loaded once. TargetError where the device is missing, or of an
+        architecture that there is no code for."""
+        with self._lock:
+            if self._loaded is not None and self._loaded.device.is_lost:
+                forks.keep(self._loaded)  # what it holds belongs to the parent's threads
+                self._loaded = None
+            if self._loaded is None:
+                from mgx_mlir.runtime.iree_runtime import LoadedModule
+
+                start = time.perf_counter()
+                gpu = self.target == "gpu"
+                library = self._library() if gpu else None
+                chosen = self._of_device(library) if gpu else self
+                self._loaded = LoadedModule(
+                    chosen.executable.vmfb,
+                    chosen.params,
+                    inputs=list(chosen.signature.inputs),
+                    outputs=list(chosen.signature.outputs),
+                    device="hip" if gpu else None,
+                    threads=self.threads,
+                    variants=chosen.signature.variants,
+                    device_id=self.device_id,
+                    library=library,
+                )
+                self.stats["load_s"] = time.perf_counter() - start
+            return self._loaded
+
+    def _library(self) -> str | None:
+        """The HIP library to run on, None: the one of this machine."""
+        from mgx_mlir.targets import emulator
+
+        return str(emulator.activate()) if self.settings.emulate else None
+
+    def _of_device(self, library: str | None) -> IreeProgram:
+        """The program whose code is for the device."""
+        from mgx_mlir.runtime.device import open_device
+        from mgx_mlir.runtime.hip import device_arch
+
+        arch = device_arch(open_device("hip", index=self.device_id, library=library))
+        found = self.for_arch(arch) if arch else self
+        if found is None:
+            raise TargetError(
+                f"the code is for {', '.join(self.archs)}, device {self.device_id} is {arch}",
+                notes=[f"compile for {arch}, or for several: arch='{self.archs[0]},{arch}'"],
+            )
+        return found
+
+    def execute(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return self._module().run(arrays)
+
+    def _module(self) -> Any:
+        """The loaded module; in a forked child one of its own where it needs that."""
+        loaded = self._loaded
+        return self.load() if loaded is None or loaded.device.is_lost else loaded
+
+    def function_for(self, arrays: Sequence[np.ndarray]) -> str:
+        """The function that a run on these inputs calls: main, or a variant for their sizes."""
+        return self._module().function_for(arrays)

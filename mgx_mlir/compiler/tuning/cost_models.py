@@ -1,0 +1,91 @@
+"""Judges of a search: what the functions of a lowered GPU module take, by bound or by clock."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.programs.lowered import Lowered
+from mgx_mlir.targets.flags import gpu_ladder
+
+# what the functions of a lowered module take, in microseconds; None where that is not known.
+# Raises CompileError where the module does not compile.
+Judge = Callable[[Lowered, Sequence[str]], Mapping[str, float | None]]
+
+SECONDS = 0.05  # spent on calling each function
+
+
+def by_bound(arch: str, opt_level: str = "O2", timeout: float | None = None) -> Judge:
+    """What the compiled code can take at the least; infinite for code that spills."""
+    from mgx_mlir.targets.kernel_bounds import compile_with_bounds, time_us
+
+    def judge(lowered: Lowered, names: Sequence[str]) -> Mapping[str, float | None]:
+        _, launches = compile_with_bounds(
+            lowered.bytecode, arch, opt_level=opt_level, timeout=timeout
+        )
+        return {n: time_us(launches.get(n, [])) for n in names}
+
+    return judge
+
+
+def by_time(
+    arch: str,
+    opt_level: str = "O2",
+    timeout: float | None = None,
+    *,
+    library: str | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Judge:
+    """The median of calls on a GPU, all functions in turns. Operands and results stay in its
+    memory; what a call costs besides its launches is in all of them alike."""
+    from mgx_mlir.runtime.device_memory import DeviceTensor
+    from mgx_mlir.runtime.iree_runtime import LoadedModule
+    from mgx_mlir.targets.child import shared_compiler
+
+    def judge(lowered: Lowered, names: Sequence[str]) -> Mapping[str, float | None]:
+        flags = gpu_ladder(arch, opt_level=opt_level)[0].flags
+        made = shared_compiler().run(lowered.bytecode, flags, timeout=timeout, reproducer=False)
+        rng = np.random.default_rng(0)
+        calls = []
+        for name in names:
+            module = LoadedModule(
+                made.vmfb, lowered.params, device="hip", entry=name, library=library
+            )
+            drawn = [DeviceTensor.of(module.device, _drawn(rng, p)) for p in module.inputs]
+            calls.append(lambda module=module, drawn=drawn: module.run_on_device(drawn))
+        medians = race(calls, SECONDS, clock)
+        return {n: 1e6 * t for n, t in zip(names, medians, strict=True)}
+
+    return judge
+
+
+def race(
+    calls: Sequence[Callable[[], Any]],
+    seconds: float,
+    clock: Callable[[], float] = time.perf_counter,
+    runs: int = 0,
+) -> list[float]:
+    """The median seconds of each call, made in turns: `runs` times each, 0 for as often as fits
+    in `seconds` for each, 5 times at the least. Each is made once before, not timed."""
+    for call in calls:
+        call()
+    times: list[list[float]] = [[] for _ in calls]
+    end = clock() + len(calls) * seconds
+    while len(times[0]) < runs or (not runs and (len(times[0]) < 5 or clock() < end)):
+        for call, mine in zip(calls, times, strict=True):
+            start = clock()
+            call()
+            mine.append(clock() - start)
+    return [statistics.median(mine) for mine in times]
+
+
+def _drawn(rng: np.random.Generator, port: Any) -> np.ndarray:
+    values = rng.standard_normal(port.dims) if port.dtype.is_float else np.ones(port.dims)
+    return np.asarray(values).astype(port.np)
+
+
+__all__ = ["Judge", "by_bound", "by_time", "race"]

@@ -1,0 +1,222 @@
+"""A search of how each matrix product of a GPU program is computed.
+
+Each product that a program has is compiled, with all that its kernel does beside it, under several
+choices (`passes/lower/gpu/gemm_shape.py`), many in one module, and a judge says what each one takes:
+a GPU's clock where there is one, else the bound of the compiled code (`targets/kernel_bounds.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mgx_mlir.compiler.tuning.cost_models import Judge
+from mgx_mlir.compiler.tuning.solutions import keep_products, kept_products, tuning_file
+from mgx_mlir.core.errors import CompileError
+from mgx_mlir.core.ir import func, ir
+from mgx_mlir.core.literals import is_literal
+from mgx_mlir.core.op import Kernel, ViewOp, is_a
+from mgx_mlir.hardware.chips import CHIPS
+from mgx_mlir.passes.lower.gpu.gemm_shape import WORTH, Choice, Product, alternatives
+from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
+from mgx_mlir.programs.program_ir import ProgramIR, entry_block
+from mgx_mlir.rewrite.switches import integer
+
+log = logging.getLogger(__name__)
+
+CHOICES = 12  # that are compared for each product
+TOGETHER = 24  # kernels that are compiled as one module
+MARGIN = 0.02  # of the default's time that another choice must save: less is noise
+
+
+@dataclass
+class Found:
+    """What was tried for a product, in microseconds by `judged` ("time" or "bound")."""
+
+    product: Product
+    tried: dict[Choice, float | None]
+    judged: str
+
+    @property
+    def default(self) -> Choice:
+        return next(iter(self.tried))
+
+    @property
+    def best(self) -> Choice:
+        """The quickest, the default where no other one is by a margin. What a launch more costs is
+        a guess in a bound: parts must save more."""
+        times = {c: t for c, t in self.tried.items() if t is not None}
+        if self.judged == "bound":
+            times = {c: t if c.split == 1 else t / WORTH for c, t in times.items()}
+        if not times:
+            return self.default
+        least = min(times, key=lambda c: times[c])
+        own = times.get(self.default)
+        return least if own is None or times[least] < own * (1 - MARGIN) else self.default
+
+    def us(self, choice: Choice) -> float | None:
+        return self.tried.get(choice)
+
+
+@dataclass
+class ProductSearch:
+    """Which products were searched, and what was known of others."""
+
+    arch: str
+    found: list[Found] = field(default_factory=list)
+    known: int = 0
+    seconds: float = 0.0
+    path: Path | None = None
+
+    def lines(self) -> list[str]:
+        """What was searched, a line for each product."""
+        if not self.found:
+            return [f"Tuning: {self.known} products are in {self.path}"] if self.known else []
+        how = "a GPU's clock" if self.found[0].judged == "time" else "the bound of its code"
+        count = sum(len(f.tried) for f in self.found)
+        out = [
+            f"Tuning: {len(self.found)} products on {self.arch}, {count} choices, each judged by "
+            f"{how}, in {self.seconds:.1f} s"
+        ]
+        for f in self.found:
+            dims = "x".join(map(str, f.product.dims))
+            own, best = f.us(f.default), f.us(f.best)
+            gain = "" if f.best == f.default else f", {f.best}: {_us(best)}"
+            out.append(f"  {f.product.op} {dims} {f.product.dtype}: {_us(own)}{gain}")
+        known = f", where {self.known} more were known" if self.known else ""
+        return [*out, f"  kept in {self.path}{known}"]
+
+
+def _us(value: float | None) -> str:
+    return "not compiled" if value is None else f"{value:.4g} us"
+
+
+def search_products(program: ProgramIR, arch: str, judge: Judge, judged: str) -> ProductSearch:
+    """Search the products of a program that went through the passes, and keep what was found.
+
+    Those that the tuning file knows are not searched again. Nothing is found for a chip whose
+    figures are not known. MIGRAPHX_MLIR_TUNE_LIMIT bounds the choices of a product. Errors:
+    FileError.
+    """
+    start = time.perf_counter()
+    out = ProductSearch(arch, path=tuning_file())
+    if arch not in CHIPS:
+        return out
+    known = kept_products(arch)
+    kernels = product_kernels(program, arch)
+    out.known = sum(p in known for p in kernels)
+    limit = max(integer("MIGRAPHX_MLIR_TUNE_LIMIT", CHOICES), 1)
+    wanted = {p: alternatives(arch, p, limit) for p in kernels if p not in known}
+    work = [(p, c) for p, choices in wanted.items() for c in choices]
+    times: dict[tuple[Product, Choice], float | None] = {}
+    for i in range(0, len(work), TOGETHER):
+        times |= _judged(program, kernels, work[i : i + TOGETHER], arch, judge)
+    out.found = [
+        Found(p, {c: times[p, c] for c in choices}, judged) for p, choices in wanted.items()
+    ]
+    if out.found:
+        best = {f.product: (f.best, f.us(f.best)) for f in out.found}
+        out.path = keep_products(arch, best, judged)
+    out.seconds = time.perf_counter() - start
+    return out
+
+
+def product_kernels(program: ProgramIR, arch: str) -> dict[Product, ir.Operation]:
+    """The products of a program, each with the first kernel that computes it."""
+    found: dict[Product, ir.Operation] = {}
+    with program.ctx, ir.Location.unknown(), program.store.active():
+        ops = [v.operation for v in entry_block(program.main()).operations]
+        kernels = [op for op in ops if is_a(op, Kernel) and _multiplies(op)]
+        for op in kernels:
+            seen: list[Product] = []
+
+            def note(product: Product, _: str, seen: list[Product] = seen) -> None:
+                seen.append(product)
+
+            options = LowerOptions("gpu", arch=arch, choices=note)
+            lower_to_linalg(_alone(program, op), options)
+            for product in seen:
+                found.setdefault(product, op)
+    return found
+
+
+def _multiplies(op: ir.Operation) -> bool:
+    """Whether a kernel of static dims has a product in it."""
+    words = ("dot", "convolution")
+    body = op.regions[0].blocks[0]
+    values = [*op.operands, *op.results]
+    static = all(ir.RankedTensorType(v.type).has_static_shape for v in values)
+    return static and any(v.operation.name.endswith(words) for v in body.operations)
+
+
+def _judged(
+    program: ProgramIR,
+    kernels: Mapping[Product, ir.Operation],
+    work: Sequence[tuple[Product, Choice]],
+    arch: str,
+    judge: Judge,
+) -> dict[tuple[Product, Choice], float | None]:
+    """What the choices take. Where one of several does not compile the others still do."""
+    with program.ctx, ir.Location.unknown(), program.store.active():
+        names = ["main", *(f"choice{i}" for i in range(1, len(work)))]
+        rows = dict(zip(names, work, strict=True))
+
+        def choose(product: Product, function: str) -> Choice | None:
+            own, choice = rows[function]
+            return choice if product == own else None
+
+        programs = {n: _alone(program, kernels[p]) for n, (p, _) in rows.items()}
+        first = programs.pop("main")
+        lowered = lower_to_linalg(first, LowerOptions("gpu", arch=arch, choices=choose), programs)
+    try:
+        found = judge(lowered, names)
+        return {row: found.get(n) for n, row in rows.items()}
+    except CompileError as e:
+        if len(work) == 1:
+            log.info("tuning: %s, %s does not compile: %s", *work[0], e.message)
+            return {work[0]: None}
+    half = len(work) // 2
+    return _judged(program, kernels, work[:half], arch, judge) | _judged(
+        program, kernels, work[half:], arch, judge
+    )
+
+
+def _alone(program: ProgramIR, op: ir.Operation) -> ProgramIR:
+    """The program of one kernel; what it reads are parameters, but for constants and views of
+    them."""
+    module = ir.Module.create()
+    known: dict[ir.Value, ir.Value] = {}
+    outside = [v for v in dict.fromkeys(op.operands) if not _is_constant(v)]
+    with ir.InsertionPoint(module.body):
+        f = func.FuncOp("main", ([v.type for v in outside], [r.type for r in op.results]))
+    entry = f.add_entry_block()
+    known.update(zip(outside, entry.arguments, strict=True))
+
+    def copied(source: ir.Operation) -> ir.Operation:
+        inputs = [value(v) for v in source.operands]
+        copy = source.clone(ir.InsertionPoint(entry)).operation
+        for i, v in enumerate(inputs):
+            copy.operands[i] = v
+        return copy
+
+    def value(v: ir.Value) -> ir.Value:
+        if v not in known:
+            known[v] = copied(v.owner.operation).results[0]
+        return known[v]
+
+    results = list(copied(op).results)
+    with ir.InsertionPoint(entry):
+        func.ReturnOp(results)
+    return ProgramIR(program.ctx, module, program.store, program.source)
+
+
+def _is_constant(v: ir.Value) -> bool:
+    """Whether a value is a literal or a view of one."""
+    is_view = is_a(v.owner, ViewOp) and len(v.owner.results) == 1
+    return is_literal(v) or (is_view and all(map(_is_constant, v.owner.operands)))
+
+
+__all__ = ["Found", "ProductSearch", "product_kernels", "search_products"]

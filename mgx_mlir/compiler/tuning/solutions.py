@@ -1,0 +1,238 @@
+"""What can be tuned of a compile, and the file that keeps what a search found.
+
+The file is MIGraphX's problem cache in form: a JSON array of [{name, problem}, solution]. It is
+named by MIGRAPHX_PROBLEM_CACHE, else it is tuning.json in the cache's folder. It has two kinds of
+rows: `cpu::program` and `gpu::program`, the choices for a whole program; and `gpu::product`, how a
+matrix product is computed in any program.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from mgx_mlir.core.errors import FileError
+from mgx_mlir.core.files import atomic
+from mgx_mlir.passes.lower.gpu.gemm_shape import Choice, Product, choice_of, product_of
+from mgx_mlir.targets import locks
+from mgx_mlir.targets.cache import cache_root
+from mgx_mlir.targets.child import compiler_version
+from mgx_mlir.targets.flags import OPT_LEVELS
+
+VARIABLE = "MIGRAPHX_PROBLEM_CACHE"
+log = logging.getLogger(__name__)
+LARGEST = 64 << 20  # bytes of a tuning file that is read
+LOCK_WAIT = 30.0  # seconds: a change takes far less
+PRODUCT = "gpu::product"
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The choices of a compile that only time can tell.
+
+    vector_kernels: kernels in loops of our own instead of linalg. boundaries: our fusion instead
+    of the backend's. data_tiling: matmul operands packed in tiles. opt_level: the backend's.
+    threads: of a run, None for all.
+    """
+
+    vector_kernels: bool = True
+    boundaries: bool = True
+    data_tiling: bool = True
+    opt_level: str = "O2"
+    threads: int | None = None
+
+    def __str__(self) -> str:
+        """What differs from the default."""
+        default = Tuning()
+        found = [
+            f"{f.name}={_word(getattr(self, f.name))}"
+            for f in fields(self)
+            if getattr(self, f.name) != getattr(default, f.name)
+        ]
+        return ", ".join(found) or "default"
+
+
+def _word(value: Any) -> str:
+    return (
+        {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+    )
+
+
+# the alternatives that a search tries on each target, one after the other
+ALTERNATIVES: dict[str, tuple[tuple[str, Any], ...]] = {
+    "cpu": (
+        ("threads", 1), ("vector_kernels", False), ("data_tiling", False), ("opt_level", "O3"),
+        ("boundaries", False),
+    ),
+    "gpu": (("opt_level", "O3"), ("boundaries", False)),
+}  # fmt: skip
+
+
+def tuning_file() -> Path:
+    """Where solutions are kept."""
+    given = os.environ.get(VARIABLE)
+    return Path(given) if given else cache_root() / "tuning.json"
+
+
+def is_kept() -> bool:
+    """Whether there is a tuning file that can be read."""
+    try:
+        return tuning_file().is_file()
+    except (OSError, FileError):
+        return False
+
+
+def lookup(problem: Mapping[str, Any]) -> Tuning | None:
+    """The solution of a problem, None where none is kept. FileError for a damaged file."""
+    for key, solution in _rows(tuning_file()):
+        if key == problem:
+            return _tuning(solution)
+    return None
+
+
+def keep(problem: Mapping[str, Any], solution: Tuning) -> Path:
+    """Write a solution into the tuning file, in place of an older one; the file's path."""
+    row = [dict(problem), asdict(solution)]
+    return _change(lambda rows: [*(r for r in rows if r[0] != problem), row])
+
+
+def _change(change: Callable[[list[list[Any]]], list[list[Any]]]) -> Path:
+    """Read, change and write the file, while no other process does."""
+    path = tuning_file()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(path):
+            rows = change(_rows(path))
+            with atomic(path) as f:
+                f.write(json.dumps(rows, indent=1).encode())
+    except OSError as e:
+        raise FileError(
+            f"cannot write the tuning file: {(e.strerror or str(e)).lower()}", location=str(path)
+        ) from None
+    return path
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Held by one process at a time. FileError where another one does not give it back."""
+    with open(f"{path}.lock", "a+b") as f:
+        try:
+            locks.acquire(f.fileno(), LOCK_WAIT)
+        except locks.Busy as e:
+            why = f"{locks.holder_text(e.holder)} has locked the tuning file"
+            raise FileError(why, location=str(path)) from None
+        yield
+
+
+def _rows(path: Path) -> list[list[Any]]:
+    """The pairs of a file. One in the cache's folder that is damaged is taken for empty."""
+    try:
+        return _read(path)
+    except FileError as e:
+        if os.environ.get(VARIABLE):
+            raise
+        log.warning("%s", e)
+        return []
+
+
+def _read(path: Path) -> list[list[Any]]:
+    try:
+        if not path.is_file():
+            return []
+        if path.stat().st_size > LARGEST:
+            raise ValueError("it is too large")
+        rows = json.loads(path.read_bytes())
+        if not isinstance(rows, list) or not all(isinstance(r, list) and len(r) == 2 for r in rows):
+            raise ValueError("expected a list of pairs")
+    except (OSError, ValueError, RecursionError) as e:
+        why = "it is nested too deeply" if isinstance(e, RecursionError) else str(e).splitlines()[0]
+        raise FileError(f"cannot read the tuning file: {why}", location=str(path),
+                        notes=[f"remove it, or name another in {VARIABLE}"]) from None  # fmt: skip
+    return rows
+
+
+def _tuning(value: Any) -> Tuning | None:
+    """A solution as it was written; None for one that this version does not know."""
+    if not isinstance(value, Mapping) or not set(value) <= {f.name for f in fields(Tuning)}:
+        return None
+    switches = ("vector_kernels", "boundaries", "data_tiling")
+    count = value.get("threads")
+    fits = (
+        all(isinstance(value.get(name, True), bool) for name in switches)
+        and value.get("opt_level", "O2") in OPT_LEVELS
+        and (count is None or (type(count) is int and 0 < count <= 4096))
+    )
+    return Tuning(**value) if fits else None
+
+
+def kept_products(arch: str) -> dict[Product, Choice]:
+    """How products are computed best on an architecture, by what the file keeps of this compiler.
+    FileError for a damaged file."""
+    found: dict[Product, Choice] = {}
+    for key, solution in _rows(tuning_file()):
+        product, choice = _product(key, arch), _choice(solution)
+        if product is not None and choice is not None:
+            found[product] = choice
+    return found
+
+
+def keep_products(
+    arch: str, found: Mapping[Product, tuple[Choice, float | None]], judged: str
+) -> Path:
+    """Write how products are computed best, with the microseconds that they take; the file's path.
+
+    judged: "time" or "bound". What was timed is not replaced by what a bound says.
+    """
+    new = {
+        p: [_problem(p, arch), {**c.to_json(), "us": _finite(us), "judged": judged}]
+        for p, (c, us) in found.items()
+    }
+
+    def stays(row: list[Any]) -> bool:
+        product = _product(row[0], arch)
+        if product not in new or product is None:
+            return True
+        timed = isinstance(row[1], Mapping) and row[1].get("judged") == "time"
+        if timed and judged != "time" and _choice(row[1]) is not None:
+            del new[product]
+            return True
+        return False
+
+    return _change(lambda rows: [*(r for r in rows if stays(r)), *new.values()])
+
+
+def _finite(us: float | None) -> float | None:
+    return us if us is not None and us < float("inf") else None
+
+
+def _problem(product: Product, arch: str) -> dict[str, Any]:
+    return {"name": PRODUCT, "problem": {"arch": arch, "compiler": compiler_version(),
+                                         **product.to_json()}}  # fmt: skip
+
+
+def _product(key: Any, arch: str) -> Product | None:
+    """The product that a row is for, None where it is for something else."""
+    problem = key.get("problem") if isinstance(key, Mapping) and key.get("name") == PRODUCT else 0
+    if not isinstance(problem, Mapping):
+        return None
+    rest = dict(problem)
+    if (rest.pop("arch", None), rest.pop("compiler", None)) != (arch, compiler_version()):
+        return None
+    return product_of(rest)
+
+
+def _choice(solution: Any) -> Choice | None:
+    if not isinstance(solution, Mapping):
+        return None
+    return choice_of({k: v for k, v in solution.items() if k not in ("us", "judged")})
+
+
+def solutions() -> int:
+    """How many solutions the tuning file keeps. FileError for a damaged file."""
+    return len(_rows(tuning_file()))

@@ -1,0 +1,179 @@
+"""Variants of a program with run-time dims: the same program for the sizes its dims name optimal.
+
+The compiled program is general. Each optimal of a dim adds a function whose dims are that size, so
+that its kernels are those of a static program; the runtime calls it for inputs of the size.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from mgx_mlir.core.errors import RunError, UsageError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.literals import WeightStore, array_of, create, is_literal
+from mgx_mlir.core.op import OPS, attributes_of, is_a
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.random import DynamicRange, range_count
+from mgx_mlir.passes.simplify_dyn_ops import refine
+from mgx_mlir.programs.program_ir import (
+    DIMS,
+    ProgramIR,
+    argument_attributes,
+    argument_types,
+    entry_block,
+)
+from mgx_mlir.programs.signature import DimRange, Signature, Variant
+from mgx_mlir.rewrite.passes import run_pipeline
+
+LONGEST = 1 << 20  # numbers of a range that becomes a constant
+MOST = 16  # variants of one program: each is compiled like a program of its own
+
+
+class _Extent(NamedTuple):
+    """Dims that have one size: a symbol's, or of one range where they have no symbol."""
+
+    optimals: tuple[int, ...]
+    places: tuple[tuple[int, int], ...]
+
+
+def variants_of(signature: Signature) -> tuple[Variant, ...]:
+    """One for each choice among the optimals of the inputs' dims.
+
+    Dims of one symbol have one size, and so have dims of one range without a symbol (where they
+    differ at run time the general function is called). UsageError for too many.
+    """
+    extents = _extents(signature)
+    if not extents:
+        return ()
+    choices = list(itertools.islice(itertools.product(*(e.optimals for e in extents)), MOST + 1))
+    if len(choices) > MOST:
+        raise UsageError(
+            f"expected optimals that make {MOST} variants of the program at most, got more",
+            notes=["each choice of a size for every dim with optimals is compiled by itself"],
+        )
+    found = []
+    for sizes in choices:
+        places = [(i, d, n) for e, n in zip(extents, sizes, strict=True) for i, d in e.places]
+        found.append(Variant("main_" + "x".join(map(str, sizes)), tuple(sorted(places))))
+    return tuple(found)
+
+
+def _extents(signature: Signature) -> list[_Extent]:
+    groups: dict[str | DimRange, tuple[list[int], list[tuple[int, int]]]] = {}
+    for i, port in enumerate(signature.inputs):
+        for d, (r, size) in enumerate(zip(port.ranges, port.dims, strict=False)):
+            if size == -1 and r.optimals:
+                optimals, places = groups.setdefault(r.symbol or r, ([], []))
+                optimals += [n for n in r.optimals if n not in optimals]
+                places.append((i, d))
+    # a symbol has one size wherever it stands
+    for i, port in enumerate(signature.inputs):
+        for d, r in enumerate(port.ranges):
+            if r.symbol in groups and port.dims[d] == -1 and (i, d) not in groups[r.symbol][1]:
+                groups[r.symbol][1].append((i, d))
+    return [_Extent(tuple(sorted(o)), tuple(p)) for o, p in groups.values()]
+
+
+def specialised(program: ProgramIR, variant: Variant) -> ProgramIR:
+    """A copy of a program whose inputs have a variant's sizes."""
+    copy = program.clone()
+    with copy.ctx, ir.Location.unknown(), copy.store.active():
+        main = copy.main()
+        dims = [list(t.dims) for t in argument_types(main)]
+        attributes = argument_attributes(main)
+        for i, d, n in variant.sizes:
+            dims[i][d] = n
+            _state(attributes[i], d, n, is_static=DYN not in dims[i])
+        arguments = entry_block(main).arguments
+        types = [t.with_dims(d) for t, d in zip(argument_types(main), dims, strict=True)]
+        for argument, t in zip(arguments, types, strict=True):
+            argument.set_type(t.mlir())
+        kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+        new = ir.FunctionType.get([t.mlir() for t in types], kind.results)
+        main.attributes["function_type"] = ir.TypeAttr.get(new)
+        main.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(a) for a in attributes])
+        refine(copy.module.operation)
+    _settle(copy)
+    return copy
+
+
+_ROUNDS = 8  # of following sizes to what is computed from them
+_STEPS = ("simplify_dyn_ops", "propagate_constant", "dead_code_elimination")
+
+
+def _settle(program: ProgramIR) -> None:
+    """Follow known sizes through what a program computes of them, until nothing more is known."""
+    before = -1
+    for _ in range(_ROUNDS):
+        run_pipeline(program.module, _STEPS, store=program.store)
+        with program.ctx, ir.Location.unknown(), program.store.active():
+            block = entry_block(program.main())
+            for view in list(block.operations):
+                if is_a(view, DynamicRange):
+                    _fold_range(view.operation)
+            refine(program.module.operation)
+            results = [r for view in block.operations for r in view.operation.results]
+            left = sum(not TensorType.of(r).is_static for r in results)
+        if left in (0, before):
+            return
+        before = left
+
+
+def _fold_range(op: ir.Operation) -> None:
+    """Put the numbers of a range in its place where its limits are literals."""
+    owners = [v.owner for v in op.operands]
+    if any(not is_literal(o) for o in owners):
+        return
+    start, limit, delta = (array_of(o.operation) for o in owners)
+    attributes = attributes_of(op)
+    try:
+        if range_count(start, limit, delta, attributes["max_output"]) > LONGEST:
+            return
+    except RunError:  # said when it runs
+        return
+    made = OPS["dynamic_range"].reference(start, limit, delta, **attributes)
+    with ir.InsertionPoint(op), op.location:
+        op.result.replace_all_uses_with(create(made))
+    op.erase()
+
+
+def _state(attributes: dict[str, ir.Attribute], d: int, n: int, *, is_static: bool) -> None:
+    """Make dim `d` of an argument's ranges the number `n`; a static argument states none."""
+    if DIMS not in attributes:
+        return
+    entries = list(ir.ArrayAttr(attributes[DIMS]))
+    entries[d] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), n)
+    attributes[DIMS] = ir.ArrayAttr.get(entries)
+    if is_static:
+        del attributes[DIMS]
+
+
+def share_weights(programs: Sequence[ProgramIR]) -> None:
+    """Give programs one weight store: what several of them hold is one array."""
+    arrays = {}
+    for program in programs:
+        for key, array in program.store.items():
+            arrays.setdefault(key, array)
+    store = WeightStore(arrays)
+    for program in programs:
+        program.store = store
+
+
+def adopt(program: ProgramIR, variants: Mapping[str, ProgramIR]) -> None:
+    """Add the entry functions of variants to a program, to be seen under their names."""
+    with program.ctx:
+        for name, variant in variants.items():
+            copy = variant.main().operation.clone(ir.InsertionPoint(program.module.body)).operation
+            copy.attributes["sym_name"] = ir.StringAttr.get(name)
+            copy.attributes["sym_visibility"] = ir.StringAttr.get("private")
+
+
+def with_variants(signature: Signature, variants: Sequence[Variant]) -> Signature:
+    """A signature that tells its variants."""
+    return replace(signature, variants=tuple(variants)) if variants else signature
+
+
+__all__ = ["MOST", "adopt", "share_weights", "specialised", "variants_of", "with_variants"]

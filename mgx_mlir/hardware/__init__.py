@@ -1,0 +1,1 @@
+"""Facts about processors and GPUs: data sheets, and the machine that this runs on."""

@@ -1,1 +1,0 @@
-"""The parts of mgx-opt: its command line, and its diagnostics."""

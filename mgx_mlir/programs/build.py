@@ -1,0 +1,228 @@
+"""Building migraphx ops from Python: numbers become literals, broadcasts become explicit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes, literals
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.errors import ShapeError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import OPS, Op, Pointwise, as_value
+from mgx_mlir.core.shapes import DYN, TensorType, broadcast_dims
+from mgx_mlir.programs.dim_probe import DimProbe
+from mgx_mlir.programs.interpreter import Folder
+
+
+class Dims(tuple[int, ...]):
+    """Extents of which an importer asks for one without looking at the rank first."""
+
+    __slots__ = ()
+
+    def __getitem__(self, at: Any) -> Any:
+        try:
+            return tuple.__getitem__(self, at)
+        except IndexError:
+            wanted = at + 1 if at >= 0 else -at
+            raise ShapeError(f"expected rank {wanted} or more, got {len(self)}") from None
+
+
+class Builder:
+    """Builds at the current insertion point and location, into the active weight store.
+
+    `b.op("name", ...)` builds an op as it is. `b.<name>(...)` does the same, and for pointwise
+    ops also turns Python numbers and arrays into literals of the other operands' dtype and
+    broadcasts all operands to common dims, explicitly. Both return the result value, or a tuple
+    of them.
+    """
+
+    def __init__(self) -> None:
+        self.folder = Folder()
+        self.probe = DimProbe()
+
+    # ---- ops ---------------------------------------------------------------------------------
+
+    def op(self, name: str, *operands: Any, **attributes: Any) -> Any:
+        """Build `migraphx.<name>` without any conversion of operands."""
+        cls = OPS.get(name)
+        if cls is None:
+            raise ShapeError(f"unknown operator '{name}'")
+        built = cls(*operands, **attributes)
+        results = tuple(built.operation.results)
+        return results[0] if len(results) == 1 else results
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        cls = OPS.get(name.rstrip("_"))
+        if cls is None:
+            raise AttributeError(f"unknown operator '{name}'")
+        if issubclass(cls, Pointwise):
+            return lambda *xs, **attributes: self._pointwise(cls, xs, attributes)
+        return lambda *xs, **attributes: self.op(cls.mnemonic, *xs, **attributes)
+
+    def _pointwise(self, cls: type[Op], xs: Sequence[Any], attributes: dict[str, Any]) -> Any:
+        values = self.literals_like(xs)
+        if len(values) > 1:
+            values = self.broadcast(*values)
+        return self.op(cls.mnemonic, *values, **attributes)
+
+    def literals_like(self, xs: Sequence[Any]) -> list[ir.Value]:
+        """Numbers and arrays among `xs` as literals of the dtype of the last tensor operand."""
+        like = [
+            TensorType.of(as_value(x)).dtype
+            for x in xs
+            if isinstance(x, ir.Value | ir.OpView | ir.Operation)
+        ]
+        out = []
+        for x in xs:
+            if isinstance(x, ir.Value | ir.OpView | ir.Operation):
+                out.append(as_value(x))
+            elif isinstance(x, np.ndarray | np.generic):
+                out.append(self.literal(np.asarray(x)))
+            elif like:
+                out.append(self.literal(np.array(x).astype(like[-1].np)))
+            else:
+                raise ShapeError("expected at least one tensor operand")
+        return out
+
+    def literal(self, array: Any, dtype: DType | None = None) -> ir.Value:
+        """A constant of a numpy array, or of a number with `dtype`."""
+        found = np.asarray(array) if dtype is None else np.asarray(array).astype(dtype.np)
+        dtypes.from_numpy(found.dtype)
+        return literals.create(found)
+
+    def ints(self, values: Sequence[int]) -> ir.Value:
+        """A 1-D i64 constant."""
+        return self.literal(np.array(list(values), np.int64))
+
+    # ---- what is known -----------------------------------------------------------------------
+
+    def remembered(self) -> tuple[int, int]:
+        """A mark for `forget`."""
+        return len(self.folder.known), len(self.probe.seen)
+
+    def forget(self, mark: tuple[int, int]) -> None:
+        """Drop what was found out since `mark`, about values that are erased now.
+
+        Another value may take the place of an erased one, and would be taken for it.
+        """
+        while len(self.folder.known) > mark[0]:
+            self.folder.known.popitem()
+        self.probe.forget(mark[1])
+
+    def const(self, v: Any) -> np.ndarray | None:
+        """The array of a value that is known at compile time and small, else None."""
+        value = as_value(v)
+        found = self.folder.value(value)
+        if found is None and self.probe.active:
+            t = TensorType.of(value)
+            if t.is_static and not t.dtype.is_float and t.elements <= 64:
+                found = self.probe.constant(value)
+        return found
+
+    def type(self, v: Any) -> TensorType:
+        return TensorType.of(as_value(v))
+
+    def dims(self, v: Any) -> tuple[int, ...]:
+        """The extents of `v`; asking for one that it has not is a ShapeError."""
+        return Dims(self.type(v).dims)
+
+    def dtype(self, v: Any) -> DType:
+        return self.type(v).dtype
+
+    def shape(self, x: Any, start: int = 0, end: int | None = None) -> ir.Value:
+        """The extents of `x` (from `start` to `end`) as a 1-D i64 tensor."""
+        value = as_value(x)
+        rank = self.type(value).rank
+        start, stop, _ = slice(start, end).indices(rank)
+        dims = self.dims(value)[start:stop]
+        if DYN not in dims or start >= stop:
+            return self.ints(dims)
+        return self.op("dimensions_of", value, start=start, end=stop)
+
+    # ---- broadcasting ------------------------------------------------------------------------
+
+    def broadcast(self, *xs: Any) -> list[ir.Value]:
+        """numpy's broadcast of all operands to common dims, explicitly.
+
+        A dynamic extent that is provably the same everywhere stays; where two dynamic extents
+        may differ (one may be 1 at run time) the target dims are computed at run time.
+        """
+        values = [as_value(x) for x in xs]
+        all_dims = [self.dims(v) for v in values]
+        target = broadcast_dims(*all_dims)
+        if DYN not in target:
+            if any(DYN in d for d in all_dims):
+                return [self._to_dynamic(v, target, values) for v in values]
+            return [self.multibroadcast(v, target) for v in values]
+        return [self._to_dynamic(v, target, values) for v in values]
+
+    def multibroadcast(self, x: Any, dims: Sequence[int]) -> ir.Value:
+        """`x` broadcast to static dims; `x` itself where it has them."""
+        value = as_value(x)
+        if self.dims(value) == tuple(dims):
+            return value
+        return self.op("multibroadcast", [value], out_lens=list(dims))
+
+    def _to_dynamic(
+        self, v: ir.Value, target: Sequence[int], values: Sequence[ir.Value]
+    ) -> ir.Value:
+        rank, own = len(target), self.dims(v)
+        if len(own) == rank and all(self._settled(v, axis, values, rank) for axis in range(rank)):
+            return v
+        ref = self._reference(values, rank)
+        if ref is not None and all(
+            own[axis - (rank - len(own))] == 1
+            or self.probe.same(v, axis - (rank - len(own)), ref, axis)
+            for axis in range(rank - len(own), rank)
+        ):
+            return self.op("multibroadcast", [v, ref])
+        if all(self._agree(axis, values, rank) for axis in range(rank)):
+            # each extent is that of some operand, whatever the sizes are
+            return self.op("multibroadcast", [v, *(x for x in values if x != v)])
+        return self.op("broadcast_with_dims", v, self.common_shape(values, rank))
+
+    def _agree(self, axis: int, values: Sequence[ir.Value], rank: int) -> bool:
+        """Whether the extents at `axis` that are not 1 are the same, for every size."""
+        places = [(v, axis - (rank - len(self.dims(v)))) for v in values]
+        places = [(v, i) for v, i in places if i >= 0 and self.dims(v)[i] != 1]
+        return all(self.probe.same(*places[0], *place) for place in places[1:])
+
+    def _settled(self, v: ir.Value, axis: int, values: Sequence[ir.Value], rank: int) -> bool:
+        """Whether `v` already has the broadcast extent at `axis`, for every size."""
+        for other in values:
+            i = axis - (rank - len(self.dims(other)))
+            if i < 0 or self.dims(other)[i] == 1:
+                continue
+            if not self.probe.same(v, axis, other, i):
+                return False
+        return True
+
+    def _reference(self, values: Sequence[ir.Value], rank: int) -> ir.Value | None:
+        """An operand that has the broadcast dims at every axis, for every size."""
+        for v in values:
+            if len(self.dims(v)) == rank and all(
+                self._settled(v, axis, values, rank) for axis in range(rank)
+            ):
+                return v
+        return None
+
+    def common_shape(self, values: Sequence[ir.Value], rank: int) -> ir.Value:
+        """The broadcast dims as an i64 tensor computed at run time."""
+        out: ir.Value | None = None
+        for v in values:
+            own = self.shape(v)
+            missing = rank - len(self.dims(v))
+            if missing:
+                own = self.op("concat", [self.ints([1] * missing), own], axis=0)
+            if out is None:
+                out = own
+                continue
+            # an extent of 1 gives way to the other, whatever that is (0 included)
+            one = self.op("equal", out, self.multibroadcast(self.ints([1]), [rank]))
+            cond = self.op("convert", one, target_type=dtypes.BOOL)
+            out = self.op("where", cond, own, out)
+        assert out is not None
+        return out

@@ -1,0 +1,100 @@
+"""Lists and optionals at a program's interface: which of its parameters and results make up one.
+
+A program has tensors only. Where a model takes or gives a list of tensors, the elements of `x` are
+the parameters or results `x[0]`, `x[1]`, ..; an optional is its content, or absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.programs.program_ir import GROUPS
+
+TENSOR = -1
+
+
+@dataclass(frozen=True)
+class Group:
+    """An input or output as the user sees it: `count` tensors in a list, one tensor (TENSOR), or
+    nothing (None: an optional without content)."""
+
+    name: str
+    count: int | None = TENSOR
+
+    def __str__(self) -> str:
+        if self.count is None:
+            return "None"
+        return "a tensor" if self.count == TENSOR else f"a list of {self.count} tensors"
+
+    def split(self, value: Any) -> tuple[dict[str, Any], str]:
+        """The tensors of a given value by their names, and what is wrong with it."""
+        if self.count == TENSOR:
+            return {self.name: value}, ""
+        listed = isinstance(value, list | tuple)
+        if (value is None) if self.count is None else listed and len(value) == self.count:
+            return {f"{self.name}[{i}]": v for i, v in enumerate(value or ())}, ""
+        got = f"a list of {len(value)}" if listed else "None" if value is None else "no list"
+        return {}, f"input '{self.name}' expected {self}, got {got}"
+
+    def joined(self, values: Iterable[Any]) -> Any:
+        """The value of the tensors that `values` gives next."""
+        source = iter(values)
+        if self.count is None:
+            return None
+        return next(source) if self.count == TENSOR else [next(source) for _ in range(self.count)]
+
+
+def split(groups: Sequence[Group], given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Given values as tensors by name, and what is wrong with them.
+
+    Absent optionals need not be given. Other names stay, so elements may be given one by one.
+    """
+    known = {g.name: g for g in groups}
+    out: dict[str, Any] = {}
+    problems: list[str] = []
+    for name, value in given.items():
+        if name not in known:
+            out[name] = value
+            continue
+        tensors, wrong = known[name].split(value)
+        out |= tensors
+        problems += [wrong] if wrong else []
+    return out, problems
+
+
+def set_groups(function: ir.OpView, inputs: Sequence[Group], outputs: Sequence[Group]) -> None:
+    """Note the groups on an entry function; nothing where all of them are tensors."""
+    if all(g.count == TENSOR for g in (*inputs, *outputs)):
+        return
+    rows = [ir.ArrayAttr.get([_attribute(g) for g in groups]) for groups in (inputs, outputs)]
+    function.attributes[GROUPS] = ir.ArrayAttr.get(rows)
+
+
+def groups_of(function: ir.OpView) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
+    """The groups of an entry function's inputs and outputs; none where all of them are tensors."""
+    if GROUPS not in function.attributes:
+        return (), ()
+    inputs, outputs = (
+        tuple(_group(ir.DictAttr(entry)) for entry in ir.ArrayAttr(row))
+        for row in ir.ArrayAttr(function.attributes[GROUPS])
+    )
+    return inputs, outputs
+
+
+def _attribute(g: Group) -> ir.Attribute:
+    entries: dict[str, ir.Attribute] = {"name": ir.StringAttr.get(g.name)}
+    if g.count is None:
+        entries["absent"] = ir.UnitAttr.get()
+    elif g.count != TENSOR:
+        entries["count"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), g.count)
+    return ir.DictAttr.get(entries)
+
+
+def _group(d: ir.DictAttr) -> Group:
+    name = ir.StringAttr(d["name"]).value
+    if "absent" in d:
+        return Group(name, None)
+    return Group(name, ir.IntegerAttr(d["count"]).value if "count" in d else TENSOR)

@@ -1,0 +1,352 @@
+"""Shapes as MIGraphX shows them: strides and ranges of every value, derived and never stored."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.errors import MgxError, ShapeError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.literals import WeightStore
+from mgx_mlir.core.op import Op, Pointwise, op_class
+from mgx_mlir.core.shapes import DYN, TensorType, standard_strides
+from mgx_mlir.programs.dim_probe import DimProbe
+from mgx_mlir.programs.program_ir import DIMS, STRIDES, argument_attributes, functions
+from mgx_mlir.programs.signature import DimRange
+
+Strides = tuple[int, ...]
+
+
+Dim = int | DimRange
+
+
+def fixed_extent(d: Dim) -> int | None:
+    """The extent of a dim that can be only one."""
+    if isinstance(d, int):
+        return d
+    return d.min if d.is_fixed else None
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A tensor's element type, dims and strides (in elements) as MIGraphX sees them.
+
+    `dims` and `strides` are those of the IR: a rank of 0 is shown as lens {1}, strides {0}.
+    `strides` is () for a dynamic shape. A value of the IR whose dims are all known is static.
+    """
+
+    dtype: DType
+    dims: tuple[Dim, ...]
+    strides: Strides
+
+    @staticmethod
+    def standard(dtype: DType, dims: Sequence[Dim]) -> Shape:
+        """The row-major shape."""
+        extents = [fixed_extent(d) for d in dims]
+        if all(e is not None for e in extents):
+            known = [e for e in extents if e is not None]
+            return Shape(dtype, tuple(known), standard_strides(known))
+        return Shape(dtype, tuple(dims), ())
+
+    @property
+    def is_dynamic(self) -> bool:
+        return any(not isinstance(d, int) for d in self.dims)
+
+    @property
+    def lens(self) -> tuple[int, ...]:
+        """Static extents as MIGraphX counts them: {1} for rank 0."""
+        return tuple(d for d in self.dims if isinstance(d, int)) or (1,)
+
+    @property
+    def shown_strides(self) -> Strides:
+        return self.strides if self.dims else (0,)
+
+    @property
+    def elements(self) -> int:
+        n = 1
+        for d in self.dims:
+            if not isinstance(d, int):
+                raise ShapeError(f"the shape {self} is dynamic, its element count is not known")
+            n *= d
+        return n
+
+    @property
+    def element_space(self) -> int:
+        """The number of elements of the buffer that the strides span."""
+        if self.elements == 0:
+            return 0
+        pairs = zip(self.lens, self.shown_strides, strict=True)
+        return 1 + sum((n - 1) * s for n, s in pairs)
+
+    @property
+    def is_packed(self) -> bool:
+        return not self.is_dynamic and self.elements == self.element_space
+
+    @property
+    def is_transposed(self) -> bool:
+        if self.is_dynamic:
+            return False
+        strides = self.shown_strides
+        if self.is_broadcasted:  # axes of stride 0 have no place in the order
+            strides = tuple(s for s in strides if s)
+        return any(a < b for a, b in itertools.pairwise(strides))
+
+    @property
+    def is_broadcasted(self) -> bool:
+        return not self.is_dynamic and 0 in self.shown_strides
+
+    @property
+    def is_scalar(self) -> bool:
+        return not self.is_dynamic and not any(self.shown_strides)
+
+    @property
+    def is_standard(self) -> bool:
+        return self.is_packed and not self.is_transposed
+
+    def tensor_type(self) -> TensorType:
+        return TensorType(self.dtype, tuple(d if isinstance(d, int) else DYN for d in self.dims))
+
+    def __str__(self) -> str:
+        if self.is_dynamic:
+            return f"dynamic, {self.dtype.name}, {braces(self.dims)}"
+        return f"{self.dtype.name}, {braces(self.lens)}, {braces(self.shown_strides)}"
+
+
+@dataclass(frozen=True)
+class TupleShape:
+    """The shapes of an operator with several results."""
+
+    parts: tuple[Shape | TupleShape, ...]
+
+    def __str__(self) -> str:
+        return "[" + ", ".join(map(str, self.parts)) + "]"
+
+
+AnyShape = Shape | TupleShape
+
+
+def braces(values: Sequence[Any]) -> str:
+    """MIGraphX's list form: `{1, 2}`."""
+    return "{" + ", ".join(map(str, values)) + "}"
+
+
+def dims_attribute(dims: Sequence[Dim]) -> ir.Attribute:
+    """`migraphx.dims` of a function argument: an integer or {min, max?, ...} per dim."""
+    i64 = ir.IntegerType.get_signless(64)
+
+    def entry(d: Dim) -> ir.Attribute:
+        if isinstance(d, int):
+            return ir.IntegerAttr.get(i64, d)
+        found: dict[str, ir.Attribute] = {"min": ir.IntegerAttr.get(i64, d.min)}
+        if d.max is not None:
+            found["max"] = ir.IntegerAttr.get(i64, d.max)
+        if d.optimals:
+            found["optimals"] = ir.DenseI64ArrayAttr.get(list(d.optimals))
+        if d.symbol:
+            found["symbol"] = ir.StringAttr.get(d.symbol)
+        return ir.DictAttr.get(found)
+
+    return ir.ArrayAttr.get([entry(d) for d in dims])
+
+
+def read_dims(attributes: dict[str, ir.Attribute], t: TensorType) -> tuple[Dim, ...]:
+    """The dims of an argument of type `t` with these argument attributes."""
+    if t.is_static:
+        return t.dims
+    if DIMS not in attributes:
+        return tuple(DimRange() if d == DYN else d for d in t.dims)
+    out: list[Dim] = []
+    entries = list(ir.ArrayAttr(attributes[DIMS]))
+    for d, entry in zip(t.dims, entries, strict=True):
+        if d != DYN:
+            out.append(d)
+            continue
+        fields = {n.name: n.attr for n in ir.DictAttr(entry)}
+        optimals = fields.get("optimals")
+        symbol = fields.get("symbol")
+        out.append(
+            DimRange(
+                ir.IntegerAttr(fields["min"]).value if "min" in fields else 0,
+                ir.IntegerAttr(fields["max"]).value if "max" in fields else None,
+                tuple(ir.DenseI64ArrayAttr(optimals)) if optimals is not None else (),
+                ir.StringAttr(symbol).value if symbol is not None else None,
+            )
+        )
+    return tuple(out)
+
+
+class Layout:
+    """The shape of every value of a module.
+
+    Strides of an operator's result come from its class (`strides`), from its operands for a
+    pointwise operator (the memory order of packed operands is kept, as in MIGraphX), and are
+    row-major otherwise. Ranges of dynamic dims come from the arguments' `migraphx.dims`.
+    """
+
+    def __init__(self, module: ir.Operation, store: WeightStore | None = None) -> None:
+        """`store` holds the module's weights, None where it is active while shapes are asked."""
+        self._store = store
+        self._strides: dict[ir.Value, Strides] = {}
+        self._dims: dict[ir.Value, tuple[Dim, ...]] = {}
+        self._ranges = _RangeProbe()
+        for function in functions(module):
+            blocks = list(function.regions[0].blocks)
+            if blocks:
+                self._state(function, blocks[0])
+
+    def _state(self, function: Any, block: ir.Block) -> None:
+        for value, attributes in zip(block.arguments, argument_attributes(function), strict=True):
+            self.state(value, attributes)
+
+    def state(self, value: ir.Value, attributes: dict[str, ir.Attribute]) -> None:
+        """Note what the attributes of a function argument say of it."""
+        t = TensorType.of(value)
+        if STRIDES in attributes:
+            strides = tuple(ir.DenseI64ArrayAttr(attributes[STRIDES]))
+            if len(strides) == t.rank:
+                self._strides[value] = strides
+        dims = read_dims(attributes, t)
+        self._dims[value] = dims
+        if not t.is_static:
+            self._ranges.bound(value, dims)
+
+    def shape(self, value: ir.Value) -> Shape:
+        """The shape of a value."""
+        t = TensorType.of(value)
+        if not t.is_static:
+            return Shape(t.dtype, self.dims(value), ())
+        return Shape(t.dtype, t.dims, self.strides(value))
+
+    def result_shape(self, op: ir.Operation, *, is_tuple: bool) -> AnyShape:
+        """The shape of an operation's result, a tuple where it is one in MIGraphX."""
+        parts = tuple(self.shape(r) for r in op.results)
+        return TupleShape(parts) if is_tuple else parts[0]
+
+    def dims(self, value: ir.Value) -> tuple[Dim, ...]:
+        """The dims of a value, ranges where they are dynamic."""
+        found = self._dims.get(value)
+        if found is None:
+            t = TensorType.of(value)
+            with nullcontext() if self._store is None else self._store.active():
+                found = t.dims if t.is_static else self._ranges.ranges(value)
+            self._dims[value] = found
+        return found
+
+    def strides(self, value: ir.Value) -> Strides:
+        """The strides of a value; those of unknown extents are DYN."""
+        stack = [value]
+        while stack:
+            v = stack[-1]
+            if v in self._strides:
+                stack.pop()
+                continue
+            missing = [x for x in _sources(v) if x not in self._strides]
+            if missing:
+                stack += missing
+                continue
+            self._strides[v] = self._derive(v)
+            stack.pop()
+        return self._strides[value]
+
+    def _derive(self, v: ir.Value) -> Strides:
+        t = TensorType.of(v)
+        op, cls = _operator(v)
+        if op is None or cls is None:
+            return standard_strides(t.dims)
+        if cls.mnemonic == "literal" and STRIDES in op.attributes:
+            return tuple(ir.DenseI64ArrayAttr(op.attributes[STRIDES]))
+        ins = [self._strides[x] for x in op.operands] if _keeps(cls) else []
+        if cls.strides is not Op.strides:
+            try:
+                groups = cls.split_operands(op)
+                o = cls.view(groups, op.attributes, list(op.regions))
+                o.results = [TensorType.of(r) for r in op.results]
+                found = tuple(cls.strides(o, ins))
+            except MgxError:
+                # a view that needs a copy (reshape_lazy): what the copy looks like
+                return standard_strides(t.dims)
+            return found if len(found) == t.rank else standard_strides(t.dims)
+        if cls.mnemonic == "convert":
+            return ins[0]
+        if issubclass(cls, Pointwise) and t.is_static:
+            first = 1 if cls.mnemonic == "where" else 0
+            shapes = [
+                Shape(TensorType.of(x).dtype, TensorType.of(x).dims, s)
+                for x, s in zip(list(op.operands)[first:], ins[first:], strict=True)
+            ]
+            if shapes and all(s.dims == t.dims for s in shapes):
+                return _pointwise_strides(shapes)
+        return standard_strides(t.dims)
+
+
+def _operator(v: ir.Value) -> tuple[ir.Operation | None, type[Op] | None]:
+    op = v.owner
+    if isinstance(op, ir.Block) or not op.name.startswith("migraphx."):
+        return None, None
+    return op, op_class(op)
+
+
+def _keeps(cls: type[Op]) -> bool:
+    """Whether the strides of a result depend on those of the operands."""
+    return cls.strides is not Op.strides or (issubclass(cls, Pointwise))
+
+
+def _sources(v: ir.Value) -> list[ir.Value]:
+    op, cls = _operator(v)
+    return list(op.operands) if op is not None and cls is not None and _keeps(cls) else []
+
+
+def _pointwise_strides(shapes: Sequence[Shape]) -> Strides:
+    """MIGraphX's rule: keep the memory order of packed operands, else row-major."""
+    first = shapes[0]
+    if len(shapes) == 1:
+        keeps = first.is_packed or first.is_scalar
+        return first.strides if keeps else standard_strides(first.lens)[: len(first.dims)]
+    found = first
+    for other in shapes[1:]:
+        if found.strides == other.strides and found.is_packed:
+            continue
+        if found.is_packed != other.is_packed:
+            found = found if found.is_packed else other
+        elif found.is_broadcasted != other.is_broadcasted:
+            found = _packed_like(other if found.is_broadcasted else found)
+        else:
+            found = Shape.standard(found.dtype, found.dims)
+    return found.strides
+
+
+def _packed_like(s: Shape) -> Shape:
+    """The packed shape of the same memory order."""
+    order = sorted(range(len(s.dims)), key=lambda i: (-s.strides[i], i))
+    strides, step = [0] * len(s.dims), 1
+    for axis in reversed(order):
+        strides[axis] = step
+        step *= s.lens[axis]
+    return Shape(s.dtype, s.dims, tuple(strides))
+
+
+class _RangeProbe(DimProbe):
+    """The range of every dynamic dim, from those of the arguments' dims."""
+
+    LIMIT = 1 << 31  # what may exceed it has no upper bound
+
+    def bound(self, value: ir.Value, dims: Sequence[Dim]) -> None:
+        """State the ranges of an argument's dims."""
+        ends = [(d, d) if isinstance(d, int) else (d.min, d.max) for d in dims]
+        self.argument(value, [None if isinstance(d, int) else d.symbol for d in dims], ends)
+
+    def ranges(self, value: ir.Value) -> tuple[Dim, ...]:
+        """The dims of a value as ranges."""
+        out: list[Dim] = []
+        for d, e in zip(TensorType.of(value).dims, self.dims(value), strict=True):
+            if d != DYN:
+                out.append(d)
+                continue
+            low, high = self.prover.range_of(e)
+            bounded = high is not None and high < self.LIMIT
+            out.append(DimRange(max(low or 0, 0), high if bounded else None))
+        return tuple(out)

@@ -1,0 +1,145 @@
+"""A program as the compiler sees it: one context, one module, its weights and its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.literals import WeightStore, is_literal
+from mgx_mlir.core.operand_segments import asm
+from mgx_mlir.core.shapes import TensorType
+
+NAME = "migraphx.name"  # argument and result attribute: the name a user knows
+DIMS = "migraphx.dims"  # argument attribute: ranges and symbols of dynamic dims
+VALUES = "migraphx.values"  # function attribute: what the values of integer inputs must be
+GROUPS = "migraphx.groups"  # function attribute: the lists and optionals of a program's interface
+STRIDES = "migraphx.strides"  # argument attribute: strides when they are not row-major
+
+
+@dataclass(frozen=True)
+class DevicePlan:
+    """What the backend plans for a device's memory: the bytes of scratch of a call, None where it
+    does not say; and the weights that loading copies there, as (bytes of an element, elements)."""
+
+    scratch: int | None
+    weights: tuple[tuple[int, int], ...]
+
+
+@dataclass
+class ProgramIR:
+    """What frontends return, passes transform and targets compile.
+
+    `module` holds `func.func @main`; large constants are in `store`; `source` names the file.
+    `plan` is there when the program was compiled for a device.
+    """
+
+    ctx: ir.Context
+    module: ir.Module
+    store: WeightStore = field(default_factory=WeightStore)
+    source: str = ""
+    plan: DevicePlan | None = None
+
+    def main(self) -> ir.OpView:
+        return main_function(self.module)
+
+    def clone(self) -> ProgramIR:
+        """An independent program in the same context; the arrays are shared, they never change."""
+        with self.ctx:
+            copy = self.module.operation.clone()
+            module = ir.Module.parse("module {}", self.ctx)
+            for op in list(module.body.operations):
+                op.erase()
+            for op in list(copy.regions[0].blocks[0].operations):
+                op.operation.detach_from_parent()
+                module.body.append(op)
+            for key in copy.attributes:
+                name = key if isinstance(key, str) else key.name
+                module.operation.attributes[name] = copy.attributes[name]
+        return ProgramIR(self.ctx, module, self.store.copy(), self.source)
+
+    def prune_store(self) -> None:
+        """Drop stored weights that no literal refers to any more."""
+        keys: set[str] = set()
+
+        def visit(op: ir.Operation) -> ir.WalkResult:
+            if is_literal(op) and "key" in op.attributes:
+                keys.add(ir.StringAttr(op.attributes["key"]).value)
+            return ir.WalkResult.ADVANCE
+
+        self.module.operation.walk(visit)
+        self.store.keep_only(keys)
+
+    def text(self) -> str:
+        """The module in MLIR's generic form."""
+        with self.ctx:
+            return asm(self.module.operation)
+
+
+def main_function(module: ir.Module | ir.Operation | ir.OpView) -> ir.OpView:
+    """The entry function: `@main`, or the only function of the module."""
+    operation = module.operation if isinstance(module, ir.Module | ir.OpView) else module
+    found = list(functions(operation))
+    for f in found:
+        if ir.StringAttr(f.attributes["sym_name"]).value == "main":
+            return f
+    if len(found) != 1:
+        raise ModelError(f"expected a function @main, got {len(found)} functions")
+    return found[0]
+
+
+def functions(module: ir.Operation) -> Iterator[ir.OpView]:
+    for op in module.regions[0].blocks[0].operations:
+        if op.operation.name == "func.func":
+            yield op
+
+
+def _dicts(function: ir.OpView, key: str, count: int) -> list[dict[str, ir.Attribute]]:
+    if key not in function.attributes:
+        return [{} for _ in range(count)]
+    out = []
+    for entry in ir.ArrayAttr(function.attributes[key]):
+        d = ir.DictAttr(entry)
+        out.append({d[i].name: d[i].attr for i in range(len(d))})
+    return out
+
+
+def argument_attributes(function: ir.OpView) -> list[dict[str, ir.Attribute]]:
+    """The attribute dictionary of each argument."""
+    return _dicts(function, "arg_attrs", len(entry_block(function).arguments))
+
+
+def result_attributes(function: ir.OpView) -> list[dict[str, ir.Attribute]]:
+    """The attribute dictionary of each result."""
+    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    return _dicts(function, "res_attrs", len(kind.results))
+
+
+def entry_block(function: ir.OpView) -> ir.Block:
+    return function.regions[0].blocks[0]
+
+
+def argument_names(function: ir.OpView) -> list[str]:
+    """The user's name of each argument; `x<i>` where none is recorded."""
+    return [
+        ir.StringAttr(d[NAME]).value if NAME in d else f"x{i}"
+        for i, d in enumerate(argument_attributes(function))
+    ]
+
+
+def result_names(function: ir.OpView) -> list[str]:
+    """The user's name of each result; `#output_<i>` where none is recorded."""
+    return [
+        ir.StringAttr(d[NAME]).value if NAME in d else f"#output_{i}"
+        for i, d in enumerate(result_attributes(function))
+    ]
+
+
+def argument_types(function: ir.OpView) -> list[TensorType]:
+    return [TensorType.of(a) for a in entry_block(function).arguments]
+
+
+def result_types(function: ir.OpView) -> list[TensorType]:
+    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    return [TensorType.of(t) for t in kind.results]

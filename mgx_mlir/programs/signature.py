@@ -1,0 +1,340 @@
+"""The signature of a program: names, types and ranges of inputs and outputs, and checks on them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.errors import RunError
+from mgx_mlir.core.given import NotOfType, native, plain_array
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.core.subbyte_types import BY_NAME, ELEMENT, held_array, stated_array
+from mgx_mlir.programs.groups import Group, groups_of, split
+from mgx_mlir.programs.program_ir import (
+    DIMS,
+    VALUES,
+    argument_attributes,
+    argument_names,
+    argument_types,
+    result_attributes,
+    result_names,
+    result_types,
+)
+
+
+@dataclass(frozen=True)
+class DimRange:
+    """What a dimension may be: `max` None is unbounded; equal `symbol`s have equal sizes."""
+
+    min: int = 0
+    max: int | None = None
+    optimals: tuple[int, ...] = ()
+    symbol: str | None = None
+
+    @property
+    def is_fixed(self) -> bool:
+        return self.min == self.max
+
+    def __str__(self) -> str:
+        if self.is_fixed:
+            return str(self.min)
+        return f"[{self.min}..{'' if self.max is None else self.max}]"
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output: `dtype` is MIGraphX's name, a dynamic dim is -1 in `dims`.
+
+    `element` names the type that the elements stand for where `dtype` only holds it
+    (core/subbyte_types.py).
+    """
+
+    name: str
+    dtype: str
+    dims: tuple[int, ...]
+    ranges: tuple[DimRange, ...] = ()
+    element: str = ""
+
+    @property
+    def is_static(self) -> bool:
+        return all(d >= 0 for d in self.dims)
+
+    def __str__(self) -> str:
+        ranges = self.ranges or tuple(DimRange(d, d) if d >= 0 else DimRange() for d in self.dims)
+        return f"{self.dtype} {{{', '.join(str(r) for r in ranges)}}}"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A function of a compiled program for some sizes: (input, dim, size) of each."""
+
+    function: str
+    sizes: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class ValueRule:
+    """What the values of an integer input must be: indices into an axis, or divisors.
+
+    An index lies in [-n, n): n is `extent`, or the size of dim `source[1]` of input `source[0]`.
+    Without either, no value is 0. column: of the last axis, which alone is meant; None: all.
+    where: the op that reads the values.
+    """
+
+    input: int
+    where: str
+    extent: int | None = None
+    source: tuple[int, int] | None = None
+    column: int | None = None
+
+    def problem(self, arrays: Sequence[np.ndarray], ports: Sequence[Port]) -> str:
+        """What is wrong with these inputs, or an empty text."""
+        values = arrays[self.input]
+        if self.column is not None:
+            values = values[..., self.column]
+        if not values.size:
+            return ""
+        name = ports[self.input].name
+        if self.extent is None and self.source is None:
+            return "" if values.all() else f"input '{name}' is a divisor, and holds 0"
+        n = self.extent
+        if self.source is not None:
+            n = arrays[self.source[0]].shape[self.source[1]]
+        assert n is not None
+        low, high = int(values.min()), int(values.max())
+        if -n <= low and high < n:
+            return ""
+        return f"input '{name}' expected indices in [{-n}, {n}), got {low if low < -n else high}"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The inputs and outputs of a program.
+
+    Where some of what a user gives and gets are lists of tensors, or optional, the groups say what
+    the ports are to him; empty where all of them are tensors. `variants` are functions for some
+    sizes of the inputs, chosen at run time.
+    """
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    input_groups: tuple[Group, ...] = ()
+    output_groups: tuple[Group, ...] = ()
+    variants: tuple[Variant, ...] = ()
+    values: tuple[ValueRule, ...] = ()
+
+    @property
+    def input_names(self) -> list[str]:
+        """The names of what a user gives."""
+        return [g.name for g in self.input_groups or self.inputs]
+
+    @property
+    def output_names(self) -> list[str]:
+        """The names of what a user gets."""
+        return [g.name for g in self.output_groups or self.outputs]
+
+    @staticmethod
+    def of(main: ir.OpView) -> Signature:
+        """The signature of an entry function."""
+        ins = []
+        for name, t, attributes in zip(
+            argument_names(main), argument_types(main), argument_attributes(main), strict=True
+        ):
+            ranges = _ranges(attributes.get(DIMS), t)
+            ins.append(Port(name, t.dtype.name, _dims(t), ranges, _element(attributes, t)))
+        outs = [
+            Port(name, t.dtype.name, _dims(t), element=_element(attributes, t))
+            for name, t, attributes in zip(
+                result_names(main), result_types(main), result_attributes(main), strict=True
+            )
+        ]
+        rules = ()
+        if VALUES in main.attributes:
+            rules = _rules(json.loads(ir.StringAttr(main.attributes[VALUES]).value))
+        return Signature(tuple(ins), tuple(outs), *groups_of(main), values=rules)
+
+    def to_json(self) -> dict[str, Any]:
+        ports = ("inputs", "outputs", "input_groups", "output_groups")
+        rows: dict[str, Any] = {key: [asdict(p) for p in getattr(self, key)] for key in ports}
+        if self.variants:
+            rows["variants"] = [[v.function, *map(list, v.sizes)] for v in self.variants]
+        if self.values:
+            rows["values"] = [asdict(r) for r in self.values]
+        return rows
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Signature:
+        def port(row: Mapping[str, Any]) -> Port:
+            ranges = tuple(
+                DimRange(r["min"], r["max"], tuple(r["optimals"]), r["symbol"])
+                for r in row["ranges"]
+            )
+            element = row.get("element", "")
+            return Port(row["name"], row["dtype"], tuple(row["dims"]), ranges, element)
+
+        def groups(key: str) -> tuple[Group, ...]:
+            return tuple(Group(r["name"], r["count"]) for r in value.get(key, ()))
+
+        return Signature(
+            tuple(port(r) for r in value["inputs"]),
+            tuple(port(r) for r in value["outputs"]),
+            groups("input_groups"),
+            groups("output_groups"),
+            tuple(
+                Variant(str(name), tuple((int(i), int(d), int(n)) for i, d, n in sizes))
+                for name, *sizes in value.get("variants", ())
+            ),
+            _rules(value.get("values", ())),
+        )
+
+    def stated(self, outputs: Sequence[np.ndarray]) -> list[Any]:
+        """Outputs as arrays of the types that they stand for, or lists of such."""
+        return self.grouped(
+            stated_array(array, BY_NAME[p.element]) if p.element else array
+            for p, array in zip(self.outputs, outputs, strict=True)
+        )
+
+    def grouped(self, outputs: Iterable[Any]) -> list[Any]:
+        """One value for each output that a user sees: a list where it is a list."""
+        if not self.output_groups:
+            return list(outputs)
+        source = iter(outputs)
+        return [g.joined(source) for g in self.output_groups]
+
+    def check_values(self, arrays: Sequence[np.ndarray]) -> None:
+        """Errors: RunError for an index that is out of range, or a divisor of 0."""
+        for rule in self.values:
+            problem = rule.problem(arrays, self.inputs)
+            if problem:
+                raise RunError(problem, location=rule.where)
+
+    def check_inputs(self, given: Mapping[str, Any]) -> list[np.ndarray]:
+        """The arrays of `given` in order of the inputs.
+
+        Plain Python values take the input's dtype; arrays must have it. Raises one RunError that
+        lists every wrong name, dtype and shape.
+        """
+        given, problems = split(self.input_groups, given)
+        known = {p.name for p in self.inputs}
+        unknown = sorted(str(n) for n in given if n not in known)
+        missing = [p.name for p in self.inputs if p.name not in given and not problems]
+        if missing:
+            problems.append(f"missing inputs: {', '.join(missing)}")
+        if unknown:
+            problems.append(f"unknown inputs: {', '.join(unknown)}")
+        arrays: list[np.ndarray] = []
+        sizes: dict[str, tuple[int, str]] = {}
+        for p in self.inputs:
+            if p.name not in given:
+                continue
+            array, wrong = _as_array(p, given[p.name])
+            problems += wrong
+            if array is not None:
+                problems += _check_dims(p, array, sizes)
+                arrays.append(array)
+        if not problems:
+            self.check_values(arrays)
+        if problems:
+            names = ", ".join(f"{p.name}: {p}" for p in self.inputs)
+            raise RunError("; ".join(problems), notes=[f"the inputs are {names}"])
+        return arrays
+
+
+def _rules(rows: Iterable[Mapping[str, Any]]) -> tuple[ValueRule, ...]:
+    return tuple(
+        ValueRule(
+            int(r["input"]),
+            str(r["where"]),
+            r["extent"],
+            None if r["source"] is None else (int(r["source"][0]), int(r["source"][1])),
+            r["column"],
+        )
+        for r in rows
+    )
+
+
+def _as_array(p: Port, value: Any) -> tuple[np.ndarray | None, list[str]]:
+    dtype = dtypes.from_name(p.dtype)
+    if not hasattr(value, "__array__") and not isinstance(value, memoryview):
+        try:
+            return plain_array(value, dtype), []
+        except NotOfType as e:
+            return None, [f"input '{p.name}' {e}"]
+        except (ValueError, TypeError, OverflowError):
+            return None, [f"input '{p.name}' expected {p}, got {type(value).__name__}"]
+    array = native(np.asarray(value))
+    if p.element:
+        return _as_held(p, array)
+    if array.dtype != dtype.np:
+        return None, [f"input '{p.name}' expected {dtype.np.name}, got {array.dtype.name}"]
+    return array, []
+
+
+def _as_held(p: Port, array: np.ndarray) -> tuple[np.ndarray | None, list[str]]:
+    """An array of the element type that the input stands for, or of the one that holds it."""
+    kind = BY_NAME[p.element]
+    if array.dtype == kind.np:
+        return held_array(array, kind), []
+    if array.dtype != kind.held.np:
+        names = f"{kind.np.name} or {kind.held.np.name}"
+        return None, [f"input '{p.name}' expected {names}, got {array.dtype.name}"]
+    same = held_array(stated_array(array, kind), kind) == array
+    if not np.all(same | (array != array)):
+        return None, [f"input '{p.name}' expected values of {p.element}, got others"]
+    return array, []
+
+
+def _element(attributes: Mapping[str, ir.Attribute], t: TensorType) -> str:
+    """The narrow type that an argument or result stands for, "" for the one it has."""
+    if ELEMENT not in attributes:
+        return ""
+    kind = BY_NAME.get(ir.StringAttr(attributes[ELEMENT]).value)
+    return kind.name if kind is not None and kind.held is t.dtype else ""
+
+
+def _check_dims(p: Port, array: np.ndarray, sizes: dict[str, tuple[int, str]]) -> list[str]:
+    have = "{" + ", ".join(map(str, array.shape)) + "}"
+    if array.ndim != len(p.dims) or any(
+        d not in (-1, n) for d, n in zip(p.dims, array.shape, strict=True)
+    ):
+        return [f"input '{p.name}' expected {p}, got {have}"]
+    problems = []
+    for i, (r, n) in enumerate(zip(p.ranges, array.shape, strict=False)):
+        if n < r.min or (r.max is not None and n > r.max):
+            problems.append(f"input '{p.name}' dim {i} expected {r}, got {n}")
+        elif r.symbol is not None:
+            first, where = sizes.setdefault(r.symbol, (n, p.name))
+            if first != n:
+                problems.append(
+                    f"input '{p.name}' dim {i} is {n}, but '{r.symbol}' is {first} in '{where}'"
+                )
+    return problems
+
+
+def _dims(t: TensorType) -> tuple[int, ...]:
+    return tuple(-1 if d == DYN else d for d in t.dims)
+
+
+def _ranges(attribute: ir.Attribute | None, t: TensorType) -> tuple[DimRange, ...]:
+    if attribute is None:
+        return tuple(DimRange(d, d) if d != DYN else DimRange() for d in t.dims)
+    return tuple(_range(entry) for entry in ir.ArrayAttr(attribute))
+
+
+def _range(entry: ir.Attribute) -> DimRange:
+    if isinstance(entry, ir.IntegerAttr):
+        return DimRange(entry.value, entry.value)
+    d = ir.DictAttr(entry)
+    fields: dict[str, Any] = {d[i].name: d[i].attr for i in range(len(d))}
+    return DimRange(
+        ir.IntegerAttr(fields["min"]).value if "min" in fields else 0,
+        ir.IntegerAttr(fields["max"]).value if "max" in fields else None,
+        tuple(ir.DenseI64ArrayAttr(fields["optimals"])) if "optimals" in fields else (),
+        ir.StringAttr(fields["symbol"]).value if "symbol" in fields else None,
+    )

@@ -1,0 +1,68 @@
+"""Arrays over memory whose order is a shape's: strided, transposed and broadcast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.errors import ShapeError
+from mgx_mlir.programs.layout import Shape
+
+# what numpy's arrays have at most
+_RANK, _BYTES = 64, 1 << 62
+
+
+def shape_of_array(array: np.ndarray) -> Shape:
+    """The shape of an array, its strides in elements."""
+    dtype = dtypes.from_numpy(array.dtype)
+    size = array.itemsize
+    regular = all(s >= 0 and s % size == 0 for s in array.strides)
+    if not regular or array.flags.c_contiguous:
+        return Shape.standard(dtype, array.shape)
+    return Shape(dtype, array.shape, tuple(s // size for s in array.strides))
+
+
+def own_strides(array: np.ndarray) -> tuple[int, ...] | None:
+    """The strides of an array in elements, None where they are row-major."""
+    found = shape_of_array(array)
+    return None if found.is_standard or not found.dims else found.strides
+
+
+def holdable(s: Shape) -> Shape:
+    """The shape, where an array can have it. Errors: ShapeError, for rank and size."""
+    if len(s.dims) > _RANK:
+        raise ShapeError(f"expected rank {_RANK} or less of an array, got {len(s.dims)}")
+    if any(n > _BYTES for n in s.lens) or (s.element_space + 1) * s.dtype.size > _BYTES:
+        raise ShapeError(f"{s} is more than an array can hold")
+    return s
+
+
+def array_over(buffer: Any, s: Shape) -> np.ndarray:
+    """A view of a flat array of the shape's element space with the shape's strides."""
+    flat = np.asarray(buffer)
+    if not s.dims:
+        return flat[:1].reshape(())
+    if s.is_standard or s.elements == 0:
+        return flat[: s.elements].reshape(s.lens)
+    steps = [x * flat.itemsize for x in s.strides]
+    raw = flat.view(f"u{flat.itemsize}")  # numpy does not know all the types by their names
+    return np.lib.stride_tricks.as_strided(raw, s.lens, steps).view(flat.dtype)
+
+
+def laid_out(array: np.ndarray, s: Shape) -> np.ndarray:
+    """The flat memory, of the shape's element space, in which `array` lies as the shape says.
+
+    `array` holds the elements in logical order. ShapeError where elements differ that are one in
+    memory.
+    """
+    if s.is_standard or not s.dims:
+        return np.ascontiguousarray(array).reshape(-1)
+    wanted = np.ascontiguousarray(array).reshape(s.lens)
+    buffer = np.zeros(s.element_space, array.dtype)
+    view = array_over(buffer, s)
+    view[...] = wanted
+    if s.element_space < s.elements and view.tobytes() != wanted.tobytes():
+        raise ShapeError(f"elements differ that are one in the memory of {s}")
+    return buffer

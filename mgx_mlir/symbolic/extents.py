@@ -1,0 +1,222 @@
+"""Running code that computes with extents, such as an op's `infer`, on expressions.
+
+The code sees an `Extent` for each extent that is no number. Where it asks something of one that
+cannot be proved either way, it is run again for each answer, and the results are joined: the one
+where the condition holds, else the other. A run that the code refuses does not count: no program
+has those sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mgx_mlir.core.errors import MgxError
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.symbolic.expressions import Atom, Expr, Int
+from mgx_mlir.symbolic.proofs import Prover
+
+_MOST_RUNS = 24
+
+Rows = list[tuple[Int, ...]]  # dims of each result
+
+
+class UndecidedError(Exception):
+    """What the code asks has too many answers, or none on expressions."""
+
+
+class _Fork(Exception):
+    def __init__(self, atom: Atom) -> None:
+        self.atom = atom
+        super().__init__()
+
+
+class Extent:
+    """An int-like expression. What is asked of it is answered by the run that it belongs to."""
+
+    __slots__ = ("expr", "run")
+
+    def __init__(self, expr: Expr, run: Runs) -> None:
+        self.expr, self.run = expr, run
+
+    def _new(self, e: Int) -> int | Extent:
+        return e if isinstance(e, int) else Extent(e, self.run)
+
+    def __add__(self, other: Any) -> Any:
+        return self._new(self.expr + plain(other))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self._new(self.expr - plain(other))
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._new(plain(other) - self.expr)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._new(self.expr * plain(other))
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Any:
+        return self._new(-self.expr)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._new(self.run.divided(self.expr, plain(other)))
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._new(self.run.divided(plain(other), self.expr))
+
+    def __mod__(self, other: Any) -> Any:
+        q = plain(other)
+        return self._new(self.expr - q * self.run.divided(self.expr, q))
+
+    def __rmod__(self, other: Any) -> Any:
+        p = plain(other)
+        return self._new(p - self.expr * self.run.divided(p, self.expr))
+
+    def __eq__(self, other: object) -> bool:
+        return self.run.holds("equal", self.expr, plain(other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __ge__(self, other: Any) -> bool:
+        return self.run.holds("not_less", self.expr, plain(other))
+
+    def __lt__(self, other: Any) -> bool:
+        return not self >= other
+
+    def __le__(self, other: Any) -> bool:
+        return self.run.holds("not_less", plain(other), self.expr)
+
+    def __gt__(self, other: Any) -> bool:
+        return not self <= other
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def _refuse(self, *_: Any) -> Any:
+        raise UndecidedError
+
+    # equal extents would need equal hashes, and an index is one number
+    __hash__ = __index__ = __int__ = __float__ = __truediv__ = __rtruediv__ = __pow__ = _refuse
+
+    def __str__(self) -> str:
+        return str(self.expr)
+
+
+def plain(v: Any) -> Int:
+    """The expression or number that code computes with."""
+    if isinstance(v, Extent):
+        return v.expr
+    if isinstance(v, int):
+        return int(v)
+    try:
+        return v.__index__()
+    except (AttributeError, TypeError):
+        raise UndecidedError from None
+
+
+class Runs:
+    """The runs of one piece of code."""
+
+    def __init__(self, prover: Prover) -> None:
+        self.prover = prover
+        self.answers: dict[Atom, bool] = {}
+        self.given: tuple[Expr, ...] = ()
+        self.left = _MOST_RUNS
+
+    def extents(self, dims: Sequence[Int]) -> tuple[Any, ...]:
+        """Dims as the code sees them."""
+        return tuple(d if isinstance(d, int) else Extent(d, self) for d in dims)
+
+    def rows(self, code: Callable[[], Rows]) -> Rows | None:
+        """The dims that `code` finds; None where every run is refused. May raise UndecidedError."""
+        return self._rows(code, {}, ())
+
+    def _rows(
+        self, code: Callable[[], Rows], answers: dict[Atom, bool], given: tuple[Expr, ...]
+    ) -> Rows | None:
+        if not self.left:
+            raise UndecidedError
+        self.left -= 1
+        self.answers, self.given = answers, given
+        try:
+            return [tuple(plain(d) for d in dims) for dims in code()]
+        except MgxError:
+            return None
+        except _Fork as f:
+            atom = f.atom
+        found = []
+        for answer in (True, False):
+            told = _told(atom, answer)
+            found.append(self._rows(code, {**answers, atom: answer}, (*given, *told)))
+        yes, no = found
+        if yes is None or no is None:
+            return yes or no
+        return self._joined(self.prover.space.polynomial({(atom,): 1}), yes, no)
+
+    def _joined(self, condition: Int, yes: Rows, no: Rows) -> Rows:
+        if [len(r) for r in yes] != [len(r) for r in no]:
+            raise UndecidedError  # the rank is not known
+        select = self.prover.space.select
+        return [
+            tuple(
+                a if a is b else DYN if DYN in (a, b) else select(condition, a, b)
+                for a, b in zip(x, y, strict=True)
+            )
+            for x, y in zip(yes, no, strict=True)
+        ]
+
+    # ---- what the code asks ------------------------------------------------------------------
+
+    def divided(self, p: Int, q: Int) -> Int:
+        if isinstance(q, int) and q == 0:
+            raise UndecidedError
+        return self.prover.space.floordiv(p, q)
+
+    def holds(self, question: str, a: Int, b: Int) -> bool:
+        """Whether a == b (`equal`) or a >= b (`not_less`): proved, or as this run assumes."""
+        space = self.prover.space
+        truth = space.equal(a, b) if question == "equal" else space.not_less(a, b)
+        if isinstance(truth, int):
+            return bool(truth)
+        found = truth.only() or (1 - truth).only()  # type: ignore[union-attr]
+        if found is None:
+            raise UndecidedError
+        atom, negated = found[0], truth.only() is None
+        if atom not in self.answers:
+            proved = self._proved(atom)
+            if proved is None:
+                raise _Fork(atom)
+            self.answers[atom] = proved
+        return self.answers[atom] != negated
+
+    def _proved(self, atom: Atom) -> bool | None:
+        """What the answers so far say of an atom."""
+        p = atom.arguments[0]
+        if not self.given or not isinstance(p, Expr):
+            return None
+
+        def never_negative(e: Int) -> bool:
+            return self.prover.is_nonnegative(e, self.given)
+
+        if never_negative(-p - 1):
+            return False
+        if atom.kind == "ge":
+            return True if never_negative(p) else None
+        if never_negative(p - 1):
+            return False
+        return True if never_negative(p) and never_negative(-p) else None
+
+
+def _told(atom: Atom, answer: bool) -> tuple[Expr, ...]:
+    """What is never negative where a truth has this value."""
+    p = atom.arguments[0]
+    assert isinstance(p, Expr)
+    if atom.kind == "ge":
+        found = (p,) if answer else (-p - 1,)
+    else:
+        found = (p, -p) if answer else ()
+    return tuple(e for e in found if isinstance(e, Expr))

@@ -1,0 +1,1 @@
+"""The commands: mgx-driver, mgx-opt and mgx-reduce. Nothing imports them."""

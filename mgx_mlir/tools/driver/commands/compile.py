@@ -1,0 +1,66 @@
+"""compile: a model to a compiled program, printed or written as code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.tools.driver.arguments import Arguments
+from mgx_mlir.tools.driver.compile_model import (
+    CODE,
+    Choice,
+    choose_target,
+    compile_model,
+    emit_compiled,
+    report_gpu,
+)
+from mgx_mlir.tools.driver.emit import form_of, write_file
+from mgx_mlir.tools.driver.model import Model
+from mgx_mlir.tools.driver.options import COMPILERS, HELP
+from mgx_mlir.tools.driver.progress import say
+
+USAGE = "[OPTION...] FILE"
+DESCRIPTION = """
+The compiled program is printed to stdout, a kernel per line as target::operators. For --gpu no
+device is needed; registers, spills and launches of each kernel go to stderr.
+--output FILE.mxr saves the program with its code, which the other commands then take as a model;
+with several architectures the code of each, of which a run takes what fits its device.
+--output FILE.vmfb writes the code that the runtime loads, without the weights; with several
+architectures one file each, FILE.ARCH.vmfb. What the compile took goes to stderr."""
+OPTIONS = (*COMPILERS, HELP)
+FILES = ("msgpack", "json")  # forms that hold code for several architectures
+
+
+def run(args: Arguments) -> int:
+    model = Model(args)
+    form = form_of(args, more=(CODE,))
+    choice = choose_target(args, runs=False, model=model)
+    if form == CODE and choice.target == "ref":
+        raise UsageError("ref has no code to write", notes=["compile for --cpu or --gpu"])
+    from mgx_mlir.compiler.architectures import together
+
+    several = len(choice.archs) > 1
+    if several and form not in (CODE, *FILES) and "--output" in args:
+        raise UsageError(
+            f"one program is written, expected one architecture, or FILE.mxr or FILE{CODE}"
+        )
+    found = []
+    for arch in choice.archs:
+        compiled = compile_model(args, model, choice, arch)
+        found.append(compiled)
+        if choice.target == "gpu":
+            report_gpu(compiled)
+        if form == CODE:
+            _write_code(args, choice, arch, compiled)
+    if form != CODE:
+        emit_compiled(args, model, choice, together(found, None) if several else found[0])
+    return 0
+
+
+def _write_code(args: Arguments, choice: Choice, arch: str | None, compiled: Any) -> None:
+    path = args.get("--output")
+    if len(choice.archs) > 1:
+        path = str(Path(path).with_suffix(f".{arch}{CODE}"))
+    write_file(path, bytes(compiled.executable.vmfb))
+    say(f"Writing: {path}")

@@ -1,0 +1,25 @@
+"""completion: what a shell needs to complete commands, options and files."""
+
+from __future__ import annotations
+
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.tools.driver.arguments import Arguments
+from mgx_mlir.tools.driver.options import HELP
+
+USAGE = "bash | zsh | fish"
+DESCRIPTION = """
+bash:  source <(mgx-driver completion bash)
+zsh:   source <(mgx-driver completion zsh)
+fish:  mgx-driver completion fish | source"""
+OPTIONS = (HELP,)
+
+
+def run(args: Arguments) -> int:
+    from mgx_mlir.tools.driver.main import command_table
+    from mgx_mlir.tools.driver.shell_completion import SHELLS, script
+
+    if args.file not in SHELLS:
+        got = "nothing" if args.file is None else f"'{args.file}'"
+        raise UsageError(f"expected a shell, {', '.join(SHELLS)}, got {got}")
+    print(script(args.file, command_table()))
+    return 0

@@ -1,0 +1,281 @@
+"""report: one page about a model: its graph, kernels, times, memory and correctness."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.tools.driver.arguments import Arguments, Option
+from mgx_mlir.tools.driver.commands.perf import measure
+from mgx_mlir.tools.driver.commands.verify import limits_of
+from mgx_mlir.tools.driver.compile_model import Choice, choose_target, compile_model
+from mgx_mlir.tools.driver.emit import write_file
+from mgx_mlir.tools.driver.input_data import allocate
+from mgx_mlir.tools.driver.model import Model
+from mgx_mlir.tools.driver.options import DATA, HELP, ITERATIONS, LOADER, QUANTIZE, TARGET, VERIFY
+from mgx_mlir.tools.driver.page import page
+from mgx_mlir.tools.driver.page.graph import graph
+from mgx_mlir.tools.driver.perf_report import Performance, bytes_text, performance_json
+from mgx_mlir.tools.driver.progress import say, step, working
+from mgx_mlir.tools.driver.read_model import read
+from mgx_mlir.tools.driver.static_report import is_static, static_report
+from mgx_mlir.tools.driver.verify_report import output_json
+
+USAGE = "[OPTION...] FILE [-o FILE.html]"
+DESCRIPTION = """
+Writes one HTML file that needs no network and nothing beside it: the compiled program as a graph
+to zoom, move and open (parts of large ones are shown as one), each kernel with its time, bytes and
+operations, the times of calls, memory, what verify says, and all options and versions.
+Numbers are those of perf and verify; the reference is ref, on the same inputs.
+
+With --gpu and no .html to write it prints a table instead, which needs no device: each kernel's
+registers, LDS, spills, scratch, waves that a SIMD can hold, shares of matrix instructions, of wide
+accesses to memory and to the LDS, bytes, operations, and the bound at the chip's peaks. With
+--emulate it also runs one call on the emulator, and adds what each kernel executed: time of the
+matrix, vector and LDS units, the share of compute units with work, and the bound from these."""
+_LIMITS = ("--rms-tol", "--atol", "--rtol", "--ref-use-double")
+_OFFLOAD = "--enable-offload-copy"
+OPTIONS = (
+    *LOADER,
+    *(o for o in TARGET if o.key != _OFFLOAD),
+    *QUANTIZE,
+    *DATA,
+    ITERATIONS,
+    *(o for o in VERIFY if o.key in _LIMITS),
+    Option(("--no-verify",), "leave out the comparison with ref", group="Verification"),
+    Option(("--json",), "print the table of --gpu as JSON", group="Output"),
+    Option(("-o", "--output"), "the page to write (default: the model's name .html); with --gpu "
+           "also a .json", "FILE", group="Output"),
+    HELP,
+)  # fmt: skip
+SHOWN_TEXT = 1 << 20  # characters of the program's text in the page
+
+
+def run(args: Arguments) -> int:
+    model = Model(args)
+    if is_static(args):
+        return static_report(args, model)
+    if "--json" in args:
+        raise UsageError("--json is for the table of --gpu: expected no page with it")
+    path = args.get("--output") or f"{os.path.splitext(os.path.basename(model.name))[0]}.html"
+    if "--no-verify" in args:
+        for flag in _LIMITS:
+            if flag in args:
+                raise UsageError(f"expected one of --no-verify and {flag}, got both")
+    choice = choose_target(args, runs=True, model=model)
+    compiled = compile_model(args, model, choice)
+    found = measure(args, model, choice, compiled)
+    verified = _verified(args, model, choice, compiled)
+    data = collect(args, model, choice, compiled, found, verified)
+    write_file(path, page(data).encode(errors="replace"))
+    say(f"Writing: {path}")
+    return 0 if all(o["passed"] for o in verified["outputs"]) else 1
+
+
+def _verified(args: Arguments, model: Model, choice: Choice, compiled: Any) -> dict[str, Any]:
+    """What a comparison with the reference gave; no outputs and a note where there is none."""
+    if "--no-verify" in args or choice.target == "ref":
+        why = "not compared: " + ("--no-verify" if "--no-verify" in args else "the target is ref")
+        return {"note": why, "outputs": []}
+    from mgx_mlir.compiler.compile import compile as compile_program
+    from mgx_mlir.debug.compare import compare_all
+    from mgx_mlir.debug.tolerances import output_tolerances
+
+    # the reference is the model as it stands in its file
+    plain = Model(args, plain=True) if model.passes or model.float_types else model
+    program = read(plain)
+    reference = compile_program(program, "ref", ref_double="--ref-use-double" in args)
+    inputs = allocate(args, model, compiled.signature, compiled.program)
+    with step("Running ref ..."):
+        wanted = reference.run(inputs)
+    got = compiled.run(inputs)
+    limits = [limits_of(args)(t) for t in output_tolerances(program, low=bool(model.float_types))]
+    if len(limits) != len(got):
+        limits = [max(limits, key=lambda t: t.rms)] * len(got)
+    names = (compiled.output_names, reference.output_names)
+    with working("Comparing"):
+        rows = compare_all(names[0], got, names[1], wanted, limits, (choice.target, "ref"))
+    shown = " or ".join(dict.fromkeys(map(str, limits)))
+    return {
+        "note": f"{choice.target} against ref on the same inputs; limits: {shown}",
+        "outputs": [output_json(c) for c in rows],
+    }
+
+
+def collect(
+    args: Arguments,
+    model: Model,
+    choice: Choice,
+    compiled: Any,
+    found: Performance,
+    verified: dict[str, Any],
+) -> dict[str, Any]:
+    """What the page shows, as JSON values."""
+    from mgx_mlir.printers.listing import list_program
+    from mgx_mlir.printers.text import program_text
+
+    perf = performance_json(found)
+    program = compiled.program
+    total = perf.get("kernels_ms") or 0.0
+    rows = perf["kernels"] or []
+    for row in rows:
+        row["share"] = row["ms"] / total if total else 0.0
+    times = {
+        r["line"].partition(" = ")[0]: (r["ms"], r["share"]) for r in rows if " = " in r["line"]
+    }
+    listing = list_program(program, kernel_prefix=choice.target)
+    with program.ctx, program.store.active():
+        # a variant, where that is what was timed
+        called = (m for m in listing.modules if any(i.lhs in times for i in m.visible()))
+        drawn = graph(list(next(called, listing.main).visible()), times)
+    ids = {n["text"].partition(" = ")[0]: n["id"] for n in drawn["nodes"]}
+    text = program_text(program, kernel_prefix=choice.target)
+    if len(text) > SHOWN_TEXT:
+        text = text[:SHOWN_TEXT] + "\n... and so on"
+    passed = all(o["passed"] for o in verified["outputs"])
+    verdict = ("pass" if passed else "FAIL") if verified["outputs"] else "not done"
+    tone = {"pass": "good", "FAIL": "bad"}.get(verdict, "")
+    name = os.path.basename(os.path.normpath(model.name))
+    return {
+        "title": name,
+        "subtitle": _subtitle(choice, compiled),
+        "cards": [
+            ["a call", f"{perf['total_ms']:.4g} ms", ""],
+            ["rate", f"{perf['rate_per_s']:.4g} /s", ""],
+            ["verification", verdict, tone],
+            ["kernels", str(_kernel_count(compiled, rows)), ""],
+            ["weights", bytes_text(perf["memory"]["weights"] or program.store.nbytes), ""],
+            ["compiled in", _compile_time(compiled), ""],
+        ],
+        **drawn,
+        "kernels": [
+            {
+                "id": ids.get(r["line"].partition(" = ")[0]),
+                "text": r["name"],
+                "ms": r["ms"],
+                "share": r["share"],
+                "bytes": r["bytes"],
+                "operations": r["operations"],
+                "gb_s": r["gb_s"],
+                "gflop_s": r["gflop_s"],
+            }
+            for r in rows
+        ],
+        "kernels_note": _kernels_note(perf),
+        "calls": list(map(float, np.sort(np.asarray(found.calls.times)))),
+        "times": _call_rows(perf),
+        "memory": [[k.replace("_", " "), v] for k, v in _memory(perf, compiled) if v is not None],
+        "verify": {"note": verified["note"], "outputs": list(map(_output, verified["outputs"]))},
+        "compilation": _compilation(compiled),
+        "versions": [*_options(args), *_versions()],
+        "text": text,
+    }
+
+
+def _compile_time(compiled: Any) -> str:
+    if "total_s" not in compiled.stats:
+        return "the file's code"
+    cached = ", cached" if compiled.stats.get("cached") else ""
+    return f"{compiled.stats['total_s']:.3g} s{cached}"
+
+
+def _subtitle(choice: Choice, compiled: Any) -> str:
+    from mgx_mlir.hardware.machine import available_cpus
+
+    parts = [choice.target]
+    if choice.target == "cpu":
+        threads = compiled.threads or available_cpus()
+        parts.append("1 thread" if threads == 1 else f"{threads} threads")
+    parts += [a for a in choice.archs if a is not None]
+    if choice.emulate:
+        parts.append("emulated, with the times of this machine's processor")
+    shapes = ", ".join(f"{p.name}: {p}" for p in compiled.signature.inputs[:4])
+    more = " ..." if len(compiled.signature.inputs) > 4 else ""
+    return f"{', '.join(parts)} · {shapes}{more}"
+
+
+def _kernel_count(compiled: Any, rows: list[Any]) -> int:
+    executable = getattr(compiled, "executable", None)
+    return len(executable.kernels) if executable is not None else len(rows)
+
+
+def _kernels_note(perf: dict[str, Any]) -> str:
+    parts = [perf.get("note") or "Kernels are not timed on this target"]
+    peaks = perf["peaks"]
+    if peaks is not None:
+        parts.append(
+            f"this machine's peaks: {peaks['gb_s']:.3g} GB/s from memory, "
+            f"{peaks['gflop_s']:.3g} GFLOP/s in f32"
+        )
+    return "; ".join(parts)
+
+
+def _call_rows(perf: dict[str, Any]) -> list[list[str]]:
+    rows = [["total (middle half)", f"{perf['total_ms']:.4g} ms"]]
+    rows += [[k.removesuffix("_ms"), f"{v:.4g} ms"] for k, v in perf["calls"].items()]
+    if perf["load_s"] is not None:
+        rows.append(["load", f"{perf['load_s']:.3g} s"])
+    return rows
+
+
+def _memory(perf: dict[str, Any], compiled: Any) -> list[tuple[str, int | None]]:
+    rows: list[tuple[str, int | None]] = list(perf["memory"].items())
+    executable = getattr(compiled, "executable", None)
+    if executable is not None:
+        rows.append(("code", len(bytes(executable.vmfb))))
+        rows.append(("peak_of_the_compiler", executable.peak_memory))
+    return rows
+
+
+def _output(o: dict[str, Any]) -> dict[str, Any]:
+    def number(value: Any) -> str:
+        return f"{value:.3g}" if isinstance(value, float | int) else str(value)
+
+    shown = {k: number(o[k]) for k in ("max_abs", "max_rel", "rms")}
+    remarks = [*o["problems"], *(f"warning: {w}" for w in o["warnings"])]
+    return {"name": o["name"], "passed": o["passed"], "remarks": remarks, **shown}
+
+
+def _compilation(compiled: Any) -> list[list[str]]:
+    names = {"import_s": "import", "passes_s": "passes", "lowering_s": "lowering",
+             "iree_s": "IREE", "total_s": "in all"}  # fmt: skip
+    rows = [
+        [text, f"{compiled.stats[key]:.3g} s"]
+        for key, text in names.items()
+        if key in compiled.stats
+    ]
+    if compiled.stats.get("cached"):
+        rows.append(["taken from the cache", "yes"])
+    executable = getattr(compiled, "executable", None)
+    if executable is not None:
+        rows.append(["flag set", executable.flag_set])
+        rows += [["run again on one thread", text] for text in executable.crashes]
+        rows += [["given up", text] for text in executable.fallbacks]
+    rows += [
+        ["tuning", line.removeprefix("Tuning: ").strip()]
+        for line in compiled.stats.get("tuning", ())
+    ]
+    rows += [["variant", v.function] for v in compiled.signature.variants]
+    return rows
+
+
+def _options(args: Arguments) -> list[list[str]]:
+    rows = []
+    for flag, value in args.values.items():
+        text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+        rows.append([flag, "" if value is True else text])
+    return rows or [["options", "none"]]
+
+
+def _versions() -> list[list[str]]:
+    from mgx_mlir.tools.driver.commands.env import facts
+
+    found = facts()
+    rows = [[k, str(v)] for k, v in found["versions"].items() if v != "not installed"]
+    processor = found["processor"]
+    rows.append(["processor", f"{processor['name']}, {processor['threads']} threads"])
+    rows.append(["features", ", ".join(processor["features"])])
+    return [*rows, *([k, v] for k, v in found["environment"].items())]

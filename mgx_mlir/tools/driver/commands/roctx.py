@@ -1,0 +1,106 @@
+"""roctx: a model run once between the markers that ROCm's profilers show."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any
+
+from mgx_mlir.core.errors import TargetError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.tools.driver.arguments import Arguments
+from mgx_mlir.tools.driver.compile_model import choose_target, compile_model, emit_compiled
+from mgx_mlir.tools.driver.emit import form_of
+from mgx_mlir.tools.driver.input_data import allocate
+from mgx_mlir.tools.driver.model import Model
+from mgx_mlir.tools.driver.options import HELP, RUNNERS
+from mgx_mlir.tools.driver.progress import say, step
+
+USAGE = "[OPTION...] FILE"
+DESCRIPTION = """
+Run it under rocprof --roctx-trace. The compiled program is printed; after a call without markers
+one is made in a range named 0. For --ref each instruction has a range 'Marker start: NAME'; a
+compiled program launches all its kernels in one call of the runtime, and the profiler names them
+itself. Needs libroctx64.so, which is part of ROCm."""
+OPTIONS = (*RUNNERS, HELP)
+
+LIBRARY = "libroctx64.so"
+_LITERAL = "migraphx.literal"
+
+
+def run(args: Arguments) -> int:
+    model = Model(args)
+    form_of(args)
+    choice = choose_target(args, runs=True, model=model)
+    markers = Markers()
+    compiled = compile_model(args, model, choice)
+    emit_compiled(args, model, choice, compiled)
+    sys.stdout.write("\n")
+    inputs = allocate(args, model, compiled.signature, compiled.program)
+    arrays = compiled.signature.check_inputs(inputs)
+    with step("Running ..."):
+        compiled.execute(arrays)
+        started = markers.start("0")
+        if choice.target == "ref":
+            _instructions(compiled, arrays, markers)
+        else:
+            compiled.execute(arrays)
+        markers.stop(started)
+    if choice.target != "ref":
+        say("One range: the runtime launches all kernels in one call")
+    return 0
+
+
+def _instructions(compiled: Any, arrays: Any, markers: Markers) -> None:
+    """Run the reference, each instruction in a range of its own."""
+    from mgx_mlir.runtime.trace_eval import Stepping
+
+    program = compiled.program
+
+    def before(op: ir.Operation) -> None:
+        if op.name != _LITERAL:
+            markers.push(f"Marker start: {op.name.replace('migraphx.', 'ref::')}")
+
+    def after(op: ir.Operation, results: Any) -> None:
+        if op.name != _LITERAL:
+            markers.pop()
+
+    with program.ctx:
+        stepping = Stepping(program, before, after)
+        stepping.begin()
+        compiled.execute(arrays, trace=stepping.trace)
+
+
+class Markers:
+    """The library's ranges. TargetError where it cannot be loaded, or is another library."""
+
+    def __init__(self) -> None:
+        try:
+            library = ctypes.CDLL(LIBRARY)
+            self._push, self._pop = library.roctxRangePushA, library.roctxRangePop
+            self._start, self._stop = library.roctxRangeStartA, library.roctxRangeStop
+        except (OSError, AttributeError) as e:
+            raise TargetError(
+                f"{LIBRARY} cannot be loaded: {e}",
+                notes=["it is part of ROCm's roctracer; perf --trace needs no library"],
+            ) from None
+        self._push.argtypes = self._start.argtypes = [ctypes.c_char_p]
+        self._start.restype = ctypes.c_uint64
+        self._stop.argtypes = [ctypes.c_uint64]
+        self._stop.restype = None
+
+    def push(self, name: str) -> None:
+        """Begin a range inside of the one that this thread began last."""
+        self._push(name.encode(errors="replace"))
+
+    def pop(self) -> None:
+        """End the range that was pushed last."""
+        self._pop()
+
+    def start(self, name: str) -> int:
+        """Begin a range; the number that ends it."""
+        return self._start(name.encode(errors="replace"))
+
+    def stop(self, number: int) -> None:
+        """End a range that was begun by `start`."""
+        self._stop(number)

@@ -1,0 +1,38 @@
+"""run: a model compiled and evaluated once."""
+
+from __future__ import annotations
+
+import sys
+
+from mgx_mlir.tools.driver.arguments import Arguments
+from mgx_mlir.tools.driver.compile_model import choose_target, compile_model, emit_compiled
+from mgx_mlir.tools.driver.emit import form_of, show
+from mgx_mlir.tools.driver.input_data import allocate
+from mgx_mlir.tools.driver.model import Model
+from mgx_mlir.tools.driver.options import HELP, RUNNERS
+from mgx_mlir.tools.driver.progress import working
+from mgx_mlir.tools.driver.trace_eval import trace_kernels
+
+USAGE = "[OPTION...] FILE"
+DESCRIPTION = """
+The compiled program is printed, run once on generated inputs, and printed again.
+Inputs are drawn from their names, the same in every run; integers that index a table stay in it.
+MIGRAPHX_TRACE_EVAL=1, 2 or 3 also prints each kernel with its time, its values in short, or all of
+them; they come from a second build, which gives back the results of every kernel."""
+OPTIONS = (*RUNNERS, HELP)
+
+
+def run(args: Arguments) -> int:
+    model = Model(args)
+    form_of(args)
+    choice = choose_target(args, runs=True, model=model)
+    compiled = compile_model(args, model, choice)
+    program = compiled.program
+    emit_compiled(args, model, choice, compiled)
+    sys.stdout.write("\n")
+    inputs = allocate(args, model, compiled.signature, program)
+    with working("Running"):
+        compiled.run(inputs)
+    trace_kernels(model, choice, compiled, inputs)
+    show(args, program, kernel_prefix=choice.target)
+    return 0

@@ -1,0 +1,42 @@
+"""time: a model compiled, and the mean time of many calls under one timer."""
+
+from __future__ import annotations
+
+import sys
+
+from mgx_mlir.tools.driver import timing
+from mgx_mlir.tools.driver.arguments import Arguments
+from mgx_mlir.tools.driver.compile_model import (
+    EMULATED,
+    choose_target,
+    compile_model,
+    emit_compiled,
+)
+from mgx_mlir.tools.driver.emit import form_of
+from mgx_mlir.tools.driver.input_data import allocate
+from mgx_mlir.tools.driver.model import Model
+from mgx_mlir.tools.driver.options import HELP, ITERATIONS, RUNNERS
+from mgx_mlir.tools.driver.progress import say, step
+
+USAGE = "[OPTION...] FILE"
+DESCRIPTION = """
+Prints the compiled program and the milliseconds of a call: one call that is not timed, then
+--iterations of them by one timer. perf tells more."""
+OPTIONS = (*RUNNERS, ITERATIONS, HELP)
+
+
+def run(args: Arguments) -> int:
+    model = Model(args)
+    form_of(args)
+    choice = choose_target(args, runs=True, model=model)
+    compiled = compile_model(args, model, choice)
+    emit_compiled(args, model, choice, compiled)
+    sys.stdout.write("\n")
+    inputs = allocate(args, model, compiled.signature, compiled.program)
+    arrays = compiled.signature.check_inputs(inputs)
+    if choice.emulate:
+        say(EMULATED)
+    with step("Running ..."):
+        taken = timing.time_together(compiled, arrays, args.get("--iterations", 100))
+    print(f"Total time: {taken:g}ms")
+    return 0

@@ -1,0 +1,276 @@
+"""verify: a target's outputs against those of a reference."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from mgx_mlir.core.errors import FileError, UsageError
+from mgx_mlir.debug.compare import Comparison, compare_all
+from mgx_mlir.debug.conditioning import Conditioning
+from mgx_mlir.debug.tolerances import Tolerances, output_tolerances
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.tools.driver.arguments import Arguments
+from mgx_mlir.tools.driver.blame import blame, case_of
+from mgx_mlir.tools.driver.compile_model import Choice, choose_target, compile_model, held_for
+from mgx_mlir.tools.driver.conditioning import ill_conditioned
+from mgx_mlir.tools.driver.emit import emit, form_of, show
+from mgx_mlir.tools.driver.input_data import allocate
+from mgx_mlir.tools.driver.model import Model, load_passes
+from mgx_mlir.tools.driver.options import HELP, REPORTERS, VERIFY
+from mgx_mlir.tools.driver.progress import say, step, working
+from mgx_mlir.tools.driver.read_model import read
+from mgx_mlir.tools.driver.verify_report import (
+    conditioning_json,
+    failure_lines,
+    output_json,
+    row,
+    write_json,
+)
+
+USAGE = "[OPTION...] FILE"
+DESCRIPTION = """
+Runs the model on a target and on a reference with the same inputs and compares each output, by
+name: elementwise, |target - reference| <= atol * s + rtol * |reference|, and by rms error
+relative to the largest magnitude. Both must hold. s is 1 for a stated --atol; by default it is
+the reference's largest magnitude. Integers must be equal, or within a stated --atol. Limits are
+rms 1e-5, others 5e-5; for outputs that are 16- or 8-bit floats, or computed from such, and with
+--fp16 and --bf16 (s at most 1), rms 0.08, others 0.04. MIGRAPHX_VERIFY_ENABLE_ALLCLOSE=1 takes the
+default atol literally too, 0 leaves rms alone; MIGRAPHX_VERIFY_DUMP_DIFF=1 prints both sides of
+what fails. Exit status 1 when an output differs, in value, shape or type; 2 where the outputs that
+differ are ill-conditioned: nothing is wrong by itself, and in the reference numbers that are one
+ulp away do as much to them.
+
+The reference is `ref`, which interprets each operator in numpy; with --ort it is onnxruntime,
+which shares nothing with this package. --against OTHER.onnx makes the reference side, either of
+them, read another model with the same inputs: two versions of a model can be compared. It reads
+without the passes of --optimize and --apply-pass, so that these are verified as well.
+--compiled-model FILE.mxr takes the target side from what was compiled before.
+
+--per-instruction builds the program once more with every result as an output, runs that, and
+lists what is wrong by itself (given the target's own operands), and what only follows from it.
+--bisect finds the first that is wrong, and --reduce takes out of the program whatever is not
+needed for it to fail; both leave a small model on disk that fails.
+
+The loaded program is printed, then those of the reference and the target. With --json the report
+is printed, or written to --output, as JSON instead."""
+OPTIONS = (*REPORTERS, *VERIFY, HELP)
+
+UNTOLD = 2  # could not: the outputs that differ cannot tell a fault from rounding
+MODES = ("--per-instruction", "--bisect", "--reduce")
+
+
+@dataclass
+class Reference:
+    """The side compared with: its name, its outputs' names, and how it runs."""
+
+    name: str
+    output_names: Sequence[str]
+    run: Callable[[dict[str, np.ndarray]], Sequence[np.ndarray]]
+
+
+def run(args: Arguments) -> int:
+    model = Model(args)
+    report = "--json" in args
+    if not report:
+        form_of(args)
+    # the reference is the model as it stands in its file: passes are verified too
+    other = model
+    if "--against" in args or model.passes or model.float_types:
+        other = Model(args, args.get("--against"), plain=True)
+    held = _held(args)
+    choice = choose_target(args, runs=True, held=held, model=model)
+    held = held_for(held, choice)
+    _check(args, other, choice)
+    program = read(model)
+    if not report:
+        emit(args, program)
+        sys.stdout.write("\n")
+    reference = _reference(args, other)
+    compiled = held or compile_model(args, model, choice)
+    if not report:
+        show(args, compiled.program, kernel_prefix=choice.target)
+        sys.stdout.write("\n")
+    inputs = allocate(args, model, compiled.signature, program)
+    with step(f"Running {choice.target} ..."):
+        got = compiled.run(inputs)
+    with step(f"Running {reference.name} ..."):
+        wanted = reference.run(inputs)
+    each = _limits(args, model, program, len(compiled.output_names))
+    sides = (choice.target, reference.name)
+    with working("Comparing"):
+        found = compare_all(compiled.output_names, got, reference.output_names, wanted, each, sides)
+    failed = [c.name for c in found if not c.passed]
+    result: dict[str, Any] = {
+        "report": "mgx-driver verify 1", "model": model.name, "target": sides[0],
+        "reference": sides[1], "passed": not failed, "outputs": [output_json(c) for c in found],
+    }  # fmt: skip
+    moves = _moves(args, model, other, choice, compiled, inputs, found, wanted) if failed else {}
+    result["ill_conditioned"] = [conditioning_json(c) for c in moves.values()] or None
+    if not report:
+        _print_outputs(model.name, found, got, wanted, reference, sides, moves)
+    status = UNTOLD if moves else 1 if failed else 0
+    mode = args.only_one(*MODES)
+    if mode is not None:
+        arrays = compiled.signature.check_inputs(inputs)
+        blamed = blame(args, model, other, choice, arrays, bool(failed), result)
+        status = status if moves else max(status, blamed)
+    if report:
+        result["passed"] = status == 0
+        write_json(args, result)
+        return status
+    limits = " or ".join(dict.fromkeys(map(str, each))) or "no outputs"
+    between = f"{sides[0]} and {sides[1]}"
+    if moves:
+        print(f"ill-conditioned: {model.name}: {between} differ in {', '.join(failed)} ({limits})")
+        say(
+            "Nothing is wrong by itself, and numbers that are one ulp away do as much: such outputs"
+        )
+        say("cannot tell a fault from rounding. Compare others, or state wider limits")
+        return status
+    if failed:
+        print(f"FAILED: {model.name}: {between} differ in {', '.join(failed)} ({limits})")
+        return 1
+    if status:
+        print(f"FAILED: {model.name}: the outputs agree, instructions differ ({limits})")
+        return status
+    count = "1 output" if len(found) == 1 else f"{len(found)} outputs"
+    say("MIGraphX verification passed successfully.")
+    print(f"verification passed: {between} agree in {count} ({limits})")
+    return 0
+
+
+def _print_outputs(
+    model: str,
+    found: Sequence[Comparison],
+    got: Sequence[Any],
+    wanted: Sequence[Any],
+    reference: Reference,
+    sides: tuple[str, str],
+    moves: Mapping[str, Conditioning],
+) -> None:
+    """A row for each output, and MIGraphX's lines of those that fail."""
+    by_name = dict(zip(reference.output_names, wanted, strict=True))
+    for i, c in enumerate(found):
+        print(row(c, sides, moves.get(c.name)))
+        if not c.passed and c.name not in moves:
+            a = got[i] if i < len(got) else None
+            b = by_name.get(c.name, wanted[i] if i < len(wanted) else None)
+            arrays = (None if v is None or isinstance(v, list) else np.asarray(v) for v in (a, b))
+            print("\n".join(failure_lines(c, model, *arrays)))
+
+
+def _moves(
+    args: Arguments,
+    model: Model,
+    other: Model,
+    choice: Choice,
+    compiled: Any,
+    inputs: Mapping[str, Any],
+    found: Sequence[Comparison],
+    wanted: Sequence[np.ndarray],
+) -> dict[str, Conditioning]:
+    """How the outputs move that fail and are ill-conditioned; empty where they are not."""
+    if "--against" in args or "--compiled-model" in args or choice.target == "ref":
+        return {}  # it is not one model on two sides
+    if any(flag in args for flag in ("--rms-tol", "--atol", "--rtol")):
+        return {}  # who states a limit wants it held
+    case = case_of(args, model, other, choice, compiled.signature.check_inputs(inputs))
+    narrow = {"half": np.float16, "bf16": ml_dtypes.bfloat16}
+    least = max((float(ml_dtypes.finfo(narrow[t]).eps) for t in model.float_types), default=0.0)
+    return ill_conditioned(case, found, wanted, least)
+
+
+def _limits(args: Arguments, model: Model, program: ProgramIR, count: int) -> list[Tolerances]:
+    """The limits of each output. Where a list is one output, those of its elements' widest."""
+    each = [limits_of(args)(t) for t in output_tolerances(program, low=bool(model.float_types))]
+    if len(each) == count:
+        return each
+    return [max(each, key=lambda t: t.rms, default=Tolerances())] * count
+
+
+def limits_of(args: Arguments) -> Callable[[Tolerances], Tolerances]:
+    """What the options and the environment make of default limits."""
+    stated = (args.get("--rms-tol"), args.get("--atol"), args.get("--rtol"))
+    return lambda t: t.with_environment().with_limits(*stated)
+
+
+def _held(args: Arguments) -> Any:
+    """The compiled program of --compiled-model. FileError where the file holds none."""
+    path = args.get("--compiled-model")
+    if path is None:
+        return None
+    from mgx_mlir.api.files import load
+
+    trust = True if "--trust-code" in args else None
+    found = load(path, emulate="--emulate" in args, trust_code=trust)
+    if not found.is_compiled():
+        raise FileError(
+            "the file holds no compiled program", location=path,
+            notes=["mgx-driver compile MODEL -o FILE.mxr writes one"],
+        )  # fmt: skip
+    code = found.compiled
+    archs = code.archs if code.target == "gpu" else ()
+    say(f"Compiled: {path} holds code for {', '.join([code.target, *archs])}")
+    if code.target == "cpu":
+        code.threads = args.get("--threads")
+    return code
+
+
+def _check(args: Arguments, other: Model, choice: Choice) -> None:
+    mode = args.only_one(*MODES)
+    if mode is not None:
+        for flag in ("--against", "--compiled-model", "--ort"):
+            if flag in args:
+                note = f"{mode} compares with what ref computes of the same model"
+                raise UsageError(f"expected one of {mode} and {flag}, got both", notes=[note])
+        if choice.target == "ref":
+            raise UsageError(f"option '{mode}' is for --cpu and --gpu, the target is ref")
+    if "--minimal" in args and mode not in ("--bisect", "--reduce"):
+        raise UsageError("option '--minimal' is for --bisect and --reduce")
+    if "--compiled-model" in args and (load_passes(args) or "--fp16" in args or "--bf16" in args):
+        raise UsageError("a compiled model takes no passes and no other types")
+    if "--ort" in args:
+        if not other.is_onnx:
+            raise UsageError(f"option '--ort' needs an ONNX model, got {other.name}")
+        if "--ref-use-double" in args:
+            raise UsageError("expected one of --ort and --ref-use-double, got both")
+    elif choice.target == "ref" and other.path == args.file and not _changes(args):
+        raise UsageError(
+            "the target is ref, and so is the reference: nothing is compared",
+            notes=["give --cpu or --gpu, --apply-pass, or compare with --ort or --against"],
+        )
+
+
+def _changes(args: Arguments) -> bool:
+    """Whether the target side is not the program that the reference side is."""
+    flags = ("--against", "--fp16", "--bf16", "--compiled-model")
+    return any(f in args for f in flags) or bool(load_passes(args))
+
+
+def _reference(args: Arguments, model: Model) -> Reference:
+    """The reference side, ready to run."""
+    where = f" of {os.path.basename(model.name)}" if "--against" in args else ""
+    if "--ort" in args:
+        from mgx_mlir.debug.onnxruntime import OnnxRuntimeSession
+
+        assert model.path is not None
+        with step("Loading into onnxruntime ..."):
+            session = OnnxRuntimeSession(model.path)
+        return Reference(f"onnxruntime{where}", session.output_names, session.run)
+    from mgx_mlir.compiler.compile import compile as compile_program
+
+    if "--against" in args:
+        read(model)
+    with step("Compiling for ref ..."):
+        compiled = compile_program(model.program, "ref", ref_double="--ref-use-double" in args)
+    if "--json" not in args:
+        show(args, compiled.program, kernel_prefix="ref")
+        sys.stdout.write("\n")
+    return Reference(f"ref{where}", compiled.output_names, compiled.run)

@@ -1,0 +1,191 @@
+"""Writes programs in the form that the options ask for, to stdout or a file."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from mgx_mlir.core.errors import FileError, UsageError
+from mgx_mlir.core.files import atomic
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.tools.driver.arguments import Arguments
+from mgx_mlir.tools.driver.progress import say
+
+FORMS = {
+    "--text": "text", "--mlir": "mlir", "--json": "json", "--binary": "msgpack",
+    "--graphviz": "graphviz", "--cpp": "cpp", "--py": "py", "--netron": "netron",
+}  # fmt: skip
+CODE = ".vmfb"
+WEIGHTS = ".weights.npz"  # of the file beside a script, which holds its large literals
+MLIR_WEIGHTS = ".npz"  # after the whole name of an .mlir file
+SUFFIXES = {
+    ".txt": "text", ".mlir": "mlir", ".json": "json", ".mxr": "msgpack", ".dot": "graphviz",
+    ".cpp": "cpp", ".py": "py",
+}  # fmt: skip
+
+
+def form_of(args: Arguments, *, more: tuple[str, ...] = ()) -> str:
+    """The form of the output: by its flag, else by the name of the file, else text.
+
+    `more` are suffixes of files that the command writes itself, and its form is then the suffix.
+    """
+    form = _form_of(args, more)
+    if "--brief" in args and form != "graphviz":
+        raise UsageError("option '--brief' is for --graphviz")
+    if "--enable-offload-copy" in args and form != "text":
+        raise UsageError("option '--enable-offload-copy' is for --text: files hold no copies")
+    if "--debug-symbols" in args and form in ("py", "cpp"):
+        raise UsageError("option '--debug-symbols' has no effect: code holds no source nodes")
+    if "--text-version" in args and form != "text" and args.command in ("read", "compile"):
+        raise UsageError("option '--text-version' is for --text")
+    return form
+
+
+def _form_of(args: Arguments, more: tuple[str, ...]) -> str:
+    flag = args.only_one(*FORMS)
+    path = args.get("--output")
+    if flag is not None:
+        return FORMS[flag]
+    if path is None:
+        return "text"
+    suffix = Path(path).suffix.lower()
+    if suffix in more:
+        return suffix
+    if suffix in (".onnx", CODE):
+        why = "--netron" if suffix == ".onnx" else "compile --cpu or --gpu"
+        raise UsageError(f"'{path}' would be no {suffix} file",
+                         notes=[f"{why} writes one; --binary writes MIGraphX's form"])  # fmt: skip
+    return SUFFIXES.get(suffix, "msgpack")
+
+
+def emit(args: Arguments, program: ProgramIR, *, compiled: Any = None, options: Any = None) -> None:
+    """Write a program to --output, or print it.
+
+    `compiled` is what it was compiled to with `options` of compile(): then that is written, and
+    saved with its code.
+    """
+    form = form_of(args)
+    path = args.get("--output")
+    if form in ("json", "msgpack"):
+        _save(args, program, compiled, options, form)
+        return
+    shown = program if compiled is None else compiled.program
+    prefix = "" if compiled is None else compiled.target
+    if form == "netron":
+        data = _netron(shown, prefix)
+    else:
+        text = program_text(args, shown, form, prefix)
+        if path is None:
+            sys.stdout.write(text)
+            return
+        data = text.encode(errors="surrogatepass")
+    if path is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        return
+    if form == "mlir":
+        _write_mlir_weights(path, shown)
+    write_file(path, data)
+
+
+def _write_mlir_weights(path: str, program: ProgramIR) -> None:
+    """Write the weights that a module refers to beside it, where reading it looks for them."""
+    from mgx_mlir.core.weight_files import used_keys, write_weights
+
+    keys = used_keys(program.module.operation)
+    beside = f"{path}{MLIR_WEIGHTS}"
+    if keys:
+        _check_place(path)
+        write_weights(beside, {k: program.store.get(k) for k in sorted(keys)})
+        say(f"note: the weights are in {beside}, which belongs to {path}")
+
+
+def _save(args: Arguments, program: ProgramIR, compiled: Any, options: Any, form: str) -> None:
+    """Save a program to --output, or print its file."""
+    from mgx_mlir.api.files import save, save_buffer
+    from mgx_mlir.api.program import program as api_program
+
+    made = api_program.of(program)
+    if compiled is not None:
+        made.adopt(compiled, {k: v for k, v in options.items() if v is not None})
+    path = args.get("--output")
+    if path is not None:
+        _check_place(path)
+        save(made, path, form)
+    elif form == "json":
+        sys.stdout.write(save_buffer(made, form).decode() + "\n")
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(save_buffer(made, form))
+
+
+def _netron(program: ProgramIR, prefix: str) -> bytes:
+    from mgx_mlir.printers.emit import emit as print_program
+
+    stream = io.BytesIO()
+    print_program(program, stream, "netron", kernel_prefix=prefix)
+    return stream.getvalue()
+
+
+def show(args: Arguments, program: ProgramIR, *, kernel_prefix: str = "") -> None:
+    """Print a program in the text form."""
+    sys.stdout.write(program_text(args, program, "text", kernel_prefix))
+
+
+def program_text(args: Arguments, program: ProgramIR, form: str, kernel_prefix: str) -> str:
+    """The program in a form that is text. Compiled ones show kernels under `kernel_prefix`."""
+    from mgx_mlir.printers.emit import emit as print_program
+
+    options: dict[str, Any] = {}
+    if "--enable-offload-copy" in args and kernel_prefix:
+        return _with_copies(args, program, kernel_prefix)
+    if form == "text":
+        options["version"] = args.get("--text-version", "seed")
+    if form == "graphviz":
+        options["brief"] = "--brief" in args
+    if form in ("text", "graphviz"):
+        options["kernel_prefix"] = kernel_prefix
+    path = args.get("--output")
+    if form == "py" and path is not None:
+        _check_place(path)
+        options["weights"] = str(Path(path).with_suffix(WEIGHTS))
+    stream = io.StringIO()
+    print_program(program, stream, form, **options)
+    text = stream.getvalue()
+    if form == "py" and path is None and "migraphx.generate_argument(" in text:
+        say(f"note: large literals are generated numbers; -o FILE.py writes them to FILE{WEIGHTS}")
+    return text
+
+
+def _with_copies(args: Arguments, program: ProgramIR, kernel_prefix: str) -> str:
+    from mgx_mlir.printers.listing import list_program
+    from mgx_mlir.printers.text import print_listing
+    from mgx_mlir.tools.driver.offload_copies import add_copies
+
+    version = args.get("--text-version", "seed")
+    listing = list_program(program, numbering=version, kernel_prefix=kernel_prefix)
+    add_copies(listing, version)
+    stream = io.StringIO()
+    with program.store.active():
+        print_listing(listing, stream, version=version)
+    return stream.getvalue()
+
+
+def _check_place(path: str) -> None:
+    if os.path.isdir(path):
+        raise FileError("expected a file to write, got a directory", location=path)
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Write a file under a temporary name, then rename it. FileError where that fails."""
+    try:
+        _check_place(path)
+        with atomic(path) as f:
+            f.write(data)
+    except OSError as e:
+        raise FileError(
+            f"cannot write the file: {(e.strerror or str(e)).lower()}", location=path
+        ) from None

@@ -1,0 +1,56 @@
+"""The inputs a program is run on, made as the options say."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.debug.inputs import draws, make_inputs
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.signature import Signature
+from mgx_mlir.tools.driver.arguments import Arguments
+from mgx_mlir.tools.driver.dims import by_name
+from mgx_mlir.tools.driver.model import Model
+from mgx_mlir.tools.driver.progress import say, working
+
+
+def allocate(
+    args: Arguments, model: Model, signature: Signature, program: ProgramIR
+) -> dict[str, np.ndarray]:
+    """An array for every input. Inputs kept to some values are named on stderr."""
+    _check_batch(args, model, signature)
+    say("Allocating params ...")
+    with working("Allocating params"):
+        uses = draws(program)
+        files = _files(args)
+        chosen = {*args.get("--fill0", []), *args.get("--fill1", []), *files}
+        for name, use in uses.items():
+            if use.purpose != "any" and name not in chosen:
+                say(f"{name}: {use}")
+        return make_inputs(
+            signature,
+            uses,
+            dims=model.input_dims,
+            batch=model.batch,
+            fill0=args.get("--fill0", []),
+            fill1=args.get("--fill1", []),
+            seed=args.get("--seed", 0),
+            files=files,
+        )
+
+
+def _check_batch(args: Arguments, model: Model, signature: Signature) -> None:
+    """UsageError for --batch where the file states every dim, and no rate is printed."""
+    open_dims = not all(p.is_static for p in signature.inputs)
+    if "--batch" in args and not (open_dims or model.sets_batch or model.is_rated):
+        raise UsageError(f"option '--batch' has no effect: {model.name} leaves no dimension open")
+
+
+def _files(args: Arguments) -> dict[str, str]:
+    """The file of each input that --load-arg names."""
+    out = {}
+    for name, words in by_name("--load-arg", args.get("--load-arg", [])).items():
+        if len(words) != 1:
+            raise UsageError(f"option '--load-arg' expected one file after @{name}, got {words}")
+        out[name] = words[0]
+    return out

@@ -1,0 +1,172 @@
+"""mgx-driver: finds the command, runs it, and turns every failure into a message and a status."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import shlex
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+from mgx_mlir import __version__
+from mgx_mlir.core.errors import MgxError, UsageError
+from mgx_mlir.core.names import safe_output
+from mgx_mlir.rewrite.pipeline import did_you_mean
+from mgx_mlir.tools.driver.arguments import Option, parse_arguments
+from mgx_mlir.tools.driver.environment import check_environment
+from mgx_mlir.tools.driver.options import EVERY, options_of, refused_by
+from mgx_mlir.tools.driver.progress import logging_as, say
+
+COMMANDS = {
+    "compile": "compile a model and print the compiled program",
+    "completion": "print the completion of a shell",
+    "env": "print versions, devices, and where the caches are",
+    "onnx": "list the ONNX operators that can be read",
+    "op": "list all operators, or print the default attributes of one",
+    "params": "print the shapes of a model's inputs and outputs",
+    "perf": "compile, run, and print a performance report",
+    "read": "read a model and print it",
+    "report": "compile, run and verify a model, and write a page about it",
+    "roctx": "run a model between the markers that ROCm's profilers show",
+    "run": "compile, run once on generated inputs, and print the program",
+    "tf": "list the TensorFlow operators that can be read",
+    "time": "compile, and print the mean time of a call",
+    "verify": "compare a target's outputs with the reference's",
+}
+INTERRUPTED = 130  # what shells show for SIGINT
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status is returned.
+
+    0: done; 1: the answer is no (verify); 2: it could not be done; 130: interrupted. Errors go
+    to stderr as one line and its notes.
+    """
+    with safe_output():
+        return _guarded(argv)
+
+
+def _guarded(argv: Sequence[str] | None) -> int:
+    try:
+        status = _main(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return status
+    except MgxError as e:
+        return _failed(str(e) if e.location else f"error: {e}", e.exit_code)
+    except BrokenPipeError:
+        _drop_stdout()  # whoever read our output is gone
+        return 2
+    except KeyboardInterrupt:
+        return _failed("interrupted", INTERRUPTED)
+    except MemoryError:
+        return _failed("error: out of memory", 2)
+    except OSError as e:
+        where = f"{e.filename}: " if e.filename else ""
+        return _failed(f"{where}error: {(e.strerror or str(e)).lower()}", 2)
+    except Exception as e:
+        if os.environ.get("MGX_TRACEBACK"):
+            traceback.print_exc()
+        detail = str(e).splitlines()[0] if str(e) else "no message"
+        return _failed(
+            f"error: internal error: {type(e).__name__}: {detail}\n"
+            "note: this is a bug; MGX_TRACEBACK=1 prints where",
+            2,
+        )
+
+
+def _failed(text: str, status: int) -> int:
+    try:
+        sys.stdout.flush()
+        print(text, file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        _drop_stdout()
+    return status
+
+
+def _drop_stdout() -> None:
+    """Point stdout elsewhere, so that closing it is quiet."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError, io.UnsupportedOperation):
+        return
+
+
+def _main(argv: list[str]) -> int:
+    from mgx_mlir.tools.driver.help import command_help, main_help
+
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        # names come from files: what the terminal cannot show is escaped
+        reconfigure(errors="backslashreplace")
+    if not argv or argv[0] in ("-h", "--help"):
+        print(main_help(COMMANDS))
+        return 0
+    name, *tokens = argv
+    if name in ("-v", "--version"):
+        print(versions())
+        return 0
+    if name == "--ort-sha":
+        print(f"onnxruntime {version_of('onnxruntime')}")
+        return 0
+    if name not in COMMANDS:
+        raise _unknown_command(name, tokens)
+    command: Any = importlib.import_module(f"mgx_mlir.tools.driver.commands.{name}")
+    if "-h" in tokens or "--help" in tokens:
+        print(command_help(name, COMMANDS[name], command))
+        return 0
+    options = options_of(command)
+    arguments = parse_arguments(name, tokens, options, refused_by(options, EVERY))
+    with logging_as(arguments):
+        check_environment()
+        start = time.perf_counter()
+        line = shlex.join(["mgx-driver", *argv])
+        say(f"Running [ {__version__} ]: {line}", "debug")
+        status = command.run(arguments)
+        say(f"[ {__version__} ] Complete({time.perf_counter() - start:.3g}s): {line}", "debug")
+    return status
+
+
+def command_table() -> dict[str, tuple[str, tuple[Option, ...]]]:
+    """What each command does, and its options."""
+    found = {}
+    for name, text in COMMANDS.items():
+        command: Any = importlib.import_module(f"mgx_mlir.tools.driver.commands.{name}")
+        found[name] = (text, options_of(command))
+    return found
+
+
+def _unknown_command(name: str, tokens: Sequence[str]) -> UsageError:
+    notes = did_you_mean(name, COMMANDS)
+    later = next((t for t in tokens if t in COMMANDS), None)
+    if later is not None:
+        notes = [f"the command must be the first argument: mgx-driver {later} ..."]
+    return UsageError(
+        f"unknown command '{name}'", notes=[*notes, f"the commands are {', '.join(COMMANDS)}"]
+    )
+
+
+PACKAGES = ("torch-mlir", "iree-base-compiler", "iree-base-runtime", "onnx")
+
+
+def versions() -> str:
+    """The versions of the package and of what it compiles with, a line each."""
+    rows = [f"{package} {version_of(package)}" for package in PACKAGES]
+    return "\n".join([f"mgx-driver {__version__}", *rows])
+
+
+def version_of(package: str) -> str:
+    """The version of an installed package."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

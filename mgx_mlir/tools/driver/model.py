@@ -1,0 +1,369 @@
+"""The model that a command line names, read as its options say."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mgx_mlir.core.errors import FileError, UsageError
+from mgx_mlir.frontends.onnx.options import OnnxOptions
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.tools.driver import dims
+from mgx_mlir.tools.driver.arguments import Arguments
+
+if TYPE_CHECKING:
+    from mgx_mlir.rewrite.passes import Pass
+
+# options and the kinds of models that they are for
+_IMPORTED = ("onnx", "tf")
+_ONLY = {
+    **dict.fromkeys(
+        ("--dyn-input-dim", "--default-dyn-dim", "--skip-unknown-operators",
+         "--debug-symbols"),
+        _IMPORTED,
+    ),
+    "--dim-param": ("onnx",),
+    **dict.fromkeys(("--nhwc", "--nchw", "--migraphx-layout", "--output-names"), ("tf",)),
+}  # fmt: skip
+_NAMES = {"onnx": "ONNX", "tf": "TensorFlow"}
+
+
+# saved programs: their suffix and flag, and the format they are written in
+SAVED = {"mxr": "msgpack", "json": "json"}
+_OPTIMIZE = tuple(
+    name
+    for simplify in (
+        "eliminate_identity", "simplify_algebra", "simplify_reshapes", "propagate_constant",
+        "eliminate_pad",
+    )
+    for name in (simplify, "dead_code_elimination")
+)  # fmt: skip
+_ALIASES = {"eliminate_dead_code": "dead_code_elimination"}
+_FLOATS = {"--fp16": "half", "--bf16": "bf16"}  # in MIGraphX's order
+_RUNS = ("run", "perf", "time", "verify", "roctx", "report")  # commands that make inputs
+_RATES = ("perf", "report")  # commands that print a rate
+_FLAGS = {"--onnx": "onnx", "--tf": "tf", "--migraphx": "mxr", "--migraphx-json": "json"}
+
+
+class Model:
+    """The model of a command line: a file and how to read it, or the built-in program.
+
+    Errors: UsageError for options that do not go together or with the file.
+    """
+
+    def __init__(self, args: Arguments, file: str | None = None, *, plain: bool = False) -> None:
+        """`file` in place of the command line's; `plain`: without --optimize, --apply-pass,
+        --fp16 and --bf16."""
+        self.args = args
+        self._code: dict[bool, Any] = {}  # by whether it is to be emulated
+        self.passes = () if plain else load_passes(args)
+        self.float_types = () if plain else tuple(t for f, t in _FLOATS.items() if f in args)
+        self.path = file if file is not None else args.file
+        self.is_test = file is None and "--test" in args
+        if self.is_test and self.path is not None:
+            raise UsageError(f"expected a file or --test, got '{self.path}' and --test")
+        if not self.is_test and self.path is None:
+            raise UsageError("expected an input file, or --test", notes=_swallowed(args))
+        kind = "" if self.is_test else self.kind()
+        self.is_onnx, self.is_tf, self.is_saved = kind == "onnx", kind == "tf", kind in SAVED
+        self.input_dims = dims.static_dims("--input-dim", args.get("--input-dim", []))
+        for flag, kinds in _ONLY.items():
+            if flag in args and kind not in kinds:
+                names = " and ".join(_NAMES[k] for k in kinds)
+                raise UsageError(f"option '{flag}' is for {names} models, got {self.name}")
+        for flag in ("--strip-context", "--trust-code"):
+            if flag in args and not self.is_saved:
+                raise UsageError(f"option '{flag}' is for saved programs, got {self.name}")
+        if "--trim-size" in args and "--trim" not in args:
+            raise UsageError(
+                "option '--trim-size' is for --trim: it says how much is left before it"
+            )
+        self._check_sizes(kind)
+        self.options = self._onnx_options() if self.is_onnx else {}
+        if self.is_tf:
+            self.options = self._tf_options()
+
+    def _check_sizes(self, kind: str) -> None:
+        """UsageError for --batch and --input-dim where the file states its dims, and no input is
+        made."""
+        if kind in _IMPORTED or self.args.command in _RUNS:
+            return
+        for flag in ("--batch", "--input-dim"):
+            if flag in self.args:
+                raise UsageError(
+                    f"option '{flag}' has no effect: {self.name} states its dims, and "
+                    f"{self.args.command} makes no inputs"
+                )
+
+    @property
+    def name(self) -> str:
+        return "the built-in program" if self.path is None else self.path
+
+    @property
+    def sets_batch(self) -> bool:
+        """Whether --batch states dims as the file is read."""
+        return self.is_onnx or self.is_tf
+
+    @property
+    def is_rated(self) -> bool:
+        """Whether the command counts the batch in a rate."""
+        return self.args.command in _RATES
+
+    @property
+    def batch(self) -> int:
+        return self.args.get("--batch", 1)
+
+    def kind(self) -> str:
+        """The type of the file, by a flag or its name. FileError for an unknown one."""
+        from mgx_mlir.compiler.compile import MODEL_SUFFIXES
+
+        assert self.path is not None
+        flag = self.args.only_one(*_FLAGS)
+        if flag is not None:
+            return _FLAGS[flag]
+        kinds = {**MODEL_SUFFIXES, **{f".{kind}": kind for kind in SAVED}, ".py": "py"}
+        suffix = Path(self.path).suffix.lower()
+        if suffix in kinds:
+            return kinds[suffix]
+        if not os.path.exists(self.path):
+            raise FileError("no such file", location=self.path)
+        if os.path.isdir(self.path):
+            from mgx_mlir.frontends.tf.load import is_saved_model
+
+            if is_saved_model(self.path):
+                return "tf"
+            raise FileError("expected a model file or a SavedModel, got another directory",
+                            location=self.path)  # fmt: skip
+        return "mxr"  # as MIGraphX does
+
+    def _onnx_options(self) -> dict[str, Any]:
+        args = self.args
+        found = self._common_options()
+        if "default_dyn_dim_value" not in found:
+            if "--batch" in args and args.command not in _RATES:
+                self._check_batch()
+            found["default_dim_value"] = self.batch
+        elif "--batch" in args and args.command not in _RUNS:
+            raise UsageError(
+                "option '--batch' has no effect: --default-dyn-dim leaves the dimensions open, and "
+                f"{args.command} makes no inputs"
+            )
+        if "--dim-param" in args:
+            found["dim_params"] = dims.symbol_dims("--dim-param", args.get("--dim-param"))
+        return found
+
+    def _tf_options(self) -> dict[str, Any]:
+        args = self.args
+        layout = args.only_one("--nhwc", "--nchw")
+        return {
+            **self._common_options(),
+            "is_nhwc": layout != "--nchw",
+            "batch_size": self.batch,
+            "output_names": args.get("--output-names", []),
+            "migraphx_layout": "--migraphx-layout" in args,
+        }
+
+    def _common_options(self) -> dict[str, Any]:
+        """The options that the readers of ONNX and TensorFlow models share."""
+        args = self.args
+        default = args.get("--default-dyn-dim")
+        dynamic = dims.dynamic_dims("--dyn-input-dim", args.get("--dyn-input-dim", []))
+        # where an input is dynamic, its --input-dim is the size to run at
+        fixed = {k: v for k, v in self.input_dims.items() if k not in dynamic}
+        found: dict[str, Any] = {}
+        if default is not None:
+            found["default_dyn_dim_value"] = _as_range(dims.one_dim("--default-dyn-dim", default))
+        if fixed:
+            found["map_input_dims"] = fixed
+        if dynamic:
+            found["map_dyn_input_dims"] = dynamic
+        if "--skip-unknown-operators" in args:
+            found["skip_unknown_operators"] = True
+        if "--debug-symbols" in args:
+            found["use_debug_symbols"] = True
+        return found
+
+    def _check_batch(self) -> None:
+        """UsageError where --batch cannot change anything: every dimension is stated."""
+        from mgx_mlir.frontends.onnx.load import load_file
+
+        assert self.path is not None
+        with load_file(self.path) as loaded:
+            for value in loaded.proto.graph.input:
+                dims_ = value.type.tensor_type.shape.dim
+                if any(not d.HasField("dim_value") for d in dims_):
+                    return
+        raise UsageError("option '--batch' has no effect: the model leaves no dimension open",
+                         notes=["--input-dim @name d1 d2 ... replaces stated ones"])  # fmt: skip
+
+    def source(self) -> str | ProgramIR:
+        """What compile() takes: the path, or the program where a path does not say enough."""
+        from mgx_mlir.compiler.compile import MODEL_SUFFIXES
+
+        if self.path is None or self.is_saved or self.is_cut or self.passes or self.float_types:
+            return self.program
+        by_name = MODEL_SUFFIXES.get(Path(self.path).suffix.lower()) == self.kind()
+        return self.path if by_name else self.program
+
+    @cached_property
+    def program(self) -> ProgramIR:
+        """The loaded program, in the types asked for. MgxError for what cannot be."""
+        return self._in_types(self.loaded.clone()) if self.float_types else self.loaded
+
+    @cached_property
+    def loaded(self) -> ProgramIR:
+        """The program as it was read, and then the passes asked for. MgxError for what cannot
+        be."""
+        return self._passed(self._cut(self._read()))
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether less, or other, than what the file holds is taken: the model is what is left."""
+        return "--trim" in self.args or "--replace-literals" in self.args
+
+    def _cut(self, found: ProgramIR) -> ProgramIR:
+        from mgx_mlir.tools.driver.trim import replace_literals, trim
+
+        if "--trim" in self.args:
+            trim(found, self.args.get("--trim"), self.args.get("--trim-size", 0))
+        if "--replace-literals" in self.args:
+            replace_literals(found)
+        return found
+
+    def changed(self, found: ProgramIR) -> ProgramIR:
+        """A program (this very one) after the passes, and in the types, that were asked for."""
+        return self._in_types(self._passed(found))
+
+    def _passed(self, found: ProgramIR) -> ProgramIR:
+        if self.passes:
+            from mgx_mlir.rewrite.passes import run_pipeline
+
+            run_pipeline(found.module, self.passes, store=found.store)
+            found.prune_store()
+        return found
+
+    def _in_types(self, found: ProgramIR) -> ProgramIR:
+        if not self.float_types:
+            return found
+        from mgx_mlir.api.program import program as api_program
+        from mgx_mlir.api.quantize import quantize_bf16, quantize_fp16
+
+        made = api_program.of(found)
+        for kind in self.float_types:
+            (quantize_fp16 if kind == "half" else quantize_bf16)(made)
+        return made.program_ir
+
+    def _read(self) -> ProgramIR:
+        if self.path is None:
+            return built_in()
+        if self.is_saved:
+            return self.saved(compiled=False).program_ir
+        if self.is_tf:
+            from mgx_mlir.frontends.tf.options import TfOptions
+            from mgx_mlir.frontends.tf.program import parse_tf
+
+            return parse_tf(self.path, TfOptions(**self.options))
+        if self.kind() == "py":
+            from mgx_mlir.tools.driver.scripts import run_script
+
+            return run_script(self.path).program_ir
+        if not self.is_onnx:
+            from mgx_mlir.compiler.compile import read_mlir
+
+            return read_mlir(self.path)
+        from mgx_mlir.frontends.onnx.importer import parse_onnx
+
+        return parse_onnx(self.path, OnnxOptions(**self.options))
+
+    def code(self, emulate: bool) -> Any:
+        """The compiled program that a saved file holds, None where there is none to take. A
+        FileError says how to compile again."""
+        if not self.is_saved or self.is_stripped:
+            return None
+        if emulate not in self._code:
+            try:
+                saved = self.saved(compiled=True, emulate=emulate)
+            except FileError as e:
+                notes = ["--strip-context leaves the code out and compiles again"]
+                if "machine code" in e.message:
+                    notes.insert(0, "--trust-code runs it")
+                where = e.location or self.path
+                raise FileError(e.message, location=where, notes=notes) from None
+            self._code[emulate] = saved.compiled if saved.is_compiled() else None
+        return self._code[emulate]
+
+    def saved(self, *, compiled: bool, emulate: bool = False) -> Any:
+        """The program of a saved file, with its code where `compiled` and the file has it."""
+        from mgx_mlir.api.files import load
+
+        assert self.path is not None
+        if self.is_stripped:
+            compiled = False
+        # what only prints runs no code
+        trust = True if "--trust-code" in self.args or self.args.command == "read" else None
+        try:
+            return load(
+                self.path, SAVED[self.kind()], compiled=compiled, emulate=emulate, trust_code=trust
+            )
+        except FileError as e:
+            known = Path(self.path).suffix.lower() in (".mxr", ".json")
+            if known or self.args.only_one(*_FLAGS):
+                raise
+            note = (
+                f"any other name than .onnx, .pb ... is .mxr's; {', '.join(_FLAGS)} say what it is"
+            )
+            location = e.location or self.path
+            raise FileError(e.message, location=location, notes=[*e.notes, note]) from None
+
+    @property
+    def is_stripped(self) -> bool:
+        return "--strip-context" in self.args
+
+
+def load_passes(args: Arguments) -> tuple[Pass, ...]:
+    """The passes of --optimize and --apply-pass, in that order. PipelineError for unknown ones."""
+    names: list[str] = list(_OPTIMIZE) if "--optimize" in args else []
+    names += args.get("--apply-pass", [])
+    if not names:
+        return ()
+    import mgx_mlir.passes  # noqa: F401  (declares the passes)
+    from mgx_mlir.core.context import new_context
+    from mgx_mlir.rewrite.passes import resolve
+
+    context = new_context()
+    wanted = [_ALIASES.get(name) or name for name in names]
+    return tuple(p for name in wanted for p in resolve([name], context))
+
+
+def _as_range(dim: Any) -> Any:
+    from mgx_mlir.frontends.onnx.options import DynamicDim
+
+    return DynamicDim(dim, dim) if isinstance(dim, int) else dim
+
+
+def _swallowed(args: Arguments) -> list[str]:
+    """A note where a greedy option took what looks like the file."""
+    for flag, value in args.values.items():
+        for token in value if isinstance(value, list) else ():
+            if isinstance(token, str) and Path(token).suffix and os.path.isfile(token):
+                return [f"'{token}' was taken by {flag}; give the file ahead of it"]
+    return []
+
+
+def built_in() -> ProgramIR:
+    """The program of --test: dot of a{4,5} and b{5,3}, without a return."""
+    import mgx_mlir.dialects  # noqa: F401  (defines the operators)
+    from mgx_mlir.core import dtypes
+    from mgx_mlir.programs.layout import Shape
+    from mgx_mlir.programs.module_builder import ProgramBuilder
+
+    builder = ProgramBuilder()
+    a = builder.main.add_parameter("a", Shape.standard(dtypes.from_numpy(np.float32), (4, 5)))
+    b = builder.main.add_parameter("b", Shape.standard(dtypes.from_numpy(np.float32), (5, 3)))
+    builder.main.add_instruction("dot", {}, [a, b])
+    builder.main.close()
+    return builder.program("test")

@@ -1,0 +1,236 @@
+"""The options of mgx-driver by group, and those of MIGraphX that it does not take yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mgx_mlir.tools.driver.arguments import Option, choice, level, number, tolerance
+
+HELP = Option(("-h", "--help"), "print this text", group="General")
+
+LOADER = tuple(
+    Option(flags, text, value, many, parse, "Model")  # type: ignore[arg-type]
+    for flags, text, value, many, parse in (
+        (("--test",), "use a built-in program, one dot of a{4,5} and b{5,3}", None, "", str),
+        (("--onnx",), "read the file as ONNX whatever its name", None, "", str),
+        (("--tf",), "read the file as a TensorFlow graph whatever its name", None, "", str),
+        (("--migraphx",), "read the file as .mxr whatever its name", None, "", str),
+        (("--migraphx-json",), "read the file as MIGraphX's JSON whatever its name", None, "", str),
+        (("--strip-context",), "leave out the code that a saved program holds", None, "", str),
+        (("--trust-code",), "run the code that a saved program holds, whoever wrote the file", None,
+         "", str),
+        (("--batch",), "size of every dimension that the model leaves open (default 1)", "N", "",
+         number(1)),
+        (("--nhwc",), "channels are last where a TensorFlow node does not say (default)", None, "",
+         str),
+        (("--nchw",), "channels are first where a TensorFlow node does not say", None, "", str),
+        (("--migraphx-layout",), "feed and give images of a TensorFlow model channels first, as "
+         "MIGraphX does", None, "", str),
+        (("--output-names",), "results of a TensorFlow model (default: what no node reads)",
+         "NAME...", "greedy", str),
+        (("--input-dim",), "dimensions of inputs: @name d1 d2 ... @other d1 ...", "@NAME D...",
+         "greedy", str),
+        (("--dyn-input-dim",), "dynamic dimensions of inputs: @name '[{min:1,max:8}, 3]'",
+         "@NAME DIMS", "greedy", str),
+        (("--default-dyn-dim",), "range of every dimension that the model leaves open, "
+         "'{min:1,max:8,optimals:[4]}'", "DIM", "", str),
+        (("--dim-param",), "size or range of a named dimension: @symbol 4, @symbol '{min:1,max:4}'",
+         "@SYMBOL DIM", "greedy", str),
+        (("--skip-unknown-operators",), "keep unknown operators as 'unknown:NAME'", None, "", str),
+        (("--debug-symbols",), "print the source nodes of each instruction", None, "", str),
+        (("-t", "--trim"), "drop the last N instructions of the model", "N", "", number(1)),
+        (("-s", "--trim-size"), "with --trim: keep only N operations before the cut", "N", "",
+         number(1)),
+        (("--replace-literals",), "make parameters literal:0, literal:1 ... of the constants",
+         None, "", str),
+        (("-O", "--optimize"), "run MIGraphX's simplifying passes on the model as it is read",
+         None, "", str),
+        (("-p", "--apply-pass"), "run these passes on the model as it is read, by name or as "
+         "mgx-opt takes them", "PASS...", "greedy", str),
+    )
+)  # fmt: skip
+
+EMIT = (
+    Option(("--text",), "print MIGraphX's text form (default)", group="Output"),
+    Option(
+        ("--text-version",), "seed: parameters are not counted (default); 2.16: they are",
+        "seed|2.16", parse=choice("seed", "2.16"), group="Output",
+    ),
+    Option(("--mlir",), "print the program as an MLIR module", group="Output"),
+    Option(("--json",), "print MIGraphX's JSON form", group="Output"),
+    Option(("--binary",), "print MIGraphX's binary form, that of .mxr files", group="Output"),
+    Option(("--py", "--python"), "print Python code that builds the program", group="Output"),
+    Option(("--cpp",), "print C++ code that builds the program", group="Output"),
+    Option(("-g", "--graphviz"), "print a graph in the dot language", group="Output"),
+    Option(("--netron",), "print an ONNX file for Netron, without the weights", group="Output"),
+    Option(("--brief",), "with --graphviz: operator names alone", group="Output"),
+    Option(
+        ("-o", "--output"),
+        "write to a file, its form by its name: .txt .mlir .json .mxr .py .cpp .dot; for any "
+        "other name MIGraphX's binary form", "FILE",
+        group="Output",
+    ),
+)  # fmt: skip
+
+DATA = (
+    Option(("--fill0",), "fill these inputs with 0", "NAME...", "greedy", group="Input data"),
+    Option(("--fill1",), "fill these inputs with 1", "NAME...", "greedy", group="Input data"),
+    Option(
+        ("--load-arg",), "read inputs from files: @name FILE, an .npy, .npz, TensorProto (.pb) "
+        "or what MIGraphX's argument.save wrote", "@NAME FILE", "greedy", group="Input data",
+    ),
+    Option(
+        ("--seed",), "another draw of the other inputs (default 0: MIGraphX's numbers)", "N",
+        parse=number(0), group="Input data",
+    ),
+)  # fmt: skip
+
+TARGET = (
+    Option(("--gpu",), "compile for an AMD GPU (default where one is found)", group="Target"),
+    Option(("--cpu",), "compile for this machine's processor (default otherwise)", group="Target"),
+    Option(("--ref",), "interpret each operator by its reference", group="Target"),
+    Option(
+        ("--arch",), "gfx or product names (gfx942,mi300x), a processor's name with --cpu",
+        "ARCH[,...]", "repeat", group="Target",
+    ),
+    Option(
+        ("--threads",), "threads of a run on the CPU (default: all)", "N", parse=number(1),
+        group="Target",
+    ),
+    Option(
+        ("--enable-offload-copy",), "with --gpu: show the copies of inputs and results between "
+        "host and device, which every call makes", group="Target",
+    ),
+    Option(("--disable-fast-math",), "no rewrites that change rounding", group="Target"),
+    Option(
+        ("--exhaustive-tune",), "compile in several ways, keep the fastest, and write it to the "
+        "tuning file, from which later compiles take it", group="Target",
+    ),
+    Option(
+        ("--kernel-boundaries",), "off: leave fusion to the backend", "on|off",
+        parse=choice("on", "off"), group="Target",
+    ),
+    Option(("--emulate",), "run gpu programs on the emulator of AMD GPUs", group="Target"),
+    Option(("--no-cache",), "neither look up nor keep compiled code", group="Target"),
+    Option(
+        ("--timeout",), "give up compiling after so many seconds; without it the backend has 600 "
+        "and 6 for each kernel, then as long again without kernel boundaries", "SECONDS",
+        parse=tolerance, group="Target",
+    ),
+)  # fmt: skip
+
+QUANTIZE = (
+    Option(
+        ("--fp16",), "compute in half: constants too; inputs and outputs keep their types",
+        group="Quantization",
+    ),
+    Option(("--bf16",), "compute in bf16, as --fp16", group="Quantization"),
+)  # fmt: skip
+
+ITERATIONS = Option(
+    ("-n", "--iterations"), "timed calls (default 100)", "N", parse=number(1), group="Performance"
+)
+PERF = (
+    ITERATIONS,
+    Option(
+        ("-d", "--detailed"), "summarise kernels by the types and dims of their operands too",
+        group="Performance",
+    ),
+    Option(
+        ("--trace",), "write the times of calls and kernels as a trace that Chrome and Perfetto "
+        "show", "FILE", group="Performance",
+    ),
+    Option(
+        ("--compare",), "compare with the --json report of another run; exit status 1 where this "
+        "one is slower than --threshold allows", "FILE", group="Performance",
+    ),
+    Option(
+        ("--threshold",), "with --compare: how much slower the total may be, in percent (default "
+        "10)", "PERCENT", parse=tolerance, group="Performance",
+    ),
+)  # fmt: skip
+
+VERIFY = (
+    Option(
+        ("--rms-tol",), "limit of the rms error, relative to the largest magnitude", "X",
+        parse=tolerance, group="Verification",
+    ),
+    Option(
+        ("--atol",), "absolute part of the elementwise limit", "X", parse=tolerance,
+        group="Verification",
+    ),
+    Option(
+        ("--rtol",), "part of the elementwise limit relative to the reference", "X",
+        parse=tolerance, group="Verification",
+    ),
+    Option(("--ort",), "compare with onnxruntime instead of ref", group="Verification"),
+    Option(
+        ("--against",), "the reference side reads this model instead", "FILE",
+        group="Verification",
+    ),
+    Option(("--ref-use-double",), "the reference computes in f64", group="Verification"),
+    Option(
+        ("-c", "--compiled-model"), "the target side is this compiled .mxr", "FILE",
+        group="Verification",
+    ),
+    Option(
+        ("-i", "--per-instruction"), "also list every instruction that is wrong on the target",
+        group="Verification",
+    ),
+    Option(
+        ("-b", "--bisect"), "where an output fails, find the first wrong instruction, and write a "
+        "model of it that fails alone", group="Verification",
+    ),
+    Option(
+        ("-r", "--reduce"), "where an output fails, write the smallest model that still does",
+        group="Verification",
+    ),
+    Option(
+        ("--minimal",), "what --bisect and --reduce write (default: NAME.minimal.mxr)", "FILE",
+        group="Verification",
+    ),
+)  # fmt: skip
+
+LIST = Option(("-l", "--list"), "list all operators", group="Operators")
+
+LOADERS = (*LOADER, *EMIT)
+COMPILERS = (*LOADER, *EMIT, *TARGET, *QUANTIZE)
+RUNNERS = (*COMPILERS, *DATA)
+# perf and verify: their reports are what --json prints
+REPORTERS = (
+    *(o for o in RUNNERS if o.key != "--json"),
+    Option(("--json",), "print the report as JSON and no program; --output writes it to a file",
+           group="Output"),
+)  # fmt: skip
+
+LOG = (
+    Option(
+        ("--log-level",), "none, error, warn, info (default), debug, trace (each pass too), or 0 "
+        "to 5", "LEVEL", parse=level, group="General",
+    ),
+    Option(("--log-file",), "append what goes to stderr to these files too", "FILE...", "greedy",
+           group="General"),
+)  # fmt: skip
+
+_LATER = "is not supported yet: "
+
+REFUSED = {
+    "--int8": f"{_LATER}--fp16 and --bf16 are",
+    "--fp8": f"{_LATER}--fp16 and --bf16 are",
+    "--int4-weights": f"{_LATER}--fp16 and --bf16 are",
+}  # fmt: skip
+
+
+def options_of(command: Any) -> tuple[Option, ...]:
+    """All options of a command's module."""
+    return (*(o for o in command.OPTIONS if o is not HELP), *LOG, HELP)
+
+
+def refused_by(options: tuple[Option, ...], every: tuple[Option, ...]) -> dict[str, str]:
+    """The flags a command refuses: those not supported yet, and those of other commands."""
+    taken = {f for o in options for f in o.flags}
+    others = {f: "is not an option of this command" for o in every for f in o.flags}
+    return {f: why for f, why in {**others, **REFUSED}.items() if f not in taken}
+
+
+EVERY = (HELP, *LOG, *RUNNERS, *PERF, *VERIFY, LIST)

@@ -1,0 +1,20 @@
+"""Reading a model with its progress line."""
+
+from __future__ import annotations
+
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.tools.driver.model import Model
+from mgx_mlir.tools.driver.progress import say, working
+
+
+def announce(model: Model) -> None:
+    """The progress line of a model that is a file."""
+    if model.path is not None:
+        say(f"Reading: {model.path}")
+
+
+def read(model: Model) -> ProgramIR:
+    """The program of a model as it is loaded, announced on stderr."""
+    announce(model)
+    with working(f"Reading {model.name}"):
+        return model.loaded

@@ -1,0 +1,61 @@
+"""MIGRAPHX_TRACE_EVAL for compiled programs: their kernels, by a second build."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.programs.program_ir import entry_block
+from mgx_mlir.runtime.trace_eval import EvalTrace, trace_level
+from mgx_mlir.tools.driver.compile_model import Choice
+from mgx_mlir.tools.driver.model import Model
+from mgx_mlir.tools.driver.progress import say, working
+
+_TIMED = 10  # calls that the times of kernels are means of
+
+
+def trace_kernels(
+    model: Model, choice: Choice, compiled: Any, inputs: Mapping[str, np.ndarray]
+) -> None:
+    """Print what the environment asks to see of a compiled program's kernels.
+
+    A program that is compiled is one call: the values come from a build that also gives back the
+    result of every kernel, the times from the runtime's counters. `ref` traces itself.
+    """
+    level = trace_level()
+    if not level or choice.target == "ref":
+        return
+    from mgx_mlir.debug.blame import Case
+    from mgx_mlir.debug.taps import SteppedRun
+
+    arrays = compiled.signature.check_inputs(inputs)
+    options = {**choice.options(), "exhaustive_tune": False}
+    case = Case(model.program, arrays, choice.target, options)
+    say("MIGRAPHX_TRACE_EVAL: kernels of a second build, which gives back all their results")
+    with working("Running kernels"):
+        fused = case.fused()
+        stepped = SteppedRun(fused, arrays, case.kernels_compiled)
+        times = _times(choice, compiled, arrays)
+    with fused.ctx, fused.store.active():
+        shown = EvalTrace(fused, level, prefix=choice.target)
+        shown.parameters()
+        computed = set(stepped.positions)
+        ops = [view.operation for view in entry_block(fused.main()).operations]
+        for at, op in enumerate(ops[:-1]):
+            label = shown.before(op)
+            if at in computed:
+                shown.time(times.get(label))
+                shown.values(stepped.values(at))
+
+
+def _times(choice: Choice, compiled: Any, arrays: list[np.ndarray]) -> dict[str, float]:
+    """The milliseconds of each kernel, by its label, where the runtime says."""
+    if choice.target != "cpu":
+        return {}
+    from mgx_mlir.hardware.machine import available_cpus
+    from mgx_mlir.tools.driver.timing import kernel_times
+
+    found = kernel_times(compiled, arrays, _TIMED, choice.threads or available_cpus())
+    return {line.label: line.ms for line in found.timed if line.ms is not None}

@@ -1,0 +1,1 @@
+"""mgx-opt: runs passes over MLIR text and shows what they do."""

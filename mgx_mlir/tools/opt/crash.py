@@ -1,0 +1,52 @@
+"""Crash reproducers: mgx-opt in a child process, so that what kills it leaves a reproducer."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from mgx_mlir.core.errors import FileError
+
+PENDING = "MGX_OPT_PENDING_REPRODUCER"  # where the child keeps what it is about to run
+
+
+def is_child() -> bool:
+    return PENDING in os.environ
+
+
+def pending() -> str | None:
+    """The file that the child writes before it runs a pipeline."""
+    return os.environ.get(PENDING)
+
+
+def run_guarded(argv: Sequence[str], path: str) -> int:
+    """Run the command line in a child; where a signal ends it, its reproducer goes to `path`."""
+    folder = Path(tempfile.mkdtemp(prefix="mgx-opt-"))
+    try:
+        file = folder / "pending.mlir"
+        command = [sys.executable, "-m", "mgx_mlir.tools.opt.main", *argv]
+        environment = {**os.environ, PENDING: str(file)}
+        code = subprocess.run(command, env=environment, check=False).returncode
+        if code >= 0:
+            return code
+        name = signal.Signals(-code).name
+        print(f"mgx-opt: error: the pass pipeline crashed: {name}", file=sys.stderr)
+        if file.exists():
+            try:
+                shutil.copyfile(file, path)
+                weights = file.with_suffix(".npz")
+                if weights.exists():
+                    shutil.copyfile(weights, Path(path).with_suffix(".npz"))
+            except OSError as e:
+                reason = (e.strerror or str(e)).lower()
+                raise FileError(f"cannot write '{path}': {reason}") from None
+            print(f"note: reproducer generated at `{path}`", file=sys.stderr)
+        return 2
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

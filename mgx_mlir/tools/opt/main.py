@@ -1,0 +1,153 @@
+"""mgx-opt: reads MLIR, runs a pass pipeline, prints the result (what mlir-opt is upstream)."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+
+from mgx_mlir.core import plugins
+from mgx_mlir.core.errors import FileError, MgxError
+from mgx_mlir.core.files import atomic, read_bytes
+from mgx_mlir.core.mlir_text import checked_text
+from mgx_mlir.core.names import safe_output
+from mgx_mlir.tools.opt.arguments import Arguments, help_text, parse_arguments, passes_text
+
+# dialects that builds of the bindings may hold; which do is asked of the context
+_DIALECTS = (
+    "acc", "affine", "amdgpu", "amx", "arith", "arm_neon", "arm_sme", "arm_sve", "async",
+    "bufferization", "builtin", "cf", "complex", "dlti", "emitc", "func", "gpu", "index",
+    "irdl", "linalg", "llvm", "math", "memref", "migraphx", "ml_program", "mpi", "nvgpu",
+    "nvvm", "omp", "pdl", "pdl_interp", "ptr", "quant", "rocdl", "scf", "shape", "shard",
+    "smt", "sparse_tensor", "spirv", "tensor", "tosa", "transform", "ub", "vector", "wasmssa",
+    "x86", "x86vector", "xegpu", "xevm",
+)  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status is returned. Messages go to stderr."""
+    with safe_output():
+        return _guarded(argv)
+
+
+def _guarded(argv: Sequence[str] | None) -> int:
+    try:
+        return _main(list(sys.argv[1:] if argv is None else argv))
+    except MgxError as e:
+        print(f"mgx-opt: error: {e}", file=sys.stderr)
+        return e.exit_code
+    except BrokenPipeError:
+        # whoever read our output is gone; point stdout elsewhere so that closing it is quiet
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 2
+    except KeyboardInterrupt:
+        return 2
+
+
+def _main(argv: list[str]) -> int:
+    import mgx_mlir.passes  # noqa: F401  (declares the passes)
+
+    arguments = parse_arguments(argv)
+    if "help" in arguments:
+        print(help_text())
+    elif "version" in arguments:
+        print(_versions())
+    elif "list-passes" in arguments:
+        print(passes_text())
+    elif "show-dialects" in arguments:
+        print(_dialects())
+    elif (path := arguments.values.get("mlir-pass-pipeline-crash-reproducer")) is not None:
+        from mgx_mlir.tools.opt.crash import is_child, run_guarded
+
+        return _run(arguments) if is_child() else run_guarded(argv, path)
+    else:
+        return _run(arguments)
+    return 0
+
+
+def _run(arguments: Arguments) -> int:
+    from mgx_mlir.tools.opt.session import Session
+
+    pipeline = arguments.pipeline()
+    text = _read(arguments.input)
+    name = "<stdin>" if arguments.input == "-" else arguments.input
+    session = Session(arguments, pipeline, name)
+    output, status = [], 0
+    marker = arguments.values.get("split-input-file")
+    for chunk in [text] if marker is None else _chunks(text, marker):
+        printed, code = session.run(chunk)
+        status = max(status, code)
+        if printed is not None:
+            output.append(printed)
+    session.finish()
+    if "verify-diagnostics" not in arguments and (output or status == 0):
+        between = arguments.values.get("output-split-marker", "// -----")
+        _write(arguments.values.get("o", "-"), f"{between}\n".join(output))
+    return status
+
+
+def _chunks(text: str, marker: str) -> list[str]:
+    """The inputs of a split file, each after as many newlines as keep its line numbers."""
+    out, start = [], 0
+    split = re.compile(rf"^{re.escape(marker or '// -----')}.*$", re.MULTILINE)
+    for border in [*split.finditer(text), None]:
+        end = len(text) if border is None else border.start()
+        out.append("\n" * text.count("\n", 0, start) + text[start:end])
+        start = end if border is None else border.end()
+    return out
+
+
+def _read(path: str) -> str:
+    try:
+        raw = sys.stdin.buffer.read() if path == "-" else bytes(read_bytes(path))
+    except FileError as e:
+        why = e.message.removeprefix("cannot open the file: ")
+        raise FileError(f"cannot open '{path}': {why}") from None
+    except OSError as e:
+        raise FileError(f"cannot read '{path}': {e.strerror}") from None
+    return checked_text(raw, path)
+
+
+def _write(path: str, text: str) -> None:
+    if path == "-":
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    try:
+        with atomic(path) as f:
+            f.write(text.encode())
+    except OSError as e:
+        raise FileError(f"cannot write '{path}': {e.strerror}") from None
+
+
+def _versions() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    lines = []
+    for package in ("mgx-mlir", "torch-mlir", "iree-base-compiler"):
+        try:
+            lines.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            lines.append(f"{package} not installed")
+    lines += [str(plugin) for plugin in plugins.found()]
+    return "\n".join(lines)
+
+
+def _dialects() -> str:
+    import mgx_mlir.dialects  # noqa: F401  (the op classes that a context is made with)
+    from mgx_mlir.core.context import new_context
+
+    context = new_context()
+    found = []
+    for name in _DIALECTS:
+        try:
+            context.get_dialect_descriptor(name)
+        except (ValueError, RuntimeError):
+            continue  # not in this build of the bindings
+        found.append(name)
+    return "Available Dialects: " + ", ".join(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

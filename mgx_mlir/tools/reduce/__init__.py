@@ -1,0 +1,1 @@
+"""mgx-reduce: shrinks a model or a module that makes a command fail."""

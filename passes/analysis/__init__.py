@@ -1,0 +1,1 @@
+"""What several passes ask of a program: constants, index maps, chains of views, kernels. No pass is here."""

@@ -1,0 +1,227 @@
+"""What an attention kernel computes: recognised in its body, for the pass and the lowerings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import Pointwise, is_a
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.linear import Dot
+from mgx_mlir.dialects.migraphx.normalize import Softmax
+from mgx_mlir.dialects.migraphx.pointwise_binary import Add, Mul
+from mgx_mlir.dialects.migraphx.views import NopView, ReshapeOp, Transpose
+from mgx_mlir.passes.analysis.access_maps import (
+    Reader,
+    Unreadable,
+    check_computable,
+    reader,
+    regrouped,
+)
+from mgx_mlir.passes.analysis.constants import splat
+
+_TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)  # of the softmax and the dots
+TAGS = ("attention", "kv_cache_attention")  # of the groups that hold one
+DECODING = "flash_decoding"  # of one over several parts of the keys
+KEY_BLOCK = 8  # keys whose scores are made together
+
+
+@dataclass(frozen=True)
+class Tile:
+    """How to read one operand of the scores: along the queries, or along the keys (turned)."""
+
+    read: Reader
+    turned: bool
+
+
+@dataclass(frozen=True)
+class AttentionForm:
+    """softmax(f(q k^T)) v, then g.
+
+    q reads (lead.., query, width) along the width, k (lead.., width, key) and v (lead.., key,
+    depth) one element each. `scores` makes the softmax's input of the product, `epilogue` the
+    kernel's result of the second product; `place` gives coordinates in the result.
+    """
+
+    lead: tuple[int, ...]
+    queries: int
+    keys: int
+    width: int
+    depth: int
+    q: Reader
+    q_run: int  # neighbours that q can be read by
+    k: Reader
+    v: Reader
+    scores: list[Any]  # pointwise ops, in order, from the first product to the softmax
+    product: ir.Value
+    weights: ir.Value  # the softmax's input
+    softmax: list[Any]  # the softmax and, if there is one, the convert of its result
+    output: ir.Value  # the second product
+    epilogue: list[Any]  # pointwise ops after it
+    operands: dict[ir.Value, Tile]  # of both, other than what they compute
+    final: ir.Value  # what the epilogue gives
+    out: TensorType
+    place: Callable[[Any, list[Any]], list[Any]]
+    query_dim: int  # dims of the result that queries and depth are in
+    depth_dim: int
+
+
+def attention_form(block: ir.Block) -> AttentionForm:
+    """The form of an attention kernel's body. Raises Unreadable where it has another."""
+    ops = [o.operation for o in block.operations]
+    yielded = list(ops[-1].operands)
+    if len(yielded) != 1:
+        raise Unreadable(f"{len(yielded)} results")
+    leaves = set(block.arguments)
+    softmaxes = [o for o in ops if is_a(o, Softmax)]
+    dots = [o for o in ops if is_a(o, Dot)]
+    if len(softmaxes) != 1 or len(dots) != 2:
+        raise Unreadable("it is not one softmax between two dots")
+    softmax, (first, second) = softmaxes[0], dots
+    t, o = TensorType.of(first.results[0]), TensorType.of(second.results[0])
+    middle = [softmax]
+    shares = second.operands[0]
+    if is_a(shares.owner, Convert):
+        middle.append(shares.owner.operation)
+        shares = shares.owner.operands[0]
+    if shares != softmax.results[0] or not t.is_static or t.elements == 0:
+        raise Unreadable("the second dot does not read the softmax, or dims are open or empty")
+    if not o.elements or t.dims[:-1] != o.dims[:-1]:
+        raise Unreadable("the second dot has other rows than the first, or none")
+    if any(TensorType.of(r).dtype not in _TYPES for d in middle for r in d.results):
+        raise Unreadable(f"a softmax of {TensorType.of(middle[0].results[0]).dtype}")
+    if softmax.opview.axis % t.rank != t.rank - 1 or t.rank < 2:
+        raise Unreadable("the softmax is not over the keys")
+    weights = softmax.operands[0]
+    width = TensorType.of(first.operands[0]).dims[-1]
+    operands: dict[ir.Value, Tile] = {}
+    scores = _chain(weights, first.results[0], leaves, operands)
+    final, views = _views_back(yielded[0])
+    epilogue = _chain(final, second.results[0], leaves, operands)
+    place, where = _placed(views, o.rank)
+    q, q_run = read_queries(first.operands[0], leaves)
+    return AttentionForm(
+        lead=t.dims[:-2], queries=t.dims[-2], keys=t.dims[-1], width=width, depth=o.dims[-1],
+        q=q, q_run=q_run,
+        k=reader(first.operands[1], None, leaves),
+        v=reader(second.operands[1], None, leaves),
+        scores=scores, product=first.results[0], weights=weights, softmax=middle,
+        output=second.results[0], epilogue=epilogue, operands=operands, final=final,
+        out=TensorType.of(yielded[0]), place=place, query_dim=where[0], depth_dim=where[1],
+    )  # fmt: skip
+
+
+def read_queries(value: ir.Value, leaves: Collection[ir.Value]) -> tuple[Reader, int]:
+    """How to read queries along their width, and by how many elements."""
+    lane = TensorType.of(value).rank - 1
+    try:
+        return reader(value, lane, leaves, run=16), 16
+    except Unreadable:
+        return reader(value, lane, leaves, run=8), 8
+
+
+def _chain(
+    value: ir.Value, start: ir.Value, leaves: Collection[ir.Value], operands: dict[ir.Value, Tile]
+) -> list[Any]:
+    """The pointwise ops from `start` to `value`; fills in how their other operands are read."""
+    order: list[Any] = []
+    dims = TensorType.of(start).dims
+
+    def visit(v: ir.Value) -> None:
+        if v == start or v in operands:
+            return
+        owner = v.owner
+        if v in leaves or not is_a(owner, Pointwise) or TensorType.of(v).dims != dims:
+            operands[v] = _tile(v, leaves)
+            return
+        check_computable(owner)
+        if owner.operation not in order:
+            for x in owner.operands:
+                visit(x)
+            order.append(owner.operation)
+
+    visit(value)
+    return order
+
+
+def _tile(v: ir.Value, leaves: Collection[ir.Value]) -> Tile:
+    """How an operand of the scores is read: as vectors along the queries if it can be."""
+    rank = TensorType.of(v).rank
+    if splat(v) is not None:
+        return Tile(reader(v, None, leaves), False)
+    try:
+        # the last block of queries begins anywhere
+        aligned = TensorType.of(v).dims[-2] % 16 == 0
+        return Tile(reader(v, rank - 2, leaves, run=16 if aligned else 1), False)
+    except Unreadable:
+        return Tile(reader(v, rank - 1, leaves, run=KEY_BLOCK), True)
+
+
+def _views_back(value: ir.Value) -> tuple[ir.Value, list[Any]]:
+    """The value that a result is views of, and those, first to last."""
+    views: list[Any] = []
+    while not isinstance(value.owner, ir.Block):
+        if not is_a(value.owner, (NopView, ReshapeOp, Transpose)):
+            break
+        views.append(value.owner.operation)
+        value = value.owner.operands[0]
+    views.reverse()
+    return value, views
+
+
+def _placed(
+    views: list[Any], rank: int
+) -> tuple[Callable[[Any, list[Any]], list[Any]], tuple[int, int]]:
+    """Coordinates in the last view of those in the first value; where queries and depth are.
+
+    Raises Unreadable where a tile of queries and depth is no rectangle in the result.
+    """
+    steps: list[Any] = []
+    where = (rank - 2, rank - 1)
+    for op in views:
+        have, want = TensorType.of(op.operands[0]).dims, TensorType.of(op.results[0]).dims
+        if is_a(op, NopView):
+            continue
+        if is_a(op, Transpose):
+            permutation = list(op.opview.permutation)
+            steps.append(lambda k, at, p=permutation: [at[i] for i in p])
+            where = (permutation.index(where[0]), permutation.index(where[1]))
+            continue
+        step, depth = regrouped(have, want, where[1])
+        _, query = regrouped(have, want, where[0])
+        if depth is None or query is None or depth == query:
+            raise Unreadable("a tile of the result is no rectangle past a reshape")
+        where = (query, depth)
+        steps.append(step)
+
+    def place(k: Any, at: list[Any]) -> list[Any]:
+        for step in steps:
+            at = step(k, at)
+        return at
+
+    out_rank = TensorType.of(views[-1].results[0]).rank if views else rank
+    if where[1] != out_rank - 1:
+        raise Unreadable("the depth is not the last dim of the result")
+    return place, where
+
+
+def scale_and_mask(form: AttentionForm) -> tuple[float, ir.Value | None] | None:
+    """(s, m) of scores that are s * product + m, m perhaps absent; None for other scores."""
+    scale, mask, at = 1.0, None, form.product
+    for op in form.scores:
+        others = [x for x in op.operands if x != at]
+        if is_a(op, Mul) and mask is None and len(others) == 1:
+            number = splat(others[0])
+            if number is None:
+                return None
+            scale *= float(number)
+        elif is_a(op, Add) and mask is None and len(others) == 1:
+            mask = others[0]
+        elif not is_a(op, Convert):
+            return None
+        at = op.results[0]
+    return scale, mask

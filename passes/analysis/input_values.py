@@ -1,0 +1,127 @@
+"""What the values of integer inputs must be: indices of axes, and divisors that are not 0.
+
+Read off the program as it was imported, where an op of the entry function reads an input as it is:
+through views and conversions, nothing computed. A call checks them on the host.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import numpy as np
+
+from mgx_mlir.core import literals
+from mgx_mlir.core.errors import CompileError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import attributes_of, is_a, mnemonic
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.movement import Concat
+from mgx_mlir.programs.program_ir import VALUES, ProgramIR, entry_block
+from mgx_mlir.programs.signature import ValueRule
+
+_NOPS = ("identity", "contiguous", "layout", "require")
+_VIEWS = (*_NOPS, "reshape", "squeeze", "unsqueeze", "flatten", "transpose", "multibroadcast",
+          "broadcast", "broadcast_with_dims", "scalar")  # fmt: skip
+_DIVISIONS = ("div", "mod", "fmod")
+
+
+def state_values(program: ProgramIR) -> None:
+    """State on the entry function what its inputs' values must be. CompileError for a constant
+    index that is out of range."""
+    main = program.main()
+    block = entry_block(main)
+    arguments: dict[ir.Value, int] = {a: i for i, a in enumerate(block.arguments)}
+    with program.ctx, program.store.active():
+        rules = dict.fromkeys(r for op in block.operations for r in _rules(op.operation, arguments))
+        if rules:
+            text = json.dumps([asdict(r) for r in rules])
+            main.attributes[VALUES] = ir.StringAttr.get(text)
+
+
+def _rules(op: ir.Operation, arguments: dict[ir.Value, int]) -> Iterator[ValueRule]:
+    name = mnemonic(op)
+    where = str(op.location)
+    if name in _DIVISIONS:
+        divisor = op.operands[1]
+        source = None if TensorType.of(divisor).dtype.is_float else _behind(divisor, _VIEWS)
+        if source in arguments:
+            yield ValueRule(arguments[source], where)
+        return
+    for indices, data, axis, column in _indexed(op, name):
+        extent = TensorType.of(data).dims[axis]
+        place = _dim_of(data, axis) if extent == DYN else None
+        if extent == DYN and (place is None or place[0] not in arguments):
+            continue
+        source = _behind(indices, _VIEWS if column is None else _NOPS)
+        if source in arguments:
+            dim = None if place is None else (arguments[place[0]], place[1])
+            known = None if extent == DYN else extent
+            yield ValueRule(arguments[source], where, known, dim, column)
+        elif extent != DYN and literals.is_literal(source):
+            _check_constant(literals.array_of(source), extent, column, where)
+
+
+def _indexed(op: ir.Operation, name: str) -> Iterator[tuple[ir.Value, ir.Value, int, int | None]]:
+    """(indices, data, axis, column of the indices) of an op that reads or writes by index."""
+    if name == "gather" or (name.startswith("scatter_") and len(op.operands) == 3):
+        attributes = attributes_of(op)
+        if not attributes.get("skip_out_of_bounds"):
+            axis = attributes["axis"]
+            yield op.operands[1], op.operands[0], axis % TensorType.of(op.operands[0]).rank, None
+    elif name == "roialign":
+        yield op.operands[2], op.operands[0], 0, None
+    elif name == "gathernd" or name.startswith("scatternd_"):
+        data, indices = op.operands[0], op.operands[1]
+        first = attributes_of(op).get("batch_dims", 0)
+        count = TensorType.of(indices).dims[-1]
+        parts = _columns(indices, count)
+        for i in range(count):
+            if parts is not None:
+                yield parts[i], data, first + i, None
+            else:
+                yield indices, data, first + i, i if count > 1 else None
+
+
+def _columns(indices: ir.Value, count: int) -> list[ir.Value] | None:
+    """The parts of index tuples that are put together column by column, else None."""
+    op = indices.owner
+    if not is_a(op, Concat) or len(op.operands) != count:
+        return None
+    rank = TensorType.of(indices).rank
+    if attributes_of(op)["axis"] % rank != rank - 1:
+        return None
+    return list(op.operands)
+
+
+def _behind(v: ir.Value, views: tuple[str, ...]) -> ir.Value:
+    """The value that `v` shows the elements of, through views and conversions of integers."""
+    while not isinstance(v.owner, ir.Block):
+        op = v.owner
+        name = mnemonic(op)
+        widened = (
+            name == "convert"
+            and not TensorType.of(op.operands[0]).dtype.is_float
+            and TensorType.of(op.operands[0]).dtype.size <= TensorType.of(v).dtype.size
+        )
+        if name not in views and not widened:
+            break
+        v = op.operands[0]
+    return v
+
+
+def _dim_of(v: ir.Value, axis: int) -> tuple[ir.Value, int] | None:
+    """The argument, and its dim, whose size is that of a dim of `v`."""
+    source = _behind(v, _NOPS)
+    return (source, axis) if isinstance(source.owner, ir.Block) else None
+
+
+def _check_constant(array: np.ndarray, extent: int, column: int | None, where: str) -> None:
+    values = array if column is None else array[..., column]
+    if values.size and not (-extent <= int(values.min()) and int(values.max()) < extent):
+        raise CompileError(
+            f"expected indices in [{-extent}, {extent}), got {int(values.min())} to "
+            f"{int(values.max())}",
+            location=where,
+        )

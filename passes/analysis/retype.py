@@ -1,0 +1,201 @@
+"""Ops in other element types: their operands converted on the way in, their results back."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import mgx_mlir.dialects  # noqa: F401  (defines the operators)
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.errors import PipelineError, ShapeError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import OPS, Kernel, attributes_of, is_a, mnemonic, op_class
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.programs.program_ir import functions
+from mgx_mlir.rewrite.passes import make_pass, option, run_pass
+
+ALL = "all"
+# ops about the bits or the type of what they are given
+_NEVER = frozenset(
+    f"migraphx.{name}"
+    for name in (
+        "convert", "bit_cast", "literal", "capture", "get_tuple_elem", "undefined", "unknown",
+        "pack_int4", "unpack_int4", "pack_fp4", "unpack_fp4", "select_module", "run_on_target",
+        "if", "loop", "yield",
+    )
+)  # fmt: skip
+# the product of floats that stands for a product of 8-bit values
+GENERAL = {"migraphx.quant_dot": "dot", "migraphx.quant_convolution": "convolution"}
+
+Values = MutableMapping[ir.Value, ir.Value]
+
+
+@dataclass(frozen=True)
+class Retyping:
+    """Which ops are to compute in `target` instead of `types`, and how.
+
+    `ops` holds names, or `all`; `skip` those of `all` that stay. An op that does not take the
+    target type stays as it is. With `carry` the results are passed on in the target type, and
+    converted back only for what keeps its types; conversions to `types` then go to the target.
+    """
+
+    types: frozenset[DType]
+    target: DType
+    ops: frozenset[str] = frozenset((ALL,))
+    skip: frozenset[str] = frozenset()
+    carry: bool = False
+
+    def run(self, module: ir.Operation) -> bool:
+        """Apply to every op of the module but those inside kernels."""
+        changed = False
+        for function in functions(module):
+            for block in function.regions[0].blocks:
+                changed |= self._block(block, ChainMap())
+        if self.carry:  # conversions that nothing needed
+            run_pass(make_pass("dead_code_elimination"), module)
+        return changed
+
+    def _block(self, block: ir.Block, known: ChainMap[ir.Value, ir.Value]) -> bool:
+        """`known`: values in the target type, of this block and those around it."""
+        changed = False
+        for view in list(block.operations):
+            op = view.operation
+            if len(op.regions):
+                if not is_a(op, Kernel):
+                    for region in op.regions:
+                        for inner in region.blocks:
+                            changed |= self._block(inner, known.new_child())
+            elif self.carry and is_a(op, Convert):
+                changed |= self._conversion(op, known)
+            elif self._wants(op):
+                changed |= self._op(op, known)
+        return changed
+
+    def _wants(self, op: ir.Operation) -> bool:
+        if not op.name.startswith("migraphx.") or op.name in _NEVER:
+            return False
+        name = mnemonic(op)
+        chosen = name in self.ops or (ALL in self.ops and name not in self.skip)
+        return chosen and self._has_type(op.operands)
+
+    def _has_type(self, values: Any) -> bool:
+        return any(TensorType.of(v).dtype in self.types for v in values)
+
+    def _op(self, op: ir.Operation, known: Values) -> bool:
+        with op.location, ir.InsertionPoint(op):
+            # the general product takes operands of one type only
+            general = GENERAL.get(op.name) if not self.target.is_integer else None
+            operands, made = [], []
+            for v in op.operands:
+                if general is None and TensorType.of(v).dtype not in self.types:
+                    operands.append(v)
+                    continue
+                if v not in known:
+                    known[v] = _convert(v, self.target)
+                    made.append(v)
+                operands.append(known[v])
+            results = rebuilt(op, operands, attributes_of(op), general)
+            if results is None:
+                for v in made:
+                    known.pop(v).owner.operation.erase()
+                return False
+            for old, new in zip(op.results, results, strict=True):
+                self._replace(old, new, known)
+        op.erase()
+        return True
+
+    def _replace(self, old: ir.Value, new: ir.Value, known: Values) -> None:
+        """The new result for the old one, converted back to its type."""
+        kind = TensorType.of(old).dtype
+        back = new if TensorType.of(new).dtype is kind else _convert(new, kind)
+        old.replace_all_uses_with(back)
+        if self.carry and back != new and TensorType.of(new).dtype is self.target:
+            known[back] = new
+
+    def _conversion(self, op: ir.Operation, known: Values) -> bool:
+        """Look through a conversion: from `types` it starts at what is carried, and what one to
+        `types` converts is carried on."""
+        x, out = op.operands[0], op.result
+        if TensorType.of(x).dtype in self.types and x in known:
+            with op.location, ir.InsertionPoint(op):
+                kind = TensorType.of(out).dtype
+                wide = known[x]
+                if kind in self.types:
+                    known[out] = wide
+                    return False
+                new = wide if kind is self.target else _convert(wide, kind)
+            out.replace_all_uses_with(new)
+            op.erase()
+            return True
+        if TensorType.of(out).dtype in self.types and x.type != out.type:
+            if TensorType.of(x).dtype is self.target:
+                known[out] = x
+            elif TensorType.of(x).dtype not in self.types:
+                with op.location, ir.InsertionPoint(op):
+                    known[out] = _convert(x, self.target)
+        return False
+
+
+def _convert(v: ir.Value, dtype: DType) -> ir.Value:
+    return OPS["convert"](v, target_type=dtype).operation.result
+
+
+def rebuilt(
+    op: ir.Operation,
+    operands: Sequence[ir.Value],
+    attributes: dict[str, Any],
+    name: str | None = None,
+) -> list[ir.Value] | None:
+    """An op of the same name (or of `name`) on other operands at the insertion point; None where
+    it does not take them."""
+    cls = op_class(op)
+    assert cls is not None
+    groups: list[Any] = []
+    at = 0
+    for group, values in zip(cls.OPERANDS, cls.split_operands(op), strict=True):
+        part = list(operands[at : at + len(values)])
+        at += len(values)
+        groups.append(part if group.arity == "variadic" else part[0] if part else None)
+    made = cls if name is None else OPS[name]
+    try:
+        built = made(*groups[: len(made.OPERANDS)], **attributes)
+    except ShapeError:
+        return None
+    results = list(built.operation.results)
+    same = [TensorType.of(r).dims for r in results] == [TensorType.of(r).dims for r in op.results]
+    if not same:  # dims that infer cannot give again, stated by a builder
+        built.operation.erase()
+        return None
+    return results
+
+
+# ---- options -------------------------------------------------------------------------------------
+
+
+def types_option(names: Sequence[str]) -> frozenset[DType]:
+    """Element types of an option; PipelineError for an unknown one."""
+    return frozenset(type_option(name) for name in names)
+
+
+def type_option(name: str) -> DType:
+    """The element type of an option; PipelineError for an unknown one."""
+    try:
+        return dtypes.from_name(name)
+    except ShapeError as e:
+        raise PipelineError(e.message) from None
+
+
+def ops_option(names: Sequence[str]) -> frozenset[str]:
+    """Op names of an option, or `all`; PipelineError for one that is no operator."""
+    for name in names:
+        if name != ALL and name not in OPS:
+            raise PipelineError(f"unknown operator '{name}'")
+    return frozenset(names)
+
+
+def ops_field(default: tuple[str, ...] = (ALL,)) -> Any:
+    return option(default, "names of the ops that are converted, or all")

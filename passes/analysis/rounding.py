@@ -1,0 +1,168 @@
+"""What rewrites that round at another place ask first: who reads the result, what is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from mgx_mlir.core import literals
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.literals import is_literal
+from mgx_mlir.core.op import Pointwise, is_a, op_class
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.pointwise_binary import Mul
+from mgx_mlir.passes.analysis.constants import constant_map, is_constant, splat
+from mgx_mlir.passes.analysis.view_chains import varying
+
+_FOLLOWED = 64  # readers that are looked at
+_LOOKED_AT = 1 << 12  # elements of a constant
+
+# ops that add up or normalise: no two compilers give them the same last bits
+_INEXACT = frozenset(
+    f"migraphx.{name}"
+    for name in (
+        "dot", "convolution", "convolution_backwards", "quant_dot", "quant_convolution",
+        "reduce_sum", "reduce_mean", "reduce_prod", "softmax", "logsoftmax", "lrn", "pooling",
+        "prefix_scan_sum",
+    )
+)  # fmt: skip
+# ops whose result is as inexact as its own size says, whatever their operands are
+_ROUNDED = _INEXACT | frozenset(
+    f"migraphx.{name}"
+    for name in ("mul", "div", "exp", "tanh", "sigmoid", "erf", "sqrt", "rsqrt", "recip")
+)
+_CARRIED = frozenset(
+    f"migraphx.{name}"
+    for name in (
+        "transpose", "reshape", "reshape_lazy", "squeeze", "unsqueeze", "flatten", "contiguous",
+        "identity", "multibroadcast", "broadcast", "slice", "concat", "pad", "gather", "reverse",
+        "reduce_max", "reduce_min", "return",
+    )
+)  # fmt: skip
+
+
+def feeds_steps(value: ir.Value) -> bool:
+    """Whether an op with steps (Floor, a comparison, a conversion to an integer) may read `value`.
+
+    Through ops that are the same to the last bit everywhere. There a difference in that bit can
+    become one of a whole step.
+    """
+    seen: set[ir.Value] = {value}
+    todo = [value]
+    while todo:
+        for use in todo.pop().uses:
+            op = use.owner.operation
+            if op.name in _INEXACT or op.name == "func.return":
+                continue
+            cls = op_class(op)
+            if cls is None or (cls.steps and not _rounds_alone(op)):
+                return True
+            if not (issubclass(cls, Pointwise) or op.name in _CARRIED):
+                return True
+            for r in op.results:
+                if r not in seen:
+                    seen.add(r)
+                    todo.append(r)
+            if len(seen) > _FOLLOWED:
+                return True
+    return False
+
+
+def _rounds_alone(op: ir.Operation) -> bool:
+    """Whether a conversion goes to a float type: its steps are those of any rounding."""
+    return is_a(op, Convert) and TensorType.of(op.results[0]).dtype.is_float
+
+
+def is_rounded(value: ir.Value) -> bool:
+    """Whether `value` is inexact to its own last bits already, so that x + c keeps no more.
+
+    An argument, or a sum that cancelled, is exact: x - c of it is too where they are close.
+    """
+    if not TensorType.of(value).dtype.is_float:
+        return True
+    owner = value.owner
+    while not isinstance(owner, ir.Block):
+        if owner.name in _ROUNDED:
+            # 2 x, and what is multiplied by 1, is exact
+            return not is_a(owner, Mul) or not any(
+                is_constant(v) and _powers_of_two(v) for v in owner.operands
+            )
+        if owner.name not in _CARRIED and not is_a(owner, Convert):
+            return False
+        owner = owner.operands[0].owner
+    return False
+
+
+def _powers_of_two(value: ir.Value) -> bool:
+    found = numbers(value)
+    return found is not None and bool(np.all(np.abs(np.frexp(found)[0]) == 0.5))
+
+
+def numbers(value: ir.Value) -> np.ndarray | None:
+    """The numbers, in f64, that a constant repeats; None where it is not folded yet, or large."""
+    number = splat(value)
+    if number is not None:
+        return np.array([number]).astype(np.float64)
+    found = constant_map(value)
+    if found is None or isinstance(found[0].owner, ir.Block):
+        return None
+    owner = found[0].owner
+    if not is_literal(owner) or TensorType.of(found[0]).elements > _LOOKED_AT:
+        return None
+    return literals.array_of(owner).reshape(-1).astype(np.float64)
+
+
+def exact_reciprocal(value: ir.Value, dtype: DType) -> bool:
+    """Whether x * (1 / c) is x / c to the last bit: every c a power of two with a normal 1 / c."""
+    found = numbers(value)
+    return found is not None and _powers_of_two(value) and _normal(found, dtype)
+
+
+def normal_reciprocal(value: ir.Value, dtype: DType) -> bool:
+    """Whether every 1 / c is a normal number of the type: none overflows or is flushed to 0."""
+    found = numbers(value)
+    return found is not None and _normal(found, dtype)
+
+
+def _normal(found: np.ndarray, dtype: DType) -> bool:
+    info: Any = ml_dtypes.finfo(dtype.np)
+    with np.errstate(all="ignore"):
+        size = np.abs(1 / found)
+    return bool(np.all((size >= float(info.smallest_normal)) & (size <= float(info.max))))
+
+
+def _axes(value: ir.Value) -> frozenset[int]:
+    """The axes along which a constant varies."""
+    found = constant_map(value)
+    return frozenset() if found is None else varying(found[1])
+
+
+def may_add(x: ir.Value, a: ir.Value, b: ir.Value) -> bool:
+    """Whether x + (a + b) keeps what (x + a) + b does, a and b constant.
+
+    Not where a + b is far smaller than the two, as in x + 2**23 - 2**23, which rounds x to an
+    integer, nor where it is rounded and x is not: x + a may be small.
+    """
+    dtype = TensorType.of(x).dtype
+    if not dtype.is_float:
+        return True
+    left, right = numbers(a), numbers(b)
+    if left is None or right is None:
+        return False
+    if not (1 in (left.size, right.size) or (left.size == right.size and _axes(a) == _axes(b))):
+        # which of them meet is not looked at: each with each
+        left, right = left[:, None], right[None, :]
+    if left.size * right.size > _LOOKED_AT**2:
+        return False
+    with np.errstate(all="ignore"):
+        total = left + right
+        if np.any(np.abs(total) * 2**10 < np.maximum(np.abs(left), np.abs(right))):
+            return False
+        return is_rounded(x) or bool(np.all(total.astype(dtype.np).astype(np.float64) == total))
+
+
+__all__ = ["exact_reciprocal", "feeds_steps", "is_rounded", "may_add", "normal_reciprocal"]

@@ -1,0 +1,395 @@
+"""fuse_attention: scores, softmax and weighted sum become one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.literals import is_literal
+from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.linear import Dot
+from mgx_mlir.dialects.migraphx.movement import Concat
+from mgx_mlir.dialects.migraphx.pointwise_binary import Mul
+from mgx_mlir.passes.analysis.access_maps import Unreadable, reader
+from mgx_mlir.passes.analysis.attention_form import (
+    TAGS,
+    attention_form,
+    read_queries,
+    scale_and_mask,
+)
+from mgx_mlir.passes.analysis.constants import is_splat, splat
+from mgx_mlir.passes.analysis.kernel_ops import (
+    Known,
+    copy_body,
+    copy_op,
+    copy_ops,
+    in_kernel,
+    is_uniform,
+    make_kernel,
+)
+from mgx_mlir.passes.analysis.view_chains import VIEWS_AND_SLICE
+from mgx_mlir.passes.fuse_attention.flash_decoding import find_flash_decoding
+from mgx_mlir.rewrite.passes import PatternPass, option
+from mgx_mlir.rewrite.pattern import (
+    NoMatch,
+    Pattern,
+    defined_by,
+    has_one_use,
+    no_match,
+    pattern,
+    users,
+)
+
+_ABSORBED = (*VIEWS_AND_SLICE, Convert)
+_CACHE = "concat_past_present"
+
+
+@dataclass
+class _Parts:
+    """What an attention was found to be made of."""
+
+    softmax: Any
+    first: Any  # the dot of the scores
+    scores: list[Any]  # pointwise ops between them, in order
+    guarded: bool  # NaN rows of the weights are zeros
+
+
+@pattern("dot", benefit=2)
+def find_kv_cache_attention(op: Any, rw: Any) -> Any:
+    """dot(softmax(f(dot(q, concat_past_present(k)))), concat_past_present(v)) -> group"""
+    parts = _parts(op, rw.options)
+    if isinstance(parts, NoMatch):
+        return parts
+    for v, what in ((parts.first.b, "keys"), (op.b, "values")):
+        if defined_by(_through(v), _CACHE) is None:
+            return no_match("the {} are no concat_past_present", what)
+    return _fused(op, rw, parts, "kv_cache_attention")
+
+
+@pattern("dot")
+def find_attention(op: Any, rw: Any) -> Any:
+    """dot(softmax(f(dot(q, k))), v) -> group of them, with the views of q, k and v
+
+    Uniform factors of q and k become one factor of the scores. With fast-math, weights that are
+    zeros where they would be NaN become results that are: the same unless v holds NaN or infinity.
+    """
+    parts = _parts(op, rw.options)
+    return parts if isinstance(parts, NoMatch) else _fused(op, rw, parts, "attention")
+
+
+@pattern("transpose", "reshape")
+def find_attention_output(op: Any, rw: Any) -> Any:
+    """transpose(group of attention) -> group of the transposed one"""
+    chain = [op.operation]
+    source = op.operation.operands[0]
+    if in_kernel(op.operation):
+        return no_match("it is in a kernel")
+    while (view := defined_by(source, "transpose", "reshape")) is not None and has_one_use(source):
+        chain.insert(0, view.operation)
+        source = view.operation.operands[0]
+    group = defined_by(source, "group")
+    if group is None or group.tag not in TAGS:
+        return no_match("the operand is no attention")
+    if any(len(o.operands) != 1 for o in chain) or not has_one_use(source):
+        return no_match("the attention is read elsewhere too")
+    rw.merge_location(group, *chain[:-1])
+
+    def build(arguments: list[ir.Value]) -> Sequence[ir.Value]:
+        known = dict(zip([source], copy_body(group.operation, arguments), strict=True))
+        copy_ops(chain, known)
+        return [known[op.operation.results[0]]]
+
+    types = [op.operation.results[0].type]
+    new = make_kernel("group", list(group.operation.operands), types, build, tag=group.tag)
+    return _accepted(new, rw)
+
+
+@dataclass(frozen=True)
+class FuseAttention(PatternPass):
+    """Attention as one `group` kernel: what a target has a kernel for.
+
+    min-queries: below it the dots by themselves are faster.
+    """
+
+    name: ClassVar[str] = "fuse_attention"
+    patterns: ClassVar[tuple[Pattern, ...]] = (
+        find_kv_cache_attention,
+        find_attention,
+        find_attention_output,
+        find_flash_decoding,
+    )
+    min_queries: int = option(1, "queries that an attention needs to become a kernel")
+    flash: bool = option(False, "the target's kernel knows a factor and a mask of the scores only")
+    splits: int = option(
+        0, "parts of the keys that find_flash_decoding makes; 0: it is off, -1: as many as fit"
+    )
+    min_chunk: int = option(32, "keys of a part at least, where splits is -1")
+    max_splits: int = option(16, "parts at most, where splits is -1")
+    threshold: int = option(32, "keys from which on there are parts, where splits is -1")
+    fast_math: bool = option(False, "zeros in place of NaN may be put into the result")
+
+
+# ---- matching ----------------------------------------------------------------------------------
+
+
+def _parts(op: Any, options: Any) -> _Parts | NoMatch:
+    """The softmax and the first dot behind the second dot `op`."""
+    t = TensorType.of(op.out)
+    if in_kernel(op.operation):
+        return no_match("it is in a kernel")
+    if not t.is_static or t.rank < 2 or not t.elements:
+        return no_match("{} has open or no extents, or no rows", t)
+    if not t.dtype.is_float or t.dtype.size > 4 or t.dtype.size == 1:
+        return no_match("attention of {} has no kernel", t.dtype)
+    if t.dims[-2] < options.min_queries:
+        return no_match("{} queries are fewer than min-queries", t.dims[-2])
+    weights, guarded = _unguarded(op.a)
+    softmax = defined_by(weights, "softmax", "convert")
+    if (view := defined_by(weights, "convert")) is not None:
+        softmax = defined_by(view.operation.operands[0], "softmax")
+    if softmax is None:
+        return no_match("the left operand is no softmax")
+    if guarded and not options.fast_math:
+        return no_match("the weights are zeros where they would be NaN, and fast-math is off")
+    # the guard reads it twice
+    if len(users(weights)) != (2 if guarded else 1) or not has_one_use(op.a):
+        return no_match("the softmax is read elsewhere too")
+    if weights != softmax.out and not has_one_use(softmax.out):
+        return no_match("the softmax is read elsewhere too")
+    if softmax.axis % t.rank != t.rank - 1:
+        return no_match("the softmax is over axis {}, not over the keys", softmax.axis)
+    scores: list[Any] = []
+    first = _first_dot(softmax.operation.operands[0], scores)
+    if first is None:
+        return no_match("no dot leads to the softmax by pointwise ops that nothing else reads")
+    return _Parts(softmax, first, scores, guarded)
+
+
+def _unguarded(v: ir.Value) -> tuple[ir.Value, bool]:
+    """x of where(isnan(x), 0, x)."""
+    choice = defined_by(v, "where")
+    if choice is None:
+        return v, False
+    condition, number, x = choice.operation.operands
+    test = defined_by(condition, "isnan")
+    if test is None or test.operation.operands[0] != x or not is_splat(number, 0):
+        return v, False
+    return x, True
+
+
+def _first_dot(v: ir.Value, scores: list[Any]) -> Any:
+    """The dot that `v` is made of by pointwise ops, which are collected in order."""
+    if not has_one_use(v):
+        return None
+    owner = v.owner
+    if isinstance(owner, ir.Block):
+        return None
+    if is_a(owner, Dot):
+        return owner.opview
+    if not is_a(owner, Pointwise):
+        return None
+    for x in owner.operands:
+        if TensorType.of(x).dims == TensorType.of(v).dims:
+            found = _first_dot(x, scores)
+            if found is not None:
+                scores.append(owner.operation)
+                return found
+    return None
+
+
+def _through(v: ir.Value) -> ir.Value:
+    """What a value is a view of."""
+    while is_a(v.owner, VIEWS_AND_SLICE):
+        v = v.owner.operands[0]
+    return v
+
+
+# ---- rewriting ---------------------------------------------------------------------------------
+
+
+def _factor(op: Any) -> tuple[ir.Value, float] | None:
+    """(x, c) of a product x * c by one number, else None."""
+    if not is_a(op, Mul):
+        return None
+    a, b = op.operands
+    for x, c in ((a, b), (b, a)):
+        number = splat(c)
+        if number is not None:
+            return x, float(number)
+    return None
+
+
+def _absorbed(
+    v: ir.Value, lane: int | None, whole: Collection[ir.Value] | None = None
+) -> list[Any]:
+    """The views that an operand of a dot is made by and that go into the kernel, first to last:
+    as many as can be read through. With `whole`, uniform products too, but for those in it."""
+    found: list[Any] = []
+    at = v
+    while not isinstance(at.owner, ir.Block):
+        owner = at.owner.operation
+        product = None if whole is None or at in whole else _factor(owner)
+        if product is None and (not is_a(owner, _ABSORBED) or len(owner.operands) != 1):
+            break
+        found.append(owner)
+        at = owner.operands[0] if product is None else product[0]
+    while found:
+        product = _factor(found[-1])
+        source = found[-1].operands[0] if product is None else product[0]
+        try:
+            reader(v, lane, {source}, run=16)
+            break
+        except Unreadable:
+            found.pop()
+    found.reverse()
+    return found
+
+
+def _turned(q: ir.Value) -> list[Any]:
+    """The ops of queries that a concat is in (a rotary embedding), first to last; [] if none."""
+    found: list[Any] = []
+
+    def visit(v: ir.Value) -> None:
+        owner = v.owner
+        if isinstance(owner, ir.Block) or owner.operation in found:
+            return
+        if is_literal(owner) and is_uniform(owner.operation):
+            found.append(owner.operation)
+            return
+        computes = is_a(owner, Concat) or is_a(owner, Pointwise)
+        if computes and not has_one_use(v):
+            return
+        if computes or (is_a(owner, VIEWS_AND_SLICE) and len(owner.operands) == 1):
+            for x in owner.operands:
+                visit(x)
+            found.append(owner.operation)
+
+    visit(q)
+    if not any(is_a(o, Concat) for o in found):
+        return []
+    inside = {r for o in found for r in o.results}
+    try:
+        read_queries(q, {x for o in found for x in o.operands if x not in inside})
+    except Unreadable:
+        return []
+    return found
+
+
+def _broadcasts_of(v: ir.Value) -> list[Any]:
+    """The broadcasts that a further operand of the scores comes from."""
+    views: list[Any] = []
+    while is_a(v.owner, BroadcastOp):
+        if len(v.owner.operands) != 1:
+            break
+        views.append(v.owner.operation)
+        v = v.owner.operands[0]
+    views.reverse()
+    return views
+
+
+def _fused(op: Any, rw: Any, parts: _Parts, tag: str) -> Any:
+    """The group op's result."""
+    first, guarded = parts.first, parts.guarded
+    lane = TensorType.of(first.out).rank - 1
+    turned = [] if rw.options.flash else _turned(first.a)
+    values = _absorbed(op.b, None)
+    constants = _constants(parts.scores)
+    inside = {r for o in (*constants, *parts.scores) for r in o.results}
+    spread: list[Any] = []
+    for x in dict.fromkeys(x for o in parts.scores for x in o.operands if x not in inside):
+        spread += [o for o in _broadcasts_of(x) if o not in spread]
+    # a product that more than q and k are made of is not taken apart
+    whole = {x for o in (*turned, *values, *spread, *parts.scores) for x in o.operands}
+    whole.add(op.b)
+    queries = turned or _absorbed(first.a, lane, whole)
+    keys = _absorbed(first.b, None, whole)
+    views = list(dict.fromkeys((*queries, *keys, *values, *spread)))
+    products = [
+        (o.results[0], found)
+        for o in (*(queries if not turned else ()), *keys)
+        if (found := _factor(o)) is not None
+    ]
+    scales = dict(products)
+    factor = prod(c for _, (_, c) in products)
+    weights = _unguarded(op.a)[0]
+    rounds = weights.owner.operation if weights != parts.softmax.out else None
+    made = [first.operation, *parts.scores, parts.softmax.operation]
+    made += [op.operation] if rounds is None else [rounds, op.operation]
+    inside.update(r for o in (*views, *made) for r in o.results)
+    reads = [
+        x
+        for o in views
+        for x in ([scales[o.results[0]][0]] if o.results[0] in scales else o.operands)
+    ]
+    reads += [first.a, first.b, op.b, *(x for o in parts.scores for x in o.operands)]
+    inputs = list(dict.fromkeys(x for x in reads if x not in inside))
+    rw.merge_location(*made[:-1])
+
+    def build(arguments: list[ir.Value]) -> Sequence[ir.Value]:
+        known: Known = dict(zip(inputs, arguments, strict=True))
+        copy_ops(constants, known)
+        for o in views:
+            if o.results[0] in scales:
+                known[o.results[0]] = known[scales[o.results[0]][0]]
+            else:
+                copy_op(o, known)
+        copy_op(first.operation, known)
+        if factor != 1.0:
+            known[first.out] = _scaled(rw, known[first.out], factor)
+        copy_ops(made[1:-1], known)
+        known[op.a] = known[weights]
+        copy_op(op.operation, known)
+        found = known[op.out]
+        return [_without_nan(rw, found) if guarded else found]
+
+    return _accepted(make_kernel("group", inputs, [op.out.type], build, tag=tag), rw)
+
+
+def _accepted(group: ir.Operation, rw: Any) -> Any:
+    """The group's results, if it has the form that kernels are made for."""
+    try:
+        form = attention_form(group.regions[0].blocks[0])
+        if not rw.options.flash or scale_and_mask(form) is not None:
+            return list(group.results)
+        refusal = no_match("the scores are more than scaled and masked")
+    except Unreadable as e:
+        refusal = no_match("{}", e)
+    rw.keep()  # what was built goes with the group, all of it is inside
+    group.erase()
+    return refusal
+
+
+def _constants(scores: Sequence[Any]) -> list[Any]:
+    """Literals of one number, and their views, that the scores' ops read: they go inside."""
+    out: list[Any] = []
+    for op in scores:
+        for x in op.operands:
+            chain: list[Any] = []
+            if splat(x) is None or not TensorType.of(x).elements:
+                continue
+            while not is_literal(x):
+                chain.append(x.owner.operation)
+                x = x.owner.operands[0]
+            for o in [x.owner.operation, *reversed(chain)]:
+                if o not in out:
+                    out.append(o)
+    return out
+
+
+def _scaled(rw: Any, x: ir.Value, factor: float) -> ir.Value:
+    t = TensorType.of(x)
+    number = rw.literal(np.array(factor).astype(t.dtype.np))
+    return rw.op("mul", x, rw.multibroadcast(number, t.dims))
+
+
+def _without_nan(rw: Any, x: ir.Value) -> ir.Value:
+    t = TensorType.of(x)
+    zero = rw.multibroadcast(rw.literal(np.array(0).astype(t.dtype.np)), t.dims)
+    return rw.op("where", rw.op("isnan", x), zero, x)

@@ -1,0 +1,428 @@
+"""Which ops of a block run as one kernel: the deciding half of the fuse passes.
+
+Ops are placed one by one, in order, each into the kernel of an operand, a new one, or none. Which
+of that may be is said by the rules of the pass that asks; `Grouping.rules` holds those that are on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import BroadcastOp, Pointwise, attributes_of, is_a, mnemonic
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.normalize import SoftmaxBase
+from mgx_mlir.dialects.migraphx.reduce import NumberReduction
+from mgx_mlir.passes.analysis.control_flow import CONTROL, host_results, values_read
+from mgx_mlir.rewrite.rewrite_trace import Rule, rule
+
+CREATE_POINTWISE = rule("create_pointwise_modules", "add(x, y) -> pointwise(x, y) {add}")
+POINTWISE = rule(
+    "find_pointwise_modules", "pointwise(pointwise(x), y) -> pointwise(x, y), one use or many"
+)
+BROADCAST = rule(
+    "pointwise_broadcast_pointwise",
+    "pointwise(broadcast(pointwise(x)), y) -> pointwise(x, y), cheap ops made again per element",
+)
+MULTI_OUTPUT = rule(
+    "multi_output", "pointwise(y = pointwise(x)), y read elsewhere -> pointwise with both results"
+)
+CREATE_REDUCE = rule("create_reduce_modules", "reduce_sum(x) -> fused_reduce(x) {reduce_sum}")
+POINTWISE_REDUCE = rule("find_pointwise_reduce", "reduce_sum(pointwise(x)) -> fused_reduce(x)")
+REDUCE_POINTWISE = rule("find_reduce_pointwise", "pointwise(fused_reduce(x)) -> fused_reduce(x)")
+REDUCE_REDUCE = rule(
+    "find_reduce_reduce", "reduce_max(pointwise(fused_reduce(x))), same axes -> fused_reduce(x)"
+)
+STANDALONE = rule(
+    "find_standalone_op", "dot, convolution, pooling, transpose or gather -> group of it"
+)
+POST_OPS = rule("find_post_ops", "pointwise(group(dot(x, w)), y) -> group(x, w, y)")
+
+POINTWISE_RULES = (CREATE_POINTWISE, POINTWISE, BROADCAST, MULTI_OUTPUT)
+REDUCE_RULES = (CREATE_REDUCE, POINTWISE_REDUCE, REDUCE_POINTWISE, REDUCE_REDUCE)
+ANCHOR_RULES = (STANDALONE, POST_OPS)
+
+# cheap enough to be computed once per element of what they are broadcast to
+CHEAP = frozenset(
+    ("add", "sub", "mul", "max", "min", "neg", "abs", "relu", "clip", "where", "convert", "not",
+     "equal", "greater", "less", "logical_and", "logical_or", "logical_xor", "isnan", "isinf")
+)  # fmt: skip
+MAX_REPEATED = 4  # ops that a broadcast operand is made of, computed again
+# a kernel around one of these takes the pointwise ops that follow it
+ANCHORS = frozenset(("convolution", "dot"))
+# a kernel of their own, which also takes what follows; they reorder or window their operand
+MOVERS = frozenset(("transpose", "pooling"))
+# a kernel alone: the compiler tiles nothing together with it
+ALONE = frozenset(("gather",))
+# these read their operands as tensors, never through a broadcast: a copy of one, ahead of them
+# in their kernel, is not tiled with them
+OPAQUE = ANCHORS | MOVERS | ALONE
+# 8-bit dots, on targets whose compiler takes them with what follows
+QUANTIZED = frozenset(("quant_dot",))
+REDUCTIONS = (NumberReduction, SoftmaxBase)
+HOST_ELEMENTS = 64  # integer tensors up to this size, made of dims and literals, stay on the host
+MAX_OPS = 256  # of a kernel: more would take the compiler long and gain nothing
+MAX_BUFFERS = 30  # inputs and results of a kernel: IREE's CPU devices bind 32 buffers at most
+
+
+@dataclass(eq=False)
+class Kernel:
+    """A kernel while it grows. `dims` is its iteration space, `axes` what is reduced in it."""
+
+    kind: str
+    dims: tuple[int, ...]
+    tag: str = ""
+    axes: tuple[int, ...] | None = None
+    members: list[int] = field(default_factory=list)  # in order
+    inside: set[int] = field(default_factory=set)  # the same
+    inputs: set[ir.Value] = field(default_factory=set)
+    results: set[int] = field(default_factory=set)  # members that others read
+
+    @property
+    def row_dims(self) -> tuple[int, ...]:
+        axes = self.axes or ()
+        return tuple(1 if i in axes else d for i, d in enumerate(self.dims))
+
+
+class Grouping:
+    """The grouping of one block."""
+
+    def __init__(
+        self,
+        block: ir.Block,
+        rules: Collection[Rule],
+        max_inputs: int,
+        hostlike: set[ir.Value],
+        more_anchors: frozenset[str] = frozenset(),
+    ) -> None:
+        self.rules, self.max_inputs, self.opaque = rules, max_inputs, OPAQUE | more_anchors
+        self.ops = [view.operation for view in block.operations]
+        self.index: dict[ir.Value, int] = {
+            r: i for i, op in enumerate(self.ops) for r in op.results
+        }
+        self.names = [mnemonic(op) for op in self.ops]
+        self.kernel: list[Kernel | None] = [None] * len(self.ops)
+        self.grown: list[Kernel] = []  # kernels of two ops and more; members are in order
+        # broadcasts that kernels read through; one to run-time dims needs its other operand
+        self.through = [
+            is_a(op, BroadcastOp) and TensorType.of(op.results[0]).is_static for op in self.ops
+        ]
+        self.hostlike = set(hostlike)
+        # the producers of each op, by index, and the users of each op
+        self.producers: list[list[int]] = []
+        self.users: list[list[int]] = [[] for _ in self.ops]
+        for i, op in enumerate(self.ops):
+            found = sorted({self.index[v] for v in values_read(op) if v in self.index})
+            self.producers.append(found)
+            for j in found:
+                self.users[j].append(i)
+        for i, read in enumerate(self.users):
+            self.through[i] &= not any(self.names[u] in self.opaque for u in read)
+
+    def run(self) -> bool:
+        """Place every op; whether there is a kernel now."""
+        for i, op in enumerate(self.ops[:-1]):
+            self.place(i, op)
+        kernels = list(dict.fromkeys(k for k in self.kernel if k is not None))
+        if BROADCAST in self.rules:
+            for k in reversed(kernels):
+                self.repeat(k)
+        for k in kernels:
+            if k.kind == "pointwise" and sum(map(self.escapes, k.members)) > 1:
+                MULTI_OUTPUT.applied(self.ops[k.members[-1]])
+        return bool(kernels)
+
+    def place(self, i: int, op: ir.Operation) -> None:
+        """Put one op into a kernel, a new or a grown one, or leave it alone."""
+        name = self.names[i]
+        if is_a(op, CONTROL):
+            self.hostlike |= host_results(op, self.hostlike.__contains__)
+        if not op.name.startswith("migraphx.") or len(op.results) != 1 or len(op.regions):
+            return
+        out = TensorType.of(op.results[0])
+        if self.on_host(op, name, out):
+            self.hostlike.add(op.results[0])
+            return
+        if out.elements == 0 or any(TensorType.of(v).elements == 0 for v in op.operands):
+            return
+        if is_a(op, Pointwise):
+            self.place_pointwise(i, out)
+        elif is_a(op, REDUCTIONS) and out.rank:
+            self.place_reduction(i, op)
+        elif name in ALONE and TensorType.of(op.operands[1]).elements == 1:
+            return  # one row is a plain copy, which a region may not hold
+        elif STANDALONE in self.rules and name in self.opaque:
+            self.add(Kernel("group", out.dims, tag=name), i, STANDALONE)
+
+    def on_host(self, op: ir.Operation, name: str, out: TensorType) -> bool:
+        """Whether the op works on dims: the lowering keeps those as scalars."""
+        if name == "dimensions_of":
+            return True
+        if out.dtype.is_float or not out.is_static or out.elements > HOST_ELEMENTS:
+            return False
+        if name == "literal":
+            return True
+        return bool(len(op.operands)) and all(v in self.hostlike for v in op.operands)
+
+    def add(self, kernel: Kernel, i: int, why: Rule) -> None:
+        why.applied(self.ops[i])
+        kernel.members.append(i)
+        self.kernel[i] = kernel
+        self.account(kernel, i)
+        if len(kernel.members) == 2:
+            self.grown.append(kernel)
+
+    def source(self, v: ir.Value) -> tuple[int | None, bool]:
+        """The op that a value comes from through broadcasts, and whether there were any."""
+        i = self.index.get(v)
+        through = False
+        while i is not None and self.through[i]:
+            through = True
+            i = self.index.get(self.ops[i].operands[0])
+        return i, through
+
+    def place_pointwise(self, i: int, out: TensorType) -> None:
+        best: Kernel | None = None
+        others: list[Kernel] = []
+        for v in self.ops[i].operands:
+            j, through = self.source(v)
+            k = self.kernel[j] if j is not None else None
+            if k is None or j is None or not self.fits(k, i, j, out.dims, through):
+                continue
+            if k in others or k is best:
+                continue
+            if best is None or _rank(k) > _rank(best):
+                if best is not None:
+                    others.append(best)
+                best = k
+            else:
+                others.append(k)
+        if best is None or not self.acyclic(best, [i]):
+            best = next((k for k in others if self.acyclic(k, [i])), None)
+        if best is None:
+            self.start_pointwise(i, out)
+            return
+        self.add(best, i, _JOINS[best.kind])
+        if self.too_wide(best):
+            _JOINS[best.kind].refused(self.ops[i], "the kernel would have too many operands")
+            self.kernel[i] = None
+            self.recount(best, best.members[:-1])
+            self.start_pointwise(i, out)
+            return
+        for k in others:
+            if k is not best and k.kind == "pointwise" and k.dims in (best.dims, best.row_dims):
+                self.merge(best, k)
+
+    def start_pointwise(self, i: int, out: TensorType) -> None:
+        if CREATE_POINTWISE in self.rules:
+            self.add(Kernel("pointwise", out.dims), i, CREATE_POINTWISE)
+
+    def fits(self, k: Kernel, i: int, j: int, dims: tuple[int, ...], through: bool) -> bool:
+        """Whether pointwise op `i` of `dims` may follow member `j` of kernel `k`."""
+        join, op = _JOINS[k.kind], self.ops[i]
+        if join not in self.rules:
+            return False
+        if MULTI_OUTPUT not in self.rules and any(
+            u != i and self.kernel[u] is not k for u in self.real_users(j)
+        ):
+            return False
+        if k.kind == "fused_reduce":
+            if dims not in (k.dims, k.row_dims) or not self.after_reduction(k, j):
+                # what does not come after the reduction would be a second loop beside it
+                join.refused(op, "it does not come after the reduction, or has other dims")
+                return False
+            return True
+        if dims != k.dims or through or k.tag in ALONE:
+            join.refused(op, "{} is not the kernel's {}", dims, k.dims)
+            return False
+        if k.kind == "group" and self.leads_to_reduction(i, j):
+            join.refused(op, "only a reduction reads it, which then reads what it is made of")
+            return False
+        return True
+
+    def leads_to_reduction(self, i: int, j: int) -> bool:
+        """Whether only a reduction reads op `i`, and others read the op `j` that it reads: next to
+        the anchor it would be one more result in memory."""
+        if POINTWISE_REDUCE not in self.rules:
+            return False
+        readers = list(self.real_users(i))
+        if len(readers) != 1 or not is_a(self.ops[readers[0]], REDUCTIONS):
+            return False
+        return any(u != i for u in self.real_users(j))
+
+    def after_reduction(self, k: Kernel, j: int) -> bool:
+        """Whether member `j` depends on the last reduction of `k`."""
+        last = next(m for m in reversed(k.members) if is_a(self.ops[m], REDUCTIONS))
+        inside, stack, seen = k.inside, [j], set()
+        while stack:
+            m = stack.pop()
+            if m == last:
+                return True
+            if m in seen or m < last:
+                continue
+            seen.add(m)
+            stack += [p for p in self.producers[m] if p in inside or self.through[p]]
+        return False
+
+    def place_reduction(self, i: int, op: ir.Operation) -> None:
+        source = TensorType.of(op.operands[0])
+        attributes = attributes_of(op)
+        axes = attributes["axes"] if "axes" in attributes else (attributes["axis"],)
+        axes = tuple(sorted(a % source.rank for a in axes)) or tuple(range(source.rank))
+        j, through = self.source(op.operands[0])
+        k = self.kernel[j] if j is not None and not through else None
+        if k is not None and j is not None and k.dims == source.dims and self.acyclic(k, [i]):
+            if k.kind == "pointwise" and self.takes_reduction(k, i, j, source.dims):
+                k.kind, k.axes = "fused_reduce", axes
+                self.add(k, i, POINTWISE_REDUCE)
+                return
+            if k.kind == "fused_reduce" and REDUCE_REDUCE in self.rules:
+                if k.axes == axes and self.after_reduction(k, j):
+                    self.add(k, i, REDUCE_REDUCE)
+                    return
+                REDUCE_REDUCE.refused(op, "axes {} are not the kernel's {}", axes, k.axes)
+        if CREATE_REDUCE in self.rules:
+            self.add(Kernel("fused_reduce", source.dims, axes=axes), i, CREATE_REDUCE)
+
+    def takes_reduction(self, k: Kernel, i: int, j: int, dims: tuple[int, ...]) -> bool:
+        """Whether a pointwise kernel may become that of the reduction `i` of its member `j`."""
+        if POINTWISE_REDUCE not in self.rules or not self.same_space(k, dims):
+            return False
+        inside = {i, *k.members}
+        outside = {m for m in k.members if any(u not in inside for u in self.real_users(m))}
+        # the reduction's own operand may be a second result, no other value may; over run-time
+        # dims there is no region, and the compiler gets two results wrong
+        allowed = set() if DYN in k.dims or MULTI_OUTPUT not in self.rules else {j}
+        if outside - allowed:
+            POINTWISE_REDUCE.refused(self.ops[i], "other values of the kernel are read elsewhere")
+            return False
+        return True
+
+    def same_space(self, k: Kernel, dims: tuple[int, ...]) -> bool:
+        return all(TensorType.of(self.ops[m].results[0]).dims == dims for m in k.members)
+
+    def merge(self, into: Kernel, k: Kernel) -> None:
+        """Take over a pointwise kernel whose values only `into` uses."""
+        inside = {*into.members, *k.members}
+        for m in k.members:
+            if any(u not in inside for u in self.real_users(m)):
+                return
+        members, before = list(k.members), list(into.members)
+        if not self.acyclic(into, members):
+            return
+        for m in members:
+            self.kernel[m] = into
+        self.recount(into, sorted([*before, *members]))
+        if self.too_wide(into):
+            for m in members:
+                self.kernel[m] = k
+            self.recount(into, before)
+
+    def repeat(self, k: Kernel) -> None:
+        """Put a small pointwise kernel into the one that reads it through broadcasts."""
+        if k.kind != "pointwise" or not k.members or len(k.members) > MAX_REPEATED:
+            return
+        readers = {u for m in k.members for u in self.real_users(m)} - set(k.members)
+        into = {self.kernel[u] for u in readers}
+        if len(into) != 1:
+            return
+        other = into.pop()
+        if other is None or other.kind != "pointwise" or other.dims == k.dims:
+            return
+        op = self.ops[k.members[-1]]
+        costly = [self.names[m] for m in k.members if self.names[m] not in CHEAP]
+        if costly:
+            BROADCAST.refused(op, "{} would be computed again for each element", costly[0])
+            return
+        self.merge(other, k)
+        if self.kernel[k.members[0]] is other:
+            BROADCAST.applied(op)
+
+    def escapes(self, m: int) -> bool:
+        """Whether a member's value is a result of its kernel."""
+        return any(self.kernel[u] is not self.kernel[m] for u in self.real_users(m))
+
+    def real_users(self, i: int) -> Iterator[int]:
+        """Users of an op, through broadcasts."""
+        for u in self.users[i]:
+            if self.through[u]:
+                yield from self.real_users(u)
+            else:
+                yield u
+
+    def account(self, k: Kernel, i: int) -> None:
+        """Note what a new last member reads and gives."""
+        k.inside.add(i)
+        for v in self.ops[i].operands:
+            j, _ = self.source(v)
+            if j is None or j not in k.inside:
+                k.inputs.add(v)
+            elif all(u in k.inside for u in self.real_users(j)):
+                k.results.discard(j)
+        if any(True for _ in self.real_users(i)):
+            k.results.add(i)
+
+    def recount(self, k: Kernel, members: list[int]) -> None:
+        """Give a kernel other members."""
+        k.members, k.inside, k.inputs, k.results = members, set(), set(), set()
+        for m in members:
+            self.account(k, m)
+
+    def too_wide(self, k: Kernel) -> bool:
+        """Whether a kernel has too many operands and results, or too many ops."""
+        inputs = len(k.inputs)
+        return (
+            inputs > self.max_inputs
+            or inputs + len(k.results) > MAX_BUFFERS
+            or len(k.members) > MAX_OPS
+        )
+
+    def acyclic(self, k: Kernel, news: Sequence[int]) -> bool:
+        """Whether `k` with `news` added can still run as one: nothing outside lies between."""
+        inside = k.inside if all(n in k.inside for n in news) else {*k.inside, *news}
+        first = self.floor(k.members[0])
+        stack = [p for n in news for p in self.producers[n] if p not in inside]
+        seen: set[int] = set()
+        while stack:
+            j = stack.pop()
+            if j in seen:
+                continue
+            seen.add(j)
+            other = self.kernel[j]
+            group = other.members if other is not None and other is not k else [j]
+            if group[-1] < first:
+                continue
+            for m in group:
+                seen.add(m)
+                for p in self.producers[m]:
+                    if p in inside:
+                        # a broadcast that only this kernel reads goes inside with it
+                        if self.through[m] and all(u in inside for u in self.real_users(m)):
+                            continue
+                        return False
+                    stack.append(p)
+        return True
+
+    def floor(self, first: int) -> int:
+        """The index below which nothing depends on op `first`: a kernel with ops on both sides
+        of an index carries dependences back over it."""
+        while True:
+            below = [
+                k.members[0]
+                for k in self.grown
+                if k.members and k.members[0] < first <= k.members[-1]
+            ]
+            if not below:
+                return first
+            first = min(below)
+
+
+# the rule by which a pointwise op joins a kernel of a kind
+_JOINS = {"pointwise": POINTWISE, "fused_reduce": REDUCE_POINTWISE, "group": POST_OPS}
+
+
+def _rank(k: Kernel) -> tuple[int, int]:
+    """Which of several kernels a pointwise op joins: an anchor's, a reduction's, the latest."""
+    kinds = {"group": 2, "fused_reduce": 1, "pointwise": 0}
+    return kinds[k.kind] - (k.tag in MOVERS) * 2, k.members[-1]

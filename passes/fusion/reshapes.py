@@ -1,0 +1,118 @@
+"""Reshapes out of the way of kernels: what fuse_pointwise and fuse_reduce begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import Pointwise, is_a
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.reduce import NumberReduction
+from mgx_mlir.dialects.migraphx.views import ReshapeOp
+from mgx_mlir.passes.analysis.access_maps import Unreadable, grouped
+from mgx_mlir.passes.analysis.constants import is_constant, splat
+from mgx_mlir.passes.analysis.kernel_ops import in_kernel
+from mgx_mlir.passes.layout_convolution import rebuild
+from mgx_mlir.passes.simplify_reshapes import find_nested_shape_transforms, find_nop_reshapes
+from mgx_mlir.rewrite.pattern import (
+    Pattern,
+    PatternSet,
+    defined_by,
+    has_one_use,
+    no_match,
+    pattern,
+)
+
+
+def _reshaped(v: ir.Value) -> Any:
+    """The reshape that makes `v` of a value that nothing else reads, static dims only."""
+    view = defined_by(v, ReshapeOp)
+    if view is None or len(view.operation.operands) != 1 or not has_one_use(v):
+        return None
+    source = view.operation.operands[0]
+    if not TensorType.of(v).is_static or not TensorType.of(source).is_static:
+        return None
+    return view if has_one_use(source) else None
+
+
+@pattern(Pointwise)
+def pointwise_reshape(op: Any, rw: Any) -> Any:
+    """f(reshape(g(x)), y) -> reshape(f(g(x), reshape(y))), f and g pointwise, y no kernel's"""
+    if in_kernel(op.operation):
+        return no_match("it is in a kernel")
+    operands = list(op.operation.operands)
+    at = next(
+        (
+            i
+            for i, v in enumerate(operands)
+            if (view := _reshaped(v)) is not None
+            and is_a(view.operation.operands[0].owner, Pointwise)
+        ),
+        None,
+    )
+    if at is None or len(op.operation.results) != 1:
+        return no_match("no operand is a reshape of a pointwise op's result, read by it alone")
+    view = _reshaped(operands[at])
+    inner = TensorType.of(view.operation.operands[0]).dims
+    out = TensorType.of(op.operation.results[0])
+    if 0 in out.dims:
+        return no_match("{} has no elements", out)
+    moved: list[ir.Value] = []
+    for i, v in enumerate(operands):
+        found = view.operation.operands[0] if i == at else _at_dims(rw, v, inner)
+        if found is None:
+            return no_match("operand {} comes from another op: its kernel would be cut off", i)
+        moved.append(found)
+    rw.merge_location(view)
+    return rw.op("reshape", rebuild(op, moved, out.with_dims(inner)), dims=list(out.dims))
+
+
+def _at_dims(rw: Any, v: ir.Value, dims: tuple[int, ...]) -> ir.Value | None:
+    """An operand with other dims, where that costs nothing: a constant, or a reshape of them."""
+    number = splat(v)
+    if number is not None:
+        return rw.multibroadcast(rw.literal(number, rw.dtype(v)), dims)
+    view = _reshaped(v)
+    if view is not None and TensorType.of(view.operation.operands[0]).dims == dims:
+        return view.operation.operands[0]
+    if is_constant(v) or isinstance(v.owner, ir.Block):
+        return rw.op("reshape", v, dims=list(dims))
+    return None
+
+
+@pattern(NumberReduction)
+def reduce_reshape(op: Any, rw: Any) -> Any:
+    """reduce(reshape(f(x)), axes) -> reshape(reduce(f(x), other axes)), f pointwise"""
+    if in_kernel(op.operation) or len(op.operation.operands) != 1:
+        return no_match("it is in a kernel, or its axes are known at run time only")
+    view = _reshaped(op.operation.operands[0])
+    if view is None or not is_a(view.operation.operands[0].owner, Pointwise):
+        return no_match("the operand is no reshape of a pointwise op's result, read by it alone")
+    source, t = view.operation.operands[0], TensorType.of(op.operation.operands[0])
+    if 0 in t.dims:
+        return no_match("{} has no elements", t)
+    reduced = {a % t.rank for a in op.axes} or set(range(t.rank))
+    axes: list[int] = []
+    try:
+        groups = grouped(t.dims, TensorType.of(source).dims)
+    except Unreadable as e:
+        return no_match("{}", e)
+    for a, b in groups:
+        full = {i in reduced for i in a if t.dims[i] != 1}
+        if len(full) > 1:
+            return no_match("it reduces a part of what the reshape joins or splits")
+        if full == {True}:
+            axes += [j for j in b if TensorType.of(source).dims[j] != 1]
+    if not axes:
+        return no_match("it reduces extents of 1 only")
+    rw.merge_location(view)
+    made = rw.op(op.mnemonic, source, axes=axes)
+    return rw.op("reshape", made, dims=list(TensorType.of(op.operation.results[0]).dims))
+
+
+def move_reshapes(module: ir.Operation, patterns: Sequence[Pattern], options: Any) -> bool:
+    """Apply patterns of this file, and make one of the reshapes that meet."""
+    moved = PatternSet(patterns).apply(module, options)
+    joined = PatternSet((find_nested_shape_transforms, find_nop_reshapes)).apply(module, options)
+    return moved + joined > 0

@@ -1,0 +1,367 @@
+"""Attention as one CPU kernel: scores, softmax and weighted sum of 32 queries at a time.
+
+A vector holds one value of 16 queries, so that the softmax's maximum and sum need no work across
+lanes. Keys and values are read where they lie, an element at a time, by the multiplications.
+Past the keys whose scores fit on the stack, the sums are rescaled as the maximum grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.shapes import TensorType, product
+from mgx_mlir.passes.analysis.attention_form import KEY_BLOCK, AttentionForm, Tile
+from mgx_mlir.passes.lower.cpu import workgroup_builder
+from mgx_mlir.passes.lower.cpu.elements import Elements, narrow
+from mgx_mlir.passes.lower.cpu.exponential import exp
+from mgx_mlir.passes.lower.cpu.workgroup_builder import SCRATCH_BYTES, Index, WorkGroup
+from mgx_mlir.passes.lower.scalar import TypedScalar
+
+LANES = 16
+INFINITY = float("inf")
+
+
+def attention(
+    form: AttentionForm, operands: Mapping[ir.Value, ir.Value], out: TensorType
+) -> ir.Value:
+    """The kernel's result; operands: the lowered tensor of each block argument."""
+    order = list(operands)
+    rows = min(2 * LANES, form.queries)
+    groups = product(form.lead)
+    blocks = -(-form.queries // rows)
+
+    def body(k: WorkGroup) -> list[workgroup_builder.Tile]:
+        inputs = dict(zip(order, k.inputs, strict=True))
+        lead, flat = [], k.at[0]
+        for d in reversed(form.lead):
+            lead.append(k.rem(flat, d))
+            flat = k.div(flat, d)
+        lead.reverse()
+        # the last block may take up rows of the one before it: they come out the same
+        first = k.min(k.mul(k.at[1], rows), form.queries - rows)
+        return [_Block(k, Elements(k, inputs), form, lead, first, rows, out).run()]
+
+    return workgroup_builder.dispatch(
+        [operands[v] for v in order],
+        [(out.dims, out.dtype)],
+        [(groups, 1), (blocks, 1)],
+        body,
+    )[0]
+
+
+class _Block:
+    """The work of one group: `rows` queries of one head."""
+
+    def __init__(
+        self,
+        k: WorkGroup,
+        elements: Elements,
+        form: AttentionForm,
+        lead: list[Index],
+        first: Index,
+        rows: int,
+        out: TensorType,
+    ) -> None:
+        self.k, self.elements, self.form = k, elements, form
+        self.lead, self.first, self.rows, self.out = lead, first, rows, out
+        self.vectors = -(-rows // LANES)
+        self.width = self.vectors * LANES
+        sums = (form.width + form.depth) * self.width * 4
+        fitting = (SCRATCH_BYTES - sums) // (self.width * 4) // KEY_BLOCK * KEY_BLOCK
+        self.block = form.keys if form.keys <= fitting else max(fitting, KEY_BLOCK)
+
+    def query(self, vector_index: int, i: int) -> Index:
+        """The query in a lane; past the last one it is read again."""
+        return self.k.add(self.first, min(vector_index * LANES + i, self.rows - 1))
+
+    def run(self) -> workgroup_builder.Tile:
+        k, form = self.k, self.form
+        queries = self.turned_queries()
+        low = k.splat(-INFINITY, LANES)
+        zero = k.splat(0.0, LANES)
+        state: list[ir.Value] = [low] * self.vectors + [zero] * self.vectors
+        sums = k.empty((form.depth, self.width))
+        if self.block == form.keys:
+            state, sums = self.keys(queries, 0, form.keys, state, sums, whole=True)
+        else:
+            sums = self.cleared(sums)
+            full = form.keys // self.block * self.block
+
+            def step(start: ir.Value, carried: list[ir.Value]) -> Sequence[ir.Value]:
+                found, total = self.keys(queries, start, self.block, carried[:-1], carried[-1])
+                return [*found, total]
+
+            *state, sums = k.loop(0, full, self.block, [*state, sums], step)
+            if full < form.keys:
+                state, sums = self.keys(queries, full, form.keys - full, state, sums)
+        return self.store(sums, state[self.vectors :])
+
+    def turned_queries(self) -> ir.Value:
+        """q of the block as (width, lanes)."""
+        k, form, elements = self.k, self.form, self.elements
+
+        def some(d: Index, n: int, carried: list[ir.Value]) -> list[ir.Value]:
+            found = carried[0]
+            for v in range(self.vectors):
+                rows = [
+                    elements.f32(form.q(elements, [*self.lead, self.query(v, i), d], n), n)
+                    for i in range(LANES)
+                ]
+                for j, column in enumerate(elements.rows(rows)):
+                    found = k.write(column, found, [k.add(d, j), v * LANES])
+            return [found]
+
+        return self.in_steps(form.width, [k.empty((form.width, self.width))], some, form.q_run)[0]
+
+    def cleared(self, sums: ir.Value) -> ir.Value:
+        k = self.k
+
+        def row(i: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            made = carried[0]
+            for v in range(self.vectors):
+                made = k.write(k.splat(0.0, LANES), made, [i, v * LANES])
+            return [made]
+
+        return k.loop(0, self.form.depth, 1, [sums], row)[0]
+
+    # ---- one block of keys -------------------------------------------------------------------
+
+    def keys(
+        self,
+        queries: ir.Value,
+        start: Index,
+        count: int,
+        state: Sequence[ir.Value],
+        sums: ir.Value,
+        *,
+        whole: bool = False,
+    ) -> tuple[list[ir.Value], ir.Value]:
+        """Maxima and totals, and the weighted sums, after `count` keys from `start` on."""
+        k, n = self.k, self.vectors
+        old, totals = list(state[:n]), list(state[n:])
+        scores, high = self.scores(queries, start, count, old)
+        # a row with nothing but -inf so far: subtracting that would make NaN of its zeros
+        finite = [self.unless_low(h) for h in high]
+        weights, added = self.exponentials(scores, count, finite)
+        if whole:
+            return [*high, *added], self.weighted(weights, start, count, sums, None)
+        shrink = [exp(k, arith.SubFOp(o, f).result) for o, f in zip(old, finite, strict=True)]
+        totals = [k.fma(t, s, a) for t, s, a in zip(totals, shrink, added, strict=True)]
+        return [*high, *totals], self.weighted(weights, start, count, sums, shrink)
+
+    def unless_low(self, high: ir.Value) -> ir.Value:
+        k = self.k
+        low = arith.CmpFOp(1, high, k.splat(-INFINITY, LANES)).result
+        return arith.SelectOp(low, k.splat(0.0, LANES), high).result
+
+    def scores(
+        self, queries: ir.Value, start: Index, count: int, high: list[ir.Value]
+    ) -> tuple[ir.Value, list[ir.Value]]:
+        """The scores as (keys, lanes), and their maxima."""
+        k = self.k
+        made = k.empty((count, self.width))
+
+        def some(at: Index, n: int, carried: list[ir.Value]) -> list[ir.Value]:
+            into, maxima = carried[0], carried[1:]
+            key = k.add(start, at)
+            tile = self.products(queries, key, n)
+            for v in range(self.vectors):
+                column = self.applied(
+                    self.form.scores, self.form.product, self.form.weights,
+                    [tile[i][v] for i in range(n)], v, key,
+                )  # fmt: skip
+                for i, x in enumerate(column):
+                    into = k.write(x, into, [k.add(at, i), v * LANES])
+                    above = arith.CmpFOp(2, x, maxima[v]).result  # ogt: a NaN is in the sum
+                    maxima[v] = arith.SelectOp(above, x, maxima[v]).result
+            return [into, *maxima]
+
+        made, *high = self.in_steps(count, [made, *high], some)
+        return made, high
+
+    def in_steps(
+        self,
+        count: int,
+        carried: Sequence[ir.Value],
+        some: Callable[[Index, int, list[ir.Value]], list[ir.Value]],
+        step: int = KEY_BLOCK,
+    ) -> list[ir.Value]:
+        """`some(at, n, carried)` over [0, count) in steps of `step`, the last one shorter."""
+        full = count // step * step
+        found = list(carried)
+        if full > step:
+            found = self.k.loop(0, full, step, found, lambda i, c: some(i, step, list(c)))
+        elif full:
+            found = some(0, step, found)
+        return some(full, count - full, found) if full < count else found
+
+    def products(self, queries: ir.Value, key: Index, n: int) -> list[list[ir.Value]]:
+        """q k^T of `n` keys."""
+        k, form = self.k, self.form
+
+        def one(d: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            q = [k.read(queries, [d, v * LANES], LANES) for v in range(self.vectors)]
+            out = []
+            for i in range(n):
+                element = form.k(self.elements, [*self.lead, d, k.add(key, i)], 0)
+                x = k.broadcast(element.value, LANES)
+                out += [k.fma(x, q[v], carried[i * self.vectors + v]) for v in range(self.vectors)]
+            return out
+
+        zeros = [k.splat(0.0, LANES)] * (n * self.vectors)
+        found = k.loop(0, form.width, 1, zeros, one)
+        return [found[i * self.vectors : (i + 1) * self.vectors] for i in range(n)]
+
+    def applied(
+        self,
+        ops: Sequence[Any],
+        source: ir.Value,
+        wanted: ir.Value,
+        column: list[ir.Value],
+        v: int,
+        at: Index,
+    ) -> list[ir.Value]:
+        """Pointwise ops on vectors along the queries, at places `at`, `at` + 1, ... of dim -1."""
+        if source == wanted:
+            return column
+        n = len(column)
+        tiles: dict[ir.Value, list[TypedScalar]] = {
+            x: self.operand(tile, v, at, n)
+            for x, tile in self.form.operands.items()
+            if any(x == y for op in ops for y in op.operands)
+        }
+        out = []
+        for i in range(n):
+            known = {source: TypedScalar(column[i], dtypes.FLOAT)}
+            known.update({x: rows[i] for x, rows in tiles.items()})
+            for op in ops:
+                known[op.results[0]] = self.elements.pointwise(
+                    op.opview, [known[x] for x in op.operands]
+                )
+            out.append(self.elements.f32(known[wanted], LANES))
+        return out
+
+    def operand(self, tile: Tile, v: int, at: Index, n: int) -> list[TypedScalar]:
+        """A further operand as `n` vectors along the queries."""
+        k = self.k
+        if not tile.turned:
+            first = self.k.add(self.first, v * LANES)
+            full = (v + 1) * LANES <= self.rows
+            if full:
+                return [
+                    tile.read(self.elements, [*self.lead, first, k.add(at, i)], LANES)
+                    for i in range(n)
+                ]
+            return [self.short(tile, v, k.add(at, i)) for i in range(n)]
+        rows = [
+            tile.read(self.elements, [*self.lead, self.query(v, i), at], n) for i in range(LANES)
+        ]
+        dtype = rows[0].dtype
+        columns = self.elements.rows([r.value for r in rows])
+        return [TypedScalar(c, dtype) for c in columns]
+
+    def short(self, tile: Tile, v: int, at: Index) -> TypedScalar:
+        """A vector along fewer queries than lanes: element by element."""
+        found = [
+            tile.read(self.elements, [*self.lead, self.query(v, i), at], 1) for i in range(LANES)
+        ]
+        dtype = found[0].dtype
+        return TypedScalar(self.elements.rows([f.value for f in found])[0], dtype)
+
+    def exponentials(
+        self, scores: ir.Value, count: int, high: list[ir.Value]
+    ) -> tuple[ir.Value, list[ir.Value]]:
+        """exp(score - max) in place of the scores, and the sums over the keys."""
+        k = self.k
+
+        def one(i: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            into, totals = carried[0], carried[1:]
+            for v in range(self.vectors):
+                x = k.read(into, [i, v * LANES], LANES)
+                y = exp(k, arith.SubFOp(x, high[v]).result)
+                into = k.write(y, into, [i, v * LANES])
+                totals[v] = arith.AddFOp(totals[v], y).result
+            return [into, *totals]
+
+        zeros = [k.splat(0.0, LANES)] * self.vectors
+        made, *totals = k.loop(0, count, 1, [scores, *zeros], one)
+        return made, totals
+
+    def weighted(
+        self,
+        weights: ir.Value,
+        start: Index,
+        count: int,
+        sums: ir.Value,
+        shrink: list[ir.Value] | None,
+    ) -> ir.Value:
+        """The values' sums by weight as (depth, lanes), on top of the shrunk ones."""
+        k, form = self.k, self.form
+
+        def some(depth: Index, n: int, carried: list[ir.Value]) -> list[ir.Value]:
+            begin = [k.splat(0.0, LANES)] * (n * self.vectors)
+            if shrink is not None:
+                begin = [
+                    arith.MulFOp(
+                        k.read(carried[0], [k.add(depth, i), v * LANES], LANES), shrink[v]
+                    ).result
+                    for i in range(n)
+                    for v in range(self.vectors)
+                ]
+
+            def one(key: ir.Value, acc: list[ir.Value]) -> list[ir.Value]:
+                w = [k.read(weights, [key, v * LANES], LANES) for v in range(self.vectors)]
+                out = []
+                for i in range(n):
+                    at = [*self.lead, k.add(start, key), k.add(depth, i)]
+                    x = k.broadcast(form.v(self.elements, at, 0).value, LANES)
+                    out += [k.fma(x, w[v], acc[i * self.vectors + v]) for v in range(self.vectors)]
+                return out
+
+            found = k.loop(0, count, 1, begin, one)
+            into = carried[0]
+            for i in range(n):
+                for v in range(self.vectors):
+                    at = [k.add(depth, i), v * LANES]
+                    into = k.write(found[i * self.vectors + v], into, at)
+            return [into]
+
+        return self.in_steps(form.depth, [sums], some)[0]
+
+    # ---- the result --------------------------------------------------------------------------
+
+    def store(self, sums: ir.Value, totals: list[ir.Value]) -> workgroup_builder.Tile:
+        """The sums over their totals, after the epilogue, in the rows of the result."""
+        k, form, out = self.k, self.form, self.out
+        one = k.splat(1.0, LANES)
+        inverse = [arith.DivFOp(one, t).result for t in totals]
+        sizes = [1] * out.rank
+        sizes[form.query_dim], sizes[form.depth_dim] = self.rows, form.depth
+
+        def some(depth: Index, n: int, carried: list[ir.Value]) -> list[ir.Value]:
+            tile = carried[0]
+            for v in range(self.vectors):
+                column = []
+                for i in range(n):
+                    x = k.read(sums, [k.add(depth, i), v * LANES], LANES)
+                    column.append(arith.MulFOp(x, inverse[v]).result)
+                done: list[ir.Value] = []
+                for i in range(0, n, KEY_BLOCK):
+                    done += self.applied(
+                        form.epilogue, form.output, form.final,
+                        column[i : i + KEY_BLOCK], v, k.add(depth, i),
+                    )  # fmt: skip
+                rows = self.elements.rows(done)
+                for i in range(min(LANES, self.rows - v * LANES)):
+                    at: list[Index] = [0] * out.rank
+                    at[form.query_dim], at[form.depth_dim] = v * LANES + i, depth
+                    row = narrow(k, TypedScalar(rows[i], dtypes.FLOAT), out.dtype, n)
+                    tile = k.write(row.value, tile, at)
+            return [tile]
+
+        tile = self.in_steps(form.depth, [k.empty(sizes, out.dtype)], some, LANES)[0]
+        offsets = form.place(k, [*self.lead, self.first, 0])
+        return workgroup_builder.Tile(tile, offsets, sizes)

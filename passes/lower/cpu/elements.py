@@ -1,0 +1,169 @@
+"""What readers (passes/analysis/access_maps.py) are called with inside of a work-group: elements and vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import arith, ir, vector
+from mgx_mlir.core.op import attributes_of, op_class
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.lower.cpu.scalars import VectorScalars
+from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkGroup
+from mgx_mlir.passes.lower.scalar import (
+    ArithScalars,
+    TypedScalar,
+    computed,
+    constant,
+    constant_of,
+    rounded_bf16,
+    signless,
+)
+from mgx_mlir.passes.lower.scalar import widen as widen_scalar
+
+
+class StoredScalars(VectorScalars):
+    """VectorScalars that also round to types of 16 bits."""
+
+    def rounded(self, x: TypedScalar, dtype: DType) -> TypedScalar:
+        return widen(self.k, narrow(self.k, x, dtype, self.lanes), self.lanes)
+
+
+def widen(k: WorkGroup, x: TypedScalar, lanes: int) -> TypedScalar:
+    """Stored elements as the type that they are computed in."""
+    if not x.dtype.is_low_precision:
+        return x
+    kind = k.vector_type(lanes, dtypes.FLOAT)
+    wide = arith.ExtFOp(kind, x.value).result
+    if x.dtype is dtypes.FP8E4M3FN:  # as in scalar.widen
+        byte = arith.BitcastOp(k.vector_type(lanes, dtypes.INT8), x.value).result
+        nan = arith.CmpIOp(arith.CmpIPredicate.eq, byte, k.splat(-1, lanes, dtypes.INT8)).result
+        wide = arith.SelectOp(nan, k.splat(float("nan"), lanes), wide).result
+    return TypedScalar(wide, dtypes.FLOAT, x)
+
+
+def narrow(k: WorkGroup, x: TypedScalar, dtype: DType, lanes: int) -> TypedScalar:
+    """Computed elements as the type that they are stored in."""
+    if x.dtype is dtype:
+        return x
+    if x.stored is not None and x.stored.dtype is dtype:
+        return x.stored
+    if x.dtype is not dtypes.FLOAT or not dtype.is_low_precision:
+        raise TypeError(f"vectors of {x.dtype} where {dtype} is stored")
+    if dtype is dtypes.BF16:  # as in scalar.narrow
+        x = rounded_bf16(VectorScalars(k, lanes, dtypes.FLOAT, dtypes.FLOAT), x)
+    return TypedScalar(arith.TruncFOp(k.vector_type(lanes, dtype), x.value).result, dtype)
+
+
+class Elements:
+    """Reads elements of a kernel's operands and computes with them; `lanes` 0 is one element.
+
+    operands: the input tensor of each block argument of the kernel. Bools come as bytes.
+    """
+
+    def __init__(self, group: WorkGroup, operands: Mapping[ir.Value, ir.Value]) -> None:
+        self.group, self.operands = group, operands
+        self.add, self.mul = group.add, group.mul
+        self.div, self.rem = group.div, group.rem
+
+    def constant(self, number: Any, dtype: DType, lanes: int) -> TypedScalar:
+        wide = dtypes.FLOAT if dtype.is_low_precision else dtype
+        if lanes:
+            return TypedScalar(self.group.splat(number, lanes, wide), wide)
+        return constant(number, wide)
+
+    def leaf(self, value: ir.Value, at: Sequence[Index], lanes: int, along: bool) -> TypedScalar:
+        """The element at `at`, or a vector of it, or the vector along the last dim."""
+        dtype, source = TensorType.of(value).dtype, self.operands[value]
+        stored = dtypes.INT8 if dtype.is_bool else dtype
+        if not lanes:
+            found = widen_scalar(TypedScalar(self.group.element(source, at), stored))
+            return self.as_bool(found, 0) if dtype.is_bool else found
+        if along:
+            read = self.group.read(source, at, lanes)
+        else:
+            read = self.group.broadcast(self.group.element(source, at), lanes)
+        found = widen(self.group, TypedScalar(read, stored), lanes)
+        return self.as_bool(found, lanes) if dtype.is_bool else found
+
+    def pointwise(self, op: Any, args: Sequence[TypedScalar]) -> TypedScalar:
+        """One pointwise op on elements or vectors."""
+        cls = op_class(op.operation)
+        out = TensorType.of(op.operation.results[0]).dtype
+        first = TensorType.of(op.operation.operands[0]).dtype if args else out
+        kind = args[0].value.type
+        b: ArithScalars = ArithScalars(first, out)
+        if isinstance(kind, ir.VectorType):
+            b = StoredScalars(self.group, kind.shape[0], first, out)
+        if cls is not None and cls.steps:
+            types = [TensorType.of(v).dtype for v in op.operation.operands]
+            args = [b.exact(v, t) for v, t in zip(args, types, strict=True)]
+        scalar: Any = getattr(cls, "scalar", None)
+        return scalar(b, *args, **attributes_of(op.operation))
+
+    def choose(
+        self,
+        at: Index,
+        starts: Sequence[int],
+        extents: Sequence[int],
+        part: Callable[[int, Index], TypedScalar],
+        dtype: DType,
+        lanes: int,
+    ) -> TypedScalar:
+        """The part of a concatenation that an index is in, read at its own index.
+
+        Found by halves: iree-compile takes time that doubles with every `if` within an `if`.
+        """
+        if isinstance(at, int):
+            i = next(i for i in reversed(range(len(starts))) if starts[i] <= at)
+            return part(i, at - starts[i])
+        wide = computed(dtype)
+        scalar = signless(wide)
+        kind = self.group.vector_type(lanes, wide) if lanes else scalar
+
+        def among(first: int, stop: int) -> ir.Value:
+            if first + 1 == stop:
+                return part(first, self.group.sub(at, starts[first])).value
+            middle = (first + stop) // 2
+            return self.group.when(
+                self.group.is_less(at, starts[middle]),
+                lambda: [among(first, middle)],
+                lambda: [among(middle, stop)],
+                [kind],
+            )[0]
+
+        return TypedScalar(among(0, len(starts)), wide)
+
+    def as_bool(self, x: TypedScalar, lanes: int) -> TypedScalar:
+        b = StoredScalars(self.group, lanes, x.dtype, x.dtype) if lanes else None
+        return (b or ArithScalars(x.dtype, x.dtype)).cmp("ne", x, 0)
+
+    def f32(self, x: TypedScalar, lanes: int) -> ir.Value:
+        """A vector of any type as one of f32."""
+        if x.dtype is dtypes.FLOAT:
+            return x.value
+        b = StoredScalars(self.group, lanes, x.dtype, dtypes.FLOAT)
+        return b.cast(x, dtypes.FLOAT).value
+
+    def rows(self, vectors: Sequence[ir.Value]) -> list[ir.Value]:
+        """Vectors as the rows of a matrix, turned: its columns."""
+        kind = ir.VectorType(vectors[0].type)
+        shape = [len(vectors), kind.shape[0]]
+        whole = constant_of(
+            ir.VectorType.get(shape, kind.element_type),
+            ir.DenseElementsAttr.get_splat(
+                ir.VectorType.get(shape, kind.element_type), _zero(kind.element_type)
+            ),
+        )
+        for i, v in enumerate(vectors):
+            whole = vector.InsertOp(v, whole, [], [i]).result
+        turned = self.group.transpose(whole)
+        return [vector.ExtractOp(turned, [], [i]).result for i in range(shape[1])]
+
+
+def _zero(t: ir.Type) -> ir.Attribute:
+    if isinstance(t, ir.IntegerType):
+        return ir.IntegerAttr.get(t, 0)
+    return ir.FloatAttr.get(t, 0.0)

@@ -1,0 +1,115 @@
+"""The pointwise ops behind a vector kernel's sums, on the vectors that it is about to store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import ir
+from mgx_mlir.passes.lower.cpu.scalars import VectorScalars
+from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkGroup
+from mgx_mlir.passes.lower.expr import Compute, DimMap, Expr, Leaf, Splat, View, compose, identity
+from mgx_mlir.passes.lower.scalar import TypedScalar
+
+_COMPUTED = frozenset((dtypes.FLOAT, dtypes.DOUBLE, dtypes.INT32, dtypes.INT64, dtypes.BOOL))
+_STORED = _COMPUTED - {dtypes.BOOL}
+
+
+class Epilogue:
+    """Expressions over one tensor, `source`, that its kernel computes vector by vector.
+
+    inputs: the other tensors they read. refusal: why they cannot be had on vectors, else None.
+    """
+
+    def __init__(self, results: Sequence[Expr], source: Leaf) -> None:
+        self.results, self.source = list(results), source
+        self.inputs: list[ir.Value] = []
+        self.refusal: str | None = None
+        self.rank = source.type.rank
+        for x in self.results:
+            if x.type.dims != source.type.dims:
+                self._refuse(f"a result of {x.type} is not of the sums' extents")
+            if x.type.dtype not in _STORED:
+                self._refuse(f"a result of {x.type.dtype} is not stored from vectors")
+            self._visit(x, identity(self.rank), set())
+
+    def _refuse(self, reason: str) -> None:
+        self.refusal = self.refusal or reason
+
+    def _visit(self, x: Expr, m: DimMap, seen: set[tuple[int, DimMap]]) -> None:
+        if (id(x), m) in seen:
+            return
+        seen.add((id(x), m))
+        if x.type.dtype not in _COMPUTED:
+            self._refuse(f"{x.type.dtype} is not computed on vectors")
+        if x is self.source:
+            if m != identity(self.rank):
+                self._refuse("the sums are read through a view")
+        elif isinstance(x, Leaf):
+            if x.type.dtype not in _STORED:
+                self._refuse(f"an operand of {x.type.dtype} is not read as vectors")
+            if not x.type.is_static:
+                self._refuse("an operand has run-time dims")
+            if self.rank - 1 in m[:-1]:
+                self._refuse("an operand's lanes are not next to each other")
+            if x.value not in self.inputs:
+                self.inputs.append(x.value)
+        elif isinstance(x, View):
+            self._visit(x.source, compose(m, x.map), seen)
+        elif isinstance(x, Compute):
+            if x.cls.raw or getattr(x.cls, "scalar", None) is None:
+                self._refuse(f"'{x.cls.OPERATION_NAME}' is not computed on vectors")
+            for a in x.args:
+                self._visit(a, m, seen)
+        elif not isinstance(x, Splat):
+            self._refuse("an operand is of an unknown kind")
+
+    def emit(
+        self,
+        k: WorkGroup,
+        tensors: Sequence[ir.Value],
+        sums: ir.Value,
+        at: Sequence[Index],
+        reads: dict[Any, ir.Value],
+    ) -> list[ir.Value]:
+        """The results for the vector `sums` that stands at an index of the kernel's result.
+
+        tensors: `inputs` inside of the kernel. reads: what has been read here already.
+        """
+        lanes = ir.VectorType(sums.type).shape[0]
+        inside = dict(zip(self.inputs, tensors, strict=True))
+        memo: dict[tuple[int, DimMap], TypedScalar] = {}
+
+        def read(x: Leaf, m: DimMap) -> ir.Value:
+            where = [0 if i is None else at[i] for i in m]
+            key = (x.value, lanes, tuple(where))
+            if key not in reads:
+                source = inside[x.value]
+                if m and m[-1] == self.rank - 1:
+                    reads[key] = k.read(source, where, lanes)
+                else:
+                    reads[key] = k.broadcast(k.element(source, where), lanes)
+            return reads[key]
+
+        def value(x: Expr, m: DimMap) -> TypedScalar:
+            key = (id(x), m)
+            if key not in memo:
+                dtype = x.type.dtype
+                if x is self.source:
+                    memo[key] = TypedScalar(sums, dtype)
+                elif isinstance(x, Leaf):
+                    memo[key] = TypedScalar(read(x, m), dtype)
+                elif isinstance(x, Splat):
+                    memo[key] = TypedScalar(k.splat(x.number, lanes, dtype), dtype)
+                elif isinstance(x, View):
+                    memo[key] = value(x.source, compose(m, x.map))
+                else:
+                    assert isinstance(x, Compute)
+                    first = x.args[0].type.dtype if x.args else dtype
+                    b = VectorScalars(k, lanes, first, dtype)
+                    scalar: Any = x.cls.scalar  # type: ignore[attr-defined]
+                    memo[key] = scalar(b, *[value(a, m) for a in x.args], **x.attributes)
+            return memo[key]
+
+        return [value(x, identity(self.rank)).value for x in self.results]

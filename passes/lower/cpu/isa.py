@@ -1,0 +1,46 @@
+"""What vector kernels know of a processor: lanes and registers. The one place of such numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mgx_mlir.hardware.machine import processor_features
+
+
+@dataclass(frozen=True)
+class Isa:
+    """lanes: of f32 in a register. tiles: the accumulators of a product, (rows, registers), best
+    first; with the operands they fill no more than the registers there are."""
+
+    lanes: int
+    tiles: tuple[tuple[int, int], ...]
+
+
+# With 16 to 28 accumulators a fused multiply-add a cycle is reached; more than 8 rows that are a
+# power of two apart fall into the same sets of the first cache (docs/kernels.md).
+AVX512 = Isa(lanes=16, tiles=((6, 4), (8, 2), (8, 3), (8, 1)))
+AVX2 = Isa(lanes=8, tiles=((6, 2), (6, 1)))
+NEON = Isa(lanes=4, tiles=((6, 4), (6, 1)))
+
+# names of LLVM's processors, by what their names begin with
+_NAMES: tuple[tuple[Isa, tuple[str, ...]], ...] = (
+    (AVX512, ("znver4", "znver5", "znver6", "x86-64-v4", "skylake-avx512", "cascadelake",
+              "cooperlake", "cannonlake", "icelake", "tigerlake", "rocketlake", "sapphirerapids",
+              "emeraldrapids", "graniterapids", "diamondrapids")),
+    (AVX2, ("znver", "x86-64-v3", "haswell", "broadwell", "skylake", "alderlake", "raptorlake",
+            "meteorlake", "arrowlake", "lunarlake", "sierraforest", "core-avx2")),
+    (NEON, ("apple-m", "cortex-a7", "cortex-x", "neoverse", "ampere", "a64fx")),
+)  # fmt: skip
+
+
+def isa_of(cpu: str) -> Isa | None:
+    """The vectors of a processor, `host` or a name of LLVM's; None: unknown, or no fused
+    multiply-add, and kernels are left to the compiler."""
+    if cpu == "host":
+        features = processor_features()
+        if "avx512f" in features and "avx512vl" in features:
+            return AVX512
+        if "avx2" in features and "fma" in features:
+            return AVX2
+        return NEON if "asimd" in features else None
+    return next((isa for isa, names in _NAMES if cpu.startswith(names)), None)

@@ -1,0 +1,62 @@
+"""Which kernel ops the CPU has vector loops for, and their operands as the loops read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.fused import FusedConcat, Group
+from mgx_mlir.passes.analysis.access_maps import Unreadable
+from mgx_mlir.passes.analysis.attention_form import TAGS, attention_form
+from mgx_mlir.passes.fuse_concat import readable
+from mgx_mlir.passes.lower.cpu import convolution_kernel
+from mgx_mlir.passes.lower.cpu.attention import attention
+from mgx_mlir.passes.lower.cpu.rows import rows
+from mgx_mlir.passes.lower.views import reshape_tensor
+
+
+def lower(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
+    """The results of a kernel as vector loops; None where there are none for it.
+
+    The operands are known to `e` under the body's arguments; nothing else has been lowered.
+    """
+    if is_a(op, FusedConcat):
+        return _concat(e, op, body)
+    found = _attention(e, op, body)
+    return found if found is not None else convolution_kernel.lower(e, op, body)
+
+
+def _concat(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
+    results = list(body.operations)[-1].operation.operands
+    run = readable(results[0], list(body.arguments)) if len(results) == 1 else None
+    if run is None:
+        return None
+    found = rows(results[0], operand_tensors(e, op, body), run)
+    t = TensorType.of(results[0])
+    if t.dtype.is_bool:
+        found = e.cast_tensor(found, dtypes.INT8, dtypes.BOOL)
+    return [reshape_tensor(e, found, t, list(t.dims))]
+
+
+def _attention(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
+    if not is_a(op, Group) or op.opview.tag not in TAGS:
+        return None
+    try:
+        form = attention_form(body)
+    except Unreadable:
+        return None
+    return [attention(form, operand_tensors(e, op, body), TensorType.of(op.results[0]))]
+
+
+def operand_tensors(e: Any, op: ir.Operation, body: ir.Block) -> dict[ir.Value, ir.Value]:
+    """The lowered tensor of each block argument; bools as bytes."""
+    out: dict[ir.Value, ir.Value] = {}
+    for arg, v in zip(body.arguments, op.operands, strict=True):
+        value = e.value(v)
+        if TensorType.of(v).dtype.is_bool:
+            value = e.cast_tensor(value, dtypes.BOOL, dtypes.INT8)
+        out[arg] = value
+    return out

@@ -1,0 +1,25 @@
+"""Scalar functions on vectors: the ScalarBuilder with which vector kernels run pointwise ops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir
+from mgx_mlir.passes.lower.cpu.workgroup_builder import WorkGroup
+from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar
+
+
+class VectorScalars(ArithScalars):
+    """ArithScalars whose values are vectors of `lanes`; types of 16 and 8 bits have no place."""
+
+    def __init__(self, k: WorkGroup, lanes: int, dtype: DType, result_dtype: DType) -> None:
+        super().__init__(dtype, result_dtype)
+        self.k, self.lanes = k, lanes
+
+    def const(self, value: Any, dtype: DType | None = None) -> TypedScalar:
+        dtype = self.dtype if dtype is None else dtype
+        return TypedScalar(self.k.splat(value, self.lanes, dtype), dtype)
+
+    def type_of(self, dtype: DType) -> ir.Type:
+        return self.k.vector_type(self.lanes, dtype)

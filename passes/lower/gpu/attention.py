@@ -1,0 +1,155 @@
+"""Attention on GPUs: iree_linalg_ext.attention, which the compiler tiles over the keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.axes import normalize_axes
+from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
+from mgx_mlir.dialects.migraphx.control import Yield
+from mgx_mlir.dialects.migraphx.movement import Slice, slice_bounds
+from mgx_mlir.dialects.migraphx.views import Reshape, Transpose
+from mgx_mlir.passes.analysis.access_maps import Unreadable
+from mgx_mlir.passes.analysis.attention_form import AttentionForm, attention_form, scale_and_mask
+from mgx_mlir.passes.lower import views
+from mgx_mlir.passes.lower.expr import Expr, Leaf, Splat, View, behind_views, identity
+from mgx_mlir.passes.lower.gpu.mma import SIDE
+from mgx_mlir.passes.lower.gpu.tiled_attention import tiled_attention
+from mgx_mlir.passes.lower.iree.linalg_ext import attention
+from mgx_mlir.passes.lower.ops.movement import extract_slice
+from mgx_mlir.passes.lower.scalar import constant
+
+
+def fits(body: ir.Block) -> bool:
+    """Whether a kernel is an attention that the op can say, and the compiler tile."""
+    try:
+        form = attention_form(body)
+    except Unreadable:
+        return False
+    if scale_and_mask(form) is None:
+        return False
+    # with few rows each lane would copy the repeated heads into memory of its own, unrolled
+    few = form.queries < SIDE
+    return not few or not any(
+        _is_repeated(dot.owner.operands[1]) for dot in (form.product, form.output)
+    )
+
+
+def _is_repeated(v: ir.Value) -> bool:
+    """Whether keys or values are shared by heads: a reshape of broadcast ones."""
+    while is_a(v.owner, (Reshape, Transpose)):
+        v = v.owner.operands[0]
+    return is_a(v.owner, Multibroadcast)
+
+
+def flash_attention(e: Any, body: ir.Block) -> list[ir.Value]:
+    """The results of an attention kernel's body, for which `fits` holds."""
+    form = attention_form(body)
+    found = scale_and_mask(form)
+    assert found is not None
+    scale, mask = found
+    first, second = form.product.owner, form.output.owner
+    ops = [o.operation for o in body.operations]
+    # what lies between the operands and the second dot is the one op; the rest is as ever
+    inner = {first.operation, second.operation, *form.scores, *form.softmax}
+    for op in ops:
+        if op in inner or _follows(op, form):
+            continue
+        if is_a(op, Yield):
+            break
+        cut = _sliced_view(e, op) if is_a(op, Slice) else None
+        if cut is None:
+            e.operation(op)
+        else:
+            e.scope.values[op.results[0]] = cut
+    made = tiled_attention(e, body, form, scale, mask) or _plain(e, form, scale, mask)
+    e.scope.values[form.output] = made
+    for op in ops:
+        if _follows(op, form):
+            e.operation(op)
+    return e.tensors_of_values(list(ops[-1].operands))
+
+
+def _plain(e: Any, form: AttentionForm, scale: float, mask: ir.Value | None) -> Expr:
+    """The second product, in tiles of the compiler's."""
+    first, second = form.product.owner, form.output.owner
+    rank = len(form.lead)
+    lead = list(range(rank))
+    m, k, n, d = rank, rank + 1, rank + 2, rank + 3
+    # the compiler takes the extents from these three
+    operands = [
+        _operand(e, e.expr(first.operands[0]), [*lead, m, k], needed=[*lead, m, k]),
+        _operand(e, e.expr(first.operands[1]), [*lead, k, n], needed=[n]),
+        _operand(e, e.expr(second.operands[1]), [*lead, n, d], needed=[d]),
+    ]
+    t = TensorType.of(form.output)
+    number = constant(scale, t.dtype).value
+    extra = [] if mask is None else [_operand(e, e.expr(mask), [*lead, m, n])]
+    return Leaf(t, attention(e, operands, number, extra, [*lead, m, d], rank + 4, t))
+
+
+def _follows(op: ir.Operation, form: AttentionForm) -> bool:
+    """Whether an op computes with the second product."""
+    if is_a(op, Yield):
+        return False
+    seen = [op]
+    while seen:
+        for x in seen.pop().operands:
+            if x == form.output:
+                return True
+            if not isinstance(x.owner, ir.Block):
+                seen.append(x.owner.operation)
+    return False
+
+
+def _sliced_view(e: Any, op: ir.Operation) -> Expr | None:
+    """A slice of a transposed tensor as the transposed slice: it is read where it stands.
+
+    The compiler would keep the tensor between the two in scratch memory.
+    """
+    t = TensorType.of(op.results[0])
+    x, at = behind_views(e.expr(op.operands[0]))
+    if not isinstance(x, Leaf) or len(op.operands) > 1:
+        return None
+    offsets = [0] * t.rank
+    own = TensorType.of(op.operands[0]).dims
+    slice_: Any = op.opview
+    axes = normalize_axes(slice_.axes, t.rank)
+    for axis, start, end in zip(axes, slice_.starts, slice_.ends, strict=True):
+        offsets[axis], _ = slice_bounds(start, end, own[axis])
+    # what no dim says where, is read at 0
+    small = x.type.with_dims(1 if i is None else t.dims[i] for i in at)
+    first = [0 if i is None else offsets[i] for i in at]
+    cut = extract_slice(e, x.value, first, list(small.dims))
+    return View(t, Leaf(small, cut), at, list(t.dims))
+
+
+def _operand(
+    e: Any, x: Expr, dims: list[int], needed: Sequence[int] = ()
+) -> tuple[ir.Value, list[int]]:
+    """A tensor, and which of the op's dims each of its own is: the `needed` ones are among them."""
+    whole = x
+    x, at = behind_views(x)
+    absent = [i for i, dim in enumerate(dims) if dim in needed and i not in at]
+    if any(whole.type.dims[i] != 1 for i in absent):
+        x, at, absent = whole, identity(whole.type.rank), []
+    if isinstance(x, Splat):
+        value = e.fill(x.extents, x.type.dtype, x.number)
+    else:
+        value = e.tensor_of(x)
+    extents = {place: x.type.dims[i] for i, place in enumerate(at) if place is not None}
+    places = list(extents)
+    if absent or len(places) < len(at):
+        for i in absent:
+            before = (j for j, place in enumerate(places) if place > i)
+            places.insert(next(before, len(places)), i)
+        small = x.type.with_dims(extents.get(place, 1) for place in places)
+        value = views.reshape_tensor(e, value, small, list(small.dims))
+    if x.type.dtype.is_bool:
+        value = e.cast_tensor(value, dtypes.BOOL, dtypes.INT8)
+    return value, [dims[place] for place in places]

@@ -1,0 +1,186 @@
+"""Tiles of attention kernels on AMD GPUs, said to the compiler.
+
+A workgroup takes some rows of queries, 16 to a wave, and walks over the keys, a tile at a time:
+both products by matrix instructions, the second on what the first left in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir
+from mgx_mlir.hardware.chips import CHIPS, Chip
+from mgx_mlir.passes.lower.gpu.compilation_info import numbers
+from mgx_mlir.passes.lower.gpu.mma import SIDE
+
+_F16, _BF16 = dtypes.HALF, dtypes.BF16
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The instruction of each product. wide: of the first, where it takes 32 in depth."""
+
+    plain: str
+    wide: str | None = None
+
+    def first(self, width: int) -> str:
+        return self.wide if self.wide is not None and width % (2 * SIDE) == 0 else self.plain
+
+
+def _layout(name: str, *, turned: bool = True, virtual: bool = False) -> str:
+    kind = "virtual_mma_layout" if virtual else "mma_layout"
+    return f"#iree_gpu.{kind}<{name}{', col_major = true' if turned else ''}>"
+
+
+_F16_CDNA, _BF16_CDNA = _layout("MFMA_F32_16x16x16_F16"), _layout("MFMA_F32_16x16x16_BF16")
+_PAIRS = _layout("VMFMA_F32_16x16x32_F16", virtual=True)
+_RDNA3 = {
+    _F16: Kind(_layout("WMMAR3_F32_16x16x16_F16", turned=False)),
+    _BF16: Kind(_layout("WMMAR3_F32_16x16x16_BF16", turned=False)),
+}
+_RDNA4 = {
+    _F16: Kind(_layout("WMMAR4_F32_16x16x16_F16")),
+    _BF16: Kind(_layout("WMMAR4_F32_16x16x16_BF16")),
+}
+# by gfx name and the type of the operands; what the first product leaves is laid out as the
+# second one reads it
+KINDS: dict[str, dict[DType, Kind]] = {
+    "gfx90a": {_F16: Kind(_F16_CDNA, _PAIRS)},
+    "gfx942": {_F16: Kind(_F16_CDNA, _PAIRS), _BF16: Kind(_BF16_CDNA)},
+    "gfx950": {
+        _F16: Kind(_F16_CDNA, _layout("MFMA_F32_16x16x32_F16")),
+        _BF16: Kind(_BF16_CDNA, _layout("MFMA_F32_16x16x32_BF16")),
+    },
+    "gfx1100": _RDNA3,
+    "gfx1101": _RDNA3,
+    "gfx1151": _RDNA3,
+    "gfx1200": _RDNA4,
+    "gfx1201": _RDNA4,
+}
+_BYTES = 2
+_HELD = 40960  # bytes of the LDS that the tiles may take
+_CACHE = 64  # bytes that a unit gets from the cache a clock
+_SOFTMAX = 8  # vector instructions for each element of the scores
+_STEP = 300  # clocks for a tile of keys besides: what loads take to come
+# elements of a wave's share of the tiles of keys and values, by lanes of a wave: with more of them
+# on their way from memory kernels were seen to spill
+_LOADED = {64: 8192, 32: 1024}
+_RUN = 8  # elements of a load
+_DEPTH = 128  # of the values at the most, on chips with registers for no more
+_PART = 64  # of it in a workgroup, beyond
+
+
+@dataclass(frozen=True)
+class FlashTile:
+    """Waves of a workgroup, with 16 rows of queries each; keys of a tile; depth of the result."""
+
+    waves: int
+    keys: int
+    depth: int
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Extents of an attention: how many, queries, keys, and what each product sums or gives."""
+
+    count: int
+    queries: int
+    keys: int
+    width: int
+    depth: int
+
+
+def kind_of(arch: str, dtype: DType, width: int, depth: int) -> Kind | None:
+    """The matrix instructions for an attention; None where the compiler is to choose."""
+    if width % SIDE or depth % SIDE or arch not in CHIPS:
+        return None
+    return KINDS.get(arch, {}).get(dtype)
+
+
+def choose(chip: Chip, a: Attention) -> FlashTile | None:
+    """The tile of the lowest bound on the time, of equal ones that of the most rows; None where
+    none can be shared evenly by the lanes of its waves."""
+    depth = _PART if chip.lanes == 32 and a.depth > _DEPTH and a.depth % _PART == 0 else a.depth
+    tiles = [FlashTile(w, n, depth) for w in (1, 2, 3, 4) for n in (64, 32, 16)]
+    fitting = [t for t in tiles if _fits(chip, a, t)]
+    return min(fitting, key=lambda t: (_clocks(chip, a, t), -t.waves), default=None)
+
+
+def _fits(chip: Chip, a: Attention, tile: FlashTile) -> bool:
+    held = tile.keys * (a.width + tile.depth)
+    threads = tile.waves * chip.lanes
+    # tiles of more rows than there are were seen to be wrong
+    if tile.waves > 1 and tile.waves * SIDE > a.queries:
+        return False
+    shared = _is_shared(tile.keys, a.width, threads) and _is_shared(tile.depth, tile.keys, threads)
+    least = tile.keys == SIDE
+    few = least or (held <= _LOADED[chip.lanes] * tile.waves and tile.keys < 2 * a.keys)
+    return shared and few and held * _BYTES <= _HELD
+
+
+def _is_shared(rows: int, length: int, threads: int) -> bool:
+    """Whether threads can load a tile with the same number of whole runs each."""
+    run = min(_RUN, rows * length // threads)
+    if run == 0 or length % run:
+        return False
+    across = length // run
+    return threads % across == 0 and rows % (threads // across) == 0
+
+
+def _clocks(chip: Chip, a: Attention, tile: FlashTile) -> float:
+    groups = a.count * -(-a.queries // (tile.waves * SIDE)) * (a.depth // tile.depth)
+    rounds = -(-groups // chip.units)
+    steps = -(-a.keys // tile.keys)
+    share = min(tile.waves, chip.simds) / chip.simds  # of the unit's arithmetic
+    scores = tile.waves * SIDE * tile.keys
+    matrix = 2 * scores * (a.width + tile.depth) / (chip.matrix * share)
+    vector = _SOFTMAX * scores / (chip.vector / 2 * share)
+    moved = tile.keys * (a.width + tile.depth) * _BYTES / _CACHE
+    return rounds * steps * (matrix + vector + moved + _STEP)
+
+
+def attributes(
+    arch: str, kind: Kind, tile: FlashTile, rank: int, a: Attention
+) -> dict[str, ir.Attribute]:
+    """What the attention op of `rank` dims (lead.., query, width, key, depth) is told."""
+    chip = CHIPS[arch]
+    lead = [1] * (rank - 4)
+    basis = [*lead, tile.waves, 1, 1, 1]
+    m, k, n, d = range(rank - 4, rank)
+    first = _config(kind.first(a.width), basis, [*range(rank - 4), m, k, n])
+    second = _config(kind.plain, basis, [*range(rank - 4), m, n, d])
+    rows = [*lead, tile.waves * SIDE, 0, 0, tile.depth]
+    config = (
+        f"{_promoted([1, 2])}, reduction = {numbers([*[0] * (rank - 2), tile.keys, 0])}, "
+        f"workgroup = {numbers(rows)}"
+    )
+    return {
+        "decomposition_config": ir.Attribute.parse(f"{{pv_attrs = {second}, qk_attrs = {first}}}"),
+        "compilation_info": ir.Attribute.parse(
+            "#iree_codegen.compilation_info<"
+            f"lowering_config = #iree_gpu.lowering_config<{{{config}}}>, "
+            "translation_info = <pipeline = #iree_gpu.pipeline<VectorDistribute> workgroup_size = "
+            f"[{tile.waves * chip.lanes}, 1, 1] subgroup_size = {chip.lanes}, "
+            "{iree_codegen.denormal_fp_math_f32 = "
+            '#iree_codegen.denormal_fp_math<"preserve-sign">}>>'
+        ),
+    }
+
+
+def _config(layout: str, basis: Sequence[int], dims: Sequence[int]) -> str:
+    # a wave reads its own queries, and has its scores in registers
+    return (
+        f"{{lowering_config = #iree_gpu.lowering_config<{{mma_kind = {layout}, "
+        f"{_promoted([1])}, subgroup_basis = [{numbers(basis)}, {numbers(dims)}]}}>}}"
+    )
+
+
+def _promoted(operands: Sequence[int]) -> str:
+    each = ", ".join(["#iree_gpu.derived_thread_config"] * len(operands))
+    return f"promote_operands = {numbers(operands)}, promotion_types = [{each}]"
+
+
+__all__ = ["Attention", "FlashTile", "Kind", "attributes", "choose", "kind_of"]

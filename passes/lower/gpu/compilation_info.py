@@ -1,0 +1,157 @@
+"""What the compiler is told of a GPU kernel: `compilation_info` for products and windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir
+from mgx_mlir.hardware.chips import CHIPS, Chip
+from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, Choice, Product, choice_for
+from mgx_mlir.passes.lower.gpu.mma import KINDS, SIDE, Kind
+from mgx_mlir.passes.lower.gpu.plain_tiles import plain_tile
+from mgx_mlir.passes.lower.gpu.tiles import Extents, Tile, choose
+
+
+def product_info(arch: str, product: Product, choice: Choice) -> ir.Attribute | None:
+    """The compiler's attribute for a product's op; None where it is to choose.
+
+    A dot in parts is [parts, rows, columns, depth of a part], a whole one [batch.., rows, columns,
+    depth].
+    """
+    kind, tile = product.kind(arch), choice.tile
+    if kind is None:
+        return _plain_info(arch, product)
+    if tile is None:
+        return None
+    own = [n * SIDE for n in tile.size[1:]]
+    if product.op == DOT:
+        one = [1] * (1 if choice.split > 1 else len(product.batch))
+        sizes, wave = [*one, *own], [*one, *tile.wave[1:]]
+        return _info(CHIPS[arch], kind, tile, sizes, wave)
+    # images one by one
+    sizes = [1, tile.size[0], *own]
+    return _info(CHIPS[arch], kind, tile, sizes, [1, *tile.wave], convolution=True)
+
+
+def gathered_info(arch: str, dtype: DType, out: Sequence[int], depth: int) -> ir.Attribute | None:
+    """For a product of gathered rows [n, .., ow, k] x [f, k] with result [n, .., ow, f], k whole
+    matrix instructions; as product_info."""
+    kind = KINDS.get(arch, {}).get(dtype)
+    if kind is None or arch not in CHIPS:
+        return None
+    *lead, along, columns = out
+    tile = choose(CHIPS[arch], kind, Extents(prod(lead), along, columns, depth))
+    # what is gathered in a last step that is cut would go through memory
+    steps = next(s for s in range(tile.steps, 0, -1) if depth // kind.depth % s == 0)
+    ones = [1] * (len(lead) - 1)
+    sizes = [*ones, tile.size[0], *(n * SIDE for n in tile.size[1:])]
+    return _info(CHIPS[arch], kind, replace(tile, steps=steps), sizes, [*ones, *tile.wave])
+
+
+def _plain_info(arch: str, product: Product) -> ir.Attribute | None:
+    tile = plain_tile(arch, product)
+    if tile is None:
+        return None
+    one = [1] * len(product.batch)
+    return _attribute(
+        f"padding = {numbers([*one, *tile.size, tile.depth])}, promote_operands = [0, 1], "
+        f"reduction = {numbers([0] * len(one) + [0, 0, tile.depth])}, "
+        f"thread = {numbers([*one, *tile.thread, 0])}, "
+        f"workgroup = {numbers([*one, *tile.size, 0])}",
+        tile.threads,
+        CHIPS[arch],
+        ", {gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 0, "
+        "no_reduce_shared_memory_bank_conflicts = false>}",
+    )
+
+
+def window_info(arch: str, out: Sequence[int | ir.Value], spatial: int) -> ir.Attribute | None:
+    """For windows of channels-last images that are reduced, results [n, .., c]; as product_info.
+
+    A thread takes neighbouring channels and one element of the window at a time: what a window is
+    cut from at the border would else lie in memory.
+    """
+    chip = CHIPS.get(arch)
+    along, channels = out[-2:]
+    if not isinstance(along, int) or not isinstance(channels, int):
+        return None
+    run = next(n for n in (4, 2, 1) if channels % n == 0)
+    if chip is None or channels < run * SIDE:
+        return None
+    across = max(n for n in range(1, chip.lanes + 1) if (channels // run) % n == 0)
+    images = max(n for n in range(1, chip.lanes // across + 1) if along % n == 0)
+    lead = [1] * (len(out) - 2)
+    none = [0] * spatial
+    return _attribute(
+        f"reduction = {numbers([0] * len(out) + [1] * spatial)}, "
+        f"thread = {numbers([*lead, 1, run, *none])}, "
+        f"workgroup = {numbers([*lead, images, across * run, *none])}",
+        across * images,
+        chip,
+    )
+
+
+def give(e: Any, found: ir.Value, info: Callable[[str], ir.Attribute | None]) -> None:
+    """Put what `info` says for the target's chip on the op that makes a value of static dims."""
+    if not e.options.tiles or not ir.RankedTensorType(found.type).has_static_shape:
+        return
+    chosen = info(e.options.arch)
+    if chosen is not None:
+        found.owner.attributes["compilation_info"] = chosen
+
+
+def give_product(
+    e: Any, found: ir.Value, product: Callable[[], Product], choice: Choice | None = None
+) -> None:
+    """Put on the op of a product what the options choose for it, or a choice that was made."""
+
+    def info(arch: str) -> ir.Attribute | None:
+        made = product()
+        return product_info(arch, made, choice or choice_for(e.options, made, e.function))
+
+    give(e, found, info)
+
+
+def _info(
+    chip: Chip,
+    kind: Kind,
+    tile: Tile,
+    sizes: Sequence[int],
+    wave: Sequence[int],
+    *,
+    convolution: bool = False,
+) -> ir.Attribute:
+    """The attribute, with sizes in elements and a wave's share in matrix instructions."""
+    whole = f"padding_conv = {numbers([*sizes, 0, 0, 0])}, " if convolution else ""
+    igemm = ", use_igemm_convolution = true" if convolution else ""
+    return _attribute(
+        f"mma_kind = #iree_gpu.mma_layout<{kind.name}>, "
+        f"padding = {numbers([*sizes, tile.steps * kind.depth])}, {whole}"
+        f"promote_operands = [0, 1], reduction = {numbers([*[0] * len(sizes), tile.steps])}, "
+        f"subgroup = {numbers([*wave, 0])}, workgroup = {numbers([*sizes, 0])}",
+        prod(tile.waves) * chip.lanes,
+        chip,
+        ", {gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 2, "
+        f"no_reduce_shared_memory_bank_conflicts = false{igemm}>}}",
+    )
+
+
+def _attribute(config: str, threads: int, chip: Chip, options: str = "") -> ir.Attribute:
+    return ir.Attribute.parse(
+        "#iree_codegen.compilation_info<"
+        f"lowering_config = #iree_gpu.lowering_config<{{{config}}}>, "
+        "translation_info = <pipeline = #iree_gpu.pipeline<TileAndFuse> "
+        f"workgroup_size = [{threads}, 1, 1] subgroup_size = {chip.lanes}{options}>>"
+    )
+
+
+def numbers(values: Sequence[int]) -> str:
+    """A list as the compiler's attributes have it."""
+    return f"[{', '.join(map(str, values))}]"
+
+
+__all__ = ["gathered_info", "give", "give_product", "numbers", "product_info", "window_info"]

@@ -1,0 +1,176 @@
+"""Convolutions of few channels on GPUs: dots whose rows are gathered from the image.
+
+A matrix instruction takes 16 elements in depth, and a window of few channels has no such runs in
+memory. Each element of a window is read by itself, from wherever the image has it: through the
+transposes and pointwise ops of the kernel, with the border as numbers. So neither a channels-last
+image nor a padded one is ever in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import literals
+from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.literals import is_literal
+from mgx_mlir.core.op import is_a
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.linear import Convolution
+from mgx_mlir.passes.lower import index
+from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
+from mgx_mlir.passes.lower.gpu.mma import KINDS
+from mgx_mlir.passes.lower.scalar import TypedScalar, computed, constant, narrow, widen
+
+MAX_CHANNELS = 8
+_DEPTH = 16  # of a matrix instruction, at the least
+_GROWTH = 4 / 3  # of a row, for axes of powers of two, which take no division to tell apart
+
+
+@dataclass(eq=False)
+class WindowRows(Leaf):
+    """Weights as rows of window elements, of a tensor [f, depth].
+
+    `axes` are those of the window in the order of a row, outermost first: 0 is the channels, 1
+    and on the spatial ones. `extents` are theirs in a row; beyond `real` ones weights are 0.
+    """
+
+    axes: Sequence[int]
+    extents: Sequence[int]
+    real: Sequence[int]
+
+
+def gathers(conv: Any) -> bool:
+    """Whether a GPU's convolution of constant weights gathers its windows: of 16-bit floats, dense,
+    of few channels, its sizes known."""
+    x = TensorType.of(conv.input)
+    if not x.dtype.is_float or x.dtype.size != 2 or not x.is_static or x.elements == 0:
+        return False
+    plain = conv.channels_last and conv.group == 1 and conv.padding_mode == "default_"
+    return plain and x.rank >= 3 and 0 < x.dims[-1] <= MAX_CHANNELS
+
+
+def window_rows(e: Any, arg: ir.Value, value: ir.Value) -> WindowRows | None:
+    """The weights that a kernel has as the argument `arg` by rows, if it gathers its windows."""
+    uses = list(arg.uses)
+    if len(uses) != 1 or uses[0].operand_number != 1:
+        return None
+    conv: Any = uses[0].owner
+    constant_weights = not isinstance(value.owner, ir.Block) and (is_literal(value))
+    if not is_a(conv, Convolution) or not constant_weights or not gathers(conv.opview):
+        return None
+    t = TensorType.of(value)
+    *window, channels, _ = t.dims
+    # in the order of memory: a kernel that transposes the image reads channels one by one
+    planar = not isinstance(conv.opview.input.owner, ir.Block)
+    spatial = list(range(1, len(window) + 1))
+    axes = [0, *spatial] if planar else [*spatial, 0]
+    real = [[channels, *window][a] for a in axes]
+    extents = _extents(real)
+    kind = KINDS.get(e.options.arch, {}).get(t.dtype)
+    depth = max(_DEPTH, kind.depth if kind is not None else 0)
+    array = literals.array_of(value)
+    key = ("windows", array.__array_interface__["data"][0], tuple(axes), depth)
+    if key not in e.packed:
+        # kept with its source, whose address is in the key
+        e.packed[key] = (array, _rows(array, axes, extents, depth))
+    rows = e.packed[key][1]
+    return WindowRows(TensorType(t.dtype, rows.shape), e.parameter(rows), axes, extents, real)
+
+
+def _extents(real: Sequence[int]) -> list[int]:
+    """Extents of a row's axes: powers of two from the innermost on, while that adds little."""
+    extents = list(real)
+    for i in reversed(range(1, len(extents))):
+        wider = list(extents)
+        wider[i] = 1 << (extents[i] - 1).bit_length()
+        if prod(wider) <= _GROWTH * prod(real):
+            extents = wider
+    return extents
+
+
+def _rows(array: np.ndarray, axes: Sequence[int], extents: Sequence[int], depth: int) -> np.ndarray:
+    """Weights [window.., c, f] as [f, a multiple of depth], filled up with zeros."""
+    spatial = array.ndim - 2
+    order = [spatial if a == 0 else a - 1 for a in axes]
+    turned = array.transpose(spatial + 1, *order)
+    border = [(0, n - have) for n, have in zip(extents, turned.shape[1:], strict=True)]
+    filled = np.pad(turned, [(0, 0), *border]).reshape(turned.shape[0], -1)
+    return np.ascontiguousarray(np.pad(filled, [(0, 0), (0, -filled.shape[1] % depth)]))
+
+
+def windows(e: Any, op: Any, image: Expr, rows: WindowRows, dims: Sequence[int]) -> ir.Value:
+    """The windows of a convolution's image as rows: [n, spatial.., depth].
+
+    `dims` are those of the convolution's result.
+    """
+    dtype = rows.type.dtype
+    depth = rows.type.dims[-1]
+
+    def element(where: list[ir.Value]) -> ir.Value:
+        place, inside = _place(e, op, image.type.dims, rows, where)
+        value = narrow(_element(e, image, place), dtype).value
+        if not inside:
+            return value
+        both = inside[0]
+        for other in inside[1:]:
+            both = arith.AndIOp(both, other).result
+        return arith.SelectOp(both, value, index.zero_of(value.type)).result
+
+    return index.from_positions(e, [*dims[:-1], depth], dtype, element)
+
+
+def _place(
+    e: Any, op: Any, image: Sequence[int], rows: WindowRows, where: Sequence[ir.Value]
+) -> tuple[list[Extent], list[ir.Value]]:
+    """Where a row's element is in the image, and what has to hold for it to be there; where it
+    is not, the place is that of some other element."""
+    inside: list[ir.Value] = []
+    found: dict[int, Extent] = {}
+    rest: Extent = where[-1]
+    filled = rows.type.dims[-1] > prod(rows.extents)
+    for i in reversed(range(len(rows.axes))):
+        at, rest = rest, 0
+        if i:
+            at, rest = (
+                index.remainder(e, at, rows.extents[i]),
+                index.quotient(e, at, rows.extents[i]),
+            )
+        if rows.extents[i] > rows.real[i] or (i == 0 and filled):
+            here = index.in_range(e, e.as_index(at), rows.real[i])
+            inside.append(here)
+            at = index.select(e, here, at, 0)
+        found[rows.axes[i]] = at
+    place: list[Extent] = [where[0]]
+    spatial = len(image) - 2
+    padding = list(op.padding)[:spatial]
+    ends = (list(op.padding) * 2)[spatial : 2 * spatial]
+    for i in range(spatial):
+        start = e.mul_extents(where[1 + i], op.stride[i])
+        at = e.add_extents(start, e.mul_extents(found[1 + i], op.dilation[i]))
+        if padding[i] or ends[i]:
+            at = e.sub_extents(at, padding[i])
+            here = index.in_range(e, e.as_index(at), image[1 + i])
+            inside.append(here)
+            at = index.select(e, here, at, 0)
+        place.append(at)
+    return [*place, found[0]], inside
+
+
+def _element(e: Any, x: Expr, at: Sequence[Extent]) -> TypedScalar:
+    """One element of an expression."""
+    if isinstance(x, Compute) and x.made is not None:
+        x = x.made
+    if isinstance(x, Splat):
+        return constant(x.number, computed(x.type.dtype))
+    if isinstance(x, Leaf):
+        found = index.read(x.value, [e.as_index(i) for i in at])
+        return widen(TypedScalar(found, x.type.dtype))
+    if isinstance(x, View):
+        return _element(e, x.source, [0 if i is None else at[i] for i in x.map])
+    assert isinstance(x, Compute)
+    return e.scalar_of(x, [_element(e, a, at) for a in x.args])

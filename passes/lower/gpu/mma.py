@@ -1,0 +1,84 @@
+"""Matrix instructions of AMD GPUs: which one multiplies elements of a type, by IREE's name.
+
+All have tiles of 16x16, and sum in f32 or i32. 16 rows or columns fill small products best; those
+of 32x32 reach the same rate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.hardware.chips import Chip
+
+SIDE = 16  # rows and columns of a matrix instruction
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A matrix instruction of 16x16xdepth on elements of `bytes`; `name` is IREE's."""
+
+    name: str
+    depth: int
+    bytes: int
+
+    def clocks(self, chip: Chip) -> float:
+        """What it takes on the SIMD of its wave."""
+        rate = chip.matrix * chip.matrix_rate(self._element, self.depth) / chip.simds
+        return 2 * SIDE * SIDE * self.depth / rate
+
+    @property
+    def _element(self) -> str:
+        return {1: "i8", 2: "f16", 4: "f32"}[self.bytes]
+
+
+def _kinds(bits16: str, depth: int, *, bf16: str = "", bf16_depth: int = 0) -> dict[DType, Kind]:
+    bf16 = bf16 or bits16.replace("_F16", "_BF16")
+    return {
+        dtypes.HALF: Kind(bits16, depth, 2),
+        dtypes.BF16: Kind(bf16, bf16_depth or depth, 2),
+    }
+
+
+_SINGLE = {dtypes.FLOAT: Kind("MFMA_F32_16x16x4_F32", 4, 4)}
+_CDNA3 = _kinds("MFMA_F32_16x16x16_F16", 16)
+_RDNA3 = {
+    **_kinds("WMMAR3_F32_16x16x16_F16", 16),
+    dtypes.INT8: Kind("WMMAR3_I32_16x16x16_I8", 16, 1),
+}
+_RDNA4 = {
+    **_kinds("WMMAR4_F32_16x16x16_F16", 16),
+    dtypes.INT8: Kind("WMMAR4_I32_16x16x16_I8", 16, 1),
+    dtypes.FP8E4M3FN: Kind("WMMAR4_F32_16x16x16_F8E4M3FN", 16, 1),
+    dtypes.FP8E5M2: Kind("WMMAR4_F32_16x16x16_F8E5M2", 16, 1),
+}
+# by gfx name and the type of both operands
+KINDS: dict[str, dict[DType, Kind]] = {
+    "gfx90a": {
+        **_kinds("MFMA_F32_16x16x16_F16", 16, bf16="MFMA_F32_16x16x8_BF16", bf16_depth=8),
+        dtypes.INT8: Kind("MFMA_I32_16x16x16_I8", 16, 1),
+        **_SINGLE,
+    },
+    "gfx942": {
+        **_CDNA3,
+        dtypes.INT8: Kind("MFMA_I32_16x16x32_I8", 32, 1),
+        dtypes.FP8E4M3FNUZ: Kind("MFMA_F32_16x16x32_F8E4M3FNUZ", 32, 1),
+        dtypes.FP8E5M2FNUZ: Kind("MFMA_F32_16x16x32_F8E5M2FNUZ", 32, 1),
+        **_SINGLE,
+    },
+    "gfx950": {
+        **_kinds("MFMA_F32_16x16x32_F16", 32),
+        dtypes.INT8: Kind("MFMA_I32_16x16x64_I8", 64, 1),
+        dtypes.FP8E4M3FN: Kind("MFMA_F32_16x16x32_F8E4M3FN", 32, 1),
+        dtypes.FP8E5M2: Kind("MFMA_F32_16x16x32_F8E5M2", 32, 1),
+        **_SINGLE,
+    },
+    "gfx1100": _RDNA3,
+    "gfx1101": _RDNA3,
+    "gfx1151": _RDNA3,
+    "gfx1200": _RDNA4,
+    "gfx1201": _RDNA4,
+}
+
+__all__ = ["KINDS", "SIDE", "Kind"]

@@ -1,0 +1,197 @@
+"""Tiles of matrix products on AMD GPUs: their sizes, by a bound on the time that they allow.
+
+What the compiler chooses by itself is made for large products: at batch 1 most of a chip has no
+work. Here a tile is chosen for each product by what bounds it: matrix cycles, LDS cycles and bytes
+from the cache of the workgroups that a compute unit gets, and what a wave waits for between two
+barriers. It is an estimate; nothing was timed. The peaks are those of AMD's public data sheets
+and instruction set guides. `targets/kernel_time.py` says the same of compiled code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import prod
+
+from mgx_mlir.hardware.chips import Chip
+from mgx_mlir.passes.lower.gpu.mma import SIDE, Kind
+
+# registers of a lane that a tile may take, by lanes and copies of an operand: with more, kernels
+# were seen to spill whose last tile is cut
+_REGISTERS = {(64, 1): 112, (32, 2): 80, (32, 1): 64}
+_SIZES = (1, 2, 4, 8)  # of a tile's axes, in matrix instructions
+_STEPS = (16, 8, 4, 2, 1)  # matrix instructions along the depth between two barriers
+_UNROLLED = (12, 64)  # matrix instructions of a loop that fits into registers, that stays a loop
+_DEEP = 32  # steps at the most, where a matrix instruction is shallow
+_WAVES = 4  # of a workgroup at the most: one for each of a unit's four units of arithmetic
+_CACHE = 64  # bytes that a unit gets from the cache a clock
+_LDS = 128  # bytes that a unit gets from the LDS a clock
+# clocks of a wave from one pair of barriers to the next: at the least what a load takes to come;
+# else those that it waits, and each step's matrix instructions and reads of the LDS. Fitted to what
+# `targets/kernel_time.py` finds in compiled code, most within a fifth for f16 on gfx942.
+_LEAST = 480
+_MEET = 180
+_STEP = 36
+_ENDS = 600  # before the first and after the last: what is loaded first, and stored
+_PIECE = 200  # more, for each 16x16 piece of a wave's results
+_HELD = 3 / 4  # of the LDS that a tile may take
+_PADDED = 8  # bytes of a row in the LDS
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A workgroup's tile: lines, then matrix instructions along each line, along the columns and
+    in depth; and how many waves share each of the first three axes."""
+
+    size: tuple[int, int, int]
+    waves: tuple[int, int, int]
+    steps: int
+
+    @property
+    def wave(self) -> tuple[int, ...]:
+        """The part of one wave."""
+        return tuple(n // w for n, w in zip(self.size, self.waves, strict=True))
+
+    @property
+    def rows(self) -> int:
+        """Of all lines, in matrix instructions."""
+        return self.size[0] * self.size[1]
+
+    def clocks(self, chip: Chip, kind: Kind, depth: int, each: int = 1) -> float:
+        """What bounds the time of a unit that gets `each` workgroups."""
+        columns, count = self.size[2], prod(self.waves)
+        wave_rows, wave_columns = prod(self.wave[:2]), self.wave[2]
+        piece = SIDE * kind.depth * kind.bytes
+        matrix = wave_rows * wave_columns * kind.clocks(chip) * -(-count * each // chip.simds)
+        read = count * (wave_rows + wave_columns) * piece
+        loaded = (self.rows + columns) * piece
+        step = max(matrix, each * (read + loaded) / _LDS, each * loaded / _CACHE)
+        rounds = -(-each // self.resident(chip, kind))
+        own = wave_rows * wave_columns * kind.clocks(chip)
+        alone = max(_LEAST, _MEET + self.steps * (own + _STEP))
+        trips = -(-depth // (kind.depth * self.steps))
+        ends = _ENDS + _PIECE * wave_rows * wave_columns
+        return max(trips * self.steps * step, rounds * (trips * alone + ends))
+
+    def resident(self, chip: Chip, kind: Kind) -> int:
+        """Workgroups that a unit holds."""
+        waves = chip.occupancy(self.registers(chip, kind) + 32, self.held(kind),
+                               prod(self.waves) * chip.lanes)  # fmt: skip
+        return max(1, waves * chip.simds // prod(self.waves))
+
+    def held(self, kind: Kind) -> int:
+        """Bytes of the LDS: the compiler pads each row, so that columns lie in different banks."""
+        row = kind.depth * self.steps * kind.bytes + _PADDED
+        return (self.rows + self.size[2]) * SIDE * row
+
+    def registers(self, chip: Chip, kind: Kind) -> int:
+        """Of a lane: operands of all steps, sums, and what is on its way from memory."""
+        wave_rows, wave_columns = prod(self.wave[:2]), self.wave[2]
+        piece = SIDE * kind.depth * kind.bytes // 4
+        operand = -(-piece // chip.lanes) * chip.copies
+        sums = wave_rows * wave_columns * SIDE * SIDE // chip.lanes
+        pieces = (self.rows + self.size[2]) * self.steps
+        loaded = pieces * piece // (prod(self.waves) * chip.lanes)
+        return self.steps * (wave_rows + wave_columns) * operand + sums + loaded
+
+    def workgroups(self, lines: int, along: int, columns: int) -> int:
+        own = (self.size[0], self.size[1] * SIDE, self.size[2] * SIDE)
+        return prod(-(-n // t) for n, t in zip((lines, along, columns), own, strict=True))
+
+
+@dataclass(frozen=True)
+class Extents:
+    """What a product is of: lines of pixels (1 for a plain one), rows along each line, columns,
+    and what is summed. apart: no tile spans lines."""
+
+    lines: int
+    along: int
+    columns: int
+    depth: int
+    apart: bool = False
+
+
+@lru_cache(maxsize=1024)
+def choose(chip: Chip, kind: Kind, of: Extents) -> Tile:
+    """The tile for a whole product: of those within a tenth of the lowest bound that which reads
+    least, of equal ones that with the most waves."""
+    tiles = bounds(chip, kind, of)
+    least = min(tiles.values())
+    return min((t for t, n in tiles.items() if n <= 1.1 * least), key=lambda t: _read(t, of))
+
+
+def candidates(chip: Chip, kind: Kind, of: Extents, count: int) -> list[Tile]:
+    """The tiles to look at more closely, best first: the chosen one, then the lowest bounds, with
+    no two that differ in their waves alone before all others were there."""
+    tiles = bounds(chip, kind, of)
+    ranked = sorted(tiles, key=lambda t: (tiles[t], _read(t, of)))
+    first: dict[tuple[object, int], Tile] = {}
+    for t in [choose(chip, kind, of), *ranked]:
+        first.setdefault((t.size, t.steps), t)
+    return list(dict.fromkeys([*first.values(), *ranked]))[:count]
+
+
+def bounds(chip: Chip, kind: Kind, of: Extents) -> dict[Tile, float]:
+    """The tiles that a product may have, with the clocks that each one needs at the least."""
+    axes = (
+        (1,) if of.apart else _fitting(of.lines, 1, range(1, 9)),
+        _fitting(of.along, SIDE),
+        _fitting(of.columns, SIDE),
+    )
+    found = list(_tiles(chip, kind, axes, of.depth))
+    found = found or list(_tiles(chip, kind, ((1,), _SIZES, _SIZES), of.depth))
+    kept = [t for t in found if not _is_unrolled(chip, kind, t, of.depth)]
+    return {t: clocks(chip, kind, t, of) for t in kept or found}
+
+
+def _is_unrolled(chip: Chip, kind: Kind, tile: Tile, depth: int) -> bool:
+    """Whether LLVM was seen to unroll the loop over the depth whole, with more sums and operands
+    than there are registers: on gfx11 and gfx12, by the matrix instructions of a wave."""
+    instructions = prod(tile.wave) * -(-depth // kind.depth)
+    return chip.lanes == 32 and _UNROLLED[0] < instructions < _UNROLLED[1]
+
+
+def clocks(chip: Chip, kind: Kind, tile: Tile, of: Extents) -> float:
+    """What bounds the time of a product with a tile."""
+    count = tile.workgroups(of.lines, of.along, of.columns)
+    return tile.clocks(chip, kind, of.depth, -(-count // chip.units))
+
+
+def _read(tile: Tile, of: Extents) -> tuple[int, int]:
+    count = tile.workgroups(of.lines, of.along, of.columns)
+    return count * (tile.rows + tile.size[2]), -prod(tile.waves)
+
+
+def _tiles(chip: Chip, kind: Kind, axes: Sequence[Sequence[int]], depth: int) -> Iterator[Tile]:
+    least = max(1, SIDE // kind.depth)  # steps: as deep as a 16-bit instruction
+    for size in product(axes[0], axes[1], axes[2]):
+        lines_by, along_by, columns_by = (
+            [w for w in range(1, _WAVES + 1) if n % w == 0] for n in size
+        )
+        for waves in product(lines_by, along_by, columns_by):
+            if prod(waves) > _WAVES:
+                continue
+            for steps in _STEPS:
+                tile = Tile(size, waves, min(steps * least, _DEEP))
+                if _fits(chip, kind, tile) and (
+                    steps == 1 or kind.depth * tile.steps <= max(depth, kind.depth)
+                ):
+                    yield tile
+
+
+def _fits(chip: Chip, kind: Kind, tile: Tile) -> bool:
+    limit = _REGISTERS[chip.lanes, chip.copies]
+    return tile.held(kind) <= _HELD * chip.lds and tile.registers(chip, kind) <= limit
+
+
+def _fitting(extent: int, unit: int, sizes: Sequence[int] = _SIZES) -> Sequence[int]:
+    """The sizes of an axis whose tiles are all whole, or the one that covers it; else all sizes.
+    What a kernel reads besides its operands goes through memory where the last tile is cut."""
+    covering = [n for n in sizes if n * unit >= extent]
+    whole = [n for n in sizes if extent % (n * unit) == 0 and n not in covering]
+    return [*whole, *covering[:1]] or sizes
+
+
+__all__ = ["Extents", "Tile", "bounds", "candidates", "choose", "clocks"]

@@ -1,0 +1,243 @@
+"""Arithmetic on index values, and loops whose elements are read from computed positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import arith, ir, linalg, tensor
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.passes.lower.context import PARALLEL
+from mgx_mlir.passes.lower.expr import Extent, identity
+from mgx_mlir.passes.lower.scalar import constant_of, signless
+
+EQ, NE, SLT, SLE, SGT, SGE = range(6)  # arith.cmpi predicates
+
+
+def add(e: Any, a: Extent, b: Extent) -> Extent:
+    if isinstance(b, int) and b == 0:
+        return a
+    return e.add_extents(a, b)
+
+
+def compare(e: Any, predicate: int, a: Extent, b: Extent) -> ir.Value:
+    """An i1 comparison of signed index values."""
+    return arith.CmpIOp(predicate, e.as_index(a), e.as_index(b)).result
+
+
+def minimum(e: Any, a: Extent, b: Extent) -> Extent:
+    return e.extent_op(arith.MinSIOp, a, b, min)
+
+
+def maximum(e: Any, a: Extent, b: Extent) -> Extent:
+    return e.extent_op(arith.MaxSIOp, a, b, max)
+
+
+def select(e: Any, condition: ir.Value, a: Extent, b: Extent) -> ir.Value:
+    return arith.SelectOp(condition, e.as_index(a), e.as_index(b)).result
+
+
+def clamp(e: Any, x: Extent, low: Extent, high: Extent) -> Extent:
+    """`x` inside of [low, high]; `low` where they cross."""
+    return maximum(e, minimum(e, x, high), low)
+
+
+def ceil_div(e: Any, a: Extent, b: int) -> Extent:
+    """ceil(a / b) of a non-negative extent."""
+    return a if b == 1 else e.div_extents(add(e, a, b - 1), b)
+
+
+def remainder(e: Any, a: Extent, b: Extent) -> Extent:
+    """a mod b of non-negative values, b > 0."""
+    return e.extent_op(arith.RemUIOp, a, b, lambda x, y: x % y)
+
+
+def quotient(e: Any, a: Extent, b: Extent) -> Extent:
+    """a / b of non-negative values, b > 0."""
+    return e.extent_op(arith.DivUIOp, a, b, lambda x, y: x // y)
+
+
+def to_index(value: ir.Value, dtype: DType) -> ir.Value:
+    """An integer element of `dtype` as an index; unsigned ones beyond i64 become its largest."""
+    if dtype.is_unsigned and dtype.bits == 64:
+        most = constant_of(value.type, ir.IntegerAttr.get(value.type, 2**63 - 1))
+        value = arith.MinUIOp(value, most).result
+    op = arith.IndexCastUIOp if dtype.is_unsigned else arith.IndexCastOp
+    return op(ir.IndexType.get(), value).result
+
+
+def as_i64(e: Any, x: Extent) -> ir.Value:
+    """An index value as an i64 element."""
+    return arith.IndexCastOp(ir.IntegerType.get_signless(64), e.as_index(x)).result
+
+
+def normalized(e: Any, value: ir.Value, extent: Extent, dtype: DType) -> ir.Value:
+    """An integer element as an index inside of the extent: wrapped once, then clamped."""
+    at = wrap(e, to_index(value, dtype), extent, dtype)
+    return e.as_index(clamp(e, at, 0, last_of(e, extent)))
+
+
+def wrap(e: Any, x: ir.Value, extent: Extent, dtype: DType) -> ir.Value:
+    """`x` with `extent` added where it is negative."""
+    if dtype.is_unsigned:
+        return x
+    return select(e, compare(e, SLT, x, 0), e.add_extents(x, extent), x)
+
+
+def last_of(e: Any, extent: Extent) -> Extent:
+    """extent - 1."""
+    return e.sub_extents(extent, 1)
+
+
+def in_range(e: Any, x: ir.Value, extent: Extent) -> ir.Value:
+    """Whether 0 <= x < extent: one unsigned comparison."""
+    return arith.CmpIOp(6, x, e.as_index(extent)).result
+
+
+def read(source: ir.Value, where: Sequence[ir.Value]) -> ir.Value:
+    """One element; every index must lie inside, or the process may crash.
+
+    An element of a slice with steps is read where the sliced tensor has it (docs/kernels.md,
+    hazard 27).
+    """
+    while (op := _stepped(source)) is not None:
+        dynamic = iter(op.offsets)
+        steps = list(op.static_strides)
+        offsets = [next(dynamic) if o == DYN else o for o in op.static_offsets]
+        where = [_along(*at) for at in zip(where, steps, offsets, strict=True)]
+        source = op.source
+    return tensor.ExtractOp(source, list(where)).result
+
+
+def _stepped(source: ir.Value) -> tensor.ExtractSliceOp | None:
+    """The slice with steps that `source` is."""
+    op = source.owner
+    if isinstance(op, ir.Block) or not isinstance(op.opview, tensor.ExtractSliceOp):
+        return None
+    return op.opview if any(step != 1 for step in op.opview.static_strides) else None
+
+
+def _along(i: ir.Value, step: int, offset: Extent) -> ir.Value:
+    """i * step + offset."""
+    if step != 1:
+        i = arith.MulIOp(i, _index(step)).result
+    if isinstance(offset, int):
+        return arith.AddIOp(i, _index(offset)).result if offset else i
+    return arith.AddIOp(i, offset).result
+
+
+def _index(n: int) -> ir.Value:
+    return arith.ConstantOp(ir.IndexType.get(), n).result
+
+
+def read_safely(
+    e: Any, source: ir.Value, where: Sequence[ir.Value], extents: Sequence[Extent]
+) -> ir.Value:
+    """One element, or 0 where the tensor has none: the indices are clamped by the caller.
+
+    A tensor of dynamic extents can be empty, and then no index is inside.
+    """
+    from mgx_mlir.core.ir import scf
+
+    dynamic = e.dynamic_values(extents)
+    element = ir.RankedTensorType(source.type).element_type
+    if not dynamic:
+        return read(source, where)
+    some = compare(e, SGT, dynamic[0], 0)
+    for d in dynamic[1:]:
+        some = arith.AndIOp(some, compare(e, SGT, d, 0)).result
+    branch = scf.IfOp(some, [element], has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        scf.YieldOp([read(source, where)])
+    with ir.InsertionPoint(branch.regions[1].blocks[0]):
+        scf.YieldOp([zero_of(element)])
+    return branch.results[0]
+
+
+def true() -> ir.Value:
+    """The i1 1."""
+    i1 = ir.IntegerType.get_signless(1)
+    return constant_of(i1, ir.IntegerAttr.get(i1, 1))
+
+
+def zero_of(element: ir.Type) -> ir.Value:
+    """The 0 of a signless element type."""
+    integer = isinstance(element, ir.IntegerType)
+    attribute = ir.IntegerAttr.get(element, 0) if integer else ir.FloatAttr.get(element, 0.0)
+    return constant_of(element, attribute)
+
+
+def from_positions(
+    e: Any,
+    extents: Sequence[Extent],
+    dtype: DType,
+    body: Callable[..., ir.Value],
+    inputs: Sequence[ir.Value] = (),
+    maps: Sequence[tuple[int | None, ...]] = (),
+) -> ir.Value:
+    """A tensor whose element at (i0, i1, ...) is `body([i0, i1, ...], *input elements)`.
+
+    `maps` are the DimMaps of `inputs`. The body gives a value of the stored type.
+    """
+    rank = len(extents)
+    init = e.empty(extents, dtype)
+
+    def region(*args: ir.Value) -> ir.Value:
+        where = [linalg.IndexOp(i).result for i in range(rank)]
+        return body(where, *args[:-1])
+
+    own = [e.dim_map(rank, m) for m in maps]
+    return e.generic(
+        list(inputs), [init], [*own, e.dim_map(rank, identity(rank))], [PARALLEL] * rank, region
+    )[0]
+
+
+def alone(
+    e: Any, kinds: Sequence[ir.Type], extents: Sequence[Sequence[Extent]], build: Callable[[], Any]
+) -> list[ir.Value]:
+    """The results of `build()` made by a dispatch of their own; inside a region just made.
+
+    For ops of iree_linalg_ext and what they read: IREE would fuse or copy the loops around them
+    into their dispatch, where their tiles need a stack of run-time size. `extents` are those of
+    each result.
+    """
+    if e.in_region:
+        return list(build())
+    sizes = [v for own in extents for v in e.dynamic_values(own)]
+    region = ir.Operation.create(
+        "flow.dispatch.region",
+        results=list(kinds),
+        operands=sizes,
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(sizes), 0])},
+        regions=2,
+    )
+    with ir.InsertionPoint(region.regions[0].blocks.append()):
+        ir.Operation.create("flow.return", operands=list(build()))
+    return list(region.results)
+
+
+def from_positions_alone(
+    e: Any,
+    extents: Sequence[Extent],
+    dtype: DType,
+    body: Callable[..., ir.Value],
+    inputs: Sequence[ir.Value] = (),
+    maps: Sequence[tuple[int | None, ...]] = (),
+) -> ir.Value:
+    """from_positions in a dispatch of its own."""
+    kind = ir.RankedTensorType.get(e.static_dims(extents), signless(dtype))
+
+    def build() -> list[ir.Value]:
+        return [from_positions(e, extents, dtype, body, inputs, maps)]
+
+    return alone(e, [kind], [extents], build)[0]
+
+
+def cast_alone(e: Any, x: ir.Value, source: DType, target: DType) -> ir.Value:
+    """Emitter.cast_tensor in a dispatch of its own."""
+    if source is target:
+        return x
+    extents = e.extents(x)
+    kind = ir.RankedTensorType.get(e.static_dims(extents), signless(target))
+    return alone(e, [kind], [extents], lambda: [e.cast_tensor(x, source, target)])[0]

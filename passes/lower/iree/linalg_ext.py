@@ -1,0 +1,278 @@
+"""IREE's iree_linalg_ext operations in generic form: gather, scatter, scan, topk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.lower.expr import Extent
+from mgx_mlir.passes.lower.index import alone
+from mgx_mlir.passes.lower.iree.buffer_views import copied
+from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, signless
+
+Body = Callable[..., ir.Value]
+
+
+def _segments(*sizes: int) -> ir.Attribute:
+    return ir.DenseI32ArrayAttr.get(list(sizes))
+
+
+def _i64(value: int) -> ir.Attribute:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+
+
+def _region(op: ir.Operation, kinds: Sequence[ir.Type], body: Body) -> None:
+    block = op.regions[0].blocks.append(*kinds, arg_locs=None)
+    with ir.InsertionPoint(block):
+        ir.Operation.create("iree_linalg_ext.yield", operands=[body(*block.arguments)])
+
+
+def _line_by_line(e: Any, op: ir.Operation, rank: int, axis: int) -> None:
+    """On GPUs a workgroup of one lane for each line along `axis`.
+
+    The compiler's own workgroup has many lanes, each of which does the whole op, wave after wave
+    on what the one before has left: sums and places are then counted twice.
+    """
+    if e.options.target != "gpu":
+        return
+    lanes = 64 if e.options.arch.startswith("gfx9") else 32
+    sizes = ", ".join("0" if i == axis else "1" for i in range(rank))
+    op.attributes["compilation_info"] = ir.Attribute.parse(
+        "#iree_codegen.compilation_info<"
+        f"lowering_config = #iree_codegen.lowering_config<tile_sizes = [[{sizes}]]>, "
+        "translation_info = <pipeline = #iree_gpu.pipeline<Distribute> "
+        f"workgroup_size = [1, 1, 1] subgroup_size = {lanes}>>"
+    )
+
+
+def gather_slices(
+    e: Any,
+    data: ir.Value,
+    where: ir.Value,
+    axes: Sequence[int],
+    extents: Sequence[Extent],
+    dtype: DType,
+) -> ir.Value:
+    """Slices of `data` behind `axes` (its first) at index tuples that all lie inside.
+
+    `where` holds the tuples in its last axis; for one axis it has none.
+    """
+    init = e.empty(extents, dtype)
+
+    def build() -> Sequence[ir.Value]:
+        return ir.Operation.create(
+            "iree_linalg_ext.gather",
+            results=[init.type],
+            operands=[data, where, init],
+            attributes={"dimension_map": ir.DenseI64ArrayAttr.get(list(axes))},
+        ).results
+
+    return alone(e, [init.type], [extents], build)[0]
+
+
+_RENAMING = (
+    "tensor.cast",
+    "tensor.collapse_shape",
+    "tensor.expand_shape",
+    "tensor.extract_slice",
+    "flow.tensor.reshape",
+    "flow.tensor.tie_shape",
+)
+
+
+def whole(e: Any, x: ir.Value) -> ir.Value:
+    """`x`, a column in a buffer of its own: IREE 3.13 would read it where it lies, by gathers over
+    strides that it cannot translate."""
+    return e.barrier(x, e.extents(x)) if is_column(x) and not e.in_region else x
+
+
+def is_column(value: ir.Value) -> bool:
+    """Whether the value is a part of each row of another one, seen through changes of shape."""
+    while not isinstance(value.owner, ir.Block):
+        owner = value.owner.operation
+        if owner.name == "tensor.extract_slice":
+            part, whole = (ir.RankedTensorType(v.type).shape for v in (value, owner.operands[0]))
+            return part[1:] != whole[1:]
+        if owner.name not in _RENAMING:
+            return False
+        value = owner.operands[0]
+    return False
+
+
+def _may_be_input(value: ir.Value) -> bool:
+    """Whether the value is an input of a function, seen through changes of shape, or what a branch
+    or a loop handed on as it is (with run-time extents those are copied at its border)."""
+    while not isinstance(value.owner, ir.Block):
+        owner = value.owner.operation
+        if owner.name == "hal.tensor.import":
+            return ir.RankedTensorType(value.type).has_static_shape
+        if owner.name not in _RENAMING:
+            return False
+        value = owner.operands[0]
+    return value.owner.owner.operation.name == "func.func"
+
+
+def _is_fill(value: ir.Value) -> bool:
+    """Whether all elements are one number, seen through changes of shape."""
+    while not isinstance(value.owner, ir.Block):
+        owner = value.owner.operation
+        if owner.name == "linalg.fill":
+            return True
+        if owner.name not in _RENAMING:
+            return False
+        value = owner.operands[0]
+    return False
+
+
+def scatter(
+    e: Any,
+    into: ir.Value,
+    where: ir.Value,
+    updates: ir.Value,
+    mask: ir.Value | None,
+    axes: Sequence[int],
+    body: Body,
+) -> ir.Value:
+    """`into` with `updates` at the tuples in `where` whose `mask` (if any) is set, in their order.
+
+    `body(update, current)` gives the new element; tuples may repeat. Those that are not masked
+    out lie inside. The program's inputs are copied: IREE would write into the caller's memory
+    (docs/kernels.md, hazard 29).
+    """
+    element = ir.RankedTensorType(into.type).element_type
+    if _may_be_input(into):
+        into = copied(e, into, e.extents(into))
+    if _is_fill(updates):  # would be copied into the dispatch, onto its stack, whatever its size
+        updates = e.barrier(updates, e.extents(updates))
+
+    def build() -> Sequence[ir.Value]:
+        op = ir.Operation.create(
+            "iree_linalg_ext.scatter",
+            results=[into.type],
+            operands=[updates, where, *([] if mask is None else [mask]), into],
+            attributes={
+                "dimension_map": ir.DenseI64ArrayAttr.get(list(axes)),
+                "unique_indices": ir.BoolAttr.get(False),
+            },
+            regions=1,
+        )
+        _region(op, [element, element], body)
+        return op.results
+
+    return alone(e, [into.type], [e.extents(into)], build)[0]
+
+
+def scan(
+    e: Any,
+    x: ir.Value,
+    dtype: DType,
+    axis: int,
+    extents: Sequence[Extent],
+    *,
+    inclusive: bool = True,
+) -> ir.Value:
+    """Running sums along `axis` in `dtype`.
+
+    The op's second result is not given: along an axis of one element it stays 0.
+    """
+    kept = [d for i, d in enumerate(extents) if i != axis]
+    x = e.hidden(x)
+    out, totals = e.empty(extents, dtype), e.fill(kept, dtype, 0)
+    element = signless(dtype)
+
+    def add(a: ir.Value, b: ir.Value) -> ir.Value:
+        return ArithScalars(dtype, dtype).add(TypedScalar(a, dtype), TypedScalar(b, dtype)).value
+
+    def build() -> Sequence[ir.Value]:
+        op = ir.Operation.create(
+            "iree_linalg_ext.scan",
+            results=[out.type, totals.type],
+            operands=[x, out, totals],
+            attributes={
+                "dimension": _i64(axis),
+                "inclusive": ir.BoolAttr.get(inclusive),
+                "operandSegmentSizes": _segments(1, 2),
+            },
+            regions=1,
+        )
+        _region(op, [element, element], add)
+        _line_by_line(e, op, len(extents), axis)
+        return op.results
+
+    return alone(e, [out.type, totals.type], [extents, kept], build)[0]
+
+
+def topk(
+    e: Any,
+    keys: ir.Value,
+    dtype: DType,
+    axis: int,
+    extents: Sequence[Extent],
+) -> ir.Value:
+    """The places (i32) of the largest of `keys` along `axis`, best first, of `extents`.
+
+    `keys` are signed integers of a total order. Of equal keys the lower place comes first.
+    """
+    values = e.fill(extents, dtype, dtype.lowest())
+    # an unused place is behind every other one, so that equal keys replace it
+    places = e.fill(extents, dtypes.INT32, dtypes.INT32.highest())
+    element = signless(dtype)
+
+    def above(a: ir.Value, b: ir.Value) -> ir.Value:
+        scalars = ArithScalars(dtype, dtypes.BOOL)
+        return scalars.cmp("gt", TypedScalar(a, dtype), TypedScalar(b, dtype)).value
+
+    def build() -> Sequence[ir.Value]:
+        op = ir.Operation.create(
+            "iree_linalg_ext.topk",
+            results=[values.type, places.type],
+            operands=[keys, values, places],
+            attributes={"dimension": _i64(axis), "operandSegmentSizes": _segments(1, 2)},
+            regions=1,
+        )
+        _region(op, [element, element], above)
+        _line_by_line(e, op, len(extents), axis)
+        return op.results
+
+    return alone(e, [values.type, places.type], [extents, extents], build)[1]
+
+
+def attention(
+    e: Any,
+    operands: Sequence[tuple[ir.Value, Sequence[int]]],
+    scale: ir.Value,
+    mask: Sequence[tuple[ir.Value, Sequence[int]]],
+    out: Sequence[int],
+    rank: int,
+    t: TensorType,
+    told: Mapping[str, ir.Attribute] | None = None,
+) -> ir.Value:
+    """softmax(scale * q k + mask) v; each tensor with the op's dims that its own are.
+
+    `t` is the result's type. Scores are f32. told: what the compiler is told of tiles.
+    """
+
+    def indexing(dims: Sequence[int]) -> ir.Attribute:
+        return ir.AffineMapAttr.get(
+            ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(d) for d in dims])
+        )
+
+    init = e.empty(list(t.dims), t.dtype)
+    maps = [dims for _, dims in operands] + [[]] + [dims for _, dims in mask] + [out]
+    op = ir.Operation.create(
+        "iree_linalg_ext.attention",
+        results=[init.type],
+        operands=[*(v for v, _ in operands), scale, *(v for v, _ in mask), init],
+        attributes={
+            "indexing_maps": ir.ArrayAttr.get([indexing(dims) for dims in maps]),
+            "operandSegmentSizes": _segments(1, 1, 1, 1, len(mask), 1),
+            **(told or {}),
+        },
+        regions=1,
+    )
+    _region(op, [signless(dtypes.FLOAT)], lambda score: score)
+    return op.result

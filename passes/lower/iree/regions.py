@@ -1,0 +1,88 @@
+"""Dispatch regions: around which kernels the compiler takes one, and how one is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.fused import Group
+from mgx_mlir.dialects.migraphx.linear import Convolution
+from mgx_mlir.dialects.migraphx.pooling import Pooling
+from mgx_mlir.passes.analysis.attention_form import DECODING, TAGS
+
+ANCHORS = tuple(
+    f"migraphx.{n}" for n in ("dot", "quant_dot", "convolution", "pooling", "transpose", "gather")
+)
+
+
+def dispatch_region(types: Sequence[ir.Type], dims: Sequence[ir.Value]) -> ir.Operation:
+    """A flow.dispatch.region with run-time extents of its results, and no block yet."""
+    return ir.Operation.create(
+        "flow.dispatch.region",
+        results=types,
+        operands=dims,
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(dims), 0])},
+        regions=2,
+    )
+
+
+def is_attention(op: ir.Operation) -> bool:
+    """Whether a kernel is one attention."""
+    return is_a(op, Group) and op.opview.tag in TAGS
+
+
+def is_two_dots(op: ir.Operation) -> bool:
+    """Whether a kernel holds the two dots of an attention, or of a part of one."""
+    return is_attention(op) or (is_a(op, Group) and op.opview.tag == DECODING)
+
+
+def tiles_at_run_time(anchor: Any) -> bool:
+    """Whether a region with run-time dims around this op compiles: a pad inside it does not."""
+    name = anchor.operation.name
+    return name == "migraphx.dot" or (name == "migraphx.convolution" and not any(anchor.padding))
+
+
+def is_padded_row(anchor: Any) -> bool:
+    """A padded window that spans or moves along less than two axes: in a region it does not
+    compile, or takes minutes and gigabytes."""
+    name = anchor.operation.name
+    if name == "migraphx.pooling":
+        window = list(anchor.lengths)
+    elif name == "migraphx.convolution":
+        dims = TensorType.of(anchor.weights).dims
+        window = list(dims[:-2] if anchor.channels_last else dims[2:])
+    else:
+        return False
+    out = TensorType.of(anchor.out).dims
+    counts = out[1:-1] if anchor.channels_last else out[2:]
+    padded = any(anchor.padding) or anchor.padding_mode != "default_"
+    return padded and sum(k > 1 and n != 1 for k, n in zip(window, counts, strict=False)) < 2
+
+
+def pads_some_axes(anchor: Any) -> bool:
+    """A pooling whose windows reach a border along some of its axes only: in a region the
+    compiler's folding of the border into its tiles may not end."""
+    if not is_a(anchor, Pooling) or anchor.dyn_global:
+        return False
+    out, image = TensorType.of(anchor.out).dims, TensorType.of(anchor.input).dims
+    first = 1 if anchor.channels_last else 2
+    borders = []
+    for i, (k, s, d) in enumerate(
+        zip(anchor.lengths, anchor.stride, anchor.dilations, strict=True)
+    ):
+        reach = (out[first + i] - 1) * s + (k - 1) * d + 1
+        # of padding that is computed from the sizes the sum is what windows reach
+        low = anchor.padding[i] if anchor.padding_mode == "default_" else 0
+        borders.append(low > 0 or reach - low > image[first + i])
+    return any(borders) and not all(borders)
+
+
+def pads_computed(anchor: Any) -> bool:
+    """A convolution that pads what its kernel computes: in a region it reads wrong numbers."""
+    if not is_a(anchor, Convolution):
+        return False
+    padded = any(anchor.padding) or anchor.padding_mode != "default_"
+    return padded and not isinstance(anchor.input.owner, ir.Block)

@@ -1,0 +1,90 @@
+"""Lowerings of concat_past_present and gqa_rotary_embedding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.attention import ConcatPastPresent, GqaRotaryEmbedding
+from mgx_mlir.passes.lower import index
+from mgx_mlir.passes.lower.expr import Extent
+from mgx_mlir.passes.lower.registry import lowers
+from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, narrow, widen
+
+
+def _first(e: Any, seqlens: ir.Value, t: TensorType, batch: ir.Value, length: Extent) -> Extent:
+    """Where the new rows of a batch entry begin: behind the ones that are there already."""
+    at = [batch, e.index(0)][: t.rank]
+    count = e.add_extents(index.to_index(index.read(seqlens, at), t.dtype), 1)
+    return index.maximum(e, e.sub_extents(count, length), 0)
+
+
+@lowers(ConcatPastPresent)
+def concat_past_present(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+    """A choice by position: the new rows where they belong, the cache elsewhere."""
+    x, seqlens, past = ins
+    t, counts = TensorType.of(op.past), TensorType.of(op.seqlens_k)
+    own, new = e.extents(past), e.extents(x)
+    if 0 in own or 0 in new:
+        return past
+
+    def body(where: list[ir.Value], old: ir.Value) -> ir.Value:
+        batch, head, row, column = where
+        at = e.sub_extents(row, _first(e, seqlens, counts, batch, new[2]))
+        fits = index.in_range(e, e.as_index(at), new[2])
+        safe = e.as_index(index.clamp(e, at, 0, index.last_of(e, new[2])))
+        value = index.read_safely(e, x, [batch, head, safe, column], new[2:3])
+        return arith.SelectOp(fits, value, old).result
+
+    return index.from_positions(e, own, t.dtype, body, [past], [(0, 1, 2, 3)])
+
+
+@lowers(GqaRotaryEmbedding)
+def gqa_rotary_embedding(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+    """Each element reads its partner of the pair and the row of the caches at its position."""
+    x, seqlens, cos, sin = ins
+    t, counts = TensorType.of(op.input), TensorType.of(op.seqlens_k)
+    own = e.extents(x)
+    positions, half = e.extents(cos)
+    if 0 in own or (isinstance(half, int) and half == 0):
+        return x
+    turned = op.num_heads + op.kv_num_heads
+
+    def body(where: list[ir.Value], element: ir.Value) -> ir.Value:
+        batch, head, row, column = where
+        place = e.add_extents(_first(e, seqlens, counts, batch, own[2]), row)
+        place = e.as_index(index.clamp(e, place, 0, index.last_of(e, positions)))
+        if op.interleaved:
+            pair = index.quotient(e, column, 2)
+            rest = index.remainder(e, column, 2)
+            second = index.compare(e, index.EQ, rest, 1)
+            partner = e.sub_extents(e.add_extents(column, 1), e.mul_extents(rest, 2))
+        else:
+            second = index.compare(e, index.SGE, column, half)
+            back = e.sub_extents(column, half)
+            pair = index.select(e, second, back, column)
+            partner = index.select(e, second, back, e.add_extents(column, half))
+        pair = e.as_index(index.clamp(e, pair, 0, index.last_of(e, half)))
+        partner = e.as_index(index.clamp(e, partner, 0, index.last_of(e, own[3])))
+        b = ArithScalars(t.dtype, t.dtype)
+
+        def read(source: ir.Value, at: list[ir.Value], extents: Sequence[Extent]) -> TypedScalar:
+            return widen(TypedScalar(index.read_safely(e, source, at, extents), t.dtype))
+
+        c = read(cos, [place, pair], [positions, half])
+        s = read(sin, [place, pair], [positions, half])
+        value = widen(TypedScalar(element, t.dtype))
+        other = read(x, [batch, head, row, partner], own[3:])
+        cross = b.mul(other, s)
+        signed = b.select(TypedScalar(second, dtypes.BOOL), cross, b.neg(cross))
+        found = b.add(b.mul(value, c), signed)
+        inside = arith.AndIOp(
+            index.compare(e, index.SLT, head, turned),
+            index.compare(e, index.SLT, column, e.mul_extents(half, 2)),
+        ).result
+        return narrow(b.select(TypedScalar(inside, dtypes.BOOL), found, value), t.dtype).value
+
+    return index.from_positions(e, own, t.dtype, body, [x], [(0, 1, 2, 3)])

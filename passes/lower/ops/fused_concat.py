@@ -1,0 +1,97 @@
+"""A concatenation with pointwise ops around it as one loop: each element finds its part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.op import attributes_of, op_class
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.analysis.access_maps import Unreadable, reader
+from mgx_mlir.passes.lower import index
+from mgx_mlir.passes.lower.expr import Extent
+from mgx_mlir.passes.lower.scalar import (
+    TypedScalar,
+    computed,
+    constant,
+    narrow,
+    widen,
+)
+
+
+def fits(body: ir.Block) -> bool:
+    """Whether every element of a kernel's one result can be read by itself."""
+    results = list(body.operations)[-1].operation.operands
+    try:
+        reader(results[0], None, list(body.arguments))
+    except Unreadable:
+        return False
+    return len(results) == 1
+
+
+def fused_concat(e: Any, body: ir.Block) -> list[ir.Value]:
+    """The results of a kernel's body, for which `fits` holds."""
+    value = list(body.operations)[-1].operation.operands[0]
+    t = TensorType.of(value)
+    operands: dict[ir.Value, ir.Value] = {arg: e.value(arg) for arg in body.arguments}
+    read = reader(value, None, list(operands))
+    elements = Elements(e, operands)
+
+    def element(where: list[ir.Value]) -> ir.Value:
+        return narrow(read(elements, where, 0), t.dtype).value
+
+    return [index.from_positions(e, list(t.dims), t.dtype, element)]
+
+
+class Elements:
+    """What readers (passes/analysis/access_maps.py) are called with in a loop: one element at a time."""
+
+    def __init__(self, e: Any, operands: Mapping[ir.Value, ir.Value]) -> None:
+        self.e, self.operands = e, operands
+        self.add, self.mul = e.add_extents, e.mul_extents
+
+    def div(self, a: Extent, b: int) -> Extent:
+        return index.quotient(self.e, a, b)
+
+    def rem(self, a: Extent, b: int) -> Extent:
+        return index.remainder(self.e, a, b)
+
+    def constant(self, number: Any, dtype: DType, lanes: int) -> TypedScalar:
+        return constant(number, computed(dtype))
+
+    def leaf(self, value: ir.Value, at: Sequence[Extent], lanes: int, along: bool) -> TypedScalar:
+        found = index.read(self.operands[value], [self.e.as_index(i) for i in at])
+        return widen(TypedScalar(found, TensorType.of(value).dtype))
+
+    def pointwise(self, op: Any, args: Sequence[TypedScalar]) -> TypedScalar:
+        out = TensorType.of(op.operation.results[0]).dtype
+        first = TensorType.of(op.operation.operands[0]).dtype if args else out
+        scalar: Any = getattr(op_class(op.operation), "scalar", None)
+        return scalar(self.e.scalars(first, out), *args, **attributes_of(op.operation))
+
+    def choose(
+        self,
+        at: Extent,
+        starts: Sequence[int],
+        extents: Sequence[int],
+        part: Callable[[int, Extent], TypedScalar],
+        dtype: DType,
+        lanes: int,
+    ) -> TypedScalar:
+        """The part of a concatenation that an index is in: all are read, inside of their bounds."""
+        if isinstance(at, int):
+            i = next(i for i in reversed(range(len(starts))) if starts[i] <= at)
+            return part(i, at - starts[i])
+        found: TypedScalar | None = None
+        for i, (start, extent) in enumerate(zip(starts, extents, strict=True)):
+            here = index.clamp(self.e, self.e.sub_extents(at, start), 0, extent - 1)
+            value = part(i, here)
+            if found is not None:
+                inside = index.compare(self.e, index.SGE, at, start)
+                chosen = arith.SelectOp(inside, value.value, found.value).result
+                value = TypedScalar(chosen, value.dtype)
+            found = value
+        assert found is not None
+        return found

@@ -1,0 +1,204 @@
+"""Lowerings of dot and the convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import arith, ir, linalg
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.linear import Dot
+from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION
+from mgx_mlir.passes.lower.expr import Expr, Extent, View
+from mgx_mlir.passes.lower.gpu import compilation_info, gemm_shape, split_k
+from mgx_mlir.passes.lower.gpu.stored_rows import rows_of
+from mgx_mlir.passes.lower.registry import lowers
+from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, signless
+
+
+def accumulator(dtype: DType) -> DType:
+    """What sums are kept in: f32 for 16- and 8-bit floats, else the type itself."""
+    return computed(dtype)
+
+
+def store(e: Any, value: ir.Value, acc: DType, out: DType) -> ir.Value:
+    """An accumulated tensor as the type it is stored in."""
+    if acc is out:
+        return value
+    t = TensorType(out, tuple(ir.RankedTensorType(value.type).shape))
+    return e.map_elements([value], [acc], t, lambda b, x: x)
+
+
+def rounded(e: Any, value: ir.Value, acc: DType, out: DType) -> ir.Value:
+    """`store`, but inside a kernel the sum stays as it is: the kernel rounds what it yields."""
+    return value if e.in_kernel else store(e, value, acc, out)
+
+
+# ---- dot -----------------------------------------------------------------------------------------
+
+
+@lowers(Dot, lazy=True)
+def dot(op: Any, ins: Sequence[Expr], e: Any) -> ir.Value:
+    """A matmul over rank 2, a batch matmul over rank 3, a contraction above.
+
+    One matrix repeated over the leading dims is read in place.
+    """
+    out = TensorType.of(op.out)
+    acc = accumulator(out.dtype)
+    ea, eb = e.expr_extents(ins[0]), e.expr_extents(ins[1])
+    extents = [*ea[:-1], eb[-1]]
+    if 0 in (*ea, *eb):
+        # the compiler crashes on a product of nothing
+        return e.fill(extents, out.dtype, 0)
+    rows = rows_of(e, ins[1])
+    if rows is not None:
+        return rounded(e, by_row(e, op.operation, ins[0], rows, acc), acc, out.dtype)
+    a = e.tensor_of(ins[0])
+    matrix = _repeated_matrix(e, ins[1])
+    if matrix is not None:
+        return rounded(e, contract(e, a, matrix, extents, acc), acc, out.dtype)
+    b = e.tensor_of(ins[1])
+    return rounded(e, matrix_product(e, a, b, extents, acc), acc, out.dtype)
+
+
+def by_row(e: Any, op: ir.Operation, x: Expr, rows: ir.Value, acc: DType) -> ir.Value:
+    """The product with weights that are stored by row, accumulated in `acc`."""
+    if op.results[0] in e.parts:
+        return split_k.total(e, e.parts[op.results[0]], acc)
+    columns, depth = e.extents(rows)
+    extents = [*e.expr_extents(x)[:-1], columns]
+    a = e.padded.get(op.results[0]) or split_k.deepened(e, x, depth)
+    element = TensorType.of(op.operands[0]).dtype
+    found = contract(e, a, rows, extents, acc, by_row=True, element=element)
+    choice = e.chosen.get(op.results[0])
+    compilation_info.give_product(e, found, lambda: gemm_shape.product_of_dot(op, depth), choice)
+    return found
+
+
+def matrix_product(
+    e: Any, a: ir.Value, b: ir.Value, extents: Sequence[Extent], acc: DType
+) -> ir.Value:
+    """The batched product, accumulated in `acc`."""
+    if len(extents) == 2:
+        found = _matmul(e, a, b, extents, acc, linalg.matmul)
+    elif len(extents) == 3:
+        found = _matmul(e, a, b, extents, acc, linalg.batch_matmul)
+    else:
+        # not collapsed to rank 3: a reshape between a dot and what follows it in a kernel cannot
+        # be tiled through
+        return contract(e, a, b, extents, acc)
+    _give_computed(e, found, a)
+    return found
+
+
+def integer_product(e: Any, a: ir.Value, b: ir.Value, extents: Sequence[Extent]) -> ir.Value:
+    """The batched product of i8 tensors in i32, for a GPU, whose matrix instructions take i8."""
+    found = contract(e, a, b, extents, dtypes.INT32)
+    _give_computed(e, found, a)
+    return found
+
+
+def _give_computed(e: Any, found: ir.Value, a: ir.Value) -> None:
+    """Say how a product of `a` with what is computed, too, is made."""
+    element = dtypes.from_mlir(ir.RankedTensorType(a.type).element_type)
+
+    def product() -> gemm_shape.Product:
+        *batch, m, n = ir.RankedTensorType(found.type).shape
+        k = ir.RankedTensorType(a.type).shape[-1]
+        return gemm_shape.Product(
+            gemm_shape.DOT, element.name, (m, n, k), gemm_shape.COLUMNS, tuple(batch)
+        )
+
+    if e.in_region:
+        compilation_info.give_product(e, found, product)
+
+
+def _repeated_matrix(e: Any, x: Expr) -> ir.Value | None:
+    """The rank-2 tensor that a broadcast repeats over all its leading dims, else None."""
+    if not isinstance(x, View) or x.type.rank < 3 or x.source.type.rank < 2:
+        return None
+    lead, tail = x.map[:-2], x.map[-2:]
+    if any(i is not None for i in lead) or tail != (x.type.rank - 2, x.type.rank - 1):
+        return None
+    source = e.tensor_of(x.source)
+    return source if not lead else collapsed(e, source, x.source.type.dims[-2:])
+
+
+def collapsed(e: Any, value: ir.Value, dims: Sequence[Any]) -> ir.Value:
+    """The elements of a tensor in other dims."""
+    from mgx_mlir.passes.lower.views import reshape_tensor
+
+    kind = ir.RankedTensorType(value.type)
+    source = dtypes.from_mlir(kind.element_type)
+    return reshape_tensor(e, value, TensorType(source, tuple(dims)), list(dims))
+
+
+def _matmul(
+    e: Any,
+    a: ir.Value,
+    b: ir.Value,
+    extents: Sequence[Extent],
+    acc: DType,
+    op: Callable[..., Any],
+) -> ir.Value:
+    return op(a, b, outs=[e.fill(extents, acc, 0)])
+
+
+def contract(
+    e: Any,
+    a: ir.Value,
+    b: ir.Value,
+    extents: Sequence[Extent],
+    acc: DType,
+    by_row: bool = False,
+    element: DType | None = None,
+) -> ir.Value:
+    """Any number of batch dims, dynamic ones included; a `b` of rank 2 serves all of them.
+
+    by_row: `b` has its last two axes changed over. element: the type of both operands, where
+    their tensors do not say it.
+    """
+    rank = len(extents)
+    shared = ir.RankedTensorType(b.type).rank == 2
+    d = [ir.AffineDimExpr.get(i) for i in range(rank + 1)]
+    lead, m, n, k = d[: rank - 2], d[rank - 2], d[rank - 1], d[rank]
+    maps = [
+        ir.AffineMap.get(rank + 1, 0, [*lead, m, k]),
+        ir.AffineMap.get(rank + 1, 0, [*([] if shared else lead), *([n, k] if by_row else [k, n])]),
+        ir.AffineMap.get(rank + 1, 0, [*lead, m, n]),
+    ]
+    element = element or dtypes.from_mlir(ir.RankedTensorType(a.type).element_type)
+    return multiply_accumulate(
+        e, a, b, e.fill(extents, acc, 0), maps, [PARALLEL] * rank + [REDUCTION], element, acc
+    )
+
+
+def multiply_accumulate(
+    e: Any,
+    a: ir.Value,
+    b: ir.Value,
+    init: ir.Value,
+    maps: Sequence[ir.AffineMap],
+    iterators: Sequence[str],
+    element: DType,
+    acc: DType,
+) -> ir.Value:
+    """A generic of `out += a * b`, the product in the accumulator's type."""
+    scalars = ArithScalars(acc, acc)
+
+    def body(x: ir.Value, y: ir.Value, total: ir.Value) -> ir.Value:
+        wide = [_widened(scalars, TypedScalar(v, element), acc) for v in (x, y)]
+        product = scalars.mul(*wide)
+        return scalars.add(TypedScalar(total, acc), product).value
+
+    return e.generic([a, b], [init], maps, iterators, body)[0]
+
+
+def _widened(b: ArithScalars, x: TypedScalar, acc: DType) -> TypedScalar:
+    if x.dtype is acc:
+        return x
+    if x.dtype.is_float:
+        return TypedScalar(arith.ExtFOp(signless(acc), x.value).result, acc)
+    return b.cast(x, acc)

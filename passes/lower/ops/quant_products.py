@@ -1,0 +1,81 @@
+"""Lowerings of quant_dot and quant_convolution: 8-bit operands widened, then the plain products.
+
+IREE fuses the widening into the product and multiplies the 8-bit values themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mgx_mlir.core.dtypes import INT8, DType
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.quant import QuantConvolution, QuantDot
+from mgx_mlir.passes.lower import index
+from mgx_mlir.passes.lower.gpu.stored_rows import rows_of
+from mgx_mlir.passes.lower.ops.convolution import convolved
+from mgx_mlir.passes.lower.ops.linear import by_row, integer_product, matrix_product
+from mgx_mlir.passes.lower.registry import lowers
+from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar
+
+
+def _widened(
+    e: Any, x: ir.Value, dtype: DType, scales: Sequence[tuple[ir.Value, DType]], acc: DType
+) -> ir.Value:
+    """An operand, times its scale if it has one, in the type of the sums."""
+    t = TensorType(acc, tuple(ir.RankedTensorType(x.type).shape))
+
+    def body(b: ArithScalars, value: TypedScalar, *factors: TypedScalar) -> TypedScalar:
+        found = b.cast(value, acc)
+        for factor in factors:
+            found = b.mul(found, b.cast(factor, acc))
+        return found
+
+    values, kinds = [x, *(v for v, _ in scales)], [dtype, *(d for _, d in scales)]
+    if t.is_static or not dtype.is_float:
+        return e.map_elements(values, kinds, t, body)
+    # fused with a product over run-time dims, the widening of an f8 type does not compile
+    return index.alone(
+        e, [e.mlir_type(t)], [e.extents(x)], lambda: [e.map_elements(values, kinds, t, body)]
+    )[0]
+
+
+def _operands(op: Any, ins: Sequence[Any], e: Any, acc: DType) -> list[ir.Value]:
+    values, scales = ins[:2], ins[2]
+    kinds = [TensorType.of(v).dtype for v in op.operation.operands]
+    out = []
+    for i, value in enumerate(values):
+        own = [(scales[i], kinds[2 + i])] if scales else []
+        out.append(_widened(e, value, kinds[i], own, acc))
+    return out
+
+
+@lowers(QuantDot, lazy=True)
+def quant_dot(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+    """Integers sum in i32, f8 values in f32."""
+    out = TensorType.of(op.out)
+    rows = rows_of(e, ins[1])
+    if rows is not None and 0 not in e.expr_extents(ins[0]):
+        return by_row(e, op.operation, ins[0], rows, out.dtype)
+    ins = [e.value(op.a), e.value(op.b), [e.value(v) for v in op.scales]]
+    a, b = ins[:2]
+    extents = [*e.extents(a)[:-1], e.extents(b)[-1]]
+    if 0 in (*e.extents(a), *e.extents(b)):
+        return e.fill(extents, out.dtype, 0)
+    if e.options.target == "gpu" and {TensorType.of(v).dtype for v in (op.a, op.b)} == {INT8}:
+        return integer_product(e, a, b, extents)
+    a, b = _operands(op, ins, e, out.dtype)
+    return matrix_product(e, a, b, extents, out.dtype)
+
+
+@lowers(QuantConvolution, lazy=True)
+def quant_convolution(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+    """As quant_dot; padding is 0."""
+    out = TensorType.of(op.out)
+    rows = rows_of(e, ins[1])
+    if rows is not None:
+        return convolved(e, op, e.value(op.input), rows, out, out.dtype, by_row=True)
+    ins = [e.value(op.input), e.value(op.weights), [e.value(v) for v in op.scales]]
+    x, w = _operands(op, ins, e, out.dtype)
+    return convolved(e, op, x, w, out, out.dtype)

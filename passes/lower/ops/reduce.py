@@ -1,0 +1,434 @@
+"""Lowerings of reductions, softmax and local response normalisation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir, tensor
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.normalize import LogSoftmax, Lrn, Softmax
+from mgx_mlir.dialects.migraphx.reduce import (
+    ReduceAll,
+    ReduceAny,
+    ReduceMax,
+    ReduceMean,
+    ReduceMin,
+    ReduceProd,
+    ReduceSum,
+)
+from mgx_mlir.passes.lower import host
+from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION
+from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, View, identity
+from mgx_mlir.passes.lower.ops.convolution import pad_tensor
+from mgx_mlir.passes.lower.ops.run_time_axes import chosen_dims, reduce_chosen
+from mgx_mlir.passes.lower.registry import lowers
+from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, ordered, widen
+
+LOG2_E = 1.4426950408889634
+Combine = Callable[[ArithScalars, TypedScalar, TypedScalar], TypedScalar]
+
+_COMBINE: dict[str, Combine] = {
+    "add": lambda b, x, y: b.add(x, y),
+    "mul": lambda b, x, y: b.mul(x, y),
+    "max": lambda b, x, y: b.max(x, y),
+    "min": lambda b, x, y: b.min(x, y),
+    "and": lambda b, x, y: b.and_(x, y),
+    "or": lambda b, x, y: b.or_(x, y),
+}
+
+
+def start_value(how: str, dtype: DType) -> Any:
+    """The neutral element of a combination."""
+    if how == "add" or how == "or":
+        return 0
+    if how == "mul":
+        return 1
+    if how == "and":
+        return 1 if dtype.is_bool else -1
+    return dtype.lowest() if how == "max" else dtype.highest()
+
+
+def reduce_tensor(
+    e: Any,
+    x: ir.Value,
+    dtype: DType,
+    axes: Sequence[int],
+    how: str,
+    acc: DType,
+    *,
+    map_element: Callable[[ArithScalars, TypedScalar], TypedScalar] | None = None,
+) -> ir.Value:
+    """Reduce `axes` away (they are dropped); the sum is of `acc`.
+
+    Adjacent reduced axes are collapsed into one first: two reduction loops are six times slower.
+    """
+    x, axes = _collapse_adjacent(e, x, sorted(axes))
+    x = e.hidden(x)
+    extents = e.extents(x)
+    rank = len(extents)
+    kept = [i for i in range(rank) if i not in axes]
+    init = e.fill([extents[i] for i in kept], acc, start_value(how, acc))
+    d = [ir.AffineDimExpr.get(i) for i in range(rank)]
+    maps = [ir.AffineMap.get_identity(rank), ir.AffineMap.get(rank, 0, [d[i] for i in kept])]
+    iterators = [REDUCTION if i in axes else PARALLEL for i in range(rank)]
+    b = ArithScalars(acc, acc)
+
+    def body(element: ir.Value, total: ir.Value) -> ir.Value:
+        value = widen(TypedScalar(element, dtype))
+        if map_element is not None:
+            value = map_element(b, value)
+        if value.dtype is not acc:
+            value = b.cast(value, acc)
+        return _COMBINE[how](b, TypedScalar(total, acc), value).value
+
+    found = e.generic([x], [init], maps, iterators, body)[0]
+    if DYN in ir.RankedTensorType(x.type).shape and not e.in_region:
+        # fused with what reads its result, a reduction over run-time dims does not compile
+        return e.barrier(found, [extents[i] for i in kept])
+    return found
+
+
+def _collapse_adjacent(e: Any, x: ir.Value, axes: list[int]) -> tuple[ir.Value, list[int]]:
+    kind = ir.RankedTensorType(x.type)
+    if not any(a + 1 in axes for a in axes):
+        return x, axes
+    groups: list[list[int]] = []
+    out: list[int] = []
+    for i in range(kind.rank):
+        if i in axes and groups and groups[-1][-1] in axes:
+            groups[-1].append(i)
+            continue
+        if i in axes:
+            out.append(len(groups))
+        groups.append([i])
+    dims = []
+    for g in groups:
+        n = 1
+        for i in g:
+            n = DYN if DYN in (n, kind.shape[i]) else n * kind.shape[i]
+        dims.append(n)
+    flat = tensor.CollapseShapeOp(
+        ir.RankedTensorType.get(dims, kind.element_type), x, groups
+    ).result
+    return flat, out
+
+
+def kept_view(reduced: Expr, t: TensorType, axes: Sequence[int], extents: list[Extent]) -> View:
+    """A reduced tensor with its reduced axes back as extents of 1."""
+    kept = [i for i in range(t.rank) if i not in axes]
+    return View(t, reduced, tuple(kept), extents)
+
+
+def _kept(e: Any, value: ir.Value, acc: DType, t: TensorType, axes: Sequence[int]) -> Expr:
+    """The result of a reduction with `keepdims`: a view of the reduced tensor."""
+    from mgx_mlir.passes.lower.views import reshape_tensor
+
+    have = e.extents(value)
+    kept = iter(have)
+    extents: list[Extent] = [1 if i in axes else next(kept) for i in range(t.rank)]
+    dims = tuple(d for i, d in enumerate(t.dims) if i not in axes)
+    stored = _stored(e, value, acc, t)
+    leaf = Leaf(TensorType(t.dtype, dims), stored)
+    view = kept_view(leaf, t, axes, extents)
+    view.make = lambda: reshape_tensor(e, stored, t, extents)
+    return view
+
+
+def _stored(e: Any, value: ir.Value, acc: DType, t: TensorType) -> ir.Value:
+    """An accumulated tensor in the type of the result."""
+    if acc is t.dtype:
+        return value
+    kind = TensorType(t.dtype, tuple(ir.RankedTensorType(value.type).shape))
+
+    def body(b: ArithScalars, x: TypedScalar) -> TypedScalar:
+        return x if t.dtype.is_low_precision else b.cast(x, t.dtype)
+
+    return e.map_elements([value], [acc], kind, body)
+
+
+def _axes(e: Any, op: Any, t: TensorType) -> list[int] | None:
+    """The axes that are reduced: all of them where none is named; None: known at run time."""
+    axes: Sequence[Extent] = op.axes
+    if op.axes_tensor is not None:
+        if op.axes_tensor not in e.scope.hosts:
+            return None
+        axes = host.extents_of(e, op.axes_tensor)
+    known = [a % t.rank for a in axes if isinstance(a, int)]
+    if len(known) < len(axes):
+        return None
+    return known or list(range(t.rank))
+
+
+def _reduction(how: str, op: Any, ins: Sequence[Any], e: Any, mean: bool = False) -> Any:
+    x = ins[0]
+    t, out = TensorType.of(op.operation.operands[0]), TensorType.of(op.out)
+    axes = _axes(e, op, t)
+    acc = computed(t.dtype)
+    if mean and t.dtype.is_integer:  # the sum of narrow integers would wrap
+        acc = dtypes.UINT64 if t.dtype.is_unsigned else dtypes.INT64
+    if axes is None:
+        chosen = chosen_dims(e, op.axes_tensor, t.rank)
+        found, count = reduce_chosen(
+            e, x, t.dtype, chosen, _COMBINE[how], acc, start_value(how, acc)
+        )
+        if mean:
+            found = _divide_by_count(e, found, acc, [count])
+        return _stored(e, found, acc, out)
+    if e.options.target == "gpu":
+        found = _on_gpu(e, x, t.dtype, axes, how, acc)
+    else:
+        found = reduce_tensor(e, x, t.dtype, axes, how, acc)
+    if mean:
+        found = _divide_by_count(e, found, acc, [e.extent(x, a) for a in axes])
+    return _kept(e, found, acc, out, axes)
+
+
+def _on_gpu(
+    e: Any, x: ir.Value, dtype: DType, axes: Sequence[int], how: str, acc: DType
+) -> ir.Value:
+    """reduce_tensor as compilers for GPUs take it: narrow integers in 32 bits, as they crash on
+    those along run-time dims."""
+    narrow = acc.is_integer and not acc.is_bool and acc.bits < 32
+    wide = (dtypes.UINT32 if acc.is_unsigned else dtypes.INT32) if narrow else acc
+    if how in ("max", "min") and not (wide.is_unsigned or wide.is_bool):
+        found = _extreme(e, x, dtype, axes, how, wide)
+    else:
+        found = reduce_tensor(e, x, dtype, axes, how, wide)
+    if wide is acc:
+        return found
+    shape = TensorType(acc, tuple(ir.RankedTensorType(found.type).shape))
+    return e.map_elements([found], [wide], shape, lambda b, v: b.cast(v, acc))
+
+
+def _extreme(
+    e: Any, x: ir.Value, dtype: DType, axes: Sequence[int], how: str, acc: DType
+) -> ir.Value:
+    """The extreme by unsigned integers in the elements' order, NaN beyond all others.
+
+    A GPU's own of floats passes over NaN; of integers along run-time dims the compiler takes what
+    is neutral for unsigned ones.
+    """
+    long = acc.bits == 64
+    signed = dtypes.INT64 if long else dtypes.INT32
+    kind = dtypes.UINT64 if long else dtypes.UINT32
+    sign = 1 << (acc.bits - 1)
+    beyond = int(start_value("min" if how == "max" else "max", kind))
+
+    def key(b: ArithScalars, value: TypedScalar) -> TypedScalar:
+        if value.dtype.is_integer:
+            return b.xor(b.bitcast(b.cast(value, signed), kind), sign)
+        bits = ordered(b, b.bitcast(value, signed), signed)
+        found = b.xor(b.bitcast(bits, kind), sign)
+        return b.select(b.is_nan(value), b.const(beyond, kind), found)
+
+    def back(b: ArithScalars, found: TypedScalar) -> TypedScalar:
+        # that of no elements, which is none of theirs
+        least = key(b, b.const(start_value(how, acc), acc))
+        bits = b.bitcast(b.xor(getattr(b, how)(found, least), sign), signed)
+        return b.bitcast(ordered(b, bits, signed) if acc.is_float else bits, acc)
+
+    found = reduce_tensor(e, x, dtype, axes, how, kind, map_element=key)
+    shape = TensorType(acc, tuple(ir.RankedTensorType(found.type).shape))
+    return e.map_elements([found], [kind], shape, back)
+
+
+def _divide_by_count(e: Any, total: ir.Value, acc: DType, extents: Sequence[Extent]) -> ir.Value:
+    """Each element over the product of `extents`."""
+    from mgx_mlir.core.ir import arith
+
+    count: Extent = 1
+    for d in extents:
+        count = e.mul_extents(count, d)
+    shape = TensorType(acc, tuple(ir.RankedTensorType(total.type).shape))
+    if isinstance(count, int):
+        divisor: Any = count
+        if acc.is_integer and count == 0:
+            return total  # the mean of nothing: the empty sum
+    else:
+        i64 = ir.IntegerType.get_signless(64)
+        number = TypedScalar(arith.IndexCastOp(i64, count).result, dtypes.INT64)
+        divisor = ArithScalars(acc, acc).cast(number, acc)
+        if acc.is_integer:
+            divisor = ArithScalars(acc, acc).max(divisor, 1)
+
+    # a division by a number that is no power of two is ten instructions of a GPU
+    once = e.options.target == "gpu" and acc is dtypes.FLOAT
+    factor = 1 / count if once and isinstance(count, int) and count else None
+
+    def body(b: ArithScalars, x: TypedScalar) -> TypedScalar:
+        return b.div(x, divisor) if factor is None else b.mul(x, factor)
+
+    return e.map_elements([total], [acc], shape, body)
+
+
+@lowers(ReduceSum)
+def reduce_sum(op: Any, ins: Sequence[Any], e: Any) -> Any:
+    return _reduction("add", op, ins, e)
+
+
+@lowers(ReduceMean)
+def reduce_mean(op: Any, ins: Sequence[Any], e: Any) -> Any:
+    return _reduction("add", op, ins, e, mean=True)
+
+
+@lowers(ReduceMax)
+def reduce_max(op: Any, ins: Sequence[Any], e: Any) -> Any:
+    return _reduction("max", op, ins, e)
+
+
+@lowers(ReduceMin)
+def reduce_min(op: Any, ins: Sequence[Any], e: Any) -> Any:
+    return _reduction("min", op, ins, e)
+
+
+@lowers(ReduceProd)
+def reduce_prod(op: Any, ins: Sequence[Any], e: Any) -> Any:
+    return _reduction("mul", op, ins, e)
+
+
+def _logical(how: str, op: Any, ins: Sequence[Any], e: Any) -> Any:
+    """Truth of the elements combined; the result is 0 or 1 in the result's type."""
+    x = ins[0]
+    t, out = TensorType.of(op.operation.operands[0]), TensorType.of(op.out)
+    axes = _axes(e, op, t)
+    truth = TensorType(dtypes.BOOL, tuple(ir.RankedTensorType(x.type).shape))
+    as_bool = e.map_elements([x], [t.dtype], truth, lambda b, v: b.cast(v, dtypes.BOOL))
+    if axes is None:
+        chosen = chosen_dims(e, op.axes_tensor, t.rank)
+        start = start_value(how, dtypes.BOOL)
+        found, _ = reduce_chosen(e, as_bool, dtypes.BOOL, chosen, _COMBINE[how], dtypes.BOOL, start)
+        return _stored(e, found, dtypes.BOOL, out)
+    found = reduce_tensor(e, as_bool, dtypes.BOOL, axes, how, dtypes.BOOL)
+    return _kept(e, found, dtypes.BOOL, out, axes)
+
+
+@lowers(ReduceAll)
+def reduce_all(op: Any, ins: Sequence[Any], e: Any) -> Any:
+    return _logical("and", op, ins, e)
+
+
+@lowers(ReduceAny)
+def reduce_any(op: Any, ins: Sequence[Any], e: Any) -> Any:
+    return _logical("or", op, ins, e)
+
+
+# ---- softmax -------------------------------------------------------------------------------------
+
+
+def _shifted_exp(
+    e: Any, x: ir.Value, t: TensorType, axis: int
+) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """(row maximum, exp(x - maximum), its row sum), all in the computed type."""
+    acc = computed(t.dtype)
+    rank = t.rank
+    rows = tuple(i for i in range(rank) if i != axis)
+    extents = e.extents(x)
+    wide = TensorType(acc, t.dims)
+
+    def power(b: Any, v: Any, m: Any) -> Any:
+        below = b.sub(v, m)
+        if e.options.target != "gpu" or acc is not dtypes.FLOAT:
+            return b.exp(below)
+        # a GPU has 2^x as an instruction, and e^x as thirteen; what the product is rounded by is
+        # no more than 2e-8 of the sum
+        return b.exp2(b.mul(below, LOG2_E))
+
+    peak = reduce_tensor(e, x, t.dtype, [axis], "max", acc)
+    powers = e.map_elements(
+        [x, peak],
+        [t.dtype, acc],
+        wide,
+        power,
+        maps=[identity(rank), rows],
+        extents=extents,
+    )
+    total = reduce_tensor(e, powers, acc, [axis], "add", acc)
+    return peak, powers, total
+
+
+@lowers(Softmax)
+def softmax(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
+    """exp(x - max) / sum, 16- and 8-bit floats through f32."""
+    x, t = ins[0], TensorType.of(op.out)
+    if t.rank == 0:
+        return e.fill([], t.dtype, 1)
+    axis = op.axis % t.rank
+    _, powers, total = _shifted_exp(e, x, t, axis)
+    acc = computed(t.dtype)
+    rows = tuple(i for i in range(t.rank) if i != axis)
+    # a division is ten instructions of a GPU: one for a row, not for each element
+    once = e.options.target == "gpu"
+    return e.map_elements(
+        [powers, total],
+        [acc, acc],
+        t,
+        lambda b, v, s: b.mul(v, b.div(1, s)) if once else b.div(v, s),
+        maps=[identity(t.rank), rows],
+        extents=e.extents(x),
+    )
+
+
+@lowers(LogSoftmax)
+def logsoftmax(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
+    """x - max - log(sum(exp(x - max)))."""
+    x, t = ins[0], TensorType.of(op.out)
+    if t.rank == 0:
+        return e.fill([], t.dtype, 0)
+    axis = op.axis % t.rank
+    peak, _, total = _shifted_exp(e, x, t, axis)
+    acc = computed(t.dtype)
+    rows = tuple(i for i in range(t.rank) if i != axis)
+    return e.map_elements(
+        [x, peak, total],
+        [t.dtype, acc, acc],
+        t,
+        lambda b, v, m, s: b.sub(b.sub(v, m), b.log(s)),
+        maps=[identity(t.rank), rows, rows],
+        extents=e.extents(x),
+    )
+
+
+@lowers(Lrn)
+def lrn(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
+    """x / (bias + alpha / size * sum of squares over `size` channels) ^ beta."""
+    x, t = ins[0], TensorType.of(op.out)
+    acc = computed(t.dtype)
+    size, alpha, beta, bias = op.size, op.alpha, op.beta, op.bias
+    low = (size - 1) // 2
+    extents = e.extents(x)
+    dims = list(t.dims)
+    if dims[1] != DYN:
+        dims[1] += size - 1
+    lows: list[Extent] = [0] * t.rank
+    highs: list[Extent] = [0] * t.rank
+    lows[1], highs[1] = low, size - 1 - low
+    padded = pad_tensor(e, x, lows, highs, dims, t.dtype, 0)
+    rank = t.rank
+    d = [ir.AffineDimExpr.get(i) for i in range(rank + 1)]
+    maps = [
+        ir.AffineMap.get(rank + 1, 0, [d[0], d[1] + d[rank], *d[2:rank]]),
+        ir.AffineMap.get(rank + 1, 0, [d[rank]]),
+        ir.AffineMap.get(rank + 1, 0, d[:rank]),
+    ]
+    b = ArithScalars(acc, acc)
+
+    def body(element: ir.Value, _: ir.Value, total: ir.Value) -> ir.Value:
+        v = widen(TypedScalar(element, t.dtype))
+        return b.add(TypedScalar(total, acc), b.mul(v, v)).value
+
+    squares = e.generic(
+        [padded, e.empty([size], acc)],
+        [e.fill(extents, acc, 0)],
+        maps,
+        [PARALLEL] * rank + [REDUCTION],
+        body,
+    )[0]
+
+    def scaled(s: ArithScalars, v: TypedScalar, total: TypedScalar) -> TypedScalar:
+        base = s.add(s.mul(total, alpha / size), bias)
+        return s.div(v, s.pow(base, beta))
+
+    return e.map_elements([x, squares], [t.dtype, acc], t, scaled, extents=extents)

@@ -1,0 +1,444 @@
+"""Lowering of resize: small tables per axis (places, weights), then one loop over each axis.
+
+The tables are made by loops of their own, so that static and run-time extents share one form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.errors import ShapeError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.resize import Resize
+from mgx_mlir.passes.lower import host
+from mgx_mlir.passes.lower import index as indices
+from mgx_mlir.passes.lower.expr import Extent, Leaf, View
+from mgx_mlir.passes.lower.ops.movement import extract_slice
+from mgx_mlir.passes.lower.registry import lowers
+from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, narrow, widen
+from mgx_mlir.passes.lower.views import reshape_tensor
+
+_FLOAT, _DOUBLE, _INT = dtypes.FLOAT, dtypes.DOUBLE, dtypes.INT64
+
+
+@dataclass
+class _Axis:
+    """One axis: its extents, and the scale as a Python number or a function that reads it."""
+
+    length: Extent
+    extent: Extent
+    scale: np.float32 | None  # None: extent / length, at run time
+    given: ir.Value | None = None  # the run-time scales, read at `index`
+    index: int = 0
+
+    def unchanged(self) -> bool:
+        return self.scale == 1 and _same(self.length, self.extent)
+
+
+def _same(a: Extent, b: Extent) -> bool:
+    return a is b or (isinstance(a, int) and isinstance(b, int) and a == b)
+
+
+@lowers(Resize)
+def resize(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+    """Nearest reads one place; linear and cubic weigh some, one axis after the other."""
+    x, t = ins[0], TensorType.of(op.input)
+    axes = _axes(op, ins, e)
+    extents = [a.extent for a in axes]
+    if 0 in extents:
+        return e.empty(extents, t.dtype)
+    if any(isinstance(a.length, int) and a.length == 0 for a in axes):
+        return e.fill(extents, t.dtype, 0)
+    crop = op.coordinate_transformation_mode == "tf_crop_and_resize"
+    places = [None if a.unchanged() and not crop else _coordinates(e, op, a, i)
+              for i, a in enumerate(axes)]  # fmt: skip
+    if op.mode == "nearest":
+        found = _repeated(e, op, x, t, axes)
+        if found is None:
+            found = _nearest(e, op, x, t, axes, places)
+    else:
+        found = _weighed(e, op, x, t, axes, places)
+    if crop:
+        found = _cropped(e, op, found, t, axes, places)
+    return found
+
+
+def _axes(op: Any, ins: Sequence[Any], e: Any) -> list[_Axis]:
+    own, out = e.extents(ins[0]), TensorType.of(op.out)
+    if op.target is None:
+        found = []
+        for i, d in enumerate(own):
+            if op.sizes:
+                extent = op.sizes[i] or d
+                found.append(_Axis(d, extent, _ratio(extent, d)))
+            else:
+                scale = np.float32(op.scales[i])
+                found.append(_Axis(d, _scaled(e, d, scale), scale))
+        return found
+    kind = TensorType.of(op.target)
+    if kind.dtype.is_float:
+        return [_scaled_axis(e, d, ins[1], kind.dtype, i) for i, d in enumerate(own)]
+    if kind.dims[0] == DYN:
+        numbers = [indices.read(ins[1], [e.index(i)]) for i in range(len(own))]
+        sizes: list[Extent] = [indices.to_index(n, kind.dtype) for n in numbers]
+    else:
+        sizes = host.extents_of(e, op.target)
+    found = []
+    for i, (d, size) in enumerate(zip(own, sizes, strict=True)):
+        if isinstance(size, int):
+            extent: Extent = size or d
+        elif out.dims[i] >= 0:
+            extent = out.dims[i]
+        else:
+            keep = indices.compare(e, indices.EQ, size, 0)
+            extent = indices.select(e, keep, d, indices.maximum(e, size, 0))
+        found.append(_Axis(d, extent, _ratio(extent, d)))
+    return found
+
+
+def _ratio(extent: Extent, length: Extent) -> np.float32 | None:
+    if _same(extent, length):
+        return np.float32(1)
+    if isinstance(extent, int) and isinstance(length, int):
+        return np.float32(extent) / np.float32(max(length, 1))
+    return None
+
+
+def _scaled(e: Any, d: Extent, scale: np.float32) -> Extent:
+    """floor(extent * scale) in f32."""
+    if isinstance(d, int):
+        return math.floor(np.float32(d) * scale)
+    if scale == 1:
+        return d
+
+    def body(where: list[ir.Value]) -> ir.Value:
+        b = ArithScalars(_FLOAT, _INT)
+        length = b.cast(TypedScalar(indices.as_i64(e, d), _INT), _FLOAT)
+        return b.cast(b.floor(b.mul(length, float(scale))), _INT).value
+
+    found = indices.from_positions(e, [], _INT, body)
+    return indices.to_index(indices.read(found, []), _INT)
+
+
+def _scaled_axis(e: Any, d: Extent, scales: ir.Value, dtype: DType, index: int) -> _Axis:
+    """An axis whose scale comes at run time; it is read in kernels, the host computes no floats."""
+
+    def body(where: list[ir.Value]) -> ir.Value:
+        b = ArithScalars(_FLOAT, _INT)
+        length = b.cast(TypedScalar(indices.as_i64(e, d), _INT), _FLOAT)
+        product = b.floor(b.mul(length, _read_scale(e, scales, dtype, index)))
+        # NaN and negative scales give nothing
+        safe = b.select(b.cmp("gt", product, 0.0), b.min(product, float(2**31)), 0.0)
+        return b.cast(safe, _INT).value
+
+    found = indices.from_positions(e, [], _INT, body)
+    extent = indices.to_index(indices.read(found, []), _INT)
+    as_float = e.cast_tensor(scales, dtype, _FLOAT)
+    return _Axis(d, extent, None, as_float, index)
+
+
+def _read_scale(e: Any, scales: ir.Value, dtype: DType, index: int) -> TypedScalar:
+    value = widen(TypedScalar(indices.read(scales, [e.index(index)]), dtype))
+    return ArithScalars(_FLOAT, _FLOAT).cast(value, _FLOAT)
+
+
+# ---- coordinates ---------------------------------------------------------------------------------
+
+
+def _coordinates(e: Any, op: Any, axis: _Axis, index: int) -> ir.Value:
+    """The place in the input (f32) of each place of the result along one axis."""
+    mode = op.coordinate_transformation_mode
+
+    def body(where: list[ir.Value]) -> ir.Value:
+        b = ArithScalars(_FLOAT, _FLOAT)
+
+        def number(x: Extent) -> TypedScalar:
+            return b.cast(TypedScalar(indices.as_i64(e, x), _INT), _FLOAT)
+
+        at, length, extent = number(where[0]), number(axis.length), number(axis.extent)
+        if axis.given is not None:
+            scale = _read_scale(e, axis.given, _FLOAT, axis.index)
+        elif axis.scale is not None:
+            scale = b.const(float(axis.scale), _FLOAT)
+        else:
+            scale = b.div(extent, b.max(length, 1.0))
+        single = b.cmp("le", extent, 1.0)
+        zero = b.const(0.0, _FLOAT)
+        last, half = b.sub(length, 1.0), b.const(0.5, _FLOAT)
+        usual = b.sub(b.div(b.add(at, half), scale), half)
+        if mode == "asymmetric":
+            found = b.div(at, scale)
+        elif mode == "align_corners":
+            steps = b.select(single, 1.0, b.sub(extent, 1.0))
+            found = b.select(single, zero, b.div(b.mul(at, last), steps))
+        elif mode == "pytorch_half_pixel":
+            found = b.select(single, zero, usual)
+        elif mode == "tf_half_pixel_for_nn":
+            found = b.div(b.add(at, half), scale)
+        elif mode == "tf_crop_and_resize":
+            start, end = (np.float32(op.roi[index + n]) for n in (0, len(op.roi) // 2))
+            steps = b.select(single, 1.0, b.sub(extent, 1.0))
+            width = b.mul(b.mul(at, float(end - start)), last)
+            several = b.add(b.mul(last, float(start)), b.div(width, steps))
+            middle = b.mul(last, float(np.float32(0.5) * (start + end)))
+            found = b.select(single, middle, several)
+        elif mode == "half_pixel_symmetric":
+            adjustment = b.div(extent, b.mul(scale, length))
+            offset = b.mul(b.div(length, 2.0), b.sub(1.0, adjustment))
+            found = b.sub(b.add(offset, b.div(b.add(at, half), scale)), half)
+        else:
+            found = usual
+        if mode != "tf_crop_and_resize":
+            # an axis that keeps its extent keeps its elements, whatever the mode rounds to
+            same = b.and_(b.cmp("eq", length, extent), b.cmp("eq", scale, 1.0))
+            found = b.select(same, at, found)
+        return found.value
+
+    return indices.from_positions(e, [axis.extent], _FLOAT, body)
+
+
+def _clamped(e: Any, b: ArithScalars, x: TypedScalar, length: Extent) -> ir.Value:
+    """A whole number as an index inside of the axis; NaN is 0."""
+    limited = b.max(b.min(b.select(b.is_nan(x), 0.0, x), float(2**31)), float(-(2**31)))
+    at = indices.to_index(b.cast(limited, _INT).value, _INT)
+    return e.as_index(indices.clamp(e, at, 0, indices.last_of(e, length)))
+
+
+# ---- nearest -------------------------------------------------------------------------------------
+
+
+def _nearest(
+    e: Any, op: Any, x: ir.Value, t: TensorType, axes: list[_Axis], places: list[Any]
+) -> ir.Value:
+    tables = [
+        None if p is None else _rounded(e, op.nearest_mode, p, a)
+        for p, a in zip(places, axes, strict=True)
+    ]
+    inputs = [table for table in tables if table is not None]
+    maps = [(i,) for i, table in enumerate(tables) if table is not None]
+
+    def body(where: list[ir.Value], *read: ir.Value) -> ir.Value:
+        values = iter(read)
+        source = [
+            at if table is None else indices.to_index(next(values), _INT)
+            for at, table in zip(where, tables, strict=True)
+        ]
+        return indices.read_safely(e, x, source, [a.length for a in axes])
+
+    return indices.from_positions(e, [a.extent for a in axes], t.dtype, body, inputs, maps)
+
+
+def _rounded(e: Any, mode: str, places: ir.Value, axis: _Axis) -> ir.Value:
+    def body(where: list[ir.Value], value: ir.Value) -> ir.Value:
+        b = ArithScalars(_FLOAT, _FLOAT)
+        at = TypedScalar(value, _FLOAT)
+        if mode == "floor":
+            found = b.floor(at)
+        elif mode == "ceil":
+            found = b.ceil(at)
+        elif mode == "round_prefer_floor":
+            found = b.ceil(b.sub(at, 0.5))
+        else:
+            found = b.floor(b.add(at, 0.5))
+        return indices.as_i64(e, _clamped(e, b, found, axis.length))
+
+    return indices.from_positions(e, [axis.extent], _INT, body, [places], [(0,)])
+
+
+def _repeated(e: Any, op: Any, x: ir.Value, t: TensorType, axes: list[_Axis]) -> ir.Value | None:
+    """Whole-number enlargement as a broadcast, where every place just repeats; else None."""
+    mode, rounding = op.coordinate_transformation_mode, op.nearest_mode
+    centred = mode in ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel")
+    if not (
+        (mode == "asymmetric" and rounding == "floor")
+        or (centred and rounding.startswith("round_prefer"))
+    ):
+        return None
+    factors = []
+    for a in axes:
+        if a.unchanged():
+            factors.append(1)
+            continue
+        if a.scale is None or not isinstance(a.length, int) or not isinstance(a.extent, int):
+            return None
+        factor = int(a.scale)
+        if factor != a.scale or a.extent != a.length * factor or a.extent > 2**20:
+            return None
+        factors.append(factor)
+    lengths, parts, entries = [a.length for a in axes], [], []
+    for n, f in zip(lengths, factors, strict=True):
+        entries.append(len(parts))
+        parts += [n] if f == 1 else [n, f]
+    kind = TensorType(t.dtype, tuple(e.static_dims(parts)))
+    wide = e.tensor_of(View(kind, Leaf(t, x), tuple(entries), list(parts)))
+    extents = [a.extent for a in axes]
+    return reshape_tensor(e, wide, t.with_dims(e.static_dims(extents)), extents)
+
+
+# ---- linear and cubic ----------------------------------------------------------------------------
+
+
+def _weighed(
+    e: Any, op: Any, x: ir.Value, t: TensorType, axes: list[_Axis], places: list[Any]
+) -> ir.Value:
+    wide_integer = t.dtype.is_integer and t.dtype.bits >= 32
+    work = _DOUBLE if wide_integer or t.dtype is _DOUBLE else _FLOAT
+    found, kind = x, t.dtype
+    for i, (axis, at) in enumerate(zip(axes, places, strict=True)):
+        if at is not None:
+            table = _taps(e, op, at, axis, work)
+            found, kind = _along(e, found, kind, i, axis, table, work), work
+    if kind is t.dtype and kind is work:
+        return found
+    if t.dtype.is_integer:
+        return _to_integers(e, found, kind, t.dtype)
+    return e.cast_tensor(found, kind, t.dtype) if kind is not t.dtype else found
+
+
+def _to_integers(e: Any, x: ir.Value, kind: DType, dtype: DType) -> ir.Value:
+    if kind is dtype:
+        return x
+    from mgx_mlir.dialects.migraphx.scalar_math import to_integer
+
+    t = TensorType(dtype, tuple(ir.RankedTensorType(x.type).shape))
+    return e.map_elements([x], [kind], t, lambda b, value: to_integer(b, value, dtype))
+
+
+@dataclass
+class _Taps:
+    """Per place of the result the places (i64) and weights of its taps: both {taps, extent}."""
+
+    places: ir.Value
+    weights: ir.Value
+    count: int
+
+
+def _taps(e: Any, op: Any, at: ir.Value, axis: _Axis, work: DType) -> _Taps:
+    support = 2 if op.mode == "cubic" else 1
+    shrink = 1.0
+    if op.antialias:
+        if axis.scale is None:
+            raise ShapeError(
+                "antialias needs scales that are known at compile time",
+                notes=["the number of elements under the filter follows from them"],
+            )
+        shrink = min(float(axis.scale), 1.0)
+    reach = support / shrink
+    count = 2 * math.ceil(reach)
+    b = ArithScalars(_DOUBLE, _DOUBLE)
+    length = axis.length
+
+    def tap(value: ir.Value, number: Any) -> tuple[TypedScalar, TypedScalar]:
+        """The place of a tap, and its weight before scaling."""
+        exact = b.cast(TypedScalar(value, _FLOAT), _DOUBLE)
+        first = b.add(b.floor(b.sub(exact, reach)), 1.0)
+        place = b.add(first, number)
+        distance = b.abs(b.mul(b.sub(place, exact), shrink))
+        weight = _cubic(b, distance, op.cubic_coeff_a) if support == 2 else _linear(b, distance)
+        if op.exclude_outside:
+            last = b.cast(TypedScalar(indices.as_i64(e, indices.last_of(e, length)), _INT), _DOUBLE)
+            inside = b.and_(b.cmp("ge", place, 0.0), b.cmp("le", place, last))
+            weight = b.select(inside, weight, 0.0)
+        return place, weight
+
+    def place_of(where: list[ir.Value], value: ir.Value) -> ir.Value:
+        number = b.cast(TypedScalar(indices.as_i64(e, where[0]), _INT), _DOUBLE)
+        place, _ = tap(value, number)
+        return indices.as_i64(e, _clamped(e, b, place, length))
+
+    def weight_of(where: list[ir.Value], value: ir.Value) -> ir.Value:
+        number = b.cast(TypedScalar(indices.as_i64(e, where[0]), _INT), _DOUBLE)
+        _, weight = tap(value, number)
+        if op.exclude_outside or shrink < 1:
+            total = b.const(0.0, _DOUBLE)
+            for i in range(count):
+                total = b.add(total, tap(value, float(i))[1])
+            nothing = b.cmp("eq", total, 0.0)
+            weight = b.select(nothing, 0.0, b.div(weight, b.select(nothing, 1.0, total)))
+        return b.cast(weight, work).value
+
+    extents: list[Extent] = [count, axis.extent]
+    return _Taps(
+        indices.from_positions(e, extents, _INT, place_of, [at], [(1,)]),
+        indices.from_positions(e, extents, work, weight_of, [at], [(1,)]),
+        count,
+    )
+
+
+def _linear(b: ArithScalars, t: TypedScalar) -> TypedScalar:
+    return b.max(b.sub(1.0, t), 0.0)
+
+
+def _cubic(b: ArithScalars, t: TypedScalar, a: float) -> TypedScalar:
+    """Keys' kernel of |distance|."""
+    near = b.add(b.mul(b.mul(b.sub(b.mul(t, a + 2), a + 3), t), t), 1.0)
+    far = b.sub(b.mul(b.add(b.mul(b.sub(b.mul(t, a), 5 * a), t), 8 * a), t), 4 * a)
+    return b.select(b.cmp("le", t, 1.0), near, b.select(b.cmp("lt", t, 2.0), far, 0.0))
+
+
+def _along(
+    e: Any, x: ir.Value, dtype: DType, axis: int, info: _Axis, taps: _Taps, work: DType
+) -> ir.Value:
+    """The weighed sum along one axis, in the type `work`."""
+    own = e.extents(x)
+    extents = list(own)
+    extents[axis] = info.extent
+
+    # one row of each table per tap: as loop inputs they are read once, not element by element
+    rows = [_row(e, table, i, info.extent, kind) for i in range(taps.count)
+            for table, kind in ((taps.places, _INT), (taps.weights, work))]  # fmt: skip
+
+    def body(where: list[ir.Value], *read: ir.Value) -> ir.Value:
+        b = ArithScalars(work, work)
+        total: TypedScalar | None = None
+        for place, weight in zip(read[::2], read[1::2], strict=True):
+            source = [*where[:axis], indices.to_index(place, _INT), *where[axis + 1 :]]
+            value = indices.read_safely(e, x, source, own[axis : axis + 1])
+            element = b.cast(widen(TypedScalar(value, dtype)), work)
+            part = b.mul(element, TypedScalar(weight, work))
+            total = part if total is None else b.add(total, part)
+        assert total is not None
+        return total.value
+
+    return indices.from_positions(e, extents, work, body, rows, [(axis,)] * len(rows))
+
+
+def _row(e: Any, table: ir.Value, number: int, extent: Extent, dtype: DType) -> ir.Value:
+    part = extract_slice(e, table, [number, 0], [1, extent])
+    kind = TensorType(dtype, tuple(e.static_dims([extent])))
+    return reshape_tensor(e, part, kind, [extent])
+
+
+# ---- cropping ------------------------------------------------------------------------------------
+
+
+def _cropped(
+    e: Any, op: Any, x: ir.Value, t: TensorType, axes: list[_Axis], places: list[Any]
+) -> ir.Value:
+    """The extrapolation value where a coordinate lies outside of the input."""
+    inputs = [x, *places]
+    rank = t.rank
+    maps = [tuple(range(rank)), *((i,) for i in range(rank))]
+    work = computed(t.dtype)
+    number = op.extrapolation_value if t.dtype.is_float else int(op.extrapolation_value)
+
+    def body(where: list[ir.Value], value: ir.Value, *at: ir.Value) -> ir.Value:
+        b = ArithScalars(_FLOAT, work)
+        outside = b.const(0, dtypes.BOOL)
+        for place, axis in zip(at, axes, strict=True):
+            p = TypedScalar(place, _FLOAT)
+            last = indices.as_i64(e, indices.last_of(e, axis.length))
+            limit = b.cast(TypedScalar(last, _INT), _FLOAT)
+            outside = b.or_(outside, b.or_(b.cmp("lt", p, 0.0), b.cmp("gt", p, limit)))
+        element = widen(TypedScalar(value, t.dtype))
+        return narrow(b.select(outside, b.const(number, work), element), t.dtype).value
+
+    return indices.from_positions(e, [a.extent for a in axes], t.dtype, body, inputs, maps)

@@ -1,0 +1,327 @@
+"""Patterns of simplify_algebra that make one product of several: beside, summed, joined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import Pointwise, attributes_of, is_a, mnemonic
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.linear import Convolution
+from mgx_mlir.dialects.migraphx.pointwise_binary import Add
+from mgx_mlir.passes.analysis.constants import can_join, is_constant, joined
+from mgx_mlir.passes.analysis.view_chains import VIEWS, trace
+from mgx_mlir.rewrite.pattern import (
+    NoMatch,
+    Rewriter,
+    defined_by,
+    has_one_use,
+    no_match,
+    pattern,
+    users,
+)
+
+_MOST = 64  # ops that are looked at together
+_CONE = 24  # pointwise ops after a product that are looked at
+
+
+@pattern("dot", "quant_dot", "convolution")
+def find_conv_dot_horiz_fusion(op: Any, rw: Rewriter) -> Any:
+    """dot(x, w1), dot(x, w2), .. -> slices of dot(x, concat(w1, w2, ..)), the weights constant
+
+    Also quant_dot, and convolution with equal attributes. Wide results (`max-columns`, of a
+    language model's head) stay on their own, and weights that other ops read, which would be
+    kept twice. Pointwise ops run in the kernel of the dot before them: dots merge where all have
+    the same ones with constants (then `find_splits` does these once; some may lack a bias), or
+    where they meet, as in the gate of an MLP. `all-forms` merges any, and convolutions, of which
+    slices are copies.
+    """
+    name = mnemonic(op)
+    if name == "convolution" and not rw.options.all_forms:
+        return no_match("slices of channels-last images are copies (all-forms merges them)")
+    group = _beside(op, rw.options.max_columns, rw.options.all_forms)
+    if isinstance(group, NoMatch):
+        return group
+    rank = TensorType.of(op.results[0]).rank
+    axis, along = _wide_axes(op, name, rank)
+    keep = range(rank) if name == "convolution" else (rank - 2, rank - 1)
+    rw.merge_location(*group[1:])
+    w = joined(rw, [o.operands[1] for o in group], along, keep)
+    wide = rw.op(name, op.operands[0], w, **attributes_of(op))
+    sums = [_biased(o) for o in group]
+    summed = [s for s in sums if s is not None]
+    if 0 < len(summed) < len(sums):
+        biases = [_bias_of(rw, o, s) for o, s in zip(group, sums, strict=True)]
+        wide = rw.op("add", wide, joined(rw, biases, axis))
+        for o, s in zip(group, sums, strict=True):
+            if s is not None:
+                s.results[0].replace_all_uses_with(o.results[0])
+    at, parts = 0, []
+    for o in group:
+        end = at + TensorType.of(o.results[0]).dims[axis]
+        parts.append(rw.op("slice", wide, axes=[axis], starts=[at], ends=[end]))
+        at = end
+    for o, part in zip(group[1:], parts[1:], strict=True):
+        o.results[0].replace_all_uses_with(part)
+    return parts[0]
+
+
+def _wide_axes(op: Any, name: str, rank: int) -> tuple[int, int]:
+    """The axis of the output columns in the result and in the weights."""
+    if name != "convolution":
+        return rank - 1, rank - 1
+    return (rank - 1, rank - 1) if op.channels_last else (1, 0)
+
+
+def _epilogue(value: ir.Value) -> tuple[list[str], set[ir.Value]]:
+    """The pointwise ops after a product: those with constants alone, one after the other, by
+    name, and what comes of all others."""
+    names: list[str] = []
+    while len(names) < _CONE:
+        found = users(value)
+        pointwise = [u.operation for u in found if is_a(u.operation, Pointwise)]
+        if not pointwise:
+            return names, set()
+        op = pointwise[0]
+        if len(found) > 1 or not all(v == value or is_constant(v) for v in op.operands):
+            break
+        names.append(op.name)
+        value = op.results[0]
+    cone: set[ir.Value] = set()
+    todo = [value]
+    while todo and len(cone) < _CONE:
+        for u in users(todo.pop()):
+            if is_a(u.operation, Pointwise) and u.operation.results[0] not in cone:
+                cone.add(u.operation.results[0])
+                todo.append(u.operation.results[0])
+    return names, cone
+
+
+def _biased(op: Any) -> Any:
+    """The sum of a product with a constant, where nothing else uses the product."""
+    found = users(op.results[0])
+    total = found[0].operation if len(found) == 1 else None
+    if total is None or not is_a(total, Add) or not TensorType.of(total.result).is_static:
+        return None
+    return total if any(can_join([v]) for v in total.operands) else None
+
+
+def _bias_of(rw: Rewriter, op: Any, total: Any) -> ir.Value:
+    """What `total` adds to the result of `op`: zeros where there is no sum."""
+    if total is not None:
+        a, b = total.operands
+        return b if a == op.results[0] else a
+    t = TensorType.of(op.results[0])
+    return rw.multibroadcast(rw.literal(0, t.dtype), t.dims)
+
+
+def _beside(op: Any, most_columns: int, any_epilogue: bool) -> list[Any] | NoMatch:
+    """The ops that can run as one with `op`, in their order, `op` first; or why there are none."""
+    reason = _unfit(op, most_columns)
+    if reason is not None:
+        return reason
+    uses = users(op.operands[0])
+    if not 1 < len(uses) <= _MOST:
+        return no_match("its input has {} uses", len(uses))
+    name = op.operation.name
+    axis, _ = _wide_axes(op, name.removeprefix("migraphx."), TensorType.of(op.results[0]).rank)
+    block = op.operation.block
+    same = op.operation.attributes
+    after, cone = _epilogue(op.results[0])
+    group: list[Any] = []
+    for o in uses:
+        o = o.operation
+        if o == op.operation or o.name != name or o.block != block or o in group:
+            continue
+        if o.operands[0] != op.operands[0] or not _alike(op.operation, o, axis):
+            continue
+        if any(o.attributes[k] != v for k, v in same.items()):
+            continue
+        if _unfit(o.opview, most_columns) is not None:  # what refuses is falsy
+            continue
+        own, met = _epilogue(o.results[0])
+        if not any_epilogue and not _fits(own, met, after, cone):
+            continue
+        if o.is_before_in_block(op.operation):
+            return no_match("another one of the same input comes first")
+        group.append(o)
+    columns = TensorType.of(op.results[0]).dims[axis]
+    found = [op]
+    for o in sorted(group, key=_Position):
+        columns += TensorType.of(o.result).dims[axis]
+        if columns > most_columns:
+            break
+        found.append(o.opview)
+    if len(found) < 2:
+        return no_match("no other one of its input has weights and an epilogue that fit to its own")
+    return found
+
+
+def _fits(a: list[str], met: set[ir.Value], b: list[str], cone: set[ir.Value]) -> bool:
+    """Whether two epilogues stay what they are after a merge: they meet, or are done once."""
+    if met or cone:
+        return not met.isdisjoint(cone)
+    return a == b or all(names in ([], ["migraphx.add"]) for names in (a, b))
+
+
+class _Position:
+    """Orders ops of one block by where they stand."""
+
+    def __init__(self, op: ir.Operation) -> None:
+        self.op = op
+
+    def __lt__(self, other: _Position) -> bool:
+        return bool(self.op.is_before_in_block(other.op))
+
+
+def _alike(a: ir.Operation, b: ir.Operation, axis: int) -> bool:
+    """Whether results and weights are of one type but for the output columns."""
+    s, t = TensorType.of(a.results[0]), TensorType.of(b.results[0])
+    v, w = TensorType.of(a.operands[1]), TensorType.of(b.operands[1])
+    if s.dtype is not t.dtype or v.dtype is not w.dtype or len(b.operands) != 2:
+        return False
+    if is_a(a, Convolution) and not _same_kernel(a, v.dims, w.dims):
+        return False
+    return all(m == n for i, (m, n) in enumerate(zip(s.dims, t.dims, strict=True)) if i != axis)
+
+
+def _same_kernel(a: ir.Operation, v: Sequence[int], w: Sequence[int]) -> bool:
+    return v[:-1] == w[:-1] if a.opview.channels_last else v[1:] == w[1:]
+
+
+def _unfit(op: Any, most_columns: int) -> NoMatch | None:
+    """Why an op cannot be one of several, or None."""
+    if len(op.operands) != 2:
+        return no_match("it has scales")
+    name = mnemonic(op)
+    if name == "convolution" and op.group != 1:
+        return no_match("it has {} groups", op.group)
+    if next(iter(op.results[0].uses), None) is None:
+        return no_match("nothing uses it")
+    t = TensorType.of(op.results[0])
+    axis, _ = _wide_axes(op, name, t.rank)
+    if t.dims[axis] == DYN or t.dims[axis] > most_columns:
+        return no_match("it has {} columns, more than {}", t.dims[axis], most_columns)
+    found = trace(op.operands[1])
+    if found is None or defined_by(found[0], "literal") is None:
+        return no_match("its weights are not a constant that is ready")
+    if not _only_weights(found[0], op.operation.name):
+        return no_match("its weights are used otherwise too, and would be kept twice")
+    return None
+
+
+def _only_weights(value: ir.Value, name: str, depth: int = 4) -> bool:
+    """Whether `value` is read by ops of one name alone, through views, as their weights."""
+    for i, use in enumerate(value.uses):
+        owner = use.owner.operation
+        if i == _MOST:
+            return False
+        if owner.name == name:
+            if owner.operands[0] == value or owner.operands[1] != value:
+                return False
+            continue
+        if not is_a(owner, VIEWS) or not depth:
+            return False
+        if not _only_weights(owner.results[0], name, depth - 1):
+            return False
+    return True
+
+
+# ---- convolutions of several inputs --------------------------------------------------------------
+
+
+@pattern("add")
+def find_add_convs(op: Any, rw: Rewriter) -> Any:
+    """conv(x, u) + conv(y, v) -> conv(concat(x, y), concat(u, v)), u and v constant (all-forms)
+
+    Where strides of 1x1 windows differ, the input of the longer ones is thinned out by `step`.
+    Here one convolution is the epilogue of the other, and the concat is a copy: all-forms only.
+    """
+    if not rw.options.all_forms:
+        return no_match("the second sum costs nothing here, the concat does (see all-forms)")
+    convs = [defined_by(v, "convolution") for v in op.operands]
+    if any(c is None or not has_one_use(c.results[0]) for c in convs):
+        return no_match("the operands are not convolutions that are used here alone")
+    a, b = convs
+    if a.group != 1 or b.group != 1 or a.channels_last != b.channels_last:
+        return no_match("groups, or another layout")
+    if not all(is_constant(c.operands[1]) for c in convs):
+        return no_match("weights that are not constant")
+    first = attributes_of(a)
+    strides: list[list[int]] = [list(a.stride), list(b.stride)]
+    steps = _steps(a, b)
+    if steps is None:
+        return no_match("windows or strides differ")
+    shared = [min(s) for s in zip(*strides, strict=True)]
+    last = a.channels_last
+    channel = -1 if last else 1
+    xs = [_thinned(rw, c, s) for c, s in zip(convs, steps, strict=True)]
+    dims = [list(TensorType.of(x).dims) for x in xs]
+    kernels = [list(TensorType.of(c.operands[1]).dims) for c in convs]
+    inner = -2 if last else 1
+    for d, k in zip(dims, kernels, strict=True):
+        d[channel] = k[inner] = 0
+    if dims[0] != dims[1] or kernels[0] != kernels[1] or DYN in dims[0]:
+        return no_match("images or windows of different sizes")
+    rw.merge_location(a, b)
+    rank = len(dims[0])
+    x = rw.op("concat", xs, axis=channel % rank)
+    w = rw.op("concat", [c.operands[1] for c in convs], axis=inner % rank)
+    return rw.op("convolution", x, w, **{**first, "stride": shared})
+
+
+def _steps(a: Any, b: Any) -> list[list[int]] | None:
+    """By what the input of each convolution is thinned out for both to have one stride."""
+    names = ("padding", "dilation", "padding_mode")
+    if tuple(a.stride) == tuple(b.stride):
+        same = all(getattr(a, n) == getattr(b, n) for n in names)
+        return [[1] * len(a.stride)] * 2 if same else None
+    for c in (a, b):
+        dims = TensorType.of(c.operands[1]).dims
+        kernel = dims[:-2] if c.channels_last else dims[2:]
+        if any(k != 1 for k in kernel) or any(c.padding):
+            return None
+    out = []
+    for own, other in ((a.stride, b.stride), (b.stride, a.stride)):
+        if any(s % min(s, t) for s, t in zip(own, other, strict=True)):
+            return None
+        out.append([s // min(s, t) for s, t in zip(own, other, strict=True)])
+    return out
+
+
+def _thinned(rw: Rewriter, conv: Any, steps: Sequence[int]) -> ir.Value:
+    x = conv.operands[0]
+    first = 1 if conv.channels_last else 2
+    axes = [first + i for i, s in enumerate(steps) if s != 1]
+    return rw.op("step", x, axes=axes, steps=[s for s in steps if s != 1]) if axes else x
+
+
+@pattern("concat")
+def find_concat_conv(op: Any, rw: Rewriter) -> Any:
+    """concat(conv(x, u), conv(y, v)) along channels -> grouped conv(concat(x, y), concat(u, v))
+
+    Groups are five times slower than the convolutions one by one here: all-forms only.
+    """
+    if not rw.options.all_forms:
+        return no_match("groups are slower than separate convolutions here (see all-forms)")
+    convs = [defined_by(v, "convolution") for v in op.operands]
+    if len(convs) < 2 or any(c is None or not has_one_use(c.results[0]) for c in convs):
+        return no_match("the operands are not convolutions that are used here alone")
+    first = convs[0]
+    rank = TensorType.of(first.results[0]).rank
+    channel, outs = (rank - 1, rank - 1) if first.channels_last else (1, 0)
+    if op.axis % rank != channel:
+        return no_match("axis {} is not that of the channels", op.axis)
+    attributes = attributes_of(first)
+    for c in convs[1:]:
+        if attributes_of(c) != attributes:
+            return no_match("attributes differ")
+        if any(a.type != b.type for a, b in zip(c.operands, first.operands, strict=True)):
+            return no_match("images or windows of different sizes")
+    if not TensorType.of(first.operands[1]).is_static:
+        return no_match("run-time dims")
+    rw.merge_location(*convs)
+    x = rw.op("concat", [c.operands[0] for c in convs], axis=channel)
+    w = rw.op("concat", [c.operands[1] for c in convs], axis=outs)
+    return rw.op("convolution", x, w, **{**attributes, "group": first.group * len(convs)})

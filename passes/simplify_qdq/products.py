@@ -1,0 +1,429 @@
+"""Patterns of simplify_qdq that multiply quantised values: dot and convolution as quant ops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import attributes_of, is_a, mnemonic
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.pointwise_binary import Sub
+from mgx_mlir.passes.analysis.constants import is_splat, splat
+from mgx_mlir.passes.analysis.qdq_values import Dequantised, dequantised, is_zero, map_after, moved
+from mgx_mlir.passes.analysis.view_chains import VIEWS, Map, build_map, varying
+from mgx_mlir.rewrite.pattern import NoMatch, Rewriter, no_match, pattern
+
+_DEPTH = 16  # ops between a product and what it widens
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One operand of a product: what is dequantised, its scale and its zero point.
+
+    `scale` and `zero` are (source, map to the operand's dims); `zero` is None where there is
+    none. `affine`: the zero point is not 0 (of ui8, not 128, which is 0 once it is i8).
+    """
+
+    found: Dequantised
+    dims: tuple[int, ...]
+    dtype: DType
+    scale: tuple[ir.Value, Map]
+    zero: tuple[ir.Value, Map] | None
+    affine: bool
+
+    def values(self, rw: Rewriter) -> ir.Value:
+        """The quantised operand itself, of ui8 as i8."""
+        return _signed(rw, self.found.apply(rw, self.found.op.input))
+
+    def zero_point(self, rw: Rewriter) -> tuple[ir.Value, Map] | None:
+        """The zero point of `values`, where that is affine."""
+        if not self.affine:
+            return None
+        if self.zero is None:
+            return rw.literal(np.int8(-128)), _everywhere(self.dims)
+        return _signed(rw, self.zero[0]), self.zero[1]
+
+
+def _signed(rw: Rewriter, x: ir.Value) -> ir.Value:
+    """ui8 values less 128 as i8; others as they are."""
+    if TensorType.of(x).dtype is not dtypes.UINT8:
+        return x
+    wide = rw.op("convert", x, target_type=dtypes.INT16)
+    return rw.op("convert", rw.sub(wide, 128), target_type=dtypes.INT8)
+
+
+def _side(rw: Rewriter, value: ir.Value, which: str) -> _Side | NoMatch:
+    found = dequantised(value)
+    if found is None:
+        return no_match("the {} operand is not dequantised", which)
+    t = TensorType.of(value)
+    if DYN in t.dims or 0 in t.dims:
+        return no_match("dims of the {} operand are empty or known only at run time", which)
+    scale = _parameter(rw, found, found.op.scale, t.dims)
+    if scale is None:
+        return no_match("the {} scale does not follow the views on what it scales", which)
+    dtype, given, zero = TensorType.of(found.op.input).dtype, found.op.zero_point, None
+    if not is_zero(given):
+        zero = _parameter(rw, found, given, t.dims)
+        if zero is None:
+            return no_match("the {} zero point does not follow the views", which)
+    affine = zero is not None
+    if dtype is dtypes.UINT8:
+        affine = zero is None or not is_splat(zero[0], 128)
+    return _Side(found, t.dims, dtype, scale, zero, affine)
+
+
+def _parameter(
+    rw: Rewriter, found: Dequantised, value: ir.Value, dims: tuple[int, ...]
+) -> tuple[ir.Value, Map] | None:
+    """A scale or zero point as (source, map to `dims`); one number has a source of rank 0."""
+    number = splat(value)
+    if number is not None:
+        return rw.literal(np.asarray(number)), _everywhere(dims)
+    return found.scale_map(value)
+
+
+def _everywhere(dims: Sequence[int]) -> Map:
+    """The map that repeats one element over `dims`."""
+    return tuple(((d, 0),) if d != 1 else () for d in dims)
+
+
+def _check_types(a: _Side, b: _Side) -> NoMatch | None:
+    if {a.dtype, b.dtype} <= {dtypes.INT8, dtypes.UINT8}:
+        return None
+    if a.dtype.is_float and a.dtype.size == 1 and a.dtype is b.dtype:
+        return no_match("an f8 zero point is not 0") if a.affine or b.affine else None
+    return no_match("there is no product of {} and {}", a.dtype, b.dtype)
+
+
+@pattern("dot", "convolution")
+def match_find_quantizable_ops(op: Any, rw: Rewriter) -> Any:
+    """dot(dq(x, s), dq(w, t)) -> dq(quant_dot(x, w), s * t); convolution likewise
+
+    i8 and ui8 operands (ui8 as i8, with 128 less), or f8 of one type. Scales must not vary along
+    what is summed: for a dot one per row and one per column at most, for a convolution one for
+    the input and one per output channel. The sum of affine operands is corrected in i32, where
+    that is exact: (x - p)(w - q) = xw - p sum(w) - q (sum(x) - p n). Products and sums are exact,
+    so that the result differs from the program's by the rounding of f32 sums only.
+    """
+    x, w = op.operands[0], op.operands[1]
+    name = mnemonic(op)
+    if name not in rw.options.products:
+        return no_match("the option products leaves {} out", name)
+    a, b = _side(rw, x, "first"), _side(rw, w, "second")
+    for side in (a, b):
+        if isinstance(side, NoMatch):
+            return side
+    assert isinstance(a, _Side)
+    assert isinstance(b, _Side)
+    wrong = _check_types(a, b)
+    if wrong is not None:
+        return wrong
+    is_dot = name == "dot"
+    plan = _plan_dot(a, b) if is_dot else _plan_convolution(op, a, b)
+    if isinstance(plan, NoMatch):
+        return plan
+    rw.merge_location(a.found.op, b.found.op)
+    out = TensorType.of(op.result)
+    left, right = (_Operand(s.values(rw), s.zero_point(rw), s.dims) for s in (a, b))
+    if is_dot:
+        total = rw.op("quant_dot", left.value, right.value)
+        total = _correct_dot(rw, total, left, right)
+    else:
+        total = rw.op("quant_convolution", left.value, right.value, **attributes_of(op))
+        total = _correct_convolution(rw, op, total, left, right)
+    wide = _wide(out.dtype, a, b)
+    value = rw.op("dequantizelinear", total, _combined_scale(rw, plan, wide, out.dims))
+    if wide is not out.dtype:
+        value = rw.op("convert", value, target_type=out.dtype)
+    return value
+
+
+def _wide(out: DType, *sides: _Side) -> DType:
+    """The type to scale in: products of 16-bit scales, and i32 sums, do not fit 16 bits."""
+    kinds = {out, *(TensorType.of(s.scale[0]).dtype for s in sides)}
+    return dtypes.DOUBLE if dtypes.DOUBLE in kinds else dtypes.FLOAT
+
+
+Plan = tuple[tuple[ir.Value, Map], tuple[ir.Value, Map]]
+
+
+def _combined_scale(rw: Rewriter, plan: Plan, dtype: DType, dims: tuple[int, ...]) -> ir.Value:
+    """The product of both scales at the result's dims."""
+    numbers = [splat(source) for source, _ in plan]
+    if numbers[0] is not None and numbers[1] is not None:
+        product = np.array(numbers[0]).astype(dtype.np) * np.array(numbers[1]).astype(dtype.np)
+        return rw.multibroadcast(rw.literal(product), dims)
+    parts = [build_map(rw, _converted(rw, source, dtype), m) for source, m in plan]
+    return rw.op("mul", *parts)
+
+
+def _converted(rw: Rewriter, value: ir.Value, dtype: DType) -> ir.Value:
+    if TensorType.of(value).dtype is dtype:
+        return value
+    return rw.op("convert", value, target_type=dtype)
+
+
+def _repeat(m: Map, axis: int, extent: int) -> Map:
+    """The map with one axis repeated to another extent."""
+    axis %= len(m)
+    atoms = () if extent == 1 else ((extent, 0),)
+    return (*m[:axis], atoms, *m[axis + 1 :])
+
+
+# ---- dot -----------------------------------------------------------------------------------------
+
+
+def _plan_dot(a: _Side, b: _Side) -> Plan | NoMatch:
+    """The scales as maps to the result's dims."""
+    rank = len(a.dims)
+    for side, axis, which in ((a, rank - 1, "first"), (b, rank - 2, "second")):
+        for found, what in ((side.scale, "scale"), (side.zero, "zero point")):
+            if found is not None and axis in varying(found[1]):
+                return no_match("the {} {} varies along what is summed", which, what)
+    rows, columns = a.dims[-2], b.dims[-1]
+    return (
+        (a.scale[0], _repeat(a.scale[1], -1, columns)),
+        (b.scale[0], _repeat(b.scale[1], -2, rows)),
+    )
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """An operand of the quantised product, with its zero point as (source, map) if it has one."""
+
+    value: ir.Value
+    zero: tuple[ir.Value, Map] | None
+    dims: tuple[int, ...]
+
+
+def _correct_dot(rw: Rewriter, total: ir.Value, a: _Operand, b: _Operand) -> ir.Value:
+    """The sums of affine operands: less p sum(w), less q (sum(x) - p n)."""
+    dims = TensorType.of(total).dims
+    row, column = len(dims) - 2, len(dims) - 1
+    if a.zero is not None:
+        wide = _converted(rw, b.value, dtypes.INT32)
+        sums = rw.op("reduce_sum", wide, axes=[row])
+        total = _less(rw, total, sums, a.zero[0], _repeat(a.zero[1], column, dims[column]), row)
+    if b.zero is not None:
+        wide = _converted(rw, a.value, dtypes.INT32)
+        sums = rw.op("reduce_sum", wide, axes=[column])
+        if a.zero is not None:
+            own = _zero(rw, a.zero[0], _repeat(a.zero[1], column, 1))
+            sums = rw.sub(sums, rw.mul(own, a.dims[-1]))
+        total = _less(rw, total, sums, b.zero[0], _repeat(b.zero[1], row, dims[row]), column)
+    return total
+
+
+def _less(
+    rw: Rewriter, total: ir.Value, sums: ir.Value, source: ir.Value, m: Map, axis: int
+) -> ir.Value:
+    """total - zero * sums, the sums of extent 1 along `axis`."""
+    dims = TensorType.of(total).dims
+    if axis in varying(m):
+        sums = rw.multibroadcast(sums, dims)
+    else:
+        m = _repeat(m, axis, 1)  # one row, or column, serves for all
+    return rw.op("sub", total, rw.multibroadcast(rw.op("mul", _zero(rw, source, m), sums), dims))
+
+
+def _zero(rw: Rewriter, source: ir.Value, m: Map) -> ir.Value:
+    return build_map(rw, _converted(rw, source, dtypes.INT32), m)
+
+
+# ---- dots of widened integers --------------------------------------------------------------------
+
+
+@pattern("dot")
+def find_widened_dot(op: Any, rw: Rewriter) -> Any:
+    """dot(convert(x) - p, convert(w) - q) -> quant_dot(x, w) in i32, corrected
+
+    8-bit integers that are widened to i32, as MatMulInteger has them. A zero point must not vary
+    along what is summed. Sums wrap around either way: the results are equal.
+    """
+    if not rw.options.widened or "dot" not in rw.options.products:
+        return no_match("the option products or widened leaves it out")
+    if TensorType.of(op.result).dtype is not dtypes.INT32:
+        return no_match("the sums are not i32")
+    sides: list[_Widened] = []
+    for which, value, summed in (("first", op.operands[0], -1), ("second", op.operands[1], -2)):
+        found = _widened(value)
+        if found is None:
+            return no_match("the {} operand is not a widened 8-bit integer of known dims", which)
+        if len(found.dims) + summed in varying(found.zero[1]):
+            return no_match("the {} zero point varies along what is summed", which)
+        sides.append(found)
+    a, b = (side.narrow(rw) for side in sides)
+    return _correct_dot(rw, rw.op("quant_dot", a.value, b.value), a, b)
+
+
+@dataclass(frozen=True)
+class _Widened:
+    """An i32 operand that is an 8-bit integer less a zero point, seen through views: `source`,
+    the views on it, the first one first, and the i32 zero point as (number or source, map)."""
+
+    source: ir.Value
+    moves: tuple[ir.Operation, ...]
+    zero: tuple[int | ir.Value, Map]
+    dims: tuple[int, ...]
+
+    def narrow(self, rw: Rewriter) -> _Operand:
+        value = _signed(rw, moved(rw, self.moves, self.source))
+        offset = 128 if TensorType.of(self.source).dtype is dtypes.UINT8 else 0
+        zero, m = self.zero
+        if not isinstance(zero, int):
+            return _Operand(value, (rw.sub(zero, offset) if offset else zero, m), self.dims)
+        less = zero - offset
+        return _Operand(value, (rw.literal(np.int32(less)), m) if less else None, self.dims)
+
+
+def _widened(value: ir.Value) -> _Widened | None:
+    dims = TensorType.of(value).dims
+    if DYN in dims or 0 in dims:
+        return None
+    moves: list[ir.Operation] = []
+    zero: tuple[int | ir.Value, Map] | None = None
+    for _ in range(_DEPTH):
+        if isinstance(value.owner, ir.Block):
+            return None
+        op = value.owner.operation
+        if is_a(op, Convert):
+            kind = TensorType.of(op.operands[0]).dtype
+            if kind not in (dtypes.INT8, dtypes.UINT8):
+                return None
+            own = (0, _everywhere(dims)) if zero is None else zero
+            return _Widened(op.operands[0], tuple(reversed(moves)), own, dims)
+        if is_a(op, VIEWS) and len(op.operands) == 1:
+            moves.append(op)
+        elif is_a(op, Sub) and zero is None:
+            zero = _zero_after(op.operands[1], moves, dims)
+            if zero is None:
+                return None
+        else:
+            return None
+        value = op.operands[0]
+    return None
+
+
+def _zero_after(
+    value: ir.Value, moves: Sequence[ir.Operation], dims: tuple[int, ...]
+) -> tuple[int | ir.Value, Map] | None:
+    """A zero point after views, the last one first, as (number or source, map to `dims`)."""
+    number = splat(value)
+    if number is not None:
+        return int(number), _everywhere(dims)
+    return map_after(value, reversed(moves))
+
+
+# ---- convolution ---------------------------------------------------------------------------------
+
+
+def _plan_convolution(op: Any, x: _Side, w: _Side) -> Plan | NoMatch:
+    """The scales as maps to the result's dims."""
+    if op.channels_last:
+        return no_match("it is channels-last")
+    for found, what in ((x.scale, "scale"), (x.zero, "zero point")):
+        if found is not None and varying(found[1]):
+            return no_match("the input's {} is not one number", what)
+    for found, what in ((w.scale, "scale"), (w.zero, "zero point")):
+        if found is not None and not varying(found[1]) <= {0}:
+            return no_match("the weights' {} varies along more than output channels", what)
+    if w.affine and op.group != 1:
+        return no_match("the weights of {} groups have a zero point", op.group)
+    dims = TensorType.of(op.result).dims
+    return (x.scale[0], _channels((), dims)), (w.scale[0], _channels(w.scale[1][0], dims))
+
+
+def _channels(atoms: Any, dims: tuple[int, ...]) -> Map:
+    """The map to `dims` that follows `atoms` along axis 1 and repeats along the others."""
+    return tuple(
+        tuple(atoms) if i == 1 and atoms else (((d, 0),) if d != 1 else ())
+        for i, d in enumerate(dims)
+    )
+
+
+def _correct_convolution(
+    rw: Rewriter, op: Any, total: ir.Value, x: _Operand, w: _Operand
+) -> ir.Value:
+    """The sums of affine operands, as convolutions with what is constant.
+
+    The padding of the program is 0, which is no zero point: so the terms are padded with 0 too,
+    and the zero point of the input is convolved at the input's own size.
+    """
+    dims, attributes = TensorType.of(total).dims, attributes_of(op)
+    plain = None
+    if x.zero is not None:
+        plain = _zero_image(rw, op, x, w.dims)
+        term = rw.op("quant_convolution", plain, w.value, **attributes)
+        total = rw.op("sub", total, rw.multibroadcast(term, dims))
+    if w.zero is not None:
+        ones = rw.literal(np.ones((1, *w.dims[1:]), np.int8))
+        sums = rw.op("quant_convolution", x.value, ones, **attributes)
+        if plain is not None:
+            none = rw.op("quant_convolution", plain, ones, **attributes)
+            sums = rw.op("sub", sums, rw.multibroadcast(none, TensorType.of(sums).dims))
+        own = _zero(rw, w.zero[0], _channels(w.zero[1][0], dims))
+        total = rw.op("sub", total, rw.op("mul", own, rw.multibroadcast(sums, dims)))
+    return total
+
+
+def _zero_image(rw: Rewriter, op: Any, x: _Operand, kernel: tuple[int, ...]) -> ir.Value:
+    """The zero point as one image: of the input's size, or of one window where nothing pads."""
+    assert x.zero is not None
+    spatial = x.dims[2:]
+    if op.padding_mode == "default_" and not any(op.padding):
+        spatial = [(k - 1) * d + 1 for k, d in zip(kernel[2:], op.dilation, strict=True)]
+    dims = (1, x.dims[1], *spatial)
+    return build_map(rw, x.zero[0], _everywhere(dims))
+
+
+# ---- block-scaled dot ----------------------------------------------------------------------------
+
+
+@pattern("dot")
+def match_find_mx_quantizable_ops(op: Any, rw: Rewriter) -> Any:
+    """dot(dq(x, s), dq(w, t)) -> quant_dot(x, w, s, t), f8 values whose scales vary in blocks
+
+    Under the option `mx`, for devices that multiply such values (gfx950). Only where a scale
+    varies along what is summed: other dots become dq(quant_dot).
+    """
+    if not rw.options.mx:
+        return no_match("the option mx is off")
+    found = []
+    for value, which in ((op.operands[0], "first"), (op.operands[1], "second")):
+        side = dequantised(value)
+        if side is None:
+            return no_match("the {} operand is not dequantised", which)
+        dtype = TensorType.of(side.op.input).dtype
+        if not dtype.is_float or dtype.size != 1:
+            return no_match("the {} operand is of {}, not f8", which, dtype)
+        if side.op.zero_point is not None and not is_zero(side.op.zero_point):
+            return no_match("the {} operand has a zero point", which)
+        if not TensorType.of(value).is_static:
+            return no_match("dims of the {} operand are known only at run time", which)
+        found.append(side)
+    a, b = found
+    if a.op.input.type.element_type != b.op.input.type.element_type:
+        return no_match("the operands are of two f8 types")
+    rank = TensorType.of(op.result).rank
+    blocks = [
+        (scale := side.scale_map(side.op.scale)) is None or axis in varying(scale[1])
+        for side, axis in ((a, rank - 1), (b, rank - 2))
+    ]
+    if not any(blocks):
+        return no_match("no scale varies along what is summed")
+    rw.merge_location(a.op, b.op)
+    operands = [side.apply(rw, side.op.input) for side in found]
+    scales = [side.apply(rw, side.op.scale) for side in found]
+    value = rw.op("quant_dot", *operands, scales)
+    out = TensorType.of(op.result).dtype
+    if out is not dtypes.FLOAT:
+        value = rw.op("convert", value, target_type=out)
+    return value
