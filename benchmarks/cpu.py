@@ -63,7 +63,7 @@ import mgx_mlir
 start = time.perf_counter()
 program = mgx_mlir.compile(sys.argv[1], target="cpu", threads=int(sys.argv[2]))
 seconds = time.perf_counter() - start
-print(json.dumps({"seconds": seconds, "stats": program.stats}, default=str))
+print(json.dumps({"seconds": seconds, "stats": program.stats.known()}, default=str))
 """
 
 

@@ -35,7 +35,7 @@ def row(path: str, options: dict[str, Any], layers: int) -> list[str]:
     each = sum(n // layers for n in Counter(kernels).values()) if layers else 0
     return [
         Path(path).stem, str(len(kernels)), str(len(launched) - packing), str(packing),
-        str(len(program.stats.get("fallbacks") or ())), str(each) if layers else "-",
+        str(len(program.executable.fallbacks)), str(each) if layers else "-",
     ]  # fmt: skip
 
 

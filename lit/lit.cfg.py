@@ -35,9 +35,9 @@ for name in ("MGX_CACHE_DIR", "HOME", "XDG_CACHE_HOME"):
         config.environment[name] = os.environ[name]
 
 config.substitutions += [
-    (r"\bmgx-opt\b", f"{python} -m mgx_mlir.tools.opt.main"),
-    (r"\bmgx-reduce\b", f"{python} -m mgx_mlir.tools.reduce.main"),
-    (r"\bmgx-driver\b", f"{python} -m mgx_mlir.tools.driver.main"),
+    (r"\bmgx-opt\b", f"{python} -m mgx_mlir.tools.opt"),
+    (r"\bmgx-reduce\b", f"{python} -m mgx_mlir.tools.reduce"),
+    (r"\bmgx-driver\b", f"{python} -m mgx_mlir.tools.driver"),
     (r"\bfilecheck\b", f"{python} -m filecheck"),
     (r"%python", python),
     (r"%root", root),

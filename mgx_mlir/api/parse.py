@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mgx_mlir.api.program import program
-from mgx_mlir.api.shape import dim_of, dynamic_dimension
+from mgx_mlir.api.shape import dynamic_dimension
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.frontends.onnx.options import DynamicDim
-from mgx_mlir.programs.signature import DimRange
+from mgx_mlir.frontends.dims import model_dim
 
 _ONE = dynamic_dimension(1, 1)  # MIGraphX's default: a dim that the file leaves open is 1
 
@@ -94,7 +93,7 @@ def _options(
     if default_dyn_dim_value != _ONE:
         if default_dim_value:
             raise UsageError("expected one of default_dim_value and default_dyn_dim_value")
-        default = onnx_dim(default_dyn_dim_value)
+        default = model_dim(default_dyn_dim_value)
         if isinstance(default, int):
             default_dim_value, default = default, None
     elif not default_dim_value:
@@ -102,39 +101,16 @@ def _options(
     return OnnxOptions(
         default_dim_value=default_dim_value,
         default_dyn_dim_value=default,
-        dim_params={k: onnx_dim(v) for k, v in (dim_params or {}).items()},
+        dim_params={k: model_dim(v) for k, v in (dim_params or {}).items()},
         map_input_dims={k: [int(d) for d in v] for k, v in (map_input_dims or {}).items()},
         map_dyn_input_dims={
-            k: [onnx_dim(d) for d in v] for k, v in (map_dyn_input_dims or {}).items()
+            k: [model_dim(d) for d in v] for k, v in (map_dyn_input_dims or {}).items()
         },
         skip_unknown_operators=skip_unknown_operators,
         print_program_on_error=print_program_on_error,
         use_debug_symbols=use_debug_symbols,
         **more,
     )
-
-
-def onnx_dim(d: Any) -> Any:
-    """A dim as the ONNX reader takes it."""
-    if isinstance(d, DynamicDim):
-        return d
-    found = dim_of(d)
-    if isinstance(found, DimRange):
-        return DynamicDim(found.min, found.max, tuple(found.optimals), found.symbol)
-    return found
-
-
-def with_onnx_dims(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of OnnxOptions or TfOptions, their dims in any of the forms that parsing takes."""
-    found = dict(options)
-    if (one := found.get("default_dyn_dim_value")) is not None:
-        d = onnx_dim(one)
-        found["default_dyn_dim_value"] = DynamicDim(d, d) if isinstance(d, int) else d
-    if params := found.get("dim_params"):
-        found["dim_params"] = {k: onnx_dim(v) for k, v in params.items()}
-    if inputs := found.get("map_dyn_input_dims"):
-        found["map_dyn_input_dims"] = {k: [onnx_dim(d) for d in v] for k, v in inputs.items()}
-    return found
 
 
 def parse_tf(
@@ -163,7 +139,7 @@ def parse_tf(
     from mgx_mlir.frontends.tf.options import TfOptions
     from mgx_mlir.frontends.tf.program import parse_tf as read
 
-    default = None if default_dyn_dim_value is None else onnx_dim(default_dyn_dim_value)
+    default = None if default_dyn_dim_value is None else model_dim(default_dyn_dim_value)
     if isinstance(default, int):
         batch_size, default = default, None
     options = TfOptions(
@@ -171,7 +147,7 @@ def parse_tf(
         batch_size=batch_size,
         map_input_dims={k: [int(d) for d in v] for k, v in (map_input_dims or {}).items()},
         map_dyn_input_dims={
-            k: [onnx_dim(d) for d in v] for k, v in (map_dyn_input_dims or {}).items()
+            k: [model_dim(d) for d in v] for k, v in (map_dyn_input_dims or {}).items()
         },
         default_dyn_dim_value=default,
         output_names=list(output_names or ()),

@@ -16,7 +16,7 @@ import numpy as np
 
 from mgx_mlir.api.program import get_target, program
 from mgx_mlir.compiler.architectures import device_archs, of_device, together
-from mgx_mlir.compiler.compiled import CompileSettings, IreeProgram
+from mgx_mlir.compiler.compiled import CompileSettings, CompileStats, IreeProgram
 from mgx_mlir.core import operand_segments
 from mgx_mlir.core.errors import FileError, MgxError, UsageError
 from mgx_mlir.core.literals import WeightStore, content_key
@@ -264,7 +264,7 @@ def _program_of(
         CompileSettings(target=kind, arch=options.get("arch"), emulate=emulate),
         Signature.from_json(as_map(member(entry, "signature", "'compiled'"), "'signature'")),
         kernel_infos(as_list(entry.get("kernels"), "'kernels'")),
-        {"cached": True},
+        CompileStats(cached=True),
         executable=Executable(vmfb=code, key="", cached=True, **known),
         params={k: _param(v, made.program_ir.store, earlier) for k, v in params.items()},
         module_text=as_text(member(entry, "text", "'compiled'"), "'text'"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,9 @@ from mgx_mlir.rewrite.rewrite_trace import disabled_names
 from mgx_mlir.rewrite.switches import switches
 from mgx_mlir.runtime.trace_eval import printing, trace_level
 
+# settings that change nothing of the code that a compile makes
+_NOT_OF_CODE = ("cache", "timeout", "emulate", "threads", "exhaustive_tune", "tuning_inputs")
+
 
 @dataclass(frozen=True)
 class CompileSettings:
@@ -33,7 +36,8 @@ class CompileSettings:
     fast_math: rewrites that change rounding. disable: passes to leave out. kernel_boundaries: off
     leaves fusion to IREE. cache: look up and keep results. timeout: seconds of the backend.
     tuning, products: what searches found, for the program and for products that it may have.
-    emulate: a gpu program runs on the emulator.
+    emulate: a gpu program runs on the emulator. threads: CPU threads of a run, None: as tuned or
+    all. exhaustive_tune, tuning_inputs: search, timing runs on these inputs.
     """
 
     target: str = "cpu"
@@ -47,6 +51,14 @@ class CompileSettings:
     tuning: Tuning = field(default_factory=Tuning)
     products: tuple[tuple[Product, Choice], ...] = ()
     emulate: bool = False
+    threads: int | None = None
+    exhaustive_tune: bool = False
+    tuning_inputs: Callable[[Signature], Sequence[np.ndarray]] | None = None
+
+    @property
+    def run_threads(self) -> int | None:
+        """The CPU threads of a run, None: all."""
+        return self.threads or self.tuning.threads
 
     @property
     def boundaries(self) -> bool:
@@ -55,10 +67,9 @@ class CompileSettings:
 
     def key(self) -> dict[str, Any]:
         """The options as JSON values, for the cache. TypeError where one cannot be spelled."""
-        row = asdict(self)
-        row.pop("cache")
-        row.pop("timeout")
-        row.pop("emulate")
+        row = asdict(replace(self, tuning_inputs=None))
+        for name in _NOT_OF_CODE:
+            row.pop(name)
         row["onnx"] = {k: option_text(v) for k, v in sorted(self.onnx.items())}
         if folder := self.onnx.get("external_data_path"):
             row["onnx"]["external_data_path"] = os.path.abspath(os.fspath(folder))
@@ -66,6 +77,30 @@ class CompileSettings:
         row["disabled_rewrites"] = sorted({*disabled_names(), *left_out_rewrites()})
         row["environment"] = code_variables()
         return row
+
+
+@dataclass
+class CompileStats:
+    """What a compile took: seconds of each stage, bytes at most; None where it did not happen.
+
+    iree_crashes: how often the backend's compiler had to be run again. tuning: lines on a search.
+    """
+
+    cached: bool = False
+    import_s: float | None = None
+    passes_s: float | None = None
+    lowering_s: float | None = None
+    iree_s: float | None = None
+    total_s: float | None = None
+    load_s: float | None = None
+    iree_peak_memory: int | None = None
+    iree_crashes: int = 0
+    peak_rss: int | None = None
+    tuning: tuple[str, ...] = ()
+
+    def known(self) -> dict[str, Any]:
+        """Return what is known, by name."""
+        return {k: v for k, v in asdict(self).items() if v is not None}
 
 
 class CompiledProgram:
@@ -84,7 +119,7 @@ class CompiledProgram:
         settings: CompileSettings,
         signature: Signature,
         kernels: Sequence[KernelInfo],
-        stats: dict[str, Any],
+        stats: CompileStats,
     ) -> None:
         self.settings, self.signature = settings, signature
         self.kernels, self.stats = list(kernels), stats
@@ -133,7 +168,7 @@ class RefProgram(CompiledProgram):
     """The reference: each op interpreted in numpy."""
 
     def __init__(
-        self, settings: CompileSettings, program: ProgramIR, stats: dict[str, Any], compute: str
+        self, settings: CompileSettings, program: ProgramIR, stats: CompileStats, compute: str
     ) -> None:
         super().__init__(settings, Signature.of(program.main()), [], stats)
         self._program = program
@@ -168,7 +203,7 @@ class IreeProgram(CompiledProgram):
         settings: CompileSettings,
         signature: Signature,
         kernels: Sequence[KernelInfo],
-        stats: dict[str, Any],
+        stats: CompileStats,
         *,
         executable: Any,
         params: Mapping[str, np.ndarray],
@@ -233,7 +268,7 @@ class IreeProgram(CompiledProgram):
                     device_id=self.device_id,
                     library=library,
                 )
-                self.stats["load_s"] = time.perf_counter() - start
+                self.stats.load_s = time.perf_counter() - start
             return self._loaded
 
     def _library(self) -> str | None:

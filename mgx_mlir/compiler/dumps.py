@@ -23,6 +23,7 @@ from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore, is_literal
 from mgx_mlir.core.op import Kernel, is_a, is_terminator
+from mgx_mlir.printers.value_tree import program_tree, save_tree
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 from mgx_mlir.rewrite.switches import flag
@@ -94,14 +95,8 @@ def show_lowered(lowered: Lowered, program: ProgramIR) -> None:
     folder = os.environ.get("MIGRAPHX_MLIR_DUMP_TO_MXR")
     if folder:
         for i, kernel in enumerate(kernel_programs(program)):
-            _save(kernel, Path(_made(folder), f"kernel{i}_{kernel.source}.mxr"))
-
-
-def _save(kernel: ProgramIR, path: Path) -> None:
-    from mgx_mlir.api.files import save
-    from mgx_mlir.api.program import program
-
-    save(program.of(kernel), path)
+            path = Path(_made(folder), f"kernel{i}_{kernel.source}.mxr")
+            save_tree(program_tree(kernel), path, "msgpack")
 
 
 def show_compiled() -> None:

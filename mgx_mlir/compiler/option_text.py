@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.api.shape import dynamic_dimension, shape
+from mgx_mlir.programs.dims import dynamic_dimension
 
 
 def option_text(value: Any) -> str:
@@ -28,9 +28,8 @@ def option_text(value: Any) -> str:
     if isinstance(value, dynamic_dimension):
         parts = (value.min, value.max, sorted(value.optimals), value.sym)
         return f"dim {option_text(parts)}"
-    if isinstance(value, shape):
-        dims = value.dyn_dims() if value.dynamic() else [value.lens(), value.strides()]
-        return f"shape {value.type_string()} {option_text([dims, value.sub_shapes()])}"
+    if hasattr(value, "key_parts"):  # the API's `shape`
+        return f"{type(value).__name__} {option_text(value.key_parts())}"
     if is_dataclass(value) and not isinstance(value, type):
         held = [(f.name, getattr(value, f.name)) for f in fields(value)]
         return f"{type(value).__qualname__} {option_text(held)}"

@@ -14,9 +14,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mgx_mlir.compiler.compile import CompileSettings, steps_of
 from mgx_mlir.compiler.compile import compile as compile_program
+from mgx_mlir.compiler.compiled import CompileSettings
 from mgx_mlir.compiler.environment import left_out_rewrites
+from mgx_mlir.compiler.stages import steps_of
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.debug.compare import Comparison, compare
 from mgx_mlir.debug.examine import Examined, Finding, examine

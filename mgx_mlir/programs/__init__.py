@@ -1,4 +1,4 @@
-"""A program as the compiler holds it: its module, signature, layout, builder and reference interpreter.
+"""A program as the compiler holds it: module, signature, layout, builder, reference interpreter.
 
 No rewrite and no target belongs here.
 """

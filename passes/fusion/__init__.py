@@ -1,1 +1,1 @@
-"""Fusing groups of ops into kernels: what the fuse passes share. plan decides, build makes the kernels."""
+"""What the fuse passes share: plan decides which ops run as one kernel, build makes the kernels."""

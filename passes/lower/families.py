@@ -7,7 +7,7 @@ import pkgutil
 
 
 def load() -> None:
-    from mgx_mlir.passes import lower
+    from mgx_mlir.passes.lower import ops
 
-    for module in pkgutil.iter_modules(lower.__path__):
-        importlib.import_module(f"{lower.__name__}.{module.name}")
+    for module in pkgutil.iter_modules(ops.__path__):
+        importlib.import_module(f"{ops.__name__}.{module.name}")

@@ -76,11 +76,6 @@ class Form:
     def __hash__(self) -> int:
         return self._hash
 
-    @property
-    def order(self) -> list[tuple[tuple[int, ...], int]]:
-        """What forms are sorted by, the same way in every process."""
-        return sorted((tuple(a.number for a in term), n) for term, n in self.terms.items())
-
     # ---- what is known -----------------------------------------------------------------------
 
     @property

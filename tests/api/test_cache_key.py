@@ -13,8 +13,9 @@ import pytest
 from onnx import TensorProto, helper
 
 import mgx_mlir
-from mgx_mlir.compiler.compile import CompileSettings, _program_key
+from mgx_mlir.compiler.compiled import CompileSettings
 from mgx_mlir.compiler.option_text import option_text
+from mgx_mlir.compiler.program_cache import program_cache_key
 from mgx_mlir.targets import get_target
 
 dim = mgx_mlir.shape.dynamic_dimension
@@ -91,7 +92,7 @@ class Opaque:
 
 
 def key_of(data: bytes, **options: Any) -> str | None:
-    return _program_key(data, CompileSettings(onnx=options), get_target("cpu"))
+    return program_cache_key(data, CompileSettings(onnx=options), get_target("cpu"))
 
 
 def test_what_has_no_text_is_not_looked_up() -> None:
@@ -129,4 +130,4 @@ def test_optimals_make_another_program(tmp_path: Path, monkeypatch: pytest.Monke
     assert compiled().signature.variants == ()
     assert [v.function for v in compiled(2, 4).signature.variants] == ["main_2", "main_4"]
     assert compiled().signature.variants == ()
-    assert compiled(4, 2).stats["cached"]
+    assert compiled(4, 2).stats.cached

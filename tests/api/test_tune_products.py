@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
-from mgx_mlir.compiler.compile import read_model
+from mgx_mlir.compiler.models import read_model
 from mgx_mlir.compiler.tuning import gemm_search
 from mgx_mlir.compiler.tuning.cost_models import by_bound, race
 from mgx_mlir.compiler.tuning.gemm_search import Found, product_kernels, search_products
@@ -227,20 +227,20 @@ def test_a_compile_searches_without_a_device_and_the_next_one_uses_it(
     monkeypatch.setenv("MIGRAPHX_MLIR_TUNE_LIMIT", "3")
     data, product = model(64, 96), dot(32, 96, 64)
     found = mgx_mlir.compile(data, target="gpu", arch=ARCH, cache=False, exhaustive_tune=True)
-    lines = found.stats["tuning"]
+    lines = found.stats.tuning
     assert "1 products on gfx942, 3 choices, each judged by the bound of its code" in lines[0]
     assert set(kept_products(ARCH)) == {product}
     one = Choice(Tile((1, 1, 1), (1, 1, 1), 1))
     keep_products(ARCH, {product: (one, 1.0)}, "time")
     later = mgx_mlir.compile(data, target="gpu", arch=ARCH, cache=False)
-    assert "1 products" in later.stats["tuning"][0]
+    assert "1 products" in later.stats.tuning[0]
     from mgx_mlir.targets.report import gpu_report
 
     [kernel] = gpu_report(later.executable.vmfb).kernels
     assert kernel.workgroup == (64, 1, 1)
     file.unlink()
     plain = mgx_mlir.compile(data, target="gpu", arch=ARCH, cache=False)
-    assert "tuning" not in plain.stats
+    assert not plain.stats.tuning
     [kernel] = gpu_report(plain.executable.vmfb).kernels
     assert kernel.workgroup == (256, 1, 1)
 

@@ -77,7 +77,7 @@ def test_variants_share_their_weights_and_survive_cache_and_files(
 ) -> None:
     made = mgx_mlir.compile(model, "cpu", threads=1)
     again = mgx_mlir.compile(model, "cpu", threads=1)
-    assert again.stats["cached"]
+    assert again.stats.cached
     p = mgx_mlir.load(_saved(model, tmp_path))
     given = inputs(8)
     wanted = made.run(given)

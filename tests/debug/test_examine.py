@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from mgx_mlir.compiler.compile import compile as compile_program
-from mgx_mlir.compiler.compile import read_model
+from mgx_mlir.compiler.models import read_model
 from mgx_mlir.debug.examine import Examined, examine
 from mgx_mlir.debug.extract import alone, save_inputs, save_program, upto
 from mgx_mlir.debug.taps import SteppedRun, computed_positions, tapped

@@ -246,7 +246,7 @@ def test_the_best_so_far_is_kept(tmp_path: Path) -> None:
     command = [
         sys.executable,
         "-m",
-        "mgx_mlir.tools.reduce.main",
+        "mgx_mlir.tools.reduce",
         str(file),
         "--test",
         test,
@@ -348,7 +348,7 @@ def test_a_model_under_the_driver(tmp_path: Path) -> None:
     file = tmp_path / "in.onnx"
     onnx.save(chain(6, 2, "Erf"), file)
     test = (
-        f"{shlex.quote(sys.executable)} -m mgx_mlir.tools.driver.main read {{}} "
+        f"{shlex.quote(sys.executable)} -m mgx_mlir.tools.driver read {{}} "
         "| tr '\\n' ' ' | grep -q '@literal.*erf(.*dot('"
     )
     out = onnx.load(run(file, test))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mgx_mlir.compiler.compile import read_model
+from mgx_mlir.compiler.models import read_model
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.core.op import OPS
 from mgx_mlir.debug.blame import Case

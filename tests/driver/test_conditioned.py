@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from mgx_mlir.compiler.compile import read_model
+from mgx_mlir.compiler.models import read_model
 from mgx_mlir.core.op import OPS
 from mgx_mlir.debug.compare import compare
 from mgx_mlir.debug.conditioning import conditioning, redrawn

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mgx_mlir.compiler.compile import CompileSettings
 from mgx_mlir.compiler.compile import compile as compile_program
+from mgx_mlir.compiler.compiled import CompileSettings
 from mgx_mlir.rewrite.pattern import disabled
 from tests.driver.conftest import Driver
 
@@ -127,14 +127,14 @@ def test_the_cache_knows_what_the_environment_changes(
     monkeypatch.setenv("MIGRAPHX_DISABLE_PASSES", "fuse_pointwise_reduce")
     assert settings.key() != key
     apart = compile_program(str(file), "cpu")
-    assert not apart.stats["cached"]
+    assert not apart.stats.cached
     assert len(fused.kernels) == 1
     assert not apart.kernels
-    assert compile_program(str(file), "cpu").stats["cached"]
+    assert compile_program(str(file), "cpu").stats.cached
     x = np.ones((2, 3), np.float32)
     np.testing.assert_allclose(fused.run(x)[0], apart.run(x)[0], rtol=1e-6)
     # what is traced is run, not looked up
     monkeypatch.setenv("MIGRAPHX_TRACE_PASSES", "1")
     capfd.readouterr()
-    assert not compile_program(str(file), "cpu").stats["cached"]
+    assert not compile_program(str(file), "cpu").stats.cached
     assert "Pass: simplify_reshapes" in capfd.readouterr().err

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mgx_mlir.compiler.compile import read_model
+from mgx_mlir.compiler.models import read_model
 from mgx_mlir.debug.peaks import Peaks, machine_peaks
 from mgx_mlir.debug.work import Work, work_of
 from mgx_mlir.programs.program_ir import entry_block

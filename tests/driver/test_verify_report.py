@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from mgx_mlir.compiler.compile import read_model
+from mgx_mlir.compiler.models import read_model
 from mgx_mlir.debug.compare import compare
 from mgx_mlir.debug.tolerances import (
     FULL_PRECISION,

@@ -105,8 +105,8 @@ def check(path: Path) -> Row:
     try:
         program = mgx_mlir.compile(path, target="cpu", cache=False, threads=1)
         row.compile_s = _cpu_seconds() - start
-        row.import_s = program.stats.get("import_s", 0.0)
-        row.stats = {k: v for k, v in program.stats.items() if isinstance(v, int | float)}
+        row.import_s = program.stats.import_s or 0.0
+        row.stats = {k: v for k, v in program.stats.known().items() if isinstance(v, int | float)}
         worst = 0.0
         for inputs in inputs_of(path):
             wanted = reference(path, inputs)

@@ -99,9 +99,9 @@ def test_a_pipe_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     module.write_text("module {}")
     commands = [
-        ["mgx_mlir.tools.opt.main", pipe],
-        ["mgx_mlir.tools.opt.main", module, "--weights", pipe],
-        ["mgx_mlir.tools.reduce.main", pipe, "--test", "true"],
+        ["mgx_mlir.tools.opt", pipe],
+        ["mgx_mlir.tools.opt", module, "--weights", pipe],
+        ["mgx_mlir.tools.reduce", pipe, "--test", "true"],
         ["mgx_mlir.tools.driver", "read", pipe],
     ]
     for command in commands:

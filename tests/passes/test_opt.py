@@ -147,7 +147,7 @@ def test_what_kills_the_process_leaves_a_reproducer(tmp_path):
     )
     (tmp_path / "in.mlir").write_text(GOOD)
     found = tmp_path / "found.mlir"
-    command = [sys.executable, "-m", "mgx_mlir.tools.opt.main", str(tmp_path / "in.mlir"), "--cse"]
+    command = [sys.executable, "-m", "mgx_mlir.tools.opt", str(tmp_path / "in.mlir"), "--cse"]
     command += ["--mgx-dead-code-elimination", f"--mlir-pass-pipeline-crash-reproducer={found}"]
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path}
@@ -170,7 +170,7 @@ def test_a_small_file_takes_under_600_ms(tmp_path):
     command = [
         sys.executable,
         "-m",
-        "mgx_mlir.tools.opt.main",
+        "mgx_mlir.tools.opt",
         str(file),
         "--mgx-dead-code-elimination",
     ]
@@ -187,7 +187,7 @@ def test_a_small_file_takes_under_600_ms(tmp_path):
 
 def test_it_imports_neither_onnx_nor_iree():
     code = (
-        "import sys; from mgx_mlir import opt; opt.main(['--list-passes']);"
+        "import sys; from mgx_mlir.tools.opt import main as opt; opt.main(['--list-passes']);"
         "print([m for m in ('onnx', 'iree', 'torch', 'rich') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -114,8 +114,8 @@ def test_diagnostics_of_mgx_opt_and_mgx_reduce(tmp_path: Path) -> None:
     path = tmp_path / "m.mlir"
     path.write_text('"x\x1b[31m.y\x9b"() : () -> ()\n')
     for tool in (
-        ["mgx_mlir.tools.opt.main", str(path)],
-        ["mgx_mlir.tools.reduce.main", str(path), "--test", "true {}"],
+        ["mgx_mlir.tools.opt", str(path)],
+        ["mgx_mlir.tools.reduce", str(path), "--test", "true {}"],
     ):
         done = subprocess.run(
             [sys.executable, "-m", *tool], capture_output=True, text=True, check=False

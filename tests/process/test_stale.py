@@ -62,7 +62,7 @@ def run(path: Path | bytes, **options: Any) -> tuple[float, bool]:
     c = mgx.compile(path, "cpu", **options)
     (y,) = c.run(x=np.zeros(SIZE, np.float32))
     assert (y == y[0]).all()
-    return float(y[0]), c.stats["cached"]
+    return float(y[0]), c.stats.cached
 
 
 @pytest.mark.parametrize(("change", "external"), [(replace, True), (overwrite, False)])
@@ -149,7 +149,7 @@ def test_weights_beside_mlir(tmp_path: Path) -> None:
     time.sleep(0.1)
     for cached in (False, True):
         c = mgx.compile(model, "cpu")
-        assert c.stats["cached"] is cached
+        assert c.stats.cached is cached
     os.remove(f"{model}.npz")
     with pytest.raises(mgx.MgxError, match="weight"):
         mgx.compile(model, "cpu")

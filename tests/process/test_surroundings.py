@@ -165,7 +165,7 @@ def test_closed_streams_of_the_other_tools(tmp_path: Path) -> None:
                     "tensor<2xf32>\n}\n")  # fmt: skip
     for arguments in (str(path), "-"):
         done = subprocess.run(
-            ["sh", "-c", '"$0" -m mgx_mlir.tools.opt.main "$1" <&- 2>&-', sys.executable, arguments],
+            ["sh", "-c", '"$0" -m mgx_mlir.tools.opt "$1" <&- 2>&-', sys.executable, arguments],
             env=environment(tmp_path), cwd=ROOT, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0

@@ -82,12 +82,12 @@ def test_the_folder_of_another_user_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("MGX_CACHE_DIR", str(tmp_path / "cache"))
-    assert not mgx.compile(model(0), "cpu").stats["cached"]
+    assert not mgx.compile(model(0), "cpu").stats.cached
     give(tmp_path / "cache", NOBODY)
     before = sorted((tmp_path / "cache").rglob("*"))
     for _ in range(2):
         c = mgx.compile(model(0), "cpu")
-        assert not c.stats["cached"]
+        assert not c.stats.cached
         checked(c.run, 0)
     assert default_cache() is None
     assert caplog.text.count(f"it belongs to user {NOBODY}") == 1

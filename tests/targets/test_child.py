@@ -204,10 +204,10 @@ def test_a_program_counts_the_crashes_of_its_compile(
     monkeypatch.setenv("MGX_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(child, "_shared", dying)
     program = mgx_mlir.compile(subtraction(), target="cpu")
-    assert program.stats["iree_crashes"] == 1
+    assert program.stats.iree_crashes == 1
     assert program.executable.crashes == ("iree-compile crashed with SIGFPE",)
     again = mgx_mlir.compile(subtraction(), target="cpu")
-    assert again.stats["cached"]
+    assert again.stats.cached
     assert again.executable.crashes == program.executable.crashes
 
 

@@ -1,7 +1,7 @@
 """A search of how each matrix product of a GPU program is computed.
 
 Each product that a program has is compiled, with all that its kernel does beside it, under several
-choices (`passes/lower/gpu/gemm_shape.py`), many in one module, and a judge says what each one takes:
+choices (`lower/gpu/gemm_shape.py`), many in one module, and a judge says what each one takes:
 a GPU's clock where there is one, else the bound of the compiled code (`targets/kernel_bounds.py`).
 """
 

@@ -1,4 +1,4 @@
-"""Which values stand for elements of a type that the dialect does not have (core/subbyte_types.py)."""
+"""Values that stand for elements of a type that the dialect lacks (core/subbyte_types.py)."""
 
 from __future__ import annotations
 

@@ -265,8 +265,8 @@ def _held(args: Arguments, model: Model, choice: Choice) -> Any:
 
 def report_compile(compiled: Any) -> None:
     """What a compile took, and what it had to give up, on stderr."""
-    stats = compiled.stats
-    if stats.get("cached"):
+    stats = compiled.stats.known()
+    if compiled.stats.cached:
         say(f"Compiled: found in the cache in {stats['total_s']:.2f} s")
     else:
         stages = [("import", "import_s"), ("passes", "passes_s"), ("lowering", "lowering_s"),
@@ -279,7 +279,7 @@ def report_compile(compiled: Any) -> None:
             if stats.get(key)
         ]
         say(line + (f"; peak memory {', '.join(memory)}" if memory else ""))
-    for line in stats.get("tuning", ()):
+    for line in compiled.stats.tuning:
         say(line)
     if compiled.signature.variants:
         say(f"Variants: {'; '.join(map(_variant_text(compiled), compiled.signature.variants))}")

@@ -31,8 +31,8 @@ def emulated_statistics(source: ProgramIR, compiled: Any) -> dict[str, Any]:
     with temporary_folder("mgx-emulate-") as folder:
         saved, counts = Path(folder, "program.mxr"), Path(folder, "counts.json")
         save(made, saved)
-        command = [sys.executable, "-m", "mgx_mlir.tools.driver", "run", str(saved), "--gpu", "--arch",
-                   arch, "--emulate"]  # fmt: skip
+        command = [sys.executable, "-m", "mgx_mlir.tools.driver", "run", str(saved), "--gpu",
+                   "--arch", arch, "--emulate"]  # fmt: skip
         ran = subprocess.run(
             command,
             env={**os.environ, STATISTICS: str(counts)},

@@ -119,7 +119,7 @@ class Model:
 
     def kind(self) -> str:
         """The type of the file, by a flag or its name. FileError for an unknown one."""
-        from mgx_mlir.compiler.compile import MODEL_SUFFIXES
+        from mgx_mlir.compiler.models import MODEL_SUFFIXES
 
         assert self.path is not None
         flag = self.args.only_one(*_FLAGS)
@@ -202,7 +202,7 @@ class Model:
 
     def source(self) -> str | ProgramIR:
         """What compile() takes: the path, or the program where a path does not say enough."""
-        from mgx_mlir.compiler.compile import MODEL_SUFFIXES
+        from mgx_mlir.compiler.models import MODEL_SUFFIXES
 
         if self.path is None or self.is_saved or self.is_cut or self.passes or self.float_types:
             return self.program
@@ -272,7 +272,7 @@ class Model:
 
             return run_script(self.path).program_ir
         if not self.is_onnx:
-            from mgx_mlir.compiler.compile import read_mlir
+            from mgx_mlir.frontends.mlir_files import read_mlir
 
             return read_mlir(self.path)
         from mgx_mlir.frontends.onnx.importer import parse_onnx

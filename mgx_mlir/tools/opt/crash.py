@@ -30,7 +30,7 @@ def run_guarded(argv: Sequence[str], path: str) -> int:
     folder = Path(tempfile.mkdtemp(prefix="mgx-opt-"))
     try:
         file = folder / "pending.mlir"
-        command = [sys.executable, "-m", "mgx_mlir.tools.opt.main", *argv]
+        command = [sys.executable, "-m", "mgx_mlir.tools.opt", *argv]
         environment = {**os.environ, PENDING: str(file)}
         code = subprocess.run(command, env=environment, check=False).returncode
         if code >= 0:

@@ -59,7 +59,7 @@ def collecting(context: ir.Context) -> Iterator[list[Diagnostic]]:
 
     def take(d: Any) -> bool:
         seen.append(_of(d))
-        # text may go through bytecode on its way in (mgx_mlir.core.operand_segments), which the reader
+        # text may go through bytecode on its way in (core/operand_segments.py), which the reader
         # of the text need not know
         notes = (n for n in d.notes if not n.message.startswith("in bytecode version"))
         seen.extend(_of(note) for note in notes)

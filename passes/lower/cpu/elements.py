@@ -1,4 +1,4 @@
-"""What readers (passes/analysis/access_maps.py) are called with inside of a work-group: elements and vectors."""
+"""Elements and vectors of a work-group, for the readers of passes/analysis/access_maps.py."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def fused_concat(e: Any, body: ir.Block) -> list[ir.Value]:
 
 
 class Elements:
-    """What readers (passes/analysis/access_maps.py) are called with in a loop: one element at a time."""
+    """Elements of a loop, one at a time, for the readers of passes/analysis/access_maps.py."""
 
     def __init__(self, e: Any, operands: Mapping[ir.Value, ir.Value]) -> None:
         self.e, self.operands = e, operands

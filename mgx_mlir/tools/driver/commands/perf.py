@@ -100,7 +100,7 @@ def measure(
     arrays = compiled.signature.check_inputs(inputs)
     with step("Running performance report ..."), PeakMemory() as peak:
         calls = timing.time_calls(compiled, arrays, count)
-    load_s = compiled.stats.get("load_s")
+    load_s = compiled.stats.load_s
     if load_s is not None:
         say(f"Loaded in {load_s:.2f} s")
     say(f"Calls: {count}, from numpy arrays to numpy arrays")

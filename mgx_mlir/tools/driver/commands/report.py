@@ -176,10 +176,10 @@ def collect(
 
 
 def _compile_time(compiled: Any) -> str:
-    if "total_s" not in compiled.stats:
+    if compiled.stats.total_s is None:
         return "the file's code"
-    cached = ", cached" if compiled.stats.get("cached") else ""
-    return f"{compiled.stats['total_s']:.3g} s{cached}"
+    cached = ", cached" if compiled.stats.cached else ""
+    return f"{compiled.stats.total_s:.3g} s{cached}"
 
 
 def _subtitle(choice: Choice, compiled: Any) -> str:
@@ -242,22 +242,16 @@ def _output(o: dict[str, Any]) -> dict[str, Any]:
 def _compilation(compiled: Any) -> list[list[str]]:
     names = {"import_s": "import", "passes_s": "passes", "lowering_s": "lowering",
              "iree_s": "IREE", "total_s": "in all"}  # fmt: skip
-    rows = [
-        [text, f"{compiled.stats[key]:.3g} s"]
-        for key, text in names.items()
-        if key in compiled.stats
-    ]
-    if compiled.stats.get("cached"):
+    stats = compiled.stats.known()
+    rows = [[text, f"{stats[key]:.3g} s"] for key, text in names.items() if key in stats]
+    if compiled.stats.cached:
         rows.append(["taken from the cache", "yes"])
     executable = getattr(compiled, "executable", None)
     if executable is not None:
         rows.append(["flag set", executable.flag_set])
         rows += [["run again on one thread", text] for text in executable.crashes]
         rows += [["given up", text] for text in executable.fallbacks]
-    rows += [
-        ["tuning", line.removeprefix("Tuning: ").strip()]
-        for line in compiled.stats.get("tuning", ())
-    ]
+    rows += [["tuning", line.removeprefix("Tuning: ").strip()] for line in compiled.stats.tuning]
     rows += [["variant", v.function] for v in compiled.signature.variants]
     return rows
 

@@ -1,0 +1,162 @@
+"""One compile of a program for cpu or gpu, in named stages: read, optimize, lower, generate."""
+
+from __future__ import annotations
+
+import logging
+import resource
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from mgx_mlir.compiler.compiled import CompileSettings, CompileStats, IreeProgram
+from mgx_mlir.compiler.dumps import show_compiled, show_lowered
+from mgx_mlir.compiler.environment import watched
+from mgx_mlir.compiler.models import program_of
+from mgx_mlir.compiler.program_cache import find_program, keep_program, program_cache_key
+from mgx_mlir.compiler.stages import backend_of, processor_of, run_passes
+from mgx_mlir.compiler.variants import adopt, share_weights, specialised, variants_of, with_variants
+from mgx_mlir.core import operand_segments
+from mgx_mlir.core.files import noting_reads
+from mgx_mlir.passes.analysis.input_values import state_values
+from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
+from mgx_mlir.programs.lowered import Lowered
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.signature import Signature, Variant
+from mgx_mlir.targets.base import CompileOptions, Executable
+from mgx_mlir.targets.diagnostics import CompileFailed
+
+log = logging.getLogger(__name__)
+
+_NO_BOUNDARIES = (
+    "with kernel boundaries off the backend chose the kernels, and cannot compile them: "
+    "leave kernel_boundaries on"
+)
+
+
+class Compilation:
+    """A compile under way. `run` goes through the stages; each notes its time in `stats`."""
+
+    def __init__(self, settings: CompileSettings) -> None:
+        self.settings, self.stats = settings, CompileStats()
+        self.backend = backend_of(settings)
+        self.chosen: tuple[Variant, ...] = ()
+        self.variants: Mapping[str, ProgramIR] = {}
+
+    def run(self, model: Any) -> IreeProgram:
+        """Compile the model, or take the program from the cache. Raises MgxError."""
+        start = time.perf_counter()
+        key = program_cache_key(model, self.settings, self.backend)
+        found = find_program(key, self.settings) if key is not None else None
+        if found is not None:
+            found.stats.total_s = time.perf_counter() - start
+            return found
+        with noting_reads() as reads:
+            program = self.read(model)
+        self.optimize(program)
+        lowered = self.lower(program, regions=self.settings.boundaries)
+        lowered, executable = self.generate(program, lowered)
+        compiled = self._finish(program, lowered, executable)
+        if key is not None:
+            keep_program(key, compiled, reads)
+        self.stats.total_s = time.perf_counter() - start
+        self.stats.peak_rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return compiled
+
+    def read(self, model: Any) -> ProgramIR:
+        """Import the model."""
+        start = time.perf_counter()
+        program = program_of(model, self.settings.onnx)
+        self.stats.import_s = time.perf_counter() - start
+        return program
+
+    def optimize(self, program: ProgramIR) -> None:
+        """Run the target's passes on the program and on its variants for optimal sizes."""
+        start = time.perf_counter()
+        state_values(program)
+        self.chosen = variants_of(Signature.of(program.main()))
+        self.variants = {v.function: specialised(program, v) for v in self.chosen}
+        for p in (program, *self.variants.values()):
+            run_passes(p, self.settings)
+        if self.variants:
+            share_weights([program, *self.variants.values()])
+        self.stats.passes_s = time.perf_counter() - start
+
+    def lower(self, program: ProgramIR, *, regions: bool, tiles: bool = True) -> Lowered:
+        """Lower to linalg. regions: our kernel boundaries; tiles: our tiles on GPUs."""
+        start = time.perf_counter()
+        s = self.settings
+        products = dict(s.products)
+        arch = self.backend.arch if s.target == "gpu" else processor_of(s)
+        options = LowerOptions(
+            s.target, regions, arch, s.tuning.vector_kernels, tiles,
+            lambda product, _: products.get(product),
+        )  # fmt: skip
+        lowered = lower_to_linalg(program, options, self.variants)
+        self.stats.lowering_s = (self.stats.lowering_s or 0.0) + time.perf_counter() - start
+        return lowered
+
+    def generate(self, program: ProgramIR, lowered: Lowered) -> tuple[Lowered, Executable]:
+        """Compile with the backend, again with fewer choices of ours where that may help."""
+        start = time.perf_counter()
+        lowering = self.stats.lowering_s or 0.0
+        show_lowered(lowered, program)
+        try:
+            executable = self.backend.compile_lowered(lowered, self._options())
+        except CompileFailed as e:
+            if not self.settings.boundaries:
+                e.notes = (*e.notes, _NO_BOUNDARIES)
+                raise
+            if e.cause == "other":
+                raise
+            lowered, executable = self._with_less(program, e)
+        show_compiled()
+        again = (self.stats.lowering_s or 0.0) - lowering
+        self.stats.iree_s = time.perf_counter() - start - again
+        self.stats.iree_peak_memory = executable.peak_memory
+        self.stats.iree_crashes = len(executable.crashes)
+        return lowered, executable
+
+    def _options(self) -> CompileOptions:
+        cache = self.settings.cache and not watched()
+        return CompileOptions(timeout=self.settings.timeout, cache=cache)
+
+    def _with_less(self, program: ProgramIR, failed: CompileFailed) -> tuple[Lowered, Executable]:
+        """Compile again with tiles of the backend's own choice, then with its own kernels.
+
+        It may cut in several what failed as one. That is logged, and recorded first in the
+        executable's `fallbacks`.
+        """
+        without = {"kernel-boundaries": (False, False)}
+        if self.settings.target == "gpu":
+            without = {"tiles": (True, False), **without}
+        for name, (regions, tiles) in without.items():
+            lowered = self.lower(program, regions=regions, tiles=tiles)
+            try:
+                executable = self.backend.compile_lowered(lowered, self._options())
+            except CompileFailed:
+                continue
+            where = f"{failed.location}: " if failed.location else ""
+            log.warning(
+                "%s: compiled with %s off, because with them %s%s",
+                self.settings.target, name.replace("-", " "), where, failed.message,
+            )  # fmt: skip
+            lost = (f"{name}: {where}{failed.message}", *executable.fallbacks)
+            return lowered, replace(executable, fallbacks=lost)
+        raise failed from None
+
+    def _finish(self, program: ProgramIR, lowered: Lowered, executable: Executable) -> IreeProgram:
+        adopt(program, self.variants)
+        with program.ctx:
+            text = operand_segments.asm(program.module.operation, enable_debug_info=True)
+        return IreeProgram(
+            self.settings,
+            with_variants(Signature.of(program.main()), self.chosen),
+            lowered.kernels,
+            self.stats,
+            executable=executable,
+            params=lowered.params,
+            program=program,
+            module_text=text,
+            threads=self.settings.run_threads,
+        )

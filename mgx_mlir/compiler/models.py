@@ -1,0 +1,97 @@
+"""Models that users name: files of every kind, bytes, programs; read into a program of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import mgx_mlir.dialects  # noqa: F401  (defines the operators)
+from mgx_mlir.core.errors import CompileError, FileError, UsageError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a
+from mgx_mlir.dialects.migraphx.buffers import Unknown
+from mgx_mlir.frontends.dims import with_model_dims
+from mgx_mlir.frontends.mlir_files import read_mlir
+from mgx_mlir.programs.program_ir import ProgramIR
+
+MODEL_SUFFIXES = {
+    ".onnx": "onnx", ".mlir": "mlir", ".mxr": "mxr", ".json": "json",
+    ".pb": "tf", ".pbtxt": "tf", ".keras": "tf", ".h5": "tf",
+}  # fmt: skip
+
+
+def program_of(model: Any, onnx_options: Mapping[str, Any]) -> ProgramIR:
+    """Return the program of whatever the user gave; never one that the user holds."""
+    if isinstance(model, ProgramIR):
+        return model.clone()
+    if hasattr(model, "program_ir"):
+        return model.program_ir.clone()
+    return read_model(model, onnx_options)
+
+
+def read_model(
+    model: str | os.PathLike[str] | bytes, onnx_options: Mapping[str, Any] | None = None
+) -> ProgramIR:
+    """Read a model file (its kind by its name), a SavedModel, or the bytes of an ONNX model."""
+    options = with_model_dims(onnx_options or {})
+    if isinstance(model, bytes | bytearray | memoryview):
+        return _onnx(bytes(model), options)
+    path = Path(os.fspath(model))
+    kind = MODEL_SUFFIXES.get(path.suffix.lower())
+    if kind == "tf" or (kind is None and os.path.isdir(path)):
+        return _tf(path, options)
+    if kind == "mlir":
+        return read_mlir(path)
+    if kind in ("mxr", "json"):
+        from mgx_mlir.frontends.mxr.reader import read_file
+
+        return read_file(path, "json" if kind == "json" else "msgpack").program
+    if kind is None:
+        known = ", ".join(MODEL_SUFFIXES)
+        raise FileError(f"unknown model type '{path.suffix}'", location=str(path),
+                        notes=[f"expected a file that ends in {known}"])  # fmt: skip
+    return _onnx(path, options)
+
+
+def _onnx(source: Path | bytes, options: dict[str, Any]) -> ProgramIR:
+    from mgx_mlir.frontends.onnx.importer import parse_onnx, parse_onnx_buffer
+    from mgx_mlir.frontends.onnx.options import OnnxOptions
+
+    try:
+        chosen = OnnxOptions(**options)
+    except TypeError as e:
+        raise UsageError(f"compile() {str(e).removeprefix('OnnxOptions.__init__() ')}") from None
+    if isinstance(source, bytes):
+        return parse_onnx_buffer(source, chosen)
+    return parse_onnx(source, chosen)
+
+
+def _tf(path: Path, options: dict[str, Any]) -> ProgramIR:
+    from mgx_mlir.frontends.tf.options import TfOptions
+    from mgx_mlir.frontends.tf.program import parse_tf
+
+    try:
+        chosen = TfOptions(**options)
+    except TypeError as e:
+        raise UsageError(f"compile() {str(e).removeprefix('TfOptions.__init__() ')}") from None
+    return parse_tf(path, chosen)
+
+
+def refuse_unknown(program: ProgramIR) -> None:
+    """CompileError for operators that no importer took: other targets find them when they lower."""
+    found: list[str] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if is_a(op, Unknown):
+            name = ir.StringAttr(op.attributes["op"]).value
+            found.append(
+                f"{op.location}: 'migraphx.unknown' op cannot be compiled: nobody knows what "
+                f"'{name}' computes"
+            )
+        return ir.WalkResult.ADVANCE
+
+    program.module.operation.walk(visit)
+    if found:
+        raise CompileError(f"{len(found)} operations cannot be compiled for ref", notes=found)

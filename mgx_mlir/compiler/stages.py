@@ -1,0 +1,64 @@
+"""The target and the passes of a compile, as its settings and the environment want them."""
+
+from __future__ import annotations
+
+from mgx_mlir.compiler import environment
+from mgx_mlir.compiler.compiled import CompileSettings
+from mgx_mlir.compiler.dumps import dump_flags
+from mgx_mlir.core.errors import CompileError
+from mgx_mlir.passes.lower.cpu.isa import isa_of
+from mgx_mlir.passes.pipelines import pipeline
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.rewrite.passes import run_pipeline
+from mgx_mlir.rewrite.rewrite_trace import disabled
+from mgx_mlir.targets.base import Target, get_target
+
+
+def backend_of(settings: CompileSettings) -> Target:
+    """Return the target that the settings and the environment ask for."""
+    level = environment.level(settings.target, settings.tuning.opt_level)
+    extra = (*environment.backend_flags(settings.target), *dump_flags())
+    if settings.target == "gpu":
+        return get_target("gpu", architecture=settings.arch, opt_level=level, extra_flags=extra)
+    if settings.target == "cpu":
+        tiling = settings.tuning.data_tiling
+        cpu = settings.arch or "host"
+        return get_target(
+            "cpu",
+            threads=settings.threads,
+            cpu=cpu,
+            opt_level=level,
+            data_tiling=tiling,
+            extra_flags=extra,
+        )
+    return get_target(settings.target)
+
+
+def processor_of(settings: CompileSettings) -> str:
+    """Return the processor that kernels are made for."""
+    return (settings.arch or "host") if settings.target == "cpu" else "host"
+
+
+def steps_of(settings: CompileSettings) -> tuple[str, ...]:
+    """Return the passes of a compile, as its options and the environment want them."""
+    loops = settings.tuning.vector_kernels and isa_of(processor_of(settings)) is not None
+    steps = pipeline(
+        settings.target,
+        fast_math=settings.fast_math,
+        fuse=settings.boundaries,
+        vector_kernels=loops,
+    )
+    return environment.adjusted(steps, settings.target)
+
+
+def run_passes(program: ProgramIR, settings: CompileSettings) -> None:
+    """Run the target's pipeline. CompileError where it leaves a program that is invalid."""
+    steps = steps_of(settings)
+    with disabled(environment.left_out_rewrites()):
+        run_pipeline(
+            program.module, steps, store=program.store, verify=False, disable=settings.disable
+        )
+    with program.ctx:
+        if not program.module.operation.verify():
+            raise CompileError("the program is invalid after the passes")
+    program.prune_store()

@@ -1,0 +1,74 @@
+"""`dynamic_dimension`: what a dim may be, as MIGraphX's API says it, and the dims made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mgx_mlir.core.errors import ShapeError
+from mgx_mlir.programs.layout import Dim
+from mgx_mlir.programs.signature import DimRange
+
+UNBOUNDED = 2**64 - 1  # how a missing upper bound reads, as MIGraphX's largest size
+
+
+class dynamic_dimension:
+    """A range of extents: `(min, max)` with sizes to be fast at, `optimals`."""
+
+    def __init__(
+        self, min: int = 0, max: int | None = None, optimals: Iterable[int] = (), *, sym: str = ""
+    ) -> None:
+        upper = min if max is None else max
+        if min < 0 or upper < min:
+            raise ShapeError(f"expected a range 0 <= min <= max, got [{min}..{upper}]")
+        self.min, self.max = int(min), int(upper)
+        self.optimals: set[int] = {int(x) for x in optimals}
+        self.sym = sym
+        for size in self.optimals:
+            if not self.min <= size <= self.max:
+                raise ShapeError(f"optimal {size} is outside [{self.min}..{self.max}]")
+
+    def is_fixed(self) -> bool:
+        return self.min == self.max
+
+    def dim(self) -> Dim:
+        """The dim as the compiler holds it."""
+        if self.is_fixed():
+            return self.min
+        upper = None if self.max >= UNBOUNDED else self.max
+        return DimRange(self.min, upper, tuple(sorted(self.optimals)), self.sym or None)
+
+    @staticmethod
+    def of(d: Dim) -> dynamic_dimension:
+        if isinstance(d, int):
+            return dynamic_dimension(d, d)
+        upper = UNBOUNDED if d.max is None else d.max
+        return dynamic_dimension(d.min, upper, d.optimals, sym=d.symbol or "")
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, int):
+            return self.is_fixed() and self.min == other
+        if not isinstance(other, dynamic_dimension):
+            return NotImplemented
+        return (self.min, self.max, self.optimals) == (other.min, other.max, other.optimals)
+
+    def __hash__(self) -> int:
+        return hash((self.min, self.max))
+
+    def __repr__(self) -> str:
+        return str(self.dim())
+
+
+def dim_of(d: Any) -> Dim:
+    """A dim from an int, a dynamic_dimension, a (min, max) pair or MIGraphX's {min, max}."""
+    if isinstance(d, dynamic_dimension):
+        return d.dim()
+    if isinstance(d, DimRange):
+        return d
+    if isinstance(d, int) or hasattr(d, "__index__"):
+        return int(d)
+    if isinstance(d, dict) and {"min", "max"} <= set(d):
+        return dynamic_dimension(d["min"], d["max"], d.get("optimals") or ()).dim()
+    if isinstance(d, list | tuple) and 2 <= len(d) <= 3:
+        return dynamic_dimension(*d).dim()
+    raise ShapeError(f"expected a dynamic_dimension, got {d!r}")
