@@ -9,7 +9,7 @@ from pathlib import Path
 
 import mgx_mlir.dialects
 from mgx_mlir.passes import PASSES
-from mgx_mlir.passes.pipelines import PIPELINES
+from mgx_mlir.passes.pipelines import PIPELINES, pipeline
 from mgx_mlir.rewrite.registry import Pass, option_docs, pipeline_name, rewrites_of
 
 NAMES = Path(__file__).with_name("migraphx-passes.txt")
@@ -66,7 +66,7 @@ def document(cls: type[Pass]) -> Iterator[str]:
     yield ""
     yield inspect.cleandoc(cls.__doc__ or "")
     yield ""
-    targets = [t for t, steps in PIPELINES.items() if any(_is(step, cls.name) for step in steps)]
+    targets = [t for t in PIPELINES if any(_is(step, cls.name) for step in pipeline(t))]
     where = f"In the pipeline of {', '.join(f'`{t}`' for t in targets)}." if targets else ""
     yield f"`{pipeline_name(cls.name)}`. {where}".rstrip()
     options = option_docs(cls)
@@ -90,7 +90,8 @@ def text() -> str:
     """The whole document."""
     mgx_mlir.dialects.load()
     lines = [HEAD, "## Pipelines", ""]
-    for target, steps in PIPELINES.items():
+    for target in PIPELINES:
+        steps = pipeline(target, fast_math=False)
         lines.append(f"* `{target}`: {', '.join(f'`{s}`' for s in steps)}")
     lines += ["", "## All", "", "| pass | |", "|---|---|"]
     lines += [f"| [{n}](#{n}) | {cell(PASSES[n]().summary)} |" for n in sorted(PASSES)]

@@ -1,140 +1,159 @@
-"""The pipelines of each target: tuples of pass names that read top to bottom."""
+"""The pipeline of each target, written out from top to bottom, the condition beside the step."""
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from mgx_mlir.core.errors import PipelineError
-from mgx_mlir.rewrite.passes import PASSES, pass_name, pipeline_name
+from mgx_mlir.rewrite.passes import pipeline_name
 
-# What every target starts with: one spelling for each op, nothing that does nothing.
-REQUIRED = (
-    "simplify_dyn_ops",
-    "normalize_ops",
-    "eliminate_identity",
-    "dead_code_elimination",
-    "rewrite_rnn",
-    "inline_module",
-    "dead_code_elimination",
-    "eliminate_contiguous",
-    "mgx-rewrite-resize{affine-only=true}",
-    "simplify_reshapes",
-    "eliminate_pad",
-    "dead_code_elimination",
-    "rewrite_pooling",
-    "dead_code_elimination",
-)
 
-# What makes programs smaller whatever they run on.
-OPTIMIZE = ("optimize_module",)
+@dataclass(frozen=True)
+class PipelineOptions:
+    """Options of a compile that decide about its steps.
 
-# `ref` interprets each op by its reference: no rewrite may stand between it and the model.
-REF = ("normalize_ops", "dead_code_elimination")
+    fast_math: rewrites that change rounding. fuse: form kernels; else the backend decides what runs
+    together. vector_kernels: the processor has loops of our own.
+    """
 
-# Channels-last images, dots of rows. Before the last look at the whole: lookups that run as one.
-LAYOUT = ("layout_convolution", "fuse_horizontal", "rewrite_dot", "optimize_module")
-# On a GPU a 1x1 convolution is a dot of pixels: its tiles then are of pixels, not of lines of them.
-GPU_LAYOUT = tuple(
-    "mgx-rewrite-dot{convolutions=true strided=false}" if step == "rewrite_dot" else step
-    for step in LAYOUT
-)
+    fast_math: bool = True
+    fuse: bool = True
+    vector_kernels: bool = True
 
-# As in MIGraphX, for a GPU alone. A CPU computes in f32 whatever the type, tanh takes it less
-# than an exponential and a division (by 3 % in f32, 18 % in f16), and a topk of one thread takes
-# no less in groups.
-GPU_GELU = ("rewrite_gelu",)
-GPU_PRECISION = ("rewrite_topk", "rewrite_low_precision", "propagate_precision")
+    @property
+    def loops(self) -> bool:
+        """Whether kernels may become vector loops of our own."""
+        return self.fuse and self.vector_kernels
 
-# Where the padding of convolutions goes. A CPU's own loops pad what they read; elsewhere a pad
-# inside of a CPU's kernel costs half as much again as one ahead of it. A GPU's kernels pad inside.
-PAD = "mgx-insert-pad{dense=true}"
-CPU_PAD = "mgx-insert-pad{dense=true leave=vector}"
-GPU_PAD = "mgx-insert-pad{dense=true leave=windows}"
 
-# One kernel for an attention: a CPU's takes a block of queries at a time, and below eight the
-# dots alone are faster; a GPU's knows a factor and a mask of the scores.
-CPU_ATTENTION = "mgx-fuse-attention{min-queries=8}"
-GPU_ATTENTION = "mgx-fuse-attention{flash=true}"
+def ref(o: PipelineOptions) -> tuple[str, ...]:
+    """`ref` interprets each op by its reference: no rewrite may stand between it and the model."""
+    return ("normalize_ops", "dead_code_elimination")
 
-# A GPU's convolutions of few channels read their image in whatever form it is.
-GPU_INPUTS = "mgx-fuse-layout{gathered=true}"
 
-# Each fused op becomes one dispatch. Readers of one tensor may have been given equal pads.
-FUSE = (
-    "eliminate_common_subexpression",
-    "dead_code_elimination",
-    "fuse_concat",
-    "fuse_pointwise_reduce",
-    "dead_code_elimination",
-)
+def cpu(o: PipelineOptions) -> tuple[str, ...]:
+    """The steps for processors, which compute in f32 whatever the type."""
+    return _steps(
+        # one spelling for each op, nothing that does nothing
+        "simplify_dyn_ops",
+        "normalize_ops",
+        "eliminate_identity",
+        "dead_code_elimination",
+        "rewrite_rnn",
+        "inline_module",
+        "dead_code_elimination",
+        "eliminate_contiguous",
+        _step("rewrite_resize", affine_only=True),
+        _step("simplify_reshapes", fast_math=o.fast_math),
+        "eliminate_pad",
+        "dead_code_elimination",
+        "rewrite_pooling",
+        "dead_code_elimination",
+        # 8-bit dots are twice as fast as in f32, convolutions 4 times slower. The rounding of other
+        # values is kept, which costs nothing.
+        _step("simplify_qdq", products="dot", pairs=False, widened=False),
+        # no rewrite_gelu: tanh takes less than an exponential and a division (3 % in f32, 18 % in
+        # f16); no rewrite_topk: a topk of one thread takes no less in groups
+        _step("optimize_module", fast_math=o.fast_math),
+        _step("rewrite_reduce", wide_values=True),
+        # channels-last images, dots of rows, and before the last look lookups that run as one
+        "layout_convolution",
+        "fuse_horizontal",
+        "rewrite_dot",
+        _step("optimize_module", fast_math=o.fast_math),
+        "split_reduce",
+        # our loops pad what they read; elsewhere a pad inside of a kernel costs half as much again
+        # as one ahead of it
+        _step("insert_pad", dense=True, leave="vector" if o.loops else None),
+        # a block of queries at a time; below eight the dots alone are faster
+        _step("fuse_attention", when=o.loops, fast_math=o.fast_math, min_queries=8),
+        # each fused op becomes one dispatch; readers of one tensor may have been given equal pads
+        "eliminate_common_subexpression",
+        "dead_code_elimination",
+        _step("fuse_concat", when=o.loops),
+        _step("fuse_pointwise_reduce", when=o.fuse),
+        "dead_code_elimination",
+        _step("fuse_layout", when=o.loops),
+        "dead_code_elimination",
+    )
 
-# A GPU's compiler takes an 8-bit dot together with what follows it.
-GPU_KERNELS = "mgx-fuse-pointwise-reduce{quantized=true}"
-GPU_FUSE = tuple(GPU_KERNELS if s == "fuse_pointwise_reduce" else s for s in FUSE)
 
-# 8-bit dots as they are: twice as fast as in f32, convolutions on a CPU 4 times slower. A CPU keeps
-# the rounding of other values, which costs it nothing.
-CPU_QDQ = "mgx-simplify-qdq{products=dot pairs=false widened=false}"
-GPU_QDQ = "mgx-simplify-qdq{products=dot}"
+def gpu(o: PipelineOptions) -> tuple[str, ...]:
+    """The steps for AMD GPUs."""
+    return _steps(
+        # one spelling for each op, nothing that does nothing
+        "simplify_dyn_ops",
+        "normalize_ops",
+        "eliminate_identity",
+        "dead_code_elimination",
+        "rewrite_rnn",
+        "inline_module",
+        "dead_code_elimination",
+        "eliminate_contiguous",
+        _step("rewrite_resize", affine_only=True),
+        _step("simplify_reshapes", fast_math=o.fast_math),
+        "eliminate_pad",
+        "dead_code_elimination",
+        "rewrite_pooling",
+        "dead_code_elimination",
+        _step("simplify_qdq", products="dot"),  # 8-bit dots as they are
+        _step("rewrite_gelu", fast_math=o.fast_math),
+        _step("optimize_module", fast_math=o.fast_math),
+        "rewrite_reduce",
+        "rewrite_topk",
+        "rewrite_low_precision",
+        "propagate_precision",
+        # a 1x1 convolution is a dot of pixels: its tiles then are of pixels, not of lines of them
+        "layout_convolution",
+        "fuse_horizontal",
+        _step("rewrite_dot", convolutions=True, strided=False),
+        _step("optimize_module", fast_math=o.fast_math),
+        "split_reduce",
+        _step("insert_pad", dense=True, leave="windows"),  # kernels pad what they read
+        # its kernel knows a factor and a mask of the scores
+        _step("fuse_attention", when=o.fuse, fast_math=o.fast_math, flash=True),
+        # each fused op becomes one dispatch; an 8-bit dot together with what follows it
+        "eliminate_common_subexpression",
+        "dead_code_elimination",
+        _step("fuse_concat", when=o.fuse),
+        _step("fuse_pointwise_reduce", when=o.fuse, quantized=True),
+        "dead_code_elimination",
+        # convolutions of few channels read their image in whatever form it is
+        _step("fuse_layout", when=o.fuse, gathered=True),
+        "dead_code_elimination",
+    )
 
-# A GPU has 16-bit dots; a CPU's compute in f32 whatever the type.
-CPU = (
-    *REQUIRED,
-    CPU_QDQ,
-    *OPTIMIZE,
-    "mgx-rewrite-reduce{wide-values=true}",
-    *LAYOUT,
-    "split_reduce",
-    CPU_PAD,
-    CPU_ATTENTION,
-    *FUSE,
-    "fuse_layout",
-    "dead_code_elimination",
-)
-GPU = (
-    *REQUIRED,
-    GPU_QDQ,
-    *GPU_GELU,
-    *OPTIMIZE,
-    "rewrite_reduce",
-    *GPU_PRECISION,
-    *GPU_LAYOUT,
-    "split_reduce",
-    GPU_PAD,
-    GPU_ATTENTION,
-    *GPU_FUSE,
-    GPU_INPUTS,
-    "dead_code_elimination",
-)
 
-PIPELINES: dict[str, tuple[str, ...]] = {"ref": REF, "cpu": CPU, "gpu": GPU}
+PIPELINES: dict[str, Callable[[PipelineOptions], tuple[str, ...]]] = {
+    "ref": ref, "cpu": cpu, "gpu": gpu,
+}  # fmt: skip
 
 
 def pipeline(
     target: str, *, fast_math: bool = True, fuse: bool = True, vector_kernels: bool = True
 ) -> tuple[str, ...]:
-    """The pipeline of a target under the options of a compile.
+    """Return the pipeline of a target under the options of a compile (PipelineOptions).
 
-    `fast_math` allows rewrites that change rounding; without `fuse` no kernels are formed, and
-    the backend decides what runs together. `vector_kernels`: the processor has loops of our own.
     Raises PipelineError for an unknown target.
     """
-    steps = PIPELINES.get(target)
-    if steps is None:
+    found = PIPELINES.get(target)
+    if found is None:
         raise PipelineError(f"no pipeline for target '{target}', known: {', '.join(PIPELINES)}")
-    loops = vector_kernels or target != "cpu"
-    left = () if fuse else ("fuse_pointwise_reduce", GPU_KERNELS, GPU_ATTENTION, GPU_INPUTS)
-    if not fuse or not loops:
-        left = (*left, CPU_ATTENTION, "fuse_concat", "fuse_layout")
-        steps = tuple(PAD if s == CPU_PAD else s for s in steps)
-    steps = tuple(s for s in steps if s not in left)
-    return tuple(map(_with_fast_math, steps)) if fast_math else steps
+    return found(PipelineOptions(fast_math, fuse, vector_kernels))
 
 
-def _with_fast_math(step: str) -> str:
-    """A step with its fast-math option on, if it has one."""
-    name, _, options = step.partition("{")
-    if not any(f.name == "fast_math" for f in fields(PASSES[pass_name(name)])):
-        return step
-    inside = " ".join(["fast-math=true", *options.rstrip("}").split()])
-    return f"{pipeline_name(pass_name(name))}{{{inside}}}"
+def _steps(*steps: str) -> tuple[str, ...]:
+    """The steps that are taken."""
+    return tuple(s for s in steps if s)
+
+
+def _step(name: str, *, when: bool = True, **options: object) -> str:
+    """A pass with options, empty where it is not taken. None and fast math that is off are left out."""
+    if not when:
+        return ""
+    given = {k: v for k, v in options.items() if v is not None and (v or k != "fast_math")}
+    if not given:
+        return name
+    texts = (f"{k.replace('_', '-')}={str(v).lower()}" for k, v in given.items())
+    return f"{pipeline_name(name)}{{{' '.join(texts)}}}"

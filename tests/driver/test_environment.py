@@ -18,11 +18,13 @@ from mgx_mlir.compiler.compiled import CompileSettings
 from mgx_mlir.compiler.models import read_model
 from mgx_mlir.compiler.stages import run_passes
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.passes.pipelines import CPU, GPU
+from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.printers.text import program_text
 from mgx_mlir.tools.driver import environment
 from mgx_mlir.tools.driver.environment import PREFIX, VARIABLES
 from tests.driver.conftest import Driver, model_of
+
+CPU, GPU = (pipeline(target, fast_math=False) for target in ("cpu", "gpu"))
 
 SOURCES = Path(mgx_mlir.__file__).parent
 

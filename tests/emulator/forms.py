@@ -16,7 +16,7 @@ from mgx_mlir.core.op import OPS, Kernel
 from mgx_mlir.passes import PASSES
 from mgx_mlir.passes.analysis.attention_form import DECODING, TAGS
 from mgx_mlir.passes.fusion.plan import OPAQUE, QUANTIZED
-from mgx_mlir.passes.pipelines import PIPELINES
+from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.rewrite.passes import pass_name
 from mgx_mlir.rewrite.registry import rewrites_of
 from tests.emulator.models import Case, Graph
@@ -28,7 +28,7 @@ def known_forms() -> set[str]:
     """`kernel op` or `group tag`, and `pass/rewrite` of the passes that form a GPU's kernels."""
     found = {n for n, cls in OPS.items() if issubclass(cls, Kernel) and n != "group"}
     found |= {f"group {tag}" for tag in (*OPAQUE, *QUANTIZED, *TAGS, DECODING)}
-    for step in dict.fromkeys(pass_name(s.partition("{")[0]) for s in PIPELINES["gpu"]):
+    for step in dict.fromkeys(pass_name(s.partition("{")[0]) for s in pipeline("gpu")):
         if step.startswith(("fuse_", "split_")):
             found |= {f"{step}/{r.name}" for r in rewrites_of(PASSES[step])}
     return found

@@ -23,7 +23,7 @@ from mgx_mlir.core.op import Kernel, is_a
 from mgx_mlir.core.operand_segments import parse_module
 from mgx_mlir.passes import PASSES
 from mgx_mlir.passes.analysis.attention_form import DECODING
-from mgx_mlir.passes.pipelines import PIPELINES, pipeline
+from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.rewrite.passes import pass_name, run_pipeline
@@ -59,7 +59,7 @@ NOT_HERE = {
 def formed(case: Case) -> set[str]:
     """What the passes of the gpu target make of a model: kernels, rewrites that applied."""
     program = mgx_mlir.parse_onnx_buffer(case.model.SerializeToString()).program_ir
-    steps = {pass_name(s.partition("{")[0]): s for s in PIPELINES["gpu"]}
+    steps = {pass_name(s.partition("{")[0]): s for s in pipeline("gpu")}
     with observing() as seen:
         run_pipeline(program.module, pipeline("gpu"), store=program.store)
     applied = {n for n, count in seen.counts.items() if count}

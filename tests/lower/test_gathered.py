@@ -10,7 +10,6 @@ import pytest
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir
-from mgx_mlir.passes.pipelines import GPU_INPUTS
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.rewrite.passes import run_pipeline
 from mgx_mlir.targets.child import shared_compiler
@@ -18,6 +17,7 @@ from mgx_mlir.targets.flags import gpu_ladder
 from mgx_mlir.targets.report import gpu_report
 from tests.lower.programs import Programs, check, execute
 
+GATHERED = "mgx-fuse-layout{gathered=true}"
 # image, window, result channels, then attributes; the image in f32 and planar, or as it is read
 FORMS = [
     ((1, 12, 10, 3), (7, 7), 16, {"padding": [3, 3, 3, 3], "stride": [2, 2]}, True),
@@ -62,7 +62,7 @@ def reference(
 
 def lowered(net: Programs, **options: Any) -> Lowered:
     net.finish()
-    run_pipeline(net.module, ["fuse_pointwise_reduce", GPU_INPUTS], store=net.store)
+    run_pipeline(net.module, ["fuse_pointwise_reduce", GATHERED], store=net.store)
     return net.lowered("dead_code_elimination", target="gpu", **options)
 
 

@@ -14,7 +14,7 @@ from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.operand_segments import parse_module
 from mgx_mlir.passes import PASSES
 from mgx_mlir.passes.optimize_module import OptimizeModule
-from mgx_mlir.passes.pipelines import PIPELINES
+from mgx_mlir.passes.pipelines import PIPELINES, pipeline
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.rewrite.passes import (
     Instrumentation,
@@ -186,7 +186,7 @@ def test_a_pass_runs_outside_of_a_pipeline(module):
 
 @pytest.mark.parametrize("target", PIPELINES)
 def test_the_pipelines_of_the_targets_resolve(target):
-    assert resolve(PIPELINES[target], CONTEXT)
+    assert resolve(pipeline(target), CONTEXT)
 
 
 def transformer(layers):
