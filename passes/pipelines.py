@@ -149,7 +149,7 @@ def _steps(*steps: str) -> tuple[str, ...]:
 
 
 def _step(name: str, *, when: bool = True, **options: object) -> str:
-    """A pass with options, empty where it is not taken. None and fast math that is off are left out."""
+    """A pass with options, empty where it is not taken; None and no fast math are left out."""
     if not when:
         return ""
     given = {k: v for k, v in options.items() if v is not None and (v or k != "fast_math")}
