@@ -28,7 +28,7 @@ NEWER = (
     "--log-level", "--log-file", "--version", "--ort-sha",
 )  # fmt: skip
 
-# what is not as MIGraphX has it
+# where we differ from MIGraphX
 DIFFERENT = {
     "--batch": "Where a model's dims are all stated it is an error, but for the rate of `perf`.",
     "--nhwc": "A TensorFlow model keeps its layout; `--migraphx-layout` gives MIGraphX's.",
@@ -66,12 +66,20 @@ HEAD = """\
 
 <!-- written by `python docs/driver.py > docs/driver.md` -->
 
-`mgx-driver COMMAND [OPTION...] FILE`. Commands, options and what is printed are MIGraphX's; what differs is said below. `mgx-driver COMMAND --help` explains a
-command. Programs and reports go to stdout, progress to stderr. Exit status: 0 done, 1 the answer is no (`verify` found a difference, `perf --compare` a slower
-run, `report` either), 2 it could not be done, 130 interrupted. Errors are one line and their notes.
+`mgx-driver COMMAND [OPTION...] FILE`. Commands, options and output are MIGraphX's; the tables below say what differs.
+`mgx-driver COMMAND --help` explains a command; `source <(mgx-driver completion bash)` completes it (zsh and fish too).
+Programs and reports go to stdout, progress to stderr. Errors are one line and their notes.
 
-No option is accepted and ignored: one that would change nothing is an error that says why. A value is `--flag value` or `--flag=value`; lists (`NAME...`) take
-every word up to the next option, so the file comes ahead of them. A scalar option given twice is an error.
+| exit status | meaning |
+|---|---|
+| 0 | done |
+| 1 | the answer is no: `verify` found a difference, `perf --compare` a slower run, `report` either |
+| 2 | it could not be done |
+| 130 | interrupted |
+
+No option is accepted and ignored: one that would change nothing is an error that says why. A value is `--flag value`
+or `--flag=value`. Lists (`NAME...`) take every word up to the next option, so the file comes ahead of them. A scalar
+option given twice is an error.
 """
 
 DIMS = """\
@@ -85,44 +93,53 @@ DIMS = """\
 | `--default-dyn-dim "{min:1, max:64, optimals:[1, 8]}"` | the range of every open dim |
 | `--dyn-input-dim @x "[{min:1, max:64}, 3, 224, 224]"` | ranges of one input's dims |
 
-A range is `{min, max, optimals}`, or as MIGraphX's files have it `{range:{min, max}, optimals, sym}`. Keys need no quotes; `#` and `//` start comments.
+A range is `{min, max, optimals}`, or as in MIGraphX's files `{range:{min, max}, optimals, sym}`. Keys need no quotes;
+`#` and `//` start comments.
 
-The compiled program is general: it runs at any size in range. Each optimal adds a variant: a function of its own whose dims are that size, compiled with the
-same passes as a static program, in the same file. A run calls the variant for the inputs' sizes, else the general function; nothing is compiled then. Dims of
-one symbol have one size, as have dims of one range without a symbol; optimals of several dims make a variant for each choice, 16 at most.
-`run`, `perf` and `compile` name the variants on stderr. Each one takes the time of a compile, and packs the weights of its matmuls for itself when it is loaded.
+The compiled program is general: it runs at any size in range. Each optimal adds a variant: a function of its own whose
+dims are that size, compiled with the same passes as a static program, in the same file. A run calls the variant for
+the inputs' sizes, else the general function; nothing is compiled at run time.
+
+Dims of one symbol have one size, as have dims of one range without a symbol. Optimals of several dims make a variant
+for each choice, 16 at most. `run`, `perf` and `compile` name the variants on stderr. Each one takes the time of a
+compile, and packs the weights of its matmuls for itself when it is loaded.
 """
 
 TUNING = """\
 ## --exhaustive-tune
 
-For a whole program one choice after the other is compiled, timed in turns with the best so far on the inputs of `run`, and kept where it is at least 2 % faster:
+For a whole program one choice after the other is compiled and timed in turns with the best so far, on the inputs of
+`run`. It is kept if it is at least 2 % faster:
 
 | target | choices for a program |
 |---|---|
 | `cpu` | one thread or all, kernels in our own vector loops or in linalg, data tiling, the backend's level O2 or O3, our kernel boundaries or the backend's |
 | `gpu` | the backend's level O2 or O3, our kernel boundaries or the backend's; not searched without a device |
 
-On `gpu` each matrix product and convolution of the program comes first, with all that its kernel does: up to 12 choices of its tile, of parts of its depth, and the backend's own, many compiled as one module. A GPU's clock is the
-judge; without one (`compile` needs none, and with `--emulate`) it is the bound of the compiled code ([hip.md](hip.md)).
+On `gpu` each matrix product and convolution of the program comes first, with all that its kernel does: up to 12
+choices of its tile, of parts of its depth, and the backend's own. Many are compiled as one module. A GPU's clock is
+the judge. Without one (`compile` needs none, and with `--emulate`) it is the bound of the compiled code
+([hip.md](hip.md#tuning)).
 
-What was searched, and the time of each choice, goes to stderr. A solution that is kept is taken; where the file is removed, it is searched again. The best one is kept in the tuning file: the one that `MIGRAPHX_PROBLEM_CACHE` names, else
-`tuning.json` in the cache's folder (`mgx-driver env` says where). Its form is that of MIGraphX's problem cache, an array of `[{name, problem}, solution]`. Every later
-compile of the same file with the same options looks there, and says so.
+What was searched, and the time of each choice, goes to stderr. The best solution is kept in the tuning file: the one
+that `MIGRAPHX_PROBLEM_CACHE` names, else `tuning.json` in the cache's folder (`mgx-driver env` says where). Its form
+is that of MIGraphX's problem cache, an array of `[{name, problem}, solution]`. Every later compile of the same file
+with the same options takes the solution from there, and says so. To search again, remove the file.
 
 | name | problem | solution |
 |---|---|---|
 | `cpu::program`, `gpu::program` | digest of the file and its options, processor or architecture, threads, compiler's version | `vector_kernels`, `boundaries`, `data_tiling`, `opt_level`, `threads` |
 | `gpu::product` | architecture, compiler's version; `op` (`dot` or `convolution`), `dtype`, `dims`, `layout` of the weights, `batch` | `tile` (`size` in matrix instructions, `waves`, `steps`; null: the backend's), `split`; `us`, and how it was `judged`: `time` or `bound` |
 
-Products are those of any program: a model that has one finds it. What was timed is never replaced by what a bound says. The file is written beside and renamed, under a lock; rows that this version does not know stay.
+A product's solution serves every program that has this product. A bound never replaces a time. The file is written to a
+temporary file and renamed, under a lock. Rows that this version does not know stay.
 """
 
 SCRIPTS = """\
 ## Python scripts
 
-`mgx-driver read build.py` runs a script and takes the program in its variable `p`, or the only program that it makes; `import migraphx` is this package there.
-A script is code: run none that you do not trust.
+`mgx-driver read build.py` runs a script and takes the program in its variable `p`, or the only program that it makes.
+In a script `import migraphx` is this package. A script is code: run none that you do not trust.
 """
 
 
@@ -228,7 +245,7 @@ def text() -> str:
         SCRIPTS,
         "## Environment\n\nVariables of MIGraphX that have an effect here:\n",
         table(("variable", "effect"), variables(True)),
-        "Those that have none. One that is set is warned about once, as is one that is unknown:\n",
+        "These have no effect. One that is set is warned about once, as is an unknown one:\n",
         table(("variable", "why"), variables(False)),
     ]
     return "\n".join(parts)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from mgx_mlir.passes import PASSES
 from mgx_mlir.passes.pipelines import PIPELINES, pipeline
 from mgx_mlir.rewrite.registry import Pass, option_docs, pipeline_name, rewrites_of
 
+WIDTH = 120  # of a line that is no row of a table
 NAMES = Path(__file__).with_name("migraphx-passes.txt")
 
 HEAD = """\
@@ -92,7 +95,10 @@ def text() -> str:
     lines = [HEAD, "## Pipelines", ""]
     for target in PIPELINES:
         steps = pipeline(target, fast_math=False)
-        lines.append(f"* `{target}`: {', '.join(f'`{s}`' for s in steps)}")
+        item = f"* `{target}`: {', '.join(f'`{s}`' for s in steps)}"
+        kept = re.sub(r"`[^`]*`", lambda m: m[0].replace(" ", "\0"), item)  # a name on one line
+        wrapped = textwrap.wrap(kept, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+        lines += [line.replace("\0", " ") for line in wrapped]
     lines += ["", "## All", "", "| pass | |", "|---|---|"]
     lines += [f"| [{n}](#{n}) | {cell(PASSES[n]().summary)} |" for n in sorted(PASSES)]
     lines.append("")
