@@ -229,7 +229,7 @@ func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_assertions_are_dropped_unless_they_are_asked_for(tmp_path, kept: bool) -> None:
-    """The checks of run-time sizes stand on this flag (kernels.md, hazard 24)."""
+    """The checks of run-time sizes stand on this flag (docs/iree-hazards.md, hazard 24)."""
     source, made = tmp_path / "f.mlir", tmp_path / "f.vmfb"
     source.write_text(ASSERTED)
     flags = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]

@@ -34,7 +34,7 @@ from mgx_mlir.targets.locks import Busy, holder_text
 log = logging.getLogger(__name__)
 
 # The limit of a compile that has none of the caller's. Kernels take 0.1 to 3 s each; the rest is
-# for busy machines. There are forms of kernels on which iree-compile never ends (docs/kernels.md).
+# for busy machines. On some forms of kernels iree-compile never ends (docs/iree-hazards.md).
 BASE_SECONDS, KERNEL_SECONDS = 600.0, 6.0
 
 TargetKind = Literal["ref", "cpu", "gpu"]

@@ -3,7 +3,7 @@
 IREE's compiler gives a branch a list of moves that are made one after the other. It orders moves
 of 32 bits among themselves and moves of 64 bits among themselves; where one kind overwrites what
 the other still has to read, a size or an offset of the program becomes another number, and
-memory outside of a buffer is written (docs/kernels.md, hazard 20). The lists are read from the
+memory outside of a buffer is written (docs/iree-hazards.md, hazard 20). The lists are read from the
 disassembly, and those in a wrong order are put right in the module's bytes.
 """
 

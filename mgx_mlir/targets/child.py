@@ -235,8 +235,8 @@ class IreeCompiler:
     ) -> CompileOutput | CompileFailed | None:
         """A failed compile once more, on one thread: its output, or its own failure.
 
-        Some crashes and refusals happen on several threads only (docs/kernels.md, hazard 26); of
-        other crashes no stack is printed where several threads crash at once, which says what
+        Some crashes and refusals happen on several threads only (docs/iree-hazards.md, hazard 26).
+        Of other crashes no stack is printed where several threads crash at once, which says what
         failed. None where it ends in another way.
         """
         if SINGLE_THREAD in flags or (timeout is not None and timeout <= 0):

@@ -122,7 +122,7 @@ def transpose(e: Any, op: Any) -> Expr:
     for i, p in enumerate(perm):
         inverse[p] = i
 
-    # a generic, not linalg.transpose: that one is 2 to 14 times slower (docs/kernels.md)
+    # a generic, not linalg.transpose, which is slow (docs/iree-hazards.md, hazard 3)
     view = View(t, x, tuple(inverse), extents)
     # outside a kernel a transpose is a copy of its own, made where it stands
     return view if e.in_kernel else Leaf(t, e.tensor_of(view))

@@ -148,7 +148,7 @@ def guarded(path: Path) -> Row:
 
 
 def table(rows: list[Row]) -> str:
-    """The rows as docs/families.md has them."""
+    """The rows as docs/data/model-families.md has them."""
     lines = [
         "| family | exporter | opset | dims | error | limit | compile, CPU s |",
         "|---|---|---|---|---|---|---|",

@@ -1,6 +1,6 @@
 """Small models of many families against onnxruntime: stored ones, and (slow) all that are exported.
 
-The whole table is docs/families.md.
+The whole table is docs/data/model-families.md.
 """
 
 from __future__ import annotations

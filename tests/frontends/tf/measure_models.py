@@ -1,4 +1,4 @@
-"""Measures whole models against TensorFlow: the table of docs/tensorflow.md.
+"""Measures whole models against TensorFlow: the table of docs/data/tensorflow-models.md.
 
     python tests/frontends/tf/make_models.py --full FOLDER     # where TensorFlow is installed
     python tests/frontends/tf/measure_models.py FOLDER [name ...]
