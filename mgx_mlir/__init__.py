@@ -1,4 +1,4 @@
-"""MIGraphX's job on MLIR: read a model, optimise it, compile it for CPUs and AMD GPUs, run it.
+"""AMD MIGraphX on MLIR: read a model, optimise it, compile it for CPUs and AMD GPUs, run it.
 
 `compile(path_or_program, target=...)` is the short way. The other names are those of MIGraphX's
 Python module, so that `import mgx_mlir as migraphx` works. Names are loaded when first used.

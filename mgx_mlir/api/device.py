@@ -128,7 +128,7 @@ class context:
         return Event(self.device)
 
     def finish_on(self, stream: Stream) -> None:
-        """What is asked of a stream from now on comes after all that programs have done."""
+        """Make the stream wait for all work already submitted by programs."""
         done = self.create_event()
         done.record()
         stream.wait(done)

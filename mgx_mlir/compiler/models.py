@@ -87,8 +87,8 @@ def refuse_unknown(program: ProgramIR) -> None:
         if is_a(op, Unknown):
             name = ir.StringAttr(op.attributes["op"]).value
             found.append(
-                f"{op.location}: 'migraphx.unknown' op cannot be compiled: nobody knows what "
-                f"'{name}' computes"
+                f"{op.location}: 'migraphx.unknown' op cannot be compiled: operator "
+                f"'{name}' has no importer (it was read with skip_unknown_operators)"
             )
         return ir.WalkResult.ADVANCE
 

@@ -1,4 +1,4 @@
-"""What was read of MLIR's types and attributes, remembered while passes run.
+"""Cache of Python values read from MLIR types and attributes; valid while passes run.
 
 MLIR keeps one object for each type and attribute of a context, so that reading one once is enough.
 The memory ends with the outermost block: its keys keep their context alive.

@@ -264,7 +264,7 @@ def without_functions(c: MlirCandidate, indices: Sequence[int]) -> MlirCandidate
 
 
 def without_ops(c: MlirCandidate, indices: Sequence[int]) -> MlirCandidate | None:
-    """What others use of these ops comes from new arguments of the function."""
+    """Erase these ops; results that are still used become function arguments."""
 
     def edit(module: ir.Module) -> bool:
         found = editable(module)

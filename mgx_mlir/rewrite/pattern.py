@@ -170,7 +170,7 @@ class Rewriter(Builder):
         self._built.clear()
 
     def keep(self) -> None:
-        """What a pattern built stays."""
+        """Keep the ops built by the pattern that matched."""
         self._built.clear()
 
     def defining(self, value: ir.Value, *ops: type[Op] | str) -> Any:

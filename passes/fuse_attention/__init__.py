@@ -229,8 +229,8 @@ def _factor(op: Any) -> tuple[ir.Value, float] | None:
 def _absorbed(
     v: ir.Value, lane: int | None, whole: Collection[ir.Value] | None = None
 ) -> list[Any]:
-    """The views that an operand of a dot is made by and that go into the kernel, first to last:
-    as many as can be read through. With `whole`, uniform products too, but for those in it."""
+    """Return the longest chain of views of a dot operand that the kernel can read through, the
+    outermost last. With `whole`, take uniform products too, except those in it."""
     found: list[Any] = []
     at = v
     while not isinstance(at.owner, ir.Block):

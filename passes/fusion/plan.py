@@ -1,7 +1,7 @@
 """Which ops of a block run as one kernel: the deciding half of the fuse passes.
 
-Ops are placed one by one, in order, each into the kernel of an operand, a new one, or none. Which
-of that may be is said by the rules of the pass that asks; `Grouping.rules` holds those that are on.
+Ops are placed one by one, in order, each into the kernel of an operand, a new one, or none. The
+enabled rules of the calling pass (`Grouping.rules`) decide which fusions are allowed.
 """
 
 from __future__ import annotations

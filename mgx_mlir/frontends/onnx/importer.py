@@ -303,7 +303,7 @@ class Importer:
         """The value of a name; an initializer becomes a literal when it is first used."""
         found = scope.find(name)
         if found is None:
-            raise ModelError(f"value '{name}' is made by no node")
+            raise ModelError(f"value '{name}' is not produced by any node or initializer")
         owner, value = found
         if isinstance(value, onnx.TensorProto | onnx.SparseTensorProto):
             try:

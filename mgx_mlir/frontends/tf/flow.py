@@ -266,7 +266,7 @@ class Flow:
                 raise NotSupported("a Merge of what no Switch sends")
             where, side = found[-1]
             if condition not in (None, where):
-                raise NotSupported("a Merge of several conditions")
+                raise NotSupported("a Merge with more than one condition")
             condition, around = where, found[:-1]
             if side in sides:
                 raise NotSupported("a Merge of two values of one branch")

@@ -242,7 +242,7 @@ class Importer:
         name, index = ref
         found = scope.find(name)
         if found is None:
-            raise ModelError(f"input '{name}' is made by no node")
+            raise ModelError(f"input '{name}' is not produced by any node")
         if found is POISON:
             return POISON
         if index >= len(found) or found[index] is None:

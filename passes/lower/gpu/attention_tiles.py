@@ -145,7 +145,7 @@ def _clocks(chip: Chip, a: Attention, tile: FlashTile) -> float:
 def attributes(
     arch: str, kind: Kind, tile: FlashTile, rank: int, a: Attention
 ) -> dict[str, ir.Attribute]:
-    """What the attention op of `rank` dims (lead.., query, width, key, depth) is told."""
+    """Build the lowering config of an attention op over `rank` dims (batch.., M, K1, K2, N)."""
     chip = CHIPS[arch]
     lead = [1] * (rank - 4)
     basis = [*lead, tile.waves, 1, 1, 1]

@@ -31,4 +31,6 @@ _refuse(
 )
 _refuse("it is a step of a convolution on its own, which no target needs", "im2col")
 _refuse("it reads a scratch buffer, which compiled programs do not have", "load")
-_refuse("nobody knows what '{op}' computes", "unknown")  # the attribute
+_refuse(  # the attribute
+    "operator '{op}' has no importer (it was read with skip_unknown_operators)", "unknown"
+)

@@ -127,7 +127,7 @@ def test_a_cycle_names_its_nodes(graph):
 
 def test_a_missing_input(graph):
     graph.node("y", "Relu", "x")
-    refused(graph, "input 'x' is made by no node", ModelError)
+    refused(graph, "input 'x' is not produced by any node", ModelError)
 
 
 def test_an_output_that_the_node_does_not_have(graph):

@@ -194,7 +194,7 @@ def group_query_attention(
     softcap: float = 0.0,
     v_quant_type: str = "NONE",
 ) -> Any:
-    """Of each batch entry `seqlens_k` + 1 rows count, the last of which are the new ones.
+    """Attend over a KV cache; `seqlens_k[b]` + 1 rows of entry b are valid, the new ones last.
 
     With `query_seqlens` the first so many of an entry's new rows are valid, the others padding.
     """

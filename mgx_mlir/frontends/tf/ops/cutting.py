@@ -90,7 +90,7 @@ def _plan(
                 raise ModelError("strides expected other numbers than 0")
             shrink = _bit(m.shrink, i)
             if shrink and step < 0:
-                raise ModelError("an axis that is dropped expected a positive stride")
+                raise ModelError("shrink_axis_mask needs a positive stride")
             begin, end = begins[i], ends[i]
             if not shrink and _bit(m.begin, i):
                 begin = 0 if step > 0 else FAR
