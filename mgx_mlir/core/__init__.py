@@ -1,1 +1,4 @@
-"""core."""
+"""What every room needs: the bindings, the op class, dtypes, shapes, literals, errors and files.
+
+Nothing here knows a program, a pass or a target.
+"""

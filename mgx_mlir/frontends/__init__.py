@@ -1,1 +1,4 @@
-"""frontends."""
+"""Readers of model files: ONNX, TensorFlow, `.mxr` and MLIR become programs.
+
+Nothing here optimises or compiles. Every file is untrusted.
+"""

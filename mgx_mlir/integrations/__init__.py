@@ -1,1 +1,1 @@
-"""integrations."""
+"""Adapters to other packages: the ONNX backend class and its report."""

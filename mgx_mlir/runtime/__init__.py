@@ -1,1 +1,4 @@
-"""runtime."""
+"""Run compiled code: devices, buffers, streams and calls of IREE modules.
+
+Nothing here compiles.
+"""

@@ -1,1 +1,1 @@
-"""driver."""
+"""mgx-driver: the commands of migraphx-driver, each in a file of `commands/`."""
