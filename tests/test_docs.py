@@ -195,6 +195,28 @@ def test_every_room_is_described() -> None:
     ] == []
 
 
+def rows(page: str) -> list[list[str]]:
+    """The rows of six cells with a number in the third: opsets, or counts of models."""
+    lines = (DOCS / page).read_text().splitlines()
+    cells = [[c.strip() for c in line.split("|")[1:-1]] for line in lines]
+    return [row for row in cells if len(row) == 6 and row[2].isdigit()]
+
+
+def test_the_summary_of_families_is_that_of_the_rows() -> None:
+    found: dict[str, list[list[str]]] = {}
+    for row in rows("data/model-families.md"):
+        found.setdefault(row[0], []).append(row)
+    for name, exporters, models, dims, error, seconds in rows("families.md"):
+        of = found.pop(name)
+        times = [float(r[5]) for r in of]
+        assert exporters == ", ".join(dict.fromkeys(r[1] for r in of)), name
+        assert models == str(len(of)), name
+        assert dims == ", ".join(sorted({r[3] for r in of})), name
+        assert float(error) == max(float(r[4]) for r in of), name
+        assert seconds == f"{min(times):g} to {max(times):g}", name
+    assert found == {}
+
+
 def hazards() -> dict[int, str]:
     """The entries of the page of hazards by their numbers."""
     parts = re.split(r"^## Hazard (\d+)$", HAZARDS.read_text(), flags=re.MULTILINE)
