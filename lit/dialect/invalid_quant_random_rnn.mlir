@@ -362,7 +362,7 @@ func.func @allocate_negative() {
 
 // -----
 
-func.func @range_steps_of_0() {
+func.func @dynamic_range_delta_expected_number_other_than_0() {
   %n = "migraphx.literal"() {value = dense<1> : tensor<1xi64>} : () -> tensor<1xi64>
   %z = "migraphx.literal"() {value = dense<0> : tensor<1xi64>} : () -> tensor<1xi64>
   // expected-error @+1 {{'migraphx.dynamic_range' op delta expected a number other than 0, got 0}}

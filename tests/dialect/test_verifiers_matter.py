@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -120,6 +121,19 @@ def test_the_invalid_cases_are_refused_as_they_say() -> None:
     assert len(CHUNKS) > 300
     for stem, chunk in CHUNKS:
         assert not problems(chunk), f"in {stem}:\n{chunk}"
+
+
+def test_the_invalid_cases_are_named_after_what_is_wrong() -> None:
+    """`@slice_axes_are_not_distinct`, and not `@slice_2`, which says nothing."""
+    numbered, seen = [], set()
+    for stem, chunk in CHUNKS:
+        for name in re.findall(r"func\.func (?:private )?@(\w+)", chunk):
+            op, _, number = name.rpartition("_")
+            if op in OPS and number.isdecimal():
+                numbered.append(f"{stem}: @{name}")
+            seen.add((stem, name))
+    assert len(seen) > 300
+    assert not numbered, f"write what is wrong into the names of {', '.join(numbered)}"
 
 
 @pytest.mark.parametrize("name", OPS)
