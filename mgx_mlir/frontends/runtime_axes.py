@@ -9,7 +9,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN
+from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
     Value,
@@ -188,9 +188,19 @@ def gather_or(b: Builder, x: Value, index: Value, axis: int, value: Value) -> Va
         around = [b.shape(x, 0, axis), b.shape(index), b.shape(x, axis + 1, rank)]
         return b.broadcast_with_dims(value, b.concat(around, axis=0))
     inside = b.logical_and(greater_equal(b, index, 0), compare(b, "less", index, d))
+    if b.dims(x)[axis] == DYN:  # there may be nothing to gather but `value`
+        return b.gather(longer(b, x, axis, value), b.where(inside, index, d), axis=axis)
     safe = b.min(b.max(index, 0), b.sub(d, 1))
     inside = unsqueeze(b, inside, range(1, rank - axis))
     return b.where(inside, b.gather(x, safe, axis=axis), value)
+
+
+def longer(b: Builder, x: Value, axis: int, value: Value) -> Value:
+    """`x` with one more element along `axis`, which is `value` everywhere."""
+    rank = len(b.dims(x))
+    dims = b.concat([b.shape(x, 0, axis), b.ints([1]), b.shape(x, axis + 1, rank)], axis=0)
+    kind = TensorType(b.dtype(x), (*b.dims(x)[:axis], 1, *b.dims(x)[axis + 1 :]))
+    return b.concat([x, b.broadcast_with_dims(value, dims, results=[kind])], axis=axis)
 
 
 def _is_known_positive(b: Builder, v: Value) -> bool:

@@ -24,6 +24,7 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.onnx.ops.random import dropped_in_training
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.runtime_axes import longer
 from mgx_mlir.programs.build import Builder
 
 
@@ -294,6 +295,9 @@ def hardmax(b: Builder, node: Any, x: Value, *, axis: int = -1) -> Value:
     axis = axis_in(axis, rank)
     if b.dims(x)[axis] == 0:
         return x
-    first = b.argmax(x, axis=axis, select_last_index=False)
+    held = x
+    if b.dims(x)[axis] == DYN:  # there may be no elements: one more is never the first largest
+        held = longer(b, x, axis, b.literal(np.array(b.dtype(x).lowest(), b.dtype(x).np)))
+    first = b.argmax(held, axis=axis, select_last_index=False)
     places = unsqueeze(b, axis_range(b, x, axis), range(1, rank - axis))
     return convert(b, compare(b, "equal", places, first), b.dtype(x))

@@ -78,9 +78,7 @@ def _padded(b: Builder, v: Value, most: Value, wanted: bool) -> Value:
         return v
     [count] = elements(b, most)
     zero = b.literal(np.zeros((), b.dtype(v).np))
-    # one element more, so that there is something to gather
-    longer = b.concat([v, unsqueeze(b, zero, [0])], axis=0)
-    return gather_or(b, longer, arange(b, count), 0, zero)
+    return gather_or(b, v, arange(b, count), 0, zero)
 
 
 @tf_op("NonMaxSuppressionV4", outputs=("selected_indices", "valid_outputs"))
