@@ -66,7 +66,18 @@ def _l2(b: Builder, x: Value, axes: list[int]) -> Value:
 
 
 def _log_sum(b: Builder, x: Value, axes: list[int]) -> Value:
-    return b.log(b.reduce_sum(x, axes=axes))
+    dtype, total = b.dtype(x), b.reduce_sum(x, axes=axes)
+    if dtype.is_float:
+        return b.log(total)
+    return convert(b, b.log(convert(b, total, DOUBLE)), dtype)
+
+
+def _log_sum_exp(b: Builder, x: Value, axes: list[int]) -> Value:
+    """In f64 for integers, as the operator's definition says."""
+    dtype = b.dtype(x)
+    if dtype.is_float:
+        return log_sum_exp(b, x, axes)
+    return convert(b, log_sum_exp(b, convert(b, x, DOUBLE), axes), dtype)
 
 
 _REDUCERS: dict[str, tuple[Reducer, int]] = {
@@ -79,7 +90,7 @@ _REDUCERS: dict[str, tuple[Reducer, int]] = {
     "ReduceL2": (_widened(_l2), 18),
     "ReduceSumSquare": (_widened(_sum_square), 18),
     "ReduceLogSum": (_widened(_log_sum), 18),
-    "ReduceLogSumExp": (_widened(log_sum_exp), 18),
+    "ReduceLogSumExp": (_widened(_log_sum_exp), 18),
 }
 
 
