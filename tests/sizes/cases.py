@@ -113,6 +113,14 @@ MODELS = [
         [(f(2, 3, 4), f(3, 4, 2))],
     ),
     Model(
+        "matmul_empty",
+        "float[b,n,k] a, float[c,l,m] b",
+        "float[x,n,m] y",
+        "y = MatMul(a,b)",
+        (f(2, 3, 1), f(1, 1, 0)),
+        [(f(2, 3, 1), f(1, 2, 0)), (f(2, 3, 1), f(3, 1, 0))],
+    ),
+    Model(
         "gemm_c",
         "float[n,k] a, float[k,m] b, float[q] c",
         "float[n,m] y",

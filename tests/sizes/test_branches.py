@@ -16,6 +16,7 @@ import mgx_mlir
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lower import assertions
+from mgx_mlir.passes.lower.module import ModuleLowering
 from mgx_mlir.runtime.iree_runtime import LoadedModule
 from tests.targets.test_branch_moves import branches_of_convolutions
 
@@ -156,3 +157,19 @@ def test_kernels_round_a_branch_that_asserts() -> None:
     for k in (True, False):
         with pytest.raises(RunError, match="Loop"):
             compiled.run(t=np.array(2), k=np.array(k), a=a, b=b[:3])
+
+
+def test_checks_are_lowered_to_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache's second key is the lowered code: in it nothing may hang on addresses."""
+    made: list[bytes] = []
+    lower = ModuleLowering.run
+
+    def kept(self: Any) -> Any:
+        made.append(lower(self).bytecode)
+        raise RunError("lowered")
+
+    monkeypatch.setattr(ModuleLowering, "run", kept)
+    for _ in range(8):
+        with pytest.raises(RunError, match="lowered"):
+            mgx_mlir.compile(choice(), "cpu", cache=False)
+    assert len(set(made)) == 1
