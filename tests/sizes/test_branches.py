@@ -75,7 +75,7 @@ def test_the_cache_and_files_keep_the_checks(tmp_path: Path) -> None:
     path.write_bytes(choice())
     mgx_mlir.compile(path, "cpu", threads=1)
     again = mgx_mlir.compile(path, "cpu", threads=1)
-    assert again.stats["cached"]
+    assert again.stats.cached
     checks(named(again), 5, 3)
 
     dim = mgx_mlir.shape.dynamic_dimension
