@@ -31,7 +31,7 @@ def check(dims: list[int | str], shape: tuple[int, ...], rolls: list[tuple[int, 
     program = mgx_mlir.compile(model(dims, rolls), target="cpu")
     [got] = program.run({"x0": x})
     np.testing.assert_array_equal(np.asarray(got), want)
-    return bool(program.stats["cached"])
+    return bool(program.stats.cached)
 
 
 if __name__ == "__main__":
