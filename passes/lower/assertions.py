@@ -2,8 +2,8 @@
 
 IREE 3.13 schedules what stands ahead of an assertion and what stands behind it apart. In a branch
 or a loop's body, where the second part reads a value of outside too, it forgets that the second
-waits for the first, and drops the first (docs/kernels.md, hazard 25). So an assertion stands ahead
-of all computations where it can; where it cannot, what was computed is waited for there.
+waits for the first, and drops the first (docs/iree-hazards.md, hazard 25). So an assertion stands
+ahead of all computations where it can; where it cannot, what was computed is waited for there.
 """
 
 from __future__ import annotations

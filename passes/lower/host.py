@@ -177,8 +177,8 @@ def _reduce(op: ir.Operation, name: str, x: Any, out: TensorType) -> Elements | 
 def tensor_of(e: Any, v: ir.Value, elements: Elements) -> ir.Value:
     """The tensor of followed elements: a vector first, and a bool as a fill.
 
-    IREE stores elements of more axes at wrong places, and refuses one bool (docs/kernels.md,
-    hazard 28).
+    IREE stores elements of more axes at wrong places, and refuses one bool
+    (docs/iree-hazards.md, hazard 28).
     """
     t = TensorType.of(v).with_dims(elements.shape)
     if not any(isinstance(x, TypedScalar) for x in elements.flat):

@@ -98,8 +98,8 @@ def in_range(e: Any, x: ir.Value, extent: Extent) -> ir.Value:
 def read(source: ir.Value, where: Sequence[ir.Value]) -> ir.Value:
     """One element; every index must lie inside, or the process may crash.
 
-    An element of a slice with steps is read where the sliced tensor has it (docs/kernels.md,
-    hazard 27).
+    An element of a slice with steps is read where the sliced tensor has it
+    (docs/iree-hazards.md, hazard 27).
     """
     while (op := _stepped(source)) is not None:
         dynamic = iter(op.offsets)

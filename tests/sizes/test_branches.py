@@ -108,7 +108,7 @@ def test_each_variant_checks() -> None:
 def test_what_is_computed_ahead_of_an_assertion_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Assertions left where the operators are stand between kernels (docs/kernels.md, 25)."""
+    """Assertions left where the operators are stand between kernels (docs/iree-hazards.md, 25)."""
     model = branches_of_convolutions(64).SerializeToString()
     session = ort.InferenceSession(model)
     x = np.random.default_rng(0).standard_normal((2, 2, 33)).astype(np.float32)

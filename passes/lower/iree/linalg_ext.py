@@ -141,7 +141,7 @@ def scatter(
 
     `body(update, current)` gives the new element; tuples may repeat. Those that are not masked
     out lie inside. The program's inputs are copied: IREE would write into the caller's memory
-    (docs/kernels.md, hazard 29).
+    (docs/iree-hazards.md, hazard 29).
     """
     element = ir.RankedTensorType(into.type).element_type
     if _may_be_input(into):
