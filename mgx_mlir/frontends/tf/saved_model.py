@@ -201,7 +201,10 @@ class _Restore:
         if node is None or node.op != "Const":
             return None
         try:
-            keys = value_of(node.attr["value"], "value", self.reader, {}).reshape(-1)
+            keys = value_of(node.attr["value"], "value", self.reader, {})
         except MgxError:
             return None
+        if not isinstance(keys, np.ndarray) or keys.dtype != object:
+            return None  # no text
+        keys = keys.reshape(-1)
         return keys[index].decode(errors="replace") if index < len(keys) else None

@@ -90,6 +90,19 @@ def test_variables_by_their_oldest_name(model):
     np.testing.assert_allclose(found["scores"], wanted, rtol=1e-5)
 
 
+def test_keys_of_variables_that_are_no_text(model):
+    folder, _, _ = model("version1")
+    path = folder / "saved_model.pb"
+    saved = schema.SavedModel.FromString(path.read_bytes())
+    for node in saved.meta_graphs[0].graph_def.node:
+        if node.name.endswith("/tensor_names"):
+            del node.attr["value"].tensor.string_val[:]
+            node.attr["value"].tensor.dtype = 3
+    path.write_bytes(saved.SerializeToString())
+    with contextlib.suppress(MgxError):  # the variables' own names may be the keys
+        parse_tf(folder)
+
+
 def test_the_shape_of_a_variable(model):
     folder, inputs, _ = model("version1_resources")
     path = folder / "saved_model.pb"
