@@ -15,8 +15,14 @@ import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 KERNEL_MISSING = ("NOT_IMPLEMENTED", "Could not find an implementation", "is not a registered")
-# onnx.reference leaves out groups, ties as onnxruntime has them, the rows of one iteration
-DOUBTFUL = frozenset(("ConvTranspose", "Resize", "GroupNormalization", "LRN", "Loop", "Scan", "If"))
+# onnx.reference leaves out groups, ties as onnxruntime has them, the rows of one iteration, what
+# lies beyond the border where extents are rounded up, and takes the largest of all channels
+DOUBTFUL = frozenset(
+    (
+        "AveragePool", "ConvTranspose", "GlobalMaxPool", "GroupNormalization", "If", "LRN", "Loop",
+        "Resize", "Scan",
+    )
+)  # fmt: skip
 F32, F64 = TensorProto.FLOAT, TensorProto.DOUBLE
 
 
