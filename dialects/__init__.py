@@ -26,7 +26,7 @@ def load(ctx: ir.Context | None = None) -> None:
 
 
 def ops() -> dict[str, type[Op]]:
-    """Every operator class by its name without `migraphx.`."""
+    """Return every operator class by its name without `migraphx.`."""
     plugins.load()
     return dict(OPS)
 

@@ -74,7 +74,7 @@ _COMPOSED: dict[str, tuple[dict[str, float], Callable[..., Array], Callable[...,
 
 
 def parse_activation(text: str) -> Activation:
-    """The function of `relu`, or `leaky_relu{alpha=0.1}`; ShapeError where there is none."""
+    """Return the function of `relu`, or `leaky_relu{alpha=0.1}`; ShapeError where there is none."""
     found = re.fullmatch(r"\s*(\w+)\s*(?:\{(.*)\})?\s*", text)
     name = found.group(1) if found else ""
     cls = OPS.get(name)

@@ -64,7 +64,7 @@ def check_rank(t: TensorType, rank: int, what: str) -> None:
 
 
 def out_dims(out_lens: Sequence[int], out_dyn_dims: Sequence[int]) -> tuple[int, ...] | None:
-    """Result dims of the broadcasts' attributes; None where neither is given.
+    """Return result dims of the broadcasts' attributes; None where neither is given.
 
     `out_dyn_dims` holds min, max pairs, one pair per dimension.
     """
@@ -85,7 +85,7 @@ def out_dims(out_lens: Sequence[int], out_dyn_dims: Sequence[int]) -> tuple[int,
 
 
 def run_time_dims(dims: Sequence[int], source: Sequence[int]) -> tuple[int, ...]:
-    """The result dims of a reshape whose dims come at run time.
+    """Return the result dims of a reshape whose dims come at run time.
 
     As `reshape_dims`, but 0 is an extent where there are no elements and the copied extent would
     ask for some: extents that are computed are 0 for empty tensors.
@@ -100,7 +100,7 @@ def run_time_dims(dims: Sequence[int], source: Sequence[int]) -> tuple[int, ...]
 
 
 def reshape_dims(dims: Sequence[int], source: Sequence[int]) -> tuple[int, ...]:
-    """The result dims of a reshape: 0 copies the extent of `source`, one -1 takes the rest.
+    """Return the result dims of a reshape: 0 copies the extent of `source`, one -1 takes the rest.
 
     Extents that both sides share by copying cancel, so that -1 can be known although `source`
     has dynamic extents. Raises ShapeError where the element counts cannot agree.

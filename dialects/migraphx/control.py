@@ -60,7 +60,7 @@ def region_types(
 
 
 def fits(have: TensorType, want: TensorType) -> bool:
-    """Whether a value of type `have` can be passed as `want`."""
+    """Return whether a value of type `have` can be passed as `want`."""
     return (
         have.dtype is want.dtype
         and have.rank == want.rank
@@ -71,14 +71,14 @@ def fits(have: TensorType, want: TensorType) -> bool:
 def check_types(
     have: Sequence[TensorType], want: Sequence[TensorType], what: str, *, each: str
 ) -> None:
-    """The same number of types, each of which fits."""
+    """Check that there are as many types, and that each fits."""
     check(len(have) == len(want), lambda: f"{what} expected {len(want)} {each}s, got {len(have)}")
     for i, (h, w) in enumerate(zip(have, want, strict=True)):
         check(fits(h, w), lambda i=i, h=h, w=w: f"{what} {each} {i} expected {w}, got {h}")
 
 
 def joined(a: TensorType, b: TensorType) -> TensorType:
-    """The type of a value that is either `a` or `b`: extents that differ are dynamic."""
+    """Return the type of a value that is either `a` or `b`: extents that differ are dynamic."""
     return a.with_dims(x if x == y else DYN for x, y in zip(a.dims, b.dims, strict=True))
 
 
@@ -264,7 +264,7 @@ class Loop(Op, name="loop"):
 
 
 def _stacked(at: int, column: Sequence[np.ndarray]) -> np.ndarray:
-    """A scan output of the elements that the iterations gave."""
+    """Return a scan output of the elements that the iterations gave."""
     first = column[0].shape
     for i, element in enumerate(column):
         if element.shape != first:
@@ -276,7 +276,7 @@ def _stacked(at: int, column: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _no_rows(body: Any, carried: int) -> list[np.ndarray]:
-    """The scan outputs of a loop that never ran: dims from the region's types."""
+    """Return the scan outputs of a loop that never ran: dims from the region's types."""
     types = getattr(body, "results", None)
     if types is None:
         raise RunError("a loop without iterations needs the types of its scan outputs")

@@ -25,7 +25,7 @@ from mgx_mlir.dialects.migraphx.samples import Example, example, floats, i64, in
 
 
 def wrapped(indices: np.ndarray, extent: Any) -> np.ndarray:
-    """Indices as i64, negative ones counted once from the end."""
+    """Return indices as i64, negative ones counted once from the end."""
     # an unsigned 64-bit index beyond i64 is out of range whatever the extent is
     big = np.iinfo(np.int64).max
     if indices.dtype == np.uint64:
@@ -35,7 +35,7 @@ def wrapped(indices: np.ndarray, extent: Any) -> np.ndarray:
 
 
 def clamped(indices: np.ndarray, extent: Any) -> np.ndarray:
-    """wrapped, then clamped into [0, extent): what every lowering does with an index."""
+    """Wrap indices, then clamp them into [0, extent): what every lowering does with an index."""
     return np.clip(wrapped(indices, extent), 0, np.maximum(extent, 1) - 1)
 
 

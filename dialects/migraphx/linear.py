@@ -42,7 +42,7 @@ from mgx_mlir.dialects.migraphx.windows import (
 
 
 def dot_dims(a: TensorType, b: TensorType) -> tuple[int, ...]:
-    """The dims of a batched matrix product; ShapeError where the operands do not fit."""
+    """Return the dims of a batched matrix product; ShapeError where the operands do not fit."""
     check(
         a.rank >= 2 and a.rank == b.rank,
         lambda: f"expected operands of one rank, 2 or more, got {a} and {b}",
@@ -129,7 +129,7 @@ def check_conv(o: Any, *, last: bool = False) -> tuple[TensorType, TensorType]:
 
 
 def conv_dims(o: Any) -> tuple[int, ...]:
-    """The result dims of a convolution (of any element types)."""
+    """Return the result dims of a convolution (of any element types)."""
     x, w = check_conv(o, last=o.channels_last)
     check(o.group >= 1, lambda: f"group expected at least 1, got {o.group}")
     channels, outs, per_group = x.dims[1], w.dims[0], w.dims[1]

@@ -33,7 +33,7 @@ from mgx_mlir.dialects.migraphx.samples import Example, example, floats, i64, in
 
 
 def slice_bounds(start: int, end: int, extent: int) -> tuple[int, int]:
-    """A slice's bounds inside of [0, extent]: negative ones count from the end, all are clamped."""
+    """Clamp a slice's bounds into [0, extent]; negative ones count from the end."""
     low = start + extent if start < 0 else start
     high = end + extent if end < 0 else end
     low = min(max(low, 0), extent)

@@ -41,7 +41,7 @@ def check_dtype(t: TensorType, allowed: frozenset[DType], what: str = "") -> Non
 
 
 def common_dims(types: Iterable[TensorType]) -> tuple[int, ...]:
-    """The dims that all of `types` share; a dynamic extent takes a static one's value."""
+    """Return the dims that all of `types` share; a dynamic extent takes a static one's value."""
     first, *rest = types
     dims = first.dims
     for t in rest:
@@ -59,7 +59,7 @@ def common_dims(types: Iterable[TensorType]) -> tuple[int, ...]:
 
 
 def same_type(types: Iterable[TensorType], allowed: frozenset[DType]) -> TensorType:
-    """The type of operands that agree in element type and dims."""
+    """Return the type of operands that agree in element type and dims."""
     found = list(types)
     for t in found[1:]:
         check(
@@ -94,7 +94,7 @@ SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0)
 
 
 def special(dtype: DType) -> np.ndarray:
-    """Every value of a float type that arithmetic treats apart; the ends of integers."""
+    """Return every value of a float type that arithmetic treats apart; the ends of integers."""
     if dtype.is_float:
         return np.array(SPECIAL, np.float32).astype(dtype.np)
     return np.array([dtype.lowest(), dtype.highest(), 0, 1], dtype.np)
@@ -121,7 +121,7 @@ class Unary(Pointwise):
 
     @staticmethod
     def scalar(b: ScalarBuilder, *xs: Scalar, **attributes: Any) -> Scalar:
-        """The operator on one element."""
+        """Return the operator on one element."""
         raise NotImplementedError
 
     @classmethod
@@ -151,7 +151,7 @@ class Binary(Pointwise):
 
     @staticmethod
     def scalar(b: ScalarBuilder, *xs: Scalar, **attributes: Any) -> Scalar:
-        """The operator on one element of each."""
+        """Return the operator on one element of each."""
         raise NotImplementedError
 
     @classmethod

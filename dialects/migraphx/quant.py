@@ -231,7 +231,7 @@ def _pack(codes: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _unpack(packed: np.ndarray, axis: int) -> np.ndarray:
-    """The 4-bit codes of bytes along the axis, the low half first."""
+    """Return the 4-bit codes of bytes along the axis, the low half first."""
     both = np.stack([packed & 0xF, packed >> 4], axis_of(axis, packed.ndim) + 1)
     dims = list(packed.shape)
     dims[axis] *= 2

@@ -19,7 +19,7 @@ from mgx_mlir.dialects.migraphx.samples import Example, example, floats, generat
 
 
 def _check_one(t: TensorType, what: str) -> None:
-    """A scalar: rank 0, or one element."""
+    """Check that it is a scalar: rank 0, or one element."""
     check(
         one_element(t),
         lambda: f"{what} expected one element, got dims {show_dims(t.dims)}",
@@ -216,7 +216,7 @@ class DynamicRange(Op, name="dynamic_range"):
 
 
 def range_count(start: np.ndarray, limit: np.ndarray, delta: np.ndarray, most: int) -> int:
-    """The number of elements of a range: max(0, ceil((limit - start) / delta))."""
+    """Return the number of elements of a range: max(0, ceil((limit - start) / delta))."""
     low, high, step = (v.reshape(-1)[0].item() for v in (start, limit, delta))
     if step == 0:
         raise RunError("delta expected a number other than 0, got 0")

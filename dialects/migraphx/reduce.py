@@ -50,7 +50,7 @@ class Reduction(ReduceOp):
 
     @staticmethod
     def reduce(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-        """The reduction in numpy, extents kept as 1."""
+        """Return the reduction in numpy, extents kept as 1."""
         raise NotImplementedError
 
     @classmethod
@@ -245,7 +245,7 @@ class ArgExtreme(Op):
 
     @staticmethod
     def extreme(x: np.ndarray, axis: int) -> np.ndarray:
-        """The first index of the extreme."""
+        """Return the first index of the extreme."""
         raise NotImplementedError
 
     @classmethod

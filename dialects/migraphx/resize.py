@@ -227,7 +227,7 @@ def _check_length(name: str, values: Sequence[Any], rank: int) -> None:
 def coordinates(
     mode: str, extent: int, length: int, scale: np.float32, span: tuple[float, float]
 ) -> np.ndarray:
-    """The place in the input of each place 0 .. extent-1 of the result, in f32 as in ONNX."""
+    """Map each place 0 .. extent-1 of the result into the input, in f32 as in ONNX."""
     at = np.arange(extent, dtype=f32)
     half = f32(0.5)
     if mode == "asymmetric":
@@ -293,7 +293,7 @@ class Cubic:
 def weights(
     at: np.ndarray, length: int, kernel: Linear | Cubic, shrink: float, exclude: bool, dtype: Any
 ) -> np.ndarray:
-    """The (result, input) weights of one axis.
+    """Return the (result, input) weights of one axis.
 
     Elements outside stand for the border's, unless `exclude` drops them. `shrink` < 1 stretches
     the filter (antialiasing); its weights are scaled to sum 1.

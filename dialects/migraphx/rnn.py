@@ -27,7 +27,7 @@ def direction_count(direction: str) -> int:
 def activations(
     texts: Sequence[str], per_direction: int, directions: int
 ) -> list[list[Activation]]:
-    """The functions of each direction; one direction's list serves both."""
+    """Return the functions of each direction; one direction's list serves both."""
     check(
         len(texts) in (per_direction, 2 * per_direction),
         lambda: (
@@ -55,7 +55,7 @@ def _expect(t: TensorType | None, name: str, dims: Sequence[int]) -> None:
 
 
 def _states(o: Any, gates: int, functions: int) -> TensorType:
-    """The type of all states {sequence, directions, batch, hidden}, with everything checked."""
+    """Infer the type of all states {sequence, directions, batch, hidden}; check the rest."""
     check_dtype(o.input, FLOAT)
     given = (o.weights, o.recurrence, o.bias, o.initial_h)
     check_same_dtype([o.input, *(t for t in given if t is not None)])
@@ -75,7 +75,7 @@ def _states(o: Any, gates: int, functions: int) -> TensorType:
 
 
 def _lengths(lens: Array | None, x: Array) -> Array:
-    """How many steps of each batch entry count."""
+    """Return how many steps of each batch entry count."""
     if lens is None:
         return np.full(x.shape[1], x.shape[0], np.int64)
     return np.clip(lens.astype(np.int64), 0, x.shape[0])
@@ -91,7 +91,7 @@ def _steps(direction: str, d: int, n: int) -> Iterator[int]:
 
 
 def _bias(bias: Array | None, d: int, gates: int, h: int, like: Array) -> tuple[Array, Array]:
-    """The input's and the recurrence's bias of direction d."""
+    """Return the input's and the recurrence's bias of direction d."""
     if bias is None:
         zero = np.zeros(gates * h, like.dtype)
         return zero, zero

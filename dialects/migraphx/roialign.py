@@ -137,7 +137,7 @@ def _samples(start: Any, size: Any, bins: int, ratio: int) -> np.ndarray:
 
 
 def _bin(image: np.ndarray, row: np.ndarray, column: np.ndarray, mode: str) -> np.ndarray:
-    """One bin of many samples, (C,): those outside of the image are 0 and are not looked at."""
+    """Compute one bin of many samples, (C,). Those outside of the image are 0."""
     y, x = (at[_corners(at, n)[3]] for at, n in ((row, image.shape[1]), (column, image.shape[2])))
     count, seen = row.size * column.size, y.size * x.size
     if not seen:

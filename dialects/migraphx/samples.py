@@ -29,13 +29,13 @@ def redrawn(draw: int) -> Iterator[None]:
 
 
 def generator(seed: int, dims: tuple[int, ...]) -> np.random.Generator:
-    """The random numbers that an array of these dims is drawn from."""
+    """Return the random numbers that an array of these dims is drawn from."""
     draw = _draw.get()
     return np.random.default_rng([seed, *dims, *([draw] if draw else [])])
 
 
 def floats(*dims: int, seed: int = 0, dtype: Any = np.float32) -> np.ndarray:
-    """Normal values, the same for the same dims and seed."""
+    """Return normal values, the same for the same dims and seed."""
     return generator(seed, dims).standard_normal(dims).astype(dtype)
 
 

@@ -170,7 +170,7 @@ def erf(b: ScalarBuilder, x: Scalar) -> Scalar:
 
 
 def _reduce(b: ScalarBuilder, a: Scalar) -> tuple[Scalar, Scalar]:
-    """a = k pi/2 + r: r and k mod 4, both of the float type; a >= 0.
+    """Split a = k pi/2 + r into r and k mod 4, both of the float type; a >= 0.
 
     r is in [-pi/4, pi/4], a little more where k pi/2 is large. Exact to rounding while k has some
     bits less than the type's precision; beyond that the phase is lost, r stays in range.
@@ -289,7 +289,7 @@ def power(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
 
 
 def integer_power(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
-    """Wrapping x^y by squaring; a negative y gives 0, but 1 and -1 keep theirs."""
+    """Compute a wrapping x^y by squaring. A negative y gives 0, but 1 and -1 keep theirs."""
     dtype = x.dtype
     one = b.const(1, dtype)
     found, square = one, x
@@ -325,7 +325,7 @@ def integer_divide(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
 
 
 def fmod(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
-    """The remainder with the sign of x; integers by 0 give 0, floats NaN."""
+    """Return the remainder with the sign of x; integers by 0 give 0, floats NaN."""
     if not x.dtype.is_float:
         found = b.rem(x, _safe_divisor(b, y))
         return b.select(b.cmp("eq", y, 0), b.const(0, x.dtype), found)
@@ -346,7 +346,7 @@ def fmod(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
 
 
 def modulo(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
-    """The remainder with the sign of y; integers by 0 give 0, floats NaN."""
+    """Return the remainder with the sign of y; integers by 0 give 0, floats NaN."""
     r = fmod(b, x, y)
     if x.dtype.is_unsigned:
         return r
@@ -362,7 +362,7 @@ def modulo(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
 
 
 def to_integer(b: ScalarBuilder, x: Scalar, dtype: DType) -> Scalar:
-    """A float truncated toward zero and saturated; NaN gives 0."""
+    """Return a float truncated toward zero and saturated; NaN gives 0."""
     low, high = int(dtype.lowest()), int(dtype.highest())
     over = b.cmp("ge", x, float(high + 1))  # a power of two: exact in every float type
     under = b.cmp("lt", x, float(low))
@@ -373,7 +373,7 @@ def to_integer(b: ScalarBuilder, x: Scalar, dtype: DType) -> Scalar:
 
 
 def to_float(b: ScalarBuilder, x: Scalar, dtype: DType) -> Scalar:
-    """A float rounded to `dtype`; finite values saturate, f8 types saturate infinities too."""
+    """Round a float to `dtype`. Finite values saturate, in f8 types infinities too."""
     if dtype.size >= x.dtype.size:
         return b.cast(x, dtype)
     top = finite_max(dtype)
@@ -384,7 +384,7 @@ def to_float(b: ScalarBuilder, x: Scalar, dtype: DType) -> Scalar:
 
 
 def to_bf16(b: ScalarBuilder, x: Scalar) -> Scalar:
-    """An f32 rounded to bf16 on its bits, in f32; infinite from halfway beyond the largest on.
+    """Round an f32 to bf16 on its bits, in f32; infinite from halfway beyond the largest on.
 
     Compilers that compute bf16 in f32 take a conversion there and back for nothing.
     """
@@ -395,6 +395,6 @@ def to_bf16(b: ScalarBuilder, x: Scalar) -> Scalar:
 
 
 def finite_max(dtype: DType) -> float:
-    """The largest finite value of a float type."""
+    """Return the largest finite value of a float type."""
     info: Any = ml_dtypes.finfo(dtype.np)
     return float(info.max)

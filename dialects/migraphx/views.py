@@ -250,7 +250,7 @@ class Reshape(ReshapeOp, name="reshape"):
 
 
 def check_result_rank(o: Any, rank: int) -> None:
-    """The stated result has as many dims as the attribute asks for."""
+    """Check that the stated result has as many dims as the attribute asks for."""
     if o.results:
         check(
             o.results[0].rank == rank,
@@ -495,7 +495,7 @@ class Unsqueeze(ReshapeOp, name="unsqueeze"):
 
 
 def unsqueezed(dims: Sequence[int], axes: Sequence[int], steps: Sequence[int]) -> tuple[int, ...]:
-    """The dims that `unsqueeze` gives."""
+    """Return the dims that `unsqueeze` gives."""
     rank = len(dims) + len(axes)
     where = normalize_axes(axes, rank)
     check(

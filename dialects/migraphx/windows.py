@@ -19,7 +19,7 @@ def check_window(
     padding: Sequence[int],
     **sizes: Sequence[int],
 ) -> None:
-    """`padding` has n or 2n entries >= 0; every other list has n entries >= 1."""
+    """Check that `padding` has n or 2n entries >= 0, every other list n entries >= 1."""
     check(
         len(padding) in (n, 2 * n),
         lambda: f"padding expected {n} or {2 * n} numbers, got {len(padding)}",
@@ -52,7 +52,7 @@ def same_pads(
     dilation: Sequence[int],
     mode: str,
 ) -> list[tuple[int, int]]:
-    """The paddings of same_upper / same_lower, whose odd element goes to the end / beginning."""
+    """Compute the paddings of same_upper (odd element at the end) and same_lower."""
     out = []
     for d, k, s, r in zip(extents, kernel, stride, dilation, strict=True):
         total = max((ceil_div(d, s) - 1) * s + (k - 1) * r + 1 - d, 0)
@@ -69,7 +69,7 @@ def window_pads(
     padding: Sequence[int],
     mode: str,
 ) -> list[tuple[int, int]]:
-    """The paddings in force: those stated, or those of the padding mode for these extents."""
+    """Return the paddings in force: those stated, or those of the mode at these extents."""
     if mode == "default_":
         return both_pads(padding, len(kernel))
     return same_pads(extents, kernel, stride, dilation, mode)
@@ -78,7 +78,7 @@ def window_pads(
 def window_count(
     extent: int, kernel: int, stride: int, dilation: int, pads: tuple[int, int], ceil: bool = False
 ) -> int:
-    """How many windows fit along one axis; DYN where an extent is dynamic.
+    """Return how many windows fit along one axis; DYN where an extent is dynamic.
 
     With `ceil` a last window may end beyond the padding, but it starts inside of the input or
     the padding before it.
@@ -142,7 +142,7 @@ def windows(
     dilation: Sequence[int],
     counts: Sequence[int],
 ) -> np.ndarray:
-    """A view of padded `x` (lead.., spatial..) as (lead.., kernel.., counts..)."""
+    """Return a view of padded `x` (lead.., spatial..) as (lead.., kernel.., counts..)."""
     n = len(kernel)
     lead = x.ndim - n
     steps = x.strides[lead:]

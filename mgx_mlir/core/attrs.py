@@ -56,7 +56,7 @@ class AttrDef:
         op.attributes[self.name] = self.coerce(value)
 
     def read(self, attributes: Any) -> Any:
-        """The Python value in an op's attribute dictionary; the default where it is absent."""
+        """Read the Python value in an op's attributes; the default where it is absent."""
         if self.name not in attributes:
             if self.default is REQUIRED:
                 raise ShapeError(f"requires attribute '{self.name}'")
@@ -102,7 +102,7 @@ def _ints_back(a: ir.Attribute) -> tuple[int, ...]:
 
 
 def int_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
-    """A 64-bit integer."""
+    """Return a 64-bit integer."""
     return AttrDef(
         "an i64 integer",
         lambda v: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), int(v)),
@@ -113,7 +113,7 @@ def int_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
 
 
 def ints(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
-    """A list of 64-bit integers."""
+    """Return a list of 64-bit integers."""
     return AttrDef(
         "an array<i64: ...>",
         lambda v: ir.DenseI64ArrayAttr.get([int(x) for x in v]),
@@ -124,7 +124,7 @@ def ints(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
 
 
 def float_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
-    """A 64-bit float (MIGraphX stores f32; wider here so that f64 models lose nothing)."""
+    """Return a 64-bit float (MIGraphX stores f32; wider here so that f64 models lose nothing)."""
     return AttrDef(
         "an f64 float",
         lambda v: ir.FloatAttr.get(ir.F64Type.get(), float(v)),
@@ -135,7 +135,7 @@ def float_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
 
 
 def floats(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
-    """A list of 64-bit floats."""
+    """Return a list of 64-bit floats."""
     return AttrDef(
         "an array<f64: ...>",
         lambda v: ir.DenseF64ArrayAttr.get([float(x) for x in v]),
@@ -146,7 +146,7 @@ def floats(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
 
 
 def bool_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
-    """A boolean."""
+    """Return a boolean."""
     return AttrDef(
         "a bool",
         lambda v: ir.BoolAttr.get(bool(v)),
@@ -157,7 +157,7 @@ def bool_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
 
 
 def str_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
-    """A string."""
+    """Return a string."""
     return AttrDef(
         "a string",
         lambda v: ir.StringAttr.get(v),
@@ -168,7 +168,7 @@ def str_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
 
 
 def strs(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
-    """A list of strings."""
+    """Return a list of strings."""
     return AttrDef(
         "a list of strings",
         lambda v: ir.ArrayAttr.get([ir.StringAttr.get(x) for x in v]),
@@ -179,7 +179,7 @@ def strs(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
 
 
 def enum(choices: tuple[str, ...], default: Any = REQUIRED) -> AttrDef:
-    """One of `choices`; MIGraphX's number of a choice is its position."""
+    """Return one of `choices`; MIGraphX's number of a choice is its position."""
     return AttrDef(
         f"one of {', '.join(choices)}",
         lambda v: ir.StringAttr.get(choices[v] if isinstance(v, int) else v),
@@ -190,7 +190,7 @@ def enum(choices: tuple[str, ...], default: Any = REQUIRED) -> AttrDef:
 
 
 def type_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
-    """An element type; reads as a DType, takes a DType or any spelling of its name."""
+    """Return an element type; reads as a DType, takes a DType or any spelling of its name."""
     return AttrDef(
         "an element type",
         lambda v: ir.TypeAttr.get((dtypes.from_name(v) if isinstance(v, str) else v).ir_type()),
@@ -201,7 +201,7 @@ def type_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
 
 
 def tensor_type(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
-    """A tensor type; reads as a TensorType."""
+    """Return a tensor type; reads as a TensorType."""
     return AttrDef(
         "a tensor type",
         lambda v: ir.TypeAttr.get(v.mlir() if isinstance(v, TensorType) else v),
@@ -212,7 +212,7 @@ def tensor_type(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
 
 
 def symbols(default: Any = REQUIRED) -> AttrDef:
-    """A list of symbol names."""
+    """Return a list of symbol names."""
     return AttrDef(
         "a list of symbols",
         lambda v: ir.ArrayAttr.get([ir.FlatSymbolRefAttr.get(x) for x in v]),
@@ -222,7 +222,7 @@ def symbols(default: Any = REQUIRED) -> AttrDef:
 
 
 def elements(*, optional: bool = False) -> AttrDef:
-    """A dense tensor constant; takes a numpy array, reads as the MLIR attribute."""
+    """Return a dense tensor constant; takes a numpy array, reads as the MLIR attribute."""
     return AttrDef(
         "a dense elements attribute",
         dense,
@@ -232,7 +232,7 @@ def elements(*, optional: bool = False) -> AttrDef:
 
 
 def dense(array: np.ndarray) -> ir.Attribute:
-    """A DenseElementsAttr of any supported dtype, splat where all elements are equal."""
+    """Return a DenseElementsAttr of any supported dtype, splat where all elements are equal."""
     array = np.asarray(array)
     dtype = dtypes.from_numpy(array.dtype)
     kind = ir.RankedTensorType.get(array.shape, dtype.ir_type())
@@ -250,7 +250,7 @@ LARGE_SPLAT = 1 << 16  # elements from which one number is broadcast in place of
 
 
 def array_of(attribute: ir.Attribute) -> np.ndarray:
-    """The numpy array of a dense attribute (DenseElementsAttr or a dense resource).
+    """Return the numpy array of a dense attribute (DenseElementsAttr or a dense resource).
 
     A large one of one number takes the memory of that number, and is read-only.
     """
@@ -272,7 +272,7 @@ _NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
 def _array_of_text(text: str, dtype: dtypes.DType, shape: tuple[int, ...]) -> np.ndarray:
-    """The values of a bf16 or f8 constant: the bindings give no buffer for these types."""
+    """Return the values of a bf16 or f8 constant: the bindings give no buffer for these types."""
     body = text[text.index("dense<") + 6 : text.rindex("> :")]
     bits = f"u{dtype.size}"
     if body.startswith('"0x'):

@@ -8,7 +8,7 @@ from mgx_mlir.core.op import Migraphx
 
 
 def new_context() -> ir.Context:
-    """A context with the operator classes of all plugins and of what is imported by now.
+    """Return a context with the operator classes of all plugins and of what is imported by now.
 
     Any thread may ask.
 

@@ -61,7 +61,7 @@ class DType:
         return ir.Type.parse(self.mlir)
 
     def lowest(self) -> float | int:
-        """The smallest value: -inf for floats that have it, else the smallest finite one."""
+        """Return the smallest value: -inf for floats that have it, else the smallest finite one."""
         if self.is_bool:
             return 0
         if self.is_integer:
@@ -70,7 +70,7 @@ class DType:
         return float("-inf") if self.has_infinity else float(info.min)
 
     def highest(self) -> float | int:
-        """The largest value: inf for floats that have it, else the largest finite one."""
+        """Return the largest value: inf for floats that have it, else the largest finite one."""
         if self.is_bool:
             return 1
         if self.is_integer:
@@ -143,7 +143,7 @@ _INTEGERS = {(d.bits, d.is_unsigned): d for d in (BOOL, *INTEGERS)}
 
 
 def from_mlir(t: ir.Type | str) -> DType:
-    """The DType of an MLIR element type."""
+    """Return the DType of an MLIR element type."""
     known = _BY_CLASS.get(t.__class__)
     if known is None and isinstance(t, ir.IntegerType) and not t.is_signed:
         known = _INTEGERS.get((t.width, t.is_unsigned))
@@ -158,7 +158,7 @@ def from_mlir(t: ir.Type | str) -> DType:
 
 
 def from_numpy(dtype: Any) -> DType:
-    """The DType of a numpy (or ml_dtypes) dtype."""
+    """Return the DType of a numpy (or ml_dtypes) dtype."""
     found = _BY_NUMPY.get(np.dtype(dtype).newbyteorder("="))
     if found is None:
         raise ShapeError(f"numpy dtype {np.dtype(dtype)} has no element type here")
@@ -166,7 +166,7 @@ def from_numpy(dtype: Any) -> DType:
 
 
 def from_onnx(number: int) -> DType:
-    """The DType of an ONNX TensorProto.DataType value."""
+    """Return the DType of an ONNX TensorProto.DataType value."""
     found = _BY_ONNX.get(int(number))
     if found is None:
         raise ShapeError(f"ONNX element type {number} is not supported")
@@ -174,7 +174,7 @@ def from_onnx(number: int) -> DType:
 
 
 def from_name(name: str) -> DType:
-    """The DType of a name in any spelling: float_type, float, f32."""
+    """Return the DType of a name in any spelling: float_type, float, f32."""
     found = _BY_NAME.get(name)
     if found is None:
         known = ", ".join(d.short for d in DTYPES)
@@ -183,7 +183,7 @@ def from_name(name: str) -> DType:
 
 
 def from_number(number: int) -> DType:
-    """The DType of MIGraphX's enum value."""
+    """Return the DType of MIGraphX's enum value."""
     found = _BY_NUMBER.get(int(number))
     if found is None:
         raise ShapeError(f"type number {number} is not supported")

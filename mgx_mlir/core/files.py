@@ -23,7 +23,7 @@ _CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 @contextlib.contextmanager
 def atomic(path: str | os.PathLike[str]) -> Iterator[IO[Any]]:
-    """A binary file that takes the place of `path` when the block ends without an error."""
+    """Return a binary file that takes the place of `path` when the block ends without an error."""
     name = os.fspath(path)
     handle, temporary = _beside(name)
     try:
@@ -37,8 +37,10 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[IO[Any]]:
 
 
 def _beside(name: str) -> tuple[int, str]:
-    """A new file in the folder of `name`, with the rights that the process gives its files: its
-    descriptor and its path."""
+    """Open a new file in the folder of `name`: its descriptor and its path.
+
+    It has the rights that the process gives its files.
+    """
     folder, base = os.path.split(name)
     for _ in range(100):
         path = os.path.join(folder, f".{base[:200]}.{secrets.token_hex(4)}")
@@ -61,7 +63,7 @@ def writer_of(status: os.stat_result) -> str:
 
 @contextlib.contextmanager
 def temporary_folder(prefix: str) -> Iterator[str]:
-    """A folder that is gone after the block. FileError where none can be made."""
+    """Return a folder that is gone after the block. FileError where none can be made."""
     try:
         found = tempfile.TemporaryDirectory(prefix=prefix)
     except OSError as e:
@@ -74,7 +76,7 @@ def temporary_folder(prefix: str) -> Iterator[str]:
 
 
 def readable_name(path: str | os.PathLike[str]) -> str:
-    """A path as text: bytes of it that are no UTF-8 are shown as `\\xff`."""
+    """Return a path as text: bytes of it that are no UTF-8 are shown as `\\xff`."""
     return os.fspath(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
@@ -102,7 +104,7 @@ _READS: ContextVar[dict[str, ReadFile] | None] = ContextVar("mgx_files_read", de
 
 @contextlib.contextmanager
 def noting_reads() -> Iterator[dict[str, ReadFile]]:
-    """The files that are opened inside, by full path."""
+    """Return the files that are opened inside, by full path."""
     found: dict[str, ReadFile] = {}
     token = _READS.set(found)
     try:
@@ -128,7 +130,7 @@ def note_read(name: str, fd: int) -> None:
 
 
 def identity(status: os.stat_result) -> Identity:
-    """What changes with a file's bytes: size, times (one cannot be set), number."""
+    """Return what changes with a file's bytes: size, times (one cannot be set), number."""
     return (
         status.st_size,
         status.st_mtime_ns,
@@ -139,19 +141,19 @@ def identity(status: os.stat_result) -> Identity:
 
 
 def is_young(status: os.stat_result) -> bool:
-    """Whether a file was changed so lately that one more change may get the same time."""
+    """Return whether a file was changed so lately that one more change may get the same time."""
     changed = status.st_ctime_ns if os.name == "posix" else status.st_mtime_ns
     grain = _COARSE if status.st_ctime_ns % 1_000_000_000 == 0 else _GRAIN
     return time.time_ns() - changed <= grain
 
 
 def read_bytes(path: str | os.PathLike[str]) -> memoryview:
-    """The bytes of a regular file. FileError for anything else."""
+    """Return the bytes of a regular file. FileError for anything else."""
     return read_with_status(path)[0]
 
 
 def read_with_status(path: str | os.PathLike[str]) -> tuple[memoryview, os.stat_result]:
-    """The bytes of a regular file, and whose it is. FileError for anything else."""
+    """Return the bytes of a regular file, and whose it is. FileError for anything else."""
     name = os.fspath(path)
     try:
         # not blocking: opening a pipe that nobody writes to would wait forever

@@ -14,7 +14,7 @@ _count = 0
 
 
 def lock(*, waits: bool = False) -> threading.Lock:
-    """A lock that is free in a forked child, whoever held it.
+    """Return a lock that is free in a forked child, whoever held it.
 
     waits: a fork waits until nobody holds it. For calls of foreign code, whose own locks would
     stay taken in the child for ever.
@@ -32,7 +32,7 @@ def keep(held: object) -> None:
 
 
 def count() -> int:
-    """How many forks lie between this process and the one that loaded the project."""
+    """Return how many forks lie between this process and the one that loaded the project."""
     return _count
 
 

@@ -34,7 +34,7 @@ def plain_array(value: Any, dtype: DType) -> np.ndarray:
 
 
 def native(array: np.ndarray) -> np.ndarray:
-    """The array in this machine's byte order, bools with the bytes 0 and 1 alone.
+    """Return the array in this machine's byte order, bools with the bytes 0 and 1 alone.
 
     Code reads a bool by its lowest bit, numpy by any; a view of other bytes can have any.
     """

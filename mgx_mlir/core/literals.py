@@ -76,7 +76,7 @@ class WeightStore:
         return self._arrays.items()
 
     def copy(self) -> WeightStore:
-        """A store with the same arrays (shared, they are read-only)."""
+        """Return a store with the same arrays (shared, they are read-only)."""
         twin = WeightStore(self._arrays)
         twin._digests = dict(self._digests)
         return twin
@@ -104,13 +104,13 @@ class WeightStore:
 
 
 def content_key(array: np.ndarray, digest: bytes | None = None) -> str:
-    """The key of an array: a hash of dtype, dims and the digest of its bytes."""
+    """Return the key of an array: a hash of dtype, dims and the digest of its bytes."""
     head = f"{array.dtype}{array.shape}".encode()
     return hashlib.sha256(head + (digest or bytes_digest(array))).hexdigest()[:32]
 
 
 def bytes_digest(array: np.ndarray) -> bytes:
-    """The digest of an array's elements in row-major order."""
+    """Return the digest of an array's elements in row-major order."""
     # twice as fast as blake2b where the processor has the instructions
     raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return hashlib.sha256(raw.data).digest()
@@ -127,7 +127,7 @@ def own(array: np.ndarray) -> np.ndarray:
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:
-    """The array in row-major order, such that nobody can write to it: itself, or a copy."""
+    """Return the array in row-major order, such that nobody can write to it: itself, or a copy."""
     array = np.asarray(array)
     if array.flags.c_contiguous and _is_frozen(array):
         return array
@@ -137,7 +137,7 @@ def _frozen(array: np.ndarray) -> np.ndarray:
 
 
 def _is_frozen(array: np.ndarray) -> bool:
-    """Whether the memory of an array is read-only for everybody: for whoever made it too."""
+    """Return whether the memory of an array is read-only for everybody: for whoever made it too."""
     found: Any = array
     while isinstance(found, np.ndarray):
         if found.flags.writeable:
@@ -158,7 +158,7 @@ def _place(array: np.ndarray) -> tuple[int, int]:
 
 
 def current_store() -> WeightStore:
-    """The active store; ModelError when a program's weights are needed and none is active."""
+    """Return the active store. ModelError where weights are needed and none is active."""
     store = _ACTIVE.get()
     if store is None:
         raise ModelError("no weight store is active, expected `with program.store.active():`")
@@ -166,7 +166,7 @@ def current_store() -> WeightStore:
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An uninitialised array whose first byte is aligned for use in place by the runtime."""
+    """Return an uninitialised array whose first byte is aligned for use in place by the runtime."""
     nbytes = math.prod(shape) * dtype.itemsize
     raw = np.empty(nbytes + ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
@@ -174,12 +174,12 @@ def aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 
 def is_inline(array: np.ndarray) -> bool:
-    """Whether a constant is small enough, or uniform enough, to stand in the IR itself."""
+    """Return whether a constant is small enough, or uniform enough, to stand in the IR itself."""
     return array.size <= INLINE_ELEMENTS or is_uniform(array)
 
 
 def is_uniform(array: np.ndarray) -> bool:
-    """Whether all elements, of which there are some, have the same bits.
+    """Return whether all elements, of which there are some, have the same bits.
 
     One number that is broadcast is not looked at element by element.
     """
@@ -190,7 +190,7 @@ def is_uniform(array: np.ndarray) -> bool:
 
 
 def literal_attributes(array: np.ndarray) -> tuple[TensorType, dict[str, ir.Attribute]]:
-    """The result type and attributes of a literal of `array`; large ones go into the store."""
+    """Return the type and attributes of a literal of `array`. Large ones go into the store."""
     kind = TensorType(dtypes.from_numpy(array.dtype), tuple(array.shape))
     if is_inline(array):
         return kind, {"value": attrs.dense(array)}
@@ -213,7 +213,7 @@ def is_literal(x: ir.Value | ir.Operation | ir.OpView | ir.Block) -> bool:
 
 
 def array_of(value: ir.Value | ir.Operation | ir.OpView) -> np.ndarray:
-    """The array of a literal (its value, or its op). Read-only where it is stored."""
+    """Return the array of a literal (its value, or its op). Read-only where it is stored."""
     op = value.owner if isinstance(value, ir.Value) else value
     attributes = op.attributes
     if "key" in attributes:

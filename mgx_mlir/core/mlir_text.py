@@ -40,7 +40,7 @@ _OPENING = {")": "(", "]": "[", "}": "{", ">": "<"}
 
 
 def checked_text(raw: bytes, name: str) -> str:
-    """The bytes of the file `name` as text. FileError: bytecode, not UTF-8, nested too deep.
+    """Return the bytes of the file `name` as text. FileError: bytecode, not UTF-8, nested too deep.
 
     Bounds what MLIR recurses over: brackets, chains of signs and operators (affine expressions),
     and aliases within aliases; and what aliases of aliases would be written out.
@@ -120,7 +120,7 @@ class _Nesting:
             self.before = token if kind == "alias" else ""
 
     def used(self, alias: str, at: int) -> None:
-        """An alias stands for its definition, which is written out wherever it is used."""
+        """Count the use of an alias: its definition is written out wherever it is used."""
         levels, self.levels = self.levels, self.levels + self.depth.get(alias, 0)
         self.level(self.levels, at)
         self.levels = levels
@@ -132,7 +132,7 @@ class _Nesting:
         self.check_size(at)
 
     def defined(self, at: int) -> None:
-        """The definition that is being read ends ahead of `at`."""
+        """End the definition that is being read, ahead of `at`."""
         if self.defining:
             self.depth[self.defining] = self.deepest
             self.size[self.defining] = self.written + at - self.start

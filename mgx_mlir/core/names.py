@@ -27,17 +27,17 @@ def safe_text(text: str) -> str:
 
 
 def safe_name(name: str) -> str:
-    """A name as it may stand in a line: safe_text, with newlines and tabs escaped too."""
+    """Return a name as it may stand in a line: safe_text, with newlines and tabs escaped too."""
     return safe_text(name).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def quoted_unicode(text: str) -> str:
-    """A string literal of JSON or Python with what is not safe to show as `\\u001b`."""
+    """Return a string literal of JSON or Python with what is not safe to show as `\\u001b`."""
     return _UNSAFE.sub(lambda c: f"\\u{ord(c[0]):04x}", text)
 
 
 def identifier(name: str, taken: Container[str]) -> str:
-    """A name of ASCII letters, digits and `_` for code, which is not among `taken`.
+    """Return a name of ASCII letters, digits and `_` for code, which is not among `taken`.
 
     Languages fold letters of other scripts: two names may be one variable there.
     """

@@ -38,7 +38,7 @@ class Migraphx(ext.Dialect, name="migraphx"):  # pyright: ignore[reportGeneralTy
 
     @classmethod
     def _emit_module(cls) -> ir.Module:
-        """The definitions that a new context loads, made once: each compile has its own context."""
+        """Make the definitions that a new context loads, once: each compile has a context."""
         count, data = cls._emitted
         if count == len(cls.operations):
             return ir.Module.parse(data)
@@ -120,7 +120,7 @@ def segment_sizes(fields: Sequence[Group], types: Sequence[Sequence[ir.Type]]) -
 
 
 def _is_segmented(fields: Sequence[Group]) -> bool:
-    """Whether IRDL needs segment sizes: it counts one field of unknown size, not two."""
+    """Return whether IRDL needs segment sizes: it counts one field of unknown size, not two."""
     flexible = [f.arity for f in fields if f.arity != "single"]
     return len(flexible) > 1 or "variadic" in flexible
 
@@ -195,7 +195,7 @@ class Op(Migraphx.Operation):
 
     @classmethod
     def is_pure(cls) -> bool:
-        """Whether the op has no side effects: the same results for the same operands."""
+        """Return whether the op has no side effects: the same results for the same operands."""
         return ext.Pure in (cls._traits or ())
 
     def _build(
@@ -284,7 +284,7 @@ class Op(Migraphx.Operation):
     def infer_types(
         cls, groups: Sequence[Sequence[ir.Value]], attributes: Any, regions: Any = ()
     ) -> list[TensorType]:
-        """Result types from operand values and MLIR attributes; ShapeError where impossible."""
+        """Infer result types from operands and MLIR attributes. ShapeError where impossible."""
         try:
             found = cls.infer(cls.view(groups, attributes, regions))
         except MgxError as e:
@@ -297,7 +297,7 @@ class Op(Migraphx.Operation):
     def view(
         cls, groups: Sequence[Sequence[ir.Value]], attributes: Any, regions: Any = ()
     ) -> SimpleNamespace:
-        """What `infer` sees: operand TensorTypes and attribute values by name.
+        """Return what `infer` sees: operand TensorTypes and attribute values by name.
 
         `o.results` holds the stated result types where the op exists (verification), else None.
         """
@@ -318,17 +318,17 @@ class Op(Migraphx.Operation):
 
     @staticmethod
     def infer(o: Any) -> TensorType | Sequence[TensorType] | None:
-        """Result types; raise through `check`. None: not inferable, the builder gives them."""
+        """Infer result types; raise through `check`. None: the builder has to give them."""
         raise NotImplementedError
 
     @staticmethod
     def reference(*inputs: np.ndarray, **attributes: Any) -> Any:
-        """The op in numpy: arrays in, one array or a tuple out."""
+        """Return the op in numpy: arrays in, one array or a tuple out."""
         raise NotImplementedError
 
     @staticmethod
     def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-        """The strides of a view's result from those of its operands (views override)."""
+        """Return the strides of a view's result from those of its operands (views override)."""
         raise NotImplementedError
 
     # ---- verification ------------------------------------------------------------------------
@@ -487,7 +487,7 @@ def _operand_getter(cls: type[Op], index: int) -> Callable[[Any], Any]:
 
 
 def _literal_of(values: Sequence[ir.Value]) -> np.ndarray | None:
-    """The array of an operand that is an inline literal: what `infer` may know of its value."""
+    """Return the array of an operand that is an inline literal, which `infer` may know."""
     if len(values) != 1 or not literals.is_literal(values[0]):
         return None
     attributes = values[0].owner.attributes
@@ -495,7 +495,7 @@ def _literal_of(values: Sequence[ir.Value]) -> np.ndarray | None:
 
 
 def as_value(x: Any) -> ir.Value:
-    """An ir.Value from a value, or from an op with one result."""
+    """Return an ir.Value from a value, or from an op with one result."""
     if isinstance(x, ir.OpView | ir.Operation):
         return x.result
     if isinstance(x, ir.Value):
@@ -536,7 +536,7 @@ def is_terminator(op: Any) -> bool:
 
 
 def attributes_of(op: Any) -> dict[str, Any]:
-    """All attributes of a migraphx operation as Python values, defaults included."""
+    """Return all attributes of a migraphx operation as Python values, defaults included."""
     operation = op.operation if isinstance(op, ir.OpView) else op
     cls = _BY_NAME[operation.name]
     attributes = operation.attributes

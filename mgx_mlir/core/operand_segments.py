@@ -13,7 +13,7 @@ _NAME = re.compile(r'"migraphx\.([a-z_]\w*)"')
 
 
 def default_sizes(cls: type[Op], op: ir.Operation) -> list[int] | None:
-    """The operand segment sizes that may be left out: operands fill the fields in order.
+    """Return the operand segment sizes that may be left out: operands fill the fields in order.
 
     None where the operand count fits no such filling.
     """
@@ -80,7 +80,7 @@ def complete(root: ir.Operation) -> None:
 
 
 def _only_variadic(cls: type[Op]) -> bool:
-    """Whether one variadic field alone takes what the single ones leave: any sizes mean that."""
+    """Return whether one variadic field takes what the single ones leave, whatever the sizes."""
     return [g.arity for g in cls.OPERANDS if g.arity != "single"] == ["variadic"]
 
 

@@ -65,7 +65,7 @@ def state(*alternatives: tuple[Predicate, int, int]) -> None:
 
 
 def product_form(dims: Sequence[int], marker: int) -> int | None:
-    """The product of extents of which all dynamic ones are Sizes, as a Size; else None."""
+    """Return the product of extents of which all dynamic ones are Sizes, as a Size; else None."""
     sizes = [d for d in dims if isinstance(d, Size)]
     if not sizes or any(d == marker and not isinstance(d, Size) for d in dims):
         return None
@@ -79,7 +79,7 @@ def product_form(dims: Sequence[int], marker: int) -> int | None:
 
 
 def sum_form(a: int, b: int, marker: int) -> int | None:
-    """The sum of two extents of which one is a Size, as a Size; else None."""
+    """Return the sum of two extents of which one is a Size, as a Size; else None."""
     if not isinstance(a, Size):
         a, b = b, a
     if not isinstance(a, Size) or (b == marker and not isinstance(b, Size)):
@@ -88,5 +88,5 @@ def sum_form(a: int, b: int, marker: int) -> int | None:
 
 
 def remainder_form(a: int, n: int) -> Size | None:
-    """The rest of a Size divided by n > 0; None where `a` is none."""
+    """Return the rest of a Size divided by n > 0; None where `a` is none."""
     return Size(int(a), a.form % n) if isinstance(a, Size) else None

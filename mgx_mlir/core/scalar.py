@@ -47,7 +47,7 @@ class ScalarBuilder(Protocol):
         ...
 
     def const(self, value: float | int | bool, dtype: DType | None = None) -> Scalar:
-        """A constant, of `dtype` unless another is given; integers wrap into the type."""
+        """Return a constant, of `dtype` unless another is given; integers wrap into the type."""
         ...
 
     # ---- arithmetic: floats and integers (wrapping); `add`, `mul`, `max` on bool are `or`, ------
@@ -70,15 +70,15 @@ class ScalarBuilder(Protocol):
     def neg(self, x: Number) -> Scalar: ...
 
     def abs(self, x: Number) -> Scalar:
-        """The magnitude; the smallest signed integer is its own; unsigned and bool: x."""
+        """Return the magnitude; the smallest signed integer is its own; unsigned and bool: x."""
         ...
 
     def max(self, x: Number, y: Number) -> Scalar:
-        """The larger by the dtype's signedness; NaN where either is NaN."""
+        """Return the larger by the dtype's signedness; NaN where either is NaN."""
         ...
 
     def min(self, x: Number, y: Number) -> Scalar:
-        """The smaller by the dtype's signedness; NaN where either is NaN."""
+        """Return the smaller by the dtype's signedness; NaN where either is NaN."""
         ...
 
     def fma(self, x: Number, y: Number, z: Number) -> Scalar:
@@ -116,7 +116,7 @@ class ScalarBuilder(Protocol):
         ...
 
     def copysign(self, x: Number, y: Number) -> Scalar:
-        """The magnitude of x with the sign bit of y."""
+        """Return the magnitude of x with the sign bit of y."""
         ...
 
     def is_nan(self, x: Number) -> Scalar: ...
@@ -124,7 +124,7 @@ class ScalarBuilder(Protocol):
 
     # ---- choice, bits ----------------------------------------------------------------------------
     def cmp(self, predicate: Predicate, x: Number, y: Number) -> Scalar:
-        """A bool; by the dtype's signedness; with a NaN only `ne` is true."""
+        """Return a bool; by the dtype's signedness; with a NaN only `ne` is true."""
         ...
 
     def select(self, condition: Scalar, x: Number, y: Number) -> Scalar:
@@ -136,7 +136,7 @@ class ScalarBuilder(Protocol):
     def xor(self, x: Number, y: Number) -> Scalar: ...
 
     def not_(self, x: Number) -> Scalar:
-        """Every bit flipped: logical not of a bool."""
+        """Return every bit flipped: logical not of a bool."""
         ...
 
     def shl(self, x: Number, count: Number) -> Scalar:
@@ -158,7 +158,7 @@ class ScalarBuilder(Protocol):
         ...
 
     def bitcast(self, x: Scalar, dtype: DType) -> Scalar:
-        """The same bits in another type of the same width (the true storage types)."""
+        """Return the same bits in another type of the same width (the true storage types)."""
         ...
 
 

@@ -49,7 +49,7 @@ class TensorType:
 
     @staticmethod
     def of(t: ir.Type | ir.Value) -> TensorType:
-        """The light form of an MLIR tensor type or of a value's type."""
+        """Return the light form of an MLIR tensor type or of a value's type."""
         kind = t.type if isinstance(t, ir.Value) else t
         memo = MEMO.get()
         if memo is not None and (known := memo.types.get(kind)) is not None:
@@ -82,7 +82,7 @@ def standard_strides(dims: Sequence[int]) -> tuple[int, ...]:
 
 
 def compatible(a: int, b: int) -> bool:
-    """Whether two extents that must be the same can be; what is dynamic is checked at run time."""
+    """Return whether two extents can be the same; dynamic ones are checked at run time."""
     if DYN in (a, b):
         state(("eq", a, b))
         return True
@@ -99,7 +99,7 @@ def same_count(a: int, b: int, factors: Iterable[int]) -> bool:
 
 
 def at_most(a: int, b: int) -> bool:
-    """Whether `a` can be `b` or less; what is dynamic is checked at run time."""
+    """Return whether `a` can be `b` or less; what is dynamic is checked at run time."""
     if DYN in (a, b):
         state(("le", a, b))
         return True
@@ -107,7 +107,7 @@ def at_most(a: int, b: int) -> bool:
 
 
 def broadcasts_to(a: int, b: int) -> bool:
-    """Whether `a` can be `b` or 1; what is dynamic is checked at run time."""
+    """Return whether `a` can be `b` or 1; what is dynamic is checked at run time."""
     if DYN in (a, b) and a != 1:
         state(("eq", a, b), ("eq", a, 1))
         return True
@@ -115,7 +115,7 @@ def broadcasts_to(a: int, b: int) -> bool:
 
 
 def is_multiple(a: int, n: int) -> bool:
-    """Whether n > 0 can divide `a`; what is dynamic is checked at run time."""
+    """Return whether n > 0 can divide `a`; what is dynamic is checked at run time."""
     if a == DYN:
         rest = remainder_form(a, n)
         if rest is not None and n != 1:
@@ -142,12 +142,12 @@ def has_room(extents: Iterable[int], wanted: Iterable[int]) -> bool:
 
 
 def one_element(t: TensorType) -> bool:
-    """Whether a tensor can have one element; what is dynamic is checked at run time."""
+    """Return whether a tensor can have one element; what is dynamic is checked at run time."""
     return all(compatible(d, 1) for d in t.dims)
 
 
 def add_dim(a: int, b: int) -> int:
-    """The sum of two extents; DYN when one of them is."""
+    """Return the sum of two extents; DYN when one of them is."""
     if DYN in (a, b):
         found = sum_form(a, b, DYN)
         return DYN if found is None else found
@@ -155,7 +155,7 @@ def add_dim(a: int, b: int) -> int:
 
 
 def merge_dim(a: int, b: int) -> int | None:
-    """The more precise of two extents that must agree; None when they cannot."""
+    """Return the more precise of two extents that must agree; None when they cannot."""
     if DYN in (a, b):
         state(("eq", a, b))
     if b == DYN:
@@ -205,7 +205,7 @@ def show_dims(dims: Iterable[int]) -> str:
 
 
 def product(dims: Iterable[int]) -> int:
-    """The product of extents; DYN when one of them is, unless another is zero."""
+    """Return the product of extents; DYN when one of them is, unless another is zero."""
     n, dynamic, dims = 1, False, list(dims)
     for d in dims:
         if d == DYN:

@@ -73,12 +73,12 @@ BY_NAME = {n.name: n for n in NARROW}
 
 
 def held_array(array: np.ndarray, kind: Narrow) -> np.ndarray:
-    """The values of an array of the type as a program holds them."""
+    """Return the values of an array of the type as a program holds them."""
     return array.astype(kind.held.np)
 
 
 def stated_array(array: np.ndarray, kind: Narrow) -> np.ndarray:
-    """What a program holds as an array of the type."""
+    """Return what a program holds as an array of the type."""
     wide = array.astype(np.float32) if array.dtype.itemsize == 1 and not kind.is_integer else array
     return wide.astype(kind.np)
 
@@ -106,7 +106,7 @@ def unpacked(raw: np.ndarray, count: int, kind: Narrow) -> np.ndarray:
 
 
 def packed_bytes(count: int, kind: Narrow) -> int:
-    """How many bytes `count` packed values take."""
+    """Return how many bytes `count` packed values take."""
     return (count * kind.bits + 7) // 8
 
 

@@ -19,7 +19,7 @@ MOST_EXPANDED = 50  # times the size of a compressed file
 
 
 def used_keys(module: ir.Operation) -> set[str]:
-    """The keys of stored weights that literals of a module refer to."""
+    """Return the keys of stored weights that literals of a module refer to."""
     keys: set[str] = set()
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -32,7 +32,7 @@ def used_keys(module: ir.Operation) -> set[str]:
 
 
 def read_weights(path: str | None) -> WeightStore:
-    """The arrays of an .npz by key; types that numpy lacks are stored as `key:dtype` bytes."""
+    """Read the arrays of an .npz by key. Types that numpy lacks are `key:dtype` bytes there."""
     if path is None:
         return WeightStore()
     from mgx_mlir.core import dtypes
@@ -79,7 +79,7 @@ def _check_size(source: io.BytesIO, path: str) -> None:
 
 
 def npy_bytes(f: IO[bytes]) -> int:
-    """The bytes of the elements that the head of an .npy file states. ValueError for others."""
+    """Return the bytes of elements that an .npy file's head states. ValueError for others."""
     version = np.lib.format.read_magic(f)
     read = np.lib.format
     reader = read.read_array_header_1_0 if version == (1, 0) else read.read_array_header_2_0

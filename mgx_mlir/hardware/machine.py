@@ -14,7 +14,7 @@ HIP_VARIABLE = "IREE_HIP_DYLIB_PATH"
 
 
 def available_cpus() -> int:
-    """The processors this process may run on."""
+    """Return the processors this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -22,7 +22,7 @@ def available_cpus() -> int:
 
 @functools.cache
 def processor_features() -> frozenset[str]:
-    """The features that the system names for its processors; empty where it names none."""
+    """Return the features that the system names for its processors; empty where it names none."""
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
@@ -37,7 +37,7 @@ def processor_features() -> frozenset[str]:
 
 
 def runtime_tool(name: str) -> Path:
-    """A program of the iree-base-runtime wheel. Errors: TargetError when it is not installed."""
+    """Find a program of the iree-base-runtime wheel. TargetError where it is not installed."""
     import importlib.util
 
     spec = importlib.util.find_spec("iree._runtime_libs")

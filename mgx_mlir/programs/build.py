@@ -88,19 +88,19 @@ class Builder:
         return out
 
     def literal(self, array: Any, dtype: DType | None = None) -> ir.Value:
-        """A constant of a numpy array, or of a number with `dtype`."""
+        """Return a constant of a numpy array, or of a number with `dtype`."""
         found = np.asarray(array) if dtype is None else np.asarray(array).astype(dtype.np)
         dtypes.from_numpy(found.dtype)
         return literals.create(found)
 
     def ints(self, values: Sequence[int]) -> ir.Value:
-        """A 1-D i64 constant."""
+        """Return a 1-D i64 constant."""
         return self.literal(np.array(list(values), np.int64))
 
     # ---- what is known -----------------------------------------------------------------------
 
     def remembered(self) -> tuple[int, int]:
-        """A mark for `forget`."""
+        """Return a mark for `forget`."""
         return len(self.folder.known), len(self.probe.seen)
 
     def forget(self, mark: tuple[int, int]) -> None:
@@ -113,7 +113,7 @@ class Builder:
         self.probe.forget(mark[1])
 
     def const(self, v: Any) -> np.ndarray | None:
-        """The array of a value that is known at compile time and small, else None."""
+        """Return the array of a value that is known at compile time and small, else None."""
         value = as_value(v)
         found = self.folder.value(value)
         if found is None and self.probe.active:
@@ -126,14 +126,14 @@ class Builder:
         return TensorType.of(as_value(v))
 
     def dims(self, v: Any) -> tuple[int, ...]:
-        """The extents of `v`; asking for one that it has not is a ShapeError."""
+        """Return the extents of `v`; asking for one that it has not is a ShapeError."""
         return Dims(self.type(v).dims)
 
     def dtype(self, v: Any) -> DType:
         return self.type(v).dtype
 
     def shape(self, x: Any, start: int = 0, end: int | None = None) -> ir.Value:
-        """The extents of `x` (from `start` to `end`) as a 1-D i64 tensor."""
+        """Return the extents of `x` (from `start` to `end`) as a 1-D i64 tensor."""
         value = as_value(x)
         rank = self.type(value).rank
         start, stop, _ = slice(start, end).indices(rank)
@@ -185,13 +185,13 @@ class Builder:
         return self.op("broadcast_with_dims", v, self.common_shape(values, rank))
 
     def _agree(self, axis: int, values: Sequence[ir.Value], rank: int) -> bool:
-        """Whether the extents at `axis` that are not 1 are the same, for every size."""
+        """Return whether the extents at `axis` that are not 1 are the same, for every size."""
         places = [(v, axis - (rank - len(self.dims(v)))) for v in values]
         places = [(v, i) for v, i in places if i >= 0 and self.dims(v)[i] != 1]
         return all(self.probe.same(*places[0], *place) for place in places[1:])
 
     def _settled(self, v: ir.Value, axis: int, values: Sequence[ir.Value], rank: int) -> bool:
-        """Whether `v` already has the broadcast extent at `axis`, for every size."""
+        """Return whether `v` already has the broadcast extent at `axis`, for every size."""
         for other in values:
             i = axis - (rank - len(self.dims(other)))
             if i < 0 or self.dims(other)[i] == 1:
@@ -201,7 +201,7 @@ class Builder:
         return True
 
     def _reference(self, values: Sequence[ir.Value], rank: int) -> ir.Value | None:
-        """An operand that has the broadcast dims at every axis, for every size."""
+        """Return an operand that has the broadcast dims at every axis, for every size."""
         for v in values:
             if len(self.dims(v)) == rank and all(
                 self._settled(v, axis, values, rank) for axis in range(rank)
@@ -210,7 +210,7 @@ class Builder:
         return None
 
     def common_shape(self, values: Sequence[ir.Value], rank: int) -> ir.Value:
-        """The broadcast dims as an i64 tensor computed at run time."""
+        """Return the broadcast dims as an i64 tensor computed at run time."""
         out: ir.Value | None = None
         for v in values:
             own = self.shape(v)

@@ -82,39 +82,39 @@ class DimProbe:
     # ---- what is asked -----------------------------------------------------------------------
 
     def dims(self, a: ir.Value) -> Dims:
-        """The dims of a value: numbers, or expressions in the sizes."""
+        """Return the dims of a value: numbers, or expressions in the sizes."""
         return self.known(a).dims
 
     def elements(self, a: ir.Value) -> list[Int] | None:
-        """The elements of a small integer tensor, numbers or expressions; None: not known."""
+        """Return the numbers or expressions of a small integer tensor; None: not known."""
         found = self.known(a).elements
         return None if found is None else list(found.reshape(-1))
 
     def are_equal(self, a: Int, b: Int) -> bool:
-        """Whether two numbers or expressions are the same for every size."""
+        """Return whether two numbers or expressions are the same for every size."""
         return self.prover.are_equal(a, b)
 
     def same(self, a: ir.Value, i: int, b: ir.Value, j: int) -> bool:
-        """Whether dim `i` of `a` equals dim `j` of `b` for every size of the symbols."""
+        """Return whether dim `i` of `a` equals dim `j` of `b` for every size of the symbols."""
         da, db = TensorType.of(a).dims[i], TensorType.of(b).dims[j]
         if DYN not in (da, db):
             return da == db
         return self.are_equal(self.known(a).dims[i], self.known(b).dims[j])
 
     def static(self, a: ir.Value, i: int) -> int | None:
-        """The extent of a dim that no size changes, else None."""
+        """Return the extent of a dim that no size changes, else None."""
         d = TensorType.of(a).dims[i]
         found = d if d != DYN else self.known(a).dims[i]
         return found if isinstance(found, int) else None
 
     def constant(self, a: ir.Value) -> np.ndarray | None:
-        """The elements of a small integer tensor when no symbol changes them, else None."""
+        """Return the elements of a small integer tensor when no symbol changes them, else None."""
         return _numbers(self.known(a), TensorType.of(a))
 
     # ---- following ops -----------------------------------------------------------------------
 
     def known(self, value: ir.Value) -> Known:
-        """What is known of a value, found out now where it is not yet."""
+        """Return what is known of a value, found out now where it is not yet."""
         stack = [value]  # a long chain must not become a deep recursion
         while stack:
             v = stack[-1]
@@ -165,7 +165,7 @@ class DimProbe:
             self.seen[r] = Known(dims, a)
 
     def _chosen(self, op: ir.Operation) -> tuple[Any, list[np.ndarray | None]]:
-        """What an `if` gives, from what its branches do: both, or by its condition."""
+        """Return what an `if` gives, from what its branches do: both, or by its condition."""
         space, condition = self.prover.space, self.seen[op.operands[0]].elements
         given = None if condition is None else space.truth(condition.reshape(-1)[0])
 
@@ -202,7 +202,7 @@ class DimProbe:
         operands: Sequence[Known],
         stated: Rows,
     ) -> Any:
-        """The dims of each result: those that an op tells, else those stated."""
+        """Return the dims of each result: those that an op tells, else those stated."""
         if all(DYN not in r for r in stated):
             return stated
         if issubclass(cls, Pointwise) and all(k.dims == operands[0].dims for k in operands):
@@ -227,7 +227,7 @@ class DimProbe:
         groups: Sequence[Sequence[Known]],
         types: Sequence[Sequence[TensorType]],
     ) -> Rows | None:
-        """What the op's own inference says of dims that are expressions."""
+        """Return what the op's own inference says of dims that are expressions."""
         runs = Runs(self.prover)
 
         def infer(dims_of: Callable[[Dims], Sequence[Any]]) -> Rows:
@@ -255,12 +255,12 @@ class DimProbe:
 
 
 def _says_little(t: TensorType) -> bool:
-    """Whether the operands of what gives this type may tell more: dims, or elements."""
+    """Return whether the operands of what gives this type may tell more: dims, or elements."""
     return not t.is_static or t.elements <= (MOST_FLOATS if t.dtype.is_float else MOST_ELEMENTS)
 
 
 def _yielded(op: ir.Operation) -> list[ir.Value]:
-    """What the branches of an `if` give, one after the other; of other ops nothing."""
+    """Return what the branches of an `if` give, one after the other; of other ops nothing."""
     if mnemonic(op) != "if":
         return []
     blocks = [r.blocks[0] for r in op.regions if len(r.blocks)]
@@ -271,7 +271,7 @@ def _yielded(op: ir.Operation) -> list[ir.Value]:
 
 
 def _numbers(k: Known, t: TensorType) -> np.ndarray | None:
-    """The elements where they are all numbers."""
+    """Return the elements where they are all numbers."""
     if k.elements is None or any(isinstance(v, Expr) for v in k.elements.flat):
         return None
     return k.elements.astype(t.dtype.np)

@@ -32,7 +32,7 @@ class dynamic_dimension:
         return self.min == self.max
 
     def dim(self) -> Dim:
-        """The dim as the compiler holds it."""
+        """Return the dim as the compiler holds it."""
         if self.is_fixed():
             return self.min
         upper = None if self.max >= UNBOUNDED else self.max
@@ -60,7 +60,7 @@ class dynamic_dimension:
 
 
 def dim_of(d: Any) -> Dim:
-    """A dim from an int, a dynamic_dimension, a (min, max) pair or MIGraphX's {min, max}."""
+    """Return a dim from an int, a dynamic_dimension, a (min, max) pair or MIGraphX's {min, max}."""
     if isinstance(d, dynamic_dimension):
         return d.dim()
     if isinstance(d, DimRange):

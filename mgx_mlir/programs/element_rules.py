@@ -73,7 +73,7 @@ class ElementRules:
         }
 
     def literal(self, op: ir.Operation, t: TensorType) -> np.ndarray | None:
-        """The elements of a small literal."""
+        """Return the elements of a small literal."""
         most = MOST_FLOATS if t.dtype.is_float else MOST_ELEMENTS
         return numbers_of(literals.array_of(op)) if t.elements <= most else None
 
@@ -84,7 +84,7 @@ class ElementRules:
         given: Sequence[np.ndarray | None],
         dims: Sequence[Sequence[Int]],
     ) -> list[np.ndarray | None]:
-        """The elements of each result, None where they are not known. `dims` are the results'."""
+        """Compute the elements of each result, None where not known. `dims`: the results'."""
         nothing: list[np.ndarray | None] = [None] * len(dims)
         if any(not _is_small(d) for d in dims) or len(op.regions):
             return nothing
@@ -122,7 +122,7 @@ class ElementRules:
     def _moved(
         self, op: ir.Operation, groups: Sequence[int], arrays: Sequence[np.ndarray]
     ) -> list[np.ndarray | None]:
-        """The op on the numbers of the elements, which say where each one went."""
+        """Return the op on the numbers of the elements, which say where each one went."""
         cls = OPS[mnemonic(op)]
         table: list[Scalar] = []
         inputs: list[np.ndarray] = []
@@ -145,7 +145,7 @@ class ElementRules:
     def _spread(
         name: str, a: np.ndarray | None, attributes: dict[str, Any], dims: Sequence[Int]
     ) -> np.ndarray | None:
-        """A tensor in the dims of the result, which are numbers."""
+        """Return a tensor in the dims of the result, which are numbers."""
         if a is None:
             return None
         shape = [int(d) for d in dims if isinstance(d, int)]
@@ -225,7 +225,7 @@ class ElementRules:
         return self.space.function(f"held {kind.mlir}", (x,))
 
     def _truncated(self, a: Int, b: Int) -> Int:
-        """a / b rounded towards 0."""
+        """Compute a / b rounded towards 0."""
         space = self.space
         if isinstance(b, int) and b < 0:
             a, b = -a, -b
@@ -293,7 +293,7 @@ class ElementRules:
 
 
 def _is_small(dims: Sequence[Int]) -> bool:
-    """Whether a result has few elements, or a number of dims that its op tells."""
+    """Return whether a result has few elements, or a number of dims that its op tells."""
     n = 1
     for d in dims:
         if not isinstance(d, int) or d == DYN:
@@ -303,7 +303,7 @@ def _is_small(dims: Sequence[Int]) -> bool:
 
 
 def _whole(x: Scalar) -> Int | None:
-    """The integer that a float was converted from."""
+    """Return the integer that a float was converted from."""
     found = x.only() if isinstance(x, Expr) else None
     if found is None or found[1] or found[0].kind != "function":
         return None
@@ -317,14 +317,14 @@ def _whole(x: Scalar) -> Int | None:
 
 
 def array_of(values: Sequence[Scalar], shape: Sequence[int] | None = None) -> np.ndarray:
-    """An array of numbers and expressions; a vector where no shape is stated."""
+    """Return an array of numbers and expressions; a vector where no shape is stated."""
     out = np.empty(len(values), object)
     out[:] = list(values)
     return out if shape is None else out.reshape(tuple(shape))
 
 
 def numbers_of(a: np.ndarray) -> np.ndarray:
-    """An array as one of Python numbers."""
+    """Return an array as one of Python numbers."""
     if a.dtype.kind == "b":
         a = a.astype(np.int8)
     elif a.dtype.kind not in "iuf":  # ml_dtypes' own

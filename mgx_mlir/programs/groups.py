@@ -30,7 +30,7 @@ class Group:
         return "a tensor" if self.count == TENSOR else f"a list of {self.count} tensors"
 
     def split(self, value: Any) -> tuple[dict[str, Any], str]:
-        """The tensors of a given value by their names, and what is wrong with it."""
+        """Return the tensors of a given value by their names, and what is wrong with it."""
         if self.count == TENSOR:
             return {self.name: value}, ""
         listed = isinstance(value, list | tuple)
@@ -40,7 +40,7 @@ class Group:
         return {}, f"input '{self.name}' expected {self}, got {got}"
 
     def joined(self, values: Iterable[Any]) -> Any:
-        """The value of the tensors that `values` gives next."""
+        """Return the value of the tensors that `values` gives next."""
         source = iter(values)
         if self.count is None:
             return None
@@ -74,7 +74,7 @@ def set_groups(function: ir.OpView, inputs: Sequence[Group], outputs: Sequence[G
 
 
 def groups_of(function: ir.OpView) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
-    """The groups of an entry function's inputs and outputs; none where all of them are tensors."""
+    """Return the groups of inputs and of outputs; none where all of them are tensors."""
     if GROUPS not in function.attributes:
         return (), ()
     inputs, outputs = (

@@ -107,7 +107,7 @@ class Interpreter:
         *,
         typed: bool = True,
     ) -> list[np.ndarray]:
-        """One operation on arrays (its operands in order); `typed`: results as the op states."""
+        """Run one operation on arrays, its operands. `typed`: results as the op states them."""
         if literals.is_literal(op):
             return [literals.array_of(op)]
         cls = op_class(op)
@@ -216,7 +216,7 @@ class Folder:
         self._run = Interpreter(None, literals.WeightStore())  # type: ignore[arg-type]
 
     def value(self, v: ir.Value) -> np.ndarray | None:
-        """The array of `v`, or None where it is not a small constant."""
+        """Return the array of `v`, or None where it is not a small constant."""
         if v in self.known:
             return self.known[v]
         found = self._evaluate(v)

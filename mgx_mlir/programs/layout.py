@@ -25,7 +25,7 @@ Dim = int | DimRange
 
 
 def fixed_extent(d: Dim) -> int | None:
-    """The extent of a dim that can be only one."""
+    """Return the extent of a dim that can be only one."""
     if isinstance(d, int):
         return d
     return d.min if d.is_fixed else None
@@ -45,7 +45,7 @@ class Shape:
 
     @staticmethod
     def standard(dtype: DType, dims: Sequence[Dim]) -> Shape:
-        """The row-major shape."""
+        """Return the row-major shape."""
         extents = [fixed_extent(d) for d in dims]
         if all(e is not None for e in extents):
             known = [e for e in extents if e is not None]
@@ -154,7 +154,7 @@ def dims_attribute(dims: Sequence[Dim]) -> ir.Attribute:
 
 
 def read_dims(attributes: dict[str, ir.Attribute], t: TensorType) -> tuple[Dim, ...]:
-    """The dims of an argument of type `t` with these argument attributes."""
+    """Return the dims of an argument of type `t` with these argument attributes."""
     if t.is_static:
         return t.dims
     if DIMS not in attributes:
@@ -215,19 +215,19 @@ class Layout:
             self._ranges.bound(value, dims)
 
     def shape(self, value: ir.Value) -> Shape:
-        """The shape of a value."""
+        """Return the shape of a value."""
         t = TensorType.of(value)
         if not t.is_static:
             return Shape(t.dtype, self.dims(value), ())
         return Shape(t.dtype, t.dims, self.strides(value))
 
     def result_shape(self, op: ir.Operation, *, is_tuple: bool) -> AnyShape:
-        """The shape of an operation's result, a tuple where it is one in MIGraphX."""
+        """Return the shape of an operation's result, a tuple where it is one in MIGraphX."""
         parts = tuple(self.shape(r) for r in op.results)
         return TupleShape(parts) if is_tuple else parts[0]
 
     def dims(self, value: ir.Value) -> tuple[Dim, ...]:
-        """The dims of a value, ranges where they are dynamic."""
+        """Return the dims of a value, ranges where they are dynamic."""
         found = self._dims.get(value)
         if found is None:
             t = TensorType.of(value)
@@ -237,7 +237,7 @@ class Layout:
         return found
 
     def strides(self, value: ir.Value) -> Strides:
-        """The strides of a value; those of unknown extents are DYN."""
+        """Return the strides of a value; those of unknown extents are DYN."""
         stack = [value]
         while stack:
             v = stack[-1]
@@ -291,7 +291,7 @@ def _operator(v: ir.Value) -> tuple[ir.Operation | None, type[Op] | None]:
 
 
 def _keeps(cls: type[Op]) -> bool:
-    """Whether the strides of a result depend on those of the operands."""
+    """Return whether the strides of a result depend on those of the operands."""
     return cls.strides is not Op.strides or (issubclass(cls, Pointwise))
 
 
@@ -320,7 +320,7 @@ def _pointwise_strides(shapes: Sequence[Shape]) -> Strides:
 
 
 def _packed_like(s: Shape) -> Shape:
-    """The packed shape of the same memory order."""
+    """Return the packed shape of the same memory order."""
     order = sorted(range(len(s.dims)), key=lambda i: (-s.strides[i], i))
     strides, step = [0] * len(s.dims), 1
     for axis in reversed(order):
@@ -340,7 +340,7 @@ class _RangeProbe(DimProbe):
         self.argument(value, [None if isinstance(d, int) else d.symbol for d in dims], ends)
 
     def ranges(self, value: ir.Value) -> tuple[Dim, ...]:
-        """The dims of a value as ranges."""
+        """Return the dims of a value as ranges."""
         out: list[Dim] = []
         for d, e in zip(TensorType.of(value).dims, self.dims(value), strict=True):
             if d != DYN:

@@ -47,7 +47,7 @@ class Lowered:
     kernels: list[KernelInfo] = field(default_factory=list)
 
     def signature(self) -> dict[str, Any]:
-        """The inputs, outputs and kernels as plain JSON values."""
+        """Return the inputs, outputs and kernels as plain JSON values."""
         return {
             "inputs": [asdict(s) for s in self.inputs],
             "outputs": [asdict(s) for s in self.outputs],

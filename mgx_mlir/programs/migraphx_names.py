@@ -84,7 +84,7 @@ class NestedOp:
 
     @staticmethod
     def parse(text: str) -> NestedOp:
-        """The operator of the dialect's `leaky_relu{alpha=0.1}`, defaults included."""
+        """Return the operator of the dialect's `leaky_relu{alpha=0.1}`, defaults included."""
         name, _, inside = text.partition("{")
         pairs = (part.partition("=") for part in inside.rstrip("} ").split(",") if part.strip())
         given = {key.strip(): float(number) for key, _, number in pairs}
@@ -92,7 +92,7 @@ class NestedOp:
         return NestedOp(name.strip(), tuple(values.items()))
 
     def stated(self) -> str:
-        """The dialect's text: attributes where they are not the defaults."""
+        """Return the dialect's text: attributes where they are not the defaults."""
         defaults = _defaults(self.name)
         inside = ",".join(
             f"{k}={v!r}"
@@ -108,14 +108,14 @@ class NestedOp:
 
 
 def _defaults(name: str) -> dict[str, float]:
-    """The default attributes of an activation."""
+    """Return the default attributes of an activation."""
     cls = OPS.get(name)
     found = {} if cls is None else {k: d.default for k, d in cls.ATTRS.items()}
     return {k: v for k, v in found.items() if isinstance(v, float)}
 
 
 def class_of(name: str) -> type[Op]:
-    """The operator class of a MIGraphX name, older ones included; ShapeError with a hint."""
+    """Return the operator class of a MIGraphX name, older ones included; ShapeError with a hint."""
     found = OPS.get(OLDER_NAMES.get(name, name))
     if found is None or name in ("literal", "yield"):
         near = difflib.get_close_matches(name, OPS, n=1)
@@ -126,7 +126,7 @@ def class_of(name: str) -> type[Op]:
 
 
 def is_tuple(op: ir.Operation) -> bool:
-    """Whether MIGraphX sees the results of `op` as one tuple.
+    """Return whether MIGraphX sees the results of `op` as one tuple.
 
     lstm is none: there rnn_last_cell_output reads the cells off the instruction itself.
     """
@@ -355,7 +355,7 @@ def group_operands(
 
 
 def _slice_operands(given: list[Any], attributes: Mapping[str, Any]) -> list[Any]:
-    """The inputs of slice stand for the attributes that are not set, in order."""
+    """Return the inputs of slice stand for the attributes that are not set, in order."""
     given = [x for x in given if x is not None]
     if not given:
         raise ShapeError("operator 'slice' expected 1 to 4 inputs, got 0")

@@ -42,7 +42,7 @@ Instruction: TypeAlias = ir.Value | ir.Operation
 
 
 def instruction_of(op: ir.Operation) -> Instruction:
-    """The instruction of an operation."""
+    """Return the instruction of an operation."""
     op = op.operation  # of an op view, which is another object
     return op if is_tuple(op) or not len(op.results) else op.results[0]
 
@@ -60,7 +60,7 @@ class ModuleBuilder:
     # ---- reading -----------------------------------------------------------------------------
 
     def terminator(self) -> ir.Operation | None:
-        """The operation that ends the module, None where nothing does yet."""
+        """Return the operation that ends the module, None where nothing does yet."""
         try:
             last = ir.InsertionPoint.at_block_terminator(self.block).ref_operation
         except ValueError:
@@ -68,7 +68,7 @@ class ModuleBuilder:
         return last.operation
 
     def operations(self) -> Iterator[ir.Operation]:
-        """The operations in order, without the terminator."""
+        """Yield the operations in order, without the terminator."""
         for view in self.block.operations:
             op = view.operation
             if not is_terminator(op):
@@ -77,7 +77,7 @@ class ModuleBuilder:
     # ---- adding ------------------------------------------------------------------------------
 
     def add_parameter(self, name: str, shape: Shape) -> ir.Value:
-        """A new parameter. ShapeError where the name is taken."""
+        """Return a new parameter. ShapeError where the name is taken."""
         if self.attached:
             raise ShapeError(f"module '{self.name}' belongs to an instruction by now")
         if name in self.parameters:
@@ -102,7 +102,7 @@ class ModuleBuilder:
         first: bool = False,
         symbols: Sequence[str] = (),
     ) -> ir.Value:
-        """A constant, ahead of all other operations; behind earlier literals unless `first`.
+        """Return a constant, ahead of all other operations; behind earlier literals unless `first`.
 
         `strides` (in elements) is the memory order that files and text show, row-major for None.
         """
@@ -167,7 +167,7 @@ class ModuleBuilder:
         return OPS["undefined"](ip=ip).operation.result
 
     def open(self) -> ir.Operation | None:
-        """The terminator to insert ahead of; one that was only implied goes."""
+        """Return the terminator to insert ahead of; one that was only implied goes."""
         end = self.terminator()
         if end is not None and IMPLICIT_RETURN in end.attributes:
             end.erase()
@@ -398,12 +398,12 @@ def _refine(op: ir.Operation, stated: Sequence[TensorType]) -> None:
 
 
 def _place(block: ir.Block, value: ir.Value) -> int | None:
-    """The number of the block argument that `value` is."""
+    """Return the number of the block argument that `value` is."""
     return next((i for i, a in enumerate(block.arguments) if a == value), None)
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
-    """A sort key that puts x2 ahead of x10."""
+    """Return a sort key that puts x2 ahead of x10."""
     parts = (part for part in re.split(r"([0-9]+)", name) if part)
     # of numbers without leading zeros the longer one is larger
     return [
@@ -413,7 +413,7 @@ def natural(name: str) -> list[tuple[int, int, str]]:
 
 
 def as_value(x: Instruction) -> ir.Value:
-    """The value of an instruction; a tuple of one element is that element."""
+    """Return the value of an instruction; a tuple of one element is that element."""
     if isinstance(x, ir.Value):
         return x
     if len(x.results) == 1:
@@ -445,7 +445,7 @@ def _result_types(
     keywords: Mapping[str, Any],
     modules: Sequence[ModuleBuilder],
 ) -> list[TensorType]:
-    """What an operation with regions gives, from the returns of its modules."""
+    """Return what an operation with regions gives, from the returns of its modules."""
     yields = []
     for m in modules:
         end = m.terminator()
@@ -486,7 +486,7 @@ class ProgramBuilder:
 
     @staticmethod
     def of(program: ProgramIR) -> ProgramBuilder:
-        """A builder that goes on with an existing program, which it shares."""
+        """Return a builder that goes on with an existing program, which it shares."""
         made = ProgramBuilder.__new__(ProgramBuilder)
         made.ctx, made.module, made.store = program.ctx, program.module, program.store
         made.modules, made.on_attach = {}, None
@@ -505,7 +505,7 @@ class ProgramBuilder:
         return self.modules["main"]
 
     def create_module(self, name: str) -> ModuleBuilder:
-        """A new empty module. ShapeError where the name is taken."""
+        """Return a new empty module. ShapeError where the name is taken."""
         if name in self.modules:
             raise ShapeError(f"the program has a module '{name}' already")
         with self.ctx, ir.Location.unknown():
@@ -518,7 +518,7 @@ class ProgramBuilder:
         return found
 
     def detached(self, m: ModuleBuilder) -> None:
-        """A module has become a region: older handles of its parameters are dead."""
+        """Note that a module has become a region: older handles of its parameters are dead."""
         if self.on_attach is not None:
             self.on_attach(m)
 
@@ -526,12 +526,14 @@ class ProgramBuilder:
         self.modules.pop(m.name, None)
 
     def building(self, symbols: Sequence[str] = ()) -> _Building:
-        """The context, location and weight store to build in."""
+        """Return the context, location and weight store to build in."""
         return _Building(self, symbols)
 
     def program(self, source: str = "") -> ProgramIR:
-        """The program, every module of it ended. It shares the builder's operations. Any thread may
-        ask, while none builds."""
+        """Return the program, every module of it ended.
+
+        It shares the builder's operations. Any thread may ask, while none builds.
+        """
         with self._closing:
             for m in self.modules.values():
                 m.close()
@@ -580,7 +582,7 @@ def drop_unused_modules(program: ProgramIR) -> None:
 
 
 def shape_of_parts(shape: AnyShape | None) -> list[Shape]:
-    """The tensors of a shape, tuples flattened."""
+    """Return the tensors of a shape, tuples flattened."""
     if shape is None:
         return []
     if isinstance(shape, TupleShape):

@@ -45,7 +45,7 @@ class ProgramIR:
         return main_function(self.module)
 
     def clone(self) -> ProgramIR:
-        """An independent program in the same context; the arrays are shared, they never change."""
+        """Copy the program in its context. The arrays are shared: they never change."""
         with self.ctx:
             copy = self.module.operation.clone()
             module = ir.Module.parse("module {}", self.ctx)
@@ -72,13 +72,13 @@ class ProgramIR:
         self.store.keep_only(keys)
 
     def text(self) -> str:
-        """The module in MLIR's generic form."""
+        """Return the module in MLIR's generic form."""
         with self.ctx:
             return asm(self.module.operation)
 
 
 def main_function(module: ir.Module | ir.Operation | ir.OpView) -> ir.OpView:
-    """The entry function: `@main`, or the only function of the module."""
+    """Return the entry function: `@main`, or the only function of the module."""
     operation = module.operation if isinstance(module, ir.Module | ir.OpView) else module
     found = list(functions(operation))
     for f in found:
@@ -106,12 +106,12 @@ def _dicts(function: ir.OpView, key: str, count: int) -> list[dict[str, ir.Attri
 
 
 def argument_attributes(function: ir.OpView) -> list[dict[str, ir.Attribute]]:
-    """The attribute dictionary of each argument."""
+    """Return the attribute dictionary of each argument."""
     return _dicts(function, "arg_attrs", len(entry_block(function).arguments))
 
 
 def result_attributes(function: ir.OpView) -> list[dict[str, ir.Attribute]]:
-    """The attribute dictionary of each result."""
+    """Return the attribute dictionary of each result."""
     kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     return _dicts(function, "res_attrs", len(kind.results))
 
@@ -121,7 +121,7 @@ def entry_block(function: ir.OpView) -> ir.Block:
 
 
 def argument_names(function: ir.OpView) -> list[str]:
-    """The user's name of each argument; `x<i>` where none is recorded."""
+    """Return the user's name of each argument; `x<i>` where none is recorded."""
     return [
         ir.StringAttr(d[NAME]).value if NAME in d else f"x{i}"
         for i, d in enumerate(argument_attributes(function))
@@ -129,7 +129,7 @@ def argument_names(function: ir.OpView) -> list[str]:
 
 
 def result_names(function: ir.OpView) -> list[str]:
-    """The user's name of each result; `#output_<i>` where none is recorded."""
+    """Return the user's name of each result; `#output_<i>` where none is recorded."""
     return [
         ir.StringAttr(d[NAME]).value if NAME in d else f"#output_{i}"
         for i, d in enumerate(result_attributes(function))

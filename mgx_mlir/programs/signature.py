@@ -94,7 +94,7 @@ class ValueRule:
     column: int | None = None
 
     def problem(self, arrays: Sequence[np.ndarray], ports: Sequence[Port]) -> str:
-        """What is wrong with these inputs, or an empty text."""
+        """Return what is wrong with these inputs, or an empty text."""
         values = arrays[self.input]
         if self.column is not None:
             values = values[..., self.column]
@@ -141,7 +141,7 @@ class Signature:
 
     @staticmethod
     def of(main: ir.OpView) -> Signature:
-        """The signature of an entry function."""
+        """Return the signature of an entry function."""
         ins = []
         for name, t, attributes in zip(
             argument_names(main), argument_types(main), argument_attributes(main), strict=True
@@ -194,14 +194,14 @@ class Signature:
         )
 
     def stated(self, outputs: Sequence[np.ndarray]) -> list[Any]:
-        """Outputs as arrays of the types that they stand for, or lists of such."""
+        """Return outputs as arrays of the types that they stand for, or lists of such."""
         return self.grouped(
             stated_array(array, BY_NAME[p.element]) if p.element else array
             for p, array in zip(self.outputs, outputs, strict=True)
         )
 
     def grouped(self, outputs: Iterable[Any]) -> list[Any]:
-        """One value for each output that a user sees: a list where it is a list."""
+        """Return one value for each output that a user sees: a list where it is a list."""
         if not self.output_groups:
             return list(outputs)
         source = iter(outputs)
@@ -215,7 +215,7 @@ class Signature:
                 raise RunError(problem, location=rule.where)
 
     def check_inputs(self, given: Mapping[str, Any]) -> list[np.ndarray]:
-        """The arrays of `given` in order of the inputs.
+        """Return the arrays of `given` in order of the inputs.
 
         Plain Python values take the input's dtype; arrays must have it. Raises one RunError that
         lists every wrong name, dtype and shape.
@@ -277,7 +277,7 @@ def _as_array(p: Port, value: Any) -> tuple[np.ndarray | None, list[str]]:
 
 
 def _as_held(p: Port, array: np.ndarray) -> tuple[np.ndarray | None, list[str]]:
-    """An array of the element type that the input stands for, or of the one that holds it."""
+    """Return an array of the type that the input stands for, or of the one that holds it."""
     kind = BY_NAME[p.element]
     if array.dtype == kind.np:
         return held_array(array, kind), []
@@ -291,7 +291,7 @@ def _as_held(p: Port, array: np.ndarray) -> tuple[np.ndarray | None, list[str]]:
 
 
 def _element(attributes: Mapping[str, ir.Attribute], t: TensorType) -> str:
-    """The narrow type that an argument or result stands for, "" for the one it has."""
+    """Return the narrow type that an argument or result stands for, "" for the one it has."""
     if ELEMENT not in attributes:
         return ""
     kind = BY_NAME.get(ir.StringAttr(attributes[ELEMENT]).value)

@@ -15,7 +15,7 @@ _RANK, _BYTES = 64, 1 << 62
 
 
 def shape_of_array(array: np.ndarray) -> Shape:
-    """The shape of an array, its strides in elements."""
+    """Return the shape of an array, its strides in elements."""
     dtype = dtypes.from_numpy(array.dtype)
     size = array.itemsize
     regular = all(s >= 0 and s % size == 0 for s in array.strides)
@@ -25,13 +25,13 @@ def shape_of_array(array: np.ndarray) -> Shape:
 
 
 def own_strides(array: np.ndarray) -> tuple[int, ...] | None:
-    """The strides of an array in elements, None where they are row-major."""
+    """Return the strides of an array in elements, None where they are row-major."""
     found = shape_of_array(array)
     return None if found.is_standard or not found.dims else found.strides
 
 
 def holdable(s: Shape) -> Shape:
-    """The shape, where an array can have it. Errors: ShapeError, for rank and size."""
+    """Return the shape, where an array can have it. Errors: ShapeError, for rank and size."""
     if len(s.dims) > _RANK:
         raise ShapeError(f"expected rank {_RANK} or less of an array, got {len(s.dims)}")
     if any(n > _BYTES for n in s.lens) or (s.element_space + 1) * s.dtype.size > _BYTES:
@@ -40,7 +40,7 @@ def holdable(s: Shape) -> Shape:
 
 
 def array_over(buffer: Any, s: Shape) -> np.ndarray:
-    """A view of a flat array of the shape's element space with the shape's strides."""
+    """Return a view of a flat array of the shape's element space with the shape's strides."""
     flat = np.asarray(buffer)
     if not s.dims:
         return flat[:1].reshape(())
@@ -52,7 +52,7 @@ def array_over(buffer: Any, s: Shape) -> np.ndarray:
 
 
 def laid_out(array: np.ndarray, s: Shape) -> np.ndarray:
-    """The flat memory, of the shape's element space, in which `array` lies as the shape says.
+    """Lay `array` out as the shape says, in flat memory of the shape's element space.
 
     `array` holds the elements in logical order. ShapeError where elements differ that are one in
     memory.

@@ -170,12 +170,12 @@ class Expr:
         return self.terms.get((), 0)
 
     def atoms(self) -> Iterator[Atom]:
-        """The atoms of each monomial, repeated as they occur."""
+        """Yield the atoms of each monomial, repeated as they occur."""
         for m in self.terms:
             yield from m
 
     def only(self) -> tuple[Atom, int] | None:
-        """(a, k) where it is a + k for an atom a."""
+        """Return (a, k) where it is a + k for an atom a."""
         rest = [m for m in self.terms if m]
         if len(rest) == 1 and len(rest[0]) == 1 and self.terms[rest[0]] == 1:
             return rest[0][0], self.constant
@@ -237,14 +237,14 @@ def _monomial_bounds(m: Monomial) -> tuple[int | None, int | None]:
 
 
 def terms_of(e: Int) -> Terms:
-    """The terms of an expression or of a number."""
+    """Return the terms of an expression or of a number."""
     if isinstance(e, Expr):
         return e.terms
     return {(): e} if e else {}
 
 
 def is_far(e: Int) -> bool:
-    """Whether a number is beyond all sizes, as the largest integer that ends a slice."""
+    """Return whether a number is beyond all sizes, as the largest integer that ends a slice."""
     return isinstance(e, int) and abs(e) >= BIG
 
 
@@ -257,12 +257,12 @@ def high_of(e: Int) -> int | None:
 
 
 def samples_of(e: Int) -> list[int | None]:
-    """The values of an expression or a number at the trial values of the sizes."""
+    """Return the values of an expression or a number at the trial values of the sizes."""
     return e.samples if isinstance(e, Expr) else [e] * SAMPLES
 
 
 def value_at(e: Int, size: Callable[[Atom], int | None]) -> int | None:
-    """The value for these sizes; None where a divisor is 0, or something has no value."""
+    """Return the value for these sizes; None where a divisor is 0, or something has no value."""
     known: dict[Atom, int | None] = {}
 
     def of(x: Hashable) -> int | None:

@@ -38,19 +38,19 @@ class Operands:
         return name in self.dims
 
     def elements(self, name: str) -> list[Any] | None:
-        """The elements of an operand in order; None where they are not known."""
+        """Return the elements of an operand in order; None where they are not known."""
         found = self._elements.get(name)
         return None if found is None else list(found.reshape(-1))
 
     def listed(self, name: str) -> list[Any] | None:
-        """The numbers of attribute `name`, or of the operand input_<name>."""
+        """Return the numbers of attribute `name`, or of the operand input_<name>."""
         if self.has(f"input_{name}"):
             return self.elements(f"input_{name}")
         return list(self.attributes[name])
 
 
 def broadcast(space: Space, extents: Sequence[Int]) -> Int:
-    """The extent that all of these broadcast to; one of 1 gives way to the next."""
+    """Return the extent that all of these broadcast to; one of 1 gives way to the next."""
     numbers = [d for d in extents if isinstance(d, int) and d != 1]
     if numbers:
         return numbers[0]  # the others are 1 or the same
@@ -80,7 +80,7 @@ def _sliced(space: Space, d: Int, start: Int, end: Int) -> Int:
 
 
 def _bound(space: Space, at: Int, d: Int) -> Int:
-    """A slice's bound inside of [0, d]: a negative one counts from the end."""
+    """Return a slice's bound inside of [0, d]: a negative one counts from the end."""
     if isinstance(at, int):
         if abs(at) >= _FAR:
             return d if at > 0 else 0

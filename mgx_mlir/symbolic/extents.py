@@ -107,7 +107,7 @@ class Extent:
 
 
 def plain(v: Any) -> Int:
-    """The expression or number that code computes with."""
+    """Return the expression or number that code computes with."""
     if isinstance(v, Extent):
         return v.expr
     if isinstance(v, int):
@@ -132,7 +132,7 @@ class Runs:
         return tuple(d if isinstance(d, int) else Extent(d, self) for d in dims)
 
     def rows(self, code: Callable[[], Rows]) -> Rows | None:
-        """The dims that `code` finds; None where every run is refused. May raise UndecidedError."""
+        """Run `code` for dims; None where every run is refused. May raise UndecidedError."""
         return self._rows(code, {}, ())
 
     def _rows(
@@ -177,7 +177,7 @@ class Runs:
         return self.prover.space.floordiv(p, q)
 
     def holds(self, question: str, a: Int, b: Int) -> bool:
-        """Whether a == b (`equal`) or a >= b (`not_less`): proved, or as this run assumes."""
+        """Decide a == b (`equal`) or a >= b (`not_less`): proved, or as this run assumes."""
         space = self.prover.space
         truth = space.equal(a, b) if question == "equal" else space.not_less(a, b)
         if isinstance(truth, int):
@@ -194,7 +194,7 @@ class Runs:
         return self.answers[atom] != negated
 
     def _proved(self, atom: Atom) -> bool | None:
-        """What the answers so far say of an atom."""
+        """Return what the answers so far say of an atom."""
         p = atom.arguments[0]
         if not self.given or not isinstance(p, Expr):
             return None
@@ -212,7 +212,7 @@ class Runs:
 
 
 def _told(atom: Atom, answer: bool) -> tuple[Expr, ...]:
-    """What is never negative where a truth has this value."""
+    """Return what is never negative where a truth has this value."""
     p = atom.arguments[0]
     assert isinstance(p, Expr)
     if atom.kind == "ge":

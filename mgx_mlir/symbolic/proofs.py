@@ -40,7 +40,7 @@ class Prover:
         self._busy = False
 
     def is_nonnegative(self, e: Int, given: tuple[Expr, ...] = ()) -> bool:
-        """Whether it is proved that e >= 0 wherever each of `given` is."""
+        """Return whether it is proved that e >= 0 wherever each of `given` is."""
         if isinstance(e, int):
             return e >= 0
         if e.low is not None and e.low >= 0:
@@ -61,7 +61,7 @@ class Prover:
         return found
 
     def are_equal(self, a: Int, b: Int) -> bool:
-        """Whether it is proved that a == b."""
+        """Return whether it is proved that a == b."""
         d = a - b
         if isinstance(d, int):
             return d == 0
@@ -81,13 +81,13 @@ class Prover:
         return low, high
 
     def spend(self, steps: int) -> bool:
-        """Whether as many additions of rows may still be made."""
+        """Return whether as many additions of rows may still be made."""
         self._left -= steps
         return self._left > 0
 
 
 def _refuted(e: Expr, given: Sequence[Expr]) -> bool:
-    """Whether trial values show an e < 0 where all of `given` hold."""
+    """Return whether trial values show an e < 0 where all of `given` hold."""
     for i, v in enumerate(e.samples):
         if v is None or v >= 0:
             continue
@@ -123,7 +123,7 @@ class _Proof:
         return True
 
     def _follows(self, goal: Int, facts: Sequence[Expr], decided: dict[Atom, Int]) -> bool:
-        """Whether the facts and what is known of the atoms contradict goal <= -1."""
+        """Return whether the facts and what is known of the atoms contradict goal <= -1."""
         numbers: dict[Monomial, int] = {}
         rows: list[Row] = []
 
@@ -172,7 +172,7 @@ def _settled(e: Int, decided: dict[Atom, Int]) -> Int:
 
 
 def _next_case(goal: Int, facts: Iterable[Expr], decided: dict[Atom, Int]) -> Atom | None:
-    """An atom that two cases decide: one of the goal, else of what its atoms are made of."""
+    """Return an atom that two cases decide: one of the goal, else of what its atoms are made of."""
     seen: dict[Atom, None] = {}
     waiting: list[object] = [goal]
     while waiting and len(seen) < 2 * _MOST_ATOMS:
@@ -193,7 +193,7 @@ def _next_case(goal: Int, facts: Iterable[Expr], decided: dict[Atom, Int]) -> At
 
 
 def _cases(a: Atom) -> list[tuple[Int, list[Int]]]:
-    """The values of an atom, each with the expressions that are not negative then."""
+    """Return the values of an atom, each with the expressions that are not negative then."""
     p = a.arguments[0]
     assert isinstance(p, Expr)
     if a.kind == "pos":
@@ -204,7 +204,7 @@ def _cases(a: Atom) -> list[tuple[Int, list[Int]]]:
 
 
 def _facts(a: Atom, prover: Prover) -> list[Int]:
-    """What is never negative because of what an atom is."""
+    """Return what is never negative because of what an atom is."""
     made = prover.space.polynomial({(a,): 1})
     out: list[Int] = []
     if a.low is not None:
@@ -260,7 +260,7 @@ def _products(goal: Int, facts: Sequence[Expr]) -> list[Int]:
 
 
 def _contradict(rows: list[Row], prover: Prover) -> bool:
-    """Whether no integers make all rows >= 0: by elimination, so not always when it is so."""
+    """Return whether elimination shows that no integers make all rows >= 0."""
     current: dict[tuple[tuple[int, int], ...], Row] = {}
 
     def add(found: dict[int, int], constant: int, to: dict) -> bool:

@@ -46,7 +46,7 @@ class Space:
     # ---- making ------------------------------------------------------------------------------
 
     def polynomial(self, terms: Terms) -> Int:
-        """The expression of these terms."""
+        """Return the expression of these terms."""
         kept = {m: c for m, c in terms.items() if c}
         if not kept:
             return 0
@@ -80,7 +80,7 @@ class Space:
         return found
 
     def size(self, name: Hashable, low: int = 0, high: int | None = None) -> Int:
-        """A size of this name, at least `low` and at most `high`."""
+        """Return a size of this name, at least `low` and at most `high`."""
         if low == high:
             return low
         return self._atom("size", (name,), (low, high), self._trials(low, high))
@@ -92,7 +92,7 @@ class Space:
         low: int | None = None,
         high: int | None = None,
     ) -> Int:
-        """What is computed from `arguments` (numbers, expressions, names) in some way."""
+        """Return what is computed from `arguments` (numbers, expressions, names) in some way."""
         return self._atom(
             "function", (name, *arguments), (low, high), self._trials(low or 0, high, fixed=False)
         )
@@ -208,7 +208,7 @@ class Space:
         return whole, p, q
 
     def exact(self, p: Int, q: Int) -> Int | None:
-        """The quotient where q divides p as a polynomial, else None."""
+        """Return the quotient where q divides p as a polynomial, else None."""
         if q == 0:
             return None
         if isinstance(q, int):
@@ -235,7 +235,7 @@ class Space:
     # ---- signs -------------------------------------------------------------------------------
 
     def nonnegative(self, e: Int) -> bool:
-        """Whether it is proved that `e` is never below 0."""
+        """Return whether it is proved that `e` is never below 0."""
         return e >= 0 if isinstance(e, int) else self._prove(e)
 
     def pos(self, p: Int) -> Int:
@@ -268,7 +268,7 @@ class Space:
 
     @staticmethod
     def _far_below(a: Int, b: Int) -> bool:
-        """Whether a < b where one of them is a number that no expression reaches."""
+        """Return whether a < b where one of them is a number that no expression reaches."""
         return a < 0 if isinstance(a, int) and is_far(a) else isinstance(b, int) and b > 0
 
     def not_less(self, a: Int, b: Int) -> Int:
@@ -324,7 +324,7 @@ class Space:
         return e if (low_of(e), high_of(e)) == (0, 1) else 1 - self.is_zero(e)
 
     def select(self, condition: Int, a: Int, b: Int) -> Int:
-        """a where the condition, 0 or 1, holds, else b."""
+        """Make a where the condition, 0 or 1, holds, else b."""
         if isinstance(condition, int):
             return a if condition else b
         if a is b or a == b:
