@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir as mgx
-from mgx_mlir.compiler import compile as compiling
+from mgx_mlir.compiler import compilation
 
 SIZE = 64
 
@@ -84,10 +84,10 @@ def test_changed_between_compiles(
 @pytest.mark.parametrize(
     ("when", "change", "external"),
     [
-        ("_read", overwrite, False),
-        ("_compile_program", replace, False),
-        ("_compile_program", overwrite, True),
-        ("_to_cache", replace, True),
+        ("read", overwrite, False),
+        ("optimize", replace, False),
+        ("optimize", overwrite, True),
+        ("keep_program", replace, True),
     ],
 )
 def test_changed_during_a_compile(
@@ -95,18 +95,19 @@ def test_changed_during_a_compile(
 ) -> None:
     model = tmp_path / "m.onnx"
     model.write_bytes(make(tmp_path, 1, external))
-    plain = getattr(compiling, when)
+    holder: Any = compilation if hasattr(compilation, when) else compilation.Compilation
+    plain = getattr(holder, when)
 
     def hooked(*args: Any) -> Any:
-        monkeypatch.setattr(compiling, when, plain)
+        monkeypatch.setattr(holder, when, plain)
         if external:
             change(tmp_path / "w.bin", values(2))
         else:
             change(model, make(tmp_path, 2, False))
         return plain(*args)
 
-    monkeypatch.setattr(compiling, when, hooked)
-    assert run(model)[0] == (2 if when == "_read" else 1)
+    monkeypatch.setattr(holder, when, hooked)
+    assert run(model)[0] == (2 if when == "read" else 1)
     # whatever is compiled, from the cache or not, has the file's numbers
     for _ in range(2):
         assert run(model)[0] == 2
