@@ -219,7 +219,7 @@ def test_an_op_without_anything_is_named():
         only(completeness.stated(fake, method), "bare", f"write `{method}` in its class, {here}")
     only(completeness.examples(fake, NO_EXAMPLES), "bare", f"write `examples` in its class, {here}")
     found = completeness.lowerings(fake, lambda n: n != "bare" and lowered(n), REFUSED)
-    only(found, "bare", "write `@lowers(Bare)` in passes/lower/")
+    only(found, "bare", "write `@lowers(Bare)` in passes/lower/ops/")
     only(completeness.round_trips(fake), "bare", "`lit -v lit/dialect/")
     found = completeness.refusals(fake, completeness.NOTHING_STATED)
     only(found, "bare", "expected-error {{'migraphx.bare' op")

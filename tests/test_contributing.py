@@ -155,7 +155,7 @@ def names_of(title: str, prefix: str) -> set[str]:
     ("title", "prefix", "holder"),
     [
         ("Add an operator", "e", Emitter),
-        ("Add an operator", "indices", index),
+        ("Add an operator", "index", index),
         ("Add an ONNX operator", "node", Node),
     ],
 )

@@ -45,6 +45,8 @@ def test_the_pass_of_the_example_is_listed(python: Path) -> None:
     assert (
         "plugin 'example' of package 'mgx-example-plugin' 0.1.0" in opt(python, "--version").stdout
     )
+    listed = run(python, "-m", "mgx_mlir.tools.driver.main", "op", "--list").stdout.split()
+    assert {"roll", "cpu::roll"} <= {*listed}
     assert "merge-rolls" not in opt(python, "--help", MGX_PLUGINS="0").stdout
     refused = opt(python, "--mgx-merge-rolls", MGX_PLUGINS="0")
     assert "unknown option '--mgx-merge-rolls'" in refused.stderr
@@ -90,6 +92,31 @@ def test_nothing_is_looked_for_on_import() -> None:
     )
     done = run(sys.executable, "-c", code)
     assert done.returncode == 0, done.stderr
+
+
+SLOW = """
+import time
+time.sleep(0.3)
+from mgx_mlir.core.op import Op, Operand, Result
+class Late(Op, name="late"):
+    input: Operand
+    out: Result
+"""
+
+
+def test_every_thread_waits_for_the_plugins(tmp_path: Path) -> None:
+    """The first one imports them, once; a context of the others has their operators too."""
+    where = fake_package(tmp_path, "slow-thing", {"slow.py": SLOW})
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from mgx_mlir.core.context import new_context\n"
+        "def known(_):\n"
+        "    return new_context().is_registered_operation('migraphx.late')\n"
+        "with ThreadPoolExecutor(6) as pool:\n"
+        "    print(set(pool.map(known, range(6))))\n"
+    )
+    done = run(sys.executable, "-c", code, PYTHONPATH=where)
+    assert done.stdout.strip() == "{True}", done.stderr
 
 
 TOOLCHAIN = "from mgx_mlir.targets.cache import toolchain; print(toolchain())"

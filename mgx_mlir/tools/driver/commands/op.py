@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-import mgx_mlir.dialects  # noqa: F401  (defines the operators)
+import mgx_mlir.dialects
 from mgx_mlir.core.attrs import REQUIRED
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.op import OPS, HostOp, ViewOp
@@ -28,6 +28,7 @@ _NOT_LISTED = ("literal", "yield", "unknown")  # @literal, @return, unknown:NAME
 
 
 def run(args: Arguments) -> int:
+    mgx_mlir.dialects.load()
     names = sorted({*BUILTINS, *(n for n in OPS if n not in _NOT_LISTED), *kernel_names()})
     if args.file is None or "--list" in args:
         if args.file is not None:
