@@ -79,6 +79,13 @@ def test_a_model_with_the_operator_of_the_example(python: Path, tmp_path: Path) 
     assert "org.example.Roll" in off.stderr.replace("::", ".")
 
 
+def test_the_document_shows_the_entry_point_of_the_example() -> None:
+    [shown] = re.findall(
+        r"```toml\n(.*?)```", (ROOT / "docs" / "plugins.md").read_text(), re.DOTALL
+    )
+    assert shown in (ROOT / "examples" / "plugin" / "pyproject.toml").read_text()
+
+
 # ---- discovery -----------------------------------------------------------------------------------
 
 
