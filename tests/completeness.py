@@ -240,7 +240,7 @@ def attribute_defaults(
 
     `equal` names, with a reason, the attributes whose two defaults mean the same.
     """
-    found = []
+    found: dict[tuple[str, str, str], str] = {}  # the first of several opsets is enough
     for key, versions in operators.items():
         for op, schema in schemas(key, versions):
             for name, attribute in schema.attributes.items():
@@ -248,11 +248,12 @@ def attribute_defaults(
                     continue
                 mine, theirs = op.attributes[name], default_of(attribute)
                 if not same_default(mine, theirs):
-                    found.append(
+                    found.setdefault(
+                        (title(op), name, repr(theirs)),
                         f"{title(op)}: write {shown(name, theirs)}, as the schema of opset "
-                        f"{schema.since_version} has it, not {shown(name, mine)}"
+                        f"{schema.since_version} has it, not {shown(name, mine)}",
                     )
-    return list(dict.fromkeys(found))
+    return list(found.values())
 
 
 def default_of(attribute: Any) -> Any:
