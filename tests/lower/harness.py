@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -250,7 +251,8 @@ def compile_flags() -> tuple[str, ...]:
 
 
 def execute(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Compile for the host and run once."""
+    """Compile for the host and run once, on inputs that are used in place and must stay."""
+    from mgx_mlir.runtime import iree_runtime
     from mgx_mlir.runtime.iree_runtime import LoadedModule
     from mgx_mlir.targets.child import IreeCompiler
 
@@ -263,7 +265,22 @@ def execute(lowered: Lowered, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         outputs=lowered.outputs,
         device="local-sync",
     )
-    return module.run(inputs)
+    lent = [on_64_bytes(a) for a in inputs]
+    with mock.patch.object(iree_runtime, "_IMPORT_FROM", 0):
+        results = module.run(lent)
+    pairs = zip(lent, inputs, strict=True)
+    changed = [i for i, (a, b) in enumerate(pairs) if a.tobytes() != b.tobytes()]
+    assert not changed, f"inputs {changed} were written to"
+    return results
+
+
+def on_64_bytes(a: np.ndarray) -> np.ndarray:
+    """A copy where the runtime takes an array as it is."""
+    room = np.empty(a.nbytes + 64, np.uint8)
+    start = -room.ctypes.data % 64
+    made = room[start : start + a.nbytes].view(a.dtype).reshape(a.shape)
+    made[...] = a
+    return made
 
 
 def run_cases(cases: Iterable[Case], *, batch: int = BATCH, **options: Any) -> list[Outcome]:

@@ -104,16 +104,37 @@ def is_column(value: ir.Value) -> bool:
 
 
 def _may_be_input(value: ir.Value) -> bool:
-    """Whether the value is an input of a function, seen through changes of shape, or what a branch
-    or a loop handed on as it is (with run-time extents those are copied at its border)."""
-    while not isinstance(value.owner, ir.Block):
-        owner = value.owner.operation
-        if owner.name == "hal.tensor.import":
-            return ir.RankedTensorType(value.type).has_static_shape
-        if owner.name not in _RENAMING:
-            return False
-        value = owner.operands[0]
-    return value.owner.owner.operation.name == "func.func"
+    """Whether the value can be the memory of an input of a function.
+
+    Loops that copy are folded away later, so the result of an op that reads a tensor of the same
+    element type may be that tensor; and so may what a branch or a loop handed on as it is (with
+    run-time extents that is copied at its border).
+    """
+    todo, seen = [value], set[ir.Value]()
+    while todo:
+        x = todo.pop()
+        if x in seen:
+            continue
+        seen.add(x)
+        if isinstance(x.owner, ir.Block):
+            if x.owner.owner.operation.name == "func.func":
+                return True
+            continue
+        op = x.owner.operation
+        if op.name == "hal.tensor.import":
+            if ir.RankedTensorType(x.type).has_static_shape:
+                return True
+        elif op.name == "flow.dispatch.region":
+            given = list(op.regions[0].blocks[0].operations[-1].operands)
+            todo.append(given[list(op.results).index(x)])
+        elif not op.name.startswith("iree_linalg_ext."):
+            todo += [v for v in op.operands if _element_type(v) == _element_type(x)]
+    return False
+
+
+def _element_type(value: ir.Value) -> ir.Type | None:
+    kind = value.type
+    return kind.element_type if isinstance(kind, ir.RankedTensorType) else None
 
 
 def _is_fill(value: ir.Value) -> bool:
