@@ -37,7 +37,7 @@ from mgx_mlir.passes.lower.gpu import attention, split_k
 from mgx_mlir.passes.lower.gpu.gathered_convolution import WindowRows
 from mgx_mlir.passes.lower.gpu.gemm_shape import Choices
 from mgx_mlir.passes.lower.gpu.stored_rows import stored_by_row
-from mgx_mlir.passes.lower.iree import bool_operands, regions
+from mgx_mlir.passes.lower.iree import packed, regions
 from mgx_mlir.passes.lower.iree.equal_results import merge_equal_results
 from mgx_mlir.passes.lower.ops import fused_concat
 from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED
@@ -418,7 +418,7 @@ class ModuleLowering(Emitter):
                 x = self._broadcast_operand(arg, v) or Leaf(x.type, self.value(v))
             if self.options.target == "gpu":
                 x = stored_by_row(self, arg, v) or x
-            self.scope.values[arg] = bool_operands.from_bytes(self, op, x)
+            self.scope.values[arg] = packed.operand(self, op, x)
         for inner in body.operations:
             if is_literal(inner):
                 self.literal(inner.operation)

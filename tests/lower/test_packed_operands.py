@@ -1,4 +1,4 @@
-"""Operands of products that are computed with reductions, in kernels of the compiler's choice."""
+"""Operands of products that are computed outside of regions."""
 
 from __future__ import annotations
 
@@ -27,12 +27,30 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_without_kernel_boundaries(name: str) -> None:
-    data = onnx.parser.parse_model(HEAD + CASES[name]).SerializeToString()
+GATHERED = (
+    "(float[16] x, int64[1] at, float[1,33] v) => (float[33] y) "
+    "{ s = GatherElements <axis = 0> (x, at) y = MatMul(s, v) }"
+)
+
+
+def check(text: str, boundaries: bool) -> None:
+    """As in onnxruntime."""
+    data = onnx.parser.parse_model(HEAD + text).SerializeToString()
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
     rng = np.random.default_rng(0)
     feeds = {i.name: rng.normal(size=i.shape).astype(np.float32) for i in session.get_inputs()}
-    program = mgx_mlir.compile(data, "cpu", threads=1, kernel_boundaries=False)
+    if "at" in feeds:
+        feeds["at"] = np.array([5])
+    program = mgx_mlir.compile(data, "cpu", threads=1, kernel_boundaries=boundaries)
     (got,), (want,) = program.run(feeds), session.run(None, feeds)
-    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_without_kernel_boundaries(name: str) -> None:
+    check(CASES[name], False)
+
+
+@pytest.mark.parametrize("boundaries", [True, False])
+def test_elements_at_computed_places(boundaries: bool) -> None:
+    check(GATHERED, boundaries)

@@ -137,7 +137,7 @@ def _element_type(value: ir.Value) -> ir.Type | None:
     return kind.element_type if isinstance(kind, ir.RankedTensorType) else None
 
 
-def _source(value: ir.Value) -> ir.Operation | None:
+def source_of(value: ir.Value) -> ir.Operation | None:
     """What makes the value, seen through changes of shape; None for an argument."""
     while not isinstance(value.owner, ir.Block):
         owner = value.owner.operation
@@ -147,15 +147,9 @@ def _source(value: ir.Value) -> ir.Operation | None:
     return None
 
 
-def is_given(value: ir.Value) -> bool:
-    """Whether the value is an argument or a constant, seen through changes of shape."""
-    source = _source(value)
-    return source is None or source.name in ("arith.constant", "ml_program.global_load_const")
-
-
 def _is_fill(value: ir.Value) -> bool:
     """Whether all elements are one number, seen through changes of shape."""
-    source = _source(value)
+    source = source_of(value)
     return source is not None and source.name == "linalg.fill"
 
 

@@ -14,7 +14,7 @@ from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION
 from mgx_mlir.passes.lower.expr import Expr, Extent, View
 from mgx_mlir.passes.lower.gpu import compilation_info, gemm_shape, split_k
 from mgx_mlir.passes.lower.gpu.stored_rows import rows_of
-from mgx_mlir.passes.lower.iree.linalg_ext import is_given
+from mgx_mlir.passes.lower.iree.packed import made_ahead
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, signless
 
@@ -144,18 +144,7 @@ def _matmul(
     acc: DType,
     op: Callable[..., Any],
 ) -> ir.Value:
-    return op(_made_ahead(e, a), _made_ahead(e, b), outs=[e.fill(extents, acc, 0)])
-
-
-def _made_ahead(e: Any, x: ir.Value) -> ir.Value:
-    """An operand of a product; behind a barrier where the compiler forms the kernels of a CPU.
-
-    It would pack the operand in the kernel that computes it, and of rows of several batches that
-    a reduction is computed with it packs others (docs/kernels.md, hazard 30).
-    """
-    if e.options.regions or e.options.target != "cpu" or is_given(x):
-        return x
-    return e.barrier(x, e.extents(x))
+    return op(made_ahead(e, a), made_ahead(e, b), outs=[e.fill(extents, acc, 0)])
 
 
 def contract(
@@ -172,7 +161,7 @@ def contract(
     by_row: `b` has its last two axes changed over. element: the type of both operands, where
     their tensors do not say it.
     """
-    a, b = _made_ahead(e, a), _made_ahead(e, b)
+    a, b = made_ahead(e, a), made_ahead(e, b)
     rank = len(extents)
     shared = ir.RankedTensorType(b.type).rank == 2
     d = [ir.AffineDimExpr.get(i) for i in range(rank + 1)]
