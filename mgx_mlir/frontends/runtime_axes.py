@@ -18,6 +18,7 @@ from mgx_mlir.frontends.helpers import (
     convert,
     extent,
     greater_equal,
+    less_equal,
     require,
     slice_,
     squeeze,
@@ -219,14 +220,19 @@ def pad_at_run_time(
     if mode != "constant":
         some = b.logical_or(compare(b, "greater", d, 0), compare(b, "equal", total, 0))
         total = require(b, total, some, "elements to repeat at the border")
-    index = b.sub(arange(b, total), begin)
     if mode == "constant":
         assert value is not None
-        return gather_or(b, x, index, axis, value)
+        return gather_or(b, x, b.sub(arange(b, total), begin), axis, value)
     first = None
     if not _is_known_positive(b, begin) or not _is_known_positive(b, end):
         first = b.max(b.neg(begin), 0)
         d = b.sub(b.sub(d, first), b.max(b.neg(end), 0))
+    if mode == "reflect":
+        most = b.max(b.sub(d, 1), 0)
+        fits = less_equal(b, b.max(begin, end), most)
+        total = require(b, total, fits, "reflect pads below the extent of their axis")
+    index = b.sub(arange(b, total), begin)
+    if first is not None:
         index = b.sub(index, first)
     if mode == "edge":
         index = b.min(b.max(index, 0), b.sub(d, 1))

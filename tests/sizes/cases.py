@@ -449,7 +449,15 @@ MODELS = [
         "float[t,b] y",
         "y = ReverseSequence(x,l)",
         (f(4, 2), i(2, 3)),
-        [(f(4, 2), i(2, 3, 1))],
+        [(f(4, 2), i(2, 3, 1)), (f(4, 2), i(2, 5)), (f(4, 2), i(-1, 3))],
+    ),
+    Model(
+        "reflect",
+        "float[n] x",
+        "float[m] y",
+        """p = Constant<value_ints=[2,3]>() y = Pad<mode="reflect">(x,p)""",
+        (f(4),),
+        [(f(3),), (f(1),), (f(0),)],
     ),
     Model(
         "rnn",

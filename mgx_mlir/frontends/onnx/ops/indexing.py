@@ -190,6 +190,12 @@ def reverse_sequence(
     if {batch_axis, time_axis} != {0, 1} or rank < 2:
         raise ModelError(f"expected batch and time axes 0 and 1, got {batch_axis} and {time_axis}")
     lengths = convert(b, lengths, INT64)
+    # one look at all of them: a kernel for few numbers, in an operator that few models have
+    steps = extent(b, x, time_axis)
+    wrong = b.logical_or(compare(b, "less", lengths, 0), compare(b, "greater", lengths, steps))
+    count = b.reduce_sum(convert(b, wrong, INT64), axes=[0])
+    fits = squeeze(b, compare(b, "equal", count, 0), [0])
+    lengths = require(b, lengths, fits, "sequence lengths from 0 to the extent of the time axis")
     step = unsqueeze(b, axis_range(b, x, time_axis), [1 - time_axis])
     size = unsqueeze(b, lengths, [1 - batch_axis])
     back = b.sub(b.sub(size, 1), step)
