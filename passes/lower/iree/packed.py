@@ -2,7 +2,7 @@
 
 IREE 3.13 packs an operand in the kernel that computes it, where it may. Of rows of several batches
 that are computed with a reduction it packs others, and elements at computed places it refuses
-(docs/kernels.md, hazard 30). Behind a barrier an operand is packed by a kernel of its own.
+(docs/iree-hazards.md, hazard 30). Behind a barrier an operand is packed by a kernel of its own.
 """
 
 from __future__ import annotations
