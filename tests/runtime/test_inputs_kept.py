@@ -8,6 +8,7 @@ import onnxruntime
 import pytest
 
 import mgx_mlir
+from mgx_mlir.runtime import iree_runtime
 from tests.lower.harness import on_64_bytes
 
 N = 65536
@@ -57,3 +58,15 @@ def test_scattered_into(name: str) -> None:
     for got, want in zip(program.run(used), wants, strict=True):
         np.testing.assert_array_equal(got, want)
     np.testing.assert_array_equal(used["x"], x)
+
+
+def test_one_element(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy that reads computed places of one element is folded away."""
+    monkeypatch.setattr(iree_runtime, "_IMPORT_FROM", 0)
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+      g (float[1] x, float[1] u) => (float[1] y, float[1] z) <int64[1] at = {0}>
+      { y = ScatterElements(x, at, u) z = Identity(x) }"""
+    program = mgx_mlir.compile(onnx.parser.parse_model(text).SerializeToString(), "cpu")
+    x = on_64_bytes(np.array([5], np.float32))
+    y, z = program.run({"x": x, "u": np.array([3], np.float32)})
+    assert (y[0], z[0], x[0]) == (3, 5, 5)

@@ -43,15 +43,20 @@ def leave(e: Any, value: ir.Value, *, shared: bool = False) -> ir.Value:
 
 
 def copied(e: Any, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
-    """The tensor in memory of its own: read at positions that hide that it is a mere copy, and
-    behind a barrier, since two fills with one number would be one again."""
+    """Return the tensor in memory of its own.
+
+    A choice that only the run decides hides that it is a mere copy; a barrier keeps two fills with
+    one number apart.
+    """
     value = e.barrier(value, extents)
     zero = ir.Operation.create(
         "util.optimization_barrier", results=[ir.IndexType.get()], operands=[e.index(0)]
     ).result
+    element = ir.RankedTensorType(value.type).element_type
 
     def body(where: list[ir.Value]) -> ir.Value:
-        return indices.read(value, [arith.AddIOp(i, zero).result for i in where])
+        always = indices.compare(e, indices.EQ, zero, 0)
+        return arith.SelectOp(always, indices.read(value, where), indices.zero_of(element)).result
 
     return indices.from_positions(e, extents, _element(value), body)
 
