@@ -3,6 +3,7 @@
     python benchmarks/fuzz.py --seeds 1000 --jobs 1
     python benchmarks/fuzz.py --seed 4711                  # one, with all that is known of it
     python benchmarks/fuzz.py --seeds 1000 --variant ref,passes,shuffled   # no compiles
+    python benchmarks/fuzz.py --seeds 1000 --special       # with NaN and infinities
 
 Each graph is drawn from its seed, judged in a process with limits, and made small where it fails;
 what fails alike is reported once, its model written to --out. Exit code 1 where anything is wrong.
@@ -48,13 +49,18 @@ class Fuzzer:
     """Runs seeds in workers and collects a report; `out` gets a model for each cause."""
 
     def __init__(
-        self, out: Path, variants: tuple[str, ...] | None = None, *, shrink: bool = True
+        self,
+        out: Path,
+        variants: tuple[str, ...] | None = None,
+        *,
+        shrink: bool = True,
+        special: bool = False,
     ) -> None:
-        self.out, self.variants, self.shrink = out, variants, shrink
+        self.out, self.variants, self.shrink, self.special = out, variants, shrink, special
         self.report = Report()
 
     def run(self, seed: int, worker: Worker) -> None:
-        found, ops, worlds = self.findings(Task(seed, self.variants), worker)
+        found, ops, worlds = self.findings(Task(seed, self.variants, special=self.special), worker)
         if found is None:
             self.report.lost += 1
             return
@@ -94,7 +100,7 @@ class Fuzzer:
 
     def note(self, seed: int, f: Finding, ops: list[str], worlds: int, worker: Worker) -> None:
         """Shrink a fault, and count it under its cause."""
-        task = Task(seed, (f.variant,))
+        task = Task(seed, (f.variant,), special=self.special)
         kept_ops, message = ops, f.message
         if self.shrink:
 
@@ -111,6 +117,7 @@ class Fuzzer:
         key = cause(f, kept_ops)
         rows = self.report.causes.setdefault(key, [])
         command = f"python benchmarks/fuzz.py --seed {seed} --variant {f.variant}"
+        command += " --special" if self.special else ""
         if task.kept is not None:
             command += f" --keep {','.join(map(str, task.kept))}"
         if task.worlds is not None:
@@ -160,7 +167,7 @@ def one(options: argparse.Namespace) -> int:
     worlds = tuple(map(int, options.worlds.split(","))) if options.worlds else None
     from benchmarks.fuzzing.judge import judged, variants_of
 
-    case = case_of(Task(options.seed, kept=kept, worlds=worlds))
+    case = case_of(Task(options.seed, kept=kept, worlds=worlds, special=options.special))
     model = case.model()
     if options.text:
         import onnx.printer
@@ -169,7 +176,8 @@ def one(options: argparse.Namespace) -> int:
     if options.model:
         Path(options.model).write_bytes(model.SerializeToString())
     failed = False
-    for variant in options.variants or variants_of(options.seed, case.worlds):
+    variants = options.variants or variants_of(options.seed, case.worlds, options.special)
+    for variant in variants:
         found = judged(case, variant)
         failed = failed or found.kind in FAULTS
         print(f"{variant}: {found.kind} {found.message}")
@@ -188,6 +196,9 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--keep", help="of --seed: these of its nodes, 0,3,..")
     parser.add_argument("--worlds", help="of --seed: these of its sizes")
+    parser.add_argument(
+        "--special", action="store_true", help="NaN and infinities in the inputs; no fast_math"
+    )
     parser.add_argument("--text", action="store_true", help="of --seed: print the model")
     parser.add_argument("--model", help="of --seed: write the model")
     parser.add_argument("--no-shrink", action="store_true")
@@ -195,7 +206,9 @@ def main(argv: list[str] | None = None) -> int:
     options.variants = tuple(options.variant.split(",")) if options.variant else None
     if options.seed is not None:
         return one(options)
-    fuzzer = Fuzzer(options.out, options.variants, shrink=not options.no_shrink)
+    fuzzer = Fuzzer(
+        options.out, options.variants, shrink=not options.no_shrink, special=options.special
+    )
     start = time.perf_counter()
     seeds = list(range(options.first, options.first + options.seeds))
 

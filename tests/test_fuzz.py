@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("onnxruntime")
 
+from benchmarks.fuzzing import special
 from benchmarks.fuzzing.judge import FAULTS, WRONG, Finding, judged
 from benchmarks.fuzzing.pool import Worker
 from benchmarks.fuzzing.shrink import shrunk
@@ -51,6 +52,22 @@ def test_graphs_read_and_rewritten(seed: int, worker: Worker) -> None:
 )
 def test_graphs_compiled(seed: int, worker: Worker) -> None:
     assert not faults(Task(seed, ("cpu",) if seed < 3 else None), worker)
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(s, marks=pytest.mark.slow) for s in range(3, 203))]
+)
+def test_graphs_of_special_values(seed: int, worker: Worker) -> None:
+    assert not faults(Task(seed, ("ref", "passes") if seed < 3 else None, special=True), worker)
+
+
+def test_special_values_stay_away_from_what_the_document_leaves_open() -> None:
+    cases = [case_of(Task(seed, special=True)) for seed in range(6)]
+    assert any(special.holds(list(c.feeds(0).values())) for c in cases)
+    for case in cases:
+        for step in (s for s in case.steps if s.node.op_type in special.contested()):
+            read = [case.values[n].arrays[0] for n in step.node.input if n]
+            assert not special.holds(read), step.node.op_type
 
 
 def digest(seed: int) -> str:

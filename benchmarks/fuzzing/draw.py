@@ -20,10 +20,12 @@ from benchmarks.fuzzing.graph import Case, Graph, Rejected, finished
 from benchmarks.fuzzing.growers import GROWERS
 
 
-def drawn(seed: int, least: int = 4, most: int = 14) -> tuple[Case, Counter[str], int]:
+def drawn(
+    seed: int, least: int = 4, most: int = 14, *, special: bool = False
+) -> tuple[Case, Counter[str], int]:
     """The case of a seed, what onnxruntime refused on the way by message, and how many tries."""
     with np.errstate(all="ignore"):
-        g = Graph(seed)
+        g = Graph(seed, special)
         wanted = g.size(least, most)
         names = [n for n, (_, _, since) in GROWERS.items() if since <= g.opset]
         weights = np.array([GROWERS[n][1] for n in names])

@@ -17,6 +17,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from benchmarks.fuzzing import special
 from benchmarks.fuzzing.oracle import Evaluator, Refusal, captured, kind_of, wrapped
 
 LARGEST = 1 << 14  # elements of a value
@@ -95,10 +96,13 @@ class Scope:
 
 
 class Graph:
-    """Draws one graph. `worlds`: the sizes of the open dims in each run."""
+    """Draws one graph. `worlds`: the sizes of the open dims in each run.
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
+    `special`: NaN and infinities among the elements of its inputs.
+    """
+
+    def __init__(self, seed: int, special: bool = False) -> None:
+        self.seed, self.special = seed, special
         self.rng = np.random.default_rng([seed, 0])
         self.opset = self.size(7, NEWEST) if self.coin(0.6) else self.pick(13, 17, 18, 20, 21, 23)
         self.open = self.coin(0.55)
@@ -203,6 +207,8 @@ class Graph:
                 raise Rejected("an open input inside of a body")
             return self.const(self.numbers(first, dtype, **bounds))
         arrays = [self.numbers([w.get(d, d) for d in dims], dtype, **bounds) for w in self.worlds]
+        if self.special and not bounds:
+            arrays = [special.sprinkled(a, self.rng) for a in arrays]
         value = Value(self.name(), arrays, exact=True)
         self.inputs[value.name] = (value, list(dims))
         return self.add(value)
@@ -303,6 +309,7 @@ class Graph:
         node = helper.make_node(
             op, ["" if v is None else v.name for v in given], names, domain=domain, **attributes
         )
+        self._check_special(node)
         made = self._evaluated(node, reference)
         arrays = list(zip(*made, strict=True))
         values = []
@@ -331,6 +338,13 @@ class Graph:
             raise Rejected(str(error)) from None
         return found
 
+    def _check_special(self, node: onnx.NodeProto) -> None:
+        """Reject an operator on what docs/special-values.md leaves open for it."""
+        if not self.special or node.op_type not in special.contested():
+            return
+        if special.holds([a for n in captured(node) for a in self.every[n].arrays]):
+            raise Rejected(f"{node.op_type} of special values")
+
     def _check(self, arrays: Sequence[np.ndarray], tame: bool, op: str) -> None:
         for a in arrays:
             if not isinstance(a, np.ndarray):
@@ -340,7 +354,8 @@ class Graph:
             if tame and a.dtype.kind == "f":
                 wide = np.abs(a.astype(np.float64))
                 limit = 2e3 if a.dtype == np.float16 else TAME
-                if not (wide <= limit).all():
+                given = ~np.isfinite(wide) if self.special else False
+                if not ((wide <= limit) | given).all():
                     raise Rejected(f"{op}: not tame")
         if len({(a.ndim, a.dtype) for a in arrays}) != 1:
             raise Rejected("its rank depends on sizes")
@@ -383,6 +398,7 @@ class Case:
     outputs: list[str]
     declared: dict[str, list[Any]]  # dims of inputs
     symbol: Callable[[tuple[int, ...]], Any]
+    special: bool = False
 
     def sources(self) -> list[str]:
         """The values that the nodes read and none of them makes."""
@@ -399,7 +415,7 @@ class Case:
             outputs = list(dict.fromkeys([*outputs, *lost]))
         return Case(
             self.seed, self.opset, self.worlds, steps, self.values,
-            [o for o in outputs if o in made], self.declared, self.symbol,
+            [o for o in outputs if o in made], self.declared, self.symbol, self.special,
         )  # fmt: skip
 
     def with_worlds(self, kept: Sequence[int]) -> Case:
@@ -410,7 +426,7 @@ class Case:
         }
         return Case(
             self.seed, self.opset, len(kept), self.steps, values, self.outputs, {},
-            lambda d: d[0] if len(set(d)) == 1 else "d" + "_".join(map(str, d)),
+            lambda d: d[0] if len(set(d)) == 1 else "d" + "_".join(map(str, d)), self.special,
         )  # fmt: skip
 
     def model(self) -> onnx.ModelProto:
@@ -452,5 +468,5 @@ def finished(g: Graph) -> Case:
     outputs = [o for o in made if o not in read or g.coin(0.1)]
     return Case(
         g.seed, g.opset, len(g.worlds), list(g.steps), g.every, outputs,
-        {n: dims for n, (_, dims) in g.inputs.items()}, g.symbol,
+        {n: dims for n, (_, dims) in g.inputs.items()}, g.symbol, g.special,
     )  # fmt: skip

@@ -21,18 +21,20 @@ class Task:
     kept: tuple[int, ...] | None = None
     worlds: tuple[int, ...] | None = None
     outputs: tuple[str, ...] | None = None
+    special: bool = False  # NaN and infinities in its inputs
 
 
-_DRAWN: OrderedDict[int, Any] = OrderedDict()
+_DRAWN: OrderedDict[tuple[int, bool], Any] = OrderedDict()
 
 
 def case_of(task: Task) -> Case:
     """The case of a task."""
-    if task.seed not in _DRAWN:
-        _DRAWN[task.seed] = drawn(task.seed)
+    key = task.seed, task.special
+    if key not in _DRAWN:
+        _DRAWN[key] = drawn(task.seed, special=task.special)
         while len(_DRAWN) > 4:
             _DRAWN.popitem(last=False)
-    case: Case = _DRAWN[task.seed][0]
+    case: Case = _DRAWN[key][0]
     if task.kept is not None:
         case = case.with_steps(
             [case.steps[i] for i in task.kept], None if task.outputs is None else list(task.outputs)
@@ -46,11 +48,11 @@ def run(task: Task) -> Iterator[dict[str, Any]]:
     """What is found, each stage announced before it begins."""
     yield {"stage": "draw"}
     case = case_of(task)
-    _, refusals, tried = _DRAWN[task.seed]
+    _, refusals, tried = _DRAWN[task.seed, task.special]
     yield {
         "ops": case.ops(), "refusals": dict(refusals), "tried": tried, "worlds": case.worlds,
         "opset": case.opset, "outputs": case.outputs,
     }  # fmt: skip
-    for variant in task.variants or variants_of(task.seed, case.worlds):
+    for variant in task.variants or variants_of(task.seed, case.worlds, task.special):
         yield {"stage": variant}
         yield {"finding": judged(case, variant).as_dict()}
