@@ -298,7 +298,7 @@ class _Network:
                 shown = [rw.op("where", live, v, self.rows(self.zero(), v)) for v in after]
                 after = [rw.op("where", live, v, old) for v, old in zip(after, states, strict=True)]
             OPS["yield"]([going, *after, *shown[:outputs]])
-        found = list(made.results)
+        found: list[ir.Value] = list(made.results)
         return found[: len(start)], found[len(start) :]
 
     def zero(self) -> ir.Value:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import InferView, Op, Operand, Result, check
 from mgx_mlir.core.shapes import TensorType, at_most, compatible, merge_dims, product
 from mgx_mlir.dialects.migraphx.axes import check_index_type, check_rank, check_same_dtype
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats
@@ -52,7 +50,7 @@ class ConcatPastPresent(Op, name="concat_past_present"):
     kv_num_heads = attr.int_(0)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_rank(o.input, 4, "input")
         check_rank(o.past, 4, "past")
         check_same_dtype([o.input, o.past])
@@ -120,7 +118,7 @@ class GqaRotaryEmbedding(Op, name="gqa_rotary_embedding"):
     interleaved = attr.bool_(False)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_rank(o.input, 4, "input")
         check_rank(o.cos_cache, 2, "cos_cache")
         check_rank(o.sin_cache, 2, "sin_cache")

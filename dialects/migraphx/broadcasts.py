@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.dtypes import INT64
-from mgx_mlir.core.op import BroadcastOp, HostOp, Operand, Result, ViewOp, check
+from mgx_mlir.core.op import BroadcastOp, HostOp, InferView, Operand, Result, ViewOp, check
 from mgx_mlir.core.shapes import (
     DYN,
     TensorType,
@@ -57,7 +56,7 @@ class Broadcast(BroadcastOp, name="broadcast"):
     out_dyn_dims = attr.ints(())
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         wanted = out_dims(o.out_lens, o.out_dyn_dims)
         if o.ref is not None:
             check(not o.out_lens, "expected either attribute 'out_lens' or operand 'ref', got both")
@@ -90,7 +89,7 @@ class Broadcast(BroadcastOp, name="broadcast"):
         return o.input.with_dims(out)
 
     @staticmethod
-    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def strides(o: InferView, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         rank = Broadcast.infer(o).rank
         out = [0] * rank
         out[o.axis : o.axis + o.input.rank] = ins[0]
@@ -141,7 +140,7 @@ class Multibroadcast(BroadcastOp, name="multibroadcast"):
     out_dyn_dims = attr.ints(())
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check(o.inputs, "expected at least 1 operand, got 0")
         first = o.inputs[0]
         wanted = out_dims(o.out_lens, o.out_dyn_dims)
@@ -171,7 +170,7 @@ class Multibroadcast(BroadcastOp, name="multibroadcast"):
         return first.with_dims(wanted)
 
     @staticmethod
-    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def strides(o: InferView, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         return broadcast_strides(o.inputs[0].dims, ins[0], Multibroadcast.infer(o).dims)
 
     @staticmethod
@@ -214,7 +213,7 @@ class Scalar(BroadcastOp, name="scalar"):
     scalar_bcst_dims = attr.ints()
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check(
             one_element(o.input),
             lambda: f"input expected 1 element, got {o.input.elements}",
@@ -228,7 +227,7 @@ class Scalar(BroadcastOp, name="scalar"):
         return o.input.with_dims(o.scalar_bcst_dims)
 
     @staticmethod
-    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def strides(o: InferView, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         return (0,) * len(o.scalar_bcst_dims)
 
     @staticmethod
@@ -263,7 +262,7 @@ class BroadcastWithDims(ViewOp, name="broadcast_with_dims"):
     out: Result
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_rank(o.dims, 1, "operand 'dims'")
         check_index_type(o.dims, "operand 'dims'")
         n = o.dims.dims[0]
@@ -279,7 +278,7 @@ class BroadcastWithDims(ViewOp, name="broadcast_with_dims"):
         )
 
     @staticmethod
-    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def strides(o: InferView, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         wanted = o.results[0].dims if o.results else BroadcastWithDims.infer(o).dims
         return broadcast_strides(o.input.dims, ins[0], wanted)
 
@@ -315,14 +314,14 @@ class BroadcastForDot(ViewOp, name="broadcast_for_dot"):
     out: Result
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         for t in (o.input, o.ref):
             check(t.rank >= 2, lambda t=t: f"expected operands of rank 2 or more, got {t}")
         batch = broadcast_dims(o.input.dims[:-2], o.ref.dims[:-2])
         return o.input.with_dims(batch + o.input.dims[-2:])
 
     @staticmethod
-    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def strides(o: InferView, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         return broadcast_strides(o.input.dims, ins[0], BroadcastForDot.infer(o).dims)
 
     @staticmethod
@@ -357,7 +356,7 @@ class DimensionsOf(HostOp, name="dimensions_of"):
     end = attr.int_(0)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         end = o.end or o.input.rank
         check(
             0 <= o.start <= end <= o.input.rank,

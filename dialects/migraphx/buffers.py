@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.dtypes import FLOAT
 from mgx_mlir.core.errors import RunError
-from mgx_mlir.core.op import HostOp, Operand, Result, check
+from mgx_mlir.core.op import HostOp, InferView, Operand, Result, check
 from mgx_mlir.core.shapes import DYN, TensorType, at_most, compatible, product, standard_strides
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, ints
 from mgx_mlir.dialects.migraphx.views import View
@@ -29,7 +28,7 @@ class AsShape(View, name="as_shape"):
     shape = attr.tensor_type()
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check(
             o.shape.dtype is o.input.dtype,
             lambda: f"shape expected type {o.input.dtype.mlir}, got {o.shape.dtype.mlir}",
@@ -42,7 +41,7 @@ class AsShape(View, name="as_shape"):
         return o.shape
 
     @staticmethod
-    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def strides(o: InferView, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         return standard_strides(o.shape.dims)
 
     @staticmethod
@@ -72,7 +71,7 @@ class Load(View, name="load"):
     offset = attr.int_(0)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check(
             o.input.rank == 1 and o.input.dtype.mlir == "i8",
             lambda: f"buffer expected tensor<?xi8>, got {o.input}",
@@ -91,7 +90,7 @@ class Load(View, name="load"):
         return o.shape
 
     @staticmethod
-    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def strides(o: InferView, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         return standard_strides(o.shape.dims)
 
     @staticmethod
@@ -122,7 +121,7 @@ class Undefined(HostOp, name="undefined"):
     out: Result
 
     @staticmethod
-    def infer(o: Any) -> TensorType | None:
+    def infer(o: InferView) -> TensorType | None:
         return None if o.results else TensorType(FLOAT, (0,))
 
     @staticmethod
@@ -146,7 +145,7 @@ class Outline(HostOp, name="outline"):
     shape = attr.tensor_type()
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check(o.shape.is_static, lambda: f"shape expected static dims, got {o.shape}")
         return o.shape
 
@@ -175,7 +174,7 @@ class Capture(HostOp, name="capture", pure=False):
     ins_index = attr.int_()
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check(o.ins_index >= 0, lambda: f"ins_index expected at least 0, got {o.ins_index}")
         return o.input
 
@@ -204,7 +203,7 @@ class Unknown(HostOp, name="unknown", pure=False):
     op = attr.str_()
 
     @staticmethod
-    def infer(o: Any) -> None:
+    def infer(o: InferView) -> None:
         return None
 
     @staticmethod

@@ -14,7 +14,7 @@ import numpy as np
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import HostOp, Op, Operand, Region, Result, check
+from mgx_mlir.core.op import HostOp, InferView, Op, Operand, Region, Result, check
 from mgx_mlir.core.shapes import DYN, TensorType, compatible, one_element, show_dims
 from mgx_mlir.dialects.migraphx.axes import check_index_type
 
@@ -32,7 +32,7 @@ class Yield(HostOp, name="yield", traits=[ir.IsTerminatorTrait]):
     inputs: Sequence[Operand]
 
     @staticmethod
-    def infer(o: Any) -> Sequence[TensorType]:
+    def infer(o: InferView) -> Sequence[TensorType]:
         return []
 
     @staticmethod
@@ -107,7 +107,7 @@ class If(Op, name="if"):
     else_body: Region
 
     @staticmethod
-    def infer(o: Any) -> Sequence[TensorType] | None:
+    def infer(o: InferView) -> Sequence[TensorType] | None:
         check_condition(o.cond)
         if not o.regions:
             return None
@@ -176,7 +176,7 @@ class Loop(Op, name="loop"):
     padded = attr.bool_(False)
 
     @staticmethod
-    def infer(o: Any) -> Sequence[TensorType] | None:
+    def infer(o: InferView) -> Sequence[TensorType] | None:
         check_index_type(o.iterations, "iterations")
         check(
             one_element(o.iterations),
@@ -301,7 +301,7 @@ class SelectModule(Op, name="select_module"):
     callees = attr.symbols()
 
     @staticmethod
-    def infer(o: Any) -> None:
+    def infer(o: InferView) -> None:
         check(o.callees, "callees expected at least one function, got none")
 
     @staticmethod
@@ -339,7 +339,7 @@ class RunOnTarget(Op, name="run_on_target"):
     target_id = attr.int_(0)
 
     @staticmethod
-    def infer(o: Any) -> Sequence[TensorType] | None:
+    def infer(o: InferView) -> Sequence[TensorType] | None:
         check(o.target_id >= 0, lambda: f"target_id expected at least 0, got {o.target_id}")
         if not o.regions:
             return None

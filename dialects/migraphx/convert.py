@@ -10,7 +10,7 @@ import numpy as np
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DTYPES, DType
-from mgx_mlir.core.op import Operand, Pointwise, Result, check
+from mgx_mlir.core.op import InferView, Operand, Pointwise, Result, check
 from mgx_mlir.core.scalar import Scalar, ScalarBuilder
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx import scalar_math
@@ -62,7 +62,7 @@ class Convert(Pointwise, name="convert"):
     overflow = attr.bool_(optional=True)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check(
             not o.overflow or (o.target_type.is_float and o.target_type.size > 1),
             lambda: (
@@ -130,7 +130,7 @@ class BitCast(Pointwise, name="bit_cast"):
     target_type = attr.type_()
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         have, want = o.input.dtype, o.target_type
         check(not have.is_bool and not want.is_bool, "expected types other than i1")
         check(

@@ -10,7 +10,7 @@ import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.dtypes import INT64
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import InferView, Op, Operand, Result, check
 from mgx_mlir.core.shapes import (
     DYN,
     TensorType,
@@ -59,7 +59,7 @@ class Gather(Op, name="gather"):
     axis = attr.int_(0)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_index_type(o.indices, "indices")
         axis = normalize_axis(o.axis, o.data.rank)
         dims = o.data.dims
@@ -115,7 +115,7 @@ class GatherND(Op, name="gathernd"):
     batch_dims = attr.int_(0)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_index_type(o.indices, "indices")
         data, indices, b = o.data.dims, o.indices.dims, o.batch_dims
         check(len(indices) >= 1, "indices expected rank 1 or more, got rank 0")
@@ -193,7 +193,7 @@ class OneHot(Op, name="onehot"):
     depth = attr.int_(optional=True)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_index_type(o.indices, "indices")
         check_index_type(o.depth_input, "depth")
         check(
@@ -263,7 +263,7 @@ class NonZero(Op, name="nonzero"):
     padded = attr.bool_(False)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         return TensorType(INT64, (o.input.rank, o.input.elements if o.padded else DYN))
 
     @staticmethod

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import InferView, Op, Operand, Result, check
 from mgx_mlir.core.shapes import (
     DYN,
     TensorType,
@@ -76,7 +75,7 @@ class Dot(Op, name="dot"):
     out: Result
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         dtype = check_same_dtype([o.a, o.b])
         check(not dtype.is_bool, "expected a number type, got i1")
         return TensorType(dtype, dot_dims(o.a, o.b))
@@ -108,7 +107,7 @@ class Conv(Op):
     out: Result
 
 
-def check_conv(o: Any, *, last: bool = False) -> tuple[TensorType, TensorType]:
+def check_conv(o: InferView, *, last: bool = False) -> tuple[TensorType, TensorType]:
     """Input (N, C, spatial..) and weights (O, C/group, kernel..) types, checked as far as ranks."""
     check_same_dtype([o.input, o.weights])
     check(not o.input.dtype.is_bool, "expected a number type, got i1")
@@ -128,7 +127,7 @@ def check_conv(o: Any, *, last: bool = False) -> tuple[TensorType, TensorType]:
     )
 
 
-def conv_dims(o: Any) -> tuple[int, ...]:
+def conv_dims(o: InferView) -> tuple[int, ...]:
     """Return the result dims of a convolution (of any element types)."""
     x, w = check_conv(o, last=o.channels_last)
     check(o.group >= 1, lambda: f"group expected at least 1, got {o.group}")
@@ -178,7 +177,7 @@ class Convolution(Conv, name="convolution"):
     channels_last = attr.bool_(False)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         return TensorType(o.input.dtype, conv_dims(o))
 
     @staticmethod
@@ -252,7 +251,7 @@ class ConvolutionBackwards(Conv, name="convolution_backwards"):
     group = attr.int_(1)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         x, w = check_conv(o)
         check(o.group >= 1, lambda: f"group expected at least 1, got {o.group}")
         channels = merge_dim(x.dims[1], w.dims[0])
@@ -378,7 +377,7 @@ class Im2Col(Conv, name="im2col"):
     padding_mode = attr.enum(PADDING_MODES, "default_")
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         x, w = check_conv(o)
         check(x.rank == 4, lambda: f"input expected rank 4, got rank {x.rank}")
         check(compatible(x.dims[0], 1), lambda: f"batch expected 1, got {x.dims[0]}")

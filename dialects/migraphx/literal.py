@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
-from mgx_mlir.core.op import Op, Result, check
+from mgx_mlir.core.op import InferView, Op, Result, check
 from mgx_mlir.core.shapes import TensorType
 
 
@@ -28,7 +28,7 @@ class Literal(Op, name="literal"):
     key = attr.str_(optional=True)
 
     @staticmethod
-    def infer(o: Any) -> TensorType | None:
+    def infer(o: InferView) -> TensorType | None:
         check(
             (o.value is None) != (o.key is None),
             "expected one of the attributes 'value' and 'key'",

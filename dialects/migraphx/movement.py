@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
-from mgx_mlir.core.op import Op, Operand, Result, ViewOp, check
+from mgx_mlir.core.op import InferView, Op, Operand, Result, ViewOp, check
 from mgx_mlir.core.shapes import (
     DYN,
     TensorType,
@@ -64,7 +63,7 @@ class Slice(ViewOp, name="slice"):
     ends = attr.ints(())
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         lengths = {}
         for name in ("starts", "ends", "axes"):
             values, operand = getattr(o, name), getattr(o, f"input_{name}")
@@ -99,7 +98,7 @@ class Slice(ViewOp, name="slice"):
         return o.input.with_dims(dims)
 
     @staticmethod
-    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def strides(o: InferView, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         return ins[0]
 
     @staticmethod
@@ -155,7 +154,7 @@ class Step(ViewOp, name="step"):
     steps = attr.ints()
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check(
             len(o.axes) == len(o.steps),
             lambda: f"expected as many steps as axes ({len(o.axes)}), got {len(o.steps)}",
@@ -171,7 +170,7 @@ class Step(ViewOp, name="step"):
         return o.input.with_dims(dims)
 
     @staticmethod
-    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def strides(o: InferView, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         out = list(ins[0])
         for axis, step in zip(normalize_axes(o.axes, o.input.rank), o.steps, strict=True):
             if out[axis] != DYN:
@@ -211,7 +210,7 @@ class Reverse(Op, name="reverse"):
     axes = attr.ints()
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         normalize_axes(o.axes, o.input.rank)
         return o.input
 
@@ -249,7 +248,7 @@ class ScanSlice(Op, name="scan_slice"):
     direction = attr.int_(0)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         axis = normalize_axis(o.axis, o.data.rank)
         check(o.direction in (0, 1), lambda: f"direction expected 0 or 1, got {o.direction}")
         check_index_type(o.index, "operand 'index'")
@@ -304,7 +303,7 @@ class Pad(Op, name="pad"):
     value = attr.float_(0.0)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         rank = o.input.rank
         check(
             len(o.pads) == 2 * rank,
@@ -376,7 +375,7 @@ class FixedPad(Op, name="fixed_pad"):
     max_dims = attr.ints()
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         fits = len(o.max_dims) == o.input.rank and all(
             at_most(d, m) for d, m in zip(o.input.dims, o.max_dims, strict=True)
         )
@@ -416,7 +415,7 @@ class Concat(Op, name="concat"):
     axis = attr.int_(0)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check(o.inputs, "expected at least 1 operand, got 0")
         first = o.inputs[0]
         check_same_dtype(o.inputs)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import InferView, Op, Operand, Result, check
 from mgx_mlir.core.shapes import DYN, TensorType, at_most, show_dims
 from mgx_mlir.dialects.migraphx.axes import axis_of, check_index_type, normalize_axis
 from mgx_mlir.dialects.migraphx.pointwise_base import FLOAT, check_dtype, common_dims, sample
@@ -23,7 +21,7 @@ class SoftmaxBase(Op):
     axis = attr.int_(1)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_dtype(o.input, FLOAT)
         normalize_axis(o.axis, o.input.rank)
         return o.input
@@ -109,7 +107,7 @@ class TopK(Op, name="topk"):
     largest = attr.bool_(True)
 
     @staticmethod
-    def infer(o: Any) -> list[TensorType]:
+    def infer(o: InferView) -> list[TensorType]:
         check(not o.input.dtype.is_bool, "expected a float or integer type, got i1")
         axis = normalize_axis(o.axis, o.input.rank)
         dims = list(o.input.dims)
@@ -180,7 +178,7 @@ class Lrn(Op, name="lrn"):
     size = attr.int_(1)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_dtype(o.input, FLOAT)
         check(
             o.input.rank >= 2,

@@ -9,7 +9,7 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DTYPES, DType
-from mgx_mlir.core.op import Operand, Pointwise, Result, check
+from mgx_mlir.core.op import InferView, Operand, Pointwise, Result, check
 from mgx_mlir.core.scalar import Scalar, ScalarBuilder
 from mgx_mlir.core.shapes import TensorType, merge_dims, show_dims
 from mgx_mlir.dialects.migraphx.samples import Example, example, generator
@@ -115,12 +115,12 @@ class Unary(Pointwise):
     out: Result
 
     @classmethod
-    def infer(cls, o: Any) -> TensorType:
+    def infer(cls, o: InferView) -> TensorType:
         check_dtype(o.input, cls.TYPES)
         return o.input
 
     @staticmethod
-    def scalar(b: ScalarBuilder, *xs: Scalar, **attributes: Any) -> Scalar:
+    def scalar(b: ScalarBuilder, *xs: Any, **attributes: Any) -> Scalar:
         """Return the operator on one element."""
         raise NotImplementedError
 
@@ -146,11 +146,11 @@ class Binary(Pointwise):
     out: Result
 
     @classmethod
-    def infer(cls, o: Any) -> TensorType:
+    def infer(cls, o: InferView) -> TensorType:
         return same_type((o.a, o.b), cls.TYPES)
 
     @staticmethod
-    def scalar(b: ScalarBuilder, *xs: Scalar, **attributes: Any) -> Scalar:
+    def scalar(b: ScalarBuilder, *xs: Any, **attributes: Any) -> Scalar:
         """Return the operator on one element of each."""
         raise NotImplementedError
 

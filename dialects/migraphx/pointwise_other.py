@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.op import Operand, Pointwise, Result, check
+from mgx_mlir.core.op import InferView, Operand, Pointwise, Result, check
 from mgx_mlir.core.scalar import Scalar, ScalarBuilder
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.pointwise_base import (
@@ -38,7 +36,7 @@ class Clip(Pointwise, name="clip"):
     out: Result
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         return same_type((o.input, o.low, o.high), NUMBER)
 
     @staticmethod
@@ -78,7 +76,7 @@ class Where(Pointwise, name="where"):
     out: Result
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_dtype(o.cond, LOGICAL, "operand 'cond'")
         check(
             o.a.dtype is o.b.dtype,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.op import InferView
 from mgx_mlir.core.scalar import Scalar, ScalarBuilder
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx import scalar_math
@@ -383,7 +383,7 @@ class FloatTest(Unary):
     steps = True
 
     @classmethod
-    def infer(cls, o: Any) -> TensorType:
+    def infer(cls, o: InferView) -> TensorType:
         check_dtype(o.input, FLOAT)
         return o.input.with_dtype(dtypes.BOOL)
 

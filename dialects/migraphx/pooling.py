@@ -10,7 +10,7 @@ import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import InferView, Op, Operand, Result, check
 from mgx_mlir.core.shapes import TensorType, has_room
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, ints
 from mgx_mlir.dialects.migraphx.windows import (
@@ -66,7 +66,7 @@ class Pooling(Op, name="pooling"):
     channels_last = attr.bool_(False)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         rank = o.input.rank
         check(not o.input.dtype.is_bool, "expected a number type, got i1")
         check(rank >= 3, lambda: f"input expected rank 3 or more, got {o.input}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -12,7 +11,7 @@ import numpy as np
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import InferView, Op, Operand, Result, check
 from mgx_mlir.core.scalar import Scalar, ScalarBuilder
 from mgx_mlir.core.shapes import DYN, TensorType, is_multiple
 from mgx_mlir.dialects.migraphx.axes import axis_of, normalize_axis
@@ -60,7 +59,7 @@ class QuantizeLinear(Op, name="quantizelinear"):
     out_type = attr.type_(optional=True)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_dtype(o.input, FLOAT)
         check(
             o.scale.dtype is o.input.dtype,
@@ -158,7 +157,7 @@ class DequantizeLinear(Op, name="dequantizelinear"):
     out: Result
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_dtype(o.input, INTEGER | FLOAT)
         check_dtype(o.scale, FLOAT, "scale")
         if o.zero_point is not None:
@@ -254,7 +253,7 @@ class PackInt4(Op, name="pack_int4"):
     axis = attr.int_(-1)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_dtype(o.input, INT8)
         return _halved(o.input, o.axis)
 
@@ -291,7 +290,7 @@ class UnpackInt4(Op, name="unpack_int4"):
     axis = attr.int_(-1)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_dtype(o.input, INT8)
         return _doubled(o.input, o.axis)
 
@@ -329,7 +328,7 @@ class PackFp4(Op, name="pack_fp4"):
     axis = attr.int_(-1)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_dtype(o.input, FLOAT)
         return _halved(o.input, o.axis).with_dtype(dtypes.UINT8)
 
@@ -367,7 +366,7 @@ class UnpackFp4(Op, name="unpack_fp4"):
     axis = attr.int_(-1)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_dtype(o.input, frozenset({dtypes.UINT8}))
         return _doubled(o.input, o.axis).with_dtype(dtypes.FP8E4M3FN)
 
@@ -386,7 +385,7 @@ class UnpackFp4(Op, name="unpack_fp4"):
 # ---- products ------------------------------------------------------------------------------------
 
 
-def _product_type(o: Any, first: TensorType, second: TensorType) -> DType:
+def _product_type(o: InferView, first: TensorType, second: TensorType) -> DType:
     """i32 of 8-bit integers (of either sign), f32 of f8 values; scales come in pairs, for f8."""
     check_dtype(first, INT8 | FLOAT8)
     mixed = first.dtype in INT8 and second.dtype in INT8
@@ -431,7 +430,7 @@ class QuantDot(Op, name="quant_dot"):
     out: Result
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         return TensorType(_product_type(o, o.a, o.b), dot_dims(o.a, o.b))
 
     @staticmethod
@@ -476,9 +475,9 @@ class QuantConvolution(Op, name="quant_convolution"):
     channels_last = attr.bool_(False)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         dtype = _product_type(o, o.input, o.weights)
-        alike = SimpleNamespace(**vars(o))
+        alike = InferView(**vars(o))
         alike.weights = o.weights.with_dtype(o.input.dtype)
         return TensorType(dtype, conv_dims(alike))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from mgx_mlir.core import attrs as attr
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import RunError, ShapeError
-from mgx_mlir.core.op import HostOp, Op, Operand, Result, check
+from mgx_mlir.core.op import HostOp, InferView, Op, Operand, Result, check
 from mgx_mlir.core.shapes import DYN, TensorType, has_room, merge_dim, one_element, show_dims
 from mgx_mlir.dialects.migraphx.axes import check_index_type, check_rank, check_same_dtype
 from mgx_mlir.dialects.migraphx.pointwise_base import ANY, FLOAT, INTEGER, NUMBER, check_dtype
@@ -40,7 +39,7 @@ class RandomSeed(HostOp, name="random_seed", pure=False):
     dtype = attr.type_("uint64")
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         found = TensorType(o.dtype, ())
         check_dtype(found, INTEGER, "dtype")
         return found
@@ -72,7 +71,7 @@ class RandomUniform(Op, name="random_uniform"):
     out: Result
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_index_type(o.seed, "operand 'seed'")
         _check_one(o.seed, "operand 'seed'")
         check_dtype(o.shape, NUMBER, "operand 'shape'")
@@ -126,7 +125,7 @@ class Multinomial(Op, name="multinomial"):
     dtype = attr.type_("int32")
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_same_dtype([o.cdf, o.randoms])
         check_dtype(o.cdf, FLOAT)
         check_rank(o.cdf, 2, "cdf")
@@ -178,7 +177,7 @@ class DynamicRange(Op, name="dynamic_range"):
     max_output = attr.int_(2**31 - 1)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_same_dtype([o.start, o.limit, o.delta])
         check_dtype(o.start, NUMBER)
         for name in ("start", "limit", "delta"):
@@ -250,7 +249,7 @@ class Allocate(Op, name="allocate"):
     buf_type = attr.type_(optional=True)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check(
             (o.dims is None) != (o.shape is None),
             "expected one of the attribute 'shape' and the operand 'dims'",
@@ -307,7 +306,7 @@ class Fill(Op, name="fill"):
     out: Result
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_same_dtype([o.value, o.buffer])
         check_dtype(o.value, ANY)
         _check_one(o.value, "operand 'value'")

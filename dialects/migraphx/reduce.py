@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.op import Op, Operand, ReduceOp, Result, check
+from mgx_mlir.core.op import InferView, Op, Operand, ReduceOp, Result, check
 from mgx_mlir.core.shapes import DYN, TensorType, has_room
 from mgx_mlir.dialects.migraphx.axes import (
     axis_of,
@@ -36,7 +35,7 @@ class Reduction(ReduceOp):
     axes = attr.ints(())
 
     @classmethod
-    def infer(cls, o: Any) -> TensorType:
+    def infer(cls, o: InferView) -> TensorType:
         check_dtype(o.input, cls.TYPES)
         if o.axes_tensor is not None:
             check(not o.axes, "expected no attribute 'axes' where the axes are an operand")
@@ -236,7 +235,7 @@ class ArgExtreme(Op):
     select_last_index = attr.bool_(False)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         axis = normalize_axis(o.axis, o.input.rank)
         dims = list(o.input.dims)
         check(has_room([dims[axis]], [1]), f"expected elements along axis {axis}, got none")
@@ -320,7 +319,7 @@ class PrefixScanSum(Op, name="prefix_scan_sum"):
     reverse = attr.bool_(False)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_dtype(o.input, NUMBER)
         normalize_axis(o.axis, o.input.rank)
         return o.input

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.errors import RunError
-from mgx_mlir.core.op import HostOp, Operand, Result, check
+from mgx_mlir.core.op import HostOp, InferView, Operand, Result, check
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.samples import Example, example, i64
 
@@ -34,7 +32,7 @@ class Require(HostOp, name="require"):
     expected = attr.str_()
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check(
             o.condition.dtype.is_bool,
             lambda: f"condition expected type i1, got {o.condition.dtype.mlir}",

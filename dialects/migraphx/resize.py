@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import InferView, Op, Operand, Result, check
 from mgx_mlir.core.shapes import DYN, TensorType, compatible
 from mgx_mlir.dialects.migraphx.axes import check_rank, show_list
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, i64, ints
@@ -68,7 +68,7 @@ class Resize(Op, name="resize"):
     extrapolation_value = attr.float_(0.0)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         rank = o.input.rank
         check(
             o.mode == "nearest" or not o.input.dtype.is_bool,

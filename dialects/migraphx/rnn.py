@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import InferView, Op, Operand, Result, check
 from mgx_mlir.core.shapes import TensorType, has_room, merge_dim, show_dims
 from mgx_mlir.dialects.migraphx.activations import Activation, parse_activation
 from mgx_mlir.dialects.migraphx.axes import check_index_type, check_rank, check_same_dtype
@@ -54,7 +54,7 @@ def _expect(t: TensorType | None, name: str, dims: Sequence[int]) -> None:
     check(fits, lambda: f"{name} expected dims {show_dims(dims)}, got {show_dims(t.dims)}")
 
 
-def _states(o: Any, gates: int, functions: int) -> TensorType:
+def _states(o: InferView, gates: int, functions: int) -> TensorType:
     """Infer the type of all states {sequence, directions, batch, hidden}; check the rest."""
     check_dtype(o.input, FLOAT)
     given = (o.weights, o.recurrence, o.bias, o.initial_h)
@@ -140,7 +140,7 @@ class Rnn(Recurrent, name="rnn"):
     clip = attr.float_(0.0)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         return _states(o, 1, 1)
 
     @staticmethod
@@ -196,7 +196,7 @@ class Gru(Recurrent, name="gru"):
     linear_before_reset = attr.int_(0)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         return _states(o, 3, 2)
 
     @staticmethod
@@ -271,7 +271,7 @@ class Lstm(Recurrent, name="lstm"):
     input_forget = attr.int_(0)
 
     @staticmethod
-    def infer(o: Any) -> list[TensorType]:
+    def infer(o: InferView) -> list[TensorType]:
         found = _states(o, 4, 3)
         _, d, batch, h = found.dims
         extra = [t for t in (o.initial_c, o.peephole) if t is not None]
@@ -379,7 +379,7 @@ class LastState(Op):
     direction = attr.enum(DIRECTIONS, "forward")
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         _check_states(o.input)
         check(has_room([o.input.dims[0]], [1]), "states expected at least one step, got none")
         return o.input.with_dims(o.input.dims[1:])
@@ -441,7 +441,7 @@ class RnnVarSlLastOutput(Op, name="rnn_var_sl_last_output"):
     direction = attr.enum(DIRECTIONS, "forward")
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         _check_states(o.input)
         _check_lengths(o.sequence_lens, o.input.dims[2])
         return o.input.with_dims(o.input.dims[1:])
@@ -481,7 +481,7 @@ class RnnVarSlShiftOutput(Op, name="rnn_var_sl_shift_output"):
     direction = attr.enum(DIRECTIONS, "forward")
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         _check_states(o.input)
         _check_lengths(o.sequence_lens, o.input.dims[2])
         return o.input
@@ -517,7 +517,7 @@ class RnnVarSlShiftSequence(Op, name="rnn_var_sl_shift_sequence"):
     out: Result
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_rank(o.input, 3, "input")
         _check_lengths(o.sequence_lens, o.input.dims[1])
         return o.input

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import InferView, Op, Operand, Result, check
 from mgx_mlir.core.shapes import TensorType, compatible, merge_dim
 from mgx_mlir.dialects.migraphx.axes import check_index_type, check_rank, check_same_dtype
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, i64
@@ -48,7 +48,7 @@ class RoiAlign(Op, name="roialign"):
     spatial_scale = attr.float_(1.0)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_rank(o.input, 4, "input")
         check_rank(o.rois, 2, "rois")
         check_rank(o.batch_indices, 1, "batch_indices")

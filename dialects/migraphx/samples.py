@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -16,7 +16,7 @@ _draw: ContextVar[int] = ContextVar("_draw", default=0)
 
 
 @contextmanager
-def redrawn(draw: int) -> Iterator[None]:
+def redrawn(draw: int) -> Generator[None]:
     """Inside, the values that examples draw are others for each `draw`; 0: the usual ones.
 
     Their dims, types and attributes, and what they write out by hand, stay as they are.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import InferView, Op, Operand, Result, check
 from mgx_mlir.core.shapes import DYN, TensorType, at_most, compatible, has_room, show_dims
 from mgx_mlir.dialects.migraphx.axes import axis_of, check_index_type, normalize_axis
 from mgx_mlir.dialects.migraphx.indexing import clamped, wrapped
@@ -47,7 +47,7 @@ class ScatterBase(Op):
     skip_out_of_bounds = attr.bool_(False)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         axis = normalize_axis(o.axis, o.data.rank)
         check_index_type(o.indices, "indices")
         check_updates_type(o)
@@ -121,7 +121,7 @@ class ScatterBase(Op):
         ]
 
 
-def check_updates_type(o: Any) -> None:
+def check_updates_type(o: InferView) -> None:
     check(
         o.updates.dtype is o.data.dtype,
         lambda: (
@@ -214,7 +214,7 @@ class ScatterNDBase(Op):
     out: Result
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_index_type(o.indices, "indices")
         check_updates_type(o)
         data, indices = o.data.dims, o.indices.dims

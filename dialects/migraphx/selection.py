@@ -8,7 +8,7 @@ import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.dtypes import INT64
-from mgx_mlir.core.op import Op, Operand, Result, check
+from mgx_mlir.core.op import InferView, Op, Operand, Result, check
 from mgx_mlir.core.shapes import DYN, TensorType, compatible, one_element, product
 from mgx_mlir.dialects.migraphx.axes import (
     axis_of,
@@ -50,7 +50,7 @@ class NonMaxSuppression(Op, name="nonmaxsuppression"):
     padded = attr.bool_(False)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_rank(o.boxes, 3, "boxes")
         check_rank(o.scores, 3, "scores")
         dtype = check_same_dtype([o.boxes, o.scores])
@@ -185,7 +185,7 @@ class Unique(Op, name="unique"):
     sorted = attr.bool_(True)
 
     @staticmethod
-    def infer(o: Any) -> list[TensorType]:
+    def infer(o: InferView) -> list[TensorType]:
         dims = o.input.dims
         index = TensorType(INT64, (DYN,))
         if o.axis is None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
-from mgx_mlir.core.op import Operand, Result, ViewOp, check
+from mgx_mlir.core.op import InferView, Operand, Result, ViewOp, check
 from mgx_mlir.core.shapes import (
     DYN,
     TensorType,
@@ -38,7 +37,7 @@ class View(ViewOp):
     out: Result
 
     @staticmethod
-    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def strides(o: InferView, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         return ins[0]
 
 
@@ -59,7 +58,7 @@ class Identity(NopView, name="identity"):
     """
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         return o.input
 
     @staticmethod
@@ -82,11 +81,11 @@ class Contiguous(NopView, name="contiguous"):
     """
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         return o.input
 
     @staticmethod
-    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def strides(o: InferView, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         return standard_strides(o.input.dims)
 
     @staticmethod
@@ -113,12 +112,12 @@ class Layout(NopView, name="layout"):
     permutation = attr.ints()
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_permutation(o.permutation, o.input.rank)
         return o.input
 
     @staticmethod
-    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def strides(o: InferView, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         inner = standard_strides([o.input.dims[p] for p in o.permutation])
         out = [0] * len(inner)
         for axis, stride in zip(o.permutation, inner, strict=True):
@@ -163,12 +162,12 @@ class Transpose(View, name="transpose"):
     permutation = attr.ints()
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_permutation(o.permutation, o.input.rank)
         return o.input.with_dims(o.input.dims[p] for p in o.permutation)
 
     @staticmethod
-    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def strides(o: InferView, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         return tuple(ins[0][p] for p in o.permutation)
 
     @staticmethod
@@ -206,7 +205,7 @@ class Reshape(ReshapeOp, name="reshape"):
     dims = attr.ints(())
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         if o.dims_tensor is not None:
             check(not o.dims, "expected either attribute 'dims' or operand 'dims_tensor', got both")
             check_rank(o.dims_tensor, 1, "operand 'dims_tensor'")
@@ -219,7 +218,7 @@ class Reshape(ReshapeOp, name="reshape"):
         return o.input.with_dims(reshape_dims(o.dims, o.input.dims))
 
     @staticmethod
-    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def strides(o: InferView, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         if o.dims_tensor is not None:
             out = o.results[0].dims if o.results else [DYN] * o.dims_tensor.dims[0]
             return standard_strides(out)
@@ -249,12 +248,13 @@ class Reshape(ReshapeOp, name="reshape"):
         ]
 
 
-def check_result_rank(o: Any, rank: int) -> None:
+def check_result_rank(o: InferView, rank: int) -> None:
     """Check that the stated result has as many dims as the attribute asks for."""
     if o.results:
+        stated = o.results[0].rank
         check(
-            o.results[0].rank == rank,
-            lambda: f"number of dims ({rank}) does not match result rank ({o.results[0].rank})",
+            stated == rank,
+            lambda: f"number of dims ({rank}) does not match result rank ({stated})",
         )
 
 
@@ -273,12 +273,12 @@ class ReshapeLazy(ReshapeOp, name="reshape_lazy"):
     dims = attr.ints(())
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         check_result_rank(o, len(o.dims))
         return o.input.with_dims(reshape_dims(o.dims, o.input.dims))
 
     @staticmethod
-    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def strides(o: InferView, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         dims = reshape_dims(o.dims, o.input.dims)
         found = lazy_strides(o.input.dims, ins[0], dims)
         check(
@@ -357,7 +357,7 @@ class Flatten(ReshapeOp, name="flatten"):
     axis = attr.int_(1)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         rank = o.input.rank
         check(
             -rank <= o.axis <= max(rank, 1),
@@ -368,7 +368,7 @@ class Flatten(ReshapeOp, name="flatten"):
         return o.input.with_dims([product(dims[:axis]), product(dims[axis:])])
 
     @staticmethod
-    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def strides(o: InferView, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         return standard_strides(Flatten.infer(o).dims)
 
     @staticmethod
@@ -403,7 +403,7 @@ class Squeeze(ReshapeOp, name="squeeze"):
     axes = attr.ints(())
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         gone = squeezed(o.axes, o.input.dims)
         for a in gone:
             check(
@@ -413,7 +413,7 @@ class Squeeze(ReshapeOp, name="squeeze"):
         return o.input.with_dims(d for i, d in enumerate(o.input.dims) if i not in gone)
 
     @staticmethod
-    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def strides(o: InferView, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         gone = squeezed(o.axes, o.input.dims)
         return tuple(s for i, s in enumerate(ins[0]) if i not in gone)
 
@@ -458,11 +458,11 @@ class Unsqueeze(ReshapeOp, name="unsqueeze"):
     steps = attr.ints(())
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         return o.input.with_dims(unsqueezed(o.input.dims, o.axes, o.steps))
 
     @staticmethod
-    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def strides(o: InferView, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         dims = unsqueezed(o.input.dims, o.axes, o.steps)
         axes = normalize_axes(o.axes, len(dims))
         out: list[int] = []

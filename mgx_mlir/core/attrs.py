@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, cast, overload
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, cast, overload
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.type_cache import MEMO
 
 REQUIRED = object()
+Attributes: TypeAlias = "Mapping[str, ir.Attribute] | ir.OpAttributeMap"
 
 
 class AttrDef:
@@ -31,13 +32,13 @@ class AttrDef:
         what: str,
         to_mlir: Callable[[Any], ir.Attribute],
         from_mlir: Callable[[ir.Attribute], Any],
-        default: Any = REQUIRED,
+        default: object = REQUIRED,
         *,
         optional: bool = False,
         choices: tuple[str, ...] = (),
     ) -> None:
         self.what, self.to_mlir, self._from_mlir = what, to_mlir, from_mlir
-        self.default = None if optional and default is REQUIRED else default
+        self.default: Any = None if optional and default is REQUIRED else default
         self.optional, self.choices = optional, choices
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -48,14 +49,14 @@ class AttrDef:
     @overload
     def __get__(self, op: None, owner: type) -> AttrDef: ...
     @overload
-    def __get__(self, op: Any, owner: type) -> Any: ...
-    def __get__(self, op: Any, owner: type) -> Any:
+    def __get__(self, op: ir.Operation, owner: type) -> Any: ...
+    def __get__(self, op: ir.Operation | None, owner: type) -> Any:
         return self if op is None else self.read(op.attributes)
 
-    def __set__(self, op: Any, value: Any) -> None:
+    def __set__(self, op: ir.Operation, value: object) -> None:
         op.attributes[self.name] = self.coerce(value)
 
-    def read(self, attributes: Any) -> Any:
+    def read(self, attributes: Attributes) -> Any:
         """Read the Python value in an op's attributes; the default where it is absent."""
         if self.name not in attributes:
             if self.default is REQUIRED:
@@ -64,6 +65,7 @@ class AttrDef:
         return self.value_of(attributes[self.name])
 
     def value_of(self, attribute: ir.Attribute) -> Any:
+        """Return the Python value of an MLIR attribute; ShapeError where it is of another form."""
         try:
             value = self._from_mlir(attribute)
         except (ValueError, TypeError, AttributeError):
@@ -76,7 +78,8 @@ class AttrDef:
             )
         return value
 
-    def coerce(self, value: Any) -> ir.Attribute:
+    def coerce(self, value: object) -> ir.Attribute:
+        """Return the MLIR attribute of a Python value; ShapeError where it is not one of these."""
         if isinstance(value, ir.Attribute):
             self.value_of(value)
             return value
@@ -101,7 +104,7 @@ def _ints_back(a: ir.Attribute) -> tuple[int, ...]:
     return found
 
 
-def int_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
+def int_(default: object = REQUIRED, *, optional: bool = False) -> AttrDef:
     """Return a 64-bit integer."""
     return AttrDef(
         "an i64 integer",
@@ -112,7 +115,7 @@ def int_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
     )
 
 
-def ints(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
+def ints(default: object = REQUIRED, *, optional: bool = False) -> AttrDef:
     """Return a list of 64-bit integers."""
     return AttrDef(
         "an array<i64: ...>",
@@ -123,7 +126,7 @@ def ints(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
     )
 
 
-def float_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
+def float_(default: object = REQUIRED, *, optional: bool = False) -> AttrDef:
     """Return a 64-bit float (MIGraphX stores f32; wider here so that f64 models lose nothing)."""
     return AttrDef(
         "an f64 float",
@@ -134,7 +137,7 @@ def float_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
     )
 
 
-def floats(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
+def floats(default: object = REQUIRED, *, optional: bool = False) -> AttrDef:
     """Return a list of 64-bit floats."""
     return AttrDef(
         "an array<f64: ...>",
@@ -145,7 +148,7 @@ def floats(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
     )
 
 
-def bool_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
+def bool_(default: object = REQUIRED, *, optional: bool = False) -> AttrDef:
     """Return a boolean."""
     return AttrDef(
         "a bool",
@@ -156,7 +159,7 @@ def bool_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
     )
 
 
-def str_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
+def str_(default: object = REQUIRED, *, optional: bool = False) -> AttrDef:
     """Return a string."""
     return AttrDef(
         "a string",
@@ -167,7 +170,7 @@ def str_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
     )
 
 
-def strs(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
+def strs(default: object = REQUIRED, *, optional: bool = False) -> AttrDef:
     """Return a list of strings."""
     return AttrDef(
         "a list of strings",
@@ -178,7 +181,7 @@ def strs(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
     )
 
 
-def enum(choices: tuple[str, ...], default: Any = REQUIRED) -> AttrDef:
+def enum(choices: tuple[str, ...], default: object = REQUIRED) -> AttrDef:
     """Return one of `choices`; MIGraphX's number of a choice is its position."""
     return AttrDef(
         f"one of {', '.join(choices)}",
@@ -189,7 +192,7 @@ def enum(choices: tuple[str, ...], default: Any = REQUIRED) -> AttrDef:
     )
 
 
-def type_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
+def type_(default: object = REQUIRED, *, optional: bool = False) -> AttrDef:
     """Return an element type; reads as a DType, takes a DType or any spelling of its name."""
     return AttrDef(
         "an element type",
@@ -200,7 +203,7 @@ def type_(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
     )
 
 
-def tensor_type(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
+def tensor_type(default: object = REQUIRED, *, optional: bool = False) -> AttrDef:
     """Return a tensor type; reads as a TensorType."""
     return AttrDef(
         "a tensor type",
@@ -211,7 +214,7 @@ def tensor_type(default: Any = REQUIRED, *, optional: bool = False) -> AttrDef:
     )
 
 
-def symbols(default: Any = REQUIRED) -> AttrDef:
+def symbols(default: object = REQUIRED) -> AttrDef:
     """Return a list of symbol names."""
     return AttrDef(
         "a list of symbols",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from torch_mlir import ir, passmanager, rewrite
-from torch_mlir._mlir_libs import _mlir  # pyright: ignore[reportAttributeAccessIssue]  (native)
+from torch_mlir._mlir_libs import _mlir
 from torch_mlir.dialects import ext, func
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ for _name in ("flow", "hal", "iree_linalg_ext", "iree_tensor_ext", "util"):
 _LAZY = frozenset(("affine", "arith", "linalg", "math", "ml_program", "scf", "tensor", "vector"))
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> ModuleType:
     if name in _LAZY:
         return importlib.import_module(f"torch_mlir.dialects.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import hashlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -94,7 +94,7 @@ class WeightStore:
         return sum(a.nbytes for a in self._arrays.values())
 
     @contextmanager
-    def active(self) -> Iterator[WeightStore]:
+    def active(self) -> Generator[WeightStore]:
         """Make this the store that literals are created in and read from."""
         token = _ACTIVE.set(self)
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any
 
@@ -80,7 +80,7 @@ def _open_streams() -> None:
 
 
 @contextmanager
-def safe_output() -> Iterator[None]:
+def safe_output() -> Generator[None]:
     """Within the block, what is printed cannot command the terminal. A standard stream that is
     closed reads and writes nothing: no file that is opened later gets its number."""
     _open_streams()

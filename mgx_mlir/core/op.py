@@ -7,12 +7,12 @@ import io
 import itertools
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
 from mgx_mlir.core import forks, literals
-from mgx_mlir.core.attrs import REQUIRED, AttrDef
+from mgx_mlir.core.attrs import REQUIRED, AttrDef, Attributes
 from mgx_mlir.core.errors import MgxError, ShapeError
 from mgx_mlir.core.ir import ext, ir
 from mgx_mlir.core.shapes import TensorType, compatible
@@ -31,7 +31,7 @@ _BY_NAME: dict[str, type[Op]] = {}  # the same classes by the whole name
 _loading = forks.lock()
 
 
-class Migraphx(ext.Dialect, name="migraphx"):  # pyright: ignore[reportGeneralTypeIssues]
+class Migraphx(ext.Dialect, name="migraphx"):
     """MIGraphX's operators on builtin tensors."""
 
     _emitted: ClassVar[tuple[int, bytes]] = (0, b"")  # operators, and their definitions as bytecode
@@ -61,10 +61,23 @@ class Migraphx(ext.Dialect, name="migraphx"):  # pyright: ignore[reportGeneralTy
             cls._mlir_module = None
 
 
-def check(condition: Any, message: str | Callable[[], str]) -> None:
+def check(condition: object, message: str | Callable[[], str]) -> None:
     """Raise ShapeError(message) unless `condition` holds; a callable message is made late."""
     if not condition:
         raise ShapeError(message() if callable(message) else message)
+
+
+class InferView(SimpleNamespace):
+    """What `infer` and `strides` see of an op: types of operands, values of attributes, by name.
+
+    `o.x` is the TensorType of operand `x`: None of an absent one, a list of a variadic one.
+    `o.axis` is the Python value of attribute `axis`.
+    """
+
+    regions: Sequence[ir.Region]
+    results: Sequence[TensorType] | None  # as stated, where the op exists: its verification
+    operands: dict[str, Sequence[ir.Value]]  # the values, by the name of their operand
+    const: Callable[[str], np.ndarray | None]  # the array of an operand that is a small literal
 
 
 class Group:
@@ -83,6 +96,9 @@ def _read_annotation(text: str) -> tuple[str, Literal["single", "optional", "var
     return None
 
 
+_NO_GROUPS: tuple[Group, ...] = ()
+_NO_NAMES: tuple[str, ...] = ()
+_NO_ATTRS: dict[str, AttrDef] = {}
 _EXT_FIELDS: dict[tuple[str, str], Any] = {
     ("Operand", "single"): ext.Operand[ir.RankedTensorType],
     ("Operand", "optional"): ext.Operand[ir.RankedTensorType] | None,
@@ -137,10 +153,9 @@ class Op(Migraphx.Operation):
     # no annotations here: the bindings read every annotation of this class as a field
     raw = False  # True: reference takes 16- and 8-bit floats as they are
     steps = False  # True: jumps, so that its operands are rounded to their types before it
-    OPERANDS = ()
-    RESULTS = ()
-    REGIONS = ()
-    ATTRS = {}  # noqa: RUF012
+    OPERANDS = RESULTS = _NO_GROUPS
+    REGIONS = _NO_NAMES
+    ATTRS = _NO_ATTRS
     mnemonic = ""
     segmented_operands = segmented_results = False
 
@@ -167,10 +182,7 @@ class Op(Migraphx.Operation):
         cls.OPERANDS = cls.OPERANDS + tuple(groups["Operand"])
         cls.RESULTS = cls.RESULTS + tuple(groups["Result"])
         cls.REGIONS = cls.REGIONS + tuple(g.name for g in groups["Region"])
-        cls.ATTRS = dict(cls.ATTRS)
-        for value in list(vars(cls).values()):
-            if isinstance(value, AttrDef):
-                cls.ATTRS[value.name] = value
+        cls.ATTRS = cls.ATTRS | {v.name: v for v in vars(cls).values() if isinstance(v, AttrDef)}
         if name is None:
             super().__init_subclass__(**kwargs)
             return
@@ -200,11 +212,11 @@ class Op(Migraphx.Operation):
 
     def _build(
         self,
-        *operands: Any,
+        *operands: object,
         results: Sequence[TensorType | ir.Type] | None = None,
         loc: ir.Location | None = None,
         ip: ir.InsertionPoint | None = None,
-        **attributes: Any,
+        **attributes: object,
     ) -> None:
         """Build the op: results are inferred, defaults written.
 
@@ -258,7 +270,7 @@ class Op(Migraphx.Operation):
         )
 
     @classmethod
-    def _grouped(cls, operands: Sequence[Any]) -> list[list[ir.Value]]:
+    def _grouped(cls, operands: Sequence[object]) -> list[list[ir.Value]]:
         """Operands as one list per declared group."""
         if len(operands) > len(cls.OPERANDS):
             raise ShapeError(
@@ -269,7 +281,7 @@ class Op(Migraphx.Operation):
         for i, group in enumerate(cls.OPERANDS):
             given = operands[i] if i < len(operands) else None
             if group.arity == "variadic":
-                out.append([as_value(v) for v in (given or ())])
+                out.append([as_value(v) for v in cast(Sequence[object], given or ())])
             elif given is None:
                 check(
                     group.arity == "optional",
@@ -282,7 +294,10 @@ class Op(Migraphx.Operation):
 
     @classmethod
     def infer_types(
-        cls, groups: Sequence[Sequence[ir.Value]], attributes: Any, regions: Any = ()
+        cls,
+        groups: Sequence[Sequence[ir.Value]],
+        attributes: Attributes,
+        regions: Sequence[ir.Region] = (),
     ) -> list[TensorType]:
         """Infer result types from operands and MLIR attributes. ShapeError where impossible."""
         try:
@@ -295,46 +310,46 @@ class Op(Migraphx.Operation):
 
     @classmethod
     def view(
-        cls, groups: Sequence[Sequence[ir.Value]], attributes: Any, regions: Any = ()
-    ) -> SimpleNamespace:
-        """Return what `infer` sees: operand TensorTypes and attribute values by name.
-
-        `o.results` holds the stated result types where the op exists (verification), else None.
-        """
-        o = SimpleNamespace(regions=regions, results=None, values={})
+        cls,
+        groups: Sequence[Sequence[ir.Value]],
+        attributes: Attributes,
+        regions: Sequence[ir.Region] = (),
+    ) -> InferView:
+        """Return what `infer` sees of operands and MLIR attributes; `results` is None."""
+        o = InferView(regions=regions, results=None, operands={})
         for group, values in zip(cls.OPERANDS, groups, strict=True):
             types = [TensorType.of(v) for v in values]
-            o.values[group.name] = values
+            o.operands[group.name] = values
             if group.arity == "variadic":
                 setattr(o, group.name, types)
             else:
                 setattr(o, group.name, types[0] if types else None)
         for definition in cls.ATTRS.values():
             setattr(o, definition.field, definition.read(attributes))
-        o.const = lambda field: _literal_of(o.values[field])
+        o.const = lambda field: _literal_of(o.operands[field])
         return o
 
     # ---- what an op class states -------------------------------------------------------------
 
     @staticmethod
-    def infer(o: Any) -> TensorType | Sequence[TensorType] | None:
+    def infer(o: InferView) -> TensorType | Sequence[TensorType] | None:
         """Infer result types; raise through `check`. None: the builder has to give them."""
         raise NotImplementedError
 
     @staticmethod
-    def reference(*inputs: np.ndarray, **attributes: Any) -> Any:
+    def reference(*inputs: Any, **attributes: Any) -> Any:
         """Return the op in numpy: arrays in, one array or a tuple out."""
         raise NotImplementedError
 
     @staticmethod
-    def strides(o: Any, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    def strides(o: InferView, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         """Return the strides of a view's result from those of its operands (views override)."""
         raise NotImplementedError
 
     # ---- verification ------------------------------------------------------------------------
 
     @classmethod
-    def split_operands(cls, op: Any) -> list[list[ir.Value]]:
+    def split_operands(cls, op: ir.Operation) -> list[list[ir.Value]]:
         """Return an existing op's operands by group; raise ShapeError on a wrong count."""
         operands = list(op.operands)
         arities = [g.arity for g in cls.OPERANDS]
@@ -366,9 +381,9 @@ class Op(Migraphx.Operation):
         return out
 
     @classmethod
-    def verify_invariants(cls, op: Any) -> bool:
+    def verify_invariants(cls, op: ir.Operation) -> bool:
         """MLIR's verifier hook: the op's own inference against its result types."""
-        operation = op.operation if isinstance(op, ir.OpView) else op
+        operation = op.operation
         try:
             if not all(isinstance(v.type, ir.RankedTensorType) for v in operation.operands):
                 return True  # IRDL reports it
@@ -430,7 +445,7 @@ class Kernel(Op):
     body: Region
 
     @staticmethod
-    def infer(o: Any) -> Sequence[TensorType] | None:
+    def infer(o: InferView) -> Sequence[TensorType] | None:
         if not o.regions or not len(o.regions[0].blocks):
             return None
         block = o.regions[0].blocks[0]
@@ -473,11 +488,11 @@ def _check_results(inferred: Sequence[TensorType], actual: Sequence[ir.Type]) ->
         check(same, lambda i=i, want=want, got=got: f"result {i} expected {want}, got {got}")
 
 
-def _operand_getter(cls: type[Op], index: int) -> Callable[[Any], Any]:
+def _operand_getter(cls: type[Op], index: int) -> Callable[[Op], ir.Value | list[ir.Value] | None]:
     if all(g.arity == "single" for g in cls.OPERANDS):
         return lambda self: self.operands[index]
 
-    def get(self: Any) -> Any:
+    def get(self: Op) -> ir.Value | list[ir.Value] | None:
         values = cls.split_operands(self)[index]
         if cls.OPERANDS[index].arity == "variadic":
             return values
@@ -494,7 +509,7 @@ def _literal_of(values: Sequence[ir.Value]) -> np.ndarray | None:
     return literals.array_of(values[0]) if "value" in attributes else None
 
 
-def as_value(x: Any) -> ir.Value:
+def as_value(x: object) -> ir.Value:
     """Return an ir.Value from a value, or from an op with one result."""
     if isinstance(x, ir.OpView | ir.Operation):
         return x.result
@@ -503,7 +518,7 @@ def as_value(x: Any) -> ir.Value:
     raise ShapeError(f"expected a value, got {x!r}")
 
 
-def op_class(op: Any) -> type[Op] | None:
+def op_class(op: ir.Operation | ir.Block) -> type[Op] | None:
     """Return the class of an operation, by its name.
 
     None for an op of another dialect, and for a block, which owns its arguments.
@@ -511,7 +526,7 @@ def op_class(op: Any) -> type[Op] | None:
     return _BY_NAME.get(getattr(op, "name", None))  # type: ignore[arg-type]
 
 
-def is_a(op: Any, kinds: type[Op] | tuple[type[Op], ...]) -> bool:
+def is_a(op: ir.Operation | ir.Block, kinds: type[Op] | tuple[type[Op], ...]) -> bool:
     """Say whether an operation is of one of `kinds`: op classes or bases of them. A block is not.
 
     It goes by the op's name: to make the op's view takes three times as long.
@@ -525,19 +540,19 @@ def names_of(*kinds: type[Op]) -> list[str]:
     return [name for name, cls in _BY_NAME.items() if issubclass(cls, kinds)]
 
 
-def mnemonic(op: Any) -> str:
+def mnemonic(op: ir.Operation) -> str:
     """Return an operation's name without `migraphx.`; that of another dialect is whole."""
     return op.operation.name.removeprefix(PREFIX)
 
 
-def is_terminator(op: Any) -> bool:
+def is_terminator(op: ir.Operation) -> bool:
     """Say whether an op ends a function or a region of the dialect's ops."""
     return op.name in _TERMINATORS
 
 
-def attributes_of(op: Any) -> dict[str, Any]:
+def attributes_of(op: ir.Operation) -> dict[str, Any]:
     """Return all attributes of a migraphx operation as Python values, defaults included."""
-    operation = op.operation if isinstance(op, ir.OpView) else op
+    operation = op.operation
     cls = _BY_NAME[operation.name]
     attributes = operation.attributes
     return {d.field: d.read(attributes) for d in cls.ATTRS.values()}
@@ -548,6 +563,7 @@ __all__ = [
     "BroadcastOp",
     "Group",
     "HostOp",
+    "InferView",
     "Kernel",
     "Migraphx",
     "Op",

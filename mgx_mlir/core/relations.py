@@ -7,7 +7,7 @@ listens, with extents that know what they stand for, and emits a check of each r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ _heard: ContextVar[list[Relation] | None] = ContextVar("_heard", default=None)
 
 
 @contextmanager
-def heard() -> Iterator[list[Relation]]:
+def heard() -> Generator[list[Relation]]:
     """Collect the relations that are stated inside."""
     found: list[Relation] = []
     token = _heard.set(found)

@@ -6,7 +6,7 @@ The memory ends with the outermost block: its keys keep their context alive.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -28,7 +28,7 @@ MEMO: ContextVar[Memo | None] = ContextVar("mgx_memo", default=None)
 
 
 @contextmanager
-def remembering() -> Iterator[None]:
+def remembering() -> Generator[None]:
     """Read each type and attribute once inside the block."""
     if MEMO.get() is not None:
         yield

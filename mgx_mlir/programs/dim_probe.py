@@ -12,7 +12,6 @@ equal, they are. The lowering checks that at run time where it is not proved.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ import numpy as np
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
-from mgx_mlir.core.op import Op, Pointwise, attributes_of, mnemonic, op_class
+from mgx_mlir.core.op import InferView, Op, Pointwise, attributes_of, mnemonic, op_class
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.programs.element_rules import MOST_ELEMENTS, MOST_FLOATS, ElementRules, array_of
 from mgx_mlir.symbolic.expressions import Expr, Int
@@ -231,7 +230,7 @@ class DimProbe:
         runs = Runs(self.prover)
 
         def infer(dims_of: Callable[[Dims], Sequence[Any]]) -> Rows:
-            o = SimpleNamespace(regions=(), results=None, values={}, **attributes)
+            o = InferView(regions=(), results=None, operands={}, **attributes)
             constants: dict[str, np.ndarray | None] = {}
             for group, held, stated in zip(cls.OPERANDS, groups, types, strict=True):
                 given = [t.with_dims(dims_of(k.dims)) for k, t in zip(held, stated, strict=True)]

@@ -510,8 +510,8 @@ class ProgramBuilder:
             raise ShapeError(f"the program has a module '{name}' already")
         with self.ctx, ir.Location.unknown():
             ip = ir.InsertionPoint(self.module.body)
-            private = {} if name == "main" else {"visibility": "private"}
-            function = func.FuncOp(name, ([], []), ip=ip, **private)
+            visibility = None if name == "main" else "private"
+            function = func.FuncOp(name, ([], []), visibility=visibility, ip=ip)
             block = function.add_entry_block()
         found = ModuleBuilder(self, name, block)
         self.modules[name] = found

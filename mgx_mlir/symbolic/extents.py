@@ -9,7 +9,7 @@ has those sizes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import NoReturn, SupportsIndex, TypeAlias, cast
 
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.core.shapes import DYN
@@ -18,6 +18,7 @@ from mgx_mlir.symbolic.proofs import Prover
 
 _MOST_RUNS = 24
 
+Number: TypeAlias = "Extent | SupportsIndex"
 Rows = list[tuple[Int, ...]]  # dims of each result
 
 
@@ -42,36 +43,36 @@ class Extent:
     def _new(self, e: Int) -> int | Extent:
         return e if isinstance(e, int) else Extent(e, self.run)
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Number) -> int | Extent:
         return self._new(self.expr + plain(other))
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Number) -> int | Extent:
         return self._new(self.expr - plain(other))
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Number) -> int | Extent:
         return self._new(plain(other) - self.expr)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: Number) -> int | Extent:
         return self._new(self.expr * plain(other))
 
     __rmul__ = __mul__
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> int | Extent:
         return self._new(-self.expr)
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: Number) -> int | Extent:
         return self._new(self.run.divided(self.expr, plain(other)))
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: Number) -> int | Extent:
         return self._new(self.run.divided(plain(other), self.expr))
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: Number) -> int | Extent:
         q = plain(other)
         return self._new(self.expr - q * self.run.divided(self.expr, q))
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: Number) -> int | Extent:
         p = plain(other)
         return self._new(p - self.expr * self.run.divided(p, self.expr))
 
@@ -81,22 +82,22 @@ class Extent:
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    def __ge__(self, other: Any) -> bool:
+    def __ge__(self, other: Number) -> bool:
         return self.run.holds("not_less", self.expr, plain(other))
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other: Number) -> bool:
         return not self >= other
 
-    def __le__(self, other: Any) -> bool:
+    def __le__(self, other: Number) -> bool:
         return self.run.holds("not_less", plain(other), self.expr)
 
-    def __gt__(self, other: Any) -> bool:
+    def __gt__(self, other: Number) -> bool:
         return not self <= other
 
     def __bool__(self) -> bool:
         return self != 0
 
-    def _refuse(self, *_: Any) -> Any:
+    def _refuse(self, *_: object) -> NoReturn:
         raise UndecidedError
 
     # equal extents would need equal hashes, and an index is one number
@@ -106,14 +107,14 @@ class Extent:
         return str(self.expr)
 
 
-def plain(v: Any) -> Int:
+def plain(v: object) -> Int:
     """Return the expression or number that code computes with."""
     if isinstance(v, Extent):
         return v.expr
     if isinstance(v, int):
         return int(v)
     try:
-        return v.__index__()
+        return cast(SupportsIndex, v).__index__()
     except (AttributeError, TypeError):
         raise UndecidedError from None
 
@@ -127,7 +128,7 @@ class Runs:
         self.given: tuple[Expr, ...] = ()
         self.left = _MOST_RUNS
 
-    def extents(self, dims: Sequence[Int]) -> tuple[Any, ...]:
+    def extents(self, dims: Sequence[Int]) -> tuple[int | Extent, ...]:
         """Dims as the code sees them."""
         return tuple(d if isinstance(d, int) else Extent(d, self) for d in dims)
 
@@ -148,7 +149,7 @@ class Runs:
             return None
         except _Fork as f:
             atom = f.atom
-        found = []
+        found: list[Rows | None] = []
         for answer in (True, False):
             told = _told(atom, answer)
             found.append(self._rows(code, {**answers, atom: answer}, (*given, *told)))

@@ -165,7 +165,7 @@ def rebuilt(
         built = made(*groups[: len(made.OPERANDS)], **attributes)
     except ShapeError:
         return None
-    results = list(built.operation.results)
+    results: list[ir.Value] = list(built.operation.results)
     same = [TensorType.of(r).dims for r in results] == [TensorType.of(r).dims for r in op.results]
     if not same:  # dims that infer cannot give again, stated by a builder
         built.operation.erase()

@@ -115,7 +115,7 @@ class KernelBuilder:
             block = new.regions[0].blocks.append(
                 *[v.type for v in inputs], arg_locs=[ir.Location.unknown()] * len(inputs)
             )
-        known = dict(zip(inputs, block.arguments, strict=True))
+        known: dict[ir.Value, ir.Value] = dict(zip(inputs, block.arguments, strict=True))
         with ir.InsertionPoint(block):
             for view in views:
                 copy_op(view, known)

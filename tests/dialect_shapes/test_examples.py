@@ -64,7 +64,7 @@ def check_view(built, result):
         index = np.arange(first.size).reshape(first.shape)
         attributes = {d.field: d.read(built.op.attributes) for d in cls.ATTRS.values()}
         arrays = iter(built.arrays[1:])
-        rest = [next(arrays) if o.values[g.name] else None for g in cls.OPERANDS[1:]]
+        rest = [next(arrays) if o.operands[g.name] else None for g in cls.OPERANDS[1:]]
         offset = int(cls.reference(index, *rest, **attributes).flat[0])
     seen = np.lib.stride_tricks.as_strided(
         first.reshape(-1)[offset:], result.shape, [s * first.itemsize for s in strides]

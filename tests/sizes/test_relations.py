@@ -26,7 +26,7 @@ CASES = 12  # of one operator
 
 def view(case: Case, types: list[TensorType]) -> SimpleNamespace:
     """What `infer` sees of operands of these types."""
-    o = SimpleNamespace(regions=(), results=None, values={}, const=lambda _: None)
+    o = SimpleNamespace(regions=(), results=None, operands={}, const=lambda _: None)
     for key, definition in case.cls.ATTRS.items():
         value = case.attributes.get(key, definition.default)
         held = {} if value is None else {key: definition.coerce(value)}
