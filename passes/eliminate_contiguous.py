@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.dialects.migraphx.views import Contiguous
 from mgx_mlir.rewrite.passes import PatternPass
 from mgx_mlir.rewrite.pattern import Rewriter, pattern
 
 
-@pattern("contiguous")
-def find_contiguous(op: Any, rw: Rewriter) -> ir.Value:
+@pattern(Contiguous)
+def find_contiguous(op: Contiguous, rw: Rewriter) -> ir.Value:
     """contiguous(x) -> x"""
     return op.input
 

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import ml_dtypes
 import numpy as np
 
 from mgx_mlir.core.dtypes import DType
+from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.rewrite.passes import PatternPass
-from mgx_mlir.rewrite.pattern import Rewriter, no_match, pattern
+from mgx_mlir.rewrite.pattern import Replacement, Rewriter, no_match, pattern
 
 
-@pattern("convert", benefit=2)
-def find_nop_converts(op: Any, rw: Rewriter) -> Any:
+@pattern(Convert, benefit=2)
+def find_nop_converts(op: Convert, rw: Rewriter) -> Replacement:
     """convert(x : T, T) -> x"""
     if op.input.type != op.result.type:
         return no_match("{} becomes {}", op.input.type, op.result.type)
     return op.input
 
 
-@pattern("convert")
-def find_nested_convert(op: Any, rw: Rewriter) -> Any:
+@pattern(Convert)
+def find_nested_convert(op: Convert, rw: Rewriter) -> Replacement:
     """convert(convert(x : A, B), C) -> convert(x, C) where every A is exactly a B"""
-    inner = rw.defining(op.input, "convert")
+    inner = rw.defining(op.input, Convert)
     if inner is None:
         return no_match("input is not a convert")
     start, middle = rw.dtype(inner.input), rw.dtype(op.input)

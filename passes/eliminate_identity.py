@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.dialects.migraphx.views import Identity
 from mgx_mlir.rewrite.passes import PatternPass
 from mgx_mlir.rewrite.pattern import Rewriter, pattern
 
 
-@pattern("identity")
-def find_identity(op: Any, rw: Rewriter) -> ir.Value:
+@pattern(Identity)
+def find_identity(op: Identity, rw: Rewriter) -> ir.Value:
     """identity(x) -> x"""
     return op.input
 

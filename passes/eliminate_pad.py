@@ -6,10 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from mgx_mlir.core.op import attributes_of, mnemonic
+from mgx_mlir.core.op import Op, attributes_of, mnemonic
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.linear import Convolution, Im2Col
+from mgx_mlir.dialects.migraphx.movement import Pad
+from mgx_mlir.dialects.migraphx.pooling import Pooling
+from mgx_mlir.dialects.migraphx.quant import QuantConvolution
 from mgx_mlir.rewrite.passes import PatternPass
-from mgx_mlir.rewrite.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
+from mgx_mlir.rewrite.pattern import (
+    Replacement,
+    Rewriter,
+    defined_by,
+    has_one_use,
+    no_match,
+    pattern,
+)
 
 # results that are never negative: a zero border loses no maximum against them
 _NOT_NEGATIVE = ("relu", "sigmoid", "abs", "exp", "softmax")
@@ -35,9 +46,9 @@ def _joined(padding: Sequence[int], low: Sequence[int], high: Sequence[int]) -> 
     ]
 
 
-def _find_pad(op: Any, rw: Rewriter) -> Any:
+def _find_pad(op: Op, rw: Rewriter) -> Any:
     """(pad, begins, ends) of a constant pad that `op` can take over, or why not."""
-    pad = defined_by(op.operands[0], "pad")
+    pad = defined_by(op.operands[0], Pad)
     if pad is None or pad.mode != "constant":
         return no_match("input is not a pad with a constant")
     if not has_one_use(op.operands[0]):
@@ -50,8 +61,8 @@ def _find_pad(op: Any, rw: Rewriter) -> Any:
     return pad, *found
 
 
-@pattern("convolution", "quant_convolution", "im2col")
-def find_pad_convolution(op: Any, rw: Rewriter) -> Any:
+@pattern(Convolution, QuantConvolution, Im2Col)
+def find_pad_convolution(op: Convolution | QuantConvolution | Im2Col, rw: Rewriter) -> Replacement:
     """convolution(pad(x, 0)) -> convolution(x) with more padding"""
     found = _find_pad(op, rw)
     if not found:
@@ -66,8 +77,8 @@ def find_pad_convolution(op: Any, rw: Rewriter) -> Any:
     return rw.op(name, pad.operands[0], *list(op.operands)[1:], **attributes)
 
 
-@pattern("pooling")
-def find_pad_pooling(op: Any, rw: Rewriter) -> Any:
+@pattern(Pooling)
+def find_pad_pooling(op: Pooling, rw: Rewriter) -> Replacement:
     """max_pooling(pad(x, -inf)) -> max_pooling(x) with more padding; 0 where x >= 0"""
     if op.mode != "max":
         return no_match("mode {} counts what is padded", op.mode)

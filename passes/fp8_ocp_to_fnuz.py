@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,13 +11,14 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import attributes_of
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.passes.analysis.qdq_values import Dequantised, dequantised
 from mgx_mlir.rewrite.passes import PatternPass
-from mgx_mlir.rewrite.pattern import Pattern, Rewriter, no_match, pattern
+from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
 
-@pattern("dot", "convolution")
-def match_fp8ocp_convert_to_fp8fnuz(op: Any, rw: Rewriter) -> Any:
+@pattern(Dot, Convolution)
+def match_fp8ocp_convert_to_fp8fnuz(op: Dot | Convolution, rw: Rewriter) -> Replacement:
     """dot(dq(x, s), dq(w, t)) -> dot(dq(fnuz(x), 2 s), dq(fnuz(w), 2 t)); convolution likewise
 
     x and w of f8E4M3FN. The same bits in f8E4M3FNUZ are half the value, but for 0x80, which

@@ -8,20 +8,29 @@ from typing import Any, ClassVar
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a, mnemonic
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.fused import Group, PointwiseKernel
 from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.analysis.kernel_ops import Known, copy_body, copy_ops, make_kernel
 from mgx_mlir.passes.fusion.plan import CHEAP
 from mgx_mlir.rewrite.passes import PatternPass, option
-from mgx_mlir.rewrite.pattern import Pattern, defined_by, has_one_use, no_match, pattern
+from mgx_mlir.rewrite.pattern import (
+    Pattern,
+    Replacement,
+    Rewriter,
+    defined_by,
+    has_one_use,
+    no_match,
+    pattern,
+)
 
 TO_LAST = [0, 2, 3, 1]  # N, C, H, W -> N, H, W, C
 MAX_CHANNELS = 8  # more are read faster channels-last, where those of a pixel are neighbours
 
 
-@pattern("group")
-def find_planar_convolution(op: Any, rw: Any) -> Any:
+@pattern(Group)
+def find_planar_convolution(op: Group, rw: Rewriter) -> Replacement:
     """group of convolution(group of transpose(x)) -> group of convolution(transpose(x))
 
     For the few channels of a model's input, which a vector kernel copies row by row anyhow.
@@ -69,8 +78,8 @@ def find_planar_convolution(op: Any, rw: Any) -> Any:
     return list(make_kernel("group", inputs, types, build, tag="convolution").results)
 
 
-@pattern("group")
-def find_gathered_convolution(op: Any, rw: Any) -> Any:
+@pattern(Group)
+def find_gathered_convolution(op: Group, rw: Rewriter) -> Replacement:
     """group of convolution(pointwise or transpose(x)) -> group of convolution(x), read through it
 
     For 16-bit images of few channels. Their windows are no whole number of matrix instructions
@@ -87,7 +96,7 @@ def find_gathered_convolution(op: Any, rw: Any) -> Any:
     conv = _convolution(body)
     weights = conv.weights
     constant = isinstance(weights.owner, ir.Block) and defined_by(
-        kernel.operands[ir.BlockArgument(weights).arg_number], "literal"
+        kernel.operands[ir.BlockArgument(weights).arg_number], Literal
     )
     if not constant or not has_one_use(weights) or not gathers(conv):
         return no_match("the convolution does not gather its windows")
@@ -95,7 +104,7 @@ def find_gathered_convolution(op: Any, rw: Any) -> Any:
     if argument is None or not has_one_use(argument):
         return no_match("the convolution does not read an operand of the kernel by itself")
     place = ir.BlockArgument(argument).arg_number
-    made = defined_by(kernel.operands[place], "group", "pointwise")
+    made = defined_by(kernel.operands[place], Group, PointwiseKernel)
     if made is None or not has_one_use(kernel.operands[place]):
         return no_match("the input is made by no kernel that only this one reads")
     first = made.operation
@@ -142,7 +151,7 @@ def _is_cheap(op: ir.OpView) -> bool:
 
 def _transpose(v: ir.Value) -> ir.Operation | None:
     """The op of a kernel that only brings its operand in channels-last order."""
-    group = defined_by(v, "group")
+    group = defined_by(v, Group)
     if group is None or group.tag != "transpose":
         return None
     first, *rest = [o.operation for o in group.operation.regions[0].blocks[0].operations]

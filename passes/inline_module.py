@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import as_value
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.control import If, Loop
 from mgx_mlir.passes.analysis.constants import splat
 from mgx_mlir.rewrite.passes import PatternPass
-from mgx_mlir.rewrite.pattern import Rewriter, no_match, pattern
+from mgx_mlir.rewrite.pattern import Replacement, Rewriter, no_match, pattern
 
 
-@pattern("if")
-def inline_if(op: Any, rw: Rewriter) -> Any:
+@pattern(If)
+def inline_if(op: If, rw: Rewriter) -> Replacement:
     """if(constant) {a} {b} -> a, or b"""
     cond = splat(op.cond)
     if cond is None:
@@ -33,8 +34,8 @@ def inline_if(op: Any, rw: Rewriter) -> Any:
     return _moved(region.blocks[0], list(op.inputs), op.operation)
 
 
-@pattern("loop")
-def inline_loop(op: Any, rw: Rewriter) -> Any:
+@pattern(Loop)
+def inline_loop(op: Loop, rw: Rewriter) -> Replacement:
     """loop(0 or 1, cond) {a} -> the carried operands, or a"""
     count, going = splat(op.iterations), splat(op.cond)
     runs = None

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from mgx_mlir.core.op import Op
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.rewrite.passes import PatternPass, option
-from mgx_mlir.rewrite.pattern import Pattern, no_match, pattern
+from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
 
-@pattern("convolution")
-def find_convolution_padding(op: Any, rw: Any) -> Any:
+@pattern(Convolution)
+def find_convolution_padding(op: Convolution, rw: Rewriter) -> Replacement:
     """convolution{padding}(x, w) -> convolution(pad(x), w)"""
     padding = list(op.padding)
     x, w = TensorType.of(op.input), TensorType.of(op.weights)
@@ -47,7 +49,7 @@ def find_convolution_padding(op: Any, rw: Any) -> Any:
     )
 
 
-def _left_to_kernel(op: Any, w: TensorType, spatial: int, leave: str) -> bool:
+def _left_to_kernel(op: Op, w: TensorType, spatial: int, leave: str) -> bool:
     """Whether the kernel of a convolution pads its input itself."""
     if leave == "vector":
         from mgx_mlir.passes.lower.cpu.convolution_kernel import takes
@@ -60,7 +62,7 @@ def _left_to_kernel(op: Any, w: TensorType, spatial: int, leave: str) -> bool:
     return False
 
 
-def _padded_inside(op: Any, x: TensorType, w: TensorType, spatial: int) -> bool:
+def _padded_inside(op: Op, x: TensorType, w: TensorType, spatial: int) -> bool:
     """Depthwise kernels of 3x3, and strided ones, run faster with the pad inside (measured:
     docs/kernels.md). Those that span one axis only do not compile so."""
     window = w.dims[:spatial]

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a
+from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, is_a
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Scalar
+from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.dialects.migraphx.literal import Literal
+from mgx_mlir.dialects.migraphx.movement import Concat, Pad
+from mgx_mlir.dialects.migraphx.pooling import Pooling
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
+from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.simplify_reshapes import find_transpose
 from mgx_mlir.rewrite.passes import PatternPass, option
-from mgx_mlir.rewrite.pattern import Pattern, no_match, pattern
+from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
 
 def to_last(rank: int) -> list[int]:
@@ -26,16 +30,16 @@ def to_first(rank: int) -> list[int]:
     return [0, rank - 1, *range(1, rank - 1)]
 
 
-def _from_last(rw: Any, v: ir.Value) -> ir.Value | None:
+def _from_last(rw: Rewriter, v: ir.Value) -> ir.Value | None:
     """The channels-last value that `v` is the N,C,s.. transpose of."""
-    t = rw.defining(v, "transpose")
+    t = rw.defining(v, Transpose)
     if t is None or TensorType.of(v).rank < 3:
         return None
     return t.input if list(t.permutation) == to_first(TensorType.of(v).rank) else None
 
 
-@pattern("convolution")
-def find_convolution_layout(op: Any, rw: Any) -> Any:
+@pattern(Convolution)
+def find_convolution_layout(op: Convolution, rw: Rewriter) -> Replacement:
     """convolution(x, w) -> transpose(convolution{channels_last}(transpose(x), transpose(w)))"""
     rank = TensorType.of(op.out).rank
     if op.channels_last:
@@ -58,8 +62,8 @@ def find_convolution_layout(op: Any, rw: Any) -> Any:
     return rw.op("transpose", y, permutation=to_first(rank))
 
 
-@pattern("pooling")
-def find_pooling_layout(op: Any, rw: Any) -> Any:
+@pattern(Pooling)
+def find_pooling_layout(op: Pooling, rw: Rewriter) -> Replacement:
     """pooling(transpose(x)) -> transpose(pooling{channels_last}(x))"""
     if op.channels_last:
         return no_match("already channels-last")
@@ -74,7 +78,7 @@ def find_pooling_layout(op: Any, rw: Any) -> Any:
 
 
 @pattern(Pointwise)
-def find_pointwise_layout(op: Any, rw: Any) -> Any:
+def find_pointwise_layout(op: Pointwise, rw: Rewriter) -> Replacement:
     """pointwise(transpose(x), transpose(y)) -> transpose(pointwise(x, y))"""
     out = TensorType.of(op.operation.results[0])
     operands = list(op.operation.operands)
@@ -98,7 +102,7 @@ def _is_cheap(v: ir.Value) -> bool:
     return is_a(v.owner, (Literal, BroadcastOp))
 
 
-def rebuild(op: Any, operands: list[ir.Value], out: TensorType) -> ir.Value:
+def rebuild(op: Op, operands: list[ir.Value], out: TensorType) -> ir.Value:
     """The same op on other operands."""
     attributes = {k: op.operation.attributes[k] for k in _attribute_names(op)}
     return ir.Operation.create(
@@ -106,12 +110,12 @@ def rebuild(op: Any, operands: list[ir.Value], out: TensorType) -> ir.Value:
     ).result
 
 
-def _attribute_names(op: Any) -> list[str]:
+def _attribute_names(op: Op) -> list[str]:
     return [a if isinstance(a, str) else a.name for a in op.operation.attributes]
 
 
-@pattern("transpose")
-def find_transpose_broadcast(op: Any, rw: Any) -> Any:
+@pattern(Transpose)
+def find_transpose_broadcast(op: Transpose, rw: Rewriter) -> Replacement:
     """transpose(broadcast(x)) -> broadcast(transpose(x))"""
     view = rw.defining(op.input, BroadcastOp)
     if view is None:
@@ -141,8 +145,8 @@ def find_transpose_broadcast(op: Any, rw: Any) -> Any:
     return rw.op("multibroadcast", [moved], out_lens=list(out.dims))
 
 
-@pattern("transpose")
-def find_transpose_unit(op: Any, rw: Any) -> Any:
+@pattern(Transpose)
+def find_transpose_unit(op: Transpose, rw: Rewriter) -> Replacement:
     """transpose that only moves extents of 1 -> reshape"""
     t = TensorType.of(op.input)
     moved = [p for p in op.permutation if t.dims[p] != 1]
@@ -154,7 +158,7 @@ def find_transpose_unit(op: Any, rw: Any) -> Any:
 
 
 @pattern(NumberReduction)
-def find_reduce_layout(op: Any, rw: Any) -> Any:
+def find_reduce_layout(op: NumberReduction, rw: Rewriter) -> Replacement:
     """reduce(transpose(x), axes) -> transpose(reduce(x, moved axes))"""
     operands = list(op.operation.operands)
     x = _from_last(rw, operands[0])
@@ -166,8 +170,8 @@ def find_reduce_layout(op: Any, rw: Any) -> Any:
     return rw.op("transpose", y, permutation=perm)
 
 
-@pattern("concat")
-def find_concat_layout(op: Any, rw: Any) -> Any:
+@pattern(Concat)
+def find_concat_layout(op: Concat, rw: Rewriter) -> Replacement:
     """concat(transpose(x), transpose(y)) -> transpose(concat(x, y))"""
     inner = [_from_last(rw, v) for v in op.inputs]
     if not inner or any(v is None for v in inner):
@@ -178,8 +182,8 @@ def find_concat_layout(op: Any, rw: Any) -> Any:
     return rw.op("transpose", y, permutation=perm)
 
 
-@pattern("pad")
-def find_pad_layout(op: Any, rw: Any) -> Any:
+@pattern(Pad)
+def find_pad_layout(op: Pad, rw: Rewriter) -> Replacement:
     """pad(transpose(x)) -> transpose(pad(x))"""
     operands = list(op.operation.operands)
     x = _from_last(rw, operands[0])

@@ -4,37 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, cast
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import mnemonic, op_class
+from mgx_mlir.core.op import Op, attributes_of, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.indexing import Gather, OneHot
+from mgx_mlir.dialects.migraphx.linear import Conv
+from mgx_mlir.dialects.migraphx.movement import Concat, Reverse, ScanSlice, Slice, Step
+from mgx_mlir.dialects.migraphx.normalize import SoftmaxBase, TopK
+from mgx_mlir.dialects.migraphx.pooling import Pooling
+from mgx_mlir.dialects.migraphx.quant import (
+    DequantizeLinear,
+    PackFp4,
+    PackInt4,
+    QuantConvolution,
+    QuantizeLinear,
+    UnpackFp4,
+    UnpackInt4,
+)
+from mgx_mlir.dialects.migraphx.reduce import ArgExtreme, PrefixScanSum, Reduction
+from mgx_mlir.dialects.migraphx.scatter import ScatterBase
+from mgx_mlir.dialects.migraphx.selection import Unique
+from mgx_mlir.dialects.migraphx.views import Flatten, Squeeze, Unsqueeze
 from mgx_mlir.rewrite.passes import Pass
 
-# op -> (attribute, whose rank it counts in: an operand's number, or "result")
-_AXES: dict[str, tuple[str, int | str]] = {
-    **dict.fromkeys(
-        (
-            "flatten", "gather", "softmax", "logsoftmax", "argmax", "argmin", "topk",
-            "prefix_scan_sum", "concat", "scatter_none", "scatter_add", "scatter_mul",
-            "scatter_min", "scatter_max", "scan_slice", "unique", "pack_int4", "unpack_int4",
-            "pack_fp4", "unpack_fp4", "quantizelinear", "dequantizelinear",
-        ),
-        ("axis", 0),
-    ),
-    "onehot": ("axis", "result"),
-    **dict.fromkeys(
-        (
-            "squeeze", "slice", "step", "reverse", "reduce_sum", "reduce_mean", "reduce_max",
-            "reduce_min", "reduce_prod", "reduce_all", "reduce_any",
-        ),
-        ("axes", 0),
-    ),
-    "unsqueeze": ("axes", "result"),
-}  # fmt: skip
-_PADDED = frozenset(
-    ("convolution", "quant_convolution", "convolution_backwards", "pooling", "im2col")
-)
+# ops whose `axis` or `axes` counts in the dims of the first operand, and of the result
+_AXES_OF_OPERAND = (
+    Flatten, Gather, SoftmaxBase, ArgExtreme, TopK, PrefixScanSum, Concat, ScatterBase, ScanSlice,
+    Unique, PackInt4, UnpackInt4, PackFp4, UnpackFp4, QuantizeLinear, DequantizeLinear, Squeeze,
+    Slice, Step, Reverse, Reduction,
+)  # fmt: skip
+_AXES_OF_RESULT = (OneHot, Unsqueeze)
+_AXES = _AXES_OF_OPERAND + _AXES_OF_RESULT
+_PADDED = (Conv, QuantConvolution, Pooling)
 
 
 @dataclass(frozen=True)
@@ -48,37 +51,33 @@ class NormalizeOps(Pass):
 
         def visit(op: ir.Operation) -> ir.WalkResult:
             nonlocal changed
-            name = mnemonic(op)
-            if (name in _AXES or name in _PADDED) and op_class(op) is not None:
-                changed |= normalize(name, op.opview)
+            if is_a(op, (*_AXES, *_PADDED)):
+                changed |= normalize(cast(Op, op.opview))
             return ir.WalkResult.ADVANCE
 
         module.walk(visit)
         return changed
 
 
-def normalize(name: str, op: Any) -> bool:
-    """Write an op's attributes in their one form; whether any was written otherwise."""
+def normalize(op: Op) -> bool:
+    """Write an op's attributes in their one form; return whether any was written otherwise."""
     before = dict(op.attributes.items())
-    if name in _AXES:
-        attribute, of = _AXES[name]
-        definition = type(op).ATTRS.get(attribute)
-        value = getattr(op, attribute) if definition is not None else None
-        if value is not None:
-            rank = TensorType.of(op.results[0] if of == "result" else op.operands[of]).rank
-            if attribute == "axis":
-                # an axis may be one past the last (flatten): it stays
-                op.axis = value + rank if value < 0 else value
-            else:
-                op.axes = [a + rank if a < 0 else a for a in value]
-    if name == "slice":
+    if is_a(op, _AXES):
+        rank = TensorType.of(op.results[0] if is_a(op, _AXES_OF_RESULT) else op.operands[0]).rank
+        attributes = attributes_of(op)
+        if attributes.get("axis") is not None and attributes["axis"] < 0:
+            # an axis may be one past the last (flatten): it stays
+            op.axis += rank
+        if attributes.get("axes") is not None:
+            op.axes = [a + rank if a < 0 else a for a in attributes["axes"]]
+    if is_a(op, Slice):
         _normalize_slice(op)
-    if name in _PADDED:
+    if is_a(op, _PADDED):
         _normalize_padding(op)
     return dict(op.attributes.items()) != before
 
 
-def _normalize_slice(op: Any) -> None:
+def _normalize_slice(op: Op) -> None:
     """Bounds in [0, extent] where the extent is known; ends not before starts."""
     axes, starts, ends = op.axes, op.starts, op.ends
     dims = TensorType.of(op.operands[0]).dims
@@ -92,7 +91,7 @@ def _normalize_slice(op: Any) -> None:
     op.ends = [max(b[0], b[1]) for b in bounds]
 
 
-def _normalize_padding(op: Any) -> None:
+def _normalize_padding(op: Op) -> None:
     padding: Sequence[int] | None = op.padding
     spatial = TensorType.of(op.operands[0]).rank - 2
     if padding is not None and len(padding) == spatial and spatial > 0:

@@ -9,6 +9,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise, is_a, mnemonic, op_class
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.passes.analysis.constants import is_constant
 from mgx_mlir.passes.layout_convolution import rebuild
@@ -16,6 +17,7 @@ from mgx_mlir.rewrite.passes import PatternPass
 from mgx_mlir.rewrite.pattern import (
     NoMatch,
     Pattern,
+    Replacement,
     Rewriter,
     defined_by,
     has_one_use,
@@ -27,8 +29,8 @@ from mgx_mlir.rewrite.pattern import (
 _OTHER = frozenset(("bit_cast", "dequantizelinear"))
 
 
-@pattern("convert")
-def find_upcast(op: Any, rw: Rewriter) -> Any:
+@pattern(Convert)
+def find_upcast(op: Convert, rw: Rewriter) -> Replacement:
     """convert(f(x, constant)), to a wider type -> f(convert(x), convert(constant))
 
     f is pointwise or a reduction that nothing else reads. The convert moves up to the next op
@@ -48,13 +50,13 @@ def find_upcast(op: Any, rw: Rewriter) -> Any:
 
 
 @pattern(Pointwise, NumberReduction)
-def find_downcast(op: Any, rw: Rewriter) -> Any:
+def find_downcast(op: Pointwise | NumberReduction, rw: Rewriter) -> Replacement:
     """f(convert(x), constant), from a wider type -> convert(f(x, convert(constant)))
 
     f is pointwise or a reduction. The convert moves down to the next op that is neither, or that
     reads another value too.
     """
-    cast = next((c for v in op.operands if (c := defined_by(v, "convert")) is not None), None)
+    cast = next((c for v in op.operands if (c := defined_by(v, Convert)) is not None), None)
     if cast is None:
         return no_match("no operand is a convert")
     narrow, wide = cast.target_type, TensorType.of(cast.input).dtype

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class Quantize8bits(Pass):
             op.erase()
         return True
 
-    def _pair(self, b: Builder, op: Any) -> ir.Value:
+    def _pair(self, b: Builder, op: ir.Operation) -> ir.Value:
         x = op.operands[0]
         dtype = TensorType.of(x).dtype
         if not dtype.is_float:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
-from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a
+from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, is_a
 from mgx_mlir.core.shapes import DYN, TensorType, product
-from mgx_mlir.dialects.migraphx.broadcasts import Broadcast
+from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
+from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
+from mgx_mlir.dialects.migraphx.normalize import LogSoftmax, Softmax
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
-from mgx_mlir.dialects.migraphx.views import Reshape
+from mgx_mlir.dialects.migraphx.views import Flatten, Reshape, Squeeze, Unsqueeze
 from mgx_mlir.passes.analysis.constants import is_constant
 from mgx_mlir.passes.layout_convolution import rebuild, to_first, to_last
 from mgx_mlir.rewrite.passes import PatternPass, option
-from mgx_mlir.rewrite.pattern import Pattern, no_match, pattern
+from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
 
-@pattern("dot")
-def find_dot_broadcast_rows(op: Any, rw: Any) -> Any:
+@pattern(Dot)
+def find_dot_broadcast_rows(op: Dot, rw: Rewriter) -> Replacement:
     """dot(x, broadcast(w)) -> reshape(dot(reshape(x), w))"""
     a, out = TensorType.of(op.a), TensorType.of(op.out)
     if out.rank < 3 or DYN in (a.dims[-1], out.dims[-1]) or a.dims[:-1] != out.dims[:-1]:
@@ -43,13 +45,13 @@ def _rows(dims: Sequence[int]) -> int:
     return DYN if DYN in dims else product(dims)
 
 
-def _reshape(rw: Any, v: ir.Value, dims: Sequence[int]) -> ir.Value:
+def _reshape(rw: Rewriter, v: ir.Value, dims: Sequence[int]) -> ir.Value:
     return rw.op("reshape", v, dims=[-1 if d == DYN else d for d in dims])
 
 
-def _matrix_below(rw: Any, v: ir.Value) -> ir.Value | None:
+def _matrix_below(rw: Rewriter, v: ir.Value) -> ir.Value | None:
     """The rank-2 value that `v` repeats over its leading dims."""
-    view = rw.defining(v, "multibroadcast", "broadcast")
+    view = rw.defining(v, Multibroadcast, Broadcast)
     if view is None:
         t = TensorType.of(v)
         if all(d == 1 for d in t.dims[:-2]) and t.is_static:
@@ -69,8 +71,8 @@ def _is_literal(v: ir.Value) -> bool:
     return is_literal(owner)
 
 
-@pattern("dot")
-def find_dot_batch(op: Any, rw: Any) -> Any:
+@pattern(Dot)
+def find_dot_batch(op: Dot, rw: Rewriter) -> Replacement:
     """dot of rank 4 and above -> reshape(dot of rank 3(reshape(a), reshape(b)))"""
     a, b, out = TensorType.of(op.a), TensorType.of(op.b), TensorType.of(op.out)
     if out.rank < 4 or not (a.is_static and b.is_static):
@@ -86,7 +88,7 @@ def find_dot_batch(op: Any, rw: Any) -> Any:
 
 
 @pattern(Pointwise)
-def find_pointwise_reshape(op: Any, rw: Any) -> Any:
+def find_pointwise_reshape(op: Pointwise, rw: Rewriter) -> Replacement:
     """pointwise(reshape(x), y) -> reshape(pointwise(x, reshape(y)))"""
     out = TensorType.of(op.operation.results[0])
     operands = list(op.operation.operands)
@@ -103,9 +105,9 @@ def find_pointwise_reshape(op: Any, rw: Any) -> Any:
     return _reshape(rw, y, out.dims)
 
 
-def _flat_below(rw: Any, v: ir.Value, out: TensorType) -> ir.Value | None:
+def _flat_below(rw: Rewriter, v: ir.Value, out: TensorType) -> ir.Value | None:
     """The [n, ..] value of rank 2 or 3 whose first dim `v` splits: `v` = reshape of it."""
-    view = rw.defining(v, "reshape")
+    view = rw.defining(v, Reshape)
     if view is None or view.dims_tensor is not None or not _is_solvable(out):
         return None
     t = TensorType.of(view.input)
@@ -114,7 +116,7 @@ def _flat_below(rw: Any, v: ir.Value, out: TensorType) -> ir.Value | None:
     return view.input if t.dims[1:] == out.dims[1 - t.rank :] else None
 
 
-def _as_flat(rw: Any, v: ir.Value, out: TensorType, below: ir.Value) -> ir.Value | None:
+def _as_flat(rw: Rewriter, v: ir.Value, out: TensorType, below: ir.Value) -> ir.Value | None:
     """`v`, of `out`'s dims, with `below`'s dims: a reshape, or its broadcast redone."""
     flat = TensorType.of(below).dims
     view = rw.defining(v, BroadcastOp)
@@ -142,7 +144,7 @@ def _as_flat(rw: Any, v: ir.Value, out: TensorType, below: ir.Value) -> ir.Value
     return _repeat(rw, x if t.dims == tuple(dims) else rw.op("reshape", x, dims=dims), below)
 
 
-def _repeat(rw: Any, x: ir.Value, like: ir.Value) -> ir.Value:
+def _repeat(rw: Rewriter, x: ir.Value, like: ir.Value) -> ir.Value:
     """`x` broadcast to the dims of `like`."""
     t = TensorType.of(like)
     if not t.is_static:
@@ -151,7 +153,7 @@ def _repeat(rw: Any, x: ir.Value, like: ir.Value) -> ir.Value:
 
 
 @pattern(NumberReduction)
-def find_reduce_rows(op: Any, rw: Any) -> Any:
+def find_reduce_rows(op: NumberReduction, rw: Rewriter) -> Replacement:
     """reduce(reshape(x), last axis) -> reshape(reduce(x, last axis))"""
     operands = list(op.operation.operands)
     t, out = TensorType.of(operands[0]), TensorType.of(op.out)
@@ -164,8 +166,8 @@ def find_reduce_rows(op: Any, rw: Any) -> Any:
     return _reshape(rw, y, out.dims)
 
 
-@pattern("softmax", "logsoftmax")
-def find_softmax_rows(op: Any, rw: Any) -> Any:
+@pattern(Softmax, LogSoftmax)
+def find_softmax_rows(op: Softmax | LogSoftmax, rw: Rewriter) -> Replacement:
     """softmax(reshape(x), last axis) -> reshape(softmax(x, last axis))"""
     t = TensorType.of(op.input)
     if op.axis % t.rank != t.rank - 1:
@@ -177,8 +179,8 @@ def find_softmax_rows(op: Any, rw: Any) -> Any:
     return _reshape(rw, y, TensorType.of(op.out).dims)
 
 
-@pattern("convolution")
-def find_1x1_convolution(op: Any, rw: Any) -> Any:
+@pattern(Convolution)
+def find_1x1_convolution(op: Convolution, rw: Rewriter) -> Replacement:
     """convolution(x, w of 1x1) -> dot of rows(x as pixels by channels, w), w constant"""
     if not rw.options.convolutions:
         return no_match("the lowering chooses (convolutions is off)")
@@ -210,14 +212,14 @@ def find_1x1_convolution(op: Any, rw: Any) -> Any:
     return y if op.channels_last else rw.op("transpose", y, permutation=to_first(x.rank))
 
 
-@pattern("reshape", "squeeze", "unsqueeze", "flatten")
-def find_reshape_pair(op: Any, rw: Any) -> Any:
+@pattern(Reshape, Squeeze, Unsqueeze, Flatten)
+def find_reshape_pair(op: Op, rw: Rewriter) -> Replacement:
     """reshape(reshape(x)) -> reshape(x)"""
     out = TensorType.of(op.out)
     if not _is_solvable(out):
         return no_match("an extent of 0, or several run-time dims")
     x = op.operation.operands[0]
-    inner = rw.defining(x, "reshape", "squeeze", "unsqueeze", "flatten")
+    inner = rw.defining(x, Reshape, Squeeze, Unsqueeze, Flatten)
     if inner is None:
         if is_a(op, Reshape) and TensorType.of(x).dims == out.dims:
             return x

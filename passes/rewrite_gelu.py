@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.dialects.migraphx.pointwise_binary import Div, Pow
+from mgx_mlir.dialects.migraphx.pointwise_binary import Add, Div, Mul, Pow, Sub
 from mgx_mlir.passes.analysis.constants import splat
 from mgx_mlir.rewrite.passes import PatternPass, option
-from mgx_mlir.rewrite.pattern import Pattern, Rewriter, defined_by, has_one_use, no_match, pattern
+from mgx_mlir.rewrite.pattern import (
+    Pattern,
+    Replacement,
+    Rewriter,
+    defined_by,
+    has_one_use,
+    no_match,
+    pattern,
+)
 
 _DEPTH = 6  # ops that are looked through in a product or a polynomial
 _INSIDE = frozenset(("migraphx.mul", "migraphx.div", "migraphx.add"))
 _NEAR = 1e-3  # models round the constants of GELU to four digits and to 16 bits
 
 
-@pattern("mul", "div")
-def find_gelu_erf(op: Any, rw: Rewriter) -> Any:
+@pattern(Mul, Div)
+def find_gelu_erf(op: Mul | Div, rw: Rewriter) -> Replacement:
     """x / 2 * (1 + erf(x / sqrt(2))) -> x / (1 + exp(-2 sqrt(2 / pi) (x + 0.044715 x^3)))
 
     In 16 bits and under fast-math only: the two differ by up to 5e-4, half a step of f16 at 1.
@@ -42,8 +50,8 @@ def find_gelu_erf(op: Any, rw: Rewriter) -> Any:
     return rw.op("div", x, rw.add(rw.op("exp", inner), 1))
 
 
-@pattern("mul", "div")
-def find_tanh_fast_gelu(op: Any, rw: Rewriter) -> Any:
+@pattern(Mul, Div)
+def find_tanh_fast_gelu(op: Mul | Div, rw: Rewriter) -> Replacement:
     """x / 2 * (1 + tanh(y)) -> x / (1 + exp(-2 y)), y a polynomial in x
 
     Equal for every y. As y has no other operand, both are infinite or NaN for the same x.
@@ -65,7 +73,7 @@ def product_of(v: ir.Value, depth: int = _DEPTH) -> tuple[float, list[ir.Value]]
     number = splat(v)
     if number is not None:
         return float(number), []
-    op = defined_by(v, "mul", "div") if depth else None
+    op = defined_by(v, Mul, Div) if depth else None
     if op is None or (depth < _DEPTH and not has_one_use(v)):
         return 1.0, [v]
     if is_a(op, Div):
@@ -78,7 +86,7 @@ def product_of(v: ir.Value, depth: int = _DEPTH) -> tuple[float, list[ir.Value]]
     return a * b, left + right
 
 
-def _half_times_one_plus(op: Any, function: str) -> tuple[ir.Value, ir.Value] | None:
+def _half_times_one_plus(op: ir.Operation, function: str) -> tuple[ir.Value, ir.Value] | None:
     """(x, y) where the root is x / 2 * (1 + function(y)), multiplied in any order.
 
     The sum and the function must have no other reader: they would be computed all the same.
@@ -89,7 +97,7 @@ def _half_times_one_plus(op: Any, function: str) -> tuple[ir.Value, ir.Value] | 
     if len(factors) != 2:
         return None
     for x, other in (factors, factors[::-1]):
-        total = defined_by(other, "add")
+        total = defined_by(other, Add)
         if total is None or not has_one_use(other):
             continue
         for term, one in (total.operands, list(total.operands)[::-1]):
@@ -104,7 +112,7 @@ def _half_times_one_plus(op: Any, function: str) -> tuple[ir.Value, ir.Value] | 
     return None
 
 
-def _contains(op: Any, name: str, depth: int) -> bool:
+def _contains(op: ir.Operation, name: str, depth: int) -> bool:
     """Whether products and sums that end in `op` have an op of this name in them."""
     for v in op.operands:
         owner = v.owner
@@ -121,7 +129,7 @@ def _is_polynomial(y: ir.Value, x: ir.Value, depth: int) -> bool:
     """Whether `y` is made of `x` and constants by sums, products and positive powers."""
     if y == x or splat(y) is not None:
         return True
-    op = defined_by(y, "add", "sub", "mul", "pow") if depth else None
+    op = defined_by(y, Add, Sub, Mul, Pow) if depth else None
     if op is None:
         return False
     a, b = op.operands

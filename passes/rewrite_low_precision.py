@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.dialects.migraphx.pointwise_binary import Div, Pow
+from mgx_mlir.dialects.migraphx.pointwise_binary import Div, Mul, Pow
 from mgx_mlir.passes.analysis.constants import splat
 from mgx_mlir.rewrite.passes import PatternPass
-from mgx_mlir.rewrite.pattern import Pattern, Rewriter, has_one_use, no_match, pattern
+from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, has_one_use, no_match, pattern
 
 
-@pattern("div", "mul")
-def find_pow2_div(op: Any, rw: Rewriter) -> Any:
+@pattern(Div, Mul)
+def find_pow2_div(op: Div | Mul, rw: Rewriter) -> Replacement:
     """x^2 / n in f16 -> (x / n) * x, n above 1
 
     x^2 is infinite in f16 from 256 on. n is one constant: x * (1 / n) counts as x / n.
@@ -38,7 +38,7 @@ def find_pow2_div(op: Any, rw: Rewriter) -> Any:
 
 def _squared(rw: Rewriter, v: ir.Value) -> ir.Value | None:
     """x where `v` is x * x or pow(x, 2), and nothing else reads it."""
-    inner = rw.defining(v, "mul", "pow") if has_one_use(v) else None
+    inner = rw.defining(v, Mul, Pow) if has_one_use(v) else None
     if inner is None:
         return None
     x, y = inner.operands

@@ -10,17 +10,20 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.op import Op
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.normalize import Lrn
+from mgx_mlir.dialects.migraphx.pooling import Pooling
 from mgx_mlir.dialects.migraphx.windows import window_pads
 from mgx_mlir.passes.layout_convolution import to_first, to_last
 from mgx_mlir.rewrite.passes import PatternPass, option
-from mgx_mlir.rewrite.pattern import Pattern, Rewriter, no_match, pattern
+from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
 _LARGEST = 100_000  # elements of a pooling that is rewritten by gathers
 
 
-@pattern("pooling")
-def replace_with_reduce(op: Any, rw: Rewriter) -> Any:
+@pattern(Pooling)
+def replace_with_reduce(op: Pooling, rw: Rewriter) -> Replacement:
     """pooling(x) over all of each plane -> reduce_mean(x) or reduce_max(x)"""
     if op.mode not in ("average", "max"):
         return no_match("mode {} has no reduction", op.mode)
@@ -40,8 +43,8 @@ def replace_with_reduce(op: Any, rw: Rewriter) -> Any:
     return rw.op("reduce_mean" if op.mode == "average" else "reduce_max", op.operands[0], axes=axes)
 
 
-@pattern("pooling")
-def replace_dilations_with_gather_pooling(op: Any, rw: Rewriter) -> Any:
+@pattern(Pooling)
+def replace_dilations_with_gather_pooling(op: Pooling, rw: Rewriter) -> Replacement:
     """pooling{dilations}(x) -> pooling{stride = lengths}(gather(pad(x)))
 
     The gathers lay the windows out side by side. For backends whose windows have no holes.
@@ -86,8 +89,8 @@ def replace_dilations_with_gather_pooling(op: Any, rw: Rewriter) -> Any:
     )  # fmt: skip
 
 
-@pattern("lrn")
-def lower_lrn_to_pooling(op: Any, rw: Rewriter) -> Any:
+@pattern(Lrn)
+def lower_lrn_to_pooling(op: Lrn, rw: Rewriter) -> Replacement:
     """lrn(x) -> x / (bias + alpha * average pooling(x * x) along the channels) ^ beta"""
     if not rw.options.rewrite_lrn:
         return no_match("the target has lrn (rewrite-lrn is off)")
@@ -118,12 +121,12 @@ def lower_lrn_to_pooling(op: Any, rw: Rewriter) -> Any:
     return rw.op("convert", y, target_type=t.dtype) if t.dtype.is_low_precision else y
 
 
-def _spatial_axes(op: Any, t: TensorType) -> list[int]:
+def _spatial_axes(op: Op, t: TensorType) -> list[int]:
     return list(range(1, t.rank - 1)) if op.channels_last else list(range(2, t.rank))
 
 
 def _padded(
-    op: Any, rw: Rewriter, t: TensorType, axes: Sequence[int], room: Sequence[tuple[int, int]]
+    op: Op, rw: Rewriter, t: TensorType, axes: Sequence[int], room: Sequence[tuple[int, int]]
 ) -> Any:
     """The input with what windows read around it: what changes no result."""
     if not any(map(any, room)):

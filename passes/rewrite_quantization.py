@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.quant import DequantizeLinear, QuantizeLinear
 from mgx_mlir.rewrite.passes import PatternPass
-from mgx_mlir.rewrite.pattern import Pattern, Rewriter, no_match, pattern
+from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
 
-@pattern("quantizelinear")
-def apply_quantizelinear(op: Any, rw: Rewriter) -> Any:
+@pattern(QuantizeLinear)
+def apply_quantizelinear(op: QuantizeLinear, rw: Rewriter) -> Replacement:
     """quantizelinear(x, s, z) -> convert(clip(nearbyint(x / s) + z))
 
     16-bit floats are converted to f32 first. To an f8 type nothing is rounded ahead of the
@@ -34,8 +35,8 @@ def apply_quantizelinear(op: Any, rw: Rewriter) -> Any:
     return rw.op("convert", y, target_type=to)
 
 
-@pattern("dequantizelinear")
-def apply_dequantizelinear(op: Any, rw: Rewriter) -> Any:
+@pattern(DequantizeLinear)
+def apply_dequantizelinear(op: DequantizeLinear, rw: Rewriter) -> Replacement:
     """dequantizelinear(x, s, z) -> (convert(x) - convert(z)) * s"""
     to, kind = TensorType.of(op.scale).dtype, TensorType.of(op.input).dtype
     if to.is_low_precision and not (to.size == 2 and kind.is_integer and kind.bits == 8):

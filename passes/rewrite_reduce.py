@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import Op
 from mgx_mlir.core.shapes import DYN, TensorType, product
+from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
+from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.linear import Dot
+from mgx_mlir.dialects.migraphx.normalize import LogSoftmax, Softmax
+from mgx_mlir.dialects.migraphx.pointwise_binary import Div, Mul, Pow, SqDiff, Sub
+from mgx_mlir.dialects.migraphx.pointwise_unary import Exp
+from mgx_mlir.dialects.migraphx.reduce import ReduceMax, ReduceMean, ReduceSum, Reduction
 from mgx_mlir.passes.analysis.constants import splat
 from mgx_mlir.passes.layout_convolution import rebuild
 from mgx_mlir.rewrite.passes import PatternPass, option
-from mgx_mlir.rewrite.pattern import Pattern, has_one_use, no_match, pattern
+from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, has_one_use, no_match, pattern
 
 _BETWEEN = ("add", "sub", "mul", "div", "where")
 
 
-@pattern("softmax")
-def find_dot_softmax_fp32(op: Any, rw: Any) -> Any:
+@pattern(Softmax)
+def find_dot_softmax_fp32(op: Softmax, rw: Rewriter) -> Replacement:
     """softmax(pointwise(dot(a, b))) in 16 bits -> convert(softmax(pointwise(convert(dot(a, b)))))
 
     The scores of attention stay in f32 between the dot and the softmax: a kernel's sum is not
@@ -33,8 +41,8 @@ def find_dot_softmax_fp32(op: Any, rw: Any) -> Any:
     return rw.op("convert", y, target_type=t.dtype)
 
 
-@pattern("dot")
-def find_softmax_dot_fp32(op: Any, rw: Any) -> Any:
+@pattern(Dot)
+def find_softmax_dot_fp32(op: Dot, rw: Rewriter) -> Replacement:
     """dot(convert(softmax), v) in 16 bits -> convert(dot(softmax, convert(v)))
 
     The weights of attention stay in f32 too. For targets whose dots compute in f32 anyway.
@@ -42,27 +50,27 @@ def find_softmax_dot_fp32(op: Any, rw: Any) -> Any:
     if not rw.options.wide_values:
         return no_match("the target has 16-bit dots (wide-values is off)")
     t = TensorType.of(op.out)
-    view = rw.defining(op.a, "convert")
+    view = rw.defining(op.a, Convert)
     if not t.dtype.is_low_precision or view is None:
         return no_match("it is no 16-bit dot of a convert")
     softmax = view.operation.operands[0]
-    if rw.defining(softmax, "softmax") is None or TensorType.of(softmax).dtype != dtypes.FLOAT:
+    if rw.defining(softmax, Softmax) is None or TensorType.of(softmax).dtype != dtypes.FLOAT:
         return no_match("the convert is not of a softmax in f32")
     v = rw.op("convert", op.b, target_type=dtypes.FLOAT)
     return rw.op("convert", rw.op("dot", softmax, v), target_type=t.dtype)
 
 
-def _comes_from_dot(rw: Any, v: ir.Value) -> bool:
+def _comes_from_dot(rw: Rewriter, v: ir.Value) -> bool:
     """Whether `v` is a dot, or pointwise ops on one that nothing else reads."""
     if not has_one_use(v):
         return False
-    if rw.defining(v, "dot") is not None:
+    if rw.defining(v, Dot) is not None:
         return True
     view = rw.defining(v, *_BETWEEN)
     return view is not None and any(_comes_from_dot(rw, x) for x in view.operation.operands)
 
 
-def _in_f32(rw: Any, v: ir.Value) -> ir.Value:
+def _in_f32(rw: Rewriter, v: ir.Value) -> ir.Value:
     """`v` computed in f32, from the dot on."""
     t = TensorType.of(v)
     if not t.dtype.is_low_precision:
@@ -74,8 +82,8 @@ def _in_f32(rw: Any, v: ir.Value) -> ir.Value:
     return rebuild(view, operands, t.with_dtype(dtypes.FLOAT))
 
 
-@pattern("logsoftmax")
-def find_logsoftmax(op: Any, rw: Any) -> Any:
+@pattern(LogSoftmax)
+def find_logsoftmax(op: LogSoftmax, rw: Rewriter) -> Replacement:
     """logsoftmax(x) -> log(softmax(x))
 
     -infinity where softmax underflows.
@@ -85,8 +93,8 @@ def find_logsoftmax(op: Any, rw: Any) -> Any:
     return rw.op("log", rw.op("softmax", op.input, axis=op.axis))
 
 
-@pattern("softmax")
-def find_softmax(op: Any, rw: Any) -> Any:
+@pattern(Softmax)
+def find_softmax(op: Softmax, rw: Rewriter) -> Replacement:
     """softmax(x) -> e / reduce_sum(e), e = exp(x - reduce_max(x))"""
     if not rw.options.softmax:
         return no_match("softmax is a kernel (softmax is off)")
@@ -96,25 +104,25 @@ def find_softmax(op: Any, rw: Any) -> Any:
     return _with_row(rw, "div", e, "reduce_sum", axis)
 
 
-def _with_row(rw: Any, name: str, x: ir.Value, reduce: str, axis: int) -> ir.Value:
+def _with_row(rw: Rewriter, name: str, x: ir.Value, reduce: str, axis: int) -> ir.Value:
     """name(x, reduce(x) repeated along the axis)."""
     return rw.op(name, x, _repeat(rw, rw.op(reduce, x, axes=[axis]), x))
 
 
-@pattern("div")
-def find_softmax_base_ops(op: Any, rw: Any) -> Any:
+@pattern(Div)
+def find_softmax_base_ops(op: Div, rw: Rewriter) -> Replacement:
     """exp(x - reduce_max(x)) / reduce_sum(..) in 16 bits -> convert(the same of convert(x))"""
     t = TensorType.of(op.out)
     if not t.dtype.is_low_precision:
         return no_match("{} is not a 16-bit float", t.dtype)
-    e = rw.defining(op.a, "exp")
-    total = _row_of(rw, op.b, "reduce_sum")
+    e = rw.defining(op.a, Exp)
+    total = _row_of(rw, op.b, ReduceSum)
     if e is None or total is None or total.input != op.a:
         return no_match("it is not exp over its own reduce_sum")
-    shifted = rw.defining(e.input, "sub")
+    shifted = rw.defining(e.input, Sub)
     if shifted is None:
         return no_match("exp is not of a difference")
-    largest = _row_of(rw, shifted.b, "reduce_max")
+    largest = _row_of(rw, shifted.b, ReduceMax)
     if largest is None or largest.input != shifted.a or list(largest.axes) != list(total.axes):
         return no_match("exp is not of x - reduce_max(x) along the same axes")
     # the exp is read here and by the sum; a third reader would have it computed twice
@@ -126,27 +134,27 @@ def find_softmax_base_ops(op: Any, rw: Any) -> Any:
     return rw.op("convert", rw.op("div", wide, _again(rw, op.b, wide)), target_type=t.dtype)
 
 
-def _row_of(rw: Any, v: ir.Value, reduce: str) -> Any:
+def _row_of(rw: Rewriter, v: ir.Value, reduce: type[Reduction]) -> Reduction | None:
     """The reduction that `v` repeats along the axes it reduced."""
-    view = rw.defining(v, "multibroadcast")
+    view = rw.defining(v, Multibroadcast)
     found = None if view is None else rw.defining(view.operation.operands[0], reduce)
     return found if found is not None and found.axes_tensor is None else None
 
 
-def _again(rw: Any, v: ir.Value, x: ir.Value) -> ir.Value:
+def _again(rw: Rewriter, v: ir.Value, x: ir.Value) -> ir.Value:
     """The reduction and the broadcast that make `v`, of `x`."""
-    below = rw.defining(rw.defining(v, "multibroadcast").operation.operands[0])
+    below = rw.defining(rw.defining(v).operands[0])
     return _repeat(rw, rw.op(below.mnemonic, x, axes=below.axes), x)
 
 
-def _repeat(rw: Any, row: ir.Value, x: ir.Value) -> ir.Value:
+def _repeat(rw: Rewriter, row: ir.Value, x: ir.Value) -> ir.Value:
     """`row` repeated to the dims of `x`."""
     t = TensorType.of(x)
     return rw.multibroadcast(row, t.dims) if t.is_static else rw.op("multibroadcast", [row, x])
 
 
-@pattern("reduce_mean")
-def find_reduce_mean_variance(op: Any, rw: Any) -> Any:
+@pattern(ReduceMean)
+def find_reduce_mean_variance(op: ReduceMean, rw: Rewriter) -> Replacement:
     """reduce_mean((x - reduce_mean(x))^2) -> reduce_mean(x^2) - reduce_mean(x)^2
 
     Where the mean is large beside the deviation, the difference loses the digits of both.
@@ -156,28 +164,28 @@ def find_reduce_mean_variance(op: Any, rw: Any) -> Any:
     t = TensorType.of(op.input)
     if not t.dtype.is_float:
         return no_match("integers truncate")
-    square = rw.defining(op.input, "mul", "pow", "sqdiff")
+    square = rw.defining(op.input, Mul, Pow, SqDiff)
     if square is None or not has_one_use(op.input):
         return no_match("it is not the mean of a square that nothing else reads")
     a, b = square.operation.operands
     if square.mnemonic == "sqdiff":
-        x, mean = a, _row_of(rw, b, "reduce_mean")
+        x, mean = a, _row_of(rw, b, ReduceMean)
     else:
         exponent = splat(b) if square.mnemonic == "pow" else None
         if a != b and not (exponent is not None and exponent == 2):
             return no_match("it is not a square")
-        sub = rw.defining(a, "sub")
+        sub = rw.defining(a, Sub)
         if sub is None:
             return no_match("it is not the square of a difference")
-        x, mean = sub.a, _row_of(rw, sub.b, "reduce_mean")
+        x, mean = sub.a, _row_of(rw, sub.b, ReduceMean)
     if mean is None or mean.input != x or _axes(mean) != _axes(op):
         return no_match("what is subtracted is not the mean along the same axes")
     squares = rw.op("reduce_mean", rw.op("mul", x, x), axes=op.axes)
     return rw.op("sub", squares, rw.op("mul", mean.out, mean.out))
 
 
-@pattern("reduce_mean")
-def find_reduce_mean(op: Any, rw: Any) -> Any:
+@pattern(ReduceMean)
+def find_reduce_mean(op: ReduceMean, rw: Rewriter) -> Replacement:
     """reduce_mean(x) -> reduce_sum(x) / n, integers in 64 bits, 16-bit floats in f32"""
     if not rw.options.mean:
         return no_match("the mean is a kernel (mean is off)")
@@ -199,7 +207,7 @@ def find_reduce_mean(op: Any, rw: Any) -> Any:
     return y if wide is t.dtype else rw.op("convert", y, target_type=t.dtype)
 
 
-def _axes(op: Any) -> list[int]:
+def _axes(op: Op) -> list[int]:
     """The axes that a reduction reduces, from the front; all of them where it names none."""
     rank = TensorType.of(op.input).rank
     return sorted(a % rank for a in op.axes) or list(range(rank))

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import Op
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.dialects.migraphx.resize import coordinates, nearest
+from mgx_mlir.dialects.migraphx.resize import Resize, coordinates, nearest
 from mgx_mlir.rewrite.passes import PatternPass, option
-from mgx_mlir.rewrite.pattern import Pattern, Rewriter, no_match, pattern
+from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
 f32 = np.float32
 
 
-@pattern("resize")
-def rewrite_nearest_resize(op: Any, rw: Rewriter) -> Any:
+@pattern(Resize)
+def rewrite_nearest_resize(op: Resize, rw: Rewriter) -> Replacement:
     """nearest resize(x) -> reshape(broadcast(reshape(x))), or step(slice(x)), else gather(x)
 
     An axis that repeats each element is broadcast, one that takes every n-th is sliced; any
@@ -51,8 +52,8 @@ def rewrite_nearest_resize(op: Any, rw: Rewriter) -> Any:
     return _repeated(rw, x, repeats)
 
 
-@pattern("resize")
-def rewrite_linear_resize(op: Any, rw: Rewriter) -> Any:
+@pattern(Resize)
+def rewrite_linear_resize(op: Resize, rw: Rewriter) -> Replacement:
     """linear resize(x) -> gather(x, lower) * (1 - t) + gather(x, upper) * t, axis by axis"""
     if op.mode != "linear":
         return no_match("mode {} is not linear", op.mode)
@@ -84,7 +85,7 @@ def rewrite_linear_resize(op: Any, rw: Rewriter) -> Any:
     return x if wide is t.dtype else rw.op("convert", x, target_type=t.dtype)
 
 
-def _resized(op: Any) -> list[tuple[int, np.ndarray]] | str:
+def _resized(op: Op) -> list[tuple[int, np.ndarray]] | str:
     """The axes that change and the places in the input that their elements come from; or why
     those are not known."""
     t, out = TensorType.of(op.input), TensorType.of(op.out)

@@ -10,11 +10,33 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.op import OPS, Op
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.dialects.migraphx.rnn import activations, direction_count
+from mgx_mlir.dialects.migraphx.control import Loop
+from mgx_mlir.dialects.migraphx.movement import Concat
+from mgx_mlir.dialects.migraphx.rnn import (
+    Gru,
+    Lstm,
+    Rnn,
+    RnnLastCellOutput,
+    RnnLastHsOutput,
+    RnnVarSlLastOutput,
+    RnnVarSlShiftOutput,
+    RnnVarSlShiftSequence,
+    activations,
+    direction_count,
+)
+from mgx_mlir.dialects.migraphx.views import Unsqueeze
 from mgx_mlir.rewrite.passes import PatternPass
-from mgx_mlir.rewrite.pattern import NoMatch, Rewriter, defined_by, has_no_use, no_match, pattern
+from mgx_mlir.rewrite.pattern import (
+    NoMatch,
+    Replacement,
+    Rewriter,
+    defined_by,
+    has_no_use,
+    no_match,
+    pattern,
+)
 
 # One step: from the inputs' share of the gates and the states to the next states.
 Step = Callable[[ir.Value, Sequence[ir.Value]], list[ir.Value]]
@@ -48,8 +70,8 @@ def _places(rw: Rewriter, x: ir.Value, axis: int) -> ir.Value:
 # ---- the networks --------------------------------------------------------------------------------
 
 
-@pattern("rnn")
-def vanilla_rnn(op: Any, rw: Rewriter) -> Any:
+@pattern(Rnn)
+def vanilla_rnn(op: Rnn, rw: Rewriter) -> Replacement:
     """rnn(x, w, r) -> loop{f(x_t w^T + h r^T)}, x w^T of all steps ahead of it"""
     net = _network(op, rw, gates=1, functions=1)
     if isinstance(net, NoMatch):
@@ -67,8 +89,8 @@ def vanilla_rnn(op: Any, rw: Rewriter) -> Any:
     return net.results(direction, 1)[0]
 
 
-@pattern("gru")
-def gru(op: Any, rw: Rewriter) -> Any:
+@pattern(Gru)
+def gru(op: Gru, rw: Rewriter) -> Replacement:
     """gru(x, w, r) -> loop{(1 - z) g + z h}, x w^T of all steps ahead of it"""
     net = _network(op, rw, gates=3, functions=2)
     if isinstance(net, NoMatch):
@@ -108,8 +130,8 @@ def gru(op: Any, rw: Rewriter) -> Any:
     return net.results(direction, 1)[0]
 
 
-@pattern("lstm")
-def lstm(op: Any, rw: Rewriter) -> Any:
+@pattern(Lstm)
+def lstm(op: Lstm, rw: Rewriter) -> Replacement:
     """lstm(x, w, r) -> loop{c = f c + i g, h = o tanh(c)}, x w^T of all steps ahead of it"""
     net = _network(op, rw, gates=4, functions=3)
     if isinstance(net, NoMatch):
@@ -151,7 +173,7 @@ def lstm(op: Any, rw: Rewriter) -> Any:
     return net.results(direction, 2)
 
 
-def _network(op: Any, rw: Rewriter, gates: int, functions: int) -> _Network | NoMatch:
+def _network(op: Op, rw: Rewriter, gates: int, functions: int) -> _Network | NoMatch:
     t = TensorType.of(op.input)
     steps, batch, _ = t.dims
     d = direction_count(op.direction)
@@ -167,7 +189,7 @@ def _network(op: Any, rw: Rewriter, gates: int, functions: int) -> _Network | No
 class _Network:
     """What the three networks share: projections, states, the loop."""
 
-    def __init__(self, op: Any, rw: Rewriter, gates: int, functions: list[Any]) -> None:
+    def __init__(self, op: Op, rw: Rewriter, gates: int, functions: list[Any]) -> None:
         self.op, self.rw, self.gates, self.functions = op, rw, gates, functions
         self.type = TensorType.of(op.input)
         self.steps, self.batch = self.type.dims[:2]
@@ -319,8 +341,8 @@ class _Network:
 # ---- states of a sequence ------------------------------------------------------------------------
 
 
-@pattern("rnn_last_hs_output", "rnn_last_cell_output")
-def last_output(op: Any, rw: Rewriter) -> Any:
+@pattern(RnnLastHsOutput, RnnLastCellOutput)
+def last_output(op: RnnLastHsOutput | RnnLastCellOutput, rw: Rewriter) -> Replacement:
     """rnn_last_hs_output(states) -> the loop's last state, or the slices of the last steps"""
     t = TensorType.of(op.input)
     if TensorType.of(op.out).dims != t.dims[1:]:
@@ -350,7 +372,7 @@ def _last_step(rw: Rewriter, states: ir.Value, d: int) -> ir.Value:
 
 def _last_of_loop(states: ir.Value, d: int, backward: bool) -> ir.Value | None:
     """The carried result of the loop whose scan output direction `d` of `states` is."""
-    joined = defined_by(states, "concat")
+    joined = defined_by(states, Concat)
     if joined is not None and joined.axis == 1:
         operands = list(joined.operation.operands)
         if any(TensorType.of(v).dims[1] != 1 for v in operands):
@@ -358,11 +380,11 @@ def _last_of_loop(states: ir.Value, d: int, backward: bool) -> ir.Value | None:
         states = operands[d]
     elif d:
         return None
-    inserted = defined_by(states, "unsqueeze")
+    inserted = defined_by(states, Unsqueeze)
     if inserted is None or list(inserted.axes) != [1]:
         return None
     value = inserted.operation.operands[0]
-    loop = defined_by(value, "loop")
+    loop = defined_by(value, Loop)
     if loop is None or TensorType.of(value).dims[0] == 0:
         return None
     body = loop.operation.regions[0].blocks[0]
@@ -379,8 +401,8 @@ def _last_of_loop(states: ir.Value, d: int, backward: bool) -> ir.Value | None:
     return None
 
 
-@pattern("rnn_var_sl_last_output")
-def var_sl_last_output(op: Any, rw: Rewriter) -> Any:
+@pattern(RnnVarSlLastOutput)
+def var_sl_last_output(op: RnnVarSlLastOutput, rw: Rewriter) -> Replacement:
     """rnn_var_sl_last_output(states, lens) -> gathernd(states, lens - 1), 0 for no steps"""
     t = TensorType.of(op.input)
     if not t.dims[0]:
@@ -412,8 +434,8 @@ def var_sl_last_output(op: Any, rw: Rewriter) -> Any:
     return parts[0] if len(parts) == 1 else rw.op("concat", parts, axis=0)
 
 
-@pattern("rnn_var_sl_shift_output")
-def var_sl_shift_output(op: Any, rw: Rewriter) -> Any:
+@pattern(RnnVarSlShiftOutput)
+def var_sl_shift_output(op: RnnVarSlShiftOutput, rw: Rewriter) -> Replacement:
     """rnn_var_sl_shift_output(states, lens) -> gathernd(states, t + steps - lens), 0 behind"""
     t = TensorType.of(op.input)
     steps, directions, batch, _ = t.dims
@@ -431,8 +453,8 @@ def var_sl_shift_output(op: Any, rw: Rewriter) -> Any:
     return parts[0] if len(parts) == 1 else rw.op("concat", parts, axis=1)
 
 
-@pattern("rnn_var_sl_shift_sequence")
-def var_sl_shift_sequence(op: Any, rw: Rewriter) -> Any:
+@pattern(RnnVarSlShiftSequence)
+def var_sl_shift_sequence(op: RnnVarSlShiftSequence, rw: Rewriter) -> Replacement:
     """rnn_var_sl_shift_sequence(x, lens) -> gathernd(x, t - steps + lens), 0 ahead"""
     t = TensorType.of(op.input)
     steps, batch, _ = t.dims

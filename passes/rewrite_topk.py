@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.normalize import TopK
 from mgx_mlir.rewrite.passes import PatternPass, option
-from mgx_mlir.rewrite.pattern import Pattern, Rewriter, no_match, pattern
+from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
 _ROOM = 4  # the survivors are at most one out of so many elements
 
 
-@pattern("topk")
-def find_large_topk(op: Any, rw: Rewriter) -> Any:
+@pattern(TopK)
+def find_large_topk(op: TopK, rw: Rewriter) -> Replacement:
     """topk(x) -> topk(the topk of each group of x, their places)
 
     Of equal elements the first group's come first, as before: the result is the same.

@@ -8,12 +8,24 @@ from typing import Any, ClassVar
 
 from mgx_mlir.core.errors import MgxError, ShapeError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import attributes_of, is_a, op_class
+from mgx_mlir.core.op import Op, attributes_of, is_a, op_class
 from mgx_mlir.core.shapes import DYN, TensorType, broadcast_dims, merge_dims
-from mgx_mlir.dialects.migraphx.broadcasts import Broadcast
+from mgx_mlir.dialects.migraphx.broadcasts import (
+    Broadcast,
+    BroadcastForDot,
+    BroadcastWithDims,
+    DimensionsOf,
+    Multibroadcast,
+)
+from mgx_mlir.dialects.migraphx.control import SelectModule
+from mgx_mlir.dialects.migraphx.indexing import OneHot
+from mgx_mlir.dialects.migraphx.movement import Slice
+from mgx_mlir.dialects.migraphx.random import Allocate, Fill
+from mgx_mlir.dialects.migraphx.resize import Resize
+from mgx_mlir.dialects.migraphx.views import Reshape
 from mgx_mlir.programs.program_ir import entry_block, functions
 from mgx_mlir.rewrite.passes import PatternPass
-from mgx_mlir.rewrite.pattern import Pattern, Rewriter, no_match, pattern
+from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
 # ops whose static form has fewer operands, and ops that only run-time extents need
 _EXTRA_OPERANDS = frozenset(
@@ -28,7 +40,7 @@ _RUN_TIME = frozenset(
 )  # fmt: skip
 
 
-def _static(rw: Rewriter, op: Any, name: str, *operands: Any, **attributes: Any) -> Any:
+def _static(rw: Rewriter, op: ir.Operation, name: str, *operands: Any, **attributes: Any) -> Any:
     """The static form of `op`; its type stays the root's until `refine`."""
     try:
         value = rw.op(name, *operands, **attributes)
@@ -50,8 +62,8 @@ def _integers(rw: Rewriter, value: ir.Value) -> list[int] | None:
 # ---- extents and broadcasts ---------------------------------------------------------------------
 
 
-@pattern("dimensions_of")
-def find_static_dimensions_of(op: Any, rw: Rewriter) -> Any:
+@pattern(DimensionsOf)
+def find_static_dimensions_of(op: DimensionsOf, rw: Rewriter) -> Replacement:
     """dimensions_of(x) -> literal where the extents are known"""
     dims = TensorType.of(op.input).dims
     found = dims[op.start : op.end or len(dims)]
@@ -60,8 +72,8 @@ def find_static_dimensions_of(op: Any, rw: Rewriter) -> Any:
     return rw.ints(found)
 
 
-@pattern("broadcast_with_dims")
-def find_broadcast_with_dims_static(op: Any, rw: Rewriter) -> Any:
+@pattern(BroadcastWithDims)
+def find_broadcast_with_dims_static(op: BroadcastWithDims, rw: Rewriter) -> Replacement:
     """broadcast_with_dims(x, constant) -> multibroadcast(x), x of known extents"""
     own = TensorType.of(op.input).dims
     wanted = _integers(rw, op.dims)
@@ -74,8 +86,8 @@ def find_broadcast_with_dims_static(op: Any, rw: Rewriter) -> Any:
     return _static(rw, op, "multibroadcast", [op.input], out_lens=out)
 
 
-@pattern("multibroadcast", "broadcast")
-def find_static_2in_broadcasts(op: Any, rw: Rewriter) -> Any:
+@pattern(Multibroadcast, Broadcast)
+def find_static_2in_broadcasts(op: Multibroadcast | Broadcast, rw: Rewriter) -> Replacement:
     """multibroadcast(x, y), broadcast(x, y) -> the form of x alone where all extents are known"""
     if len(op.operands) < 2:
         return no_match("it has its dims as an attribute")
@@ -89,8 +101,8 @@ def find_static_2in_broadcasts(op: Any, rw: Rewriter) -> Any:
     return _static(rw, op, "multibroadcast", [op.operands[0]], out_lens=dims)
 
 
-@pattern("broadcast_for_dot")
-def find_static_broadcast_for_dot(op: Any, rw: Rewriter) -> Any:
+@pattern(BroadcastForDot)
+def find_static_broadcast_for_dot(op: BroadcastForDot, rw: Rewriter) -> Replacement:
     """broadcast_for_dot(x, y) -> multibroadcast(x) where all extents are known"""
     own, ref = TensorType.of(op.input), TensorType.of(op.ref)
     if not (own.is_static and ref.is_static):
@@ -102,8 +114,8 @@ def find_static_broadcast_for_dot(op: Any, rw: Rewriter) -> Any:
 # ---- operands that are constants ----------------------------------------------------------------
 
 
-@pattern("reshape")
-def find_const_alloc_reshapes(op: Any, rw: Rewriter) -> Any:
+@pattern(Reshape)
+def find_const_alloc_reshapes(op: Reshape, rw: Rewriter) -> Replacement:
     """reshape(x, constant dims) -> reshape{dims}(x)
 
     MIGraphX reshapes into an allocated buffer whose dims are constant; here a reshape takes the
@@ -120,8 +132,8 @@ def find_const_alloc_reshapes(op: Any, rw: Rewriter) -> Any:
     return _static(rw, op, "reshape", op.input, dims=dims)
 
 
-@pattern("resize")
-def find_resize_static(op: Any, rw: Rewriter) -> Any:
+@pattern(Resize)
+def find_resize_static(op: Resize, rw: Rewriter) -> Replacement:
     """resize(x, constant) -> resize{sizes}(x), or {scales} of floats"""
     if op.target is None:
         return no_match("it has its extents as an attribute")
@@ -136,7 +148,7 @@ def find_resize_static(op: Any, rw: Rewriter) -> Any:
     return _static(rw, op, "resize", op.input, **attributes)
 
 
-def _const_slice(op: Any, rw: Rewriter, operands: int) -> Any:
+def _const_slice(op: Op, rw: Rewriter, operands: int) -> Any:
     """A slice of that many operands with all but the first constant."""
     if len(op.operands) != operands:
         return no_match("it has {} operands", len(op.operands))
@@ -150,26 +162,26 @@ def _const_slice(op: Any, rw: Rewriter, operands: int) -> Any:
     return _static(rw, op, "slice", op.input, **attributes)
 
 
-@pattern("slice")
-def find_const_2in_slice(op: Any, rw: Rewriter) -> Any:
+@pattern(Slice)
+def find_const_2in_slice(op: Slice, rw: Rewriter) -> Replacement:
     """slice(x, constant) -> slice{starts, ends, axes}(x), one of the three an operand"""
     return _const_slice(op, rw, 2)
 
 
-@pattern("slice")
-def find_const_3in_slice(op: Any, rw: Rewriter) -> Any:
+@pattern(Slice)
+def find_const_3in_slice(op: Slice, rw: Rewriter) -> Replacement:
     """slice(x, constant, constant) -> slice{starts, ends, axes}(x), two of the three operands"""
     return _const_slice(op, rw, 3)
 
 
-@pattern("slice")
-def find_const_4in_slice(op: Any, rw: Rewriter) -> Any:
+@pattern(Slice)
+def find_const_4in_slice(op: Slice, rw: Rewriter) -> Replacement:
     """slice(x, constant starts, ends, axes) -> slice{starts, ends, axes}(x)"""
     return _const_slice(op, rw, 4)
 
 
-@pattern("fill")
-def find_const_alloc_fill(op: Any, rw: Rewriter) -> Any:
+@pattern(Fill)
+def find_const_alloc_fill(op: Fill, rw: Rewriter) -> Replacement:
     """fill(constant, buffer) -> broadcast of a literal, the buffer's extents known or constant"""
     value = rw.const(op.value)
     if value is None:
@@ -177,7 +189,7 @@ def find_const_alloc_fill(op: Any, rw: Rewriter) -> Any:
     buffer = op.operands[1]
     dims: Sequence[int] | None = TensorType.of(buffer).dims
     if DYN in TensorType.of(buffer).dims:
-        allocated = rw.defining(buffer, "allocate")
+        allocated = rw.defining(buffer, Allocate)
         if allocated is None or allocated.dims is None:
             return no_match("the buffer has unknown extents")
         dims = _integers(rw, allocated.dims)
@@ -189,8 +201,8 @@ def find_const_alloc_fill(op: Any, rw: Rewriter) -> Any:
     return _static(rw, op, "multibroadcast", [rw.literal(value.reshape(1))], out_lens=dims)
 
 
-@pattern("onehot")
-def find_static_onehot(op: Any, rw: Rewriter) -> Any:
+@pattern(OneHot)
+def find_static_onehot(op: OneHot, rw: Rewriter) -> Replacement:
     """onehot(indices, constant depth, values) -> onehot{depth}(indices, values)
 
     MIGraphX scatters into a literal instead, which its onehot has no kernel without; here the
@@ -207,8 +219,8 @@ def find_static_onehot(op: Any, rw: Rewriter) -> Any:
 # ---- calls --------------------------------------------------------------------------------------
 
 
-@pattern("select_module")
-def simplify_select_module_output_shape(op: Any, rw: Rewriter) -> Any:
+@pattern(SelectModule)
+def simplify_select_module_output_shape(op: SelectModule, rw: Rewriter) -> Replacement:
     """select_module : unknown extents -> the extents that all its functions return"""
     table = _symbols(op)
     results: list[list[TensorType]] = []
@@ -237,7 +249,7 @@ def simplify_select_module_output_shape(op: Any, rw: Rewriter) -> Any:
     return rw.updated()
 
 
-def _symbols(op: Any) -> ir.SymbolTable:
+def _symbols(op: Op) -> ir.SymbolTable:
     parent = op.operation.parent
     while parent.name != "builtin.module":
         parent = parent.operation.parent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
@@ -12,13 +12,21 @@ from mgx_mlir.core.shapes import TensorType, product
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.passes.layout_convolution import rebuild
 from mgx_mlir.rewrite.passes import PatternPass, option
-from mgx_mlir.rewrite.pattern import Pattern, Rewriter, defined_by, has_one_use, no_match, pattern
+from mgx_mlir.rewrite.pattern import (
+    Pattern,
+    Replacement,
+    Rewriter,
+    defined_by,
+    has_one_use,
+    no_match,
+    pattern,
+)
 
 _DEPTH = 16  # pointwise ops that the split is moved ahead of
 
 
 @pattern(NumberReduction)
-def split_reduce(op: Any, rw: Rewriter) -> Any:
+def split_reduce(op: NumberReduction, rw: Rewriter) -> Replacement:
     """reduce(x) of n elements -> reduce(reduce(x as g groups of n / g))
 
     Pointwise ops that only the reduction reads are moved behind the split, to stay one kernel

@@ -1,15 +1,15 @@
 """Rewrite patterns: plain functions over one root op, applied by MLIR's greedy driver.
 
-    @pattern("transpose")
-    def find_transpose(op, rw):
+    @pattern(Transpose)
+    def find_transpose(op: Transpose, rw: Rewriter) -> Replacement:
         \"\"\"transpose(transpose(x, p), q) -> transpose(x, p[q])\"\"\"
-        inner = rw.defining(op.input, "transpose")
+        inner = rw.defining(op.input, Transpose)
         if inner is None:
             return no_match("input is not a transpose")
         permutation = [inner.permutation[i] for i in op.permutation]
         return rw.op("transpose", inner.input, permutation=permutation)
 
-A root is an op's name, its class, or a base class, which stands for the classes below it. New ops
+A root is an op's class, a base class, which stands for the classes below it, or a name. New ops
 go before the root, with the root's location (fused with those of `rw.defining`). What the bindings
 ask of a callback (inverted result, no op kept, nothing replaced by itself) is done here.
 """
@@ -21,7 +21,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, TypeVar, overload
 
 from mgx_mlir.core.errors import MgxError, PassError
 from mgx_mlir.core.ir import ir, rewrite
@@ -50,8 +50,8 @@ from mgx_mlir.rewrite.rewrite_trace import (
     traces,
 )
 
-PatternFunction = Callable[[Any, "Rewriter"], Any]
 Root = type[Op] | str
+OpT = TypeVar("OpT", bound=Op)
 
 PATTERNS: dict[str, Pattern] = {}
 
@@ -81,6 +81,10 @@ class _Updated:
 
 
 UPDATED = _Updated()
+
+# what a pattern returns: values for the root's results, `rw.updated()`, or why it does not match
+Replacement: TypeAlias = "ir.Value | Op | Sequence[ir.Value] | _Updated | NoMatch | None"
+PatternFunction = Callable[[Any, "Rewriter"], Replacement]
 
 
 @dataclass(frozen=True)
@@ -173,8 +177,14 @@ class Rewriter(Builder):
         """Keep the ops built by the pattern that matched."""
         self._built.clear()
 
-    def defining(self, value: ir.Value, *ops: type[Op] | str) -> Any:
-        """The op that defines `value` if it is one of `ops`, else None.
+    @overload
+    def defining(self, value: ir.Value) -> Any: ...
+    @overload
+    def defining(self, value: ir.Value, *ops: type[OpT]) -> OpT | None: ...
+    @overload
+    def defining(self, value: ir.Value, *ops: Root) -> Any: ...
+    def defining(self, value: ir.Value, *ops: Root) -> Any:
+        """Return the op that defines `value` if it is one of `ops`, else None.
 
         A found op counts as replaced too: its location becomes part of what is built next.
         """
@@ -217,8 +227,14 @@ def root_names(op: Root) -> list[str]:
     return [op if "." in op else PREFIX + op]
 
 
-def defined_by(value: ir.Value, *ops: type[Op] | str) -> Any:
-    """The op view that defines `value` if it is one of `ops` (any when none given), else None."""
+@overload
+def defined_by(value: ir.Value) -> Any: ...
+@overload
+def defined_by(value: ir.Value, *ops: type[OpT]) -> OpT | None: ...
+@overload
+def defined_by(value: ir.Value, *ops: Root) -> Any: ...
+def defined_by(value: ir.Value, *ops: Root) -> Any:
+    """Return the op that defines `value` if it is one of `ops` (any when none given), else None."""
     owner = value.owner
     if isinstance(owner, ir.Block):
         return None
@@ -431,6 +447,7 @@ __all__ = [
     "Observation",
     "Pattern",
     "PatternSet",
+    "Replacement",
     "Rewriter",
     "Rule",
     "count",

@@ -13,7 +13,7 @@ from math import gcd
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a, op_class
+from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, is_a, op_class
 from mgx_mlir.core.shapes import DYN, TensorType, product
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Scalar
 from mgx_mlir.dialects.migraphx.movement import Concat, Slice
@@ -64,14 +64,14 @@ def reader(
     return lambda k, at, lanes: read(k, step(k, at), lanes)
 
 
-def check_computable(op: Any) -> None:
+def check_computable(op: ir.Operation) -> None:
     """Raise Unreadable for a pointwise op that readers cannot compute with."""
     cls = op_class(op)
     if cls is None or cls.raw or TensorType.of(op.results[0]).dtype.size == 8:
         raise Unreadable(f"'{op.name}' works on bits or on 64-bit elements")
 
 
-def _concat(op: Any, lane: int | None, leaves: Collection[ir.Value], run: int) -> Reader:
+def _concat(op: Op, lane: int | None, leaves: Collection[ir.Value], run: int) -> Reader:
     """Of the operand that an index is in; a run of neighbours must be in one."""
     values = list(op.operation.operands)
     kinds = [TensorType.of(v) for v in values]
@@ -94,7 +94,9 @@ def _concat(op: Any, lane: int | None, leaves: Collection[ir.Value], run: int) -
     return read
 
 
-def through(op: Any, lane: int | None, run: int = 1) -> tuple[ir.Value, Step, int | None, int]:
+def through(
+    op: ir.Operation, lane: int | None, run: int = 1
+) -> tuple[ir.Value, Step, int | None, int]:
     """A view's source, the source's coordinates of the view's, the source's lane and its run.
 
     Raises Unreadable for an op that is no such view.

@@ -18,6 +18,7 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast, Scalar
 from mgx_mlir.dialects.migraphx.movement import Slice
 from mgx_mlir.dialects.migraphx.views import NopView, ReshapeOp, Transpose
+from mgx_mlir.rewrite.pattern import Rewriter
 
 Atom = tuple[int, int]
 Map = tuple[tuple[Atom, ...], ...]
@@ -37,7 +38,7 @@ class Step:
     dims: Dims
     axis: int = 0
 
-    def build(self, rw: Any, x: ir.Value) -> ir.Value:
+    def build(self, rw: Rewriter, x: ir.Value) -> ir.Value:
         """The op on `x`."""
         if self.kind == "reshape":
             return rw.op("reshape", x, dims=self.dims)
@@ -299,7 +300,7 @@ def _placed(dims: Dims, position: list[tuple[int, int]], wanted: Dims) -> Dims:
     return (*out, *left, *unused)
 
 
-def build_map(rw: Any, x: Any, m: Map) -> ir.Value:
+def build_map(rw: Rewriter, x: Any, m: Map) -> ir.Value:
     """Build the shortest chain from `x` to the map `m` over it."""
     value = as_value(x)
     for step in steps_for(TensorType.of(value).dims, m):

@@ -11,12 +11,17 @@ import numpy as np
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
-from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a
+from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, is_a
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.fused import Group
 from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.dialects.migraphx.movement import Concat
+from mgx_mlir.dialects.migraphx.normalize import Softmax
 from mgx_mlir.dialects.migraphx.pointwise_binary import Mul
+from mgx_mlir.dialects.migraphx.pointwise_other import Where
+from mgx_mlir.dialects.migraphx.pointwise_unary import IsNan
+from mgx_mlir.dialects.migraphx.views import Reshape, Transpose
 from mgx_mlir.passes.analysis.access_maps import Unreadable, reader
 from mgx_mlir.passes.analysis.attention_form import (
     TAGS,
@@ -40,6 +45,8 @@ from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import (
     NoMatch,
     Pattern,
+    Replacement,
+    Rewriter,
     defined_by,
     has_one_use,
     no_match,
@@ -61,8 +68,8 @@ class _Parts:
     guarded: bool  # NaN rows of the weights are zeros
 
 
-@pattern("dot", benefit=2)
-def find_kv_cache_attention(op: Any, rw: Any) -> Any:
+@pattern(Dot, benefit=2)
+def find_kv_cache_attention(op: Dot, rw: Rewriter) -> Replacement:
     """dot(softmax(f(dot(q, concat_past_present(k)))), concat_past_present(v)) -> group"""
     parts = _parts(op, rw.options)
     if isinstance(parts, NoMatch):
@@ -73,8 +80,8 @@ def find_kv_cache_attention(op: Any, rw: Any) -> Any:
     return _fused(op, rw, parts, "kv_cache_attention")
 
 
-@pattern("dot")
-def find_attention(op: Any, rw: Any) -> Any:
+@pattern(Dot)
+def find_attention(op: Dot, rw: Rewriter) -> Replacement:
     """dot(softmax(f(dot(q, k))), v) -> group of them, with the views of q, k and v
 
     Uniform factors of q and k become one factor of the scores. With fast-math, weights that are
@@ -84,17 +91,17 @@ def find_attention(op: Any, rw: Any) -> Any:
     return parts if isinstance(parts, NoMatch) else _fused(op, rw, parts, "attention")
 
 
-@pattern("transpose", "reshape")
-def find_attention_output(op: Any, rw: Any) -> Any:
+@pattern(Transpose, Reshape)
+def find_attention_output(op: Transpose | Reshape, rw: Rewriter) -> Replacement:
     """transpose(group of attention) -> group of the transposed one"""
     chain = [op.operation]
     source = op.operation.operands[0]
     if in_kernel(op.operation):
         return no_match("it is in a kernel")
-    while (view := defined_by(source, "transpose", "reshape")) is not None and has_one_use(source):
+    while (view := defined_by(source, Transpose, Reshape)) is not None and has_one_use(source):
         chain.insert(0, view.operation)
         source = view.operation.operands[0]
-    group = defined_by(source, "group")
+    group = defined_by(source, Group)
     if group is None or group.tag not in TAGS:
         return no_match("the operand is no attention")
     if any(len(o.operands) != 1 for o in chain) or not has_one_use(source):
@@ -139,7 +146,7 @@ class FuseAttention(PatternPass):
 # ---- matching ----------------------------------------------------------------------------------
 
 
-def _parts(op: Any, options: Any) -> _Parts | NoMatch:
+def _parts(op: Op, options: Any) -> _Parts | NoMatch:
     """The softmax and the first dot behind the second dot `op`."""
     t = TensorType.of(op.out)
     if in_kernel(op.operation):
@@ -151,9 +158,9 @@ def _parts(op: Any, options: Any) -> _Parts | NoMatch:
     if t.dims[-2] < options.min_queries:
         return no_match("{} queries are fewer than min-queries", t.dims[-2])
     weights, guarded = _unguarded(op.a)
-    softmax = defined_by(weights, "softmax", "convert")
-    if (view := defined_by(weights, "convert")) is not None:
-        softmax = defined_by(view.operation.operands[0], "softmax")
+    softmax = defined_by(weights, Softmax, Convert)
+    if (view := defined_by(weights, Convert)) is not None:
+        softmax = defined_by(view.operation.operands[0], Softmax)
     if softmax is None:
         return no_match("the left operand is no softmax")
     if guarded and not options.fast_math:
@@ -174,11 +181,11 @@ def _parts(op: Any, options: Any) -> _Parts | NoMatch:
 
 def _unguarded(v: ir.Value) -> tuple[ir.Value, bool]:
     """x of where(isnan(x), 0, x)."""
-    choice = defined_by(v, "where")
+    choice = defined_by(v, Where)
     if choice is None:
         return v, False
     condition, number, x = choice.operation.operands
-    test = defined_by(condition, "isnan")
+    test = defined_by(condition, IsNan)
     if test is None or test.operation.operands[0] != x or not is_splat(number, 0):
         return v, False
     return x, True
@@ -214,7 +221,7 @@ def _through(v: ir.Value) -> ir.Value:
 # ---- rewriting ---------------------------------------------------------------------------------
 
 
-def _factor(op: Any) -> tuple[ir.Value, float] | None:
+def _factor(op: ir.Operation) -> tuple[ir.Value, float] | None:
     """(x, c) of a product x * c by one number, else None."""
     if not is_a(op, Mul):
         return None
@@ -294,7 +301,7 @@ def _broadcasts_of(v: ir.Value) -> list[Any]:
     return views
 
 
-def _fused(op: Any, rw: Any, parts: _Parts, tag: str) -> Any:
+def _fused(op: Op, rw: Rewriter, parts: _Parts, tag: str) -> Any:
     """The group op's result."""
     first, guarded = parts.first, parts.guarded
     lane = TensorType.of(first.out).rank - 1
@@ -352,7 +359,7 @@ def _fused(op: Any, rw: Any, parts: _Parts, tag: str) -> Any:
     return _accepted(make_kernel("group", inputs, [op.out.type], build, tag=tag), rw)
 
 
-def _accepted(group: ir.Operation, rw: Any) -> Any:
+def _accepted(group: ir.Operation, rw: Rewriter) -> Any:
     """The group's results, if it has the form that kernels are made for."""
     try:
         form = attention_form(group.regions[0].blocks[0])
@@ -383,13 +390,13 @@ def _constants(scores: Sequence[Any]) -> list[Any]:
     return out
 
 
-def _scaled(rw: Any, x: ir.Value, factor: float) -> ir.Value:
+def _scaled(rw: Rewriter, x: ir.Value, factor: float) -> ir.Value:
     t = TensorType.of(x)
     number = rw.literal(np.array(factor).astype(t.dtype.np))
     return rw.op("mul", x, rw.multibroadcast(number, t.dims))
 
 
-def _without_nan(rw: Any, x: ir.Value) -> ir.Value:
+def _without_nan(rw: Rewriter, x: ir.Value) -> ir.Value:
     t = TensorType.of(x)
     zero = rw.multibroadcast(rw.literal(np.array(0).astype(t.dtype.np)), t.dims)
     return rw.op("where", rw.op("isnan", x), zero, x)

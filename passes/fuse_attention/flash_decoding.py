@@ -10,17 +10,19 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import Op
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.fused import Group
 from mgx_mlir.passes.analysis.access_maps import Unreadable
 from mgx_mlir.passes.analysis.attention_form import DECODING, TAGS, AttentionForm, attention_form
 from mgx_mlir.passes.analysis.constants import splat
 from mgx_mlir.passes.analysis.kernel_ops import Known, copy_op, copy_ops, make_kernel
 from mgx_mlir.passes.layout_convolution import rebuild
-from mgx_mlir.rewrite.pattern import no_match, pattern
+from mgx_mlir.rewrite.pattern import Replacement, Rewriter, no_match, pattern
 
 
-@pattern("group")
-def find_flash_decoding(op: Any, rw: Any) -> Any:
+@pattern(Group)
+def find_flash_decoding(op: Group, rw: Rewriter) -> Replacement:
     """group of attention over n keys -> groups over n / splits keys, joined by their log-sum-exps
 
     For few queries and many keys, where heads alone do not fill a GPU.
@@ -52,7 +54,7 @@ def _parts(keys: int, options: Any) -> int:
     return next((n for n in range(most, 1, -1) if keys % n == 0), 1)
 
 
-def _joined(op: Any, rw: Any, form: AttentionForm, body: ir.Block, splits: int) -> Any:
+def _joined(op: Op, rw: Rewriter, form: AttentionForm, body: ir.Block, splits: int) -> Any:
     ops = [o.operation for o in body.operations]
     first, second = form.product.owner.operation, form.output.owner.operation
     behind = _followers(ops, second)
@@ -105,7 +107,7 @@ def _followers(ops: Sequence[ir.Operation], second: ir.Operation) -> list[ir.Ope
     return list(ops[at + 1 : -1])
 
 
-def _split(rw: Any, x: ir.Value, axis: int, splits: int, n: int, place: int) -> ir.Value:
+def _split(rw: Rewriter, x: ir.Value, axis: int, splits: int, n: int, place: int) -> ir.Value:
     """`x` with an axis in parts, the parts' axis at `place`."""
     dims = list(TensorType.of(x).dims)
     apart = rw.op("reshape", x, dims=[*dims[:axis], splits, n, *dims[axis + 1 :]])
@@ -114,7 +116,7 @@ def _split(rw: Any, x: ir.Value, axis: int, splits: int, n: int, place: int) -> 
     return apart if order == sorted(order) else rw.op("transpose", apart, permutation=order)
 
 
-def _score_operand(rw: Any, x: ir.Value, lead: int, splits: int, n: int) -> ir.Value:
+def _score_operand(rw: Rewriter, x: ir.Value, lead: int, splits: int, n: int) -> ir.Value:
     """An operand of the scores, (lead.., queries, keys), in parts of the keys."""
     dims = TensorType.of(x).dims
     number = splat(x)
@@ -124,11 +126,11 @@ def _score_operand(rw: Any, x: ir.Value, lead: int, splits: int, n: int) -> ir.V
     return _split(rw, x, lead + 1, splits, n, lead)
 
 
-def _as(rw: Any, x: ir.Value, dtype: DType) -> ir.Value:
+def _as(rw: Rewriter, x: ir.Value, dtype: DType) -> ir.Value:
     return x if TensorType.of(x).dtype is dtype else rw.op("convert", x, target_type=dtype)
 
 
-def _softmax(rw: Any, scores: ir.Value) -> tuple[ir.Value, ir.Value]:
+def _softmax(rw: Rewriter, scores: ir.Value) -> tuple[ir.Value, ir.Value]:
     """The softmax over the last dim, and the logarithm of the sum that it divides by.
 
     A part whose scores are all -inf has weights of 0 and a sum of 0: NaN is for rows that are so
@@ -153,7 +155,7 @@ def _softmax(rw: Any, scores: ir.Value) -> tuple[ir.Value, ir.Value]:
     return shares, rw.op("add", high, rw.op("log", total))
 
 
-def _weighted(rw: Any, parts: ir.Value, sums: ir.Value, axis: int, t: TensorType) -> ir.Value:
+def _weighted(rw: Rewriter, parts: ir.Value, sums: ir.Value, axis: int, t: TensorType) -> ir.Value:
     """The parts' results, each by its share of the whole sum, which is taken in f32."""
     dims = TensorType.of(sums).dims
     high = rw.multibroadcast(rw.op("reduce_max", sums, axes=[axis]), dims)

@@ -18,6 +18,8 @@ from mgx_mlir.passes.simplify_reshapes import find_nested_shape_transforms, find
 from mgx_mlir.rewrite.pattern import (
     Pattern,
     PatternSet,
+    Replacement,
+    Rewriter,
     defined_by,
     has_one_use,
     no_match,
@@ -37,7 +39,7 @@ def _reshaped(v: ir.Value) -> Any:
 
 
 @pattern(Pointwise)
-def pointwise_reshape(op: Any, rw: Any) -> Any:
+def pointwise_reshape(op: Pointwise, rw: Rewriter) -> Replacement:
     """f(reshape(g(x)), y) -> reshape(f(g(x), reshape(y))), f and g pointwise, y no kernel's"""
     if in_kernel(op.operation):
         return no_match("it is in a kernel")
@@ -68,7 +70,7 @@ def pointwise_reshape(op: Any, rw: Any) -> Any:
     return rw.op("reshape", rebuild(op, moved, out.with_dims(inner)), dims=list(out.dims))
 
 
-def _at_dims(rw: Any, v: ir.Value, dims: tuple[int, ...]) -> ir.Value | None:
+def _at_dims(rw: Rewriter, v: ir.Value, dims: tuple[int, ...]) -> ir.Value | None:
     """An operand with other dims, where that costs nothing: a constant, or a reshape of them."""
     number = splat(v)
     if number is not None:
@@ -82,7 +84,7 @@ def _at_dims(rw: Any, v: ir.Value, dims: tuple[int, ...]) -> ir.Value | None:
 
 
 @pattern(NumberReduction)
-def reduce_reshape(op: Any, rw: Any) -> Any:
+def reduce_reshape(op: NumberReduction, rw: Rewriter) -> Replacement:
     """reduce(reshape(f(x)), axes) -> reshape(reduce(f(x), other axes)), f pointwise"""
     if in_kernel(op.operation) or len(op.operation.operands) != 1:
         return no_match("it is in a kernel, or its axes are known at run time only")

@@ -6,15 +6,16 @@ from math import prod
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import attributes_of
+from mgx_mlir.core.op import Op, attributes_of
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.passes.analysis.constants import is_constant
 from mgx_mlir.passes.analysis.view_chains import VIEWS, build_map, trace, varying
-from mgx_mlir.rewrite.pattern import Rewriter, defined_by, no_match, pattern
+from mgx_mlir.rewrite.pattern import Replacement, Rewriter, defined_by, no_match, pattern
 
 
-@pattern("dot")
-def find_dot_broadcast(op: Any, rw: Rewriter) -> Any:
+@pattern(Dot)
+def find_dot_broadcast(op: Dot, rw: Rewriter) -> Replacement:
     """dot(broadcast(a), broadcast(b)) -> broadcast(dot(a, b)), repeated along batch axes"""
     out = TensorType.of(op.results[0])
     if out.rank < 3:
@@ -39,8 +40,8 @@ def find_dot_broadcast(op: Any, rw: Rewriter) -> Any:
     return rw.multibroadcast(rw.op("dot", *operands), out.dims)
 
 
-@pattern("convolution")
-def find_conv_broadcast_input(op: Any, rw: Rewriter) -> Any:
+@pattern(Convolution)
+def find_conv_broadcast_input(op: Convolution, rw: Rewriter) -> Replacement:
     """conv(broadcast(x), w) -> broadcast(dot(x, sum of w)), x repeated in space, w constant
 
     With padding (stride and dilation 1) the image as large as one window is convolved: the
@@ -83,7 +84,7 @@ def find_conv_broadcast_input(op: Any, rw: Rewriter) -> Any:
     return rw.multibroadcast(y, out.dims)
 
 
-def _padded(op: Any, rw: Rewriter, source: ir.Value, m: Any, spatial: range, ops: Any) -> Any:
+def _padded(op: Op, rw: Rewriter, source: ir.Value, m: Any, spatial: range, ops: Any) -> Any:
     """conv of an image of one window, then each spatial axis stretched to its length."""
     if any(n != 1 for n in (*op.stride, *op.dilation)):
         return no_match("padding with a stride or a dilation")

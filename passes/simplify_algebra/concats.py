@@ -8,16 +8,25 @@ from typing import Any
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise, attributes_of, mnemonic, op_class
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.movement import Concat, Slice
 from mgx_mlir.passes.analysis.constants import is_constant
 from mgx_mlir.passes.analysis.view_chains import build_map, trace, varying
 from mgx_mlir.passes.simplify_algebra.splits import cut_of
-from mgx_mlir.rewrite.pattern import NoMatch, Rewriter, defined_by, has_one_use, no_match, pattern
+from mgx_mlir.rewrite.pattern import (
+    NoMatch,
+    Replacement,
+    Rewriter,
+    defined_by,
+    has_one_use,
+    no_match,
+    pattern,
+)
 
 _UNPACK = frozenset(("migraphx.unpack_int4", "migraphx.unpack_fp4"))
 
 
-@pattern("concat", benefit=3)
-def find_concat_same_input(op: Any, rw: Rewriter) -> Any:
+@pattern(Concat, benefit=3)
+def find_concat_same_input(op: Concat, rw: Rewriter) -> Replacement:
     """concat(x, x, ..) -> multibroadcast(x), x of extent 1 along the axis"""
     x = op.operands[0]
     out = TensorType.of(op.results[0])
@@ -29,14 +38,14 @@ def find_concat_same_input(op: Any, rw: Rewriter) -> Any:
     return rw.multibroadcast(x, out.dims)
 
 
-@pattern("concat", benefit=2)
-def find_split_concat(op: Any, rw: Rewriter) -> Any:
+@pattern(Concat, benefit=2)
+def find_split_concat(op: Concat, rw: Rewriter) -> Replacement:
     """concat(.., slice(x, 0:2), slice(x, 2:3), ..) -> concat(.., slice(x, 0:3), ..), or x"""
     axis = op.axis % TensorType.of(op.results[0]).rank
     runs: list[tuple[ir.Value, tuple[int, int] | None, ir.Value]] = []
     joined = False
     for v in op.operands:
-        part = defined_by(v, "slice")
+        part = defined_by(v, Slice)
         cut = None if part is None else cut_of(part)
         if part is None or cut is None or cut[0] != axis:
             runs.append((v, None, v))
@@ -60,14 +69,14 @@ def _cut(
 ) -> ir.Value:
     if bounds is None or bounds == (0, TensorType.of(x).dims[axis]):
         return x
-    part = defined_by(like, "slice")
+    part = defined_by(like, Slice)
     if part is not None and part.operands[0] == x and cut_of(part) == (axis, *bounds):
         return like
     return rw.op("slice", x, axes=[axis], starts=[bounds[0]], ends=[bounds[1]])
 
 
-@pattern("concat")
-def find_concat_op(op: Any, rw: Rewriter) -> Any:
+@pattern(Concat)
+def find_concat_op(op: Concat, rw: Rewriter) -> Replacement:
     """concat(f(x), f(y), ..) -> f(concat(x, y, ..)), f a broadcast or unpack_int4
 
     Also f pointwise, with `all-forms`: here such an f is done in passing by the kernels that
@@ -109,7 +118,7 @@ def find_concat_op(op: Any, rw: Rewriter) -> Any:
     return rw.op(mnemonic(first), *joined, **attributes)
 
 
-def _repeated(op: Any, rw: Rewriter, axis: int) -> Any:
+def _repeated(op: ir.Operation, rw: Rewriter, axis: int) -> Any:
     """concat of values that repeat along an axis together -> repeated concat."""
     out = TensorType.of(op.results[0])
     if not out.is_static:

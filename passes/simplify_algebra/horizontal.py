@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, attributes_of, is_a, mnemonic
+from mgx_mlir.core.op import Op, Pointwise, attributes_of, is_a, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.dialects.migraphx.linear import Convolution
+from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
+from mgx_mlir.dialects.migraphx.literal import Literal
+from mgx_mlir.dialects.migraphx.movement import Concat
 from mgx_mlir.dialects.migraphx.pointwise_binary import Add
+from mgx_mlir.dialects.migraphx.quant import QuantDot
 from mgx_mlir.passes.analysis.constants import can_join, is_constant, joined
 from mgx_mlir.passes.analysis.view_chains import VIEWS, trace
 from mgx_mlir.rewrite.pattern import (
     NoMatch,
+    Replacement,
     Rewriter,
     defined_by,
     has_one_use,
@@ -26,8 +30,8 @@ _MOST = 64  # ops that are looked at together
 _CONE = 24  # pointwise ops after a product that are looked at
 
 
-@pattern("dot", "quant_dot", "convolution")
-def find_conv_dot_horiz_fusion(op: Any, rw: Rewriter) -> Any:
+@pattern(Dot, QuantDot, Convolution)
+def find_conv_dot_horiz_fusion(op: Dot | QuantDot | Convolution, rw: Rewriter) -> Replacement:
     """dot(x, w1), dot(x, w2), .. -> slices of dot(x, concat(w1, w2, ..)), the weights constant
 
     Also quant_dot, and convolution with equal attributes. Wide results (`max-columns`, of a
@@ -67,7 +71,7 @@ def find_conv_dot_horiz_fusion(op: Any, rw: Rewriter) -> Any:
     return parts[0]
 
 
-def _wide_axes(op: Any, name: str, rank: int) -> tuple[int, int]:
+def _wide_axes(op: Op, name: str, rank: int) -> tuple[int, int]:
     """The axis of the output columns in the result and in the weights."""
     if name != "convolution":
         return rank - 1, rank - 1
@@ -98,7 +102,7 @@ def _epilogue(value: ir.Value) -> tuple[list[str], set[ir.Value]]:
     return names, cone
 
 
-def _biased(op: Any) -> Any:
+def _biased(op: ir.Operation) -> Any:
     """The sum of a product with a constant, where nothing else uses the product."""
     found = users(op.results[0])
     total = found[0].operation if len(found) == 1 else None
@@ -107,7 +111,7 @@ def _biased(op: Any) -> Any:
     return total if any(can_join([v]) for v in total.operands) else None
 
 
-def _bias_of(rw: Rewriter, op: Any, total: Any) -> ir.Value:
+def _bias_of(rw: Rewriter, op: ir.Operation, total: Any) -> ir.Value:
     """What `total` adds to the result of `op`: zeros where there is no sum."""
     if total is not None:
         a, b = total.operands
@@ -116,7 +120,7 @@ def _bias_of(rw: Rewriter, op: Any, total: Any) -> ir.Value:
     return rw.multibroadcast(rw.literal(0, t.dtype), t.dims)
 
 
-def _beside(op: Any, most_columns: int, any_epilogue: bool) -> list[Any] | NoMatch:
+def _beside(op: Op, most_columns: int, any_epilogue: bool) -> list[Any] | NoMatch:
     """The ops that can run as one with `op`, in their order, `op` first; or why there are none."""
     reason = _unfit(op, most_columns)
     if reason is not None:
@@ -190,7 +194,7 @@ def _same_kernel(a: ir.Operation, v: Sequence[int], w: Sequence[int]) -> bool:
     return v[:-1] == w[:-1] if a.opview.channels_last else v[1:] == w[1:]
 
 
-def _unfit(op: Any, most_columns: int) -> NoMatch | None:
+def _unfit(op: Op, most_columns: int) -> NoMatch | None:
     """Why an op cannot be one of several, or None."""
     if len(op.operands) != 2:
         return no_match("it has scales")
@@ -204,7 +208,7 @@ def _unfit(op: Any, most_columns: int) -> NoMatch | None:
     if t.dims[axis] == DYN or t.dims[axis] > most_columns:
         return no_match("it has {} columns, more than {}", t.dims[axis], most_columns)
     found = trace(op.operands[1])
-    if found is None or defined_by(found[0], "literal") is None:
+    if found is None or defined_by(found[0], Literal) is None:
         return no_match("its weights are not a constant that is ready")
     if not _only_weights(found[0], op.operation.name):
         return no_match("its weights are used otherwise too, and would be kept twice")
@@ -231,8 +235,8 @@ def _only_weights(value: ir.Value, name: str, depth: int = 4) -> bool:
 # ---- convolutions of several inputs --------------------------------------------------------------
 
 
-@pattern("add")
-def find_add_convs(op: Any, rw: Rewriter) -> Any:
+@pattern(Add)
+def find_add_convs(op: Add, rw: Rewriter) -> Replacement:
     """conv(x, u) + conv(y, v) -> conv(concat(x, y), concat(u, v)), u and v constant (all-forms)
 
     Where strides of 1x1 windows differ, the input of the longer ones is thinned out by `step`.
@@ -240,8 +244,8 @@ def find_add_convs(op: Any, rw: Rewriter) -> Any:
     """
     if not rw.options.all_forms:
         return no_match("the second sum costs nothing here, the concat does (see all-forms)")
-    convs = [defined_by(v, "convolution") for v in op.operands]
-    if any(c is None or not has_one_use(c.results[0]) for c in convs):
+    convs = [c for v in op.operands if (c := defined_by(v, Convolution)) and has_one_use(v)]
+    if len(convs) != 2:
         return no_match("the operands are not convolutions that are used here alone")
     a, b = convs
     if a.group != 1 or b.group != 1 or a.channels_last != b.channels_last:
@@ -271,7 +275,7 @@ def find_add_convs(op: Any, rw: Rewriter) -> Any:
     return rw.op("convolution", x, w, **{**first, "stride": shared})
 
 
-def _steps(a: Any, b: Any) -> list[list[int]] | None:
+def _steps(a: Convolution, b: Convolution) -> list[list[int]] | None:
     """By what the input of each convolution is thinned out for both to have one stride."""
     names = ("padding", "dilation", "padding_mode")
     if tuple(a.stride) == tuple(b.stride):
@@ -290,23 +294,23 @@ def _steps(a: Any, b: Any) -> list[list[int]] | None:
     return out
 
 
-def _thinned(rw: Rewriter, conv: Any, steps: Sequence[int]) -> ir.Value:
+def _thinned(rw: Rewriter, conv: Convolution, steps: Sequence[int]) -> ir.Value:
     x = conv.operands[0]
     first = 1 if conv.channels_last else 2
     axes = [first + i for i, s in enumerate(steps) if s != 1]
     return rw.op("step", x, axes=axes, steps=[s for s in steps if s != 1]) if axes else x
 
 
-@pattern("concat")
-def find_concat_conv(op: Any, rw: Rewriter) -> Any:
+@pattern(Concat)
+def find_concat_conv(op: Concat, rw: Rewriter) -> Replacement:
     """concat(conv(x, u), conv(y, v)) along channels -> grouped conv(concat(x, y), concat(u, v))
 
     Groups are five times slower than the convolutions one by one here: all-forms only.
     """
     if not rw.options.all_forms:
         return no_match("groups are slower than separate convolutions here (see all-forms)")
-    convs = [defined_by(v, "convolution") for v in op.operands]
-    if len(convs) < 2 or any(c is None or not has_one_use(c.results[0]) for c in convs):
+    convs = [c for v in op.operands if (c := defined_by(v, Convolution)) and has_one_use(v)]
+    if len(convs) < 2 or len(convs) < len(op.operands):
         return no_match("the operands are not convolutions that are used here alone")
     first = convs[0]
     rank = TensorType.of(first.results[0]).rank

@@ -5,17 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, attributes_of, is_a, mnemonic
+from mgx_mlir.core.op import Op, Pointwise, attributes_of, is_a, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.dialects.migraphx.movement import Slice
+from mgx_mlir.dialects.migraphx.pointwise_binary import Add, Mul
 from mgx_mlir.passes.analysis.constants import constant_map, copied, is_constant, is_own, splat
 from mgx_mlir.passes.analysis.rounding import feeds_steps, is_rounded
 from mgx_mlir.passes.analysis.view_chains import VIEWS, Map, build_map, trace, varying
 from mgx_mlir.passes.simplify_algebra.splits import cut_of
-from mgx_mlir.rewrite.pattern import Rewriter, defined_by, has_one_use, no_match, pattern, users
+from mgx_mlir.rewrite.pattern import (
+    Replacement,
+    Rewriter,
+    defined_by,
+    has_one_use,
+    no_match,
+    pattern,
+    users,
+)
 
 
-def _sides(op: Any) -> tuple[tuple[ir.Value, ir.Value], ...]:
+def _sides(op: ir.Operation) -> tuple[tuple[ir.Value, ir.Value], ...]:
     """Both ways to see a commutative op as (operand, other operand)."""
     a, b = op.operands
     return (a, b), (b, a)
@@ -29,11 +39,11 @@ def _along(dims: tuple[int, ...], axis: int, atoms: Any) -> Map:
     )
 
 
-@pattern("mul", benefit=2)
-def find_mul_conv(op: Any, rw: Rewriter) -> Any:
+@pattern(Mul, benefit=2)
+def find_mul_conv(op: Mul, rw: Rewriter) -> Replacement:
     """conv(x, w) * a -> conv(x, a * w), a constant per output channel"""
     for value, scale in _sides(op):
-        conv = defined_by(value, "convolution")
+        conv = defined_by(value, Convolution)
         if conv is None or not has_one_use(value) or not is_constant(conv.operands[1]):
             continue
         found = constant_map(scale)
@@ -50,11 +60,11 @@ def find_mul_conv(op: Any, rw: Rewriter) -> Any:
     return no_match("no operand is a convolution with constant weights, the other per channel")
 
 
-@pattern("mul", benefit=2)
-def find_mul_dot(op: Any, rw: Rewriter) -> Any:
+@pattern(Mul, benefit=2)
+def find_mul_dot(op: Mul, rw: Rewriter) -> Replacement:
     """dot(x, w) * a -> dot(x, w * a), w constant, a constant along the columns (or rows) of w"""
     for value, scale in _sides(op):
-        dot = defined_by(value, "dot")
+        dot = defined_by(value, Dot)
         if dot is None or not has_one_use(value):
             continue
         found = constant_map(scale)
@@ -74,15 +84,15 @@ def find_mul_dot(op: Any, rw: Rewriter) -> Any:
     return no_match("no operand is a dot with a constant side that the other operand scales")
 
 
-@pattern("mul")
-def find_mul_add(op: Any, rw: Rewriter) -> Any:
+@pattern(Mul)
+def find_mul_add(op: Mul, rw: Rewriter) -> Replacement:
     """(x + b) * a -> x * a + b * a, a and b constant, x a product or what else is rounded
 
     An x that is exact may be close to -b: x * a + b * a then loses what the sum keeps.
     """
     reason = no_match("no operand is a sum with a constant, the other constant")
     for value, a in _sides(op):
-        inner = defined_by(value, "add")
+        inner = defined_by(value, Add)
         if inner is None or not has_one_use(value) or not is_constant(a):
             continue
         for x, b in _sides(inner):
@@ -98,15 +108,15 @@ def find_mul_add(op: Any, rw: Rewriter) -> Any:
     return reason
 
 
-@pattern("mul", benefit=2)
-def find_mul_slice_conv(op: Any, rw: Rewriter) -> Any:
+@pattern(Mul, benefit=2)
+def find_mul_slice_conv(op: Mul, rw: Rewriter) -> Replacement:
     """slice(conv(x, w)) * a -> slice(conv(x, w * a)), a per channel, for the sliced channels alone
 
     Other users of the convolution take other channels, which are multiplied by 1.
     """
     for value, scale in _sides(op):
-        part = defined_by(value, "slice")
-        conv = None if part is None else defined_by(part.operands[0], "convolution")
+        part = defined_by(value, Slice)
+        conv = None if part is None else defined_by(part.operands[0], Convolution)
         if part is None or conv is None or not has_one_use(value):
             continue
         found, cut = constant_map(scale), cut_of(part)
@@ -145,8 +155,8 @@ def _is_beside(user: Any, part: Any, axis: int, low: int, high: int) -> bool:
     return cut is not None and cut[0] == axis and (cut[2] <= low or cut[1] >= high)
 
 
-@pattern("dot")
-def find_dot_mul(op: Any, rw: Rewriter) -> Any:
+@pattern(Dot)
+def find_dot_mul(op: Dot, rw: Rewriter) -> Replacement:
     """dot(z * a, w) -> dot(z, a * w), w and a constant, a along the columns of z (all-forms)
 
     Or a along the rows of z, on the right of w. The product with a runs in the kernel that makes
@@ -157,7 +167,7 @@ def find_dot_mul(op: Any, rw: Rewriter) -> Any:
     rank = TensorType.of(op.results[0]).rank
     for side, axis, along in ((0, rank - 1, rank - 2), (1, rank - 2, rank - 1)):
         weights = op.operands[1 - side]
-        product = defined_by(op.operands[side], "mul")
+        product = defined_by(op.operands[side], Mul)
         if product is None or not has_one_use(op.operands[side]) or not is_constant(weights):
             continue
         dims = TensorType.of(weights).dims
@@ -175,8 +185,8 @@ def find_dot_mul(op: Any, rw: Rewriter) -> Any:
     return no_match("no operand is a product with a constant along K, the other one constant")
 
 
-@pattern("dot")
-def find_dot_add(op: Any, rw: Rewriter) -> Any:
+@pattern(Dot)
+def find_dot_add(op: Dot, rw: Rewriter) -> Replacement:
     """dot(x + b, w) -> dot(x, w) + dot(b, w), b and w constant, x rounded as for find_mul_add
 
     Where b differs from row to row, dot(b, w) is a whole matrix to read in place of a bias:
@@ -186,7 +196,7 @@ def find_dot_add(op: Any, rw: Rewriter) -> Any:
     reason = no_match("no operand is a sum with a constant, the other one constant")
     for side, along in ((0, rank - 1), (1, rank - 2)):
         weights = op.operands[1 - side]
-        total = defined_by(op.operands[side], "add")
+        total = defined_by(op.operands[side], Add)
         if total is None or not has_one_use(op.operands[side]) or not is_constant(weights):
             continue
         for x, b in _sides(total):
@@ -225,15 +235,15 @@ def _dot_of_constants(
     return rw.op("dot", *(small if side == 0 else reversed(small)))
 
 
-@pattern("convolution")
-def find_conv_add(op: Any, rw: Rewriter) -> Any:
+@pattern(Convolution)
+def find_conv_add(op: Convolution, rw: Rewriter) -> Replacement:
     """conv(x + a, w) -> conv(x, w) + conv(a, w), a and w constant, x rounded as for find_mul_add
 
     Without padding and with a per channel, conv(a, w) is a bias. Else it is a whole image to
     read where the sum before was done in passing: only with `all-forms`.
     """
     weights = op.operands[1]
-    total = defined_by(op.operands[0], "add")
+    total = defined_by(op.operands[0], Add)
     if total is None or not has_one_use(op.operands[0]) or not is_constant(weights):
         return no_match("input is not a sum, or the weights are not constant")
     out = TensorType.of(op.results[0])
@@ -270,24 +280,24 @@ def find_conv_add(op: Any, rw: Rewriter) -> Any:
     return reason
 
 
-def window_reach(conv: Any) -> list[int]:
+def window_reach(conv: Op) -> list[int]:
     """How far one window of a convolution reaches along each spatial axis."""
     dims = TensorType.of(conv.operands[1]).dims
     kernel = dims[:-2] if conv.channels_last else dims[2:]
     return [d * (k - 1) + 1 for d, k in zip(conv.dilation, kernel, strict=True)]
 
 
-def unpadded(conv: Any) -> bool:
+def unpadded(conv: Op) -> bool:
     """Whether no window of a convolution reads outside of its input."""
     if conv.padding_mode != "default_":
         return all(n == 1 for n in window_reach(conv))
     return not any(conv.padding)
 
 
-@pattern("slice")
-def find_dot_slice(op: Any, rw: Rewriter) -> Any:
+@pattern(Slice)
+def find_dot_slice(op: Slice, rw: Rewriter) -> Replacement:
     """slice(dot(a, b)) -> dot(slice(a), slice(b)) where nothing else uses the product"""
-    dot = defined_by(op.operands[0], "dot")
+    dot = defined_by(op.operands[0], Dot)
     if dot is None or not has_one_use(op.operands[0]):
         return no_match("input is not a dot, or the rest of it is used too")
     rank = TensorType.of(op.results[0]).rank
@@ -310,7 +320,7 @@ def find_dot_slice(op: Any, rw: Rewriter) -> Any:
 
 
 @pattern(Pointwise, benefit=2)
-def find_inner_broadcast(op: Any, rw: Rewriter) -> Any:
+def find_inner_broadcast(op: Pointwise, rw: Rewriter) -> Replacement:
     """f(broadcast(x), broadcast(y)) -> broadcast(f(x, y))"""
     if len(op.results) != 1 or not len(op.operands):
         return no_match("it has {} results", len(op.results))

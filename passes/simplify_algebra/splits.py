@@ -14,7 +14,15 @@ from mgx_mlir.dialects.migraphx.movement import Slice
 from mgx_mlir.dialects.migraphx.views import ReshapeOp, Transpose
 from mgx_mlir.passes.analysis.constants import can_join, joined
 from mgx_mlir.passes.analysis.view_chains import build_map, trace, varying
-from mgx_mlir.rewrite.pattern import NoMatch, Rewriter, defined_by, no_match, pattern, users
+from mgx_mlir.rewrite.pattern import (
+    NoMatch,
+    Replacement,
+    Rewriter,
+    defined_by,
+    no_match,
+    pattern,
+    users,
+)
 
 _MOST = 64  # slices, and users of a slice, that are looked at
 
@@ -33,7 +41,7 @@ class Split:
         return [s.result for s in self.slices]
 
 
-def split_at(op: Any) -> Split | NoMatch:
+def split_at(op: Op) -> Split | NoMatch:
     """The split whose first part the slice `op` is."""
     own = cut_of(op)
     if own is None:
@@ -69,7 +77,7 @@ def split_at(op: Any) -> Split | NoMatch:
     return Split(x, axis, slices, bounds)
 
 
-def cut_of(op: Any) -> tuple[int, int, int] | None:
+def cut_of(op: Op) -> tuple[int, int, int] | None:
     """(axis, low, high) of a slice along one axis with bounds that are known; None for others."""
     if len(op.operands) > 1 or len(op.axes) != 1 or len(op.starts) != 1:
         return None
@@ -81,7 +89,7 @@ def cut_of(op: Any) -> tuple[int, int, int] | None:
     return axis, low, max(low, high)
 
 
-def _is_dead(op: Any) -> bool:
+def _is_dead(op: ir.Operation) -> bool:
     return all(next(iter(r.uses), None) is None for r in op.results)
 
 
@@ -103,8 +111,8 @@ def cut_again(rw: Rewriter, x: ir.Value, axis: int, bounds: Sequence[tuple[int, 
 Plan = list[Callable[[Rewriter], ir.Value]]
 
 
-@pattern("slice")
-def find_splits(op: Any, rw: Rewriter) -> Any:
+@pattern(Slice)
+def find_splits(op: Slice, rw: Rewriter) -> Replacement:
     """f(slice(x)) for every part of x -> slices of f(x), f pointwise or a reduction
 
     Other operands of f are constants, which are joined, parts of another tensor that is cut
@@ -210,7 +218,7 @@ def _also_split(values: Sequence[ir.Value], split: Split) -> ir.Value | None:
     """The tensor of the same dims that `values` are the parts of."""
     found: ir.Value | None = None
     for v, (low, high) in zip(values, split.bounds, strict=True):
-        part = defined_by(v, "slice")
+        part = defined_by(v, Slice)
         if part is None or cut_of(part) != (split.axis, low, high):
             return None
         if found is not None and part.operands[0] != found:
@@ -255,8 +263,8 @@ def _one_view(split: Split, kind: type[Op]) -> list[ir.Operation] | NoMatch:
     return ops
 
 
-@pattern("slice")
-def find_split_reshape(op: Any, rw: Rewriter) -> Any:
+@pattern(Slice)
+def find_split_reshape(op: Slice, rw: Rewriter) -> Replacement:
     """reshape(slice(x)) for every part of x -> slices of reshape(x)"""
     split = split_at(op)
     if isinstance(split, NoMatch):
@@ -313,8 +321,8 @@ def _whole_dims(
     return None
 
 
-@pattern("slice")
-def find_split_transpose(op: Any, rw: Rewriter) -> Any:
+@pattern(Slice)
+def find_split_transpose(op: Slice, rw: Rewriter) -> Replacement:
     """transpose(slice(x)) for every part of x -> slices of transpose(x)"""
     split = split_at(op)
     if isinstance(split, NoMatch):

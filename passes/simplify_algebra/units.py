@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import is_a, mnemonic
-from mgx_mlir.dialects.migraphx.pointwise_binary import Div
-from mgx_mlir.dialects.migraphx.quant import DequantizeLinear
+from mgx_mlir.core.op import Op, is_a, mnemonic
+from mgx_mlir.dialects.migraphx.pointwise_binary import Add, Div, Max, Min, Mul, Pow, Sub
+from mgx_mlir.dialects.migraphx.pointwise_other import Where
+from mgx_mlir.dialects.migraphx.pointwise_unary import Exp, Log, Recip, Sqrt
+from mgx_mlir.dialects.migraphx.quant import DequantizeLinear, QuantizeLinear
+from mgx_mlir.dialects.migraphx.reduce import ReduceMean, ReduceSum
 from mgx_mlir.passes.analysis.constants import is_constant, is_splat, splat
 from mgx_mlir.passes.analysis.rounding import (
     exact_reciprocal,
@@ -17,17 +18,24 @@ from mgx_mlir.passes.analysis.rounding import (
     normal_reciprocal,
 )
 from mgx_mlir.passes.analysis.view_chains import trace
-from mgx_mlir.rewrite.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
+from mgx_mlir.rewrite.pattern import (
+    Replacement,
+    Rewriter,
+    defined_by,
+    has_one_use,
+    no_match,
+    pattern,
+)
 
 
-def _sides(op: Any) -> tuple[tuple[ir.Value, ir.Value], ...]:
+def _sides(op: ir.Operation) -> tuple[tuple[ir.Value, ir.Value], ...]:
     """Both ways to see a commutative op as (operand, other operand)."""
     a, b = op.operands
     return (a, b), (b, a)
 
 
-@pattern("mul", "div", "add", "sub", benefit=4)
-def find_unit_ops(op: Any, rw: Rewriter) -> Any:
+@pattern(Mul, Div, Add, Sub, benefit=4)
+def find_unit_ops(op: Op, rw: Rewriter) -> Replacement:
     """x * 1, x / 1, x + 0, x - 0 -> x"""
     name = mnemonic(op)
     unit = 1 if name in ("mul", "div") else 0
@@ -37,8 +45,8 @@ def find_unit_ops(op: Any, rw: Rewriter) -> Any:
     return no_match("no operand is {}", unit)
 
 
-@pattern("where", benefit=4)
-def find_where_const(op: Any, rw: Rewriter) -> Any:
+@pattern(Where, benefit=4)
+def find_where_const(op: Where, rw: Rewriter) -> Replacement:
     """where(true, a, b) -> a, where(false, a, b) -> b"""
     condition, a, b = op.operands
     found = splat(condition)
@@ -50,8 +58,8 @@ def find_where_const(op: Any, rw: Rewriter) -> Any:
     return chosen
 
 
-@pattern("mul", "div", "sub", benefit=3)
-def find_neg_unit_ops(op: Any, rw: Rewriter) -> Any:
+@pattern(Mul, Div, Sub, benefit=3)
+def find_neg_unit_ops(op: Mul | Div | Sub, rw: Rewriter) -> Replacement:
     """x * -1, x / -1, 0 - x -> -x"""
     name = mnemonic(op)
     a, b = op.operands
@@ -66,8 +74,8 @@ def find_neg_unit_ops(op: Any, rw: Rewriter) -> Any:
     return no_match("no operand is -1")
 
 
-@pattern("mul", "div", benefit=3)
-def find_zero_ops(op: Any, rw: Rewriter) -> Any:
+@pattern(Mul, Div, benefit=3)
+def find_zero_ops(op: Mul | Div, rw: Rewriter) -> Replacement:
     """x * 0, 0 / x -> 0"""
     # inf and NaN times 0 are not 0, so that floats need leave
     if rw.dtype(op.operands[0]).is_float and not rw.options.fast_math:
@@ -79,8 +87,8 @@ def find_zero_ops(op: Any, rw: Rewriter) -> Any:
     return no_match("no operand is 0") if zero is None else zero
 
 
-@pattern("sub")
-def find_sub_const(op: Any, rw: Rewriter) -> Any:
+@pattern(Sub)
+def find_sub_const(op: Sub, rw: Rewriter) -> Replacement:
     """x - c -> x + (-c)"""
     x, c = op.operands
     dtype = rw.dtype(x)
@@ -91,8 +99,8 @@ def find_sub_const(op: Any, rw: Rewriter) -> Any:
     return rw.op("add", x, rw.op("neg", c))
 
 
-@pattern("div")
-def find_div_const(op: Any, rw: Rewriter) -> Any:
+@pattern(Div)
+def find_div_const(op: Div, rw: Rewriter) -> Replacement:
     """x / c -> x * (1 / c) for floats, where 1 / c is exact (every c a power of two), or fast-math
 
     Never where 1 / c is no normal number, nor where an op with steps may read the result: the last
@@ -114,17 +122,17 @@ def find_div_const(op: Any, rw: Rewriter) -> Any:
     return rw.op("mul", x, rw.op("recip", c))
 
 
-@pattern("recip", benefit=2)
-def find_rsqrt(op: Any, rw: Rewriter) -> Any:
+@pattern(Recip, benefit=2)
+def find_rsqrt(op: Recip, rw: Rewriter) -> Replacement:
     """1 / sqrt(x) -> rsqrt(x)"""
-    root = rw.defining(op.operands[0], "sqrt")
+    root = rw.defining(op.operands[0], Sqrt)
     if root is None:
         return no_match("input is not a sqrt")
     return rw.op("rsqrt", root.operands[0])
 
 
-@pattern("div", benefit=2)
-def find_recip(op: Any, rw: Rewriter) -> Any:
+@pattern(Div, benefit=2)
+def find_recip(op: Div, rw: Rewriter) -> Replacement:
     """1 / x -> recip(x) for floats"""
     a, b = op.operands
     if not rw.dtype(a).is_float:
@@ -134,17 +142,17 @@ def find_recip(op: Any, rw: Rewriter) -> Any:
     return no_match("the first operand is not 1")
 
 
-@pattern("log")
-def find_log_exp(op: Any, rw: Rewriter) -> Any:
+@pattern(Log)
+def find_log_exp(op: Log, rw: Rewriter) -> Replacement:
     """log(exp(x)) -> x (fast-math: it is finite where exp(x) overflows)"""
     if not rw.options.fast_math:
         return no_match("results that overflowed become finite (fast-math allows that)")
-    inner = rw.defining(op.operands[0], "exp")
+    inner = rw.defining(op.operands[0], Exp)
     return no_match("input is not an exp") if inner is None else inner.operands[0]
 
 
-@pattern("log")
-def find_log_div(op: Any, rw: Rewriter) -> Any:
+@pattern(Log)
+def find_log_div(op: Log, rw: Rewriter) -> Replacement:
     """log(exp(x) / y) -> x - log(y), y an exp or a sum of them (fast-math)
 
     The logarithm of a softmax. Where exp(x) is too large or small for its type the result is
@@ -152,26 +160,26 @@ def find_log_div(op: Any, rw: Rewriter) -> Any:
     """
     if not rw.options.fast_math:
         return no_match("results that overflowed become finite (fast-math allows that)")
-    ratio = defined_by(op.operands[0], "div")
+    ratio = defined_by(op.operands[0], Div)
     if ratio is None:
         return no_match("input is not a quotient")
-    exp = defined_by(ratio.operands[0], "exp")
+    exp = defined_by(ratio.operands[0], Exp)
     if exp is None:
         return no_match("the numerator is not an exp")
     y = ratio.operands[1]
     found = trace(y)
     total = y if found is None else found[0]
-    reduced = defined_by(total, "reduce_sum", "reduce_mean")
+    reduced = defined_by(total, ReduceSum, ReduceMean)
     if reduced is not None:
         total = reduced.operands[0]
-    if defined_by(total, "exp") is None:
+    if defined_by(total, Exp) is None:
         return no_match("the denominator is neither an exp nor a sum of them")
     rw.merge_location(ratio, exp)
     return rw.op("sub", exp.operands[0], rw.op("log", y))
 
 
-@pattern("quantizelinear", "dequantizelinear")
-def eliminate_zero_point(op: Any, rw: Rewriter) -> Any:
+@pattern(QuantizeLinear, DequantizeLinear)
+def eliminate_zero_point(op: QuantizeLinear | DequantizeLinear, rw: Rewriter) -> Replacement:
     """quantizelinear(x, s, 0) -> quantizelinear(x, s), and of dequantizelinear"""
     if op.zero_point is None:
         return no_match("it has no zero point")
@@ -183,15 +191,15 @@ def eliminate_zero_point(op: Any, rw: Rewriter) -> Any:
     return rw.op("quantizelinear", x, scale, out_type=rw.dtype(op.results[0]))
 
 
-@pattern("pow", benefit=2)
-def find_pow2(op: Any, rw: Rewriter) -> Any:
+@pattern(Pow, benefit=2)
+def find_pow2(op: Pow, rw: Rewriter) -> Replacement:
     """pow(x, 2) -> x * x"""
     x, e = op.operands
     return rw.op("mul", x, x) if is_splat(e, 2) else no_match("the exponent is not 2")
 
 
-@pattern("pow")
-def find_pow_const(op: Any, rw: Rewriter) -> Any:
+@pattern(Pow)
+def find_pow_const(op: Pow, rw: Rewriter) -> Replacement:
     """pow(x, n) -> products of x for n = 1, 3, 4, and recip(x) for n = -1"""
     x, e = op.operands
     n = splat(e)
@@ -205,8 +213,8 @@ def find_pow_const(op: Any, rw: Rewriter) -> Any:
     return rw.op("mul", square, x if n == 3 else square)
 
 
-@pattern("add", benefit=2)
-def find_double_add_lit_broadcast(op: Any, rw: Rewriter) -> Any:
+@pattern(Add, benefit=2)
+def find_double_add_lit_broadcast(op: Add, rw: Rewriter) -> Replacement:
     """(x + a) + (y + b) -> (x + y) + (a + b), a and b constant"""
     left, right = (_plus_constant(v) for v in op.operands)
     if left is None or right is None:
@@ -220,8 +228,8 @@ def find_double_add_lit_broadcast(op: Any, rw: Rewriter) -> Any:
     return rw.op("add", rw.op("add", left[0], right[0]), rw.op("add", left[1], right[1]))
 
 
-@pattern("add")
-def find_add_lit_broadcast(op: Any, rw: Rewriter) -> Any:
+@pattern(Add)
+def find_add_lit_broadcast(op: Add, rw: Rewriter) -> Replacement:
     """(x + a) + b -> x + (a + b), a and b constant
 
     Where a + b is exact, or x is rounded already, and never where a and b cancel.
@@ -229,7 +237,7 @@ def find_add_lit_broadcast(op: Any, rw: Rewriter) -> Any:
     reason = no_match("no operand is a sum with a constant, the other constant")
     for v, b in _sides(op):
         # the cheaper question first: most operands are no sums
-        if defined_by(v, "add") is None or not is_constant(b):
+        if defined_by(v, Add) is None or not is_constant(b):
             continue
         if (found := _plus_constant(v)) is not None:
             x, a = found
@@ -245,7 +253,7 @@ def _plus_constant(value: ir.Value) -> tuple[ir.Value, ir.Value] | None:
 
     With another user both x and x + c would have to be kept.
     """
-    inner = defined_by(value, "add")
+    inner = defined_by(value, Add)
     if inner is None or not has_one_use(value):
         return None
     for x, c in _sides(inner):
@@ -254,8 +262,8 @@ def _plus_constant(value: ir.Value) -> tuple[ir.Value, ir.Value] | None:
     return None
 
 
-@pattern("max", "min")
-def find_idempotent(op: Any, rw: Rewriter) -> Any:
+@pattern(Max, Min)
+def find_idempotent(op: Max | Min, rw: Rewriter) -> Replacement:
     """max(x, x) -> x"""
     if op.a != op.b:
         return no_match("two different operands")

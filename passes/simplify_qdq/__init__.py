@@ -12,10 +12,10 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, attributes_of, is_a, mnemonic
+from mgx_mlir.core.op import Op, Pointwise, attributes_of, is_a, mnemonic
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
-from mgx_mlir.dialects.migraphx.movement import Pad, Slice
+from mgx_mlir.dialects.migraphx.movement import Concat, Pad, Slice
 from mgx_mlir.dialects.migraphx.quant import (
     DequantizeLinear,
     PackFp4,
@@ -36,6 +36,7 @@ from mgx_mlir.rewrite.passes import PatternPass, make_pass, option, run_pass
 from mgx_mlir.rewrite.pattern import (
     Pattern,
     PatternSet,
+    Replacement,
     Rewriter,
     defined_by,
     has_one_use,
@@ -51,8 +52,8 @@ _PACKS = {"unpack_int4": "pack_int4", "unpack_fp4": "pack_fp4"}
 _TO_INT4 = (*VIEWS, Convert)
 
 
-@pattern("dequantizelinear", benefit=2)
-def remove_zero_scales(op: Any, rw: Rewriter) -> Any:
+@pattern(DequantizeLinear, benefit=2)
+def remove_zero_scales(op: DequantizeLinear, rw: Rewriter) -> Replacement:
     """dequantizelinear(x, 0, z) -> 0, x of integers"""
     scale = splat(op.scale)
     if scale is None or scale != 0:
@@ -65,8 +66,8 @@ def remove_zero_scales(op: Any, rw: Rewriter) -> Any:
     return rw.multibroadcast(rw.literal(0.0, t.dtype), t.dims)
 
 
-@pattern("dequantizelinear")
-def remove_zero_point(op: Any, rw: Rewriter) -> Any:
+@pattern(DequantizeLinear)
+def remove_zero_point(op: DequantizeLinear, rw: Rewriter) -> Replacement:
     """dequantizelinear(x, s, 0) -> dequantizelinear(x, s)"""
     if op.zero_point is None:
         return no_match("it has no zero point")
@@ -75,14 +76,14 @@ def remove_zero_point(op: Any, rw: Rewriter) -> Any:
     return rw.op("dequantizelinear", op.input, op.scale)
 
 
-@pattern("dequantizelinear")
-def add_int4_pack_unpack_pair(op: Any, rw: Rewriter) -> Any:
+@pattern(DequantizeLinear)
+def add_int4_pack_unpack_pair(op: DequantizeLinear, rw: Rewriter) -> Replacement:
     """dq(quantizelinear(x)) of int4 parameters -> dq(unpack_int4(pack_int4(quantizelinear(x))))
 
     A scale or zero point that comes from unpack_int4 says that the model quantises to 4 bits,
     in an 8-bit type here. The pair saturates to 4 bits and keeps the data packed.
     """
-    q = defined_by(op.input, "quantizelinear")
+    q = defined_by(op.input, QuantizeLinear)
     if q is None:
         return no_match("the input is not a quantizelinear")
     if not any(_is_int4(v) for v in q.operation.operands):
@@ -113,8 +114,8 @@ def _is_int4(value: ir.Value) -> bool:
 # ---- pairs ---------------------------------------------------------------------------------------
 
 
-@pattern("dequantizelinear")
-def remove_qdq_pairs(op: Any, rw: Rewriter) -> Any:
+@pattern(DequantizeLinear)
+def remove_qdq_pairs(op: DequantizeLinear, rw: Rewriter) -> Replacement:
     """dequantizelinear(quantizelinear(x, s, z), s, z) -> clip(x, low, high)
 
     Also through views, slices, pads, and pairs of packing and unpacking. Scale and zero point
@@ -182,7 +183,7 @@ def _range(packed: str, dtype: DType) -> tuple[float, float]:
     return dtype.lowest(), dtype.highest()
 
 
-def _pair(op: Any) -> tuple[Any, list[Any], str] | str:
+def _pair(op: Op) -> tuple[Any, list[Any], str] | str:
     """The quantizelinear behind a dequantizelinear, what moves elements between, source first,
     and how it is packed; or why there is none."""
     moves: list[Any] = []
@@ -229,8 +230,8 @@ def _settled(moves: list[Any]) -> list[Any]:
 # ---- fewer quantised forms -----------------------------------------------------------------------
 
 
-@pattern("quantizelinear")
-def match_qlinear_reused(op: Any, rw: Rewriter) -> Any:
+@pattern(QuantizeLinear)
+def match_qlinear_reused(op: QuantizeLinear, rw: Rewriter) -> Replacement:
     """f(x), quantizelinear(x) -> f(dequantizelinear(q)), q, where q = quantizelinear(x)
 
     Where x has no other use than these two, f is pointwise and comes later, and q is used once:
@@ -269,14 +270,14 @@ def _comes_later(first: ir.Operation, second: ir.Operation) -> bool:
     return first.block == second.block and first.is_before_in_block(second)
 
 
-@pattern("quantizelinear")
-def match_concat_qlinear(op: Any, rw: Rewriter) -> Any:
+@pattern(QuantizeLinear)
+def match_concat_qlinear(op: QuantizeLinear, rw: Rewriter) -> Replacement:
     """quantizelinear(concat(x, ..)) -> concat(quantizelinear(x), ..)
 
     Where one of the x is a pointwise result, with which its quantizelinear is one kernel; the
     concat then moves 8-bit values.
     """
-    concat = defined_by(op.input, "concat")
+    concat = defined_by(op.input, Concat)
     if concat is None:
         return no_match("the input is not a concat")
     if not has_one_use(op.input):

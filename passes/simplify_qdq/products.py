@@ -11,14 +11,15 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import attributes_of, is_a, mnemonic
+from mgx_mlir.core.op import Op, attributes_of, is_a, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.dialects.migraphx.pointwise_binary import Sub
 from mgx_mlir.passes.analysis.constants import is_splat, splat
 from mgx_mlir.passes.analysis.qdq_values import Dequantised, dequantised, is_zero, map_after, moved
 from mgx_mlir.passes.analysis.view_chains import VIEWS, Map, build_map, varying
-from mgx_mlir.rewrite.pattern import NoMatch, Rewriter, no_match, pattern
+from mgx_mlir.rewrite.pattern import NoMatch, Replacement, Rewriter, no_match, pattern
 
 _DEPTH = 16  # ops between a product and what it widens
 
@@ -103,8 +104,8 @@ def _check_types(a: _Side, b: _Side) -> NoMatch | None:
     return no_match("there is no product of {} and {}", a.dtype, b.dtype)
 
 
-@pattern("dot", "convolution")
-def match_find_quantizable_ops(op: Any, rw: Rewriter) -> Any:
+@pattern(Dot, Convolution)
+def match_find_quantizable_ops(op: Dot | Convolution, rw: Rewriter) -> Replacement:
     """dot(dq(x, s), dq(w, t)) -> dq(quant_dot(x, w), s * t); convolution likewise
 
     i8 and ui8 operands (ui8 as i8, with 128 less), or f8 of one type. Scales must not vary along
@@ -241,8 +242,8 @@ def _zero(rw: Rewriter, source: ir.Value, m: Map) -> ir.Value:
 # ---- dots of widened integers --------------------------------------------------------------------
 
 
-@pattern("dot")
-def find_widened_dot(op: Any, rw: Rewriter) -> Any:
+@pattern(Dot)
+def find_widened_dot(op: Dot, rw: Rewriter) -> Replacement:
     """dot(convert(x) - p, convert(w) - q) -> quant_dot(x, w) in i32, corrected
 
     8-bit integers that are widened to i32, as MatMulInteger has them. A zero point must not vary
@@ -325,7 +326,7 @@ def _zero_after(
 # ---- convolution ---------------------------------------------------------------------------------
 
 
-def _plan_convolution(op: Any, x: _Side, w: _Side) -> Plan | NoMatch:
+def _plan_convolution(op: Op, x: _Side, w: _Side) -> Plan | NoMatch:
     """The scales as maps to the result's dims."""
     if op.channels_last:
         return no_match("it is channels-last")
@@ -350,7 +351,7 @@ def _channels(atoms: Any, dims: tuple[int, ...]) -> Map:
 
 
 def _correct_convolution(
-    rw: Rewriter, op: Any, total: ir.Value, x: _Operand, w: _Operand
+    rw: Rewriter, op: Op, total: ir.Value, x: _Operand, w: _Operand
 ) -> ir.Value:
     """The sums of affine operands, as convolutions with what is constant.
 
@@ -374,7 +375,7 @@ def _correct_convolution(
     return total
 
 
-def _zero_image(rw: Rewriter, op: Any, x: _Operand, kernel: tuple[int, ...]) -> ir.Value:
+def _zero_image(rw: Rewriter, op: Op, x: _Operand, kernel: tuple[int, ...]) -> ir.Value:
     """The zero point as one image: of the input's size, or of one window where nothing pads."""
     assert x.zero is not None
     spatial = x.dims[2:]
@@ -387,8 +388,8 @@ def _zero_image(rw: Rewriter, op: Any, x: _Operand, kernel: tuple[int, ...]) -> 
 # ---- block-scaled dot ----------------------------------------------------------------------------
 
 
-@pattern("dot")
-def match_find_mx_quantizable_ops(op: Any, rw: Rewriter) -> Any:
+@pattern(Dot)
+def match_find_mx_quantizable_ops(op: Dot, rw: Rewriter) -> Replacement:
     """dot(dq(x, s), dq(w, t)) -> quant_dot(x, w, s, t), f8 values whose scales vary in blocks
 
     Under the option `mx`, for devices that multiply such values (gfx950). Only where a scale

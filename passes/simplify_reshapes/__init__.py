@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from mgx_mlir.core.op import is_a, mnemonic
+from mgx_mlir.core.op import Op, attributes_of, is_a, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast, Scalar
+from mgx_mlir.dialects.migraphx.movement import Concat, Pad, Slice
+from mgx_mlir.dialects.migraphx.movement import Step as StepOp
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
-from mgx_mlir.dialects.migraphx.views import Transpose
+from mgx_mlir.dialects.migraphx.views import (
+    Contiguous,
+    Flatten,
+    Reshape,
+    ReshapeLazy,
+    Squeeze,
+    Transpose,
+    Unsqueeze,
+)
 from mgx_mlir.passes.analysis.view_chains import VIEWS, Step, compose, steps_for, trace
 from mgx_mlir.passes.simplify_reshapes.concats import (
     find_concat_multibroadcasts,
@@ -32,17 +43,24 @@ from mgx_mlir.passes.simplify_reshapes.slices import (
     find_transpose_slice,
 )
 from mgx_mlir.rewrite.passes import PatternPass, option
-from mgx_mlir.rewrite.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
+from mgx_mlir.rewrite.pattern import (
+    Replacement,
+    Rewriter,
+    defined_by,
+    has_one_use,
+    no_match,
+    pattern,
+)
 
 # ---- ops that do nothing ------------------------------------------------------------------------
 
 
 @pattern(
-    "reshape", "reshape_lazy", "squeeze", "unsqueeze", "flatten", "transpose", "contiguous",
-    "broadcast", "multibroadcast", "scalar", "slice", "step", "pad", "concat", NumberReduction,
+    Reshape, ReshapeLazy, Squeeze, Unsqueeze, Flatten, Transpose, Contiguous,
+    Broadcast, Multibroadcast, Scalar, Slice, StepOp, Pad, Concat, NumberReduction,
     benefit=3,
 )  # fmt: skip
-def find_nop_reshapes(op: Any, rw: Rewriter) -> Any:
+def find_nop_reshapes(op: Op, rw: Rewriter) -> Replacement:
     """view(x : T) : T -> x where no element moves"""
     x = op.operands[0]
     if x.type != op.results[0].type:
@@ -57,7 +75,8 @@ def find_nop_reshapes(op: Any, rw: Rewriter) -> Any:
         ones = len(op.operands) == 1 and all(dims[a] == 1 for a in axes)
         return x if ones else no_match("it reduces more than one element")
     if name == "step":
-        return x if all(s == 1 for s in op.steps) else no_match("steps {}", op.steps)
+        steps = attributes_of(op)["steps"]
+        return x if all(s == 1 for s in steps) else no_match("steps {}", steps)
     if name == "pad":  # also of one type: with run-time extents, or where it cuts as well
         none = len(op.operands) == 1 and not any(op.pads)
         return x if none else no_match("it pads by {}", op.pads)
@@ -72,8 +91,8 @@ def find_nop_reshapes(op: Any, rw: Rewriter) -> Any:
     return x
 
 
-@pattern("flatten")
-def find_flatten(op: Any, rw: Rewriter) -> Any:
+@pattern(Flatten)
+def find_flatten(op: Flatten, rw: Rewriter) -> Replacement:
     """flatten(x) -> reshape(x)"""
     t = TensorType.of(op.result)
     if t.dims.count(DYN) > 1 or 0 in t.dims:
@@ -88,10 +107,10 @@ def _transposes(steps: list[Step]) -> int:
     return sum(s.kind == "transpose" for s in steps)
 
 
-@pattern("transpose", benefit=2)
-def find_transpose(op: Any, rw: Rewriter) -> Any:
+@pattern(Transpose, benefit=2)
+def find_transpose(op: Transpose, rw: Rewriter) -> Replacement:
     """transpose(transpose(x, p), q) -> transpose(x, p[q])"""
-    inner = rw.defining(op.input, "transpose")
+    inner = rw.defining(op.input, Transpose)
     if inner is None:
         return no_match("input is not a transpose")
     both = [inner.permutation[i] for i in op.permutation]
@@ -101,7 +120,7 @@ def find_transpose(op: Any, rw: Rewriter) -> Any:
 
 
 @pattern(*VIEWS)
-def find_nested_shape_transforms(op: Any, rw: Rewriter) -> Any:
+def find_nested_shape_transforms(op: Op, rw: Rewriter) -> Replacement:
     """view(...view(x)) -> the fewest reshapes, transposes and broadcasts of x"""
     if defined_by(op.operands[0], *VIEWS) is None:
         return no_match("it is the first view of its chain")

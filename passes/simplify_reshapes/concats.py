@@ -9,19 +9,26 @@ from typing import Any
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.dialects.migraphx.movement import Slice
+from mgx_mlir.dialects.migraphx.movement import Concat, Slice
 from mgx_mlir.passes.analysis.view_chains import Dims
-from mgx_mlir.rewrite.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
+from mgx_mlir.rewrite.pattern import (
+    Replacement,
+    Rewriter,
+    defined_by,
+    has_one_use,
+    no_match,
+    pattern,
+)
 
 
-@pattern("concat")
-def find_nested_concat(op: Any, rw: Rewriter) -> Any:
+@pattern(Concat)
+def find_nested_concat(op: Concat, rw: Rewriter) -> Replacement:
     """concat(concat(x, y), z) -> concat(x, y, z) along one axis"""
     axis = op.axis % TensorType.of(op.results[0]).rank
     operands: list[ir.Value] = []
     nested = False
     for x in op.operands:
-        inner = defined_by(x, "concat")
+        inner = defined_by(x, Concat)
         if inner is not None and inner.axis % TensorType.of(x).rank == axis:
             rw.merge_location(inner)
             operands += inner.operands
@@ -33,7 +40,7 @@ def find_nested_concat(op: Any, rw: Rewriter) -> Any:
     return rw.op("concat", operands, axis=axis)
 
 
-def _equal_views(op: Any, *names: str) -> list[Any] | str:
+def _equal_views(op: ir.Operation, *names: str) -> list[Any] | str:
     """The views that a concat joins, each used by it alone; or why they cannot go behind it."""
     if len(op.operands) < 2:
         return "it has fewer than two operands"
@@ -51,8 +58,8 @@ def _sources(views: Sequence[Any]) -> list[ir.Value]:
     return [v.operands[0] for v in views]
 
 
-@pattern("concat")
-def find_concat_transpose(op: Any, rw: Rewriter) -> Any:
+@pattern(Concat)
+def find_concat_transpose(op: Concat, rw: Rewriter) -> Replacement:
     """concat(transpose(x), transpose(y)) -> transpose(concat(x, y)), one permutation"""
     views = _equal_views(op, "transpose")
     if isinstance(views, str):
@@ -66,8 +73,8 @@ def find_concat_transpose(op: Any, rw: Rewriter) -> Any:
     return rw.op("transpose", joined, permutation=permutation)
 
 
-@pattern("concat")
-def find_concat_reshape(op: Any, rw: Rewriter) -> Any:
+@pattern(Concat)
+def find_concat_reshape(op: Concat, rw: Rewriter) -> Replacement:
     """concat(reshape(x), reshape(y)) -> reshape(concat(x, y)), x and y alike but for an axis"""
     views = _equal_views(op, "reshape", "squeeze", "unsqueeze", "flatten")
     if isinstance(views, str):
@@ -95,8 +102,8 @@ def _axis_behind(dims: Sequence[Dims], before: int) -> int | None:
     return None
 
 
-@pattern("concat")
-def find_concat_multibroadcasts(op: Any, rw: Rewriter) -> Any:
+@pattern(Concat)
+def find_concat_multibroadcasts(op: Concat, rw: Rewriter) -> Replacement:
     """concat(broadcast(x), broadcast(y)) -> broadcast(concat(x, y)) along an axis of x and y"""
     views = _equal_views(op, "multibroadcast", "broadcast")
     if isinstance(views, str):

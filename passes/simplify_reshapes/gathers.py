@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.dialects.migraphx.indexing import clamped
+from mgx_mlir.dialects.migraphx.indexing import Gather, clamped
 from mgx_mlir.passes.analysis.view_chains import Atom, Map, build_map, reshaped, start, steps_for
 from mgx_mlir.passes.simplify_reshapes.slices import cut_along
-from mgx_mlir.rewrite.pattern import Rewriter, no_match, pattern
+from mgx_mlir.rewrite.pattern import Replacement, Rewriter, no_match, pattern
 
 _MOVES = 3  # slices, steps and transposes that are still cheaper than the gather
 
 
-@pattern("gather", benefit=2)
-def find_gather_scalar(op: Any, rw: Rewriter) -> Any:
+@pattern(Gather, benefit=2)
+def find_gather_scalar(op: Gather, rw: Rewriter) -> Replacement:
     """gather(x, i) -> squeeze(gather(x, [i])), i a constant of rank 0"""
     data = TensorType.of(op.data)
     axis = op.axis % data.rank
@@ -33,8 +33,8 @@ def find_gather_scalar(op: Any, rw: Rewriter) -> Any:
     return rw.op("squeeze", row, axes=[axis])
 
 
-@pattern("gather")
-def find_gather(op: Any, rw: Rewriter) -> Any:
+@pattern(Gather)
+def find_gather(op: Gather, rw: Rewriter) -> Replacement:
     """gather(x, constant) -> slices, steps and views of x where the indices are evenly spaced
 
     Spaced by one or several nested strides, a stride of 0 being a broadcast: `2 3 4`, `0 2 4`,

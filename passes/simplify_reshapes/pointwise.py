@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, as_value, attributes_of, is_a, mnemonic
+from mgx_mlir.core.op import Op, Pointwise, as_value, attributes_of, is_a, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
+from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.dialects.migraphx.normalize import SoftmaxBase
-from mgx_mlir.dialects.migraphx.pointwise_binary import Mul
+from mgx_mlir.dialects.migraphx.pointwise_binary import Add, Mul
 from mgx_mlir.dialects.migraphx.pooling import Pooling
 from mgx_mlir.dialects.migraphx.quant import QuantConvolution, QuantDot
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
@@ -33,7 +34,14 @@ from mgx_mlir.passes.analysis.view_chains import (
     trace,
     varying,
 )
-from mgx_mlir.rewrite.pattern import Rewriter, defined_by, has_one_use, no_match, pattern
+from mgx_mlir.rewrite.pattern import (
+    Replacement,
+    Rewriter,
+    defined_by,
+    has_one_use,
+    no_match,
+    pattern,
+)
 
 _MOVES = (ReshapeOp, Transpose, Contiguous)
 # ops whose kernel takes the pointwise ops that follow
@@ -50,17 +58,17 @@ def joins(value: ir.Value) -> bool:
     return is_a(owner, _COMPUTES)
 
 
-def _is_plain(op: Any) -> bool:
+def _is_plain(op: Op) -> bool:
     """A pointwise op, not a kernel that holds some."""
     return len(op.results) == 1 and not len(op.operation.regions)
 
 
-def _only_in(value: ir.Value, op: Any) -> bool:
+def _only_in(value: ir.Value, op: ir.Operation) -> bool:
     """Whether `op` is the one user of `value`."""
     return all(use.owner.operation == op.operation for use in value.uses)
 
 
-def _again(rw: Rewriter, op: Any, *operands: ir.Value) -> ir.Value:
+def _again(rw: Rewriter, op: ir.Operation, *operands: ir.Value) -> ir.Value:
     """The same pointwise op or view on other operands."""
     name = mnemonic(op)
     if name == "multibroadcast":
@@ -72,7 +80,7 @@ def _again(rw: Rewriter, op: Any, *operands: ir.Value) -> ir.Value:
 
 
 @pattern(Pointwise)
-def find_unary_shape_transforms(op: Any, rw: Rewriter) -> Any:
+def find_unary_shape_transforms(op: Pointwise, rw: Rewriter) -> Replacement:
     """f(views(x)) -> views(f(x)), f of one operand that joins the kernel of x"""
     if len(op.operands) != 1 or not _is_plain(op):
         return no_match("it has {} operands", len(op.operands))
@@ -95,7 +103,7 @@ def find_unary_shape_transforms(op: Any, rw: Rewriter) -> Any:
 
 
 @pattern(Pointwise)
-def find_reshape_cont(op: Any, rw: Rewriter) -> Any:
+def find_reshape_cont(op: Pointwise, rw: Rewriter) -> Replacement:
     """f(reshape(x), reshape(y)) -> reshape(f(x, y)), x and y of the same dims, or y constant
 
     MIGraphX asks for a contiguous below the reshape; tensors here have no strides.
@@ -130,7 +138,7 @@ def find_reshape_cont(op: Any, rw: Rewriter) -> Any:
     return rw.op("reshape", _again(rw, op, *operands), dims=out)
 
 
-def _reshaped_source(v: ir.Value, op: Any) -> ir.Value | None:
+def _reshaped_source(v: ir.Value, op: ir.Operation) -> ir.Value | None:
     """What `v` is reshaped from for `op` alone."""
     view = defined_by(v, ReshapeOp)
     if view is None or len(view.operands) != 1 or not _only_in(v, op):
@@ -148,8 +156,8 @@ def _reshaped_constant(v: ir.Value, dims: Dims) -> tuple[ir.Value, Map] | None:
 # ---- dots ---------------------------------------------------------------------------------------
 
 
-@pattern("dot")
-def find_reshape_dot(op: Any, rw: Rewriter) -> Any:
+@pattern(Dot)
+def find_reshape_dot(op: Dot, rw: Rewriter) -> Replacement:
     """dot(reshape(x), reshape(y)) -> reshape(dot(x, y)) where the reshapes regroup the batch
 
     Only to as many dims or fewer: a batched dot of rank 3 is the normal form (rewrite_dot).
@@ -168,14 +176,14 @@ def find_reshape_dot(op: Any, rw: Rewriter) -> Any:
         return no_match("the reshaped tensors have other batch dims")
     operands = []
     for v, x in zip((a, b), sources, strict=True):
-        if x is None and defined_by(v, "literal") is None:
+        if x is None and defined_by(v, Literal) is None:
             return no_match("an operand is neither reshaped nor constant")
         operands.append(rw.op("reshape", v, dims=[*lead, *rw.dims(v)[-2:]]) if x is None else x)
     rw.merge_location(*(v.owner for v, x in zip((a, b), sources, strict=True) if x is not None))
     return rw.op("reshape", rw.op("dot", *operands), dims=out.dims)
 
 
-def _batch_source(v: ir.Value, op: Any) -> ir.Value | None:
+def _batch_source(v: ir.Value, op: ir.Operation) -> ir.Value | None:
     x = _reshaped_source(v, op)
     if x is None:
         return None
@@ -184,8 +192,8 @@ def _batch_source(v: ir.Value, op: Any) -> ir.Value | None:
     return x if same else None
 
 
-@pattern("dot")
-def find_mul_add_shape_op_dot(op: Any, rw: Rewriter) -> Any:
+@pattern(Dot)
+def find_mul_add_shape_op_dot(op: Dot, rw: Rewriter) -> Replacement:
     """dot(transpose(x * c), w) -> dot(transpose(x) * transpose(c), w), c and w constant
 
     So that find_dot_mul and find_dot_add take c into w. The same for x + c, and for a widening
@@ -193,10 +201,10 @@ def find_mul_add_shape_op_dot(op: Any, rw: Rewriter) -> Any:
     A product needs a c that is one number for each row of w.
     """
     for side in (0, 1):
-        view = defined_by(op.operands[side], "transpose", "convert")
+        view = defined_by(op.operands[side], Transpose, Convert)
         if view is None or not is_constant(op.operands[1 - side]):
             continue
-        inner = defined_by(view.operands[0], "mul", "add")
+        inner = defined_by(view.operands[0], Mul, Add)
         if inner is None or not (has_one_use(view.result) and has_one_use(inner.result)):
             continue
         if is_a(view, Convert) and not _may_widen(view, rw):
@@ -237,7 +245,7 @@ def _moved(m: Map, view: Any) -> Map:
 
 
 @pattern(Pointwise)
-def find_op_shape_transform_op(op: Any, rw: Rewriter) -> Any:
+def find_op_shape_transform_op(op: Pointwise, rw: Rewriter) -> Replacement:
     """f(views(g(x)), y) -> views(f(g(x), views back(y))), so that f and g are one kernel
 
     The other operands are brought to the dims of g: what they pay in transposes, the kernel must

@@ -8,12 +8,13 @@ from math import prod
 from typing import Any, NamedTuple
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, is_a
+from mgx_mlir.core.op import Op, Pointwise, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.dialects.migraphx.movement import Slice
+from mgx_mlir.dialects.migraphx.movement import Concat, Slice
 from mgx_mlir.dialects.migraphx.views import ReshapeOp, Transpose
 from mgx_mlir.passes.analysis.view_chains import Dims
 from mgx_mlir.rewrite.pattern import (
+    Replacement,
     Rewriter,
     defined_by,
     has_no_use,
@@ -28,7 +29,7 @@ _MANY = 32  # users of one value that a pattern looks at
 # ---- what a slice takes -------------------------------------------------------------------------
 
 
-def bounds_of(op: Any) -> list[tuple[int, int]] | None:
+def bounds_of(op: Op) -> list[tuple[int, int]] | None:
     """The range that a slice takes of every axis; None where it is not known here."""
     dims = TensorType.of(op.operands[0]).dims
     if len(op.operands) > 1 or DYN in dims or op.axes is None or op.starts is None:
@@ -49,7 +50,7 @@ class Cut(NamedTuple):
     extent: int
 
 
-def cut_of(op: Any) -> Cut | None:
+def cut_of(op: Op) -> Cut | None:
     """The one axis that a slice takes a part of, and the part; None where it is not one."""
     bounds = bounds_of(op)
     if bounds is None:
@@ -86,10 +87,10 @@ def cut_along(rw: Rewriter, x: ir.Value, axis: int, low: int, high: int) -> ir.V
 # ---- slices of slices and of concatenations -----------------------------------------------------
 
 
-@pattern("slice", benefit=2)
-def find_nested_slice(op: Any, rw: Rewriter) -> Any:
+@pattern(Slice, benefit=2)
+def find_nested_slice(op: Slice, rw: Rewriter) -> Replacement:
     """slice(slice(x)) -> slice(x)"""
-    inner = rw.defining(op.operands[0], "slice")
+    inner = rw.defining(op.operands[0], Slice)
     if inner is None:
         return no_match("input is not a slice")
     outer, first = bounds_of(op), bounds_of(inner)
@@ -99,10 +100,10 @@ def find_nested_slice(op: Any, rw: Rewriter) -> Any:
     return cut_to(rw, inner.operands[0], bounds)
 
 
-@pattern("slice")
-def find_concat_slice(op: Any, rw: Rewriter) -> Any:
+@pattern(Slice)
+def find_concat_slice(op: Slice, rw: Rewriter) -> Replacement:
     """slice(concat(..., x, ...)) -> slice(x), or the concat of the operands it takes from"""
-    inner = rw.defining(op.operands[0], "concat")
+    inner = rw.defining(op.operands[0], Concat)
     if inner is None:
         return no_match("input is not a concat")
     bounds = bounds_of(op)
@@ -129,13 +130,13 @@ def find_concat_slice(op: Any, rw: Rewriter) -> Any:
 
 
 @pattern(ReshapeOp)
-def find_slice_shape_transforms(op: Any, rw: Rewriter) -> Any:
+def find_slice_shape_transforms(op: ReshapeOp, rw: Rewriter) -> Replacement:
     """reshape(slice(x)) -> slice(reshape(x)), the slice used once
 
     A reshape costs nothing and joins what is before the slice; a transpose would move all of x
     and a broadcast would have to be stored to be sliced: both stay behind.
     """
-    inner = rw.defining(op.operands[0], "slice")
+    inner = rw.defining(op.operands[0], Slice)
     if inner is None or len(op.operands) > 1:
         return no_match("input is not a slice, or dims are known at run time only")
     if not has_one_use(op.operands[0]):
@@ -215,14 +216,14 @@ def _tiles(cuts: Sequence[Cut]) -> bool:
     )
 
 
-@pattern("transpose")
-def find_slice_transpose(op: Any, rw: Rewriter) -> Any:
+@pattern(Transpose)
+def find_slice_transpose(op: Transpose, rw: Rewriter) -> Replacement:
     """transpose(slice(x)), transpose(slice(x)), ... -> slice(y), slice(y), ... of y = transpose(x)
 
     One kernel in place of one for each part; parts with another permutation are transposed on
     from y. It needs parts that make up all of x, and that lie in one piece in y.
     """
-    inner = defined_by(op.input, "slice")
+    inner = defined_by(op.input, Slice)
     if inner is None:
         return no_match("input is not a slice")
     x = inner.operands[0]
@@ -267,14 +268,14 @@ def _after(x: ir.Value) -> ir.InsertionPoint:
     return ir.InsertionPoint.after(x.owner)
 
 
-@pattern("slice")
-def find_transpose_slice(op: Any, rw: Rewriter) -> Any:
+@pattern(Slice)
+def find_transpose_slice(op: Slice, rw: Rewriter) -> Replacement:
     """slice(transpose(x)), ... -> slices along a new first axis of one transpose
 
     Equal pieces of a transposed tensor: the axis that they cut is split and its number of
     pieces transposed to the front, so that each lies in one piece and is not copied.
     """
-    view = defined_by(op.operands[0], "transpose")
+    view = defined_by(op.operands[0], Transpose)
     if view is None:
         return no_match("input is not a transpose")
     cut = cut_of(op)
