@@ -390,7 +390,8 @@ def _last_of_loop(states: ir.Value, d: int, backward: bool) -> ir.Value | None:
     body = loop.operation.regions[0].blocks[0]
     yields = list(body.operations[len(body.operations) - 1].operation.operands)
     carried = len(yields) - 1 - len(list(loop.scan_output_directions))
-    k = list(loop.operation.results).index(value)
+    results: list[ir.Value] = list(loop.operation.results)
+    k = results.index(value)
     if k < carried or yields[0] != body.arguments[1]:
         return None
     if bool(loop.scan_output_directions[k - carried]) != backward:
