@@ -25,7 +25,8 @@ class LowerToLinalg(Pass):
     vector_kernels: bool = option(True, "kernels of our own vector loops on processors")
 
     def run(self, module: ir.Operation) -> bool:
-        from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
+        from mgx_mlir.passes.lower.module import lower_to_linalg
+        from mgx_mlir.passes.lower.options import LowerOptions
 
         body = module.regions[0].blocks[0]
         main = list(body.operations)

@@ -21,7 +21,7 @@ from mgx_mlir.core.op import OPS
 from mgx_mlir.core.scalar import ScalarBuilder
 from mgx_mlir.frontends.onnx.importer import Node
 from mgx_mlir.passes.lower import index
-from mgx_mlir.passes.lower.context import Emitter
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.rewrite.pattern import Rewriter
 from tests.plugins.install import ROOT, fresh_environment
 
@@ -159,7 +159,7 @@ def names_of(title: str, prefix: str) -> set[str]:
 @pytest.mark.parametrize(
     ("title", "prefix", "holder"),
     [
-        ("Add an operator", "e", Emitter),
+        ("Add an operator", "e", LoweringContext),
         ("Add an operator", "index", index),
         ("Add an operator", "attr", attrs),
         ("Add a rewrite", "rw", Rewriter),

@@ -9,9 +9,9 @@ ahead of all computations where it can; where it cannot, what was computed is wa
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.iree import buffer_views
 
 # done on the host at once: they may stand anywhere behind their operands
@@ -60,7 +60,7 @@ class Places:
         return found
 
 
-def wait(e: Any, block: ir.Block) -> None:
+def wait(e: LoweringContext, block: ir.Block) -> None:
     """Let what a block computes ahead of an assertion, and reads behind it, be done by then.
 
     A branch or a loop inside that asserts is an assertion to what is around it.
@@ -82,7 +82,7 @@ def wait(e: Any, block: ir.Block) -> None:
                     use.owner.operands[use.operand_number] = done
 
 
-def _done(e: Any, value: ir.Value, kept: dict[ir.Value, ir.Value]) -> ir.Value:
+def _done(e: LoweringContext, value: ir.Value, kept: dict[ir.Value, ir.Value]) -> ir.Value:
     """A value once it is computed; one that has the elements of another is made of that one."""
     if value not in kept:
         op = value.owner.operation
@@ -95,7 +95,7 @@ def _done(e: Any, value: ir.Value, kept: dict[ir.Value, ir.Value]) -> ir.Value:
     return kept[value]
 
 
-def _number(op: Any, block: ir.Block, at: Mapping[ir.Operation, int]) -> int:
+def _number(op: ir.Operation, block: ir.Block, at: Mapping[ir.Operation, int]) -> int:
     """Where in a block the op stands that is or holds `op`; -1 for what only asks for an extent,
     and for what `wait` made."""
     op = op.operation

@@ -1,9 +1,12 @@
-"""The Emitter: what every lowering function builds linalg, tensor and scf with."""
+"""The contract of lowering: what a lowering function may ask, and builds its ops with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,9 +26,12 @@ from mgx_mlir.passes.lower.expr import (
     compose,
     identity,
 )
+from mgx_mlir.passes.lower.gpu.gemm_shape import Choice
+from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.passes.lower.scalar import (
     ArithScalars,
     GpuScalars,
+    Number,
     TypedScalar,
     computed,
     constant,
@@ -35,26 +41,122 @@ from mgx_mlir.passes.lower.scalar import (
     widen,
 )
 
-Body = Callable[..., Any]
+if TYPE_CHECKING:
+    from mgx_mlir.passes.lower.sizes import Sizes
+
+Body = Callable[..., ir.Value | Sequence[ir.Value]]
 PARALLEL, REDUCTION = "parallel", "reduction"
 PARAMETER_ELEMENTS = 64  # constants above this many elements become parameters
 
 
-class Emitter:
-    """Builds lowered ops at the current insertion point.
+@dataclass(frozen=True)
+class KernelPlan:
+    """What is decided, and made, ahead of a kernel's region; keys are results of its ops.
 
-    Tensors are signless; `TensorType` arguments and results are the original, signed ones.
-    `dialect options` such as the target are in `options`.
+    padded_inputs: inputs of windows and of products, with their border. gemm_configs: how products
+    are computed. split_k_sums: of products in parts, the sums of each part.
     """
 
-    def __init__(self, options: Any) -> None:
+    padded_inputs: Mapping[ir.Value, ir.Value] = field(default_factory=dict)
+    gemm_configs: Mapping[ir.Value, Choice] = field(default_factory=dict)
+    split_k_sums: Mapping[ir.Value, ir.Value] = field(default_factory=dict)
+
+
+@dataclass
+class Scope:
+    """What original values are, where ops are being lowered.
+
+    exprs: their expressions. elements: those of small integers that are followed as scalars.
+    """
+
+    exprs: MutableMapping[ir.Value, Expr] = field(default_factory=dict)
+    elements: MutableMapping[ir.Value, np.ndarray] = field(default_factory=dict)
+
+
+class LoweringContext(ABC):
+    """Build lowered ops at the current insertion point; hold what original values became.
+
+    Tensors are signless; `TensorType` arguments and results are the original, signed ones.
+    """
+
+    sizes: Sizes  # checks of run-time sizes, of the function that is being made
+
+    def __init__(self, options: LowerOptions) -> None:
         self.options = options
-        self.in_region = False  # inside a dispatch region
+        self.in_kernel = False  # pointwise ops wait for their readers
+        self.in_region = False  # inside a dispatch region: no other one may start
         self.function = "main"  # that is being made
-        self.padded: dict[ir.Value, ir.Value] = {}  # inputs of windows, padded ahead of a region
-        self.chosen: dict[ir.Value, Any] = {}  # how products are computed, where that is known
-        self.sizes: Any = None  # checks of run-time sizes, of the function that is being made
-        self.parts: dict[ir.Value, ir.Value] = {}  # of products in parts, summed ahead of a region
+        self.plan = KernelPlan()
+        self.scope = Scope()
+        self._repacked: dict[Hashable, tuple[np.ndarray, np.ndarray]] = {}
+
+    # ---- original values ---------------------------------------------------------------------
+
+    @abstractmethod
+    def expr(self, v: ir.Value, *, exact: bool = False) -> Expr:
+        """Return the expression of an original value; exact: rounded to its own type."""
+
+    @abstractmethod
+    def tensor(self, x: ir.Value | Expr) -> ir.Value:
+        """Return the lowered tensor of an original value, or of an expression; it is made once."""
+
+    @abstractmethod
+    def tensors(self, vs: Sequence[ir.Value]) -> list[ir.Value]:
+        """Return original values as tensors; lazy ones of the same dims share a loop."""
+
+    def elements(self, v: ir.Value) -> np.ndarray | None:
+        """Return the elements of an original value that is followed as scalars, else None.
+
+        An element is a Python number, or a TypedScalar that only the run knows.
+        """
+        return self.scope.elements.get(v)
+
+    def bind(self, v: ir.Value, found: Expr | np.ndarray) -> None:
+        """Record the expression, or the elements, of an original value."""
+        if isinstance(found, np.ndarray):
+            self.scope.elements[v] = found
+        else:
+            self.scope.exprs[v] = found
+
+    # ---- original ops ------------------------------------------------------------------------
+
+    @abstractmethod
+    def operation(self, op: ir.Operation) -> None:
+        """Lower one original op, and bind its results."""
+
+    @abstractmethod
+    def statements(self, block: ir.Block) -> list[ir.Value]:
+        """Lower the ops of a block in order; return its terminator's operands, as they were."""
+
+    @abstractmethod
+    def inner_scope(self, scope: Scope | None = None) -> AbstractContextManager[Scope]:
+        """Enter a scope for a region: what is made in it is not seen outside."""
+
+    @contextmanager
+    def kernel(self, plan: KernelPlan | None = None) -> Iterator[None]:
+        """Lower ops as parts of one kernel, with what `plan` holds."""
+        outer = self.in_kernel, self.plan
+        self.in_kernel, self.plan = True, plan or KernelPlan()
+        try:
+            yield
+        finally:
+            self.in_kernel, self.plan = outer
+
+    # ---- weights -----------------------------------------------------------------------------
+
+    @abstractmethod
+    def parameter(self, array: np.ndarray) -> ir.Value:
+        """Return a weight that the runtime supplies."""
+
+    def repacked(
+        self, array: np.ndarray, layout: Hashable, make: Callable[[], np.ndarray]
+    ) -> np.ndarray:
+        """Return `make()`, the weights `array` in a kernel's layout; one object for equal ones."""
+        key = (array.__array_interface__["data"][0], layout)
+        if key not in self._repacked:
+            # kept with its source, whose address is in the key
+            self._repacked[key] = (array, make())
+        return self._repacked[key][1]
 
     # ---- types and extents -------------------------------------------------------------------
 
@@ -82,7 +184,9 @@ class Emitter:
     def dynamic_values(self, extents: Sequence[Extent]) -> list[ir.Value]:
         return [x for x in extents if not isinstance(x, int)]
 
-    def extent_op(self, op: Callable[[Any, Any], Any], a: Extent, b: Extent, fold: Any) -> Extent:
+    def extent_op(
+        self, op: Callable[..., ir.OpView], a: Extent, b: Extent, fold: Callable[[int, int], int]
+    ) -> Extent:
         """An index operation on extents, folded where both are static."""
         if isinstance(a, int) and isinstance(b, int):
             return fold(a, b)
@@ -110,7 +214,7 @@ class Emitter:
     def empty(self, extents: Sequence[Extent], dtype: DType) -> ir.Value:
         return tensor.EmptyOp(list(extents), signless(dtype)).result
 
-    def fill(self, extents: Sequence[Extent], dtype: DType, number: Any) -> ir.Value:
+    def fill(self, extents: Sequence[Extent], dtype: DType, number: Number) -> ir.Value:
         """A tensor all of whose elements are `number`."""
         value = constant(number, dtype).value
         init = self.empty(extents, dtype)
@@ -257,12 +361,8 @@ class Emitter:
                     out[i] = have
         return out
 
-    def tensor_of(self, x: Expr) -> ir.Value:
-        """The expression as a tensor (made once)."""
-        return self.tensors_of([x])[0]
-
-    def tensors_of(self, xs: Sequence[Expr], *, joined: bool = False) -> list[ir.Value]:
-        """Several expressions of the same dims as tensors, the computed ones by one generic.
+    def _materialize(self, xs: Sequence[Expr], *, joined: bool = False) -> list[ir.Value]:
+        """Make tensors of expressions of the same dims, the computed ones by one generic.
 
         `joined`: views too are made by that generic (a dispatch region takes no two loops side
         by side).
@@ -290,7 +390,7 @@ class Emitter:
 
     def _generic_of(self, xs: Sequence[Expr]) -> list[ir.Value]:
         rank = xs[0].type.rank
-        table: dict[Any, tuple[Leaf, DimMap]] = {}
+        table: dict[tuple[ir.Value, DimMap], tuple[Leaf, DimMap]] = {}
 
         def gather(x: Expr, m: DimMap, seen: set[tuple[int, DimMap]]) -> None:
             if (id(x), m) in seen:

@@ -38,7 +38,7 @@ class Leaf(Expr):
 class Splat(Expr):
     """A constant all of whose elements are `number`."""
 
-    number: Any
+    number: float
     extents: list[Extent]
 
 

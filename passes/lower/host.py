@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, linalg, tensor
 from mgx_mlir.core.op import Op, Pointwise, attributes_of
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.ops.require import require_elements
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, constant, signless
@@ -19,9 +21,10 @@ LIMIT = 64  # elements of a tensor that is followed as scalars
 
 # An element is a Python number (known) or a TypedScalar (an SSA value).
 Elements = np.ndarray
+_Attributes = dict[str, Any]  # each of its own type
 
 
-def constant_elements(e: Any, array: np.ndarray) -> Elements:
+def constant_elements(array: np.ndarray) -> Elements:
     """The elements of a constant as Python numbers."""
     out = np.empty(array.shape, object)
     for i in np.ndindex(array.shape):
@@ -29,37 +32,38 @@ def constant_elements(e: Any, array: np.ndarray) -> Elements:
     return out
 
 
-def lower_on_host(e: Any, op: ir.Operation, cls: type[Op]) -> bool:
+def lower_on_host(e: LoweringContext, op: ir.Operation, cls: type[Op]) -> bool:
     """Lower `op` to scalars if it works on dims only; False where it does not."""
     name = cls.mnemonic
     if name == "dimensions_of":
-        e.scope.hosts[op.results[0]] = _dimensions(e, op)
+        e.bind(op.results[0], _dimensions(e, op))
         return True
     if len(op.results) != 1 or not len(op.operands) or len(op.regions):
         return False
     out = TensorType.of(op.results[0])
     if not out.is_static or out.elements > LIMIT:
         return False
-    operands = [e.scope.hosts.get(v) for v in op.operands]
-    if any(x is None for x in operands):
+    found = [e.elements(v) for v in op.operands]
+    operands = [x for x in found if x is not None]
+    if len(operands) < len(found):
         return False
     if name == "require":
-        found = require_elements(e, attributes_of(op)["expected"], *operands)
+        elements = require_elements(e, attributes_of(op)["expected"], *operands)
     elif issubclass(cls, Pointwise) and getattr(cls, "scalar", None) is not None:
-        found = _pointwise(op, cls, operands, out)
+        elements = _pointwise(op, cls, operands, out)
     elif name in _STRUCTURAL:
-        found = _STRUCTURAL[name](attributes_of(op), operands, out)
+        elements = _STRUCTURAL[name](attributes_of(op), operands, out)
     elif name in _REDUCTIONS:
-        found = _reduce(op, name, operands[0], out)
+        elements = _reduce(op, name, operands[0], out)
     else:
         return False
-    if found is None:
+    if elements is None:
         return False
-    e.scope.hosts[op.results[0]] = found
+    e.bind(op.results[0], elements)
     return True
 
 
-def _dimensions(e: Any, op: ir.Operation) -> Elements:
+def _dimensions(e: LoweringContext, op: ir.Operation) -> Elements:
     attributes = attributes_of(op)
     extents = e.expr_extents(e.expr(op.operands[0]))
     part = extents[attributes["start"] : attributes["end"] or len(extents)]
@@ -74,7 +78,9 @@ def _from_index(x: ir.Value) -> TypedScalar:
     return TypedScalar(arith.IndexCastOp(i64, x).result, dtypes.INT64)
 
 
-def _pointwise(op: ir.Operation, cls: type[Op], operands: list[Any], out: TensorType) -> Elements:
+def _pointwise(
+    op: ir.Operation, cls: type[Op], operands: Sequence[Elements], out: TensorType
+) -> Elements:
     kinds = [TensorType.of(v).dtype for v in op.operands]
     attributes = attributes_of(op)
     result = np.empty(out.dims, object)
@@ -83,22 +89,22 @@ def _pointwise(op: ir.Operation, cls: type[Op], operands: list[Any], out: Tensor
         arrays = [a.astype(k.np) for a, k in zip(operands, kinds, strict=True)]
         with np.errstate(all="ignore"):
             array = np.asarray(cls.reference(*arrays, **attributes)).astype(out.dtype.np)
-        return constant_elements(None, array)
+        return constant_elements(array)
     b = ArithScalars(kinds[0], out.dtype)
     for i in np.ndindex(out.dims):
         xs = [
-            a[i] if isinstance(a[i], TypedScalar) else constant(a[i], k)
+            x if isinstance(x := a.item(i), TypedScalar) else constant(x, k)
             for a, k in zip(operands, kinds, strict=True)
         ]
         result[i] = cls.scalar(b, *xs, **attributes)  # type: ignore[attr-defined]
     return result
 
 
-def _reshape(_: dict[str, Any], operands: list[Any], out: TensorType) -> Elements:
+def _reshape(_: _Attributes, operands: Sequence[Elements], out: TensorType) -> Elements:
     return operands[0].reshape(out.dims)
 
 
-def _slice(a: dict[str, Any], operands: list[Any], out: TensorType) -> Elements | None:
+def _slice(a: _Attributes, operands: Sequence[Elements], out: TensorType) -> Elements | None:
     x = operands[0]
     if len(operands) > 1 or not len(a["starts"]) or not len(a["ends"]):
         return None
@@ -108,7 +114,7 @@ def _slice(a: dict[str, Any], operands: list[Any], out: TensorType) -> Elements 
     return x[tuple(index)]
 
 
-def _gather(a: dict[str, Any], operands: list[Any], out: TensorType) -> Elements | None:
+def _gather(a: _Attributes, operands: Sequence[Elements], out: TensorType) -> Elements | None:
     x, indices = operands
     if any(isinstance(i, TypedScalar) for i in indices.flat):
         return None
@@ -122,20 +128,21 @@ def _gather(a: dict[str, Any], operands: list[Any], out: TensorType) -> Elements
     return np.take(x, wrapped.reshape(-1), axis=axis).reshape(out.dims)
 
 
-def _broadcast(a: dict[str, Any], operands: list[Any], out: TensorType) -> Elements:
+def _broadcast(a: _Attributes, operands: Sequence[Elements], out: TensorType) -> Elements:
     x = operands[0]
     after = out.rank - a["axis"] - x.ndim
     return np.broadcast_to(x.reshape(x.shape + (1,) * max(after, 0)), out.dims)
 
 
-def _step(a: dict[str, Any], operands: list[Any], out: TensorType) -> Elements:
+def _step(a: _Attributes, operands: Sequence[Elements], out: TensorType) -> Elements:
     index = [slice(None)] * operands[0].ndim
     for axis, step in zip(a["axes"], a["steps"], strict=True):
         index[axis] = slice(None, None, step)
     return operands[0][tuple(index)]
 
 
-_STRUCTURAL: dict[str, Any] = {
+_Structural = Callable[[_Attributes, Sequence[Elements], TensorType], Elements | None]
+_STRUCTURAL: dict[str, _Structural] = {
     **dict.fromkeys(
         ("squeeze", "unsqueeze", "flatten", "identity", "contiguous", "reshape_lazy"), _reshape
     ),
@@ -153,7 +160,7 @@ _STRUCTURAL: dict[str, Any] = {
 _REDUCTIONS = {"reduce_prod": "mul", "reduce_sum": "add", "reduce_max": "max", "reduce_min": "min"}
 
 
-def _reduce(op: ir.Operation, name: str, x: Any, out: TensorType) -> Elements | None:
+def _reduce(op: ir.Operation, name: str, x: Elements, out: TensorType) -> Elements | None:
     axes = attributes_of(op)["axes"]
     if not axes or len(op.operands) > 1 or 0 in x.shape:
         return None
@@ -174,7 +181,7 @@ def _reduce(op: ir.Operation, name: str, x: Any, out: TensorType) -> Elements | 
     return result
 
 
-def tensor_of(e: Any, v: ir.Value, elements: Elements) -> ir.Value:
+def tensor_of(e: LoweringContext, v: ir.Value, elements: Elements) -> ir.Value:
     """The tensor of followed elements: a vector first, and a bool as a fill.
 
     IREE stores elements of more axes at wrong places, and refuses one bool
@@ -201,14 +208,14 @@ def tensor_of(e: Any, v: ir.Value, elements: Elements) -> ir.Value:
     ).result
 
 
-def extents_of(e: Any, v: ir.Value) -> list[Extent]:
+def extents_of(e: LoweringContext, v: ir.Value) -> list[Extent]:
     """A 1-D integer operand of known length as extents: ints where known, else index values."""
-    followed = e.scope.hosts.get(v)
+    followed = e.elements(v)
     if followed is not None:
         return [x if not isinstance(x, TypedScalar) else as_index(x.value) for x in followed.flat]
     t = TensorType.of(v)
     assert t.rank <= 1, "the caller checks the length"
-    source = e.value(v)
+    source = e.tensor(v)
     out: list[Extent] = []
     for i in range(t.elements if t.rank else 1):
         at = [e.index(i)] if t.rank else []

@@ -3,57 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg, tensor
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.passes.lower.context import PARALLEL
+from mgx_mlir.passes.lower.context import PARALLEL, LoweringContext
 from mgx_mlir.passes.lower.expr import Extent, identity
 from mgx_mlir.passes.lower.scalar import constant_of, signless
 
 EQ, NE, SLT, SLE, SGT, SGE = range(6)  # arith.cmpi predicates
 
 
-def add(e: Any, a: Extent, b: Extent) -> Extent:
+def add(e: LoweringContext, a: Extent, b: Extent) -> Extent:
     if isinstance(b, int) and b == 0:
         return a
     return e.add_extents(a, b)
 
 
-def compare(e: Any, predicate: int, a: Extent, b: Extent) -> ir.Value:
+def compare(e: LoweringContext, predicate: int, a: Extent, b: Extent) -> ir.Value:
     """An i1 comparison of signed index values."""
     return arith.CmpIOp(predicate, e.as_index(a), e.as_index(b)).result
 
 
-def minimum(e: Any, a: Extent, b: Extent) -> Extent:
+def minimum(e: LoweringContext, a: Extent, b: Extent) -> Extent:
     return e.extent_op(arith.MinSIOp, a, b, min)
 
 
-def maximum(e: Any, a: Extent, b: Extent) -> Extent:
+def maximum(e: LoweringContext, a: Extent, b: Extent) -> Extent:
     return e.extent_op(arith.MaxSIOp, a, b, max)
 
 
-def select(e: Any, condition: ir.Value, a: Extent, b: Extent) -> ir.Value:
+def select(e: LoweringContext, condition: ir.Value, a: Extent, b: Extent) -> ir.Value:
     return arith.SelectOp(condition, e.as_index(a), e.as_index(b)).result
 
 
-def clamp(e: Any, x: Extent, low: Extent, high: Extent) -> Extent:
+def clamp(e: LoweringContext, x: Extent, low: Extent, high: Extent) -> Extent:
     """`x` inside of [low, high]; `low` where they cross."""
     return maximum(e, minimum(e, x, high), low)
 
 
-def ceil_div(e: Any, a: Extent, b: int) -> Extent:
+def ceil_div(e: LoweringContext, a: Extent, b: int) -> Extent:
     """ceil(a / b) of a non-negative extent."""
     return a if b == 1 else e.div_extents(add(e, a, b - 1), b)
 
 
-def remainder(e: Any, a: Extent, b: Extent) -> Extent:
+def remainder(e: LoweringContext, a: Extent, b: Extent) -> Extent:
     """a mod b of non-negative values, b > 0."""
     return e.extent_op(arith.RemUIOp, a, b, lambda x, y: x % y)
 
 
-def quotient(e: Any, a: Extent, b: Extent) -> Extent:
+def quotient(e: LoweringContext, a: Extent, b: Extent) -> Extent:
     """a / b of non-negative values, b > 0."""
     return e.extent_op(arith.DivUIOp, a, b, lambda x, y: x // y)
 
@@ -67,30 +66,30 @@ def to_index(value: ir.Value, dtype: DType) -> ir.Value:
     return op(ir.IndexType.get(), value).result
 
 
-def as_i64(e: Any, x: Extent) -> ir.Value:
+def as_i64(e: LoweringContext, x: Extent) -> ir.Value:
     """An index value as an i64 element."""
     return arith.IndexCastOp(ir.IntegerType.get_signless(64), e.as_index(x)).result
 
 
-def normalized(e: Any, value: ir.Value, extent: Extent, dtype: DType) -> ir.Value:
+def normalized(e: LoweringContext, value: ir.Value, extent: Extent, dtype: DType) -> ir.Value:
     """An integer element as an index inside of the extent: wrapped once, then clamped."""
     at = wrap(e, to_index(value, dtype), extent, dtype)
     return e.as_index(clamp(e, at, 0, last_of(e, extent)))
 
 
-def wrap(e: Any, x: ir.Value, extent: Extent, dtype: DType) -> ir.Value:
+def wrap(e: LoweringContext, x: ir.Value, extent: Extent, dtype: DType) -> ir.Value:
     """`x` with `extent` added where it is negative."""
     if dtype.is_unsigned:
         return x
     return select(e, compare(e, SLT, x, 0), e.add_extents(x, extent), x)
 
 
-def last_of(e: Any, extent: Extent) -> Extent:
+def last_of(e: LoweringContext, extent: Extent) -> Extent:
     """extent - 1."""
     return e.sub_extents(extent, 1)
 
 
-def in_range(e: Any, x: ir.Value, extent: Extent) -> ir.Value:
+def in_range(e: LoweringContext, x: ir.Value, extent: Extent) -> ir.Value:
     """Whether 0 <= x < extent: one unsigned comparison."""
     return arith.CmpIOp(6, x, e.as_index(extent)).result
 
@@ -132,7 +131,7 @@ def _index(n: int) -> ir.Value:
 
 
 def read_safely(
-    e: Any, source: ir.Value, where: Sequence[ir.Value], extents: Sequence[Extent]
+    e: LoweringContext, source: ir.Value, where: Sequence[ir.Value], extents: Sequence[Extent]
 ) -> ir.Value:
     """One element, or 0 where the tensor has none: the indices are clamped by the caller.
 
@@ -169,7 +168,7 @@ def zero_of(element: ir.Type) -> ir.Value:
 
 
 def from_positions(
-    e: Any,
+    e: LoweringContext,
     extents: Sequence[Extent],
     dtype: DType,
     body: Callable[..., ir.Value],
@@ -194,7 +193,10 @@ def from_positions(
 
 
 def alone(
-    e: Any, kinds: Sequence[ir.Type], extents: Sequence[Sequence[Extent]], build: Callable[[], Any]
+    e: LoweringContext,
+    kinds: Sequence[ir.Type],
+    extents: Sequence[Sequence[Extent]],
+    build: Callable[[], Sequence[ir.Value]],
 ) -> list[ir.Value]:
     """The results of `build()` made by a dispatch of their own; inside a region just made.
 
@@ -218,7 +220,7 @@ def alone(
 
 
 def from_positions_alone(
-    e: Any,
+    e: LoweringContext,
     extents: Sequence[Extent],
     dtype: DType,
     body: Callable[..., ir.Value],
@@ -234,8 +236,8 @@ def from_positions_alone(
     return alone(e, [kind], [extents], build)[0]
 
 
-def cast_alone(e: Any, x: ir.Value, source: DType, target: DType) -> ir.Value:
-    """Emitter.cast_tensor in a dispatch of its own."""
+def cast_alone(e: LoweringContext, x: ir.Value, source: DType, target: DType) -> ir.Value:
+    """LoweringContext.cast_tensor in a dispatch of its own."""
     if source is target:
         return x
     extents = e.extents(x)

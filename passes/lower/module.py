@@ -6,8 +6,7 @@ import io
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -31,16 +30,23 @@ from mgx_mlir.dialects.migraphx.fused import FusedConcat, FusedReduce, Pointwise
 from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.passes.lower import host, views
-from mgx_mlir.passes.lower.context import PARAMETER_ELEMENTS, Emitter
+from mgx_mlir.passes.lower.context import (
+    PARAMETER_ELEMENTS,
+    KernelPlan,
+    LoweringContext,
+    Scope,
+)
+from mgx_mlir.passes.lower.cpu import convolution_kernel
+from mgx_mlir.passes.lower.cpu import kernels as cpu_kernels
 from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
 from mgx_mlir.passes.lower.gpu import attention, split_k
 from mgx_mlir.passes.lower.gpu.gathered_convolution import WindowRows
-from mgx_mlir.passes.lower.gpu.gemm_shape import Choices
 from mgx_mlir.passes.lower.gpu.stored_rows import stored_by_row
 from mgx_mlir.passes.lower.iree import packed, regions
 from mgx_mlir.passes.lower.iree.equal_results import merge_equal_results
 from mgx_mlir.passes.lower.ops import fused_concat
-from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED
+from mgx_mlir.passes.lower.options import LowerOptions
+from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED, Results
 from mgx_mlir.passes.lower.scalar import computed, signless
 from mgx_mlir.passes.lower.sizes import Sizes
 from mgx_mlir.programs.lowered import IOSpec, KernelInfo, Lowered
@@ -53,38 +59,15 @@ from mgx_mlir.programs.program_ir import (
     result_types,
 )
 
-
-@dataclass(frozen=True)
-class LowerOptions:
-    """How a target wants its kernels: `regions` off leaves the fusion to IREE.
-
-    arch: the processor, `host` or a name of LLVM's, or the gfx name of a GPU. vector_kernels: our
-    own loops on processors. tiles: sizes of our own for the tiles of GPU products; choices: what a
-    search found for some of them.
-    """
-
-    target: str = "cpu"
-    regions: bool = True
-    arch: str = "host"
-    vector_kernels: bool = True
-    tiles: bool = True
-    choices: Choices | None = None
+T = TypeVar("T")
 
 
-@dataclass
-class _Scope:
-    """The values visible where ops are being lowered."""
-
-    values: MutableMapping[ir.Value, Expr] = field(default_factory=dict)
-    hosts: MutableMapping[ir.Value, np.ndarray] = field(default_factory=dict)
-
-
-def _inside(outer: MutableMapping[ir.Value, Any]) -> ChainMap[ir.Value, Any]:
-    """A mapping that reads through to `outer` and writes to itself."""
+def _inside(outer: MutableMapping[ir.Value, T]) -> ChainMap[ir.Value, T]:
+    """Return a mapping that reads through to `outer` and writes to itself."""
     return ChainMap({}, *(outer.maps if isinstance(outer, ChainMap) else [outer]))
 
 
-class ModuleLowering(Emitter):
+class ModuleLowering(LoweringContext):
     """Lowers programs to the functions of one module; use `lower_to_linalg`."""
 
     def __init__(self, programs: Mapping[str, ProgramIR], options: LowerOptions) -> None:
@@ -92,12 +75,7 @@ class ModuleLowering(Emitter):
         self.programs = programs
         self.params: dict[str, np.ndarray] = {}
         self.kernels: list[KernelInfo] = []
-        self.scope = _Scope()
-        self.in_kernel = False
-        self.in_region = False  # inside of a dispatch region: no other one may start
-        self.settled: set[ir.Value] = set()
-        # weights, and the same in the order in which a kernel's loops read them
-        self.packed: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
+        self._settled: set[ir.Value] = set()  # what kernels read again after they yield it
         self._globals: dict[str, ir.Value] = {}  # what this function loaded
         self._loads: dict[str, list[ir.Value]] = {}  # what any function loaded
 
@@ -135,7 +113,7 @@ class ModuleLowering(Emitter):
     def _function(self, name: str, main: ir.OpView) -> None:
         """Lower a program's entry function as the function `name`."""
         ins, outs = argument_types(main), result_types(main)
-        self.scope, self._globals, self.function = _Scope(), {}, name
+        self.scope, self._globals, self.function = Scope(), {}, name
         with ir.InsertionPoint(self.module.body):
             types = [self.mlir_type(t) for t in ins], [self.mlir_type(t) for t in outs]
             f = func.FuncOp(name, types)
@@ -146,7 +124,7 @@ class ModuleLowering(Emitter):
             arguments = entry_block(main).arguments
             self.sizes = Sizes(self, main, self.entry, self._head)
             for old, new, t in zip(arguments, self.entry.arguments, ins, strict=True):
-                self.scope.values[old] = Leaf(t, new)
+                self.bind(old, Leaf(t, new))
             results = self.block(entry_block(main))
             returned = [self.refine(r, t) for r, t in zip(results, outs, strict=True)]
             func.ReturnOp(returned)
@@ -204,14 +182,13 @@ class ModuleLowering(Emitter):
 
     def block(self, block: ir.Block) -> list[ir.Value]:
         """Lower a block's ops in order; its terminator's operands as tensors."""
-        return self.tensors_of_values(self.statements(block))
+        return self.tensors(self.statements(block))
 
     @contextmanager
-    def inner_scope(self, scope: _Scope | None = None) -> Iterator[_Scope]:
+    def inner_scope(self, scope: Scope | None = None) -> Iterator[Scope]:
         """A scope for a region: what is made in it is not seen outside. It can be entered again."""
         outer = self.scope
-        values, hosts = outer.values, outer.hosts
-        self.scope = scope or _Scope(_inside(values), _inside(hosts))
+        self.scope = scope or Scope(_inside(outer.exprs), _inside(outer.elements))
         try:
             with self.sizes.inside():
                 yield self.scope
@@ -243,22 +220,22 @@ class ModuleLowering(Emitter):
             return
         self.sizes.relations_of(op, cls)
         if name in views.VIEWS:
-            self.scope.values[op.results[0]] = views.VIEWS[name](self, op.opview)
+            self.bind(op.results[0], views.VIEWS[name](self, op.opview))
         elif is_a(op, Kernel):
-            self.kernel(op)
+            self._kernel(op)
         elif getattr(cls, "scalar", None) is not None:
             self.pointwise(op, cls)
         else:
             # control flow takes its operands as its regions need them
-            ins = [] if len(op.regions) else self.operands_of(op, cls)
+            ins = () if len(op.regions) else self.operands_of(op, cls)
             self.define(op, LOWERINGS[name](op.opview, ins, self))
 
-    def define(self, op: ir.Operation, found: Any) -> None:
+    def define(self, op: ir.Operation, found: Results) -> None:
         """Record an op's lowered results."""
         results = [found] if isinstance(found, ir.Value | Expr) else list(found)
         for r, value in zip(op.results, results, strict=True):
             if isinstance(value, np.ndarray):
-                self.scope.hosts[r] = value
+                self.bind(r, value)
                 continue
             t = TensorType.of(r)
             if isinstance(value, ir.Value):
@@ -268,81 +245,72 @@ class ModuleLowering(Emitter):
                     # a sum that its kernel has not rounded yet: what follows reads it as it is
                     t = t.with_dtype(computed(t.dtype))
                 value = Leaf(t, value)
-            self.scope.values[r] = value
+            self.bind(r, value)
 
-    def operands_of(self, op: ir.Operation, cls: type[Op]) -> list[Any]:
+    def operands_of(self, op: ir.Operation, cls: type[Op]) -> tuple[Results | None, ...]:
         """Lowered operands as lowering functions take them: by group, None where absent."""
-        out: list[Any] = []
-        read = self.expr if cls.mnemonic in LAZY else self.value
+        out: list[Results | None] = []
+        read = self.expr if cls.mnemonic in LAZY else self.tensor
         for group, values in zip(cls.OPERANDS, cls.split_operands(op), strict=True):
             lowered = [read(v) for v in values]
             if group.arity == "variadic":
                 out.append(lowered)
             else:
                 out.append(lowered[0] if lowered else None)
-        return out
+        return tuple(out)
 
     def pointwise(self, op: ir.Operation, cls: type[Op]) -> None:
         x = Compute(
             TensorType.of(op.results[0]),
             cls,
             attributes_of(op),
-            [self.exact(v) if cls.raw else self.expr(v) for v in op.operands],
+            [self.expr(v, exact=cls.raw) for v in op.operands],
         )
         # inside a kernel the op waits for its consumer; alone, and where the kernel yields it
         # besides using it, it is a loop of its own
-        lazy = self.in_kernel and op.results[0] not in self.settled
+        lazy = self.in_kernel and op.results[0] not in self._settled
         if not lazy and not x.type.is_static and all(isinstance(a, Splat) for a in x.args):
             x.args = [self._filled(a) for a in x.args if isinstance(a, Splat)]
-        self.scope.values[op.results[0]] = x if lazy else self._settle(x)
+        self.bind(op.results[0], x if lazy else self._settle(x))
 
     def _filled(self, x: Splat) -> Leaf:
         """One number in run-time dims as a tensor: a loop over nothing else has no extents that
         the compiler could find."""
-        value = self.tensor_of(x)
+        value = self.tensor(x)
         return Leaf(x.type, self.barrier(value, self.extents(value)))
 
     def _settle(self, x: Expr) -> Leaf:
-        return Leaf(x.type, self.tensor_of(x))
+        return Leaf(x.type, self.tensor(x))
 
     # ---- values ------------------------------------------------------------------------------
 
-    def expr(self, v: ir.Value) -> Expr:
-        """The expression of an original value."""
-        found = self.scope.values.get(v)
+    def expr(self, v: ir.Value, *, exact: bool = False) -> Expr:
+        found = self.scope.exprs.get(v)
         if found is None:
-            elements = self.scope.hosts[v]
-            found = Leaf(TensorType.of(v), host.tensor_of(self, v, elements))
-            self.scope.values[v] = found
+            found = Leaf(TensorType.of(v), host.tensor_of(self, v, self.scope.elements[v]))
+            self.bind(v, found)
+        if exact and found.type.dtype is not TensorType.of(v).dtype:
+            self.tensor(v)
+            return self.scope.exprs[v]
         return found
 
-    def known(self, v: ir.Value) -> Expr | np.ndarray:
-        """A value as it is followed: its elements, or its expression."""
-        held = self.scope.hosts.get(v)
-        return self.expr(v) if held is None else held
+    def tensor(self, x: ir.Value | Expr) -> ir.Value:
+        return self._materialize([x])[0] if isinstance(x, Expr) else self._tensor_of(x)
 
-    def exact(self, v: ir.Value) -> Expr:
-        """The expression of a value, rounded to its own type."""
-        if self.expr(v).type.dtype is not TensorType.of(v).dtype:
-            self.value(v)
-        return self.expr(v)
-
-    def value(self, v: ir.Value) -> ir.Value:
-        """The lowered tensor of an original value."""
+    def _tensor_of(self, v: ir.Value) -> ir.Value:
         x = self.expr(v)
-        value = self.tensor_of(x)
+        value = self.tensor(x)
         dtype = TensorType.of(v).dtype
         if x.type.dtype is not dtype:
             t = x.type.with_dtype(dtype)
             value = self.map_elements([value], [x.type.dtype], t, lambda b, e: e)
-            self.scope.values[v] = Leaf(t, value)
+            self.bind(v, Leaf(t, value))
             return value
         if not isinstance(x, Leaf) and not isinstance(x, Compute):
-            self.scope.values[v] = Leaf(x.type, value)
+            self.bind(v, Leaf(x.type, value))
         return value
 
-    def tensors_of_values(self, vs: Sequence[ir.Value]) -> list[ir.Value]:
-        """Several original values as tensors; same-shaped lazy ones share a loop."""
+    def tensors(self, vs: Sequence[ir.Value]) -> list[ir.Value]:
         found: dict[ir.Value, ir.Value] = {}
         by_dims: dict[tuple[int, ...], list[ir.Value]] = {}
         for v in dict.fromkeys(vs):
@@ -352,26 +320,26 @@ class ModuleLowering(Emitter):
             # run-time extents of one kernel's pointwise results are equal: the ops are connected
             same = TensorType.of(group[0]).is_static or self.in_region
             if self.in_kernel and same and len(lazy) > 1:
-                made = self.tensors_of([self.expr(v) for v in lazy], joined=True)
+                made = self._materialize([self.expr(v) for v in lazy], joined=True)
                 found.update(zip(lazy, made, strict=True))
             for v in group:
                 if v not in found:
-                    found[v] = self.value(v)
+                    found[v] = self.tensor(v)
         return [found[v] for v in vs]
 
     def literal(self, op: ir.Operation) -> None:
         array = literals.array_of(op)
         t = TensorType.of(op.results[0])
         if not t.dtype.is_float and array.size <= host.LIMIT:
-            self.scope.hosts[op.results[0]] = host.constant_elements(self, array)
+            self.bind(op.results[0], host.constant_elements(array))
         if array.size and literals.is_uniform(array):
-            number: Any = array.flat[0]
-            number = float(number) if t.dtype.is_float else int(number)
-            self.scope.values[op.results[0]] = Splat(t, number, list(t.dims))
+            first = array.flat[0]
+            number = float(first) if t.dtype.is_float else int(first)
+            self.bind(op.results[0], Splat(t, number, list(t.dims)))
         elif array.size <= PARAMETER_ELEMENTS:
-            self.scope.values[op.results[0]] = Leaf(t, self.constant(array))
+            self.bind(op.results[0], Leaf(t, self.constant(array)))
         else:
-            self.scope.values[op.results[0]] = Leaf(t, self.parameter(array))
+            self.bind(op.results[0], Leaf(t, self.parameter(array)))
 
     def parameter(self, array: np.ndarray) -> ir.Value:
         """A weight that the runtime supplies."""
@@ -404,7 +372,7 @@ class ModuleLowering(Emitter):
 
     # ---- kernels -----------------------------------------------------------------------------
 
-    def kernel(self, op: ir.Operation) -> None:
+    def _kernel(self, op: ir.Operation) -> None:
         """A fused op: its body, in one dispatch region where the target takes them."""
         body = op.regions[0].blocks[0]
         # literals of a body become captured values, so they are made outside of it
@@ -415,10 +383,10 @@ class ModuleLowering(Emitter):
             if isinstance(x, Splat) and not x.type.is_static:
                 x = self._filled(x)
             elif not isinstance(x, Splat) and (not through or x.type.is_static):
-                x = self._broadcast_operand(arg, v) or Leaf(x.type, self.value(v))
+                x = self._broadcast_operand(arg, v) or Leaf(x.type, self.tensor(v))
             if self.options.target == "gpu":
                 x = stored_by_row(self, arg, v) or x
-            self.scope.values[arg] = packed.operand(self, op, x)
+            self.bind(arg, packed.operand(self, op, x))
         for inner in body.operations:
             if is_literal(inner):
                 self.literal(inner.operation)
@@ -426,15 +394,13 @@ class ModuleLowering(Emitter):
         if is_a(op, FusedReduce):
             # what is yielded and read again: two loops side by side would not make a dispatch
             last = list(body.operations)[-1].operation
-            self.settled.update(v for v in last.operands if len(list(v.uses)) > 1)
-        if self.options.target == "gpu" and self.options.regions and not self.in_region:
-            split_k.make_ahead(self, body)
+            self._settled.update(v for v in last.operands if len(list(v.uses)) > 1)
         made = self._vector_kernel(op, body)
         if made is not None:
             self.define(op, made)
             return
-        nested, self.in_kernel = self.in_kernel, True
-        try:
+        nested = self.in_kernel
+        with self.kernel(self._plan(body)):
             extents = self._result_extents(op, body) if self.options.regions else None
             if extents is not None and not nested:
                 found = self._region(op, body, extents)
@@ -444,18 +410,21 @@ class ModuleLowering(Emitter):
                     # no region holds it together: fused with a strided reader, the compiler
                     # would compute what that reads only, for all its readers
                     found = [self.barrier(v, self.extents(v)) for v in found]
-        finally:
-            self.in_kernel = nested
         self.define(op, found)
 
     def _vector_kernel(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
         """The results of a kernel that the target has loops of its own for, else None."""
-        wanted = self.options.target == "cpu" and self.options.vector_kernels
-        if not wanted or not self.options.regions or self.in_kernel:
-            return None
-        from mgx_mlir.passes.lower.cpu import kernels
+        return cpu_kernels.lower(self, op, body) if self._has_vector_kernels() else None
 
-        return kernels.lower(self, op, body)
+    def _has_vector_kernels(self) -> bool:
+        wanted = self.options.target == "cpu" and self.options.vector_kernels
+        return wanted and self.options.regions and not self.in_kernel
+
+    def _plan(self, body: ir.Block) -> KernelPlan:
+        """What is made ahead of a kernel's region."""
+        if self.options.target == "gpu" and self.options.regions and not self.in_region:
+            return split_k.plan(self, body)
+        return convolution_kernel.plan(self, body) if self._has_vector_kernels() else KernelPlan()
 
     def _is_gathered(self, body: ir.Block) -> bool:
         """Whether a concat is a loop in which each element finds its part: not on processors,
@@ -485,7 +454,7 @@ class ModuleLowering(Emitter):
         if any(not is_a(use.owner, BroadcastOp) for use in arg.uses):
             return None
         small = t.with_dims(t.dims[i] for i in kept)
-        value = views.reshape_tensor(self, self.value(v), small, list(small.dims))
+        value = views.reshape_tensor(self, self.tensor(v), small, list(small.dims))
         return View(t, Leaf(small, value), tuple(kept), list(t.dims))
 
     def _record_kernel(self, op: ir.Operation, body: ir.Block) -> None:
@@ -518,18 +487,18 @@ class ModuleLowering(Emitter):
                     found = self._extent_source(op, body, anchor, t, axis)
                     if found is None:
                         return None
-                    extents[axis] = self.extent(self.value(found[0]), found[1])
+                    extents[axis] = self.extent(self.tensor(found[0]), found[1])
             out.append(extents)
         return out
 
-    def _pads_in_memory(self, op: Any) -> bool:
+    def _pads_in_memory(self, op: ir.OpView) -> bool:
         """Whether a convolution needs a border around what its kernel computes."""
-        if not regions.pads_computed(op) or op.out in self.padded:
+        if not regions.pads_computed(op) or op.out in self.plan.padded_inputs:
             return False
-        return not isinstance(self.scope.values.get(op.weights), WindowRows)
+        return not isinstance(self.scope.exprs.get(op.weights), WindowRows)
 
     def _extent_source(
-        self, op: ir.Operation, body: ir.Block, anchor: Any, t: TensorType, axis: int
+        self, op: ir.Operation, body: ir.Block, anchor: ir.OpView | None, t: TensorType, axis: int
     ) -> tuple[ir.Value, int] | None:
         """The operand, and its dim, that has the extent of a result's dynamic dim."""
         if anchor is None:

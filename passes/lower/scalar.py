@@ -5,14 +5,17 @@ from __future__ import annotations
 import math as pymath
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeGuard, cast
 
 import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, math
+from mgx_mlir.core.scalar import ScalarBuilder
 from mgx_mlir.dialects.migraphx import scalar_math
+
+Number = float | np.generic  # int and bool with it
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,10 @@ class TypedScalar:
     value: ir.Value
     dtype: DType
     stored: TypedScalar | None = None
+
+
+ScalarLike = TypedScalar | Number  # a number stands for a constant of the other operand's type
+_Op = Callable[..., ir.OpView | ir.Operation | ir.Value]
 
 
 def signless(dtype: DType) -> ir.Type:
@@ -48,13 +55,13 @@ def constant_of(kind: ir.Type, attribute: ir.Attribute) -> ir.Value:
     return arith.ConstantOp(kind, attribute).result  # pyright: ignore[reportArgumentType]
 
 
-def constant(value: Any, dtype: DType) -> TypedScalar:
+def constant(value: Number, dtype: DType) -> TypedScalar:
     """An arith.constant of `dtype`; integers wrap into the type."""
     attribute = element_attr(value, dtype)
     return TypedScalar(constant_of(signless(dtype), attribute), dtype)
 
 
-def element_attr(value: Any, dtype: DType) -> ir.Attribute:
+def element_attr(value: Number, dtype: DType) -> ir.Attribute:
     """A number as an attribute of the lowered element type; integers wrap into it."""
     t = signless(dtype)
     if dtype.is_float:
@@ -67,7 +74,7 @@ def element_attr(value: Any, dtype: DType) -> ir.Attribute:
     return ir.IntegerAttr.get(t, signed)
 
 
-def _float_attr(value: Any, dtype: DType, t: ir.Type) -> ir.Attribute:
+def _float_attr(value: Number, dtype: DType, t: ir.Type) -> ir.Attribute:
     with np.errstate(all="ignore"):
         rounded = np.array(value, np.float64).astype(dtype.np)
     f = float(rounded)
@@ -77,7 +84,7 @@ def _float_attr(value: Any, dtype: DType, t: ir.Type) -> ir.Attribute:
     return ir.Attribute.parse(f"0x{bits:0{2 * dtype.size}X} : {dtype.mlir}")
 
 
-def _is_same(x: Any, y: Any) -> bool:
+def _is_same(x: ScalarLike, y: ScalarLike) -> TypeGuard[TypedScalar]:
     """Whether two scalars are one value, which an idempotent op gives back.
 
     The compiler would fold that later, too late for equal results of a kernel to become one.
@@ -91,14 +98,14 @@ class ArithScalars:
     def __init__(self, dtype: DType, result_dtype: DType, *, fast: bool = False) -> None:
         self.dtype, self.result_dtype = computed(dtype), computed(result_dtype)
 
-    def const(self, value: Any, dtype: DType | None = None) -> TypedScalar:
+    def const(self, value: Number, dtype: DType | None = None) -> TypedScalar:
         return constant(value, self.dtype if dtype is None else dtype)
 
     def type_of(self, dtype: DType) -> ir.Type:
         """The type of a value that stands for elements of `dtype`."""
         return signless(dtype)
 
-    def _pair(self, x: Any, y: Any) -> tuple[TypedScalar, TypedScalar]:
+    def _pair(self, x: ScalarLike, y: ScalarLike) -> tuple[TypedScalar, TypedScalar]:
         if not isinstance(x, TypedScalar):
             x = self.const(x, y.dtype if isinstance(y, TypedScalar) else None)
         if not isinstance(y, TypedScalar):
@@ -107,17 +114,17 @@ class ArithScalars:
             raise TypeError(f"operands of {x.dtype} and {y.dtype} in one scalar operation")
         return x, y
 
-    def _one(self, x: Any) -> TypedScalar:
+    def _one(self, x: ScalarLike) -> TypedScalar:
         return x if isinstance(x, TypedScalar) else self.const(x)
 
     def _binary(
         self,
-        x: Any,
-        y: Any,
-        floats: Callable[..., Any] | None,
-        signed: Callable[..., Any] | None,
-        unsigned: Callable[..., Any] | None,
-        bools: Callable[..., Any] | None,
+        x: ScalarLike,
+        y: ScalarLike,
+        floats: _Op | None,
+        signed: _Op | None,
+        unsigned: _Op | None,
+        bools: _Op | None,
     ) -> TypedScalar:
         a, b = self._pair(x, y)
         d = a.dtype
@@ -126,54 +133,54 @@ class ArithScalars:
             raise TypeError(f"no such scalar operation on {d}")
         return TypedScalar(_value(f(a.value, b.value)), d)
 
-    def add(self, x: Any, y: Any) -> TypedScalar:
+    def add(self, x: ScalarLike, y: ScalarLike) -> TypedScalar:
         return self._binary(x, y, arith.AddFOp, arith.AddIOp, arith.AddIOp, arith.OrIOp)
 
-    def sub(self, x: Any, y: Any) -> TypedScalar:
+    def sub(self, x: ScalarLike, y: ScalarLike) -> TypedScalar:
         return self._binary(x, y, arith.SubFOp, arith.SubIOp, arith.SubIOp, arith.XOrIOp)
 
-    def mul(self, x: Any, y: Any) -> TypedScalar:
+    def mul(self, x: ScalarLike, y: ScalarLike) -> TypedScalar:
         return self._binary(x, y, arith.MulFOp, arith.MulIOp, arith.MulIOp, arith.AndIOp)
 
-    def div(self, x: Any, y: Any) -> TypedScalar:
+    def div(self, x: ScalarLike, y: ScalarLike) -> TypedScalar:
         return self._binary(x, y, arith.DivFOp, arith.DivSIOp, arith.DivUIOp, None)
 
-    def rem(self, x: Any, y: Any) -> TypedScalar:
+    def rem(self, x: ScalarLike, y: ScalarLike) -> TypedScalar:
         return self._binary(x, y, arith.RemFOp, arith.RemSIOp, arith.RemUIOp, None)
 
-    def max(self, x: Any, y: Any) -> TypedScalar:
+    def max(self, x: ScalarLike, y: ScalarLike) -> TypedScalar:
         if _is_same(x, y):
             return x
         return self._binary(x, y, arith.MaximumFOp, arith.MaxSIOp, arith.MaxUIOp, arith.OrIOp)
 
-    def min(self, x: Any, y: Any) -> TypedScalar:
+    def min(self, x: ScalarLike, y: ScalarLike) -> TypedScalar:
         if _is_same(x, y):
             return x
         return self._binary(x, y, arith.MinimumFOp, arith.MinSIOp, arith.MinUIOp, arith.AndIOp)
 
-    def and_(self, x: Any, y: Any) -> TypedScalar:
+    def and_(self, x: ScalarLike, y: ScalarLike) -> TypedScalar:
         if _is_same(x, y):
             return x
         return self._binary(x, y, None, arith.AndIOp, arith.AndIOp, arith.AndIOp)
 
-    def or_(self, x: Any, y: Any) -> TypedScalar:
+    def or_(self, x: ScalarLike, y: ScalarLike) -> TypedScalar:
         if _is_same(x, y):
             return x
         return self._binary(x, y, None, arith.OrIOp, arith.OrIOp, arith.OrIOp)
 
-    def xor(self, x: Any, y: Any) -> TypedScalar:
+    def xor(self, x: ScalarLike, y: ScalarLike) -> TypedScalar:
         return self._binary(x, y, None, arith.XOrIOp, arith.XOrIOp, arith.XOrIOp)
 
-    def shl(self, x: Any, count: Any) -> TypedScalar:
+    def shl(self, x: ScalarLike, count: ScalarLike) -> TypedScalar:
         return self._binary(x, count, None, arith.ShLIOp, arith.ShLIOp, None)
 
-    def shr(self, x: Any, count: Any) -> TypedScalar:
+    def shr(self, x: ScalarLike, count: ScalarLike) -> TypedScalar:
         return self._binary(x, count, None, arith.ShRSIOp, arith.ShRUIOp, None)
 
-    def pow(self, x: Any, y: Any) -> TypedScalar:
+    def pow(self, x: ScalarLike, y: ScalarLike) -> TypedScalar:
         return self._binary(x, y, math.PowFOp, None, None, None)
 
-    def copysign(self, x: Any, y: Any) -> TypedScalar:
+    def copysign(self, x: ScalarLike, y: ScalarLike) -> TypedScalar:
         a, b = self._pair(x, y)
         if a.dtype is dtypes.DOUBLE:
             # LLVM's AMDGPU selection crashes on copysign of <1 x double>, also where LLVM makes
@@ -183,22 +190,22 @@ class ArithScalars:
             return self.select(negative, self.neg(magnitude), magnitude)
         return self._binary(x, y, math.CopySignOp, None, None, None)
 
-    def fma(self, x: Any, y: Any, z: Any) -> TypedScalar:
+    def fma(self, x: ScalarLike, y: ScalarLike, z: ScalarLike) -> TypedScalar:
         a, b = self._pair(x, y)
         _, c = self._pair(a, z)
         return TypedScalar(math.FmaOp(a.value, b.value, c.value).result, a.dtype)
 
-    def not_(self, x: Any) -> TypedScalar:
+    def not_(self, x: ScalarLike) -> TypedScalar:
         a = self._one(x)
         return self.xor(a, self.const(1 if a.dtype.is_bool else -1, a.dtype))
 
-    def neg(self, x: Any) -> TypedScalar:
+    def neg(self, x: ScalarLike) -> TypedScalar:
         a = self._one(x)
         if a.dtype.is_float:
             return TypedScalar(arith.NegFOp(a.value).result, a.dtype)
         return a if a.dtype.is_bool else self.sub(self.const(0, a.dtype), a)
 
-    def abs(self, x: Any) -> TypedScalar:
+    def abs(self, x: ScalarLike) -> TypedScalar:
         a = self._one(x)
         if a.dtype.is_float:
             return TypedScalar(math.AbsFOp(a.value).result, a.dtype)
@@ -206,60 +213,60 @@ class ArithScalars:
             return a
         return TypedScalar(math.AbsIOp(a.value).result, a.dtype)
 
-    def _float(self, op: Callable[..., Any], x: Any) -> TypedScalar:
+    def _float(self, op: _Op, x: ScalarLike) -> TypedScalar:
         a = self._one(x)
         return TypedScalar(_value(op(a.value)), a.dtype)
 
-    def sqrt(self, x: Any) -> TypedScalar:
+    def sqrt(self, x: ScalarLike) -> TypedScalar:
         return self._float(math.SqrtOp, x)
 
-    def rsqrt(self, x: Any) -> TypedScalar:
+    def rsqrt(self, x: ScalarLike) -> TypedScalar:
         return self._float(math.RsqrtOp, x)
 
-    def exp(self, x: Any) -> TypedScalar:
+    def exp(self, x: ScalarLike) -> TypedScalar:
         return self._float(math.ExpOp, x)
 
-    def exp2(self, x: Any) -> TypedScalar:
+    def exp2(self, x: ScalarLike) -> TypedScalar:
         return self._float(math.Exp2Op, x)
 
-    def log(self, x: Any) -> TypedScalar:
+    def log(self, x: ScalarLike) -> TypedScalar:
         return self._float(math.LogOp, x)
 
-    def log2(self, x: Any) -> TypedScalar:
+    def log2(self, x: ScalarLike) -> TypedScalar:
         return self._float(math.Log2Op, x)
 
-    def sin(self, x: Any) -> TypedScalar:
+    def sin(self, x: ScalarLike) -> TypedScalar:
         return self._float(math.SinOp, x)
 
-    def cos(self, x: Any) -> TypedScalar:
+    def cos(self, x: ScalarLike) -> TypedScalar:
         return self._float(math.CosOp, x)
 
-    def tanh(self, x: Any) -> TypedScalar:
+    def tanh(self, x: ScalarLike) -> TypedScalar:
         return self._float(math.TanhOp, x)
 
-    def erf(self, x: Any) -> TypedScalar:
+    def erf(self, x: ScalarLike) -> TypedScalar:
         return self._float(math.ErfOp, x)
 
-    def floor(self, x: Any) -> TypedScalar:
+    def floor(self, x: ScalarLike) -> TypedScalar:
         return self._float(math.FloorOp, x)
 
-    def ceil(self, x: Any) -> TypedScalar:
+    def ceil(self, x: ScalarLike) -> TypedScalar:
         return self._float(math.CeilOp, x)
 
-    def trunc(self, x: Any) -> TypedScalar:
+    def trunc(self, x: ScalarLike) -> TypedScalar:
         return self._float(math.TruncOp, x)
 
-    def round_even(self, x: Any) -> TypedScalar:
+    def round_even(self, x: ScalarLike) -> TypedScalar:
         return self._float(math.RoundEvenOp, x)
 
-    def is_nan(self, x: Any) -> TypedScalar:
+    def is_nan(self, x: ScalarLike) -> TypedScalar:
         return self.cmp("ne", x, x)
 
-    def is_inf(self, x: Any) -> TypedScalar:
+    def is_inf(self, x: ScalarLike) -> TypedScalar:
         a = self._one(x)
         return self.cmp("eq", self.abs(a), self.const(float("inf"), a.dtype))
 
-    def cmp(self, predicate: str, x: Any, y: Any) -> TypedScalar:
+    def cmp(self, predicate: str, x: ScalarLike, y: ScalarLike) -> TypedScalar:
         a, b = self._pair(x, y)
         if a.dtype.is_float:
             number, op = _FLOAT_PREDICATES[predicate], arith.CmpFOp
@@ -269,7 +276,7 @@ class ArithScalars:
             number, op = table[predicate], arith.CmpIOp
         return TypedScalar(_value(op(number, a.value, b.value)), dtypes.BOOL)
 
-    def select(self, condition: TypedScalar, x: Any, y: Any) -> TypedScalar:
+    def select(self, condition: TypedScalar, x: ScalarLike, y: ScalarLike) -> TypedScalar:
         a, b = self._pair(x, y)
         return TypedScalar(arith.SelectOp(condition.value, a.value, b.value).result, a.dtype)
 
@@ -326,20 +333,20 @@ class GpuScalars(ArithScalars):
     are of integers, poolings pass over NaN.
     """
 
-    def max(self, x: Any, y: Any) -> TypedScalar:
+    def max(self, x: ScalarLike, y: ScalarLike) -> TypedScalar:
         return self._with_nan("le", super().max, x, y)
 
-    def min(self, x: Any, y: Any) -> TypedScalar:
+    def min(self, x: ScalarLike, y: ScalarLike) -> TypedScalar:
         return self._with_nan("ge", super().min, x, y)
 
-    def tanh(self, x: Any) -> TypedScalar:
+    def tanh(self, x: ScalarLike) -> TypedScalar:
         """By exp: the compiler's is a call, which may not be given what is undefined, as the lanes
         beyond the edges of a product are. The whole kernel would be taken for unreachable."""
-        scalars: Any = self
-        found: Any = scalar_math.tanh_by_exp(scalars, self._one(x))
-        return found
+        return cast(TypedScalar, scalar_math.tanh_by_exp(cast(ScalarBuilder, self), self._one(x)))
 
-    def _with_nan(self, yields: str, plain: Callable[..., TypedScalar], x: Any, y: Any) -> Any:
+    def _with_nan(
+        self, yields: str, plain: Callable[..., TypedScalar], x: ScalarLike, y: ScalarLike
+    ) -> TypedScalar:
         if _is_same(x, y):
             return x
         a, b = self._pair(x, y)
@@ -367,7 +374,7 @@ def ordered(b: ArithScalars, bits: TypedScalar, kind: DType) -> TypedScalar:
     return b.xor(bits, b.and_(b.shr(bits, kind.bits - 1), int(kind.highest())))
 
 
-def _value(result: Any) -> ir.Value:
+def _value(result: ir.OpView | ir.Operation | ir.Value) -> ir.Value:
     return result.result if isinstance(result, ir.OpView | ir.Operation) else result
 
 
@@ -387,9 +394,7 @@ def widen(x: TypedScalar) -> TypedScalar:
 
 def rounded_bf16(b: ArithScalars, x: TypedScalar) -> TypedScalar:
     """An f32 rounded to bf16."""
-    scalars: Any = b
-    found: Any = scalar_math.to_bf16(scalars, x)
-    return found
+    return cast(TypedScalar, scalar_math.to_bf16(cast(ScalarBuilder, b), x))
 
 
 def narrow(x: TypedScalar, dtype: DType) -> TypedScalar:

@@ -234,7 +234,7 @@ class Sizes:
     def _sized(self, v: ir.Value) -> TensorType:
         """The type of an operand whose dynamic extents know what they stand for."""
         t = TensorType.of(v)
-        if t.is_static or v in self.e.scope.hosts:
+        if t.is_static or self.e.elements(v) is not None:
             return t
         forms = self.of_expr(self.e.expr(v))
         return t.with_dims(

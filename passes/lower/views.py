@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from mgx_mlir.core.ir import ir, tensor
-from mgx_mlir.core.op import mnemonic
+from mgx_mlir.core.op import Op, attributes_of
 from mgx_mlir.core.shapes import DYN, TensorType, product
+from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast, Scalar
+from mgx_mlir.dialects.migraphx.views import Flatten, Squeeze, Transpose, Unsqueeze
 from mgx_mlir.passes.lower import forms, host
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import (
     DimMap,
     Expr,
@@ -19,7 +21,7 @@ from mgx_mlir.passes.lower.expr import (
     broadcast_map,
 )
 
-ViewLowering = Callable[[Any, Any], Expr]
+ViewLowering = Callable[..., Expr]
 VIEWS: dict[str, ViewLowering] = {}
 
 
@@ -32,28 +34,30 @@ def _view(*names: str) -> Callable[[ViewLowering], ViewLowering]:
     return register
 
 
-def _operand(op: Any, i: int = 0) -> ir.Value:
+def _operand(op: Op, i: int = 0) -> ir.Value:
     return op.operation.operands[i]
 
 
-def _result(op: Any) -> TensorType:
+def _result(op: Op) -> TensorType:
     return TensorType.of(op.operation.results[0])
 
 
-def _remap(e: Any, x: Expr, t: TensorType, entries: DimMap, extents: list[Extent]) -> Expr:
+def _remap(
+    e: LoweringContext, x: Expr, t: TensorType, entries: DimMap, extents: list[Extent]
+) -> Expr:
     if isinstance(x, Splat):
         return Splat(t, x.number, extents)
     return View(t, x, entries, extents)
 
 
 @_view("identity", "contiguous", "layout", "capture")
-def alias(e: Any, op: Any) -> Expr:
+def alias(e: LoweringContext, op: Op) -> Expr:
     """The same elements: memory layout is not part of a tensor."""
     return e.expr(_operand(op))
 
 
 @_view("multibroadcast")
-def multibroadcast(e: Any, op: Any) -> Expr:
+def multibroadcast(e: LoweringContext, op: Multibroadcast) -> Expr:
     """Right-aligned; extents come from `out_lens`, or from the other operands."""
     x, t = e.expr(_operand(op)), _result(op)
     extents: list[Extent] = list(t.dims)
@@ -78,7 +82,7 @@ def multibroadcast(e: Any, op: Any) -> Expr:
 
 
 @_view("broadcast")
-def broadcast(e: Any, op: Any) -> Expr:
+def broadcast(e: LoweringContext, op: Broadcast) -> Expr:
     """Dims of the operand stand from `axis` on."""
     x, t, axis = e.expr(_operand(op)), _result(op), op.axis
     extents: list[Extent] = list(t.dims)
@@ -96,7 +100,7 @@ def broadcast(e: Any, op: Any) -> Expr:
     return _remap(e, x, t, entries, extents)
 
 
-def check_read(e: Any, x: Expr, entries: DimMap, extents: Sequence[Extent]) -> None:
+def check_read(e: LoweringContext, x: Expr, entries: DimMap, extents: Sequence[Extent]) -> None:
     """Check that what a view reads of `x` along each dim is all that there is."""
     for own, at in zip(e.sizes.of_expr(x), entries, strict=True):
         if at is not None:
@@ -104,14 +108,14 @@ def check_read(e: Any, x: Expr, entries: DimMap, extents: Sequence[Extent]) -> N
 
 
 @_view("scalar")
-def scalar(e: Any, op: Any) -> Expr:
+def scalar(e: LoweringContext, op: Scalar) -> Expr:
     """One element everywhere."""
     x, t = e.expr(_operand(op)), _result(op)
     return _remap(e, x, t, (None,) * x.type.rank, list(t.dims))
 
 
 @_view("transpose")
-def transpose(e: Any, op: Any) -> Expr:
+def transpose(e: LoweringContext, op: Transpose) -> Expr:
     """A permuted view; alone it is a copy."""
     x, t, perm = e.expr(_operand(op)), _result(op), op.permutation
     own = e.expr_extents(x)
@@ -125,11 +129,11 @@ def transpose(e: Any, op: Any) -> Expr:
     # a generic, not linalg.transpose, which is slow (docs/iree-hazards.md, hazard 3)
     view = View(t, x, tuple(inverse), extents)
     # outside a kernel a transpose is a copy of its own, made where it stands
-    return view if e.in_kernel else Leaf(t, e.tensor_of(view))
+    return view if e.in_kernel else Leaf(t, e.tensor(view))
 
 
 @_view("squeeze", "unsqueeze", "flatten", "reshape", "reshape_lazy")
-def reshape(e: Any, op: Any) -> Expr:
+def reshape(e: LoweringContext, op: Op) -> Expr:
     """Row-major regrouping; insertions and removals of 1s stay index maps."""
     x, t = e.expr(_operand(op)), _result(op)
     extents = reshape_extents(e, op, x, t)
@@ -138,7 +142,7 @@ def reshape(e: Any, op: Any) -> Expr:
     entries = unit_map(x.type.dims, t.dims)
 
     def make() -> ir.Value:
-        return reshape_tensor(e, e.tensor_of(x), t, extents)
+        return reshape_tensor(e, e.tensor(x), t, extents)
 
     if entries is None:
         return Leaf(t, make())
@@ -162,7 +166,7 @@ def unit_map(source: Sequence[int], result: Sequence[int]) -> DimMap | None:
     return tuple(out) if all(d == 1 for d in result[j:]) else None
 
 
-def reshape_extents(e: Any, op: Any, x: Expr, t: TensorType) -> list[Extent]:
+def reshape_extents(e: LoweringContext, op: Op, x: Expr, t: TensorType) -> list[Extent]:
     """The result extents of a reshape-like op, dynamic ones as index values."""
     if t.is_static and x.type.is_static:
         return list(t.dims)
@@ -170,20 +174,21 @@ def reshape_extents(e: Any, op: Any, x: Expr, t: TensorType) -> list[Extent]:
         e.sizes.equal(forms.product(e.sizes.of_expr(x)), t.elements)
         return list(t.dims)
     own = e.expr_extents(x)
-    name = mnemonic(op)
     operands = list(op.operation.operands)
-    if name == "squeeze":
+    if isinstance(op, Squeeze):
         axes = [a % len(own) for a in op.axes]
         return [
             d
             for i, d in enumerate(own)
             if (i not in axes if axes else not (isinstance(d, int) and d == 1))
         ]
-    if name == "flatten":
+    if isinstance(op, Flatten):
         axis = op.axis if op.axis >= 0 else op.axis + len(own)
         return [_product(e, own[:axis]), _product(e, own[axis:])]
-    if name == "unsqueeze":
-        return _unsqueezed(e, own, [a % t.rank for a in op.axes], op.steps, t.rank)
+    if isinstance(op, Unsqueeze):
+        return _unsqueezed(
+            e, own, [a % t.rank for a in op.axes], attributes_of(op.operation)["steps"], t.rank
+        )
     if len(operands) > 1:
         wanted = host.extents_of(e, operands[1])
     else:
@@ -201,7 +206,7 @@ def reshape_extents(e: Any, op: Any, x: Expr, t: TensorType) -> list[Extent]:
 
 
 def _unsqueezed(
-    e: Any, own: Sequence[Extent], axes: Sequence[int], steps: Sequence[int], rank: int
+    e: LoweringContext, own: Sequence[Extent], axes: Sequence[int], steps: Sequence[int], rank: int
 ) -> list[Extent]:
     """Inserted axes have their step, which the dim behind them loses."""
     left, out, at = list(own), [], 0
@@ -217,7 +222,7 @@ def _unsqueezed(
     return out
 
 
-def _product(e: Any, extents: Sequence[Extent]) -> Extent:
+def _product(e: LoweringContext, extents: Sequence[Extent]) -> Extent:
     total: Extent = 1
     for x in extents:
         total = e.mul_extents(total, x)
@@ -228,7 +233,7 @@ def _static(extents: Sequence[Extent]) -> list[int]:
     return [d for d in extents if isinstance(d, int)]
 
 
-def _solve(e: Any, own: Sequence[Extent], out: list[Extent]) -> list[Extent]:
+def _solve(e: LoweringContext, own: Sequence[Extent], out: list[Extent]) -> list[Extent]:
     """Replace the one -1 (or unknown) extent by what is left of the elements."""
     unknown = [i for i, d in enumerate(out) if isinstance(d, int) and d in (-1, DYN)]
     if not unknown:
@@ -247,7 +252,7 @@ def _solve(e: Any, own: Sequence[Extent], out: list[Extent]) -> list[Extent]:
     return out
 
 
-def _resolve_run_time(e: Any, own: Sequence[Extent], out: list[Extent]) -> list[Extent]:
+def _resolve_run_time(e: LoweringContext, own: Sequence[Extent], out: list[Extent]) -> list[Extent]:
     """Run-time dims: a value of 0 copies the input's extent, one of -1 takes what is left.
 
     Where nothing has elements and the copied extents would ask for some, 0 is an extent.
@@ -288,7 +293,9 @@ def _resolve_run_time(e: Any, own: Sequence[Extent], out: list[Extent]) -> list[
 # ---- reshaping tensors ---------------------------------------------------------------------------
 
 
-def reshape_tensor(e: Any, value: ir.Value, t: TensorType, extents: Sequence[Extent]) -> ir.Value:
+def reshape_tensor(
+    e: LoweringContext, value: ir.Value, t: TensorType, extents: Sequence[Extent]
+) -> ir.Value:
     """`value` with other dims: collapse and expand where the dims group, else a flow reshape."""
     source = tuple(ir.RankedTensorType(value.type).shape)
     if source == t.dims and t.is_static:
@@ -373,7 +380,9 @@ def _static_groups(
     return out
 
 
-def _flow_reshape(e: Any, value: ir.Value, t: TensorType, extents: Sequence[Extent]) -> ir.Value:
+def _flow_reshape(
+    e: LoweringContext, value: ir.Value, t: TensorType, extents: Sequence[Extent]
+) -> ir.Value:
     source = e.dynamic_values(e.extents(value))
     target = e.dynamic_values(extents)
     dims = e.static_dims(extents)

@@ -18,7 +18,8 @@ from mgx_mlir.compiler.dumps import kept_assembly
 from mgx_mlir.compiler.tuning.cost_models import by_time
 from mgx_mlir.debug.gpu_kernels import gpu_kernels
 from mgx_mlir.passes.lower.gpu.gemm_shape import Choice, Product, default, padded_depth
-from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
+from mgx_mlir.passes.lower.module import lower_to_linalg
+from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.rewrite.passes import run_pipeline

@@ -10,7 +10,8 @@ import numpy as np
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import func, ir
-from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
+from mgx_mlir.passes.lower.module import lower_to_linalg
+from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.programs.program_ir import ProgramIR

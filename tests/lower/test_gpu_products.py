@@ -22,7 +22,6 @@ from mgx_mlir.passes.lower.gpu.gemm_shape import (
     Choice,
     Product,
     alternatives,
-    choice_for,
     choice_of,
     default,
     padded_depth,
@@ -31,7 +30,7 @@ from mgx_mlir.passes.lower.gpu.gemm_shape import (
 from mgx_mlir.passes.lower.gpu.mma import KINDS
 from mgx_mlir.passes.lower.gpu.plain_tiles import plain_tile
 from mgx_mlir.passes.lower.gpu.tiles import Extents, Tile, choose
-from mgx_mlir.passes.lower.module import LowerOptions
+from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.targets.child import shared_compiler
 from mgx_mlir.targets.flags import gpu_ladder
 from mgx_mlir.targets.report import gpu_report
@@ -186,7 +185,7 @@ def test_the_default_is_among_the_alternatives() -> None:
 def test_what_is_left_to_the_compiler() -> None:
     def dot(arch: str, dtype: str, *dims: int) -> bool:
         options = LowerOptions("gpu", arch=arch)
-        return choice_for(options, Product(DOT, dtype, dims)).tile is None
+        return options.choice_for(Product(DOT, dtype, dims)).tile is None
 
     def convolution(*dims: int) -> bool:
         product = Product(CONVOLUTION, "half_type", dims)
@@ -202,7 +201,7 @@ def test_what_is_left_to_the_compiler() -> None:
     assert not convolution(1, 14, 14, 256, 3, 3, 256, 1, 1)
     assert convolution(1, 112, 112, 64, 7, 7, 3, 2, 2)
     off = LowerOptions("gpu", arch="gfx942", tiles=False)
-    assert choice_for(off, Product(DOT, half, (128, 768, 768))) == Choice(None)
+    assert off.choice_for(Product(DOT, half, (128, 768, 768))) == Choice(None)
     with new_context() as ctx, ir.Location.unknown():
         ctx.allow_unregistered_dialects = True
         assert product_info("gfx942", Product(DOT, half, (8, 8, 8)), Choice(None)) is None
@@ -215,9 +214,9 @@ def test_a_choice_that_was_found_is_taken() -> None:
     options = LowerOptions(
         "gpu", arch="gfx942", choices=lambda p, _: Choice(tile) if p.dims[0] == 16 else None
     )
-    assert choice_for(options, Product(DOT, "half_type", (16, 32, 64))).tile == tile
+    assert options.choice_for(Product(DOT, "half_type", (16, 32, 64))).tile == tile
     other = Product(DOT, "half_type", (32, 32, 64))
-    assert choice_for(options, other) == default("gfx942", other)
+    assert options.choice_for(other) == default("gfx942", other)
 
 
 TILE = {"size": [1, 2, 2], "waves": [1, 2, 1], "steps": 4}

@@ -64,7 +64,7 @@ def test_ranges_of_equal_ends() -> None:
 
 @pytest.mark.slow
 def test_iree_still_drops_iterations_of_a_sum_of_a_fill() -> None:
-    """Where this fails, `Emitter.hidden` and its hazard can go."""
+    """Where this fails, `LoweringContext.hidden` and its hazard can go."""
     text = """
     func.func @main(%n: tensor<i64>) -> tensor<f32> {
       %k = tensor.extract %n[] : tensor<i64>

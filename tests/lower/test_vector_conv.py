@@ -20,7 +20,8 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lower.cpu import convolution as loops
 from mgx_mlir.passes.lower.cpu.isa import AVX2, AVX512, NEON, Isa, isa_of
 from mgx_mlir.passes.lower.cpu.workgroup_builder import SCRATCH_BYTES, WorkGroup
-from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
+from mgx_mlir.passes.lower.module import lower_to_linalg
+from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.rewrite.passes import run_pipeline
 from tests.lower.vector_kernels import run

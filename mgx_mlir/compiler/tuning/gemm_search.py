@@ -21,7 +21,8 @@ from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import Kernel, ViewOp, is_a
 from mgx_mlir.hardware.chips import CHIPS
 from mgx_mlir.passes.lower.gpu.gemm_shape import WORTH, Choice, Product, alternatives
-from mgx_mlir.passes.lower.module import LowerOptions, lower_to_linalg
+from mgx_mlir.passes.lower.module import lower_to_linalg
+from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 from mgx_mlir.rewrite.switches import integer
 

@@ -8,7 +8,6 @@ Past the keys whose scores fit on the stack, the sums are rescaled as the maximu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir
@@ -217,7 +216,7 @@ class _Block:
 
     def applied(
         self,
-        ops: Sequence[Any],
+        ops: Sequence[ir.Operation],
         source: ir.Value,
         wanted: ir.Value,
         column: list[ir.Value],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.lower import views
+from mgx_mlir.passes.lower.context import KernelPlan, LoweringContext
 from mgx_mlir.passes.lower.cpu import convolution as loops
 from mgx_mlir.passes.lower.cpu.epilogue import Epilogue
 from mgx_mlir.passes.lower.cpu.isa import AVX512, Isa, isa_of
@@ -24,12 +25,12 @@ from mgx_mlir.passes.lower.ops.convolution import padded_input
 TO_LAST = (0, 2, 3, 1)  # N, C, H, W -> N, H, W, C
 
 
-def takes(op: Any) -> bool:
+def takes(op: Convolution) -> bool:
     """Whether a convolution among the ops of a program will be a vector kernel."""
     return constant_weights(op.weights) is not None and refusal(op) is None
 
 
-def refusal(op: Any, *, planar: bool = False) -> str | None:
+def refusal(op: Convolution, *, planar: bool = False) -> str | None:
     """Why no vector kernel computes a convolution, None if one does.
 
     Of the processor nothing is asked: what fits the widest vectors fits all. planar: the input is
@@ -55,11 +56,11 @@ def refusal(op: Any, *, planar: bool = False) -> str | None:
     return None
 
 
-def shape_of(op: Any, *, planar: bool = False) -> loops.ConvShape:
+def shape_of(op: Convolution, *, planar: bool = False) -> loops.ConvShape:
     """The numbers of a static channels-last convolution."""
     x, w, out = (TensorType.of(v).dims for v in (op.input, op.weights, op.out))
 
-    def two(values: Any) -> tuple[int, int]:
+    def two(values: Sequence[int]) -> tuple[int, int]:
         first, second = list(values)[:2]
         return first, second
 
@@ -80,28 +81,37 @@ def constant_weights(v: ir.Value) -> ir.Value | None:
     return v if literals.is_literal(v) else None
 
 
-def lower(e: Any, _: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
-    """A kernel around one convolution as vector loops; None where it is lowered in another way.
+def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
+    """Lower a kernel around one convolution as vector loops; None: it is lowered in another way."""
+    anchor, isa = _anchor(body), isa_of(e.options.arch)
+    return None if isa is None or anchor is None else _loops(e, anchor, body, isa)
 
-    Then its input is padded ahead of its region: a pad inside costs half as much again.
+
+def plan(e: LoweringContext, body: ir.Block) -> KernelPlan:
+    """Pad the input of a convolution without loops ahead of its region.
+
+    A pad inside costs half as much again.
     """
-    anchor = next((o for o in body.operations if is_a(o, Convolution)), None)
-    isa = isa_of(e.options.arch)
-    if isa is None or anchor is None:
-        return None
-    made = _loops(e, anchor, body, isa)
-    if made is None and takes(anchor):
-        turned = _transposed_input(anchor)
-        if turned is not None:
-            e.operation(turned)  # outside of a kernel, so that it is made here
-        if turned is not None or isinstance(anchor.input.owner, ir.Block):
-            kernel = e.extents(e.value(anchor.weights))[:2]
-            x = padded_input(e, anchor, e.value(anchor.input), kernel, dtypes.FLOAT)
-            e.padded[anchor.out] = x
-    return made
+    anchor = _anchor(body)
+    if isa_of(e.options.arch) is None or anchor is None or not takes(anchor):
+        return KernelPlan()
+    turned = _transposed_input(anchor)
+    if turned is not None:
+        e.operation(turned)  # outside of a kernel, so that it is made here
+    elif not isinstance(anchor.input.owner, ir.Block):
+        return KernelPlan()
+    kernel = e.extents(e.tensor(anchor.weights))[:2]
+    x = padded_input(e, anchor, e.tensor(anchor.input), kernel, dtypes.FLOAT)
+    return KernelPlan(padded_inputs={anchor.out: x})
 
 
-def _loops(e: Any, conv: Any, body: ir.Block, isa: Isa) -> list[ir.Value] | None:
+def _anchor(body: ir.Block) -> Convolution | None:
+    return next((o for o in body.operations if isinstance(o, Convolution)), None)
+
+
+def _loops(
+    e: LoweringContext, conv: Convolution, body: ir.Block, isa: Isa
+) -> list[ir.Value] | None:
     members = [o.operation for o in body.operations]
     anchor = conv.operation
     turned = _transposed_input(conv)
@@ -115,15 +125,12 @@ def _loops(e: Any, conv: Any, body: ir.Block, isa: Isa) -> list[ir.Value] | None
     if any(o not in skipped and not _is_epilogue(o) for o in members):
         return None
     total = Leaf(TensorType.of(conv.out), conv.out)
-    e.scope.values[conv.out] = total
-    outer, e.in_kernel = e.in_kernel, True  # pointwise ops wait to be asked for
-    try:
+    e.bind(conv.out, total)
+    with e.kernel():  # pointwise ops wait to be asked for
         for o in members:
             if o not in skipped and not is_a(o, (Literal, Yield)):
                 e.operation(o)
         results = [e.expr(v) for v in members[-1].operands]
-    finally:
-        e.in_kernel = outer
     epilogue = Epilogue(results, total)
     shape = shape_of(conv, planar=turned is not None)
     cut = loops.plan(shape, isa)
@@ -132,12 +139,12 @@ def _loops(e: Any, conv: Any, body: ir.Block, isa: Isa) -> list[ir.Value] | None
     if shape.inputs > cut.block and results[0].type.dtype is not dtypes.FLOAT:
         return None  # the sums of a channel block are kept in the first result
     return loops.convolution(
-        shape, cut, isa, _flat(e, e.value(source)), _packed(e, weights, shape, cut, isa),
+        shape, cut, isa, _flat(e, e.tensor(source)), _packed(e, weights, shape, cut, isa),
         epilogue.inputs, [x.type.dtype for x in results], epilogue.emit,
     )  # fmt: skip
 
 
-def _transposed_input(conv: Any) -> ir.Operation | None:
+def _transposed_input(conv: Convolution) -> ir.Operation | None:
     """The op of the kernel that brings the input in channels-last order, if only that is read."""
     owner = conv.input.owner
     if not is_a(owner, Transpose):
@@ -153,19 +160,16 @@ def _is_epilogue(o: ir.Operation) -> bool:
     return cls is not None and issubclass(cls, Pointwise) and not cls.raw
 
 
-def _flat(e: Any, value: ir.Value) -> ir.Value:
+def _flat(e: LoweringContext, value: ir.Value) -> ir.Value:
     """A tensor as a vector of its elements, ahead of the kernel."""
     count = int(np.prod(ir.RankedTensorType(value.type).shape))
     return views.reshape_tensor(e, value, TensorType(dtypes.FLOAT, (count,)), [count])
 
 
 def _packed(
-    e: Any, weights: ir.Value, shape: loops.ConvShape, cut: loops.ConvPlan, isa: Isa
+    e: LoweringContext, weights: ir.Value, shape: loops.ConvShape, cut: loops.ConvPlan, isa: Isa
 ) -> ir.Value:
     """The weights as a parameter, in the order in which the kernel reads them."""
     array = literals.array_of(weights)
-    key = ("convolution", array.__array_interface__["data"][0], shape.planar, cut.block, cut.width)
-    if key not in e.packed:
-        # kept with its source, whose address is in the key
-        e.packed[key] = (array, loops.pack(array, shape, cut))
-    return e.parameter(e.packed[key][1])
+    layout = ("convolution", shape.planar, cut.block, cut.width)
+    return e.parameter(e.repacked(array, layout, lambda: loops.pack(array, shape, cut)))

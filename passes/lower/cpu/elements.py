@@ -14,6 +14,7 @@ from mgx_mlir.passes.lower.cpu.scalars import VectorScalars
 from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkGroup
 from mgx_mlir.passes.lower.scalar import (
     ArithScalars,
+    Number,
     TypedScalar,
     computed,
     constant,
@@ -68,7 +69,7 @@ class Elements:
         self.add, self.mul = group.add, group.mul
         self.div, self.rem = group.div, group.rem
 
-    def constant(self, number: Any, dtype: DType, lanes: int) -> TypedScalar:
+    def constant(self, number: Number, dtype: DType, lanes: int) -> TypedScalar:
         wide = dtypes.FLOAT if dtype.is_low_precision else dtype
         if lanes:
             return TypedScalar(self.group.splat(number, lanes, wide), wide)
@@ -88,7 +89,7 @@ class Elements:
         found = widen(self.group, TypedScalar(read, stored), lanes)
         return self.as_bool(found, lanes) if dtype.is_bool else found
 
-    def pointwise(self, op: Any, args: Sequence[TypedScalar]) -> TypedScalar:
+    def pointwise(self, op: ir.OpView, args: Sequence[TypedScalar]) -> TypedScalar:
         """One pointwise op on elements or vectors."""
         cls = op_class(op.operation)
         out = TensorType.of(op.operation.results[0]).dtype

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from mgx_mlir.core import dtypes
@@ -71,7 +71,7 @@ class Epilogue:
         tensors: Sequence[ir.Value],
         sums: ir.Value,
         at: Sequence[Index],
-        reads: dict[Any, ir.Value],
+        reads: dict[Hashable, ir.Value],
     ) -> list[ir.Value]:
         """The results for the vector `sums` that stands at an index of the kernel's result.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
@@ -12,13 +10,14 @@ from mgx_mlir.dialects.migraphx.fused import FusedConcat, Group
 from mgx_mlir.passes.analysis.access_maps import Unreadable
 from mgx_mlir.passes.analysis.attention_form import TAGS, attention_form
 from mgx_mlir.passes.fuse_concat import readable
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.cpu import convolution_kernel
 from mgx_mlir.passes.lower.cpu.attention import attention
 from mgx_mlir.passes.lower.cpu.rows import rows
 from mgx_mlir.passes.lower.views import reshape_tensor
 
 
-def lower(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
+def lower(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
     """The results of a kernel as vector loops; None where there are none for it.
 
     The operands are known to `e` under the body's arguments; nothing else has been lowered.
@@ -29,7 +28,7 @@ def lower(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
     return found if found is not None else convolution_kernel.lower(e, op, body)
 
 
-def _concat(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
+def _concat(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
     results = list(body.operations)[-1].operation.operands
     run = readable(results[0], list(body.arguments)) if len(results) == 1 else None
     if run is None:
@@ -41,7 +40,7 @@ def _concat(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
     return [reshape_tensor(e, found, t, list(t.dims))]
 
 
-def _attention(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
+def _attention(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
     if not is_a(op, Group) or op.opview.tag not in TAGS:
         return None
     try:
@@ -51,11 +50,13 @@ def _attention(e: Any, op: ir.Operation, body: ir.Block) -> list[ir.Value] | Non
     return [attention(form, operand_tensors(e, op, body), TensorType.of(op.results[0]))]
 
 
-def operand_tensors(e: Any, op: ir.Operation, body: ir.Block) -> dict[ir.Value, ir.Value]:
+def operand_tensors(
+    e: LoweringContext, op: ir.Operation, body: ir.Block
+) -> dict[ir.Value, ir.Value]:
     """The lowered tensor of each block argument; bools as bytes."""
     out: dict[ir.Value, ir.Value] = {}
     for arg, v in zip(body.arguments, op.operands, strict=True):
-        value = e.value(v)
+        value = e.tensor(v)
         if TensorType.of(v).dtype.is_bool:
             value = e.cast_tensor(value, dtypes.BOOL, dtypes.INT8)
         out[arg] = value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir
@@ -59,7 +58,7 @@ def rows(value: ir.Value, operands: Mapping[ir.Value, ir.Value], run: int) -> ir
     )[0]
 
 
-def _coordinates(k: Any, flat: Index, dims: tuple[int, ...]) -> list[Index]:
+def _coordinates(k: WorkGroup, flat: Index, dims: tuple[int, ...]) -> list[Index]:
     out: list[Index] = []
     for i, d in enumerate(reversed(dims)):
         out.append(k.rem(flat, d) if i + 1 < len(dims) else flat)

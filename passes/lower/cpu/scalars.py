@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lower.cpu.workgroup_builder import WorkGroup
-from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar
+from mgx_mlir.passes.lower.scalar import ArithScalars, Number, TypedScalar
 
 
 class VectorScalars(ArithScalars):
@@ -17,7 +15,7 @@ class VectorScalars(ArithScalars):
         super().__init__(dtype, result_dtype)
         self.k, self.lanes = k, lanes
 
-    def const(self, value: Any, dtype: DType | None = None) -> TypedScalar:
+    def const(self, value: Number, dtype: DType | None = None) -> TypedScalar:
         dtype = self.dtype if dtype is None else dtype
         return TypedScalar(self.k.splat(value, self.lanes, dtype), dtype)
 

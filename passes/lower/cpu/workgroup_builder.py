@@ -17,7 +17,7 @@ lives on the stack of a worker thread: keep a kernel's under SCRATCH_BYTES.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, math, scf, tensor, vector
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.passes.lower.scalar import constant, constant_of, element_attr, signless
+from mgx_mlir.passes.lower.scalar import Number, constant, constant_of, element_attr, signless
 
 Index = int | ir.Value
 SCRATCH_BYTES = 48 << 10
@@ -53,11 +53,11 @@ class WorkGroup:
         self.at: list[Index] = []
         self.inputs: list[ir.Value] = []
         self._block = block
-        self._constants: dict[Any, ir.Value] = {}
+        self._constants: dict[Hashable, ir.Value] = {}
 
     # ---- constants ---------------------------------------------------------------------------
 
-    def _once(self, key: Any, make: Callable[[], ir.Value]) -> ir.Value:
+    def _once(self, key: Hashable, make: Callable[[], ir.Value]) -> ir.Value:
         if key not in self._constants:
             with ir.InsertionPoint.at_block_begin(self._block):
                 self._constants[key] = make()
@@ -69,13 +69,13 @@ class WorkGroup:
             return n
         return self._once(n, lambda: arith.ConstantOp(ir.IndexType.get(), n).result)
 
-    def number(self, value: float, dtype: DType = dtypes.FLOAT) -> ir.Value:
+    def number(self, value: Number, dtype: DType = dtypes.FLOAT) -> ir.Value:
         """A scalar constant."""
         return self._once(
             ("number", dtype, _bits(value, dtype)), lambda: constant(value, dtype).value
         )
 
-    def splat(self, value: float, lanes: int, dtype: DType = dtypes.FLOAT) -> ir.Value:
+    def splat(self, value: Number, lanes: int, dtype: DType = dtypes.FLOAT) -> ir.Value:
         """A vector of one number."""
 
         def make() -> ir.Value:
@@ -367,6 +367,6 @@ def _element(value: ir.Value) -> DType:
     return dtypes.from_mlir(ir.RankedTensorType(value.type).element_type)
 
 
-def _bits(value: float, dtype: DType) -> bytes:
+def _bits(value: Number, dtype: DType) -> bytes:
     """A key under which 0.0 and -0.0 differ and NaN is itself."""
     return np.array(value, dtype.np).tobytes()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
@@ -17,6 +16,7 @@ from mgx_mlir.dialects.migraphx.views import Reshape, Transpose
 from mgx_mlir.passes.analysis.access_maps import Unreadable
 from mgx_mlir.passes.analysis.attention_form import AttentionForm, attention_form, scale_and_mask
 from mgx_mlir.passes.lower import views
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Leaf, Splat, View, behind_views, identity
 from mgx_mlir.passes.lower.gpu.mma import SIDE
 from mgx_mlir.passes.lower.gpu.tiled_attention import tiled_attention
@@ -47,7 +47,7 @@ def _is_repeated(v: ir.Value) -> bool:
     return is_a(v.owner, Multibroadcast)
 
 
-def flash_attention(e: Any, body: ir.Block) -> list[ir.Value]:
+def flash_attention(e: LoweringContext, body: ir.Block) -> list[ir.Value]:
     """The results of an attention kernel's body, for which `fits` holds."""
     form = attention_form(body)
     found = scale_and_mask(form)
@@ -66,16 +66,16 @@ def flash_attention(e: Any, body: ir.Block) -> list[ir.Value]:
         if cut is None:
             e.operation(op)
         else:
-            e.scope.values[op.results[0]] = cut
+            e.bind(op.results[0], cut)
     made = tiled_attention(e, body, form, scale, mask) or _plain(e, form, scale, mask)
-    e.scope.values[form.output] = made
+    e.bind(form.output, made)
     for op in ops:
         if _follows(op, form):
             e.operation(op)
-    return e.tensors_of_values(list(ops[-1].operands))
+    return e.tensors(list(ops[-1].operands))
 
 
-def _plain(e: Any, form: AttentionForm, scale: float, mask: ir.Value | None) -> Expr:
+def _plain(e: LoweringContext, form: AttentionForm, scale: float, mask: ir.Value | None) -> Expr:
     """The second product, in tiles of the compiler's."""
     first, second = form.product.owner, form.output.owner
     rank = len(form.lead)
@@ -107,7 +107,7 @@ def _follows(op: ir.Operation, form: AttentionForm) -> bool:
     return False
 
 
-def _sliced_view(e: Any, op: ir.Operation) -> Expr | None:
+def _sliced_view(e: LoweringContext, op: ir.Operation) -> Expr | None:
     """A slice of a transposed tensor as the transposed slice: it is read where it stands.
 
     The compiler would keep the tensor between the two in scratch memory.
@@ -118,7 +118,7 @@ def _sliced_view(e: Any, op: ir.Operation) -> Expr | None:
         return None
     offsets = [0] * t.rank
     own = TensorType.of(op.operands[0]).dims
-    slice_: Any = op.opview
+    slice_ = op.opview
     axes = normalize_axes(slice_.axes, t.rank)
     for axis, start, end in zip(axes, slice_.starts, slice_.ends, strict=True):
         offsets[axis], _ = slice_bounds(start, end, own[axis])
@@ -130,7 +130,7 @@ def _sliced_view(e: Any, op: ir.Operation) -> Expr | None:
 
 
 def _operand(
-    e: Any, x: Expr, dims: list[int], needed: Sequence[int] = ()
+    e: LoweringContext, x: Expr, dims: list[int], needed: Sequence[int] = ()
 ) -> tuple[ir.Value, list[int]]:
     """A tensor, and which of the op's dims each of its own is: the `needed` ones are among them."""
     whole = x
@@ -141,7 +141,7 @@ def _operand(
     if isinstance(x, Splat):
         value = e.fill(x.extents, x.type.dtype, x.number)
     else:
-        value = e.tensor_of(x)
+        value = e.tensor(x)
     extents = {place: x.type.dims[i] for i, place in enumerate(at) if place is not None}
     places = list(extents)
     if absent or len(places) < len(at):

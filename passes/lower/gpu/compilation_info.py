@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.hardware.chips import CHIPS, Chip
-from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, Choice, Product, choice_for
+from mgx_mlir.passes.lower.context import LoweringContext
+from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, Choice, Product
 from mgx_mlir.passes.lower.gpu.mma import KINDS, SIDE, Kind
 from mgx_mlir.passes.lower.gpu.plain_tiles import plain_tile
 from mgx_mlir.passes.lower.gpu.tiles import Extents, Tile, choose
@@ -95,7 +95,7 @@ def window_info(arch: str, out: Sequence[int | ir.Value], spatial: int) -> ir.At
     )
 
 
-def give(e: Any, found: ir.Value, info: Callable[[str], ir.Attribute | None]) -> None:
+def give(e: LoweringContext, found: ir.Value, info: Callable[[str], ir.Attribute | None]) -> None:
     """Put what `info` says for the target's chip on the op that makes a value of static dims."""
     if not e.options.tiles or not ir.RankedTensorType(found.type).has_static_shape:
         return
@@ -105,13 +105,16 @@ def give(e: Any, found: ir.Value, info: Callable[[str], ir.Attribute | None]) ->
 
 
 def give_product(
-    e: Any, found: ir.Value, product: Callable[[], Product], choice: Choice | None = None
+    e: LoweringContext,
+    found: ir.Value,
+    product: Callable[[], Product],
+    choice: Choice | None = None,
 ) -> None:
     """Put on the op of a product what the options choose for it, or a choice that was made."""
 
     def info(arch: str) -> ir.Attribute | None:
         made = product()
-        return product_info(arch, made, choice or choice_for(e.options, made, e.function))
+        return product_info(arch, made, choice or e.options.choice_for(made, e.function))
 
     give(e, found, info)
 

@@ -11,17 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.literals import is_literal
-from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.passes.lower import index
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
 from mgx_mlir.passes.lower.gpu.mma import KINDS
 from mgx_mlir.passes.lower.scalar import TypedScalar, computed, constant, narrow, widen
@@ -44,7 +43,7 @@ class WindowRows(Leaf):
     real: Sequence[int]
 
 
-def gathers(conv: Any) -> bool:
+def gathers(conv: Convolution) -> bool:
     """Whether a GPU's convolution of constant weights gathers its windows: of 16-bit floats, dense,
     of few channels, its sizes known."""
     x = TensorType.of(conv.input)
@@ -54,14 +53,14 @@ def gathers(conv: Any) -> bool:
     return plain and x.rank >= 3 and 0 < x.dims[-1] <= MAX_CHANNELS
 
 
-def window_rows(e: Any, arg: ir.Value, value: ir.Value) -> WindowRows | None:
+def window_rows(e: LoweringContext, arg: ir.Value, value: ir.Value) -> WindowRows | None:
     """The weights that a kernel has as the argument `arg` by rows, if it gathers its windows."""
     uses = list(arg.uses)
     if len(uses) != 1 or uses[0].operand_number != 1:
         return None
-    conv: Any = uses[0].owner
+    conv = uses[0].owner
     constant_weights = not isinstance(value.owner, ir.Block) and (is_literal(value))
-    if not is_a(conv, Convolution) or not constant_weights or not gathers(conv.opview):
+    if not isinstance(conv.opview, Convolution) or not constant_weights or not gathers(conv.opview):
         return None
     t = TensorType.of(value)
     *window, channels, _ = t.dims
@@ -74,11 +73,9 @@ def window_rows(e: Any, arg: ir.Value, value: ir.Value) -> WindowRows | None:
     kind = KINDS.get(e.options.arch, {}).get(t.dtype)
     depth = max(_DEPTH, kind.depth if kind is not None else 0)
     array = literals.array_of(value)
-    key = ("windows", array.__array_interface__["data"][0], tuple(axes), depth)
-    if key not in e.packed:
-        # kept with its source, whose address is in the key
-        e.packed[key] = (array, _rows(array, axes, extents, depth))
-    rows = e.packed[key][1]
+    rows = e.repacked(
+        array, ("windows", tuple(axes), depth), lambda: _rows(array, axes, extents, depth)
+    )
     return WindowRows(TensorType(t.dtype, rows.shape), e.parameter(rows), axes, extents, real)
 
 
@@ -103,7 +100,9 @@ def _rows(array: np.ndarray, axes: Sequence[int], extents: Sequence[int], depth:
     return np.ascontiguousarray(np.pad(filled, [(0, 0), (0, -filled.shape[1] % depth)]))
 
 
-def windows(e: Any, op: Any, image: Expr, rows: WindowRows, dims: Sequence[int]) -> ir.Value:
+def windows(
+    e: LoweringContext, op: Convolution, image: Expr, rows: WindowRows, dims: Sequence[int]
+) -> ir.Value:
     """The windows of a convolution's image as rows: [n, spatial.., depth].
 
     `dims` are those of the convolution's result.
@@ -125,7 +124,11 @@ def windows(e: Any, op: Any, image: Expr, rows: WindowRows, dims: Sequence[int])
 
 
 def _place(
-    e: Any, op: Any, image: Sequence[int], rows: WindowRows, where: Sequence[ir.Value]
+    e: LoweringContext,
+    op: Convolution,
+    image: Sequence[int],
+    rows: WindowRows,
+    where: Sequence[ir.Value],
 ) -> tuple[list[Extent], list[ir.Value]]:
     """Where a row's element is in the image, and what has to hold for it to be there; where it
     is not, the place is that of some other element."""
@@ -161,7 +164,7 @@ def _place(
     return [*place, found[0]], inside
 
 
-def _element(e: Any, x: Expr, at: Sequence[Extent]) -> TypedScalar:
+def _element(e: LoweringContext, x: Expr, at: Sequence[Extent]) -> TypedScalar:
     """One element of an expression."""
     if isinstance(x, Compute) and x.made is not None:
         x = x.made

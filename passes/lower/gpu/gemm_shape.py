@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from math import prod
-from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
@@ -62,7 +61,7 @@ class Product:
             return kind if min(self.dims[:2]) >= _LEAST_ROWS else None
         return kind if self.dims[6] % max(SIDE, kind.depth) == 0 else None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"op": self.op, "dtype": self.dtype, "dims": list(self.dims),
                 "layout": self.layout, "batch": list(self.batch)}  # fmt: skip
 
@@ -89,20 +88,12 @@ class Choice:
         parts = f" in {self.split} parts" if self.split > 1 else ""
         return f"{size} by {waves} waves, {self.tile.steps} deep{parts}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"tile": None if self.tile is None else asdict(self.tile), "split": self.split}
 
 
 # what a search found for a product, in a function of the program
 Choices = Callable[[Product, str], Choice | None]
-
-
-def choice_for(options: Any, product: Product, function: str = "main") -> Choice:
-    """What LowerOptions want: a found choice, else the bound's; the compiler's without tiles."""
-    if not options.tiles or options.target != "gpu" or product.kind(options.arch) is None:
-        return Choice(None)
-    found = options.choices(product, function) if options.choices is not None else None
-    return found or default(options.arch, product)
 
 
 def default(arch: str, product: Product) -> Choice:
@@ -183,7 +174,7 @@ def _parts(product: Product, kind: Kind) -> list[tuple[int, Extents]]:
     ]
 
 
-def product_of(value: Any) -> Product | None:
+def product_of(value: object) -> Product | None:
     """A product as `to_json` wrote it; None for anything else."""
     keys = {"op", "dtype", "dims", "layout", "batch"}
     if not isinstance(value, Mapping) or set(value) != keys:
@@ -203,7 +194,7 @@ def product_of(value: Any) -> Product | None:
     return Product(value["op"], value["dtype"], tuple(dims), value["layout"], tuple(batch))
 
 
-def choice_of(value: Any) -> Choice | None:
+def choice_of(value: object) -> Choice | None:
     """A choice as `to_json` wrote it; None for anything else, or one that no kernel can have."""
     if not isinstance(value, Mapping) or set(value) != {"tile", "split"}:
         return None
@@ -228,6 +219,6 @@ def choice_of(value: Any) -> Choice | None:
 
 __all__ = [
     "COLUMNS", "CONVOLUTION", "DOT", "WORTH", "Choice", "Choices", "Product", "alternatives",
-    "bound_us", "choice_for", "choice_of", "default", "padded_depth", "product_of",
+    "bound_us", "choice_of", "default", "padded_depth", "product_of",
     "product_of_dot",
 ]  # fmt: skip

@@ -8,22 +8,24 @@ the type of the sums, and their total with all that follows the product in its k
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lower import index
-from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION
+from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION, KernelPlan, LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Leaf
 from mgx_mlir.passes.lower.gpu import compilation_info, gemm_shape
 from mgx_mlir.passes.lower.gpu.stored_rows import DOTS, rows_of
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, signless
 
 
-def make_ahead(e: Any, body: ir.Block) -> None:
+def plan(e: LoweringContext, body: ir.Block) -> KernelPlan:
     """Make, ahead of a kernel's region, the parts of its products that are split, and operands
     whose rows are filled up to those of the weights."""
+    padded: dict[ir.Value, ir.Value] = {}
+    configs: dict[ir.Value, gemm_shape.Choice] = {}
+    sums: dict[ir.Value, ir.Value] = {}
     for view in body.operations:
         op = view.operation
         if op.name not in DOTS:
@@ -34,26 +36,27 @@ def make_ahead(e: Any, body: ir.Block) -> None:
         x = e.expr(op.operands[0])
         if rows is None or not isinstance(x, Leaf) or not x.type.is_static:
             continue
-        depth = e.extents(rows)[-1]
+        depth = ir.RankedTensorType(rows.type).shape[-1]
         if depth > x.type.dims[-1]:
             x = Leaf(x.type.with_dims((x.type.dims[0], depth)), deepened(e, x, depth))
-            e.padded[op.results[0]] = x.value
+            padded[op.results[0]] = x.value
         product = gemm_shape.product_of_dot(op, depth)
-        choice = e.chosen[op.results[0]] = gemm_shape.choice_for(e.options, product, e.function)
+        choice = configs[op.results[0]] = e.options.choice_for(product, e.function)
         if choice.split > 1:
             out = TensorType.of(op.results[0])
-            e.parts[op.results[0]] = _parts(e, x, rows, product, choice, computed(out.dtype))
+            sums[op.results[0]] = _parts(e, x, rows, product, choice, computed(out.dtype))
+    return KernelPlan(padded, configs, sums)
 
 
-def deepened(e: Any, x: Expr, depth: int) -> ir.Value:
+def deepened(e: LoweringContext, x: Expr, depth: int) -> ir.Value:
     """A matrix with zeros after each row, up to `depth`; by a dispatch of its own."""
     from mgx_mlir.passes.lower.ops.convolution import pad_tensor
 
-    value = e.tensor_of(x)
-    rows, own = e.extents(value)
+    value = e.tensor(x)
+    kind = ir.RankedTensorType(value.type)
+    rows, own = kind.shape
     if own == depth:
         return value
-    kind = ir.RankedTensorType(value.type)
     made = ir.RankedTensorType.get([rows, depth], kind.element_type)
     dtype = x.type.dtype
 
@@ -64,7 +67,7 @@ def deepened(e: Any, x: Expr, depth: int) -> ir.Value:
 
 
 def _parts(
-    e: Any,
+    e: LoweringContext,
     x: Leaf,
     rows: ir.Value,
     product: gemm_shape.Product,
@@ -93,7 +96,7 @@ def _parts(
     return index.alone(e, [kind], [[s, m, n]], build)[0]
 
 
-def total(e: Any, parts: ir.Value, acc: DType) -> ir.Value:
+def total(e: LoweringContext, parts: ir.Value, acc: DType) -> ir.Value:
     """The sum of parts, a thread to neighbouring columns."""
     dims: Sequence[int] = ir.RankedTensorType(parts.type).shape
     out = list(dims[1:])
@@ -111,4 +114,4 @@ def total(e: Any, parts: ir.Value, acc: DType) -> ir.Value:
     return found
 
 
-__all__ = ["deepened", "make_ahead", "total"]
+__all__ = ["deepened", "plan", "total"]

@@ -6,8 +6,6 @@ that are N apart, which come from the LDS one by one; [N, K] come in whole regis
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mgx_mlir.core import dtypes, literals
@@ -16,7 +14,7 @@ from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.dialects.migraphx.quant import QuantConvolution
-from mgx_mlir.passes.lower.context import PARAMETER_ELEMENTS
+from mgx_mlir.passes.lower.context import PARAMETER_ELEMENTS, LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Leaf, View
 from mgx_mlir.passes.lower.gpu import gemm_shape
 from mgx_mlir.passes.lower.gpu.gathered_convolution import window_rows
@@ -33,7 +31,7 @@ class StoredRows(View):
 _DOT, _CONVOLUTION = (1, 0), (3, 0, 1, 2)
 
 
-def stored_by_row(e: Any, arg: ir.Value, value: ir.Value) -> Expr | None:
+def stored_by_row(e: LoweringContext, arg: ir.Value, value: ir.Value) -> Expr | None:
     """The weights that a kernel has as the argument `arg` as a view of a parameter that holds them
     row by row; None where that is not how they are used, or they are not constant."""
     windows = window_rows(e, arg, value)
@@ -53,16 +51,16 @@ def stored_by_row(e: Any, arg: ir.Value, value: ir.Value) -> Expr | None:
     return StoredRows(t, leaf, order, list(t.dims))
 
 
-def rows_of(e: Any, weights: Expr) -> ir.Value | None:
+def rows_of(e: LoweringContext, weights: Expr) -> ir.Value | None:
     """The tensor that is stored by row behind the weights, else None."""
-    return e.tensor_of(weights.source) if isinstance(weights, StoredRows) else None
+    return e.tensor(weights.source) if isinstance(weights, StoredRows) else None
 
 
 def _order(use: ir.OpOperand) -> tuple[int, ...] | None:
     """The axes in which the user wants its weights stored."""
     if use.operand_number != 1:
         return None
-    op: Any = use.owner
+    op = use.owner
     x, t = (TensorType.of(v) for v in list(op.operands)[:2])
     if x.dtype is not t.dtype or not (t.dtype.is_float or t.dtype is dtypes.INT8):
         return None
@@ -76,7 +74,7 @@ def _order(use: ir.OpOperand) -> tuple[int, ...] | None:
     return None
 
 
-def _depth(e: Any, dot: ir.Operation) -> int:
+def _depth(e: LoweringContext, dot: ir.Operation) -> int:
     """The length of a row of a dot's weights: zeros follow the depth where the rows of its other
     operand, from outside of the kernel, are to be copied so too."""
     x = dot.operands[0]
@@ -87,14 +85,16 @@ def _depth(e: Any, dot: ir.Operation) -> int:
     return gemm_shape.padded_depth(e.options.arch, product)
 
 
-def _turned(e: Any, array: np.ndarray, order: tuple[int, ...], depth: int) -> np.ndarray:
+def _turned(
+    e: LoweringContext, array: np.ndarray, order: tuple[int, ...], depth: int
+) -> np.ndarray:
     """The array in another order, its rows filled up with zeros to `depth` elements; the same
     object for the same weights, which are then one."""
-    key = ("rows", array.__array_interface__["data"][0], order, depth)
-    if key not in e.packed:
+
+    def make() -> np.ndarray:
         turned = np.ascontiguousarray(array.transpose(order))
         if depth > turned.shape[-1]:
             turned = np.pad(turned, ((0, 0), (0, depth - turned.shape[-1])))
-        # kept with its source, whose address is in the key
-        e.packed[key] = (array, turned)
-    return e.packed[key][1]
+        return turned
+
+    return e.repacked(array, ("rows", order, depth), make)

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from mgx_mlir.hardware.chips import CHIPS
 from mgx_mlir.passes.analysis.access_maps import Reader, Unreadable, reader
 from mgx_mlir.passes.analysis.attention_form import AttentionForm
 from mgx_mlir.passes.lower import index, views
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, View, behind_views
 from mgx_mlir.passes.lower.gpu import attention_tiles
 from mgx_mlir.passes.lower.iree.linalg_ext import attention
@@ -36,7 +36,7 @@ Operand = tuple[ir.Value, list[int]]  # a tensor, and which of the op's dims its
 
 
 def tiled_attention(
-    e: Any, body: ir.Block, form: AttentionForm, scale: float, mask: ir.Value | None
+    e: LoweringContext, body: ir.Block, form: AttentionForm, scale: float, mask: ir.Value | None
 ) -> Expr | None:
     """The second product; None where the compiler is to choose the tiles."""
     first, second = form.product.owner, form.output.owner
@@ -80,7 +80,7 @@ class _Dims:
     The compiler drops extents of 1, but not from what it is told of the tiles.
     """
 
-    e: Any
+    e: LoweringContext
     body: ir.Block
     form: AttentionForm
     tile: int
@@ -96,7 +96,7 @@ class _Dims:
         full = len(form.lead)
         # where the axes of a rank that has all of the product's are
         self.places = (*self.kept, full, full + 1)
-        self.elements = Elements(self.e, {x: self.e.value(x) for x in self.body.arguments})
+        self.elements = Elements(self.e, {x: self.e.tensor(x) for x in self.body.arguments})
 
     def operand(self, v: ir.Value, last_two: tuple[int, int], runs: int) -> Operand:
         """An operand of a product, whose last two axes are these, with runs along `runs`."""
@@ -112,7 +112,7 @@ class _Dims:
 
         def element(where: list[ir.Value]) -> ir.Value:
             of = dict(zip(order, where, strict=True))
-            at: list[Any] = [0] * full + [of[i] for i in last_two]
+            at: list[Extent] = [0] * full + [of[i] for i in last_two]
             for axis, i in zip(self.kept, self.lead, strict=True):
                 at[axis] = of[i]
             # within its bounds, which also keeps the compiler from taking a mere transpose for
@@ -164,7 +164,7 @@ class _Dims:
     def _tensor(self, x: Expr, names: dict[int, int]) -> Operand:
         """The tensor that an expression is a view of, with those of its axes that have names."""
         source, at = behind_views(x)
-        value = self.e.tensor_of(source)
+        value = self.e.tensor(source)
         places = [i for i in at if i in names]
         if len(places) != len(at):
             dims = zip(at, source.type.dims, strict=True)
@@ -174,7 +174,7 @@ class _Dims:
 
 
 @contextmanager
-def ahead_of_region(e: Any, value: ir.Value) -> Iterator[None]:
+def ahead_of_region(e: LoweringContext, value: ir.Value) -> Iterator[None]:
     """Build outside of the region that is being built, if the value is from there."""
     block = ir.InsertionPoint.current.block
     made = value.owner

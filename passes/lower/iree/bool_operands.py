@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, is_a
 from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.passes.lower import index
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Compute, Expr, Leaf, View
 
 
-def from_bytes(e: Any, op: ir.Operation, x: Expr) -> Expr:
+def from_bytes(e: LoweringContext, op: ir.Operation, x: Expr) -> Expr:
     """The operand `x` of the kernel `op`; a bool one of a dot's kernel as bytes that are compared.
 
     What follows a dot is packed with it, and IREE 3.13 packs bools with padding of another type:

@@ -12,17 +12,17 @@ needed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lower import index as indices
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Extent
 
 
-def leave(e: Any, value: ir.Value, *, shared: bool = False) -> ir.Value:
+def leave(e: LoweringContext, value: ir.Value, *, shared: bool = False) -> ir.Value:
     """A tensor as the view that crosses the border.
 
     shared: something else reads the tensor, or may. What comes of a view IREE 3.13 updates in
@@ -42,7 +42,7 @@ def leave(e: Any, value: ir.Value, *, shared: bool = False) -> ir.Value:
     ).result
 
 
-def copied(e: Any, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
+def copied(e: LoweringContext, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
     """Return the tensor in memory of its own.
 
     A choice that only the run decides hides that it is a mere copy; a barrier keeps two fills with
@@ -65,7 +65,7 @@ def _element(value: ir.Value) -> DType:
     return dtypes.from_mlir(ir.RankedTensorType(value.type).element_type)
 
 
-def enter(e: Any, view: ir.Value, kind: ir.Type) -> ir.Value:
+def enter(e: LoweringContext, view: ir.Value, kind: ir.Type) -> ir.Value:
     """The tensor of a view; its run-time extents are what the view has."""
     t = ir.RankedTensorType(kind)
     index = ir.IndexType.get()
@@ -90,7 +90,7 @@ def enter(e: Any, view: ir.Value, kind: ir.Type) -> ir.Value:
     ).result
 
 
-def settled(e: Any, value: ir.Value) -> ir.Value:
+def settled(e: LoweringContext, value: ir.Value) -> ir.Value:
     """A tensor that a loop or a branch gave, waited for.
 
     Of a region that reads such a tensor, and another that was computed from it, IREE 3.13 waits

@@ -8,8 +8,7 @@ and CSE find in a copy of the module is merged here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Hashable, Iterator
 
 from mgx_mlir.core.ir import ir, passmanager
 from mgx_mlir.passes.lower.iree.regions import dispatch_region
@@ -67,7 +66,7 @@ def _firsts(region: ir.Operation) -> list[int]:
     return [keys.index(k) for k in keys]
 
 
-def _key(value: ir.Value) -> Any:
+def _key(value: ir.Value) -> Hashable:
     """Equal for equal values: of a generic it is what it yields, and where that goes."""
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.name != "linalg.generic":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.index import alone
 from mgx_mlir.passes.lower.iree.buffer_views import copied
@@ -31,7 +31,7 @@ def _region(op: ir.Operation, kinds: Sequence[ir.Type], body: Body) -> None:
         ir.Operation.create("iree_linalg_ext.yield", operands=[body(*block.arguments)])
 
 
-def _line_by_line(e: Any, op: ir.Operation, rank: int, axis: int) -> None:
+def _line_by_line(e: LoweringContext, op: ir.Operation, rank: int, axis: int) -> None:
     """On GPUs a workgroup of one lane for each line along `axis`.
 
     The compiler's own workgroup has many lanes, each of which does the whole op, wave after wave
@@ -50,7 +50,7 @@ def _line_by_line(e: Any, op: ir.Operation, rank: int, axis: int) -> None:
 
 
 def gather_slices(
-    e: Any,
+    e: LoweringContext,
     data: ir.Value,
     where: ir.Value,
     axes: Sequence[int],
@@ -84,7 +84,7 @@ _RENAMING = (
 )
 
 
-def whole(e: Any, x: ir.Value) -> ir.Value:
+def whole(e: LoweringContext, x: ir.Value) -> ir.Value:
     """`x`, a column in a buffer of its own: IREE 3.13 would read it where it lies, by gathers over
     strides that it cannot translate."""
     return e.barrier(x, e.extents(x)) if is_column(x) and not e.in_region else x
@@ -154,7 +154,7 @@ def _is_fill(value: ir.Value) -> bool:
 
 
 def scatter(
-    e: Any,
+    e: LoweringContext,
     into: ir.Value,
     where: ir.Value,
     updates: ir.Value,
@@ -192,7 +192,7 @@ def scatter(
 
 
 def scan(
-    e: Any,
+    e: LoweringContext,
     x: ir.Value,
     dtype: DType,
     axis: int,
@@ -232,7 +232,7 @@ def scan(
 
 
 def topk(
-    e: Any,
+    e: LoweringContext,
     keys: ir.Value,
     dtype: DType,
     axis: int,
@@ -267,7 +267,7 @@ def topk(
 
 
 def attention(
-    e: Any,
+    e: LoweringContext,
     operands: Sequence[tuple[ir.Value, Sequence[int]]],
     scale: ir.Value,
     mask: Sequence[tuple[ir.Value, Sequence[int]]],

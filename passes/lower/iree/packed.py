@@ -7,11 +7,10 @@ that are computed with a reduction it packs others, and elements at computed pla
 
 from __future__ import annotations
 
-from typing import Any
-
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
 from mgx_mlir.dialects.migraphx.linear import Dot
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Leaf, View
 from mgx_mlir.passes.lower.iree import bool_operands
 from mgx_mlir.passes.lower.iree.linalg_ext import source_of
@@ -19,7 +18,7 @@ from mgx_mlir.passes.lower.iree.linalg_ext import source_of
 _GIVEN = ("arith.constant", "ml_program.global_load_const")
 
 
-def operand(e: Any, op: ir.Operation, x: Expr) -> Expr:
+def operand(e: LoweringContext, op: ir.Operation, x: Expr) -> Expr:
     """The operand `x` of the kernel `op`, which stands in a region where the target has them."""
     x = bool_operands.from_bytes(e, op, x)
     leaf = x.source if isinstance(x, View) else x
@@ -34,7 +33,7 @@ def operand(e: Any, op: ir.Operation, x: Expr) -> Expr:
     return View(x.type, leaf, x.map, x.extents) if isinstance(x, View) else leaf
 
 
-def made_ahead(e: Any, x: ir.Value) -> ir.Value:
+def made_ahead(e: LoweringContext, x: ir.Value) -> ir.Value:
     """An operand of a product that is in no region: behind a barrier where regions are off."""
     if e.options.regions or e.options.target != "cpu":
         return x

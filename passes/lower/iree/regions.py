@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
@@ -39,13 +38,13 @@ def is_two_dots(op: ir.Operation) -> bool:
     return is_attention(op) or (is_a(op, Group) and op.opview.tag == DECODING)
 
 
-def tiles_at_run_time(anchor: Any) -> bool:
+def tiles_at_run_time(anchor: ir.OpView) -> bool:
     """Whether a region with run-time dims around this op compiles: a pad inside it does not."""
     name = anchor.operation.name
     return name == "migraphx.dot" or (name == "migraphx.convolution" and not any(anchor.padding))
 
 
-def is_padded_row(anchor: Any) -> bool:
+def is_padded_row(anchor: ir.OpView) -> bool:
     """A padded window that spans or moves along less than two axes: in a region it does not
     compile, or takes minutes and gigabytes."""
     name = anchor.operation.name
@@ -62,7 +61,7 @@ def is_padded_row(anchor: Any) -> bool:
     return padded and sum(k > 1 and n != 1 for k, n in zip(window, counts, strict=False)) < 2
 
 
-def pads_some_axes(anchor: Any) -> bool:
+def pads_some_axes(anchor: ir.OpView) -> bool:
     """A pooling whose windows reach a border along some of its axes only: in a region the
     compiler's folding of the border into its tiles may not end."""
     if not is_a(anchor, Pooling) or anchor.dyn_global:
@@ -80,7 +79,7 @@ def pads_some_axes(anchor: Any) -> bool:
     return any(borders) and not all(borders)
 
 
-def pads_computed(anchor: Any) -> bool:
+def pads_computed(anchor: ir.OpView) -> bool:
     """A convolution that pads what its kernel computes: in a region it reads wrong numbers."""
     if not is_a(anchor, Convolution):
         return False

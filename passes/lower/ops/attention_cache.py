@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.attention import ConcatPastPresent, GqaRotaryEmbedding
 from mgx_mlir.passes.lower import index
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, narrow, widen
 
 
-def _first(e: Any, seqlens: ir.Value, t: TensorType, batch: ir.Value, length: Extent) -> Extent:
+def _first(
+    e: LoweringContext, seqlens: ir.Value, t: TensorType, batch: ir.Value, length: Extent
+) -> Extent:
     """Where the new rows of a batch entry begin: behind the ones that are there already."""
     at = [batch, e.index(0)][: t.rank]
     count = e.add_extents(index.to_index(index.read(seqlens, at), t.dtype), 1)
@@ -23,7 +25,9 @@ def _first(e: Any, seqlens: ir.Value, t: TensorType, batch: ir.Value, length: Ex
 
 
 @lowers(ConcatPastPresent)
-def concat_past_present(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def concat_past_present(
+    op: ConcatPastPresent, ins: tuple[ir.Value, ir.Value, ir.Value], e: LoweringContext
+) -> ir.Value:
     """A choice by position: the new rows where they belong, the cache elsewhere."""
     x, seqlens, past = ins
     t, counts = TensorType.of(op.past), TensorType.of(op.seqlens_k)
@@ -43,7 +47,9 @@ def concat_past_present(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
 
 
 @lowers(GqaRotaryEmbedding)
-def gqa_rotary_embedding(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def gqa_rotary_embedding(
+    op: GqaRotaryEmbedding, ins: tuple[ir.Value, ir.Value, ir.Value, ir.Value], e: LoweringContext
+) -> ir.Value:
     """Each element reads its partner of the pair and the row of the caches at its position."""
     x, seqlens, cos, sin = ins
     t, counts = TensorType.of(op.input), TensorType.of(op.seqlens_k)

@@ -37,11 +37,11 @@ _PREALLOCATED = 1 << 26  # bytes that are set aside at once for the most iterati
 
 def _flag(e: Any, v: ir.Value) -> bool | ir.Value:
     """A condition: known, or an i1."""
-    held = e.scope.hosts.get(v)
+    held = e.elements(v)
     if held is not None:
         x = held.reshape(-1)[0]
         return x.value if isinstance(x, TypedScalar) else bool(x)
-    return index.read(e.value(v), [e.index(0)] * TensorType.of(v).rank)
+    return index.read(e.tensor(v), [e.index(0)] * TensorType.of(v).rank)
 
 
 def _i1(x: bool | ir.Value) -> ir.Value:
@@ -51,14 +51,14 @@ def _i1(x: bool | ir.Value) -> ir.Value:
 def _count(e: Any, v: ir.Value) -> Extent:
     """A number of iterations, 0 where it is negative."""
     t = TensorType.of(v)
-    held = e.scope.hosts.get(v)
+    held = e.elements(v)
     if held is not None:
         x = held.reshape(-1)[0]
         if not isinstance(x, TypedScalar):
             return min(max(int(x), 0), 2**63 - 1)
         value = x.value
     else:
-        value = index.read(e.value(v), [e.index(0)] * t.rank)
+        value = index.read(e.tensor(v), [e.index(0)] * t.rank)
     return index.maximum(e, index.to_index(value, t.dtype), 0)
 
 
@@ -131,10 +131,10 @@ def _unflatten(
 
 def _elements(e: Any, v: ir.Value) -> np.ndarray:
     """The elements of a small integer value, followed or read back."""
-    held = e.scope.hosts.get(v)
+    held = e.elements(v)
     if held is not None:
         return held
-    t, source = TensorType.of(v), e.value(v)
+    t, source = TensorType.of(v), e.tensor(v)
     held = np.empty(t.dims, object)
     for i in np.ndindex(t.dims):
         held[i] = TypedScalar(index.read(source, [e.index(n) for n in i]), t.dtype)
@@ -145,9 +145,9 @@ def _bind(e: Any, argument: ir.Value, value: Carried) -> None:
     """Let a block argument stand for a lowered value."""
     if isinstance(value, ir.Value):
         t = TensorType.of(argument).with_dims(ir.RankedTensorType(value.type).shape)
-        e.scope.values[argument] = Leaf(t, value)
+        e.bind(argument, Leaf(t, value))
     else:
-        e.scope.hosts[argument] = value
+        e.bind(argument, value)
 
 
 def _opaque(x: Any) -> Any:
@@ -214,7 +214,9 @@ def if_(op: Any, ins: Sequence[Any], e: Any) -> list[Any]:
     if isinstance(cond, bool):
         block = blocks[0 if cond else 1]
         _pass_through(e, block, operands[1:])
-        return [e.known(v) for v in e.statements(block)]
+        yields = e.statements(block)
+        held = [e.elements(v) for v in yields]
+        return [e.expr(v) if x is None else x for v, x in zip(yields, held, strict=True)]
     # built without results: what comes out of a branch is known when both are lowered
     draft = ir.Operation.create("scf.if", operands=[cond], regions=2)
     lowered = []
@@ -228,14 +230,14 @@ def if_(op: Any, ins: Sequence[Any], e: Any) -> list[Any]:
     scalars = [
         t.is_static
         and t.elements <= SCALARS
-        and all(yields[i] in scope.hosts for _, scope, yields in lowered)
+        and all(yields[i] in scope.elements for _, scope, yields in lowered)
         for i, t in enumerate(types)
     ]
     found: list[list[Carried]] = []
     for made, scope, yields in lowered:
         with ir.InsertionPoint(made), e.inner_scope(scope):
             found.append([
-                _elements(e, v) if is_host else e.value(v)
+                _elements(e, v) if is_host else e.tensor(v)
                 for v, is_host in zip(yields, scalars, strict=True)
             ])  # fmt: skip
     kinds = [_joined(e, t, *pair) for t, *pair in zip(types, *found, strict=True)]
@@ -263,11 +265,11 @@ def if_(op: Any, ins: Sequence[Any], e: Any) -> list[Any]:
 def _pass_through(e: Any, block: ir.Block, operands: Sequence[ir.Value]) -> None:
     """Let a block's arguments stand for operands of its op."""
     for argument, v in zip(block.arguments, operands, strict=True):
-        held = e.scope.hosts.get(v)
+        held = e.elements(v)
         if held is not None:
-            e.scope.hosts[argument] = held
-        if held is None or v in e.scope.values:
-            e.scope.values[argument] = e.expr(v)
+            e.bind(argument, held)
+        if held is None or v in e.scope.exprs:
+            e.bind(argument, e.expr(v))
 
 
 def _joined(e: Any, t: TensorType, a: Carried, b: Carried) -> Any:
@@ -341,13 +343,13 @@ class _Loop:
         self.exact = going is True and self.is_true(self.yields[0])
         if isinstance(self.limit, int) and self.limit == 0:
             self.exact = True
-        held = host_arguments(self.op, lambda v: v in e.scope.hosts)
+        held = host_arguments(self.op, lambda v: e.elements(v) is not None)
         self.scalars = [a in held for a in self.arguments[2:]]
         for v in captured(self.op):
             self.settle(v)
         start: list[Carried] = []
         for v, t, is_host in zip(operands[2:], self.types, self.scalars, strict=True):
-            start.append(e.scope.hosts[v] if is_host else e.refine(e.value(v), t))
+            start.append(e.scope.elements[v] if is_host else e.refine(e.tensor(v), t))
         for v, backward in zip(self.yields[1 + len(self.types) :], self.directions, strict=True):
             self.scans.append(self.scan(TensorType.of(v), backward))
         buffers = [s.start for s in self.scans]
@@ -389,14 +391,14 @@ class _Loop:
             return self.is_true(owner.operands[0])
         if is_literal(owner):
             return bool(literals.array_of(owner).all())
-        held = self.e.scope.hosts.get(v)
+        held = self.e.elements(v)
         return held is not None and held.reshape(-1)[0] is True
 
     def settle(self, v: ir.Value) -> None:
         """Make what the body captures before the loop, not in each iteration."""
-        found = self.e.scope.values.get(v)
+        found = self.e.scope.exprs.get(v)
         if found is not None and not isinstance(found, Leaf | Splat):
-            self.e.value(v)
+            self.e.tensor(v)
 
     def scan(self, t: TensorType, backward: bool) -> _Scan:
         e, rows = self.e, self.limit
@@ -484,15 +486,15 @@ class _Loop:
         held = np.empty((), object)
         held[()] = TypedScalar(index.as_i64(e, number), dtypes.INT64)
         for argument, value in zip(self.arguments[:2], (held, going), strict=True):
-            e.scope.hosts[argument] = np.broadcast_to(value, TensorType.of(argument).dims)
+            e.bind(argument, np.broadcast_to(value, TensorType.of(argument).dims))
         for argument, value in zip(self.arguments[2:], self.carried(state[:n]), strict=True):
             _bind(e, argument, value)
         yields = e.statements(self.block)
         again = _flag(e, yields[0])
         following: list[Carried] = []
         for v, t, is_host in zip(yields[1:], self.types, self.scalars, strict=False):
-            following.append(_elements(e, v) if is_host else e.refine(e.value(v), t))
-        elements = [e.value(v) for v in yields[1 + len(self.types) :]]
+            following.append(_elements(e, v) if is_host else e.refine(e.tensor(v), t))
+        elements = [e.tensor(v) for v in yields[1 + len(self.types) :]]
         rows = zip(self.scans, state[n:], elements, strict=True)
         # all ahead of the first one that is written: an assertion behind it would wait for it
         fitted = [self.fitted(i, s, b, number, x) for i, (s, b, x) in enumerate(rows)]

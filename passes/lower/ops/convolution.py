@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg, tensor
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution, ConvolutionBackwards
+from mgx_mlir.dialects.migraphx.pooling import Pooling
+from mgx_mlir.dialects.migraphx.quant import QuantConvolution
 from mgx_mlir.passes.lower import index
-from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION
+from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION, LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Extent
 from mgx_mlir.passes.lower.gpu import compilation_info, gathered_convolution, gemm_shape
 from mgx_mlir.passes.lower.gpu.stored_rows import rows_of
@@ -24,23 +25,29 @@ from mgx_mlir.passes.lower.ops.linear import (
 )
 from mgx_mlir.passes.lower.ops.movement import extract_slice
 from mgx_mlir.passes.lower.registry import lowers
+from mgx_mlir.passes.lower.scalar import Number
 
 
 @lowers(Convolution, lazy=True)
-def convolution(op: Any, ins: Sequence[Expr], e: Any) -> ir.Value:
+def convolution(op: Convolution, ins: Sequence[Expr], e: LoweringContext) -> ir.Value:
     """Named linalg convolutions for the plain 2-D forms, one generic rule for all others."""
     out = TensorType.of(op.out)
     acc = accumulator(out.dtype)
     if isinstance(ins[1], gathered_convolution.WindowRows):
         return rounded(e, _gathered(e, op, ins[0], ins[1], out, acc), acc, out.dtype)
     rows = rows_of(e, ins[1])
-    x, w = e.value(op.input), rows or e.value(op.weights)
+    x, w = e.tensor(op.input), rows or e.tensor(op.weights)
     found = convolved(e, op, x, w, out, acc, by_row=rows is not None)
     return rounded(e, found, acc, out.dtype)
 
 
 def _gathered(
-    e: Any, op: Any, image: Expr, rows: gathered_convolution.WindowRows, out: TensorType, acc: DType
+    e: LoweringContext,
+    op: Convolution,
+    image: Expr,
+    rows: gathered_convolution.WindowRows,
+    out: TensorType,
+    acc: DType,
 ) -> ir.Value:
     """The convolution as a dot of gathered windows."""
     dims = list(out.dims)
@@ -60,8 +67,8 @@ def _gathered(
 
 
 def convolved(
-    e: Any,
-    op: Any,
+    e: LoweringContext,
+    op: Convolution | QuantConvolution,
     x: ir.Value,
     w: ir.Value,
     out: TensorType,
@@ -101,24 +108,33 @@ def convolved(
 
 
 def _kernel(
-    e: Any, w: ir.Value, spatial: int, channels_last: bool, by_row: bool
+    e: LoweringContext, w: ir.Value, spatial: int, channels_last: bool, by_row: bool
 ) -> Sequence[Extent]:
     """The extents of the window in the weights."""
     first = 1 if by_row else 0 if channels_last else 2
     return e.extents(w)[first : first + spatial]
 
 
-def padded_input(e: Any, op: Any, x: ir.Value, kernel: Sequence[Extent], dtype: DType) -> ir.Value:
+def padded_input(
+    e: LoweringContext,
+    op: Convolution | QuantConvolution,
+    x: ir.Value,
+    kernel: Sequence[Extent],
+    dtype: DType,
+) -> ir.Value:
     """The input of a convolution with its border; made once, ahead of its region perhaps."""
-    if op.out in e.padded:
-        return e.padded[op.out]
+    if op.out in e.plan.padded_inputs:
+        return e.plan.padded_inputs[op.out]
     first = 1 if op.channels_last else 2
     low, high = padding_of(e, op, e.extents(x)[first : first + len(kernel)], kernel)
     return pad_spatial(e, x, low, high, first, dtype, 0)
 
 
 def padding_of(
-    e: Any, op: Any, size: Sequence[Extent], kernel: Sequence[Extent]
+    e: LoweringContext,
+    op: Convolution | QuantConvolution | Pooling,
+    size: Sequence[Extent],
+    kernel: Sequence[Extent],
 ) -> tuple[list[Extent], list[Extent]]:
     """Begin and end padding per spatial axis; `same` modes are computed, at run time if need be."""
     spatial = len(size)
@@ -149,13 +165,13 @@ def padding_of(
 
 
 def pad_spatial(
-    e: Any,
+    e: LoweringContext,
     x: ir.Value,
     low: Sequence[Extent],
     high: Sequence[Extent],
     first: int,
     dtype: DType,
-    number: Any,
+    number: Number,
 ) -> ir.Value:
     """`x` with constant padding on the axes from `first` on."""
     if all(isinstance(p, int) and p == 0 for p in [*low, *high]):
@@ -173,7 +189,7 @@ def pad_spatial(
 
 
 def trim_windows(
-    e: Any,
+    e: LoweringContext,
     x: ir.Value,
     first: int,
     windows: Sequence[Extent],
@@ -197,13 +213,13 @@ def trim_windows(
 
 
 def pad_tensor(
-    e: Any,
+    e: LoweringContext,
     x: ir.Value,
     low: Sequence[Extent],
     high: Sequence[Extent],
     dims: Sequence[int],
     dtype: DType,
-    number: Any,
+    number: Number,
 ) -> ir.Value:
     """tensor.pad with a constant."""
     from mgx_mlir.passes.lower.scalar import constant
@@ -225,7 +241,9 @@ def pad_tensor(
     return pad.result
 
 
-def window_count(e: Any, size: Extent, kernel: Extent, stride: int, dilation: int) -> Extent:
+def window_count(
+    e: LoweringContext, size: Extent, kernel: Extent, stride: int, dilation: int
+) -> Extent:
     """How many windows fit: (size - dilation * (kernel - 1) - 1) // stride + 1, at least 0."""
     reach = e.add_extents(e.mul_extents(e.sub_extents(kernel, 1), dilation), 1)
     rest = e.sub_extents(size, reach)
@@ -243,7 +261,7 @@ _NAMED: dict[tuple[int, bool], str] = {
 
 
 def _convolve(
-    e: Any,
+    e: LoweringContext,
     x: ir.Value,
     w: ir.Value,
     windows: Sequence[Extent],
@@ -293,7 +311,7 @@ def _convolve(
     return _conv_grouped(e, x, w, own, strides, dilations, group, channels_last, out, acc)
 
 
-def _with_height(e: Any, value: ir.Value, axis: int) -> ir.Value:
+def _with_height(e: LoweringContext, value: ir.Value, axis: int) -> ir.Value:
     """A rank-3 tensor with an extent of 1 inserted before `axis`."""
     kind = ir.RankedTensorType(value.type)
     own: list[Extent] = e.extents(value)
@@ -308,7 +326,7 @@ def _with_height(e: Any, value: ir.Value, axis: int) -> ir.Value:
     ).result
 
 
-def _split(e: Any, value: ir.Value, axis: int, group: int, dtype: DType) -> ir.Value:
+def _split(e: LoweringContext, value: ir.Value, axis: int, group: int, dtype: DType) -> ir.Value:
     """`axis` as two dims, the first of them `group`."""
     kind = ir.RankedTensorType(value.type)
     extents = e.extents(value)
@@ -328,7 +346,7 @@ def _split(e: Any, value: ir.Value, axis: int, group: int, dtype: DType) -> ir.V
 
 
 def _conv_grouped(
-    e: Any,
+    e: LoweringContext,
     x: ir.Value,
     w: ir.Value,
     own: Sequence[Extent],
@@ -355,7 +373,7 @@ def _conv_grouped(
 
 
 def _conv_generic(
-    e: Any,
+    e: LoweringContext,
     x: ir.Value,
     w: ir.Value,
     own: Sequence[Extent],
@@ -402,7 +420,9 @@ def _conv_generic(
 
 
 @lowers(ConvolutionBackwards)
-def convolution_backwards(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
+def convolution_backwards(
+    op: ConvolutionBackwards, ins: Sequence[ir.Value], e: LoweringContext
+) -> ir.Value:
     """A convolution of the zero-dilated, padded input with the mirrored, transposed weights."""
     x, w = ins
     out = TensorType.of(op.out)
@@ -436,7 +456,7 @@ def convolution_backwards(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
 
 
 def _backward_padding(
-    e: Any, op: Any, reach: Sequence[Extent]
+    e: LoweringContext, op: ConvolutionBackwards, reach: Sequence[Extent]
 ) -> tuple[list[Extent], list[Extent]]:
     """What the spread input is padded by; negative paddings cut."""
     spatial = len(reach)
@@ -457,7 +477,7 @@ def _backward_padding(
 
 
 def _spread(
-    e: Any,
+    e: LoweringContext,
     x: ir.Value,
     dtype: DType,
     wide: Sequence[Extent],
@@ -490,7 +510,7 @@ def _spread(
     return index.from_positions(e, extents, dtype, body)
 
 
-def _mirror(e: Any, w: ir.Value, group: int, dtype: DType) -> ir.Value:
+def _mirror(e: LoweringContext, w: ir.Value, group: int, dtype: DType) -> ir.Value:
     """Weights [C, O/group, k..] as [O, C/group, mirrored k..]."""
     extents = e.extents(w)
     c, o = extents[0], extents[1]

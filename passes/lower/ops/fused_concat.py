@@ -11,8 +11,10 @@ from mgx_mlir.core.op import attributes_of, op_class
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.analysis.access_maps import Unreadable, reader
 from mgx_mlir.passes.lower import index
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.scalar import (
+    Number,
     TypedScalar,
     computed,
     constant,
@@ -31,11 +33,11 @@ def fits(body: ir.Block) -> bool:
     return len(results) == 1
 
 
-def fused_concat(e: Any, body: ir.Block) -> list[ir.Value]:
+def fused_concat(e: LoweringContext, body: ir.Block) -> list[ir.Value]:
     """The results of a kernel's body, for which `fits` holds."""
     value = list(body.operations)[-1].operation.operands[0]
     t = TensorType.of(value)
-    operands: dict[ir.Value, ir.Value] = {arg: e.value(arg) for arg in body.arguments}
+    operands: dict[ir.Value, ir.Value] = {arg: e.tensor(arg) for arg in body.arguments}
     read = reader(value, None, list(operands))
     elements = Elements(e, operands)
 
@@ -48,7 +50,7 @@ def fused_concat(e: Any, body: ir.Block) -> list[ir.Value]:
 class Elements:
     """Elements of a loop, one at a time, for the readers of passes/analysis/access_maps.py."""
 
-    def __init__(self, e: Any, operands: Mapping[ir.Value, ir.Value]) -> None:
+    def __init__(self, e: LoweringContext, operands: Mapping[ir.Value, ir.Value]) -> None:
         self.e, self.operands = e, operands
         self.add, self.mul = e.add_extents, e.mul_extents
 
@@ -58,14 +60,14 @@ class Elements:
     def rem(self, a: Extent, b: int) -> Extent:
         return index.remainder(self.e, a, b)
 
-    def constant(self, number: Any, dtype: DType, lanes: int) -> TypedScalar:
+    def constant(self, number: Number, dtype: DType, lanes: int) -> TypedScalar:
         return constant(number, computed(dtype))
 
     def leaf(self, value: ir.Value, at: Sequence[Extent], lanes: int, along: bool) -> TypedScalar:
         found = index.read(self.operands[value], [self.e.as_index(i) for i in at])
         return widen(TypedScalar(found, TensorType.of(value).dtype))
 
-    def pointwise(self, op: Any, args: Sequence[TypedScalar]) -> TypedScalar:
+    def pointwise(self, op: ir.OpView, args: Sequence[TypedScalar]) -> TypedScalar:
         out = TensorType.of(op.operation.results[0]).dtype
         first = TensorType.of(op.operation.operands[0]).dtype if args else out
         scalar: Any = getattr(op_class(op.operation), "scalar", None)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import DYN, TensorType
@@ -17,7 +14,7 @@ from mgx_mlir.dialects.migraphx.random import (
     RandomUniform,
 )
 from mgx_mlir.passes.lower import host, index
-from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION
+from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION, LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, Splat, View
 from mgx_mlir.passes.lower.registry import lowers, refuses
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, constant, widen
@@ -29,18 +26,19 @@ refuses("its numbers are those of the Mersenne Twister, which is strictly serial
 
 
 @lowers(Undefined, Outline)
-def placeholder(op: Any, ins: Sequence[Any], e: Any) -> Expr:
+def placeholder(op: Outline | Undefined, ins: tuple[()], e: LoweringContext) -> Expr:
     """A value that nobody reads: zeros."""
     t = TensorType.of(op.out)
     return Splat(t, 0, [0 if d == DYN else d for d in t.dims])
 
 
 @lowers(Allocate)
-def allocate(op: Any, ins: Sequence[Any], e: Any) -> Expr:
+def allocate(op: Allocate, ins: tuple[ir.Value | None], e: LoweringContext) -> Expr:
     """Zeros, so that a program that does read them is deterministic."""
     t = TensorType.of(op.out)
     extents: list[Extent] = list(t.dims)
     if not t.is_static:
+        assert op.dims is not None
         wanted = host.extents_of(e, op.dims)
         extents = [
             index.maximum(e, w, 0) if d == DYN else d for d, w in zip(t.dims, wanted, strict=True)
@@ -49,7 +47,7 @@ def allocate(op: Any, ins: Sequence[Any], e: Any) -> Expr:
 
 
 @lowers(Fill)
-def fill(op: Any, ins: Sequence[Any], e: Any) -> Expr:
+def fill(op: Fill, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> Expr:
     """A broadcast of the value; the buffer gives no more than its dims."""
     value, buffer = ins
     vt, t = TensorType.of(op.value), TensorType.of(op.out)
@@ -59,7 +57,7 @@ def fill(op: Any, ins: Sequence[Any], e: Any) -> Expr:
 
 
 @lowers(Multinomial)
-def multinomial(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def multinomial(op: Multinomial, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> ir.Value:
     """The category is the number of running sums that do not exceed the drawn weight."""
     cdf, randoms = ins
     t, out = TensorType.of(op.cdf), TensorType.of(op.out)
@@ -96,7 +94,7 @@ def multinomial(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     return _limited(e, counts, last, out)
 
 
-def _limited(e: Any, counts: ir.Value, last: Extent, out: TensorType) -> ir.Value:
+def _limited(e: LoweringContext, counts: ir.Value, last: Extent, out: TensorType) -> ir.Value:
     most = TypedScalar(index.as_i64(e, last), dtypes.INT64)
     t = out.with_dims(ir.RankedTensorType(counts.type).shape)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
@@ -13,6 +12,7 @@ from mgx_mlir.dialects.migraphx.axes import axis_of
 from mgx_mlir.dialects.migraphx.indexing import Gather, GatherND, NonZero, OneHot
 from mgx_mlir.passes.lower import host
 from mgx_mlir.passes.lower import index as indices
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.iree.linalg_ext import gather_slices, scan, whole
 from mgx_mlir.passes.lower.ops.movement import extract_slice
@@ -28,7 +28,7 @@ _SLICE_ELEMENTS = 8  # slices of fewer elements are not worth a loop of their ow
 
 
 @lowers(Gather)
-def gather(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def gather(op: Gather, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> ir.Value:
     """A slice for one known index, whole rows at once along axis 0, else element by element."""
     data, index = (whole(e, x) for x in ins)
     t, it = TensorType.of(op.data), TensorType.of(op.indices)
@@ -37,7 +37,7 @@ def gather(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     extents = [*own[:axis], *counts, *own[axis + 1 :]]
     if 0 in extents:
         return e.empty(extents, t.dtype)
-    if it.elements == 1 and isinstance(own[axis], int) and op.indices in e.scope.hosts:
+    if it.elements == 1 and isinstance(own[axis], int) and e.elements(op.indices) is not None:
         at = host.extents_of(e, op.indices)[0] if it.rank <= 1 else None
         if isinstance(at, int):
             return _one_slice(e, data, own, axis, at, t, extents)
@@ -60,7 +60,7 @@ def gather(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
 
 
 def _one_slice(
-    e: Any,
+    e: LoweringContext,
     data: ir.Value,
     own: list[Extent],
     axis: int,
@@ -86,7 +86,7 @@ def _is_large(extents: Sequence[Extent]) -> bool:
 
 
 def _normalized_indices(
-    e: Any,
+    e: LoweringContext,
     index: ir.Value,
     t: TensorType,
     ends: Sequence[Extent],
@@ -107,7 +107,7 @@ def _normalized_indices(
 
 
 @lowers(GatherND)
-def gathernd(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def gathernd(op: GatherND, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> ir.Value:
     """Whole slices at once where they are large, else element by element."""
     data, index = (whole(e, x) for x in ins)
     t, it = TensorType.of(op.data), TensorType.of(op.indices)
@@ -136,23 +136,28 @@ def gathernd(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
 # ---- onehot --------------------------------------------------------------------------------------
 
 
-def one_index(e: Any, v: ir.Value) -> Extent:
+def one_index(e: LoweringContext, v: ir.Value) -> Extent:
     """The one element of an integer operand, an int where it is known."""
-    followed = e.scope.hosts.get(v)
+    followed = e.elements(v)
     if followed is not None:
         return host.extents_of(e, v)[0]
     t = TensorType.of(v)
-    value = indices.read(e.value(v), [e.index(0)] * t.rank)
+    value = indices.read(e.tensor(v), [e.index(0)] * t.rank)
     return indices.to_index(value, t.dtype)
 
 
 @lowers(OneHot)
-def onehot(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def onehot(
+    op: OneHot, ins: tuple[ir.Value, ir.Value | None, ir.Value], e: LoweringContext
+) -> ir.Value:
     """Each element compares its place on the new axis with the index."""
     index, _, values = ins
     it, out = TensorType.of(op.indices), TensorType.of(op.out)
     axis = axis_of(op.axis, it.rank + 1)
-    depth: Extent = op.depth if op.depth is not None else one_index(e, op.depth_input)
+    depth: Extent = op.depth
+    if op.depth is None:
+        assert op.depth_input is not None
+        depth = one_index(e, op.depth_input)
     depth = indices.maximum(e, depth, 0)
     extents = e.extents(index)
     extents.insert(axis, depth)
@@ -173,7 +178,7 @@ def onehot(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
 
 
 @lowers(NonZero)
-def nonzero(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def nonzero(op: NonZero, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     """A running count of the non-zero elements, then for each count its place by bisection."""
     x, t = ins[0], TensorType.of(op.input)
     own = e.extents(x)
@@ -223,7 +228,7 @@ def nonzero(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     return indices.from_positions(e, [t.rank, wanted], dtypes.INT64, coordinate, [places], [(1,)])
 
 
-def _flags(e: Any, flat: ir.Value, dtype: DType, extents: Sequence[Extent]) -> ir.Value:
+def _flags(e: LoweringContext, flat: ir.Value, dtype: DType, extents: Sequence[Extent]) -> ir.Value:
     """1 where an element is not 0 (NaN is not), as i64."""
 
     def body(_: list[ir.Value], value: ir.Value) -> ir.Value:
@@ -234,7 +239,7 @@ def _flags(e: Any, flat: ir.Value, dtype: DType, extents: Sequence[Extent]) -> i
     return indices.from_positions(e, extents, dtypes.INT64, body, [flat], [(0,)])
 
 
-def first_above(e: Any, counts: ir.Value, number: ir.Value, total: Extent) -> ir.Value:
+def first_above(e: LoweringContext, counts: ir.Value, number: ir.Value, total: Extent) -> ir.Value:
     """The first place whose running count is above `number`: bisection of a fixed step count."""
     index = ir.IndexType.get()
     if isinstance(total, int):

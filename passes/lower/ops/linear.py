@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import cast
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.linear import Dot
-from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION
+from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION, LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Extent, View
 from mgx_mlir.passes.lower.gpu import compilation_info, gemm_shape, split_k
 from mgx_mlir.passes.lower.gpu.stored_rows import rows_of
@@ -24,7 +24,7 @@ def accumulator(dtype: DType) -> DType:
     return computed(dtype)
 
 
-def store(e: Any, value: ir.Value, acc: DType, out: DType) -> ir.Value:
+def store(e: LoweringContext, value: ir.Value, acc: DType, out: DType) -> ir.Value:
     """An accumulated tensor as the type it is stored in."""
     if acc is out:
         return value
@@ -32,7 +32,7 @@ def store(e: Any, value: ir.Value, acc: DType, out: DType) -> ir.Value:
     return e.map_elements([value], [acc], t, lambda b, x: x)
 
 
-def rounded(e: Any, value: ir.Value, acc: DType, out: DType) -> ir.Value:
+def rounded(e: LoweringContext, value: ir.Value, acc: DType, out: DType) -> ir.Value:
     """`store`, but inside a kernel the sum stays as it is: the kernel rounds what it yields."""
     return value if e.in_kernel else store(e, value, acc, out)
 
@@ -41,7 +41,7 @@ def rounded(e: Any, value: ir.Value, acc: DType, out: DType) -> ir.Value:
 
 
 @lowers(Dot, lazy=True)
-def dot(op: Any, ins: Sequence[Expr], e: Any) -> ir.Value:
+def dot(op: Dot, ins: Sequence[Expr], e: LoweringContext) -> ir.Value:
     """A matmul over rank 2, a batch matmul over rank 3, a contraction above.
 
     One matrix repeated over the leading dims is read in place.
@@ -56,36 +56,36 @@ def dot(op: Any, ins: Sequence[Expr], e: Any) -> ir.Value:
     rows = rows_of(e, ins[1])
     if rows is not None:
         return rounded(e, by_row(e, op.operation, ins[0], rows, acc), acc, out.dtype)
-    a = e.tensor_of(ins[0])
+    a = e.tensor(ins[0])
     matrix = _repeated_matrix(e, ins[1])
     if matrix is not None:
         return rounded(e, contract(e, a, matrix, extents, acc), acc, out.dtype)
-    b = e.tensor_of(ins[1])
+    b = e.tensor(ins[1])
     return rounded(e, matrix_product(e, a, b, extents, acc), acc, out.dtype)
 
 
-def by_row(e: Any, op: ir.Operation, x: Expr, rows: ir.Value, acc: DType) -> ir.Value:
+def by_row(e: LoweringContext, op: ir.Operation, x: Expr, rows: ir.Value, acc: DType) -> ir.Value:
     """The product with weights that are stored by row, accumulated in `acc`."""
-    if op.results[0] in e.parts:
-        return split_k.total(e, e.parts[op.results[0]], acc)
-    columns, depth = e.extents(rows)
+    if op.results[0] in e.plan.split_k_sums:
+        return split_k.total(e, e.plan.split_k_sums[op.results[0]], acc)
+    columns, depth = ir.RankedTensorType(rows.type).shape
     extents = [*e.expr_extents(x)[:-1], columns]
-    a = e.padded.get(op.results[0]) or split_k.deepened(e, x, depth)
+    a = e.plan.padded_inputs.get(op.results[0]) or split_k.deepened(e, x, depth)
     element = TensorType.of(op.operands[0]).dtype
     found = contract(e, a, rows, extents, acc, by_row=True, element=element)
-    choice = e.chosen.get(op.results[0])
+    choice = e.plan.gemm_configs.get(op.results[0])
     compilation_info.give_product(e, found, lambda: gemm_shape.product_of_dot(op, depth), choice)
     return found
 
 
 def matrix_product(
-    e: Any, a: ir.Value, b: ir.Value, extents: Sequence[Extent], acc: DType
+    e: LoweringContext, a: ir.Value, b: ir.Value, extents: Sequence[Extent], acc: DType
 ) -> ir.Value:
     """The batched product, accumulated in `acc`."""
-    if len(extents) == 2:
-        found = _matmul(e, a, b, extents, acc, linalg.matmul)
-    elif len(extents) == 3:
-        found = _matmul(e, a, b, extents, acc, linalg.batch_matmul)
+    if len(extents) in (2, 3):
+        product = linalg.matmul if len(extents) == 2 else linalg.batch_matmul
+        operands = made_ahead(e, a), made_ahead(e, b)
+        found = cast(ir.Value, product(*operands, outs=[e.fill(extents, acc, 0)]))
     else:
         # not collapsed to rank 3: a reshape between a dot and what follows it in a kernel cannot
         # be tiled through
@@ -94,14 +94,16 @@ def matrix_product(
     return found
 
 
-def integer_product(e: Any, a: ir.Value, b: ir.Value, extents: Sequence[Extent]) -> ir.Value:
+def integer_product(
+    e: LoweringContext, a: ir.Value, b: ir.Value, extents: Sequence[Extent]
+) -> ir.Value:
     """The batched product of i8 tensors in i32, for a GPU, whose matrix instructions take i8."""
     found = contract(e, a, b, extents, dtypes.INT32)
     _give_computed(e, found, a)
     return found
 
 
-def _give_computed(e: Any, found: ir.Value, a: ir.Value) -> None:
+def _give_computed(e: LoweringContext, found: ir.Value, a: ir.Value) -> None:
     """Say how a product of `a` with what is computed, too, is made."""
     element = dtypes.from_mlir(ir.RankedTensorType(a.type).element_type)
 
@@ -116,39 +118,28 @@ def _give_computed(e: Any, found: ir.Value, a: ir.Value) -> None:
         compilation_info.give_product(e, found, product)
 
 
-def _repeated_matrix(e: Any, x: Expr) -> ir.Value | None:
+def _repeated_matrix(e: LoweringContext, x: Expr) -> ir.Value | None:
     """The rank-2 tensor that a broadcast repeats over all its leading dims, else None."""
     if not isinstance(x, View) or x.type.rank < 3 or x.source.type.rank < 2:
         return None
     lead, tail = x.map[:-2], x.map[-2:]
     if any(i is not None for i in lead) or tail != (x.type.rank - 2, x.type.rank - 1):
         return None
-    source = e.tensor_of(x.source)
+    source = e.tensor(x.source)
     return source if not lead else collapsed(e, source, x.source.type.dims[-2:])
 
 
-def collapsed(e: Any, value: ir.Value, dims: Sequence[Any]) -> ir.Value:
+def collapsed(e: LoweringContext, value: ir.Value, dims: Sequence[Extent]) -> ir.Value:
     """The elements of a tensor in other dims."""
     from mgx_mlir.passes.lower.views import reshape_tensor
 
     kind = ir.RankedTensorType(value.type)
     source = dtypes.from_mlir(kind.element_type)
-    return reshape_tensor(e, value, TensorType(source, tuple(dims)), list(dims))
-
-
-def _matmul(
-    e: Any,
-    a: ir.Value,
-    b: ir.Value,
-    extents: Sequence[Extent],
-    acc: DType,
-    op: Callable[..., Any],
-) -> ir.Value:
-    return op(made_ahead(e, a), made_ahead(e, b), outs=[e.fill(extents, acc, 0)])
+    return reshape_tensor(e, value, TensorType(source, tuple(e.static_dims(dims))), dims)
 
 
 def contract(
-    e: Any,
+    e: LoweringContext,
     a: ir.Value,
     b: ir.Value,
     extents: Sequence[Extent],
@@ -178,7 +169,7 @@ def contract(
 
 
 def multiply_accumulate(
-    e: Any,
+    e: LoweringContext,
     a: ir.Value,
     b: ir.Value,
     init: ir.Value,

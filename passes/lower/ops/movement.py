@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
@@ -24,17 +23,18 @@ from mgx_mlir.dialects.migraphx.movement import (
 )
 from mgx_mlir.passes.lower import forms, host
 from mgx_mlir.passes.lower import index as indices
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, Splat, View, broadcast_map
 from mgx_mlir.passes.lower.iree.linalg_ext import whole
 from mgx_mlir.passes.lower.registry import lowers
-from mgx_mlir.passes.lower.scalar import constant
+from mgx_mlir.passes.lower.scalar import Number, constant
 from mgx_mlir.passes.lower.views import reshape_tensor
 
 # ---- parts of tensors ----------------------------------------------------------------------------
 
 
 def extract_slice(
-    e: Any,
+    e: LoweringContext,
     x: ir.Value,
     offsets: Sequence[Extent],
     sizes: Sequence[Extent],
@@ -63,7 +63,11 @@ def extract_slice(
 
 
 def insert_slice(
-    e: Any, x: ir.Value, into: ir.Value, offsets: Sequence[Extent], sizes: Sequence[Extent]
+    e: LoweringContext,
+    x: ir.Value,
+    into: ir.Value,
+    offsets: Sequence[Extent],
+    sizes: Sequence[Extent],
 ) -> ir.Value:
     """tensor.insert_slice with unit strides."""
     return tensor.InsertSliceOp(
@@ -78,14 +82,16 @@ def insert_slice(
     ).result
 
 
-def _bounds(e: Any, start: Extent, end: Extent, extent: Extent) -> tuple[Extent, Extent]:
+def _bounds(
+    e: LoweringContext, start: Extent, end: Extent, extent: Extent
+) -> tuple[Extent, Extent]:
     """Offset and size of a slice: negative bounds count from the end, all are clamped."""
     low = _bound(e, start, extent)
     high = _bound(e, end, extent)
     return low, indices.maximum(e, e.sub_extents(high, low), 0)
 
 
-def _bound(e: Any, x: Extent, extent: Extent) -> Extent:
+def _bound(e: LoweringContext, x: Extent, extent: Extent) -> Extent:
     if isinstance(x, int):
         if isinstance(extent, int):
             return min(max(x + extent if x < 0 else x, 0), extent)
@@ -99,7 +105,11 @@ def _bound(e: Any, x: Extent, extent: Extent) -> Extent:
 
 
 @lowers(Slice)
-def slice_(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def slice_(
+    op: Slice,
+    ins: tuple[ir.Value, ir.Value | None, ir.Value | None, ir.Value | None],
+    e: LoweringContext,
+) -> ir.Value:
     """Attributes, run-time operands, or both."""
     x = ins[0]
     own = e.extents(x)
@@ -120,7 +130,7 @@ def slice_(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
 
 
 def _slice_any_axes(
-    e: Any,
+    e: LoweringContext,
     x: ir.Value,
     own: list[Extent],
     axes: Sequence[Extent],
@@ -143,7 +153,7 @@ def _slice_any_axes(
 
 
 @lowers(Step)
-def step(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def step(op: Step, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     """A strided extract_slice."""
     x = ins[0]
     sizes = e.extents(x)
@@ -156,7 +166,7 @@ def step(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
 
 
 @lowers(ScanSlice)
-def scan_slice(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def scan_slice(op: ScanSlice, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> ir.Value:
     """A slice of one element at a run-time position, clamped to the axis."""
     x = ins[0]
     sizes = e.extents(x)
@@ -170,13 +180,13 @@ def scan_slice(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     return extract_slice(e, x, offsets, sizes)
 
 
-def _one_index(e: Any, v: ir.Value) -> Extent:
+def _one_index(e: LoweringContext, v: ir.Value) -> Extent:
     """The one element of an integer operand."""
-    followed = e.scope.hosts.get(v)
+    followed = e.elements(v)
     if followed is not None:
         return host.extents_of(e, v)[0]
     t = TensorType.of(v)
-    value = indices.read(e.value(v), [e.index(0)] * t.rank)
+    value = indices.read(e.tensor(v), [e.index(0)] * t.rank)
     return indices.to_index(value, t.dtype)
 
 
@@ -184,7 +194,7 @@ def _one_index(e: Any, v: ir.Value) -> Extent:
 
 
 @lowers(Concat)
-def concat(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def concat(op: Concat, ins: tuple[list[ir.Value]], e: LoweringContext) -> ir.Value:
     """A chain of insert_slice: tensor.concat is several times slower."""
     out = TensorType.of(op.out)
     axis = axis_of(op.axis, out.rank)
@@ -219,7 +229,12 @@ def concat(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
 
 
 def pad_constant(
-    e: Any, x: ir.Value, t: TensorType, low: Sequence[int], high: Sequence[Extent], number: Any
+    e: LoweringContext,
+    x: ir.Value,
+    t: TensorType,
+    low: Sequence[int],
+    high: Sequence[Extent],
+    number: Number,
 ) -> ir.Value:
     """tensor.pad with one value."""
     if not any(low) and all(isinstance(h, int) and h == 0 for h in high):
@@ -243,7 +258,7 @@ def pad_constant(
 
 
 def _pad_in_kernel(
-    e: Any,
+    e: LoweringContext,
     x: ir.Value,
     t: TensorType,
     low: Sequence[int],
@@ -267,7 +282,7 @@ def _pad_in_kernel(
 
 
 @lowers(Pad)
-def pad(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def pad(op: Pad, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     """Constant pads are tensor.pad; reflections and edges read from computed positions."""
     x, t = ins[0], TensorType.of(op.input)
     low, high = list(op.pads[: t.rank]), list(op.pads[t.rank :])
@@ -297,7 +312,7 @@ def pad(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     return indices.from_positions(e, sizes, t.dtype, body)
 
 
-def _reflect(e: Any, x: Extent, last: Extent) -> Extent:
+def _reflect(e: LoweringContext, x: Extent, last: Extent) -> Extent:
     """-1 is 1, last + 1 is last - 1; further rounds (an axis of run-time extent) repeat."""
     period = indices.maximum(e, e.mul_extents(last, 2), 1)
     # the remainder of |x|: reflections are symmetric about 0
@@ -306,7 +321,7 @@ def _reflect(e: Any, x: Extent, last: Extent) -> Extent:
 
 
 @lowers(FixedPad)
-def fixed_pad(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def fixed_pad(op: FixedPad, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     """Zeros at the ends up to the static dims."""
     x, t = ins[0], TensorType.of(op.input)
     high = [e.sub_extents(m, d) for m, d in zip(op.max_dims, e.extents(x), strict=True)]
@@ -320,13 +335,13 @@ def fixed_pad(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
 
 
 @lowers(Reverse)
-def reverse(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def reverse(op: Reverse, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     """Reads each flipped axis from its end."""
     t = TensorType.of(op.input)
     return flip(e, ins[0], t.dtype, set(normalize_axes(op.axes, t.rank)))
 
 
-def flip(e: Any, x: ir.Value, dtype: DType, axes: set[int]) -> ir.Value:
+def flip(e: LoweringContext, x: ir.Value, dtype: DType, axes: set[int]) -> ir.Value:
     """`x` with `axes` in the other direction."""
     own = e.extents(x)
     if 0 in own or all(isinstance(own[a], int) and own[a] == 1 for a in axes):
@@ -347,7 +362,7 @@ def flip(e: Any, x: ir.Value, dtype: DType, axes: set[int]) -> ir.Value:
 
 
 def _run_time_broadcast(
-    e: Any, x: ir.Value, t: TensorType, out: TensorType, extents: Sequence[Extent]
+    e: LoweringContext, x: ir.Value, t: TensorType, out: TensorType, extents: Sequence[Extent]
 ) -> Expr:
     """Right-aligned broadcast where a dynamic extent is 1 or the result's, told at run time."""
     shift = out.rank - t.rank
@@ -380,7 +395,7 @@ def _run_time_broadcast(
     return Leaf(result, indices.from_positions(e, extents, t.dtype, body))
 
 
-def _joined(e: Any, a: Extent, b: Extent, stated: int) -> Extent:
+def _joined(e: LoweringContext, a: Extent, b: Extent, stated: int) -> Extent:
     """The extent that two broadcast to: the other one where one of them is 1."""
     known = e.sizes.joined(a, b)
     joined: Extent
@@ -395,7 +410,7 @@ def _joined(e: Any, a: Extent, b: Extent, stated: int) -> Extent:
 
 
 @lowers(BroadcastWithDims, lazy=True)
-def broadcast_with_dims(op: Any, ins: Sequence[Any], e: Any) -> Expr:
+def broadcast_with_dims(op: BroadcastWithDims, ins: tuple[Expr, Expr], e: LoweringContext) -> Expr:
     """Both the input's extents and the wanted ones may be 1 at run time."""
     x, t, out = ins[0], TensorType.of(op.input), TensorType.of(op.out)
     own = e.expr_extents(x)
@@ -407,11 +422,13 @@ def broadcast_with_dims(op: Any, ins: Sequence[Any], e: Any) -> Expr:
     extents = [_joined(e, a, b, s) for a, b, s in zip(full, asked, out.dims, strict=True)]
     if isinstance(x, Splat):
         return Splat(TensorType(out.dtype, tuple(e.static_dims(extents))), x.number, extents)
-    return _run_time_broadcast(e, e.tensor_of(x), t, out, extents)
+    return _run_time_broadcast(e, e.tensor(x), t, out, extents)
 
 
 @lowers(BroadcastForDot)
-def broadcast_for_dot(op: Any, ins: Sequence[Any], e: Any) -> Expr:
+def broadcast_for_dot(
+    op: BroadcastForDot, ins: tuple[ir.Value, ir.Value], e: LoweringContext
+) -> Expr:
     """The batch axes of one matrix operand as those of the other."""
     x, t, out = ins[0], TensorType.of(op.input), TensorType.of(op.out)
     own, other = e.extents(x), e.extents(ins[1])[:-2]
@@ -425,7 +442,7 @@ def broadcast_for_dot(op: Any, ins: Sequence[Any], e: Any) -> Expr:
 
 
 @lowers(AsShape)
-def as_shape(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def as_shape(op: AsShape, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     """A reshape; at most one extent of the shape may be dynamic."""
     x, out = ins[0], TensorType.of(op.out)
     unknown = [i for i, d in enumerate(out.dims) if d == DYN]

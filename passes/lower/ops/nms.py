@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
@@ -11,6 +10,7 @@ from mgx_mlir.core.ir import arith, ir, scf
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.selection import NonMaxSuppression
 from mgx_mlir.passes.lower import index
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.iree import buffer_views, linalg_ext
 from mgx_mlir.passes.lower.ops.indexing import first_above, one_index
@@ -24,7 +24,11 @@ _INT, _BOOL = dtypes.INT64, dtypes.BOOL
 
 
 @lowers(NonMaxSuppression)
-def nonmaxsuppression(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def nonmaxsuppression(
+    op: NonMaxSuppression,
+    ins: tuple[ir.Value, ir.Value, ir.Value | None, ir.Value | None, ir.Value | None],
+    e: LoweringContext,
+) -> ir.Value:
     """Each round takes the best box that is left and drops what overlaps it."""
     boxes, scores, most = ins[:3]
     t = TensorType.of(op.scores)
@@ -32,6 +36,7 @@ def nonmaxsuppression(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     total = e.mul_extents(e.mul_extents(batch, classes), count)
     if most is None or (isinstance(total, int) and total == 0):
         return e.fill([total if op.padded else 0, 3], _INT, 0)
+    assert op.max_output_boxes_per_class is not None
     limit = index.clamp(e, one_index(e, op.max_output_boxes_per_class), 0, count)
     keys, kind = _score_keys(e, op, scores, t, own)
     chosen = e.fill([batch, classes, limit], _INT, 0)
@@ -57,7 +62,11 @@ def nonmaxsuppression(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
 
 
 def _score_keys(
-    e: Any, op: Any, scores: ir.Value, t: TensorType, own: Sequence[Extent]
+    e: LoweringContext,
+    op: NonMaxSuppression,
+    scores: ir.Value,
+    t: TensorType,
+    own: Sequence[Extent],
 ) -> tuple[ir.Value, DType]:
     """Scores as integers in their order; the smallest integer for boxes out of the question."""
     keys, kind = sort_keys(e, scores, t.dtype, True)
@@ -79,16 +88,16 @@ def _score_keys(
     return found, kind
 
 
-def _number(e: Any, v: ir.Value, dtype: DType) -> TypedScalar:
+def _number(e: LoweringContext, v: ir.Value, dtype: DType) -> TypedScalar:
     """The one element of a float operand."""
     t = TensorType.of(v)
-    value = widen(TypedScalar(index.read(e.value(v), [e.index(0)] * t.rank), t.dtype))
+    value = widen(TypedScalar(index.read(e.tensor(v), [e.index(0)] * t.rank), t.dtype))
     return ArithScalars(dtype, dtype).cast(value, dtype)
 
 
 def _round(
-    e: Any,
-    op: Any,
+    e: LoweringContext,
+    op: NonMaxSuppression,
     boxes: ir.Value,
     kind: DType,
     own: Sequence[Extent],
@@ -138,15 +147,15 @@ def _round(
     ]
 
 
-def _threshold(e: Any, op: Any, work: DType) -> TypedScalar:
+def _threshold(e: LoweringContext, op: NonMaxSuppression, work: DType) -> TypedScalar:
     if op.iou_threshold is None:
         return ArithScalars(work, work).const(0.0, work)
     return _number(e, op.iou_threshold, work)
 
 
 def _overlap(
-    e: Any,
-    op: Any,
+    e: LoweringContext,
+    op: NonMaxSuppression,
     boxes: ir.Value,
     dtype: DType,
     work: DType,
@@ -190,8 +199,8 @@ def _overlap(
 
 
 def _listed(
-    e: Any,
-    op: Any,
+    e: LoweringContext,
+    op: NonMaxSuppression,
     chosen: ir.Value,
     counts: ir.Value,
     own: Sequence[Extent],

@@ -13,7 +13,7 @@ from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.pooling import Pooling
 from mgx_mlir.passes.lower import index
-from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION
+from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION, LoweringContext
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.gpu import compilation_info
 from mgx_mlir.passes.lower.ops.convolution import pad_spatial, padding_of, trim_windows
@@ -24,7 +24,7 @@ from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, wi
 
 
 @lowers(Pooling)
-def pooling(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
+def pooling(op: Pooling, ins: Sequence[ir.Value], e: LoweringContext) -> ir.Value:
     """max, average or lp over windows, any rank, with dilation, ceil_mode and padding."""
     x, out = ins[0], TensorType.of(op.out)
     spatial = out.rank - 2
@@ -82,14 +82,14 @@ def pooling(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
     return store(e, total, acc, out.dtype)
 
 
-def _at_least(e: Any, a: Extent, b: Extent) -> Extent:
+def _at_least(e: LoweringContext, a: Extent, b: Extent) -> Extent:
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)
     return arith.MaxSIOp(e.as_index(a), e.as_index(b)).result
 
 
 def _windows(
-    e: Any,
+    e: LoweringContext,
     size: Extent,
     low: Extent,
     high: Extent,
@@ -122,7 +122,7 @@ def _windows(
 
 
 def _window_reduce(
-    e: Any,
+    e: LoweringContext,
     x: ir.Value,
     dtype: DType,
     own: Sequence[Extent],
@@ -174,7 +174,7 @@ def _window_reduce(
 
 
 def _average(
-    e: Any,
+    e: LoweringContext,
     total: ir.Value,
     acc: DType,
     out: TensorType,
@@ -186,7 +186,7 @@ def _average(
     high: Sequence[Extent],
     size: Sequence[Extent],
     first: int,
-    op: Any,
+    op: Pooling,
 ) -> ir.Value:
     """Sums over the number of elements counted in each window."""
     spatial = len(windows)
@@ -236,7 +236,7 @@ def _counts(w: Any, k: Any, s: int, d: int, lo: Any, hi: Any, i: Any, include: b
 
 
 def _count_at_run_time(
-    e: Any,
+    e: LoweringContext,
     acc: DType,
     windows: Extent,
     length: Extent,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
@@ -12,6 +10,7 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.axes import axis_of
 from mgx_mlir.dialects.migraphx.quant import PackFp4, PackInt4, UnpackFp4, UnpackInt4
 from mgx_mlir.passes.lower import index as indices
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, narrow, widen
 
@@ -22,7 +21,7 @@ _LIMITS = tuple((a + b) / 2 for a, b in itertools.pairwise(FP4))
 
 
 @lowers(PackInt4, PackFp4)
-def pack(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def pack(op: PackFp4 | PackInt4, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     """Two neighbours along the axis as one byte, the first in the low half."""
     x, t, out = ins[0], TensorType.of(op.input), TensorType.of(op.out)
     axis = axis_of(op.axis, t.rank)
@@ -64,7 +63,7 @@ def _fp4_code(x: TypedScalar) -> TypedScalar:
 
 
 @lowers(UnpackInt4, UnpackFp4)
-def unpack(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def unpack(op: UnpackFp4 | UnpackInt4, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     """Each byte gives two neighbours along the axis, the low half first."""
     x, t, out = ins[0], TensorType.of(op.input), TensorType.of(op.out)
     axis = axis_of(op.axis, t.rank)

@@ -6,13 +6,14 @@ IREE fuses the widening into the product and multiplies the 8-bit values themsel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core.dtypes import INT8, DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.quant import QuantConvolution, QuantDot
 from mgx_mlir.passes.lower import index
+from mgx_mlir.passes.lower.context import LoweringContext
+from mgx_mlir.passes.lower.expr import Expr
 from mgx_mlir.passes.lower.gpu.stored_rows import rows_of
 from mgx_mlir.passes.lower.ops.convolution import convolved
 from mgx_mlir.passes.lower.ops.linear import by_row, integer_product, matrix_product
@@ -21,7 +22,11 @@ from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar
 
 
 def _widened(
-    e: Any, x: ir.Value, dtype: DType, scales: Sequence[tuple[ir.Value, DType]], acc: DType
+    e: LoweringContext,
+    x: ir.Value,
+    dtype: DType,
+    scales: Sequence[tuple[ir.Value, DType]],
+    acc: DType,
 ) -> ir.Value:
     """An operand, times its scale if it has one, in the type of the sums."""
     t = TensorType(acc, tuple(ir.RankedTensorType(x.type).shape))
@@ -41,7 +46,12 @@ def _widened(
     )[0]
 
 
-def _operands(op: Any, ins: Sequence[Any], e: Any, acc: DType) -> list[ir.Value]:
+def _operands(
+    op: QuantConvolution | QuantDot,
+    ins: tuple[ir.Value, ir.Value, list[ir.Value]],
+    e: LoweringContext,
+    acc: DType,
+) -> list[ir.Value]:
     values, scales = ins[:2], ins[2]
     kinds = [TensorType.of(v).dtype for v in op.operation.operands]
     out = []
@@ -52,30 +62,31 @@ def _operands(op: Any, ins: Sequence[Any], e: Any, acc: DType) -> list[ir.Value]
 
 
 @lowers(QuantDot, lazy=True)
-def quant_dot(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def quant_dot(op: QuantDot, ins: tuple[Expr, Expr, list[Expr]], e: LoweringContext) -> ir.Value:
     """Integers sum in i32, f8 values in f32."""
     out = TensorType.of(op.out)
     rows = rows_of(e, ins[1])
     if rows is not None and 0 not in e.expr_extents(ins[0]):
         return by_row(e, op.operation, ins[0], rows, out.dtype)
-    ins = [e.value(op.a), e.value(op.b), [e.value(v) for v in op.scales]]
-    a, b = ins[:2]
+    a, b, scales = e.tensor(op.a), e.tensor(op.b), [e.tensor(v) for v in op.scales]
     extents = [*e.extents(a)[:-1], e.extents(b)[-1]]
     if 0 in (*e.extents(a), *e.extents(b)):
         return e.fill(extents, out.dtype, 0)
     if e.options.target == "gpu" and {TensorType.of(v).dtype for v in (op.a, op.b)} == {INT8}:
         return integer_product(e, a, b, extents)
-    a, b = _operands(op, ins, e, out.dtype)
+    a, b = _operands(op, (a, b, scales), e, out.dtype)
     return matrix_product(e, a, b, extents, out.dtype)
 
 
 @lowers(QuantConvolution, lazy=True)
-def quant_convolution(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def quant_convolution(
+    op: QuantConvolution, ins: tuple[Expr, Expr, list[Expr]], e: LoweringContext
+) -> ir.Value:
     """As quant_dot; padding is 0."""
     out = TensorType.of(op.out)
     rows = rows_of(e, ins[1])
     if rows is not None:
-        return convolved(e, op, e.value(op.input), rows, out, out.dtype, by_row=True)
-    ins = [e.value(op.input), e.value(op.weights), [e.value(v) for v in op.scales]]
-    x, w = _operands(op, ins, e, out.dtype)
+        return convolved(e, op, e.tensor(op.input), rows, out, out.dtype, by_row=True)
+    tensors = (e.tensor(op.input), e.tensor(op.weights), [e.tensor(v) for v in op.scales])
+    x, w = _operands(op, tensors, e, out.dtype)
     return convolved(e, op, x, w, out, out.dtype)

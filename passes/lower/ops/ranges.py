@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.random import DynamicRange
 from mgx_mlir.passes.lower import index
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.forms import as_form
 from mgx_mlir.passes.lower.registry import lowers
@@ -17,7 +17,9 @@ from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, narrow, wide
 
 
 @lowers(DynamicRange)
-def dynamic_range(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def dynamic_range(
+    op: DynamicRange, ins: tuple[ir.Value, ir.Value, ir.Value], e: LoweringContext
+) -> ir.Value:
     """start + i delta for i below the count.
 
     The numbers are read inside of kernels: the host has no arithmetic on most float types.
@@ -57,7 +59,7 @@ def dynamic_range(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     )
 
 
-def _count(op: Any, numbers: Sequence[TypedScalar]) -> TypedScalar:
+def _count(op: DynamicRange, numbers: Sequence[TypedScalar]) -> TypedScalar:
     """max(0, ceil((limit - start) / delta)), at most one above max_output; -1 for a delta of 0, and
     for NaN."""
     wide = dtypes.DOUBLE if numbers[0].dtype.is_float else dtypes.INT64

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir, tensor
+from mgx_mlir.core.op import Op
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.normalize import LogSoftmax, Lrn, Softmax
 from mgx_mlir.dialects.migraphx.reduce import (
@@ -20,12 +20,20 @@ from mgx_mlir.dialects.migraphx.reduce import (
     ReduceSum,
 )
 from mgx_mlir.passes.lower import host
-from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION
+from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION, LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, View, identity
 from mgx_mlir.passes.lower.ops.convolution import pad_tensor
 from mgx_mlir.passes.lower.ops.run_time_axes import chosen_dims, reduce_chosen
-from mgx_mlir.passes.lower.registry import lowers
-from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, ordered, widen
+from mgx_mlir.passes.lower.registry import Results, lowers
+from mgx_mlir.passes.lower.scalar import (
+    ArithScalars,
+    Number,
+    ScalarLike,
+    TypedScalar,
+    computed,
+    ordered,
+    widen,
+)
 
 LOG2_E = 1.4426950408889634
 Combine = Callable[[ArithScalars, TypedScalar, TypedScalar], TypedScalar]
@@ -40,7 +48,7 @@ _COMBINE: dict[str, Combine] = {
 }
 
 
-def start_value(how: str, dtype: DType) -> Any:
+def start_value(how: str, dtype: DType) -> Number:
     """The neutral element of a combination."""
     if how == "add" or how == "or":
         return 0
@@ -52,7 +60,7 @@ def start_value(how: str, dtype: DType) -> Any:
 
 
 def reduce_tensor(
-    e: Any,
+    e: LoweringContext,
     x: ir.Value,
     dtype: DType,
     axes: Sequence[int],
@@ -91,7 +99,9 @@ def reduce_tensor(
     return found
 
 
-def _collapse_adjacent(e: Any, x: ir.Value, axes: list[int]) -> tuple[ir.Value, list[int]]:
+def _collapse_adjacent(
+    e: LoweringContext, x: ir.Value, axes: list[int]
+) -> tuple[ir.Value, list[int]]:
     kind = ir.RankedTensorType(x.type)
     if not any(a + 1 in axes for a in axes):
         return x, axes
@@ -122,7 +132,9 @@ def kept_view(reduced: Expr, t: TensorType, axes: Sequence[int], extents: list[E
     return View(t, reduced, tuple(kept), extents)
 
 
-def _kept(e: Any, value: ir.Value, acc: DType, t: TensorType, axes: Sequence[int]) -> Expr:
+def _kept(
+    e: LoweringContext, value: ir.Value, acc: DType, t: TensorType, axes: Sequence[int]
+) -> Expr:
     """The result of a reduction with `keepdims`: a view of the reduced tensor."""
     from mgx_mlir.passes.lower.views import reshape_tensor
 
@@ -137,7 +149,7 @@ def _kept(e: Any, value: ir.Value, acc: DType, t: TensorType, axes: Sequence[int
     return view
 
 
-def _stored(e: Any, value: ir.Value, acc: DType, t: TensorType) -> ir.Value:
+def _stored(e: LoweringContext, value: ir.Value, acc: DType, t: TensorType) -> ir.Value:
     """An accumulated tensor in the type of the result."""
     if acc is t.dtype:
         return value
@@ -149,11 +161,11 @@ def _stored(e: Any, value: ir.Value, acc: DType, t: TensorType) -> ir.Value:
     return e.map_elements([value], [acc], kind, body)
 
 
-def _axes(e: Any, op: Any, t: TensorType) -> list[int] | None:
+def _axes(e: LoweringContext, op: Op, t: TensorType) -> list[int] | None:
     """The axes that are reduced: all of them where none is named; None: known at run time."""
     axes: Sequence[Extent] = op.axes
     if op.axes_tensor is not None:
-        if op.axes_tensor not in e.scope.hosts:
+        if e.elements(op.axes_tensor) is None:
             return None
         axes = host.extents_of(e, op.axes_tensor)
     known = [a % t.rank for a in axes if isinstance(a, int)]
@@ -162,7 +174,9 @@ def _axes(e: Any, op: Any, t: TensorType) -> list[int] | None:
     return known or list(range(t.rank))
 
 
-def _reduction(how: str, op: Any, ins: Sequence[Any], e: Any, mean: bool = False) -> Any:
+def _reduction(
+    how: str, op: Op, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext, mean: bool = False
+) -> Results:
     x = ins[0]
     t, out = TensorType.of(op.operation.operands[0]), TensorType.of(op.out)
     axes = _axes(e, op, t)
@@ -187,7 +201,7 @@ def _reduction(how: str, op: Any, ins: Sequence[Any], e: Any, mean: bool = False
 
 
 def _on_gpu(
-    e: Any, x: ir.Value, dtype: DType, axes: Sequence[int], how: str, acc: DType
+    e: LoweringContext, x: ir.Value, dtype: DType, axes: Sequence[int], how: str, acc: DType
 ) -> ir.Value:
     """reduce_tensor as compilers for GPUs take it: narrow integers in 32 bits, as they crash on
     those along run-time dims."""
@@ -204,7 +218,7 @@ def _on_gpu(
 
 
 def _extreme(
-    e: Any, x: ir.Value, dtype: DType, axes: Sequence[int], how: str, acc: DType
+    e: LoweringContext, x: ir.Value, dtype: DType, axes: Sequence[int], how: str, acc: DType
 ) -> ir.Value:
     """The extreme by unsigned integers in the elements' order, NaN beyond all others.
 
@@ -235,7 +249,9 @@ def _extreme(
     return e.map_elements([found], [kind], shape, back)
 
 
-def _divide_by_count(e: Any, total: ir.Value, acc: DType, extents: Sequence[Extent]) -> ir.Value:
+def _divide_by_count(
+    e: LoweringContext, total: ir.Value, acc: DType, extents: Sequence[Extent]
+) -> ir.Value:
     """Each element over the product of `extents`."""
     from mgx_mlir.core.ir import arith
 
@@ -244,7 +260,7 @@ def _divide_by_count(e: Any, total: ir.Value, acc: DType, extents: Sequence[Exte
         count = e.mul_extents(count, d)
     shape = TensorType(acc, tuple(ir.RankedTensorType(total.type).shape))
     if isinstance(count, int):
-        divisor: Any = count
+        divisor: ScalarLike = count
         if acc.is_integer and count == 0:
             return total  # the mean of nothing: the empty sum
     else:
@@ -265,31 +281,37 @@ def _divide_by_count(e: Any, total: ir.Value, acc: DType, extents: Sequence[Exte
 
 
 @lowers(ReduceSum)
-def reduce_sum(op: Any, ins: Sequence[Any], e: Any) -> Any:
+def reduce_sum(op: ReduceSum, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> Results:
     return _reduction("add", op, ins, e)
 
 
 @lowers(ReduceMean)
-def reduce_mean(op: Any, ins: Sequence[Any], e: Any) -> Any:
+def reduce_mean(
+    op: ReduceMean, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext
+) -> Results:
     return _reduction("add", op, ins, e, mean=True)
 
 
 @lowers(ReduceMax)
-def reduce_max(op: Any, ins: Sequence[Any], e: Any) -> Any:
+def reduce_max(op: ReduceMax, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> Results:
     return _reduction("max", op, ins, e)
 
 
 @lowers(ReduceMin)
-def reduce_min(op: Any, ins: Sequence[Any], e: Any) -> Any:
+def reduce_min(op: ReduceMin, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> Results:
     return _reduction("min", op, ins, e)
 
 
 @lowers(ReduceProd)
-def reduce_prod(op: Any, ins: Sequence[Any], e: Any) -> Any:
+def reduce_prod(
+    op: ReduceProd, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext
+) -> Results:
     return _reduction("mul", op, ins, e)
 
 
-def _logical(how: str, op: Any, ins: Sequence[Any], e: Any) -> Any:
+def _logical(
+    how: str, op: ReduceAll | ReduceAny, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext
+) -> Results:
     """Truth of the elements combined; the result is 0 or 1 in the result's type."""
     x = ins[0]
     t, out = TensorType.of(op.operation.operands[0]), TensorType.of(op.out)
@@ -297,6 +319,7 @@ def _logical(how: str, op: Any, ins: Sequence[Any], e: Any) -> Any:
     truth = TensorType(dtypes.BOOL, tuple(ir.RankedTensorType(x.type).shape))
     as_bool = e.map_elements([x], [t.dtype], truth, lambda b, v: b.cast(v, dtypes.BOOL))
     if axes is None:
+        assert op.axes_tensor is not None
         chosen = chosen_dims(e, op.axes_tensor, t.rank)
         start = start_value(how, dtypes.BOOL)
         found, _ = reduce_chosen(e, as_bool, dtypes.BOOL, chosen, _COMBINE[how], dtypes.BOOL, start)
@@ -306,12 +329,12 @@ def _logical(how: str, op: Any, ins: Sequence[Any], e: Any) -> Any:
 
 
 @lowers(ReduceAll)
-def reduce_all(op: Any, ins: Sequence[Any], e: Any) -> Any:
+def reduce_all(op: ReduceAll, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> Results:
     return _logical("and", op, ins, e)
 
 
 @lowers(ReduceAny)
-def reduce_any(op: Any, ins: Sequence[Any], e: Any) -> Any:
+def reduce_any(op: ReduceAny, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> Results:
     return _logical("or", op, ins, e)
 
 
@@ -319,7 +342,7 @@ def reduce_any(op: Any, ins: Sequence[Any], e: Any) -> Any:
 
 
 def _shifted_exp(
-    e: Any, x: ir.Value, t: TensorType, axis: int
+    e: LoweringContext, x: ir.Value, t: TensorType, axis: int
 ) -> tuple[ir.Value, ir.Value, ir.Value]:
     """(row maximum, exp(x - maximum), its row sum), all in the computed type."""
     acc = computed(t.dtype)
@@ -328,7 +351,7 @@ def _shifted_exp(
     extents = e.extents(x)
     wide = TensorType(acc, t.dims)
 
-    def power(b: Any, v: Any, m: Any) -> Any:
+    def power(b: ArithScalars, v: TypedScalar, m: TypedScalar) -> TypedScalar:
         below = b.sub(v, m)
         if e.options.target != "gpu" or acc is not dtypes.FLOAT:
             return b.exp(below)
@@ -350,7 +373,7 @@ def _shifted_exp(
 
 
 @lowers(Softmax)
-def softmax(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
+def softmax(op: Softmax, ins: Sequence[ir.Value], e: LoweringContext) -> ir.Value:
     """exp(x - max) / sum, 16- and 8-bit floats through f32."""
     x, t = ins[0], TensorType.of(op.out)
     if t.rank == 0:
@@ -372,7 +395,7 @@ def softmax(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
 
 
 @lowers(LogSoftmax)
-def logsoftmax(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
+def logsoftmax(op: LogSoftmax, ins: Sequence[ir.Value], e: LoweringContext) -> ir.Value:
     """x - max - log(sum(exp(x - max)))."""
     x, t = ins[0], TensorType.of(op.out)
     if t.rank == 0:
@@ -392,7 +415,7 @@ def logsoftmax(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
 
 
 @lowers(Lrn)
-def lrn(op: Any, ins: Sequence[ir.Value], e: Any) -> ir.Value:
+def lrn(op: Lrn, ins: Sequence[ir.Value], e: LoweringContext) -> ir.Value:
     """x / (bias + alpha / size * sum of squares over `size` channels) ^ beta."""
     x, t = ins[0], TensorType.of(op.out)
     acc = computed(t.dtype)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
 from mgx_mlir.core import dtypes
@@ -12,14 +9,15 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.require import Require
 from mgx_mlir.passes.lower import index
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import TypedScalar, constant
 
 
 @lowers(Require)
-def require(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def require(op: Require, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> ir.Value:
     """The condition is a kernel's: it is read back."""
-    followed = e.scope.hosts.get(op.condition)
+    followed = e.elements(op.condition)
     if followed is not None:
         require_elements(e, op.expected, np.empty(0), followed)
         return ins[0]
@@ -30,7 +28,9 @@ def require(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     return ins[0]
 
 
-def require_elements(e: Any, expected: str, elements: np.ndarray, condition: np.ndarray) -> Any:
+def require_elements(
+    e: LoweringContext, expected: str, elements: np.ndarray, condition: np.ndarray
+) -> np.ndarray:
     """The same where both are followed as scalars."""
     for held in condition.flat:
         if not isinstance(held, TypedScalar):

@@ -6,9 +6,8 @@ The tables are made by loops of their own, so that static and run-time extents s
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -16,14 +15,23 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.scalar import ScalarBuilder
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.resize import Resize
 from mgx_mlir.passes.lower import host
 from mgx_mlir.passes.lower import index as indices
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Extent, Leaf, View
 from mgx_mlir.passes.lower.ops.movement import extract_slice
 from mgx_mlir.passes.lower.registry import lowers
-from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, narrow, widen
+from mgx_mlir.passes.lower.scalar import (
+    ArithScalars,
+    ScalarLike,
+    TypedScalar,
+    computed,
+    narrow,
+    widen,
+)
 from mgx_mlir.passes.lower.views import reshape_tensor
 
 _FLOAT, _DOUBLE, _INT = dtypes.FLOAT, dtypes.DOUBLE, dtypes.INT64
@@ -48,7 +56,7 @@ def _same(a: Extent, b: Extent) -> bool:
 
 
 @lowers(Resize)
-def resize(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def resize(op: Resize, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> ir.Value:
     """Nearest reads one place; linear and cubic weigh some, one axis after the other."""
     x, t = ins[0], TensorType.of(op.input)
     axes = _axes(op, ins, e)
@@ -71,7 +79,7 @@ def resize(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     return found
 
 
-def _axes(op: Any, ins: Sequence[Any], e: Any) -> list[_Axis]:
+def _axes(op: Resize, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> list[_Axis]:
     own, out = e.extents(ins[0]), TensorType.of(op.out)
     if op.target is None:
         found = []
@@ -83,6 +91,7 @@ def _axes(op: Any, ins: Sequence[Any], e: Any) -> list[_Axis]:
                 scale = np.float32(op.scales[i])
                 found.append(_Axis(d, _scaled(e, d, scale), scale))
         return found
+    assert ins[1] is not None
     kind = TensorType.of(op.target)
     if kind.dtype.is_float:
         return [_scaled_axis(e, d, ins[1], kind.dtype, i) for i, d in enumerate(own)]
@@ -112,7 +121,7 @@ def _ratio(extent: Extent, length: Extent) -> np.float32 | None:
     return None
 
 
-def _scaled(e: Any, d: Extent, scale: np.float32) -> Extent:
+def _scaled(e: LoweringContext, d: Extent, scale: np.float32) -> Extent:
     """floor(extent * scale) in f32."""
     if isinstance(d, int):
         return math.floor(np.float32(d) * scale)
@@ -128,7 +137,9 @@ def _scaled(e: Any, d: Extent, scale: np.float32) -> Extent:
     return indices.to_index(indices.read(found, []), _INT)
 
 
-def _scaled_axis(e: Any, d: Extent, scales: ir.Value, dtype: DType, index: int) -> _Axis:
+def _scaled_axis(
+    e: LoweringContext, d: Extent, scales: ir.Value, dtype: DType, index: int
+) -> _Axis:
     """An axis whose scale comes at run time; it is read in kernels, the host computes no floats."""
 
     def body(where: list[ir.Value]) -> ir.Value:
@@ -145,7 +156,7 @@ def _scaled_axis(e: Any, d: Extent, scales: ir.Value, dtype: DType, index: int) 
     return _Axis(d, extent, None, as_float, index)
 
 
-def _read_scale(e: Any, scales: ir.Value, dtype: DType, index: int) -> TypedScalar:
+def _read_scale(e: LoweringContext, scales: ir.Value, dtype: DType, index: int) -> TypedScalar:
     value = widen(TypedScalar(indices.read(scales, [e.index(index)]), dtype))
     return ArithScalars(_FLOAT, _FLOAT).cast(value, _FLOAT)
 
@@ -153,7 +164,7 @@ def _read_scale(e: Any, scales: ir.Value, dtype: DType, index: int) -> TypedScal
 # ---- coordinates ---------------------------------------------------------------------------------
 
 
-def _coordinates(e: Any, op: Any, axis: _Axis, index: int) -> ir.Value:
+def _coordinates(e: LoweringContext, op: Resize, axis: _Axis, index: int) -> ir.Value:
     """The place in the input (f32) of each place of the result along one axis."""
     mode = op.coordinate_transformation_mode
 
@@ -205,7 +216,7 @@ def _coordinates(e: Any, op: Any, axis: _Axis, index: int) -> ir.Value:
     return indices.from_positions(e, [axis.extent], _FLOAT, body)
 
 
-def _clamped(e: Any, b: ArithScalars, x: TypedScalar, length: Extent) -> ir.Value:
+def _clamped(e: LoweringContext, b: ArithScalars, x: TypedScalar, length: Extent) -> ir.Value:
     """A whole number as an index inside of the axis; NaN is 0."""
     limited = b.max(b.min(b.select(b.is_nan(x), 0.0, x), float(2**31)), float(-(2**31)))
     at = indices.to_index(b.cast(limited, _INT).value, _INT)
@@ -216,7 +227,12 @@ def _clamped(e: Any, b: ArithScalars, x: TypedScalar, length: Extent) -> ir.Valu
 
 
 def _nearest(
-    e: Any, op: Any, x: ir.Value, t: TensorType, axes: list[_Axis], places: list[Any]
+    e: LoweringContext,
+    op: Resize,
+    x: ir.Value,
+    t: TensorType,
+    axes: list[_Axis],
+    places: list[ir.Value | None],
 ) -> ir.Value:
     tables = [
         None if p is None else _rounded(e, op.nearest_mode, p, a)
@@ -236,7 +252,7 @@ def _nearest(
     return indices.from_positions(e, [a.extent for a in axes], t.dtype, body, inputs, maps)
 
 
-def _rounded(e: Any, mode: str, places: ir.Value, axis: _Axis) -> ir.Value:
+def _rounded(e: LoweringContext, mode: str, places: ir.Value, axis: _Axis) -> ir.Value:
     def body(where: list[ir.Value], value: ir.Value) -> ir.Value:
         b = ArithScalars(_FLOAT, _FLOAT)
         at = TypedScalar(value, _FLOAT)
@@ -253,7 +269,9 @@ def _rounded(e: Any, mode: str, places: ir.Value, axis: _Axis) -> ir.Value:
     return indices.from_positions(e, [axis.extent], _INT, body, [places], [(0,)])
 
 
-def _repeated(e: Any, op: Any, x: ir.Value, t: TensorType, axes: list[_Axis]) -> ir.Value | None:
+def _repeated(
+    e: LoweringContext, op: Resize, x: ir.Value, t: TensorType, axes: list[_Axis]
+) -> ir.Value | None:
     """Whole-number enlargement as a broadcast, where every place just repeats; else None."""
     mode, rounding = op.coordinate_transformation_mode, op.nearest_mode
     centred = mode in ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel")
@@ -278,7 +296,7 @@ def _repeated(e: Any, op: Any, x: ir.Value, t: TensorType, axes: list[_Axis]) ->
         entries.append(len(parts))
         parts += [n] if f == 1 else [n, f]
     kind = TensorType(t.dtype, tuple(e.static_dims(parts)))
-    wide = e.tensor_of(View(kind, Leaf(t, x), tuple(entries), list(parts)))
+    wide = e.tensor(View(kind, Leaf(t, x), tuple(entries), list(parts)))
     extents = [a.extent for a in axes]
     return reshape_tensor(e, wide, t.with_dims(e.static_dims(extents)), extents)
 
@@ -287,7 +305,12 @@ def _repeated(e: Any, op: Any, x: ir.Value, t: TensorType, axes: list[_Axis]) ->
 
 
 def _weighed(
-    e: Any, op: Any, x: ir.Value, t: TensorType, axes: list[_Axis], places: list[Any]
+    e: LoweringContext,
+    op: Resize,
+    x: ir.Value,
+    t: TensorType,
+    axes: list[_Axis],
+    places: list[ir.Value | None],
 ) -> ir.Value:
     wide_integer = t.dtype.is_integer and t.dtype.bits >= 32
     work = _DOUBLE if wide_integer or t.dtype is _DOUBLE else _FLOAT
@@ -303,13 +326,17 @@ def _weighed(
     return e.cast_tensor(found, kind, t.dtype) if kind is not t.dtype else found
 
 
-def _to_integers(e: Any, x: ir.Value, kind: DType, dtype: DType) -> ir.Value:
+def _to_integers(e: LoweringContext, x: ir.Value, kind: DType, dtype: DType) -> ir.Value:
     if kind is dtype:
         return x
     from mgx_mlir.dialects.migraphx.scalar_math import to_integer
 
     t = TensorType(dtype, tuple(ir.RankedTensorType(x.type).shape))
-    return e.map_elements([x], [kind], t, lambda b, value: to_integer(b, value, dtype))
+
+    def body(b: ArithScalars, value: TypedScalar) -> TypedScalar:
+        return cast(TypedScalar, to_integer(cast(ScalarBuilder, b), value, dtype))
+
+    return e.map_elements([x], [kind], t, body)
 
 
 @dataclass
@@ -321,7 +348,7 @@ class _Taps:
     count: int
 
 
-def _taps(e: Any, op: Any, at: ir.Value, axis: _Axis, work: DType) -> _Taps:
+def _taps(e: LoweringContext, op: Resize, at: ir.Value, axis: _Axis, work: DType) -> _Taps:
     support = 2 if op.mode == "cubic" else 1
     shrink = 1.0
     if op.antialias:
@@ -336,7 +363,7 @@ def _taps(e: Any, op: Any, at: ir.Value, axis: _Axis, work: DType) -> _Taps:
     b = ArithScalars(_DOUBLE, _DOUBLE)
     length = axis.length
 
-    def tap(value: ir.Value, number: Any) -> tuple[TypedScalar, TypedScalar]:
+    def tap(value: ir.Value, number: ScalarLike) -> tuple[TypedScalar, TypedScalar]:
         """The place of a tap, and its weight before scaling."""
         exact = b.cast(TypedScalar(value, _FLOAT), _DOUBLE)
         first = b.add(b.floor(b.sub(exact, reach)), 1.0)
@@ -385,7 +412,7 @@ def _cubic(b: ArithScalars, t: TypedScalar, a: float) -> TypedScalar:
 
 
 def _along(
-    e: Any, x: ir.Value, dtype: DType, axis: int, info: _Axis, taps: _Taps, work: DType
+    e: LoweringContext, x: ir.Value, dtype: DType, axis: int, info: _Axis, taps: _Taps, work: DType
 ) -> ir.Value:
     """The weighed sum along one axis, in the type `work`."""
     own = e.extents(x)
@@ -411,7 +438,9 @@ def _along(
     return indices.from_positions(e, extents, work, body, rows, [(axis,)] * len(rows))
 
 
-def _row(e: Any, table: ir.Value, number: int, extent: Extent, dtype: DType) -> ir.Value:
+def _row(
+    e: LoweringContext, table: ir.Value, number: int, extent: Extent, dtype: DType
+) -> ir.Value:
     part = extract_slice(e, table, [number, 0], [1, extent])
     kind = TensorType(dtype, tuple(e.static_dims([extent])))
     return reshape_tensor(e, part, kind, [extent])
@@ -421,7 +450,12 @@ def _row(e: Any, table: ir.Value, number: int, extent: Extent, dtype: DType) -> 
 
 
 def _cropped(
-    e: Any, op: Any, x: ir.Value, t: TensorType, axes: list[_Axis], places: list[Any]
+    e: LoweringContext,
+    op: Resize,
+    x: ir.Value,
+    t: TensorType,
+    axes: list[_Axis],
+    places: list[ir.Value | None],
 ) -> ir.Value:
     """The extrapolation value where a coordinate lies outside of the input."""
     inputs = [x, *places]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir, scf
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.roialign import MOST_SAMPLES, RoiAlign
 from mgx_mlir.passes.lower import index
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, narrow, widen
@@ -27,7 +27,9 @@ class _Corner:
 
 
 @lowers(RoiAlign)
-def roialign(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def roialign(
+    op: RoiAlign, ins: tuple[ir.Value, ir.Value, ir.Value], e: LoweringContext
+) -> ir.Value:
     """One element is a loop over its samples, four weighed reads each."""
     x, rois, batch = ins
     t, kind = TensorType.of(op.input), TensorType.of(op.batch_indices).dtype
@@ -96,9 +98,9 @@ class _Samples:
 
 
 def _samples(
-    e: Any,
+    e: LoweringContext,
     b: ArithScalars,
-    op: Any,
+    op: RoiAlign,
     edges: tuple[TypedScalar, TypedScalar],
     place: ir.Value,
     bins: int,
@@ -141,7 +143,7 @@ def _samples(
     return _Samples(count, first, last, e.as_index(e.sub_extents(last, first)), at)
 
 
-def _corner(e: Any, b: ArithScalars, at: TypedScalar, extent: Extent) -> _Corner:
+def _corner(e: LoweringContext, b: ArithScalars, at: TypedScalar, extent: Extent) -> _Corner:
     last = index.last_of(e, extent)
     limit = b.cast(TypedScalar(index.as_i64(e, extent), dtypes.INT64), at.dtype)
     inside = b.and_(b.cmp("ge", at, -1.0), b.cmp("le", at, limit))
@@ -155,7 +157,7 @@ def _corner(e: Any, b: ArithScalars, at: TypedScalar, extent: Extent) -> _Corner
 
 
 def _loop(
-    e: Any,
+    e: LoweringContext,
     rows: _Samples,
     columns: _Samples,
     start: TypedScalar,

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg, scf
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lower import host, index
-from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION
+from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION, LoweringContext
 from mgx_mlir.passes.lower.expr import Extent
-from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, constant, widen
+from mgx_mlir.passes.lower.scalar import ArithScalars, Number, TypedScalar, constant, widen
 
 Combine = Callable[[ArithScalars, TypedScalar, TypedScalar], TypedScalar]
 
 
-def chosen_dims(e: Any, axes: ir.Value, rank: int) -> list[ir.Value]:
+def chosen_dims(e: LoweringContext, axes: ir.Value, rank: int) -> list[ir.Value]:
     """For each dim whether the operand names it, as i1; no axes name all."""
     t = TensorType.of(axes)
     named: list[ir.Value] = []
     if t.dims[0] == DYN:
-        return _chosen_of_many(e, e.value(axes), t.dtype, rank)
+        return _chosen_of_many(e, e.tensor(axes), t.dtype, rank)
     extents = host.extents_of(e, axes)
     if not extents:
         return [index.true()] * rank
@@ -36,14 +35,14 @@ def chosen_dims(e: Any, axes: ir.Value, rank: int) -> list[ir.Value]:
     return named
 
 
-def _names(e: Any, axis: Extent, dim: Extent, rank: int) -> ir.Value:
+def _names(e: LoweringContext, axis: Extent, dim: Extent, rank: int) -> ir.Value:
     behind = e.sub_extents(dim, rank)
     return arith.OrIOp(
         index.compare(e, index.EQ, axis, dim), index.compare(e, index.EQ, axis, behind)
     ).result
 
 
-def _chosen_of_many(e: Any, axes: ir.Value, dtype: DType, rank: int) -> list[ir.Value]:
+def _chosen_of_many(e: LoweringContext, axes: ir.Value, dtype: DType, rank: int) -> list[ir.Value]:
     """The same of an operand whose length is known at run time."""
     count = e.extent(axes, 0)
     d = [ir.AffineDimExpr.get(i) for i in range(2)]
@@ -67,13 +66,13 @@ def _chosen_of_many(e: Any, axes: ir.Value, dtype: DType, rank: int) -> list[ir.
 
 
 def reduce_chosen(
-    e: Any,
+    e: LoweringContext,
     x: ir.Value,
     dtype: DType,
     chosen: Sequence[ir.Value],
     combine: Combine,
     acc: DType,
-    start: Any,
+    start: Number,
 ) -> tuple[ir.Value, Extent]:
     """`x` reduced over the chosen dims, which keep extent 1, in `acc`; and how many elements
     went into each result."""
@@ -96,7 +95,7 @@ def reduce_chosen(
 
 
 def _reduce_dim(
-    e: Any,
+    e: LoweringContext,
     x: ir.Value,
     dtype: DType,
     dim: int,
@@ -105,7 +104,7 @@ def _reduce_dim(
     extents: Sequence[Extent],
     combine: Combine,
     acc: DType,
-    start: Any,
+    start: Number,
 ) -> ir.Value:
     rank = len(extents)
     d = [ir.AffineDimExpr.get(i) for i in range(rank + 1)]
@@ -140,7 +139,7 @@ def _reduce_dim(
 
 
 def _in_a_loop(
-    e: Any,
+    e: LoweringContext,
     taps: ir.Value,
     start: TypedScalar,
     where: Sequence[ir.Value],

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.axes import axis_of
 from mgx_mlir.dialects.migraphx.reduce import PrefixScanSum
 from mgx_mlir.passes.lower import index
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.iree import linalg_ext
 from mgx_mlir.passes.lower.ops.movement import flip
 from mgx_mlir.passes.lower.registry import lowers
@@ -17,7 +15,7 @@ from mgx_mlir.passes.lower.scalar import computed
 
 
 @lowers(PrefixScanSum)
-def prefix_scan_sum(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def prefix_scan_sum(op: PrefixScanSum, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     """A scan, of the flipped tensor where it runs back; 16- and 8-bit floats sum in f32."""
     t = TensorType.of(op.input)
     work = computed(t.dtype)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.op import Op
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.axes import axis_of
 from mgx_mlir.dialects.migraphx.scatter import (
@@ -23,6 +23,7 @@ from mgx_mlir.dialects.migraphx.scatter import (
     ScatterNone,
 )
 from mgx_mlir.passes.lower import index as indices
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.iree import linalg_ext
 from mgx_mlir.passes.lower.registry import lowers
@@ -30,20 +31,20 @@ from mgx_mlir.passes.lower.scalar import TypedScalar, computed, narrow, widen
 from mgx_mlir.passes.lower.views import reshape_tensor
 
 
-def _product(e: Any, extents: Sequence[Extent]) -> Extent:
+def _product(e: LoweringContext, extents: Sequence[Extent]) -> Extent:
     total: Extent = 1
     for d in extents:
         total = e.mul_extents(total, d)
     return total
 
 
-def _flat(e: Any, x: ir.Value, dtype: DType, extents: Sequence[Extent]) -> ir.Value:
+def _flat(e: LoweringContext, x: ir.Value, dtype: DType, extents: Sequence[Extent]) -> ir.Value:
     t = TensorType(dtype, tuple(e.static_dims(extents)))
     return reshape_tensor(e, x, t, list(extents))
 
 
 def _scatter(
-    e: Any,
+    e: LoweringContext,
     how: str,
     dtype: DType,
     data: ir.Value,
@@ -70,7 +71,9 @@ def _scatter(
     return e.cast_tensor(found, work, dtype)
 
 
-def _elements(how: str, op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def _elements(
+    how: str, op: Op, ins: tuple[ir.Value, ir.Value, ir.Value], e: LoweringContext
+) -> ir.Value:
     data, index, updates = ins
     t, it = TensorType.of(op.data), TensorType.of(op.indices)
     axis = axis_of(op.axis, t.rank)
@@ -133,7 +136,9 @@ def _elements(how: str, op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
     return _scatter(e, how, t.dtype, data, where, values, mask, list(range(t.rank)))
 
 
-def _slices(how: str, op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def _slices(
+    how: str, op: Op, ins: tuple[ir.Value, ir.Value, ir.Value], e: LoweringContext
+) -> ir.Value:
     data, index, updates = ins
     t, it = TensorType.of(op.data), TensorType.of(op.indices)
     k = it.dims[-1]
@@ -175,12 +180,12 @@ def _slices(how: str, op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
 
 
 @lowers(ScatterNone, ScatterAdd, ScatterMul, ScatterMin, ScatterMax)
-def scatter(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def scatter(op: Op, ins: tuple[ir.Value, ir.Value, ir.Value], e: LoweringContext) -> ir.Value:
     """Element updates: every one carries the coordinates of all axes."""
     return _elements(type(op).mnemonic.removeprefix("scatter_"), op, ins, e)
 
 
 @lowers(ScatterNDNone, ScatterNDAdd, ScatterNDMul, ScatterNDMin, ScatterNDMax)
-def scatternd(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def scatternd(op: Op, ins: tuple[ir.Value, ir.Value, ir.Value], e: LoweringContext) -> ir.Value:
     """Slice updates at index tuples."""
     return _slices(type(op).mnemonic.removeprefix("scatternd_"), op, ins, e)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
@@ -13,7 +12,7 @@ from mgx_mlir.dialects.migraphx.axes import axis_of
 from mgx_mlir.dialects.migraphx.normalize import TopK
 from mgx_mlir.dialects.migraphx.reduce import ArgMax, ArgMin
 from mgx_mlir.passes.lower import index
-from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION
+from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION, LoweringContext
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.iree import linalg_ext
 from mgx_mlir.passes.lower.registry import lowers
@@ -22,7 +21,7 @@ from mgx_mlir.passes.lower.views import reshape_tensor
 
 
 @lowers(ArgMax, ArgMin)
-def arg_extreme(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def arg_extreme(op: ArgMax | ArgMin, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     """A reduction of (value, index) pairs that does not depend on the order of its steps."""
     x, t = ins[0], TensorType.of(op.input)
     axis = axis_of(op.axis, t.rank)
@@ -37,7 +36,13 @@ def arg_extreme(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
 
 
 def arg_extreme_of(
-    e: Any, x: ir.Value, dtype: DType, axis: int, kept: list[Extent], largest: bool, last: bool
+    e: LoweringContext,
+    x: ir.Value,
+    dtype: DType,
+    axis: int,
+    kept: list[Extent],
+    largest: bool,
+    last: bool,
 ) -> list[ir.Value]:
     """The extremes along `axis` (dropped), and their places as i64."""
     work = computed(dtype)
@@ -75,7 +80,7 @@ def arg_extreme_of(
 
 
 @lowers(TopK)
-def topk(op: Any, ins: Sequence[Any], e: Any) -> list[ir.Value]:
+def topk(op: TopK, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> list[ir.Value]:
     """The best places of integer keys, then the elements at these places."""
     x, names = ins
     t = TensorType.of(op.input)
@@ -95,7 +100,7 @@ def topk(op: Any, ins: Sequence[Any], e: Any) -> list[ir.Value]:
         return index.read_safely(e, x, source(where, place), own[axis : axis + 1])
 
     def name(where: list[ir.Value], place: ir.Value) -> ir.Value:
-        if names is None:
+        if names is None or op.indices is None:
             return arith.ExtSIOp(i64, place).result
         found = index.read_safely(e, names, source(where, place), own[axis : axis + 1])
         b, kind = ArithScalars(dtypes.INT64, dtypes.INT64), TensorType.of(op.indices).dtype
@@ -109,7 +114,9 @@ def topk(op: Any, ins: Sequence[Any], e: Any) -> list[ir.Value]:
     ]
 
 
-def sort_keys(e: Any, x: ir.Value, dtype: DType, largest: bool) -> tuple[ir.Value, DType]:
+def sort_keys(
+    e: LoweringContext, x: ir.Value, dtype: DType, largest: bool
+) -> tuple[ir.Value, DType]:
     """Signed integers in the order of the elements: descending keys are what topk asks for.
 
     NaN is the largest element, and -0 equals 0.
@@ -138,7 +145,7 @@ def sort_keys(e: Any, x: ir.Value, dtype: DType, largest: bool) -> tuple[ir.Valu
 
 
 def best_places(
-    e: Any, keys: ir.Value, kind: DType, axis: int, own: Sequence[Extent], k: int
+    e: LoweringContext, keys: ir.Value, kind: DType, axis: int, own: Sequence[Extent], k: int
 ) -> ir.Value:
     """The i32 places of the `k` largest keys along `axis`, in descending order, stable."""
     extents = list(own)

@@ -5,7 +5,7 @@ The work grows with the square of their number, all of it parallel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from mgx_mlir.core import dtypes
@@ -14,7 +14,7 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.axes import axis_of
 from mgx_mlir.dialects.migraphx.selection import Unique
 from mgx_mlir.passes.lower import index
-from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION
+from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION, LoweringContext
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.ops.reduce import reduce_tensor
 from mgx_mlir.passes.lower.ops.sort import sort_keys
@@ -27,7 +27,7 @@ _b = ArithScalars(_INT, _INT)
 
 
 @lowers(Unique)
-def unique(op: Any, ins: Sequence[Any], e: Any) -> list[ir.Value]:
+def unique(op: Unique, ins: tuple[ir.Value], e: LoweringContext) -> list[ir.Value]:
     """A first occurrence is an element without an equal one before it; its number is how many
     first occurrences are smaller (sorted), or stand before it."""
     x, t = ins[0], TensorType.of(op.input)
@@ -86,7 +86,9 @@ def unique(op: Any, ins: Sequence[Any], e: Any) -> list[ir.Value]:
     return [values, first, number, times]
 
 
-def _nothing(e: Any, own: list[Extent], axis: int | None, t: TensorType) -> list[ir.Value]:
+def _nothing(
+    e: LoweringContext, own: list[Extent], axis: int | None, t: TensorType
+) -> list[ir.Value]:
     extents = [0] if axis is None else own
     return [e.empty(extents, t.dtype), *(e.empty([0], _INT) for _ in range(3))]
 
@@ -97,7 +99,7 @@ class _Rows:
     def __init__(self, keys: ir.Value, kind: dtypes.DType, extents: list[Extent]) -> None:
         self.keys, self.kind, self.extents = keys, kind, extents
 
-    def compare(self, e: Any, i: ir.Value, j: ir.Value, how: str) -> TypedScalar:
+    def compare(self, e: LoweringContext, i: ir.Value, j: ir.Value, how: str) -> TypedScalar:
         """Row i == row j, or row i < row j in lexicographic order; as a bool."""
         b = ArithScalars(self.kind, dtypes.BOOL)
         n = self.extents[1]
@@ -118,7 +120,9 @@ class _Rows:
         return _b.cmp("eq", TypedScalar(loop.results[0], _INT), 0 if how == "eq" else 1)
 
 
-def _rows(e: Any, x: ir.Value, t: TensorType, own: list[Extent], axis: int | None) -> _Rows:
+def _rows(
+    e: LoweringContext, x: ir.Value, t: TensorType, own: list[Extent], axis: int | None
+) -> _Rows:
     keys, kind = sort_keys(e, x, t.dtype, True)
     total: Extent = 1
     for i, d in enumerate(own):
@@ -142,7 +146,7 @@ def _rows(e: Any, x: ir.Value, t: TensorType, own: list[Extent], axis: int | Non
 
 
 def _reduce(
-    e: Any, outer: list[Extent], n: Extent, start: int, step: Callable[..., TypedScalar]
+    e: LoweringContext, outer: list[Extent], n: Extent, start: int, step: Callable[..., TypedScalar]
 ) -> ir.Value:
     """`step(total, outer places.., j)` over j in [0, n), for each outer place."""
     rank = len(outer)
@@ -160,7 +164,9 @@ def _reduce(
     return e.barrier(e.generic([span], [init], maps, iterators, body)[0], outer)
 
 
-def _count(e: Any, n: Extent, holds: Callable[[ir.Value, ir.Value], TypedScalar]) -> ir.Value:
+def _count(
+    e: LoweringContext, n: Extent, holds: Callable[[ir.Value, ir.Value], TypedScalar]
+) -> ir.Value:
     """For each i the number of j that hold."""
 
     def step(total: TypedScalar, i: ir.Value, j: ir.Value) -> TypedScalar:
@@ -169,7 +175,7 @@ def _count(e: Any, n: Extent, holds: Callable[[ir.Value, ir.Value], TypedScalar]
     return _reduce(e, [n], n, 0, step)
 
 
-def _first_equal(e: Any, n: Extent, rows: _Rows) -> ir.Value:
+def _first_equal(e: LoweringContext, n: Extent, rows: _Rows) -> ir.Value:
     """For each i the first j that equals it."""
 
     def step(total: TypedScalar, i: ir.Value, j: ir.Value) -> TypedScalar:
@@ -179,7 +185,7 @@ def _first_equal(e: Any, n: Extent, rows: _Rows) -> ir.Value:
     return _reduce(e, [n], n, int(_INT.highest()), step)
 
 
-def _total(e: Any, n: Extent, is_first: Callable[[ir.Value], TypedScalar]) -> ir.Value:
+def _total(e: LoweringContext, n: Extent, is_first: Callable[[ir.Value], TypedScalar]) -> ir.Value:
     def flag(where: list[ir.Value]) -> ir.Value:
         return _b.cast(is_first(where[0]), _INT).value
 
@@ -188,7 +194,7 @@ def _total(e: Any, n: Extent, is_first: Callable[[ir.Value], TypedScalar]) -> ir
 
 
 def _places(
-    e: Any,
+    e: LoweringContext,
     n: Extent,
     total: Extent,
     number: ir.Value,
