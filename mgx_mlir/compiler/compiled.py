@@ -16,7 +16,7 @@ from mgx_mlir.compiler.tuning.solutions import Tuning
 from mgx_mlir.core import forks, operand_segments
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import TargetError, UsageError
-from mgx_mlir.passes.lower.gpu.gemm_shape import Choice, Product
+from mgx_mlir.passes.lower.gpu.gemm_shape import GemmConfig, GemmShape
 from mgx_mlir.programs.interpreter import Interpreter, Trace
 from mgx_mlir.programs.lowered import KernelInfo
 from mgx_mlir.programs.program_ir import ProgramIR
@@ -49,7 +49,7 @@ class CompileSettings:
     timeout: float | None = None
     onnx: Mapping[str, Any] = field(default_factory=dict)
     tuning: Tuning = field(default_factory=Tuning)
-    products: tuple[tuple[Product, Choice], ...] = ()
+    products: tuple[tuple[GemmShape, GemmConfig], ...] = ()
     emulate: bool = False
     threads: int | None = None
     exhaustive_tune: bool = False

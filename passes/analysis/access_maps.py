@@ -20,7 +20,7 @@ from mgx_mlir.dialects.migraphx.movement import Concat, Slice
 from mgx_mlir.dialects.migraphx.views import NopView, ReshapeOp, Transpose
 from mgx_mlir.passes.analysis.constants import splat
 
-# an index is a number or a value of the target's IR; `k` does arithmetic on them (WorkGroup)
+# an index is a number or a value of the target's IR; `k` does arithmetic on them (WorkgroupBuilder)
 Coords = list[Any]
 Reader = Callable[[Any, Coords, int], Any]
 Step = Callable[[Any, Coords], Coords]

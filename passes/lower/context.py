@@ -26,7 +26,7 @@ from mgx_mlir.passes.lower.expr import (
     compose,
     identity,
 )
-from mgx_mlir.passes.lower.gpu.gemm_shape import Choice
+from mgx_mlir.passes.lower.gpu.gemm_shape import GemmConfig
 from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.passes.lower.scalar import (
     ArithScalars,
@@ -58,7 +58,7 @@ class KernelPlan:
     """
 
     padded_inputs: Mapping[ir.Value, ir.Value] = field(default_factory=dict)
-    gemm_configs: Mapping[ir.Value, Choice] = field(default_factory=dict)
+    gemm_configs: Mapping[ir.Value, GemmConfig] = field(default_factory=dict)
     split_k_sums: Mapping[ir.Value, ir.Value] = field(default_factory=dict)
 
 

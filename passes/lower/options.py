@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mgx_mlir.passes.lower.gpu.gemm_shape import Choice, Choices, Product, default
+from mgx_mlir.passes.lower.gpu.gemm_shape import GemmConfig, GemmConfigs, GemmShape, default
 
 
 @dataclass(frozen=True)
@@ -12,8 +12,8 @@ class LowerOptions:
     """How a target wants its kernels: `regions` off leaves the fusion to IREE.
 
     arch: the processor, `host` or a name of LLVM's, or the gfx name of a GPU. vector_kernels: our
-    own loops on processors. tiles: sizes of our own for the tiles of GPU products; choices: what a
-    search found for some of them.
+    own loops on processors. tiles: sizes of our own for the tiles of GPU products. gemm_configs:
+    what a search found for some of them.
     """
 
     target: str = "cpu"
@@ -21,11 +21,11 @@ class LowerOptions:
     arch: str = "host"
     vector_kernels: bool = True
     tiles: bool = True
-    choices: Choices | None = None
+    gemm_configs: GemmConfigs | None = None
 
-    def choice_for(self, product: Product, function: str = "main") -> Choice:
+    def gemm_config(self, product: GemmShape, function: str = "main") -> GemmConfig:
         """Return a found choice, else the bound's; the compiler's own without tiles."""
-        if not self.tiles or self.target != "gpu" or product.kind(self.arch) is None:
-            return Choice(None)
-        found = self.choices(product, function) if self.choices is not None else None
+        if not self.tiles or self.target != "gpu" or product.intrinsic(self.arch) is None:
+            return GemmConfig(None)
+        found = self.gemm_configs(product, function) if self.gemm_configs is not None else None
         return found or default(self.arch, product)

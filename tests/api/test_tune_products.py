@@ -20,8 +20,8 @@ from mgx_mlir.compiler.tuning.cost_models import by_bound, race
 from mgx_mlir.compiler.tuning.gemm_search import Found, product_kernels, search_products
 from mgx_mlir.compiler.tuning.solutions import Tuning, keep, keep_products, kept_products, solutions
 from mgx_mlir.core.errors import CompileError
-from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, Choice, Product, alternatives, default
-from mgx_mlir.passes.lower.gpu.tiles import Tile
+from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, GemmConfig, GemmShape, alternatives, default
+from mgx_mlir.passes.lower.gpu.tiles import MmaSchedule
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.programs.program_ir import ProgramIR
@@ -62,8 +62,8 @@ def fused(data: bytes) -> ProgramIR:
     return program
 
 
-def dot(m: int, n: int, k: int) -> Product:
-    return Product(DOT, "half_type", (m, n, k))
+def dot(m: int, n: int, k: int) -> GemmShape:
+    return GemmShape(DOT, "half_type", (m, n, k))
 
 
 def test_the_products_of_a_program() -> None:
@@ -121,8 +121,8 @@ def test_what_does_not_compile_costs_itself_alone(monkeypatch: pytest.MonkeyPatc
             raise CompileError("it does not compile")
         return dict.fromkeys(names, 1.0)
 
-    bad = Choice(Tile((1, 2, 2), (1, 1, 1), 2))
-    good = [Choice(Tile((1, 1, n), (1, 1, 1), 2)) for n in (1, 2, 4)]
+    bad = GemmConfig(MmaSchedule((1, 2, 2), (1, 1, 1), 2))
+    good = [GemmConfig(MmaSchedule((1, 1, n), (1, 1, 1), 2)) for n in (1, 2, 4)]
     monkeypatch.setattr(gemm_search, "alternatives", lambda *_: [good[0], bad, *good[1:]])
     found = search_products(fused(model(64, 96)), ARCH, judge, "bound").found[0]
     assert asked == [4, 2, 1, 1, 2]
@@ -141,10 +141,10 @@ def str_of(lowered: Lowered) -> bytes:
 
 def test_which_is_best() -> None:
     product = dot(32, 96, 64)
-    tiles = [Choice(Tile((1, 1, n), (1, 1, 1), 2)) for n in (1, 2, 4)]
-    parts = Choice(Tile((1, 1, 1), (1, 1, 1), 2), 4)
+    tiles = [GemmConfig(MmaSchedule((1, 1, n), (1, 1, 1), 2)) for n in (1, 2, 4)]
+    parts = GemmConfig(MmaSchedule((1, 1, 1), (1, 1, 1), 2), 4)
 
-    def best(judged: str, *times: float | None) -> Choice:
+    def best(judged: str, *times: float | None) -> GemmConfig:
         return Found(product, dict(zip([*tiles, parts], times, strict=False)), judged).best
 
     assert best("bound", 5.0, 4.95, 6.0) == tiles[0]  # too little to count
@@ -160,7 +160,7 @@ def test_which_is_best() -> None:
 
 def test_a_bound_does_not_replace_a_time(file: Path) -> None:
     product, other = dot(32, 96, 64), dot(8, 8, 8)
-    timed, bound = Choice(None), default(ARCH, product)
+    timed, bound = GemmConfig(None), default(ARCH, product)
     keep_products(ARCH, {product: (timed, 3.0)}, "time")
     keep_products(ARCH, {product: (bound, 1.0), other: (bound, inf)}, "bound")
     assert kept_products(ARCH) == {product: timed, other: bound}
@@ -185,17 +185,17 @@ def test_a_bound_does_not_replace_a_time(file: Path) -> None:
 )  # fmt: skip
 def test_rows_of_others(file: Path, row: object) -> None:
     product = dot(32, 96, 64)
-    keep_products(ARCH, {product: (Choice(None), 1.0)}, "bound")
+    keep_products(ARCH, {product: (GemmConfig(None), 1.0)}, "bound")
     rows = json.loads(file.read_text())
     file.write_text(json.dumps([row, *rows, [rows[0][0], {"tile": 7, "split": 1}]]))
-    assert kept_products(ARCH) == {product: Choice(None)}
+    assert kept_products(ARCH) == {product: GemmConfig(None)}
     # what another version wrote for the same product is replaced
-    keep_products(ARCH, {product: (Choice(None), 2.0)}, "bound")
+    keep_products(ARCH, {product: (GemmConfig(None), 2.0)}, "bound")
     assert len(json.loads(file.read_text())) == 2
 
 
 def _keep(i: int) -> None:
-    keep_products(ARCH, {dot(i, 8, 8): (Choice(None), 1.0)}, "bound")
+    keep_products(ARCH, {dot(i, 8, 8): (GemmConfig(None), 1.0)}, "bound")
 
 
 def test_processes_together() -> None:
@@ -230,7 +230,7 @@ def test_a_compile_searches_without_a_device_and_the_next_one_uses_it(
     lines = found.stats.tuning
     assert "1 products on gfx942, 3 choices, each judged by the bound of its code" in lines[0]
     assert set(kept_products(ARCH)) == {product}
-    one = Choice(Tile((1, 1, 1), (1, 1, 1), 1))
+    one = GemmConfig(MmaSchedule((1, 1, 1), (1, 1, 1), 1))
     keep_products(ARCH, {product: (one, 1.0)}, "time")
     later = mgx_mlir.compile(data, target="gpu", arch=ARCH, cache=False)
     assert "1 products" in later.stats.tuning[0]
@@ -248,7 +248,7 @@ def test_a_compile_searches_without_a_device_and_the_next_one_uses_it(
 def test_the_bound_knows_a_bad_choice() -> None:
     """A tile of which one workgroup has all the work takes longest."""
     product = dot(64, 64, 2048)
-    slow, quick = Choice(Tile((1, 4, 4), (1, 1, 1), 1)), default(ARCH, product)
+    slow, quick = GemmConfig(MmaSchedule((1, 4, 4), (1, 1, 1), 1)), default(ARCH, product)
     program = fused(model(2048, 64, rows=64))
     kernels = product_kernels(program, ARCH)
     times = gemm_search._judged(

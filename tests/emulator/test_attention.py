@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.hardware.chips import CHIPS
-from mgx_mlir.passes.lower.gpu.attention_tiles import Attention, choose
+from mgx_mlir.passes.lower.gpu.attention_tiles import AttentionShape, choose
 from mgx_mlir.passes.lower.gpu.mma import SIDE
 from mgx_mlir.targets.report import gpu_report
 from tests.emulator.oracle import LIMITS, worst
@@ -122,9 +122,9 @@ def test_tiles(arch: str) -> None:
     for queries in (2, 16, 33, 128, 4096):
         for keys in (1, 16, 77, 2048):
             for width, depth in ((64, 64), (128, 128), (32, 96), (256, 256)):
-                tile = choose(chip, Attention(12, queries, keys, width, depth))
+                tile = choose(chip, AttentionShape(12, queries, keys, width, depth))
                 assert tile is not None
                 assert tile.waves == 1 or tile.waves * SIDE <= queries
                 assert tile.keys * (width + tile.depth) * 2 <= chip.lds
                 assert depth % tile.depth == 0
-    assert choose(chip, Attention(12, 128, 128, 80, 80)) is None
+    assert choose(chip, AttentionShape(12, 128, 128, 80, 80)) is None

@@ -17,7 +17,7 @@ import mgx_mlir
 from mgx_mlir.compiler.dumps import kept_assembly
 from mgx_mlir.compiler.tuning.cost_models import by_time
 from mgx_mlir.debug.gpu_kernels import gpu_kernels
-from mgx_mlir.passes.lower.gpu.gemm_shape import Choice, Product, default, padded_depth
+from mgx_mlir.passes.lower.gpu.gemm_shape import GemmConfig, GemmShape, default, padded_depth
 from mgx_mlir.passes.lower.module import lower_to_linalg
 from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.programs.lowered import Lowered
@@ -96,17 +96,17 @@ def test_computed_operands(arch: str, dtype: str, library: Path) -> None:
         assert error(a, want) <= LIMITS[dtype]
 
 
-def choose(arch: str, product: Product) -> Choice:
+def choose(arch: str, product: GemmShape) -> GemmConfig:
     """The default; deep ones in four parts."""
     found = default(arch, product)
-    return Choice(found.tile, 4) if product.dims[2] >= 1024 else found
+    return GemmConfig(found.tile, 4) if product.dims[2] >= 1024 else found
 
 
 def kernels_of(arch: str) -> tuple[Programs, Lowered]:
     net = products()
     lowered = net.lowered(
         "mgx-fuse-pointwise-reduce{quantized=true}", target="gpu", arch=arch,
-        choices=lambda product, _: choose(arch, product),
+        gemm_configs=lambda product, _: choose(arch, product),
     )  # fmt: skip
     return net, lowered
 
@@ -121,7 +121,7 @@ def test_products(arch: str, library: Path) -> None:
     # parts are added up by a launch more, rows filled up by one before
     more = sum(k >= 1024 for _, (_, k, _) in CASES)
     more += sum(
-        padded_depth(arch, Product("dot", NAMES[t], (m, n, k))) > k for t, (m, k, n) in CASES
+        padded_depth(arch, GemmShape("dot", NAMES[t], (m, n, k))) > k for t, (m, k, n) in CASES
     )
     assert len(found) == len(CASES) + more
     # f32 has matrix instructions on CDNA alone

@@ -19,17 +19,17 @@ from mgx_mlir.passes.lower.gpu.compilation_info import product_info, window_info
 from mgx_mlir.passes.lower.gpu.gemm_shape import (
     CONVOLUTION,
     DOT,
-    Choice,
-    Product,
+    GemmConfig,
+    GemmShape,
     alternatives,
-    choice_of,
+    config_from_json,
     default,
     padded_depth,
-    product_of,
+    shape_from_json,
 )
-from mgx_mlir.passes.lower.gpu.mma import KINDS
+from mgx_mlir.passes.lower.gpu.mma import INTRINSICS
 from mgx_mlir.passes.lower.gpu.plain_tiles import plain_tile
-from mgx_mlir.passes.lower.gpu.tiles import Extents, Tile, choose
+from mgx_mlir.passes.lower.gpu.tiles import Extents, MmaSchedule, choose
 from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.targets.child import shared_compiler
 from mgx_mlir.targets.flags import gpu_ladder
@@ -98,7 +98,7 @@ def test_weights_stored_by_row(dtype: str, tolerance: float) -> None:
 
 
 def kind_of(arch: str, dtype: str = "half_type"):
-    return KINDS[arch][dtypes.from_name(dtype)]
+    return INTRINSICS[arch][dtypes.from_name(dtype)]
 
 
 @settings(max_examples=60, deadline=None)
@@ -112,12 +112,12 @@ def test_tiles(arch: str, dtype: str, lines: int, along: int, columns: int, dept
     """A tile is held by the chip, its waves share it evenly, and no row of it is all beyond."""
     chip, kind = CHIPS[arch], kind_of(arch, dtype)
     tile = choose(chip, kind, Extents(lines, along, columns, depth))
-    assert all(n % w == 0 for n, w in zip(tile.size, tile.waves, strict=True))
-    assert prod(tile.waves) <= 4
+    assert all(n % w == 0 for n, w in zip(tile.tiles, tile.subgroups, strict=True))
+    assert prod(tile.subgroups) <= 4
     assert tile.held(kind) <= chip.lds
     assert tile.registers(chip, kind) <= 112
-    assert tile.size[0] <= max(lines, 1)
-    assert (tile.size[1] // 2) * 16 < along
+    assert tile.tiles[0] <= max(lines, 1)
+    assert (tile.tiles[1] // 2) * 16 < along
     assert tile.workgroups(lines, along, columns) >= 1
 
 
@@ -128,24 +128,24 @@ def test_small_products_are_spread_over_the_chip() -> None:
     assert convolution.workgroups(14, 14, 256) >= 56
     assert choose(chip, kind, Extents(1, 128, 768, 768)).workgroups(1, 128, 768) >= 96
     large = choose(chip, kind, Extents(1, 4096, 4096, 4096))
-    assert large.size[1] * large.size[2] >= 32
+    assert large.tiles[1] * large.tiles[2] >= 32
 
 
 def test_deep_products_of_few_columns_are_split() -> None:
     """Where a launch more costs less than it saves, by a wide margin; never a small product."""
-    deep = default("gfx942", Product(DOT, "half_type", (128, 128, 65536)))
+    deep = default("gfx942", GemmShape(DOT, "half_type", (128, 128, 65536)))
     assert deep.split >= 8
     assert deep.tile is not None
-    assert deep.tile.size[0] == 1
+    assert deep.tile.tiles[0] == 1
     for dims in [(128, 768, 3072), (49, 512, 2048), (4096, 4096, 65536), (16, 4096, 4096)]:
-        assert default("gfx942", Product(DOT, "half_type", dims)).split == 1
+        assert default("gfx942", GemmShape(DOT, "half_type", dims)).split == 1
     # the depth is no multiple of the parts'
-    assert default("gfx942", Product(DOT, "half_type", (128, 128, 65521))).split == 1
+    assert default("gfx942", GemmShape(DOT, "half_type", (128, 128, 65521))).split == 1
 
 
 def test_rows_are_filled_up_where_that_is_worth_a_launch() -> None:
     def depth(arch: str, *dims: int, dtype: str = "half_type") -> int:
-        return padded_depth(arch, Product(DOT, dtype, dims))
+        return padded_depth(arch, GemmShape(DOT, dtype, dims))
 
     assert depth("gfx942", 197, 768, 3071) == 3072
     assert depth("gfx942", 197, 768, 3070) == 3072
@@ -159,7 +159,7 @@ def test_rows_are_filled_up_where_that_is_worth_a_launch() -> None:
 
 def test_tiles_without_matrix_instructions() -> None:
     def tile(arch: str, *dims: int, dtype: str = "float_type", batch: tuple[int, ...] = ()):
-        found = plain_tile(arch, Product(DOT, dtype, dims, batch=batch))
+        found = plain_tile(arch, GemmShape(DOT, dtype, dims, batch=batch))
         return None if found is None else (found.size, found.threads)
 
     assert tile("gfx1100", 1024, 1024, 1024) == ((64, 64), 128)
@@ -175,20 +175,20 @@ def test_tiles_without_matrix_instructions() -> None:
 
 def test_the_default_is_among_the_alternatives() -> None:
     for dims in [(128, 768, 3072), (197, 768, 768), (128, 128, 65536)]:
-        product = Product(DOT, "half_type", dims)
+        product = GemmShape(DOT, "half_type", dims)
         found = alternatives("gfx942", product, 9)
         assert found[0] == default("gfx942", product)
         assert len(set(found)) == len(found) == 9
-        assert Choice(None) in found
+        assert GemmConfig(None) in found
 
 
 def test_what_is_left_to_the_compiler() -> None:
     def dot(arch: str, dtype: str, *dims: int) -> bool:
         options = LowerOptions("gpu", arch=arch)
-        return options.choice_for(Product(DOT, dtype, dims)).tile is None
+        return options.gemm_config(GemmShape(DOT, dtype, dims)).tile is None
 
     def convolution(*dims: int) -> bool:
-        product = Product(CONVOLUTION, "half_type", dims)
+        product = GemmShape(CONVOLUTION, "half_type", dims)
         return default("gfx942", product).tile is None
 
     half = "half_type"
@@ -201,33 +201,37 @@ def test_what_is_left_to_the_compiler() -> None:
     assert not convolution(1, 14, 14, 256, 3, 3, 256, 1, 1)
     assert convolution(1, 112, 112, 64, 7, 7, 3, 2, 2)
     off = LowerOptions("gpu", arch="gfx942", tiles=False)
-    assert off.choice_for(Product(DOT, half, (128, 768, 768))) == Choice(None)
+    assert off.gemm_config(GemmShape(DOT, half, (128, 768, 768))) == GemmConfig(None)
     with new_context() as ctx, ir.Location.unknown():
         ctx.allow_unregistered_dialects = True
-        assert product_info("gfx942", Product(DOT, half, (8, 8, 8)), Choice(None)) is None
+        assert product_info("gfx942", GemmShape(DOT, half, (8, 8, 8)), GemmConfig(None)) is None
         assert window_info("gfx942", [1, 56, 56, 64], 2) is not None
         assert window_info("gfx942", [1, 56, 56, 3], 2) is None
 
 
 def test_a_choice_that_was_found_is_taken() -> None:
-    tile = Tile((1, 1, 2), (1, 1, 1), 2)
+    tile = MmaSchedule((1, 1, 2), (1, 1, 1), 2)
     options = LowerOptions(
-        "gpu", arch="gfx942", choices=lambda p, _: Choice(tile) if p.dims[0] == 16 else None
+        "gpu",
+        arch="gfx942",
+        gemm_configs=lambda p, _: GemmConfig(tile) if p.dims[0] == 16 else None,
     )
-    assert options.choice_for(Product(DOT, "half_type", (16, 32, 64))).tile == tile
-    other = Product(DOT, "half_type", (32, 32, 64))
-    assert options.choice_for(other) == default("gfx942", other)
+    assert options.gemm_config(GemmShape(DOT, "half_type", (16, 32, 64))).tile == tile
+    other = GemmShape(DOT, "half_type", (32, 32, 64))
+    assert options.gemm_config(other) == default("gfx942", other)
 
 
 TILE = {"size": [1, 2, 2], "waves": [1, 2, 1], "steps": 4}
 
 
 def test_choices_and_products_as_json() -> None:
-    product = Product(CONVOLUTION, "half_type", (1, 14, 14, 256, 3, 3, 256, 1, 1))
-    assert product_of(product.to_json()) == product
-    for choice in (Choice(None), Choice(Tile((1, 2, 2), (1, 2, 1), 4), 8)):
-        assert choice_of(json.loads(json.dumps(choice.to_json()))) == choice
-    assert choice_of({"tile": TILE, "split": 2}) == Choice(Tile((1, 2, 2), (1, 2, 1), 4), 2)
+    product = GemmShape(CONVOLUTION, "half_type", (1, 14, 14, 256, 3, 3, 256, 1, 1))
+    assert shape_from_json(product.to_json()) == product
+    for choice in (GemmConfig(None), GemmConfig(MmaSchedule((1, 2, 2), (1, 2, 1), 4), 8)):
+        assert config_from_json(json.loads(json.dumps(choice.to_json()))) == choice
+    assert config_from_json({"tile": TILE, "split": 2}) == GemmConfig(
+        MmaSchedule((1, 2, 2), (1, 2, 1), 4), 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -243,7 +247,7 @@ def test_choices_and_products_as_json() -> None:
     ],
 )  # fmt: skip
 def test_choices_that_are_none(value: object) -> None:
-    assert choice_of(value) is None
+    assert config_from_json(value) is None
 
 
 @pytest.mark.parametrize(
@@ -254,9 +258,9 @@ def test_choices_that_are_none(value: object) -> None:
      {"more": 1}],
 )  # fmt: skip
 def test_products_that_are_none(change: dict[str, object]) -> None:
-    value = Product(DOT, "half_type", (1, 2, 3)).to_json()
-    assert product_of(value) is not None
-    assert product_of({**value, **change}) is None
+    value = GemmShape(DOT, "half_type", (1, 2, 3)).to_json()
+    assert shape_from_json(value) is not None
+    assert shape_from_json({**value, **change}) is None
 
 
 def test_the_info_on_the_ops() -> None:

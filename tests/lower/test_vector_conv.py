@@ -19,7 +19,7 @@ from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lower.cpu import convolution as loops
 from mgx_mlir.passes.lower.cpu.isa import AVX2, AVX512, NEON, Isa, isa_of
-from mgx_mlir.passes.lower.cpu.workgroup_builder import SCRATCH_BYTES, WorkGroup
+from mgx_mlir.passes.lower.cpu.workgroup_builder import SCRATCH_BYTES, WorkgroupBuilder
 from mgx_mlir.passes.lower.module import lower_to_linalg
 from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.passes.pipelines import pipeline
@@ -186,7 +186,9 @@ def _reference(x: np.ndarray, w: np.ndarray, shape: loops.ConvShape) -> np.ndarr
     return out
 
 
-def _twice(k: WorkGroup, tensors: Any, sums: ir.Value, at: Any, reads: Any) -> list[ir.Value]:
+def _twice(
+    k: WorkgroupBuilder, tensors: Any, sums: ir.Value, at: Any, reads: Any
+) -> list[ir.Value]:
     """The sums, and the sums plus one, as two results."""
     lanes = ir.VectorType(sums.type).shape[0]
     one = k.splat(1.0, lanes)

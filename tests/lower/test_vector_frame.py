@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.passes.lower.cpu.workgroup_builder import Tile, WorkGroup, dispatch
+from mgx_mlir.passes.lower.cpu.workgroup_builder import ResultTile, WorkgroupBuilder, dispatch
 from tests.lower.vector_kernels import run
 
 F = dtypes.FLOAT
@@ -18,7 +18,7 @@ def _random(*dims: int) -> np.ndarray:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_rows_two_results(threads: int) -> None:
-    def body(k: WorkGroup) -> list[Tile]:
+    def body(k: WorkgroupBuilder) -> list[ResultTile]:
         row, (x, w) = k.at[0], k.inputs
 
         def one(i, carried):
@@ -28,7 +28,7 @@ def test_rows_two_results(threads: int) -> None:
             return [k.write(scaled, carried[0], [i, 0]), k.put(total, carried[1], [i])]
 
         made = k.loop(0, 16, 1, [k.empty((16, 32)), k.empty((16,))], one)
-        return [Tile(made[0], (row, 0), (16, 32)), Tile(made[1], (row,), (16,))]
+        return [ResultTile(made[0], (row, 0), (16, 32)), ResultTile(made[1], (row,), (16,))]
 
     x, w = _random(64, 32), _random(32)
     out = run(
@@ -43,7 +43,7 @@ def test_rows_two_results(threads: int) -> None:
 def test_ragged_grid_and_masked_lanes() -> None:
     """37 x 21 in tiles of 8 x 16: the ends are smaller."""
 
-    def body(k: WorkGroup) -> list[Tile]:
+    def body(k: WorkgroupBuilder) -> list[ResultTile]:
         (r, c), (x,) = k.at, k.inputs
         rows, columns = k.min(8, k.sub(37, r)), k.min(16, k.sub(21, c))
 
@@ -52,7 +52,7 @@ def test_ragged_grid_and_masked_lanes() -> None:
             return [k.write(k.fma(v, v, v), carried[0], [i, 0], masked=True)]
 
         made = k.loop(0, rows, 1, [k.empty((rows, columns))], one)
-        return [Tile(made[0], (r, c), (rows, columns))]
+        return [ResultTile(made[0], (r, c), (rows, columns))]
 
     x = _random(37, 21)
     out = run(lambda x: dispatch([x], [((37, 21), F)], [(37, 8), (21, 16)], body), [x])
@@ -60,7 +60,7 @@ def test_ragged_grid_and_masked_lanes() -> None:
 
 
 def test_three_dims_scratch_condition_and_broadcast() -> None:
-    def body(k: WorkGroup) -> list[Tile]:
+    def body(k: WorkgroupBuilder) -> list[ResultTile]:
         (a, b, c), (x,) = k.at, k.inputs
         scratch = k.empty((16, 16))
         kind = scratch.type
@@ -79,7 +79,7 @@ def test_three_dims_scratch_condition_and_broadcast() -> None:
         first = k.broadcast(k.element(x, [a, b, 0, c]), 16)
         turned = k.write(k.transpose(square), k.empty((1, 1, 16, 16)), [0, 0, 0, 0])
         (turned,) = [k.write(first, turned, [0, 0, 15, 0])]
-        return [Tile(turned, (a, b, 0, c), (1, 1, 16, 16))]
+        return [ResultTile(turned, (a, b, 0, c), (1, 1, 16, 16))]
 
     x = _random(2, 3, 16, 32)
     out = run(lambda x: dispatch([x], [((2, 3, 16, 32), F)], [(2, 1), (3, 1), (32, 16)], body), [x])

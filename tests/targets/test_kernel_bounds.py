@@ -12,8 +12,8 @@ import pytest
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.hardware.chips import CHIPS, LAUNCH_US
-from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, Choice, Product
-from mgx_mlir.passes.lower.gpu.tiles import Tile
+from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, GemmConfig, GemmShape
+from mgx_mlir.passes.lower.gpu.tiles import MmaSchedule
 from mgx_mlir.targets.kernel_bounds import compile_with_bounds, time_us, workgroups
 from mgx_mlir.targets.kernel_time import FROM_CACHE, cost, kernel_time
 from mgx_mlir.targets.kernel_walk import Code, Instruction, Walk, functions, walk
@@ -188,10 +188,10 @@ def test_a_compiled_product(arch: str) -> None:
         w = rng.standard_normal((k, n)).astype(np.float16)
         x = np.zeros((m, k), np.float16)
         net.add(lambda b, v, w=w: b.relu(b.dot(v, b.literal(w))), [x], np.zeros((m, n)))
-    tile = Tile((1, 2, 1), (1, 2, 1), 4)
-    choices = iter([Choice(tile), Choice(tile, 4)])
+    tile = MmaSchedule((1, 2, 1), (1, 2, 1), 4)
+    choices = iter([GemmConfig(tile), GemmConfig(tile, 4)])
     lowered = net.lowered(
-        "fuse_pointwise_reduce", target="gpu", arch=arch, choices=lambda *_: next(choices)
+        "fuse_pointwise_reduce", target="gpu", arch=arch, gemm_configs=lambda *_: next(choices)
     )
     _, found = compile_with_bounds(lowered.bytecode, arch)
     assert list(found) == ["main"]
@@ -199,8 +199,8 @@ def test_a_compiled_product(arch: str) -> None:
     parts = [x for x in found["main"] if "4x64x96x512" in x.kernel.name]
     assert len(found["main"]) == 3
     assert [x.workgroups for x in (*whole, *parts)] == [2 * 6, 4 * 2 * 6]
-    product = Product(DOT, "half_type", (m, n, k))
-    kind = product.kind(arch)
+    product = GemmShape(DOT, "half_type", (m, n, k))
+    kind = product.intrinsic(arch)
     assert kind is not None
     for launch, depth in ((whole[0], k), (parts[0], k // 4)):
         assert launch.time is not None
@@ -215,7 +215,7 @@ def test_a_compiled_product(arch: str) -> None:
 
 def test_kinds_are_what_the_clocks_are_of() -> None:
     """A kind's clocks are those of the instruction that it becomes."""
-    from mgx_mlir.passes.lower.gpu.mma import KINDS
+    from mgx_mlir.passes.lower.gpu.mma import INTRINSICS
 
     names = {
         ("gfx942", dtypes.HALF): "v_mfma_f32_16x16x16_f16",
@@ -226,7 +226,7 @@ def test_kinds_are_what_the_clocks_are_of() -> None:
         ("gfx1201", dtypes.INT8): "v_wmma_i32_16x16x16_iu8",
     }
     for (arch, dtype), name in names.items():
-        assert KINDS[arch][dtype].clocks(CHIPS[arch]) == of(name, arch=arch).clocks
+        assert INTRINSICS[arch][dtype].clocks(CHIPS[arch]) == of(name, arch=arch).clocks
 
 
 def test_arguments_that_the_hardware_loads() -> None:

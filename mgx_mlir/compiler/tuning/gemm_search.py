@@ -20,7 +20,7 @@ from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import Kernel, ViewOp, is_a
 from mgx_mlir.hardware.chips import CHIPS
-from mgx_mlir.passes.lower.gpu.gemm_shape import WORTH, Choice, Product, alternatives
+from mgx_mlir.passes.lower.gpu.gemm_shape import WORTH, GemmConfig, GemmShape, alternatives
 from mgx_mlir.passes.lower.module import lower_to_linalg
 from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
@@ -37,16 +37,16 @@ MARGIN = 0.02  # of the default's time that another choice must save: less is no
 class Found:
     """What was tried for a product, in microseconds by `judged` ("time" or "bound")."""
 
-    product: Product
-    tried: dict[Choice, float | None]
+    product: GemmShape
+    tried: dict[GemmConfig, float | None]
     judged: str
 
     @property
-    def default(self) -> Choice:
+    def default(self) -> GemmConfig:
         return next(iter(self.tried))
 
     @property
-    def best(self) -> Choice:
+    def best(self) -> GemmConfig:
         """The quickest, the default where no other one is by a margin. What a launch more costs is
         a guess in a bound: parts must save more."""
         times = {c: t for c, t in self.tried.items() if t is not None}
@@ -58,7 +58,7 @@ class Found:
         own = times.get(self.default)
         return least if own is None or times[least] < own * (1 - MARGIN) else self.default
 
-    def us(self, choice: Choice) -> float | None:
+    def us(self, choice: GemmConfig) -> float | None:
         return self.tried.get(choice)
 
 
@@ -112,7 +112,7 @@ def search_products(program: ProgramIR, arch: str, judge: Judge, judged: str) ->
     limit = max(integer("MIGRAPHX_MLIR_TUNE_LIMIT", CHOICES), 1)
     wanted = {p: alternatives(arch, p, limit) for p in kernels if p not in known}
     work = [(p, c) for p, choices in wanted.items() for c in choices]
-    times: dict[tuple[Product, Choice], float | None] = {}
+    times: dict[tuple[GemmShape, GemmConfig], float | None] = {}
     for i in range(0, len(work), TOGETHER):
         times |= _judged(program, kernels, work[i : i + TOGETHER], arch, judge)
     out.found = [
@@ -125,19 +125,19 @@ def search_products(program: ProgramIR, arch: str, judge: Judge, judged: str) ->
     return out
 
 
-def product_kernels(program: ProgramIR, arch: str) -> dict[Product, ir.Operation]:
+def product_kernels(program: ProgramIR, arch: str) -> dict[GemmShape, ir.Operation]:
     """The products of a program, each with the first kernel that computes it."""
-    found: dict[Product, ir.Operation] = {}
+    found: dict[GemmShape, ir.Operation] = {}
     with program.ctx, ir.Location.unknown(), program.store.active():
         ops = [v.operation for v in entry_block(program.main()).operations]
         kernels = [op for op in ops if is_a(op, Kernel) and _multiplies(op)]
         for op in kernels:
-            seen: list[Product] = []
+            seen: list[GemmShape] = []
 
-            def note(product: Product, _: str, seen: list[Product] = seen) -> None:
+            def note(product: GemmShape, _: str, seen: list[GemmShape] = seen) -> None:
                 seen.append(product)
 
-            options = LowerOptions("gpu", arch=arch, choices=note)
+            options = LowerOptions("gpu", arch=arch, gemm_configs=note)
             lower_to_linalg(_alone(program, op), options)
             for product in seen:
                 found.setdefault(product, op)
@@ -155,23 +155,25 @@ def _multiplies(op: ir.Operation) -> bool:
 
 def _judged(
     program: ProgramIR,
-    kernels: Mapping[Product, ir.Operation],
-    work: Sequence[tuple[Product, Choice]],
+    kernels: Mapping[GemmShape, ir.Operation],
+    work: Sequence[tuple[GemmShape, GemmConfig]],
     arch: str,
     judge: Judge,
-) -> dict[tuple[Product, Choice], float | None]:
+) -> dict[tuple[GemmShape, GemmConfig], float | None]:
     """What the choices take. Where one of several does not compile the others still do."""
     with program.ctx, ir.Location.unknown(), program.store.active():
         names = ["main", *(f"choice{i}" for i in range(1, len(work)))]
         rows = dict(zip(names, work, strict=True))
 
-        def choose(product: Product, function: str) -> Choice | None:
+        def choose(product: GemmShape, function: str) -> GemmConfig | None:
             own, choice = rows[function]
             return choice if product == own else None
 
         programs = {n: _alone(program, kernels[p]) for n, (p, _) in rows.items()}
         first = programs.pop("main")
-        lowered = lower_to_linalg(first, LowerOptions("gpu", arch=arch, choices=choose), programs)
+        lowered = lower_to_linalg(
+            first, LowerOptions("gpu", arch=arch, gemm_configs=choose), programs
+        )
     try:
         found = judge(lowered, names)
         return {row: found.get(n) for n, row in rows.items()}

@@ -19,7 +19,12 @@ from typing import Any
 
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import atomic
-from mgx_mlir.passes.lower.gpu.gemm_shape import Choice, Product, choice_of, product_of
+from mgx_mlir.passes.lower.gpu.gemm_shape import (
+    GemmConfig,
+    GemmShape,
+    config_from_json,
+    shape_from_json,
+)
 from mgx_mlir.targets import locks
 from mgx_mlir.targets.cache import cache_root
 from mgx_mlir.targets.child import compiler_version
@@ -171,10 +176,10 @@ def _tuning(value: Any) -> Tuning | None:
     return Tuning(**value) if fits else None
 
 
-def kept_products(arch: str) -> dict[Product, Choice]:
+def kept_products(arch: str) -> dict[GemmShape, GemmConfig]:
     """How products are computed best on an architecture, by what the file keeps of this compiler.
     FileError for a damaged file."""
-    found: dict[Product, Choice] = {}
+    found: dict[GemmShape, GemmConfig] = {}
     for key, solution in _rows(tuning_file()):
         product, choice = _product(key, arch), _choice(solution)
         if product is not None and choice is not None:
@@ -183,7 +188,7 @@ def kept_products(arch: str) -> dict[Product, Choice]:
 
 
 def keep_products(
-    arch: str, found: Mapping[Product, tuple[Choice, float | None]], judged: str
+    arch: str, found: Mapping[GemmShape, tuple[GemmConfig, float | None]], judged: str
 ) -> Path:
     """Write how products are computed best, with the microseconds that they take; the file's path.
 
@@ -211,12 +216,12 @@ def _finite(us: float | None) -> float | None:
     return us if us is not None and us < float("inf") else None
 
 
-def _problem(product: Product, arch: str) -> dict[str, Any]:
+def _problem(product: GemmShape, arch: str) -> dict[str, Any]:
     return {"name": PRODUCT, "problem": {"arch": arch, "compiler": compiler_version(),
                                          **product.to_json()}}  # fmt: skip
 
 
-def _product(key: Any, arch: str) -> Product | None:
+def _product(key: Any, arch: str) -> GemmShape | None:
     """The product that a row is for, None where it is for something else."""
     problem = key.get("problem") if isinstance(key, Mapping) and key.get("name") == PRODUCT else 0
     if not isinstance(problem, Mapping):
@@ -224,13 +229,13 @@ def _product(key: Any, arch: str) -> Product | None:
     rest = dict(problem)
     if (rest.pop("arch", None), rest.pop("compiler", None)) != (arch, compiler_version()):
         return None
-    return product_of(rest)
+    return shape_from_json(rest)
 
 
-def _choice(solution: Any) -> Choice | None:
+def _choice(solution: Any) -> GemmConfig | None:
     if not isinstance(solution, Mapping):
         return None
-    return choice_of({k: v for k, v in solution.items() if k not in ("us", "judged")})
+    return config_from_json({k: v for k, v in solution.items() if k not in ("us", "judged")})
 
 
 def solutions() -> int:

@@ -16,7 +16,7 @@ from mgx_mlir.passes.analysis.attention_form import KEY_BLOCK, AttentionForm, Ti
 from mgx_mlir.passes.lower.cpu import workgroup_builder
 from mgx_mlir.passes.lower.cpu.elements import Elements, narrow
 from mgx_mlir.passes.lower.cpu.exponential import exp
-from mgx_mlir.passes.lower.cpu.workgroup_builder import SCRATCH_BYTES, Index, WorkGroup
+from mgx_mlir.passes.lower.cpu.workgroup_builder import SCRATCH_BYTES, Index, WorkgroupBuilder
 from mgx_mlir.passes.lower.scalar import TypedScalar
 
 LANES = 16
@@ -32,7 +32,7 @@ def attention(
     groups = product(form.lead)
     blocks = -(-form.queries // rows)
 
-    def body(k: WorkGroup) -> list[workgroup_builder.Tile]:
+    def body(k: WorkgroupBuilder) -> list[workgroup_builder.ResultTile]:
         inputs = dict(zip(order, k.inputs, strict=True))
         lead, flat = [], k.at[0]
         for d in reversed(form.lead):
@@ -56,7 +56,7 @@ class _Block:
 
     def __init__(
         self,
-        k: WorkGroup,
+        k: WorkgroupBuilder,
         elements: Elements,
         form: AttentionForm,
         lead: list[Index],
@@ -76,7 +76,7 @@ class _Block:
         """The query in a lane; past the last one it is read again."""
         return self.k.add(self.first, min(vector_index * LANES + i, self.rows - 1))
 
-    def run(self) -> workgroup_builder.Tile:
+    def run(self) -> workgroup_builder.ResultTile:
         k, form = self.k, self.form
         queries = self.turned_queries()
         low = k.splat(-INFINITY, LANES)
@@ -332,7 +332,7 @@ class _Block:
 
     # ---- the result --------------------------------------------------------------------------
 
-    def store(self, sums: ir.Value, totals: list[ir.Value]) -> workgroup_builder.Tile:
+    def store(self, sums: ir.Value, totals: list[ir.Value]) -> workgroup_builder.ResultTile:
         """The sums over their totals, after the epilogue, in the rows of the result."""
         k, form, out = self.k, self.form, self.out
         one = k.splat(1.0, LANES)
@@ -363,4 +363,4 @@ class _Block:
 
         tile = self.in_steps(form.depth, [k.empty(sizes, out.dtype)], some, LANES)[0]
         offsets = form.place(k, [*self.lead, self.first, 0])
-        return workgroup_builder.Tile(tile, offsets, sizes)
+        return workgroup_builder.ResultTile(tile, offsets, sizes)

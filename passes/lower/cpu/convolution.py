@@ -19,8 +19,8 @@ from mgx_mlir.passes.lower.cpu.isa import Isa
 from mgx_mlir.passes.lower.cpu.workgroup_builder import (
     SCRATCH_BYTES,
     Index,
-    Tile,
-    WorkGroup,
+    ResultTile,
+    WorkgroupBuilder,
     dispatch,
 )
 
@@ -173,7 +173,7 @@ def convolution(
     whole = (shape.batch, high, wide, shape.outputs)
     panels = shape.outputs // cut.width
 
-    def body(k: WorkGroup) -> list[Tile]:
+    def body(k: WorkgroupBuilder) -> list[ResultTile]:
         return _Body(k, shape, cut, isa, len(others), emit).build(results)
 
     return dispatch(
@@ -189,7 +189,13 @@ class _Body:
     """The loops of one work-group."""
 
     def __init__(
-        self, k: WorkGroup, shape: ConvShape, cut: ConvPlan, isa: Isa, others: int, emit: Emit
+        self,
+        k: WorkgroupBuilder,
+        shape: ConvShape,
+        cut: ConvPlan,
+        isa: Isa,
+        others: int,
+        emit: Emit,
     ) -> None:
         self.k, self.shape, self.cut, self.isa, self.emit = k, shape, cut, isa, emit
         self.x, self.w, *self.others = k.inputs
@@ -209,7 +215,7 @@ class _Body:
             width = shape.size[1] if shape.in_place else shape.reach[1]
             self.pitch, self.step = width * channels, channels
 
-    def build(self, results: Sequence[DType]) -> list[Tile]:
+    def build(self, results: Sequence[DType]) -> list[ResultTile]:
         k, cut = self.k, self.cut
         sizes = (1, self.rows, self.shape.counts[1], cut.panels * cut.width)
         tiles = [k.empty(sizes, d) for d in results]
@@ -228,7 +234,7 @@ class _Body:
             block(0, carried) if self.blocks == 1 else k.loop(0, self.blocks, 1, carried, block)
         )
         at = (self.image, self.row, 0, k.mul(self.panel, cut.width))
-        return [Tile(t, at, sizes) for t in carried[len(scratch) :]]
+        return [ResultTile(t, at, sizes) for t in carried[len(scratch) :]]
 
     # ---- the input's rows --------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from mgx_mlir.core.ir import arith, ir, vector
 from mgx_mlir.core.op import attributes_of, op_class
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lower.cpu.scalars import VectorScalars
-from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkGroup
+from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lower.scalar import (
     ArithScalars,
     Number,
@@ -32,7 +32,7 @@ class StoredScalars(VectorScalars):
         return widen(self.k, narrow(self.k, x, dtype, self.lanes), self.lanes)
 
 
-def widen(k: WorkGroup, x: TypedScalar, lanes: int) -> TypedScalar:
+def widen(k: WorkgroupBuilder, x: TypedScalar, lanes: int) -> TypedScalar:
     """Stored elements as the type that they are computed in."""
     if not x.dtype.is_low_precision:
         return x
@@ -45,7 +45,7 @@ def widen(k: WorkGroup, x: TypedScalar, lanes: int) -> TypedScalar:
     return TypedScalar(wide, dtypes.FLOAT, x)
 
 
-def narrow(k: WorkGroup, x: TypedScalar, dtype: DType, lanes: int) -> TypedScalar:
+def narrow(k: WorkgroupBuilder, x: TypedScalar, dtype: DType, lanes: int) -> TypedScalar:
     """Computed elements as the type that they are stored in."""
     if x.dtype is dtype:
         return x
@@ -64,7 +64,7 @@ class Elements:
     operands: the input tensor of each block argument of the kernel. Bools come as bytes.
     """
 
-    def __init__(self, group: WorkGroup, operands: Mapping[ir.Value, ir.Value]) -> None:
+    def __init__(self, group: WorkgroupBuilder, operands: Mapping[ir.Value, ir.Value]) -> None:
         self.group, self.operands = group, operands
         self.add, self.mul = group.add, group.mul
         self.div, self.rem = group.div, group.rem

@@ -8,7 +8,7 @@ from typing import Any
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lower.cpu.scalars import VectorScalars
-from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkGroup
+from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lower.expr import Compute, DimMap, Expr, Leaf, Splat, View, compose, identity
 from mgx_mlir.passes.lower.scalar import TypedScalar
 
@@ -67,7 +67,7 @@ class Epilogue:
 
     def emit(
         self,
-        k: WorkGroup,
+        k: WorkgroupBuilder,
         tensors: Sequence[ir.Value],
         sums: ir.Value,
         at: Sequence[Index],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir
-from mgx_mlir.passes.lower.cpu.workgroup_builder import WorkGroup
+from mgx_mlir.passes.lower.cpu.workgroup_builder import WorkgroupBuilder
 
 LOG2E = 1.4426950408889634
 MAGIC = 12582912.0  # 1.5 * 2^23: added, it rounds to an integer that is then in the low bits
@@ -24,7 +24,7 @@ COEFFICIENTS = (
 )
 
 
-def exp(k: WorkGroup, x: ir.Value) -> ir.Value:
+def exp(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:
     """e to the power of a vector whose elements are not above 88."""
     lanes = ir.VectorType(x.type).shape[0]
 

@@ -10,7 +10,7 @@ from mgx_mlir.core.shapes import TensorType, product
 from mgx_mlir.passes.analysis.access_maps import reader
 from mgx_mlir.passes.lower.cpu import workgroup_builder
 from mgx_mlir.passes.lower.cpu.elements import Elements, narrow
-from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkGroup
+from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkgroupBuilder
 
 _GROUP_ELEMENTS = 8192  # of a work-group: enough to be worth starting
 
@@ -28,7 +28,7 @@ def rows(value: ir.Value, operands: Mapping[ir.Value, ir.Value], run: int) -> ir
     order = list(operands)
     step = min(count, max(1, _GROUP_ELEMENTS // length))
 
-    def body(k: WorkGroup) -> list[workgroup_builder.Tile]:
+    def body(k: WorkgroupBuilder) -> list[workgroup_builder.ResultTile]:
         elements = Elements(k, dict(zip(order, k.inputs, strict=True)))
         # the last group may make rows again that the one before it made: they come out the same
         first = k.min(k.at[0], count - step)
@@ -51,14 +51,14 @@ def rows(value: ir.Value, operands: Mapping[ir.Value, ir.Value], run: int) -> ir
             return [some(full, length - full, made) if full < length else made]
 
         made = k.loop(0, step, 1, [k.empty((step, length), dtype)], row)[0]
-        return [workgroup_builder.Tile(made, (first, 0), (step, length))]
+        return [workgroup_builder.ResultTile(made, (first, 0), (step, length))]
 
     return workgroup_builder.dispatch(
         [operands[v] for v in order], [((count, length), dtype)], [(count, step)], body
     )[0]
 
 
-def _coordinates(k: WorkGroup, flat: Index, dims: tuple[int, ...]) -> list[Index]:
+def _coordinates(k: WorkgroupBuilder, flat: Index, dims: tuple[int, ...]) -> list[Index]:
     out: list[Index] = []
     for i, d in enumerate(reversed(dims)):
         out.append(k.rem(flat, d) if i + 1 < len(dims) else flat)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
-from mgx_mlir.passes.lower.cpu.workgroup_builder import WorkGroup
+from mgx_mlir.passes.lower.cpu.workgroup_builder import WorkgroupBuilder
 from mgx_mlir.passes.lower.scalar import ArithScalars, Number, TypedScalar
 
 
 class VectorScalars(ArithScalars):
     """ArithScalars whose values are vectors of `lanes`; types of 16 and 8 bits have no place."""
 
-    def __init__(self, k: WorkGroup, lanes: int, dtype: DType, result_dtype: DType) -> None:
+    def __init__(self, k: WorkgroupBuilder, lanes: int, dtype: DType, result_dtype: DType) -> None:
         super().__init__(dtype, result_dtype)
         self.k, self.lanes = k, lanes
 

@@ -1,12 +1,12 @@
 """The frame of a vector kernel: one dispatch of work-groups, and what their bodies are built with.
 
-    def body(k: WorkGroup) -> list[Tile]:
+    def body(k: WorkgroupBuilder) -> list[ResultTile]:
         (row,), (x,) = k.at, k.inputs
         def one(i, carried):
             v = k.read(x, [k.add(row, i), 0], 32)
             return [k.write(k.fma(v, v, v), carried[0], [i, 0])]
         made = k.loop(0, 64, 1, [k.empty((64, 32))], one)
-        return [Tile(made[0], (row, 0), (64, 32))]
+        return [ResultTile(made[0], (row, 0), (64, 32))]
 
     out, = dispatch([x], [((1536, 32), dtypes.FLOAT)], [(1536, 64)], body)
 
@@ -34,7 +34,7 @@ SCRATCH_BYTES = 48 << 10
 
 
 @dataclass(frozen=True)
-class Tile:
+class ResultTile:
     """The part of a result that a work-group has computed."""
 
     value: ir.Value
@@ -42,7 +42,7 @@ class Tile:
     sizes: Sequence[Index]
 
 
-class WorkGroup:
+class WorkgroupBuilder:
     """Builds the body of one work-group at the current insertion point.
 
     at: where the group starts along each grid dim. inputs: the kernel's inputs, as tensors.
@@ -273,7 +273,7 @@ def dispatch(
     inputs: Sequence[ir.Value],
     results: Sequence[tuple[Sequence[int], DType]],
     grid: Sequence[tuple[int, int]],
-    body: Callable[[WorkGroup], Sequence[Tile]],
+    body: Callable[[WorkgroupBuilder], Sequence[ResultTile]],
 ) -> list[ir.Value]:
     """One dispatch, whose work-groups stand on a grid of (extent, step) per dim, up to three.
 
@@ -295,7 +295,7 @@ def dispatch(
         _binding("writeonly", t) for t in types
     ]
     block = outer.regions[0].blocks.append(*bound)
-    k = WorkGroup(block)
+    k = WorkgroupBuilder(block)
     with ir.InsertionPoint(block):
         for i, (extent, step) in enumerate(grid):
             k.at.append(k.mul(_group_id(len(grid) - 1 - i), step) if step < extent else 0)
@@ -344,7 +344,7 @@ def _load(binding: ir.Value, t: ir.Type) -> ir.Value:
     ).result
 
 
-def _store(tile: Tile, binding: ir.Value) -> None:
+def _store(tile: ResultTile, binding: ir.Value) -> None:
     offsets = [i for i in tile.offsets if not isinstance(i, int)]
     sizes = [i for i in tile.sizes if not isinstance(i, int)]
     ir.Operation.create(

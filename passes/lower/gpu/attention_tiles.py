@@ -20,7 +20,7 @@ _F16, _BF16 = dtypes.HALF, dtypes.BF16
 
 
 @dataclass(frozen=True)
-class Kind:
+class AttentionIntrinsics:
     """The instruction of each product. wide: of the first, where it takes 32 in depth."""
 
     plain: str
@@ -38,21 +38,24 @@ def _layout(name: str, *, turned: bool = True, virtual: bool = False) -> str:
 _F16_CDNA, _BF16_CDNA = _layout("MFMA_F32_16x16x16_F16"), _layout("MFMA_F32_16x16x16_BF16")
 _PAIRS = _layout("VMFMA_F32_16x16x32_F16", virtual=True)
 _RDNA3 = {
-    _F16: Kind(_layout("WMMAR3_F32_16x16x16_F16", turned=False)),
-    _BF16: Kind(_layout("WMMAR3_F32_16x16x16_BF16", turned=False)),
+    _F16: AttentionIntrinsics(_layout("WMMAR3_F32_16x16x16_F16", turned=False)),
+    _BF16: AttentionIntrinsics(_layout("WMMAR3_F32_16x16x16_BF16", turned=False)),
 }
 _RDNA4 = {
-    _F16: Kind(_layout("WMMAR4_F32_16x16x16_F16")),
-    _BF16: Kind(_layout("WMMAR4_F32_16x16x16_BF16")),
+    _F16: AttentionIntrinsics(_layout("WMMAR4_F32_16x16x16_F16")),
+    _BF16: AttentionIntrinsics(_layout("WMMAR4_F32_16x16x16_BF16")),
 }
 # by gfx name and the type of the operands; what the first product leaves is laid out as the
 # second one reads it
-KINDS: dict[str, dict[DType, Kind]] = {
-    "gfx90a": {_F16: Kind(_F16_CDNA, _PAIRS)},
-    "gfx942": {_F16: Kind(_F16_CDNA, _PAIRS), _BF16: Kind(_BF16_CDNA)},
+INTRINSICS: dict[str, dict[DType, AttentionIntrinsics]] = {
+    "gfx90a": {_F16: AttentionIntrinsics(_F16_CDNA, _PAIRS)},
+    "gfx942": {
+        _F16: AttentionIntrinsics(_F16_CDNA, _PAIRS),
+        _BF16: AttentionIntrinsics(_BF16_CDNA),
+    },
     "gfx950": {
-        _F16: Kind(_F16_CDNA, _layout("MFMA_F32_16x16x32_F16")),
-        _BF16: Kind(_BF16_CDNA, _layout("MFMA_F32_16x16x32_BF16")),
+        _F16: AttentionIntrinsics(_F16_CDNA, _layout("MFMA_F32_16x16x32_F16")),
+        _BF16: AttentionIntrinsics(_BF16_CDNA, _layout("MFMA_F32_16x16x32_BF16")),
     },
     "gfx1100": _RDNA3,
     "gfx1101": _RDNA3,
@@ -74,7 +77,7 @@ _PART = 64  # of it in a workgroup, beyond
 
 
 @dataclass(frozen=True)
-class FlashTile:
+class AttentionTile:
     """Waves of a workgroup, with 16 rows of queries each; keys of a tile; depth of the result."""
 
     waves: int
@@ -83,7 +86,7 @@ class FlashTile:
 
 
 @dataclass(frozen=True)
-class Attention:
+class AttentionShape:
     """Extents of an attention: how many, queries, keys, and what each product sums or gives."""
 
     count: int
@@ -93,23 +96,23 @@ class Attention:
     depth: int
 
 
-def kind_of(arch: str, dtype: DType, width: int, depth: int) -> Kind | None:
+def intrinsics_of(arch: str, dtype: DType, width: int, depth: int) -> AttentionIntrinsics | None:
     """The matrix instructions for an attention; None where the compiler is to choose."""
     if width % SIDE or depth % SIDE or arch not in CHIPS:
         return None
-    return KINDS.get(arch, {}).get(dtype)
+    return INTRINSICS.get(arch, {}).get(dtype)
 
 
-def choose(chip: Chip, a: Attention) -> FlashTile | None:
+def choose(chip: Chip, a: AttentionShape) -> AttentionTile | None:
     """The tile of the lowest bound on the time, of equal ones that of the most rows; None where
     none can be shared evenly by the lanes of its waves."""
     depth = _PART if chip.lanes == 32 and a.depth > _DEPTH and a.depth % _PART == 0 else a.depth
-    tiles = [FlashTile(w, n, depth) for w in (1, 2, 3, 4) for n in (64, 32, 16)]
+    tiles = [AttentionTile(w, n, depth) for w in (1, 2, 3, 4) for n in (64, 32, 16)]
     fitting = [t for t in tiles if _fits(chip, a, t)]
     return min(fitting, key=lambda t: (_clocks(chip, a, t), -t.waves), default=None)
 
 
-def _fits(chip: Chip, a: Attention, tile: FlashTile) -> bool:
+def _fits(chip: Chip, a: AttentionShape, tile: AttentionTile) -> bool:
     held = tile.keys * (a.width + tile.depth)
     threads = tile.waves * chip.lanes
     # tiles of more rows than there are were seen to be wrong
@@ -130,7 +133,7 @@ def _is_shared(rows: int, length: int, threads: int) -> bool:
     return threads % across == 0 and rows % (threads // across) == 0
 
 
-def _clocks(chip: Chip, a: Attention, tile: FlashTile) -> float:
+def _clocks(chip: Chip, a: AttentionShape, tile: AttentionTile) -> float:
     groups = a.count * -(-a.queries // (tile.waves * SIDE)) * (a.depth // tile.depth)
     rounds = -(-groups // chip.units)
     steps = -(-a.keys // tile.keys)
@@ -143,7 +146,7 @@ def _clocks(chip: Chip, a: Attention, tile: FlashTile) -> float:
 
 
 def attributes(
-    arch: str, kind: Kind, tile: FlashTile, rank: int, a: Attention
+    arch: str, kind: AttentionIntrinsics, tile: AttentionTile, rank: int, a: AttentionShape
 ) -> dict[str, ir.Attribute]:
     """Build the lowering config of an attention op over `rank` dims (batch.., M, K1, K2, N)."""
     chip = CHIPS[arch]
@@ -183,4 +186,11 @@ def _promoted(operands: Sequence[int]) -> str:
     return f"promote_operands = {numbers(operands)}, promotion_types = [{each}]"
 
 
-__all__ = ["Attention", "FlashTile", "Kind", "attributes", "choose", "kind_of"]
+__all__ = [
+    "AttentionIntrinsics",
+    "AttentionShape",
+    "AttentionTile",
+    "attributes",
+    "choose",
+    "intrinsics_of",
+]

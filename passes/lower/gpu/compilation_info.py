@@ -10,49 +10,49 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.passes.lower.context import LoweringContext
-from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, Choice, Product
-from mgx_mlir.passes.lower.gpu.mma import KINDS, SIDE, Kind
+from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, GemmConfig, GemmShape
+from mgx_mlir.passes.lower.gpu.mma import INTRINSICS, SIDE, MmaIntrinsic
 from mgx_mlir.passes.lower.gpu.plain_tiles import plain_tile
-from mgx_mlir.passes.lower.gpu.tiles import Extents, Tile, choose
+from mgx_mlir.passes.lower.gpu.tiles import Extents, MmaSchedule, choose
 
 
-def product_info(arch: str, product: Product, choice: Choice) -> ir.Attribute | None:
+def product_info(arch: str, product: GemmShape, config: GemmConfig) -> ir.Attribute | None:
     """The compiler's attribute for a product's op; None where it is to choose.
 
     A dot in parts is [parts, rows, columns, depth of a part], a whole one [batch.., rows, columns,
     depth].
     """
-    kind, tile = product.kind(arch), choice.tile
-    if kind is None:
+    mma, tile = product.intrinsic(arch), config.tile
+    if mma is None:
         return _plain_info(arch, product)
     if tile is None:
         return None
-    own = [n * SIDE for n in tile.size[1:]]
+    own = [n * SIDE for n in tile.tiles[1:]]
     if product.op == DOT:
-        one = [1] * (1 if choice.split > 1 else len(product.batch))
-        sizes, wave = [*one, *own], [*one, *tile.wave[1:]]
-        return _info(CHIPS[arch], kind, tile, sizes, wave)
+        one = [1] * (1 if config.split > 1 else len(product.batch))
+        sizes, wave = [*one, *own], [*one, *tile.subgroup[1:]]
+        return _info(CHIPS[arch], mma, tile, sizes, wave)
     # images one by one
-    sizes = [1, tile.size[0], *own]
-    return _info(CHIPS[arch], kind, tile, sizes, [1, *tile.wave], convolution=True)
+    sizes = [1, tile.tiles[0], *own]
+    return _info(CHIPS[arch], mma, tile, sizes, [1, *tile.subgroup], convolution=True)
 
 
 def gathered_info(arch: str, dtype: DType, out: Sequence[int], depth: int) -> ir.Attribute | None:
     """For a product of gathered rows [n, .., ow, k] x [f, k] with result [n, .., ow, f], k whole
     matrix instructions; as product_info."""
-    kind = KINDS.get(arch, {}).get(dtype)
-    if kind is None or arch not in CHIPS:
+    mma = INTRINSICS.get(arch, {}).get(dtype)
+    if mma is None or arch not in CHIPS:
         return None
     *lead, along, columns = out
-    tile = choose(CHIPS[arch], kind, Extents(prod(lead), along, columns, depth))
+    tile = choose(CHIPS[arch], mma, Extents(prod(lead), along, columns, depth))
     # what is gathered in a last step that is cut would go through memory
-    steps = next(s for s in range(tile.steps, 0, -1) if depth // kind.depth % s == 0)
+    steps = next(s for s in range(tile.k_tiles, 0, -1) if depth // mma.depth % s == 0)
     ones = [1] * (len(lead) - 1)
-    sizes = [*ones, tile.size[0], *(n * SIDE for n in tile.size[1:])]
-    return _info(CHIPS[arch], kind, replace(tile, steps=steps), sizes, [*ones, *tile.wave])
+    sizes = [*ones, tile.tiles[0], *(n * SIDE for n in tile.tiles[1:])]
+    return _info(CHIPS[arch], mma, replace(tile, k_tiles=steps), sizes, [*ones, *tile.subgroup])
 
 
-def _plain_info(arch: str, product: Product) -> ir.Attribute | None:
+def _plain_info(arch: str, product: GemmShape) -> ir.Attribute | None:
     tile = plain_tile(arch, product)
     if tile is None:
         return None
@@ -107,22 +107,22 @@ def give(e: LoweringContext, found: ir.Value, info: Callable[[str], ir.Attribute
 def give_product(
     e: LoweringContext,
     found: ir.Value,
-    product: Callable[[], Product],
-    choice: Choice | None = None,
+    product: Callable[[], GemmShape],
+    config: GemmConfig | None = None,
 ) -> None:
-    """Put on the op of a product what the options choose for it, or a choice that was made."""
+    """Put on the op of a product what the options choose for it, or a config that was made."""
 
     def info(arch: str) -> ir.Attribute | None:
         made = product()
-        return product_info(arch, made, choice or e.options.choice_for(made, e.function))
+        return product_info(arch, made, config or e.options.gemm_config(made, e.function))
 
     give(e, found, info)
 
 
 def _info(
     chip: Chip,
-    kind: Kind,
-    tile: Tile,
+    mma: MmaIntrinsic,
+    tile: MmaSchedule,
     sizes: Sequence[int],
     wave: Sequence[int],
     *,
@@ -132,11 +132,11 @@ def _info(
     whole = f"padding_conv = {numbers([*sizes, 0, 0, 0])}, " if convolution else ""
     igemm = ", use_igemm_convolution = true" if convolution else ""
     return _attribute(
-        f"mma_kind = #iree_gpu.mma_layout<{kind.name}>, "
-        f"padding = {numbers([*sizes, tile.steps * kind.depth])}, {whole}"
-        f"promote_operands = [0, 1], reduction = {numbers([*[0] * len(sizes), tile.steps])}, "
+        f"mma_kind = #iree_gpu.mma_layout<{mma.name}>, "
+        f"padding = {numbers([*sizes, tile.k_tiles * mma.depth])}, {whole}"
+        f"promote_operands = [0, 1], reduction = {numbers([*[0] * len(sizes), tile.k_tiles])}, "
         f"subgroup = {numbers([*wave, 0])}, workgroup = {numbers([*sizes, 0])}",
-        prod(tile.waves) * chip.lanes,
+        prod(tile.subgroups) * chip.lanes,
         chip,
         ", {gpu_pipeline_options = #iree_gpu.pipeline_options<prefetch_num_stages = 2, "
         f"no_reduce_shared_memory_bank_conflicts = false{igemm}>}}",

@@ -22,7 +22,7 @@ from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.passes.lower import index
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
-from mgx_mlir.passes.lower.gpu.mma import KINDS
+from mgx_mlir.passes.lower.gpu.mma import INTRINSICS
 from mgx_mlir.passes.lower.scalar import TypedScalar, computed, constant, narrow, widen
 
 MAX_CHANNELS = 8
@@ -70,7 +70,7 @@ def window_rows(e: LoweringContext, arg: ir.Value, value: ir.Value) -> WindowRow
     axes = [0, *spatial] if planar else [*spatial, 0]
     real = [[channels, *window][a] for a in axes]
     extents = _extents(real)
-    kind = KINDS.get(e.options.arch, {}).get(t.dtype)
+    kind = INTRINSICS.get(e.options.arch, {}).get(t.dtype)
     depth = max(_DEPTH, kind.depth if kind is not None else 0)
     array = literals.array_of(value)
     rows = e.repacked(

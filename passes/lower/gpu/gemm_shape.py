@@ -1,21 +1,21 @@
 """How each matrix product of a GPU program is computed: what it is, and what is chosen for it.
 
-A `Product` is all that a choice depends on; a `Choice` is what the compiler is told. Without one
-that a search found, the bound of `gpu_tiles` chooses.
+A `GemmShape` is all that a choice depends on; a `GemmConfig` is what the compiler is told. Without
+one that a search found, the bound of `gpu/tiles.py` chooses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import prod
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.hardware.chips import CHIPS, LAUNCH_US, Chip
-from mgx_mlir.passes.lower.gpu.mma import KINDS, SIDE, Kind
-from mgx_mlir.passes.lower.gpu.tiles import Extents, Tile, candidates, choose, clocks
+from mgx_mlir.passes.lower.gpu.mma import INTRINSICS, SIDE, MmaIntrinsic
+from mgx_mlir.passes.lower.gpu.tiles import Extents, MmaSchedule, candidates, choose, clocks
 
 DOT, CONVOLUTION = "dot", "convolution"
 ROWS, COLUMNS = "rows", "columns"
@@ -30,7 +30,7 @@ _LARGEST = {"size": 64, "waves": 16, "steps": 64, "split": 64, "batch": 8}
 
 
 @dataclass(frozen=True)
-class Product:
+class GemmShape:
     """A product, of weights that are stored by row or of other operands.
 
     op: "dot", of dims (rows, columns, depth); or "convolution", of the dims of its channels-last
@@ -52,87 +52,89 @@ class Product:
         n, lines, along, columns, *window = self.dims[:7]
         return Extents(n * lines, along, columns, window[0] * window[1] * window[2])
 
-    def kind(self, arch: str) -> Kind | None:
+    def intrinsic(self, arch: str) -> MmaIntrinsic | None:
         """The matrix instruction that multiplies it, None where it has none of use."""
-        kind = KINDS.get(arch, {}).get(dtypes.from_name(self.dtype))
-        if kind is None or arch not in CHIPS:
+        mma = INTRINSICS.get(arch, {}).get(dtypes.from_name(self.dtype))
+        if mma is None or arch not in CHIPS:
             return None
         if self.op == DOT:
-            return kind if min(self.dims[:2]) >= _LEAST_ROWS else None
-        return kind if self.dims[6] % max(SIDE, kind.depth) == 0 else None
+            return mma if min(self.dims[:2]) >= _LEAST_ROWS else None
+        return mma if self.dims[6] % max(SIDE, mma.depth) == 0 else None
 
     def to_json(self) -> dict[str, object]:
         return {"op": self.op, "dtype": self.dtype, "dims": list(self.dims),
                 "layout": self.layout, "batch": list(self.batch)}  # fmt: skip
 
 
-def product_of_dot(op: ir.Operation, depth: int = 0) -> Product:
+def shape_of_dot(op: ir.Operation, depth: int = 0) -> GemmShape:
     """What a dot of rank 2 with constant weights is; depth: that of its operands as they are
     stored, where that is more."""
     a, b = (TensorType.of(v) for v in list(op.operands)[:2])
-    return Product(DOT, a.dtype.name, (a.dims[0], b.dims[1], max(depth, b.dims[0])))
+    return GemmShape(DOT, a.dtype.name, (a.dims[0], b.dims[1], max(depth, b.dims[0])))
 
 
 @dataclass(frozen=True)
-class Choice:
+class GemmConfig:
     """tile: None for the compiler's own. split: the parts of the depth that are summed one by one,
     by workgroups of their own, and added up by a second kernel."""
 
-    tile: Tile | None
+    tile: MmaSchedule | None
     split: int = 1
 
     def __str__(self) -> str:
         if self.tile is None:
             return "the compiler's"
-        size, waves = ("x".join(map(str, n)) for n in (self.tile.size, self.tile.waves))
+        size, waves = ("x".join(map(str, n)) for n in (self.tile.tiles, self.tile.subgroups))
         parts = f" in {self.split} parts" if self.split > 1 else ""
-        return f"{size} by {waves} waves, {self.tile.steps} deep{parts}"
+        return f"{size} by {waves} waves, {self.tile.k_tiles} deep{parts}"
 
     def to_json(self) -> dict[str, object]:
-        return {"tile": None if self.tile is None else asdict(self.tile), "split": self.split}
+        t = self.tile
+        keys = t and {"size": t.tiles, "waves": t.subgroups, "steps": t.k_tiles}
+        return {"tile": keys, "split": self.split}
 
 
 # what a search found for a product, in a function of the program
-Choices = Callable[[Product, str], Choice | None]
+GemmConfigs = Callable[[GemmShape, str], GemmConfig | None]
 
 
-def default(arch: str, product: Product) -> Choice:
-    """The choice of the bound."""
-    chip, kind, of = CHIPS[arch], product.kind(arch), product.extents
-    if kind is None:
-        return Choice(None)
-    whole = Choice(choose(chip, kind, of))
-    split = [Choice(choose(chip, kind, part), s) for s, part in _parts(product, kind)]
-    found = min([whole, *split], key=lambda c: bound_us(chip, kind, product, c))
-    less = bound_us(chip, kind, product, found) / bound_us(chip, kind, product, whole)
+def default(arch: str, product: GemmShape) -> GemmConfig:
+    """The config of the bound."""
+    chip, mma, of = CHIPS[arch], product.intrinsic(arch), product.extents
+    if mma is None:
+        return GemmConfig(None)
+    whole = GemmConfig(choose(chip, mma, of))
+    split = [GemmConfig(choose(chip, mma, part), s) for s, part in _parts(product, mma)]
+    found = min([whole, *split], key=lambda c: bound_us(chip, mma, product, c))
+    less = bound_us(chip, mma, product, found) / bound_us(chip, mma, product, whole)
     return found if less <= WORTH else whole
 
 
-def alternatives(arch: str, product: Product, count: int) -> list[Choice]:
+def alternatives(arch: str, product: GemmShape, count: int) -> list[GemmConfig]:
     """What a search compares: the default first, then others of low bounds, the compiler's own
     among them."""
-    chip, kind = CHIPS[arch], product.kind(arch)
+    chip, mma = CHIPS[arch], product.intrinsic(arch)
     first = default(arch, product)
-    if kind is None:
+    if mma is None:
         return [first]
-    found = [Choice(t) for t in candidates(chip, kind, product.extents, count)]
-    for s, part in _parts(product, kind):
-        found += [Choice(t, s) for t in candidates(chip, kind, part, 2)]
-    found.sort(key=lambda c: bound_us(chip, kind, product, c))
-    return list(dict.fromkeys([first, Choice(None), *found]))[:count]
+    found = [GemmConfig(t) for t in candidates(chip, mma, product.extents, count)]
+    for s, part in _parts(product, mma):
+        found += [GemmConfig(t, s) for t in candidates(chip, mma, part, 2)]
+    found.sort(key=lambda c: bound_us(chip, mma, product, c))
+    return list(dict.fromkeys([first, GemmConfig(None), *found]))[:count]
 
 
-def bound_us(chip: Chip, kind: Kind, product: Product, choice: Choice) -> float:
+def bound_us(chip: Chip, mma: MmaIntrinsic, product: GemmShape, config: GemmConfig) -> float:
     """What bounds the time of a product and of the launches that it takes beyond one."""
-    assert choice.tile is not None
-    of, s = product.extents, choice.split
-    read = (of.lines * of.along + of.columns) * of.depth * kind.bytes
+    assert config.tile is not None
+    of, s = product.extents, config.split
+    read = (of.lines * of.along + of.columns) * of.depth * mma.bytes
     moved = read / (chip.bandwidth * 1e3)
     if s == 1:
-        return max(clocks(chip, kind, choice.tile, of) / chip.ghz / 1e3, moved)
+        return max(clocks(chip, mma, config.tile, of) / chip.ghz / 1e3, moved)
     part = Extents(of.lines, of.along, of.columns, of.depth // s)
-    count = s * choice.tile.workgroups(of.lines, of.along, of.columns)
-    each = choice.tile.clocks(chip, kind, part.depth, -(-count // chip.units))
+    count = s * config.tile.workgroups(of.lines, of.along, of.columns)
+    each = config.tile.clocks(chip, mma, part.depth, -(-count // chip.units))
     sums = 4 * s * of.lines * of.along * of.columns / (chip.bandwidth * 1e3)  # written, then read
     return (
         max(each / chip.ghz / 1e3, moved + sums)
@@ -140,29 +142,29 @@ def bound_us(chip: Chip, kind: Kind, product: Product, choice: Choice) -> float:
     )  # fmt: skip
 
 
-def padded_depth(arch: str, product: Product) -> int:
+def padded_depth(arch: str, product: GemmShape) -> int:
     """The depth that a dot of constant weights should have: its own, or the next one whose rows
     lie at multiples of 16 bytes, filled up with zeros, where that is worth a launch more.
 
     Rows that lie otherwise are read element by element: in the bounds of compiled code that takes
     2 to 4 times as long for whole tiles on CDNA, else 5 to 15 times.
     """
-    kind, of = product.kind(arch), product.extents
+    mma, of = product.intrinsic(arch), product.extents
     stored = product.op == DOT and product.layout == ROWS
-    if kind is None or not stored or of.depth * kind.bytes % _ALIGNED == 0:
+    if mma is None or not stored or of.depth * mma.bytes % _ALIGNED == 0:
         return of.depth
     chip = CHIPS[arch]
-    tile = choose(chip, kind, of)
-    us = clocks(chip, kind, tile, of) / chip.ghz / 1e3
-    cut = of.along % (tile.size[1] * SIDE) or of.columns % (tile.size[2] * SIDE)
+    tile = choose(chip, mma, of)
+    us = clocks(chip, mma, tile, of) / chip.ghz / 1e3
+    cut = of.along % (tile.tiles[1] * SIDE) or of.columns % (tile.tiles[2] * SIDE)
     times = _UNALIGNED_CUT if cut or chip.copies > 1 else _UNALIGNED
-    moved = 2 * of.along * of.depth * kind.bytes / (chip.bandwidth * 1e3)
+    moved = 2 * of.along * of.depth * mma.bytes / (chip.bandwidth * 1e3)
     more = LAUNCH_US + _SUM_CLOCKS / chip.ghz / 1e3 + moved
-    run = _ALIGNED // kind.bytes
+    run = _ALIGNED // mma.bytes
     return -(-of.depth // run) * run if (times - 1) * us > more else of.depth
 
 
-def _parts(product: Product, kind: Kind) -> list[tuple[int, Extents]]:
+def _parts(product: GemmShape, mma: MmaIntrinsic) -> list[tuple[int, Extents]]:
     """The counts of equal parts that the depth of a dot can be in, with a part's extents."""
     of = product.extents
     if product.op != DOT or product.layout != ROWS:
@@ -170,11 +172,11 @@ def _parts(product: Product, kind: Kind) -> list[tuple[int, Extents]]:
     return [
         (s, Extents(s, of.along, of.columns, of.depth // s, apart=True))
         for s in _SPLITS
-        if of.depth % (s * kind.depth) == 0 and of.depth // s >= 8 * kind.depth
+        if of.depth % (s * mma.depth) == 0 and of.depth // s >= 8 * mma.depth
     ]
 
 
-def product_of(value: object) -> Product | None:
+def shape_from_json(value: object) -> GemmShape | None:
     """A product as `to_json` wrote it; None for anything else."""
     keys = {"op", "dtype", "dims", "layout", "batch"}
     if not isinstance(value, Mapping) or set(value) != keys:
@@ -189,20 +191,20 @@ def product_of(value: object) -> Product | None:
         return None
     if value["layout"] not in [ROWS, COLUMNS]:
         return None
-    if value["dtype"] not in [d.name for kinds in KINDS.values() for d in kinds]:
+    if value["dtype"] not in [d.name for kinds in INTRINSICS.values() for d in kinds]:
         return None
-    return Product(value["op"], value["dtype"], tuple(dims), value["layout"], tuple(batch))
+    return GemmShape(value["op"], value["dtype"], tuple(dims), value["layout"], tuple(batch))
 
 
-def choice_of(value: object) -> Choice | None:
-    """A choice as `to_json` wrote it; None for anything else, or one that no kernel can have."""
+def config_from_json(value: object) -> GemmConfig | None:
+    """A config as `to_json` wrote it; None for anything else, or one that no kernel can have."""
     if not isinstance(value, Mapping) or set(value) != {"tile", "split"}:
         return None
     tile, split = value["tile"], value["split"]
     if type(split) is not int or not 1 <= split <= _LARGEST["split"]:
         return None
     if tile is None:
-        return Choice(None) if split == 1 else None
+        return GemmConfig(None) if split == 1 else None
     if not isinstance(tile, Mapping) or set(tile) != {"size", "waves", "steps"}:
         return None
     size, waves, steps = tile["size"], tile["waves"], tile["steps"]
@@ -214,11 +216,11 @@ def choice_of(value: object) -> Choice | None:
             return None
     if len(size) != 3 or len(waves) != 3 or any(n % w for n, w in zip(size, waves, strict=True)):
         return None
-    return Choice(Tile(tuple(size), tuple(waves), steps), split)
+    return GemmConfig(MmaSchedule(tuple(size), tuple(waves), steps), split)
 
 
 __all__ = [
-    "COLUMNS", "CONVOLUTION", "DOT", "WORTH", "Choice", "Choices", "Product", "alternatives",
-    "bound_us", "choice_of", "default", "padded_depth", "product_of",
-    "product_of_dot",
+    "COLUMNS", "CONVOLUTION", "DOT", "WORTH", "GemmConfig", "GemmConfigs", "GemmShape",
+    "alternatives", "bound_us", "config_from_json", "default", "padded_depth", "shape_from_json",
+    "shape_of_dot",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ SIDE = 16  # rows and columns of a matrix instruction
 
 
 @dataclass(frozen=True)
-class Kind:
+class MmaIntrinsic:
     """A matrix instruction of 16x16xdepth on elements of `bytes`; `name` is IREE's."""
 
     name: str
@@ -33,45 +33,47 @@ class Kind:
         return {1: "i8", 2: "f16", 4: "f32"}[self.bytes]
 
 
-def _kinds(bits16: str, depth: int, *, bf16: str = "", bf16_depth: int = 0) -> dict[DType, Kind]:
+def _kinds(
+    bits16: str, depth: int, *, bf16: str = "", bf16_depth: int = 0
+) -> dict[DType, MmaIntrinsic]:
     bf16 = bf16 or bits16.replace("_F16", "_BF16")
     return {
-        dtypes.HALF: Kind(bits16, depth, 2),
-        dtypes.BF16: Kind(bf16, bf16_depth or depth, 2),
+        dtypes.HALF: MmaIntrinsic(bits16, depth, 2),
+        dtypes.BF16: MmaIntrinsic(bf16, bf16_depth or depth, 2),
     }
 
 
-_SINGLE = {dtypes.FLOAT: Kind("MFMA_F32_16x16x4_F32", 4, 4)}
+_SINGLE = {dtypes.FLOAT: MmaIntrinsic("MFMA_F32_16x16x4_F32", 4, 4)}
 _CDNA3 = _kinds("MFMA_F32_16x16x16_F16", 16)
 _RDNA3 = {
     **_kinds("WMMAR3_F32_16x16x16_F16", 16),
-    dtypes.INT8: Kind("WMMAR3_I32_16x16x16_I8", 16, 1),
+    dtypes.INT8: MmaIntrinsic("WMMAR3_I32_16x16x16_I8", 16, 1),
 }
 _RDNA4 = {
     **_kinds("WMMAR4_F32_16x16x16_F16", 16),
-    dtypes.INT8: Kind("WMMAR4_I32_16x16x16_I8", 16, 1),
-    dtypes.FP8E4M3FN: Kind("WMMAR4_F32_16x16x16_F8E4M3FN", 16, 1),
-    dtypes.FP8E5M2: Kind("WMMAR4_F32_16x16x16_F8E5M2", 16, 1),
+    dtypes.INT8: MmaIntrinsic("WMMAR4_I32_16x16x16_I8", 16, 1),
+    dtypes.FP8E4M3FN: MmaIntrinsic("WMMAR4_F32_16x16x16_F8E4M3FN", 16, 1),
+    dtypes.FP8E5M2: MmaIntrinsic("WMMAR4_F32_16x16x16_F8E5M2", 16, 1),
 }
 # by gfx name and the type of both operands
-KINDS: dict[str, dict[DType, Kind]] = {
+INTRINSICS: dict[str, dict[DType, MmaIntrinsic]] = {
     "gfx90a": {
         **_kinds("MFMA_F32_16x16x16_F16", 16, bf16="MFMA_F32_16x16x8_BF16", bf16_depth=8),
-        dtypes.INT8: Kind("MFMA_I32_16x16x16_I8", 16, 1),
+        dtypes.INT8: MmaIntrinsic("MFMA_I32_16x16x16_I8", 16, 1),
         **_SINGLE,
     },
     "gfx942": {
         **_CDNA3,
-        dtypes.INT8: Kind("MFMA_I32_16x16x32_I8", 32, 1),
-        dtypes.FP8E4M3FNUZ: Kind("MFMA_F32_16x16x32_F8E4M3FNUZ", 32, 1),
-        dtypes.FP8E5M2FNUZ: Kind("MFMA_F32_16x16x32_F8E5M2FNUZ", 32, 1),
+        dtypes.INT8: MmaIntrinsic("MFMA_I32_16x16x32_I8", 32, 1),
+        dtypes.FP8E4M3FNUZ: MmaIntrinsic("MFMA_F32_16x16x32_F8E4M3FNUZ", 32, 1),
+        dtypes.FP8E5M2FNUZ: MmaIntrinsic("MFMA_F32_16x16x32_F8E5M2FNUZ", 32, 1),
         **_SINGLE,
     },
     "gfx950": {
         **_kinds("MFMA_F32_16x16x32_F16", 32),
-        dtypes.INT8: Kind("MFMA_I32_16x16x64_I8", 64, 1),
-        dtypes.FP8E4M3FN: Kind("MFMA_F32_16x16x32_F8E4M3FN", 32, 1),
-        dtypes.FP8E5M2: Kind("MFMA_F32_16x16x32_F8E5M2", 32, 1),
+        dtypes.INT8: MmaIntrinsic("MFMA_I32_16x16x64_I8", 64, 1),
+        dtypes.FP8E4M3FN: MmaIntrinsic("MFMA_F32_16x16x32_F8E4M3FN", 32, 1),
+        dtypes.FP8E5M2: MmaIntrinsic("MFMA_F32_16x16x32_F8E5M2", 32, 1),
         **_SINGLE,
     },
     "gfx1100": _RDNA3,
@@ -81,4 +83,4 @@ KINDS: dict[str, dict[DType, Kind]] = {
     "gfx1201": _RDNA4,
 }
 
-__all__ = ["KINDS", "SIDE", "Kind"]
+__all__ = ["INTRINSICS", "SIDE", "MmaIntrinsic"]

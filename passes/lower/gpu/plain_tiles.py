@@ -12,7 +12,7 @@ from math import prod
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.hardware.chips import CHIPS
-from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, Product
+from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, GemmShape
 
 _LEAST = (16, 32)  # rows and columns: fewer are read once, by the compiler's reductions
 
@@ -42,7 +42,7 @@ _TILES = (
 )
 
 
-def plain_tile(arch: str, product: Product) -> PlainTile | None:
+def plain_tile(arch: str, product: GemmShape) -> PlainTile | None:
     """The tile of a product that no matrix instruction multiplies; None for the compiler's own."""
     chip = CHIPS.get(arch)
     if chip is None or product.op != DOT:

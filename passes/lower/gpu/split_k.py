@@ -24,7 +24,7 @@ def plan(e: LoweringContext, body: ir.Block) -> KernelPlan:
     """Make, ahead of a kernel's region, the parts of its products that are split, and operands
     whose rows are filled up to those of the weights."""
     padded: dict[ir.Value, ir.Value] = {}
-    configs: dict[ir.Value, gemm_shape.Choice] = {}
+    configs: dict[ir.Value, gemm_shape.GemmConfig] = {}
     sums: dict[ir.Value, ir.Value] = {}
     for view in body.operations:
         op = view.operation
@@ -40,8 +40,8 @@ def plan(e: LoweringContext, body: ir.Block) -> KernelPlan:
         if depth > x.type.dims[-1]:
             x = Leaf(x.type.with_dims((x.type.dims[0], depth)), deepened(e, x, depth))
             padded[op.results[0]] = x.value
-        product = gemm_shape.product_of_dot(op, depth)
-        choice = configs[op.results[0]] = e.options.choice_for(product, e.function)
+        product = gemm_shape.shape_of_dot(op, depth)
+        choice = configs[op.results[0]] = e.options.gemm_config(product, e.function)
         if choice.split > 1:
             out = TensorType.of(op.results[0])
             sums[op.results[0]] = _parts(e, x, rows, product, choice, computed(out.dtype))
@@ -70,8 +70,8 @@ def _parts(
     e: LoweringContext,
     x: Leaf,
     rows: ir.Value,
-    product: gemm_shape.Product,
-    choice: gemm_shape.Choice,
+    product: gemm_shape.GemmShape,
+    choice: gemm_shape.GemmConfig,
     acc: DType,
 ) -> ir.Value:
     """[parts, rows, columns], each the product over a part of the depth."""

@@ -78,7 +78,7 @@ def _depth(e: LoweringContext, dot: ir.Operation) -> int:
     """The length of a row of a dot's weights: zeros follow the depth where the rows of its other
     operand, from outside of the kernel, are to be copied so too."""
     x = dot.operands[0]
-    product = gemm_shape.product_of_dot(dot)
+    product = gemm_shape.shape_of_dot(dot)
     outside = isinstance(x.owner, ir.Block) and TensorType.of(x).is_static
     if not e.options.tiles or not outside:
         return product.dims[2]

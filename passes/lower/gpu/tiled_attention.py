@@ -41,7 +41,7 @@ def tiled_attention(
     """The second product; None where the compiler is to choose the tiles."""
     first, second = form.product.owner, form.output.owner
     t, arch = TensorType.of(form.output), e.options.arch
-    kind = attention_tiles.kind_of(arch, t.dtype, form.width, form.depth)
+    kind = attention_tiles.intrinsics_of(arch, t.dtype, form.width, form.depth)
     if kind is None or not e.options.tiles or form.queries < _LEAST_QUERIES:
         return None
     operands = [first.operands[0], first.operands[1], second.operands[1]]
@@ -49,7 +49,9 @@ def tiled_attention(
         return None
     if all(extent == 1 for extent in form.lead):
         return None  # without a dim of many, the compiler's tiles read wrong numbers
-    a = attention_tiles.Attention(prod(form.lead), form.queries, form.keys, form.width, form.depth)
+    a = attention_tiles.AttentionShape(
+        prod(form.lead), form.queries, form.keys, form.width, form.depth
+    )
     tile = attention_tiles.choose(CHIPS[arch], a)
     if tile is None:
         return None

@@ -16,7 +16,7 @@ from itertools import product
 from math import prod
 
 from mgx_mlir.hardware.chips import Chip
-from mgx_mlir.passes.lower.gpu.mma import SIDE, Kind
+from mgx_mlir.passes.lower.gpu.mma import SIDE, MmaIntrinsic
 
 # registers of a lane that a tile may take, by lanes and copies of an operand: with more, kernels
 # were seen to spill whose last tile is cut
@@ -41,63 +41,66 @@ _PADDED = 8  # bytes of a row in the LDS
 
 
 @dataclass(frozen=True)
-class Tile:
-    """A workgroup's tile: lines, then matrix instructions along each line, along the columns and
-    in depth; and how many waves share each of the first three axes."""
+class MmaSchedule:
+    """How a workgroup multiplies its tile by matrix instructions.
 
-    size: tuple[int, int, int]
-    waves: tuple[int, int, int]
-    steps: int
+    tiles: lines, then matrix instructions along each line and along the columns. subgroups: how
+    many waves share each of these axes. k_tiles: matrix instructions in depth, between barriers.
+    """
+
+    tiles: tuple[int, int, int]
+    subgroups: tuple[int, int, int]
+    k_tiles: int
 
     @property
-    def wave(self) -> tuple[int, ...]:
+    def subgroup(self) -> tuple[int, ...]:
         """The part of one wave."""
-        return tuple(n // w for n, w in zip(self.size, self.waves, strict=True))
+        return tuple(n // w for n, w in zip(self.tiles, self.subgroups, strict=True))
 
     @property
     def rows(self) -> int:
         """Of all lines, in matrix instructions."""
-        return self.size[0] * self.size[1]
+        return self.tiles[0] * self.tiles[1]
 
-    def clocks(self, chip: Chip, kind: Kind, depth: int, each: int = 1) -> float:
+    def clocks(self, chip: Chip, mma: MmaIntrinsic, depth: int, each: int = 1) -> float:
         """What bounds the time of a unit that gets `each` workgroups."""
-        columns, count = self.size[2], prod(self.waves)
-        wave_rows, wave_columns = prod(self.wave[:2]), self.wave[2]
-        piece = SIDE * kind.depth * kind.bytes
-        matrix = wave_rows * wave_columns * kind.clocks(chip) * -(-count * each // chip.simds)
+        columns, count = self.tiles[2], prod(self.subgroups)
+        wave_rows, wave_columns = prod(self.subgroup[:2]), self.subgroup[2]
+        piece = SIDE * mma.depth * mma.bytes
+        matrix = wave_rows * wave_columns * mma.clocks(chip) * -(-count * each // chip.simds)
         read = count * (wave_rows + wave_columns) * piece
         loaded = (self.rows + columns) * piece
         step = max(matrix, each * (read + loaded) / _LDS, each * loaded / _CACHE)
-        rounds = -(-each // self.resident(chip, kind))
-        own = wave_rows * wave_columns * kind.clocks(chip)
-        alone = max(_LEAST, _MEET + self.steps * (own + _STEP))
-        trips = -(-depth // (kind.depth * self.steps))
+        rounds = -(-each // self.resident(chip, mma))
+        own = wave_rows * wave_columns * mma.clocks(chip)
+        alone = max(_LEAST, _MEET + self.k_tiles * (own + _STEP))
+        trips = -(-depth // (mma.depth * self.k_tiles))
         ends = _ENDS + _PIECE * wave_rows * wave_columns
-        return max(trips * self.steps * step, rounds * (trips * alone + ends))
+        return max(trips * self.k_tiles * step, rounds * (trips * alone + ends))
 
-    def resident(self, chip: Chip, kind: Kind) -> int:
+    def resident(self, chip: Chip, mma: MmaIntrinsic) -> int:
         """Workgroups that a unit holds."""
-        waves = chip.occupancy(self.registers(chip, kind) + 32, self.held(kind),
-                               prod(self.waves) * chip.lanes)  # fmt: skip
-        return max(1, waves * chip.simds // prod(self.waves))
+        waves = chip.occupancy(self.registers(chip, mma) + 32, self.held(mma),
+                               prod(self.subgroups) * chip.lanes)  # fmt: skip
+        return max(1, waves * chip.simds // prod(self.subgroups))
 
-    def held(self, kind: Kind) -> int:
+    def held(self, mma: MmaIntrinsic) -> int:
         """Bytes of the LDS: the compiler pads each row, so that columns lie in different banks."""
-        row = kind.depth * self.steps * kind.bytes + _PADDED
-        return (self.rows + self.size[2]) * SIDE * row
+        row = mma.depth * self.k_tiles * mma.bytes + _PADDED
+        return (self.rows + self.tiles[2]) * SIDE * row
 
-    def registers(self, chip: Chip, kind: Kind) -> int:
+    def registers(self, chip: Chip, mma: MmaIntrinsic) -> int:
         """Of a lane: operands of all steps, sums, and what is on its way from memory."""
-        wave_rows, wave_columns = prod(self.wave[:2]), self.wave[2]
-        piece = SIDE * kind.depth * kind.bytes // 4
+        wave_rows, wave_columns = prod(self.subgroup[:2]), self.subgroup[2]
+        piece = SIDE * mma.depth * mma.bytes // 4
         operand = -(-piece // chip.lanes) * chip.copies
         sums = wave_rows * wave_columns * SIDE * SIDE // chip.lanes
-        pieces = (self.rows + self.size[2]) * self.steps
-        loaded = pieces * piece // (prod(self.waves) * chip.lanes)
-        return self.steps * (wave_rows + wave_columns) * operand + sums + loaded
+        pieces = (self.rows + self.tiles[2]) * self.k_tiles
+        loaded = pieces * piece // (prod(self.subgroups) * chip.lanes)
+        return self.k_tiles * (wave_rows + wave_columns) * operand + sums + loaded
 
     def workgroups(self, lines: int, along: int, columns: int) -> int:
-        own = (self.size[0], self.size[1] * SIDE, self.size[2] * SIDE)
+        own = (self.tiles[0], self.tiles[1] * SIDE, self.tiles[2] * SIDE)
         return prod(-(-n // t) for n, t in zip((lines, along, columns), own, strict=True))
 
 
@@ -114,58 +117,60 @@ class Extents:
 
 
 @lru_cache(maxsize=1024)
-def choose(chip: Chip, kind: Kind, of: Extents) -> Tile:
+def choose(chip: Chip, mma: MmaIntrinsic, of: Extents) -> MmaSchedule:
     """The tile for a whole product: of those within a tenth of the lowest bound that which reads
     least, of equal ones that with the most waves."""
-    tiles = bounds(chip, kind, of)
+    tiles = bounds(chip, mma, of)
     least = min(tiles.values())
     return min((t for t, n in tiles.items() if n <= 1.1 * least), key=lambda t: _read(t, of))
 
 
-def candidates(chip: Chip, kind: Kind, of: Extents, count: int) -> list[Tile]:
+def candidates(chip: Chip, mma: MmaIntrinsic, of: Extents, count: int) -> list[MmaSchedule]:
     """The tiles to look at more closely, best first: the chosen one, then the lowest bounds, with
     no two that differ in their waves alone before all others were there."""
-    tiles = bounds(chip, kind, of)
+    tiles = bounds(chip, mma, of)
     ranked = sorted(tiles, key=lambda t: (tiles[t], _read(t, of)))
-    first: dict[tuple[object, int], Tile] = {}
-    for t in [choose(chip, kind, of), *ranked]:
-        first.setdefault((t.size, t.steps), t)
+    first: dict[tuple[object, int], MmaSchedule] = {}
+    for t in [choose(chip, mma, of), *ranked]:
+        first.setdefault((t.tiles, t.k_tiles), t)
     return list(dict.fromkeys([*first.values(), *ranked]))[:count]
 
 
-def bounds(chip: Chip, kind: Kind, of: Extents) -> dict[Tile, float]:
+def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, float]:
     """The tiles that a product may have, with the clocks that each one needs at the least."""
     axes = (
         (1,) if of.apart else _fitting(of.lines, 1, range(1, 9)),
         _fitting(of.along, SIDE),
         _fitting(of.columns, SIDE),
     )
-    found = list(_tiles(chip, kind, axes, of.depth))
-    found = found or list(_tiles(chip, kind, ((1,), _SIZES, _SIZES), of.depth))
-    kept = [t for t in found if not _is_unrolled(chip, kind, t, of.depth)]
-    return {t: clocks(chip, kind, t, of) for t in kept or found}
+    found = list(_tiles(chip, mma, axes, of.depth))
+    found = found or list(_tiles(chip, mma, ((1,), _SIZES, _SIZES), of.depth))
+    kept = [t for t in found if not _is_unrolled(chip, mma, t, of.depth)]
+    return {t: clocks(chip, mma, t, of) for t in kept or found}
 
 
-def _is_unrolled(chip: Chip, kind: Kind, tile: Tile, depth: int) -> bool:
+def _is_unrolled(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, depth: int) -> bool:
     """Whether LLVM was seen to unroll the loop over the depth whole, with more sums and operands
     than there are registers: on gfx11 and gfx12, by the matrix instructions of a wave."""
-    instructions = prod(tile.wave) * -(-depth // kind.depth)
+    instructions = prod(tile.subgroup) * -(-depth // mma.depth)
     return chip.lanes == 32 and _UNROLLED[0] < instructions < _UNROLLED[1]
 
 
-def clocks(chip: Chip, kind: Kind, tile: Tile, of: Extents) -> float:
+def clocks(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
     """What bounds the time of a product with a tile."""
     count = tile.workgroups(of.lines, of.along, of.columns)
-    return tile.clocks(chip, kind, of.depth, -(-count // chip.units))
+    return tile.clocks(chip, mma, of.depth, -(-count // chip.units))
 
 
-def _read(tile: Tile, of: Extents) -> tuple[int, int]:
+def _read(tile: MmaSchedule, of: Extents) -> tuple[int, int]:
     count = tile.workgroups(of.lines, of.along, of.columns)
-    return count * (tile.rows + tile.size[2]), -prod(tile.waves)
+    return count * (tile.rows + tile.tiles[2]), -prod(tile.subgroups)
 
 
-def _tiles(chip: Chip, kind: Kind, axes: Sequence[Sequence[int]], depth: int) -> Iterator[Tile]:
-    least = max(1, SIDE // kind.depth)  # steps: as deep as a 16-bit instruction
+def _tiles(
+    chip: Chip, mma: MmaIntrinsic, axes: Sequence[Sequence[int]], depth: int
+) -> Iterator[MmaSchedule]:
+    least = max(1, SIDE // mma.depth)  # steps: as deep as a 16-bit instruction
     for size in product(axes[0], axes[1], axes[2]):
         lines_by, along_by, columns_by = (
             [w for w in range(1, _WAVES + 1) if n % w == 0] for n in size
@@ -174,16 +179,16 @@ def _tiles(chip: Chip, kind: Kind, axes: Sequence[Sequence[int]], depth: int) ->
             if prod(waves) > _WAVES:
                 continue
             for steps in _STEPS:
-                tile = Tile(size, waves, min(steps * least, _DEEP))
-                if _fits(chip, kind, tile) and (
-                    steps == 1 or kind.depth * tile.steps <= max(depth, kind.depth)
+                tile = MmaSchedule(size, waves, min(steps * least, _DEEP))
+                if _fits(chip, mma, tile) and (
+                    steps == 1 or mma.depth * tile.k_tiles <= max(depth, mma.depth)
                 ):
                     yield tile
 
 
-def _fits(chip: Chip, kind: Kind, tile: Tile) -> bool:
+def _fits(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule) -> bool:
     limit = _REGISTERS[chip.lanes, chip.copies]
-    return tile.held(kind) <= _HELD * chip.lds and tile.registers(chip, kind) <= limit
+    return tile.held(mma) <= _HELD * chip.lds and tile.registers(chip, mma) <= limit
 
 
 def _fitting(extent: int, unit: int, sizes: Sequence[int] = _SIZES) -> Sequence[int]:
@@ -194,4 +199,4 @@ def _fitting(extent: int, unit: int, sizes: Sequence[int] = _SIZES) -> Sequence[
     return [*whole, *covering[:1]] or sizes
 
 
-__all__ = ["Extents", "Tile", "bounds", "candidates", "choose", "clocks"]
+__all__ = ["Extents", "MmaSchedule", "bounds", "candidates", "choose", "clocks"]

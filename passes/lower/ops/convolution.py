@@ -101,7 +101,7 @@ def convolved(
         compilation_info.give_product(
             e,
             found,
-            lambda: gemm_shape.Product(gemm_shape.CONVOLUTION, element.name, tuple(dims)),
+            lambda: gemm_shape.GemmShape(gemm_shape.CONVOLUTION, element.name, tuple(dims)),
         )
         return found
     return _convolve(e, x, w, windows, strides, dilations, op.group, op.channels_last, out, acc)

@@ -74,7 +74,7 @@ def by_row(e: LoweringContext, op: ir.Operation, x: Expr, rows: ir.Value, acc: D
     element = TensorType.of(op.operands[0]).dtype
     found = contract(e, a, rows, extents, acc, by_row=True, element=element)
     choice = e.plan.gemm_configs.get(op.results[0])
-    compilation_info.give_product(e, found, lambda: gemm_shape.product_of_dot(op, depth), choice)
+    compilation_info.give_product(e, found, lambda: gemm_shape.shape_of_dot(op, depth), choice)
     return found
 
 
@@ -107,10 +107,10 @@ def _give_computed(e: LoweringContext, found: ir.Value, a: ir.Value) -> None:
     """Say how a product of `a` with what is computed, too, is made."""
     element = dtypes.from_mlir(ir.RankedTensorType(a.type).element_type)
 
-    def product() -> gemm_shape.Product:
+    def product() -> gemm_shape.GemmShape:
         *batch, m, n = ir.RankedTensorType(found.type).shape
         k = ir.RankedTensorType(a.type).shape[-1]
-        return gemm_shape.Product(
+        return gemm_shape.GemmShape(
             gemm_shape.DOT, element.name, (m, n, k), gemm_shape.COLUMNS, tuple(batch)
         )
 
