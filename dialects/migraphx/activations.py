@@ -7,16 +7,21 @@ Every pointwise operator of one float is one; `affine`, `hard_sigmoid`, `scaled_
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from mgx_mlir.core.dtypes import BOOL
+from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, check
 from mgx_mlir.dialects.migraphx.pointwise_base import FLOAT, Unary
+from mgx_mlir.programs.build import Builder
 
 Array = np.ndarray
+Values = Mapping[str, float]
+Reference = Callable[[Array, Values], Array]
+Build = Callable[[Builder, ir.Value, Values], ir.Value]
 
 
 @dataclass(frozen=True)
@@ -24,50 +29,58 @@ class Activation:
     """One function: `reference(x)` in numpy, `build(b, x)` with a Builder."""
 
     name: str
-    values: dict[str, float]
-    function: Callable[..., Array]
-    builder: Callable[..., Any]
+    values: Values
+    function: Reference
+    builder: Build
 
     def reference(self, x: Array) -> Array:
-        return self.function(x, **self.values)
+        """Compute the function in numpy, in the type of `x`."""
+        return self.function(x, self.values)
 
-    def build(self, b: Any, x: Any) -> Any:
-        return self.builder(b, x, **self.values)
+    def build(self, b: Builder, x: ir.Value) -> ir.Value:
+        """Build its pointwise ops."""
+        return self.builder(b, x, self.values)
 
 
-def _softplus(b: Any, x: Any) -> Any:
+def _softplus(b: Builder, x: ir.Value, _: Values) -> ir.Value:
     """max(x, 0) + log(1 + exp(-|x|)), which never overflows."""
     return b.add(b.max(x, 0), b.log(b.add(b.exp(b.neg(b.abs(x))), 1)))
 
 
-def _thresholded_relu(b: Any, x: Any, alpha: float) -> Any:
-    from mgx_mlir.core.dtypes import BOOL
+def _thresholded_relu(b: Builder, x: ir.Value, v: Values) -> ir.Value:
+    return b.where(b.convert(b.greater(x, v["alpha"]), target_type=BOOL), x, 0)
 
-    return b.where(b.convert(b.greater(x, alpha), target_type=BOOL), x, 0)
+
+def _line(x: Array, v: Values) -> Array:
+    return x * x.dtype.type(v["alpha"]) + x.dtype.type(v["beta"])
+
+
+def _line_ops(b: Builder, x: ir.Value, v: Values) -> ir.Value:
+    return b.add(b.mul(x, v["alpha"]), v["beta"])
 
 
 # name -> (default values, numpy, ops); computed in the type of x
-_COMPOSED: dict[str, tuple[dict[str, float], Callable[..., Array], Callable[..., Any]]] = {
-    "affine": (
-        {"alpha": 1.0, "beta": 0.0},
-        lambda x, alpha, beta: x * x.dtype.type(alpha) + x.dtype.type(beta),
-        lambda b, x, alpha, beta: b.add(b.mul(x, alpha), beta),
-    ),
+_COMPOSED: dict[str, tuple[Values, Reference, Build]] = {
+    "affine": ({"alpha": 1.0, "beta": 0.0}, _line, _line_ops),
     "hard_sigmoid": (
         {"alpha": 0.2, "beta": 0.5},
-        lambda x, alpha, beta: np.clip(x * x.dtype.type(alpha) + x.dtype.type(beta), 0, 1),
-        lambda b, x, alpha, beta: b.min(b.max(b.add(b.mul(x, alpha), beta), 0), 1),
+        lambda x, v: np.clip(_line(x, v), 0, 1),
+        lambda b, x, v: b.min(b.max(_line_ops(b, x, v), 0), 1),
     ),
     "scaled_tanh": (
         {"alpha": 1.0, "beta": 1.0},
-        lambda x, alpha, beta: x.dtype.type(alpha) * np.tanh(x.dtype.type(beta) * x),
-        lambda b, x, alpha, beta: b.mul(b.tanh(b.mul(x, beta)), alpha),
+        lambda x, v: x.dtype.type(v["alpha"]) * np.tanh(x.dtype.type(v["beta"]) * x),
+        lambda b, x, v: b.mul(b.tanh(b.mul(x, v["beta"])), v["alpha"]),
     ),
-    "softplus": ({}, lambda x: np.logaddexp(x, x.dtype.type(0)), _softplus),
-    "softsign": ({}, lambda x: x / (1 + np.abs(x)), lambda b, x: b.div(x, b.add(b.abs(x), 1))),
+    "softplus": ({}, lambda x, _: np.logaddexp(x, x.dtype.type(0)), _softplus),
+    "softsign": (
+        {},
+        lambda x, _: x / (1 + np.abs(x)),
+        lambda b, x, _: b.div(x, b.add(b.abs(x), 1)),
+    ),
     "thresholded_relu": (
         {"alpha": 1.0},
-        lambda x, alpha: np.where(x > x.dtype.type(alpha), x, x.dtype.type(0)),
+        lambda x, v: np.where(x > x.dtype.type(v["alpha"]), x, x.dtype.type(0)),
         _thresholded_relu,
     ),
 }
@@ -87,10 +100,12 @@ def parse_activation(text: str) -> Activation:
         )
         assert cls is not None
         values = {k: float(d.default) for k, d in cls.ATTRS.items()}
-        function = cls.reference
 
-        def builder(b: Any, x: Any, **attributes: float) -> Any:
-            return b.op(name, x, **attributes)
+        def function(x: Array, v: Values, /) -> Array:
+            return cls.reference(x, **v)
+
+        def builder(b: Builder, x: ir.Value, v: Values, /) -> ir.Value:
+            return b.op(name, x, **v)
 
     values = dict(values)
     for part in filter(None, ((found.group(2) if found else "") or "").split(",")):

@@ -6,7 +6,7 @@ MIGraphX's `get_tuple_elem` has no operator here: what gives a tuple there has s
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,9 @@ import numpy as np
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import HostOp, InferView, Op, Operand, Region, Result, check
+from mgx_mlir.core.op import Callables, HostOp, InferView, Op, Operand, Region, Result, check
 from mgx_mlir.core.shapes import DYN, TensorType, compatible, one_element, show_dims
 from mgx_mlir.dialects.migraphx.axes import check_index_type
-
-Callables = Sequence[Callable[..., list[np.ndarray]]]
 
 
 class Yield(HostOp, name="yield", traits=[ir.IsTerminatorTrait]):
@@ -275,7 +273,7 @@ def _stacked(at: int, column: Sequence[np.ndarray]) -> np.ndarray:
     return np.stack(column)
 
 
-def _no_rows(body: Any, carried: int) -> list[np.ndarray]:
+def _no_rows(body: object, carried: int) -> list[np.ndarray]:
     """Return the scan outputs of a loop that never ran: dims from the region's types."""
     types = getattr(body, "results", None)
     if types is None:

@@ -24,7 +24,7 @@ from mgx_mlir.dialects.migraphx.axes import axis_of, check_index_type, check_ran
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, i64, ints
 
 
-def wrapped(indices: np.ndarray, extent: Any) -> np.ndarray:
+def wrapped(indices: np.ndarray, extent: int) -> np.ndarray:
     """Return indices as i64, negative ones counted once from the end."""
     # an unsigned 64-bit index beyond i64 is out of range whatever the extent is
     big = np.iinfo(np.int64).max
@@ -34,7 +34,7 @@ def wrapped(indices: np.ndarray, extent: Any) -> np.ndarray:
     return np.where(at < 0, at + extent, at)
 
 
-def clamped(indices: np.ndarray, extent: Any) -> np.ndarray:
+def clamped(indices: np.ndarray, extent: int) -> np.ndarray:
     """Wrap indices, then clamp them into [0, extent): what every lowering does with an index."""
     return np.clip(wrapped(indices, extent), 0, np.maximum(extent, 1) - 1)
 
@@ -228,7 +228,7 @@ class OneHot(Op, name="onehot"):
         if depth_input is not None:
             depth = int(depth_input.reshape(()))
         axis = axis_of(axis, indices.ndim + 1)
-        at = np.expand_dims(wrapped(indices, depth), axis)
+        at = np.expand_dims(wrapped(indices, depth or 0), axis)
         places = np.arange(depth or 0).reshape([-1 if i == axis else 1 for i in range(at.ndim)])
         return np.where(at == places, values[1], values[0])
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
@@ -36,5 +34,5 @@ class Literal(Op, name="literal"):
         return None if o.value is None else TensorType.of(o.value.type)
 
     @staticmethod
-    def reference(**attributes: Any) -> np.ndarray:
+    def reference(**attributes: object) -> np.ndarray:
         raise NotImplementedError("the interpreter reads literals from the weight store")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -217,7 +216,7 @@ def reduce_windows(
     return out
 
 
-def _norm(x: np.ndarray, order: int, *how: Any) -> np.ndarray:
+def _norm(x: np.ndarray, order: int, *how: Sequence[int]) -> np.ndarray:
     real = x.astype(np.result_type(x.dtype, np.float32))
     if order == 0:
         return reduce_windows((real != 0).astype(real.dtype), np.add, *how)

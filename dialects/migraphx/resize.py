@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -217,7 +216,7 @@ class Resize(Op, name="resize"):
         ]
 
 
-def _check_length(name: str, values: Sequence[Any], rank: int) -> None:
+def _check_length(name: str, values: Sequence[float], rank: int) -> None:
     check(
         len(values) == rank,
         lambda: f"{name} expected {rank} numbers for rank {rank}, got {len(values)}",
@@ -291,7 +290,12 @@ class Cubic:
 
 
 def weights(
-    at: np.ndarray, length: int, kernel: Linear | Cubic, shrink: float, exclude: bool, dtype: Any
+    at: np.ndarray,
+    length: int,
+    kernel: Linear | Cubic,
+    shrink: float,
+    exclude: bool,
+    dtype: np.dtype,
 ) -> np.ndarray:
     """Return the (result, input) weights of one axis.
 

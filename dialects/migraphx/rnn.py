@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -331,7 +330,7 @@ class Lstm(Recurrent, name="lstm"):
 
 
 def _examples(
-    gates: int, one: Sequence[str], two: Sequence[str], **attributes: Any
+    gates: int, one: Sequence[str], two: Sequence[str], **attributes: object
 ) -> list[Example]:
     s, b, i, h = 5, 2, 3, 4
     found: list[Example] = []
@@ -340,7 +339,7 @@ def _examples(
         x, w = _random(s, b, i), _random(d, gates * h, i, seed=1)
         r, bias = _random(d, gates * h, h, seed=2), _random(d, 2 * gates * h, seed=3)
         initial = _random(d, b, h, seed=4)
-        shared: dict[str, Any] = {
+        shared: dict[str, object] = {
             "hidden_size": h,
             "direction": direction,
             "actv_func": list(two if d == 2 else one),

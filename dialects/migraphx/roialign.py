@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -127,7 +126,7 @@ class RoiAlign(Op, name="roialign"):
         ]
 
 
-def _samples(start: Any, size: Any, bins: int, ratio: int) -> np.ndarray:
+def _samples(start: np.floating, size: np.floating, bins: int, ratio: int) -> np.ndarray:
     """Sample coordinates along one axis, (bins, samples)."""
     step = size / bins
     most = min(float(step), float(MOST_SAMPLES)) if step > 0 else 0

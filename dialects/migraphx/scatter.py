@@ -89,7 +89,7 @@ class ScatterBase(Op):
     ) -> np.ndarray:
         out = np.array(data)
         axis = axis_of(axis, data.ndim)
-        where: list[Any] = [g.reshape(-1) for g in np.indices(indices.shape)]
+        where: list[np.ndarray] = [g.reshape(-1) for g in np.indices(indices.shape)]
         values = updates.reshape(-1)
         extent = data.shape[axis]
         if skip_out_of_bounds:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -138,7 +138,10 @@ class NonMaxSuppression(Op, name="nonmaxsuppression"):
         ]
 
 
-def _number(x: np.ndarray | None, default: Any) -> Any:
+Number = TypeVar("Number", int, float)
+
+
+def _number(x: np.ndarray | None, default: Number) -> Number:
     return default if x is None else x.reshape(()).item()
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import DTypeLike
 
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import ir
@@ -87,7 +88,13 @@ class DType:
 
 
 def _row(
-    short: str, number: int, mlir: str, np_type: Any, onnx: int, kind: str, name: str | None = None
+    short: str,
+    number: int,
+    mlir: str,
+    np_type: DTypeLike,
+    onnx: int,
+    kind: str,
+    name: str | None = None,
 ) -> DType:
     return DType(name or f"{short}_type", short, number, mlir, np.dtype(np_type), onnx, kind)
 
@@ -129,7 +136,7 @@ _BY_NUMPY = {d.np: d for d in DTYPES}
 
 
 # by class, and by width and signedness: printing a type takes 3 us, and verifying asks each value
-_BY_CLASS = {
+_BY_CLASS: dict[type, DType] = {
     ir.F16Type: HALF,
     ir.BF16Type: BF16,
     ir.F32Type: FLOAT,
@@ -157,7 +164,7 @@ def from_mlir(t: ir.Type | str) -> DType:
     return found
 
 
-def from_numpy(dtype: Any) -> DType:
+def from_numpy(dtype: DTypeLike) -> DType:
     """Return the DType of a numpy (or ml_dtypes) dtype."""
     found = _BY_NUMPY.get(np.dtype(dtype).newbyteorder("="))
     if found is None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mgx_mlir.core.dtypes import DType
@@ -13,7 +11,7 @@ class NotOfType(ValueError):
     """A number that the type does not have."""
 
 
-def plain_array(value: Any, dtype: DType) -> np.ndarray:
+def plain_array(value: object, dtype: DType) -> np.ndarray:
     """Python numbers and lists of them as an array of a type.
 
     Errors: NotOfType for what is no number of the type (1.5 and NaN for an int8, 2 for a bool);

@@ -7,7 +7,6 @@ import hashlib
 import math
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -119,7 +118,7 @@ def bytes_digest(array: np.ndarray) -> bytes:
 def own(array: np.ndarray) -> np.ndarray:
     """`array`, read-only with all that it is a view of: its maker gives it away, and a store keeps
     it without a copy. Not for what a user handed in."""
-    found: Any = array
+    found: object = array
     while isinstance(found, np.ndarray):
         found.flags.writeable = False
         found = _below(found)
@@ -138,7 +137,7 @@ def _frozen(array: np.ndarray) -> np.ndarray:
 
 def _is_frozen(array: np.ndarray) -> bool:
     """Return whether the memory of an array is read-only for everybody: for whoever made it too."""
-    found: Any = array
+    found: object = array
     while isinstance(found, np.ndarray):
         if found.flags.writeable:
             return False
@@ -146,9 +145,9 @@ def _is_frozen(array: np.ndarray) -> bool:
     return found is None or isinstance(found, bytes)
 
 
-def _below(array: np.ndarray) -> Any:
-    """Whose memory an array is a view of; None where it is its own."""
-    found: Any = array.base
+def _below(array: np.ndarray) -> object:
+    """Return whose memory an array is a view of; None where it is its own."""
+    found: object = array.base
     return found.obj if isinstance(found, memoryview) else found
 
 

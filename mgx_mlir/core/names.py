@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Container, Generator, Iterable
 from contextlib import contextmanager
-from typing import Any
+from typing import TextIO
 
 # controls of a terminal (C0 but tab and newline, DEL, C1), what turns the direction of writing,
 # separators that some show as lines, and halves of surrogate pairs
@@ -52,7 +52,7 @@ def identifier(name: str, taken: Container[str]) -> str:
 class SafeStream:
     """A text stream that shows what it is given: see safe_text. All else is the stream's own."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: TextIO) -> None:
         self.stream = stream
 
     def write(self, text: str) -> int:
@@ -63,7 +63,7 @@ class SafeStream:
         for line in lines:
             self.write(line)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self.stream, name)
 
 

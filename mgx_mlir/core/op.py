@@ -7,7 +7,7 @@ import io
 import itertools
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from mgx_mlir.core.shapes import TensorType, compatible
 Operand = ir.Value
 Result = ir.OpResult
 Region = ir.Region
+Callables = Sequence[Callable[..., list[np.ndarray]]]  # regions, as a reference calls them
+# a value, or the op whose only result it is; what is absent is a ShapeError
+ValueLike: TypeAlias = "ir.Value | ir.Operation | None"
 
 PREFIX = "migraphx."
 YIELD = "migraphx.yield"
@@ -469,7 +472,12 @@ class Kernel(Op):
         return [TensorType.of(v) for v in last.operands]
 
     @staticmethod
-    def reference(inputs: Sequence[np.ndarray], *, regions: Any, **_: Any) -> tuple[Any, ...]:
+    def reference(
+        inputs: Sequence[np.ndarray],
+        *,
+        regions: Sequence[Callable[..., Sequence[np.ndarray]]],
+        **_: object,
+    ) -> tuple[np.ndarray, ...]:
         return tuple(regions[0](*inputs))
 
 
@@ -561,6 +569,7 @@ def attributes_of(op: ir.Operation) -> dict[str, Any]:
 __all__ = [
     "OPS",
     "BroadcastOp",
+    "Callables",
     "Group",
     "HostOp",
     "InferView",
@@ -572,6 +581,7 @@ __all__ = [
     "ReduceOp",
     "Region",
     "Result",
+    "ValueLike",
     "ViewOp",
     "as_value",
     "attributes_of",

@@ -21,7 +21,7 @@ class Size(int):
 
     form: Any
 
-    def __new__(cls, marker: int, form: Any) -> Size:
+    def __new__(cls, marker: int, form: object) -> Size:
         self = super().__new__(cls, marker)
         self.form = form
         return self

@@ -12,6 +12,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import DTypeLike
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
@@ -51,7 +52,7 @@ class Narrow:
         return (1 << (self.bits - self.held.is_signed)) - 1
 
 
-def _row(name: str, onnx: int, bits: int, held: DType, np_type: Any, **form: Any) -> Narrow:
+def _row(name: str, onnx: int, bits: int, held: DType, np_type: DTypeLike, **form: Any) -> Narrow:
     return Narrow(name, onnx, bits, held, np.dtype(np_type), **form)
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS, Op, Pointwise, as_value
+from mgx_mlir.core.op import OPS, Op, Pointwise, ValueLike, as_value
 from mgx_mlir.core.shapes import DYN, TensorType, broadcast_dims
 from mgx_mlir.programs.dim_probe import DimProbe
 from mgx_mlir.programs.interpreter import Folder
@@ -22,7 +23,11 @@ class Dims(tuple[int, ...]):
 
     __slots__ = ()
 
-    def __getitem__(self, at: Any) -> Any:
+    @overload
+    def __getitem__(self, at: SupportsIndex) -> int: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[int, ...]: ...
+    def __getitem__(self, at: Any) -> int | tuple[int, ...]:
         try:
             return tuple.__getitem__(self, at)
         except IndexError:
@@ -45,7 +50,7 @@ class Builder:
 
     # ---- ops ---------------------------------------------------------------------------------
 
-    def op(self, name: str, *operands: Any, **attributes: Any) -> Any:
+    def op(self, name: str, *operands: object, **attributes: object) -> Any:
         """Build `migraphx.<name>` without any conversion of operands."""
         cls = OPS.get(name)
         if cls is None:
@@ -62,20 +67,20 @@ class Builder:
             return lambda *xs, **attributes: self._pointwise(cls, xs, attributes)
         return lambda *xs, **attributes: self.op(cls.mnemonic, *xs, **attributes)
 
-    def _pointwise(self, cls: type[Op], xs: Sequence[Any], attributes: dict[str, Any]) -> Any:
+    def _pointwise(self, cls: type[Op], xs: Sequence[object], attributes: dict[str, object]) -> Any:
         values = self.literals_like(xs)
         if len(values) > 1:
             values = self.broadcast(*values)
         return self.op(cls.mnemonic, *values, **attributes)
 
-    def literals_like(self, xs: Sequence[Any]) -> list[ir.Value]:
+    def literals_like(self, xs: Sequence[object]) -> list[ir.Value]:
         """Numbers and arrays among `xs` as literals of the dtype of the last tensor operand."""
         like = [
             TensorType.of(as_value(x)).dtype
             for x in xs
             if isinstance(x, ir.Value | ir.OpView | ir.Operation)
         ]
-        out = []
+        out: list[ir.Value] = []
         for x in xs:
             if isinstance(x, ir.Value | ir.OpView | ir.Operation):
                 out.append(as_value(x))
@@ -87,7 +92,7 @@ class Builder:
                 raise ShapeError("expected at least one tensor operand")
         return out
 
-    def literal(self, array: Any, dtype: DType | None = None) -> ir.Value:
+    def literal(self, array: ArrayLike, dtype: DType | None = None) -> ir.Value:
         """Return a constant of a numpy array, or of a number with `dtype`."""
         found = np.asarray(array) if dtype is None else np.asarray(array).astype(dtype.np)
         dtypes.from_numpy(found.dtype)
@@ -112,7 +117,7 @@ class Builder:
             self.folder.known.popitem()
         self.probe.forget(mark[1])
 
-    def const(self, v: Any) -> np.ndarray | None:
+    def const(self, v: ValueLike) -> np.ndarray | None:
         """Return the array of a value that is known at compile time and small, else None."""
         value = as_value(v)
         found = self.folder.value(value)
@@ -122,17 +127,17 @@ class Builder:
                 found = self.probe.constant(value)
         return found
 
-    def type(self, v: Any) -> TensorType:
+    def type(self, v: ValueLike) -> TensorType:
         return TensorType.of(as_value(v))
 
-    def dims(self, v: Any) -> tuple[int, ...]:
+    def dims(self, v: ValueLike) -> tuple[int, ...]:
         """Return the extents of `v`; asking for one that it has not is a ShapeError."""
         return Dims(self.type(v).dims)
 
-    def dtype(self, v: Any) -> DType:
+    def dtype(self, v: ValueLike) -> DType:
         return self.type(v).dtype
 
-    def shape(self, x: Any, start: int = 0, end: int | None = None) -> ir.Value:
+    def shape(self, x: ValueLike, start: int = 0, end: int | None = None) -> ir.Value:
         """Return the extents of `x` (from `start` to `end`) as a 1-D i64 tensor."""
         value = as_value(x)
         rank = self.type(value).rank
@@ -144,7 +149,7 @@ class Builder:
 
     # ---- broadcasting ------------------------------------------------------------------------
 
-    def broadcast(self, *xs: Any) -> list[ir.Value]:
+    def broadcast(self, *xs: ValueLike) -> list[ir.Value]:
         """numpy's broadcast of all operands to common dims, explicitly.
 
         A dynamic extent that is provably the same everywhere stays; where two dynamic extents
@@ -159,7 +164,7 @@ class Builder:
             return [self.multibroadcast(v, target) for v in values]
         return [self._to_dynamic(v, target, values) for v in values]
 
-    def multibroadcast(self, x: Any, dims: Sequence[int]) -> ir.Value:
+    def multibroadcast(self, x: ValueLike, dims: Sequence[int]) -> ir.Value:
         """`x` broadcast to static dims; `x` itself where it has them."""
         value = as_value(x)
         if self.dims(value) == tuple(dims):

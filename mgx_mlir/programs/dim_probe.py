@@ -149,8 +149,8 @@ class DimProbe:
         elif follows and cls is not None and not len(op.regions):
             operands = [self.seen[v] for v in op.operands]
             attributes = attributes_of(op)
-            rows = self._rows(op, cls, attributes, operands, rows)
-            rows = [self._merged(t.dims, row) for t, row in zip(stated, rows, strict=True)]
+            told = self._rows(op, cls, attributes, operands, rows)
+            rows = [self._merged(t.dims, row) for t, row in zip(stated, told, strict=True)]
             if cls.mnemonic == "dimensions_of":
                 found = operands[0].dims
                 arrays = [array_of(found[attributes["start"] : attributes["end"] or len(found)])]
@@ -200,7 +200,7 @@ class DimProbe:
         attributes: dict[str, Any],
         operands: Sequence[Known],
         stated: Rows,
-    ) -> Any:
+    ) -> Sequence[Sequence[Int | None]]:
         """Return the dims of each result: those that an op tells, else those stated."""
         if all(DYN not in r for r in stated):
             return stated
@@ -216,8 +216,9 @@ class DimProbe:
         rule = RULES.get(cls.mnemonic)
         found = rule(_operands(self.prover, cls, groups, types, attributes)) if rule else None
         rows = [found] if found is not None else self._inferred(cls, attributes, groups, types)
-        fits = rows is not None and [len(r) for r in rows] == [len(r) for r in stated]
-        return rows if fits else stated
+        if rows is None or [len(r) for r in rows] != [len(r) for r in stated]:
+            return stated
+        return rows
 
     def _inferred(
         self,

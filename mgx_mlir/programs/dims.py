@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, SupportsIndex, cast
 
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.programs.layout import Dim
@@ -59,16 +59,22 @@ class dynamic_dimension:
         return str(self.dim())
 
 
-def dim_of(d: Any) -> Dim:
+def dim_of(d: object) -> Dim:
     """Return a dim from an int, a dynamic_dimension, a (min, max) pair or MIGraphX's {min, max}."""
     if isinstance(d, dynamic_dimension):
         return d.dim()
     if isinstance(d, DimRange):
         return d
-    if isinstance(d, int) or hasattr(d, "__index__"):
+    if isinstance(d, SupportsIndex):
         return int(d)
-    if isinstance(d, dict) and {"min", "max"} <= set(d):
-        return dynamic_dimension(d["min"], d["max"], d.get("optimals") or ()).dim()
-    if isinstance(d, list | tuple) and 2 <= len(d) <= 3:
-        return dynamic_dimension(*d).dim()
+    if isinstance(d, dict):
+        stated = cast("dict[str, Any]", d)
+        if {"min", "max"} <= set(stated):
+            return dynamic_dimension(
+                stated["min"], stated["max"], stated.get("optimals") or ()
+            ).dim()
+    if isinstance(d, list | tuple):
+        parts = cast("Sequence[Any]", d)
+        if 2 <= len(parts) <= 3:
+            return dynamic_dimension(*parts).dim()
     raise ShapeError(f"expected a dynamic_dimension, got {d!r}")

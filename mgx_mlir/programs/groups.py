@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.programs.program_ir import GROUPS
 
 TENSOR = -1
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Group:
             return "None"
         return "a tensor" if self.count == TENSOR else f"a list of {self.count} tensors"
 
-    def split(self, value: Any) -> tuple[dict[str, Any], str]:
+    def split(self, value: Any) -> tuple[dict[str, object], str]:
         """Return the tensors of a given value by their names, and what is wrong with it."""
         if self.count == TENSOR:
             return {self.name: value}, ""
@@ -39,7 +40,7 @@ class Group:
         got = f"a list of {len(value)}" if listed else "None" if value is None else "no list"
         return {}, f"input '{self.name}' expected {self}, got {got}"
 
-    def joined(self, values: Iterable[Any]) -> Any:
+    def joined(self, values: Iterable[Value]) -> Value | list[Value] | None:
         """Return the value of the tensors that `values` gives next."""
         source = iter(values)
         if self.count is None:
@@ -47,13 +48,15 @@ class Group:
         return next(source) if self.count == TENSOR else [next(source) for _ in range(self.count)]
 
 
-def split(groups: Sequence[Group], given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def split(
+    groups: Sequence[Group], given: Mapping[str, object]
+) -> tuple[dict[str, object], list[str]]:
     """Given values as tensors by name, and what is wrong with them.
 
     Absent optionals need not be given. Other names stay, so elements may be given one by one.
     """
     known = {g.name: g for g in groups}
-    out: dict[str, Any] = {}
+    out: dict[str, object] = {}
     problems: list[str] = []
     for name, value in given.items():
         if name not in known:

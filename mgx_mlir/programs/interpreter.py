@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.errors import MgxError, RunError
@@ -196,7 +197,7 @@ def _check_stated(op: ir.Operation, dims: Sequence[int], stated: Sequence[int]) 
         )
 
 
-def _as(array: Any, dtype: dtypes.DType) -> np.ndarray:
+def _as(array: ArrayLike, dtype: dtypes.DType) -> np.ndarray:
     found = np.asarray(array)
     if found.dtype == dtype.np:
         return found

@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import MgxError, ShapeError
@@ -129,7 +128,7 @@ class TupleShape:
 AnyShape = Shape | TupleShape
 
 
-def braces(values: Sequence[Any]) -> str:
+def braces(values: Sequence[object]) -> str:
     """MIGraphX's list form: `{1, 2}`."""
     return "{" + ", ".join(map(str, values)) + "}"
 
@@ -198,7 +197,7 @@ class Layout:
             if blocks:
                 self._state(function, blocks[0])
 
-    def _state(self, function: Any, block: ir.Block) -> None:
+    def _state(self, function: ir.OpView, block: ir.Block) -> None:
         for value, attributes in zip(block.arguments, argument_attributes(function), strict=True):
             self.state(value, attributes)
 

@@ -159,7 +159,7 @@ def _is_own(op: str, key: str) -> bool:
     return key == "direction" and op in ("rnn_last_hs_output", "rnn_last_cell_output")
 
 
-def _value_out(op: str, key: str, definition: AttrDef, value: Any) -> Any:
+def _value_out(op: str, key: str, definition: AttrDef, value: Any) -> object:
     if value is None or isinstance(value, bool | float | DType):
         return value
     if key == "out_dyn_dims":
@@ -221,7 +221,7 @@ def attributes_in(cls: type[Op], values: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _value_in(key: str, definition: AttrDef, value: Any) -> Any:
+def _value_in(key: str, definition: AttrDef, value: object) -> object:
     if value is None:
         return None
     what = definition.what
@@ -250,7 +250,7 @@ def _value_in(key: str, definition: AttrDef, value: Any) -> Any:
         return bool(value)
     if what.startswith("an array"):
         found = _list(key, value)
-        kinds: Any = int if "i64" in what else (int, float)
+        kinds = int if "i64" in what else (int, float)
         if kinds is int:
             found = [int(v) if isinstance(v, float) and v.is_integer() else v for v in found]
         for v in found:
@@ -271,7 +271,7 @@ def _value_in(key: str, definition: AttrDef, value: Any) -> Any:
     return value
 
 
-def _list(key: str, value: Any) -> list[Any]:
+def _list(key: str, value: object) -> list[Any]:
     if isinstance(value, Mapping) and not value:
         return []
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
@@ -282,7 +282,7 @@ def _list(key: str, value: Any) -> list[Any]:
     return list(of_numpy())
 
 
-def _dtype_in(key: str, value: Any) -> DType:
+def _dtype_in(key: str, value: object) -> DType:
     found = value if isinstance(value, DType) else None
     if isinstance(value, str):
         found = dtypes.from_name(value)
@@ -295,7 +295,7 @@ def _dtype_in(key: str, value: Any) -> DType:
     raise ShapeError(f"attribute '{key}' expected an element type, got {value!r}")
 
 
-def _shape_in(key: str, value: Any) -> TensorType:
+def _shape_in(key: str, value: object) -> TensorType:
     if isinstance(value, TensorType):
         return value
     if isinstance(value, Shape):
@@ -303,7 +303,7 @@ def _shape_in(key: str, value: Any) -> TensorType:
     raise ShapeError(f"attribute '{key}' expected a shape, got {value!r}")
 
 
-def _dim_in(d: Any) -> tuple[int, int]:
+def _dim_in(d: object) -> tuple[int, int]:
     if isinstance(d, DimRange):
         return d.min, 2**62 if d.max is None else d.max
     if isinstance(d, int):
@@ -311,7 +311,7 @@ def _dim_in(d: Any) -> tuple[int, int]:
     raise ShapeError(f"attribute 'out_dyn_dims' expected dynamic dimensions, got {d!r}")
 
 
-def _name_in(key: str, value: Any) -> str:
+def _name_in(key: str, value: object) -> str:
     name = value.stated() if isinstance(value, NestedOp) else value
     if not isinstance(name, str):
         raise ShapeError(f"attribute '{key}' expected operators, got {value!r}")

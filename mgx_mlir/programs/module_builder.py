@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import TracebackType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -558,10 +559,14 @@ class _Building:
         self._store = self.program.store.active()
         self._store.__enter__()
 
-    def __exit__(self, *exc: Any) -> None:
-        self._store.__exit__(*exc)
-        self._location.__exit__(*exc)
-        self._ctx.__exit__(*exc)
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for entered in (self._store, self._location, self._ctx):
+            entered.__exit__(kind, value, trace)
 
 
 def drop_unused_modules(program: ProgramIR) -> None:

@@ -214,7 +214,7 @@ class Signature:
             if problem:
                 raise RunError(problem, location=rule.where)
 
-    def check_inputs(self, given: Mapping[str, Any]) -> list[np.ndarray]:
+    def check_inputs(self, given: Mapping[str, object]) -> list[np.ndarray]:
         """Return the arrays of `given` in order of the inputs.
 
         Plain Python values take the input's dtype; arrays must have it. Raises one RunError that
@@ -259,7 +259,7 @@ def _rules(rows: Iterable[Mapping[str, Any]]) -> tuple[ValueRule, ...]:
     )
 
 
-def _as_array(p: Port, value: Any) -> tuple[np.ndarray | None, list[str]]:
+def _as_array(p: Port, value: object) -> tuple[np.ndarray | None, list[str]]:
     dtype = dtypes.from_name(p.dtype)
     if not hasattr(value, "__array__") and not isinstance(value, memoryview):
         try:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import ShapeError
@@ -39,7 +38,7 @@ def holdable(s: Shape) -> Shape:
     return s
 
 
-def array_over(buffer: Any, s: Shape) -> np.ndarray:
+def array_over(buffer: ArrayLike, s: Shape) -> np.ndarray:
     """Return a view of a flat array of the shape's element space with the shape's strides."""
     flat = np.asarray(buffer)
     if not s.dims:
