@@ -49,7 +49,7 @@ def find_convolution_padding(op: Convolution, rw: Rewriter) -> Replacement:
     )
 
 
-def _left_to_kernel(op: Op, w: TensorType, spatial: int, leave: str) -> bool:
+def _left_to_kernel(op: Convolution, w: TensorType, spatial: int, leave: str) -> bool:
     """Whether the kernel of a convolution pads its input itself."""
     if leave == "vector":
         from mgx_mlir.passes.lower.cpu.convolution_kernel import takes
