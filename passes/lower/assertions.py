@@ -42,7 +42,7 @@ class Places:
         return self._ends[block, behind]
 
     def _last(self, block: ir.Block, values: Iterable[ir.Value]) -> ir.Operation | None:
-        """The last op of a block, but for scalars, that `values` come from."""
+        """Return the last op of a block, but for scalars, that `values` come from."""
         found: ir.Operation | None = None
         for value in values:
             owner = value.owner

@@ -161,7 +161,7 @@ class LoweringContext(ABC):
     # ---- types and extents -------------------------------------------------------------------
 
     def mlir_type(self, t: TensorType) -> ir.RankedTensorType:
-        """The lowered type of an original tensor type."""
+        """Return the lowered type of an original tensor type."""
         return ir.RankedTensorType.get(t.dims, signless(t.dtype))
 
     def index(self, n: int) -> ir.Value:
@@ -171,7 +171,7 @@ class LoweringContext(ABC):
         return self.index(x) if isinstance(x, int) else x
 
     def extent(self, value: ir.Value, axis: int) -> Extent:
-        """The extent of a lowered tensor's dim: an int, or an index value."""
+        """Return the extent of a lowered tensor's dim: an int, or an index value."""
         d = ir.RankedTensorType(value.type).shape[axis]
         return d if d != DYN else tensor.DimOp(value, self.index(axis)).result
 
@@ -187,7 +187,7 @@ class LoweringContext(ABC):
     def extent_op(
         self, op: Callable[..., ir.OpView], a: Extent, b: Extent, fold: Callable[[int, int], int]
     ) -> Extent:
-        """An index operation on extents, folded where both are static."""
+        """Build an index operation on extents, folded where both are static."""
         if isinstance(a, int) and isinstance(b, int):
             return fold(a, b)
         return op(self.as_index(a), self.as_index(b)).result
@@ -215,13 +215,13 @@ class LoweringContext(ABC):
         return tensor.EmptyOp(list(extents), signless(dtype)).result
 
     def fill(self, extents: Sequence[Extent], dtype: DType, number: Number) -> ir.Value:
-        """A tensor all of whose elements are `number`."""
+        """Return a tensor all of whose elements are `number`."""
         value = constant(number, dtype).value
         init = self.empty(extents, dtype)
         return linalg.fill(value, outs=[init])
 
     def constant(self, array: np.ndarray) -> ir.Value:
-        """A dense constant in the IR (small arrays only)."""
+        """Return a dense constant in the IR (small arrays only)."""
         dtype = dtypes.from_numpy(array.dtype)
         stored = array.view(f"i{dtype.size}") if dtype.is_unsigned else array
         return constant_of(
@@ -236,7 +236,7 @@ class LoweringContext(ABC):
         iterators: Sequence[str],
         body: Body,
     ) -> list[ir.Value]:
-        """A linalg.generic; `body(*block arguments)` returns the yielded values.
+        """Build a linalg.generic; `body(*block arguments)` returns the yielded values.
 
         `maps` are those of the inputs, then of the inits.
         """
@@ -257,7 +257,7 @@ class LoweringContext(ABC):
         return list(op.results)
 
     def dim_map(self, rank: int, entries: DimMap) -> ir.AffineMap:
-        """The AffineMap of a DimMap."""
+        """Return the AffineMap of a DimMap."""
         return ir.AffineMap.get(
             rank,
             0,
@@ -268,7 +268,7 @@ class LoweringContext(ABC):
         )
 
     def scalars(self, dtype: DType, result: DType) -> ArithScalars:
-        """What the bodies of loops are made with."""
+        """Return what the bodies of loops are made with."""
         return (GpuScalars if self.options.target == "gpu" else ArithScalars)(dtype, result)
 
     def map_elements(
@@ -281,7 +281,7 @@ class LoweringContext(ABC):
         maps: Sequence[DimMap] | None = None,
         extents: Sequence[Extent] | None = None,
     ) -> ir.Value:
-        """A parallel generic over `out`: `body(b, *scalars)` on computed-type scalars."""
+        """Build a parallel generic over `out` of `body(b, *scalars)` on computed-type scalars."""
         extents = list(extents if extents is not None else self.extents(inputs[0]))
         b = self.scalars(in_dtypes[0] if in_dtypes else out.dtype, out.dtype)
 
@@ -297,7 +297,7 @@ class LoweringContext(ABC):
         )[0]
 
     def cast_tensor(self, value: ir.Value, source: DType, target: DType) -> ir.Value:
-        """Every element converted (wrapping; the caller clamps)."""
+        """Convert every element (wrapping; the caller clamps)."""
         if source is target:
             return value
         t = TensorType(target, tuple(ir.RankedTensorType(value.type).shape))
@@ -461,7 +461,7 @@ class LoweringContext(ABC):
         return [again[kept.index(i)] for i in wanted]
 
     def scalar_of(self, x: Compute, args: Sequence[TypedScalar]) -> TypedScalar:
-        """One pointwise op on scalars, computed in f32 for 16- and 8-bit floats."""
+        """Build one pointwise op on scalars, computed in f32 for 16- and 8-bit floats."""
         first = x.args[0].type.dtype if x.args else x.type.dtype
         b = self.scalars(first, x.type.dtype)
         if x.cls.steps:
@@ -479,7 +479,7 @@ _FORWARDS = ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast", "ten
 
 
 def _is_uniform(value: ir.Value) -> bool:
-    """Whether a tensor is a fill, a constant, or computed of such alone."""
+    """Return whether a tensor is a fill, a constant, or computed of such alone."""
     if not isinstance(value.owner, ir.Operation | ir.OpView):
         return False
     op = value.owner.operation

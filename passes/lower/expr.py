@@ -72,7 +72,7 @@ def identity(rank: int) -> DimMap:
 
 
 def behind_views(x: Expr) -> tuple[Expr, DimMap]:
-    """What an expression is a view of, and which dim of the view indexes each of its own."""
+    """Return what an expression is a view of, and which dim of the view indexes each of its own."""
     at = identity(x.type.rank)
     while isinstance(x, View):
         x, at = x.source, compose(at, x.map)

@@ -107,7 +107,7 @@ class Form:
         return all(n > 0 and all(a.is_extent for a in term) for term, n in self.terms.items())
 
     def values(self) -> Iterator[Any]:
-        """The values that a run computes and that it depends on, at any depth."""
+        """Return the values that a run computes and that it depends on, at any depth."""
         for atom in self.atoms:
             if atom.kind in ("size", "integer"):
                 yield atom.args[0]
@@ -116,7 +116,7 @@ class Form:
                     yield from f.values()
 
     def inputs(self) -> Iterator[Atom]:
-        """The dims of inputs that it depends on, at any depth."""
+        """Return the dims of inputs that it depends on, at any depth."""
         for atom in self.atoms:
             if atom.kind == "input":
                 yield atom
@@ -206,7 +206,7 @@ def selected(predicate: int, left: Form, right: Form, then: Form, other: Form) -
 
 
 def selection(form: Form) -> tuple[Any, ...] | None:
-    """What `selected` made a form of, else None."""
+    """Return what `selected` made a form of, else None."""
     atom = next(form.atoms, None)
     same = atom is not None and atom.kind == "select" and form.terms == {(atom,): 1}
     return atom.args if atom is not None and same else None
@@ -245,7 +245,7 @@ def product(forms: Iterable[Form]) -> Form:
 
 
 def show(form: Form, names: Sequence[str]) -> str:
-    """A form as text, `names` being those of the inputs."""
+    """Return a form as text, `names` being those of the inputs."""
     parts = []
     for term, n in form.terms.items():
         factors = [_show_atom(a, names) for a in term]

@@ -25,7 +25,7 @@ _Attributes = dict[str, Any]  # each of its own type
 
 
 def constant_elements(array: np.ndarray) -> Elements:
-    """The elements of a constant as Python numbers."""
+    """Return the elements of a constant as Python numbers."""
     out = np.empty(array.shape, object)
     for i in np.ndindex(array.shape):
         out[i] = array[i].item()
@@ -182,7 +182,7 @@ def _reduce(op: ir.Operation, name: str, x: Elements, out: TensorType) -> Elemen
 
 
 def tensor_of(e: LoweringContext, v: ir.Value, elements: Elements) -> ir.Value:
-    """The tensor of followed elements: a vector first, and a bool as a fill.
+    """Return the tensor of followed elements: a vector first, and a bool as a fill.
 
     IREE stores elements of more axes at wrong places, and refuses one bool
     (docs/iree-hazards.md, hazard 28).

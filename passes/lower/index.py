@@ -21,7 +21,7 @@ def add(e: LoweringContext, a: Extent, b: Extent) -> Extent:
 
 
 def compare(e: LoweringContext, predicate: int, a: Extent, b: Extent) -> ir.Value:
-    """An i1 comparison of signed index values."""
+    """Return an i1 comparison of signed index values."""
     return arith.CmpIOp(predicate, e.as_index(a), e.as_index(b)).result
 
 
@@ -67,12 +67,12 @@ def to_index(value: ir.Value, dtype: DType) -> ir.Value:
 
 
 def as_i64(e: LoweringContext, x: Extent) -> ir.Value:
-    """An index value as an i64 element."""
+    """Return an index value as an i64 element."""
     return arith.IndexCastOp(ir.IntegerType.get_signless(64), e.as_index(x)).result
 
 
 def normalized(e: LoweringContext, value: ir.Value, extent: Extent, dtype: DType) -> ir.Value:
-    """An integer element as an index inside of the extent: wrapped once, then clamped."""
+    """Return an integer element as an index inside of the extent: wrapped once, then clamped."""
     at = wrap(e, to_index(value, dtype), extent, dtype)
     return e.as_index(clamp(e, at, 0, last_of(e, extent)))
 
@@ -90,12 +90,12 @@ def last_of(e: LoweringContext, extent: Extent) -> Extent:
 
 
 def in_range(e: LoweringContext, x: ir.Value, extent: Extent) -> ir.Value:
-    """Whether 0 <= x < extent: one unsigned comparison."""
+    """Return whether 0 <= x < extent: one unsigned comparison."""
     return arith.CmpIOp(6, x, e.as_index(extent)).result
 
 
 def read(source: ir.Value, where: Sequence[ir.Value]) -> ir.Value:
-    """One element; every index must lie inside, or the process may crash.
+    """Return one element; every index must lie inside, or the process may crash.
 
     An element of a slice with steps is read where the sliced tensor has it
     (docs/iree-hazards.md, hazard 27).
@@ -110,7 +110,7 @@ def read(source: ir.Value, where: Sequence[ir.Value]) -> ir.Value:
 
 
 def _stepped(source: ir.Value) -> tensor.ExtractSliceOp | None:
-    """The slice with steps that `source` is."""
+    """Return the slice with steps that `source` is."""
     op = source.owner
     if isinstance(op, ir.Block) or not isinstance(op.opview, tensor.ExtractSliceOp):
         return None
@@ -133,7 +133,7 @@ def _index(n: int) -> ir.Value:
 def read_safely(
     e: LoweringContext, source: ir.Value, where: Sequence[ir.Value], extents: Sequence[Extent]
 ) -> ir.Value:
-    """One element, or 0 where the tensor has none: the indices are clamped by the caller.
+    """Return one element, or 0 where the tensor has none: the indices are clamped by the caller.
 
     A tensor of dynamic extents can be empty, and then no index is inside.
     """
@@ -155,13 +155,13 @@ def read_safely(
 
 
 def true() -> ir.Value:
-    """The i1 1."""
+    """Return the i1 1."""
     i1 = ir.IntegerType.get_signless(1)
     return constant_of(i1, ir.IntegerAttr.get(i1, 1))
 
 
 def zero_of(element: ir.Type) -> ir.Value:
-    """The 0 of a signless element type."""
+    """Return the 0 of a signless element type."""
     integer = isinstance(element, ir.IntegerType)
     attribute = ir.IntegerAttr.get(element, 0) if integer else ir.FloatAttr.get(element, 0.0)
     return constant_of(element, attribute)
@@ -175,7 +175,7 @@ def from_positions(
     inputs: Sequence[ir.Value] = (),
     maps: Sequence[tuple[int | None, ...]] = (),
 ) -> ir.Value:
-    """A tensor whose element at (i0, i1, ...) is `body([i0, i1, ...], *input elements)`.
+    """Return a tensor whose element at (i0, i1, ...) is `body([i0, i1, ...], *input elements)`.
 
     `maps` are the DimMaps of `inputs`. The body gives a value of the stored type.
     """
@@ -198,7 +198,7 @@ def alone(
     extents: Sequence[Sequence[Extent]],
     build: Callable[[], Sequence[ir.Value]],
 ) -> list[ir.Value]:
-    """The results of `build()` made by a dispatch of their own; inside a region just made.
+    """Return the results of `build()` made by a dispatch of their own; inside a region just made.
 
     For ops of iree_linalg_ext and what they read: IREE would fuse or copy the loops around them
     into their dispatch, where their tiles need a stack of run-time size. `extents` are those of

@@ -342,7 +342,7 @@ class ModuleLowering(LoweringContext):
             self.bind(op.results[0], Leaf(t, self.parameter(array)))
 
     def parameter(self, array: np.ndarray) -> ir.Value:
-        """A weight that the runtime supplies."""
+        """Return a weight that the runtime supplies."""
         dtype = dtypes.from_numpy(array.dtype)
         name = f"w{len(self.params)}"
         known = next((k for k, a in self.params.items() if a is array), None)
@@ -413,7 +413,7 @@ class ModuleLowering(LoweringContext):
         self.define(op, found)
 
     def _vector_kernel(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
-        """The results of a kernel that the target has loops of its own for, else None."""
+        """Return the results of a kernel that the target has loops of its own for, else None."""
         return cpu_kernels.lower(self, op, body) if self._has_vector_kernels() else None
 
     def _has_vector_kernels(self) -> bool:
@@ -421,7 +421,7 @@ class ModuleLowering(LoweringContext):
         return wanted and self.options.regions and not self.in_kernel
 
     def _plan(self, body: ir.Block) -> KernelPlan:
-        """What is made ahead of a kernel's region."""
+        """Return what is made ahead of a kernel's region."""
         if self.options.target == "gpu" and self.options.regions and not self.in_region:
             return split_k.plan(self, body)
         return convolution_kernel.plan(self, body) if self._has_vector_kernels() else KernelPlan()
@@ -432,7 +432,7 @@ class ModuleLowering(LoweringContext):
         return self.options.target == "gpu" and fused_concat.fits(body)
 
     def _is_flash(self, op: ir.Operation, body: ir.Block) -> bool:
-        """Whether a kernel is an attention that the target's compiler has one op for."""
+        """Return whether a kernel is an attention that the target's compiler has one op for."""
         return self.options.target == "gpu" and regions.is_attention(op) and attention.fits(body)
 
     def _as_one_op(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
@@ -442,7 +442,7 @@ class ModuleLowering(LoweringContext):
         return attention.flash_attention(self, body) if self._is_flash(op, body) else None
 
     def _broadcast_operand(self, arg: ir.Value, v: ir.Value) -> Expr | None:
-        """An operand that its kernel only broadcasts, without its extents of 1.
+        """Return an operand that its kernel only broadcasts, without its extents of 1.
 
         Read at a constant index, such an extent makes a map that is no projection, and past it
         the compiler does not tile the anchor with what follows it.
@@ -492,7 +492,7 @@ class ModuleLowering(LoweringContext):
         return out
 
     def _pads_in_memory(self, op: ir.OpView) -> bool:
-        """Whether a convolution needs a border around what its kernel computes."""
+        """Return whether a convolution needs a border around what its kernel computes."""
         if not regions.pads_computed(op) or op.out in self.plan.padded_inputs:
             return False
         return not isinstance(self.scope.exprs.get(op.weights), WindowRows)
@@ -500,7 +500,7 @@ class ModuleLowering(LoweringContext):
     def _extent_source(
         self, op: ir.Operation, body: ir.Block, anchor: ir.OpView | None, t: TensorType, axis: int
     ) -> tuple[ir.Value, int] | None:
-        """The operand, and its dim, that has the extent of a result's dynamic dim."""
+        """Return the operand, and its dim, that has the extent of a result's dynamic dim."""
         if anchor is None:
             candidates = [(v, axis) for v in op.operands]
         elif is_a(anchor, Dot):
@@ -550,7 +550,7 @@ class ModuleLowering(LoweringContext):
 
 
 def _operand_of(op: ir.Operation, body: ir.Block, v: ir.Value) -> ir.Value | None:
-    """The kernel's operand behind a block argument."""
+    """Return the kernel's operand behind a block argument."""
     for arg, operand in zip(body.arguments, op.operands, strict=True):
         if arg == v:
             return operand

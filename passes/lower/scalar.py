@@ -35,12 +35,12 @@ _Op = Callable[..., ir.OpView | ir.Operation | ir.Value]
 
 
 def signless(dtype: DType) -> ir.Type:
-    """The type that values of `dtype` have after lowering: signedness is in the ops."""
+    """Return the type that values of `dtype` have after lowering: signedness is in the ops."""
     return ir.Type.parse(dtype.mlir.removeprefix("u"))
 
 
 def computed(dtype: DType) -> DType:
-    """The type an element is computed in: f32 for 16- and 8-bit floats, else itself."""
+    """Return the type an element is computed in: f32 for 16- and 8-bit floats, else itself."""
     return dtypes.FLOAT if dtype.is_low_precision else dtype
 
 
@@ -56,13 +56,13 @@ def constant_of(kind: ir.Type, attribute: ir.Attribute) -> ir.Value:
 
 
 def constant(value: Number, dtype: DType) -> TypedScalar:
-    """An arith.constant of `dtype`; integers wrap into the type."""
+    """Return an arith.constant of `dtype`; integers wrap into the type."""
     attribute = element_attr(value, dtype)
     return TypedScalar(constant_of(signless(dtype), attribute), dtype)
 
 
 def element_attr(value: Number, dtype: DType) -> ir.Attribute:
-    """A number as an attribute of the lowered element type; integers wrap into it."""
+    """Return a number as an attribute of the lowered element type; integers wrap into it."""
     t = signless(dtype)
     if dtype.is_float:
         return _float_attr(value, dtype, t)
@@ -85,7 +85,7 @@ def _float_attr(value: Number, dtype: DType, t: ir.Type) -> ir.Attribute:
 
 
 def _is_same(x: ScalarLike, y: ScalarLike) -> TypeGuard[TypedScalar]:
-    """Whether two scalars are one value, which an idempotent op gives back.
+    """Return whether two scalars are one value, which an idempotent op gives back.
 
     The compiler would fold that later, too late for equal results of a kernel to become one.
     """
@@ -102,7 +102,7 @@ class ArithScalars:
         return constant(value, self.dtype if dtype is None else dtype)
 
     def type_of(self, dtype: DType) -> ir.Type:
-        """The type of a value that stands for elements of `dtype`."""
+        """Return the type of a value that stands for elements of `dtype`."""
         return signless(dtype)
 
     def _pair(self, x: ScalarLike, y: ScalarLike) -> tuple[TypedScalar, TypedScalar]:
@@ -360,7 +360,7 @@ class GpuScalars(ArithScalars):
 
 
 def _is_number(x: TypedScalar) -> bool:
-    """Whether a float is a constant other than NaN."""
+    """Return whether a float is a constant other than NaN."""
     op = x.value.owner
     if not isinstance(op, ir.Operation | ir.OpView) or op.name != "arith.constant":
         return False
@@ -379,7 +379,7 @@ def _value(result: ir.OpView | ir.Operation | ir.Value) -> ir.Value:
 
 
 def widen(x: TypedScalar) -> TypedScalar:
-    """A stored element as the type it is computed in."""
+    """Return a stored element as the type it is computed in."""
     if not x.dtype.is_low_precision:
         return x
     wide = TypedScalar(arith.ExtFOp(signless(dtypes.FLOAT), x.value).result, dtypes.FLOAT, x)
@@ -393,12 +393,12 @@ def widen(x: TypedScalar) -> TypedScalar:
 
 
 def rounded_bf16(b: ArithScalars, x: TypedScalar) -> TypedScalar:
-    """An f32 rounded to bf16."""
+    """Return an f32 rounded to bf16."""
     return cast(TypedScalar, scalar_math.to_bf16(cast(ScalarBuilder, b), x))
 
 
 def narrow(x: TypedScalar, dtype: DType) -> TypedScalar:
-    """A computed element as the type it is stored in."""
+    """Return a computed element as the type it is stored in."""
     if x.dtype is dtype:
         return x
     if x.stored is not None and x.stored.dtype is dtype:

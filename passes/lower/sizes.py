@@ -11,7 +11,6 @@ import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.core.ir import arith, ir, tensor
@@ -19,6 +18,7 @@ from mgx_mlir.core.op import Op
 from mgx_mlir.core.relations import Predicate, Relation, Size, heard
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lower.assertions import Places
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, Splat, View
 from mgx_mlir.passes.lower.forms import (
     Atom,
@@ -52,7 +52,9 @@ class Sizes:
     checked before anything runs.
     """
 
-    def __init__(self, e: Any, main: ir.OpView, entry: ir.Block, head: ir.Operation) -> None:
+    def __init__(
+        self, e: LoweringContext, main: ir.OpView, entry: ir.Block, head: ir.Operation
+    ) -> None:
         self.e, self.entry, self.head = e, entry, head
         self.atoms = Atoms()
         self._memo: dict[tuple[ir.Value, int], Form] = {}
@@ -71,17 +73,17 @@ class Sizes:
     # ---- forms -------------------------------------------------------------------------------
 
     def of(self, x: Extent | Form) -> Form:
-        """The form of an extent."""
+        """Return the form of an extent."""
         if isinstance(x, Form):
             return x
         return as_form(x) if isinstance(x, int) else self._of_integer(x)
 
     def of_tensor(self, value: ir.Value) -> list[Form]:
-        """The forms of a lowered tensor's extents."""
+        """Return the forms of a lowered tensor's extents."""
         return [self.of_dim(value, i) for i in range(ir.RankedTensorType(value.type).rank)]
 
     def of_expr(self, x: Expr) -> list[Form]:
-        """The forms of an expression's extents."""
+        """Return the forms of an expression's extents."""
         if isinstance(x, Leaf):
             return self.of_tensor(x.value)
         if x.type.is_static:
@@ -98,7 +100,7 @@ class Sizes:
         ]
 
     def of_dim(self, value: ir.Value, axis: int) -> Form:
-        """The form of a tensor's extent."""
+        """Return the form of a tensor's extent."""
         d = ir.RankedTensorType(value.type).shape[axis]
         if d != DYN:
             return as_form(d)
@@ -190,7 +192,7 @@ class Sizes:
         return _ARITHMETIC[name](left, right)
 
     def _chosen(self, op: ir.Operation) -> Form | None:
-        """The form of a choice, or of a comparison as a number."""
+        """Return the form of a choice, or of a comparison as a number."""
         test = op.operands[0].owner
         if not isinstance(test, ir.Block) and test.name == "arith.constant":
             true = bool(ir.IntegerAttr(test.operation.attributes["value"]).value)
@@ -232,7 +234,7 @@ class Sizes:
                 self.check(_conditions(relation))
 
     def _sized(self, v: ir.Value) -> TensorType:
-        """The type of an operand whose dynamic extents know what they stand for."""
+        """Return the type of an operand whose dynamic extents know what they stand for."""
         t = TensorType.of(v)
         if t.is_static or self.e.elements(v) is not None:
             return t
@@ -264,7 +266,7 @@ class Sizes:
         return True if self.holds((("eq", first, second), ("eq", second, one))) else None
 
     def holds(self, alternatives: Sequence[Condition]) -> bool:
-        """Whether one of the conditions holds in every run that gets here."""
+        """Return whether one of the conditions holds in every run that gets here."""
         left = _open(alternatives)
         return left is None or any(k <= set(left) for proved in self._proved for k in proved)
 
@@ -325,14 +327,14 @@ class Sizes:
             assert_(true, text, dims, location)
 
     def _place(self, values: Sequence[ir.Value], *, early: bool = False) -> ir.InsertionPoint:
-        """Where an assertion of `values` stands; early: those are the inputs' dims alone."""
+        """Return where an assertion of `values` stands; early: those are the inputs' dims alone."""
         place = _on_host(ir.InsertionPoint.current)
         if place.block != self.entry:
             return self._places.first(place.block, values)
         return ir.InsertionPoint(self.head) if early else place
 
     def value(self, form: Form) -> ir.Value:
-        """A form as an index value at the current insertion point."""
+        """Return a form as an index value at the current insertion point."""
         e = self.e
         total: Extent = form.number
         for term, n in form.terms.items():
@@ -406,7 +408,7 @@ def _segments(op: ir.Operation) -> list[int]:
 
 
 def _on_host(place: ir.InsertionPoint) -> ir.InsertionPoint:
-    """The insertion point, or the place ahead of the dispatch region that it lies in."""
+    """Return the insertion point, or the place ahead of the dispatch region that it lies in."""
     block, found = place.block, place
     while True:
         owner = block.owner.operation
@@ -425,7 +427,7 @@ def _conditions(relation: Relation) -> list[Condition]:
 
 
 def _known(c: Condition) -> bool | None:
-    """Whether a condition holds in all runs, or in none; None where that is open."""
+    """Return whether a condition holds in all runs, or in none; None where that is open."""
     predicate, a, b = c
     rest = b - a
     if rest.is_number:
@@ -473,7 +475,7 @@ def _by_selection(c: Condition) -> list[Condition] | None:
 
 
 def _is_covered(c: Condition, others: Iterable[Condition]) -> bool:
-    """Whether (l = r ? y : l) = r, which takes that l = r, stands beside l = r."""
+    """Return whether (l = r ? y : l) = r, which takes that l = r, stands beside l = r."""
     predicate, *pair = c
     for x, other in (pair, reversed(pair)):
         found = selection(other) if predicate == "eq" else None

@@ -52,7 +52,7 @@ def _remap(
 
 @_view("identity", "contiguous", "layout", "capture")
 def alias(e: LoweringContext, op: Op) -> Expr:
-    """The same elements: memory layout is not part of a tensor."""
+    """Return the same elements: memory layout is not part of a tensor."""
     return e.expr(_operand(op))
 
 
@@ -109,14 +109,14 @@ def check_read(e: LoweringContext, x: Expr, entries: DimMap, extents: Sequence[E
 
 @_view("scalar")
 def scalar(e: LoweringContext, op: Scalar) -> Expr:
-    """One element everywhere."""
+    """Return one element everywhere."""
     x, t = e.expr(_operand(op)), _result(op)
     return _remap(e, x, t, (None,) * x.type.rank, list(t.dims))
 
 
 @_view("transpose")
 def transpose(e: LoweringContext, op: Transpose) -> Expr:
-    """A permuted view; alone it is a copy."""
+    """Return a permuted view; alone it is a copy."""
     x, t, perm = e.expr(_operand(op)), _result(op), op.permutation
     own = e.expr_extents(x)
     extents = [own[p] for p in perm]
@@ -150,7 +150,7 @@ def reshape(e: LoweringContext, op: Op) -> Expr:
 
 
 def unit_map(source: Sequence[int], result: Sequence[int]) -> DimMap | None:
-    """The map of a reshape that only inserts or removes extents of 1, else None."""
+    """Return the map of a reshape that only inserts or removes extents of 1, else None."""
     out: list[int | None] = []
     j = 0
     for d in source:
@@ -167,7 +167,7 @@ def unit_map(source: Sequence[int], result: Sequence[int]) -> DimMap | None:
 
 
 def reshape_extents(e: LoweringContext, op: Op, x: Expr, t: TensorType) -> list[Extent]:
-    """The result extents of a reshape-like op, dynamic ones as index values."""
+    """Return the result extents of a reshape-like op, dynamic ones as index values."""
     if t.is_static and x.type.is_static:
         return list(t.dims)
     if t.is_static:

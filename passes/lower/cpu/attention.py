@@ -26,7 +26,7 @@ INFINITY = float("inf")
 def attention(
     form: AttentionForm, operands: Mapping[ir.Value, ir.Value], out: TensorType
 ) -> ir.Value:
-    """The kernel's result; operands: the lowered tensor of each block argument."""
+    """Return the kernel's result; operands: the lowered tensor of each block argument."""
     order = list(operands)
     rows = min(2 * LANES, form.queries)
     groups = product(form.lead)
@@ -73,7 +73,7 @@ class _Block:
         self.block = form.keys if form.keys <= fitting else max(fitting, KEY_BLOCK)
 
     def query(self, vector_index: int, i: int) -> Index:
-        """The query in a lane; past the last one it is read again."""
+        """Return the query in a lane; past the last one it is read again."""
         return self.k.add(self.first, min(vector_index * LANES + i, self.rows - 1))
 
     def run(self) -> workgroup_builder.ResultTile:
@@ -159,7 +159,7 @@ class _Block:
     def scores(
         self, queries: ir.Value, start: Index, count: int, high: list[ir.Value]
     ) -> tuple[ir.Value, list[ir.Value]]:
-        """The scores as (keys, lanes), and their maxima."""
+        """Return the scores as (keys, lanes), and their maxima."""
         k = self.k
         made = k.empty((count, self.width))
 
@@ -244,7 +244,7 @@ class _Block:
         return out
 
     def operand(self, tile: Tile, v: int, at: Index, n: int) -> list[TypedScalar]:
-        """A further operand as `n` vectors along the queries."""
+        """Return a further operand as `n` vectors along the queries."""
         k = self.k
         if not tile.turned:
             first = self.k.add(self.first, v * LANES)
@@ -263,7 +263,7 @@ class _Block:
         return [TypedScalar(c, dtype) for c in columns]
 
     def short(self, tile: Tile, v: int, at: Index) -> TypedScalar:
-        """A vector along fewer queries than lanes: element by element."""
+        """Return a vector along fewer queries than lanes: element by element."""
         found = [
             tile.read(self.elements, [*self.lead, self.query(v, i), at], 1) for i in range(LANES)
         ]
@@ -297,7 +297,7 @@ class _Block:
         sums: ir.Value,
         shrink: list[ir.Value] | None,
     ) -> ir.Value:
-        """The values' sums by weight as (depth, lanes), on top of the shrunk ones."""
+        """Return the values' sums by weight as (depth, lanes), on top of the shrunk ones."""
         k, form = self.k, self.form
 
         def some(depth: Index, n: int, carried: list[ir.Value]) -> list[ir.Value]:
@@ -333,7 +333,7 @@ class _Block:
     # ---- the result --------------------------------------------------------------------------
 
     def store(self, sums: ir.Value, totals: list[ir.Value]) -> workgroup_builder.ResultTile:
-        """The sums over their totals, after the epilogue, in the rows of the result."""
+        """Return the sums over their totals, after the epilogue, in the rows of the result."""
         k, form, out = self.k, self.form, self.out
         one = k.splat(1.0, LANES)
         inverse = [arith.DivFOp(one, t).result for t in totals]

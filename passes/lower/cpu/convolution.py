@@ -77,7 +77,7 @@ class ConvPlan:
 
 
 def plan(shape: ConvShape, isa: Isa) -> ConvPlan | None:
-    """The cut of a convolution, None where these loops do not fit it."""
+    """Return the cut of a convolution, None where these loops do not fit it."""
     high, wide = shape.counts
     tile = _tile(shape, isa)
     if tile is None or wide < 4:
@@ -118,23 +118,23 @@ def _tile(shape: ConvShape, isa: Isa) -> tuple[int, int] | None:
 
 
 def _row_elements(shape: ConvShape, block: int) -> int:
-    """The scratch of one input row."""
+    """Return the scratch of one input row."""
     return shape.reach[1] * block
 
 
 def _input_rows(shape: ConvShape, rows: int) -> int:
-    """The rows of the padded image that `rows` of the result read."""
+    """Return the rows of the padded image that `rows` of the result read."""
     return (rows - 1) * shape.stride[0] + (shape.kernel[0] - 1) * shape.dilation[0] + 1
 
 
 def _rows(shape: ConvShape, block: int) -> int:
-    """The rows of the result whose input fits the scratch."""
+    """Return the rows of the result whose input fits the scratch."""
     have = SCRATCH // _row_elements(shape, block)
     return min(shape.counts[0], (have - _input_rows(shape, 1)) // shape.stride[0] + 1)
 
 
 def _block(shape: ConvShape) -> int | None:
-    """The input channels that are copied at a time: all if the rows at hand then fit."""
+    """Return the input channels that are copied at a time: all if the rows at hand then fit."""
     c = shape.inputs
     if shape.in_place:
         return c
@@ -239,7 +239,7 @@ class _Body:
     # ---- the input's rows --------------------------------------------------------------------
 
     def copied(self, scratch: ir.Value, b: Index) -> ir.Value:
-        """The scratch with the rows of the padded image that the work-group reads."""
+        """Return the scratch with the rows of the padded image that the work-group reads."""
         k, s = self.k, self.shape
         high, wide = s.size
         first = k.sub(k.mul(self.row, s.stride[0]), s.low[0])
@@ -408,7 +408,7 @@ class _Body:
         self, source: ir.Value, base: Index, panel: Index, b: Index, pixels: int,
         init: list[ir.Value],
     ) -> list[ir.Value]:  # fmt: skip
-        """The accumulators after all taps of a channel block."""
+        """Return the accumulators after all taps of a channel block."""
         k, s, lanes = self.k, self.shape, self.isa.lanes
         loops = self.taps()
         apart = s.stride[1] * self.step
@@ -437,7 +437,7 @@ class _Body:
         return nest(0, base, 0, init)
 
     def taps(self) -> list[tuple[int, int]]:
-        """The loops of a window, (rounds, elements apart), as `pack` orders the weights."""
+        """Return the loops of a window, (rounds, elements apart), as `pack` orders the weights."""
         (kh, kw), (dh, dw) = self.shape.kernel, self.shape.dilation
         block = self.cut.block
         rows = (kh, dh * self.pitch)

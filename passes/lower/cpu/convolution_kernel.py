@@ -26,12 +26,12 @@ TO_LAST = (0, 2, 3, 1)  # N, C, H, W -> N, H, W, C
 
 
 def takes(op: Convolution) -> bool:
-    """Whether a convolution among the ops of a program will be a vector kernel."""
+    """Return whether a convolution among the ops of a program will be a vector kernel."""
     return constant_weights(op.weights) is not None and refusal(op) is None
 
 
 def refusal(op: Convolution, *, planar: bool = False) -> str | None:
-    """Why no vector kernel computes a convolution, None if one does.
+    """Return why no vector kernel computes a convolution, None if one does.
 
     Of the processor nothing is asked: what fits the widest vectors fits all. planar: the input is
     given as it was before its transpose to channels-last order.
@@ -57,7 +57,7 @@ def refusal(op: Convolution, *, planar: bool = False) -> str | None:
 
 
 def shape_of(op: Convolution, *, planar: bool = False) -> loops.ConvShape:
-    """The numbers of a static channels-last convolution."""
+    """Return the numbers of a static channels-last convolution."""
     x, w, out = (TensorType.of(v).dims for v in (op.input, op.weights, op.out))
 
     def two(values: Sequence[int]) -> tuple[int, int]:
@@ -71,7 +71,7 @@ def shape_of(op: Convolution, *, planar: bool = False) -> loops.ConvShape:
 
 
 def constant_weights(v: ir.Value) -> ir.Value | None:
-    """The literal that a convolution's weights are, seen from inside its kernel, or None."""
+    """Return the literal that a convolution's weights are, seen from inside its kernel, or None."""
     owner = v.owner
     if isinstance(owner, ir.Block):
         operation = owner.owner.operation
@@ -161,7 +161,7 @@ def _is_epilogue(o: ir.Operation) -> bool:
 
 
 def _flat(e: LoweringContext, value: ir.Value) -> ir.Value:
-    """A tensor as a vector of its elements, ahead of the kernel."""
+    """Return a tensor as a vector of its elements, ahead of the kernel."""
     count = int(np.prod(ir.RankedTensorType(value.type).shape))
     return views.reshape_tensor(e, value, TensorType(dtypes.FLOAT, (count,)), [count])
 
@@ -169,7 +169,7 @@ def _flat(e: LoweringContext, value: ir.Value) -> ir.Value:
 def _packed(
     e: LoweringContext, weights: ir.Value, shape: loops.ConvShape, cut: loops.ConvPlan, isa: Isa
 ) -> ir.Value:
-    """The weights as a parameter, in the order in which the kernel reads them."""
+    """Return the weights as a parameter, in the order in which the kernel reads them."""
     array = literals.array_of(weights)
     layout = ("convolution", shape.planar, cut.block, cut.width)
     return e.parameter(e.repacked(array, layout, lambda: loops.pack(array, shape, cut)))

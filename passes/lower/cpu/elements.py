@@ -76,7 +76,7 @@ class Elements:
         return constant(number, wide)
 
     def leaf(self, value: ir.Value, at: Sequence[Index], lanes: int, along: bool) -> TypedScalar:
-        """The element at `at`, or a vector of it, or the vector along the last dim."""
+        """Return the element at `at`, or a vector of it, or the vector along the last dim."""
         dtype, source = TensorType.of(value).dtype, self.operands[value]
         stored = dtypes.INT8 if dtype.is_bool else dtype
         if not lanes:
@@ -113,7 +113,7 @@ class Elements:
         dtype: DType,
         lanes: int,
     ) -> TypedScalar:
-        """The part of a concatenation that an index is in, read at its own index.
+        """Return the part of a concatenation that an index is in, read at its own index.
 
         Found by halves: iree-compile takes time that doubles with every `if` within an `if`.
         """
@@ -142,7 +142,7 @@ class Elements:
         return (b or ArithScalars(x.dtype, x.dtype)).cmp("ne", x, 0)
 
     def f32(self, x: TypedScalar, lanes: int) -> ir.Value:
-        """A vector of any type as one of f32."""
+        """Return a vector of any type as one of f32."""
         if x.dtype is dtypes.FLOAT:
             return x.value
         b = StoredScalars(self.group, lanes, x.dtype, dtypes.FLOAT)

@@ -73,7 +73,7 @@ class Epilogue:
         at: Sequence[Index],
         reads: dict[Hashable, ir.Value],
     ) -> list[ir.Value]:
-        """The results for the vector `sums` that stands at an index of the kernel's result.
+        """Return the results for the vector `sums` that stands at an index of the kernel's result.
 
         tensors: `inputs` inside of the kernel. reads: what has been read here already.
         """

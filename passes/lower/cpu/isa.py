@@ -34,7 +34,7 @@ _NAMES: tuple[tuple[Isa, tuple[str, ...]], ...] = (
 
 
 def isa_of(cpu: str) -> Isa | None:
-    """The vectors of a processor, `host` or a name of LLVM's; None: unknown, or no fused
+    """Return the vectors of a processor, `host` or a name of LLVM's; None: unknown, or no fused
     multiply-add, and kernels are left to the compiler."""
     if cpu == "host":
         features = processor_features()

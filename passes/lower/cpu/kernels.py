@@ -18,7 +18,7 @@ from mgx_mlir.passes.lower.views import reshape_tensor
 
 
 def lower(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
-    """The results of a kernel as vector loops; None where there are none for it.
+    """Return the results of a kernel as vector loops; None where there are none for it.
 
     The operands are known to `e` under the body's arguments; nothing else has been lowered.
     """
@@ -53,7 +53,7 @@ def _attention(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.
 def operand_tensors(
     e: LoweringContext, op: ir.Operation, body: ir.Block
 ) -> dict[ir.Value, ir.Value]:
-    """The lowered tensor of each block argument; bools as bytes."""
+    """Return the lowered tensor of each block argument; bools as bytes."""
     out: dict[ir.Value, ir.Value] = {}
     for arg, v in zip(body.arguments, op.operands, strict=True):
         value = e.tensor(v)

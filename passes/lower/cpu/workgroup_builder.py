@@ -64,19 +64,19 @@ class WorkgroupBuilder:
         return self._constants[key]
 
     def index(self, n: Index) -> ir.Value:
-        """An index as a value."""
+        """Return an index as a value."""
         if not isinstance(n, int):
             return n
         return self._once(n, lambda: arith.ConstantOp(ir.IndexType.get(), n).result)
 
     def number(self, value: Number, dtype: DType = dtypes.FLOAT) -> ir.Value:
-        """A scalar constant."""
+        """Return a scalar constant."""
         return self._once(
             ("number", dtype, _bits(value, dtype)), lambda: constant(value, dtype).value
         )
 
     def splat(self, value: Number, lanes: int, dtype: DType = dtypes.FLOAT) -> ir.Value:
-        """A vector of one number."""
+        """Return a vector of one number."""
 
         def make() -> ir.Value:
             kind = self.vector_type(lanes, dtype)
@@ -92,7 +92,7 @@ class WorkgroupBuilder:
     # ---- indices -----------------------------------------------------------------------------
 
     def add(self, *terms: Index) -> Index:
-        """The sum of indices."""
+        """Return the sum of indices."""
         number = sum(t for t in terms if isinstance(t, int))
         values = [t for t in terms if not isinstance(t, int)]
         if not values:
@@ -153,7 +153,7 @@ class WorkgroupBuilder:
     # ---- memory ------------------------------------------------------------------------------
 
     def empty(self, dims: Sequence[Index], dtype: DType = dtypes.FLOAT) -> ir.Value:
-        """A tensor to write into: the result's tile, or scratch on the stack."""
+        """Return a tensor to write into: the result's tile, or scratch on the stack."""
         return tensor.EmptyOp(list(dims), signless(dtype)).result
 
     def read(
@@ -164,7 +164,7 @@ class WorkgroupBuilder:
         *,
         masked: float | None = None,
     ) -> ir.Value:
-        """The vector at an index, along the last dims of `source`.
+        """Return the vector at an index, along the last dims of `source`.
 
         masked: lanes past the end of `source` are this number.
         """
@@ -197,7 +197,7 @@ class WorkgroupBuilder:
         return written.result
 
     def element(self, source: ir.Value, at: Sequence[Index]) -> ir.Value:
-        """One scalar of a tensor."""
+        """Return one scalar of a tensor."""
         return tensor.ExtractOp(source, [self.index(i) for i in at]).result
 
     def put(self, value: ir.Value, into: ir.Value, at: Sequence[Index]) -> ir.Value:
@@ -205,7 +205,7 @@ class WorkgroupBuilder:
         return tensor.InsertOp(value, into, [self.index(i) for i in at]).result
 
     def collapse(self, source: ir.Value, groups: Sequence[Sequence[int]]) -> ir.Value:
-        """A tensor with neighbouring dims as one."""
+        """Return a tensor with neighbouring dims as one."""
         kind = ir.RankedTensorType(source.type)
         dims = [int(np.prod([kind.shape[i] for i in g])) for g in groups]
         return tensor.CollapseShapeOp(
@@ -223,7 +223,7 @@ class WorkgroupBuilder:
         return math.FmaOp(a, b, c).result
 
     def reduce(self, value: ir.Value, kind: str) -> ir.Value:
-        """The lanes of a vector as one scalar; kind: `add`, `maximumf`, `maxnumf`, ..."""
+        """Return the lanes of a vector as one scalar; kind: `add`, `maximumf`, `maxnumf`, ..."""
         element = ir.VectorType(value.type).element_type
         attribute = ir.Attribute.parse(f"#vector.kind<{kind}>")
         return vector.ReductionOp(element, attribute, value).result
@@ -368,5 +368,5 @@ def _element(value: ir.Value) -> DType:
 
 
 def _bits(value: Number, dtype: DType) -> bytes:
-    """A key under which 0.0 and -0.0 differ and NaN is itself."""
+    """Return a key under which 0.0 and -0.0 differ and NaN is itself."""
     return np.array(value, dtype.np).tobytes()

@@ -26,7 +26,7 @@ from mgx_mlir.passes.lower.scalar import constant
 
 
 def fits(body: ir.Block) -> bool:
-    """Whether a kernel is an attention that the op can say, and the compiler tile."""
+    """Return whether a kernel is an attention that the op can say, and the compiler tile."""
     try:
         form = attention_form(body)
     except Unreadable:
@@ -41,14 +41,14 @@ def fits(body: ir.Block) -> bool:
 
 
 def _is_repeated(v: ir.Value) -> bool:
-    """Whether keys or values are shared by heads: a reshape of broadcast ones."""
+    """Return whether keys or values are shared by heads: a reshape of broadcast ones."""
     while is_a(v.owner, (Reshape, Transpose)):
         v = v.owner.operands[0]
     return is_a(v.owner, Multibroadcast)
 
 
 def flash_attention(e: LoweringContext, body: ir.Block) -> list[ir.Value]:
-    """The results of an attention kernel's body, for which `fits` holds."""
+    """Return the results of an attention kernel's body, for which `fits` holds."""
     form = attention_form(body)
     found = scale_and_mask(form)
     assert found is not None
@@ -76,7 +76,7 @@ def flash_attention(e: LoweringContext, body: ir.Block) -> list[ir.Value]:
 
 
 def _plain(e: LoweringContext, form: AttentionForm, scale: float, mask: ir.Value | None) -> Expr:
-    """The second product, in tiles of the compiler's."""
+    """Return the second product, in tiles of the compiler's."""
     first, second = form.product.owner, form.output.owner
     rank = len(form.lead)
     lead = list(range(rank))
@@ -94,7 +94,7 @@ def _plain(e: LoweringContext, form: AttentionForm, scale: float, mask: ir.Value
 
 
 def _follows(op: ir.Operation, form: AttentionForm) -> bool:
-    """Whether an op computes with the second product."""
+    """Return whether an op computes with the second product."""
     if is_a(op, Yield):
         return False
     seen = [op]
@@ -108,7 +108,7 @@ def _follows(op: ir.Operation, form: AttentionForm) -> bool:
 
 
 def _sliced_view(e: LoweringContext, op: ir.Operation) -> Expr | None:
-    """A slice of a transposed tensor as the transposed slice: it is read where it stands.
+    """Return a slice of a transposed tensor as the transposed slice: it is read where it stands.
 
     The compiler would keep the tensor between the two in scratch memory.
     """

@@ -97,7 +97,7 @@ class AttentionShape:
 
 
 def intrinsics_of(arch: str, dtype: DType, width: int, depth: int) -> AttentionIntrinsics | None:
-    """The matrix instructions for an attention; None where the compiler is to choose."""
+    """Return the matrix instructions for an attention; None where the compiler is to choose."""
     if width % SIDE or depth % SIDE or arch not in CHIPS:
         return None
     return INTRINSICS.get(arch, {}).get(dtype)
@@ -125,7 +125,7 @@ def _fits(chip: Chip, a: AttentionShape, tile: AttentionTile) -> bool:
 
 
 def _is_shared(rows: int, length: int, threads: int) -> bool:
-    """Whether threads can load a tile with the same number of whole runs each."""
+    """Return whether threads can load a tile with the same number of whole runs each."""
     run = min(_RUN, rows * length // threads)
     if run == 0 or length % run:
         return False

@@ -17,7 +17,7 @@ from mgx_mlir.passes.lower.gpu.tiles import Extents, MmaSchedule, choose
 
 
 def product_info(arch: str, product: GemmShape, config: GemmConfig) -> ir.Attribute | None:
-    """The compiler's attribute for a product's op; None where it is to choose.
+    """Return the compiler's attribute for a product's op; None where it is to choose.
 
     A dot in parts is [parts, rows, columns, depth of a part], a whole one [batch.., rows, columns,
     depth].
@@ -128,7 +128,7 @@ def _info(
     *,
     convolution: bool = False,
 ) -> ir.Attribute:
-    """The attribute, with sizes in elements and a wave's share in matrix instructions."""
+    """Return the attribute, with sizes in elements and a wave's share in matrix instructions."""
     whole = f"padding_conv = {numbers([*sizes, 0, 0, 0])}, " if convolution else ""
     igemm = ", use_igemm_convolution = true" if convolution else ""
     return _attribute(
@@ -153,7 +153,7 @@ def _attribute(config: str, threads: int, chip: Chip, options: str = "") -> ir.A
 
 
 def numbers(values: Sequence[int]) -> str:
-    """A list as the compiler's attributes have it."""
+    """Return a list as the compiler's attributes have it."""
     return f"[{', '.join(map(str, values))}]"
 
 

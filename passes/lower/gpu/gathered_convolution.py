@@ -103,7 +103,7 @@ def _rows(array: np.ndarray, axes: Sequence[int], extents: Sequence[int], depth:
 def windows(
     e: LoweringContext, op: Convolution, image: Expr, rows: WindowRows, dims: Sequence[int]
 ) -> ir.Value:
-    """The windows of a convolution's image as rows: [n, spatial.., depth].
+    """Return the windows of a convolution's image as rows: [n, spatial.., depth].
 
     `dims` are those of the convolution's result.
     """
@@ -165,7 +165,7 @@ def _place(
 
 
 def _element(e: LoweringContext, x: Expr, at: Sequence[Extent]) -> TypedScalar:
-    """One element of an expression."""
+    """Return one element of an expression."""
     if isinstance(x, Compute) and x.made is not None:
         x = x.made
     if isinstance(x, Splat):

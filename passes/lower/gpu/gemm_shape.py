@@ -53,7 +53,7 @@ class GemmShape:
         return Extents(n * lines, along, columns, window[0] * window[1] * window[2])
 
     def intrinsic(self, arch: str) -> MmaIntrinsic | None:
-        """The matrix instruction that multiplies it, None where it has none of use."""
+        """Return the matrix instruction that multiplies it, None where it has none of use."""
         mma = INTRINSICS.get(arch, {}).get(dtypes.from_name(self.dtype))
         if mma is None or arch not in CHIPS:
             return None
@@ -67,7 +67,7 @@ class GemmShape:
 
 
 def shape_of_dot(op: ir.Operation, depth: int = 0) -> GemmShape:
-    """What a dot of rank 2 with constant weights is; depth: that of its operands as they are
+    """Return what a dot of rank 2 with constant weights is; depth: that of its operands as they are
     stored, where that is more."""
     a, b = (TensorType.of(v) for v in list(op.operands)[:2])
     return GemmShape(DOT, a.dtype.name, (a.dims[0], b.dims[1], max(depth, b.dims[0])))
@@ -99,7 +99,7 @@ GemmConfigs = Callable[[GemmShape, str], GemmConfig | None]
 
 
 def default(arch: str, product: GemmShape) -> GemmConfig:
-    """The config of the bound."""
+    """Return the config of the bound."""
     chip, mma, of = CHIPS[arch], product.intrinsic(arch), product.extents
     if mma is None:
         return GemmConfig(None)
@@ -125,7 +125,7 @@ def alternatives(arch: str, product: GemmShape, count: int) -> list[GemmConfig]:
 
 
 def bound_us(chip: Chip, mma: MmaIntrinsic, product: GemmShape, config: GemmConfig) -> float:
-    """What bounds the time of a product and of the launches that it takes beyond one."""
+    """Return what bounds the time of a product and of the launches that it takes beyond one."""
     assert config.tile is not None
     of, s = product.extents, config.split
     read = (of.lines * of.along + of.columns) * of.depth * mma.bytes
@@ -165,7 +165,7 @@ def padded_depth(arch: str, product: GemmShape) -> int:
 
 
 def _parts(product: GemmShape, mma: MmaIntrinsic) -> list[tuple[int, Extents]]:
-    """The counts of equal parts that the depth of a dot can be in, with a part's extents."""
+    """Return the counts of equal parts that the depth of a dot can be in, with a part's extents."""
     of = product.extents
     if product.op != DOT or product.layout != ROWS:
         return []
@@ -177,7 +177,7 @@ def _parts(product: GemmShape, mma: MmaIntrinsic) -> list[tuple[int, Extents]]:
 
 
 def shape_from_json(value: object) -> GemmShape | None:
-    """A product as `to_json` wrote it; None for anything else."""
+    """Return a product as `to_json` wrote it; None for anything else."""
     keys = {"op", "dtype", "dims", "layout", "batch"}
     if not isinstance(value, Mapping) or set(value) != keys:
         return None

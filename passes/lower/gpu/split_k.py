@@ -49,7 +49,7 @@ def plan(e: LoweringContext, body: ir.Block) -> KernelPlan:
 
 
 def deepened(e: LoweringContext, x: Expr, depth: int) -> ir.Value:
-    """A matrix with zeros after each row, up to `depth`; by a dispatch of its own."""
+    """Return a matrix with zeros after each row, up to `depth`; by a dispatch of its own."""
     from mgx_mlir.passes.lower.ops.convolution import pad_tensor
 
     value = e.tensor(x)
@@ -97,7 +97,7 @@ def _parts(
 
 
 def total(e: LoweringContext, parts: ir.Value, acc: DType) -> ir.Value:
-    """The sum of parts, a thread to neighbouring columns."""
+    """Return the sum of parts, a thread to neighbouring columns."""
     dims: Sequence[int] = ir.RankedTensorType(parts.type).shape
     out = list(dims[1:])
     row, column, part = (ir.AffineDimExpr.get(i) for i in range(3))

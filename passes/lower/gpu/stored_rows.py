@@ -52,12 +52,12 @@ def stored_by_row(e: LoweringContext, arg: ir.Value, value: ir.Value) -> Expr | 
 
 
 def rows_of(e: LoweringContext, weights: Expr) -> ir.Value | None:
-    """The tensor that is stored by row behind the weights, else None."""
+    """Return the tensor that is stored by row behind the weights, else None."""
     return e.tensor(weights.source) if isinstance(weights, StoredRows) else None
 
 
 def _order(use: ir.OpOperand) -> tuple[int, ...] | None:
-    """The axes in which the user wants its weights stored."""
+    """Return the axes in which the user wants its weights stored."""
     if use.operand_number != 1:
         return None
     op = use.owner

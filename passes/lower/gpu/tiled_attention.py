@@ -38,7 +38,7 @@ Operand = tuple[ir.Value, list[int]]  # a tensor, and which of the op's dims its
 def tiled_attention(
     e: LoweringContext, body: ir.Block, form: AttentionForm, scale: float, mask: ir.Value | None
 ) -> Expr | None:
-    """The second product; None where the compiler is to choose the tiles."""
+    """Return the second product; None where the compiler is to choose the tiles."""
     first, second = form.product.owner, form.output.owner
     t, arch = TensorType.of(form.output), e.options.arch
     kind = attention_tiles.intrinsics_of(arch, t.dtype, form.width, form.depth)
@@ -101,7 +101,7 @@ class _Dims:
         self.elements = Elements(self.e, {x: self.e.tensor(x) for x in self.body.arguments})
 
     def operand(self, v: ir.Value, last_two: tuple[int, int], runs: int) -> Operand:
-        """An operand of a product, whose last two axes are these, with runs along `runs`."""
+        """Return an operand of a product, whose last two axes are these, with runs along `runs`."""
         full = len(self.form.lead)
         names = dict(zip(self.places, [*self.lead, *last_two], strict=True))
         ragged = self.n in last_two and self.filled != self.form.keys
@@ -129,7 +129,7 @@ class _Dims:
         return index.from_positions(self.e, sizes, t.dtype, element), order
 
     def masks(self, mask: ir.Value | None) -> list[Operand]:
-        """What is added to the scores: the mask, and -inf where there is no key."""
+        """Return what is added to the scores: the mask, and -inf where there is no key."""
         more = self.filled - self.form.keys
         if mask is None:
             if not more:
@@ -157,7 +157,7 @@ class _Dims:
         return reader(v, None, list(self.body.arguments))
 
     def _as_it_is(self, x: Expr, names: dict[int, int], runs: int) -> Operand | None:
-        """The tensor that an operand is a view of, if its rows are runs along `runs`."""
+        """Return the tensor that an operand is a view of, if its rows are runs along `runs`."""
         at = behind_views(x)[1]
         if not at or at[-1] is None or names.get(at[-1]) != runs or not {*names} <= {*at}:
             return None

@@ -63,7 +63,7 @@ class MmaSchedule:
         return self.tiles[0] * self.tiles[1]
 
     def clocks(self, chip: Chip, mma: MmaIntrinsic, depth: int, each: int = 1) -> float:
-        """What bounds the time of a unit that gets `each` workgroups."""
+        """Return what bounds the time of a unit that gets `each` workgroups."""
         columns, count = self.tiles[2], prod(self.subgroups)
         wave_rows, wave_columns = prod(self.subgroup[:2]), self.subgroup[2]
         piece = SIDE * mma.depth * mma.bytes
@@ -157,7 +157,7 @@ def _is_unrolled(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, depth: int) -
 
 
 def clocks(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule, of: Extents) -> float:
-    """What bounds the time of a product with a tile."""
+    """Return what bounds the time of a product with a tile."""
     count = tile.workgroups(of.lines, of.along, of.columns)
     return tile.clocks(chip, mma, of.depth, -(-count // chip.units))
 

@@ -23,7 +23,7 @@ from mgx_mlir.passes.lower.expr import Extent
 
 
 def leave(e: LoweringContext, value: ir.Value, *, shared: bool = False) -> ir.Value:
-    """A tensor as the view that crosses the border.
+    """Return a tensor as the view that crosses the border.
 
     shared: something else reads the tensor, or may. What comes of a view IREE 3.13 updates in
     place, as memory that it alone has, so such a tensor is copied first.
@@ -66,7 +66,7 @@ def _element(value: ir.Value) -> DType:
 
 
 def enter(e: LoweringContext, view: ir.Value, kind: ir.Type) -> ir.Value:
-    """The tensor of a view; its run-time extents are what the view has."""
+    """Return the tensor of a view; its run-time extents are what the view has."""
     t = ir.RankedTensorType(kind)
     index = ir.IndexType.get()
     extents = [
@@ -91,7 +91,7 @@ def enter(e: LoweringContext, view: ir.Value, kind: ir.Type) -> ir.Value:
 
 
 def settled(e: LoweringContext, value: ir.Value) -> ir.Value:
-    """A tensor that a loop or a branch gave, waited for.
+    """Return a tensor that a loop or a branch gave, waited for.
 
     Of a region that reads such a tensor, and another that was computed from it, IREE 3.13 waits
     for the first alone, and drops the computation of the second.

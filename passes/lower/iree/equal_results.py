@@ -47,7 +47,7 @@ def merge_equal_results(module: ir.Module) -> None:
 
 
 def _regions(root: ir.Operation) -> Iterator[ir.Operation]:
-    """The dispatch regions of several results within an operation."""
+    """Return the dispatch regions of several results within an operation."""
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:

@@ -104,7 +104,7 @@ def is_column(value: ir.Value) -> bool:
 
 
 def _may_be_input(value: ir.Value) -> bool:
-    """Whether the value can be the memory of an input of a function.
+    """Return whether the value can be the memory of an input of a function.
 
     Loops that copy are folded away later, so the result of an op that reads a tensor of the same
     element type may be that tensor; and so may what a branch or a loop handed on as it is (with
@@ -138,7 +138,7 @@ def _element_type(value: ir.Value) -> ir.Type | None:
 
 
 def source_of(value: ir.Value) -> ir.Operation | None:
-    """What makes the value, seen through changes of shape; None for an argument."""
+    """Return what makes the value, seen through changes of shape; None for an argument."""
     while not isinstance(value.owner, ir.Block):
         owner = value.owner.operation
         if owner.name not in _RENAMING:
@@ -148,7 +148,7 @@ def source_of(value: ir.Value) -> ir.Operation | None:
 
 
 def _is_fill(value: ir.Value) -> bool:
-    """Whether all elements are one number, seen through changes of shape."""
+    """Return whether all elements are one number, seen through changes of shape."""
     source = source_of(value)
     return source is not None and source.name == "linalg.fill"
 
@@ -238,7 +238,7 @@ def topk(
     axis: int,
     extents: Sequence[Extent],
 ) -> ir.Value:
-    """The places (i32) of the largest of `keys` along `axis`, best first, of `extents`.
+    """Return the places (i32) of the largest of `keys` along `axis`, best first, of `extents`.
 
     `keys` are signed integers of a total order. Of equal keys the lower place comes first.
     """

@@ -18,7 +18,7 @@ ANCHORS = tuple(
 
 
 def dispatch_region(types: Sequence[ir.Type], dims: Sequence[ir.Value]) -> ir.Operation:
-    """A flow.dispatch.region with run-time extents of its results, and no block yet."""
+    """Return a flow.dispatch.region with run-time extents of its results, and no block yet."""
     return ir.Operation.create(
         "flow.dispatch.region",
         results=types,
@@ -29,12 +29,12 @@ def dispatch_region(types: Sequence[ir.Type], dims: Sequence[ir.Value]) -> ir.Op
 
 
 def is_attention(op: ir.Operation) -> bool:
-    """Whether a kernel is one attention."""
+    """Return whether a kernel is one attention."""
     return is_a(op, Group) and op.opview.tag in TAGS
 
 
 def is_two_dots(op: ir.Operation) -> bool:
-    """Whether a kernel holds the two dots of an attention, or of a part of one."""
+    """Return whether a kernel holds the two dots of an attention, or of a part of one."""
     return is_attention(op) or (is_a(op, Group) and op.opview.tag == DECODING)
 
 

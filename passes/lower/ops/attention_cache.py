@@ -18,7 +18,7 @@ from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, narrow, wide
 def _first(
     e: LoweringContext, seqlens: ir.Value, t: TensorType, batch: ir.Value, length: Extent
 ) -> Extent:
-    """Where the new rows of a batch entry begin: behind the ones that are there already."""
+    """Return where the new rows of a batch entry begin: behind the ones that are there already."""
     at = [batch, e.index(0)][: t.rank]
     count = e.add_extents(index.to_index(index.read(seqlens, at), t.dtype), 1)
     return index.maximum(e, e.sub_extents(count, length), 0)

@@ -17,10 +17,11 @@ from mgx_mlir.dialects.migraphx.control import If, Loop
 from mgx_mlir.dialects.migraphx.views import Identity, NopView, ReshapeOp
 from mgx_mlir.passes.analysis.control_flow import SCALARS, captured, host_arguments, is_static
 from mgx_mlir.passes.lower import assertions, index
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Extent, Leaf, Splat
 from mgx_mlir.passes.lower.iree import buffer_views
 from mgx_mlir.passes.lower.ops.movement import extract_slice, insert_slice
-from mgx_mlir.passes.lower.registry import lowers
+from mgx_mlir.passes.lower.registry import Results, lowers
 from mgx_mlir.passes.lower.scalar import TypedScalar, constant, signless
 
 # A value that leaves a region: the tensor, or the elements that are followed as scalars.
@@ -35,8 +36,8 @@ _PREALLOCATED = 1 << 26  # bytes that are set aside at once for the most iterati
 # ---- scalars and lists of values -----------------------------------------------------------------
 
 
-def _flag(e: Any, v: ir.Value) -> bool | ir.Value:
-    """A condition: known, or an i1."""
+def _flag(e: LoweringContext, v: ir.Value) -> bool | ir.Value:
+    """Return a condition: known, or an i1."""
     held = e.elements(v)
     if held is not None:
         x = held.reshape(-1)[0]
@@ -48,8 +49,8 @@ def _i1(x: bool | ir.Value) -> ir.Value:
     return constant(x, dtypes.BOOL).value if isinstance(x, bool) else x
 
 
-def _count(e: Any, v: ir.Value) -> Extent:
-    """A number of iterations, 0 where it is negative."""
+def _count(e: LoweringContext, v: ir.Value) -> Extent:
+    """Return a number of iterations, 0 where it is negative."""
     t = TensorType.of(v)
     held = e.elements(v)
     if held is not None:
@@ -63,7 +64,7 @@ def _count(e: Any, v: ir.Value) -> Extent:
 
 
 def _flatten(
-    e: Any,
+    e: LoweringContext,
     values: Sequence[Carried],
     types: Sequence[TensorType],
     shared: Sequence[bool],
@@ -94,7 +95,7 @@ def _shared(values: Sequence[ir.Value], block: ir.Block) -> list[bool]:
 
 
 def _root(v: ir.Value) -> ir.Value:
-    """The value whose elements `v` has in the same order."""
+    """Return the value whose elements `v` has in the same order."""
     while is_a(v.owner, (ReshapeOp, NopView)):
         v = v.owner.operands[0]
     return v
@@ -106,11 +107,11 @@ def _home(v: ir.Value) -> ir.Block:
 
 
 def _unflatten(
-    e: Any,
+    e: LoweringContext,
     values: Sequence[ir.Value],
     types: Sequence[TensorType],
     scalars: Sequence[bool],
-    kinds: Sequence[ir.Type],
+    kinds: Sequence[ir.Type | None],
     *,
     static: bool,
 ) -> list[Carried]:
@@ -119,6 +120,7 @@ def _unflatten(
     rest = list(values)
     for t, is_host, kind in zip(types, scalars, kinds, strict=True):
         if not is_host:
+            assert kind is not None
             value = rest.pop(0)
             out.append(value if static else buffer_views.enter(e, value, kind))
             continue
@@ -129,8 +131,8 @@ def _unflatten(
     return out
 
 
-def _elements(e: Any, v: ir.Value) -> np.ndarray:
-    """The elements of a small integer value, followed or read back."""
+def _elements(e: LoweringContext, v: ir.Value) -> np.ndarray:
+    """Return the elements of a small integer value, followed or read back."""
     held = e.elements(v)
     if held is not None:
         return held
@@ -141,7 +143,7 @@ def _elements(e: Any, v: ir.Value) -> np.ndarray:
     return held
 
 
-def _bind(e: Any, argument: ir.Value, value: Carried) -> None:
+def _bind(e: LoweringContext, argument: ir.Value, value: Carried) -> None:
     """Let a block argument stand for a lowered value."""
     if isinstance(value, ir.Value):
         t = TensorType.of(argument).with_dims(ir.RankedTensorType(value.type).shape)
@@ -151,7 +153,7 @@ def _bind(e: Any, argument: ir.Value, value: Carried) -> None:
 
 
 def _opaque(x: Any) -> Any:
-    """A scalar that the compiler knows nothing of; tensors, views and known extents stay.
+    """Return a scalar that the compiler knows nothing of; tensors, views and known extents stay.
 
     Of one that a loop or a branch changes, IREE 3.13 may take the first value for the only one,
     and set aside too little memory for what has it as an extent.
@@ -161,7 +163,7 @@ def _opaque(x: Any) -> Any:
     return ir.Operation.create("util.optimization_barrier", results=[x.type], operands=[x]).result
 
 
-def _tied(e: Any, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
+def _tied(e: LoweringContext, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
     """`value`, whose run-time extents are these.
 
     IREE does not find the extents of what comes out of a branch inside of a loop.
@@ -174,7 +176,7 @@ def _tied(e: Any, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
     ).result
 
 
-def _buffer(e: Any, extents: Sequence[Extent], t: TensorType) -> ir.Value:
+def _buffer(e: LoweringContext, extents: Sequence[Extent], t: TensorType) -> ir.Value:
     """Memory of its own, of `extents`. Two tensors that are merely empty would become one.
 
     The barrier waits for the memory: a loop without iterations would pass on what is not there.
@@ -186,8 +188,8 @@ def _buffer(e: Any, extents: Sequence[Extent], t: TensorType) -> ir.Value:
     return e.barrier(made, extents)
 
 
-def _in_place(e: Any, buffer: ir.Value) -> ir.Value:
-    """A buffer of a loop, said to be on the device that the program runs on.
+def _in_place(e: LoweringContext, buffer: ir.Value) -> ir.Value:
+    """Return a buffer of a loop, said to be on the device that the program runs on.
 
     A tensor that a loop carries into itself is on no device as far as IREE can tell, and is
     copied whole in each iteration, however little of it is updated. Not for values of which
@@ -205,7 +207,7 @@ def _in_place(e: Any, buffer: ir.Value) -> ir.Value:
 
 
 @lowers(If)
-def if_(op: Any, ins: Sequence[Any], e: Any) -> list[Any]:
+def if_(op: If, ins: tuple[()], e: LoweringContext) -> Results:
     """scf.if; a condition known now leaves its branch. Small integers come out as scalars."""
     operation = op.operation
     operands, results = list(operation.operands), list(operation.results)
@@ -262,7 +264,7 @@ def if_(op: Any, ins: Sequence[Any], e: Any) -> list[Any]:
     return list(_unflatten(e, values, types, scalars, kinds, static=static))
 
 
-def _pass_through(e: Any, block: ir.Block, operands: Sequence[ir.Value]) -> None:
+def _pass_through(e: LoweringContext, block: ir.Block, operands: Sequence[ir.Value]) -> None:
     """Let a block's arguments stand for operands of its op."""
     for argument, v in zip(block.arguments, operands, strict=True):
         held = e.elements(v)
@@ -272,8 +274,8 @@ def _pass_through(e: Any, block: ir.Block, operands: Sequence[ir.Value]) -> None
             e.bind(argument, e.expr(v))
 
 
-def _joined(e: Any, t: TensorType, a: Carried, b: Carried) -> Any:
-    """The type of what is either of two tensors."""
+def _joined(e: LoweringContext, t: TensorType, a: Carried, b: Carried) -> ir.Type | None:
+    """Return the type of what is either of two tensors; None of scalars."""
     if not isinstance(a, ir.Value) or not isinstance(b, ir.Value):
         return None
     dims = [
@@ -289,7 +291,7 @@ def _joined(e: Any, t: TensorType, a: Carried, b: Carried) -> Any:
 
 
 @lowers(Loop)
-def loop(op: Any, ins: Sequence[Any], e: Any) -> list[Any]:
+def loop(op: Loop, ins: tuple[()], e: LoweringContext) -> Results:
     """scf.for where the condition stays true, else scf.while; each scan output is a buffer."""
     return _Loop(op, e).run()
 
@@ -312,7 +314,7 @@ class _Scan:
 class _Loop:
     """The lowering of one loop."""
 
-    def __init__(self, op: Any, e: Any) -> None:
+    def __init__(self, op: Loop, e: LoweringContext) -> None:
         self.op, self.e = op.operation, e
         self.padded, self.most = op.padded, op.max_iterations
         self.block = self.op.regions[0].blocks[0]
@@ -331,7 +333,7 @@ class _Loop:
 
     # ---- before the loop ---------------------------------------------------------------------
 
-    def run(self) -> list[Any]:
+    def run(self) -> list[Carried]:
         e, operands = self.e, list(self.op.operands)
         going = _flag(e, operands[1])
         self.limit = _count(e, operands[0])
@@ -377,7 +379,7 @@ class _Loop:
         ]
 
     def carried(self, values: Sequence[ir.Value]) -> list[Carried]:
-        """The carried values of what the loop's lists hold."""
+        """Return the carried values of what the loop's lists hold."""
         return _unflatten(self.e, values, self.types, self.scalars, self.kinds, static=self.static)
 
     def is_true(self, v: ir.Value) -> bool:
@@ -417,12 +419,12 @@ class _Loop:
         return _Scan(t, backward, None, False, self.buffer([none, *extents], t))
 
     def is_cleared(self) -> bool:
-        """Whether a part of the buffers is not written by the loop."""
+        """Return whether a part of the buffers is not written by the loop."""
         same = isinstance(self.limit, int) and self.limit == self.most
         return self.padded and not (self.exact and same)
 
     def buffer(self, extents: Sequence[Extent], t: TensorType) -> ir.Value:
-        """An empty buffer of the type that the loop carries."""
+        """Return an empty buffer of the type that the loop carries."""
         kind = self.e.mlir_type(t.with_dims([self.first_dim(extents[0]), *t.dims]))
         made = _buffer(self.e, extents, t)
         return made if made.type == kind else tensor.CastOp(kind, made).result
@@ -434,7 +436,7 @@ class _Loop:
     # ---- the loop ----------------------------------------------------------------------------
 
     def counted(self, initial: list[ir.Value]) -> list[ir.Value]:
-        """A loop whose number of iterations is known before it."""
+        """Build a loop whose number of iterations is known before it."""
         e = self.e
         made = scf.ForOp(e.index(0), e.as_index(self.limit), e.index(1), initial)
         with ir.InsertionPoint(made.body), e.inner_scope():
@@ -448,7 +450,7 @@ class _Loop:
     def conditional(
         self, initial: list[ir.Value], going: bool | ir.Value
     ) -> tuple[list[ir.Value], ir.Value]:
-        """A loop that its body may end, or whose carried extents change."""
+        """Build a loop that its body may end, or whose carried extents change."""
         e = self.e
         flags = [] if self.exact else [_i1(going)]
         start = [e.index(0), *flags, *initial]
@@ -480,7 +482,7 @@ class _Loop:
     def body(
         self, number: ir.Value, going: np.ndarray, state: list[ir.Value]
     ) -> tuple[bool | ir.Value, list[ir.Value]]:
-        """One iteration: the next condition, and the next state."""
+        """Build one iteration; return the next condition, and the next state."""
         e = self.e
         n = len(state) - len(self.scans)
         held = np.empty((), object)
@@ -508,7 +510,7 @@ class _Loop:
     def fitted(
         self, at: int, s: _Scan, buffer: ir.Value, number: ir.Value, element: ir.Value
     ) -> ir.Value:
-        """The next element of a scan output, whose extents are those of the first one."""
+        """Return the next element of a scan output, whose extents are those of the first one."""
         e = self.e
         have = ir.RankedTensorType(element.type).shape
         known = [d if d != DYN else n for d, n in zip(s.type.dims, have, strict=True)]
@@ -522,7 +524,7 @@ class _Loop:
         return element
 
     def append(self, s: _Scan, buffer: ir.Value, number: ir.Value, element: ir.Value) -> ir.Value:
-        """The buffer with one more element."""
+        """Return the buffer with one more element."""
         e = self.e
         if not s.fixed:
             buffer = self.grown(s, buffer, number, element)
@@ -533,7 +535,7 @@ class _Loop:
         return insert_slice(e, element, buffer, [row, *[0] * len(own)], [1, *own])
 
     def grown(self, s: _Scan, buffer: ir.Value, number: ir.Value, element: ir.Value) -> ir.Value:
-        """The buffer with room for one more element: twice the size where it is full."""
+        """Return the buffer with room for one more element: twice the size where it is full."""
         e, extents, own = self.e, self.e.extents(buffer), self.e.extents(element)
         at_first = s.rows is not None
         full = index.compare(e, index.EQ, number, 0 if at_first else extents[0])
@@ -559,7 +561,7 @@ class _Loop:
     # ---- after the loop ----------------------------------------------------------------------
 
     def output(self, s: _Scan, buffer: ir.Value, count: Extent) -> ir.Value:
-        """A scan output from the buffer that the loop leaves."""
+        """Return a scan output from the buffer that the loop leaves."""
         e, extents = self.e, self.e.extents(buffer)
         rows = extents[0] if self.padded else count
         turned = s.backward and not self.exact

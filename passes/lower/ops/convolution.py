@@ -49,7 +49,7 @@ def _gathered(
     out: TensorType,
     acc: DType,
 ) -> ir.Value:
-    """The convolution as a dot of gathered windows."""
+    """Return the convolution as a dot of gathered windows."""
     dims = list(out.dims)
     found = contract(
         e,
@@ -75,7 +75,7 @@ def convolved(
     acc: DType,
     by_row: bool = False,
 ) -> ir.Value:
-    """The convolution that `op` states of tensors of `out`'s type, accumulated in `acc`.
+    """Return the convolution that `op` states of tensors of `out`'s type, accumulated in `acc`.
 
     by_row: the weights of channels-last images are [f, kh, kw, c].
     """
@@ -110,7 +110,7 @@ def convolved(
 def _kernel(
     e: LoweringContext, w: ir.Value, spatial: int, channels_last: bool, by_row: bool
 ) -> Sequence[Extent]:
-    """The extents of the window in the weights."""
+    """Return the extents of the window in the weights."""
     first = 1 if by_row else 0 if channels_last else 2
     return e.extents(w)[first : first + spatial]
 
@@ -122,7 +122,7 @@ def padded_input(
     kernel: Sequence[Extent],
     dtype: DType,
 ) -> ir.Value:
-    """The input of a convolution with its border; made once, ahead of its region perhaps."""
+    """Return the input of a convolution with its border, which its region may have been given."""
     if op.out in e.plan.padded_inputs:
         return e.plan.padded_inputs[op.out]
     first = 1 if op.channels_last else 2
@@ -272,7 +272,7 @@ def _convolve(
     out: TensorType,
     acc: DType,
 ) -> ir.Value:
-    """The convolution of an already padded input."""
+    """Return the convolution of an already padded input."""
     spatial = len(windows)
     ew = e.extents(w)
     kernel, first = (ew[:spatial], 1) if channels_last else (ew[2:], 2)
@@ -312,7 +312,7 @@ def _convolve(
 
 
 def _with_height(e: LoweringContext, value: ir.Value, axis: int) -> ir.Value:
-    """A rank-3 tensor with an extent of 1 inserted before `axis`."""
+    """Return a rank-3 tensor with an extent of 1 inserted before `axis`."""
     kind = ir.RankedTensorType(value.type)
     own: list[Extent] = e.extents(value)
     own.insert(axis, 1)
@@ -458,7 +458,7 @@ def convolution_backwards(
 def _backward_padding(
     e: LoweringContext, op: ConvolutionBackwards, reach: Sequence[Extent]
 ) -> tuple[list[Extent], list[Extent]]:
-    """What the spread input is padded by; negative paddings cut."""
+    """Return what the spread input is padded by; negative paddings cut."""
     spatial = len(reach)
     if op.padding_mode == "default_":
         padding = list(op.padding) * (2 if len(op.padding) == spatial else 1)

@@ -24,7 +24,7 @@ from mgx_mlir.passes.lower.scalar import (
 
 
 def fits(body: ir.Block) -> bool:
-    """Whether every element of a kernel's one result can be read by itself."""
+    """Return whether every element of a kernel's one result can be read by itself."""
     results = list(body.operations)[-1].operation.operands
     try:
         reader(results[0], None, list(body.arguments))
@@ -34,7 +34,7 @@ def fits(body: ir.Block) -> bool:
 
 
 def fused_concat(e: LoweringContext, body: ir.Block) -> list[ir.Value]:
-    """The results of a kernel's body, for which `fits` holds."""
+    """Return the results of a kernel's body, for which `fits` holds."""
     value = list(body.operations)[-1].operation.operands[0]
     t = TensorType.of(value)
     operands: dict[ir.Value, ir.Value] = {arg: e.tensor(arg) for arg in body.arguments}

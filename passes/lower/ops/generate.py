@@ -27,7 +27,7 @@ refuses("its numbers are those of the Mersenne Twister, which is strictly serial
 
 @lowers(Undefined, Outline)
 def placeholder(op: Outline | Undefined, ins: tuple[()], e: LoweringContext) -> Expr:
-    """A value that nobody reads: zeros."""
+    """Return a value that nobody reads: zeros."""
     t = TensorType.of(op.out)
     return Splat(t, 0, [0 if d == DYN else d for d in t.dims])
 
@@ -48,7 +48,7 @@ def allocate(op: Allocate, ins: tuple[ir.Value | None], e: LoweringContext) -> E
 
 @lowers(Fill)
 def fill(op: Fill, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> Expr:
-    """A broadcast of the value; the buffer gives no more than its dims."""
+    """Return a broadcast of the value; the buffer gives no more than its dims."""
     value, buffer = ins
     vt, t = TensorType.of(op.value), TensorType.of(op.out)
     extents = e.extents(buffer)

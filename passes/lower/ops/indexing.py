@@ -137,7 +137,7 @@ def gathernd(op: GatherND, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -
 
 
 def one_index(e: LoweringContext, v: ir.Value) -> Extent:
-    """The one element of an integer operand, an int where it is known."""
+    """Return the one element of an integer operand, an int where it is known."""
     followed = e.elements(v)
     if followed is not None:
         return host.extents_of(e, v)[0]

@@ -20,12 +20,12 @@ from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, si
 
 
 def accumulator(dtype: DType) -> DType:
-    """What sums are kept in: f32 for 16- and 8-bit floats, else the type itself."""
+    """Return what sums are kept in: f32 for 16- and 8-bit floats, else the type itself."""
     return computed(dtype)
 
 
 def store(e: LoweringContext, value: ir.Value, acc: DType, out: DType) -> ir.Value:
-    """An accumulated tensor as the type it is stored in."""
+    """Return an accumulated tensor as the type it is stored in."""
     if acc is out:
         return value
     t = TensorType(out, tuple(ir.RankedTensorType(value.type).shape))
@@ -65,7 +65,7 @@ def dot(op: Dot, ins: Sequence[Expr], e: LoweringContext) -> ir.Value:
 
 
 def by_row(e: LoweringContext, op: ir.Operation, x: Expr, rows: ir.Value, acc: DType) -> ir.Value:
-    """The product with weights that are stored by row, accumulated in `acc`."""
+    """Return the product with weights that are stored by row, accumulated in `acc`."""
     if op.results[0] in e.plan.split_k_sums:
         return split_k.total(e, e.plan.split_k_sums[op.results[0]], acc)
     columns, depth = ir.RankedTensorType(rows.type).shape
@@ -81,7 +81,7 @@ def by_row(e: LoweringContext, op: ir.Operation, x: Expr, rows: ir.Value, acc: D
 def matrix_product(
     e: LoweringContext, a: ir.Value, b: ir.Value, extents: Sequence[Extent], acc: DType
 ) -> ir.Value:
-    """The batched product, accumulated in `acc`."""
+    """Return the batched product, accumulated in `acc`."""
     if len(extents) in (2, 3):
         product = linalg.matmul if len(extents) == 2 else linalg.batch_matmul
         operands = made_ahead(e, a), made_ahead(e, b)
@@ -119,7 +119,7 @@ def _give_computed(e: LoweringContext, found: ir.Value, a: ir.Value) -> None:
 
 
 def _repeated_matrix(e: LoweringContext, x: Expr) -> ir.Value | None:
-    """The rank-2 tensor that a broadcast repeats over all its leading dims, else None."""
+    """Return the rank-2 tensor that a broadcast repeats over all its leading dims, else None."""
     if not isinstance(x, View) or x.type.rank < 3 or x.source.type.rank < 2:
         return None
     lead, tail = x.map[:-2], x.map[-2:]
@@ -130,7 +130,7 @@ def _repeated_matrix(e: LoweringContext, x: Expr) -> ir.Value | None:
 
 
 def collapsed(e: LoweringContext, value: ir.Value, dims: Sequence[Extent]) -> ir.Value:
-    """The elements of a tensor in other dims."""
+    """Return the elements of a tensor in other dims."""
     from mgx_mlir.passes.lower.views import reshape_tensor
 
     kind = ir.RankedTensorType(value.type)
@@ -178,7 +178,7 @@ def multiply_accumulate(
     element: DType,
     acc: DType,
 ) -> ir.Value:
-    """A generic of `out += a * b`, the product in the accumulator's type."""
+    """Build a generic of `out += a * b`, the product in the accumulator's type."""
     scalars = ArithScalars(acc, acc)
 
     def body(x: ir.Value, y: ir.Value, total: ir.Value) -> ir.Value:

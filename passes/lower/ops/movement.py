@@ -154,7 +154,7 @@ def _slice_any_axes(
 
 @lowers(Step)
 def step(op: Step, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
-    """A strided extract_slice."""
+    """Return a strided extract_slice."""
     x = ins[0]
     sizes = e.extents(x)
     strides = [1] * len(sizes)
@@ -167,7 +167,7 @@ def step(op: Step, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
 
 @lowers(ScanSlice)
 def scan_slice(op: ScanSlice, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> ir.Value:
-    """A slice of one element at a run-time position, clamped to the axis."""
+    """Return a slice of one element at a run-time position, clamped to the axis."""
     x = ins[0]
     sizes = e.extents(x)
     axis = axis_of(op.axis, len(sizes))
@@ -181,7 +181,7 @@ def scan_slice(op: ScanSlice, ins: tuple[ir.Value, ir.Value], e: LoweringContext
 
 
 def _one_index(e: LoweringContext, v: ir.Value) -> Extent:
-    """The one element of an integer operand."""
+    """Return the one element of an integer operand."""
     followed = e.elements(v)
     if followed is not None:
         return host.extents_of(e, v)[0]
@@ -195,7 +195,7 @@ def _one_index(e: LoweringContext, v: ir.Value) -> Extent:
 
 @lowers(Concat)
 def concat(op: Concat, ins: tuple[list[ir.Value]], e: LoweringContext) -> ir.Value:
-    """A chain of insert_slice: tensor.concat is several times slower."""
+    """Return a chain of insert_slice: tensor.concat is several times slower."""
     out = TensorType.of(op.out)
     axis = axis_of(op.axis, out.rank)
     parts = [(x, e.extents(x)) for x in ins[0]]
@@ -396,7 +396,7 @@ def _run_time_broadcast(
 
 
 def _joined(e: LoweringContext, a: Extent, b: Extent, stated: int) -> Extent:
-    """The extent that two broadcast to: the other one where one of them is 1."""
+    """Return the extent that two broadcast to: the other one where one of them is 1."""
     known = e.sizes.joined(a, b)
     joined: Extent
     if known is not None:
@@ -429,7 +429,7 @@ def broadcast_with_dims(op: BroadcastWithDims, ins: tuple[Expr, Expr], e: Loweri
 def broadcast_for_dot(
     op: BroadcastForDot, ins: tuple[ir.Value, ir.Value], e: LoweringContext
 ) -> Expr:
-    """The batch axes of one matrix operand as those of the other."""
+    """Return the batch axes of one matrix operand as those of the other."""
     x, t, out = ins[0], TensorType.of(op.input), TensorType.of(op.out)
     own, other = e.extents(x), e.extents(ins[1])[:-2]
     batch = out.rank - 2

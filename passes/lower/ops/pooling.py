@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -228,8 +227,8 @@ def _average(
     )
 
 
-def _counts(w: Any, k: Any, s: int, d: int, lo: Any, hi: Any, i: Any, include: bool) -> np.ndarray:
-    """How many taps of each window along one axis are counted."""
+def _counts(w: int, k: int, s: int, d: int, lo: int, hi: int, i: int, include: bool) -> np.ndarray:
+    """Return how many taps of each window along one axis are counted."""
     taps = np.arange(w)[:, None] * s - lo + np.arange(k)[None, :] * d
     inside = (taps >= -lo) & (taps < i + hi) if include else (taps >= 0) & (taps < i)
     return inside.sum(1)

@@ -91,7 +91,7 @@ def unpack(op: UnpackFp4 | UnpackInt4, ins: tuple[ir.Value], e: LoweringContext)
 
 
 def _fp4_value(b: ArithScalars, code: TypedScalar) -> TypedScalar:
-    """The number of an e2m1 code, in f32."""
+    """Return the number of an e2m1 code, in f32."""
     index = b.and_(code, 7)
     value = b.const(0.0, dtypes.FLOAT)
     for i, number in enumerate(FP4[1:], 1):

@@ -28,7 +28,7 @@ def _widened(
     scales: Sequence[tuple[ir.Value, DType]],
     acc: DType,
 ) -> ir.Value:
-    """An operand, times its scale if it has one, in the type of the sums."""
+    """Return an operand, times its scale if it has one, in the type of the sums."""
     t = TensorType(acc, tuple(ir.RankedTensorType(x.type).shape))
 
     def body(b: ArithScalars, value: TypedScalar, *factors: TypedScalar) -> TypedScalar:

@@ -49,7 +49,7 @@ _COMBINE: dict[str, Combine] = {
 
 
 def start_value(how: str, dtype: DType) -> Number:
-    """The neutral element of a combination."""
+    """Return the neutral element of a combination."""
     if how == "add" or how == "or":
         return 0
     if how == "mul":
@@ -127,7 +127,7 @@ def _collapse_adjacent(
 
 
 def kept_view(reduced: Expr, t: TensorType, axes: Sequence[int], extents: list[Extent]) -> View:
-    """A reduced tensor with its reduced axes back as extents of 1."""
+    """Return a reduced tensor with its reduced axes back as extents of 1."""
     kept = [i for i in range(t.rank) if i not in axes]
     return View(t, reduced, tuple(kept), extents)
 
@@ -135,7 +135,7 @@ def kept_view(reduced: Expr, t: TensorType, axes: Sequence[int], extents: list[E
 def _kept(
     e: LoweringContext, value: ir.Value, acc: DType, t: TensorType, axes: Sequence[int]
 ) -> Expr:
-    """The result of a reduction with `keepdims`: a view of the reduced tensor."""
+    """Return the result of a reduction with `keepdims`: a view of the reduced tensor."""
     from mgx_mlir.passes.lower.views import reshape_tensor
 
     have = e.extents(value)
@@ -150,7 +150,7 @@ def _kept(
 
 
 def _stored(e: LoweringContext, value: ir.Value, acc: DType, t: TensorType) -> ir.Value:
-    """An accumulated tensor in the type of the result."""
+    """Return an accumulated tensor in the type of the result."""
     if acc is t.dtype:
         return value
     kind = TensorType(t.dtype, tuple(ir.RankedTensorType(value.type).shape))
@@ -220,7 +220,7 @@ def _on_gpu(
 def _extreme(
     e: LoweringContext, x: ir.Value, dtype: DType, axes: Sequence[int], how: str, acc: DType
 ) -> ir.Value:
-    """The extreme by unsigned integers in the elements' order, NaN beyond all others.
+    """Return the extreme by unsigned integers in the elements' order, NaN beyond all others.
 
     A GPU's own of floats passes over NaN; of integers along run-time dims the compiler takes what
     is neutral for unsigned ones.
@@ -252,7 +252,7 @@ def _extreme(
 def _divide_by_count(
     e: LoweringContext, total: ir.Value, acc: DType, extents: Sequence[Extent]
 ) -> ir.Value:
-    """Each element over the product of `extents`."""
+    """Return each element over the product of `extents`."""
     from mgx_mlir.core.ir import arith
 
     count: Extent = 1

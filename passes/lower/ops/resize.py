@@ -165,7 +165,7 @@ def _read_scale(e: LoweringContext, scales: ir.Value, dtype: DType, index: int) 
 
 
 def _coordinates(e: LoweringContext, op: Resize, axis: _Axis, index: int) -> ir.Value:
-    """The place in the input (f32) of each place of the result along one axis."""
+    """Return the place in the input (f32) of each place of the result along one axis."""
     mode = op.coordinate_transformation_mode
 
     def body(where: list[ir.Value]) -> ir.Value:
@@ -217,7 +217,7 @@ def _coordinates(e: LoweringContext, op: Resize, axis: _Axis, index: int) -> ir.
 
 
 def _clamped(e: LoweringContext, b: ArithScalars, x: TypedScalar, length: Extent) -> ir.Value:
-    """A whole number as an index inside of the axis; NaN is 0."""
+    """Return a whole number as an index inside of the axis; NaN is 0."""
     limited = b.max(b.min(b.select(b.is_nan(x), 0.0, x), float(2**31)), float(-(2**31)))
     at = indices.to_index(b.cast(limited, _INT).value, _INT)
     return e.as_index(indices.clamp(e, at, 0, indices.last_of(e, length)))
@@ -364,7 +364,7 @@ def _taps(e: LoweringContext, op: Resize, at: ir.Value, axis: _Axis, work: DType
     length = axis.length
 
     def tap(value: ir.Value, number: ScalarLike) -> tuple[TypedScalar, TypedScalar]:
-        """The place of a tap, and its weight before scaling."""
+        """Return the place of a tap, and its weight before scaling."""
         exact = b.cast(TypedScalar(value, _FLOAT), _DOUBLE)
         first = b.add(b.floor(b.sub(exact, reach)), 1.0)
         place = b.add(first, number)
@@ -414,7 +414,7 @@ def _cubic(b: ArithScalars, t: TypedScalar, a: float) -> TypedScalar:
 def _along(
     e: LoweringContext, x: ir.Value, dtype: DType, axis: int, info: _Axis, taps: _Taps, work: DType
 ) -> ir.Value:
-    """The weighed sum along one axis, in the type `work`."""
+    """Return the weighed sum along one axis, in the type `work`."""
     own = e.extents(x)
     extents = list(own)
     extents[axis] = info.extent
@@ -457,7 +457,7 @@ def _cropped(
     axes: list[_Axis],
     places: list[ir.Value | None],
 ) -> ir.Value:
-    """The extrapolation value where a coordinate lies outside of the input."""
+    """Return the extrapolation value where a coordinate lies outside of the input."""
     inputs = [x, *places]
     rank = t.rank
     maps = [tuple(range(rank)), *((i,) for i in range(rank))]

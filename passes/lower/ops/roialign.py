@@ -106,7 +106,7 @@ def _samples(
     bins: int,
     extent: Extent,
 ) -> _Samples:
-    """The samples of bin `place`: a box of any size is walked where it meets the image."""
+    """Return the samples of bin `place`: a box of any size is walked where it meets the image."""
     begin, end = edges
     size = b.sub(end, begin)
     if op.coordinate_transformation_mode != "half_pixel":
@@ -163,7 +163,7 @@ def _loop(
     start: TypedScalar,
     body: Callable[[ir.Value, ir.Value, TypedScalar], TypedScalar],
 ) -> TypedScalar:
-    """A value carried through two nested loops."""
+    """Return a value carried through two nested loops."""
     one = e.index(1)
     outer = scf.ForOp(rows.first, rows.end, one, [start.value])
     with ir.InsertionPoint(outer.body):

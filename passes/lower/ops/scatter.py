@@ -53,7 +53,7 @@ def _scatter(
     mask: ir.Value | None,
     axes: Sequence[int],
 ) -> ir.Value:
-    """The scatter in the type that the combination is computed in."""
+    """Return the scatter in the type that the combination is computed in."""
     # a 16- or 8-bit sum of many updates is rounded once, at its end
     work = computed(dtype) if how in ("add", "mul") else dtype
     if dtype.is_bool:
@@ -88,7 +88,7 @@ def _elements(
     i64 = ir.IntegerType.get_signless(64)
 
     def position(number: ir.Value, value: ir.Value) -> list[Extent]:
-        """The element that update `number` goes to."""
+        """Return the element that update `number` goes to."""
         rest: Extent = number
         parts: list[Extent] = []
         for d in reversed(counts):

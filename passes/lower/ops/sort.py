@@ -44,7 +44,7 @@ def arg_extreme_of(
     largest: bool,
     last: bool,
 ) -> list[ir.Value]:
-    """The extremes along `axis` (dropped), and their places as i64."""
+    """Return the extremes along `axis` (dropped), and their places as i64."""
     work = computed(dtype)
     worst = work.lowest() if largest else work.highest()
     # an index that every other one replaces
@@ -147,7 +147,7 @@ def sort_keys(
 def best_places(
     e: LoweringContext, keys: ir.Value, kind: DType, axis: int, own: Sequence[Extent], k: int
 ) -> ir.Value:
-    """The i32 places of the `k` largest keys along `axis`, in descending order, stable."""
+    """Return the i32 places of the `k` largest keys along `axis`, in descending order, stable."""
     extents = list(own)
     extents[axis] = k
     return linalg_ext.topk(e, keys, kind, axis, extents)

@@ -200,7 +200,7 @@ def _places(
     number: ir.Value,
     is_first: Callable[[ir.Value], TypedScalar],
 ) -> ir.Value:
-    """Where the first occurrence of each number is."""
+    """Return where the first occurrence of each number is."""
 
     def step(found: TypedScalar, g: ir.Value, j: ir.Value) -> TypedScalar:
         mine = index.to_index(index.read(number, [j]), _INT)
