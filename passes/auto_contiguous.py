@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS, is_a
+from mgx_mlir.core.op import OPS, is_a, op_class
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.dialects.migraphx.views import Contiguous
+from mgx_mlir.dialects.migraphx.views import Layout as LayoutOp
 from mgx_mlir.programs.layout import Layout
 from mgx_mlir.programs.program_ir import functions
 from mgx_mlir.rewrite.passes import Pass
 
 # these are what puts elements in an order
-_ORDERS = frozenset(("migraphx.contiguous", "migraphx.layout", "migraphx.literal"))
+_ORDERS = (Contiguous, LayoutOp, Literal)
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class AutoContiguous(Pass):
 
     @staticmethod
     def _follow(op: ir.Operation, layout: Layout) -> int:
-        if not op.name.startswith("migraphx.") or op.name in _ORDERS:
+        if op_class(op) is None or is_a(op, _ORDERS):
             return 0
         inserted = 0
         for result in op.results:

@@ -57,18 +57,15 @@ def has_no_use(op: ir.Operation) -> bool:
 
 def is_removable(op: ir.Operation) -> bool:
     """Whether an op without users can go: it has no side effects."""
-    name = op.name
-    if name.startswith("migraphx."):
-        cls = op_class(op)
-        if cls is None or not cls.is_pure():
-            return False
-        return all(
-            is_removable(inner.operation) or is_a(inner, Yield)
-            for region in op.regions
-            for block in region.blocks
-            for inner in block.operations
-        )
-    return name.startswith(_PURE_PREFIXES)
+    cls = op_class(op)
+    if cls is None:
+        return op.name.startswith(_PURE_PREFIXES)
+    return cls.is_pure() and all(
+        is_removable(inner.operation) or is_a(inner, Yield)
+        for region in op.regions
+        for block in region.blocks
+        for inner in block.operations
+    )
 
 
 def drop_unused_results(op: ir.Operation) -> int:

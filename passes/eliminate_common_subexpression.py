@@ -8,16 +8,20 @@ from typing import Any, ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Kernel, is_a, op_class
+from mgx_mlir.dialects.migraphx.pointwise_binary import (
+    Add,
+    BitwiseAnd,
+    Equal,
+    LogicalAnd,
+    LogicalOr,
+    LogicalXor,
+    Mul,
+    SqDiff,
+)
 from mgx_mlir.rewrite.passes import Pass
 
 # a op b is b op a bit for bit (max and min are not: they may tell -0 from 0)
-COMMUTATIVE = frozenset(
-    f"migraphx.{name}"
-    for name in (
-        "add", "mul", "equal", "sqdiff",
-        "logical_and", "logical_or", "logical_xor", "bitwise_and",
-    )
-)  # fmt: skip
+COMMUTATIVE = (Add, Mul, Equal, SqDiff, LogicalAnd, LogicalOr, LogicalXor, BitwiseAnd)
 
 Scope = dict[Hashable, list[ir.Value]]
 
@@ -66,7 +70,7 @@ def merge_equal(block: ir.Block, seen: Scope) -> int:
 def op_key(op: ir.Operation, local: dict[ir.Value, int]) -> Hashable:
     """What makes two ops compute the same; values of the op's own regions by number."""
     operands: list[Any] = [local.get(v, v) for v in op.operands]
-    if op.name in COMMUTATIVE:
+    if is_a(op, COMMUTATIVE):
         operands.sort(key=hash)
     attributes = op.attributes
     key: list[Any] = [

@@ -10,6 +10,10 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import Pointwise, is_a
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.fused import Group
+from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
+from mgx_mlir.dialects.migraphx.movement import Concat
+from mgx_mlir.dialects.migraphx.pooling import Pooling
 from mgx_mlir.passes.analysis.access_maps import Unreadable, reader
 from mgx_mlir.passes.analysis.kernel_ops import Known, copy_ops, is_uniform, make_kernel
 from mgx_mlir.passes.analysis.view_chains import VIEWS_AND_SLICE
@@ -26,9 +30,8 @@ AROUND = rule(
     "find_pointwise_concat_pointwise",
     "pointwise(concat(pointwise(x), y)) -> fused_concat of them, the outer ops or none",
 )
-_CONCAT = "migraphx.concat"
 # what takes the pointwise ops that follow it into a kernel of its own
-_ANCHORS = frozenset(f"migraphx.{n}" for n in ("dot", "convolution", "pooling", "group"))
+_ANCHORS = (Dot, Convolution, Pooling, Group)
 RUNS = (16, 8)  # elements that are read together; the parts' extents are multiples of one of them
 
 
@@ -49,7 +52,7 @@ class FuseConcat(Pass):
         changed = False
         for function in list(functions(module)):
             for block in function.regions[0].blocks:
-                found = [o.operation for o in block.operations if o.operation.name == _CONCAT]
+                found = [o.operation for o in block.operations if is_a(o, Concat)]
                 # the last one first: a concat may lead to another
                 for op in reversed(found):
                     changed |= self.fuse(op, enabled)
@@ -111,8 +114,7 @@ def _last(op: ir.Operation) -> ir.Operation:
 
 def _is_anchored(value: ir.Value) -> bool:
     """Whether a value comes right from an op that takes what follows it."""
-    owner = value.owner
-    return not isinstance(owner, ir.Block) and owner.name in _ANCHORS
+    return is_a(value.owner, _ANCHORS)
 
 
 def _tree(value: ir.Value, concat: ir.Operation, *, before: bool) -> list[ir.Operation]:

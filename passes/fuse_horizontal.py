@@ -41,7 +41,7 @@ class FuseHorizontal(Pass):
     least: int = option(4, "gathers that are worth it")
 
     def run(self, module: ir.Operation) -> bool:
-        if not GATHERS.enabled or op_names(module).count("migraphx.gather") < self.least:
+        if not GATHERS.enabled or op_names(module).count(Gather.OPERATION_NAME) < self.least:
             return False
         changed = False
         for function in list(functions(module)):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a, mnemonic
+from mgx_mlir.core.op import BroadcastOp, is_a
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.fused import Group, PointwiseKernel
 from mgx_mlir.dialects.migraphx.linear import Convolution
@@ -144,9 +144,7 @@ def _read_through(v: ir.Value) -> ir.Value | None:
 
 def _is_cheap(op: ir.OpView) -> bool:
     """Whether an op may be repeated for each window that an element is in."""
-    if is_a(op, (Transpose, Literal, BroadcastOp)):
-        return True
-    return is_a(op, Pointwise) and mnemonic(op) in CHEAP
+    return is_a(op, (Transpose, Literal, BroadcastOp, *CHEAP))
 
 
 def _transpose(v: ir.Value) -> ir.Operation | None:
@@ -155,7 +153,7 @@ def _transpose(v: ir.Value) -> ir.Operation | None:
     if group is None or group.tag != "transpose":
         return None
     first, *rest = [o.operation for o in group.operation.regions[0].blocks[0].operations]
-    only = is_a(first, Transpose) and [o.name for o in rest] == ["migraphx.yield"]
+    only = is_a(first, Transpose) and len(rest) == 1
     return first if only and list(first.opview.permutation) == TO_LAST else None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import is_a
+from mgx_mlir.core.op import Op, is_a
 from mgx_mlir.passes.analysis.control_flow import CONTROL, host_arguments_of
 from mgx_mlir.passes.fusion.build import KernelBuilder
 from mgx_mlir.passes.fusion.plan import POINTWISE_RULES, Grouping
@@ -43,7 +43,7 @@ def form_kernels(
     module: ir.Operation,
     rules: Collection[Rule],
     max_inputs: int,
-    more_anchors: frozenset[str] = frozenset(),
+    more_anchors: tuple[type[Op], ...] = (),
 ) -> bool:
     """Form the kernels that `rules` allow, around `more_anchors` too; whether there are any."""
     enabled = frozenset(r for r in rules if r.enabled)
@@ -59,7 +59,7 @@ def _form(
     rules: frozenset[Rule],
     max_inputs: int,
     hostlike: set[ir.Value],
-    more_anchors: frozenset[str],
+    more_anchors: tuple[type[Op], ...],
 ) -> bool:
     """Form the kernels of a block and of the branches and loops in it.
 

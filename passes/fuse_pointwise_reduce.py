@@ -30,5 +30,5 @@ class FusePointwiseReduce(Pass):
         if self.rewrite_reshapes:
             changed = move_reshapes(module, (pointwise_reshape, reduce_reshape), self)
         rules = (*POINTWISE_RULES, *REDUCE_RULES, *ANCHOR_RULES)
-        more = QUANTIZED if self.quantized else frozenset()
+        more = QUANTIZED if self.quantized else ()
         return form_kernels(module, rules, self.max_inputs, more) or changed

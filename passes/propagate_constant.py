@@ -57,7 +57,7 @@ class _Folding:
     """The constant values of one module: which they are, and, late, their arrays."""
 
     def __init__(self, options: PropagateConstant) -> None:
-        self.skip = frozenset(f"migraphx.{name}" for name in options.skip)
+        self.skip = frozenset(options.skip)
         self.max_growth = options.max_growth
         self.constant: dict[ir.Value, int] = {}  # value -> bytes of the literals it is made of
         self.order: list[ir.Operation] = []
@@ -84,7 +84,7 @@ class _Folding:
 
     def is_foldable(self, op: ir.Operation) -> bool:
         cls = op_class(op)
-        if cls is None or not cls.is_pure() or len(op.regions) or op.name in self.skip:
+        if cls is None or not cls.is_pure() or len(op.regions) or cls.mnemonic in self.skip:
             return False
         if not len(op.operands) or not all(v in self.constant for v in op.operands):
             return False

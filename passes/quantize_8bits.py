@@ -44,7 +44,7 @@ class Quantize8bits(Pass):
             raise PipelineError("scales expected positive numbers")
 
     def run(self, module: ir.Operation) -> bool:
-        if "migraphx.capture" not in op_names(module):
+        if Capture.OPERATION_NAME not in op_names(module):
             return False
         found: list[ir.Operation] = []
 

@@ -9,12 +9,10 @@ import numpy as np
 
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Kernel, is_a
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.passes.analysis.retype import ALL, ops_field, ops_option
+from mgx_mlir.passes.analysis.retype import named_ops, ops_field, ops_option
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.rewrite.passes import Pass
-from mgx_mlir.rewrite.pattern import op_names
 
 _LEVELS = 15  # of the unsigned 4-bit values 0 .. 15
 
@@ -37,21 +35,8 @@ class QuantizeInt4(Pass):
         ops_option(self.ops)
 
     def run(self, module: ir.Operation) -> bool:
-        names = {f"migraphx.{name}" for name in ops_option(self.ops) if name != ALL}
-        if ALL not in self.ops and names.isdisjoint(op_names(module)):
-            return False
-        found: list[ir.Operation] = []
-
-        def visit(op: ir.Operation) -> ir.WalkResult:
-            if is_a(op, Kernel):
-                return ir.WalkResult.SKIP
-            if op.name in names or (ALL in self.ops and op.name.startswith("migraphx.")):
-                found.append(op)
-            return ir.WalkResult.ADVANCE
-
-        module.walk(visit, ir.WalkOrder.PRE_ORDER)
         b, made = Builder(), {}
-        for op in found:
+        for op in named_ops(module, self.ops):
             for i, v in enumerate(op.operands):
                 if not _fits(v):
                     continue

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import is_a
+from mgx_mlir.core.op import Op, is_a
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.pointwise_base import Unary
 from mgx_mlir.dialects.migraphx.pointwise_binary import Add, Div, Mul, Pow, Sub
+from mgx_mlir.dialects.migraphx.pointwise_trig import Tanh
+from mgx_mlir.dialects.migraphx.pointwise_unary import Erf
 from mgx_mlir.passes.analysis.constants import splat
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import (
@@ -23,7 +26,7 @@ from mgx_mlir.rewrite.pattern import (
 )
 
 _DEPTH = 6  # ops that are looked through in a product or a polynomial
-_INSIDE = frozenset(("migraphx.mul", "migraphx.div", "migraphx.add"))
+_INSIDE = (Mul, Div, Add)
 _NEAR = 1e-3  # models round the constants of GELU to four digits and to 16 bits
 
 
@@ -35,7 +38,7 @@ def find_gelu_erf(op: Mul | Div, rw: Rewriter) -> Replacement:
     """
     if not rw.options.fast_math:
         return no_match("it is an approximation (fast-math is off)")
-    found = _half_times_one_plus(op, "erf")
+    found = _half_times_one_plus(op, Erf)
     if found is None:
         return no_match("it is not x / 2 * (1 + erf(y))")
     t = TensorType.of(op.result)
@@ -56,7 +59,7 @@ def find_tanh_fast_gelu(op: Mul | Div, rw: Rewriter) -> Replacement:
 
     Equal for every y. As y has no other operand, both are infinite or NaN for the same x.
     """
-    found = _half_times_one_plus(op, "tanh")
+    found = _half_times_one_plus(op, Tanh)
     if found is None:
         return no_match("it is not x / 2 * (1 + tanh(y))")
     x, y = found
@@ -86,12 +89,12 @@ def product_of(v: ir.Value, depth: int = _DEPTH) -> tuple[float, list[ir.Value]]
     return a * b, left + right
 
 
-def _half_times_one_plus(op: ir.Operation, function: str) -> tuple[ir.Value, ir.Value] | None:
+def _half_times_one_plus(op: Op, function: type[Unary]) -> tuple[ir.Value, ir.Value] | None:
     """(x, y) where the root is x / 2 * (1 + function(y)), multiplied in any order.
 
     The sum and the function must have no other reader: they would be computed all the same.
     """
-    if not _contains(op, f"migraphx.{function}", _DEPTH):
+    if not _contains(op, function, _DEPTH):
         return None
     scale, factors = product_of(op.result)
     if len(factors) != 2:
@@ -112,17 +115,13 @@ def _half_times_one_plus(op: ir.Operation, function: str) -> tuple[ir.Value, ir.
     return None
 
 
-def _contains(op: ir.Operation, name: str, depth: int) -> bool:
-    """Whether products and sums that end in `op` have an op of this name in them."""
-    for v in op.operands:
-        owner = v.owner
-        if isinstance(owner, ir.Block):
-            continue
-        if owner.name == name:
-            return True
-        if depth and owner.name in _INSIDE and _contains(owner, name, depth - 1):
-            return True
-    return False
+def _contains(op: ir.Operation, kind: type[Op], depth: int) -> bool:
+    """Say whether products and sums that end in `op` have an op of this kind in them."""
+    owners = [v.owner for v in op.operands]
+    return any(
+        is_a(o, kind) or (depth > 0 and is_a(o, _INSIDE) and _contains(o, kind, depth - 1))
+        for o in owners
+    )
 
 
 def _is_polynomial(y: ir.Value, x: ir.Value, depth: int) -> bool:

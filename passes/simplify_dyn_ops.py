@@ -28,16 +28,8 @@ from mgx_mlir.rewrite.passes import PatternPass
 from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
 # ops whose static form has fewer operands, and ops that only run-time extents need
-_EXTRA_OPERANDS = frozenset(
-    f"migraphx.{n}" for n in ("slice", "reshape", "resize", "broadcast", "multibroadcast")
-)
-_RUN_TIME = frozenset(
-    f"migraphx.{n}"
-    for n in (
-        "broadcast_with_dims", "broadcast_for_dot", "dimensions_of", "onehot", "fill",
-        "select_module",
-    )
-)  # fmt: skip
+_EXTRA_OPERANDS = (Slice, Reshape, Resize, Broadcast, Multibroadcast)
+_RUN_TIME = (BroadcastWithDims, BroadcastForDot, DimensionsOf, OneHot, Fill, SelectModule)
 
 
 def _static(rw: Rewriter, op: ir.Operation, name: str, *operands: Any, **attributes: Any) -> Any:
@@ -352,8 +344,7 @@ def _has_candidates(module: ir.Operation) -> bool:
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         nonlocal found
-        name = op.name
-        if name in _RUN_TIME or (name in _EXTRA_OPERANDS and len(op.operands) > 1):
+        if is_a(op, _RUN_TIME) or (is_a(op, _EXTRA_OPERANDS) and len(op.operands) > 1):
             found = True
             return ir.WalkResult.INTERRUPT
         return ir.WalkResult.ADVANCE

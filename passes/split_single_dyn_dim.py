@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import func, ir
-from mgx_mlir.core.op import OPS
+from mgx_mlir.core.op import OPS, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.control import SelectModule
 from mgx_mlir.passes.simplify_dyn_ops import refine
 from mgx_mlir.programs.program_ir import entry_block, functions, main_function
 from mgx_mlir.programs.signature import DimRange, Signature
 from mgx_mlir.rewrite.passes import Pass, option
-
-_CHOICE = "migraphx.select_module"
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class SplitSingleDynDim(Pass):
     def run(self, module: ir.Operation) -> bool:
         main = main_function(module)
         sizes = _sizes(main, self.max_sizes)
-        chosen = any(v.operation.name == _CHOICE for v in entry_block(main).operations)
+        chosen = any(is_a(v, SelectModule) for v in entry_block(main).operations)
         if sizes is None or chosen:
             return False
         taken = {ir.StringAttr(f.attributes["sym_name"]).value for f in functions(module)}

@@ -29,12 +29,9 @@ _DEPTH = 8  # ops between a literal and a value that still counts as constant
 def is_constant(value: ir.Value, depth: int = _DEPTH) -> bool:
     """Whether `value` depends on literals alone."""
     owner = value.owner
-    if isinstance(owner, ir.Block):
-        return False
-    name = owner.name
-    if name == "migraphx.literal":
+    if is_literal(owner):
         return True
-    if depth == 0 or name not in _foldable():
+    if isinstance(owner, ir.Block) or depth == 0 or owner.name not in _foldable():
         return False
     operands = owner.operands
     return len(operands) > 0 and all(is_constant(v, depth - 1) for v in operands)

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, is_a, op_class
+from mgx_mlir.core.literals import is_literal
+from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a, op_class
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.broadcasts import DimensionsOf
 from mgx_mlir.dialects.migraphx.control import If, Loop
+from mgx_mlir.dialects.migraphx.indexing import Gather
+from mgx_mlir.dialects.migraphx.movement import Concat, Reverse, Slice, Step
+from mgx_mlir.dialects.migraphx.reduce import ReduceMax, ReduceMin, ReduceProd, ReduceSum
+from mgx_mlir.dialects.migraphx.require import Require
+from mgx_mlir.dialects.migraphx.views import Contiguous, Identity, ReshapeOp, Transpose
 
 CONTROL = (If, Loop)
 SCALARS = 8  # elements of a carried value, or of a branch's result, that is kept as scalars
 _ELEMENTS = 64
-_STRUCTURAL = frozenset(
-    f"migraphx.{name}"
-    for name in (
-        "squeeze", "unsqueeze", "flatten", "identity", "contiguous", "reshape_lazy", "reshape",
-        "transpose", "concat", "multibroadcast", "scalar", "broadcast", "slice", "step", "gather",
-        "reverse", "require", "reduce_prod", "reduce_sum", "reduce_max", "reduce_min",
-    )
+_STRUCTURAL = (
+    ReshapeOp, Identity, Contiguous, Transpose, Concat, BroadcastOp, Slice, Step, Gather, Reverse,
+    Require, ReduceProd, ReduceSum, ReduceMax, ReduceMin,
 )  # fmt: skip
 
 IsHost = Callable[[ir.Value], bool]
@@ -26,21 +29,17 @@ IsHost = Callable[[ir.Value], bool]
 
 def stays_on_host(op: ir.Operation, known: IsHost) -> bool:
     """Whether the lowering follows the op's result as scalars, given which operands it does."""
-    name = op.name
-    if name == "migraphx.dimensions_of":
+    if is_a(op, DimensionsOf):
         return True
     if len(op.results) != 1 or len(op.regions):
         return False
     t = TensorType.of(op.results[0])
     if t.dtype.is_float or not t.is_static or t.elements > _ELEMENTS:
         return False
-    if name == "migraphx.literal":
+    if is_literal(op):
         return True
-    cls = op_class(op)
-    pointwise = (
-        cls is not None and issubclass(cls, Pointwise) and getattr(cls, "scalar", None) is not None
-    )
-    if not pointwise and name not in _STRUCTURAL:
+    pointwise = is_a(op, Pointwise) and getattr(op_class(op), "scalar", None) is not None
+    if not pointwise and not is_a(op, _STRUCTURAL):
         return False
     return bool(len(op.operands)) and all(known(v) for v in op.operands)
 

@@ -15,16 +15,39 @@ import numpy as np
 from mgx_mlir.core import literals
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import attributes_of, is_a, mnemonic
+from mgx_mlir.core.op import Op, attributes_of, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.broadcasts import (
+    Broadcast,
+    BroadcastWithDims,
+    Multibroadcast,
+    Scalar,
+)
+from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.indexing import Gather, GatherND
 from mgx_mlir.dialects.migraphx.movement import Concat
+from mgx_mlir.dialects.migraphx.pointwise_binary import Div, FMod, Mod
+from mgx_mlir.dialects.migraphx.require import Require
+from mgx_mlir.dialects.migraphx.roialign import RoiAlign
+from mgx_mlir.dialects.migraphx.scatter import ScatterBase, ScatterNDBase
+from mgx_mlir.dialects.migraphx.views import (
+    Contiguous,
+    Flatten,
+    Identity,
+    Layout,
+    Reshape,
+    Squeeze,
+    Transpose,
+    Unsqueeze,
+)
 from mgx_mlir.programs.program_ir import VALUES, ProgramIR, entry_block
 from mgx_mlir.programs.signature import ValueRule
 
-_NOPS = ("identity", "contiguous", "layout", "require")
-_VIEWS = (*_NOPS, "reshape", "squeeze", "unsqueeze", "flatten", "transpose", "multibroadcast",
-          "broadcast", "broadcast_with_dims", "scalar")  # fmt: skip
-_DIVISIONS = ("div", "mod", "fmod")
+_NOPS = (Identity, Contiguous, Layout, Require)
+_VIEWS = (
+    *_NOPS, Reshape, Squeeze, Unsqueeze, Flatten, Transpose, Multibroadcast, Broadcast,
+    BroadcastWithDims, Scalar,
+)  # fmt: skip
 
 
 def state_values(program: ProgramIR) -> None:
@@ -41,15 +64,14 @@ def state_values(program: ProgramIR) -> None:
 
 
 def _rules(op: ir.Operation, arguments: dict[ir.Value, int]) -> Iterator[ValueRule]:
-    name = mnemonic(op)
     where = str(op.location)
-    if name in _DIVISIONS:
+    if is_a(op, (Div, Mod, FMod)):
         divisor = op.operands[1]
         source = None if TensorType.of(divisor).dtype.is_float else _behind(divisor, _VIEWS)
         if source in arguments:
             yield ValueRule(arguments[source], where)
         return
-    for indices, data, axis, column in _indexed(op, name):
+    for indices, data, axis, column in _indexed(op):
         extent = TensorType.of(data).dims[axis]
         place = _dim_of(data, axis) if extent == DYN else None
         if extent == DYN and (place is None or place[0] not in arguments):
@@ -63,16 +85,16 @@ def _rules(op: ir.Operation, arguments: dict[ir.Value, int]) -> Iterator[ValueRu
             _check_constant(literals.array_of(source), extent, column, where)
 
 
-def _indexed(op: ir.Operation, name: str) -> Iterator[tuple[ir.Value, ir.Value, int, int | None]]:
+def _indexed(op: ir.Operation) -> Iterator[tuple[ir.Value, ir.Value, int, int | None]]:
     """(indices, data, axis, column of the indices) of an op that reads or writes by index."""
-    if name == "gather" or (name.startswith("scatter_") and len(op.operands) == 3):
+    if is_a(op, Gather) or (is_a(op, ScatterBase) and len(op.operands) == 3):
         attributes = attributes_of(op)
         if not attributes.get("skip_out_of_bounds"):
             axis = attributes["axis"]
             yield op.operands[1], op.operands[0], axis % TensorType.of(op.operands[0]).rank, None
-    elif name == "roialign":
+    elif is_a(op, RoiAlign):
         yield op.operands[2], op.operands[0], 0, None
-    elif name == "gathernd" or name.startswith("scatternd_"):
+    elif is_a(op, (GatherND, ScatterNDBase)):
         data, indices = op.operands[0], op.operands[1]
         first = attributes_of(op).get("batch_dims", 0)
         count = TensorType.of(indices).dims[-1]
@@ -95,17 +117,16 @@ def _columns(indices: ir.Value, count: int) -> list[ir.Value] | None:
     return list(op.operands)
 
 
-def _behind(v: ir.Value, views: tuple[str, ...]) -> ir.Value:
+def _behind(v: ir.Value, views: tuple[type[Op], ...]) -> ir.Value:
     """The value that `v` shows the elements of, through views and conversions of integers."""
     while not isinstance(v.owner, ir.Block):
         op = v.owner
-        name = mnemonic(op)
         widened = (
-            name == "convert"
+            is_a(op, Convert)
             and not TensorType.of(op.operands[0]).dtype.is_float
             and TensorType.of(op.operands[0]).dtype.size <= TensorType.of(v).dtype.size
         )
-        if name not in views and not widened:
+        if not is_a(op, views) and not widened:
             break
         v = op.operands[0]
     return v

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -13,21 +13,21 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import attributes_of, is_a, op_class
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
-from mgx_mlir.dialects.migraphx.quant import DequantizeLinear
+from mgx_mlir.dialects.migraphx.quant import DequantizeLinear, QuantizeLinear
 from mgx_mlir.passes.analysis.constants import splat
 from mgx_mlir.passes.analysis.view_chains import VIEWS, Map, trace, view_of
 from mgx_mlir.rewrite.pattern import Rewriter
 
 _DEPTH = 16  # views between a dequantizelinear and what uses it
-QUANTISERS = frozenset(("migraphx.quantizelinear", "migraphx.dequantizelinear"))
+QUANTISERS = (QuantizeLinear, DequantizeLinear)
 
 
 @dataclass(frozen=True)
 class Dequantised:
     """A value that is a dequantizelinear, seen through views and float conversions."""
 
-    op: Any  # the dequantizelinear
-    moves: tuple[Any, ...]  # the views on it, the first one first; conversions are left out
+    op: DequantizeLinear
+    moves: tuple[ir.Operation, ...]  # the views on it, in order; conversions are left out
 
     def apply(self, rw: Rewriter, x: ir.Value) -> ir.Value:
         """The views on another value of the same dims."""
@@ -38,7 +38,7 @@ class Dequantised:
         return map_after(value, self.moves)
 
 
-def map_after(value: ir.Value, moves: Iterable[Any]) -> tuple[ir.Value, Map] | None:
+def map_after(value: ir.Value, moves: Iterable[ir.Operation]) -> tuple[ir.Value, Map] | None:
     """A value as (source, map to the dims after views on it, the first one first)."""
     found = trace(value)
     if found is None:
@@ -52,14 +52,14 @@ def map_after(value: ir.Value, moves: Iterable[Any]) -> tuple[ir.Value, Map] | N
 
 def dequantised(value: ir.Value) -> Dequantised | None:
     """The dequantizelinear that `value` is, through views and conversions between floats."""
-    moves: list[Any] = []
+    moves: list[ir.Operation] = []
     for _ in range(_DEPTH):
         owner = value.owner
         if isinstance(owner, ir.Block):
             return None
         op = owner.operation
         if is_a(op, DequantizeLinear):
-            return Dequantised(op.opview, tuple(reversed(moves)))
+            return Dequantised(cast(DequantizeLinear, op.opview), tuple(reversed(moves)))
         if is_a(op, VIEWS) and len(op.operands) == 1:
             moves.append(op)
         elif not is_a(op, Convert) or not TensorType.of(op.operands[0]).dtype.is_float:
@@ -68,7 +68,7 @@ def dequantised(value: ir.Value) -> Dequantised | None:
     return None
 
 
-def moved(rw: Rewriter, moves: Any, x: ir.Value) -> ir.Value:
+def moved(rw: Rewriter, moves: Iterable[ir.Operation], x: ir.Value) -> ir.Value:
     """Copies of single-operand ops on `x`, one after the other."""
     for op in moves:
         cls = op_class(op)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,24 +12,29 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import PipelineError, ShapeError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS, Kernel, attributes_of, is_a, mnemonic, op_class
+from mgx_mlir.core.op import OPS, Kernel, Op, attributes_of, is_a, op_class
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.buffers import Capture, Undefined, Unknown
+from mgx_mlir.dialects.migraphx.control import If, Loop, RunOnTarget, SelectModule, Yield
+from mgx_mlir.dialects.migraphx.convert import BitCast, Convert
+from mgx_mlir.dialects.migraphx.literal import Literal
+from mgx_mlir.dialects.migraphx.quant import (
+    PackFp4,
+    PackInt4,
+    QuantConvolution,
+    QuantDot,
+    UnpackFp4,
+    UnpackInt4,
+)
 from mgx_mlir.programs.program_ir import functions
 from mgx_mlir.rewrite.passes import make_pass, option, run_pass
 
 ALL = "all"
 # ops about the bits or the type of what they are given
-_NEVER = frozenset(
-    f"migraphx.{name}"
-    for name in (
-        "convert", "bit_cast", "literal", "capture", "get_tuple_elem", "undefined", "unknown",
-        "pack_int4", "unpack_int4", "pack_fp4", "unpack_fp4", "select_module", "run_on_target",
-        "if", "loop", "yield",
-    )
+_NEVER = (
+    Convert, BitCast, Literal, Capture, Undefined, Unknown, PackInt4, UnpackInt4, PackFp4,
+    UnpackFp4, SelectModule, RunOnTarget, If, Loop, Yield,
 )  # fmt: skip
-# the product of floats that stands for a product of 8-bit values
-GENERAL = {"migraphx.quant_dot": "dot", "migraphx.quant_convolution": "convolution"}
 
 Values = MutableMapping[ir.Value, ir.Value]
 
@@ -76,19 +81,20 @@ class Retyping:
         return changed
 
     def _wants(self, op: ir.Operation) -> bool:
-        if not op.name.startswith("migraphx.") or op.name in _NEVER:
+        cls = op_class(op)
+        if cls is None or issubclass(cls, _NEVER):
             return False
-        name = mnemonic(op)
+        name = cls.mnemonic
         chosen = name in self.ops or (ALL in self.ops and name not in self.skip)
         return chosen and self._has_type(op.operands)
 
-    def _has_type(self, values: Any) -> bool:
+    def _has_type(self, values: Iterable[ir.Value]) -> bool:
         return any(TensorType.of(v).dtype in self.types for v in values)
 
     def _op(self, op: ir.Operation, known: Values) -> bool:
         with op.location, ir.InsertionPoint(op):
             # the general product takes operands of one type only
-            general = GENERAL.get(op.name) if not self.target.is_integer else None
+            general = None if self.target.is_integer else _general(op)
             operands, made = [], []
             for v in op.operands:
                 if general is None and TensorType.of(v).dtype not in self.types:
@@ -138,6 +144,11 @@ class Retyping:
                 with op.location, ir.InsertionPoint(op):
                     known[out] = _convert(x, self.target)
         return False
+
+
+def _general(op: ir.Operation) -> str | None:
+    """Return the product of floats that stands for a product of 8-bit values."""
+    return "dot" if is_a(op, QuantDot) else "convolution" if is_a(op, QuantConvolution) else None
 
 
 def _convert(v: ir.Value, dtype: DType) -> ir.Value:
@@ -197,5 +208,25 @@ def ops_option(names: Sequence[str]) -> frozenset[str]:
     return frozenset(names)
 
 
+def named_ops(
+    module: ir.Operation, names: Sequence[str], but: tuple[type[Op], ...] = ()
+) -> list[ir.Operation]:
+    """Return the ops outside of kernels that an option names; `all` leaves out those of `but`."""
+    chosen = tuple(OPS[name] for name in ops_option(names) if name != ALL)
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if is_a(op, Kernel):
+            return ir.WalkResult.SKIP
+        every = ALL in names and op_class(op) is not None and not is_a(op, but)
+        if every or is_a(op, chosen):
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
 def ops_field(default: tuple[str, ...] = (ALL,)) -> Any:
+    """Return the dataclass field of an option that holds op names, or `all`."""
     return option(default, "names of the ops that are converted, or all")

@@ -13,8 +13,26 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import Pointwise, is_a, op_class
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
 from mgx_mlir.dialects.migraphx.convert import Convert
-from mgx_mlir.dialects.migraphx.pointwise_binary import Mul
+from mgx_mlir.dialects.migraphx.indexing import Gather
+from mgx_mlir.dialects.migraphx.linear import Convolution, ConvolutionBackwards, Dot
+from mgx_mlir.dialects.migraphx.movement import Concat, Pad, Reverse, Slice
+from mgx_mlir.dialects.migraphx.normalize import Lrn, SoftmaxBase
+from mgx_mlir.dialects.migraphx.pointwise_binary import Div, Mul
+from mgx_mlir.dialects.migraphx.pointwise_trig import Tanh
+from mgx_mlir.dialects.migraphx.pointwise_unary import Erf, Exp, Recip, Rsqrt, Sigmoid, Sqrt
+from mgx_mlir.dialects.migraphx.pooling import Pooling
+from mgx_mlir.dialects.migraphx.quant import QuantConvolution, QuantDot
+from mgx_mlir.dialects.migraphx.reduce import (
+    PrefixScanSum,
+    ReduceMax,
+    ReduceMean,
+    ReduceMin,
+    ReduceProd,
+    ReduceSum,
+)
+from mgx_mlir.dialects.migraphx.views import Contiguous, Identity, ReshapeOp, Transpose
 from mgx_mlir.passes.analysis.constants import constant_map, is_constant, splat
 from mgx_mlir.passes.analysis.view_chains import varying
 
@@ -22,26 +40,15 @@ _FOLLOWED = 64  # readers that are looked at
 _LOOKED_AT = 1 << 12  # elements of a constant
 
 # ops that add up or normalise: no two compilers give them the same last bits
-_INEXACT = frozenset(
-    f"migraphx.{name}"
-    for name in (
-        "dot", "convolution", "convolution_backwards", "quant_dot", "quant_convolution",
-        "reduce_sum", "reduce_mean", "reduce_prod", "softmax", "logsoftmax", "lrn", "pooling",
-        "prefix_scan_sum",
-    )
+_INEXACT = (
+    Dot, Convolution, ConvolutionBackwards, QuantDot, QuantConvolution, ReduceSum, ReduceMean,
+    ReduceProd, SoftmaxBase, Lrn, Pooling, PrefixScanSum,
 )  # fmt: skip
 # ops whose result is as inexact as its own size says, whatever their operands are
-_ROUNDED = _INEXACT | frozenset(
-    f"migraphx.{name}"
-    for name in ("mul", "div", "exp", "tanh", "sigmoid", "erf", "sqrt", "rsqrt", "recip")
-)
-_CARRIED = frozenset(
-    f"migraphx.{name}"
-    for name in (
-        "transpose", "reshape", "reshape_lazy", "squeeze", "unsqueeze", "flatten", "contiguous",
-        "identity", "multibroadcast", "broadcast", "slice", "concat", "pad", "gather", "reverse",
-        "reduce_max", "reduce_min", "return",
-    )
+_ROUNDED = (*_INEXACT, Mul, Div, Exp, Tanh, Sigmoid, Erf, Sqrt, Rsqrt, Recip)
+_CARRIED = (
+    Transpose, ReshapeOp, Contiguous, Identity, Multibroadcast, Broadcast, Slice, Concat, Pad,
+    Gather, Reverse, ReduceMax, ReduceMin,
 )  # fmt: skip
 
 
@@ -56,12 +63,12 @@ def feeds_steps(value: ir.Value) -> bool:
     while todo:
         for use in todo.pop().uses:
             op = use.owner.operation
-            if op.name in _INEXACT or op.name == "func.return":
+            if is_a(op, _INEXACT) or op.name == "func.return":
                 continue
             cls = op_class(op)
             if cls is None or (cls.steps and not _rounds_alone(op)):
                 return True
-            if not (issubclass(cls, Pointwise) or op.name in _CARRIED):
+            if not issubclass(cls, (Pointwise, *_CARRIED)):
                 return True
             for r in op.results:
                 if r not in seen:
@@ -86,12 +93,12 @@ def is_rounded(value: ir.Value) -> bool:
         return True
     owner = value.owner
     while not isinstance(owner, ir.Block):
-        if owner.name in _ROUNDED:
+        if is_a(owner, _ROUNDED):
             # 2 x, and what is multiplied by 1, is exact
             return not is_a(owner, Mul) or not any(
                 is_constant(v) and _powers_of_two(v) for v in owner.operands
             )
-        if owner.name not in _CARRIED and not is_a(owner, Convert):
+        if not is_a(owner, (*_CARRIED, Convert)):
             return False
         owner = owner.operands[0].owner
     return False

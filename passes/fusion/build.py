@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
-from mgx_mlir.core.op import OPS, mnemonic
+from mgx_mlir.core.op import OPS
 from mgx_mlir.passes.analysis.kernel_ops import copy_op, is_uniform
 from mgx_mlir.passes.fusion.plan import Grouping, Kernel
 
@@ -140,13 +140,12 @@ class KernelBuilder:
         if isinstance(owner, ir.Block):
             inputs[v] = None
             return
-        name = mnemonic(owner)
         at = self.index.get(v)  # None: made in a block around this one
         if at is not None and self.through[at]:
             if owner.operands[0] not in own:
                 self._reach(owner.operands[0], own, inputs, views)
             return
-        if name == "literal" and is_uniform(owner):
+        if is_literal(owner) and is_uniform(owner):
             if owner not in views:
                 views.append(owner)
             return

@@ -10,10 +10,33 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import BroadcastOp, Pointwise, attributes_of, is_a, mnemonic
+from mgx_mlir.core.literals import is_literal
+from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, attributes_of, is_a, mnemonic, op_class
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.broadcasts import DimensionsOf
+from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.indexing import Gather
+from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.dialects.migraphx.normalize import SoftmaxBase
+from mgx_mlir.dialects.migraphx.pointwise_binary import (
+    Add,
+    Equal,
+    Greater,
+    Less,
+    LogicalAnd,
+    LogicalOr,
+    LogicalXor,
+    Max,
+    Min,
+    Mul,
+    Sub,
+)
+from mgx_mlir.dialects.migraphx.pointwise_other import Clip, Where
+from mgx_mlir.dialects.migraphx.pointwise_unary import Abs, IsInf, IsNan, Neg, Not, Relu
+from mgx_mlir.dialects.migraphx.pooling import Pooling
+from mgx_mlir.dialects.migraphx.quant import QuantDot
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
+from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.analysis.control_flow import CONTROL, host_results, values_read
 from mgx_mlir.rewrite.rewrite_trace import Rule, rule
 
@@ -44,22 +67,18 @@ REDUCE_RULES = (CREATE_REDUCE, POINTWISE_REDUCE, REDUCE_POINTWISE, REDUCE_REDUCE
 ANCHOR_RULES = (STANDALONE, POST_OPS)
 
 # cheap enough to be computed once per element of what they are broadcast to
-CHEAP = frozenset(
-    ("add", "sub", "mul", "max", "min", "neg", "abs", "relu", "clip", "where", "convert", "not",
-     "equal", "greater", "less", "logical_and", "logical_or", "logical_xor", "isnan", "isinf")
+CHEAP = (
+    Add, Sub, Mul, Max, Min, Neg, Abs, Relu, Clip, Where, Convert, Not, Equal, Greater, Less,
+    LogicalAnd, LogicalOr, LogicalXor, IsNan, IsInf,
 )  # fmt: skip
 MAX_REPEATED = 4  # ops that a broadcast operand is made of, computed again
-# a kernel around one of these takes the pointwise ops that follow it
-ANCHORS = frozenset(("convolution", "dot"))
 # a kernel of their own, which also takes what follows; they reorder or window their operand
-MOVERS = frozenset(("transpose", "pooling"))
-# a kernel alone: the compiler tiles nothing together with it
-ALONE = frozenset(("gather",))
-# these read their operands as tensors, never through a broadcast: a copy of one, ahead of them
+MOVERS = (Transpose, Pooling)
+# ops that read their operands as tensors, never through a broadcast: a copy of one, ahead of them
 # in their kernel, is not tiled with them
-OPAQUE = ANCHORS | MOVERS | ALONE
+OPAQUE = (Convolution, Dot, *MOVERS, Gather)
 # 8-bit dots, on targets whose compiler takes them with what follows
-QUANTIZED = frozenset(("quant_dot",))
+QUANTIZED = (QuantDot,)
 REDUCTIONS = (NumberReduction, SoftmaxBase)
 HOST_ELEMENTS = 64  # integer tensors up to this size, made of dims and literals, stay on the host
 MAX_OPS = 256  # of a kernel: more would take the compiler long and gain nothing
@@ -72,12 +91,21 @@ class Kernel:
 
     kind: str
     dims: tuple[int, ...]
-    tag: str = ""
+    anchor: type[Op] | None = None  # what a `group` is made around
     axes: tuple[int, ...] | None = None
     members: list[int] = field(default_factory=list)  # in order
     inside: set[int] = field(default_factory=set)  # the same
     inputs: set[ir.Value] = field(default_factory=set)
     results: set[int] = field(default_factory=set)  # members that others read
+
+    @property
+    def tag(self) -> str:
+        """The name of the op that a `group` is made around."""
+        return "" if self.anchor is None else self.anchor.mnemonic
+
+    def is_around(self, *kinds: type[Op]) -> bool:
+        """Say whether it is a `group` made around an op of one of `kinds`."""
+        return self.anchor is not None and issubclass(self.anchor, kinds)
 
     @property
     def row_dims(self) -> tuple[int, ...]:
@@ -94,14 +122,13 @@ class Grouping:
         rules: Collection[Rule],
         max_inputs: int,
         hostlike: set[ir.Value],
-        more_anchors: frozenset[str] = frozenset(),
+        more_anchors: tuple[type[Op], ...] = (),
     ) -> None:
-        self.rules, self.max_inputs, self.opaque = rules, max_inputs, OPAQUE | more_anchors
+        self.rules, self.max_inputs, self.opaque = rules, max_inputs, OPAQUE + more_anchors
         self.ops = [view.operation for view in block.operations]
         self.index: dict[ir.Value, int] = {
             r: i for i, op in enumerate(self.ops) for r in op.results
         }
-        self.names = [mnemonic(op) for op in self.ops]
         self.kernel: list[Kernel | None] = [None] * len(self.ops)
         self.grown: list[Kernel] = []  # kernels of two ops and more; members are in order
         # broadcasts that kernels read through; one to run-time dims needs its other operand
@@ -118,7 +145,7 @@ class Grouping:
             for j in found:
                 self.users[j].append(i)
         for i, read in enumerate(self.users):
-            self.through[i] &= not any(self.names[u] in self.opaque for u in read)
+            self.through[i] &= not any(is_a(self.ops[u], self.opaque) for u in read)
 
     def run(self) -> bool:
         """Place every op; whether there is a kernel now."""
@@ -135,13 +162,13 @@ class Grouping:
 
     def place(self, i: int, op: ir.Operation) -> None:
         """Put one op into a kernel, a new or a grown one, or leave it alone."""
-        name = self.names[i]
         if is_a(op, CONTROL):
             self.hostlike |= host_results(op, self.hostlike.__contains__)
-        if not op.name.startswith("migraphx.") or len(op.results) != 1 or len(op.regions):
+        cls = op_class(op)
+        if cls is None or len(op.results) != 1 or len(op.regions):
             return
         out = TensorType.of(op.results[0])
-        if self.on_host(op, name, out):
+        if self.on_host(op, out):
             self.hostlike.add(op.results[0])
             return
         if out.elements == 0 or any(TensorType.of(v).elements == 0 for v in op.operands):
@@ -150,18 +177,18 @@ class Grouping:
             self.place_pointwise(i, out)
         elif is_a(op, REDUCTIONS) and out.rank:
             self.place_reduction(i, op)
-        elif name in ALONE and TensorType.of(op.operands[1]).elements == 1:
+        elif is_a(op, Gather) and TensorType.of(op.operands[1]).elements == 1:
             return  # one row is a plain copy, which a region may not hold
-        elif STANDALONE in self.rules and name in self.opaque:
-            self.add(Kernel("group", out.dims, tag=name), i, STANDALONE)
+        elif STANDALONE in self.rules and is_a(op, self.opaque):
+            self.add(Kernel("group", out.dims, anchor=cls), i, STANDALONE)
 
-    def on_host(self, op: ir.Operation, name: str, out: TensorType) -> bool:
+    def on_host(self, op: ir.Operation, out: TensorType) -> bool:
         """Whether the op works on dims: the lowering keeps those as scalars."""
-        if name == "dimensions_of":
+        if is_a(op, DimensionsOf):
             return True
         if out.dtype.is_float or not out.is_static or out.elements > HOST_ELEMENTS:
             return False
-        if name == "literal":
+        if is_literal(op):
             return True
         return bool(len(op.operands)) and all(v in self.hostlike for v in op.operands)
 
@@ -233,7 +260,8 @@ class Grouping:
                 join.refused(op, "it does not come after the reduction, or has other dims")
                 return False
             return True
-        if dims != k.dims or through or k.tag in ALONE:
+        # a gather is a kernel alone: the compiler tiles nothing together with it
+        if dims != k.dims or through or k.is_around(Gather):
             join.refused(op, "{} is not the kernel's {}", dims, k.dims)
             return False
         if k.kind == "group" and self.leads_to_reduction(i, j):
@@ -331,9 +359,10 @@ class Grouping:
         if other is None or other.kind != "pointwise" or other.dims == k.dims:
             return
         op = self.ops[k.members[-1]]
-        costly = [self.names[m] for m in k.members if self.names[m] not in CHEAP]
+        costly = [self.ops[m] for m in k.members if not is_a(self.ops[m], CHEAP)]
         if costly:
-            BROADCAST.refused(op, "{} would be computed again for each element", costly[0])
+            why = "{} would be computed again for each element"
+            BROADCAST.refused(op, why, mnemonic(costly[0]))
             return
         self.merge(other, k)
         if self.kernel[k.members[0]] is other:
@@ -425,4 +454,4 @@ _JOINS = {"pointwise": POINTWISE, "fused_reduce": REDUCE_POINTWISE, "group": POS
 def _rank(k: Kernel) -> tuple[int, int]:
     """Which of several kernels a pointwise op joins: an anchor's, a reduction's, the latest."""
     kinds = {"group": 2, "fused_reduce": 1, "pointwise": 0}
-    return kinds[k.kind] - (k.tag in MOVERS) * 2, k.members[-1]
+    return kinds[k.kind] - k.is_around(*MOVERS) * 2, k.members[-1]

@@ -6,9 +6,10 @@ from math import prod
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, attributes_of, mnemonic, op_class
+from mgx_mlir.core.op import Pointwise, attributes_of, is_a, mnemonic, op_class
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.movement import Concat, Slice
+from mgx_mlir.dialects.migraphx.quant import UnpackFp4, UnpackInt4
 from mgx_mlir.passes.analysis.constants import is_constant
 from mgx_mlir.passes.analysis.view_chains import build_map, trace, varying
 from mgx_mlir.passes.simplify_algebra.splits import cut_of
@@ -22,7 +23,7 @@ from mgx_mlir.rewrite.pattern import (
     pattern,
 )
 
-_UNPACK = frozenset(("migraphx.unpack_int4", "migraphx.unpack_fp4"))
+_UNPACK = (UnpackInt4, UnpackFp4)
 
 
 @pattern(Concat, benefit=3)
@@ -93,7 +94,7 @@ def find_concat_op(op: Concat, rw: Rewriter) -> Replacement:
         return no_match("the first operand is an argument")
     first = first.operation
     cls = op_class(first)
-    packed = first.name in _UNPACK
+    packed = is_a(first, _UNPACK)
     if cls is None or not (packed or issubclass(cls, Pointwise)):
         return found
     if not packed and not rw.options.all_forms and not all(map(is_constant, op.operands)):

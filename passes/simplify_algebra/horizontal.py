@@ -90,7 +90,7 @@ def _epilogue(value: ir.Value) -> tuple[list[str], set[ir.Value]]:
         op = pointwise[0]
         if len(found) > 1 or not all(v == value or is_constant(v) for v in op.operands):
             break
-        names.append(op.name)
+        names.append(mnemonic(op))
         value = op.results[0]
     cone: set[ir.Value] = set()
     todo = [value]
@@ -129,7 +129,7 @@ def _beside(op: Op, most_columns: int, any_epilogue: bool) -> list[Any] | NoMatc
     if not 1 < len(uses) <= _MOST:
         return no_match("its input has {} uses", len(uses))
     name = op.operation.name
-    axis, _ = _wide_axes(op, name.removeprefix("migraphx."), TensorType.of(op.results[0]).rank)
+    axis, _ = _wide_axes(op, mnemonic(op), TensorType.of(op.results[0]).rank)
     block = op.operation.block
     same = op.operation.attributes
     after, cone = _epilogue(op.results[0])
@@ -166,7 +166,7 @@ def _fits(a: list[str], met: set[ir.Value], b: list[str], cone: set[ir.Value]) -
     """Whether two epilogues stay what they are after a merge: they meet, or are done once."""
     if met or cone:
         return not met.isdisjoint(cone)
-    return a == b or all(names in ([], ["migraphx.add"]) for names in (a, b))
+    return a == b or all(names in ([], ["add"]) for names in (a, b))
 
 
 class _Position:

@@ -12,9 +12,10 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Op, Pointwise, attributes_of, is_a, mnemonic
+from mgx_mlir.core.op import Op, Pointwise, attributes_of, is_a, mnemonic, names_of
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.dialects.migraphx.movement import Concat, Pad, Slice
 from mgx_mlir.dialects.migraphx.quant import (
     DequantizeLinear,
@@ -250,7 +251,7 @@ def match_qlinear_reused(op: QuantizeLinear, rw: Rewriter) -> Replacement:
         return no_match("it uses the input twice")
     if not is_a(other, Pointwise) or len(other.operation.regions):
         return no_match("{} is not pointwise", other.operation.name)
-    if other.operation.name in QUANTISERS:
+    if is_a(other, QUANTISERS):
         return no_match("{} uses the input too", other.operation.name)
     if not _comes_later(op.operation, other.operation):
         return no_match("{} comes before it", other.operation.name)
@@ -354,8 +355,8 @@ class SimplifyQdq(PatternPass):
 
     def run(self, module: ir.Operation) -> bool:
         names = set(op_names(module))
-        widened = self.widened and {"migraphx.dot", "migraphx.convert"} <= names
-        if QUANTISERS.isdisjoint(names) and not widened:
+        widened = self.widened and {Dot.OPERATION_NAME, Convert.OPERATION_NAME} <= names
+        if names.isdisjoint(names_of(*QUANTISERS)) and not widened:
             return False
         changed = False
         for stage in _STAGES:

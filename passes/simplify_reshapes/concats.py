@@ -7,9 +7,11 @@ from math import prod
 from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import is_a
+from mgx_mlir.core.op import Op, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
 from mgx_mlir.dialects.migraphx.movement import Concat, Slice
+from mgx_mlir.dialects.migraphx.views import Flatten, Reshape, Squeeze, Transpose, Unsqueeze
 from mgx_mlir.passes.analysis.view_chains import Dims
 from mgx_mlir.rewrite.pattern import (
     Replacement,
@@ -40,11 +42,11 @@ def find_nested_concat(op: Concat, rw: Rewriter) -> Replacement:
     return rw.op("concat", operands, axis=axis)
 
 
-def _equal_views(op: ir.Operation, *names: str) -> list[Any] | str:
+def _equal_views(op: ir.Operation, *kinds: type[Op]) -> list[Any] | str:
     """The views that a concat joins, each used by it alone; or why they cannot go behind it."""
     if len(op.operands) < 2:
         return "it has fewer than two operands"
-    views = [defined_by(x, *names) for x in op.operands]
+    views = [defined_by(x, *kinds) for x in op.operands]
     if any(v is None or len(v.operands) != 1 for v in views):
         return "not every operand is such a view"
     if not all(has_one_use(x) for x in op.operands):
@@ -61,7 +63,7 @@ def _sources(views: Sequence[Any]) -> list[ir.Value]:
 @pattern(Concat)
 def find_concat_transpose(op: Concat, rw: Rewriter) -> Replacement:
     """concat(transpose(x), transpose(y)) -> transpose(concat(x, y)), one permutation"""
-    views = _equal_views(op, "transpose")
+    views = _equal_views(op, Transpose)
     if isinstance(views, str):
         return no_match(views)
     permutation = list(views[0].permutation)
@@ -76,7 +78,7 @@ def find_concat_transpose(op: Concat, rw: Rewriter) -> Replacement:
 @pattern(Concat)
 def find_concat_reshape(op: Concat, rw: Rewriter) -> Replacement:
     """concat(reshape(x), reshape(y)) -> reshape(concat(x, y)), x and y alike but for an axis"""
-    views = _equal_views(op, "reshape", "squeeze", "unsqueeze", "flatten")
+    views = _equal_views(op, Reshape, Squeeze, Unsqueeze, Flatten)
     if isinstance(views, str):
         return no_match(views)
     out = TensorType.of(op.results[0]).dims
@@ -105,17 +107,16 @@ def _axis_behind(dims: Sequence[Dims], before: int) -> int | None:
 @pattern(Concat)
 def find_concat_multibroadcasts(op: Concat, rw: Rewriter) -> Replacement:
     """concat(broadcast(x), broadcast(y)) -> broadcast(concat(x, y)) along an axis of x and y"""
-    views = _equal_views(op, "multibroadcast", "broadcast")
+    views = _equal_views(op, Multibroadcast, Broadcast)
     if isinstance(views, str):
         return no_match(views)
     out = TensorType.of(op.results[0]).dims
     own = [TensorType.of(v.operands[0]).dims for v in views]
     if DYN in out or any(DYN in d for d in own):
         return no_match("dims are unknown")
-    names = {v.operation.name for v in views}
-    if len(names) > 1 or len({len(d) for d in own}) > 1:
+    if len({type(v) for v in views}) > 1 or len({len(d) for d in own}) > 1:
         return no_match("the broadcasts differ")
-    aligned = names == {"migraphx.broadcast"}
+    aligned = is_a(views[0], Broadcast)
     begins = {v.axis if aligned else len(out) - len(own[0]) for v in views}
     begin = min(begins)
     axis = op.axis % len(out) - begin

@@ -27,7 +27,8 @@ FLOATS = ("f32", "f16", "bf16")
 def known_forms() -> set[str]:
     """`kernel op` or `group tag`, and `pass/rewrite` of the passes that form a GPU's kernels."""
     found = {n for n, cls in OPS.items() if issubclass(cls, Kernel) and n != "group"}
-    found |= {f"group {tag}" for tag in (*OPAQUE, *QUANTIZED, *TAGS, DECODING)}
+    tags = (*(op.mnemonic for op in OPAQUE + QUANTIZED), *TAGS, DECODING)
+    found |= {f"group {tag}" for tag in tags}
     for step in dict.fromkeys(pass_name(s.partition("{")[0]) for s in pipeline("gpu")):
         if step.startswith(("fuse_", "split_")):
             found |= {f"{step}/{r.name}" for r in rewrites_of(PASSES[step])}
