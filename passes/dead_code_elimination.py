@@ -50,13 +50,13 @@ def erase_dead(root: ir.Operation) -> int:
 
 
 def has_no_use(op: ir.Operation) -> bool:
-    """Whether the op has results, and none is used."""
+    """Say whether the op has results, and none is used."""
     results = op.results
     return len(results) > 0 and all(next(r.uses, None) is None for r in results)
 
 
 def is_removable(op: ir.Operation) -> bool:
-    """Whether an op without users can go: it has no side effects."""
+    """Say whether an op without users can go: it has no side effects."""
     cls = op_class(op)
     if cls is None:
         return op.name.startswith(_PURE_PREFIXES)
@@ -69,8 +69,10 @@ def is_removable(op: ir.Operation) -> bool:
 
 
 def drop_unused_results(op: ir.Operation) -> int:
-    """Rebuild an `if` without the results that nobody uses, or a loop without such scan outputs;
-    how many ops went with them."""
+    """Rebuild an `if` without its unused results, or a loop without its unused scan outputs.
+
+    Return how many ops went with them.
+    """
     first = 0  # a loop's carried values, which the next iteration may read
     yields: list[int] = []  # operands of the terminators that are no results
     if is_a(op, Loop):

@@ -41,7 +41,7 @@ class EliminateCommonSubexpression(Pass):
 
 
 def merge_equal(block: ir.Block, seen: Scope) -> int:
-    """Replace each op by an equal one before it, here or in a block around; how many."""
+    """Replace each op by an equal one before it, here or in a block around; return how many."""
     merged = 0
     for view in list(block.operations):
         op = view.operation
@@ -68,7 +68,7 @@ def merge_equal(block: ir.Block, seen: Scope) -> int:
 
 
 def op_key(op: ir.Operation, local: dict[ir.Value, int]) -> Hashable:
-    """What makes two ops compute the same; values of the op's own regions by number."""
+    """Return what makes two ops compute the same; values of the op's own regions by number."""
     operands: list[Any] = [local.get(v, v) for v in op.operands]
     if is_a(op, COMMUTATIVE):
         operands.sort(key=hash)

@@ -40,7 +40,7 @@ def find_nested_convert(op: Convert, rw: Rewriter) -> Replacement:
 
 
 def holds(wide: DType, narrow: DType) -> bool:
-    """Whether every value of `narrow` is a value of `wide`, infinities and NaN included."""
+    """Say whether every value of `narrow` is a value of `wide`, infinities and NaN included."""
     if wide is narrow:
         return True
     if wide.is_bool:

@@ -44,7 +44,7 @@ class EliminateDataTypeForGpu(Pass):
         return any(changed)
 
     def _steps(self) -> Iterator[tuple[Sequence[str], str, Sequence[str]]]:
-        """(types, target type, ops), in order."""
+        """Return (types, target type, ops), in order."""
         if self.arch.startswith("gfx1030"):
             yield ("bf16",), "float", ("all",)
         if self.disable_64bit:

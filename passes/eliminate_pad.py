@@ -27,7 +27,7 @@ _NOT_NEGATIVE = ("relu", "sigmoid", "abs", "exp", "softmax")
 
 
 def _spatial_pads(pad: Any, channels_last: bool) -> tuple[Sequence[int], Sequence[int]] | None:
-    """Begins and ends of the spatial axes; None where batch or channels are padded as well."""
+    """Return the spatial begins and ends; None where batch or channels are padded as well."""
     rank = TensorType.of(pad.operands[0]).rank
     low, high = pad.pads[:rank], pad.pads[rank:]
     spatial = range(1, rank - 1) if channels_last else range(2, rank)
@@ -37,7 +37,7 @@ def _spatial_pads(pad: Any, channels_last: bool) -> tuple[Sequence[int], Sequenc
 
 
 def _joined(padding: Sequence[int], low: Sequence[int], high: Sequence[int]) -> list[int]:
-    """Padding as begins and ends, with more of both."""
+    """Return padding as begins and ends, each enlarged by `low` and `high`."""
     n = len(low)
     after = padding if len(padding) == n else padding[n:]
     return [
@@ -47,7 +47,7 @@ def _joined(padding: Sequence[int], low: Sequence[int], high: Sequence[int]) -> 
 
 
 def _find_pad(op: Op, rw: Rewriter) -> Any:
-    """(pad, begins, ends) of a constant pad that `op` can take over, or why not."""
+    """Return (pad, begins, ends) of a constant pad that `op` can take over, or why not."""
     pad = defined_by(op.operands[0], Pad)
     if pad is None or pad.mode != "constant":
         return no_match("input is not a pad with a constant")

@@ -42,7 +42,7 @@ def match_fp8ocp_convert_to_fp8fnuz(op: Dot | Convolution, rw: Rewriter) -> Repl
 
 
 def _operand(rw: Rewriter, side: Dequantised, dtype: dtypes.DType) -> ir.Value:
-    """The operand, dequantised from f8E4M3FNUZ."""
+    """Build the operand, dequantised from f8E4M3FNUZ."""
     dq = side.op
     zero = None if dq.zero_point is None else as_fnuz(rw, dq.zero_point)
     twice = rw.mul(dq.scale, 2)
@@ -54,7 +54,7 @@ def _operand(rw: Rewriter, side: Dequantised, dtype: dtypes.DType) -> ir.Value:
 
 
 def as_fnuz(rw: Rewriter, x: ir.Value) -> ir.Value:
-    """Half of each f8E4M3FN value, as f8E4M3FNUZ."""
+    """Build f8E4M3FNUZ values of half of each f8E4M3FN value."""
     dims = TensorType.of(x).dims
 
     def code(number: int) -> ir.Value:

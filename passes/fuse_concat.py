@@ -88,7 +88,7 @@ class FuseConcat(Pass):
 
 
 def readable(value: ir.Value, leaves: Sequence[ir.Value]) -> int | None:
-    """How many neighbours of `value` can be read together along the last dim; None if not any."""
+    """Return how many neighbours along the last dim can be read together; None if not any."""
     t = TensorType.of(value)
     for run in RUNS:
         try:
@@ -100,7 +100,7 @@ def readable(value: ir.Value, leaves: Sequence[ir.Value]) -> int | None:
 
 
 def _last(op: ir.Operation) -> ir.Operation:
-    """The last of the pointwise ops that follow a concat and nothing else reads."""
+    """Return the last of the pointwise ops that follow a concat and nothing else reads."""
     dims = TensorType.of(op.results[0]).dims
     while has_one_use(op.results[0]):
         user = users(op.results[0])[0].operation
@@ -113,12 +113,12 @@ def _last(op: ir.Operation) -> ir.Operation:
 
 
 def _is_anchored(value: ir.Value) -> bool:
-    """Whether a value comes right from an op that takes what follows it."""
+    """Say whether a value comes right from an op that takes what follows it."""
     return is_a(value.owner, _ANCHORS)
 
 
 def _tree(value: ir.Value, concat: ir.Operation, *, before: bool) -> list[ir.Operation]:
-    """The ops of the kernel, in order: pointwise ops that nothing else reads, and views.
+    """Return the ops of the kernel, in order: pointwise ops that nothing else reads, and views.
 
     before: those that lead to the concat too.
     """

@@ -53,7 +53,7 @@ class FuseHorizontal(Pass):
 
 
 def _blocks(op: ir.Operation) -> Iterator[ir.Block]:
-    """The blocks in an op, but for the bodies of kernels."""
+    """Return the blocks in an op, but for the bodies of kernels."""
     if is_a(op, Kernel):
         return
     for region in op.regions:
@@ -65,7 +65,7 @@ def _blocks(op: ir.Operation) -> Iterator[ir.Block]:
 
 
 def _groups(block: ir.Block, least: int) -> list[list[Any]]:
-    """Gathers of a block that can be one, none of which depends on another of its group."""
+    """Return groups of gathers that can be one; none depends on another of its group."""
     level: dict[ir.Value, int] = {}
     found: dict[Any, list[Any]] = {}
     for view in block.operations:
@@ -86,7 +86,7 @@ def _groups(block: ir.Block, least: int) -> list[list[Any]]:
 
 
 def _key(op: ir.Operation) -> tuple[Any, ...] | None:
-    """What gathers that become one have in common; None where `op` is none of them."""
+    """Return the key that gathers of one group share; None where `op` is none of them."""
     if not is_a(op, Gather):
         return None
     gather: Any = op.opview
@@ -133,8 +133,11 @@ def _fuse(block: ir.Block, operations: Sequence[ir.Operation]) -> None:
 
 
 def _in_range(b: Builder, at: ir.Value, rows: list[int], counts: list[int]) -> ir.Value:
-    """Each index as a row of the concatenation: negative ones count from the end of their own
-    table, and beyond its ends they stop there, as gather has it."""
+    """Build each index as a row of the concatenation.
+
+    Negative ones count from the end of their own table, and beyond its ends they stop there, as
+    gather has it.
+    """
     dims = b.dims(at)
 
     def along(numbers: Sequence[int]) -> ir.Value:
@@ -151,7 +154,7 @@ def _in_range(b: Builder, at: ir.Value, rows: list[int], counts: list[int]) -> i
 
 
 def _between(block: ir.Block, operations: Sequence[ir.Operation]) -> list[ir.Operation]:
-    """The ops ahead of the last gather that depend on one of the others, in order."""
+    """Return the ops ahead of the last gather that depend on one of the others, in order."""
     last, moved = operations[-1], []
     gathered = {op.results[0] for op in operations}
     known: set[ir.Value] = set()

@@ -134,7 +134,7 @@ def _convolution(body: ir.Block) -> Any:
 
 
 def _read_through(v: ir.Value) -> ir.Value | None:
-    """The kernel's operand that a value is an elementwise or transposed form of, if of one."""
+    """Return the one operand of the kernel that a value is an elementwise or transposed form of."""
     while not isinstance(v.owner, ir.Block):
         if len(v.owner.operands) != 1:
             return None
@@ -143,12 +143,12 @@ def _read_through(v: ir.Value) -> ir.Value | None:
 
 
 def _is_cheap(op: ir.OpView) -> bool:
-    """Whether an op may be repeated for each window that an element is in."""
+    """Say whether an op may be repeated for each window that an element is in."""
     return is_a(op, (Transpose, Literal, BroadcastOp, *CHEAP))
 
 
 def _transpose(v: ir.Value) -> ir.Operation | None:
-    """The op of a kernel that only brings its operand in channels-last order."""
+    """Return the op of a kernel that only brings its operand in channels-last order."""
     group = defined_by(v, Group)
     if group is None or group.tag != "transpose":
         return None

@@ -45,7 +45,7 @@ def form_kernels(
     max_inputs: int,
     more_anchors: tuple[type[Op], ...] = (),
 ) -> bool:
-    """Form the kernels that `rules` allow, around `more_anchors` too; whether there are any."""
+    """Form the kernels that `rules` allow, around `more_anchors` too; say whether there are any."""
     enabled = frozenset(r for r in rules if r.enabled)
     changed = False
     for function in list(functions(module)):

@@ -88,7 +88,7 @@ def _yields(block: ir.Block) -> list[ir.Value]:
 
 
 def _moved(block: ir.Block, arguments: Sequence[ir.Value], before: ir.Operation) -> list[ir.Value]:
-    """A block's ops moved in front of its op; what they yielded."""
+    """Move a block's ops in front of its op; return what they yielded."""
     for argument, v in zip(block.arguments, arguments, strict=True):
         argument.replace_all_uses_with(v)
     *body, last = [view.operation for view in block.operations]

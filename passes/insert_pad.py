@@ -50,7 +50,7 @@ def find_convolution_padding(op: Convolution, rw: Rewriter) -> Replacement:
 
 
 def _left_to_kernel(op: Convolution, w: TensorType, spatial: int, leave: str) -> bool:
-    """Whether the kernel of a convolution pads its input itself."""
+    """Say whether the kernel of a convolution pads its input itself."""
     if leave == "vector":
         from mgx_mlir.passes.lower.cpu.convolution_kernel import takes
 
@@ -63,8 +63,10 @@ def _left_to_kernel(op: Convolution, w: TensorType, spatial: int, leave: str) ->
 
 
 def _padded_inside(op: Op, x: TensorType, w: TensorType, spatial: int) -> bool:
-    """Depthwise kernels of 3x3, and strided ones, run faster with the pad inside (measured:
-    docs/kernels.md). Those that span one axis only do not compile so."""
+    """Say whether a depthwise kernel runs faster with the pad inside (measured: docs/kernels.md).
+
+    Kernels of 3x3 and strided ones do. Those that span one axis only do not compile so.
+    """
     window = w.dims[:spatial]
     depthwise = op.group == x.dims[-1] == w.dims[-1]
     small = all(k <= 3 for k in window) or any(s > 1 for s in op.stride)

@@ -21,17 +21,17 @@ from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, p
 
 
 def to_last(rank: int) -> list[int]:
-    """N,C,s.. -> N,s..,C."""
+    """Return the permutation N,C,s.. -> N,s..,C."""
     return [0, *range(2, rank), 1]
 
 
 def to_first(rank: int) -> list[int]:
-    """N,s..,C -> N,C,s..."""
+    """Return the permutation N,s..,C -> N,C,s..."""
     return [0, rank - 1, *range(1, rank - 1)]
 
 
 def _from_last(rw: Rewriter, v: ir.Value) -> ir.Value | None:
-    """The channels-last value that `v` is the N,C,s.. transpose of."""
+    """Return the channels-last value that `v` is the N,C,s.. transpose of."""
     t = rw.defining(v, Transpose)
     if t is None or TensorType.of(v).rank < 3:
         return None
@@ -98,12 +98,12 @@ def find_pointwise_layout(op: Pointwise, rw: Rewriter) -> Replacement:
 
 
 def _is_cheap(v: ir.Value) -> bool:
-    """A constant or a broadcast: transposing it moves little or nothing."""
+    """Say whether transposing a value moves little or nothing: a constant or a broadcast."""
     return is_a(v.owner, (Literal, BroadcastOp))
 
 
 def rebuild(op: Op, operands: list[ir.Value], out: TensorType) -> ir.Value:
-    """The same op on other operands."""
+    """Build the same op on other operands."""
     attributes = {k: op.operation.attributes[k] for k in _attribute_names(op)}
     return ir.Operation.create(
         op.operation.name, results=[out.mlir()], operands=operands, attributes=attributes

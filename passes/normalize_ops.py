@@ -78,7 +78,7 @@ def normalize(op: Op) -> bool:
 
 
 def _normalize_slice(op: Op) -> None:
-    """Bounds in [0, extent] where the extent is known; ends not before starts."""
+    """Write bounds in [0, extent] where the extent is known, ends not before starts."""
     axes, starts, ends = op.axes, op.starts, op.ends
     dims = TensorType.of(op.operands[0]).dims
     if axes is None or starts is None or ends is None or not len(axes) == len(starts) == len(ends):

@@ -60,7 +60,7 @@ class _Turns:
         self.done: dict[Pass, int] = {}  # a pass -> the changes there were when it ended
 
     def run(self, steps: Sequence[Pass]) -> bool:
-        """Run every step that may find something; whether one of them did."""
+        """Run every step that may find something; say whether one of them did."""
         before = self.changes
         for step in steps:
             if self.done.get(step) != self.changes:

@@ -33,7 +33,7 @@ def ref(o: PipelineOptions) -> tuple[str, ...]:
 
 
 def cpu(o: PipelineOptions) -> tuple[str, ...]:
-    """The steps for processors, which compute in f32 whatever the type."""
+    """Return the steps for processors, which compute in f32 whatever the type."""
     return _steps(
         # one spelling for each op, nothing that does nothing
         "simplify_dyn_ops",
@@ -80,7 +80,7 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
 
 
 def gpu(o: PipelineOptions) -> tuple[str, ...]:
-    """The steps for AMD GPUs."""
+    """Return the steps for AMD GPUs."""
     return _steps(
         # one spelling for each op, nothing that does nothing
         "simplify_dyn_ops",
@@ -144,12 +144,12 @@ def pipeline(
 
 
 def _steps(*steps: str) -> tuple[str, ...]:
-    """The steps that are taken."""
+    """Return the steps that are taken."""
     return tuple(s for s in steps if s)
 
 
 def _step(name: str, *, when: bool = True, **options: object) -> str:
-    """A pass with options, empty where it is not taken; None and no fast math are left out."""
+    """Return a pass with its options as text, without those that are None; empty unless `when`."""
     if not when:
         return ""
     given = {k: v for k, v in options.items() if v is not None and (v or k != "fast_math")}

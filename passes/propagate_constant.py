@@ -92,7 +92,7 @@ class _Folding:
 
     @staticmethod
     def stored(op: ir.Operation) -> int:
-        """The bytes of a literal: those of one number where it repeats it."""
+        """Return the bytes of a literal; one that repeats a number has the bytes of that number."""
         if "value" in op.attributes:
             value = op.attributes["value"]
             if isinstance(value, ir.DenseElementsAttr) and value.is_splat:
@@ -100,11 +100,11 @@ class _Folding:
         return _bytes(op.result)
 
     def literals_of(self, op: ir.Operation) -> int:
-        """The bytes of the literals that an op's operands are made of."""
+        """Return the bytes of the literals that an op's operands are made of."""
         return sum(self.constant[v] for v in set(op.operands))
 
     def is_bounded(self, op: ir.Operation) -> bool:
-        """Whether computing the op takes no more than its literals explain.
+        """Say whether computing the op takes no more than its literals explain.
 
         A broadcast takes nothing by itself: what reads it does.
         """
@@ -137,7 +137,7 @@ class _Folding:
         return replaced
 
     def is_last(self, op: ir.Operation) -> bool:
-        """Whether a user is not folded itself: not constant, or one that stays."""
+        """Say whether a user is not folded itself: not constant, or one that stays."""
         for r in op.results:
             for use in r.uses:
                 user = use.owner.operation
@@ -147,7 +147,7 @@ class _Folding:
         return False
 
     def is_worth(self, op: ir.Operation) -> bool:
-        """Whether the op's value is kept as a literal rather than computed again."""
+        """Say whether the op's value is kept as a literal rather than computed again."""
         if is_a(op, _UNPACK):
             return False
         if is_a(op, _BROADCASTS):
@@ -163,7 +163,7 @@ class _Folding:
         return sum(map(_bytes, op.results))
 
     def array(self, value: ir.Value) -> np.ndarray:
-        """The value of a constant, computed on demand without recursion."""
+        """Return the value of a constant, computed on demand without recursion."""
         readers = self.readers(value)
         todo = [value]
         while todo:
@@ -191,7 +191,7 @@ class _Folding:
         return self.arrays[value]
 
     def readers(self, value: ir.Value) -> Counter[ir.Value]:
-        """How many ops read each value that has to be computed for `value`."""
+        """Return how many ops read each value that has to be computed for `value`."""
         found: Counter[ir.Value] = Counter()
         todo, seen = [value], set()
         while todo:

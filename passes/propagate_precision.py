@@ -73,7 +73,7 @@ def find_downcast(op: Pointwise | NumberReduction, rw: Rewriter) -> Replacement:
 
 
 def _widens(narrow: DType, wide: DType) -> bool:
-    """Whether computing in `wide` is more precise and costs no more.
+    """Say whether computing in `wide` is more precise and costs no more.
 
     Integers would not wrap where they did. f64 in place of f32 costs several times as much.
     """
@@ -81,7 +81,7 @@ def _widens(narrow: DType, wide: DType) -> bool:
 
 
 def _widened(f: Any, rw: Rewriter, cast: ir.Value | None, wide: DType) -> ir.Value | NoMatch:
-    """`f` in the type `wide`: on what `cast` converted if given, on converts of the rest.
+    """Return `f` in the type `wide`: on what `cast` converted if given, on converts of the rest.
 
     At most one operand is not constant, so that at most one tensor is converted.
     """

@@ -83,7 +83,7 @@ class Quantize8bits(Pass):
 
 
 def _like(b: Builder, number: np.ndarray, x: ir.Value) -> ir.Value:
-    """One number at the dims of `x`, static or not."""
+    """Build one number at the dims of `x`, static or not."""
     t = TensorType.of(x)
     if not t.rank:
         return b.literal(number)

@@ -57,7 +57,7 @@ def _fits(v: ir.Value) -> bool:
 
 
 def quantised(b: Builder, v: ir.Value) -> ir.Value:
-    """A literal's values at 16 levels, by way of packed 4-bit codes."""
+    """Build a literal's values at 16 levels, by way of packed 4-bit codes."""
     t = TensorType.of(v)
     array = literals.array_of(v.owner).astype(np.float32)
     low, high = min(float(array.min()), 0.0), max(float(array.max()), 0.0)

@@ -37,7 +37,7 @@ def find_dot_broadcast_rows(op: Dot, rw: Rewriter) -> Replacement:
 
 
 def _is_solvable(t: TensorType) -> bool:
-    """Whether a reshape can state these dims: one at most is left to be computed, none is 0."""
+    """Say whether a reshape can state these dims: one at most is left to be computed, none is 0."""
     return t.dims.count(DYN) <= 1 and 0 not in t.dims
 
 
@@ -50,7 +50,7 @@ def _reshape(rw: Rewriter, v: ir.Value, dims: Sequence[int]) -> ir.Value:
 
 
 def _matrix_below(rw: Rewriter, v: ir.Value) -> ir.Value | None:
-    """The rank-2 value that `v` repeats over its leading dims."""
+    """Return the rank-2 value that `v` repeats over its leading dims."""
     view = rw.defining(v, Multibroadcast, Broadcast)
     if view is None:
         t = TensorType.of(v)
@@ -106,7 +106,7 @@ def find_pointwise_reshape(op: Pointwise, rw: Rewriter) -> Replacement:
 
 
 def _flat_below(rw: Rewriter, v: ir.Value, out: TensorType) -> ir.Value | None:
-    """The [n, ..] value of rank 2 or 3 whose first dim `v` splits: `v` = reshape of it."""
+    """Return the [n, ..] value of rank 2 or 3 whose first dim `v` splits: `v` = reshape of it."""
     view = rw.defining(v, Reshape)
     if view is None or view.dims_tensor is not None or not _is_solvable(out):
         return None
@@ -117,7 +117,7 @@ def _flat_below(rw: Rewriter, v: ir.Value, out: TensorType) -> ir.Value | None:
 
 
 def _as_flat(rw: Rewriter, v: ir.Value, out: TensorType, below: ir.Value) -> ir.Value | None:
-    """`v`, of `out`'s dims, with `below`'s dims: a reshape, or its broadcast redone."""
+    """Return `v`, of `out`'s dims, with `below`'s dims: a reshape, or its broadcast redone."""
     flat = TensorType.of(below).dims
     view = rw.defining(v, BroadcastOp)
     if view is None:
@@ -145,7 +145,7 @@ def _as_flat(rw: Rewriter, v: ir.Value, out: TensorType, below: ir.Value) -> ir.
 
 
 def _repeat(rw: Rewriter, x: ir.Value, like: ir.Value) -> ir.Value:
-    """`x` broadcast to the dims of `like`."""
+    """Build `x` broadcast to the dims of `like`."""
     t = TensorType.of(like)
     if not t.is_static:
         return rw.op("multibroadcast", [x, like])

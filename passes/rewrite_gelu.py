@@ -69,7 +69,7 @@ def find_tanh_fast_gelu(op: Mul | Div, rw: Rewriter) -> Replacement:
 
 
 def product_of(v: ir.Value, depth: int = _DEPTH) -> tuple[float, list[ir.Value]]:
-    """`v` as a number times the values that products and quotients multiply.
+    """Return `v` as a number times the values that products and quotients multiply.
 
     Values that something else reads too are not taken apart, but for `v` itself.
     """
@@ -90,7 +90,7 @@ def product_of(v: ir.Value, depth: int = _DEPTH) -> tuple[float, list[ir.Value]]
 
 
 def _half_times_one_plus(op: Op, function: type[Unary]) -> tuple[ir.Value, ir.Value] | None:
-    """(x, y) where the root is x / 2 * (1 + function(y)), multiplied in any order.
+    """Return (x, y) where the root is x / 2 * (1 + function(y)), multiplied in any order.
 
     The sum and the function must have no other reader: they would be computed all the same.
     """
@@ -125,7 +125,7 @@ def _contains(op: ir.Operation, kind: type[Op], depth: int) -> bool:
 
 
 def _is_polynomial(y: ir.Value, x: ir.Value, depth: int) -> bool:
-    """Whether `y` is made of `x` and constants by sums, products and positive powers."""
+    """Say whether `y` is made of `x` and constants by sums, products and positive powers."""
     if y == x or splat(y) is not None:
         return True
     op = defined_by(y, Add, Sub, Mul, Pow) if depth else None

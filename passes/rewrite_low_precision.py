@@ -37,7 +37,7 @@ def find_pow2_div(op: Div | Mul, rw: Rewriter) -> Replacement:
 
 
 def _squared(rw: Rewriter, v: ir.Value) -> ir.Value | None:
-    """x where `v` is x * x or pow(x, 2), and nothing else reads it."""
+    """Return x where `v` is x * x or pow(x, 2), and nothing else reads it."""
     inner = rw.defining(v, Mul, Pow) if has_one_use(v) else None
     if inner is None:
         return None

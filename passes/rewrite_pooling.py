@@ -128,7 +128,7 @@ def _spatial_axes(op: Op, t: TensorType) -> list[int]:
 def _padded(
     op: Op, rw: Rewriter, t: TensorType, axes: Sequence[int], room: Sequence[tuple[int, int]]
 ) -> Any:
-    """The input with what windows read around it: what changes no result."""
+    """Pad the input with what windows read around it and what changes no result."""
     if not any(map(any, room)):
         return op.input
     pads = [0] * (2 * t.rank)

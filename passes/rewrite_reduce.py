@@ -61,7 +61,7 @@ def find_softmax_dot_fp32(op: Dot, rw: Rewriter) -> Replacement:
 
 
 def _comes_from_dot(rw: Rewriter, v: ir.Value) -> bool:
-    """Whether `v` is a dot, or pointwise ops on one that nothing else reads."""
+    """Say whether `v` is a dot, or pointwise ops on one that nothing else reads."""
     if not has_one_use(v):
         return False
     if rw.defining(v, Dot) is not None:
@@ -71,7 +71,7 @@ def _comes_from_dot(rw: Rewriter, v: ir.Value) -> bool:
 
 
 def _in_f32(rw: Rewriter, v: ir.Value) -> ir.Value:
-    """`v` computed in f32, from the dot on."""
+    """Build `v` computed in f32, from the dot on."""
     t = TensorType.of(v)
     if not t.dtype.is_low_precision:
         return v  # a condition
@@ -105,7 +105,7 @@ def find_softmax(op: Softmax, rw: Rewriter) -> Replacement:
 
 
 def _with_row(rw: Rewriter, name: str, x: ir.Value, reduce: str, axis: int) -> ir.Value:
-    """name(x, reduce(x) repeated along the axis)."""
+    """Build name(x, reduce(x) repeated along the axis)."""
     return rw.op(name, x, _repeat(rw, rw.op(reduce, x, axes=[axis]), x))
 
 
@@ -135,20 +135,20 @@ def find_softmax_base_ops(op: Div, rw: Rewriter) -> Replacement:
 
 
 def _row_of(rw: Rewriter, v: ir.Value, reduce: type[Reduction]) -> Reduction | None:
-    """The reduction that `v` repeats along the axes it reduced."""
+    """Return the reduction that `v` repeats along the axes it reduced."""
     view = rw.defining(v, Multibroadcast)
     found = None if view is None else rw.defining(view.operation.operands[0], reduce)
     return found if found is not None and found.axes_tensor is None else None
 
 
 def _again(rw: Rewriter, v: ir.Value, x: ir.Value) -> ir.Value:
-    """The reduction and the broadcast that make `v`, of `x`."""
+    """Build the reduction and the broadcast that make `v`, of `x`."""
     below = rw.defining(rw.defining(v).operands[0])
     return _repeat(rw, rw.op(below.mnemonic, x, axes=below.axes), x)
 
 
 def _repeat(rw: Rewriter, row: ir.Value, x: ir.Value) -> ir.Value:
-    """`row` repeated to the dims of `x`."""
+    """Build `row` repeated to the dims of `x`."""
     t = TensorType.of(x)
     return rw.multibroadcast(row, t.dims) if t.is_static else rw.op("multibroadcast", [row, x])
 
@@ -208,7 +208,7 @@ def find_reduce_mean(op: ReduceMean, rw: Rewriter) -> Replacement:
 
 
 def _axes(op: Op) -> list[int]:
-    """The axes that a reduction reduces, from the front; all of them where it names none."""
+    """Return the axes that a reduction reduces, from the front; all of them where it names none."""
     rank = TensorType.of(op.input).rank
     return sorted(a % rank for a in op.axes) or list(range(rank))
 

@@ -86,8 +86,7 @@ def rewrite_linear_resize(op: Resize, rw: Rewriter) -> Replacement:
 
 
 def _resized(op: Op) -> list[tuple[int, np.ndarray]] | str:
-    """The axes that change and the places in the input that their elements come from; or why
-    those are not known."""
+    """Return each axis that changes with its elements' places in the input; or why not known."""
     t, out = TensorType.of(op.input), TensorType.of(op.out)
     if op.target is not None or not (t.is_static and out.is_static):
         return "extents or scales are known at run time only"
@@ -106,14 +105,14 @@ def _resized(op: Op) -> list[tuple[int, np.ndarray]] | str:
 
 
 def _repetition(where: np.ndarray, n: int) -> int | None:
-    """How often each of `n` elements is repeated, in place; None where not evenly."""
+    """Return how often each of `n` elements is repeated, in place; None where not evenly."""
     times, rest = divmod(len(where), n)
     even = not rest and np.array_equal(where, np.arange(len(where)) // max(times, 1))
     return times if even else None
 
 
 def _progression(where: np.ndarray) -> tuple[int, int, int] | None:
-    """(first, end, step) of places that rise evenly; None where they do not."""
+    """Return (first, end, step) of places that rise evenly; None where they do not."""
     steps = np.diff(where)
     step = int(steps[0]) if len(steps) else 1
     if step < 1 or (steps != step).any():
@@ -133,7 +132,7 @@ def _sliced(rw: Rewriter, x: ir.Value, slices: dict[int, tuple[int, int, int]]) 
 
 
 def _repeated(rw: Rewriter, x: ir.Value, repeats: dict[int, int]) -> ir.Value:
-    """Each element of the axes in `repeats` so many times, side by side."""
+    """Repeat each element of the axes in `repeats` so many times, side by side."""
     dims = TensorType.of(x).dims
     many = {a: k for a, k in repeats.items() if k > 1}
     if not many:

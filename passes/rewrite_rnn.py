@@ -43,7 +43,7 @@ Step = Callable[[ir.Value, Sequence[ir.Value]], list[ir.Value]]
 
 
 def _spread(rw: Rewriter, v: ir.Value, like: ir.Value) -> ir.Value:
-    """`v` in the dims of `like`, whose run-time ones it has or is 1 in."""
+    """Build `v` in the dims of `like`, whose run-time ones it has or is 1 in."""
     t = TensorType.of(like)
     if t.is_static:
         return rw.op("multibroadcast", [v], out_lens=list(t.dims))
@@ -51,7 +51,7 @@ def _spread(rw: Rewriter, v: ir.Value, like: ir.Value) -> ir.Value:
 
 
 def _extent(rw: Rewriter, x: ir.Value, axis: int) -> ir.Value:
-    """An extent of `x` as a number of i64."""
+    """Build an extent of `x` as a number of i64."""
     d = TensorType.of(x).dims[axis]
     if d != DYN:
         return rw.literal(np.int64(d))
@@ -59,7 +59,7 @@ def _extent(rw: Rewriter, x: ir.Value, axis: int) -> ir.Value:
 
 
 def _places(rw: Rewriter, x: ir.Value, axis: int) -> ir.Value:
-    """0, 1, .. along an axis of `x`."""
+    """Build 0, 1, .. along an axis of `x`."""
     d = TensorType.of(x).dims[axis]
     if d != DYN:
         return rw.literal(np.arange(d, dtype=np.int64))
@@ -204,20 +204,20 @@ class _Network:
     # ---- values ------------------------------------------------------------------------------
 
     def of_direction(self, v: ir.Value, d: int) -> ir.Value:
-        """`v` without its first axis, the directions."""
+        """Drop the first axis of `v`, the directions."""
         if self.directions > 1:
             v = self.rw.op("slice", v, axes=[0], starts=[d], ends=[d + 1])
         return self.rw.op("squeeze", v, axes=[0])
 
     def part(self, v: ir.Value, start: int, end: int) -> ir.Value:
-        """Columns of the last axis."""
+        """Cut columns out of the last axis."""
         t = TensorType.of(v)
         if (start, end) == (0, t.dims[-1]):
             return v
         return self.rw.op("slice", v, axes=[t.rank - 1], starts=[start], ends=[end])
 
     def rows(self, v: ir.Value, like: ir.Value) -> ir.Value:
-        """A vector in each row of {batch, hidden}, or a column in each column."""
+        """Build a vector in each row of {batch, hidden}, or a column in each column."""
         return _spread(self.rw, v, like)
 
     def limited(self, x: ir.Value) -> ir.Value:
@@ -225,14 +225,14 @@ class _Network:
         return self.rw.clip(x, -clip, clip) if clip else x
 
     def recurrence(self, d: int) -> ir.Value:
-        """R of one direction as {hidden, gates hidden}."""
+        """Build R of one direction as {hidden, gates hidden}."""
         return self.rw.op("transpose", self.of_direction(self.op.recurrence, d), permutation=[1, 0])
 
     def bias(self, d: int, start: int, end: int) -> ir.Value:
         return self.part(self.of_direction(self.op.bias, d), start, end)
 
     def inputs(self, d: int, without: tuple[int, int] | None = None) -> ir.Value:
-        """x W^T and the biases of all steps {steps, batch, gates hidden}: one dot.
+        """Build x W^T and the biases of all steps {steps, batch, gates hidden}: one dot.
 
         `without`: the columns to which R's bias is not added.
         """
@@ -256,7 +256,7 @@ class _Network:
         return rw.op("reshape", found, dims=[-1 if x == DYN else x for x in dims])
 
     def state(self, initial: Any, d: int) -> ir.Value:
-        """The first state {batch, hidden}: zeros where none is given."""
+        """Build the first state {batch, hidden}: zeros where none is given."""
         if initial is not None:
             return self.of_direction(initial, d)
         rw = self.rw
@@ -267,7 +267,7 @@ class _Network:
         return rw.op("broadcast_with_dims", zero, shape)
 
     def mask(self) -> ir.Value | None:
-        """1 where a step counts {steps, batch, 1}, else 0; None where all do."""
+        """Return 1 where a step counts {steps, batch, 1}, else 0; None where all do."""
         if self.op.sequence_lens is None or self._mask is not None:
             return self._mask
         rw = self.rw
@@ -291,7 +291,7 @@ class _Network:
         step: Step,
         outputs: int = 1,
     ) -> tuple[list[ir.Value], list[ir.Value]]:
-        """One direction: its last states, and the first `outputs` states of all steps."""
+        """Return one direction: its last states, and the first `outputs` states of all steps."""
         rw, backward, mask = self.rw, int(self.backward(d)), self.mask()
         state = self.type.with_dims((self.batch, self.hidden))
         every = self.type.with_dims((self.steps, self.batch, self.hidden))
@@ -329,7 +329,7 @@ class _Network:
     def results(
         self, direction: Callable[[int], tuple[list[ir.Value], list[ir.Value]]], count: int
     ) -> list[ir.Value]:
-        """The results of the op from those of its directions."""
+        """Build the results of the op from those of its directions."""
         columns = [direction(d)[1] for d in range(self.directions)]
         out = []
         for parts in zip(*columns, strict=True):
@@ -364,14 +364,14 @@ def last_output(op: RnnLastHsOutput | RnnLastCellOutput, rw: Rewriter) -> Replac
 
 
 def _last_step(rw: Rewriter, states: ir.Value, d: int) -> ir.Value:
-    """The last of a run-time number of steps."""
+    """Take the last of a run-time number of steps."""
     own = rw.op("slice", states, axes=[1], starts=[d], ends=[d + 1])
     first = rw.literal(np.zeros(1, np.int64))
     return rw.op("squeeze", rw.op("scan_slice", own, first, axis=0, direction=1), axes=[0])
 
 
 def _last_of_loop(states: ir.Value, d: int, backward: bool) -> ir.Value | None:
-    """The carried result of the loop whose scan output direction `d` of `states` is."""
+    """Return the carried result of the loop whose scan output direction `d` of `states` is."""
     joined = defined_by(states, Concat)
     if joined is not None and joined.axis == 1:
         operands = list(joined.operation.operands)
@@ -470,14 +470,14 @@ def var_sl_shift_sequence(op: RnnVarSlShiftSequence, rw: Rewriter) -> Replacemen
 
 
 def _lengths(rw: Rewriter, lens: ir.Value, steps: int) -> ir.Value:
-    """The lengths as i64 inside of [0, steps]."""
+    """Clamp the lengths, as i64, to [0, steps]."""
     if TensorType.of(lens).dtype is not dtypes.INT64:
         lens = rw.op("convert", lens, target_type=dtypes.INT64)
     return rw.min(rw.max(lens, 0), steps)
 
 
 def _gathered(rw: Rewriter, x: ir.Value, step: ir.Value) -> ir.Value:
-    """x {steps, batch, width} at the `step` {steps, batch} of each entry, clamped."""
+    """Build x {steps, batch, width} at the `step` {steps, batch} of each entry, clamped."""
     steps, batch = TensorType.of(step).dims
     entries = rw.multibroadcast(rw.literal(np.arange(batch, dtype=np.int64)), (steps, batch))
     step = rw.min(rw.max(step, 0), max(steps - 1, 0))
@@ -486,7 +486,7 @@ def _gathered(rw: Rewriter, x: ir.Value, step: ir.Value) -> ir.Value:
 
 
 def _where_less(rw: Rewriter, low: Any, lens: ir.Value, x: ir.Value, new_axes: int) -> ir.Value:
-    """x where low < lens {batch}, else 0; x has `new_axes` axes behind the batch's."""
+    """Build x where low < lens {batch}, else 0; x has `new_axes` axes behind the batch's."""
     shape = low if isinstance(low, int) else rw.literal(np.asarray(low))
     live = rw.convert(rw.less(shape, lens), target_type=dtypes.BOOL)
     rank = TensorType.of(live).rank

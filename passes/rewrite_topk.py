@@ -48,7 +48,7 @@ def find_large_topk(op: TopK, rw: Rewriter) -> Replacement:
 
 
 def _groups(n: int, k: int, most: int) -> int | None:
-    """The largest number of equal groups whose `k` best are few beside `n`."""
+    """Return the largest number of equal groups whose `k` best are few beside `n`."""
     for groups in range(min(most, n // (_ROOM * k)), 1, -1):
         if n % groups == 0:
             return groups

@@ -33,7 +33,7 @@ _RUN_TIME = (BroadcastWithDims, BroadcastForDot, DimensionsOf, OneHot, Fill, Sel
 
 
 def _static(rw: Rewriter, op: ir.Operation, name: str, *operands: Any, **attributes: Any) -> Any:
-    """The static form of `op`; its type stays the root's until `refine`."""
+    """Build the static form of `op`; its type stays the root's until `refine`."""
     try:
         value = rw.op(name, *operands, **attributes)
     except ShapeError as e:
@@ -46,7 +46,7 @@ def _static(rw: Rewriter, op: ir.Operation, name: str, *operands: Any, **attribu
 
 
 def _integers(rw: Rewriter, value: ir.Value) -> list[int] | None:
-    """The elements of a constant integer list."""
+    """Return the elements of a constant integer list."""
     found = rw.const(value)
     return None if found is None else [int(v) for v in found.reshape(-1)]
 
@@ -141,7 +141,7 @@ def find_resize_static(op: Resize, rw: Rewriter) -> Replacement:
 
 
 def _const_slice(op: Op, rw: Rewriter, operands: int) -> Any:
-    """A slice of that many operands with all but the first constant."""
+    """Rewrite a slice of that many operands with all but the first constant."""
     if len(op.operands) != operands:
         return no_match("it has {} operands", len(op.operands))
     attributes = {}
@@ -252,7 +252,7 @@ def _symbols(op: Op) -> ir.SymbolTable:
 
 
 def refine(module: ir.Operation) -> bool:
-    """State in every result type what inference knows by now; whether anything changed."""
+    """State in every result type what inference knows by now; say whether anything changed."""
     changed = False
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -268,7 +268,7 @@ def refine(module: ir.Operation) -> bool:
 
 
 def _restate(function: Any) -> bool:
-    """State the types that a function returns in its own; whether that changed it."""
+    """State the types that a function returns in its own; say whether that changed it."""
     kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     block = entry_block(function)
     returned = [v.type for v in block.operations[len(block.operations) - 1].operands]
@@ -339,7 +339,7 @@ class SimplifyDynOps(PatternPass):
 
 
 def _has_candidates(module: ir.Operation) -> bool:
-    """Whether an op of the module has a run-time form: most programs have none."""
+    """Say whether an op of the module has a run-time form: most programs have none."""
     found = False
 
     def visit(op: ir.Operation) -> ir.WalkResult:

@@ -69,7 +69,7 @@ def split_reduce(op: NumberReduction, rw: Rewriter) -> Replacement:
 
 
 def _reshaped(rw: Rewriter, v: ir.Value, dims: tuple[int, ...], depth: int) -> ir.Value:
-    """`v` with other dims: the pointwise ops that make it alone are made anew with these."""
+    """Build `v` with other dims; pointwise ops that only it reads are built anew with these."""
     f = defined_by(v) if depth and has_one_use(v) else None
     if f is None or not isinstance(f, Pointwise) or len(f.operation.regions):
         return rw.op("reshape", v, dims=list(dims))

@@ -50,7 +50,7 @@ class SplitSingleDynDim(Pass):
 
 
 def _sizes(main: ir.OpView, most: int) -> range | None:
-    """The sizes of the one run-time extent of a function; None where it has none, or several."""
+    """Return the sizes of a function's one run-time extent; None where it has none, or several."""
     found: set[DimRange] = set()
     count = 0
     for port, argument in zip(Signature.of(main).inputs, entry_block(main).arguments, strict=True):
@@ -70,7 +70,7 @@ def _sizes(main: ir.OpView, most: int) -> range | None:
 
 
 def _specialize(main: ir.OpView, name: str, n: int) -> None:
-    """A copy of a function, before it, whose run-time extents are `n`."""
+    """Copy a function, before it, with `n` for its run-time extents."""
     block = entry_block(main)
     types = [
         t.with_dims(n if d == DYN else d for d in t.dims)

@@ -107,7 +107,7 @@ class NestedPass(Pass):
 
 
 def inside(pipeline: str) -> str:
-    """`op(a,b)` -> `a,b`."""
+    """Return what an anchor holds: `op(a,b)` -> `a,b`."""
     return pipeline[pipeline.index("(") + 1 : pipeline.rindex(")")]
 
 
@@ -116,7 +116,7 @@ PipelineLike = str | Nested | Sequence[Step]
 
 
 def resolve(pipeline: PipelineLike, context: ir.Context) -> list[Pass]:
-    """The passes of a pipeline, all names and options checked before anything runs.
+    """Return the passes of a pipeline, all names and options checked before anything runs.
 
     A sequence holds passes, and names in MIGraphX's or pipeline spelling (or pipeline text).
     """
@@ -173,7 +173,7 @@ def _upstream(text: str, element: PassSpec | Nested, context: ir.Context) -> Pas
 
 
 def is_upstream(name: str) -> bool:
-    """Whether MLIR has a pass of this name."""
+    """Say whether MLIR has a pass of this name."""
     if name in UPSTREAM:
         return True
     context = ir.Context()
@@ -192,7 +192,7 @@ def _upstream_pass(element: PassSpec | Nested) -> Pass:
 
 
 def _upstream_error(text: str, element: PassSpec | Nested, said: str) -> PipelineError:
-    """MLIR's complaint about an element as ours, at the column of the pass it names."""
+    """Make a PipelineError of MLIR's complaint, at the column of the pass that it names."""
     specs = list(element.passes()) if isinstance(element, Nested) else [element]
     if "does not refer to a registered pass" in said:
         for spec in specs:
@@ -355,7 +355,7 @@ def verify_module(module: ir.Operation) -> None:
 
 
 def diagnostics_text(e: ir.MLIRError) -> str:
-    """An MLIRError's diagnostics, one per line, as `location: message`."""
+    """Return an MLIRError's diagnostics, one per line, as `location: message`."""
     lines = []
     for d in e.error_diagnostics:
         lines.append(f"{str(d.location)[4:-1].replace(chr(34), '')}: {d.message}")

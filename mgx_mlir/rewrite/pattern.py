@@ -72,7 +72,7 @@ class NoMatch:
 
 
 def no_match(reason: str, *arguments: Any) -> NoMatch:
-    """`return no_match("rank {} is not {}", a, b)`: this pattern does not apply, because."""
+    """Say why a pattern does not apply: `return no_match("rank {} is not {}", a, b)`."""
     return NoMatch(reason, *arguments)
 
 
@@ -102,7 +102,7 @@ class Pattern:
         return (self.function.__doc__ or "").strip().split("\n", 1)[0]
 
     def root_names(self) -> list[str]:
-        """Names of the root ops; a base class stands for every class below it."""
+        """Return the names of the root ops; a base class stands for every class below it."""
         return [name for root in self.roots for name in root_names(root)]
 
 
@@ -194,7 +194,7 @@ class Rewriter(Builder):
         return found
 
     def merge_location(self, *ops: Any) -> None:
-        """Ops built from here on also carry the locations of `ops`."""
+        """Add the locations of `ops` to the ops that are built from here on."""
         current = ir.Location.current
         others = [o.location for o in ops if o.location != current]
         if others:
@@ -244,12 +244,12 @@ def defined_by(value: ir.Value, *ops: Root) -> Any:
 
 
 def users(value: ir.Value) -> list[Any]:
-    """The ops that use `value`, once for each use."""
+    """Return the ops that use `value`, once for each use."""
     return [use.owner for use in value.uses]
 
 
 def has_one_use(value: ir.Value) -> bool:
-    """Whether exactly one operand in the module is `value`."""
+    """Say whether exactly one operand in the module is `value`."""
     uses = iter(value.uses)
     return next(uses, None) is not None and next(uses, None) is None
 
@@ -262,7 +262,7 @@ def has_no_use(value: ir.Value) -> bool:
 
 
 def op_names(root: Any) -> list[str]:
-    """The name of every op in `root`, itself included: the one cheap walk (0.6 us per op)."""
+    """Return the name of every op in `root`, itself included: a cheap walk (0.6 us per op)."""
     names: list[str] = []
     add, advance = names.append, ir.WalkResult.ADVANCE
 
@@ -296,7 +296,7 @@ class PatternSet:
         return self._by_root
 
     def enabled_by_root(self) -> dict[str, list[Pattern]]:
-        """`by_root` without the patterns that are off."""
+        """Return `by_root` without the patterns that are off."""
         off = disabled_names()
         if off.isdisjoint(p.name for p in self.patterns):
             return self.by_root
@@ -304,7 +304,9 @@ class PatternSet:
         return {root: ps for root, ps in kept.items() if ps}
 
     def apply(self, root: Any, options: Any = None, max_iterations: int = -1) -> int:
-        """Apply until nothing changes (or `max_iterations` sweeps); how many rewrites were made.
+        """Apply until nothing changes (or `max_iterations` sweeps).
+
+        Return how many rewrites were made.
 
         Raises PassError when a pattern fails, replaces by another type, or never ends.
         """
@@ -349,7 +351,7 @@ class _Application:
         self.traces = traces()
 
     def callback(self, tried: Sequence[Pattern]) -> Callable[[Any, Any], bool | None]:
-        """MLIR's callback for one root name: True means that nothing matched."""
+        """Return MLIR's callback for one root name; it returns True when nothing matched."""
 
         def rewrite_op(op: Any, driver: Any) -> bool | None:
             if self.guarded and is_a(op.operation.parent, Kernel):
@@ -408,8 +410,11 @@ class _Application:
 
 
 def _checked(p: Pattern, op: Any, found: Any, location: ir.Location) -> list[ir.Value]:
-    """The replacement as values; PassError where they are not the root's results in number
-    and type: MLIR takes them silently and breaks the users."""
+    """Return the replacement as values.
+
+    Raises PassError where they are not the root's results in number and type: MLIR takes them
+    silently and breaks the users.
+    """
     values = [as_value(v) for v in (found if isinstance(found, list | tuple) else [found])]
     want, have = [r.type for r in op.results], [v.type for v in values]
     if want != have:
@@ -434,7 +439,7 @@ def _failed(p: Pattern, location: ir.Location, e: Exception) -> PassError:
 
 
 def _operation(root: Any) -> Any:
-    """The ir.Operation of a module, op view or operation."""
+    """Return the ir.Operation of a module, op view or operation."""
     return root.operation
 
 

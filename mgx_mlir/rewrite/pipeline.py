@@ -46,7 +46,7 @@ class Nested:
         return f"{self.anchor}({','.join(map(str, self.elements))})"
 
     def passes(self) -> Iterator[PassSpec]:
-        """Every pass, in order, whatever it is nested in."""
+        """Return every pass, in order, whatever it is nested in."""
         for element in self.elements:
             if isinstance(element, Nested):
                 yield from element.passes()
@@ -60,12 +60,12 @@ def parse_pipeline(text: str) -> Nested:
 
 
 def print_pipeline(pipeline: Nested) -> str:
-    """The text that parse_pipeline reads back to an equal pipeline."""
+    """Return the text that parse_pipeline reads back to an equal pipeline."""
     return str(pipeline)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> list[str]:
-    """A note with the closest known name, or none."""
+    """Return a note with the closest known name, or none."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return [f"did you mean '{close[0]}'?"] if close else []
 
@@ -73,7 +73,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> list[str]:
 def pipeline_error(
     text: str, column: int, message: str, notes: Iterable[str] = ()
 ) -> PipelineError:
-    """A PipelineError with the pipeline and a caret under `column` (from 1) as its first note."""
+    """Make a PipelineError; its first note is the pipeline with a caret under `column` (from 1)."""
     where = f"{text}\n      {' ' * (column - 1)}^"
     return PipelineError(message, location=f"pipeline:1:{column}", notes=[where, *notes])
 

@@ -24,17 +24,17 @@ PREFIX = "mgx-"
 
 
 def pipeline_name(name: str) -> str:
-    """`simplify_algebra` -> `mgx-simplify-algebra`."""
+    """Return a pass's name in pipelines: `simplify_algebra` -> `mgx-simplify-algebra`."""
     return PREFIX + name.replace("_", "-")
 
 
 def pass_name(text: str) -> str:
-    """`mgx-simplify-algebra` (or MIGraphX's own name) -> `simplify_algebra`."""
+    """Return a pass's name in MIGraphX: `mgx-simplify-algebra` -> `simplify_algebra`."""
     return text.removeprefix(PREFIX).replace("-", "_")
 
 
 def option(default: Any, doc: str) -> Any:
-    """A pass option: a dataclass field with a default and one line of documentation."""
+    """Declare a pass option: a dataclass field with a default and one line of documentation."""
     return dataclasses.field(default=default, metadata={"doc": doc})
 
 
@@ -68,7 +68,7 @@ class Pass:
         return type(self).__name__
 
     def spelled(self, every_option: bool = False) -> str:
-        """The pass as a pipeline element; options at their default only with `every_option`."""
+        """Return the pass as a pipeline element; `every_option` states the defaults too."""
         options = []
         for f in dataclasses.fields(self):
             value = getattr(self, f.name)
@@ -129,19 +129,19 @@ PASSES = PassTable()
 
 
 def rewrites_of(cls: type[Pass]) -> tuple[Pattern | Rule, ...]:
-    """The patterns and rules of a pass, in the order it states them."""
+    """Return the patterns and rules of a pass, in the order it states them."""
     return (*getattr(cls, "patterns", ()), *cls.rules)
 
 
 def known_rewrites() -> dict[str, Pattern | Rule]:
-    """Every pattern and rule by name (this imports every pass)."""
+    """Return every pattern and rule by name (this imports every pass)."""
     for name in PASSES:
         _ = PASSES[name]  # imported when asked for
     return {**PATTERNS, **RULES}
 
 
 def check_rewrites(names: Iterable[str]) -> frozenset[str]:
-    """`names`; PipelineError for one that is neither a pattern nor a rule."""
+    """Return `names`; raise PipelineError for one that is neither a pattern nor a rule."""
     names = frozenset(names)
     known = known_rewrites() if names else {}
     for name in sorted(names):
@@ -173,7 +173,7 @@ UPSTREAM = {
 
 
 def option_docs(cls: type[Pass]) -> list[tuple[str, str, str, str]]:
-    """(name, type, default, doc) of each option of a pass."""
+    """Return (name, type, default, doc) of each option of a pass."""
     hints = typing.get_type_hints(cls)
     return [
         (
@@ -188,12 +188,15 @@ def option_docs(cls: type[Pass]) -> list[tuple[str, str, str, str]]:
 
 @functools.cache
 def _hints(cls: type[Pass]) -> dict[str, Any]:
-    """The types of a pass's options: a pipeline of small programs is mostly made of passes."""
+    """Return the types of a pass's options, cached.
+
+    Small programs spend their time making passes.
+    """
     return typing.get_type_hints(cls)
 
 
 def make_pass(name: str, options: Iterable[tuple[str, str | None]] = ()) -> Pass:
-    """The pass `name` (MIGraphX's or pipeline spelling) with options given as text."""
+    """Make the pass `name` (MIGraphX's or pipeline spelling) with options given as text."""
     key = pass_name(name)
     if key not in PASSES:
         known = [pipeline_name(n) for n in PASSES]
@@ -225,7 +228,7 @@ def make_pass(name: str, options: Iterable[tuple[str, str | None]] = ()) -> Pass
 
 
 def _option_value(kind: Any, text: str | None) -> Any:
-    """Text as bool, int, float, str or a tuple of one of these; ValueError otherwise."""
+    """Read text as bool, int, float, str or a tuple of one of these; raise ValueError otherwise."""
     if kind is bool:
         if text is None or text in ("true", "1"):
             return True

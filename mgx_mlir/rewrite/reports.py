@@ -35,7 +35,7 @@ class _Entry:
 
 
 def _tree(timings: Sequence[Timing]) -> _Entry:
-    """The passes below a root; one that ran several times below its parent is there once."""
+    """Return the passes below a root; one that ran several times below its parent is there once."""
     root = _Entry("root")
     path = [root]
     for t in timings:
@@ -63,7 +63,7 @@ def print_timing(
     after: Sequence[tuple[str, float]] = (),
     total: float | None = None,
 ) -> None:
-    """The execution time report: `display` "tree" nests the passes, "list" sorts all by time.
+    """Print the execution time report: `display` "tree" nests the passes, "list" sorts by time.
 
     `before` and `after` are (name, seconds) of what is no pass; `total` is the wall time.
     """
@@ -88,7 +88,7 @@ def print_timing(
 
 
 def print_statistics(timings: Sequence[Timing], to: TextIO, *, display: str = "pipeline") -> None:
-    """The pass statistics report: how often each rewrite was applied, zero times too.
+    """Print the pass statistics report: how often each rewrite was applied, zero times too.
 
     `display` "pipeline" nests the passes in the order they ran, "list" merges those of one name.
     """

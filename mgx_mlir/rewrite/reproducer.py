@@ -33,7 +33,7 @@ class Reproducer:
     disabled_patterns: str = ""
 
     def text(self) -> str:
-        """The file's metadata section."""
+        """Return the file's metadata section."""
         lines = [
             f"      pipeline: {json.dumps(self.pipeline)},",
             "      disable_threading: true,",
@@ -76,12 +76,12 @@ class Failing:
 
 
 def is_reproducer(source: str) -> bool:
-    """Whether a text holds a pipeline to run on it."""
+    """Say whether a text holds a pipeline to run on it."""
     return any("mlir_reproducer" in section[1] for section in _SECTION.finditer(source))
 
 
 def read_reproducer(source: str) -> tuple[Reproducer, str]:
-    """What a reproducer says, and its text without that, line for line.
+    """Read what a reproducer says, and its text without that, line for line.
 
     UsageError where it is none.
     """

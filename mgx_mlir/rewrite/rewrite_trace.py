@@ -70,7 +70,7 @@ _OFF: ContextVar[frozenset[str]] = ContextVar("mgx_disabled_rewrites", default=f
 
 @contextmanager
 def disabled(names: Iterable[str]) -> Iterator[None]:
-    """Patterns and rules of these names do nothing inside the block."""
+    """Switch off the patterns and rules of these names inside the block."""
     token = _OFF.set(_OFF.get() | frozenset(names))
     try:
         yield
@@ -79,12 +79,12 @@ def disabled(names: Iterable[str]) -> Iterator[None]:
 
 
 def disabled_names() -> frozenset[str]:
-    """The patterns and rules that are off."""
+    """Return the patterns and rules that are off."""
     return _OFF.get()
 
 
 def is_enabled(name: str) -> bool:
-    """Whether the pattern or rule may be applied."""
+    """Say whether the pattern or rule may be applied."""
     return name not in _OFF.get()
 
 
@@ -157,12 +157,12 @@ def observing(trace: MatchTrace | None = None) -> Iterator[Observation]:
 
 
 def observers() -> tuple[Observation, ...]:
-    """Who collects now, outermost first."""
+    """Return who collects now, outermost first."""
     return _OBSERVERS.get()
 
 
 def traces() -> list[MatchTrace]:
-    """The traces being collected; one that nested blocks share is there once."""
+    """Return the traces being collected; one that nested blocks share is there once."""
     found = {id(o.trace): o.trace for o in _OBSERVERS.get() if o.trace is not None}
     return list(found.values())
 
@@ -190,14 +190,16 @@ def note_tried(summaries: Mapping[str, str]) -> None:
 
 
 def location_text(location: ir.Location) -> str:
-    """A location as `file:line:col`, or as MLIR prints it without the `loc(...)`."""
+    """Return a location as `file:line:col`, or as MLIR prints it without the `loc(...)`."""
     text = str(location)
     return text[4:-1].replace('"', "") if text.startswith("loc(") else text
 
 
 def op_text(op: Any) -> str:
-    """An op in one line, `name {attributes} : (operands) -> results`, at a cost that does not
-    grow with the module (MLIR numbers a whole function to print one op)."""
+    """Return an op in one line, `name {attributes} : (operands) -> results`.
+
+    The cost does not grow with the module: MLIR numbers a whole function to print one op.
+    """
     op = op.operation
     shown = []
     for named in op.attributes:

@@ -47,18 +47,18 @@ class Switches:
         )
 
     def match_trace(self) -> MatchTrace | None:
-        """The trace that prints matches as they come, None where none is asked for."""
+        """Return the trace that prints matches as they come, None where none is asked for."""
         if not self.trace_matches:
             return None
         return _PrintedMatches(None, refusals=self.trace_matches > 1, text=self.matches_for)
 
     def before(self, name: str, depth: int) -> None:
-        """Called as a pass starts."""
+        """Print or time what the environment asks for as a pass starts."""
         if self.trace_passes or self.trace_compile:
             print(f"{'  ' * depth}Pass: {name}", file=sys.stderr)
 
     def after(self, name: str, depth: int, ms: float, module: Any) -> None:
-        """Called when a pass is done."""
+        """Print or time what the environment asks for when a pass is done."""
         if self.time_passes:
             print(f"{'  ' * depth}{name}: {ms:.3f}ms", file=sys.stderr)
         if self.trace_compile and depth == 0:
@@ -96,7 +96,7 @@ _NOTHING = Switches()
 
 
 def switches() -> Switches:
-    """What the environment asks for now. Cheap where it asks for nothing."""
+    """Return what the environment asks for now. Cheap where it asks for nothing."""
     get = os.environ.get
     disable, level = get("MIGRAPHX_DISABLE_PASSES", ""), get("MIGRAPHX_TRACE_MATCHES", "")
     wanted = get("MIGRAPHX_TRACE_MATCHES_FOR", "")
@@ -112,13 +112,13 @@ def switches() -> Switches:
 
 
 def flag(name: str) -> bool:
-    """Whether a variable of the environment says yes."""
+    """Say whether a variable of the environment says yes."""
     text = os.environ.get(name, "")
     return bool(text) and text.lower() in _TRUE
 
 
 def integer(name: str, default: int) -> int:
-    """The number in a variable of the environment; UsageError for what is no number."""
+    """Return the number in a variable of the environment; UsageError for what is no number."""
     text = os.environ.get(name, "").strip()
     try:
         return int(text) if text else default
@@ -127,13 +127,13 @@ def integer(name: str, default: int) -> int:
 
 
 def _level(text: str) -> int:
-    """A number, or whether the text says yes."""
+    """Read a number, or whether the text says yes."""
     return int(text) if text.isdecimal() else int(text.lower() in _TRUE)
 
 
 @functools.lru_cache(maxsize=8)  # what is unknown is logged once
 def _passes(text: str) -> frozenset[str]:
-    """The passes of a comma-separated list, in MIGraphX's spelling; unknown ones are logged."""
+    """Return the passes of a comma-separated list, in MIGraphX's spelling; log unknown ones."""
     from mgx_mlir.rewrite.pipeline import did_you_mean
     from mgx_mlir.rewrite.registry import PASSES, UPSTREAM, pass_name
 

@@ -33,7 +33,7 @@ class Unreadable(Exception):
 def reader(
     value: ir.Value, lane: int | None, leaves: Collection[ir.Value], *, run: int = 1
 ) -> Reader:
-    """How to read `value`: f(k, coords, lanes) gives a typed scalar or vector.
+    """Return how to read `value`: f(k, coords, lanes) gives a typed scalar or vector.
 
     leaves: where to stop; a value that is neither a leaf, a view nor pointwise is Unreadable.
     lane: the dim along which `lanes` neighbours are read; run: what the start of such a run is a
@@ -72,7 +72,7 @@ def check_computable(op: ir.Operation) -> None:
 
 
 def _concat(op: Op, lane: int | None, leaves: Collection[ir.Value], run: int) -> Reader:
-    """Of the operand that an index is in; a run of neighbours must be in one."""
+    """Read the operand that an index is in; a run of neighbours must be in one."""
     values = list(op.operation.operands)
     kinds = [TensorType.of(v) for v in values]
     axis = op.axis % kinds[0].rank
@@ -97,7 +97,7 @@ def _concat(op: Op, lane: int | None, leaves: Collection[ir.Value], run: int) ->
 def through(
     op: ir.Operation, lane: int | None, run: int = 1
 ) -> tuple[ir.Value, Step, int | None, int]:
-    """A view's source, the source's coordinates of the view's, the source's lane and its run.
+    """Return a view's source, its coordinates from those of the view, its lane and its run.
 
     Raises Unreadable for an op that is no such view.
     """
@@ -150,7 +150,7 @@ def through(
 def regrouped(
     have: Sequence[int], want: Sequence[int], lane: int | None, run: int = 1
 ) -> tuple[Step, int | None]:
-    """Coordinates in dims `want` of coordinates in dims `have` of the same row-major elements."""
+    """Map coordinates in dims `have` to those in dims `want` of the same row-major element."""
     groups = grouped(have, want)
     inner: int | None = None
     for a, b in groups:
@@ -186,7 +186,7 @@ def regrouped(
 
 
 def grouped(have: Sequence[int], want: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-    """Dims of both sides in the smallest groups of equal products, in order."""
+    """Return the dims of both sides in the smallest groups of equal products, in order."""
     if product(have) != product(want):
         raise Unreadable("a reshape of other elements")
     out: list[tuple[list[int], list[int]]] = []

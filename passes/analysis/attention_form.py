@@ -71,7 +71,7 @@ class AttentionForm:
 
 
 def attention_form(block: ir.Block) -> AttentionForm:
-    """The form of an attention kernel's body. Raises Unreadable where it has another."""
+    """Return the form of an attention kernel's body. Raises Unreadable where it has another."""
     ops = [o.operation for o in block.operations]
     yielded = list(ops[-1].operands)
     if len(yielded) != 1:
@@ -116,7 +116,7 @@ def attention_form(block: ir.Block) -> AttentionForm:
 
 
 def read_queries(value: ir.Value, leaves: Collection[ir.Value]) -> tuple[Reader, int]:
-    """How to read queries along their width, and by how many elements."""
+    """Return how to read queries along their width, and by how many elements."""
     lane = TensorType.of(value).rank - 1
     try:
         return reader(value, lane, leaves, run=16), 16
@@ -127,7 +127,7 @@ def read_queries(value: ir.Value, leaves: Collection[ir.Value]) -> tuple[Reader,
 def _chain(
     value: ir.Value, start: ir.Value, leaves: Collection[ir.Value], operands: dict[ir.Value, Tile]
 ) -> list[Any]:
-    """The pointwise ops from `start` to `value`; fills in how their other operands are read."""
+    """Return the pointwise ops from `start` to `value`; add their other operands to `operands`."""
     order: list[Any] = []
     dims = TensorType.of(start).dims
 
@@ -149,7 +149,7 @@ def _chain(
 
 
 def _tile(v: ir.Value, leaves: Collection[ir.Value]) -> Tile:
-    """How an operand of the scores is read: as vectors along the queries if it can be."""
+    """Return how an operand of the scores is read: as vectors along the queries if it can be."""
     rank = TensorType.of(v).rank
     if splat(v) is not None:
         return Tile(reader(v, None, leaves), False)
@@ -162,7 +162,7 @@ def _tile(v: ir.Value, leaves: Collection[ir.Value]) -> Tile:
 
 
 def _views_back(value: ir.Value) -> tuple[ir.Value, list[Any]]:
-    """The value that a result is views of, and those, first to last."""
+    """Return the value that a result is views of, and those, first to last."""
     views: list[Any] = []
     while not isinstance(value.owner, ir.Block):
         if not is_a(value.owner, (NopView, ReshapeOp, Transpose)):
@@ -176,7 +176,7 @@ def _views_back(value: ir.Value) -> tuple[ir.Value, list[Any]]:
 def _placed(
     views: list[Any], rank: int
 ) -> tuple[Callable[[Any, list[Any]], list[Any]], tuple[int, int]]:
-    """Coordinates in the last view of those in the first value; where queries and depth are.
+    """Return coordinates in the last view of those in the first value, and query and depth axes.
 
     Raises Unreadable where a tile of queries and depth is no rectangle in the result.
     """
@@ -210,7 +210,7 @@ def _placed(
 
 
 def scale_and_mask(form: AttentionForm) -> tuple[float, ir.Value | None] | None:
-    """(s, m) of scores that are s * product + m, m perhaps absent; None for other scores."""
+    """Return (s, m) of scores that are s * product + m, m perhaps absent; None for other scores."""
     scale, mask, at = 1.0, None, form.product
     for op in form.scores:
         others = [x for x in op.operands if x != at]

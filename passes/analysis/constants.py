@@ -27,7 +27,7 @@ _DEPTH = 8  # ops between a literal and a value that still counts as constant
 
 
 def is_constant(value: ir.Value, depth: int = _DEPTH) -> bool:
-    """Whether `value` depends on literals alone."""
+    """Say whether `value` depends on literals alone."""
     owner = value.owner
     if is_literal(owner):
         return True
@@ -39,13 +39,13 @@ def is_constant(value: ir.Value, depth: int = _DEPTH) -> bool:
 
 @functools.cache
 def _foldable() -> frozenset[str]:
-    """The ops that give the same for the same operands."""
+    """Return the ops that give the same for the same operands."""
     pure = (c for c in OPS.values() if c.is_pure() and not c.REGIONS)
     return frozenset(c.OPERATION_NAME for c in pure)
 
 
 def splat(value: ir.Value) -> Any:
-    """The one number that all elements of a constant are, through views; None when not so."""
+    """Return the one number that a constant holds, seen through views; None for other values."""
     owner = value.owner
     for _ in range(_DEPTH):
         if isinstance(owner, ir.Block):
@@ -68,7 +68,7 @@ def splat(value: ir.Value) -> Any:
 
 
 def _literal_splat(owner: Any) -> Any:
-    """The one number that a literal holds; those in the store are large, and not looked at."""
+    """Return the one number that a literal holds; None for large literals, which the store has."""
     elements = TensorType.of(owner.results[0]).elements
     if not elements or ("key" in owner.attributes and elements != 1):
         return None
@@ -80,13 +80,13 @@ def _literal_splat(owner: Any) -> Any:
 
 
 def is_splat(value: ir.Value, number: float) -> bool:
-    """Whether every element of `value` is the constant `number`."""
+    """Say whether every element of `value` is the constant `number`."""
     found = splat(value)
     return found is not None and bool(found == number)
 
 
 def constant_map(value: ir.Value) -> tuple[ir.Value, Map] | None:
-    """The constant that `value` repeats and permutes, and how; None when not constant."""
+    """Return the constant that `value` repeats and permutes, and how; None when not constant."""
     if not is_constant(value):
         return None
     found = trace(value)
@@ -94,7 +94,7 @@ def constant_map(value: ir.Value) -> tuple[ir.Value, Map] | None:
 
 
 def is_own(value: ir.Value) -> bool:
-    """Whether a constant is read here alone: what is made of it takes the place of its bytes."""
+    """Say whether a constant is read here alone, so that what it folds to replaces its bytes."""
     while has_one_use(value):
         owner = value.owner
         if isinstance(owner, ir.Block) or not len(owner.operands):
@@ -104,7 +104,7 @@ def is_own(value: ir.Value) -> bool:
 
 
 def copied(value: ir.Value) -> ir.Value:
-    """A constant expression built again at the insertion point, wherever `value` stands.
+    """Build a constant expression again at the insertion point, wherever `value` stands.
 
     For patterns that build ahead of their root: what they use need not stand there yet.
     """
@@ -128,14 +128,14 @@ def _names(op: ir.Operation) -> list[str]:
 
 
 def can_join(values: Sequence[ir.Value]) -> bool:
-    """Whether all of `values` are constants that `joined` takes."""
+    """Say whether all of `values` are constants that `joined` takes."""
     return all(TensorType.of(v).is_static and constant_map(v) is not None for v in values)
 
 
 def joined(
     rw: Rewriter, values: Sequence[ir.Value], axis: int, keep: Iterable[int] = ()
 ) -> ir.Value | None:
-    """The concatenation of constants along `axis`, built at the insertion point.
+    """Build the concatenation of constants along `axis` at the insertion point.
 
     Axes along which none of them varies are repeated afterwards, but for those in `keep`. None,
     and nothing built, where one is not constant or of run-time dims.

@@ -28,7 +28,7 @@ IsHost = Callable[[ir.Value], bool]
 
 
 def stays_on_host(op: ir.Operation, known: IsHost) -> bool:
-    """Whether the lowering follows the op's result as scalars, given which operands it does."""
+    """Say whether the lowering follows the op's result as scalars, given which operands it does."""
     if is_a(op, DimensionsOf):
         return True
     if len(op.results) != 1 or len(op.regions):
@@ -45,8 +45,11 @@ def stays_on_host(op: ir.Operation, known: IsHost) -> bool:
 
 
 def host_arguments(op: ir.Operation, known: IsHost) -> set[ir.Value]:
-    """The arguments of a loop's body that are scalars on the host: the iteration number, the
-    condition where the body computes it there, and such carried values."""
+    """Return the arguments of a loop's body that are scalars on the host.
+
+    They are the iteration number, the condition where the body computes it there, and such
+    carried values.
+    """
     block = op.regions[0].blocks[0]
     arguments = list(block.arguments)
     body = [view.operation for view in block.operations]
@@ -72,7 +75,7 @@ def host_arguments(op: ir.Operation, known: IsHost) -> set[ir.Value]:
 
 
 def host_arguments_of(op: ir.Operation, known: IsHost) -> Iterator[tuple[ir.Block, set[ir.Value]]]:
-    """The blocks of a branch or a loop, each with its arguments that are scalars on the host."""
+    """Return the blocks of an `if` or a loop, each with its arguments that are host scalars."""
     for block in inner_blocks(op):
         if is_a(op, Loop):
             yield block, host_arguments(op, known)
@@ -82,7 +85,7 @@ def host_arguments_of(op: ir.Operation, known: IsHost) -> Iterator[tuple[ir.Bloc
 
 
 def host_results(op: ir.Operation, known: IsHost) -> set[ir.Value]:
-    """The results of a branch or a loop that come out as scalars."""
+    """Return the results of a branch or a loop that come out as scalars."""
     blocks = list(host_arguments_of(op, known))
     if is_a(op, Loop):
         arguments = list(blocks[0][0].arguments)[2:]
@@ -103,13 +106,13 @@ def host_results(op: ir.Operation, known: IsHost) -> set[ir.Value]:
 
 
 def inner_blocks(op: ir.Operation) -> Iterator[ir.Block]:
-    """The blocks of a branch or a loop."""
+    """Return the blocks of a branch or a loop."""
     for region in op.regions:
         yield from region.blocks
 
 
 def values_read(op: ir.Operation) -> Iterator[ir.Value]:
-    """The operands of an op and of everything in its regions."""
+    """Return the operands of an op and of everything in its regions."""
     yield from op.operands
     for block in inner_blocks(op):
         for inner in block.operations:
@@ -117,7 +120,7 @@ def values_read(op: ir.Operation) -> Iterator[ir.Value]:
 
 
 def captured(op: ir.Operation) -> list[ir.Value]:
-    """The values from outside that the regions of `op` read, at any depth."""
+    """Return the values from outside that the regions of `op` read, at any depth."""
     found: dict[ir.Value, None] = {}
     own: set[ir.Value] = set()
 
@@ -139,7 +142,7 @@ def captured(op: ir.Operation) -> list[ir.Value]:
 
 
 def is_static(op: ir.Operation) -> bool:
-    """Whether all values of the regions of `op`, at any depth, have dims known now."""
+    """Say whether all values of the regions of `op`, at any depth, have dims known now."""
     return all(
         TensorType.of(v).is_static
         for block in inner_blocks(op)

@@ -86,7 +86,7 @@ def _rules(op: ir.Operation, arguments: dict[ir.Value, int]) -> Iterator[ValueRu
 
 
 def _indexed(op: ir.Operation) -> Iterator[tuple[ir.Value, ir.Value, int, int | None]]:
-    """(indices, data, axis, column of the indices) of an op that reads or writes by index."""
+    """Return (indices, data, axis, column of the indices) of an op that accesses by index."""
     if is_a(op, Gather) or (is_a(op, ScatterBase) and len(op.operands) == 3):
         attributes = attributes_of(op)
         if not attributes.get("skip_out_of_bounds"):
@@ -107,7 +107,7 @@ def _indexed(op: ir.Operation) -> Iterator[tuple[ir.Value, ir.Value, int, int | 
 
 
 def _columns(indices: ir.Value, count: int) -> list[ir.Value] | None:
-    """The parts of index tuples that are put together column by column, else None."""
+    """Return the parts of index tuples that are put together column by column, else None."""
     op = indices.owner
     if not is_a(op, Concat) or len(op.operands) != count:
         return None
@@ -118,7 +118,7 @@ def _columns(indices: ir.Value, count: int) -> list[ir.Value] | None:
 
 
 def _behind(v: ir.Value, views: tuple[type[Op], ...]) -> ir.Value:
-    """The value that `v` shows the elements of, through views and conversions of integers."""
+    """Return the source of `v` behind views and widening conversions of integers."""
     while not isinstance(v.owner, ir.Block):
         op = v.owner
         widened = (
@@ -133,7 +133,7 @@ def _behind(v: ir.Value, views: tuple[type[Op], ...]) -> ir.Value:
 
 
 def _dim_of(v: ir.Value, axis: int) -> tuple[ir.Value, int] | None:
-    """The argument, and its dim, whose size is that of a dim of `v`."""
+    """Return the argument, and its dim, whose size is that of a dim of `v`."""
     source = _behind(v, _NOPS)
     return (source, axis) if isinstance(source.owner, ir.Block) else None
 

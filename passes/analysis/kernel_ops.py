@@ -18,9 +18,9 @@ def make_kernel(
     build: Callable[[list[ir.Value]], Sequence[ir.Value]],
     **attributes: object,
 ) -> ir.Operation:
-    """A kernel op at the insertion point; `build(block arguments)` fills it and gives its results.
+    """Build a kernel op with results of `types` at the insertion point.
 
-    types: of the results.
+    `build(block arguments)` fills its body and returns the values that it yields.
     """
     new = OPS[kind](list(inputs), results=list(types), **attributes).operation
     block = new.regions[0].blocks.append(
@@ -32,7 +32,7 @@ def make_kernel(
 
 
 def in_kernel(op: ir.Operation) -> bool:
-    """Whether an op is in the body of a kernel, of one that the running pass has made too."""
+    """Say whether an op is in the body of a kernel, of one that the running pass has made too."""
     return is_a(op.parent, Kernel)
 
 
@@ -53,7 +53,7 @@ def copy_ops(ops: Iterable[ir.Operation], known: Known) -> None:
 
 
 def copy_body(kernel: ir.Operation, arguments: Sequence[ir.Value]) -> list[ir.Value]:
-    """The ops of a kernel's body on other arguments; the values that it yields."""
+    """Copy the ops of a kernel's body onto other arguments; return the values that it yields."""
     block = kernel.regions[0].blocks[0]
     known: Known = dict(zip(block.arguments, arguments, strict=True))
     inner = [o.operation for o in block.operations]
@@ -62,7 +62,7 @@ def copy_body(kernel: ir.Operation, arguments: Sequence[ir.Value]) -> list[ir.Va
 
 
 def is_uniform(op: ir.Operation) -> bool:
-    """A literal that a kernel can hold itself: all its elements are equal."""
+    """Say whether a kernel can hold a literal itself: all its elements are equal."""
     if "value" not in op.attributes:
         return False
     array = literals.array_of(op)

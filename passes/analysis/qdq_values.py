@@ -30,16 +30,16 @@ class Dequantised:
     moves: tuple[ir.Operation, ...]  # the views on it, in order; conversions are left out
 
     def apply(self, rw: Rewriter, x: ir.Value) -> ir.Value:
-        """The views on another value of the same dims."""
+        """Apply the views to another value of the same dims."""
         return moved(rw, self.moves, x)
 
     def scale_map(self, value: ir.Value) -> tuple[ir.Value, Map] | None:
-        """A scale or zero point of the op as (source, map to the dims after the views)."""
+        """Return a scale or zero point of the op as (source, map to the dims after the views)."""
         return map_after(value, self.moves)
 
 
 def map_after(value: ir.Value, moves: Iterable[ir.Operation]) -> tuple[ir.Value, Map] | None:
-    """A value as (source, map to the dims after views on it, the first one first)."""
+    """Return a value as (source, map to the dims after views on it, the first one first)."""
     found = trace(value)
     if found is None:
         return None
@@ -51,7 +51,7 @@ def map_after(value: ir.Value, moves: Iterable[ir.Operation]) -> tuple[ir.Value,
 
 
 def dequantised(value: ir.Value) -> Dequantised | None:
-    """The dequantizelinear that `value` is, through views and conversions between floats."""
+    """Return the dequantizelinear that `value` is, through views and conversions between floats."""
     moves: list[ir.Operation] = []
     for _ in range(_DEPTH):
         owner = value.owner
@@ -69,7 +69,7 @@ def dequantised(value: ir.Value) -> Dequantised | None:
 
 
 def moved(rw: Rewriter, moves: Iterable[ir.Operation], x: ir.Value) -> ir.Value:
-    """Copies of single-operand ops on `x`, one after the other."""
+    """Copy single-operand ops onto `x`, one after the other."""
     for op in moves:
         cls = op_class(op)
         assert cls is not None
@@ -79,7 +79,7 @@ def moved(rw: Rewriter, moves: Iterable[ir.Operation], x: ir.Value) -> ir.Value:
 
 
 def is_zero(zero_point: ir.Value | None) -> bool:
-    """Whether a zero point is absent or 0 everywhere."""
+    """Say whether a zero point is absent or 0 everywhere."""
     if zero_point is None:
         return True
     found = splat(zero_point)
@@ -87,7 +87,7 @@ def is_zero(zero_point: ir.Value | None) -> bool:
 
 
 def same_constant(a: ir.Value | None, b: ir.Value | None) -> bool:
-    """Whether two scales (or zero points, where absent means 0) are the same numbers."""
+    """Say whether two scales (or zero points, where absent means 0) are the same numbers."""
     if a is None or b is None:
         return is_zero(a) and is_zero(b)
     if a == b:

@@ -65,7 +65,10 @@ class Retyping:
         return changed
 
     def _block(self, block: ir.Block, known: ChainMap[ir.Value, ir.Value]) -> bool:
-        """`known`: values in the target type, of this block and those around it."""
+        """Retype the ops of a block; say whether any changed.
+
+        `known` holds values in the target type, of this block and those around it.
+        """
         changed = False
         for view in list(block.operations):
             op = view.operation
@@ -115,7 +118,7 @@ class Retyping:
         return True
 
     def _replace(self, old: ir.Value, new: ir.Value, known: Values) -> None:
-        """The new result for the old one, converted back to its type."""
+        """Replace an old result by the new one, converted back to its type."""
         kind = TensorType.of(old).dtype
         back = new if TensorType.of(new).dtype is kind else _convert(new, kind)
         old.replace_all_uses_with(back)
@@ -123,8 +126,10 @@ class Retyping:
             known[back] = new
 
     def _conversion(self, op: ir.Operation, known: Values) -> bool:
-        """Look through a conversion: from `types` it starts at what is carried, and what one to
-        `types` converts is carried on."""
+        """Look through a conversion; say whether it went.
+
+        One from `types` starts at what is carried, and what one to `types` converts is carried on.
+        """
         x, out = op.operands[0], op.result
         if TensorType.of(x).dtype in self.types and x in known:
             with op.location, ir.InsertionPoint(op):
@@ -161,8 +166,10 @@ def rebuilt(
     attributes: dict[str, Any],
     name: str | None = None,
 ) -> list[ir.Value] | None:
-    """An op of the same name (or of `name`) on other operands at the insertion point; None where
-    it does not take them."""
+    """Build an op of the same name (or of `name`) on other operands at the insertion point.
+
+    None where the op does not take them.
+    """
     cls = op_class(op)
     assert cls is not None
     groups: list[Any] = []
@@ -188,12 +195,12 @@ def rebuilt(
 
 
 def types_option(names: Sequence[str]) -> frozenset[DType]:
-    """Element types of an option; PipelineError for an unknown one."""
+    """Return the element types of an option; PipelineError for an unknown one."""
     return frozenset(type_option(name) for name in names)
 
 
 def type_option(name: str) -> DType:
-    """The element type of an option; PipelineError for an unknown one."""
+    """Return the element type of an option; PipelineError for an unknown one."""
     try:
         return dtypes.from_name(name)
     except ShapeError as e:
@@ -201,7 +208,7 @@ def type_option(name: str) -> DType:
 
 
 def ops_option(names: Sequence[str]) -> frozenset[str]:
-    """Op names of an option, or `all`; PipelineError for one that is no operator."""
+    """Return the op names of an option, or `all`; PipelineError for one that is no operator."""
     for name in names:
         if name != ALL and name not in OPS:
             raise PipelineError(f"unknown operator '{name}'")

@@ -53,7 +53,7 @@ _CARRIED = (
 
 
 def feeds_steps(value: ir.Value) -> bool:
-    """Whether an op with steps (Floor, a comparison, a conversion to an integer) may read `value`.
+    """Say whether an op with steps (floor, a comparison, a cast to integer) may read `value`.
 
     Through ops that are the same to the last bit everywhere. There a difference in that bit can
     become one of a whole step.
@@ -80,12 +80,12 @@ def feeds_steps(value: ir.Value) -> bool:
 
 
 def _rounds_alone(op: ir.Operation) -> bool:
-    """Whether a conversion goes to a float type: its steps are those of any rounding."""
+    """Say whether a conversion goes to a float type: its steps are those of any rounding."""
     return is_a(op, Convert) and TensorType.of(op.results[0]).dtype.is_float
 
 
 def is_rounded(value: ir.Value) -> bool:
-    """Whether `value` is inexact to its own last bits already, so that x + c keeps no more.
+    """Say whether `value` is inexact to its own last bits already, so that x + c keeps no more.
 
     An argument, or a sum that cancelled, is exact: x - c of it is too where they are close.
     """
@@ -110,7 +110,7 @@ def _powers_of_two(value: ir.Value) -> bool:
 
 
 def numbers(value: ir.Value) -> np.ndarray | None:
-    """The numbers, in f64, that a constant repeats; None where it is not folded yet, or large."""
+    """Return the numbers, in f64, that a constant repeats; None where it is large or not folded."""
     number = splat(value)
     if number is not None:
         return np.array([number]).astype(np.float64)
@@ -124,13 +124,13 @@ def numbers(value: ir.Value) -> np.ndarray | None:
 
 
 def exact_reciprocal(value: ir.Value, dtype: DType) -> bool:
-    """Whether x * (1 / c) is x / c to the last bit: every c a power of two with a normal 1 / c."""
+    """Say whether x * (1 / c) is exactly x / c: every c is a power of two with a normal 1 / c."""
     found = numbers(value)
     return found is not None and _powers_of_two(value) and _normal(found, dtype)
 
 
 def normal_reciprocal(value: ir.Value, dtype: DType) -> bool:
-    """Whether every 1 / c is a normal number of the type: none overflows or is flushed to 0."""
+    """Say whether every 1 / c is a normal number of the type: none overflows or is flushed to 0."""
     found = numbers(value)
     return found is not None and _normal(found, dtype)
 
@@ -143,13 +143,13 @@ def _normal(found: np.ndarray, dtype: DType) -> bool:
 
 
 def _axes(value: ir.Value) -> frozenset[int]:
-    """The axes along which a constant varies."""
+    """Return the axes along which a constant varies."""
     found = constant_map(value)
     return frozenset() if found is None else varying(found[1])
 
 
 def may_add(x: ir.Value, a: ir.Value, b: ir.Value) -> bool:
-    """Whether x + (a + b) keeps what (x + a) + b does, a and b constant.
+    """Say whether x + (a + b) keeps what (x + a) + b does, a and b constant.
 
     Not where a + b is far smaller than the two, as in x + 2**23 - 2**23, which rounds x to an
     integer, nor where it is rounded and x is not: x + a may be small.

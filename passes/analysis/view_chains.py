@@ -39,7 +39,7 @@ class Step:
     axis: int = 0
 
     def build(self, rw: Rewriter, x: ir.Value) -> ir.Value:
-        """The op on `x`."""
+        """Build the op on `x`."""
         if self.kind == "reshape":
             return rw.op("reshape", x, dims=self.dims)
         if self.kind == "transpose":
@@ -49,7 +49,7 @@ class Step:
         return rw.op("multibroadcast", [x], out_lens=self.dims)
 
     def apply(self, m: Map) -> Map | None:
-        """The map after this op."""
+        """Return the map after this op."""
         if self.kind == "reshape":
             return reshaped(m, self.dims)
         if self.kind == "transpose":
@@ -62,7 +62,7 @@ class Step:
 
 
 def start(dims: Sequence[int]) -> Map:
-    """The map of a tensor onto itself."""
+    """Return the map of a tensor onto itself."""
     out: list[tuple[Atom, ...]] = []
     stride = 1
     for d in reversed(dims):
@@ -72,12 +72,12 @@ def start(dims: Sequence[int]) -> Map:
 
 
 def extents(m: Map) -> Dims:
-    """The result dims of a map."""
+    """Return the result dims of a map."""
     return tuple(prod(n for n, _ in atoms) for atoms in m)
 
 
 def merged(atoms: Sequence[Atom]) -> list[Atom]:
-    """Atoms with neighbours joined where one continues the other."""
+    """Return the atoms with neighbours joined where one continues the other."""
     out: list[Atom] = []
     for n, s in atoms:
         if out and (out[-1][1] == n * s if s else out[-1][1] == 0):
@@ -88,7 +88,7 @@ def merged(atoms: Sequence[Atom]) -> list[Atom]:
 
 
 def reshaped(m: Map, dims: Sequence[int]) -> Map | None:
-    """The map with other dims of the same elements; None where strides cannot say it."""
+    """Return the map with other dims of the same elements; None where strides cannot say it."""
     left = merged([a for atoms in m for a in atoms])
     left.reverse()
     out: list[tuple[Atom, ...]] = []
@@ -112,7 +112,7 @@ def reshaped(m: Map, dims: Sequence[int]) -> Map | None:
 
 
 def broadcast(m: Map, dims: Sequence[int], at: int) -> Map:
-    """The map placed at axis `at` of `dims`, extents of 1 and all other axes repeated."""
+    """Return the map placed at axis `at` of `dims`, extents of 1 and all other axes repeated."""
     out: list[tuple[Atom, ...]] = []
     for i, d in enumerate(dims):
         own = m[i - at] if 0 <= i - at < len(m) else ()
@@ -121,7 +121,7 @@ def broadcast(m: Map, dims: Sequence[int], at: int) -> Map:
 
 
 def view_of(op: ir.Operation, m: Map) -> Map | None:
-    """The map after a view op on operand 0; None where it is not such a view."""
+    """Return the map after a view op on operand 0; None where it is not such a view."""
     if is_a(op, NopView):
         return m
     if len(op.operands) != 1:
@@ -144,7 +144,7 @@ def view_of(op: ir.Operation, m: Map) -> Map | None:
 
 
 def compose(source: ir.Value, ops: Sequence[Any]) -> Map | None:
-    """The map of a chain of views from `source`, of static dims; None where none can say it."""
+    """Return the map of a chain of views from `source`; None for run-time dims, or no such map."""
     m: Map | None = start(TensorType.of(source).dims)
     for op in ops:
         m = None if m is None else view_of(op, m)
@@ -154,7 +154,7 @@ def compose(source: ir.Value, ops: Sequence[Any]) -> Map | None:
 def trace(
     value: ir.Value, views: tuple[type[Op], ...] = VIEWS
 ) -> tuple[ir.Value, Map, list[Any]] | None:
-    """The source that `value` is a view of, the map, and the ops between, source first.
+    """Return the source that `value` is a view of, the map, and the ops between, source first.
 
     The longest chain that a map can say; None for dynamic or empty dims.
     """
@@ -189,7 +189,7 @@ def trace(
 
 
 def varying(m: Map) -> frozenset[int]:
-    """The result axes along which the elements differ."""
+    """Return the result axes along which the elements differ."""
     return frozenset(i for i, atoms in enumerate(m) if any(s for _, s in atoms))
 
 
@@ -197,7 +197,7 @@ def varying(m: Map) -> frozenset[int]:
 
 
 def steps_for(dims: Dims, m: Map) -> list[Step]:
-    """A short chain from a tensor of `dims` to the map `m` (every source element is in it)."""
+    """Return a short chain from a tensor of `dims` to the map `m`, which has every element."""
     out = extents(m)
     if m == start(dims):
         return []
@@ -220,14 +220,14 @@ def steps_for(dims: Dims, m: Map) -> list[Step]:
 
 
 def _best_shape_steps(dims: Dims, units: list[list[Atom]], lens: Dims) -> list[Step]:
-    """Steps to dims `lens`: source units placed, the others repeated."""
+    """Return steps to dims `lens`: source units placed, the others repeated."""
     wanted = tuple(prod(n for n, _ in u) for u in units)
     options = [_with_broadcast(steps, dims, wanted, lens) for steps in _order(dims, units, wanted)]
     return min(options, key=len)
 
 
 def _with_broadcast(steps: list[Step], dims: Dims, wanted: Dims, lens: Dims) -> list[Step]:
-    """`steps` from `dims`, then what is missing to `wanted` and its repetition to `lens`."""
+    """Return `steps` from `dims`, then what is missing to `wanted` and its repetition to `lens`."""
     have = dims
     for s in steps:
         have = tuple(have[p] for p in s.dims) if s.kind == "transpose" else s.dims
@@ -250,7 +250,7 @@ def _with_broadcast(steps: list[Step], dims: Dims, wanted: Dims, lens: Dims) -> 
 
 
 def _order(dims: Dims, units: list[list[Atom]], wanted: Dims) -> list[list[Step]]:
-    """Ways to bring the source's elements into the order of `units`."""
+    """Return the ways to bring the source's elements into the order of `units`."""
     flat = merged([a for u in units for a in u])
     by_stride = sorted(flat, key=lambda a: -a[1])
     if flat == by_stride:
@@ -271,7 +271,7 @@ def _order(dims: Dims, units: list[list[Atom]], wanted: Dims) -> list[list[Step]
 
 
 def _positions(dims: Dims, flat: list[Atom]) -> list[tuple[int, int]] | None:
-    """For each source dim its place in the new order; None where an atom cuts a dim."""
+    """Return for each source dim its place in the new order; None where an atom cuts a dim."""
     out: list[tuple[int, int]] = []
     for atoms in start(dims):
         if not atoms:
@@ -288,7 +288,7 @@ def _positions(dims: Dims, flat: list[Atom]) -> list[tuple[int, int]] | None:
 
 
 def _placed(dims: Dims, position: list[tuple[int, int]], wanted: Dims) -> Dims:
-    """The permutation in that order, extents of 1 where `wanted` has them if it can be."""
+    """Return the permutation in that order, extents of 1 where `wanted` has them if it can be."""
     full = sorted((i for i, d in enumerate(dims) if d != 1), key=lambda i: position[i])
     ones = [i for i, d in enumerate(dims) if d == 1]
     left, unused, out = list(full), list(ones), []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -60,11 +60,11 @@ _CACHE = "concat_past_present"
 
 @dataclass
 class _Parts:
-    """What an attention was found to be made of."""
+    """The ops that an attention consists of."""
 
-    softmax: Any
-    first: Any  # the dot of the scores
-    scores: list[Any]  # pointwise ops between them, in order
+    softmax: Softmax
+    first: Dot  # of the scores
+    scores: list[ir.Operation]  # pointwise ops between them, in order
     guarded: bool  # NaN rows of the weights are zeros
 
 
@@ -147,7 +147,7 @@ class FuseAttention(PatternPass):
 
 
 def _parts(op: Op, options: Any) -> _Parts | NoMatch:
-    """The softmax and the first dot behind the second dot `op`."""
+    """Match an attention that ends in the dot `op`: its softmax, and the dot of its scores."""
     t = TensorType.of(op.out)
     if in_kernel(op.operation):
         return no_match("it is in a kernel")
@@ -158,7 +158,7 @@ def _parts(op: Op, options: Any) -> _Parts | NoMatch:
     if t.dims[-2] < options.min_queries:
         return no_match("{} queries are fewer than min-queries", t.dims[-2])
     weights, guarded = _unguarded(op.a)
-    softmax = defined_by(weights, Softmax, Convert)
+    softmax = defined_by(weights, Softmax)
     if (view := defined_by(weights, Convert)) is not None:
         softmax = defined_by(view.operation.operands[0], Softmax)
     if softmax is None:
@@ -172,7 +172,7 @@ def _parts(op: Op, options: Any) -> _Parts | NoMatch:
         return no_match("the softmax is read elsewhere too")
     if softmax.axis % t.rank != t.rank - 1:
         return no_match("the softmax is over axis {}, not over the keys", softmax.axis)
-    scores: list[Any] = []
+    scores: list[ir.Operation] = []
     first = _first_dot(softmax.operation.operands[0], scores)
     if first is None:
         return no_match("no dot leads to the softmax by pointwise ops that nothing else reads")
@@ -180,7 +180,7 @@ def _parts(op: Op, options: Any) -> _Parts | NoMatch:
 
 
 def _unguarded(v: ir.Value) -> tuple[ir.Value, bool]:
-    """x of where(isnan(x), 0, x)."""
+    """Return (x, True) for where(isnan(x), 0, x), else (v, False)."""
     choice = defined_by(v, Where)
     if choice is None:
         return v, False
@@ -191,15 +191,15 @@ def _unguarded(v: ir.Value) -> tuple[ir.Value, bool]:
     return x, True
 
 
-def _first_dot(v: ir.Value, scores: list[Any]) -> Any:
-    """The dot that `v` is made of by pointwise ops, which are collected in order."""
+def _first_dot(v: ir.Value, scores: list[ir.Operation]) -> Dot | None:
+    """Return the dot that `v` is computed from by pointwise ops; append those to `scores`."""
     if not has_one_use(v):
         return None
     owner = v.owner
     if isinstance(owner, ir.Block):
         return None
     if is_a(owner, Dot):
-        return owner.opview
+        return cast(Dot, owner.opview)
     if not is_a(owner, Pointwise):
         return None
     for x in owner.operands:
@@ -212,7 +212,7 @@ def _first_dot(v: ir.Value, scores: list[Any]) -> Any:
 
 
 def _through(v: ir.Value) -> ir.Value:
-    """What a value is a view of."""
+    """Return the source of a chain of views and slices."""
     while is_a(v.owner, VIEWS_AND_SLICE):
         v = v.owner.operands[0]
     return v
@@ -222,7 +222,7 @@ def _through(v: ir.Value) -> ir.Value:
 
 
 def _factor(op: ir.Operation) -> tuple[ir.Value, float] | None:
-    """(x, c) of a product x * c by one number, else None."""
+    """Return (x, c) of a product x * c by one number, else None."""
     if not is_a(op, Mul):
         return None
     a, b = op.operands
@@ -235,10 +235,10 @@ def _factor(op: ir.Operation) -> tuple[ir.Value, float] | None:
 
 def _absorbed(
     v: ir.Value, lane: int | None, whole: Collection[ir.Value] | None = None
-) -> list[Any]:
+) -> list[ir.Operation]:
     """Return the longest chain of views of a dot operand that the kernel can read through, the
     outermost last. With `whole`, take uniform products too, except those in it."""
-    found: list[Any] = []
+    found: list[ir.Operation] = []
     at = v
     while not isinstance(at.owner, ir.Block):
         owner = at.owner.operation
@@ -259,9 +259,9 @@ def _absorbed(
     return found
 
 
-def _turned(q: ir.Value) -> list[Any]:
-    """The ops of queries that a concat is in (a rotary embedding), first to last; [] if none."""
-    found: list[Any] = []
+def _turned(q: ir.Value) -> list[ir.Operation]:
+    """Return the ops on queries around a concat (a rotary embedding), first to last; [] if none."""
+    found: list[ir.Operation] = []
 
     def visit(v: ir.Value) -> None:
         owner = v.owner
@@ -289,9 +289,9 @@ def _turned(q: ir.Value) -> list[Any]:
     return found
 
 
-def _broadcasts_of(v: ir.Value) -> list[Any]:
-    """The broadcasts that a further operand of the scores comes from."""
-    views: list[Any] = []
+def _broadcasts_of(v: ir.Value) -> list[ir.Operation]:
+    """Return the broadcasts that a further operand of the scores comes from."""
+    views: list[ir.Operation] = []
     while is_a(v.owner, BroadcastOp):
         if len(v.owner.operands) != 1:
             break
@@ -301,15 +301,15 @@ def _broadcasts_of(v: ir.Value) -> list[Any]:
     return views
 
 
-def _fused(op: Op, rw: Rewriter, parts: _Parts, tag: str) -> Any:
-    """The group op's result."""
+def _fused(op: Op, rw: Rewriter, parts: _Parts, tag: str) -> Replacement:
+    """Build the `group` of an attention: its views, dots, scores and softmax."""
     first, guarded = parts.first, parts.guarded
     lane = TensorType.of(first.out).rank - 1
     turned = [] if rw.options.flash else _turned(first.a)
     values = _absorbed(op.b, None)
     constants = _constants(parts.scores)
     inside = {r for o in (*constants, *parts.scores) for r in o.results}
-    spread: list[Any] = []
+    spread: list[ir.Operation] = []
     for x in dict.fromkeys(x for o in parts.scores for x in o.operands if x not in inside):
         spread += [o for o in _broadcasts_of(x) if o not in spread]
     # a product that more than q and k are made of is not taken apart
@@ -359,8 +359,8 @@ def _fused(op: Op, rw: Rewriter, parts: _Parts, tag: str) -> Any:
     return _accepted(make_kernel("group", inputs, [op.out.type], build, tag=tag), rw)
 
 
-def _accepted(group: ir.Operation, rw: Rewriter) -> Any:
-    """The group's results, if it has the form that kernels are made for."""
+def _accepted(group: ir.Operation, rw: Rewriter) -> Replacement:
+    """Return the results of a group that a kernel exists for; erase another, and say why."""
     try:
         form = attention_form(group.regions[0].blocks[0])
         if not rw.options.flash or scale_and_mask(form) is not None:
@@ -373,12 +373,12 @@ def _accepted(group: ir.Operation, rw: Rewriter) -> Any:
     return refusal
 
 
-def _constants(scores: Sequence[Any]) -> list[Any]:
-    """Literals of one number, and their views, that the scores' ops read: they go inside."""
-    out: list[Any] = []
+def _constants(scores: Sequence[ir.Operation]) -> list[ir.Operation]:
+    """Return the uniform literals, and their views, that the scores' ops read: they go inside."""
+    out: list[ir.Operation] = []
     for op in scores:
         for x in op.operands:
-            chain: list[Any] = []
+            chain: list[ir.Operation] = []
             if splat(x) is None or not TensorType.of(x).elements:
                 continue
             while not is_literal(x):

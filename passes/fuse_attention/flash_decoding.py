@@ -47,7 +47,7 @@ def find_flash_decoding(op: Group, rw: Rewriter) -> Replacement:
 
 
 def _parts(keys: int, options: Any) -> int:
-    """The most equal parts of the keys that the options allow."""
+    """Return the most equal parts of the keys that the options allow."""
     if keys < options.threshold:
         return 1
     most = min(options.max_splits, keys // max(options.min_chunk, 1))
@@ -102,13 +102,13 @@ def _joined(op: Op, rw: Rewriter, form: AttentionForm, body: ir.Block, splits: i
 
 
 def _followers(ops: Sequence[ir.Operation], second: ir.Operation) -> list[ir.Operation]:
-    """The ops behind the second dot, with the constants that only they read."""
+    """Return the ops behind the second dot, with the constants that only they read."""
     at = ops.index(second)
     return list(ops[at + 1 : -1])
 
 
 def _split(rw: Rewriter, x: ir.Value, axis: int, splits: int, n: int, place: int) -> ir.Value:
-    """`x` with an axis in parts, the parts' axis at `place`."""
+    """Split an axis of `x` into parts, with the parts' axis at `place`."""
     dims = list(TensorType.of(x).dims)
     apart = rw.op("reshape", x, dims=[*dims[:axis], splits, n, *dims[axis + 1 :]])
     order = [i for i in range(len(dims) + 1) if i != axis]
@@ -117,7 +117,7 @@ def _split(rw: Rewriter, x: ir.Value, axis: int, splits: int, n: int, place: int
 
 
 def _score_operand(rw: Rewriter, x: ir.Value, lead: int, splits: int, n: int) -> ir.Value:
-    """An operand of the scores, (lead.., queries, keys), in parts of the keys."""
+    """Build an operand of the scores, (lead.., queries, keys), in parts of the keys."""
     dims = TensorType.of(x).dims
     number = splat(x)
     if number is not None:
@@ -131,7 +131,7 @@ def _as(rw: Rewriter, x: ir.Value, dtype: DType) -> ir.Value:
 
 
 def _softmax(rw: Rewriter, scores: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """The softmax over the last dim, and the logarithm of the sum that it divides by.
+    """Return the softmax over the last dim, and the logarithm of the sum that it divides by.
 
     A part whose scores are all -inf has weights of 0 and a sum of 0: NaN is for rows that are so
     in every part.
@@ -156,7 +156,7 @@ def _softmax(rw: Rewriter, scores: ir.Value) -> tuple[ir.Value, ir.Value]:
 
 
 def _weighted(rw: Rewriter, parts: ir.Value, sums: ir.Value, axis: int, t: TensorType) -> ir.Value:
-    """The parts' results, each by its share of the whole sum, which is taken in f32."""
+    """Build the parts' results, each by its share of the whole sum, which is taken in f32."""
     dims = TensorType.of(sums).dims
     high = rw.multibroadcast(rw.op("reduce_max", sums, axes=[axis]), dims)
     shares = rw.op("exp", rw.op("sub", sums, high))

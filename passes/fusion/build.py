@@ -33,7 +33,7 @@ class KernelBuilder:
                 op.erase()
 
     def ordered(self) -> list[list[int]]:
-        """Kernels and lone ops in an order that respects every use; the terminator is left out."""
+        """Return kernels and lone ops in a topological order, without the terminator."""
         units: list[list[int]] = []
         unit_of: dict[int, int] = {}
         for i in range(len(self.ops) - 1):
@@ -66,8 +66,10 @@ class KernelBuilder:
         return out
 
     def needs(self, i: int) -> Iterator[int]:
-        """What must come before op `i`: its producers; for a kernel's op, what lies behind
-        broadcasts too, since those are copied inside."""
+        """Return what must come before op `i`: its producers.
+
+        For a kernel's op, what lies behind broadcasts comes before too: those are copied inside.
+        """
         for p in self.producers[i]:
             if self.kernel[i] is None:
                 yield p
@@ -154,7 +156,7 @@ class KernelBuilder:
     def _copy_views(
         self, op: ir.Operation, known: dict[ir.Value, ir.Value], own: set[ir.Value]
     ) -> None:
-        """Broadcasts that `op` reads, inside the kernel."""
+        """Copy the broadcasts that `op` reads into the kernel."""
         for v in op.operands:
             chain: list[ir.Operation] = []
             while v not in known and not isinstance(v.owner, ir.Block):
@@ -164,7 +166,7 @@ class KernelBuilder:
                 copy_op(view, known)
 
     def _escapes(self, r: ir.Value, inside: set[int]) -> bool:
-        """Whether a member's result is used outside of the kernel."""
+        """Say whether a member's result is used outside of the kernel."""
         for use in r.uses:
             j = self._index_of(use.owner)
             if j is None or j in inside:

@@ -148,7 +148,7 @@ class Grouping:
             self.through[i] &= not any(is_a(self.ops[u], self.opaque) for u in read)
 
     def run(self) -> bool:
-        """Place every op; whether there is a kernel now."""
+        """Place every op; say whether there is a kernel now."""
         for i, op in enumerate(self.ops[:-1]):
             self.place(i, op)
         kernels = list(dict.fromkeys(k for k in self.kernel if k is not None))
@@ -183,7 +183,7 @@ class Grouping:
             self.add(Kernel("group", out.dims, anchor=cls), i, STANDALONE)
 
     def on_host(self, op: ir.Operation, out: TensorType) -> bool:
-        """Whether the op works on dims: the lowering keeps those as scalars."""
+        """Say whether the op works on dims: the lowering keeps those as scalars."""
         if is_a(op, DimensionsOf):
             return True
         if out.dtype.is_float or not out.is_static or out.elements > HOST_ELEMENTS:
@@ -201,7 +201,7 @@ class Grouping:
             self.grown.append(kernel)
 
     def source(self, v: ir.Value) -> tuple[int | None, bool]:
-        """The op that a value comes from through broadcasts, and whether there were any."""
+        """Return the op that a value comes from through broadcasts, and whether there were any."""
         i = self.index.get(v)
         through = False
         while i is not None and self.through[i]:
@@ -246,7 +246,7 @@ class Grouping:
             self.add(Kernel("pointwise", out.dims), i, CREATE_POINTWISE)
 
     def fits(self, k: Kernel, i: int, j: int, dims: tuple[int, ...], through: bool) -> bool:
-        """Whether pointwise op `i` of `dims` may follow member `j` of kernel `k`."""
+        """Say whether pointwise op `i` of `dims` may follow member `j` of kernel `k`."""
         join, op = _JOINS[k.kind], self.ops[i]
         if join not in self.rules:
             return False
@@ -270,8 +270,10 @@ class Grouping:
         return True
 
     def leads_to_reduction(self, i: int, j: int) -> bool:
-        """Whether only a reduction reads op `i`, and others read the op `j` that it reads: next to
-        the anchor it would be one more result in memory."""
+        """Say whether only a reduction reads op `i`, and others read the op `j` that it reads.
+
+        Next to the anchor it would be one more result in memory.
+        """
         if POINTWISE_REDUCE not in self.rules:
             return False
         readers = list(self.real_users(i))
@@ -280,7 +282,7 @@ class Grouping:
         return any(u != i for u in self.real_users(j))
 
     def after_reduction(self, k: Kernel, j: int) -> bool:
-        """Whether member `j` depends on the last reduction of `k`."""
+        """Say whether member `j` depends on the last reduction of `k`."""
         last = next(m for m in reversed(k.members) if is_a(self.ops[m], REDUCTIONS))
         inside, stack, seen = k.inside, [j], set()
         while stack:
@@ -314,7 +316,7 @@ class Grouping:
             self.add(Kernel("fused_reduce", source.dims, axes=axes), i, CREATE_REDUCE)
 
     def takes_reduction(self, k: Kernel, i: int, j: int, dims: tuple[int, ...]) -> bool:
-        """Whether a pointwise kernel may become that of the reduction `i` of its member `j`."""
+        """Say whether a pointwise kernel may become that of the reduction `i` of its member `j`."""
         if POINTWISE_REDUCE not in self.rules or not self.same_space(k, dims):
             return False
         inside = {i, *k.members}
@@ -369,11 +371,11 @@ class Grouping:
             BROADCAST.applied(op)
 
     def escapes(self, m: int) -> bool:
-        """Whether a member's value is a result of its kernel."""
+        """Say whether a member's value is a result of its kernel."""
         return any(self.kernel[u] is not self.kernel[m] for u in self.real_users(m))
 
     def real_users(self, i: int) -> Iterator[int]:
-        """Users of an op, through broadcasts."""
+        """Return the users of an op, through broadcasts."""
         for u in self.users[i]:
             if self.through[u]:
                 yield from self.real_users(u)
@@ -399,7 +401,7 @@ class Grouping:
             self.account(k, m)
 
     def too_wide(self, k: Kernel) -> bool:
-        """Whether a kernel has too many operands and results, or too many ops."""
+        """Say whether a kernel has too many operands and results, or too many ops."""
         inputs = len(k.inputs)
         return (
             inputs > self.max_inputs
@@ -408,7 +410,7 @@ class Grouping:
         )
 
     def acyclic(self, k: Kernel, news: Sequence[int]) -> bool:
-        """Whether `k` with `news` added can still run as one: nothing outside lies between."""
+        """Say whether `k` with `news` added can still run as one: nothing outside lies between."""
         inside = k.inside if all(n in k.inside for n in news) else {*k.inside, *news}
         first = self.floor(k.members[0])
         stack = [p for n in news for p in self.producers[n] if p not in inside]
@@ -434,8 +436,10 @@ class Grouping:
         return True
 
     def floor(self, first: int) -> int:
-        """The index below which nothing depends on op `first`: a kernel with ops on both sides
-        of an index carries dependences back over it."""
+        """Return the index below which nothing depends on op `first`.
+
+        A kernel with ops on both sides of an index carries dependences back over it.
+        """
         while True:
             below = [
                 k.members[0]
@@ -452,6 +456,6 @@ _JOINS = {"pointwise": POINTWISE, "fused_reduce": REDUCE_POINTWISE, "group": POS
 
 
 def _rank(k: Kernel) -> tuple[int, int]:
-    """Which of several kernels a pointwise op joins: an anchor's, a reduction's, the latest."""
+    """Rank the kernels that a pointwise op may join: an anchor's, a reduction's, the latest."""
     kinds = {"group": 2, "fused_reduce": 1, "pointwise": 0}
     return kinds[k.kind] - k.is_around(*MOVERS) * 2, k.members[-1]

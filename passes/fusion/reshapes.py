@@ -28,7 +28,7 @@ from mgx_mlir.rewrite.pattern import (
 
 
 def _reshaped(v: ir.Value) -> Any:
-    """The reshape that makes `v` of a value that nothing else reads, static dims only."""
+    """Return the reshape that makes `v` of a value that nothing else reads, static dims only."""
     view = defined_by(v, ReshapeOp)
     if view is None or len(view.operation.operands) != 1 or not has_one_use(v):
         return None
@@ -71,7 +71,7 @@ def pointwise_reshape(op: Pointwise, rw: Rewriter) -> Replacement:
 
 
 def _at_dims(rw: Rewriter, v: ir.Value, dims: tuple[int, ...]) -> ir.Value | None:
-    """An operand with other dims, where that costs nothing: a constant, or a reshape of them."""
+    """Return an operand at other dims if that is free: a constant, or a reshape of such dims."""
     number = splat(v)
     if number is not None:
         return rw.multibroadcast(rw.literal(number, rw.dtype(v)), dims)

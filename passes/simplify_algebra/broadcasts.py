@@ -85,7 +85,7 @@ def find_conv_broadcast_input(op: Convolution, rw: Rewriter) -> Replacement:
 
 
 def _padded(op: Op, rw: Rewriter, source: ir.Value, m: Any, spatial: range, ops: Any) -> Any:
-    """conv of an image of one window, then each spatial axis stretched to its length."""
+    """Convolve an image of one window, then stretch each spatial axis to its length."""
     if any(n != 1 for n in (*op.stride, *op.dilation)):
         return no_match("padding with a stride or a dilation")
     dims, out = TensorType.of(op.operands[0]).dims, TensorType.of(op.results[0]).dims

@@ -120,7 +120,7 @@ def find_concat_op(op: Concat, rw: Rewriter) -> Replacement:
 
 
 def _repeated(op: ir.Operation, rw: Rewriter, axis: int) -> Any:
-    """concat of values that repeat along an axis together -> repeated concat."""
+    """Rewrite a concat of values that repeat along an axis together to a repeated concat."""
     out = TensorType.of(op.results[0])
     if not out.is_static:
         return no_match("run-time dims")

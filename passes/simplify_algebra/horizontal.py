@@ -72,15 +72,17 @@ def find_conv_dot_horiz_fusion(op: Dot | QuantDot | Convolution, rw: Rewriter) -
 
 
 def _wide_axes(op: Op, name: str, rank: int) -> tuple[int, int]:
-    """The axis of the output columns in the result and in the weights."""
+    """Return the axis of the output columns in the result and in the weights."""
     if name != "convolution":
         return rank - 1, rank - 1
     return (rank - 1, rank - 1) if op.channels_last else (1, 0)
 
 
 def _epilogue(value: ir.Value) -> tuple[list[str], set[ir.Value]]:
-    """The pointwise ops after a product: those with constants alone, one after the other, by
-    name, and what comes of all others."""
+    """Return the pointwise ops after a product by name, and what comes of all others.
+
+    The named ones read constants besides, and follow one another.
+    """
     names: list[str] = []
     while len(names) < _CONE:
         found = users(value)
@@ -103,7 +105,7 @@ def _epilogue(value: ir.Value) -> tuple[list[str], set[ir.Value]]:
 
 
 def _biased(op: ir.Operation) -> Any:
-    """The sum of a product with a constant, where nothing else uses the product."""
+    """Return the sum of a product with a constant, where nothing else uses the product."""
     found = users(op.results[0])
     total = found[0].operation if len(found) == 1 else None
     if total is None or not is_a(total, Add) or not TensorType.of(total.result).is_static:
@@ -112,7 +114,7 @@ def _biased(op: ir.Operation) -> Any:
 
 
 def _bias_of(rw: Rewriter, op: ir.Operation, total: Any) -> ir.Value:
-    """What `total` adds to the result of `op`: zeros where there is no sum."""
+    """Return what `total` adds to the result of `op`: zeros where there is no sum."""
     if total is not None:
         a, b = total.operands
         return b if a == op.results[0] else a
@@ -121,7 +123,7 @@ def _bias_of(rw: Rewriter, op: ir.Operation, total: Any) -> ir.Value:
 
 
 def _beside(op: Op, most_columns: int, any_epilogue: bool) -> list[Any] | NoMatch:
-    """The ops that can run as one with `op`, in their order, `op` first; or why there are none."""
+    """Return the ops that can run as one with `op`, in order, `op` first; or why there are none."""
     reason = _unfit(op, most_columns)
     if reason is not None:
         return reason
@@ -163,7 +165,7 @@ def _beside(op: Op, most_columns: int, any_epilogue: bool) -> list[Any] | NoMatc
 
 
 def _fits(a: list[str], met: set[ir.Value], b: list[str], cone: set[ir.Value]) -> bool:
-    """Whether two epilogues stay what they are after a merge: they meet, or are done once."""
+    """Say whether two epilogues survive a merge: they meet, or are equal."""
     if met or cone:
         return not met.isdisjoint(cone)
     return a == b or all(names in ([], ["add"]) for names in (a, b))
@@ -180,7 +182,7 @@ class _Position:
 
 
 def _alike(a: ir.Operation, b: ir.Operation, axis: int) -> bool:
-    """Whether results and weights are of one type but for the output columns."""
+    """Say whether results and weights are of one type but for the output columns."""
     s, t = TensorType.of(a.results[0]), TensorType.of(b.results[0])
     v, w = TensorType.of(a.operands[1]), TensorType.of(b.operands[1])
     if s.dtype is not t.dtype or v.dtype is not w.dtype or len(b.operands) != 2:
@@ -195,7 +197,7 @@ def _same_kernel(a: ir.Operation, v: Sequence[int], w: Sequence[int]) -> bool:
 
 
 def _unfit(op: Op, most_columns: int) -> NoMatch | None:
-    """Why an op cannot be one of several, or None."""
+    """Say why an op cannot be one of several; None where it can."""
     if len(op.operands) != 2:
         return no_match("it has scales")
     name = mnemonic(op)
@@ -216,7 +218,7 @@ def _unfit(op: Op, most_columns: int) -> NoMatch | None:
 
 
 def _only_weights(value: ir.Value, name: str, depth: int = 4) -> bool:
-    """Whether `value` is read by ops of one name alone, through views, as their weights."""
+    """Say whether `value` is read by ops of one name alone, through views, as their weights."""
     for i, use in enumerate(value.uses):
         owner = use.owner.operation
         if i == _MOST:
@@ -276,7 +278,7 @@ def find_add_convs(op: Add, rw: Rewriter) -> Replacement:
 
 
 def _steps(a: Convolution, b: Convolution) -> list[list[int]] | None:
-    """By what the input of each convolution is thinned out for both to have one stride."""
+    """Return the steps that thin out each input, for both convolutions to have one stride."""
     names = ("padding", "dilation", "padding_mode")
     if tuple(a.stride) == tuple(b.stride):
         same = all(getattr(a, n) == getattr(b, n) for n in names)

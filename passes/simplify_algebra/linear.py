@@ -26,13 +26,13 @@ from mgx_mlir.rewrite.pattern import (
 
 
 def _sides(op: ir.Operation) -> tuple[tuple[ir.Value, ir.Value], ...]:
-    """Both ways to see a commutative op as (operand, other operand)."""
+    """Return both ways to see a commutative op as (operand, other operand)."""
     a, b = op.operands
     return (a, b), (b, a)
 
 
 def _along(dims: tuple[int, ...], axis: int, atoms: Any) -> Map:
-    """The map to `dims` that follows `atoms` along one axis and repeats along the others."""
+    """Return the map to `dims` that follows `atoms` along one axis and repeats along the others."""
     axis %= len(dims)
     return tuple(
         tuple(atoms) if i == axis else (((d, 0),) if d != 1 else ()) for i, d in enumerate(dims)
@@ -148,7 +148,7 @@ def find_mul_slice_conv(op: Mul, rw: Rewriter) -> Replacement:
 
 
 def _is_beside(user: Any, part: Any, axis: int, low: int, high: int) -> bool:
-    """Whether `user` is the slice `part`, or a slice along `axis` of what [low, high) is not."""
+    """Say whether `user` is the slice `part`, or a slice along `axis` outside of [low, high)."""
     if user.operation == part.operation:
         return True
     cut = cut_of(user.opview) if is_a(user, Slice) else None
@@ -221,7 +221,7 @@ def find_dot_add(op: Dot, rw: Rewriter) -> Replacement:
 def _dot_of_constants(
     rw: Rewriter, b: tuple[ir.Value, Map], weights: ir.Value, side: int
 ) -> ir.Value:
-    """dot(b, weights) (the other way round for side 1), of extent 1 where it would repeat."""
+    """Build dot(b, weights) (the other way round for side 1), of extent 1 where it would repeat."""
     found = constant_map(weights)
     assert found is not None
     rank = len(b[1])
@@ -281,14 +281,14 @@ def find_conv_add(op: Convolution, rw: Rewriter) -> Replacement:
 
 
 def window_reach(conv: Op) -> list[int]:
-    """How far one window of a convolution reaches along each spatial axis."""
+    """Return how far one window of a convolution reaches along each spatial axis."""
     dims = TensorType.of(conv.operands[1]).dims
     kernel = dims[:-2] if conv.channels_last else dims[2:]
     return [d * (k - 1) + 1 for d, k in zip(conv.dilation, kernel, strict=True)]
 
 
 def unpadded(conv: Op) -> bool:
-    """Whether no window of a convolution reads outside of its input."""
+    """Say whether no window of a convolution reads outside of its input."""
     if conv.padding_mode != "default_":
         return all(n == 1 for n in window_reach(conv))
     return not any(conv.padding)

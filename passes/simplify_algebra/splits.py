@@ -42,7 +42,7 @@ class Split:
 
 
 def split_at(op: Op) -> Split | NoMatch:
-    """The split whose first part the slice `op` is."""
+    """Return the split whose first part the slice `op` is."""
     own = cut_of(op)
     if own is None:
         return no_match("it does not cut one axis at bounds that are known here")
@@ -78,7 +78,7 @@ def split_at(op: Op) -> Split | NoMatch:
 
 
 def cut_of(op: Op) -> tuple[int, int, int] | None:
-    """(axis, low, high) of a slice along one axis with bounds that are known; None for others."""
+    """Return (axis, low, high) of a slice along one axis with known bounds; None for others."""
     if len(op.operands) > 1 or len(op.axes) != 1 or len(op.starts) != 1:
         return None
     dims = TensorType.of(op.operands[0]).dims
@@ -94,7 +94,7 @@ def _is_dead(op: ir.Operation) -> bool:
 
 
 def first_of(ops: Sequence[ir.Operation]) -> ir.Operation:
-    """The one that stands before the others, all of one block."""
+    """Return the op that stands before the others, all of one block."""
     first = ops[0]
     for op in ops[1:]:
         if op.is_before_in_block(first):
@@ -143,7 +143,7 @@ def find_splits(op: Slice, rw: Rewriter) -> Replacement:
 
 
 def _candidates(part: ir.Value, axis: int) -> list[ir.Operation]:
-    """Users of a part that are done to each element (or to each place along `axis`)."""
+    """Return the users of a part that are done to each element (or to each place along `axis`)."""
     out: list[ir.Operation] = []
     for i, user in enumerate(users(part)):
         user = user.operation
@@ -163,7 +163,7 @@ def _candidates(part: ir.Value, axis: int) -> list[ir.Operation]:
 
 
 def _same_on_all(f: ir.Operation, split: Split) -> list[ir.Operation] | None:
-    """For each part the op that does what `f` does to the first."""
+    """Return, for each part, the op that does what `f` does to the first."""
     block = split.slices[0].block
     if f.block != block:
         return None
@@ -185,7 +185,7 @@ def _same_attributes(a: ir.Operation, b: ir.Operation) -> bool:
 
 
 def _plan(ops: Sequence[ir.Operation], split: Split) -> Plan | None:
-    """How to build each operand of the op on the whole tensor; nothing is built yet."""
+    """Return how to build each operand of the op on the whole tensor; nothing is built yet."""
     plan: Plan = []
     for values in zip(*(o.operands for o in ops), strict=True):
         build = _whole(values, split)
@@ -215,7 +215,7 @@ def _value(v: ir.Value | None) -> ir.Value:
 
 
 def _also_split(values: Sequence[ir.Value], split: Split) -> ir.Value | None:
-    """The tensor of the same dims that `values` are the parts of."""
+    """Return the tensor of the same dims that `values` are the parts of."""
     found: ir.Value | None = None
     for v, (low, high) in zip(values, split.bounds, strict=True):
         part = defined_by(v, Slice)
@@ -230,7 +230,7 @@ def _also_split(values: Sequence[ir.Value], split: Split) -> ir.Value | None:
 
 
 def _repeated(values: Sequence[ir.Value], split: Split) -> Callable[[Rewriter], ir.Value] | None:
-    """The one value that all of `values` repeat along the cut axis, over its whole length."""
+    """Return the one value that all of `values` repeat along the whole cut axis."""
     found = [trace(v) for v in values]
     first = found[0]
     if first is None or split.axis in varying(first[1]):
@@ -250,7 +250,7 @@ def _repeated(values: Sequence[ir.Value], split: Split) -> Callable[[Rewriter], 
 
 
 def _one_view(split: Split, kind: type[Op]) -> list[ir.Operation] | NoMatch:
-    """The one user of each part, a view of that kind in the block of the slices."""
+    """Return the one user of each part, a view of that kind in the block of the slices."""
     ops = []
     for part in split.parts:
         found = users(part)
@@ -290,8 +290,10 @@ def find_split_reshape(op: Slice, rw: Rewriter) -> Replacement:
 def _whole_dims(
     split: Split, dims: Sequence[tuple[int, ...]]
 ) -> tuple[list[int], int, tuple[int, int]] | None:
-    """Dims of the whole tensor, the axis of the parts in them, and what an extent of 1 along the
-    cut axis becomes along it (as a fraction); None where the parts do not lie along one axis.
+    """Return the whole tensor's dims, the parts' axis in them, and the growth of extents along it.
+
+    The growth is what an extent of 1 along the cut axis becomes, as a fraction. None where the
+    parts do not lie along one axis.
 
     What is left of the cut axis is `outer` elements, of which each part has a run of
     extent * inner: the new axis divides these runs, whatever is right of it is in all the same.

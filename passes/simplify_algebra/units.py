@@ -29,7 +29,7 @@ from mgx_mlir.rewrite.pattern import (
 
 
 def _sides(op: ir.Operation) -> tuple[tuple[ir.Value, ir.Value], ...]:
-    """Both ways to see a commutative op as (operand, other operand)."""
+    """Return both ways to see a commutative op as (operand, other operand)."""
     a, b = op.operands
     return (a, b), (b, a)
 
@@ -249,7 +249,7 @@ def find_add_lit_broadcast(op: Add, rw: Rewriter) -> Replacement:
 
 
 def _plus_constant(value: ir.Value) -> tuple[ir.Value, ir.Value] | None:
-    """(x, c) where `value` is x + c with c constant and x not, and nothing else uses it.
+    """Return (x, c) where `value` is x + c with c constant and x not, and nothing else uses it.
 
     With another user both x and x + c would have to be kept.
     """

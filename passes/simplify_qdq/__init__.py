@@ -171,7 +171,7 @@ def _full(rw: Rewriter, number: float, dtype: DType, like: TensorType) -> ir.Val
 
 
 def _range(packed: str, dtype: DType) -> tuple[float, float]:
-    """The numbers between which quantised values are."""
+    """Return the numbers between which quantised values are."""
     if packed == "pack_int4":
         return (0, 15) if dtype.is_unsigned else (-8, 7)
     if packed == "pack_fp4":
@@ -185,8 +185,10 @@ def _range(packed: str, dtype: DType) -> tuple[float, float]:
 
 
 def _pair(op: Op) -> tuple[Any, list[Any], str] | str:
-    """The quantizelinear behind a dequantizelinear, what moves elements between, source first,
-    and how it is packed; or why there is none."""
+    """Return the quantizelinear behind a dequantizelinear, the moves between, and the packing.
+
+    The moves stand source first. Where there is no such pair, return the reason.
+    """
     moves: list[Any] = []
     packed = ""
     value = op.input
@@ -217,7 +219,7 @@ def _pair(op: Op) -> tuple[Any, list[Any], str] | str:
 
 
 def _settled(moves: list[Any]) -> list[Any]:
-    """The moves, without a pad at the ends whose slice brings the dims back."""
+    """Return the moves, without a pad at the ends whose slice brings the dims back."""
     if len(moves) != 2 or not is_a(moves[0], Pad) or not is_a(moves[1], Slice):
         return moves
     pad, cut = moves
@@ -267,7 +269,7 @@ def match_qlinear_reused(op: QuantizeLinear, rw: Rewriter) -> Replacement:
 
 
 def _comes_later(first: ir.Operation, second: ir.Operation) -> bool:
-    """Whether `second` follows `first` in the same block."""
+    """Say whether `second` follows `first` in the same block."""
     return first.block == second.block and first.is_before_in_block(second)
 
 
@@ -306,7 +308,7 @@ def match_concat_qlinear(op: QuantizeLinear, rw: Rewriter) -> Replacement:
 
 
 def _cut(rw: Rewriter, v: ir.Value, axis: int, start: int, end: int, dims: Any) -> ir.Value:
-    """Elements start .. end of a scale or zero point along the axis."""
+    """Cut elements start .. end out of a scale or zero point along the axis."""
     number = splat(v)
     if number is not None:
         return rw.multibroadcast(rw.literal(np.asarray(number)), dims)

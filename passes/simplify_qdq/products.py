@@ -40,11 +40,11 @@ class _Side:
     affine: bool
 
     def values(self, rw: Rewriter) -> ir.Value:
-        """The quantised operand itself, of ui8 as i8."""
+        """Build the quantised operand itself, of ui8 as i8."""
         return _signed(rw, self.found.apply(rw, self.found.op.input))
 
     def zero_point(self, rw: Rewriter) -> tuple[ir.Value, Map] | None:
-        """The zero point of `values`, where that is affine."""
+        """Return the zero point of `values`, where that is affine."""
         if not self.affine:
             return None
         if self.zero is None:
@@ -53,7 +53,7 @@ class _Side:
 
 
 def _signed(rw: Rewriter, x: ir.Value) -> ir.Value:
-    """ui8 values less 128 as i8; others as they are."""
+    """Shift ui8 values by -128 to i8; return others as they are."""
     if TensorType.of(x).dtype is not dtypes.UINT8:
         return x
     wide = rw.op("convert", x, target_type=dtypes.INT16)
@@ -84,7 +84,7 @@ def _side(rw: Rewriter, value: ir.Value, which: str) -> _Side | NoMatch:
 def _parameter(
     rw: Rewriter, found: Dequantised, value: ir.Value, dims: tuple[int, ...]
 ) -> tuple[ir.Value, Map] | None:
-    """A scale or zero point as (source, map to `dims`); one number has a source of rank 0."""
+    """Return a scale or zero point as (source, map to `dims`); a number's source has rank 0."""
     number = splat(value)
     if number is not None:
         return rw.literal(np.asarray(number)), _everywhere(dims)
@@ -92,7 +92,7 @@ def _parameter(
 
 
 def _everywhere(dims: Sequence[int]) -> Map:
-    """The map that repeats one element over `dims`."""
+    """Return the map that repeats one element over `dims`."""
     return tuple(((d, 0),) if d != 1 else () for d in dims)
 
 
@@ -148,7 +148,7 @@ def match_find_quantizable_ops(op: Dot | Convolution, rw: Rewriter) -> Replaceme
 
 
 def _wide(out: DType, *sides: _Side) -> DType:
-    """The type to scale in: products of 16-bit scales, and i32 sums, do not fit 16 bits."""
+    """Return the type to scale in: products of 16-bit scales, and i32 sums, do not fit 16 bits."""
     kinds = {out, *(TensorType.of(s.scale[0]).dtype for s in sides)}
     return dtypes.DOUBLE if dtypes.DOUBLE in kinds else dtypes.FLOAT
 
@@ -157,7 +157,7 @@ Plan = tuple[tuple[ir.Value, Map], tuple[ir.Value, Map]]
 
 
 def _combined_scale(rw: Rewriter, plan: Plan, dtype: DType, dims: tuple[int, ...]) -> ir.Value:
-    """The product of both scales at the result's dims."""
+    """Build the product of both scales at the result's dims."""
     numbers = [splat(source) for source, _ in plan]
     if numbers[0] is not None and numbers[1] is not None:
         product = np.array(numbers[0]).astype(dtype.np) * np.array(numbers[1]).astype(dtype.np)
@@ -173,7 +173,7 @@ def _converted(rw: Rewriter, value: ir.Value, dtype: DType) -> ir.Value:
 
 
 def _repeat(m: Map, axis: int, extent: int) -> Map:
-    """The map with one axis repeated to another extent."""
+    """Return the map with one axis repeated to another extent."""
     axis %= len(m)
     atoms = () if extent == 1 else ((extent, 0),)
     return (*m[:axis], atoms, *m[axis + 1 :])
@@ -183,7 +183,7 @@ def _repeat(m: Map, axis: int, extent: int) -> Map:
 
 
 def _plan_dot(a: _Side, b: _Side) -> Plan | NoMatch:
-    """The scales as maps to the result's dims."""
+    """Return the scales as maps to the result's dims."""
     rank = len(a.dims)
     for side, axis, which in ((a, rank - 1, "first"), (b, rank - 2, "second")):
         for found, what in ((side.scale, "scale"), (side.zero, "zero point")):
@@ -206,7 +206,7 @@ class _Operand:
 
 
 def _correct_dot(rw: Rewriter, total: ir.Value, a: _Operand, b: _Operand) -> ir.Value:
-    """The sums of affine operands: less p sum(w), less q (sum(x) - p n)."""
+    """Correct the sums of affine operands: less p sum(w), less q (sum(x) - p n)."""
     dims = TensorType.of(total).dims
     row, column = len(dims) - 2, len(dims) - 1
     if a.zero is not None:
@@ -226,7 +226,7 @@ def _correct_dot(rw: Rewriter, total: ir.Value, a: _Operand, b: _Operand) -> ir.
 def _less(
     rw: Rewriter, total: ir.Value, sums: ir.Value, source: ir.Value, m: Map, axis: int
 ) -> ir.Value:
-    """total - zero * sums, the sums of extent 1 along `axis`."""
+    """Build total - zero * sums, the sums of extent 1 along `axis`."""
     dims = TensorType.of(total).dims
     if axis in varying(m):
         sums = rw.multibroadcast(sums, dims)
@@ -316,7 +316,7 @@ def _widened(value: ir.Value) -> _Widened | None:
 def _zero_after(
     value: ir.Value, moves: Sequence[ir.Operation], dims: tuple[int, ...]
 ) -> tuple[int | ir.Value, Map] | None:
-    """A zero point after views, the last one first, as (number or source, map to `dims`)."""
+    """Return a zero point after views, the last one first, as (number or source, map to `dims`)."""
     number = splat(value)
     if number is not None:
         return int(number), _everywhere(dims)
@@ -327,7 +327,7 @@ def _zero_after(
 
 
 def _plan_convolution(op: Op, x: _Side, w: _Side) -> Plan | NoMatch:
-    """The scales as maps to the result's dims."""
+    """Return the scales as maps to the result's dims."""
     if op.channels_last:
         return no_match("it is channels-last")
     for found, what in ((x.scale, "scale"), (x.zero, "zero point")):
@@ -343,7 +343,7 @@ def _plan_convolution(op: Op, x: _Side, w: _Side) -> Plan | NoMatch:
 
 
 def _channels(atoms: Any, dims: tuple[int, ...]) -> Map:
-    """The map to `dims` that follows `atoms` along axis 1 and repeats along the others."""
+    """Return the map to `dims` that follows `atoms` along axis 1 and repeats along the others."""
     return tuple(
         tuple(atoms) if i == 1 and atoms else (((d, 0),) if d != 1 else ())
         for i, d in enumerate(dims)
@@ -353,7 +353,7 @@ def _channels(atoms: Any, dims: tuple[int, ...]) -> Map:
 def _correct_convolution(
     rw: Rewriter, op: Op, total: ir.Value, x: _Operand, w: _Operand
 ) -> ir.Value:
-    """The sums of affine operands, as convolutions with what is constant.
+    """Correct the sums of affine operands by convolutions with constants.
 
     The padding of the program is 0, which is no zero point: so the terms are padded with 0 too,
     and the zero point of the input is convolved at the input's own size.
@@ -376,7 +376,7 @@ def _correct_convolution(
 
 
 def _zero_image(rw: Rewriter, op: Op, x: _Operand, kernel: tuple[int, ...]) -> ir.Value:
-    """The zero point as one image: of the input's size, or of one window where nothing pads."""
+    """Build an image of the zero point: of the input's size, or one window where nothing pads."""
     assert x.zero is not None
     spatial = x.dims[2:]
     if op.padding_mode == "default_" and not any(op.padding):

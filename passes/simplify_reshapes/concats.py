@@ -43,7 +43,7 @@ def find_nested_concat(op: Concat, rw: Rewriter) -> Replacement:
 
 
 def _equal_views(op: ir.Operation, *kinds: type[Op]) -> list[Any] | str:
-    """The views that a concat joins, each used by it alone; or why they cannot go behind it."""
+    """Return the views that a concat alone reads; or why they cannot go behind it."""
     if len(op.operands) < 2:
         return "it has fewer than two operands"
     views = [defined_by(x, *kinds) for x in op.operands]
@@ -93,7 +93,7 @@ def find_concat_reshape(op: Concat, rw: Rewriter) -> Replacement:
 
 
 def _axis_behind(dims: Sequence[Dims], before: int) -> int | None:
-    """The axis after `before` elements that joining along equals joining the reshaped tensors."""
+    """Return the axis, after `before` elements, to join along in place of the reshaped tensors."""
     first = dims[0]
     for axis in range(len(first)):
         if prod(first[:axis]) == before and all(

@@ -74,7 +74,7 @@ def find_gather(op: Gather, rw: Rewriter) -> Replacement:
 
 
 def _spacing(indices: np.ndarray) -> list[Atom] | None:
-    """(count, stride), outermost first, that say `indices` from its first element on."""
+    """Return (count, stride), outermost first, that say `indices` from its first element on."""
     if len(indices) == 1:
         return []
     steps = np.diff(indices)
@@ -123,7 +123,7 @@ class _Window(NamedTuple):
 
 
 def _window(extent: int, base: int, strided: Sequence[Atom]) -> _Window | None:
-    """The slices that leave the elements base + i*s + j*t + .. of an axis, strides falling."""
+    """Return the slices that leave elements base + i*s + j*t of an axis, s, t falling strides."""
     pieces: list[_Piece] = []
     for k, (n, stride) in enumerate(strided):
         if k == len(strided) - 1:
@@ -144,7 +144,7 @@ def _window(extent: int, base: int, strided: Sequence[Atom]) -> _Window | None:
 def _arranged(
     dims: Sequence[int], axis: int, atoms: Sequence[Atom], strided: Sequence[Atom]
 ) -> Map:
-    """The window's axes in the order of the indices, what repeats in its place."""
+    """Return the window's axes in the order of the indices, what repeats in its place."""
     own = start(dims)
     inner: list[tuple[Atom, ...]] = [
         own[axis + strided.index(a)] if a[1] else ((a[0], 0),) for a in atoms

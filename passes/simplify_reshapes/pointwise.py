@@ -51,7 +51,7 @@ _COMPUTES = (
 
 
 def joins(value: ir.Value) -> bool:
-    """Whether a pointwise op of `value` runs in the kernel that computes `value`."""
+    """Say whether a pointwise op of `value` runs in the kernel that computes `value`."""
     owner = value.owner
     if isinstance(owner, ir.Block) or len(owner.operation.results) != 1:
         return False
@@ -59,17 +59,17 @@ def joins(value: ir.Value) -> bool:
 
 
 def _is_plain(op: Op) -> bool:
-    """A pointwise op, not a kernel that holds some."""
+    """Say whether a pointwise op has one result and is no kernel that holds some."""
     return len(op.results) == 1 and not len(op.operation.regions)
 
 
 def _only_in(value: ir.Value, op: ir.Operation) -> bool:
-    """Whether `op` is the one user of `value`."""
+    """Say whether `op` is the one user of `value`."""
     return all(use.owner.operation == op.operation for use in value.uses)
 
 
 def _again(rw: Rewriter, op: ir.Operation, *operands: ir.Value) -> ir.Value:
-    """The same pointwise op or view on other operands."""
+    """Build the same pointwise op or view on other operands."""
     name = mnemonic(op)
     if name == "multibroadcast":
         return rw.op(name, list(operands), **attributes_of(op))
@@ -139,7 +139,7 @@ def find_reshape_cont(op: Pointwise, rw: Rewriter) -> Replacement:
 
 
 def _reshaped_source(v: ir.Value, op: ir.Operation) -> ir.Value | None:
-    """What `v` is reshaped from for `op` alone."""
+    """Return what `v` is reshaped from for `op` alone."""
     view = defined_by(v, ReshapeOp)
     if view is None or len(view.operands) != 1 or not _only_in(v, op):
         return None
@@ -147,7 +147,7 @@ def _reshaped_source(v: ir.Value, op: ir.Operation) -> ir.Value | None:
 
 
 def _reshaped_constant(v: ir.Value, dims: Dims) -> tuple[ir.Value, Map] | None:
-    """The constant below `v`, and its map to `v` reshaped to `dims`: nothing is repeated."""
+    """Return the constant below `v`, and its map to `v` reshaped to `dims`: nothing is repeated."""
     found = trace(v) if is_constant(v) else None
     m = None if found is None else reshaped(found[1], dims)
     return None if found is None or m is None else (found[0], m)
@@ -235,7 +235,7 @@ def _may_widen(view: Any, rw: Rewriter) -> bool:
 
 
 def _moved(m: Map, view: Any) -> Map:
-    """The map of a constant after `view`."""
+    """Return the map of a constant after `view`."""
     if is_a(view, Convert):
         return m
     return tuple(m[p] for p in view.permutation)
@@ -278,7 +278,7 @@ def _single(views: list[Any]) -> bool:
 
 
 def inverse(dims: Dims, m: Map) -> Map | None:
-    """The map from the result of `m` (a permutation of a tensor of `dims`) back to the tensor."""
+    """Return the inverse of the map `m`, a permutation of a tensor of `dims`."""
     flat = merged([a for atoms in m for a in atoms])
     if any(not s for _, s in flat):
         return None

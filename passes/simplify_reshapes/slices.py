@@ -30,7 +30,7 @@ _MANY = 32  # users of one value that a pattern looks at
 
 
 def bounds_of(op: Op) -> list[tuple[int, int]] | None:
-    """The range that a slice takes of every axis; None where it is not known here."""
+    """Return the range that a slice takes of every axis; None where it is not known here."""
     dims = TensorType.of(op.operands[0]).dims
     if len(op.operands) > 1 or DYN in dims or op.axes is None or op.starts is None:
         return None
@@ -51,7 +51,7 @@ class Cut(NamedTuple):
 
 
 def cut_of(op: Op) -> Cut | None:
-    """The one axis that a slice takes a part of, and the part; None where it is not one."""
+    """Return the one axis that a slice takes a part of, and the part; None where it is not one."""
     bounds = bounds_of(op)
     if bounds is None:
         return None
@@ -65,7 +65,7 @@ def cut_of(op: Op) -> Cut | None:
 
 
 def cut_to(rw: Rewriter, x: ir.Value, bounds: Sequence[tuple[int, int]]) -> ir.Value:
-    """`x` cut to bounds; `x` itself where they are all of it."""
+    """Cut `x` to bounds; return `x` itself where they are all of it."""
     cut = [
         (i, low, high)
         for i, ((low, high), d) in enumerate(zip(bounds, rw.dims(x), strict=True))
@@ -78,7 +78,7 @@ def cut_to(rw: Rewriter, x: ir.Value, bounds: Sequence[tuple[int, int]]) -> ir.V
 
 
 def cut_along(rw: Rewriter, x: ir.Value, axis: int, low: int, high: int) -> ir.Value:
-    """Elements low to high of `x` along `axis`; `x` itself where they are all."""
+    """Cut elements low to high out of `x` along `axis`; return `x` itself where they are all."""
     if (low, high) == (0, rw.dims(x)[axis]):
         return x
     return rw.op("slice", x, axes=[axis], starts=[low], ends=[high])
@@ -157,7 +157,7 @@ def find_slice_shape_transforms(op: ReshapeOp, rw: Rewriter) -> Replacement:
 
 
 def _sliced_after(dims: Dims, cut: Cut, out: Dims) -> tuple[int, tuple[int, int]] | None:
-    """The axis of `out` that holds the sliced axis, and (a, b): element i there begins at i*a/b."""
+    """Return the axis of `out` with the sliced axis, and (a, b): element i begins at i*a/b."""
     before, row = prod(dims[: cut.axis]), prod(dims[cut.axis + 1 :])
     lead = 1
     for axis, d in enumerate(out):
@@ -182,7 +182,7 @@ class _Part(NamedTuple):
 
 
 def _live_users(value: ir.Value) -> Iterator[Any]:
-    """Ops that use `value` and are used themselves (what a pattern left behind is not)."""
+    """Return the users of `value` that have users (what a pattern left behind has none)."""
     for use in value.uses:
         op = use.owner.operation
         if not len(op.results) or not all(has_no_use(r) for r in op.results):
@@ -190,7 +190,7 @@ def _live_users(value: ir.Value) -> Iterator[Any]:
 
 
 def _transposed_slices(x: ir.Value) -> list[_Part] | None:
-    """The slices of `x` that are only transposed; None where `x` has too many users.
+    """Return the slices of `x` that are only transposed; None where `x` has too many users.
 
     Not those that a pointwise op follows: that and the transpose are one kernel as they are.
     """
@@ -209,7 +209,7 @@ def _transposed_slices(x: ir.Value) -> list[_Part] | None:
 
 
 def _tiles(cuts: Sequence[Cut]) -> bool:
-    """Whether slices of one axis are pieces of one length that starts are multiples of."""
+    """Say whether slices of one axis have one length, and starts that are multiples of it."""
     length = cuts[0].high - cuts[0].low
     return cuts[0].extent % length == 0 and all(
         c.high - c.low == length and c.low % length == 0 for c in cuts
@@ -262,7 +262,7 @@ def find_slice_transpose(op: Transpose, rw: Rewriter) -> Replacement:
 
 
 def _after(x: ir.Value) -> ir.InsertionPoint:
-    """Where an op on `x` is before all other users of it."""
+    """Return where an op on `x` is before all other users of it."""
     if isinstance(x.owner, ir.Block):
         return ir.InsertionPoint.at_block_begin(x.owner)
     return ir.InsertionPoint.after(x.owner)
