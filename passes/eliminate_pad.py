@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mgx_mlir.core.op import Op, attributes_of, mnemonic
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution, Im2Col
 from mgx_mlir.dialects.migraphx.movement import Pad
+from mgx_mlir.dialects.migraphx.normalize import Softmax
+from mgx_mlir.dialects.migraphx.pointwise_unary import Abs, Exp, Relu, Sigmoid
 from mgx_mlir.dialects.migraphx.pooling import Pooling
 from mgx_mlir.dialects.migraphx.quant import QuantConvolution
 from mgx_mlir.rewrite.passes import PatternPass
 from mgx_mlir.rewrite.pattern import (
+    NoMatch,
     Replacement,
     Rewriter,
     defined_by,
@@ -23,10 +26,10 @@ from mgx_mlir.rewrite.pattern import (
 )
 
 # results that are never negative: a zero border loses no maximum against them
-_NOT_NEGATIVE = ("relu", "sigmoid", "abs", "exp", "softmax")
+_NOT_NEGATIVE = (Relu, Sigmoid, Abs, Exp, Softmax)
 
 
-def _spatial_pads(pad: Any, channels_last: bool) -> tuple[Sequence[int], Sequence[int]] | None:
+def _spatial_pads(pad: Pad, channels_last: bool) -> tuple[Sequence[int], Sequence[int]] | None:
     """Return the spatial begins and ends; None where batch or channels are padded as well."""
     rank = TensorType.of(pad.operands[0]).rank
     low, high = pad.pads[:rank], pad.pads[rank:]
@@ -46,7 +49,7 @@ def _joined(padding: Sequence[int], low: Sequence[int], high: Sequence[int]) -> 
     ]
 
 
-def _find_pad(op: Op, rw: Rewriter) -> Any:
+def _find_pad(op: Op, rw: Rewriter) -> tuple[Pad, Sequence[int], Sequence[int]] | NoMatch:
     """Return (pad, begins, ends) of a constant pad that `op` can take over, or why not."""
     pad = defined_by(op.operands[0], Pad)
     if pad is None or pad.mode != "constant":
@@ -65,7 +68,7 @@ def _find_pad(op: Op, rw: Rewriter) -> Any:
 def find_pad_convolution(op: Convolution | QuantConvolution | Im2Col, rw: Rewriter) -> Replacement:
     """convolution(pad(x, 0)) -> convolution(x) with more padding"""
     found = _find_pad(op, rw)
-    if not found:
+    if isinstance(found, NoMatch):
         return found
     pad, low, high = found
     if pad.value != 0:
@@ -85,7 +88,7 @@ def find_pad_pooling(op: Pooling, rw: Rewriter) -> Replacement:
     if op.ceil_mode:
         return no_match("ceil_mode depends on where the input ends")
     found = _find_pad(op, rw)
-    if not found:
+    if isinstance(found, NoMatch):
         return found
     pad, low, high = found
     dtype = rw.dtype(op.operands[0])

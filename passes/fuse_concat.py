@@ -59,6 +59,7 @@ class FuseConcat(Pass):
         return changed
 
     def fuse(self, op: ir.Operation, enabled: set[str]) -> bool:
+        """Form the kernel of one concat, where a rule in `enabled` allows it; say whether."""
         t = TensorType.of(op.results[0])
         before = AROUND.name in enabled
         leading = before and any(is_a(o, Pointwise) for o in _tree(op.results[0], op, before=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, cast
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import BroadcastOp, is_a
@@ -129,8 +129,8 @@ def find_gathered_convolution(op: Group, rw: Rewriter) -> Replacement:
     return list(make_kernel("group", inputs, types, build, tag="convolution").results)
 
 
-def _convolution(body: ir.Block) -> Any:
-    return next(o for o in body.operations if is_a(o, Convolution))
+def _convolution(body: ir.Block) -> Convolution:
+    return next(cast(Convolution, o) for o in body.operations if is_a(o, Convolution))
 
 
 def _read_through(v: ir.Value) -> ir.Value | None:

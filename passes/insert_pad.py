@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mgx_mlir.core.op import Op
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.rewrite.passes import PatternPass, option
@@ -62,7 +61,7 @@ def _left_to_kernel(op: Convolution, w: TensorType, spatial: int, leave: str) ->
     return False
 
 
-def _padded_inside(op: Op, x: TensorType, w: TensorType, spatial: int) -> bool:
+def _padded_inside(op: Convolution, x: TensorType, w: TensorType, spatial: int) -> bool:
     """Say whether a depthwise kernel runs faster with the pad inside (measured: docs/kernels.md).
 
     Kernels of 3x3 and strided ones do. Those that span one axis only do not compile so.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, is_a
+from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Scalar
 from mgx_mlir.dialects.migraphx.linear import Convolution
@@ -102,7 +102,7 @@ def _is_cheap(v: ir.Value) -> bool:
     return is_a(v.owner, (Literal, BroadcastOp))
 
 
-def rebuild(op: Op, operands: list[ir.Value], out: TensorType) -> ir.Value:
+def rebuild(op: ir.OpView, operands: list[ir.Value], out: TensorType) -> ir.Value:
     """Build the same op on other operands."""
     attributes = {k: op.operation.attributes[k] for k in _attribute_names(op)}
     return ir.Operation.create(
@@ -110,7 +110,7 @@ def rebuild(op: Op, operands: list[ir.Value], out: TensorType) -> ir.Value:
     ).result
 
 
-def _attribute_names(op: Op) -> list[str]:
+def _attribute_names(op: ir.OpView) -> list[str]:
     return [a if isinstance(a, str) else a.name for a in op.operation.attributes]
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Pointwise, is_a, mnemonic, op_class
+from mgx_mlir.core.op import Op, Pointwise, is_a, mnemonic, op_class
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.convert import BitCast, Convert
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.passes.analysis.constants import is_constant
 from mgx_mlir.passes.layout_convolution import rebuild
@@ -24,9 +24,6 @@ from mgx_mlir.rewrite.pattern import (
     no_match,
     pattern,
 )
-
-# pointwise ops that mean something else in another type
-_OTHER = frozenset(("bit_cast", "dequantizelinear"))
 
 
 @pattern(Convert)
@@ -80,7 +77,7 @@ def _widens(narrow: DType, wide: DType) -> bool:
     return narrow.is_low_precision and wide.is_float and wide.size == 4
 
 
-def _widened(f: Any, rw: Rewriter, cast: ir.Value | None, wide: DType) -> ir.Value | NoMatch:
+def _widened(f: Op, rw: Rewriter, cast: ir.Value | None, wide: DType) -> ir.Value | NoMatch:
     """Return `f` in the type `wide`: on what `cast` converted if given, on converts of the rest.
 
     At most one operand is not constant, so that at most one tensor is converted.
@@ -89,10 +86,9 @@ def _widened(f: Any, rw: Rewriter, cast: ir.Value | None, wide: DType) -> ir.Val
     name = mnemonic(operation)
     cls = op_class(f)
     # where an op has steps, an operand that is no longer rounded may fall on another side
-    pointwise = (
-        cls is not None and issubclass(cls, Pointwise) and not cls.steps and name not in _OTHER
-    )
-    if not (pointwise or is_a(f, NumberReduction)) or len(operation.regions):
+    pointwise = cls is not None and issubclass(cls, Pointwise) and not cls.steps
+    continuous = pointwise and not is_a(f, BitCast)
+    if not (continuous or is_a(f, NumberReduction)) or len(operation.regions):
         return no_match("'{}' is neither continuous and pointwise nor a reduction", name)
     operands, t = list(operation.operands), TensorType.of(operation.results[0])
     if any(TensorType.of(v).dtype is not t.dtype for v in operands):

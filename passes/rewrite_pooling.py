@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.normalize import Lrn
@@ -127,7 +128,7 @@ def _spatial_axes(op: Op, t: TensorType) -> list[int]:
 
 def _padded(
     op: Op, rw: Rewriter, t: TensorType, axes: Sequence[int], room: Sequence[tuple[int, int]]
-) -> Any:
+) -> ir.Value:
     """Pad the input with what windows read around it and what changes no result."""
     if not any(map(any, room)):
         return op.input

@@ -146,7 +146,7 @@ def lstm(op: Lstm, rw: Rewriter) -> Replacement:
             own = net.of_direction(op.peephole, d)
             peepholes = [net.part(own, i * h, (i + 1) * h) for i in range(3)]
 
-        def peeked(x: ir.Value, p: Any, cell: ir.Value) -> ir.Value:
+        def peeked(x: ir.Value, p: ir.Value | None, cell: ir.Value) -> ir.Value:
             if p is None:
                 return x
             return rw.op("add", x, rw.op("mul", net.rows(p, cell), cell))
@@ -255,7 +255,7 @@ class _Network:
             return rw.op("reshape", found, shape, results=[self.type.with_dims(dims)])
         return rw.op("reshape", found, dims=[-1 if x == DYN else x for x in dims])
 
-    def state(self, initial: Any, d: int) -> ir.Value:
+    def state(self, initial: ir.Value | None, d: int) -> ir.Value:
         """Build the first state {batch, hidden}: zeros where none is given."""
         if initial is not None:
             return self.of_direction(initial, d)
@@ -485,7 +485,9 @@ def _gathered(rw: Rewriter, x: ir.Value, step: ir.Value) -> ir.Value:
     return rw.op("gathernd", x, where)
 
 
-def _where_less(rw: Rewriter, low: Any, lens: ir.Value, x: ir.Value, new_axes: int) -> ir.Value:
+def _where_less(
+    rw: Rewriter, low: np.ndarray | int, lens: ir.Value, x: ir.Value, new_axes: int
+) -> ir.Value:
     """Build x where low < lens {batch}, else 0; x has `new_axes` axes behind the batch's."""
     shape = low if isinstance(low, int) else rw.literal(np.asarray(low))
     live = rw.convert(rw.less(shape, lens), target_type=dtypes.BOOL)

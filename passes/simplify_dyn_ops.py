@@ -25,14 +25,16 @@ from mgx_mlir.dialects.migraphx.resize import Resize
 from mgx_mlir.dialects.migraphx.views import Reshape
 from mgx_mlir.programs.program_ir import entry_block, functions
 from mgx_mlir.rewrite.passes import PatternPass
-from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
+from mgx_mlir.rewrite.pattern import NoMatch, Pattern, Replacement, Rewriter, no_match, pattern
 
 # ops whose static form has fewer operands, and ops that only run-time extents need
 _EXTRA_OPERANDS = (Slice, Reshape, Resize, Broadcast, Multibroadcast)
 _RUN_TIME = (BroadcastWithDims, BroadcastForDot, DimensionsOf, OneHot, Fill, SelectModule)
 
 
-def _static(rw: Rewriter, op: ir.Operation, name: str, *operands: Any, **attributes: Any) -> Any:
+def _static(
+    rw: Rewriter, op: ir.Operation, name: str, *operands: Any, **attributes: Any
+) -> ir.Value | NoMatch:
     """Build the static form of `op`; its type stays the root's until `refine`."""
     try:
         value = rw.op(name, *operands, **attributes)
@@ -140,7 +142,7 @@ def find_resize_static(op: Resize, rw: Rewriter) -> Replacement:
     return _static(rw, op, "resize", op.input, **attributes)
 
 
-def _const_slice(op: Op, rw: Rewriter, operands: int) -> Any:
+def _const_slice(op: Op, rw: Rewriter, operands: int) -> ir.Value | NoMatch:
     """Rewrite a slice of that many operands with all but the first constant."""
     if len(op.operands) != operands:
         return no_match("it has {} operands", len(op.operands))
@@ -267,7 +269,7 @@ def refine(module: ir.Operation) -> bool:
     return changed
 
 
-def _restate(function: Any) -> bool:
+def _restate(function: ir.OpView) -> bool:
     """State the types that a function returns in its own; say whether that changed it."""
     kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     block = entry_block(function)

@@ -19,7 +19,7 @@ from mgx_mlir.core.errors import MgxError, PassError, PipelineError
 from mgx_mlir.core.ir import ir, passmanager
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.type_cache import remembering
-from mgx_mlir.rewrite.pattern import MatchTrace, observing
+from mgx_mlir.rewrite.pattern import HasOperation, MatchTrace, observing
 from mgx_mlir.rewrite.pipeline import (
     MODULE,
     Nested,
@@ -264,7 +264,7 @@ _ACTIVE: ContextVar[Instrumentation | None] = ContextVar("mgx_instrumentation", 
 
 
 def run_pipeline(
-    module: Any,
+    module: HasOperation,
     pipeline: PipelineLike,
     *,
     store: WeightStore | None = None,

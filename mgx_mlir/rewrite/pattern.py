@@ -21,8 +21,9 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import Any, Protocol, TypeAlias, TypeVar, overload
 
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import MgxError, PassError
 from mgx_mlir.core.ir import ir, rewrite
 from mgx_mlir.core.op import PREFIX, Kernel, Op, as_value, is_a, names_of
@@ -61,7 +62,7 @@ class NoMatch:
 
     __slots__ = ("arguments", "reason")
 
-    def __init__(self, reason: str, *arguments: Any) -> None:
+    def __init__(self, reason: str, *arguments: object) -> None:
         self.reason, self.arguments = reason, arguments
 
     def __bool__(self) -> bool:
@@ -71,7 +72,7 @@ class NoMatch:
         return self.reason.format(*self.arguments) if self.arguments else self.reason
 
 
-def no_match(reason: str, *arguments: Any) -> NoMatch:
+def no_match(reason: str, *arguments: object) -> NoMatch:
     """Say why a pattern does not apply: `return no_match("rank {} is not {}", a, b)`."""
     return NoMatch(reason, *arguments)
 
@@ -81,6 +82,16 @@ class _Updated:
 
 
 UPDATED = _Updated()
+
+
+class HasOperation(Protocol):
+    """A module, an op view or an operation."""
+
+    @property
+    def operation(self) -> ir.Operation:
+        """The operation itself."""
+        ...
+
 
 # what a pattern returns: values for the root's results, `rw.updated()`, or why it does not match
 Replacement: TypeAlias = "ir.Value | Op | Sequence[ir.Value] | _Updated | NoMatch | None"
@@ -138,10 +149,10 @@ class Rewriter(Builder):
     `options` is the pass that runs the pattern.
     """
 
-    def __init__(self, options: Any = None) -> None:
-        self.options = options
+    def __init__(self, options: object = None) -> None:
+        self.options: Any = options
         self._entered: list[ir.Location] = []
-        self._built: list[Any] = []
+        self._built: list[ir.Value] = []
 
     # Remembered values would outlive the ops that the driver erases: nothing is kept.
     @property
@@ -157,7 +168,7 @@ class Rewriter(Builder):
         self._built.append(found[0] if isinstance(found, tuple) else found)
         return found
 
-    def literal(self, array: Any, dtype: Any = None) -> ir.Value:
+    def literal(self, array: Any, dtype: DType | None = None) -> ir.Value:
         found = super().literal(array, dtype)
         self._built.append(found)
         return found
@@ -193,7 +204,7 @@ class Rewriter(Builder):
             self.merge_location(found)
         return found
 
-    def merge_location(self, *ops: Any) -> None:
+    def merge_location(self, *ops: ir.Operation | Op) -> None:
         """Add the locations of `ops` to the ops that are built from here on."""
         current = ir.Location.current
         others = [o.location for o in ops if o.location != current]
@@ -243,7 +254,7 @@ def defined_by(value: ir.Value, *ops: Root) -> Any:
     return owner.opview
 
 
-def users(value: ir.Value) -> list[Any]:
+def users(value: ir.Value) -> list[ir.Operation]:
     """Return the ops that use `value`, once for each use."""
     return [use.owner for use in value.uses]
 
@@ -255,22 +266,23 @@ def has_one_use(value: ir.Value) -> bool:
 
 
 def has_no_use(value: ir.Value) -> bool:
+    """Say whether nothing uses `value`."""
     return next(iter(value.uses), None) is None
 
 
 # ---- applying ----------------------------------------------------------------------------------
 
 
-def op_names(root: Any) -> list[str]:
+def op_names(root: HasOperation) -> list[str]:
     """Return the name of every op in `root`, itself included: a cheap walk (0.6 us per op)."""
     names: list[str] = []
     add, advance = names.append, ir.WalkResult.ADVANCE
 
-    def visit(op: Any) -> ir.WalkResult:
+    def visit(op: ir.Operation) -> ir.WalkResult:
         add(op.name)
         return advance
 
-    _operation(root).walk(visit)
+    root.operation.walk(visit)
     return names
 
 
@@ -303,14 +315,14 @@ class PatternSet:
         kept = {root: [p for p in ps if p.name not in off] for root, ps in self.by_root.items()}
         return {root: ps for root, ps in kept.items() if ps}
 
-    def apply(self, root: Any, options: Any = None, max_iterations: int = -1) -> int:
+    def apply(self, root: HasOperation, options: object = None, max_iterations: int = -1) -> int:
         """Apply until nothing changes (or `max_iterations` sweeps).
 
         Return how many rewrites were made.
 
         Raises PassError when a pattern fails, replaces by another type, or never ends.
         """
-        operation = _operation(root)
+        operation = root.operation
         by_root = self.enabled_by_root()
         if observers():
             self._summaries = self._summaries or {p.name: p.summary for p in self.patterns}
@@ -343,17 +355,19 @@ class PatternSet:
 class _Application:
     """One run of a PatternSet: the rewriter, the brake, the counts."""
 
-    def __init__(self, patterns: PatternSet, options: Any, limit: int, guarded: bool) -> None:
+    def __init__(self, patterns: PatternSet, options: object, limit: int, guarded: bool) -> None:
         self.rewriter, self.limit, self.guarded = Rewriter(options), limit, guarded
         self.rewrites = 0
         self.recent: Counter[str] = Counter()
         self.observers = observers()
         self.traces = traces()
 
-    def callback(self, tried: Sequence[Pattern]) -> Callable[[Any, Any], bool | None]:
+    def callback(
+        self, tried: Sequence[Pattern]
+    ) -> Callable[[Op, rewrite.PatternRewriter], bool | None]:
         """Return MLIR's callback for one root name; it returns True when nothing matched."""
 
-        def rewrite_op(op: Any, driver: Any) -> bool | None:
+        def rewrite_op(op: Op, driver: rewrite.PatternRewriter) -> bool | None:
             if self.guarded and is_a(op.operation.parent, Kernel):
                 return True
             rw, location = self.rewriter, op.location
@@ -396,10 +410,10 @@ class _Application:
                 notes=[f"the last 100 were made by {busy}"],
             )
 
-    def shown(self, p: Pattern, op: Any) -> str:
+    def shown(self, p: Pattern, op: Op) -> str:
         return op_text(op) if any(t.wants(p.name) for t in self.traces) else ""
 
-    def record(self, p: Pattern, location: ir.Location, found: Any, shown: str) -> None:
+    def record(self, p: Pattern, location: ir.Location, found: Replacement, shown: str) -> None:
         for trace in self.traces:
             if trace.wants(p.name):
                 refused = found is None or isinstance(found, NoMatch)
@@ -409,7 +423,7 @@ class _Application:
                 trace.add(p.name, shown, outcome, location)
 
 
-def _checked(p: Pattern, op: Any, found: Any, location: ir.Location) -> list[ir.Value]:
+def _checked(p: Pattern, op: Op, found: Replacement, location: ir.Location) -> list[ir.Value]:
     """Return the replacement as values.
 
     Raises PassError where they are not the root's results in number and type: MLIR takes them
@@ -436,11 +450,6 @@ def _checked(p: Pattern, op: Any, found: Any, location: ir.Location) -> list[ir.
 def _failed(p: Pattern, location: ir.Location, e: Exception) -> PassError:
     what = e.message if isinstance(e, MgxError) else f"{type(e).__name__}: {e}"
     return PassError(f"pattern '{p.name}' failed: {what}", location=location_text(location))
-
-
-def _operation(root: Any) -> Any:
-    """Return the ir.Operation of a module, op view or operation."""
-    return root.operation
 
 
 __all__ = [

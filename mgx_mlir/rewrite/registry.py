@@ -50,6 +50,7 @@ class Pass:
     rules: ClassVar[tuple[Rule, ...]] = ()  # the named rewrites of a pass that is no pattern set
 
     def run(self, module: ir.Operation) -> bool | None:
+        """Change the module in place; return whether it changed, None where that is not known."""
         raise NotImplementedError
 
     @property
@@ -245,7 +246,7 @@ def _option_value(kind: Any, text: str | None) -> Any:
     raise TypeError(f"a pass option cannot be a {kind}")
 
 
-def _option_text(value: Any) -> str:
+def _option_text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
@@ -253,7 +254,7 @@ def _option_text(value: Any) -> str:
     return str(value)
 
 
-def _type_text(kind: Any) -> str:
+def _type_text(kind: object) -> str:
     if typing.get_origin(kind) is tuple:
         return f"list of {_type_text(typing.get_args(kind)[0])}"
     return getattr(kind, "__name__", str(kind))

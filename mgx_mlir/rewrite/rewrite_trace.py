@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mgx_mlir.core.ir import ir
 
@@ -39,11 +39,11 @@ class Rule:
         note_tried({self.name: self.summary})
         return is_enabled(self.name)
 
-    def applied(self, op: Any = None, times: int = 1) -> None:
+    def applied(self, op: ir.Operation | None = None, times: int = 1) -> None:
         """Say that it was applied, at `op` where one is given (before it is erased)."""
         count(self.name, op, times)
 
-    def refused(self, op: Any, reason: str, *arguments: Any) -> None:
+    def refused(self, op: ir.Operation, reason: str, *arguments: object) -> None:
         """Say why it does not apply at `op`; formatted only when somebody asks."""
         for trace in traces():
             if trace.wants(self.name):
@@ -115,9 +115,16 @@ class MatchTrace:
     refusals: bool = True
 
     def wants(self, name: str) -> bool:
+        """Say whether the attempts of a rewrite are collected."""
         return self.names is None or name in self.names
 
-    def add(self, name: str, op: Any, outcome: str, location: Any = None) -> None:
+    def add(
+        self,
+        name: str,
+        op: ir.Operation | str | None,
+        outcome: str,
+        location: ir.Location | None = None,
+    ) -> None:
         """Note an attempt at `op` (an op, its text, or None)."""
         if outcome != APPLIED and not self.refusals:
             return
@@ -167,7 +174,7 @@ def traces() -> list[MatchTrace]:
     return list(found.values())
 
 
-def count(name: str, op: Any = None, times: int = 1) -> None:
+def count(name: str, op: ir.Operation | None = None, times: int = 1) -> None:
     """Count a rewrite as applied, at `op` where one is given."""
     tally(_OBSERVERS.get(), name, times)
     for trace in traces():
@@ -195,7 +202,7 @@ def location_text(location: ir.Location) -> str:
     return text[4:-1].replace('"', "") if text.startswith("loc(") else text
 
 
-def op_text(op: Any) -> str:
+def op_text(op: ir.Operation) -> str:
     """Return an op in one line, `name {attributes} : (operands) -> results`.
 
     The cost does not grow with the module: MLIR numbers a whole function to print one op.

@@ -17,9 +17,9 @@ import logging
 import os
 import sys
 from dataclasses import dataclass
-from typing import Any
 
 from mgx_mlir.core.errors import UsageError
+from mgx_mlir.core.ir import ir
 from mgx_mlir.rewrite.rewrite_trace import APPLIED, MatchTrace, location_text, op_text
 
 log = logging.getLogger(__name__)
@@ -57,14 +57,14 @@ class Switches:
         if self.trace_passes or self.trace_compile:
             print(f"{'  ' * depth}Pass: {name}", file=sys.stderr)
 
-    def after(self, name: str, depth: int, ms: float, module: Any) -> None:
+    def after(self, name: str, depth: int, ms: float, module: ir.Operation) -> None:
         """Print or time what the environment asks for when a pass is done."""
         if self.time_passes:
             print(f"{'  ' * depth}{name}: {ms:.3f}ms", file=sys.stderr)
         if self.trace_compile and depth == 0:
             self.program(module)
 
-    def program(self, module: Any) -> None:
+    def program(self, module: ir.Operation) -> None:
         """Print a program, as mgx-opt reads it."""
         from mgx_mlir.core.operand_segments import asm
 
@@ -81,7 +81,13 @@ class _PrintedMatches(MatchTrace):
     def wants(self, name: str) -> bool:
         return self.text in name
 
-    def add(self, name: str, op: Any, outcome: str, location: Any = None) -> None:
+    def add(
+        self,
+        name: str,
+        op: ir.Operation | str | None,
+        outcome: str,
+        location: ir.Location | None = None,
+    ) -> None:
         if outcome != APPLIED and not self.refusals:
             return
         if location is None and op is not None and not isinstance(op, str):

@@ -56,12 +56,12 @@ class AttentionForm:
     q_run: int  # neighbours that q can be read by
     k: Reader
     v: Reader
-    scores: list[Any]  # pointwise ops, in order, from the first product to the softmax
+    scores: list[ir.Operation]  # pointwise ops, in order, from the first product to the softmax
     product: ir.Value
     weights: ir.Value  # the softmax's input
-    softmax: list[Any]  # the softmax and, if there is one, the convert of its result
+    softmax: list[ir.Operation]  # the softmax and, if there is one, the convert of its result
     output: ir.Value  # the second product
-    epilogue: list[Any]  # pointwise ops after it
+    epilogue: list[ir.Operation]  # pointwise ops after it
     operands: dict[ir.Value, Tile]  # of both, other than what they compute
     final: ir.Value  # what the epilogue gives
     out: TensorType
@@ -126,9 +126,9 @@ def read_queries(value: ir.Value, leaves: Collection[ir.Value]) -> tuple[Reader,
 
 def _chain(
     value: ir.Value, start: ir.Value, leaves: Collection[ir.Value], operands: dict[ir.Value, Tile]
-) -> list[Any]:
+) -> list[ir.Operation]:
     """Return the pointwise ops from `start` to `value`; add their other operands to `operands`."""
-    order: list[Any] = []
+    order: list[ir.Operation] = []
     dims = TensorType.of(start).dims
 
     def visit(v: ir.Value) -> None:
@@ -161,9 +161,9 @@ def _tile(v: ir.Value, leaves: Collection[ir.Value]) -> Tile:
         return Tile(reader(v, rank - 1, leaves, run=KEY_BLOCK), True)
 
 
-def _views_back(value: ir.Value) -> tuple[ir.Value, list[Any]]:
+def _views_back(value: ir.Value) -> tuple[ir.Value, list[ir.Operation]]:
     """Return the value that a result is views of, and those, first to last."""
-    views: list[Any] = []
+    views: list[ir.Operation] = []
     while not isinstance(value.owner, ir.Block):
         if not is_a(value.owner, (NopView, ReshapeOp, Transpose)):
             break
@@ -174,7 +174,7 @@ def _views_back(value: ir.Value) -> tuple[ir.Value, list[Any]]:
 
 
 def _placed(
-    views: list[Any], rank: int
+    views: list[ir.Operation], rank: int
 ) -> tuple[Callable[[Any, list[Any]], list[Any]], tuple[int, int]]:
     """Return coordinates in the last view of those in the first value, and query and depth axes.
 

@@ -67,7 +67,7 @@ def splat(value: ir.Value) -> Any:
     return memo.splats[value]
 
 
-def _literal_splat(owner: Any) -> Any:
+def _literal_splat(owner: ir.Operation) -> Any:
     """Return the one number that a literal holds; None for large literals, which the store has."""
     elements = TensorType.of(owner.results[0]).elements
     if not elements or ("key" in owner.attributes and elements != 1):

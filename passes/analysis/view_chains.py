@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import BroadcastOp, Op, as_value, is_a
@@ -143,7 +142,7 @@ def view_of(op: ir.Operation, m: Map) -> Map | None:
     return None
 
 
-def compose(source: ir.Value, ops: Sequence[Any]) -> Map | None:
+def compose(source: ir.Value, ops: Sequence[ir.Operation]) -> Map | None:
     """Return the map of a chain of views from `source`; None for run-time dims, or no such map."""
     m: Map | None = start(TensorType.of(source).dims)
     for op in ops:
@@ -153,12 +152,12 @@ def compose(source: ir.Value, ops: Sequence[Any]) -> Map | None:
 
 def trace(
     value: ir.Value, views: tuple[type[Op], ...] = VIEWS
-) -> tuple[ir.Value, Map, list[Any]] | None:
+) -> tuple[ir.Value, Map, list[ir.Operation]] | None:
     """Return the source that `value` is a view of, the map, and the ops between, source first.
 
     The longest chain that a map can say; None for dynamic or empty dims.
     """
-    ops: list[Any] = []
+    ops: list[ir.Operation] = []
     dims = TensorType.of(value).dims
     if DYN in dims or 0 in dims:
         return None
@@ -300,7 +299,7 @@ def _placed(dims: Dims, position: list[tuple[int, int]], wanted: Dims) -> Dims:
     return (*out, *left, *unused)
 
 
-def build_map(rw: Rewriter, x: Any, m: Map) -> ir.Value:
+def build_map(rw: Rewriter, x: ir.Value, m: Map) -> ir.Value:
     """Build the shortest chain from `x` to the map `m` over it."""
     value = as_value(x)
     for step in steps_for(TensorType.of(value).dims, m):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
-from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, is_a
+from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.fused import Group
@@ -146,7 +146,7 @@ class FuseAttention(PatternPass):
 # ---- matching ----------------------------------------------------------------------------------
 
 
-def _parts(op: Op, options: Any) -> _Parts | NoMatch:
+def _parts(op: Dot, options: FuseAttention) -> _Parts | NoMatch:
     """Match an attention that ends in the dot `op`: its softmax, and the dot of its scores."""
     t = TensorType.of(op.out)
     if in_kernel(op.operation):
@@ -301,7 +301,7 @@ def _broadcasts_of(v: ir.Value) -> list[ir.Operation]:
     return views
 
 
-def _fused(op: Op, rw: Rewriter, parts: _Parts, tag: str) -> Replacement:
+def _fused(op: Dot, rw: Rewriter, parts: _Parts, tag: str) -> Replacement:
     """Build the `group` of an attention: its views, dots, scores and softmax."""
     first, guarded = parts.first, parts.guarded
     lane = TensorType.of(first.out).rank - 1

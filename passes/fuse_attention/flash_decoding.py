@@ -54,7 +54,9 @@ def _parts(keys: int, options: Any) -> int:
     return next((n for n in range(most, 1, -1) if keys % n == 0), 1)
 
 
-def _joined(op: Op, rw: Rewriter, form: AttentionForm, body: ir.Block, splits: int) -> Any:
+def _joined(
+    op: Op, rw: Rewriter, form: AttentionForm, body: ir.Block, splits: int
+) -> list[ir.Value]:
     ops = [o.operation for o in body.operations]
     first, second = form.product.owner.operation, form.output.owner.operation
     behind = _followers(ops, second)

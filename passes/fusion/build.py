@@ -20,6 +20,7 @@ class KernelBuilder:
         self.producers, self.through = grouping.producers, grouping.through
 
     def run(self) -> None:
+        """Build every kernel of the grouping, and erase what moved into kernels."""
         for unit in self.ordered():
             self.emit(unit)
         # what moved into kernels goes last, users first, with the broadcasts and numbers only it
@@ -95,6 +96,7 @@ class KernelBuilder:
         self.build(kernel, members, end)
 
     def build(self, kernel: Kernel, members: list[int], end: ir.Operation) -> None:
+        """Build the kernel op of `members` ahead of the terminator `end`."""
         ops = [self.ops[m] for m in members]
         own: set[ir.Value] = {r for op in ops for r in op.results}
         inside = set(members)

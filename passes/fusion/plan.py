@@ -109,6 +109,7 @@ class Kernel:
 
     @property
     def row_dims(self) -> tuple[int, ...]:
+        """The dims with extent 1 along the reduced axes."""
         axes = self.axes or ()
         return tuple(1 if i in axes else d for i, d in enumerate(self.dims))
 
@@ -193,6 +194,7 @@ class Grouping:
         return bool(len(op.operands)) and all(v in self.hostlike for v in op.operands)
 
     def add(self, kernel: Kernel, i: int, why: Rule) -> None:
+        """Append op `i` to a kernel, by the rule `why`."""
         why.applied(self.ops[i])
         kernel.members.append(i)
         self.kernel[i] = kernel
@@ -210,6 +212,7 @@ class Grouping:
         return i, through
 
     def place_pointwise(self, i: int, out: TensorType) -> None:
+        """Put a pointwise op into the best kernel of its operands, or into a new one."""
         best: Kernel | None = None
         others: list[Kernel] = []
         for v in self.ops[i].operands:
@@ -242,6 +245,7 @@ class Grouping:
                 self.merge(best, k)
 
     def start_pointwise(self, i: int, out: TensorType) -> None:
+        """Begin a pointwise kernel with op `i`, where the rules allow it."""
         if CREATE_POINTWISE in self.rules:
             self.add(Kernel("pointwise", out.dims), i, CREATE_POINTWISE)
 
@@ -296,6 +300,7 @@ class Grouping:
         return False
 
     def place_reduction(self, i: int, op: ir.Operation) -> None:
+        """Put a reduction into the kernel of its operand, or into a new one."""
         source = TensorType.of(op.operands[0])
         attributes = attributes_of(op)
         axes = attributes["axes"] if "axes" in attributes else (attributes["axis"],)
@@ -330,6 +335,7 @@ class Grouping:
         return True
 
     def same_space(self, k: Kernel, dims: tuple[int, ...]) -> bool:
+        """Say whether every member of a kernel gives a result of `dims`."""
         return all(TensorType.of(self.ops[m].results[0]).dims == dims for m in k.members)
 
     def merge(self, into: Kernel, k: Kernel) -> None:

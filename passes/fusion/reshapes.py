@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise, is_a
@@ -27,7 +26,7 @@ from mgx_mlir.rewrite.pattern import (
 )
 
 
-def _reshaped(v: ir.Value) -> Any:
+def _reshaped(v: ir.Value) -> ReshapeOp | None:
     """Return the reshape that makes `v` of a value that nothing else reads, static dims only."""
     view = defined_by(v, ReshapeOp)
     if view is None or len(view.operation.operands) != 1 or not has_one_use(v):
@@ -44,18 +43,11 @@ def pointwise_reshape(op: Pointwise, rw: Rewriter) -> Replacement:
     if in_kernel(op.operation):
         return no_match("it is in a kernel")
     operands = list(op.operation.operands)
-    at = next(
-        (
-            i
-            for i, v in enumerate(operands)
-            if (view := _reshaped(v)) is not None
-            and is_a(view.operation.operands[0].owner, Pointwise)
-        ),
-        None,
-    )
-    if at is None or len(op.operation.results) != 1:
+    reshapes = ((i, view) for i, v in enumerate(operands) if (view := _reshaped(v)) is not None)
+    movable = ((i, view) for i, view in reshapes if is_a(view.operands[0].owner, Pointwise))
+    at, view = next(movable, (0, None))
+    if view is None or len(op.operation.results) != 1:
         return no_match("no operand is a reshape of a pointwise op's result, read by it alone")
-    view = _reshaped(operands[at])
     inner = TensorType.of(view.operation.operands[0]).dims
     out = TensorType.of(op.operation.results[0])
     if 0 in out.dims:
@@ -113,7 +105,7 @@ def reduce_reshape(op: NumberReduction, rw: Rewriter) -> Replacement:
     return rw.op("reshape", made, dims=list(TensorType.of(op.operation.results[0]).dims))
 
 
-def move_reshapes(module: ir.Operation, patterns: Sequence[Pattern], options: Any) -> bool:
+def move_reshapes(module: ir.Operation, patterns: Sequence[Pattern], options: object) -> bool:
     """Apply patterns of this file, and make one of the reshapes that meet."""
     moved = PatternSet(patterns).apply(module, options)
     joined = PatternSet((find_nested_shape_transforms, find_nop_reshapes)).apply(module, options)

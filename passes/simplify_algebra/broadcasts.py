@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Op, attributes_of
+from mgx_mlir.core.op import attributes_of
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.passes.analysis.constants import is_constant
-from mgx_mlir.passes.analysis.view_chains import VIEWS, build_map, trace, varying
+from mgx_mlir.passes.analysis.view_chains import VIEWS, Map, build_map, trace, varying
 from mgx_mlir.rewrite.pattern import Replacement, Rewriter, defined_by, no_match, pattern
 
 
@@ -84,7 +84,14 @@ def find_conv_broadcast_input(op: Convolution, rw: Rewriter) -> Replacement:
     return rw.multibroadcast(y, out.dims)
 
 
-def _padded(op: Op, rw: Rewriter, source: ir.Value, m: Any, spatial: range, ops: Any) -> Any:
+def _padded(
+    op: Convolution,
+    rw: Rewriter,
+    source: ir.Value,
+    m: Map,
+    spatial: range,
+    ops: Sequence[ir.Operation],
+) -> Replacement:
     """Convolve an image of one window, then stretch each spatial axis to its length."""
     if any(n != 1 for n in (*op.stride, *op.dilation)):
         return no_match("padding with a stride or a dilation")

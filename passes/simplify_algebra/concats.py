@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise, attributes_of, is_a, mnemonic, op_class
@@ -119,7 +118,7 @@ def find_concat_op(op: Concat, rw: Rewriter) -> Replacement:
     return rw.op(mnemonic(first), *joined, **attributes)
 
 
-def _repeated(op: ir.Operation, rw: Rewriter, axis: int) -> Any:
+def _repeated(op: ir.Operation, rw: Rewriter, axis: int) -> ir.Value | NoMatch:
     """Rewrite a concat of values that repeat along an axis together to a repeated concat."""
     out = TensorType.of(op.results[0])
     if not out.is_static:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Op, Pointwise, attributes_of, is_a, mnemonic
+from mgx_mlir.core.op import Pointwise, attributes_of, is_a, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.dialects.migraphx.literal import Literal
@@ -41,18 +40,17 @@ def find_conv_dot_horiz_fusion(op: Dot | QuantDot | Convolution, rw: Rewriter) -
     where they meet, as in the gate of an MLP. `all-forms` merges any, and convolutions, of which
     slices are copies.
     """
-    name = mnemonic(op)
-    if name == "convolution" and not rw.options.all_forms:
+    if is_a(op, Convolution) and not rw.options.all_forms:
         return no_match("slices of channels-last images are copies (all-forms merges them)")
     group = _beside(op, rw.options.max_columns, rw.options.all_forms)
     if isinstance(group, NoMatch):
         return group
     rank = TensorType.of(op.results[0]).rank
-    axis, along = _wide_axes(op, name, rank)
-    keep = range(rank) if name == "convolution" else (rank - 2, rank - 1)
+    axis, along = _wide_axes(op, rank)
+    keep = range(rank) if is_a(op, Convolution) else (rank - 2, rank - 1)
     rw.merge_location(*group[1:])
     w = joined(rw, [o.operands[1] for o in group], along, keep)
-    wide = rw.op(name, op.operands[0], w, **attributes_of(op))
+    wide = rw.op(mnemonic(op), op.operands[0], w, **attributes_of(op))
     sums = [_biased(o) for o in group]
     summed = [s for s in sums if s is not None]
     if 0 < len(summed) < len(sums):
@@ -71,9 +69,9 @@ def find_conv_dot_horiz_fusion(op: Dot | QuantDot | Convolution, rw: Rewriter) -
     return parts[0]
 
 
-def _wide_axes(op: Op, name: str, rank: int) -> tuple[int, int]:
+def _wide_axes(op: ir.OpView, rank: int) -> tuple[int, int]:
     """Return the axis of the output columns in the result and in the weights."""
-    if name != "convolution":
+    if not is_a(op, Convolution):
         return rank - 1, rank - 1
     return (rank - 1, rank - 1) if op.channels_last else (1, 0)
 
@@ -104,7 +102,7 @@ def _epilogue(value: ir.Value) -> tuple[list[str], set[ir.Value]]:
     return names, cone
 
 
-def _biased(op: ir.Operation) -> Any:
+def _biased(op: ir.Operation) -> ir.Operation | None:
     """Return the sum of a product with a constant, where nothing else uses the product."""
     found = users(op.results[0])
     total = found[0].operation if len(found) == 1 else None
@@ -113,7 +111,7 @@ def _biased(op: ir.Operation) -> Any:
     return total if any(can_join([v]) for v in total.operands) else None
 
 
-def _bias_of(rw: Rewriter, op: ir.Operation, total: Any) -> ir.Value:
+def _bias_of(rw: Rewriter, op: ir.Operation, total: ir.Operation | None) -> ir.Value:
     """Return what `total` adds to the result of `op`: zeros where there is no sum."""
     if total is not None:
         a, b = total.operands
@@ -122,7 +120,7 @@ def _bias_of(rw: Rewriter, op: ir.Operation, total: Any) -> ir.Value:
     return rw.multibroadcast(rw.literal(0, t.dtype), t.dims)
 
 
-def _beside(op: Op, most_columns: int, any_epilogue: bool) -> list[Any] | NoMatch:
+def _beside(op: ir.OpView, most_columns: int, any_epilogue: bool) -> list[ir.OpView] | NoMatch:
     """Return the ops that can run as one with `op`, in order, `op` first; or why there are none."""
     reason = _unfit(op, most_columns)
     if reason is not None:
@@ -131,11 +129,11 @@ def _beside(op: Op, most_columns: int, any_epilogue: bool) -> list[Any] | NoMatc
     if not 1 < len(uses) <= _MOST:
         return no_match("its input has {} uses", len(uses))
     name = op.operation.name
-    axis, _ = _wide_axes(op, mnemonic(op), TensorType.of(op.results[0]).rank)
+    axis, _ = _wide_axes(op, TensorType.of(op.results[0]).rank)
     block = op.operation.block
     same = op.operation.attributes
     after, cone = _epilogue(op.results[0])
-    group: list[Any] = []
+    group: list[ir.Operation] = []
     for o in uses:
         o = o.operation
         if o == op.operation or o.name != name or o.block != block or o in group:
@@ -196,17 +194,16 @@ def _same_kernel(a: ir.Operation, v: Sequence[int], w: Sequence[int]) -> bool:
     return v[:-1] == w[:-1] if a.opview.channels_last else v[1:] == w[1:]
 
 
-def _unfit(op: Op, most_columns: int) -> NoMatch | None:
+def _unfit(op: ir.OpView, most_columns: int) -> NoMatch | None:
     """Say why an op cannot be one of several; None where it can."""
     if len(op.operands) != 2:
         return no_match("it has scales")
-    name = mnemonic(op)
-    if name == "convolution" and op.group != 1:
+    if is_a(op, Convolution) and op.group != 1:
         return no_match("it has {} groups", op.group)
     if next(iter(op.results[0].uses), None) is None:
         return no_match("nothing uses it")
     t = TensorType.of(op.results[0])
-    axis, _ = _wide_axes(op, name, t.rank)
+    axis, _ = _wide_axes(op, t.rank)
     if t.dims[axis] == DYN or t.dims[axis] > most_columns:
         return no_match("it has {} columns, more than {}", t.dims[axis], most_columns)
     found = trace(op.operands[1])

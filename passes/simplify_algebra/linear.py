@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mgx_mlir.core.ir import ir
@@ -12,7 +13,7 @@ from mgx_mlir.dialects.migraphx.movement import Slice
 from mgx_mlir.dialects.migraphx.pointwise_binary import Add, Mul
 from mgx_mlir.passes.analysis.constants import constant_map, copied, is_constant, is_own, splat
 from mgx_mlir.passes.analysis.rounding import feeds_steps, is_rounded
-from mgx_mlir.passes.analysis.view_chains import VIEWS, Map, build_map, trace, varying
+from mgx_mlir.passes.analysis.view_chains import VIEWS, Atom, Map, build_map, trace, varying
 from mgx_mlir.passes.simplify_algebra.splits import cut_of
 from mgx_mlir.rewrite.pattern import (
     Replacement,
@@ -31,7 +32,7 @@ def _sides(op: ir.Operation) -> tuple[tuple[ir.Value, ir.Value], ...]:
     return (a, b), (b, a)
 
 
-def _along(dims: tuple[int, ...], axis: int, atoms: Any) -> Map:
+def _along(dims: tuple[int, ...], axis: int, atoms: Sequence[Atom]) -> Map:
     """Return the map to `dims` that follows `atoms` along one axis and repeats along the others."""
     axis %= len(dims)
     return tuple(
@@ -147,7 +148,7 @@ def find_mul_slice_conv(op: Mul, rw: Rewriter) -> Replacement:
     return no_match("no operand is some channels of a convolution that nothing else takes")
 
 
-def _is_beside(user: Any, part: Any, axis: int, low: int, high: int) -> bool:
+def _is_beside(user: ir.Operation, part: Op, axis: int, low: int, high: int) -> bool:
     """Say whether `user` is the slice `part`, or a slice along `axis` outside of [low, high)."""
     if user.operation == part.operation:
         return True

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op, Pointwise, ReduceOp, attributes_of, is_a, mnemonic, op_class
@@ -33,11 +32,12 @@ class Split:
 
     source: ir.Value
     axis: int
-    slices: list[Any]
+    slices: list[ir.Operation]
     bounds: list[tuple[int, int]]
 
     @property
     def parts(self) -> list[ir.Value]:
+        """The results of the slices, in order along the axis."""
         return [s.result for s in self.slices]
 
 
@@ -52,7 +52,7 @@ def split_at(op: Op) -> Split | NoMatch:
     x = op.operands[0]
     extent = TensorType.of(x).dims[axis]
     block = op.operation.block
-    found: dict[int, tuple[int, Any]] = {0: (high, op.operation)}
+    found: dict[int, tuple[int, ir.Operation]] = {0: (high, op.operation)}
     for i, user in enumerate(users(x)):
         user = user.operation
         if i == 4 * _MOST:
@@ -77,7 +77,7 @@ def split_at(op: Op) -> Split | NoMatch:
     return Split(x, axis, slices, bounds)
 
 
-def cut_of(op: Op) -> tuple[int, int, int] | None:
+def cut_of(op: ir.OpView) -> tuple[int, int, int] | None:
     """Return (axis, low, high) of a slice along one axis with known bounds; None for others."""
     if len(op.operands) > 1 or len(op.axes) != 1 or len(op.starts) != 1:
         return None
@@ -102,7 +102,10 @@ def first_of(ops: Sequence[ir.Operation]) -> ir.Operation:
     return first
 
 
-def cut_again(rw: Rewriter, x: ir.Value, axis: int, bounds: Sequence[tuple[int, int]]) -> list[Any]:
+def cut_again(
+    rw: Rewriter, x: ir.Value, axis: int, bounds: Sequence[tuple[int, int]]
+) -> list[ir.Value]:
+    """Build the slices of `x` along `axis` for each (low, high) in `bounds`."""
     return [rw.op("slice", x, axes=[axis], starts=[low], ends=[high]) for low, high in bounds]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Op, is_a, mnemonic
+from mgx_mlir.core.op import Op, is_a
 from mgx_mlir.dialects.migraphx.pointwise_binary import Add, Div, Max, Min, Mul, Pow, Sub
 from mgx_mlir.dialects.migraphx.pointwise_other import Where
 from mgx_mlir.dialects.migraphx.pointwise_unary import Exp, Log, Recip, Sqrt
@@ -37,9 +37,8 @@ def _sides(op: ir.Operation) -> tuple[tuple[ir.Value, ir.Value], ...]:
 @pattern(Mul, Div, Add, Sub, benefit=4)
 def find_unit_ops(op: Op, rw: Rewriter) -> Replacement:
     """x * 1, x / 1, x + 0, x - 0 -> x"""
-    name = mnemonic(op)
-    unit = 1 if name in ("mul", "div") else 0
-    for x, c in _sides(op) if name in ("mul", "add") else _sides(op)[:1]:
+    unit = 1 if is_a(op, (Mul, Div)) else 0
+    for x, c in _sides(op) if is_a(op, (Mul, Add)) else _sides(op)[:1]:
         if is_splat(c, unit):
             return x
     return no_match("no operand is {}", unit)
@@ -61,14 +60,13 @@ def find_where_const(op: Where, rw: Rewriter) -> Replacement:
 @pattern(Mul, Div, Sub, benefit=3)
 def find_neg_unit_ops(op: Mul | Div | Sub, rw: Rewriter) -> Replacement:
     """x * -1, x / -1, 0 - x -> -x"""
-    name = mnemonic(op)
     a, b = op.operands
     dtype = rw.dtype(a)
     if not (dtype.is_float or dtype.is_signed):
         return no_match("{} has no negative numbers", dtype)
-    if name == "sub":
+    if is_a(op, Sub):
         return rw.op("neg", b) if is_splat(a, 0) else no_match("the first operand is not 0")
-    for x, c in _sides(op) if name == "mul" else ((a, b),):
+    for x, c in _sides(op) if is_a(op, Mul) else ((a, b),):
         if is_splat(c, -1):
             return rw.op("neg", x)
     return no_match("no operand is -1")

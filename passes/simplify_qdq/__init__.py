@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -163,6 +164,7 @@ def remove_qdq_pairs(op: DequantizeLinear, rw: Rewriter) -> Replacement:
 
 
 def is_splat_or_none(value: ir.Value | None) -> bool:
+    """Say whether a scale or zero point is absent, or one number."""
     return value is None or splat(value) is not None
 
 
@@ -184,12 +186,12 @@ def _range(packed: str, dtype: DType) -> tuple[float, float]:
     return dtype.lowest(), dtype.highest()
 
 
-def _pair(op: Op) -> tuple[Any, list[Any], str] | str:
+def _pair(op: Op) -> tuple[QuantizeLinear, list[ir.Operation], str] | str:
     """Return the quantizelinear behind a dequantizelinear, the moves between, and the packing.
 
     The moves stand source first. Where there is no such pair, return the reason.
     """
-    moves: list[Any] = []
+    moves: list[ir.Operation] = []
     packed = ""
     value = op.input
     for _ in range(_DEPTH):
@@ -218,7 +220,7 @@ def _pair(op: Op) -> tuple[Any, list[Any], str] | str:
     return "the quantizelinear is too far away"
 
 
-def _settled(moves: list[Any]) -> list[Any]:
+def _settled(moves: list[ir.Operation]) -> list[ir.Operation]:
     """Return the moves, without a pad at the ends whose slice brings the dims back."""
     if len(moves) != 2 or not is_a(moves[0], Pad) or not is_a(moves[1], Slice):
         return moves
@@ -307,7 +309,9 @@ def match_concat_qlinear(op: QuantizeLinear, rw: Rewriter) -> Replacement:
     return rw.op("concat", out, axis=axis)
 
 
-def _cut(rw: Rewriter, v: ir.Value, axis: int, start: int, end: int, dims: Any) -> ir.Value:
+def _cut(
+    rw: Rewriter, v: ir.Value, axis: int, start: int, end: int, dims: Sequence[int]
+) -> ir.Value:
     """Cut elements start .. end out of a scale or zero point along the axis."""
     number = splat(v)
     if number is not None:

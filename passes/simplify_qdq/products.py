@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.dialects.migraphx.pointwise_binary import Sub
 from mgx_mlir.passes.analysis.constants import is_splat, splat
 from mgx_mlir.passes.analysis.qdq_values import Dequantised, dequantised, is_zero, map_after, moved
-from mgx_mlir.passes.analysis.view_chains import VIEWS, Map, build_map, varying
+from mgx_mlir.passes.analysis.view_chains import VIEWS, Atom, Map, build_map, varying
 from mgx_mlir.rewrite.pattern import NoMatch, Replacement, Rewriter, no_match, pattern
 
 _DEPTH = 16  # ops between a product and what it widens
@@ -71,7 +70,7 @@ def _side(rw: Rewriter, value: ir.Value, which: str) -> _Side | NoMatch:
     if scale is None:
         return no_match("the {} scale does not follow the views on what it scales", which)
     dtype, given, zero = TensorType.of(found.op.input).dtype, found.op.zero_point, None
-    if not is_zero(given):
+    if given is not None and not is_zero(given):
         zero = _parameter(rw, found, given, t.dims)
         if zero is None:
             return no_match("the {} zero point does not follow the views", which)
@@ -127,7 +126,7 @@ def match_find_quantizable_ops(op: Dot | Convolution, rw: Rewriter) -> Replaceme
     wrong = _check_types(a, b)
     if wrong is not None:
         return wrong
-    is_dot = name == "dot"
+    is_dot = is_a(op, Dot)
     plan = _plan_dot(a, b) if is_dot else _plan_convolution(op, a, b)
     if isinstance(plan, NoMatch):
         return plan
@@ -342,7 +341,7 @@ def _plan_convolution(op: Op, x: _Side, w: _Side) -> Plan | NoMatch:
     return (x.scale[0], _channels((), dims)), (w.scale[0], _channels(w.scale[1][0], dims))
 
 
-def _channels(atoms: Any, dims: tuple[int, ...]) -> Map:
+def _channels(atoms: Sequence[Atom], dims: tuple[int, ...]) -> Map:
     """Return the map to `dims` that follows `atoms` along axis 1 and repeats along the others."""
     return tuple(
         tuple(atoms) if i == 1 and atoms else (((d, 0),) if d != 1 else ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mgx_mlir.core.op import Op, attributes_of, is_a, mnemonic
+from mgx_mlir.core.op import Op, attributes_of, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast, Scalar
 from mgx_mlir.dialects.migraphx.movement import Concat, Pad, Slice
@@ -65,28 +65,29 @@ def find_nop_reshapes(op: Op, rw: Rewriter) -> Replacement:
     x = op.operands[0]
     if x.type != op.results[0].type:
         return no_match("{} becomes {}", x.type, op.results[0].type)
-    name = mnemonic(op)
     dims = TensorType.of(x).dims
-    if name == "transpose":
+    if is_a(op, Transpose):
         moving = [p for p in op.permutation if dims[p] != 1]
         return x if moving == sorted(moving) else no_match("{} moves axes", op.permutation)
     if is_a(op, NumberReduction):
         axes = op.axes or range(len(dims))
         ones = len(op.operands) == 1 and all(dims[a] == 1 for a in axes)
         return x if ones else no_match("it reduces more than one element")
-    if name == "step":
+    if is_a(op, StepOp):
         steps = attributes_of(op)["steps"]
         return x if all(s == 1 for s in steps) else no_match("steps {}", steps)
-    if name == "pad":  # also of one type: with run-time extents, or where it cuts as well
+    if is_a(op, Pad):  # also of one type: with run-time extents, or where it cuts as well
         none = len(op.operands) == 1 and not any(op.pads)
         return x if none else no_match("it pads by {}", op.pads)
-    if name in ("concat", "contiguous"):
-        same = name != "concat" or len(op.operands) == 1
-        return x if same else no_match("it has {} operands", len(op.operands))
-    if len(op.operands) > 1 and name in ("slice", "reshape"):
+    if is_a(op, Contiguous):
+        return x
+    if is_a(op, Concat):
+        alone = len(op.operands) == 1
+        return x if alone else no_match("it has {} operands", len(op.operands))
+    if len(op.operands) > 1 and is_a(op, (Slice, Reshape)):
         return no_match("its bounds are known at run time only")
     # one unknown extent is what the known ones leave of the elements, two may trade places
-    if sum(d == DYN for d in dims) > (0 if name in ("slice", "multibroadcast", "broadcast") else 1):
+    if sum(d == DYN for d in dims) > (0 if is_a(op, (Slice, Multibroadcast, Broadcast)) else 1):
         return no_match("{} has unknown extents", x.type)
     return x
 

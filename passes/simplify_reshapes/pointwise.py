@@ -7,11 +7,10 @@ into its weights go the other way (find_mul_add_shape_op_dot).
 
 from __future__ import annotations
 
-from typing import Any
-
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op, Pointwise, as_value, attributes_of, is_a, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.dialects.migraphx.literal import Literal
@@ -70,10 +69,8 @@ def _only_in(value: ir.Value, op: ir.Operation) -> bool:
 
 def _again(rw: Rewriter, op: ir.Operation, *operands: ir.Value) -> ir.Value:
     """Build the same pointwise op or view on other operands."""
-    name = mnemonic(op)
-    if name == "multibroadcast":
-        return rw.op(name, list(operands), **attributes_of(op))
-    return rw.op(name, *operands, **attributes_of(op))
+    given = [list(operands)] if is_a(op, Multibroadcast) else operands
+    return rw.op(mnemonic(op), *given, **attributes_of(op))
 
 
 # ---- pointwise ops ------------------------------------------------------------------------------
@@ -84,7 +81,7 @@ def find_unary_shape_transforms(op: Pointwise, rw: Rewriter) -> Replacement:
     """f(views(x)) -> views(f(x)), f of one operand that joins the kernel of x"""
     if len(op.operands) != 1 or not _is_plain(op):
         return no_match("it has {} operands", len(op.operands))
-    views: list[Any] = []
+    views: list[ir.Operation] = []
     x = op.operands[0]
     while (view := defined_by(x, *VIEWS)) is not None and len(view.operands) == 1:
         if not has_one_use(x):
@@ -207,7 +204,7 @@ def find_mul_add_shape_op_dot(op: Dot, rw: Rewriter) -> Replacement:
         inner = defined_by(view.operands[0], Mul, Add)
         if inner is None or not (has_one_use(view.result) and has_one_use(inner.result)):
             continue
-        if is_a(view, Convert) and not _may_widen(view, rw):
+        if isinstance(view, Convert) and not _may_widen(view, rw):
             continue
         a, b = inner.operands
         for x, c in ((a, b), (b, a)):
@@ -229,14 +226,14 @@ def find_mul_add_shape_op_dot(op: Dot, rw: Rewriter) -> Replacement:
     return no_match("no operand is a transposed sum or product with a constant, the other constant")
 
 
-def _may_widen(view: Any, rw: Rewriter) -> bool:
+def _may_widen(view: Convert, rw: Rewriter) -> bool:
     have, want = (TensorType.of(v).dtype for v in (view.operands[0], view.result))
     return rw.options.fast_math and have.is_float and want.is_float and have.size < want.size
 
 
-def _moved(m: Map, view: Any) -> Map:
+def _moved(m: Map, view: Convert | Transpose) -> Map:
     """Return the map of a constant after `view`."""
-    if is_a(view, Convert):
+    if isinstance(view, Convert):
         return m
     return tuple(m[p] for p in view.permutation)
 
@@ -273,7 +270,7 @@ def find_op_shape_transform_op(op: Pointwise, rw: Rewriter) -> Replacement:
     return no_match("no operand is a reshaped or transposed kernel's result, used by it alone")
 
 
-def _single(views: list[Any]) -> bool:
+def _single(views: list[ir.Operation]) -> bool:
     return all(has_one_use(v.results[0]) for v in views)
 
 

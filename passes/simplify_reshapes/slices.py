@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Op, Pointwise, is_a
+from mgx_mlir.core.op import Pointwise, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.movement import Concat, Slice
 from mgx_mlir.dialects.migraphx.views import ReshapeOp, Transpose
@@ -29,7 +29,7 @@ _MANY = 32  # users of one value that a pattern looks at
 # ---- what a slice takes -------------------------------------------------------------------------
 
 
-def bounds_of(op: Op) -> list[tuple[int, int]] | None:
+def bounds_of(op: ir.OpView) -> list[tuple[int, int]] | None:
     """Return the range that a slice takes of every axis; None where it is not known here."""
     dims = TensorType.of(op.operands[0]).dims
     if len(op.operands) > 1 or DYN in dims or op.axes is None or op.starts is None:
@@ -50,7 +50,7 @@ class Cut(NamedTuple):
     extent: int
 
 
-def cut_of(op: Op) -> Cut | None:
+def cut_of(op: ir.OpView) -> Cut | None:
     """Return the one axis that a slice takes a part of, and the part; None where it is not one."""
     bounds = bounds_of(op)
     if bounds is None:
@@ -176,12 +176,12 @@ def _sliced_after(dims: Dims, cut: Cut, out: Dims) -> tuple[int, tuple[int, int]
 class _Part(NamedTuple):
     """A slice of a tensor that is only transposed: the transpose, and what the slice takes."""
 
-    transpose: Any
+    transpose: ir.Operation
     cut: Cut
     permutation: tuple[int, ...]
 
 
-def _live_users(value: ir.Value) -> Iterator[Any]:
+def _live_users(value: ir.Value) -> Iterator[ir.Operation]:
     """Return the users of `value` that have users (what a pattern left behind has none)."""
     for use in value.uses:
         op = use.owner.operation
@@ -284,7 +284,7 @@ def find_transpose_slice(op: Slice, rw: Rewriter) -> Replacement:
     dims = TensorType.of(view.result).dims
     if all(d == 1 for d in dims[: cut.axis]):
         return no_match("it lies in one piece already")
-    slices: list[tuple[Any, Cut]] = []
+    slices: list[tuple[ir.Operation, Cut]] = []
     for n, user in enumerate(_live_users(view.result)):
         part = cut_of(user.opview) if is_a(user, Slice) and n < _MANY else None
         if part is None or part.axis != cut.axis:

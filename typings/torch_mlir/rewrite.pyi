@@ -1,10 +1,10 @@
 # What this project uses of the MLIR bindings' greedy rewriting.
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from torch_mlir.ir import Context, Module, _OperationBase
+from torch_mlir.ir import Context, InsertionPoint, Module, Value, _OperationBase
 
 class GreedySimplifyRegionLevel(enum.Enum):
     DISABLED = ...
@@ -21,6 +21,11 @@ class GreedyRewriteConfig:
     strictness: Any
 
 class FrozenRewritePatternSet: ...
+
+class PatternRewriter:
+    @property
+    def ip(self) -> InsertionPoint: ...
+    def replace_op(self, op: _OperationBase, values: Sequence[Value]) -> None: ...
 
 class RewritePatternSet:
     def __init__(self, context: Context | None = None) -> None: ...
