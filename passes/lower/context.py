@@ -204,7 +204,7 @@ class LoweringContext(ABC):
         return self.extent_op(arith.MulIOp, a, b, lambda x, y: x * y)
 
     def div_extents(self, a: Extent, b: Extent) -> Extent:
-        """a // b for non-negative extents."""
+        """Return a // b for non-negative extents."""
         if isinstance(b, int) and b == 1:
             return a
         return self.extent_op(arith.DivSIOp, a, b, lambda x, y: x // y if y else 0)

@@ -174,7 +174,7 @@ def divided(kind: str, a: Form, b: Form) -> Form:
 
 
 def bounded(kind: str, a: Form, b: Form) -> Form:
-    """The larger or the smaller of two."""
+    """Return the larger or the smaller of two."""
     if a.is_number and b.is_number:
         return as_form((max if kind == "max" else min)(a.number, b.number))
     if a == b:
@@ -228,7 +228,7 @@ _COMPARE = {
 
 
 def apply(kind: str, *args: Form | int) -> Form:
-    """An operation on forms of which at least one is no number."""
+    """Return an operation on forms of which at least one is no number."""
     for f in args:
         if isinstance(f, Form):
             for atom in f.atoms:

@@ -48,12 +48,12 @@ def ceil_div(e: LoweringContext, a: Extent, b: int) -> Extent:
 
 
 def remainder(e: LoweringContext, a: Extent, b: Extent) -> Extent:
-    """a mod b of non-negative values, b > 0."""
+    """Return a mod b of non-negative values, b > 0."""
     return e.extent_op(arith.RemUIOp, a, b, lambda x, y: x % y)
 
 
 def quotient(e: LoweringContext, a: Extent, b: Extent) -> Extent:
-    """a / b of non-negative values, b > 0."""
+    """Return a / b of non-negative values, b > 0."""
     return e.extent_op(arith.DivUIOp, a, b, lambda x, y: x // y)
 
 

@@ -288,7 +288,7 @@ class ArithScalars:
         return self._cast(x, dtype)
 
     def rounded(self, x: TypedScalar, dtype: DType) -> TypedScalar:
-        """Rounded to a 16- or 8-bit float, in the type that it is computed in."""
+        """Round to a 16- or 8-bit float, in the type that it is computed in."""
         return widen(narrow(x, dtype))
 
     def exact(self, x: TypedScalar, dtype: DType) -> TypedScalar:

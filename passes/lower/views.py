@@ -208,7 +208,7 @@ def reshape_extents(e: LoweringContext, op: Op, x: Expr, t: TensorType) -> list[
 def _unsqueezed(
     e: LoweringContext, own: Sequence[Extent], axes: Sequence[int], steps: Sequence[int], rank: int
 ) -> list[Extent]:
-    """Inserted axes have their step, which the dim behind them loses."""
+    """Insert axes of their step, which the dim behind them loses."""
     left, out, at = list(own), [], 0
     for i in range(rank):
         if i not in axes:

@@ -355,7 +355,7 @@ class _Body:
         carried: list[ir.Value],
         body: Callable[[Index, list[ir.Value]], list[ir.Value]],
     ) -> list[ir.Value]:
-        """A loop, unless it has one round."""
+        """Build a loop, unless it has one round."""
         if stop - start <= step:
             return body(start, carried)
         return self.k.loop(start, stop, step, carried, body)

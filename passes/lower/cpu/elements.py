@@ -33,7 +33,7 @@ class StoredScalars(VectorScalars):
 
 
 def widen(k: WorkgroupBuilder, x: TypedScalar, lanes: int) -> TypedScalar:
-    """Stored elements as the type that they are computed in."""
+    """Return stored elements as the type that they are computed in."""
     if not x.dtype.is_low_precision:
         return x
     kind = k.vector_type(lanes, dtypes.FLOAT)
@@ -46,7 +46,7 @@ def widen(k: WorkgroupBuilder, x: TypedScalar, lanes: int) -> TypedScalar:
 
 
 def narrow(k: WorkgroupBuilder, x: TypedScalar, dtype: DType, lanes: int) -> TypedScalar:
-    """Computed elements as the type that they are stored in."""
+    """Return computed elements as the type that they are stored in."""
     if x.dtype is dtype:
         return x
     if x.stored is not None and x.stored.dtype is dtype:

@@ -118,13 +118,13 @@ class WorkgroupBuilder:
         return arith.MulIOp(self.index(value), self.index(number)).result
 
     def div(self, a: Index, b: int) -> Index:
-        """a // b for a non-negative `a`."""
+        """Return a // b for a non-negative `a`."""
         if isinstance(a, int):
             return a // b
         return a if b == 1 else arith.DivUIOp(a, self.index(b)).result
 
     def rem(self, a: Index, b: int) -> Index:
-        """a % b for a non-negative `a`."""
+        """Return a % b for a non-negative `a`."""
         if isinstance(a, int):
             return a % b
         return 0 if b == 1 else arith.RemUIOp(a, self.index(b)).result
@@ -140,7 +140,7 @@ class WorkgroupBuilder:
         return arith.MaxSIOp(self.index(a), self.index(b)).result
 
     def is_less(self, a: Index, b: Index) -> ir.Value:
-        """a < b, signed, as an i1."""
+        """Return a < b, signed, as an i1."""
         return arith.CmpIOp(arith.CmpIPredicate.slt, self.index(a), self.index(b)).result
 
     def is_below(self, a: Index, b: Index) -> ir.Value:
@@ -219,7 +219,7 @@ class WorkgroupBuilder:
         return vector.BroadcastOp(kind, scalar).result
 
     def fma(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
-        """a * b + c, rounded once."""
+        """Return a * b + c, rounded once."""
         return math.FmaOp(a, b, c).result
 
     def reduce(self, value: ir.Value, kind: str) -> ir.Value:

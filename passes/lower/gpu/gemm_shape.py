@@ -197,7 +197,7 @@ def shape_from_json(value: object) -> GemmShape | None:
 
 
 def config_from_json(value: object) -> GemmConfig | None:
-    """A config as `to_json` wrote it; None for anything else, or one that no kernel can have."""
+    """Return a config as `to_json` wrote it; None for anything else, or what no kernel has."""
     if not isinstance(value, Mapping) or set(value) != {"tile", "split"}:
         return None
     tile, split = value["tile"], value["split"]

@@ -24,7 +24,7 @@ class MmaIntrinsic:
     bytes: int
 
     def clocks(self, chip: Chip) -> float:
-        """What it takes on the SIMD of its wave."""
+        """Return the clocks that it takes on the SIMD of its wave."""
         rate = chip.matrix * chip.matrix_rate(self._element, self.depth) / chip.simds
         return 2 * SIDE * SIDE * self.depth / rate
 

@@ -80,7 +80,7 @@ def _key(value: ir.Value) -> Hashable:
 
 
 def _rebuild(region: ir.Operation, same: list[int]) -> None:
-    """The region with its first results alone."""
+    """Rebuild the region with its first results alone."""
     kept = sorted(set(same))
     extents = iter(region.operands)
     dims = [[next(extents) for _ in range(_dynamic(ir.ShapedType(r.type)))] for r in region.results]

@@ -200,7 +200,7 @@ def scan(
     *,
     inclusive: bool = True,
 ) -> ir.Value:
-    """Running sums along `axis` in `dtype`.
+    """Return running sums along `axis` in `dtype`.
 
     The op's second result is not given: along an axis of one element it stays 0.
     """

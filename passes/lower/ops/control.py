@@ -115,7 +115,7 @@ def _unflatten(
     *,
     static: bool,
 ) -> list[Carried]:
-    """The inverse of _flatten; `kinds` are the tensors' types."""
+    """Undo _flatten; `kinds` are the tensors' types."""
     out: list[Carried] = []
     rest = list(values)
     for t, is_host, kind in zip(types, scalars, kinds, strict=True):

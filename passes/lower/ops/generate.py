@@ -58,7 +58,7 @@ def fill(op: Fill, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> Expr:
 
 @lowers(Multinomial)
 def multinomial(op: Multinomial, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> ir.Value:
-    """The category is the number of running sums that do not exceed the drawn weight."""
+    """Count the running sums that do not exceed the drawn weight: that is the category."""
     cdf, randoms = ins
     t, out = TensorType.of(op.cdf), TensorType.of(op.out)
     batch, samples = e.extents(randoms)

@@ -42,7 +42,7 @@ def rounded(e: LoweringContext, value: ir.Value, acc: DType, out: DType) -> ir.V
 
 @lowers(Dot, lazy=True)
 def dot(op: Dot, ins: Sequence[Expr], e: LoweringContext) -> ir.Value:
-    """A matmul over rank 2, a batch matmul over rank 3, a contraction above.
+    """Build a matmul over rank 2, a batch matmul over rank 3, a contraction above.
 
     One matrix repeated over the leading dims is read in place.
     """

@@ -336,7 +336,7 @@ def fixed_pad(op: FixedPad, ins: tuple[ir.Value], e: LoweringContext) -> ir.Valu
 
 @lowers(Reverse)
 def reverse(op: Reverse, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
-    """Reads each flipped axis from its end."""
+    """Read each flipped axis from its end."""
     t = TensorType.of(op.input)
     return flip(e, ins[0], t.dtype, set(normalize_axes(op.axes, t.rank)))
 
@@ -443,7 +443,7 @@ def broadcast_for_dot(
 
 @lowers(AsShape)
 def as_shape(op: AsShape, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
-    """A reshape; at most one extent of the shape may be dynamic."""
+    """Reshape a tensor; at most one extent of the shape may be dynamic."""
     x, out = ins[0], TensorType.of(op.out)
     unknown = [i for i, d in enumerate(out.dims) if d == DYN]
     if len(unknown) > 1:

@@ -187,7 +187,7 @@ def _average(
     first: int,
     op: Pooling,
 ) -> ir.Value:
-    """Sums over the number of elements counted in each window."""
+    """Divide sums by the number of elements counted in each window."""
     spatial = len(windows)
     shape = TensorType(acc, tuple(ir.RankedTensorType(total.type).shape))
     include = op.count_include_pad

@@ -16,7 +16,7 @@ from mgx_mlir.passes.lower.scalar import TypedScalar, constant
 
 @lowers(Require)
 def require(op: Require, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> ir.Value:
-    """The condition is a kernel's: it is read back."""
+    """Check a condition that a kernel computes: it is read back."""
     followed = e.elements(op.condition)
     if followed is not None:
         require_elements(e, op.expected, np.empty(0), followed)
@@ -31,7 +31,7 @@ def require(op: Require, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> 
 def require_elements(
     e: LoweringContext, expected: str, elements: np.ndarray, condition: np.ndarray
 ) -> np.ndarray:
-    """The same where both are followed as scalars."""
+    """Check a condition whose elements are followed as scalars."""
     for held in condition.flat:
         if not isinstance(held, TypedScalar):
             held = constant(bool(held), dtypes.BOOL)

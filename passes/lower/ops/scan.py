@@ -16,7 +16,7 @@ from mgx_mlir.passes.lower.scalar import computed
 
 @lowers(PrefixScanSum)
 def prefix_scan_sum(op: PrefixScanSum, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
-    """A scan, of the flipped tensor where it runs back; 16- and 8-bit floats sum in f32."""
+    """Build a scan, of the flipped tensor where it runs back; 16- and 8-bit floats sum in f32."""
     t = TensorType.of(op.input)
     work = computed(t.dtype)
     axis = axis_of(op.axis, t.rank)
