@@ -149,8 +149,8 @@ class Rewriter(Builder):
     `options` is the pass that runs the pattern.
     """
 
-    def __init__(self, options: object = None) -> None:
-        self.options: Any = options
+    def __init__(self, options: Any = None) -> None:
+        self.options = options
         self._entered: list[ir.Location] = []
         self._built: list[ir.Value] = []
 
