@@ -36,7 +36,7 @@ class argument:
 
     @staticmethod
     def on_device(tensor: DeviceTensor) -> argument:
-        """The argument of a tensor in a device's memory."""
+        """Wrap a tensor that is in a device's memory."""
         made = argument.__new__(argument)
         made._array, made._parts, made._tensor = tensor.shadow, None, tensor
         return made
@@ -48,7 +48,7 @@ class argument:
 
     @staticmethod
     def tuple_of(parts: Sequence[argument]) -> argument:
-        """The argument of a tuple."""
+        """Make a tuple of arguments."""
         made = argument.__new__(argument)
         made._array, made._parts = None, tuple(parts)  # type: ignore[assignment]
         made._tensor = None
@@ -64,6 +64,7 @@ class argument:
         return self._array
 
     def get_shape(self) -> shape:
+        """Return the shape; of a tuple, a tuple shape."""
         if self._parts is not None:
             parts = tuple(p.get_shape()._shape for p in self._parts)
             return shape.of(TupleShape(parts))
@@ -72,17 +73,17 @@ class argument:
         return shape.of(shape_of_array(self._array))
 
     def get_sub_objects(self) -> list[argument]:
-        """The parts of a tuple; none for a tensor."""
+        """Return the parts of a tuple; an empty list for a tensor."""
         return list(self._parts or ())
 
     def data_ptr(self) -> int:
-        """The address of the first element, in the memory that it is in."""
+        """Return the address of the first element, in host or device memory."""
         if self._tensor is not None:
             return self._tensor.address()
         return self.array.ctypes.data
 
     def tolist(self) -> list[Any]:
-        """All elements in order, as Python numbers."""
+        """Return all elements in logical order, as Python numbers."""
         flat = self.array.reshape(-1)
         plain = flat.dtype.kind in "biuf" and flat.dtype.isbuiltin == 1
         return flat.tolist() if plain else flat.astype(np.float64).tolist()
@@ -149,7 +150,7 @@ class argument:
 
 
 def array_of(data: Any) -> np.ndarray:
-    """The numpy array over a buffer, without a copy where that is possible."""
+    """Return a numpy array over a buffer, without a copy where possible."""
     if isinstance(data, argument):
         return data.array
     if isinstance(data, np.ndarray | np.generic) or hasattr(data, "__array__"):
@@ -169,7 +170,7 @@ def array_of(data: Any) -> np.ndarray:
 
 
 def array_at(address: int, s: Shape) -> np.ndarray:
-    """The memory at an address, which the caller keeps alive."""
+    """Return an array over memory at an address. The caller keeps the memory alive."""
     nbytes = s.element_space * s.dtype.size
     if nbytes and not address:
         raise ShapeError("expected the address of the data, got 0")
@@ -178,13 +179,13 @@ def array_at(address: int, s: Shape) -> np.ndarray:
 
 
 def tree_parts(arg: argument) -> Any:
-    """An argument as arrays: one, or a tuple of such."""
+    """Convert an argument to an array, or to a tuple of such trees."""
     parts = arg.get_sub_objects()
     return tuple(tree_parts(p) for p in parts) if arg._parts is not None else arg.array
 
 
 def from_parts(value: Any) -> argument:
-    """The argument of what `tree_parts` gives."""
+    """Convert the result of `tree_parts` back to an argument."""
     if isinstance(value, tuple):
         return argument.tuple_of([from_parts(v) for v in value])
     return argument(value)

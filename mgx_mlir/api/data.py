@@ -20,9 +20,9 @@ _MASK = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 def create_argument(s: shape, values: Sequence[Any]) -> argument:
-    """An argument of a shape with these elements, in the shape's logical order.
+    """Make an argument of shape `s` from values in the shape's logical order.
 
-    ShapeError where there are not as many values as elements.
+    Errors: ShapeError where the number of values is not the number of elements.
     """
     found = holdable(s._static())
     flat = np.asarray(values).reshape(-1)
@@ -34,14 +34,14 @@ def create_argument(s: shape, values: Sequence[Any]) -> argument:
 
 
 def fill_argument(s: shape, value: Any) -> argument:
-    """An argument whose elements are all `value`."""
+    """Make an argument whose elements are all `value`."""
     found = holdable(s._static())
     flat = np.full(found.elements, value).astype(found.dtype.np)
     return argument(array_over(laid_out(flat, found), found))
 
 
 def generate_argument(s: shape, seed: int = 0) -> argument:
-    """An argument of pseudo-random elements that depend on `seed` alone.
+    """Make an argument of pseudo-random elements that depend on `seed` alone.
 
     MIGraphX's generator and ranges: floats in [-1, 1), signed integers of n bytes in half of
     2**(5n) either way, unsigned ones below 2**(5n), bools by the lowest bit.
@@ -53,17 +53,17 @@ def generate_argument(s: shape, seed: int = 0) -> argument:
 
 
 def load_weights(filename: str | os.PathLike[str]) -> dict[str, argument]:
-    """The arrays of an .npz by name, those beside a script that --py wrote. FileError."""
+    """Read the arrays of an .npz by name, such as `to_py(weights=...)` writes. Errors: FileError."""
     return {k: argument(a) for k, a in read_weights(os.fspath(filename)).items()}
 
 
 def argument_from_pointer(s: shape, address: int) -> argument:
-    """An argument over memory at an address, which the caller keeps alive. No copy."""
+    """Make an argument over memory at an address, without a copy. The caller keeps it alive."""
     return argument(array_at(int(address), holdable(s._static())))
 
 
 def random_words(count: int, seed: int = 0) -> np.ndarray:
-    """The first `count` 64-bit words of MIGraphX's xorshf96 generator.
+    """Return the first `count` 64-bit words of MIGraphX's xorshf96 generator.
 
     Word n+3 is A(word n) ^ word n+1 ^ word n+2, with A a linear map on bits (three xor-shifts).
     Over bits that stays true with all distances doubled and A squared, so that the sequence
@@ -90,7 +90,7 @@ def _xorshift(x: np.ndarray) -> np.ndarray:
 
 
 def _apply(columns: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The linear map with these images of the single bits, on words; a table per byte."""
+    """Apply a linear map on bits to words; `columns` are the images of the single bits."""
     out = np.zeros_like(x)
     for byte in range(8):
         table = np.zeros(256, np.uint64)
@@ -101,7 +101,7 @@ def _apply(columns: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _scaled(words: np.ndarray, dtype: DType) -> np.ndarray:
-    """Random words as elements of a type."""
+    """Convert random words to elements of a type."""
     if dtype.is_bool:
         return (words & np.uint64(1)).astype(np.bool_)
     if dtype.is_float:

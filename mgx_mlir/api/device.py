@@ -22,10 +22,10 @@ from mgx_mlir.targets import emulator
 
 
 def gpu_device(device_id: int = 0, emulate: bool | None = None) -> Device:
-    """A GPU, or an emulated one.
+    """Open a GPU, or an emulated one.
 
-    emulate None: emulated where this process has asked for emulation and has not used a GPU.
-    Errors: TargetError without such a device.
+    `emulate` None: emulate where this process has asked for emulation and has not used a GPU.
+    Errors: TargetError where there is no such device.
     """
     if emulate is None:
         emulate = emulator.active() and not _uses_gpu()
@@ -40,7 +40,7 @@ def _uses_gpu() -> bool:
 def to_gpu(
     arg: Any, host: bool = False, *, device_id: int = 0, emulate: bool | None = None
 ) -> argument:
-    """A copy of an argument, or of anything that makes one, in the memory of a GPU.
+    """Copy an argument, or anything that makes one, to the memory of a GPU.
 
     A tensor of another library that is in that GPU's memory already (DLPack, as torch for ROCm
     gives it) is taken without a copy. `host` is MIGraphX's pinned host memory: the runtime pins
@@ -62,7 +62,7 @@ def to_gpu(
 
 
 def from_gpu(arg: argument) -> argument:
-    """A copy of an argument in host memory; one that is there is returned as it is."""
+    """Copy an argument to host memory; return one that is there already as it is."""
     if arg.device_tensor is None:
         return arg
     return argument(arg.device_tensor.to_host())
@@ -71,8 +71,11 @@ def from_gpu(arg: argument) -> argument:
 def allocate_gpu(
     s: shape, host: bool = False, *, device_id: int = 0, emulate: bool | None = None
 ) -> argument:
-    """An argument in the memory of a GPU, its elements not set. ShapeError for what is no tensor
-    of standard layout; `host` and `emulate` as in `to_gpu`."""
+    """Allocate an argument in the memory of a GPU; its elements are not initialised.
+
+    `host` and `emulate`: see `to_gpu`. Errors: ShapeError unless `s` is a static tensor of standard
+    layout.
+    """
     own = s._shape
     if not isinstance(own, Shape) or s.dynamic() or not s.standard():
         raise ShapeError(f"expected a tensor of static dims and standard layout, got {s}")
@@ -99,7 +102,7 @@ class context:
 
     @staticmethod
     def of(device: Device) -> context:
-        """The context of a device that is open."""
+        """Return the context of an open device."""
         made = context(device.index)
         made._device = device
         return made
@@ -120,11 +123,11 @@ class context:
         hip.stream_synchronize(self.device, stream)
 
     def create_stream(self) -> Stream:
-        """A stream; `program.run_async(params, stream.address)` runs after what is on it."""
+        """Create a stream; `program.run_async(params, stream.address)` runs after the work on it."""
         return Stream(self.device)
 
     def create_event(self) -> Event:
-        """An event, to be recorded in a stream."""
+        """Create an event, to be recorded in a stream."""
         return Event(self.device)
 
     def finish_on(self, stream: Stream) -> None:
@@ -138,13 +141,13 @@ STREAM_TYPE = "ihipStream_t"
 
 
 def check_stream(stream_name: str) -> None:
-    """UsageError for a stream of another type than HIP's."""
+    """Raise UsageError unless a stream is of HIP's type."""
     if stream_name != STREAM_TYPE:
         raise UsageError(f"expected a stream of type {STREAM_TYPE}, got {stream_name}")
 
 
 def _dtype_of(source: Any) -> dtypes.DType:
-    """The element type of another library's tensor, by the name it gives: torch.float16."""
+    """Return the element type of another library's tensor, from its name (torch.float16)."""
     name = str(source.dtype).rsplit(".", 1)[-1]
     try:
         return dtypes.from_numpy(getattr(ml_dtypes, name, None) or np.dtype(name))

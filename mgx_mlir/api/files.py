@@ -37,7 +37,7 @@ def save(p: program, filename: str | os.PathLike[str], format: str = "msgpack") 
 
 
 def save_buffer(p: program, format: str = "msgpack") -> bytes:
-    """A program as the bytes of a file."""
+    """Serialize a program to the bytes of a file."""
     if format not in FORMATS:
         raise UsageError(f"unknown format '{format}', expected {' or '.join(FORMATS)}")
     tree = _tree(p)

@@ -64,10 +64,11 @@ class macro:
         self._options = {k: plain(v) for k, v in options.items()}
 
     def name(self) -> str:
+        """Return the macro's name."""
         return self._name
 
     def options(self) -> dict[str, Any]:
-        """The options that were given."""
+        """Return the options that were given."""
         return dict(self._options)
 
     def __repr__(self) -> str:
@@ -76,7 +77,7 @@ class macro:
 
 
 def macros() -> list[str]:
-    """The names of all macros."""
+    """Return the names of all macros."""
     return sorted(_RULES)
 
 
@@ -115,7 +116,7 @@ class _Node:
         return output == 0
 
     def kind(self, value: Any) -> int:
-        """The file's number of a value's type: there is no file."""
+        """Return 0: no file numbers the type."""
         return 0
 
     def const(self, value: Any, what: str) -> np.ndarray:
@@ -129,7 +130,7 @@ class _Node:
 
 
 def _onnx(b: Builder, op_type: str, *values: Any, **attributes: Any) -> Any:
-    """What the importer builds for an ONNX operator."""
+    """Build an ONNX operator with the importer's function."""
     onnx_ops.load()
     found = find("", op_type, OPSET)
     assert found is not None
@@ -144,7 +145,7 @@ def _batchnorm(b: Builder, *xs: Value, epsilon: float) -> Value:
 
 @_rule("bias_uint8", 2, has_bias=False)
 def _bias_uint8(b: Builder, x: Value, bias: Value, *, has_bias: bool) -> tuple[Value, Value]:
-    """uint8 shifted to int8, and the bias subtracted from it."""
+    """Shift uint8 to int8, and subtract the bias from it."""
     if b.dtype(x) is dtypes.UINT8:
         x = _to_int8(b, x)
         bias = _to_int8(b, bias) if has_bias else x
@@ -183,7 +184,7 @@ def _convolution_integer(b: Builder, *xs: Value, **options: Any) -> Value:
 
 
 def _windows(b: Builder, x: Value, options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a convolution as ONNX's attributes."""
+    """Convert the options of a convolution to ONNX's attributes."""
     axes = len(b.dims(x)) - 2
     pads = list(options["paddings"])
     auto = options["auto_pad"]
@@ -230,7 +231,7 @@ def _gelu_erf(b: Builder, x: Value) -> Value:
 
 @_rule("gelu_tanh", 1, fast=False)
 def _gelu_tanh(b: Builder, x: Value, *, fast: bool) -> Value:
-    """x/2 (1 + tanh(c (x + d x^3))); `fast` has rounded c and c d."""
+    """Build x/2 (1 + tanh(c (x + d x^3))); `fast` rounds c and c d."""
     cube = b.mul(b.mul(x, x), x)
     if fast:
         inner = b.add(b.mul(cube, 0.035677), b.mul(x, 0.797885))
@@ -241,7 +242,7 @@ def _gelu_tanh(b: Builder, x: Value, *, fast: bool) -> Value:
 
 @_rule("gelu_split", 1)
 def _gelu_split(b: Builder, x: Value) -> Value:
-    """The first half of the last axis times the gelu of the second."""
+    """Build the first half of the last axis times the gelu of the second half."""
     n, axis = b.dims(x)[-1], len(b.dims(x)) - 1
     if n == DYN or n < 2 or n % 2:
         raise ShapeError(f"macro 'gelu_split' expected an even last extent, got {n}")
@@ -305,7 +306,7 @@ def _dtype(value: Any) -> dtypes.DType:
 def _rotary_embedding(
     b: Builder, x: Value, positions: Value, cos: Value, sin: Value, *, interleaved: bool
 ) -> Value:
-    """Rotates {batch, heads, sequence, head size}; one position per batch is that of its start."""
+    """Rotate {batch, heads, sequence, head size}; a single position per batch is its first one."""
     dims = b.dims(x)
     if len(dims) != 4 or DYN in dims:
         raise ShapeError("macro 'rotary_embedding' expected static dims of rank 4")

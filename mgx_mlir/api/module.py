@@ -43,20 +43,22 @@ class instruction_ref:
         self._program, self._id, self._generation = owner, number, generation
 
     def entity(self) -> Instruction:
-        """What the instruction is in the IR; UsageError where it is stale."""
+        """Return the value or operation in the IR. Errors: UsageError for a stale reference."""
         return self._program.entity(self._id, self._generation)
 
     def name(self) -> str:
-        """The operator's name; of a compiled program the kernel's."""
+        """Return the operator's name; in a compiled program the kernel's."""
         found = self.entity()
         if self._program.is_compiled():
             return self._program.listed(found).op
         return _operator_name(found)
 
     def op(self) -> op:
+        """Return the operator with its attributes."""
         return _operator(self.entity(), self._program)
 
     def shape(self) -> shape:
+        """Return the shape of the result; of several results, a tuple shape."""
         found, layout = self.entity(), self._program.layout()
         if isinstance(found, ir.Value):
             return shape.of(layout.shape(found))
@@ -66,14 +68,15 @@ class instruction_ref:
         return shape.of(layout.result_shape(found, is_tuple=True))
 
     def inputs(self) -> list[instruction_ref]:
+        """Return the instructions that this one reads."""
         return [self._program.ref(e) for e in _inputs(self.entity())]
 
     def outputs(self) -> list[instruction_ref]:
-        """The instructions that use this one."""
+        """Return the instructions that use this one."""
         return [self._program.ref(e) for e in _outputs(self.entity())]
 
     def get_literal(self) -> argument:
-        """The data of a literal; ShapeError for any other instruction."""
+        """Return the data of a literal. Errors: ShapeError for any other instruction."""
         found = self.entity()
         owner = found.owner if isinstance(found, ir.Value) else found
         if not is_literal(owner):
@@ -112,6 +115,7 @@ class module:
         return self._built
 
     def name(self) -> str:
+        """Return the module's name."""
         return self._built.name
 
     # ---- building ----------------------------------------------------------------------------
@@ -138,7 +142,7 @@ class module:
         args: Sequence[instruction_ref],
         mod_args: Sequence[module] = (),
     ) -> instruction_ref:
-        """As add_instruction, ahead of `ins`."""
+        """Insert an instruction before `ins`; otherwise as `add_instruction`."""
         return self._add(op, args, mod_args, ins)
 
     def _add(
@@ -170,14 +174,14 @@ class module:
         return self._program.ref(made)
 
     def add_literal(self, data: Any) -> instruction_ref:
-        """A constant of an argument or of anything with the buffer protocol."""
+        """Add a constant: an argument, or anything with the buffer protocol."""
         array = array_of(data)
         made = self._changing().add_literal(array, strides=own_strides(array))
         self._program.changed()
         return self._program.ref(made)
 
     def add_parameter(self, name: str, shape: shape) -> instruction_ref:
-        """A parameter of the module."""
+        """Add a parameter to the module."""
         builder = self._changing()
         made = builder.add_parameter(name, shape.core)
         self._program.parameter_added(builder, made)
@@ -214,7 +218,7 @@ class module:
         args: Sequence[instruction_ref],
         mod_args: Sequence[module] = (),
     ) -> list[instruction_ref]:
-        """As add_macro, ahead of `ins`."""
+        """Insert a macro before `ins`; otherwise as `add_macro`."""
         from mgx_mlir.api.macros import expand
 
         if mod_args:
@@ -256,6 +260,7 @@ class module:
         return found
 
     def get_parameter_names(self) -> list[str]:
+        """Return the names of the module's parameters, in order."""
         return list(self._builder.parameters)
 
     def print(self) -> None:
@@ -283,7 +288,7 @@ def _place(entity: Instruction) -> ir.Operation:
 
 
 def _is_element(result: ir.Value) -> bool:
-    """Whether a result of a tuple is used by more than a return that nobody asked for."""
+    """Return whether a result of a tuple is used by more than an implicit return."""
     return any(IMPLICIT_RETURN not in use.owner.attributes for use in result.uses)
 
 
@@ -321,7 +326,7 @@ def _operator(entity: Instruction, owner: program) -> op:
 
 
 def _entity_of(value: ir.Value) -> Instruction:
-    """The instruction that a value belongs to: itself, but for the cells of an lstm."""
+    """Return the instruction of a value: the value itself, except for the cells of an lstm."""
     owner = value.owner
     if isinstance(owner, ir.Block) or is_tuple(owner):
         return value

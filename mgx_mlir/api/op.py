@@ -53,20 +53,21 @@ class op:
 
     @staticmethod
     def of(name: str, attributes: Mapping[str, Any]) -> op:
-        """The operator of an existing instruction."""
+        """Return the operator of an existing instruction."""
         made = op.__new__(op)
         made._name, made._attributes = name, dict(attributes)
         return made
 
     def name(self) -> str:
+        """Return the operator's name."""
         return self._name
 
     def attributes(self) -> dict[str, Any]:
-        """The attributes that were given."""
+        """Return the attributes that were given."""
         return dict(self._attributes)
 
     def values(self) -> dict[str, Any]:
-        """Every attribute, defaults included, as numbers, strings, lists and dicts."""
+        """Return all attributes, defaults included, as numbers, strings, lists and dicts."""
         if self._name in BUILTINS or self._name.startswith("unknown:"):
             return {k: simple(v) for k, v in self._attributes.items()}
         cls = class_of(self._name)
@@ -94,7 +95,7 @@ class op:
 
 
 def plain(value: Any) -> Any:
-    """An attribute value of a script in the compiler's terms."""
+    """Convert an attribute value of the API to what the compiler takes."""
     from mgx_mlir.api.shape import dynamic_dimension, shape
 
     if isinstance(value, shape):
@@ -115,7 +116,7 @@ def plain(value: Any) -> Any:
 
 
 def simple(value: Any) -> Any:
-    """An attribute value as Python's own types: what `op.values` shows."""
+    """Convert an attribute value to Python's own types, as `op.values` shows it."""
     if isinstance(value, Enum):
         return value.number
     if isinstance(value, DType):

@@ -162,7 +162,7 @@ def parse_tf(
 
 
 def get_onnx_operators() -> list[str]:
-    """The ONNX operators that can be read, sorted."""
+    """Return the names of the supported ONNX operators, sorted."""
     from mgx_mlir.frontends.onnx import ops
     from mgx_mlir.frontends.onnx.registry import operators
 

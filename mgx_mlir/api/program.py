@@ -58,28 +58,29 @@ class target:
         self._name, self.options = name, options
 
     def name(self) -> str:
+        """Return the target's name."""
         return self._name
 
     def get_context(self) -> context:
-        """The GPU that programs of this target run on. UsageError for other targets."""
+        """Return the GPU that programs of this target run on. Errors: UsageError for other targets."""
         if self._name != "gpu":
             raise UsageError(f"target {self._name} has no device context")
         emulate = True if self.options.get("emulate") else None
         return context(self.options.get("device_id", 0), emulate)
 
     def copy_to(self, arg: argument) -> argument:
-        """The argument in the target's memory: of a GPU, or as it is."""
+        """Copy an argument to the target's memory; on a host return it as it is."""
         if not self._is_gpu:
             return arg
         at = self.get_context()
         return to_gpu(arg, device_id=at.device_id, emulate=at.emulate)
 
     def copy_from(self, arg: argument) -> argument:
-        """The argument in host memory."""
+        """Copy an argument to host memory."""
         return from_gpu(arg)
 
     def allocate(self, s: shape) -> argument:
-        """An argument in the target's memory, its elements not set; on a host zeros."""
+        """Allocate an argument in the target's memory: not initialised on a GPU, zeros on a host."""
         if self._is_gpu:
             at = self.get_context()
             return allocate_gpu(s, device_id=at.device_id, emulate=at.emulate)
@@ -96,7 +97,7 @@ class target:
 
 
 def get_target(name: str, **options: Any) -> target:
-    """The target of a name. TargetError for an unknown one."""
+    """Return the target of a name. Errors: TargetError for an unknown name."""
     return target(name, **options)
 
 
@@ -119,11 +120,11 @@ class program:
 
     @staticmethod
     def of(found: ProgramIR) -> program:
-        """The API's program of the compiler's; they share their operations."""
+        """Wrap a compiler's program; the two share their operations."""
         return program(ProgramBuilder.of(found), source=found.source)
 
     def become(self, found: ProgramIR) -> None:
-        """Be another program, of which this one then is the API; older references are stale."""
+        """Replace the content by another program's; older references become stale."""
         self._builder = ProgramBuilder.of(found)
         self._builder.on_attach = self._attached
         self._reset()
@@ -145,7 +146,7 @@ class program:
         self._lines: dict[Any, Line] | None = None
 
     def ref(self, entity: Instruction) -> instruction_ref:
-        """The reference of an instruction of this program."""
+        """Return the reference of an instruction of this program."""
         if not isinstance(entity, ir.Value):
             entity = entity.operation
         with self._numbering:
@@ -157,11 +158,12 @@ class program:
         return instruction_ref(self, number, self._generation)
 
     def entity(self, number: int, generation: int) -> Instruction:
-        """What a reference stands for; UsageError where it is stale."""
+        """Return what a reference stands for. Errors: UsageError for a stale reference."""
         self.check_generation(generation, "the instruction")
         return self._entities[number]
 
     def check_generation(self, generation: int, what: str) -> None:
+        """Raise UsageError for a reference made before the program was compiled or sorted."""
         if generation != self._generation:
             raise UsageError(
                 f"{what} belongs to the program as it was before it was compiled or sorted",
@@ -169,7 +171,7 @@ class program:
             )
 
     def own(self, given: Any) -> Instruction:
-        """What a reference of this program stands for; UsageError for another's."""
+        """Return what a reference stands for. Errors: UsageError for another program's reference."""
         if not isinstance(given, instruction_ref):
             raise UsageError(f"expected an instruction_ref, got {type(given).__name__}")
         if given._program is not self:
@@ -177,7 +179,7 @@ class program:
         return given.entity()
 
     def _attached(self, m: ModuleBuilder) -> None:
-        """A module became a region: its parameters have new handles."""
+        """Follow the parameters of a module that became a region: their handles are new."""
         for value in m.block.arguments:
             number = self._numbers.pop(value, None)
             if number is not None:
@@ -185,6 +187,7 @@ class program:
                 self._numbers[value] = number
 
     def parameter_name(self, entity: Instruction) -> str:
+        """Return the name of a parameter."""
         for m in self._view.modules.values():
             for name, value in m.parameters.items():
                 if value == entity:
@@ -199,14 +202,14 @@ class program:
         return self._builder.program(self._source)
 
     def _shown(self) -> ProgramIR:
-        """The program that is printed and walked: after the passes once it is compiled."""
+        """Return the program that is printed and walked: once compiled, the one after the passes."""
         return self.program_ir if self._compiled is None else self._compiled.program
 
     def _prefix(self) -> str:
         return "" if self._compiled is None else self._compiled.target
 
     def layout(self) -> Layout:
-        """The shapes of the program's values; grows with the program."""
+        """Return the shapes of the program's values; they are kept as the program grows."""
         if self._layout is None:
             shown = self._shown()
             self._layout = Layout(shown.module.operation, shown.store)
@@ -219,6 +222,7 @@ class program:
         self.changed()
 
     def listing(self) -> Listing:
+        """Return the printed listing of the program."""
         if self._listing is None:
             self._listing = list_program(self._shown(), kernel_prefix=self._prefix())
         return self._listing
@@ -230,12 +234,12 @@ class program:
             yield
 
     def line(self, entity: Instruction) -> str:
-        """The printed line of an instruction."""
+        """Return the printed line of an instruction."""
         with self.weights():
             return instruction_text(self.listed(entity))
 
     def listed(self, entity: Instruction) -> Line:
-        """An instruction in the program's listing."""
+        """Return an instruction's entry in the program's listing."""
         if self._lines is None:
             self._lines = index_lines(self.listing())
         found = self._lines.get(entity)
@@ -246,9 +250,11 @@ class program:
     # ---- what it takes and gives -------------------------------------------------------------
 
     def get_parameter_names(self) -> list[str]:
+        """Return the names of main's parameters, in order."""
         return argument_names(self.program_ir.main())
 
     def get_parameter_shapes(self) -> dict[str, shape]:
+        """Return the shapes of main's parameters, by name."""
         found = self.program_ir
         main, layout = found.main(), Layout(found.module.operation, found.store)
         values = entry_block(main).arguments
@@ -258,6 +264,7 @@ class program:
         }
 
     def get_output_shapes(self) -> list[shape]:
+        """Return the shapes of the outputs, in order."""
         found = self.program_ir
         layout = Layout(found.module.operation, found.store)
         operations = entry_block(found.main()).operations
@@ -267,12 +274,13 @@ class program:
     # ---- modules -----------------------------------------------------------------------------
 
     def get_main_module(self) -> module:
+        """Return the main module; of a compiled program, the one after the passes."""
         if self._compiled is not None and self._view is self._builder:
             self._view = ProgramBuilder.of(self._compiled.program)
         return module(self, self._view.modules["main"], self._generation)
 
     def create_module(self, name: str) -> module:
-        """A new empty module, to be the argument of an instruction."""
+        """Create an empty module, to be passed as an argument of an instruction."""
         if self._compiled is not None:
             raise UsageError("the program is compiled, it cannot be changed any more")
         made = self._builder.create_module(name)
@@ -294,6 +302,7 @@ class program:
     # ---- compiling and running ---------------------------------------------------------------
 
     def is_compiled(self) -> bool:
+        """Return whether the program has been compiled."""
         return self._compiled is not None
 
     def compile(
@@ -453,9 +462,9 @@ class program:
         print_text(self._shown(), stream or sys.stdout, kernel_prefix=self._prefix(), **options)
 
     def to_py(self, *, weights: str | None = None) -> str:
-        """Python code that builds the program.
+        """Return Python code that builds the program.
 
-        Literals of 1024 elements and more become generated numbers; with `weights`, the path of an
+        Literals of 1024 elements and more become generated numbers. With `weights`, the path of an
         .npz, they are written there, and the code reads them from the file of that name beside it.
         """
         from mgx_mlir.printers.python import python_text
@@ -475,7 +484,7 @@ class program:
 
 
 def index_lines(listing: Listing) -> dict[Any, Line]:
-    """The lines of a listing by the instruction they show."""
+    """Map each instruction to its line of a listing."""
     found: dict[Any, Line] = {}
     for m in listing.modules:
         for line in m.instructions:
@@ -487,8 +496,7 @@ def index_lines(listing: Listing) -> dict[Any, Line]:
 
 
 def _input(value: Any) -> Any:
-    """An argument as its array, or what it is on a device; plain Python numbers and lists stay for
-    the check to type."""
+    """Convert an argument to its array or device tensor; leave Python numbers and lists alone."""
     if isinstance(value, argument) and value.device_tensor is not None:
         return value.device_tensor
     if isinstance(value, bool | int | float | list | tuple):
@@ -500,7 +508,7 @@ def _input(value: Any) -> Any:
 
 
 def _depth_first(end: ir.Operation, block: ir.Block) -> Sequence[ir.Operation]:
-    """The operations of `block` that `end` needs, operands first."""
+    """Return the operations of `block` that `end` needs, operands first."""
     order: list[ir.Operation] = []
     state: dict[ir.Operation, bool] = {}
     stack = [end]
@@ -528,7 +536,7 @@ def _depth_first(end: ir.Operation, block: ir.Block) -> Sequence[ir.Operation]:
 
 
 def _needed(operation: ir.Operation) -> list[ir.Value]:
-    """The operands of an operation, and what its regions capture."""
+    """Return the operands of an operation, and the values that its regions capture."""
     found = list(operation.operands)
 
     def visit(inner: ir.Operation) -> ir.WalkResult:

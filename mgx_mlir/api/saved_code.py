@@ -31,7 +31,10 @@ HINT = ["load it with compiled=False (mgx-driver: --strip-context) and compile i
 
 
 def compiled_trees(p: program, modules: Tree) -> list[Tree]:
-    """The entries of a compiled program whose file holds `modules`, one for each architecture."""
+    """Encode the code of a compiled program, one entry for each architecture.
+
+    `modules` is the tree of the same file's program.
+    """
     c = p.compiled
     digest, held = tree_digest(modules), Held(p.program_ir.store, {})
     found: list[Tree] = []
@@ -54,7 +57,7 @@ class Held(NamedTuple):
 
 
 def _tree(c: Any, options: Mapping[str, Any], digest: str, held: Held) -> dict[str, Tree]:
-    """The entry of a compiled program."""
+    """Encode the code of one compiled program."""
     from mgx_mlir.targets.child import compiler_version
     from mgx_mlir.targets.flags import host_cpu
 
@@ -88,7 +91,7 @@ def _tree(c: Any, options: Mapping[str, Any], digest: str, held: Held) -> dict[s
 
 
 def _param_tree(array: np.ndarray, held: Held) -> Tree:
-    """A parameter of the code; one that the file holds already is not written again."""
+    """Encode a parameter of the code; refer to it where the file holds the same bytes already."""
     key = content_key(array)
     if key in held.store:
         return {"key": key}
@@ -125,7 +128,7 @@ def _plain(value: Any) -> Any:
 
 
 def tree_digest(tree: Tree) -> str:
-    """The digest of a tree, the same for what is written and what is read in either encoding."""
+    """Hash a tree; the digest is the same for either encoding, written or read."""
     h = hashlib.sha256()
     write_msgpack(_canonical(tree), h.update)
     return h.hexdigest()
@@ -146,7 +149,7 @@ def _canonical(tree: Tree) -> Tree:
 
 
 def holds_code(entries: Sequence[Tree]) -> bool:
-    """Whether entries hold machine code: those of the reference do not."""
+    """Return whether entries hold machine code; those of the reference do not."""
     return any(not isinstance(e, Mapping) or e.get("target") != "ref" for e in entries)
 
 
@@ -208,7 +211,7 @@ def _restore(
 
 
 def _check_sums(entry: dict[str, Tree], digest: str) -> None:
-    """FileError for an entry that is damaged, or of another program."""
+    """Raise FileError for an entry that is damaged, or belongs to another program."""
     stated = {k: v for k, v in entry.items() if k != "checksum"}
     if tree_digest(stated) != entry.get("checksum"):
         raise FileError("the code is damaged: its checksum does not match")
@@ -217,7 +220,7 @@ def _check_sums(entry: dict[str, Tree], digest: str) -> None:
 
 
 def _check_place(kind: str, entries: list[dict[str, Tree]], emulate: bool, device_id: int) -> None:
-    """FileError for code of another compiler, or for another processor than is here."""
+    """Raise FileError for code of another compiler, or for a processor other than this one."""
     from mgx_mlir.targets.child import compiler_version
     from mgx_mlir.targets.flags import host_cpu
 

@@ -71,7 +71,7 @@ class shape:
 
     @staticmethod
     def of(found: AnyShape) -> shape:
-        """The API's shape of the compiler's."""
+        """Wrap the compiler's shape."""
         made = shape.__new__(shape)
         made._shape = found
         return made
@@ -90,59 +90,73 @@ class shape:
         return found
 
     def type(self) -> Any:
+        """Return the element type. Errors: ShapeError for a tuple."""
         if isinstance(self._shape, TupleShape):
             raise ShapeError("a tuple has no element type", notes=["see sub_shapes()"])
         return type_t(self._shape.dtype.number)
 
     def type_string(self) -> str:
+        """Return the name of the element type, "tuple_type" for a tuple."""
         return "tuple_type" if isinstance(self._shape, TupleShape) else self._shape.dtype.name
 
     def type_size(self) -> int:
+        """Return the bytes of one element."""
         return self.core.dtype.size
 
     def lens(self) -> list[int]:
+        """Return the extents. Errors: ShapeError for a dynamic shape."""
         return list(self._static().lens)
 
     def strides(self) -> list[int]:
+        """Return the strides in elements. Errors: ShapeError for a dynamic shape."""
         return list(self._static().shown_strides)
 
     def dyn_dims(self) -> list[dynamic_dimension]:
+        """Return the dynamic dims; an empty list for a static shape."""
         found = self.core
         return [dynamic_dimension.of(d) for d in found.dims] if found.is_dynamic else []
 
     def sub_shapes(self) -> list[shape]:
-        """The parts of a tuple; none for a tensor."""
+        """Return the parts of a tuple; an empty list for a tensor."""
         parts = self._shape.parts if isinstance(self._shape, TupleShape) else ()
         return [shape.of(p) for p in parts]
 
     def ndim(self) -> int:
+        """Return the rank."""
         found = self.core
         return len(found.dims) if found.is_dynamic else len(found.lens)
 
     def elements(self) -> int:
+        """Return the number of elements. Errors: ShapeError for a dynamic shape."""
         return self._static().elements
 
     def bytes(self) -> int:
-        """The bytes of the buffer that the strides span."""
+        """Return the size in bytes of the buffer that the strides span."""
         found = self._static()
         return found.element_space * found.dtype.size
 
     def packed(self) -> bool:
+        """Return whether the elements fill their buffer, in any order."""
         return self.core.is_packed
 
     def transposed(self) -> bool:
+        """Return whether the strides are out of order."""
         return self.core.is_transposed
 
     def broadcasted(self) -> bool:
+        """Return whether a stride is 0."""
         return self.core.is_broadcasted
 
     def standard(self) -> bool:
+        """Return whether the layout is row-major without gaps."""
         return self.core.is_standard
 
     def scalar(self) -> bool:
+        """Return whether all strides are 0."""
         return self.core.is_scalar
 
     def dynamic(self) -> bool:
+        """Return whether the shape is a tensor with a dynamic dim."""
         return isinstance(self._shape, Shape) and self._shape.is_dynamic
 
     def key_parts(self) -> tuple[object, ...]:
@@ -161,7 +175,7 @@ class shape:
 
 
 def dtype_of(kind: Any) -> DType:
-    """The element type of a name, a type_t, a number or a numpy dtype."""
+    """Return the element type of a name, a type_t, a number or a numpy dtype."""
     if isinstance(kind, DType):
         return kind
     if isinstance(kind, str):

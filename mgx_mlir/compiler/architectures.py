@@ -9,7 +9,10 @@ from mgx_mlir.core.errors import FileError, UsageError
 
 
 def named(arch: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The gfx names in `gfx942,mi300x`, or in a list, each once. TargetError for unknown ones."""
+    """Parse `gfx942,mi300x`, or a list of names, to distinct gfx names.
+
+    Errors: TargetError for unknown names.
+    """
     from mgx_mlir.targets import get_target
 
     if arch is None:
@@ -22,8 +25,10 @@ def named(arch: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def device_archs(*, emulate: bool) -> tuple[str, ...]:
-    """The architectures of the devices that are there, as far as they are known; of the emulated
-    ones the one that is stated."""
+    """Return the known architectures of the devices present.
+
+    Of emulated devices it is the one that the environment states.
+    """
     from mgx_mlir.targets import emulator
     from mgx_mlir.targets.devices import hip_devices
 
@@ -34,7 +39,7 @@ def device_archs(*, emulate: bool) -> tuple[str, ...]:
 
 
 def of_device(device_id: int, *, emulate: bool) -> str | None:
-    """The architecture of a device; None where it is not known."""
+    """Return the architecture of a device, or None where it is unknown."""
     from mgx_mlir.targets import emulator
 
     if emulate:
@@ -44,8 +49,10 @@ def of_device(device_id: int, *, emulate: bool) -> str | None:
 
 
 def together(programs: Sequence[IreeProgram], here: str | None) -> IreeProgram:
-    """One program with the code of several, each for an architecture of its own: the one for
-    `here`, else the first, with the others as its alternatives."""
+    """Join programs for different architectures to one with alternatives.
+
+    The first in the result is the one for `here`, else the first given.
+    """
     archs = [p.executable.arch for p in programs]
     if len(set(archs)) != len(archs):
         raise FileError(f"expected code for one architecture each, got {', '.join(archs)}")

@@ -66,7 +66,10 @@ class CompileSettings:
         return self.kernel_boundaries and self.tuning.boundaries
 
     def key(self) -> dict[str, Any]:
-        """The options as JSON values, for the cache. TypeError where one cannot be spelled."""
+        """Return the options as JSON values, for the cache.
+
+        Errors: TypeError where an option cannot be written as text.
+        """
         row = asdict(replace(self, tuning_inputs=None))
         for name in _NOT_OF_CODE:
             row.pop(name)
@@ -126,14 +129,17 @@ class CompiledProgram:
 
     @property
     def target(self) -> str:
+        """The target's name."""
         return self.settings.target
 
     @property
     def input_names(self) -> list[str]:
+        """The names of the inputs, in order."""
         return self.signature.input_names
 
     @property
     def output_names(self) -> list[str]:
+        """The names of the outputs, in order."""
         return self.signature.output_names
 
     @property
@@ -239,13 +245,15 @@ class IreeProgram(CompiledProgram):
         return tuple(p.executable.arch for p in (self, *self.alternatives))
 
     def for_arch(self, arch: str) -> IreeProgram | None:
-        """This program, or the alternative, whose code is for an architecture."""
+        """Return this program or the alternative whose code is for an architecture, else None."""
         found = (p for p in (self, *self.alternatives) if p.executable.arch == arch)
         return next(found, None)
 
     def load(self) -> Any:
-        """The module on its device, loaded once. TargetError where the device is missing, or of an
-        architecture that there is no code for."""
+        """Load the module on its device, once, and return it.
+
+        Errors: TargetError where the device is missing, or of an architecture without code here.
+        """
         with self._lock:
             if self._loaded is not None and self._loaded.device.is_lost:
                 forks.keep(self._loaded)  # what it holds belongs to the parent's threads
@@ -272,13 +280,13 @@ class IreeProgram(CompiledProgram):
             return self._loaded
 
     def _library(self) -> str | None:
-        """The HIP library to run on, None: the one of this machine."""
+        """Return the HIP library to run on; None: the machine's own."""
         from mgx_mlir.targets import emulator
 
         return str(emulator.activate()) if self.settings.emulate else None
 
     def _of_device(self, library: str | None) -> IreeProgram:
-        """The program whose code is for the device."""
+        """Return the program whose code is for the device."""
         from mgx_mlir.runtime.device import open_device
         from mgx_mlir.runtime.hip import device_arch
 
@@ -295,10 +303,10 @@ class IreeProgram(CompiledProgram):
         return self._module().run(arrays)
 
     def _module(self) -> Any:
-        """The loaded module; in a forked child one of its own where it needs that."""
+        """Return the loaded module; a forked child loads its own where it must."""
         loaded = self._loaded
         return self.load() if loaded is None or loaded.device.is_lost else loaded
 
     def function_for(self, arrays: Sequence[np.ndarray]) -> str:
-        """The function that a run on these inputs calls: main, or a variant for their sizes."""
+        """Return the function that a run on these inputs calls: main, or a variant for their sizes."""
         return self._module().function_for(arrays)

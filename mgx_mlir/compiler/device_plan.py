@@ -23,13 +23,13 @@ def device_plan(
     executable: Executable,
     params: Mapping[str, np.ndarray],
 ) -> DevicePlan:
-    """The scratch and weights of a program."""
+    """Return the device buffers of a program: scratch memory and weights."""
     weights = tuple((a.itemsize, a.size) for a in params.values())
     return DevicePlan(_scratch(program, signature, executable), weights)
 
 
 def _scratch(program: ProgramIR, signature: Signature, executable: Executable) -> int | None:
-    """The bytes of scratch of a call, None where the plan does not tell.
+    """Return the bytes of scratch memory of a call, None where the plan does not tell.
 
     Its figure for transient memory is one for the whole module, with results and what runs at
     load: it tells where main is all that there is, and every result is memory of its own.
@@ -47,8 +47,7 @@ def _scratch(program: ProgramIR, signature: Signature, executable: Executable) -
 
 
 def _own_results(program: ProgramIR) -> bool:
-    """Whether each result is made by an operation of its own: no input, literal or other result,
-    nor a view of such."""
+    """Return whether each result is a buffer of its own: no input, literal, other result or view."""
     operations = entry_block(program.main()).operations
     bases = [_base(v) for v in operations[len(operations) - 1].operation.operands]
     made = not any(b is None for b in bases)
@@ -56,7 +55,7 @@ def _own_results(program: ProgramIR) -> bool:
 
 
 def _base(value: ir.Value) -> ir.Value | None:
-    """What a value is a view of; None: an input or a literal."""
+    """Return the value that a value is a view of; None for an input or a literal."""
     while not isinstance(value.owner, ir.Block):
         op = value.owner
         if literals.is_literal(value):

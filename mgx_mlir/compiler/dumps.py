@@ -38,7 +38,7 @@ _READERS: ContextVar[tuple[list[str], ...]] = ContextVar("mgx_kept_assembly", de
 
 @contextmanager
 def kept_assembly() -> Iterator[list[str]]:
-    """The assembly files of the compiles inside, as text. What comes from a cache has none."""
+    """Collect the assembly files of the compiles inside, as text. A cache hit has none."""
     found: list[str] = []
     token = _READERS.set((*_READERS.get(), found))
     try:
@@ -48,7 +48,7 @@ def kept_assembly() -> Iterator[list[str]]:
 
 
 def dump_flags() -> tuple[str, ...]:
-    """The flags of iree-compile that write what the environment asks for."""
+    """Return the iree-compile flags that write the dumps which the environment asks for."""
     found = []
     folder = os.environ.get("MIGRAPHX_MLIR_DUMP")
     if folder:
@@ -119,7 +119,7 @@ def show_compiled() -> None:
 
 
 def kernel_programs(program: ProgramIR) -> list[ProgramIR]:
-    """The kernels of a compiled program, each as a program of its operators named in `source`."""
+    """Return each kernel of a compiled program as a program of its source operators."""
     from mgx_mlir.printers.listing import kernel_name
 
     with program.ctx, ir.Location.unknown():
@@ -158,7 +158,7 @@ def _kernel_program(program: ProgramIR, op: ir.Operation, name: str) -> ProgramI
 
 
 def _constants(operands: Sequence[ir.Value]) -> dict[int, ir.Operation]:
-    """The operands that are literals, by position: they stay constants."""
+    """Return the operands that are literals, by position; they stay constants."""
     found = {}
     for i, v in enumerate(operands):
         owner = v.owner

@@ -43,22 +43,22 @@ WATCH = (
 
 
 def watched() -> bool:
-    """Whether the environment asks to see what a compile does."""
+    """Return whether the environment asks to see what a compile does."""
     return any(os.environ.get(name, "0") not in ("", "0") for name in WATCH)
 
 
 def code_variables() -> dict[str, str]:
-    """The variables that are set and change what a compile makes: a part of the cache's key."""
+    """Return the variables set that change compiled code; they are part of the cache's key."""
     return {name: os.environ[name] for name in CHANGE if os.environ.get(name)}
 
 
 def left_out_rewrites() -> tuple[str, ...]:
-    """The rewrites that the environment switches off."""
+    """Return the rewrites that the environment switches off."""
     return tuple(r for name, rewrites in _FUSIONS.items() if flag(name) for r in rewrites)
 
 
 def adjusted(steps: Sequence[str], target: str) -> tuple[str, ...]:
-    """A target's pipeline as the environment wants it."""
+    """Apply the environment's changes to a target's pipeline."""
     gone = {p for name, p in _PASSES.items() if os.environ.get(name) and not flag(name)}
     size = integer("MIGRAPHX_SPLIT_REDUCE_SIZE", 0)
     if size < 0:
@@ -78,7 +78,7 @@ def adjusted(steps: Sequence[str], target: str) -> tuple[str, ...]:
 
 
 def _with(step: str, name: str, option: str) -> str:
-    """A step with an option added, where it is the pass of this name."""
+    """Add an option to a step, if the step is the pass of this name."""
     head, _, options = step.partition("{")
     if pass_name(head) != name:
         return step
@@ -87,7 +87,7 @@ def _with(step: str, name: str, option: str) -> str:
 
 
 def backend_flags(target: str) -> tuple[str, ...]:
-    """Flags of iree-compile that the environment asks for."""
+    """Return the iree-compile flags that the environment asks for."""
     found: list[str] = []
     if flag("MIGRAPHX_GPU_DEBUG") and target == "gpu":
         found.append("--iree-hal-executable-debug-level=3")
@@ -97,6 +97,6 @@ def backend_flags(target: str) -> tuple[str, ...]:
 
 
 def level(target: str, default: str) -> str:
-    """The backend's optimisation level: MIGRAPHX_GPU_OPTIMIZE on a GPU."""
+    """Return the backend's optimisation level: MIGRAPHX_GPU_OPTIMIZE on a GPU."""
     text = os.environ.get("MIGRAPHX_GPU_OPTIMIZE", "")
     return text.removeprefix("-") if text and target == "gpu" else default

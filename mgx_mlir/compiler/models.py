@@ -80,7 +80,7 @@ def _tf(path: Path, options: dict[str, Any]) -> ProgramIR:
 
 
 def refuse_unknown(program: ProgramIR) -> None:
-    """CompileError for operators that no importer took: other targets find them when they lower."""
+    """Raise CompileError for operators without an importer; other targets do so when they lower."""
     found: list[str] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:

@@ -14,7 +14,7 @@ from mgx_mlir.programs.dims import dynamic_dimension
 
 
 def option_text(value: Any) -> str:
-    """A text in which nothing of the value is lost. TypeError for what it cannot spell.
+    """Write a value as text without loss. Errors: TypeError for other kinds of values.
 
     `repr` is not used for values of other kinds: that of a long array is cut short, that of a class
     may leave fields out, and that of an object is an address, which another may have later.

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 def program_cache_key(model: Any, settings: CompileSettings, backend: Any) -> str | None:
-    """The cache key of a model file and every option, None where it cannot be looked up."""
+    """Return the cache key of a model file and all options, None if it cannot be cached."""
     store = default_cache() if settings.cache else None
     if store is None:
         return None

@@ -40,10 +40,10 @@ class _Extent(NamedTuple):
 
 
 def variants_of(signature: Signature) -> tuple[Variant, ...]:
-    """One for each choice among the optimals of the inputs' dims.
+    """Return one variant for each combination of the optimal sizes of the inputs' dims.
 
     Dims of one symbol have one size, and so have dims of one range without a symbol (where they
-    differ at run time the general function is called). UsageError for too many.
+    differ at run time the general function is called). Errors: UsageError for too many.
     """
     extents = _extents(signature)
     if not extents:
@@ -78,7 +78,7 @@ def _extents(signature: Signature) -> list[_Extent]:
 
 
 def specialised(program: ProgramIR, variant: Variant) -> ProgramIR:
-    """A copy of a program whose inputs have a variant's sizes."""
+    """Copy a program, with its inputs at a variant's sizes."""
     copy = program.clone()
     with copy.ctx, ir.Location.unknown(), copy.store.active():
         main = copy.main()
@@ -172,7 +172,7 @@ def adopt(program: ProgramIR, variants: Mapping[str, ProgramIR]) -> None:
 
 
 def with_variants(signature: Signature, variants: Sequence[Variant]) -> Signature:
-    """A signature that tells its variants."""
+    """Return the signature with its variants."""
     return replace(signature, variants=tuple(variants)) if variants else signature
 
 

@@ -20,7 +20,7 @@ SECONDS = 0.05  # spent on calling each function
 
 
 def by_bound(arch: str, opt_level: str = "O2", timeout: float | None = None) -> Judge:
-    """What the compiled code can take at the least; infinite for code that spills."""
+    """Estimate time by the lower bound of the compiled code; infinite for code that spills."""
     from mgx_mlir.targets.kernel_bounds import compile_with_bounds, time_us
 
     def judge(lowered: Lowered, names: Sequence[str]) -> Mapping[str, float | None]:
@@ -40,8 +40,10 @@ def by_time(
     library: str | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Judge:
-    """The median of calls on a GPU, all functions in turns. Operands and results stay in its
-    memory; what a call costs besides its launches is in all of them alike."""
+    """Measure the median time of calls on a GPU, all functions in turns.
+
+    Operands and results stay in its memory; the overhead of a call is the same for all.
+    """
     from mgx_mlir.runtime.device_memory import DeviceTensor
     from mgx_mlir.runtime.iree_runtime import LoadedModule
     from mgx_mlir.targets.child import shared_compiler
@@ -69,8 +71,11 @@ def race(
     clock: Callable[[], float] = time.perf_counter,
     runs: int = 0,
 ) -> list[float]:
-    """The median seconds of each call, made in turns: `runs` times each, 0 for as often as fits
-    in `seconds` for each, 5 times at the least. Each is made once before, not timed."""
+    """Time calls in turns, and return the median seconds of each.
+
+    `runs` is the number of calls of each; 0: as many as fit in `seconds` for each, at least 5. Each
+    is called once before, untimed.
+    """
     for call in calls:
         call()
     times: list[list[float]] = [[] for _ in calls]

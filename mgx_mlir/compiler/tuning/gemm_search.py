@@ -43,6 +43,7 @@ class Found:
 
     @property
     def default(self) -> GemmConfig:
+        """What the compiler chooses without a search."""
         return next(iter(self.tried))
 
     @property
@@ -59,6 +60,7 @@ class Found:
         return least if own is None or times[least] < own * (1 - MARGIN) else self.default
 
     def us(self, choice: GemmConfig) -> float | None:
+        """Return the microseconds of a choice, None where it did not compile."""
         return self.tried.get(choice)
 
 
@@ -73,7 +75,7 @@ class ProductSearch:
     path: Path | None = None
 
     def lines(self) -> list[str]:
-        """What was searched, a line for each product."""
+        """Describe the search, one line for each product."""
         if not self.found:
             return [f"Tuning: {self.known} products are in {self.path}"] if self.known else []
         how = "a GPU's clock" if self.found[0].judged == "time" else "the bound of its code"
@@ -126,7 +128,7 @@ def search_products(program: ProgramIR, arch: str, judge: Judge, judged: str) ->
 
 
 def product_kernels(program: ProgramIR, arch: str) -> dict[GemmShape, ir.Operation]:
-    """The products of a program, each with the first kernel that computes it."""
+    """Return the products of a program, each with the first kernel that computes it."""
     found: dict[GemmShape, ir.Operation] = {}
     with program.ctx, ir.Location.unknown(), program.store.active():
         ops = [v.operation for v in entry_block(program.main()).operations]
@@ -145,7 +147,7 @@ def product_kernels(program: ProgramIR, arch: str) -> dict[GemmShape, ir.Operati
 
 
 def _multiplies(op: ir.Operation) -> bool:
-    """Whether a kernel of static dims has a product in it."""
+    """Return whether a kernel of static dims contains a product."""
     words = ("dot", "convolution")
     body = op.regions[0].blocks[0]
     values = [*op.operands, *op.results]
@@ -160,7 +162,7 @@ def _judged(
     arch: str,
     judge: Judge,
 ) -> dict[tuple[GemmShape, GemmConfig], float | None]:
-    """What the choices take. Where one of several does not compile the others still do."""
+    """Return the cost of each choice. One that does not compile leaves the others their cost."""
     with program.ctx, ir.Location.unknown(), program.store.active():
         names = ["main", *(f"choice{i}" for i in range(1, len(work)))]
         rows = dict(zip(names, work, strict=True))
@@ -188,8 +190,10 @@ def _judged(
 
 
 def _alone(program: ProgramIR, op: ir.Operation) -> ProgramIR:
-    """The program of one kernel; what it reads are parameters, but for constants and views of
-    them."""
+    """Extract one kernel as a program.
+
+    Its operands become parameters, except for constants and views of constants.
+    """
     module = ir.Module.create()
     known: dict[ir.Value, ir.Value] = {}
     outside = [v for v in dict.fromkeys(op.operands) if not _is_constant(v)]
@@ -217,7 +221,7 @@ def _alone(program: ProgramIR, op: ir.Operation) -> ProgramIR:
 
 
 def _is_constant(v: ir.Value) -> bool:
-    """Whether a value is a literal or a view of one."""
+    """Return whether a value is a literal or a view of one."""
     is_view = is_a(v.owner, ViewOp) and len(v.owner.results) == 1
     return is_literal(v) or (is_view and all(map(_is_constant, v.owner.operands)))
 

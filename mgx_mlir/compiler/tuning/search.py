@@ -46,7 +46,7 @@ class Search:
     skipped: str = ""
 
     def lines(self) -> list[str]:
-        """What was searched, a line for each choice."""
+        """Describe the search, one line for each choice."""
         if self.skipped:
             return [f"Tuning: {self.skipped}"]
         out = [f"Tuning: {len(self.tried)} choices searched in {self.seconds:.1f} s"]
@@ -64,12 +64,14 @@ def search(
     threads: int | None = None,
     inputs: Inputs | None = None,
 ) -> tuple[Any, Search]:
-    """The fastest compiled program that was found, and what was tried.
+    """Find the fastest compiled program; return it and what was tried.
 
-    `compile_with` compiles under a choice. `inputs` makes what the calls run on (default: numbers
-    drawn at random, at the first optimal or the smallest size of each dim).
-    MIGRAPHX_MLIR_TUNE_LIMIT bounds the choices, MIGRAPHX_SKIP_BENCHMARKING takes the first one,
-    MIGRAPHX_BENCHMARKING_NRUNS sets the calls of each. UsageError where nothing can be tuned.
+    `compile_with` compiles under a choice. `inputs` makes the inputs of the calls (default: random
+    numbers, at the first optimal or the smallest size of each dim). MIGRAPHX_MLIR_TUNE_LIMIT bounds
+    the choices, MIGRAPHX_SKIP_BENCHMARKING takes the first one, MIGRAPHX_BENCHMARKING_NRUNS sets
+    the calls of each.
+
+    Errors: UsageError where nothing can be tuned.
     """
     alternatives = ALTERNATIVES.get(target)
     if alternatives is None:
@@ -106,7 +108,7 @@ def search(
 
 
 def _race(a: Any, b: Any, arrays: Sequence[np.ndarray]) -> tuple[float, float]:
-    """Milliseconds of a call of two programs, medians of calls in turns."""
+    """Return the milliseconds of a call of two programs, medians of calls in turns."""
     runs = integer("MIGRAPHX_BENCHMARKING_NRUNS", 0)
     calls = [lambda p=p: p.execute(arrays) for p in (a, b)]
     mine, its = race(calls, SECONDS, time.perf_counter, runs)
@@ -114,7 +116,7 @@ def _race(a: Any, b: Any, arrays: Sequence[np.ndarray]) -> tuple[float, float]:
 
 
 def _drawn(signature: Signature) -> list[np.ndarray]:
-    """Inputs that any program runs on: floats at random, integers 1."""
+    """Draw inputs that any program runs on: floats at random, integers 1."""
     sizes: dict[str, int] = {}
     rng = np.random.default_rng(0)
     out = []
@@ -135,12 +137,12 @@ def _size(port: Port, i: int, sizes: dict[str, int]) -> int:
 
 
 def describe(tuning: Tuning) -> str:
-    """The line about a solution that was found in the tuning file."""
+    """Return the line about a solution found in the tuning file."""
     return f"Tuning: {tuning}, from {os.fspath(tuning_file())}"
 
 
 def describe_products(count: int) -> list[str]:
-    """The lines about products that the tuning file knows."""
+    """Return the lines about products that the tuning file knows."""
     if not count:
         return []
     return [f"Tuning: {count} products, where the program has them, from {tuning_file()}"]

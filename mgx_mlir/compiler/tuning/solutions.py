@@ -53,7 +53,7 @@ class Tuning:
     threads: int | None = None
 
     def __str__(self) -> str:
-        """What differs from the default."""
+        """Return the fields that differ from the default."""
         default = Tuning()
         found = [
             f"{f.name}={_word(getattr(self, f.name))}"
@@ -80,13 +80,13 @@ ALTERNATIVES: dict[str, tuple[tuple[str, Any], ...]] = {
 
 
 def tuning_file() -> Path:
-    """Where solutions are kept."""
+    """Return the path of the file of solutions."""
     given = os.environ.get(VARIABLE)
     return Path(given) if given else cache_root() / "tuning.json"
 
 
 def is_kept() -> bool:
-    """Whether there is a tuning file that can be read."""
+    """Return whether there is a tuning file that can be read."""
     try:
         return tuning_file().is_file()
     except (OSError, FileError):
@@ -94,7 +94,7 @@ def is_kept() -> bool:
 
 
 def lookup(problem: Mapping[str, Any]) -> Tuning | None:
-    """The solution of a problem, None where none is kept. FileError for a damaged file."""
+    """Return the stored solution of a problem, or None. Errors: FileError for a damaged file."""
     for key, solution in _rows(tuning_file()):
         if key == problem:
             return _tuning(solution)
@@ -125,7 +125,7 @@ def _change(change: Callable[[list[list[Any]]], list[list[Any]]]) -> Path:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Held by one process at a time. FileError where another one does not give it back."""
+    """Hold the file's lock. Errors: FileError where another process does not release it."""
     with open(f"{path}.lock", "a+b") as f:
         try:
             locks.acquire(f.fileno(), LOCK_WAIT)
@@ -136,7 +136,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _rows(path: Path) -> list[list[Any]]:
-    """The pairs of a file. One in the cache's folder that is damaged is taken for empty."""
+    """Return the pairs of a file; a damaged file in the cache's folder counts as empty."""
     try:
         return _read(path)
     except FileError as e:
@@ -163,7 +163,7 @@ def _read(path: Path) -> list[list[Any]]:
 
 
 def _tuning(value: Any) -> Tuning | None:
-    """A solution as it was written; None for one that this version does not know."""
+    """Read a solution; None for one that this version does not know."""
     if not isinstance(value, Mapping) or not set(value) <= {f.name for f in fields(Tuning)}:
         return None
     switches = ("vector_kernels", "boundaries", "data_tiling")
@@ -177,8 +177,10 @@ def _tuning(value: Any) -> Tuning | None:
 
 
 def kept_products(arch: str) -> dict[GemmShape, GemmConfig]:
-    """How products are computed best on an architecture, by what the file keeps of this compiler.
-    FileError for a damaged file."""
+    """Return the stored best choice of each product for an architecture and this compiler.
+
+    Errors: FileError for a damaged file.
+    """
     found: dict[GemmShape, GemmConfig] = {}
     for key, solution in _rows(tuning_file()):
         product, choice = _product(key, arch), _choice(solution)
@@ -222,7 +224,7 @@ def _problem(product: GemmShape, arch: str) -> dict[str, Any]:
 
 
 def _product(key: Any, arch: str) -> GemmShape | None:
-    """The product that a row is for, None where it is for something else."""
+    """Return the product of a row, None where the row is for something else."""
     problem = key.get("problem") if isinstance(key, Mapping) and key.get("name") == PRODUCT else 0
     if not isinstance(problem, Mapping):
         return None
@@ -239,5 +241,5 @@ def _choice(solution: Any) -> GemmConfig | None:
 
 
 def solutions() -> int:
-    """How many solutions the tuning file keeps. FileError for a damaged file."""
+    """Count the solutions in the tuning file. Errors: FileError for a damaged file."""
     return len(_rows(tuning_file()))

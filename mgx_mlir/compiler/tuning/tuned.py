@@ -68,7 +68,7 @@ def _fastest(model: Any, settings: CompileSettings, problem: dict[str, Any]) -> 
 
 
 def _is_timed(settings: CompileSettings) -> bool:
-    """Whether a GPU is here to say what a program takes."""
+    """Return whether there is a GPU to time programs on."""
     return not settings.emulate and bool(hip_devices())
 
 
@@ -85,7 +85,7 @@ def _tune_products(model: Any, settings: CompileSettings) -> list[str]:
 
 
 def _problem(model: Any, settings: CompileSettings) -> dict[str, Any]:
-    """What a solution is for: the program, what it is compiled with, and the machine."""
+    """Describe what a solution is for: the program, its compile options and the machine."""
     if hasattr(model, "program_ir"):
         model = model.program_ir
     if isinstance(model, ProgramIR):
