@@ -53,7 +53,7 @@ def generate_argument(s: shape, seed: int = 0) -> argument:
 
 
 def load_weights(filename: str | os.PathLike[str]) -> dict[str, argument]:
-    """Read the arrays of an .npz by name, such as `to_py(weights=...)` writes. Errors: FileError."""
+    """Read the arrays of an .npz by name, as `to_py(weights=...)` writes it. Errors: FileError."""
     return {k: argument(a) for k, a in read_weights(os.fspath(filename)).items()}
 
 

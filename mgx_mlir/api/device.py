@@ -123,7 +123,7 @@ class context:
         hip.stream_synchronize(self.device, stream)
 
     def create_stream(self) -> Stream:
-        """Create a stream; `program.run_async(params, stream.address)` runs after the work on it."""
+        """Create a stream; `program.run_async(params, stream.address)` runs on it in order."""
         return Stream(self.device)
 
     def create_event(self) -> Event:

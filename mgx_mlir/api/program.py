@@ -62,7 +62,7 @@ class target:
         return self._name
 
     def get_context(self) -> context:
-        """Return the GPU that programs of this target run on. Errors: UsageError for other targets."""
+        """Return the GPU that programs of this target run on. UsageError for other targets."""
         if self._name != "gpu":
             raise UsageError(f"target {self._name} has no device context")
         emulate = True if self.options.get("emulate") else None
@@ -80,7 +80,7 @@ class target:
         return from_gpu(arg)
 
     def allocate(self, s: shape) -> argument:
-        """Allocate an argument in the target's memory: not initialised on a GPU, zeros on a host."""
+        """Allocate an argument in the target's memory; not initialised on a GPU, 0 on a host."""
         if self._is_gpu:
             at = self.get_context()
             return allocate_gpu(s, device_id=at.device_id, emulate=at.emulate)
@@ -171,7 +171,7 @@ class program:
             )
 
     def own(self, given: Any) -> Instruction:
-        """Return what a reference stands for. Errors: UsageError for another program's reference."""
+        """Return what a reference stands for. UsageError for another program's reference."""
         if not isinstance(given, instruction_ref):
             raise UsageError(f"expected an instruction_ref, got {type(given).__name__}")
         if given._program is not self:
@@ -202,7 +202,7 @@ class program:
         return self._builder.program(self._source)
 
     def _shown(self) -> ProgramIR:
-        """Return the program that is printed and walked: once compiled, the one after the passes."""
+        """Return the program that is printed and walked: after the passes once compiled."""
         return self.program_ir if self._compiled is None else self._compiled.program
 
     def _prefix(self) -> str:

@@ -308,5 +308,5 @@ class IreeProgram(CompiledProgram):
         return self.load() if loaded is None or loaded.device.is_lost else loaded
 
     def function_for(self, arrays: Sequence[np.ndarray]) -> str:
-        """Return the function that a run on these inputs calls: main, or a variant for their sizes."""
+        """Return the function that a run on these inputs calls: main, or a variant's."""
         return self._module().function_for(arrays)

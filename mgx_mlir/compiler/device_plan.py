@@ -47,7 +47,7 @@ def _scratch(program: ProgramIR, signature: Signature, executable: Executable) -
 
 
 def _own_results(program: ProgramIR) -> bool:
-    """Return whether each result is a buffer of its own: no input, literal, other result or view."""
+    """Return whether no result is an input, a literal, another result or a view of these."""
     operations = entry_block(program.main()).operations
     bases = [_base(v) for v in operations[len(operations) - 1].operation.operands]
     made = not any(b is None for b in bases)

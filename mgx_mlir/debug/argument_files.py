@@ -29,10 +29,10 @@ _HEADER = 1 << 16
 
 
 def read_argument(path: str | os.PathLike[str], port: Port) -> np.ndarray:
-    """The array of a file for an input: by suffix, MIGraphX's argument.save where it is another.
+    """Read the array of an input from a file: by suffix, else MIGraphX's argument.save form.
 
-    Of an .npz it is the array under the input's name, or the only one. FileError for what cannot
-    be read, and for another type or other dims than the input's.
+    Of an .npz it is the array under the input's name, or the only one. Errors: FileError for what
+    cannot be read, and for another type or other dims than the input's.
     """
     name = os.fspath(path)
     view = read_bytes(name)
@@ -63,7 +63,7 @@ def read_argument(path: str | os.PathLike[str], port: Port) -> np.ndarray:
 
 
 def _npy(view: memoryview, port: Port) -> np.ndarray:
-    """The array over the bytes of an .npy file."""
+    """Return the array over the bytes of an .npy file."""
     head = io.BytesIO(bytes(view[:_HEADER]))
     version = np.lib.format.read_magic(head)
     if version == (1, 0):
@@ -132,14 +132,14 @@ def _nbytes(port: Port) -> int | None:
 
 
 def _check_size(nbytes: int, port: Port) -> None:
-    """FileError for more than twice an input's bytes: such a file is of another input."""
+    """Raise FileError for a file of more than twice the input's bytes: it is of another input."""
     most = _nbytes(port)
     if nbytes > (1 << 40 if most is None else 2 * most + 64):
         raise FileError(f"the array has {nbytes} bytes, input '{port.name}' is {port}")
 
 
 def _fitting(found: np.ndarray, port: Port, name: str) -> np.ndarray:
-    """The array as the input takes it. FileError for another type or other dims."""
+    """Convert the array to what the input takes. FileError for another type or other dims."""
     want = dtypes.from_name(port.dtype).np
     array: Any = found
     if not array.dtype.isnative:

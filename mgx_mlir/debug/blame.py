@@ -61,14 +61,15 @@ class Case:
 
     @property
     def sides(self) -> tuple[str, str]:
+        """The names of the target side and of the reference side."""
         return self.target, "ref"
 
     def compiled(self, program: ProgramIR) -> Any:
-        """The target side of a program; the program is used up."""
+        """Compile the target side of a program. The program is consumed."""
         return compile_program(self.changed(program), self.target, **self.options)
 
     def fused(self) -> ProgramIR:
-        """What the passes make of the model for the target, kernels and all."""
+        """Run the target's passes on the model, and return the program with its kernels."""
         found = self.changed(self.program.clone())
         with disabled(left_out_rewrites()):
             run_pipeline(found.module, self.pipeline(), store=found.store)
@@ -76,22 +77,22 @@ class Case:
         return found
 
     def pipeline(self) -> tuple[str, ...]:
-        """The passes of the target, as compile() runs them."""
+        """Return the passes of the target, as compile() runs them."""
         own = ("arch", "fast_math", "kernel_boundaries")
         given = {k: v for k, v in self.options.items() if k in own}
         return steps_of(CompileSettings(self.target, **given))
 
     def kernels_compiled(self, program: ProgramIR) -> Any:
-        """A program that the passes have been through, compiled as it is."""
+        """Compile a program that has been through the passes, without running them again."""
         every = [pass_name(step.partition("{")[0]) for step in self.pipeline()]
         return compile_program(program, self.target, disable=every, **self.options)
 
     def instructions(self) -> Examined:
-        """Every instruction of the model, in one build. Errors: those of compile() and run()."""
+        """Check every instruction of the model, in one build. Errors: as compile() and run()."""
         return self._examined(SteppedRun(self.program, self.arrays, self.compiled))
 
     def kernels(self, fused: ProgramIR) -> Examined:
-        """Every kernel of what the passes made for the target, compiled as it is."""
+        """Check every kernel of the fused program, compiled as it is."""
         return self._examined(SteppedRun(fused, self.arrays, self.kernels_compiled))
 
     def _examined(self, run: SteppedRun) -> Examined:
@@ -107,7 +108,7 @@ class Case:
     # ---- passes ------------------------------------------------------------------------------
 
     def first_wrong_pass(self) -> str | None:
-        """The first pass after which the reference gives other results; None: there is none."""
+        """Return the first pass after which the reference's results change, or None."""
         wanted = self._reference(self.program)
         each = [self.limits(t) for t in output_tolerances(self.program, low=self.low)]
         before = self.program.text()
@@ -124,7 +125,7 @@ class Case:
         return None
 
     def _steps(self) -> Iterator[tuple[str, ProgramIR]]:
-        """The program after each of the user's passes, in the target's types, after each pass."""
+        """Yield the program after the user's passes, in the target's types, and after each pass."""
         found = self.program.clone()
         for step in self.passes:
             run_pipeline(found.module, (step,), store=found.store)
@@ -148,9 +149,10 @@ class Case:
     def differences(
         self, program: ProgramIR, inputs: Mapping[str, np.ndarray] | None = None
     ) -> list[Comparison]:
-        """The outputs of another program that fail, on these inputs or on drawn ones.
+        """Return the failing outputs of another program, on these inputs or on drawn ones.
 
-        Empty where all agree, and where one side cannot be compiled or run: that is another fault.
+        The list is empty where all agree, and where one side cannot be compiled or run: that is
+        another fault.
         """
         try:
             signature = Signature.of(program.main())
@@ -181,9 +183,9 @@ class Case:
         *,
         seconds: float,
     ) -> ProgramIR:
-        """The program made as small as it can be while an output fails on drawn inputs.
+        """Reduce the program while an output still fails on drawn inputs.
 
-        `keep` is given each smaller form as it is found. Ends after `seconds` with the best.
+        `keep` is given each smaller form as it is found. Ends after `seconds` with the smallest.
         """
 
         def fails(candidate: MlirCandidate) -> bool:
@@ -214,7 +216,7 @@ class Culprit:
 
 
 def find_kernel(case: Case) -> Culprit:
-    """The first kernel that is wrong by itself. Errors: those of compile() and of the run."""
+    """Find the first kernel that is wrong by itself. Errors: those of compile() and of the run."""
     fused = case.fused()
     kernels = case.kernels(fused)
     return Culprit("kernel", fused, kernels, next(iter(kernels.wrong), None))
@@ -229,9 +231,9 @@ class Minimal:
 
 
 def minimal_model(case: Case, culprit: Culprit) -> Minimal | None:
-    """The smallest model round the culprit that fails: it alone, else with what it is made from.
+    """Find the smallest failing model around the culprit: it alone, else with its producers.
 
-    None where neither does: it fails in the whole program only.
+    None where neither fails: the fault shows in the whole program only.
     """
     if culprit.finding is None:
         return None

@@ -47,6 +47,7 @@ class Comparison:
 
     @property
     def passed(self) -> bool:
+        """Whether no check failed."""
         return not self.problems
 
 
@@ -71,7 +72,7 @@ def compare(
 
 
 def shape_text(a: np.ndarray) -> str:
-    """The type and dims of an array, as messages show them."""
+    """Return the type and dims of an array, as messages show them."""
     return f"{dtypes.from_numpy(a.dtype).name}, {{{', '.join(map(str, a.shape))}}}"
 
 
@@ -116,7 +117,7 @@ class _Pair:
         self._judge((largest_a, largest_b), (odd_a, odd_b))
 
     def _largest(self, flat: np.ndarray, side: str) -> tuple[float, int]:
-        """The largest finite magnitude, and how many elements are not finite."""
+        """Return the largest finite magnitude, and the number of elements that are not finite."""
         largest, odd = 0.0, 0
         for start in range(0, flat.size, CHUNK):
             part = np.abs(flat[start : start + CHUNK].astype(np.float64))

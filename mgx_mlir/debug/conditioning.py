@@ -49,7 +49,7 @@ class Conditioning:
     beyond: bool
 
     def explains(self, c: Comparison) -> bool:
-        """Whether the output is ill-conditioned, and a difference of that size."""
+        """Return whether the output is ill-conditioned and the difference is of that size."""
         near = c.rms <= FACTOR * self.moved_rms and c.max_abs <= FACTOR * self.moved_max
         return self.beyond and near and _of_values(c)
 
@@ -61,7 +61,7 @@ class Conditioning:
 
 
 def _of_values(c: Comparison) -> bool:
-    """Whether an output fails by numbers alone: not by dims, types, or NaN on one side."""
+    """Return whether an output fails by values alone: not by dims, types or one-sided NaN."""
     return c.limits is not None and c.shapes is None and not c.odd
 
 
@@ -78,7 +78,7 @@ class Perturbed(Interpreter):
         self.random, self.least = np.random.default_rng(seed), least
 
     def moved(self, a: np.ndarray) -> np.ndarray:
-        """An array of floats with each finite number moved; others as they are."""
+        """Return a float array with each finite number perturbed; other arrays as they are."""
         if not dtypes.from_numpy(a.dtype).is_float:
             return a
         size = max(float(ml_dtypes.finfo(a.dtype).eps), self.least)
@@ -101,9 +101,9 @@ class Perturbed(Interpreter):
 
 
 def redrawn(program: ProgramIR, seed: int = 0) -> ProgramIR:
-    """The program with other weights: matrices of random signs, all of random sizes about theirs.
+    """Return the program with other weights: random signs, sizes drawn around the original ones.
 
-    What is ill-conditioned by its weights is not with others, and shows what was hidden.
+    What is ill-conditioned because of its weights is not with others, and shows what was hidden.
     """
     random, found = np.random.default_rng(seed), program.clone()
     with found.ctx, ir.Location.unknown(), found.store.active():
@@ -122,7 +122,7 @@ def redrawn(program: ProgramIR, seed: int = 0) -> ProgramIR:
 
 
 def _weights(program: ProgramIR) -> list[ir.Operation]:
-    """The literals of several floats."""
+    """Return the literals of several floats."""
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -146,10 +146,10 @@ def conditioning(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> list[Conditioning]:
-    """How each output of a program moves. `wanted`: the reference's, on the same inputs; `limits`
-    are those of the outputs.
+    """Measure how each output of a program moves when its values are perturbed.
 
-    Runs the reference `draws` + 1 times. Errors: those of the run.
+    `wanted`: the reference's outputs on the same inputs; `limits`: those of the outputs. Runs the
+    reference `draws` + 1 times. Errors: those of the run.
     """
     signature = Signature.of(program.main())
     names = [p.name for p in signature.inputs]

@@ -31,12 +31,12 @@ class DryRun:
         )
 
     def execute(self, arrays: Sequence[np.ndarray]) -> list[Any]:
-        """One call."""
+        """Call the function once."""
         return self._loaded.run(arrays)
 
 
 def _specs(arrays: Sequence[np.ndarray]) -> list[IOSpec]:
-    """Names, and the signs that modules do not hold."""
+    """Return names, and the signedness that modules do not hold."""
     return [IOSpec(f"#{i}", dtypes.from_numpy(a.dtype).name, a.shape) for i, a in enumerate(arrays)]
 
 

@@ -11,12 +11,12 @@ _FUNCTION = "func.func"
 
 
 def functions(module: ir.Module) -> list[ir.Operation]:
-    """The functions of a module, in order."""
+    """Return the functions of a module, in order."""
     return [op.operation for op in module.body.operations if op.operation.name == _FUNCTION]
 
 
 def editable(module: ir.Module) -> list[ir.Operation]:
-    """Every op but the module, functions and what ends a block, in order."""
+    """Return every op except the module, functions and block terminators, in order."""
     found: list[ir.Operation] = []
 
     def walk(op: Any) -> None:
@@ -35,12 +35,12 @@ def editable(module: ir.Module) -> list[ir.Operation]:
 
 
 def is_used(op: ir.Operation) -> bool:
-    """Whether anything reads a result of the op."""
+    """Return whether anything reads a result of the op."""
     return any(next(iter(r.uses), None) is not None for r in op.results)
 
 
 def function_of(op: Any) -> ir.Operation | None:
-    """The function that an op is in; itself where it is one."""
+    """Return the function that an op is in; a function is in itself."""
     while op is not None:
         op = op.operation
         if op.name == _FUNCTION:
@@ -50,7 +50,7 @@ def function_of(op: Any) -> ir.Operation | None:
 
 
 def returns_of(function: ir.Operation) -> Iterator[ir.Operation]:
-    """The ops that end a function's blocks."""
+    """Yield the ops that end a function's blocks."""
     for region in function.regions:
         for block in region.blocks:
             ops = list(block.operations)
@@ -59,7 +59,7 @@ def returns_of(function: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def kind_of(function: ir.Operation) -> ir.FunctionType:
-    """The type that a function states."""
+    """Return the type that a function declares."""
     return ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
 
 
@@ -76,7 +76,7 @@ def new_argument(function: ir.Operation, kind: ir.Type) -> ir.Value:
 
 
 def set_kind(function: ir.Operation, inputs: list[ir.Type], results: list[ir.Type]) -> None:
-    """State another type, that of what its block now takes and returns."""
+    """Declare the type of what the function's block now takes and returns."""
     kind = ir.FunctionType.get(inputs, results)
     function.attributes["function_type"] = ir.TypeAttr.get(kind)
 

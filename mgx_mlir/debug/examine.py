@@ -45,6 +45,7 @@ class Finding:
 
     @property
     def name(self) -> str:
+        """The operator's name."""
         return mnemonic(self.operation)
 
     @property
@@ -63,10 +64,12 @@ class Examined:
 
     @property
     def wrong(self) -> list[Finding]:
+        """The findings that are wrong by themselves."""
         return [f for f in self.findings if f.verdict == "wrong"]
 
     @property
     def is_right(self) -> bool:
+        """Whether every finding is right."""
         return all(f.verdict == "right" for f in self.findings)
 
 
@@ -128,7 +131,7 @@ class _Examination:
         return self.interpreter.evaluate(op, [env[v] for v in op.operands], env)
 
     def _followed(self, op: ir.Operation) -> None:
-        """A view or a literal: what the target has is what the reference makes of its operands."""
+        """Evaluate a view or literal with the reference, on the target's operands."""
         if any(v in self.suspect for v in op.operands):
             self.suspect.update(op.results)
         same = all(self.ours[v] is self.theirs[v] for v in op.operands)
@@ -189,7 +192,7 @@ class _Examination:
 
 
 def read_values(op: ir.Operation) -> Iterator[ir.Value]:
-    """What an instruction reads: its operands, then what its regions read from outside of it."""
+    """Yield what an instruction reads: its operands, then what its regions capture."""
     seen: dict[ir.Value, None] = dict.fromkeys(op.operands)
     inside: set[ir.Value] = set()
 
@@ -212,7 +215,7 @@ def read_values(op: ir.Operation) -> Iterator[ir.Value]:
 
 
 def last_uses(block: ir.Block) -> dict[int, list[ir.Value]]:
-    """The values that nothing reads after the operation at a position."""
+    """Return the values that nothing reads after the operation at a position."""
     last: dict[ir.Value, int] = dict.fromkeys(block.arguments, -1)
     for at, view in enumerate(block.operations):
         op = view.operation

@@ -40,9 +40,11 @@ class Executed:
 
     @property
     def bound_us(self) -> float:
+        """The microseconds of the busiest unit."""
         return max(self.us.values())
 
     def to_json(self) -> dict[str, Any]:
+        """Return all figures as JSON values."""
         return {
             "launches": self.launches, "workgroups": self.workgroups,
             "instructions": self.instructions, "matrix_operations": self.operations,
@@ -53,7 +55,7 @@ class Executed:
 
 
 def executed(statistics: Mapping[str, Any], chip: Chip) -> dict[str, Executed]:
-    """What MGX_EMULATE_STATS says of a call, by kernel, in the order of first launches."""
+    """Read the counts of MGX_EMULATE_STATS by kernel, in the order of first launches."""
     found: dict[str, Executed] = {}
     launches: dict[str, list[tuple[int, int]]] = {}
     for one in statistics["launches"]:

@@ -37,10 +37,10 @@ SUFFIXES = (".mxr", ".json", ".mlir")
 def alone(
     program: ProgramIR, position: int, inputs: Sequence[np.ndarray] = ()
 ) -> tuple[ProgramIR, dict[str, np.ndarray]]:
-    """The program of one instruction of @main, and `inputs`, those that it reads, by name.
+    """Extract one instruction of @main as a program, with those of `inputs` that it reads.
 
-    What it reads becomes parameters, but for constants and what views make of them. A kernel
-    becomes the instructions that it runs.
+    Its operands become parameters, except for constants and views of constants. A kernel becomes
+    the instructions that it runs.
     """
     copy = program.clone()
     with copy.ctx, ir.Location.unknown():
@@ -65,7 +65,7 @@ def alone(
 
 
 def upto(program: ProgramIR, position: int) -> ProgramIR:
-    """The program whose results are those of one instruction of @main."""
+    """Cut the program after one instruction of @main, and return the results of that."""
     copy = program.clone()
     with copy.ctx, ir.Location.unknown():
         op = [view.operation for view in entry_block(copy.main()).operations][position]

@@ -43,6 +43,7 @@ class Row:
         return named and busy and not self.mix.matrix
 
     def to_json(self) -> dict[str, Any]:
+        """Return all figures as JSON values."""
         return {
             **asdict(self.kernel), "launches": self.launches, **asdict(self.mix),
             "matrix_share": self.mix.matrix_share, "wide_share": self.mix.wide_share,
@@ -62,12 +63,12 @@ class GpuKernels:
     report: Report
 
     def to_json(self) -> dict[str, Any]:
-        """All figures, and their totals over a call."""
+        """Return all figures, and their totals over a call."""
         return {"arch": self.arch, "totals": self.totals(),
                 "kernels": [r.to_json() for r in self.rows]}  # fmt: skip
 
     def totals(self) -> dict[str, Any]:
-        """Over the launches of one call; sums leave out what is not known."""
+        """Sum over the launches of one call; sums leave out what is unknown."""
         each = [(r, r.launches) for r in self.rows]
         reads = sum(r.mix.lds_reads * n for r, n in each)
         return {
@@ -87,7 +88,7 @@ class GpuKernels:
         }
 
     def _executed(self) -> dict[str, Any]:
-        """The totals of an emulated call; none where there was none."""
+        """Return the totals of an emulated call; empty where there was none."""
         ran = [r.executed for r in self.rows if r.executed is not None]
         if not ran:
             return {}
@@ -104,7 +105,7 @@ class GpuKernels:
         }
 
     def text(self) -> str:
-        """A line for each kernel, then the totals."""
+        """Return a line for each kernel, then the totals."""
         head = ("n", "vgpr", "agpr", "sgpr", "spill", "scratch", "lds", "waves", "matrix", "wide",
                 "ldswide", "MB", "GFLOP", "us", "kernel")  # fmt: skip
         lines = _aligned([head, *map(_cells, self.rows)])
@@ -122,7 +123,7 @@ class GpuKernels:
         return "\n".join([*lines, *self._executed_text(t)])
 
     def _executed_text(self, totals: dict[str, Any]) -> list[str]:
-        """A table of what an emulated call executed."""
+        """Return a table of what an emulated call executed."""
         if "executed" not in totals:
             return []
         head = ("n", "groups", "fill", "matrix", "vector", "lds", "us", "ldswide", "kernel")
@@ -152,7 +153,7 @@ def _share(x: float | None) -> str:
 
 
 def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as lines; all columns but the last are aligned on the right."""
+    """Format rows as lines; all columns but the last are aligned on the right."""
     widths = [max(len(r[i]) for r in table) for i in range(len(table[0]) - 1)]
     return [
         "  ".join([*(c.rjust(w) for c, w in zip(r, widths, strict=False)), r[-1]]) for r in table
@@ -203,7 +204,7 @@ def gpu_kernels(
 
 
 def peak_of(mix: Mix, chip: Chip) -> float:
-    """Operations a second of the fastest kind of instruction that a kernel has for them."""
+    """Return operations per second of the kernel's fastest kind of instruction."""
     matrix = [m for m in map(matrix_instruction, mix.kinds) if m is not None]
     if not matrix:
         return chip.vector_peak

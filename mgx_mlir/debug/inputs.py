@@ -64,7 +64,7 @@ class Draw:
 
 
 def draws(program: ProgramIR) -> dict[str, Draw]:
-    """What each integer input of a program is for; others are `any`."""
+    """Return how to draw each integer input of a program; the default is `any`."""
     out = {}
     with program.ctx:
         main = program.main()
@@ -133,7 +133,7 @@ class _Uses:
 
 
 def _group(cls: type, op: ir.Operation, number: int) -> str:
-    """The name of the operand field that an operand belongs to."""
+    """Return the name of the operand field that an operand belongs to."""
     at = 0
     for group, values in zip(cls.OPERANDS, cls.split_operands(op), strict=True):  # type: ignore[attr-defined]
         at += len(values)
@@ -143,7 +143,7 @@ def _group(cls: type, op: ir.Operation, number: int) -> str:
 
 
 def _index_bound(name: str, group: str, op: ir.Operation) -> int | None:
-    """How many entries an operand chooses from; None where it is no index."""
+    """Return how many entries an index operand chooses from; None for other operands."""
     if group == "seqlens_k":
         table, axis = (op.operands[2], 2 if name == "concat_past_present" else 0)
         return _extent(table, axis)
@@ -183,11 +183,11 @@ def make_inputs(
     seed: int = 0,
     files: Mapping[str, str] | None = None,
 ) -> dict[str, np.ndarray]:
-    """An array for every input, from the names alone: the same in every run.
+    """Draw an array for every input, seeded by its name: the same in every run.
 
     `dims` gives inputs whole shapes; else a dynamic dim is `batch`, or the nearest size in its
-    range. `files` has inputs that are read. UsageError for a name that is no input, or dims that
-    do not fit; FileError for files that are not what the input is.
+    range. `files` has inputs that are read. Errors: UsageError for a name that is no input, or dims
+    that do not fit; FileError for files that are not what the input is.
     """
     read = dict(files or {})
     given = {**(dims or {}), **dict.fromkeys(read, ())}
@@ -263,7 +263,7 @@ def _drawn(
 
 
 def _mask(extents: tuple[int, ...], word: int) -> np.ndarray:
-    """Rows of 1 that become 0 somewhere in their second half: never all 0."""
+    """Return rows of 1 that become 0 somewhere in their second half: never all 0."""
     if not extents or not extents[-1]:
         return np.ones(extents, np.bool_)
     rows = int(np.prod(extents[:-1], dtype=np.int64))
@@ -274,7 +274,7 @@ def _mask(extents: tuple[int, ...], word: int) -> np.ndarray:
 
 
 def name_hash(name: str) -> int:
-    """The seed MIGraphX draws a parameter from: libstdc++'s std::hash of its name."""
+    """Return MIGraphX's seed of a parameter: libstdc++'s std::hash of its name."""
     mix, data = 0xC6A4A7935BD1E995, name.encode(errors="surrogatepass")
     value = 0xC70F6907 ^ (len(data) * mix & _WORD)
     whole = len(data) & ~7

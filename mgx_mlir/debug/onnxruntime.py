@@ -33,7 +33,7 @@ class OnnxRuntimeSession:
         self.output_names = [o.name for o in self._session.get_outputs()]
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """The outputs in order. Inputs that the model does not have are an error."""
+        """Run, and return the outputs in order. Errors: for inputs that the model does not have."""
         wanted = {i.name for i in self._session.get_inputs()}
         unknown, missing = sorted(set(inputs) - wanted), sorted(wanted - set(inputs))
         if unknown or missing:

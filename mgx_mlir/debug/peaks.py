@@ -43,10 +43,10 @@ class Peaks:
 
 
 def machine_peaks(threads: int, *, least: Peaks | None = None) -> Peaks:
-    """The peaks of this machine, measured once and then kept in the cache.
+    """Return the peaks of this machine, measured once and kept in the cache.
 
-    `least`, what was measured before, has them measured again; the higher ones are kept. Errors:
-    those of compiling and running.
+    With `least`, an earlier measurement, they are measured again, and the higher ones are kept.
+    Errors: those of compiling and running.
     """
     path = _file(threads)
     if path is not None and least is None:
@@ -71,7 +71,7 @@ def _file(threads: int) -> Path | None:
 
 
 def _read(path: Path) -> Peaks | None:
-    """What was kept; None for anything else than that."""
+    """Return the stored peaks; None for anything else in the file."""
     try:
         data = read_bytes(path)
         row = json.loads(bytes(data)) if len(data) <= _LARGEST else {}
@@ -112,7 +112,7 @@ def _filled(count: int, value: float) -> np.ndarray:
 def _best(
     text: str, threads: int, arrays: Sequence[np.ndarray], inner: int = 1
 ) -> tuple[float, float]:
-    """Seconds of the quickest call of a module, by the clock and of the processors."""
+    """Return the seconds of a module's fastest call, in wall time and in processor time."""
     target = CpuTarget(threads=threads)
     made = target.compile_lowered(Lowered(text.encode()), CompileOptions())
     loaded = LoadedModule(made.vmfb, threads=threads)
@@ -132,7 +132,7 @@ def _sum_kernel() -> str:
 
 
 def _fma_kernel(threads: int) -> str:
-    """x * y + x, over and over in independent chains, which are then added."""
+    """Write a kernel of x * y + x, repeated in independent chains that are added at the end."""
     lines = []
     for c in range(_CHAINS):
         # chains that begin alike would be one

@@ -197,7 +197,7 @@ class Reduction(Generic[C]):
 
 
 def made(make: Callable[..., C | None], *arguments: Any) -> C | None:
-    """A candidate, None where it cannot be made: what it would be is invalid."""
+    """Make a candidate; None where the result would be invalid."""
     try:
         return make(*arguments)
     except (MgxError, ir.MLIRError, ValueError, LookupError, TypeError, RuntimeError):

@@ -97,6 +97,7 @@ class MlirCandidate:
 
     @property
     def nbytes(self) -> int:
+        """The bytes of the text and the weights."""
         return len(self.text) + sum(a.nbytes for a in self.weights.values())
 
     @property
@@ -122,13 +123,13 @@ class MlirCandidate:
             f.write((self.text + self.tail).encode())
 
     def module(self) -> ir.Module:
-        """The module, parsed anew. MLIRError where it is invalid."""
+        """Parse the module anew. Errors: MLIRError where it is invalid."""
         context = _context(self.unregistered)
         with context, _quiet(context):
             return parse_module(self.text, context)
 
     def of(self, module: ir.Module) -> MlirCandidate | None:
-        """The candidate of an edited module, None where it is invalid."""
+        """Return the candidate of an edited module, None where it is invalid."""
         context = module.context
         try:
             with context, _quiet(context), WeightStore(dict(self.weights)).active():
@@ -142,7 +143,7 @@ class MlirCandidate:
         return replace(self, text=text, weights=kept)
 
     def edited(self, edit: Callable[[ir.Module], bool]) -> MlirCandidate | None:
-        """The candidate after `edit`, None where that says that there is nothing to do."""
+        """Apply `edit` and return the candidate; None where `edit` found nothing to do."""
         module = self.module()
         with module.context, ir.Location.unknown():
             if not edit(module):
@@ -152,7 +153,7 @@ class MlirCandidate:
 
 @functools.lru_cache(maxsize=2)
 def _context(unregistered: bool) -> ir.Context:
-    """One context for all candidates: to make one takes longer than to parse a small module."""
+    """Return the one context of all candidates: making one takes longer than a small parse."""
     context = new_context()
     context.allow_unregistered_dialects = unregistered
     context.emit_error_diagnostics = False
@@ -172,7 +173,10 @@ def _quiet(context: ir.Context) -> Iterator[None]:
 def read_candidate(
     path: Path, weights: str | None = None, *, unregistered: bool = False
 ) -> MlirCandidate:
-    """The module of a file, and its weights. FileError for what cannot be read or is invalid."""
+    """Read the module of a file, and its weights.
+
+    Errors: FileError for what cannot be read or is invalid.
+    """
     text = checked_text(bytes(read_bytes(path)), str(path))
     tail = name = ""
     if is_reproducer(text):
@@ -190,7 +194,7 @@ def read_candidate(
 
 
 def candidate_of(program: ProgramIR, weights_name: str = "") -> MlirCandidate:
-    """A program as a candidate, without locations."""
+    """Convert a program to a candidate, without locations."""
     with program.ctx:
         keys = used_keys(program.module.operation)
         text = asm(program.module.operation)
@@ -199,7 +203,7 @@ def candidate_of(program: ProgramIR, weights_name: str = "") -> MlirCandidate:
 
 
 def program_of(candidate: MlirCandidate) -> ProgramIR:
-    """A candidate as a program. MLIRError where it is invalid."""
+    """Convert a candidate to a program. Errors: MLIRError where it is invalid."""
     store = WeightStore(dict(candidate.weights))
     with store.active():
         module = candidate.module()
@@ -239,7 +243,7 @@ def reduce_module(run: Reduction[MlirCandidate]) -> None:
 
 
 def extents(text: str) -> list[tuple[int, int]]:
-    """(extent, smaller one) for the dims that types state, the largest first."""
+    """Return (extent, smaller one) for the dims in types, the largest first."""
     found = {int(d) for m in _DIMS.finditer(text) for d in re.findall(r"\d+", m[1])}
     return [(old, new) for old in sorted(found, reverse=True) for new in _EXTENTS if new < old]
 
@@ -248,10 +252,13 @@ def extents(text: str) -> list[tuple[int, int]]:
 
 
 def made_plain(c: MlirCandidate) -> MlirCandidate | None:
+    """Drop all locations."""
     return replace(c, locations=False).of(c.module())
 
 
 def without_functions(c: MlirCandidate, indices: Sequence[int]) -> MlirCandidate | None:
+    """Drop functions, unless nothing would be left."""
+
     def edit(module: ir.Module) -> bool:
         found = functions(module)
         if len(indices) == len(found):
@@ -284,7 +291,7 @@ def without_ops(c: MlirCandidate, indices: Sequence[int]) -> MlirCandidate | Non
 
 
 def _split(indices: Sequence[int], counts: Sequence[int]) -> list[list[int]]:
-    """Indices that run through all functions as indices in each."""
+    """Convert indices that count over all functions to indices in each function."""
     out, start = [], 0
     for n in counts:
         out.append([i - start for i in indices if start <= i < start + n])
@@ -293,6 +300,8 @@ def _split(indices: Sequence[int], counts: Sequence[int]) -> list[list[int]]:
 
 
 def without_arguments(c: MlirCandidate, indices: Sequence[int]) -> MlirCandidate | None:
+    """Drop function arguments that nothing reads."""
+
     def edit(module: ir.Module) -> bool:
         found = functions(module)
         parts = _split(indices, [len(kind_of(f).inputs) for f in found])
@@ -312,6 +321,8 @@ def without_arguments(c: MlirCandidate, indices: Sequence[int]) -> MlirCandidate
 
 
 def without_results(c: MlirCandidate, indices: Sequence[int]) -> MlirCandidate | None:
+    """Drop results of functions."""
+
     def edit(module: ir.Module) -> bool:
         found = functions(module)
         parts = _split(indices, [len(kind_of(f).results) for f in found])
@@ -331,7 +342,7 @@ def without_results(c: MlirCandidate, indices: Sequence[int]) -> MlirCandidate |
 
 
 def bypassed(c: MlirCandidate, index: int) -> MlirCandidate | None:
-    """f(x) -> x where the types are equal."""
+    """f(x) -> x, where the types are equal."""
 
     def edit(module: ir.Module) -> bool:
         op = editable(module)[index]
@@ -347,7 +358,7 @@ def bypassed(c: MlirCandidate, index: int) -> MlirCandidate | None:
 
 
 def returned(c: MlirCandidate, index: int) -> MlirCandidate | None:
-    """f(g(x)) -> g(x), a result: what only keeps another op alive is not needed for that."""
+    """f(g(x)) -> g(x) as a result: g no longer needs f to be alive."""
 
     def edit(module: ir.Module) -> bool:
         op = editable(module)[index]
@@ -388,7 +399,7 @@ def constant(c: MlirCandidate, index: int) -> MlirCandidate | None:
 
 
 def splat(c: MlirCandidate, index: int) -> MlirCandidate | None:
-    """A literal of many values -> one of a single value."""
+    """Replace a literal of many values by one of a single value."""
 
     def edit(module: ir.Module) -> bool:
         op = editable(module)[index]
@@ -405,7 +416,7 @@ def splat(c: MlirCandidate, index: int) -> MlirCandidate | None:
 
 
 def _uniform(kind: ir.Type) -> ir.Value:
-    """A literal of ones."""
+    """Build a literal of ones."""
     shaped = ir.RankedTensorType(kind)
     element = shaped.element_type
     one: ir.Attribute
@@ -418,7 +429,7 @@ def _uniform(kind: ir.Type) -> ir.Value:
 
 
 def inlined(c: MlirCandidate, index: int) -> MlirCandidate | None:
-    """An op with a region -> what its first region of a fitting form does."""
+    """Replace an op with a region by what its first region of a fitting form does."""
 
     def edit(module: ir.Module) -> bool:
         return inline_region(editable(module)[index])
@@ -427,7 +438,7 @@ def inlined(c: MlirCandidate, index: int) -> MlirCandidate | None:
 
 
 def with_extent(c: MlirCandidate, change: tuple[int, int]) -> MlirCandidate | None:
-    """One extent replaced by a smaller one, in every type and list of integers.
+    """Replace one extent by a smaller one, in every type and list of integers.
 
     The module must still verify: mostly it does where the extent is one of the model's sizes.
     """
@@ -440,7 +451,7 @@ def with_extent(c: MlirCandidate, change: tuple[int, int]) -> MlirCandidate | No
 
 
 def without_unit_dims(c: MlirCandidate, _: int) -> MlirCandidate | None:
-    """Every leading dim of one dropped."""
+    """Drop every leading dim of one."""
     text = re.sub(r"tensor<1x(?=(?:[\d?]+x)*[a-z])", "tensor<", c.text)
     return _reparsed(c, text)
 

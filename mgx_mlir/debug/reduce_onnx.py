@@ -34,6 +34,7 @@ class OnnxCandidate:
 
     @property
     def graph(self) -> GraphProto:
+        """The model's main graph."""
         return self.model.graph
 
     @property
@@ -71,7 +72,7 @@ class OnnxCandidate:
             f.write(self.digest)
 
     def of(self, model: ModelProto, *, infer: bool = False) -> OnnxCandidate | None:
-        """The candidate of an edited model, None where onnx.checker refuses it."""
+        """Return the candidate of an edited model, None where onnx.checker rejects it."""
         _prune(model.graph)
         if not _passes(model, self.check):
             return None
@@ -79,13 +80,14 @@ class OnnxCandidate:
         return replace(self, model=model, types=types)
 
     def copy(self) -> ModelProto:
+        """Return a copy of the model, to be edited."""
         model = ModelProto()
         model.CopyFrom(self.model)
         return model
 
 
 def read_candidate(path: Path) -> OnnxCandidate:
-    """The model of a file with its external data. FileError where it cannot be read."""
+    """Read the model of a file with its external data. FileError where it cannot be read."""
     try:
         model = onnx.load(path)
     except Exception as e:  # protobuf and the file system raise of many kinds
@@ -136,7 +138,7 @@ def _subgraphs(node: NodeProto) -> Iterable[GraphProto]:
 
 
 def _dims(value: ValueInfoProto) -> list[int]:
-    """The dims that a type states."""
+    """Return the static dims of a type."""
     return [d.dim_value for d in value.type.tensor_type.shape.dim if d.HasField("dim_value")]
 
 
@@ -145,7 +147,7 @@ def _count(graph: GraphProto) -> int:
 
 
 def _used(graph: GraphProto) -> set[str]:
-    """Every name that nodes read, those of subgraphs too, and the outputs."""
+    """Return every name that nodes read, those in subgraphs too, and the outputs."""
     names = {o.name for o in graph.output}
     for node in graph.node:
         names.update(node.input)
@@ -155,7 +157,7 @@ def _used(graph: GraphProto) -> set[str]:
 
 
 def _types(model: ModelProto) -> dict[str, ValueInfoProto]:
-    """The type of every value that shape inference knows."""
+    """Return the type of every value that shape inference knows."""
     try:
         graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
     except Exception:  # what cannot be inferred is not replaced by inputs
@@ -177,7 +179,7 @@ def _passes(model: ModelProto, check: str) -> bool:
 
 
 def extents(c: OnnxCandidate) -> list[tuple[int, int]]:
-    """(extent, smaller one) for the dims of inputs and initializers, the largest first."""
+    """Return (extent, smaller one) for the dims of inputs and initializers, the largest first."""
     found = {d for w in c.graph.initializer for d in w.dims}
     for v in c.graph.input:
         found |= set(_dims(v))
@@ -211,7 +213,7 @@ def _dead(graph: GraphProto) -> None:
 
 
 def without_notes(c: OnnxCandidate) -> OnnxCandidate | None:
-    """Documentation, metadata, recorded types."""
+    """Drop documentation, metadata and recorded types."""
     model = c.copy()
     model.doc_string = model.graph.doc_string = ""
     del model.metadata_props[:]
@@ -224,6 +226,7 @@ def without_notes(c: OnnxCandidate) -> OnnxCandidate | None:
 
 
 def without_outputs(c: OnnxCandidate, indices: Sequence[int]) -> OnnxCandidate | None:
+    """Drop these outputs of the graph; None where none would be left."""
     if len(indices) == len(c.graph.output):
         return None
     model = c.copy()
@@ -234,7 +237,7 @@ def without_outputs(c: OnnxCandidate, indices: Sequence[int]) -> OnnxCandidate |
 
 
 def without_nodes(c: OnnxCandidate, indices: Sequence[int]) -> OnnxCandidate | None:
-    """What others read of these nodes comes from new inputs; what only they read is an output."""
+    """Drop these nodes; results still read become inputs, operands read nowhere else outputs."""
     model = c.copy()
     graph = model.graph
     gone = {o for i in indices for o in graph.node[i].output if o}
@@ -285,7 +288,7 @@ def _rename(graph: GraphProto, old: str, new: str) -> None:
 
 
 def bypassed(c: OnnxCandidate, index: int) -> OnnxCandidate | None:
-    """f(x) -> x where the types are equal."""
+    """f(x) -> x, where the types are equal."""
     model = c.copy()
     node = model.graph.node[index]
     outputs = [o for o in node.output if o]
@@ -303,7 +306,7 @@ def bypassed(c: OnnxCandidate, index: int) -> OnnxCandidate | None:
 
 
 def branch(c: OnnxCandidate, index: int) -> OnnxCandidate | None:
-    """An If -> the nodes of its then branch, or of its else branch."""
+    """Replace an If by the nodes of its then branch, or of its else branch."""
     if c.graph.node[index].op_type != "If":
         return None
     for which in ("then_branch", "else_branch"):
@@ -350,7 +353,7 @@ def constant(c: OnnxCandidate, index: int) -> OnnxCandidate | None:
 
 
 def without_weight(c: OnnxCandidate, index: int) -> OnnxCandidate | None:
-    """A large initializer -> an input."""
+    """Replace a large initializer by an input."""
     weight = c.graph.initializer[index]
     if int(np.prod(weight.dims)) <= _SMALL:
         return None
@@ -363,7 +366,7 @@ def without_weight(c: OnnxCandidate, index: int) -> OnnxCandidate | None:
 
 
 def with_extent(c: OnnxCandidate, change: tuple[int, int]) -> OnnxCandidate | None:
-    """One extent replaced by a smaller one, in inputs, initializers and what names dims.
+    """Replace one extent by a smaller one, in inputs, initializers and constants that hold dims.
 
     The model must still pass the checker: mostly it does where the extent is one of its sizes.
     """

@@ -29,7 +29,7 @@ Build = Callable[[ProgramIR], Any]  # a program in, a CompiledProgram out
 
 
 def is_computed(op: ir.Operation) -> bool:
-    """Whether an instruction computes something: no literal, no view, nothing absent."""
+    """Return whether an instruction computes something: it is no literal, view or absent value."""
     if op_class(op) is None or is_literal(op) or is_a(op, (ViewOp, Undefined)):
         return False
     kinds = [isinstance(r.type, ir.RankedTensorType) for r in op.results]
@@ -37,17 +37,16 @@ def is_computed(op: ir.Operation) -> bool:
 
 
 def computed_positions(program: ProgramIR) -> list[int]:
-    """The positions in @main of the instructions that compute something."""
+    """Return the positions in @main of the instructions that compute something."""
     with program.ctx:
         ops = entry_block(program.main()).operations
         return [i for i, view in enumerate(ops) if is_computed(view.operation)]
 
 
 def tapped(program: ProgramIR, positions: Sequence[int]) -> ProgramIR:
-    """A copy whose @main also returns every result of the operations at these positions.
+    """Copy the program; its @main also returns every result of the operations at `positions`.
 
-    They come after its own, in order. The interface of lists and optionals is gone: inputs and
-    outputs are the arrays they are made of.
+    They come after its own results, in order. Lists and optionals of the interface become arrays.
     """
     copy = program.clone()
     with copy.ctx, ir.Location.unknown():
@@ -115,7 +114,7 @@ class SteppedRun:
         return parts
 
     def values(self, position: int) -> list[np.ndarray]:
-        """The target's results of the instruction at a position; ask in order of the program."""
+        """Return the target's results of the instruction at a position. Ask in program order."""
         if position not in self._held:
             self._run(next(p for p in self.parts if position in p))
         return self._held.pop(position)

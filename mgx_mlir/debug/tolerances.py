@@ -40,9 +40,9 @@ class Tolerances:
     few: float | None = None
 
     def with_limits(self, rms: float | None, atol: float | None, rtol: float | None) -> Tolerances:
-        """These, with what a user states; a stated atol is taken literally.
+        """Return these limits with the user's in place of some. A stated atol is taken literally.
 
-        Who states an elementwise limit wants it held, whatever the environment says.
+        A user who states an elementwise limit wants it checked, whatever the environment says.
         """
         found = self
         if atol is not None or rtol is not None:
@@ -56,10 +56,10 @@ class Tolerances:
         return found
 
     def with_environment(self) -> Tolerances:
-        """These, under MIGRAPHX_VERIFY_ENABLE_ALLCLOSE.
+        """Return these limits as MIGRAPHX_VERIFY_ENABLE_ALLCLOSE asks for.
 
-        There it adds the elementwise test, with an atol that is taken literally. Here that test is
-        always made, so that only its form changes; 0 leaves it out, as is MIGraphX's default.
+        In MIGraphX it adds the elementwise test, with a literal atol. Here that test is always
+        made, and the variable changes its form; 0 leaves it out, as is MIGraphX's default.
         """
         text = os.environ.get(ALLCLOSE, "").lower()
         if not text:
@@ -83,11 +83,11 @@ LOW_PRECISION = Tolerances(rms=8e-2, atol=4e-2, rtol=4e-2)
 
 
 def output_tolerances(program: ProgramIR, *, low: bool = False) -> list[Tolerances]:
-    """The limits of each result of a program.
+    """Return the limits of each result of a program.
 
-    An output that is computed in floats of 16 or 8 bits gets the wide ones; one that is only
-    rounded to such a type on the way a narrower rms, which a rounding that is left out goes
-    beyond. `low`: the target computes all floats in such a type.
+    An output computed in floats of 16 or 8 bits gets the wide limits. One that is only rounded to
+    such a type on the way gets a narrower rms, which a missing rounding exceeds. `low`: the target
+    computes all floats in such a type.
     """
     with program.ctx:
         block = entry_block(program.main())
@@ -97,7 +97,7 @@ def output_tolerances(program: ProgramIR, *, low: bool = False) -> list[Toleranc
 
 
 def value_tolerances(block: ir.Block, *, low: bool = False) -> dict[ir.Value, Tolerances]:
-    """The limits of every value of a block, as those of outputs."""
+    """Return the limits of every value of a block, by the rules of `output_tolerances`."""
     return {
         v: LOW_PRECISION if low and _is_float(v) else _limits(coarse)
         for v, coarse in _coarseness(block).items()
@@ -119,7 +119,7 @@ COMPUTED = float("inf")  # of what is computed in a type of 16 or 8 bits
 
 
 def _coarseness(block: ir.Block) -> dict[ir.Value, float]:
-    """How coarse a type of 16 or 8 bits each value of a block has gone through.
+    """Return how coarse a type of 16 or 8 bits each value of a block has gone through.
 
     0 for none, the step at 1 of the coarsest type that it was converted to, else COMPUTED.
     """
@@ -141,7 +141,7 @@ def _coarseness(block: ir.Block) -> dict[ir.Value, float]:
 
 
 def _own(op: ir.Operation) -> float:
-    """How coarse a type of 16 or 8 bits an op computes in, as `_coarseness` counts."""
+    """Return how coarse a type of 16 or 8 bits an op computes in, on the scale of `_coarseness`."""
     cls = op_class(op)
     if cls is None or is_a(op, ViewOp) or cls.mnemonic in MOVING or len(op.regions):
         return 0.0

@@ -32,7 +32,7 @@ class Work:
 
 
 def work_of(op: ir.Operation) -> Work:
-    """What an instruction, or a kernel with all that its region does, has to do."""
+    """Count the operations and bytes of an instruction, or of all that a kernel's region does."""
     return Work(_bytes(op), _operations(op))
 
 

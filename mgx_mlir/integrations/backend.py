@@ -34,11 +34,7 @@ class BackendRep(base.BackendRep):
         self.program = program
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Run on a sequence of arrays (in the order of the model's inputs), a mapping by name, or
-        one array for a model with one input. Returns a tuple whose fields are named as the outputs.
-
-        Raises RunError for a wrong number, shape or type of inputs, UsageError for an option.
-        """
+        """Run on inputs by position or by name; return the outputs as a named tuple."""
         if kwargs:
             raise UsageError(f"run has no option '{next(iter(kwargs))}'")
         by_name = self._by_name(inputs, list(self.program.input_names))
@@ -78,6 +74,7 @@ class StructuredRep(BackendRep):
         self._compiled: dict[Any, Any] = {}
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Run on inputs by position or by name; return the outputs as a named tuple."""
         if kwargs:
             raise UsageError(f"run has no option '{next(iter(kwargs))}'")
         given = self._by_name(inputs, self.names)
@@ -86,6 +83,7 @@ class StructuredRep(BackendRep):
         return base.namedtupledict("Outputs", list(program.output_names))(*outputs)
 
     def specialise(self, inputs: Any) -> None:
+        """Compile for inputs of this structure ahead of a run."""
         self._program(self._by_name(inputs, self.names))
 
     def _program(self, given: Mapping[str, Any]) -> Any:
@@ -113,7 +111,7 @@ class StructuredRep(BackendRep):
 
 
 def _values(given: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The inputs whose values a structure may depend on: counts, places, conditions."""
+    """Return the inputs whose values a structure may depend on: counts, positions, conditions."""
     return {
         name: value
         for name, value in given.items()
@@ -128,7 +126,7 @@ def _structure(value: Any) -> Any:
 
 
 def _of_structure(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that state the structure of given inputs."""
+    """Return the options that state the structure of given inputs."""
     lengths: dict[str, int | None] = {}
     dims: dict[str, Sequence[int]] = {}
     for name, value in given.items():
@@ -141,13 +139,13 @@ def _of_structure(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def takes_structures(model: ModelProto) -> bool:
-    """Whether an input of the model is a sequence or an optional."""
+    """Return whether an input of the model is a sequence or an optional."""
     kinds = {i.type.WhichOneof("value") for i in graph_inputs(model.graph)}
     return bool(kinds & {"sequence_type", "optional_type"})
 
 
 def has_structures(model: ModelProto) -> bool:
-    """Whether an output, or a node of the graph, is or makes a sequence or an optional."""
+    """Return whether an output or a node of the graph yields a sequence or an optional."""
     kinds = {o.type.WhichOneof("value") for o in model.graph.output}
     names = {node.op_type for node in model.graph.node} - {"ReverseSequence"}
     return bool(kinds & {"sequence_type", "optional_type"}) or any(
@@ -162,13 +160,16 @@ class Backend(base.Backend):
 
     @classmethod
     def set_device(cls, device: str) -> None:
-        """The device used where a call names none."""
+        """Set the device of calls that name none."""
         target_of(device)
         cls.device = device
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """True for "CPU", and for "GPU" where a GPU is found to run on; "CPU:0" means "CPU"."""
+        """Return whether a device can be used: "CPU" always, "GPU" where one is found.
+
+        "CPU:0" means "CPU".
+        """
         try:
             target = target_of(device)
         except TargetError:
@@ -177,9 +178,10 @@ class Backend(base.Backend):
 
     @classmethod
     def is_compatible(cls, model: ModelProto, device: str = "", **kwargs: Any) -> bool:
-        """Whether every node of the model can be imported.
+        """Return whether every node of the model can be imported.
 
-        True for a model that takes sequences or optionals: only a run says of what structure.
+        A model that takes sequences or optionals counts as compatible: their structure is known
+        only at a run.
         """
         if not cls.supports_device(device or cls.device):
             return False
@@ -242,7 +244,7 @@ class Backend(base.Backend):
 
 
 def target_of(device: str) -> str:
-    """ "GPU:0" -> "gpu"; TargetError for a device that is neither."""
+    """Convert a device to a target: "GPU:0" -> "gpu". Errors: TargetError for another device."""
     kind, _, number = device.partition(":")
     if kind not in TARGETS or number not in ("", "0"):
         raise TargetError(
@@ -252,7 +254,7 @@ def target_of(device: str) -> str:
 
 
 def gpu_present() -> bool:
-    """Whether the gpu target finds a device to run on."""
+    """Return whether the gpu target finds a device to run on."""
     return bool(hip_devices())
 
 
@@ -262,7 +264,7 @@ def model_of_node(
     outputs_info: Sequence[tuple[Any, Sequence[int]]] | None,
     opset: int,
 ) -> ModelProto:
-    """A model of one node whose inputs have the types and shapes of the arrays."""
+    """Make a model of one node, whose inputs have the types and shapes of the arrays."""
     names = [name for name in node.input if name]
     arrays = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
     if len(arrays) != len(names):
@@ -288,7 +290,7 @@ def model_of_node(
 
 
 def domains_of(node: NodeProto) -> set[str]:
-    """The operator domains that a node and the graphs inside it use."""
+    """Return the operator domains that a node and the graphs inside it use."""
     found = {node.domain}
     for attribute in node.attribute:
         graphs = list(attribute.graphs)

@@ -39,6 +39,7 @@ def print_cpp(program: ProgramIR, stream: TextIO) -> None:
 
 
 def cpp_text(program: ProgramIR) -> str:
+    """Return the code that `print_cpp` writes."""
     stream = io.StringIO()
     print_cpp(program, stream)
     return stream.getvalue()
@@ -115,7 +116,7 @@ class _Writer:
 
 
 def quoted(text: str) -> str:
-    """A string literal; what a terminal obeys in octal, which no character after it changes."""
+    """Write a string literal; control characters become octal escapes of three digits."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(c if c == safe_name(c) else _octal(c) for c in escaped) + '"'
 
@@ -125,7 +126,7 @@ def _octal(character: str) -> str:
 
 
 def shape_code(shape: AnyShape | None) -> str:
-    """`migraphx::shape{...}`."""
+    """Write a shape as `migraphx::shape{...}`."""
     assert isinstance(shape, Shape)
     kind = f"migraphx::shape::{shape.dtype.name}"
     if shape.is_dynamic:
@@ -141,6 +142,7 @@ def shape_code(shape: AnyShape | None) -> str:
 
 
 def dim_code(d: int | DimRange) -> str:
+    """Write a dynamic dim as its range and optimal sizes."""
     if isinstance(d, int):
         return f"{{{d}, {d}}}"
     upper = f"{UNBOUNDED}u" if d.max is None else str(d.max)
@@ -149,7 +151,7 @@ def dim_code(d: int | DimRange) -> str:
 
 
 def op_code(i: Instruction) -> str:
-    """`migraphx::make_op("name", ...)` with its attributes as JSON."""
+    """Write `migraphx::make_op("name", ...)` with its attributes as JSON."""
     if not i.attributes:
         return f"migraphx::make_op({quoted(i.op)})"
     text = json_text({k: attribute_tree(v) for k, v in i.attributes.items()})

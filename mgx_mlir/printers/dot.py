@@ -92,7 +92,7 @@ def _full(i: Instruction) -> str:
 
 
 def kind_of(i: Instruction) -> str:
-    """The class of an instruction that its colour shows."""
+    """Return the class of an instruction that its colour shows."""
     if i.op in ("@param", "@literal", "@return"):
         return i.op.removeprefix("@")
     if "::" in i.op:
@@ -104,11 +104,12 @@ def kind_of(i: Instruction) -> str:
 
 
 def shape_text(shape: AnyShape | None) -> str:
+    """Write a shape, "" for none."""
     return "" if shape is None else str(shape)
 
 
 def shape_lines(shape: AnyShape | None) -> list[str]:
-    """A shape on up to three lines: type, lengths, strides."""
+    """Write a shape on up to three lines: type, lengths, strides."""
     if isinstance(shape, TupleShape):
         return [str(s) for s in shape.parts]
     if not isinstance(shape, Shape):

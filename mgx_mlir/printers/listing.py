@@ -62,12 +62,13 @@ class Instruction:
     implied: bool = False  # a return that nobody asked for
 
     def array(self) -> np.ndarray:
-        """The elements of a literal; the program's weight store must be active."""
+        """Return the elements of a literal. The program's weight store must be active."""
         assert self.operation is not None
         return literals.array_of(self.operation)
 
     @property
     def is_literal(self) -> bool:
+        """Whether the instruction is a literal."""
         return self.op == "@literal"
 
 
@@ -79,7 +80,7 @@ class Module:
     instructions: list[Instruction] = field(default_factory=list)
 
     def visible(self) -> Iterator[Instruction]:
-        """The instructions without a return that is only implied."""
+        """Return the instructions without an implicit return."""
         return (i for i in self.instructions if not i.implied)
 
 
@@ -92,6 +93,7 @@ class Listing:
 
     @property
     def main(self) -> Module:
+        """The main module."""
         return self.modules[0]
 
 
@@ -103,7 +105,7 @@ def list_program(
     kernel_prefix: str = "",
     device_lines: bool = True,
 ) -> Listing:
-    """The listing of a program.
+    """List a program in MIGraphX's order and numbering.
 
     `numbering`: "seed" numbers what is no parameter, "2.16" counts parameters too; both put the
     module ahead of the names in submodules. `symbols` None: where the program was read with debug
@@ -263,7 +265,7 @@ class _Lister:
         return TupleShape(parts) if several else parts[0]
 
     def _elements(self, module: Module, op: ir.Operation, line: Instruction) -> None:
-        """A get_tuple_elem for each result that is used."""
+        """Add a get_tuple_elem for each result that is used."""
         for i, r in enumerate(op.results):
             if not any(True for _ in r.uses):
                 continue
@@ -283,7 +285,7 @@ class _Lister:
             self._add(module, element)
 
     def _is_whole_return(self, op: ir.Operation, users: Sequence[str]) -> bool:
-        """Whether a tuple is used only by a return that is implied, which nobody sees."""
+        """Return whether a tuple is used only by an implicit return, which is not shown."""
         if any(u not in ("func.return", "migraphx.yield") for u in users):
             return False
         uses = [use.owner for r in op.results for use in r.uses]
@@ -293,7 +295,7 @@ class _Lister:
         return [self.lines[v] for v in operands if v in self.lines]
 
     def _placed(self, module: Module, op: ir.Operation, cls: type[Op] | None) -> list[Instruction]:
-        """The inputs by position: an absent one ahead of others is an `undefined`, as there."""
+        """Return the inputs by position; an absent one before others is an `undefined`."""
         optional = [] if cls is None else [g for g in cls.OPERANDS if g.arity == "optional"]
         if cls is None or len(optional) < 2 or cls.mnemonic == "slice":
             return self._inputs(op.operands)
@@ -366,19 +368,20 @@ class _Lister:
 
 
 def is_absent(op: ir.Operation) -> bool:
-    """Whether an operation only stood for an absent input, which is shown where it is absent."""
+    """Return whether an operation only stood for an absent input, which is shown as absent."""
     return is_a(op, Undefined) and not any(True for _ in op.result.uses)
 
 
 def name_of(function: Any) -> str:
+    """Return the name of a function."""
     return ir.StringAttr(function.attributes["sym_name"]).value
 
 
 def region_parameters(op: ir.Operation) -> list[list[str]]:
-    """Names of the parameters of each submodule: those it was built with, else x0, x1 ...
+    """Return the parameter names of each submodule: its own, else x0, x1 ...
 
     MIGraphX takes a loop's parameters in their order, all others by the order of their names, and
-    those of both branches together: names that would come in another order are not shown.
+    those of both branches together. Names that would come in another order are not shown.
     """
     blocks = [r.blocks[0] for r in op.regions if len(r.blocks)]
     built = [_built_names(b) for b in blocks] if MODULES in op.attributes else []
@@ -391,9 +394,10 @@ def region_parameters(op: ir.Operation) -> list[list[str]]:
 
 
 def element_values(block: ir.Block) -> set[ir.Value]:
-    """The values of a pointwise module, each of which stands for one element.
+    """Return the values of a pointwise module, each of which stands for one element.
 
-    None where the module holds more than pointwise operators and broadcasts of single literals.
+    The set is empty where the module holds more than pointwise operators and broadcasts of single
+    literals.
     """
     found: set[ir.Value] = set(block.arguments)
     for view in block.operations:
@@ -409,19 +413,19 @@ def element_values(block: ir.Block) -> set[ir.Value]:
 
 
 def _built_names(block: ir.Block) -> list[str] | None:
-    """The names that a submodule's parameters were given, None where they were not."""
+    """Return the names given to a submodule's parameters, None where they were not named."""
     places = [a.location for a in block.arguments]
     names = [at.name_str for at in places if isinstance(at, ir.NameLoc)]
     return names if len(set(names)) == len(places) else None
 
 
 def parameter_name(index: int) -> str:
-    """The name of a kernel's parameter; in the order of their texts, as MIGraphX takes them."""
+    """Return the name of a kernel's parameter; names sort as MIGraphX takes the parameters."""
     return f"x{index}" if index < 10 else f"x:{index:05}"
 
 
 def kernel_name(op: ir.Operation) -> str:
-    """What a fused kernel is called: its operators but views and constants, joined."""
+    """Return the name of a fused kernel: its operators without views and constants, joined."""
     names = []
     for view in op.regions[0].blocks[0].operations:
         if not is_a(view, (Yield, ViewOp)) and not is_literal(view):
@@ -430,7 +434,7 @@ def kernel_name(op: ir.Operation) -> str:
 
 
 def source_names(location: ir.Location) -> list[str]:
-    """The source node names in a location, outermost first, each once."""
+    """Return the source node names in a location, outermost first, each once."""
     found: list[str] = []
     stack = [location]
     while stack:
@@ -446,7 +450,7 @@ def source_names(location: ir.Location) -> list[str]:
 
 
 def stated_types(i: Instruction) -> list[TensorType]:
-    """The result types of an instruction where inference alone gives others, else none."""
+    """Return an instruction's result types where inference alone gives others, else none."""
     op = i.operation
     made = not i.op.startswith("@") and i.op != "get_tuple_elem"
     cls = op_class(op) if op is not None and made else None
@@ -461,6 +465,6 @@ def stated_types(i: Instruction) -> list[TensorType]:
 
 
 def static_shape(shape: AnyShape | None) -> Shape:
-    """The shape of an instruction that is one tensor."""
+    """Return the shape of an instruction that is one tensor."""
     assert isinstance(shape, Shape)
     return shape

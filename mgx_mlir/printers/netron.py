@@ -24,7 +24,7 @@ def print_netron(program: ProgramIR, stream: BinaryIO, *, kernel_prefix: str = "
 
 
 def netron_model(program: ProgramIR, *, kernel_prefix: str = "") -> Any:
-    """The ModelProto of print_netron."""
+    """Return the ModelProto that `print_netron` writes."""
     import onnx
 
     listing = list_program(
@@ -84,5 +84,5 @@ def _value(info: Any, name: str, shape: AnyShape | None) -> None:
 
 
 def _type(shape: AnyShape | None) -> int:
-    """ONNX's number of an element type."""
+    """Return ONNX's number of an element type."""
     return shape.dtype.onnx if isinstance(shape, Shape) else 0

@@ -15,7 +15,7 @@ _MOVES = (ViewOp, Gather, Reverse, Concat)
 
 
 def packed_values(module: ir.Operation) -> set[ir.Value]:
-    """The values that pack_fp4 gives or unpack_fp4 takes, through all that only moves them."""
+    """Return the values that pack_fp4 gives or unpack_fp4 takes, also through data movement."""
     work: list[ir.Value] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -46,7 +46,7 @@ def _same_elements(value: ir.Value) -> Iterator[ir.Value]:
 
 
 def _moved(op: ir.Operation) -> list[ir.Value]:
-    """The operands whose elements an operation moves."""
+    """Return the operands whose elements an operation moves."""
     if not is_a(op, _MOVES):
         return []
     return list(op.operands) if is_a(op, Concat) else list(op.operands)[:1]

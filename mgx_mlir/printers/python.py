@@ -51,7 +51,7 @@ def print_python(program: ProgramIR, stream: TextIO, *, weights: str | None = No
 
 
 def python_text(program: ProgramIR, **options: Any) -> str:
-    """The code that print_python writes; options as there."""
+    """Return the code that `print_python` writes, with the same options."""
     stream = io.StringIO()
     print_python(program, stream, **options)
     return stream.getvalue()
@@ -154,11 +154,12 @@ class _Writer:
 
 
 def module_name(name: str) -> str:
+    """Return a Python identifier for a module's name."""
     return re.sub(r"\W", "_", name).strip("_") or "m"
 
 
 def op_code(i: Instruction) -> str:
-    """`migraphx.op("name", key=value)` with the attributes that are not the defaults."""
+    """Write `migraphx.op("name", key=value)` with the attributes that are not the defaults."""
     cls = OPS.get(i.op)
     if cls is None or i.op == "select_module":  # what its modules give says its attribute
         given = {k: v for k, v in i.attributes.items() if i.op == "get_tuple_elem"}
@@ -181,7 +182,7 @@ def _is_required(op: str, key: str) -> bool:
 
 
 def value_code(value: Any) -> str:
-    """An attribute value as Python code."""
+    """Write an attribute value as Python code."""
     if isinstance(value, Enum | DType):
         return str(value.number)
     if isinstance(value, NestedOp):
@@ -199,25 +200,29 @@ def value_code(value: Any) -> str:
 
 
 def quoted(text: str) -> str:
+    """Write a string literal."""
     return quoted_unicode(json.dumps(text, ensure_ascii=False))
 
 
 def type_code(t: TensorType) -> str:
-    """The code of a result's shape as the program states it: any extent where it is dynamic."""
+    """Write the shape of a result type; a dynamic dim may have any extent."""
     dims = [DimRange() if d == DYN else d for d in t.dims]
     return shape_code(Shape.standard(t.dtype, dims))
 
 
 def number_code(value: float) -> str:
+    """Write a number as Python code; infinities and NaN have no literal."""
     text = repr(value)
     return f'float("{text}")' if text in ("inf", "-inf", "nan") else text
 
 
 def list_code(values: Iterable[Any]) -> str:
+    """Write numbers as a Python list."""
     return "[" + ", ".join(number_code(v) if isinstance(v, float) else str(v) for v in values) + "]"
 
 
 def dim_code(d: int | DimRange) -> str:
+    """Write a dynamic dimension: its range, optimal sizes and symbol."""
     if isinstance(d, int):
         d = DimRange(d, d)
     upper = UNBOUNDED if d.max is None else d.max
@@ -227,7 +232,7 @@ def dim_code(d: int | DimRange) -> str:
 
 
 def shape_code(shape: AnyShape | None) -> str:
-    """`migraphx.shape(...)`."""
+    """Write a shape as `migraphx.shape(...)`."""
     found = shape
     assert isinstance(found, Shape)
     kind = f'type="{found.dtype.name}"'

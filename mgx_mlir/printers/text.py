@@ -53,20 +53,20 @@ def print_listing(listing: Listing, stream: TextIO, *, version: TextVersion = "s
 
 
 def program_text(program: ProgramIR, **options: Any) -> str:
-    """The text of a program; options as print_text."""
+    """Return the text that `print_text` writes, with the same options."""
     stream = io.StringIO()
     print_text(program, stream, **options)
     return stream.getvalue()
 
 
 def module_text(listing: Listing, module: Module) -> str:
-    """The lines of one module; the program's weight store must be active."""
+    """Return the lines of one module. The program's weight store must be active."""
     del listing
     return "".join(instruction_text(line) + "\n" for line in module.visible())
 
 
 def instruction_text(line: Instruction) -> str:
-    """One line without its end: `@2 = add(x,@0) -> float_type, {2}, {1}`."""
+    """Return one line without its end: `@2 = add(x,@0) -> float_type, {2}, {1}`."""
     text = f"{line.lhs} = {operator_text(line)}"
     if line.inputs:
         text += "(" + ",".join(i.lhs for i in line.inputs) + ")"
@@ -80,7 +80,7 @@ def instruction_text(line: Instruction) -> str:
 
 
 def operator_text(line: Instruction) -> str:
-    """The operator with its attributes, or a literal's elements."""
+    """Write the operator with its attributes, or a literal's elements."""
     if line.op == "@literal":
         large = static_shape(line.shape).elements > SHOWN_ELEMENTS
         return "@literal" + ("{ ... }" if large else literal_text(line.array()))
@@ -100,7 +100,7 @@ def operator_text(line: Instruction) -> str:
 
 
 def value_text(value: Any) -> str:
-    """An attribute value: bools and types as numbers, lists in braces, unset `nullopt`."""
+    """Write an attribute value: bools and types as numbers, lists in braces, unset `nullopt`."""
     if value is None:
         return "nullopt"
     if isinstance(value, bool):
@@ -115,12 +115,12 @@ def value_text(value: Any) -> str:
 
 
 def number_text(value: float) -> str:
-    """A float in the default form of a C++ stream: 6 significant digits, the sign of a NaN too."""
+    """Write a float in the default form of a C++ stream: 6 significant digits, and a NaN's sign."""
     return "-nan" if value != value and math.copysign(1, value) < 0 else f"{value:g}"
 
 
 def literal_text(array: np.ndarray) -> str:
-    """The elements in braces, or `{ ... }` for more than ten."""
+    """Write the elements in braces, or `{ ... }` for more than ten."""
     if array.size > SHOWN_ELEMENTS:
         return "{ ... }"
     return "{" + ", ".join(element_texts(array)) + "}"
@@ -145,7 +145,7 @@ def print_parameters(program: ProgramIR, stream: TextIO, *, outputs: bool = Fals
 
 
 def output_shapes(listing: Listing) -> Sequence[Any]:
-    """The shapes of the values that main returns."""
+    """Return the shapes of the values that main returns."""
     last = listing.main.instructions[-1]
     assert last.op == "@return"
     assert last.operation is not None

@@ -64,10 +64,10 @@ class Binary:
 
 
 def program_tree(program: ProgramIR) -> dict[str, Tree]:
-    """The tree of a program that is not compiled.
+    """Return the tree of a program that is not compiled.
 
-    What MIGraphX's format cannot hold stands under a key that MIGraphX does not read; a program
-    without any has no such key. Literals share the store's memory.
+    What MIGraphX's format cannot hold is stored under a key that MIGraphX does not read; a program
+    that needs none has no such key. Literals share the store's memory.
     """
     listing = list_program(program, numbering="2.16")
     with program.store.active():
@@ -94,7 +94,7 @@ def program_tree(program: ProgramIR) -> dict[str, Tree]:
 
 
 def _is_ours(line: Instruction) -> bool:
-    """Whether MIGraphX would give the instruction another result shape than it has here."""
+    """Return whether MIGraphX would infer another result shape than the instruction has."""
     if line.op in PADDED or (line.operation is not None and stated_types(line)):
         return not line.op.startswith("unknown:")
     made = line.op not in ("@param", "@return")
@@ -102,7 +102,7 @@ def _is_ours(line: Instruction) -> bool:
 
 
 def _interface(program: ProgramIR) -> dict[str, Tree]:
-    """What inputs and outputs are to a user, where the format has no place for it."""
+    """Return what inputs and outputs are to a user, where the format has no field for it."""
     main = program.main()
     signature = Signature.of(main)
     names = result_names(main)
@@ -126,10 +126,12 @@ def _interface(program: ProgramIR) -> dict[str, Tree]:
 
 
 def module_tree(module: Module) -> dict[str, Tree]:
+    """Return the tree of one module."""
     return {"name": module.name, "nodes": [node_tree(i) for i in module.visible()]}
 
 
 def node_tree(line: Instruction) -> dict[str, Tree]:
+    """Return the tree of one instruction."""
     node: dict[str, Tree] = {
         "output": line.lhs,
         "name": line.op,
@@ -151,7 +153,7 @@ def node_tree(line: Instruction) -> dict[str, Tree]:
 
 
 def _open_dims(shape: Shape) -> list[int]:
-    """The dims that are dynamic in the program although only one extent seems possible."""
+    """Return the dims that are dynamic in the program although one extent alone seems possible."""
     return [i for i, d in enumerate(shape.dims) if isinstance(d, DimRange) and d.is_fixed]
 
 
@@ -163,7 +165,7 @@ def _shape_of(line: Instruction) -> AnyShape | None:
 
 
 def shape_tree(shape: AnyShape | None) -> dict[str, Tree]:
-    """A shape object; what does not apply is an empty list."""
+    """Return a shape object; fields that do not apply are empty lists."""
     found: dict[str, Tree] = {
         "type": "float_type",
         "sub_shapes": [],
@@ -186,6 +188,7 @@ def shape_tree(shape: AnyShape | None) -> dict[str, Tree]:
 
 
 def dim_tree(d: int | DimRange) -> dict[str, Tree]:
+    """Return a dynamic dimension object."""
     if isinstance(d, int):
         d = DimRange(d, d)
     upper = UNBOUNDED if d.max is None else d.max
@@ -193,12 +196,13 @@ def dim_tree(d: int | DimRange) -> dict[str, Tree]:
 
 
 def array_tree(array: np.ndarray, shape: Shape | None = None) -> dict[str, Tree]:
-    """A literal or argument: its shape (None: that of the array), and the bytes of its memory."""
+    """Return a literal or argument: its shape (None: the array's), and the bytes of its memory."""
     found = shape_of_array(array) if shape is None else shape
     return {"shape": shape_tree(found), "data": Binary(laid_out(array, found))}
 
 
 def attribute_tree(value: Any) -> Tree:
+    """Return an attribute value as MIGraphX's `to_value` does."""
     if isinstance(value, Enum | DType):
         return value.number
     if isinstance(value, NestedOp):
@@ -275,6 +279,7 @@ def _bin_header(size: int) -> bytes:
 
 
 def msgpack_bytes(tree: Tree) -> bytes:
+    """Encode a tree as msgpack."""
     parts: list[Any] = []
     write_msgpack(tree, parts.append)
     return b"".join(parts)
@@ -313,26 +318,26 @@ def write_json(tree: Tree, write: Callable[[str], Any]) -> None:
 
 
 def json_string(text: str) -> str:
-    """A string as it is, but for what a terminal would obey."""
+    """Quote a string; control characters are escaped."""
     return quoted_unicode(json.dumps(text, ensure_ascii=False))
 
 
 def decimal_text(data: np.ndarray) -> str:
-    """Bytes as decimal numbers with commas between; a table makes it fifty times as fast."""
+    """Write bytes as decimal numbers joined by commas; a table makes it 50 times as fast."""
     digits, used = _decimals()
     return digits[data][used[data]].tobytes()[:-1].decode()
 
 
 @functools.cache
 def _decimals() -> tuple[np.ndarray, np.ndarray]:
-    """The characters of each byte's number and its comma, and which of the four are used."""
+    """Return the characters of each byte's number and its comma, and which of the four are used."""
     texts = [f"{i}," for i in range(256)]
     digits = np.array([list(t.ljust(4).encode()) for t in texts], np.uint8)
     return digits, np.array([[k < len(t) for k in range(4)] for t in texts])
 
 
 def json_number(value: float) -> str:
-    """A float in the fewest digits, in the form of MIGraphX's JSON library."""
+    """Write a float in the fewest digits, in the form of MIGraphX's JSON library."""
     if not math.isfinite(value):
         # MIGraphX writes null, and reads that as 0; a string it refuses
         return f'"{value}"'
@@ -346,6 +351,7 @@ def json_number(value: float) -> str:
 
 
 def json_text(tree: Tree) -> str:
+    """Encode a tree as JSON."""
     parts: list[str] = []
     write_json(tree, parts.append)
     return "".join(parts)
@@ -387,6 +393,7 @@ def save_argument(arrays: Any, path: str | os.PathLike[str]) -> None:
 
 
 def argument_tree(arrays: Any) -> dict[str, Tree]:
+    """Return the tree of an array or of a tuple of trees."""
     if isinstance(arrays, tuple):
         parts = [argument_tree(a) for a in arrays]
         shape = shape_tree(TupleShape(()))

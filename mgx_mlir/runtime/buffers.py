@@ -11,20 +11,21 @@ from mgx_mlir.core.literals import ALIGNMENT, aligned_empty
 
 
 def address(a: np.ndarray) -> int:
-    """The address of an array's first element."""
+    """Return the address of an array's first element."""
     return a.__array_interface__["data"][0]
 
 
 def is_aligned(a: np.ndarray) -> bool:
-    """Whether a device can read the array in place: contiguous and on 64 bytes.
+    """Return whether a device can read the array in place: contiguous, aligned to 64 bytes.
 
-    Compiled kernels load with aligned vector instructions: less crashes the process.
+    Compiled kernels load with aligned vector instructions: an unaligned array would crash the
+    process.
     """
     return a.flags.c_contiguous and address(a) % ALIGNMENT == 0
 
 
 def aligned(a: np.ndarray) -> np.ndarray:
-    """The array itself if it is aligned, else an aligned copy."""
+    """Return the array itself if it is aligned, else an aligned copy."""
     if is_aligned(a):
         return a
     out = aligned_empty(a.shape, a.dtype)
@@ -35,10 +36,10 @@ def aligned(a: np.ndarray) -> np.ndarray:
 def owned_array(
     begin: int, size: int, dtype: np.dtype, shape: tuple[int, ...], *keep: Any
 ) -> np.ndarray:
-    """An array over foreign memory that keeps its owners alive, also through views of views.
+    """Return an array over foreign memory that keeps its owners alive, through views too.
 
-    numpy collapses the chain of bases down to the first object that is not an array: here that
-    is the ctypes object which holds `keep`.
+    numpy collapses the chain of bases down to the first object that is not an array: here that is
+    the ctypes object which holds `keep`.
     """
     memory = (ctypes.c_char * size).from_address(begin)
     memory.keep = keep  # type: ignore[attr-defined]

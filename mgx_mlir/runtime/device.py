@@ -43,6 +43,7 @@ class Device:
 
     @property
     def is_local(self) -> bool:
+        """Whether it is this machine's processor."""
         return self.kind != "hip"
 
     @property
@@ -51,7 +52,7 @@ class Device:
         return self.fork != forks.count() and self.kind != "local-sync"
 
     def check(self) -> None:
-        """Errors: TargetError for a device of the parent of this forked process."""
+        """Raise TargetError for a device of the parent of this forked process."""
         if self.is_lost:
             raise TargetError(
                 f"{self} was opened before this process was forked: it cannot be used here",
@@ -70,7 +71,7 @@ def _immortal(o: Any) -> Any:
 
 
 def vm_instance() -> Any:
-    """The one VM instance of this process."""
+    """Return the one VM instance of this process."""
     global _instance
     if _instance is None:
         from iree.runtime import _binding
@@ -82,10 +83,11 @@ def vm_instance() -> Any:
 
 
 def choose(kind: str | None, threads: int | None) -> tuple[str, int]:
-    """The device kind and thread count that a request means.
+    """Return the device kind and thread count that a request means.
 
-    One thread runs on the caller's (local-sync), more on a pool (local-task); no thread count
-    means every processor the process may use. Errors: UsageError for what cannot be done.
+    One thread runs on the caller's (local-sync), more on a pool (local-task). Without a thread
+    count every processor that the process may use is taken. Errors: UsageError for what cannot be
+    done.
     """
     if kind is not None and kind not in KINDS:
         raise UsageError(f"unknown device '{kind}', expected one of {', '.join(KINDS)}")
@@ -106,9 +108,9 @@ def choose(kind: str | None, threads: int | None) -> tuple[str, int]:
 def open_device(
     kind: str | None = None, threads: int | None = None, index: int = 0, library: str | None = None
 ) -> Device:
-    """A device, made once; `index` of several hip devices.
+    """Return a device, opened once; `index` selects one of several hip devices.
 
-    library: the folder or file of a HIP library, in place of what the environment names or the
+    `library`: the folder or file of a HIP library, in place of what the environment names or the
     system has; a process may use several. Errors: TargetError where there is no such device;
     UsageError.
     """
@@ -144,13 +146,13 @@ def forget(device: Device, e: Exception) -> None:
 
 
 def has_failed(device: Device) -> bool:
-    """Whether the device was forgotten."""
+    """Return whether the device failed and was dropped."""
     with _lock:
         return all(d is not device for d in _devices.values())
 
 
 def is_open(kind: str, library: str = "") -> bool:
-    """Whether a device of the kind (and of this HIP library) was made in this process."""
+    """Return whether a device of the kind (and of this HIP library) was opened in this process."""
     with _lock:
         return any((k, at) == (kind, library) for k, _, _, at in _devices)
 
@@ -181,14 +183,14 @@ def _create(kind: str, threads: int, index: int, library: str) -> Device:
 
 
 def _create_driver(kind: str) -> Any:
-    """A driver of its own; the runtime's `get_driver` would share one."""
+    """Create a driver; the runtime's `get_driver` would share one."""
     from iree.runtime import _binding
 
     return _binding.create_hal_driver(kind)  # pyright: ignore[reportAttributeAccessIssue]  (no stub)
 
 
 def _hip_driver(library: str) -> Any:
-    """A hip driver over a HIP library. The variable is the only way to tell it which."""
+    """Create a hip driver over a HIP library. Only the environment variable can name it."""
     before = os.environ.get(HIP_VARIABLE)
     if library:
         os.environ[HIP_VARIABLE] = library
@@ -217,7 +219,7 @@ def _no_hip(library: str, e: Exception) -> TargetError:
 
 
 def _no_device(index: int, count: int) -> str:
-    """Why there is no HIP device of an index."""
+    """Explain why there is no HIP device of an index."""
     if count == 0:
         return "there is no AMD GPU: HIP finds no device"
     numbers = "0" if count == 1 else f"0 to {count - 1}"
@@ -225,13 +227,13 @@ def _no_device(index: int, count: int) -> str:
 
 
 def details(e: Exception) -> list[str]:
-    """The lines below the first of an error, as the emulator indents them."""
+    """Return the lines below the first of an error, as the emulator indents them."""
     lines = (line for line in str(e).splitlines()[1:] if line.startswith("  "))
     return [line.partition("; mismatched target chip?")[0].strip() for line in lines]
 
 
 def short(e: Exception, limit: int = 300) -> str:
-    """The first line of an IREE error, without its source file."""
+    """Return the first line of an IREE error, without its source file."""
     lines = str(e).strip().splitlines()
     text = lines[0] if lines else type(e).__name__
     _, found, rest = text.partition(".c:")

@@ -30,7 +30,7 @@ class DeviceTensor:
 
     @classmethod
     def of(cls, device: Device, array: np.ndarray) -> DeviceTensor:
-        """A copy of a host array."""
+        """Copy a host array to a device."""
         import iree.runtime as rt
 
         dtype = dtypes.from_numpy(array.dtype)
@@ -50,7 +50,7 @@ class DeviceTensor:
 
     @classmethod
     def empty(cls, device: Device, dtype: DType, dims: Sequence[int]) -> DeviceTensor:
-        """A tensor whose elements are not set."""
+        """Allocate a tensor; its elements are not initialised."""
         import iree.runtime as rt
 
         size = math.prod(dims) * dtype.size or _LEAST
@@ -69,7 +69,7 @@ class DeviceTensor:
         return np.broadcast_to(np.zeros((), self.dtype.np), self.dims)
 
     def to_host(self) -> np.ndarray:
-        """A copy in host memory, when all that was asked of the device before is done."""
+        """Copy to host memory, once all work submitted to the device is done."""
         return read_back(self.device, self.view, self.dtype, self.dims)
 
     @property
@@ -78,14 +78,14 @@ class DeviceTensor:
         return ROCM, self.device.index
 
     def dlpack(self) -> Any:
-        """A DLPack capsule over the memory, which it keeps alive."""
+        """Return a DLPack capsule over the memory, which it keeps alive."""
         try:
             return self.device.hal.create_dlpack_capsule(self.view, *self.dlpack_device)
         except IREE_ERRORS as e:
             raise RunError(f"the tensor cannot be shared: {short(e)}") from e
 
     def address(self) -> int:
-        """Where its first element is on the device."""
+        """Return the device address of the first element."""
         capsule = self.dlpack()
         get = ctypes.pythonapi.PyCapsule_GetPointer
         get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -111,7 +111,7 @@ class _DLTensor(ctypes.Structure):
 
 
 def from_dlpack(device: Device, source: Any, dtype: DType) -> DeviceTensor:
-    """The tensor of another library that is in the device's memory, without a copy.
+    """Take another library's tensor in the device's memory, without a copy.
 
     Errors: TargetError for memory of another kind or device; RunError where it cannot be taken.
     """
@@ -128,7 +128,7 @@ def from_dlpack(device: Device, source: Any, dtype: DType) -> DeviceTensor:
 
 
 def read_back(device: Device, view: Any, dtype: DType, dims: Sequence[int]) -> np.ndarray:
-    """A device's tensor as an array in host memory."""
+    """Copy a device's tensor to an array in host memory."""
     import iree.runtime as rt
 
     if math.prod(dims) == 0:
@@ -142,7 +142,7 @@ def read_back(device: Device, view: Any, dtype: DType, dims: Sequence[int]) -> n
 
 
 def element_type(wire: str) -> Any:
-    """The runtime's element type of a type as a module declares it. KeyError for others."""
+    """Return the runtime's element type of a module's declared type. KeyError for others."""
     from iree.runtime import HalElementType as T
 
     names = {
@@ -155,11 +155,11 @@ def element_type(wire: str) -> Any:
 
 
 def _wire(dtype: DType) -> str:
-    """The signless type."""
+    """Return the signless type."""
     return dtype.mlir.removeprefix("u")
 
 
 def _raw(dtype: DType) -> np.dtype[Any]:
-    """What the binding takes a type's elements as: it does not know the small floats."""
+    """Return the type under which the binding takes the elements: it lacks the small floats."""
     plain = dtype.np.isbuiltin == 1 and not dtype.is_bool
     return dtype.np if plain else np.dtype(f"u{dtype.np.itemsize}")

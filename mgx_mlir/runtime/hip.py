@@ -37,7 +37,7 @@ def stream_synchronize(device: Device, stream: int) -> None:
 
 @lru_cache(maxsize=64)
 def device_arch(device: Device) -> str:
-    """The gfx name of a hip device's architecture; "" where HIP does not say."""
+    """Return the gfx name of a hip device's architecture; "" where HIP does not say."""
     return _arch(_loaded(device.library), device.index)
 
 
@@ -65,7 +65,7 @@ def print_devices() -> None:
 
 @contextmanager
 def current(device: Device) -> Iterator[Any]:
-    """The device's library, with the device as this thread's current one."""
+    """Make the device this thread's current one; yield its library."""
     library, before = _loaded(device.library), ctypes.c_int(0)
     check(library, "hipGetDevice", library.hipGetDevice(ctypes.byref(before)))
     check(library, "hipSetDevice", library.hipSetDevice(device.index))
@@ -76,7 +76,7 @@ def current(device: Device) -> Iterator[Any]:
 
 
 def check(library: Any, name: str, status: int) -> None:
-    """RunError where a call of HIP did not succeed, with what HIP says of it."""
+    """Raise RunError where a call of HIP failed, with HIP's own text."""
     if status:
         library.hipGetErrorString.restype = ctypes.c_char_p
         said = library.hipGetErrorString(status) or b""

@@ -53,7 +53,7 @@ class Stream(_Held):
         self._call("hipStreamSynchronize", self._handle)
 
     def wait(self, event: Event) -> None:
-        """What is asked of it from now on comes after the event."""
+        """Make later work on this stream wait for the event."""
         self._call("hipStreamWaitEvent", self._handle, event.handle, 0)
 
 
@@ -83,7 +83,7 @@ class Event(_Held):
         self._call("hipEventSynchronize", self.handle)
 
     def elapsed_ms(self, earlier: Event) -> float:
-        """The time since an earlier event; both must have been reached."""
+        """Return the milliseconds since an earlier event; both must have been reached."""
         found = ctypes.c_float()
         self._call("hipEventElapsedTime", ctypes.byref(found), earlier.handle, self.handle)
         return found.value

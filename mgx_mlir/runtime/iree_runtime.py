@@ -77,13 +77,13 @@ class _Port:
             )
 
     def compatible(self, spec: Spec) -> bool:
-        """Whether the spec's dims can be the module's: a dynamic one fits any."""
+        """Return whether the spec's dims can be the module's: a dynamic one fits any."""
         return len(spec.dims) == len(self.dims) and all(
             a == b or -1 in (a, b) for a, b in zip(spec.dims, self.dims, strict=True)
         )
 
     def check(self, a: np.ndarray) -> None:
-        """Errors: RunError when an array does not fit."""
+        """Raise RunError for an array that does not fit."""
         if a.shape == self.static and a.dtype == self.np:
             return
         if a.dtype != self.np:
@@ -101,7 +101,7 @@ class _Port:
 
 
 def _span(a: np.ndarray) -> tuple[int, int]:
-    """The addresses of an array without gaps."""
+    """Return the addresses of an array without gaps."""
     begin = address(a)
     return begin, begin + a.nbytes
 
@@ -305,7 +305,7 @@ class LoadedModule:
     __call__ = run
 
     def run_on_device(self, args: Sequence[np.ndarray | DeviceTensor]) -> list[DeviceTensor]:
-        """As `run`, but the results stay in the memory of the device."""
+        """Run as `run` does, and leave the results in the memory of the device."""
         entry, results = self._invoke(args, None)
         views = [results.get_as_object(i, self._rt.HalBufferView) for i in range(len(results))]
         return [
@@ -365,7 +365,7 @@ class LoadedModule:
     def _refused(
         self, entry: _Entry, args: Sequence[np.ndarray | DeviceTensor], text: str
     ) -> RunError | None:
-        """The error of a run whose sizes do not fit, None for another one."""
+        """Return the error of a run whose sizes do not fit, None for another one."""
         found = _ASSERTION.search(text)
         if found is None:
             return None
@@ -378,7 +378,7 @@ class LoadedModule:
         return RunError(expected + (f", got {got}" if got else ""), location=where or None)
 
     def function_for(self, args: Sequence[np.ndarray | DeviceTensor]) -> str:
-        """The function that `run` calls for these inputs."""
+        """Return the function that `run` calls for these inputs."""
         return self._chosen(args)[0]
 
     def _chosen(self, args: Sequence[np.ndarray | DeviceTensor]) -> tuple[str, _Entry]:
@@ -390,7 +390,7 @@ class LoadedModule:
         return self._variants.get(sizes) or ("main", self._main)
 
     def _view(self, port: _Port, a: np.ndarray, imported: list[np.ndarray] | None) -> Any:
-        """A buffer view of an input: in place where that is safe, else a copy."""
+        """Return a buffer view of an input: in place where that is safe, else a copy."""
         rt = self._rt
         if a.size == 0:
             buffer = self._allocator.allocate_buffer(self._copy_type, self._usage, 64)
@@ -416,9 +416,9 @@ class LoadedModule:
         )
 
     def _take(self, port: _Port, view: Any, taken: list[tuple[int, int]]) -> np.ndarray:
-        """The result as an array of its own: a copy when small, else the device's memory itself.
+        """Return the result as an array: a copy when small, else the device's memory itself.
 
-        taken: memory that is spoken for: inputs used in place, and earlier results.
+        `taken`: memory in use already: inputs used in place, and earlier results.
         """
         shape, size = port.static, port.size
         if shape is None:

@@ -30,7 +30,7 @@ Done = Callable[[ir.Operation, Sequence[np.ndarray]], None]
 
 
 def trace_level() -> int:
-    """What the environment asks for: 0 nothing, up to 3."""
+    """Return the level that the environment asks for: 0 (nothing) to 3."""
     text = os.environ.get(VARIABLE, "").strip().lower()
     if text.isdecimal():
         return min(int(text[:4]), 3)
@@ -38,7 +38,7 @@ def trace_level() -> int:
 
 
 def printing(program: ProgramIR, level: int) -> Done:
-    """A trace for the interpreter that prints a program of `ref`. Its context must be entered."""
+    """Return an interpreter trace that prints a `ref` program. Its context must be entered."""
     with program.store.active():
         shown = EvalTrace(program, level)
         shown.parameters()
@@ -59,6 +59,7 @@ class Stepping:
         self._next = 0
 
     def begin(self) -> None:
+        """Announce the first instruction."""
         self._announce()
 
     def _announce(self) -> None:
@@ -67,6 +68,7 @@ class Stepping:
             self.before(self._ops[self._next])
 
     def trace(self, op: ir.Operation, results: Sequence[np.ndarray]) -> None:
+        """Report an instruction's results, and announce the next one."""
         self.after(op, results)
         self._next += 1
         self._announce()
@@ -89,7 +91,7 @@ class EvalTrace:
         self._started = 0.0
 
     def parameters(self) -> None:
-        """The lines of parameters, which take no time."""
+        """Print the lines of parameters, which take no time."""
         for line in self._parameters:
             self._say(f"Run instruction: {instruction_text(line)}")
 
@@ -103,18 +105,19 @@ class EvalTrace:
         return f"{line.lhs} {line.op}"
 
     def after(self, op: ir.Operation, results: Sequence[np.ndarray]) -> None:
+        """Print the time and the results of an instruction."""
         taken = (time.perf_counter() - self._started) * 1e3
         self.time(taken)
         if not is_literal(op):
             self.values(results)
 
     def time(self, milliseconds: float | None) -> None:
-        """The time of the instruction that was named last."""
+        """Print the time of the instruction announced last."""
         if milliseconds is not None:
             self._say(f"Time: {milliseconds:g}ms")
 
     def values(self, results: Sequence[np.ndarray]) -> None:
-        """What it gave, as the level asks."""
+        """Print the results of the instruction, in the detail of the level."""
         for array in map(np.asarray, results):
             if self.level == 2:
                 for text in summary_lines(array):
@@ -127,7 +130,7 @@ class EvalTrace:
 
 
 def summary_lines(array: np.ndarray) -> list[str]:
-    """The kinds of values of an array, some of them, and their statistics."""
+    """Describe an array: its kinds of values, some of them, and statistics."""
     if not array.size:
         return ["Output is empty"]
     wide = array.reshape(-1).astype(np.float64)
@@ -146,7 +149,7 @@ def summary_lines(array: np.ndarray) -> list[str]:
 
 
 def value_kinds(array: np.ndarray) -> list[str]:
-    """Which of C's classes of numbers an array has: normal, subnormal, zero, inf, nan."""
+    """Return which of C's classes of numbers an array has: normal, subnormal, zero, inf, nan."""
     dtype = dtypes.from_numpy(array.dtype)
     wide = np.abs(array.reshape(-1).astype(np.float64))
     finite = np.isfinite(wide)

@@ -39,6 +39,7 @@ class Mix:
 
     @property
     def instructions(self) -> int:
+        """The number of all instructions."""
         return self.matrix + self.vector + self.scalar + self.lds + self.memory + self.scratch
 
     @property
@@ -58,6 +59,7 @@ class Mix:
         return self.lds_wide / self.lds_reads if self.lds_reads else None
 
     def count(self, mnemonic: str, times: int = 1) -> None:
+        """Count an instruction under its kind."""
         if mnemonic.startswith(_MATRIX):
             self.matrix += times
             self.kinds[mnemonic] = self.kinds.get(mnemonic, 0) + times
@@ -78,7 +80,7 @@ class Mix:
 
 
 def mixes(lines: Iterable[str]) -> dict[str, Mix]:
-    """The mix of each function of an assembly file, by name."""
+    """Count the instructions of each function of an assembly file, by function name."""
     found: dict[str, Mix] = {}
     for name, code in functions(lines).items():
         mix = found[name] = Mix()

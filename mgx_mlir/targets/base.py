@@ -88,7 +88,7 @@ class Executable:
         return self.launches("main")
 
     def launches(self, function: str) -> list[str]:
-        """The launches of one call of a function that are kernels of the program.
+        """Return the launches of one call of a function that are kernels of the program.
 
         Data tiling on CPUs adds launches of its own, which pack operands; they are left out.
         """
@@ -114,10 +114,10 @@ class Target(ABC):
 
     @abstractmethod
     def ladder(self) -> tuple[FlagSet, ...]:
-        """The flag sets to compile with, best first."""
+        """Return the flag sets to compile with, best first."""
 
     def lowered_key(self, lowered: Lowered) -> str:
-        """The cache key of a lowered program on this target."""
+        """Return the cache key of a lowered program on this target."""
         ladder = self.ladder()
         parts = ["\0".join((s.name, *s.flags)) for s in ladder]
         if any(f.endswith("-cpu=host") for s in ladder for f in s.flags):
@@ -238,7 +238,7 @@ class Target(ABC):
 
 
 def _mended(out: CompileOutput) -> CompileOutput:
-    """The module with its branches' moves in a right order."""
+    """Return the module with the register moves of its branches in a right order."""
     try:
         return replace(out, vmfb=branch_moves.mend(out.vmfb))
     except ValueError as e:
@@ -255,12 +255,12 @@ def _busy(e: Busy, timeout: float | None) -> Failure:
 
 
 def time_limit(lowered: Lowered) -> float:
-    """Seconds that the compile of a program gets where the caller states no limit."""
+    """Return the seconds that a compile gets where the caller states no limit."""
     return BASE_SECONDS + KERNEL_SECONDS * len(lowered.kernels)
 
 
 def _endless(e: CompileFailed) -> CompileFailed:
-    """A compile that came to the end of the limit it had by itself: others may help."""
+    """Mark a compile that ran into its default limit as one that other flags may help."""
     if e.kind != "timeout":
         return e
     notes = ("timeout= of compile, --timeout of mgx-driver: another limit",)
@@ -268,7 +268,7 @@ def _endless(e: CompileFailed) -> CompileFailed:
 
 
 def source_of(location: str | None, kernels: Sequence[KernelInfo]) -> str | None:
-    """The compiler's `file:line:col` with the source node's name, where a kernel has it."""
+    """Return the compiler's `file:line:col` with the source node's name, if a kernel has it."""
     if location is None:
         return None
     for k in kernels:
@@ -278,7 +278,7 @@ def source_of(location: str | None, kernels: Sequence[KernelInfo]) -> str | None
 
 
 def executable_of(key: str, found: CachedModule) -> Executable:
-    """A cached module as it was when made. KeyError, TypeError, ValueError: it is not one."""
+    """Restore a cached module. Errors: KeyError, TypeError or ValueError for a malformed one."""
     r = found.record
     return Executable(
         found.vmfb, r["target"], r["arch"], key, tuple(r["flags"]), r["flag_set"],
@@ -295,7 +295,7 @@ def _record(e: Executable) -> dict[str, Any]:
 
 
 def parse_dispatches(statistics: str) -> dict[str, list[str]]:
-    """The kernels each function launches, from IREE's scheduling statistics (CSV)."""
+    """Parse the kernels each function launches from IREE's scheduling statistics (CSV)."""
     found: dict[str, list[str]] = {}
     current: list[str] | None = None
     for line in statistics.splitlines():
@@ -313,7 +313,7 @@ def parse_dispatches(statistics: str) -> dict[str, list[str]]:
 
 
 def parse_plan(statistics: str) -> dict[str, int]:
-    """The bytes the compiler planned, from the table of the whole program (CSV)."""
+    """Parse the bytes the compiler planned, from the table of the whole program (CSV)."""
     rows = [row for row in csv.reader(statistics.splitlines()) if row]
     for head, row in itertools.pairwise(rows):
         if head[0] == "Constants" and len(head) == len(row):
@@ -334,12 +334,12 @@ def register_target(name: str, factory: Callable[..., Any]) -> None:
 
 
 def target_names() -> list[str]:
-    """The registered names."""
+    """Return the registered names."""
     return sorted(_FACTORIES)
 
 
 def get_target(name: str, **options: Any) -> Any:
-    """A target by name with its options. Errors: TargetError for an unknown name or option."""
+    """Make a target by name with its options. TargetError for an unknown name or option."""
     factory = _FACTORIES.get(name)
     if factory is None:
         near = difflib.get_close_matches(name, _FACTORIES, n=1)
@@ -358,7 +358,7 @@ def get_target(name: str, **options: Any) -> Any:
 
 
 def default_target() -> str:
-    """`gpu` where a HIP device is found, else `cpu`. The caller says which."""
+    """Return `gpu` where a HIP device is found, else `cpu`. The caller reports it."""
     return "gpu" if hip_devices() else "cpu"
 
 
@@ -386,6 +386,7 @@ class CpuTarget(Target):
 
     @property
     def arch(self) -> str:
+        """The processor's name."""
         return self.cpu
 
     @property
@@ -425,6 +426,7 @@ class GpuTarget(Target):
 
     @property
     def arch(self) -> str:
+        """The gfx name."""
         assert self.architecture is not None
         return self.architecture
 

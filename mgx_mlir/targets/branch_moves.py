@@ -54,13 +54,13 @@ class _Moves:
         return tuple(m for m in self.moves if m[0][0] == "i")
 
     def with_values(self, values: tuple[Move, ...]) -> _Moves:
-        """The list with these moves of values ahead of its references."""
+        """Return the list with these moves of values before its references."""
         places = [i for i, m in enumerate(self.moves) if m[0][0] == "r"]
         taken = frozenset(len(values) + n for n, i in enumerate(places) if i in self.taken)
         return _Moves((*values, *(self.moves[i] for i in places)), taken)
 
     def encoded(self) -> bytes:
-        """The list as bytecode: how many moves, then source and destination of each."""
+        """Encode the list as bytecode: the number of moves, then source and destination of each."""
         words = [len(self.moves)]
         for i, (source, destination) in enumerate(self.moves):
             flags = _REFERENCE if source[0] == "r" else 0
@@ -70,10 +70,10 @@ class _Moves:
 
 
 def mend(vmfb: bytes) -> bytes:
-    """The module with every list of moves in a right order; the same bytes where all are.
+    """Put every list of moves of a module in a right order; return the same bytes if all are.
 
-    Errors: ValueError where a list cannot be put right, because its moves go round in a circle
-    and no register is free; TargetError where the disassembler is missing or fails.
+    Errors: ValueError where a list cannot be put right, because its moves form a cycle and no
+    register is free; TargetError where the disassembler is missing or fails.
     """
     wrong = _wrong_lists(_disassembly(vmfb))
     for moves, (mended, count) in wrong.items():
@@ -87,7 +87,7 @@ def mend(vmfb: bytes) -> bytes:
 
 
 def _wrong_lists(text: str) -> dict[_Moves, tuple[_Moves, int]]:
-    """Each list in a wrong order: the right one, and how often it is in the module."""
+    """Return each list in a wrong order, with the right one and its number of occurrences."""
     found: dict[_Moves, tuple[_Moves, int]] = {}
     for function in _FUNCTION.split(text)[1:]:
         lists = [_Moves.parse(m[1]) for m in _LIST.finditer(function)]
@@ -106,7 +106,7 @@ def _wrong_lists(text: str) -> dict[_Moves, tuple[_Moves, int]]:
 
 
 def _in_order(moves: Iterable[Move]) -> bool:
-    """Whether nothing is read that an earlier move wrote."""
+    """Return whether no move reads what an earlier move wrote."""
     written: set[Register] = set()
     for source, destination in moves:
         if source in written:
@@ -116,10 +116,11 @@ def _in_order(moves: Iterable[Move]) -> bool:
 
 
 def _scratch(function: str, lists: Iterable[_Moves]) -> frozenset[Register]:
-    """The registers that only hold a value while moves are made.
+    """Return the registers that only hold a value while moves are made.
 
-    They stand above all that the instructions name, and every list that has one writes it first
-    and then reads it: a list that brings a value of the program into a register writes it alone.
+    They are numbered above all that the instructions name, and every list that has one writes it
+    first and then reads it: a list that brings a value of the program into a register writes it
+    alone.
     """
     rest = _LIST.sub("", function)
     highest = max((int(b or a) for a, b in _MENTION.findall(rest)), default=-1)
@@ -138,11 +139,11 @@ def _scratch(function: str, lists: Iterable[_Moves]) -> frozenset[Register]:
 
 
 def ordered(moves: tuple[Move, ...], scratch: frozenset[Register]) -> tuple[Move, ...]:
-    """As many moves that bring the same values to the same registers, whatever order was given.
+    """Order the moves so that they bring the same values to the same registers.
 
-    The moves given are meant to happen at once, those through scratch registers taken for one.
-    A list that does what is meant is returned as it is. Errors: ValueError for a circle that
-    there is no scratch register for.
+    The moves given are meant to happen at once, those through scratch registers taken for one. A
+    list that is right already is returned as it is. Errors: ValueError for a cycle without a
+    scratch register.
     """
     meant = _meant(moves, scratch)
     if _effect(moves, meant) == meant:
@@ -169,7 +170,7 @@ def ordered(moves: tuple[Move, ...], scratch: frozenset[Register]) -> tuple[Move
 
 
 def _meant(moves: Iterable[Move], scratch: frozenset[Register]) -> dict[Register, Register]:
-    """The register that each destination is to have the former value of."""
+    """Return the register whose former value each destination must get."""
     held: dict[Register, Register] = {}
     meant: dict[Register, Register] = {}
     for source, destination in moves:
@@ -182,7 +183,7 @@ def _meant(moves: Iterable[Move], scratch: frozenset[Register]) -> dict[Register
 
 
 def _effect(moves: Iterable[Move], of: Iterable[Register]) -> dict[Register, Register]:
-    """The register whose former value each of some registers has after the moves, in order."""
+    """Return whose former value each register of `of` has after the moves, made in order."""
     value: dict[Register, Register] = {}
     for source, destination in moves:
         value[destination] = value.get(source, source)
@@ -195,7 +196,7 @@ def _tool() -> Path:
 
 
 def _disassembly(vmfb: bytes) -> str:
-    """The code of a module as text, without its data."""
+    """Return the code of a module as text, without its data."""
     with tempfile.NamedTemporaryFile(suffix=".vmfb") as f:
         f.write(vmfb)
         f.flush()

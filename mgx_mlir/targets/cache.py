@@ -54,8 +54,11 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def cache_root() -> Path:
-    """The cache's folder: MGX_CACHE_DIR, else the user's cache folder; for a user without a home
-    one by his number in the temporary folder. FileError where there is none of them."""
+    """Return the cache's folder: MGX_CACHE_DIR, else the user's cache folder.
+
+    A user without a home gets one by his number in the temporary folder. Errors: FileError where
+    there is none of them.
+    """
     given = os.environ.get("MGX_CACHE_DIR")
     if given:
         return Path(given)
@@ -71,7 +74,7 @@ def cache_root() -> Path:
 
 
 def parse_size(text: str) -> int:
-    """`2G`, `500MB`, `1000000` in bytes. Errors: UsageError."""
+    """Parse `2G`, `500MB` or `1000000` to bytes. Errors: UsageError."""
     m = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", text.upper())
     if not m:
         raise UsageError(f"'{text}' is not a size, expected a number such as 10G or 500M")
@@ -82,7 +85,7 @@ def parse_size(text: str) -> int:
 
 
 def digest(*parts: bytes | str | np.ndarray) -> str:
-    """A key of several parts; where one ends and the next begins counts."""
+    """Hash several parts to a key; the boundaries between the parts count."""
     h = hashlib.blake2b(digest_size=20)
     for p in parts:
         if isinstance(p, np.ndarray):
@@ -102,7 +105,7 @@ def _unreadable(path: Any, e: OSError) -> FileError:
 
 
 def hash_file(path: Path) -> str:
-    """blake2b of a file's bytes, about 1 GB/s."""
+    """Return blake2b of a file's bytes, at about 1 GB/s."""
     h = hashlib.blake2b(digest_size=20)
     try:
         with open(path, "rb") as f:
@@ -119,10 +122,10 @@ SOURCES = Path(__file__).resolve().parent.parent
 
 @functools.cache
 def toolchain() -> str:
-    """What made an entry, beside its input: our sources, the packages they stand on, and plugins.
+    """Return what made an entry, beside its input: our sources and their packages.
 
-    The sources count by name, size and time, so that an edited checkout does not get the
-    programs of the code before the edit.
+    The sources count by name, size and time, so that an edited checkout does not get the programs
+    of the code before the edit.
     """
     from importlib.metadata import PackageNotFoundError, version
 
@@ -141,7 +144,7 @@ def toolchain() -> str:
 
 
 def program_key(files: Iterable[str], options: Mapping[str, Any]) -> str:
-    """The key of a program: digests of the model's files, and every option as a JSON value."""
+    """Return the key of a program: digests of the model's files, and all options as JSON values."""
     return digest(toolchain(), json.dumps(dict(options), sort_keys=True), *files)
 
 
@@ -184,14 +187,14 @@ class Cache:
     # ------------------------------------------------------------------ entries
 
     def path(self, kind: Kind, key: str) -> Path:
-        """Where an entry lives."""
+        """Return the path of an entry."""
         return self.root / kind / key[:2] / key
 
     def get(self, kind: Kind, key: str, *, check: bool = True) -> Container | None:
-        """An entry, or None. A damaged one is removed and is None.
+        """Return an entry, or None. A damaged one is removed and is None.
 
-        check: compare all checksums; otherwise only when the file is not the one that was
-        sealed when it was written (size, times, inode).
+        `check`: compare all checksums; otherwise only when the file is not the one that was sealed
+        when it was written (size, times, inode).
         """
         path = self.path(kind, key)
         if not path.exists():
@@ -245,7 +248,7 @@ class Cache:
                 p.unlink()
 
     def _signer(self, kind: Kind, key: str) -> Signer | None:
-        """What signs an entry of this user; None where nothing here is believed."""
+        """Return what signs an entry of this user; None where no entry is trusted."""
         if self.standing == "foreign":
             return None
         if self.standing == "root's":
@@ -335,7 +338,7 @@ class Cache:
     # ------------------------------------------------------------------ modules
 
     def get_module(self, key: str) -> CachedModule | None:
-        """A compiled module by its lowered key."""
+        """Return a compiled module by its lowered key."""
         entry = self.get("module", key)
         if entry is None:
             return None
@@ -348,7 +351,7 @@ class Cache:
     # ------------------------------------------------------------------ programs
 
     def get_program(self, key: str) -> CachedProgram | None:
-        """A program by its program key; None when any part of it is gone."""
+        """Return a program by its program key; None when any part of it is gone."""
         entry = self.get("program", key)
         if entry is None:
             return None
@@ -402,11 +405,11 @@ class Cache:
     # ------------------------------------------------------------------ model files
 
     def file_digest(self, path: str | os.PathLike[str]) -> str:
-        """The digest of a file, remembered by path, size, times and inode. Errors: FileError."""
+        """Return the digest of a file, kept by path, size, times and inode. Errors: FileError."""
         return self.dated_digest(path)[0]
 
     def dated_digest(self, path: str | os.PathLike[str]) -> tuple[str, Identity | None]:
-        """The digest of a file and its identity, None where it changed meanwhile or is young."""
+        """Return the digest of a file and its identity; None if it changed or is young."""
         full = Path(path).resolve()
         try:
             status = full.stat()
@@ -434,7 +437,7 @@ class Cache:
     # ------------------------------------------------------------------ size
 
     def size(self) -> int:
-        """Bytes held by all entries."""
+        """Return the bytes held by all entries."""
         return sum(size for _, size, _ in self._entries())
 
     def _entries(self) -> list[tuple[float, int, Path]]:
@@ -465,7 +468,7 @@ class Cache:
         return removed
 
     def _evict_sometimes(self) -> None:
-        """A scan costs a walk of the folder: only after 1 % of the limit, or each minute."""
+        """Evict after writing 1 % of the limit, or once a minute: a scan walks the folder."""
         if self._written > self.limit // 100 or time.monotonic() - self._scanned > 60:
             self.evict()
 
@@ -476,7 +479,7 @@ class Cache:
 
 
 def default_cache() -> Cache | None:
-    """The cache that the environment asks for; None when MGX_CACHE turns it off."""
+    """Return the cache that the environment asks for; None when MGX_CACHE turns it off."""
     if os.environ.get("MGX_CACHE", "1").strip().lower() in _OFF:
         return None
     try:
@@ -510,7 +513,7 @@ _told: set[str] = set()  # folders of others, told of once
 
 
 def _standing(folder: Path) -> Standing:
-    """Whose a cache's folder is; one that is not there yet will be this user's."""
+    """Return whose a cache's folder is; one that is not there yet will be this user's."""
     try:
         status = folder.stat()
     except OSError:

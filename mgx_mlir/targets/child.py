@@ -62,7 +62,7 @@ class CompileOutput:
 
 @functools.cache
 def compiler_binary() -> Path:
-    """The iree-compile of the installed wheel. Errors: TargetError when it is missing."""
+    """Return the iree-compile of the installed wheel. Errors: TargetError when it is missing."""
     import importlib.util
 
     spec = importlib.util.find_spec("iree.compiler")
@@ -78,7 +78,7 @@ def compiler_binary() -> Path:
 
 @functools.cache
 def compiler_version() -> str:
-    """The compiler's exact version, part of every cache key."""
+    """Return the compiler's exact version, part of every cache key."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -114,7 +114,7 @@ class _Worker:
         self.rss = 0
 
     def ready(self) -> bool:
-        """Whether the first frame has come; does not block."""
+        """Return whether the first frame has come, without blocking."""
         out = self.process.stdout
         assert out is not None
         if not readable(out, 0):
@@ -122,7 +122,7 @@ class _Worker:
         return worker_file.receive(cast(BinaryIO, out)) is not None
 
     def take_errors(self) -> str:
-        """What the worker has written to stderr since the last call."""
+        """Return what the worker has written to stderr since the last call."""
         self.errors.flush()
         self.errors.seek(0)
         text = self.errors.read().decode(errors="replace")
@@ -177,7 +177,7 @@ class IreeCompiler:
         timeout: float | None = None,
         memory_limit: int | None = DEFAULT_MEMORY_LIMIT,
     ) -> bytes:
-        """The .vmfb of an MLIR module (bytecode or text). Errors: as `run`."""
+        """Compile an MLIR module (bytecode or text) to a .vmfb. Errors: as `run`."""
         return self.run(bytecode, flags, timeout=timeout, memory_limit=memory_limit).vmfb
 
     def run(
@@ -233,10 +233,10 @@ class IreeCompiler:
         memory_limit: int | None,
         statistics: bool,
     ) -> CompileOutput | CompileFailed | None:
-        """A failed compile once more, on one thread: its output, or its own failure.
+        """Repeat a failed compile on one thread; return its output, or its own failure.
 
-        Some crashes and refusals happen on several threads only (docs/iree-hazards.md, hazard 26).
-        Of other crashes no stack is printed where several threads crash at once, which says what
+        Some crashes and refusals happen on several threads only (docs/kernels.md, hazard 26). Of
+        other crashes no stack is printed where several threads crash at once; a stack shows what
         failed. None where it ends in another way.
         """
         if SINGLE_THREAD in flags or (timeout is not None and timeout <= 0):
@@ -259,11 +259,11 @@ class IreeCompiler:
     # ------------------------------------------------------------------ the worker
 
     def _forget(self) -> None:
-        """After a fork the workers belong to the parent: drop them without touching them."""
+        """Drop the workers after a fork, without touching them: they belong to the parent."""
         self._idle, self._starting, self._busy, self._pid = [], [], 0, os.getpid()
 
     def _acquire(self, flags: tuple[str, ...]) -> _Worker | None:
-        """A ready worker, or None when the binary shall be used."""
+        """Return a ready worker, or None when the binary shall be used."""
         with self._lock:
             if self._pid != os.getpid():
                 self._forget()
@@ -425,7 +425,7 @@ class IreeCompiler:
 
     @staticmethod
     def _explain(failure: Failure, path: Path) -> Failure:
-        """Whether a failed module was never valid: the compiler may crash on such input."""
+        """Note where a failed module was never valid: the compiler may crash on such input."""
         try:
             done = subprocess.run(
                 [sys.executable, worker_file.__file__, "--validate", str(path)],
@@ -446,7 +446,7 @@ class IreeCompiler:
     def with_reproducer(
         self, error: CompileFailed, source: bytes, flags: Sequence[str]
     ) -> CompileFailed:
-        """The same error with a note that names a folder holding the input and the command."""
+        """Return the error with a note that names a folder holding the input and the command."""
         if self.reproducers is None or error.kind == "flags":
             return error
         name = hashlib.blake2b(source + "\0".join(flags).encode(), digest_size=8).hexdigest()
@@ -470,15 +470,15 @@ class IreeCompiler:
 
 
 def _may_be_a_race(e: CompileFailed) -> bool:
-    """Whether one thread may compile what several did not: a crash, or a kernel refused.
+    """Return whether one thread may compile what several did not: a crash, or a kernel refused.
 
-    A stack or a layout that is refused is refused each time: another flag set is for it.
+    A stack or a layout that is refused is refused each time: another flag set helps there.
     """
     return e.kind == "crash" or (e.kind == "compile" and e.cause == "kernel")
 
 
 def _no_child(e: OSError) -> CompileError:
-    """The system refuses what a compile needs: a folder, a file, a process."""
+    """Return the error of a system that refuses what a compile needs: a folder, file or process."""
     why = (e.strerror or str(e)).lower()
     where = f"{e.filename}: " if e.filename else ""
     notes = ["its files go to the temporary folder; TMPDIR names another one"]
@@ -493,7 +493,7 @@ def _statistics_flags(path: Path) -> list[str]:
 
 
 def _read_report(path: Path) -> dict[str, str]:
-    """The statistics the compiler wrote, taken away so that the next compile starts clean."""
+    """Read the statistics the compiler wrote, and remove them for the next compile."""
     try:
         text = path.read_text()
         path.unlink()
@@ -534,7 +534,7 @@ _shared_lock = forks.lock()
 
 
 def shared_compiler() -> IreeCompiler:
-    """The compiler of this process; its workers end with the process."""
+    """Return the compiler of this process; its workers end with the process."""
     global _shared
     with _shared_lock:
         if _shared is None:

@@ -99,7 +99,10 @@ def write_container(
 
 
 def _read(f: BinaryIO, size: int) -> np.ndarray:
-    """The file's bytes, read only. Small files are read: a mapping would hold a descriptor."""
+    """Return the file's bytes, read only.
+
+    Small files are copied: a mapping would hold a descriptor.
+    """
     if size >= _MAP_FROM:
         return np.frombuffer(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
     data = aligned_empty((size,), np.dtype(np.uint8))
@@ -109,7 +112,7 @@ def _read(f: BinaryIO, size: int) -> np.ndarray:
 
 
 def _is_roots(status: os.stat_result) -> bool:
-    """Whether root wrote a file for all: root's key is for root alone."""
+    """Return whether root wrote a file for all: root's key is for root alone."""
     return os.name == "posix" and status.st_uid == 0 != os.geteuid()
 
 
@@ -164,10 +167,11 @@ class Container:
 
     @property
     def names(self) -> list[str]:
+        """The names of all blobs."""
         return list(self._rows)
 
     def blob(self, name: str) -> np.ndarray:
-        """The bytes of a blob, read only, 64-byte aligned, not copied."""
+        """Return the bytes of a blob, read only, 64-byte aligned, not copied."""
         row = self._rows.get(name)
         if row is None:
             raise FileError(f"there is no blob '{name}'", location=str(self.path))
@@ -175,7 +179,7 @@ class Container:
         return self._bytes[begin : begin + row["size"]]
 
     def array(self, name: str) -> np.ndarray:
-        """A blob as the array it was written from, read only, not copied."""
+        """Return a blob as the array it was written from, read only, not copied."""
         data, row = self.blob(name), self._rows[name]
         try:
             return data.view(dtypes.from_name(row["dtype"]).np).reshape(row["dims"])
@@ -185,7 +189,7 @@ class Container:
             raise FileError(f"blob '{name}': {e.message}", location=str(self.path)) from e
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Every array of the file."""
+        """Return every array of the file."""
         return {n: self.array(n) for n, row in self._rows.items() if "dtype" in row}
 
     def verify(self, names: Iterable[str] | None = None) -> None:

@@ -35,22 +35,22 @@ class HipDevice:
 
 
 def hip_devices() -> tuple[HipDevice, ...]:
-    """The HIP devices, or none; never raises.
+    """Return the HIP devices, or none; never raises.
 
-    On Linux nothing is started unless the kernel's AMD compute device exists or
-    IREE_HIP_DYLIB_PATH names a HIP library.
+    On Linux nothing is started unless the kernel's AMD compute device exists or IREE_HIP_DYLIB_PATH
+    names a HIP library.
     """
     return _probed(os.environ.get(HIP_VARIABLE))[0]
 
 
 def why_no_device() -> str:
-    """Why `hip_devices` finds none."""
+    """Explain why `hip_devices` finds none."""
     return _probed(os.environ.get(HIP_VARIABLE))[1]
 
 
 @functools.cache
 def _probed(library: str | None) -> tuple[tuple[HipDevice, ...], str]:
-    """What the HIP library that the environment names, or the system's, has; and why nothing."""
+    """Return the devices of a HIP library (None: the system's), and why there are none."""
     if sys.platform.startswith("linux") and not Path("/dev/kfd").exists() and not library:
         return (), "the kernel has no AMD compute device, /dev/kfd"
     try:
@@ -77,7 +77,7 @@ def _probed(library: str | None) -> tuple[tuple[HipDevice, ...], str]:
 
 
 def topology_archs(nodes: Path) -> list[str]:
-    """The gfx names of the GPUs that the Linux kernel lists, in its order."""
+    """Return the gfx names of the GPUs that the Linux kernel lists, in its order."""
     found = []
     try:
         folders = sorted(nodes.iterdir(), key=lambda p: (len(p.name), p.name))

@@ -87,7 +87,7 @@ def _clean(location: str) -> str | None:
 
 
 def signal_name(number: int) -> str:
-    """`SIGSEGV` for 11; the number itself when it has no name."""
+    """Return `SIGSEGV` for 11; the number itself when it has no name."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -95,7 +95,7 @@ def signal_name(number: int) -> str:
 
 
 def cause_of(stderr: str) -> Cause:
-    """What failed, as far as another flag set can help."""
+    """Classify a failure by whether another flag set can help."""
     if _IN_STACK.search(stderr):
         return "stack"
     if _IN_LAYOUT.search(stderr):
@@ -104,9 +104,9 @@ def cause_of(stderr: str) -> Cause:
 
 
 def read_failure(stderr: str, returncode: int | None) -> Failure:
-    """The failure that iree-compile's stderr and exit status describe.
+    """Read the failure that iree-compile's stderr and exit status describe.
 
-    returncode: negative for a signal, None for a compile inside a worker that lived on.
+    `returncode`: negative for a signal, None for a compile inside a worker that lived on.
     """
     failure = _read(stderr, returncode)
     if failure.kind not in ("compile", "crash"):
@@ -160,7 +160,7 @@ def _read(stderr: str, returncode: int | None) -> Failure:
 
 
 def warnings(stderr: str) -> tuple[str, ...]:
-    """The warnings of a compile that succeeded, each once."""
+    """Return the warnings of a compile that succeeded, each once."""
     rows = (
         f"{m['loc']}: {m['msg']}" for m in _DIAGNOSTIC.finditer(stderr) if m["sev"] == "warning"
     )

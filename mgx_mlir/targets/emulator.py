@@ -45,7 +45,7 @@ def _places() -> Iterator[Path]:
 
 
 def find_library() -> Path | None:
-    """The folder of the emulator's library that suits this processor, None where none is built."""
+    """Return the folder of the emulator's library for this processor, None where none is built."""
     for place in _places():
         for build, needs in BUILDS.items():
             if (place / build / LIBRARY).is_file() and processor_features().issuperset(needs):
@@ -54,19 +54,21 @@ def find_library() -> Path | None:
 
 
 def active() -> bool:
-    """Whether this process asked for emulation."""
+    """Return whether this process asked for emulation."""
     return _active
 
 
 def check_arch(arch: str) -> None:
-    """Errors: TargetError for an architecture that is not emulated."""
+    """Raise TargetError for an architecture that is not emulated."""
     if arch not in ARCHS:
         raise TargetError(f"{arch} is not emulated", notes=[f"emulated: {', '.join(ARCHS)}"])
 
 
 def emulated_arch(device_id: int = 0) -> str | None:
-    """The architecture of an emulated device as the environment states it, else None: then a
-    device takes the code of any. TargetError for one that is not emulated."""
+    """Return the architecture of an emulated device that the environment states, else None.
+
+    Without one a device takes the code of any. Errors: TargetError for one that is not emulated.
+    """
     stated = [a.strip() for a in os.environ.get(ARCH_VARIABLE, "").split(",") if a.strip()]
     if not stated:
         return None
@@ -76,7 +78,7 @@ def emulated_arch(device_id: int = 0) -> str | None:
 
 
 def activate() -> Path:
-    """The folder of the emulator's library, for a process that asks for it.
+    """Return the folder of the emulator's library, for a process that asks for it.
 
     Nothing but `active` changes. Errors: TargetError where it is not built.
     """

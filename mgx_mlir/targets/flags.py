@@ -61,9 +61,9 @@ def cpu_ladder(
     stack_limit: int = STACK_LIMIT,
     extra: Iterable[str] = (),
 ) -> tuple[FlagSet, ...]:
-    """The flag sets of llvm-cpu, best first.
+    """Return the flag sets of llvm-cpu, best first.
 
-    cpu: `host`, `generic`, or a processor name of LLVM (`znver4`). Errors: an unknown level.
+    `cpu`: `host`, `generic`, or a processor name of LLVM (`znver4`). Errors: an unknown level.
     """
     level = check_opt_level(opt_level)
     base = (
@@ -104,7 +104,7 @@ def cpu_ladder(
 
 @functools.cache
 def host_cpu() -> str:
-    """A short identity of this processor: what `--cpu=host` code depends on.
+    """Return a short identity of this processor: what `--cpu=host` code depends on.
 
     A cache shared between machines must not hand one machine the code of another.
     """
@@ -144,7 +144,7 @@ _ARCH_OF = {name: arch for arch, names in AMD_ARCHS.items() for name in (arch, *
 
 
 def check_arch(name: str) -> str:
-    """The gfx name of an AMD architecture or product: `mi300x` -> `gfx942`.
+    """Return the gfx name of an AMD architecture or product: `mi300x` -> `gfx942`.
 
     A feature suffix (`gfx942:sramecc+:xnack-`, as devices report it) is dropped.
     Errors: TargetError with the nearest names.
@@ -161,7 +161,7 @@ def check_arch(name: str) -> str:
 def gpu_ladder(
     arch: str = DEFAULT_ARCH, *, opt_level: str = "O2", extra: Iterable[str] = ()
 ) -> tuple[FlagSet, ...]:
-    """The flag sets of the ROCm backend for one architecture, best first.
+    """Return the flag sets of the ROCm backend for one architecture, best first.
 
     The second set emulates the 8-bit floats that the architecture does not have.
     """
@@ -185,7 +185,7 @@ def gpu_ladder(
 
 
 def check_opt_level(level: str) -> str:
-    """`O0` to `O3`; a bare digit is accepted. Errors: TargetError."""
+    """Check a level, `O0` to `O3`; a bare digit is accepted. Errors: TargetError."""
     name = f"O{level}" if str(level) in "0123" and len(str(level)) == 1 else str(level)
     if name not in OPT_LEVELS:
         raise TargetError(f"unknown optimisation level '{level}', expected one of O0, O1, O2, O3")

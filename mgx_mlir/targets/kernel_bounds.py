@@ -38,8 +38,10 @@ class Launch:
 
 
 def time_us(launches: Sequence[Launch]) -> float | None:
-    """The bound of launches one after the other, each beyond the first at the cost of one; None
-    where a part is not known."""
+    """Return the bound of launches in a row, each beyond the first at the cost of a launch.
+
+    None where a part is not known.
+    """
     times = [launch.time for launch in launches]
     known = [t.us for t in times if t is not None]
     if not known or len(known) < len(times):
@@ -55,7 +57,7 @@ def compile_with_bounds(
     timeout: float | None = None,
     compiler: IreeCompiler | None = None,
 ) -> tuple[bytes, dict[str, list[Launch]]]:
-    """The module for an architecture, and what each of its functions launches, in order.
+    """Compile a module for an architecture; return it and each function's launches, in order.
 
     Errors: CompileFailed, and TargetError for an architecture whose figures are not known.
     """
@@ -84,7 +86,7 @@ def launches(
     code: Mapping[str, Code],
     grids: Mapping[str, int | None],
 ) -> dict[str, list[Launch]]:
-    """What each function launches, its kernels joined with their code and grids by name."""
+    """Return what each function launches, its kernels joined with their code and grids by name."""
     chip = CHIPS[arch]
     known: dict[str, Launch] = {}
     for kernel in gpu_report(vmfb).kernels:
@@ -100,8 +102,10 @@ def launches(
 
 
 def workgroups(lines: Iterable[str]) -> dict[str, int | None]:
-    """Of how many workgroups a launch of each kernel is, from LLVM's text; None where that is
-    known at run time only."""
+    """Read the number of workgroups of each kernel's launch from LLVM's text.
+
+    None where it is known at run time only.
+    """
     found: dict[str, dict[str, int | None]] = {}
     current: dict[str, int | None] | None = None
     for line in lines:

@@ -70,7 +70,7 @@ class KernelTime:
 
 
 def kernel_time(kernel: Kernel, code: Code, chip: Chip, workgroups: int) -> KernelTime:
-    """The bound of a launch of so many workgroups; infinite for a kernel that spills."""
+    """Bound the time of a launch of so many workgroups; infinite for a kernel that spills."""
     way = walk(code)
     waves = -(-prod(kernel.workgroup) // chip.lanes)
     busy: dict[str, float] = dict.fromkeys(("matrix", "vector", "lds", "cache"), 0.0)
@@ -102,7 +102,7 @@ def kernel_time(kernel: Kernel, code: Code, chip: Chip, workgroups: int) -> Kern
 
 
 def _alone(way: Walk, costs: list[Cost]) -> float:
-    """Clocks of a wave that has a compute unit for itself."""
+    """Count the clocks of a wave that has a compute unit for itself."""
     now = 0.0
     under_way: dict[str, deque[float]] = {"memory": deque(), "lds": deque()}
     for place in way.places:
@@ -129,7 +129,7 @@ class MatrixInstruction(NamedTuple):
 
 
 def matrix_instruction(mnemonic: str) -> MatrixInstruction | None:
-    """What a matrix instruction of a wave does; None for other instructions.
+    """Return what a matrix instruction of a wave does; None for other instructions.
 
     A sparse one multiplies half of the depth that its name has.
     """
@@ -144,7 +144,7 @@ def matrix_instruction(mnemonic: str) -> MatrixInstruction | None:
 
 @lru_cache(maxsize=4096)
 def cost(i: Instruction, chip: Chip) -> Cost:
-    """What an instruction of one wave costs on a chip."""
+    """Return the cost of an instruction of one wave on a chip."""
     name = i.name
     if name.startswith("s_wait"):
         return Cost("", 1, waits=_waits(i))
@@ -170,7 +170,7 @@ def cost(i: Instruction, chip: Chip) -> Cost:
 
 
 def _bytes(name: str) -> int:
-    """What a lane moves."""
+    """Return the bytes that a lane moves."""
     found = [_SIZES[p] for p in re.sub(r"dwordx", "x", name).split("_") if p in _SIZES]
     return max(found, default=4)
 

@@ -56,7 +56,7 @@ class Walk:
 
 
 def functions(lines: Iterable[str]) -> dict[str, Code]:
-    """The code of each function of an assembly file, by name."""
+    """Return the code of each function of an assembly file, by name."""
     found: dict[str, Code] = {}
     code: Code | None = None
     for line in lines:
@@ -79,7 +79,7 @@ def functions(lines: Iterable[str]) -> dict[str, Code]:
 
 
 def walk(code: Code) -> Walk:
-    """The way of one wave through a function."""
+    """Follow one wave through a function."""
     state = _Scalars()
     places: list[int] = []
     at, exact = _start(code), True
@@ -108,7 +108,7 @@ def walk(code: Code) -> Walk:
 
 
 def _start(code: Code) -> int:
-    """Where waves start: past what loads arguments, where the hardware has loaded them."""
+    """Return where waves start: past what loads arguments, where the hardware has loaded them."""
     for i in code.instructions[:_HEAD]:
         if i.name == "s_branch":
             return code.labels.get(i.operands[0], 0) if i.operands else 0
@@ -125,7 +125,7 @@ class _Scalars:
         self.scc: bool | None = None
 
     def taken(self, name: str) -> bool | None:
-        """Whether a branch is; None where that is not known."""
+        """Return whether a branch is taken; None where that is not known."""
         if name == "s_branch":
             return True
         if name in ("s_cbranch_scc0", "s_cbranch_scc1"):
@@ -136,7 +136,7 @@ class _Scalars:
         return None
 
     def read(self, operand: str, words: int = 1, *, short: bool = False) -> int | None:
-        """The number that an operand holds. short: a literal is of 16 bits with a sign."""
+        """Return the number that an operand holds. `short`: a literal is of 16 bits with a sign."""
         try:
             number = int(operand, 0)
             if short and number >= 1 << 15:
@@ -216,7 +216,7 @@ class _Scalars:
 
 
 def registers(operand: str) -> list[str]:
-    """The scalar registers that an operand names."""
+    """Return the scalar registers that an operand names."""
     if operand in ("vcc", "exec"):
         return [f"{operand}_lo", f"{operand}_hi"]
     pair = _PAIR.match(operand)

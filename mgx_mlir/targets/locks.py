@@ -54,13 +54,15 @@ def acquire(
 
 
 def holder_text(holder: int) -> str:
-    """`process 12`, or what can be said where the number is unknown."""
+    """Return `process 12`, or a description where the number is unknown."""
     return f"process {holder}" if holder else "another process"
 
 
 def holder_of(fd: int) -> int:
-    """The number of the process that has the lock, 0 where it cannot be told: another machine's, or
-    of another container."""
+    """Return the number of the process that has the lock.
+
+    0 where it cannot be told: it belongs to another machine or container.
+    """
     try:
         number, space = os.pread(fd, 100, 0).decode().split()
         return int(number) if space == _space() else 0
@@ -69,7 +71,7 @@ def holder_of(fd: int) -> int:
 
 
 def _space() -> str:
-    """What process numbers count in: a machine's or a container's."""
+    """Return what process numbers count in: a machine's or a container's identity."""
     try:
         return f"{os.readlink('/proc/self/ns/pid')}@{os.uname().nodename}".replace(" ", "")
     except (OSError, AttributeError):
@@ -77,7 +79,7 @@ def _space() -> str:
 
 
 def _is_stopped(pid: int) -> bool:
-    """Whether a process is stopped by a signal or a debugger."""
+    """Return whether a process is stopped by a signal or a debugger."""
     if not pid:
         return False
     try:

@@ -34,9 +34,9 @@ def make_private(folder: Path) -> None:
 
 
 def open_own(path: Path) -> int:
-    """A descriptor of a regular file, no link, that this user or root alone can have written.
+    """Open a regular file, no link, that this user or root alone can have written.
 
-    Errors: OSError; PermissionError that says whose the file is.
+    Returns a descriptor. Errors: OSError; PermissionError that says whose the file is.
     """
     fd = os.open(path, _FLAGS)
     status = os.fstat(fd)
@@ -48,7 +48,7 @@ def open_own(path: Path) -> int:
 
 
 def read_own(path: Path, most: int = 1 << 20) -> bytes:
-    """The bytes of a small file that `open_own` opens. OSError."""
+    """Read the bytes of a small file that `open_own` opens. Errors: OSError."""
     with os.fdopen(open_own(path), "rb") as f:
         return f.read(most)
 
@@ -68,7 +68,7 @@ def write_own(path: Path, data: bytes) -> None:
 
 
 def signing_key(path: Path) -> bytes | None:
-    """The secret of a file of this user, made where there is none; None where it cannot be had."""
+    """Return the secret in a file of this user, created if absent; None where that fails."""
     for _ in range(2):
         with contextlib.suppress(OSError):
             key = read_own(path)
@@ -109,9 +109,10 @@ class Signer:
         self.key, self.label = key, label
 
     def sign(self, data: bytes) -> bytes:
-        """HMAC-SHA256 of the label and the bytes."""
+        """Return HMAC-SHA256 of the label and the bytes."""
         head = self.label.encode()
         return hmac.digest(self.key, len(head).to_bytes(8, "little") + head + data, "sha256")
 
     def is_signed(self, data: bytes, signature: bytes) -> bool:
+        """Return whether the signature is that of the bytes, in constant time."""
         return hmac.compare_digest(self.sign(data), signature)

@@ -36,7 +36,7 @@ def _children(pid: int) -> list[int]:
 
 
 def tree_memory(pid: int) -> int:
-    """Resident bytes of a process and its descendants now; 0 where the system does not say."""
+    """Return the resident bytes of a process and its descendants; 0 if the system does not say."""
     total, todo = 0, [pid]
     while todo:
         p = todo.pop()
@@ -46,7 +46,7 @@ def tree_memory(pid: int) -> int:
 
 
 def peak_memory(pid: int) -> int:
-    """The most resident bytes a process ever had (its own, without children)."""
+    """Return the most resident bytes a process ever had (its own, without children)."""
     try:
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -57,7 +57,7 @@ def peak_memory(pid: int) -> int:
 
 
 def readable(stream: int | IO[Any], seconds: float) -> bool:
-    """Whether there is something to read, or the other end has closed, within the seconds."""
+    """Wait until there is something to read, or the other end has closed; False after `seconds`."""
     with _Selector() as selector:
         selector.register(stream, selectors.EVENT_READ)
         return bool(selector.select(seconds))
@@ -107,7 +107,7 @@ class Watch:
 
 @contextlib.contextmanager
 def exit_poll(process: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool]]:
-    """A poll for `Watch.wait` that is true once the process has ended."""
+    """Yield a poll for `Watch.wait` that is true once the process has ended."""
     opener = getattr(os, "pidfd_open", None)
     fd = -1
     if opener is not None:

@@ -95,7 +95,7 @@ class Report:
         return len(self.missing) + len(self.foreign)
 
     def text(self) -> str:
-        """The report as printed: a line per kernel, then the sums."""
+        """Return the report as printed: a line per kernel, then the sums."""
         head = ("vgprs", "agprs", "sgprs", "spills", "lds", "scratch", "workgroup", "kernel")
         rows = [
             (k.vgprs, k.agprs, k.sgprs, k.vgpr_spills + k.sgpr_spills, k.lds, k.scratch,
@@ -120,7 +120,7 @@ class Report:
 
 
 def code_objects(vmfb: bytes | np.ndarray) -> Iterator[tuple[int, bytes]]:
-    """(machine, bytes) of every 64-bit ELF in a .vmfb, where they lie uncompressed.
+    """Yield (machine, bytes) of every 64-bit ELF in a .vmfb, where they lie uncompressed.
 
     Errors: FileError for one that is cut short.
     """
@@ -139,13 +139,13 @@ def code_objects(vmfb: bytes | np.ndarray) -> Iterator[tuple[int, bytes]]:
 
 
 def _sections(elf: bytes) -> list[tuple[int, ...]]:
-    """The rows of a code object's table of sections, as `_SECTION` has them."""
+    """Return the rows of a code object's table of sections, as `_SECTION` has them."""
     head = _HEADER.unpack_from(elf, 0)
     return [_SECTION.unpack_from(elf, head[6] + i * _SECTION.size) for i in range(head[12])]
 
 
 def _metadata(elf: bytes) -> dict[str, Any]:
-    """The AMDGPU note of a code object. Errors: FileError."""
+    """Return the AMDGPU note of a code object. Errors: FileError."""
     for row in _sections(elf):
         kind, offset, size = row[1], row[4], row[5]
         if kind != _SHT_NOTE:
@@ -165,7 +165,7 @@ def _metadata(elf: bytes) -> dict[str, Any]:
 
 
 def _given_registers(elf: bytes) -> dict[str, int]:
-    """The vector registers that each kernel's descriptor asks for, by the kernel's name."""
+    """Return the vector registers that each kernel's descriptor asks for, by kernel name."""
     rows = _sections(elf)
     found = {}
     for row in rows:
@@ -216,9 +216,9 @@ def _kernels(elf: bytes) -> list[Kernel]:
 def gpu_report(
     vmfb: bytes | np.ndarray, dispatches: Mapping[str, Iterable[str]] | None = None
 ) -> Report:
-    """The report of a gpu module.
+    """Report on the kernels of a gpu module.
 
-    dispatches: `Executable.dispatches`, what each function launches. Errors: FileError.
+    `dispatches`: `Executable.dispatches`, what each function launches. Errors: FileError.
     """
     kernels: list[Kernel] = []
     foreign: list[str] = []

@@ -58,7 +58,7 @@ def _reset_peak() -> None:
 
 
 def _memory() -> tuple[int, int]:
-    """Peak and present resident bytes of this process, 0 where the system does not say."""
+    """Return peak and present resident bytes of this process, 0 where the system does not say."""
     peak = now = 0
     try:
         with open("/proc/self/status") as f:
@@ -73,7 +73,7 @@ def _memory() -> tuple[int, int]:
 
 
 def _bindings() -> Any:
-    """The compiler's MLIR bindings, of which the wheel ships no stub."""
+    """Return the compiler's MLIR bindings, of which the wheel ships no stub."""
     from iree.compiler import ir
 
     return ir
@@ -138,8 +138,11 @@ def become(parent: int, command: list[str]) -> None:
 
 
 def _without_threads() -> None:
-    """Many small modules, one worker for each core: handing passes to threads takes a sixth of the
-    time. The compiler has no flag of a session for it."""
+    """Turn off threads inside passes: handing out small work takes a sixth of the time.
+
+    There are many small modules, and one worker for each core. The compiler has no flag of a
+    session for it.
+    """
     from iree.compiler.api import ctypes_dl
 
     ctypes_dl._initializeGlobalCL("worker", "--mlir-disable-threading")

@@ -62,18 +62,19 @@ def collect(folder: Path) -> int:
 
 
 def write(path: Path, case: Case) -> None:
+    """Write a case to a file, whole or not at all."""
     temporary = path.with_suffix(".tmp")
     temporary.write_bytes(pickle.dumps(vars(case)))
     os.replace(temporary, path)
 
 
 def read(path: Path) -> Case:
-    """A case that `collect` wrote."""
+    """Read a case that `collect` wrote."""
     return Case(**pickle.loads(path.read_bytes()))
 
 
 def as_case(test: Any, kind: str) -> Case:
-    """A loader's TestCase with its files read."""
+    """Convert a loader's TestCase, reading its files."""
     import onnx
 
     if test.model_dir is None and test.model is not None:  # made in memory
@@ -109,7 +110,7 @@ def as_case(test: Any, kind: str) -> Case:
 
 
 def form_of(model: Any) -> str:
-    """Which of FORMS the model's inputs and outputs are: strings before sequences."""
+    """Return which of FORMS the model's inputs and outputs are: strings before sequences."""
     found = set()
     for value in (*model.graph.input, *model.graph.output):
         kind, stated = value.type, value.type.WhichOneof("value")
@@ -123,7 +124,7 @@ def form_of(model: Any) -> str:
 
 
 def draws(nodes: Any, functions: dict[tuple[str, str], Any]) -> bool:
-    """Whether a node among these, in their graphs or functions, draws random numbers."""
+    """Return whether one of these nodes draws random numbers, in graphs or functions too."""
     for node in nodes:
         if node.op_type in RANDOM:
             return True
@@ -137,7 +138,7 @@ def draws(nodes: Any, functions: dict[tuple[str, str], Any]) -> bool:
 
 
 def plain(item: Any) -> Any:
-    """An item of a data set as arrays: the suite's type hints hide TensorProtos among them."""
+    """Convert an item of a data set to arrays; the suite's type hints hide TensorProtos in them."""
     import onnx
 
     if isinstance(item, onnx.TensorProto):
@@ -146,7 +147,7 @@ def plain(item: Any) -> Any:
 
 
 def light_data(model: Any, path: Path) -> tuple[list[Any], list[Any]]:
-    """The inputs that the suite's runner makes for a light model, and the stored outputs."""
+    """Return the inputs that the suite's runner makes for a light model, and the stored outputs."""
     from onnx.backend.test.runner import Runner
 
     weights = {tensor.name for tensor in model.graph.initializer}
@@ -163,12 +164,13 @@ def light_data(model: Any, path: Path) -> tuple[list[Any], list[Any]]:
 
 
 def read_all(folder: Path, kind: str, types: list[Any]) -> list[Any]:
+    """Read all stored inputs or outputs of a data set; `kind` is "input" or "output"."""
     count = len(glob.glob(str(folder / f"{kind}_*.pb")))
     return [read_one(folder / f"{kind}_{i}.pb", types[i]) for i in range(count)]
 
 
 def read_one(path: Path, kind: Any) -> Any:
-    """One stored value: tensor, sequence or optional, as its declared type says."""
+    """Read one stored value: a tensor, sequence or optional, as its declared type says."""
     import onnx
 
     content = path.read_bytes()

@@ -36,6 +36,7 @@ CASES = "mgx_mlir.integrations.backend_report.cases"
 
 
 def parser() -> argparse.ArgumentParser:
+    """Build the parser of the command line."""
     p = argparse.ArgumentParser(
         prog="python -m mgx_mlir.backend_report",
         description="run the onnx package's backend suite against mgx_mlir",
@@ -61,6 +62,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the suite as the command line asks; return the exit status."""
     options = parser().parse_args(argv)
     settings = Settings(
         options.target,
@@ -92,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def choose(paths: Sequence[Path], options: argparse.Namespace) -> list[Path]:
-    """The cases that the options ask for; a file is named <group>.<case>.pkl."""
+    """Select the cases that the options ask for; a file is named <group>.<case>.pkl."""
     names = None if options.list is None else {n for f in options.list for n in read_list(f)}
     found = [
         path
@@ -105,7 +107,7 @@ def choose(paths: Sequence[Path], options: argparse.Namespace) -> list[Path]:
 
 
 def read_list(path: Path) -> list[str]:
-    """The names in a list of cases; '#' starts a comment."""
+    """Read the names in a list of cases; '#' starts a comment."""
     lines = (line.partition("#")[0].strip() for line in path.read_text().splitlines())
     return [line for line in lines if line]
 
@@ -120,6 +122,7 @@ def remember(path: Path, results: Sequence[Result]) -> int:
 
 
 def progress(results: Sequence[Result], total: int, quiet: bool) -> None:
+    """Print the last result where it is bad, and the count on a terminal."""
     last = results[-1]
     if last["status"] not in ("passed", "unsupported") and not quiet:
         first = last["detail"].splitlines()[0] if last["detail"] else ""

@@ -40,7 +40,7 @@ class Settings:
 
 
 def environment() -> dict[str, str]:
-    """A worker's: other engines raise, in it and in what it starts; one core for one compile."""
+    """Return a worker's environment: other engines raise, and a compile uses one core."""
     found = dict(os.environ, MGX_COMPILE_THREADS="1")
     paths = [str(HERE / "block"), str(ROOT), found.get("PYTHONPATH", "")]
     found["PYTHONPATH"] = os.pathsep.join(p for p in paths if p)
@@ -56,6 +56,7 @@ class Worker:
         self.channel = -1
 
     def start(self) -> subprocess.Popen[str]:
+        """Start the worker's process."""
         s = self.settings
         self.channel, write_end = os.pipe()
         arguments = [write_end, s.target, s.threads, s.memory_gb, "cache" if s.cache else "fresh"]
@@ -75,6 +76,7 @@ class Worker:
         return self.process
 
     def stop(self) -> None:
+        """Kill the worker and what it started."""
         if self.process is None:
             return
         with contextlib.suppress(ProcessLookupError):
@@ -84,7 +86,7 @@ class Worker:
         self.process = None
 
     def run(self, path: Path) -> dict[str, Any]:
-        """The worker's answer for a case, or {"status": "crashed" | "timed out", ...}."""
+        """Run a case; return the worker's answer, or {"status": "crashed" | "timed out", ...}."""
         process = self.process or self.start()
         start = self.log.stat().st_size if self.log.exists() else 0
         assert process.stdin is not None
@@ -105,6 +107,7 @@ class Worker:
             return {"status": "crashed", "detail": f"{how}: {tail}"}
 
     def receive(self, size: int, deadline: float) -> bytes:
+        """Read `size` bytes from the worker. Errors: TimeoutError at the deadline."""
         data = bytearray()
         while len(data) < size:
             left = deadline - time.monotonic()
@@ -123,7 +126,10 @@ def run_all(
     work: Path,
     each: Callable[[list[Result]], None] = lambda results: None,
 ) -> list[Result]:
-    """Every case over the workers, sorted by group and name; `each(so far)` after each."""
+    """Run every case over the workers; return results sorted by group and name.
+
+    `each(so far)` is called after each case.
+    """
     waiting: queue.SimpleQueue[Path] = queue.SimpleQueue()
     for path in paths:
         waiting.put(path)

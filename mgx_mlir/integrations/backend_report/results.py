@@ -17,7 +17,7 @@ Result = dict[str, Any]  # name, kind, form, random, status, detail, seconds
 
 
 def judge(case: Case, answer: dict[str, Any]) -> tuple[str, str]:
-    """(status, detail) of a worker's answer."""
+    """Return (status, detail) of a worker's answer."""
     if "status" in answer:
         return answer["status"], answer["detail"]
     if answer["reference_calls"]:
@@ -42,10 +42,10 @@ def judge(case: Case, answer: dict[str, Any]) -> tuple[str, str]:
 
 
 def compare(expected: list[Any], got: list[Any], case: Case) -> None:
-    """The suite's own comparison. AssertionError where outputs differ.
+    """Compare as the suite does. Errors: AssertionError where outputs differ.
 
-    Lists are gone through here: the suite takes the rows of a list's elements for outputs, which
-    fails where they are 0-d, and does not see a missing element.
+    The elements of lists are compared here. The suite takes the rows of a list's elements for
+    outputs, which fails where they are 0-d, and does not see a missing element.
     """
     from onnx.backend.test.runner import Runner
 
@@ -61,7 +61,7 @@ def compare(expected: list[Any], got: list[Any], case: Case) -> None:
 
 
 def count(results: list[Result]) -> dict[str, dict[str, int]]:
-    """Status counts by group, by what the cases take and give, and over all under "total"."""
+    """Count statuses by group, by the forms that cases take and give, and over all as "total"."""
     table = {}
     for key, names in (("kind", KINDS), ("form", FORMS)):
         for name in names:
@@ -90,7 +90,7 @@ def show(results: list[Result], seconds: float) -> None:
 
 
 def reason(detail: str) -> str:
-    """The part of an error that is the same for many cases: its first note says most."""
+    """Return the part of an error that many cases share: its first note says most."""
     lines = [line.strip() for line in detail.splitlines() if line.strip()]
     line = next((line for line in lines[1:] if not line.startswith("note: skip")), "")
     if not line or line.startswith("Traceback"):
@@ -102,7 +102,10 @@ def reason(detail: str) -> str:
 
 
 def bad(results: Iterable[Result]) -> list[Result]:
-    """What must not be: wrong or crashed. Random numbers are compared with another generator's."""
+    """Return the cases that are wrong or crashed.
+
+    Random numbers are left out: they are compared with another generator's.
+    """
     return [
         r for r in results
         if r["status"] == "crashed" or (r["status"] == "wrong" and not r["random"])
@@ -110,7 +113,7 @@ def bad(results: Iterable[Result]) -> list[Result]:
 
 
 def regressions(results: list[Result], earlier: Path) -> list[str]:
-    """Cases that passed in an earlier run's JSON and do not any more."""
+    """Return the cases that passed in an earlier run's JSON and no longer do."""
     before = {case["name"]: case["status"] for case in json.loads(earlier.read_text())["cases"]}
     return [
         f"{r['name']}: passed before, now {r['status']}"
@@ -120,7 +123,7 @@ def regressions(results: list[Result], earlier: Path) -> list[str]:
 
 
 def write_json(path: Path, results: list[Result], seconds: float, target: str) -> None:
-    """Everything about a run, for --earlier and for other tools."""
+    """Write everything about a run, for --earlier and for other tools."""
     import onnx
 
     content = {

@@ -21,7 +21,7 @@ from typing import Any
 
 
 def assert_blocked() -> None:
-    """The suite means nothing if another engine can be reached: make sure that it cannot."""
+    """Check that no other engine can be imported: the suite would mean nothing."""
     for name in ("onnx.reference", "onnxruntime"):
         try:
             __import__(name)
@@ -37,7 +37,7 @@ class ReferenceCalled(BaseException):
 
 @contextlib.contextmanager
 def references_raise(calls: list[str]) -> Iterator[None]:
-    """Within, every `reference` of the dialect raises, and is noted in `calls`."""
+    """Make every `reference` of the dialect raise inside the block; note it in `calls`."""
     from mgx_mlir.core.op import OPS
     from mgx_mlir.programs.interpreter import Interpreter
 
@@ -101,6 +101,7 @@ def run_case(path: Path, target: str, threads: int, cache: bool) -> dict[str, An
 
 
 def main() -> None:
+    """Answer cases from stdin until it ends."""
     assert_blocked()
     channel, target = int(sys.argv[1]), sys.argv[2]
     threads, memory_gb, cache = int(sys.argv[3]), float(sys.argv[4]), sys.argv[5] == "cache"

@@ -44,10 +44,11 @@ class Arguments:
         return flag in self.values
 
     def get(self, flag: str, default: Any = None) -> Any:
+        """Return the value of a flag, `default` where it was not given."""
         return self.values.get(flag, default)
 
     def only_one(self, *flags: str) -> str | None:
-        """The one of these flags that was given, None for none. UsageError for several."""
+        """Return which of these flags was given, None for none. Errors: UsageError for several."""
         given = [f for f in flags if f in self.values]
         if len(given) > 1:
             raise UsageError(f"expected one of {', '.join(flags)}, got {' and '.join(given)}")
@@ -55,7 +56,7 @@ class Arguments:
 
 
 def number(least: int) -> Callable[[str], int]:
-    """A parser of integers from `least` on."""
+    """Make a parser of integers from `least` on."""
 
     def parse(text: str) -> int:
         try:
@@ -70,7 +71,7 @@ def number(least: int) -> Callable[[str], int]:
 
 
 def tolerance(text: str) -> float:
-    """A float that is not negative, infinite or NaN."""
+    """Parse a float that is not negative, infinite or NaN."""
     try:
         found = float(text)
     except ValueError:
@@ -84,7 +85,7 @@ LEVELS = ("none", "error", "warn", "info", "debug", "trace")
 
 
 def level(text: str) -> int:
-    """The number of a log level: its name or its number."""
+    """Parse a log level: its name or its number."""
     if text in LEVELS:
         return LEVELS.index(text)
     if text.isdecimal() and int(text) < len(LEVELS):
@@ -93,7 +94,7 @@ def level(text: str) -> int:
 
 
 def choice(*words: str) -> Callable[[str], str]:
-    """A parser of one of some words."""
+    """Make a parser of one of some words."""
 
     def parse(text: str) -> str:
         if text not in words:

@@ -68,7 +68,7 @@ def blame(
 def case_of(
     args: Arguments, model: Model, plain: Model, choice: Choice, arrays: Sequence[np.ndarray]
 ) -> Case:
-    """What is compared, as the options say."""
+    """Make the case to compare, as the options say."""
     from mgx_mlir.tools.driver.commands.verify import limits_of
 
     return Case(
@@ -100,7 +100,7 @@ class _Output:
             print(text)
 
     def lines_of(self, program: ProgramIR, prefix: str = "") -> Mapping[Any, Instruction]:
-        """The line of each operation."""
+        """Return the printed line of each operation."""
         listing = list_program(program, numbering=self.version, kernel_prefix=prefix)
         found = {}
         for i in listing.main.visible():
@@ -133,7 +133,7 @@ def _per_instruction(case: Case, out: _Output, failed: bool) -> int:
 
 
 def _instructions(case: Case) -> Examined | None:
-    """The findings of instructions; None where that build cannot be made, which is said."""
+    """Check each instruction; None where that build cannot be made, which is printed."""
     try:
         return case.instructions()
     except MgxError as e:
@@ -143,7 +143,7 @@ def _instructions(case: Case) -> Examined | None:
 
 
 def _report(program: ProgramIR, found: Examined, out: _Output, what: str, prefix: str) -> None:
-    """A line for each that is not right, and the counts."""
+    """Print a line for each finding that is not right, and the counts."""
     lines = out.lines_of(program, prefix)
     rows = []
     for f in found.findings:
@@ -181,7 +181,7 @@ def _json(f: Finding, line: Instruction) -> dict[str, Any]:
 
 
 def _look_at_passes(case: Case, culprit: Culprit, out: _Output) -> None:
-    """Where no part of the program is to blame: the pass that changed what the model means."""
+    """Find the pass that changed what the model means, where no part of the program is wrong."""
     if culprit.finding is not None:
         return
     with step("Running the reference after every pass ..."):
@@ -197,7 +197,7 @@ def _look_at_passes(case: Case, culprit: Culprit, out: _Output) -> None:
 
 
 def _minimal_path(args: Arguments, model: Model) -> Path:
-    """Where the small model goes."""
+    """Return the path of the minimal model."""
     stem = Path(model.path).stem if model.path is not None else "test"
     path = Path(args.get("--minimal", f"{stem}.minimal.mxr"))
     if path.suffix not in SUFFIXES:
@@ -263,7 +263,7 @@ def _leave(out: _Output, program: ProgramIR, path: Path, inputs: Mapping[str, np
 
 
 def _same_options(args: Arguments, target: str) -> list[str]:
-    """The options that the small model fails under."""
+    """Return the options under which the minimal model fails."""
     words = [f"--{target}"]
     for flag in _REPEATED:
         if flag in args:

@@ -35,10 +35,11 @@ class Choice:
 
     @property
     def arch(self) -> str | None:
+        """The first architecture, None where none is stated."""
         return self.archs[0]
 
     def options(self, arch: str | None = None) -> dict[str, Any]:
-        """Keywords of compile()."""
+        """Return the keywords of compile()."""
         return {
             "arch": arch if arch is not None else self.arch,
             "threads": self.threads,
@@ -67,13 +68,14 @@ def choose_target(
     held: Any = None,
     model: Model | None = None,
 ) -> Choice:
-    """The target that the options mean, named on stderr.
+    """Choose the target that the options mean, and name it on stderr.
 
     `runs`: the command runs the program, so that one architecture and a device are needed.
-    `counts`: it does not, but may count what an emulated call executes.
-    `held`: the compiled program at hand. `model`: what a saved file holds code for is the
-    architecture where none is stated.
-    UsageError for options that do not go together, TargetError without the device.
+    `counts`: it does not, but may count what an emulated call executes. `held`: the compiled
+    program at hand. `model`: what a saved file holds code for is the architecture where none is
+    stated.
+
+    Errors: UsageError for options that do not go together, TargetError without the device.
     """
     from mgx_mlir.targets import default_target
 
@@ -125,7 +127,7 @@ def choose_target(
 
 
 def held_for(held: Any, choice: Choice) -> Any:
-    """The compiled program at hand, with its code for the architecture that is chosen."""
+    """Return the compiled program at hand with its code for the chosen architecture."""
     if held is None or held.target != "gpu":
         return held
     found = held.for_arch(choice.arch)
@@ -137,8 +139,10 @@ def held_for(held: Any, choice: Choice) -> Any:
 
 
 def _default_archs(code: Any, emulate: bool) -> list[str]:
-    """The architecture where none is stated: of the code at hand that fits the device, of the
-    device; none where neither is known."""
+    """Return the architecture where none is stated: that of the code at hand, else the device's.
+
+    Of several in the code it is the one that fits the device. Empty where neither is known.
+    """
     from mgx_mlir.compiler.architectures import of_device
 
     if code is not None and code.target == "gpu":
@@ -148,7 +152,7 @@ def _default_archs(code: Any, emulate: bool) -> list[str]:
 
 
 def _with_archs(choice: Choice) -> Choice:
-    """The choice with gfx names in place of product names. TargetError for unknown ones."""
+    """Replace product names by gfx names. Errors: TargetError for unknown ones."""
     from dataclasses import replace
 
     from mgx_mlir.targets import get_target
@@ -174,7 +178,7 @@ def _target_line(choice: Choice, *, by_default: bool) -> str:
 
 
 def _check_emulation(choice: Choice) -> None:
-    """TargetError where the emulator, or the architecture, is not there."""
+    """Raise TargetError where the emulator does not exist, or not for the architecture."""
     from mgx_mlir.targets import emulator
 
     for arch in choice.archs:
@@ -199,7 +203,7 @@ def _check_device() -> None:
 def compile_model(
     args: Arguments, model: Model, choice: Choice, arch: str | None = None, *, quiet: bool = False
 ) -> Any:
-    """The compiled program of a model; what it took goes to stderr."""
+    """Compile a model, and print on stderr what it took."""
     from mgx_mlir.compiler.compile import compile as compile_program
 
     if not quiet:
@@ -229,7 +233,7 @@ _CHANGES_CODE = (
 
 
 def _tuning_inputs(model: Model) -> Callable[[Signature], list[np.ndarray]]:
-    """What calls are timed on: what `run` would run on."""
+    """Return what makes the inputs that calls are timed on: the inputs of `run`."""
 
     def made(signature: Signature) -> list[np.ndarray]:
         from mgx_mlir.debug.inputs import draws, make_inputs
@@ -242,7 +246,7 @@ def _tuning_inputs(model: Model) -> Callable[[Signature], list[np.ndarray]]:
 
 
 def _held(args: Arguments, model: Model, choice: Choice) -> Any:
-    """The compiled program that a saved file holds, where it is for the chosen target."""
+    """Return the compiled program of a saved file, if it is for the chosen target."""
     held = model.code(choice.emulate)
     if held is None:
         return None
@@ -264,7 +268,7 @@ def _held(args: Arguments, model: Model, choice: Choice) -> Any:
 
 
 def report_compile(compiled: Any) -> None:
-    """What a compile took, and what it had to give up, on stderr."""
+    """Print on stderr what a compile took, and what it had to give up."""
     stats = compiled.stats.known()
     if compiled.stats.cached:
         say(f"Compiled: found in the cache in {stats['total_s']:.2f} s")
@@ -292,7 +296,7 @@ def report_compile(compiled: Any) -> None:
 
 
 def _variant_text(compiled: Any) -> Callable[[Variant], str]:
-    """What a variant is for: the sizes of the inputs' dims, by symbol where they have one."""
+    """Return what describes a variant: the sizes of the inputs' dims, by symbol where possible."""
     ports = compiled.signature.inputs
 
     def text(variant: Variant) -> str:
@@ -316,7 +320,7 @@ def emit_compiled(args: Arguments, model: Model, choice: Choice, compiled: Any) 
 
 
 def report_gpu(compiled: Any) -> None:
-    """The registers, spills and launches of every kernel of a gpu program, on stderr."""
+    """Print the registers, spills and launches of every kernel of a gpu program on stderr."""
     from mgx_mlir.targets.report import gpu_report
 
     executable = compiled.executable

@@ -25,7 +25,7 @@ _MOST = 8  # instructions that are looked at alone, each of which is compiled
 def ill_conditioned(
     case: Case, found: Sequence[Comparison], wanted: Sequence[np.ndarray], least: float = 0.0
 ) -> dict[str, Conditioning]:
-    """Of outputs that fail, how each moves; empty where one of them fails for another reason.
+    """Return how each failing output moves; empty where one of them fails for another reason.
 
     Each failing output must be off by no more than what one ulp on the way does to it, and no
     instruction or kernel may be wrong by itself, nor what the passes made of the program. `least`:
@@ -48,7 +48,7 @@ def ill_conditioned(
 
 
 def _nothing_is_wrong(case: Case, moves: Mapping[str, Conditioning]) -> bool:
-    """Whether every instruction, every kernel and all passes are right by themselves."""
+    """Return whether every instruction, every kernel and all passes are right by themselves."""
     with step("Running every instruction, every kernel and what the passes made ..."):
         try:
             case = replace(case, keep=_MOST)
@@ -62,7 +62,7 @@ def _nothing_is_wrong(case: Case, moves: Mapping[str, Conditioning]) -> bool:
 
 
 def _excused(case: Case, program: ProgramIR, found: Examined) -> bool:
-    """Whether what is wrong is ill-conditioned in itself: a kernel may subtract what it sums.
+    """Return whether what is wrong is itself ill-conditioned: a kernel may subtract what it sums.
 
     Each alone is off by no more than one ulp makes it, and with other weights and inputs it agrees.
     """
@@ -80,7 +80,7 @@ def _excused(case: Case, program: ProgramIR, found: Examined) -> bool:
 
 
 def _passes_keep(case: Case, moves: Mapping[str, Conditioning]) -> bool:
-    """Whether the reference, in f64, makes the same of the model and of what the passes made of it.
+    """Return whether the passes keep the reference's results, computed in f64.
 
     Of outputs that one ulp throws about that says little: with other weights it must hold too.
     """

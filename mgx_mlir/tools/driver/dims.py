@@ -15,7 +15,7 @@ _BARE = re.compile(r"([{,\[]\s*)([A-Za-z_]\w*)(\s*:)")
 
 
 def by_name(option: str, tokens: Sequence[str]) -> dict[str, list[str]]:
-    """`@a 1 2 @b 3` as {"a": ["1", "2"], "b": ["3"]}."""
+    """Parse `@a 1 2 @b 3` to {"a": ["1", "2"], "b": ["3"]}."""
     found: dict[str, list[str]] = {}
     for token in tokens:
         if token.startswith("@") and len(token) > 1:
@@ -33,7 +33,7 @@ def by_name(option: str, tokens: Sequence[str]) -> dict[str, list[str]]:
 
 
 def static_dims(option: str, tokens: Sequence[str]) -> dict[str, list[int]]:
-    """The dims of each named input: `@x 1 3 @y 2`; no number means rank 0."""
+    """Parse the dims of named inputs, `@x 1 3 @y 2`; no number means rank 0."""
     out = {}
     for name, words in by_name(option, tokens).items():
         for word in words:
@@ -46,7 +46,7 @@ def static_dims(option: str, tokens: Sequence[str]) -> dict[str, list[int]]:
 
 
 def dynamic_dims(option: str, tokens: Sequence[str]) -> dict[str, list[Dim]]:
-    """The dims of each named input: `@x "[{min:1, max:4}, 3]"`."""
+    """Parse the dims of named inputs, `@x "[{min:1, max:4}, 3]"`."""
     out = {}
     for name, words in by_name(option, tokens).items():
         value = _loose(option, " ".join(words))
@@ -57,7 +57,7 @@ def dynamic_dims(option: str, tokens: Sequence[str]) -> dict[str, list[Dim]]:
 
 
 def symbol_dims(option: str, tokens: Sequence[str]) -> dict[str, Dim]:
-    """The dim of each named symbol: `@batch 4 @seq "{min:1, max:128}"`."""
+    """Parse the dims of named symbols, `@batch 4 @seq "{min:1, max:128}"`."""
     out = {}
     for name, words in by_name(option, tokens).items():
         value = _loose(option, " ".join(words))
@@ -68,7 +68,7 @@ def symbol_dims(option: str, tokens: Sequence[str]) -> dict[str, Dim]:
 
 
 def one_dim(option: str, text: str) -> Dim:
-    """The dim that `text` describes, by itself or as a list of one."""
+    """Parse a dim, written by itself or as a list of one."""
     value = _loose(option, text)
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
@@ -76,7 +76,7 @@ def one_dim(option: str, text: str) -> Dim:
 
 
 def _loose(option: str, text: str) -> Any:
-    """JSON whose keys need no quotes, with comments."""
+    """Parse JSON with comments, whose keys need no quotes."""
     plain = _COMMENT.sub("", text)
     try:
         return json.loads(_BARE.sub(r'\1"\2"\3', plain))

@@ -28,9 +28,9 @@ SUFFIXES = {
 
 
 def form_of(args: Arguments, *, more: tuple[str, ...] = ()) -> str:
-    """The form of the output: by its flag, else by the name of the file, else text.
+    """Return the form of the output: by its flag, else by the file's name, else text.
 
-    `more` are suffixes of files that the command writes itself, and its form is then the suffix.
+    `more` are suffixes of files that the command writes itself; the form is then the suffix.
     """
     form = _form_of(args, more)
     if "--brief" in args and form != "graphviz":
@@ -136,7 +136,7 @@ def show(args: Arguments, program: ProgramIR, *, kernel_prefix: str = "") -> Non
 
 
 def program_text(args: Arguments, program: ProgramIR, form: str, kernel_prefix: str) -> str:
-    """The program in a form that is text. Compiled ones show kernels under `kernel_prefix`."""
+    """Write the program in a form that is text. Kernels are shown under `kernel_prefix`."""
     from mgx_mlir.printers.emit import emit as print_program
 
     options: dict[str, Any] = {}

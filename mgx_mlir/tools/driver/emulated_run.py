@@ -17,10 +17,10 @@ STATISTICS = "MGX_EMULATE_STATS"
 
 
 def emulated_statistics(source: ProgramIR, compiled: Any) -> dict[str, Any]:
-    """What the emulator counted: `launches` and `executed`, as docs/emulator.md has them.
+    """Count `launches` and `executed` on the emulator; docs/emulator.md describes them.
 
-    source: what was compiled. The counts are written when a process ends, so that one runs for
-    them. Errors: TargetError where it fails, with what it said.
+    `source`: the program that was compiled. The counts are written when a process ends, so a
+    process is started for them. Errors: TargetError where it fails, with what it printed.
     """
     from mgx_mlir.api.files import save
     from mgx_mlir.api.program import program

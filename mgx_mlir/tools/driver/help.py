@@ -14,7 +14,7 @@ COLUMN = 34  # where the explanation of an option starts
 
 
 def main_help(commands: Mapping[str, str]) -> str:
-    """What `mgx-driver --help` prints."""
+    """Return what `mgx-driver --help` prints."""
     width = max(map(len, commands))
     rows = [f"  {name:<{width}}  {text}" for name, text in commands.items()]
     return "\n".join(
@@ -41,7 +41,7 @@ def main_help(commands: Mapping[str, str]) -> str:
 
 
 def command_help(name: str, summary: str, command: Any) -> str:
-    """What `mgx-driver COMMAND --help` prints."""
+    """Return what `mgx-driver COMMAND --help` prints."""
     lines = [f"usage: mgx-driver {name} {command.USAGE}", "", f"{summary[0].upper()}{summary[1:]}."]
     text = textwrap.dedent(command.DESCRIPTION).strip()
     if text:

@@ -17,7 +17,7 @@ from mgx_mlir.tools.driver.progress import say, working
 def allocate(
     args: Arguments, model: Model, signature: Signature, program: ProgramIR
 ) -> dict[str, np.ndarray]:
-    """An array for every input. Inputs kept to some values are named on stderr."""
+    """Make an array for every input; name on stderr the inputs that are kept to some values."""
     _check_batch(args, model, signature)
     say("Allocating params ...")
     with working("Allocating params"):
@@ -40,14 +40,14 @@ def allocate(
 
 
 def _check_batch(args: Arguments, model: Model, signature: Signature) -> None:
-    """UsageError for --batch where the file states every dim, and no rate is printed."""
+    """Raise UsageError for --batch where the file states every dim, and no rate is printed."""
     open_dims = not all(p.is_static for p in signature.inputs)
     if "--batch" in args and not (open_dims or model.sets_batch or model.is_rated):
         raise UsageError(f"option '--batch' has no effect: {model.name} leaves no dimension open")
 
 
 def _files(args: Arguments) -> dict[str, str]:
-    """The file of each input that --load-arg names."""
+    """Return the file of each input that --load-arg names."""
     out = {}
     for name, words in by_name("--load-arg", args.get("--load-arg", [])).items():
         if len(words) != 1:

@@ -131,7 +131,7 @@ def _main(argv: list[str]) -> int:
 
 
 def command_table() -> dict[str, tuple[str, tuple[Option, ...]]]:
-    """What each command does, and its options."""
+    """Return what each command does, and its options."""
     found = {}
     for name, text in COMMANDS.items():
         command: Any = importlib.import_module(f"mgx_mlir.tools.driver.commands.{name}")
@@ -153,13 +153,13 @@ PACKAGES = ("torch-mlir", "iree-base-compiler", "iree-base-runtime", "onnx")
 
 
 def versions() -> str:
-    """The versions of the package and of what it compiles with, a line each."""
+    """Return the versions of the package and of what it compiles with, a line each."""
     rows = [f"{package} {version_of(package)}" for package in PACKAGES]
     return "\n".join([f"mgx-driver {__version__}", *rows])
 
 
 def version_of(package: str) -> str:
-    """The version of an installed package."""
+    """Return the version of an installed package."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

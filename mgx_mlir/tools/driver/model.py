@@ -56,8 +56,11 @@ class Model:
     """
 
     def __init__(self, args: Arguments, file: str | None = None, *, plain: bool = False) -> None:
-        """`file` in place of the command line's; `plain`: without --optimize, --apply-pass,
-        --fp16 and --bf16."""
+        """Read the options of a model.
+
+        `file`: in place of the command line's. `plain`: without --optimize, --apply-pass, --fp16
+        and --bf16.
+        """
         self.args = args
         self._code: dict[bool, Any] = {}  # by whether it is to be emulated
         self.passes = () if plain else load_passes(args)
@@ -88,8 +91,7 @@ class Model:
             self.options = self._tf_options()
 
     def _check_sizes(self, kind: str) -> None:
-        """UsageError for --batch and --input-dim where the file states its dims, and no input is
-        made."""
+        """Raise UsageError for --batch and --input-dim where they can set no dim."""
         if kind in _IMPORTED or self.args.command in _RUNS:
             return
         for flag in ("--batch", "--input-dim"):
@@ -101,6 +103,7 @@ class Model:
 
     @property
     def name(self) -> str:
+        """The name that messages use."""
         return "the built-in program" if self.path is None else self.path
 
     @property
@@ -115,10 +118,11 @@ class Model:
 
     @property
     def batch(self) -> int:
+        """The value of --batch."""
         return self.args.get("--batch", 1)
 
     def kind(self) -> str:
-        """The type of the file, by a flag or its name. FileError for an unknown one."""
+        """Return the type of the file, by a flag or its name. FileError for an unknown one."""
         from mgx_mlir.compiler.models import MODEL_SUFFIXES
 
         assert self.path is not None
@@ -168,7 +172,7 @@ class Model:
         }
 
     def _common_options(self) -> dict[str, Any]:
-        """The options that the readers of ONNX and TensorFlow models share."""
+        """Return the options that the readers of ONNX and TensorFlow models share."""
         args = self.args
         default = args.get("--default-dyn-dim")
         dynamic = dims.dynamic_dims("--dyn-input-dim", args.get("--dyn-input-dim", []))
@@ -188,7 +192,7 @@ class Model:
         return found
 
     def _check_batch(self) -> None:
-        """UsageError where --batch cannot change anything: every dimension is stated."""
+        """Raise UsageError where --batch cannot change anything: every dimension is stated."""
         from mgx_mlir.frontends.onnx.load import load_file
 
         assert self.path is not None
@@ -201,7 +205,7 @@ class Model:
                          notes=["--input-dim @name d1 d2 ... replaces stated ones"])  # fmt: skip
 
     def source(self) -> str | ProgramIR:
-        """What compile() takes: the path, or the program where a path does not say enough."""
+        """Return what compile() takes: the path, or the program where a path is not enough."""
         from mgx_mlir.compiler.models import MODEL_SUFFIXES
 
         if self.path is None or self.is_saved or self.is_cut or self.passes or self.float_types:
@@ -235,7 +239,7 @@ class Model:
         return found
 
     def changed(self, found: ProgramIR) -> ProgramIR:
-        """A program (this very one) after the passes, and in the types, that were asked for."""
+        """Apply the passes and the types that were asked for to a program, in place."""
         return self._in_types(self._passed(found))
 
     def _passed(self, found: ProgramIR) -> ProgramIR:
@@ -280,8 +284,10 @@ class Model:
         return parse_onnx(self.path, OnnxOptions(**self.options))
 
     def code(self, emulate: bool) -> Any:
-        """The compiled program that a saved file holds, None where there is none to take. A
-        FileError says how to compile again."""
+        """Return the compiled program that a saved file holds, None where there is none to take.
+
+        Errors: FileError with a note how to compile again.
+        """
         if not self.is_saved or self.is_stripped:
             return None
         if emulate not in self._code:
@@ -297,7 +303,7 @@ class Model:
         return self._code[emulate]
 
     def saved(self, *, compiled: bool, emulate: bool = False) -> Any:
-        """The program of a saved file, with its code where `compiled` and the file has it."""
+        """Return the program of a saved file, with its code if `compiled` and the file has it."""
         from mgx_mlir.api.files import load
 
         assert self.path is not None
@@ -321,11 +327,15 @@ class Model:
 
     @property
     def is_stripped(self) -> bool:
+        """Whether --strip-context was given."""
         return "--strip-context" in self.args
 
 
 def load_passes(args: Arguments) -> tuple[Pass, ...]:
-    """The passes of --optimize and --apply-pass, in that order. PipelineError for unknown ones."""
+    """Return the passes of --optimize and --apply-pass, in that order.
+
+    Errors: PipelineError for unknown ones.
+    """
     names: list[str] = list(_OPTIMIZE) if "--optimize" in args else []
     names += args.get("--apply-pass", [])
     if not names:
@@ -346,7 +356,7 @@ def _as_range(dim: Any) -> Any:
 
 
 def _swallowed(args: Arguments) -> list[str]:
-    """A note where a greedy option took what looks like the file."""
+    """Return a note where a greedy option took what looks like the file."""
     for flag, value in args.values.items():
         for token in value if isinstance(value, list) else ():
             if isinstance(token, str) and Path(token).suffix and os.path.isfile(token):
@@ -355,7 +365,7 @@ def _swallowed(args: Arguments) -> list[str]:
 
 
 def built_in() -> ProgramIR:
-    """The program of --test: dot of a{4,5} and b{5,3}, without a return."""
+    """Build the program of --test: dot of a{4,5} and b{5,3}, without a return."""
     import mgx_mlir.dialects  # noqa: F401  (defines the operators)
     from mgx_mlir.core import dtypes
     from mgx_mlir.programs.layout import Shape

@@ -222,12 +222,12 @@ REFUSED = {
 
 
 def options_of(command: Any) -> tuple[Option, ...]:
-    """All options of a command's module."""
+    """Return all options of a command's module."""
     return (*(o for o in command.OPTIONS if o is not HELP), *LOG, HELP)
 
 
 def refused_by(options: tuple[Option, ...], every: tuple[Option, ...]) -> dict[str, str]:
-    """The flags a command refuses: those not supported yet, and those of other commands."""
+    """Return the flags a command refuses: those not supported yet, and those of other commands."""
     taken = {f for o in options for f in o.flags}
     others = {f: "is not an option of this command" for o in every for f in o.flags}
     return {f: why for f, why in {**others, **REFUSED}.items() if f not in taken}

@@ -57,10 +57,10 @@ def report_lines(
     detailed: bool = False,
     dry_ms: float | None = None,
 ) -> list[str]:
-    """MIGraphX's report: lines of kernels, summary, rate, total, percentiles, overhead.
+    """Write MIGraphX's report: kernels, summary, rate, total, percentiles, overhead.
 
-    `version` "2.16" has the counts and the wording of MIGraphX's newer form. `dry_ms` is what a
-    call takes that computes nothing. What was not measured has no line.
+    `version` "2.16" has the counts and the wording of MIGraphX's newer form. `dry_ms`: the time of
+    a call that computes nothing. What was not measured has no line.
     """
     out: list[str] = []
     if kernels is not None:
@@ -110,7 +110,7 @@ class Rates:
 
 
 def rates_of(line: Line) -> Rates:
-    """The rates of a kernel, of all threads together."""
+    """Return the rates of a kernel, of all threads together."""
     seconds = (line.ms or 0.0) / 1e3
     if seconds <= 0:
         return Rates()
@@ -122,7 +122,7 @@ def rates_of(line: Line) -> Rates:
 
 
 def table_lines(kernels: Kernels, peaks: Peaks | None) -> list[str]:
-    """A row for each kernel: time, share, bytes, operations, rates and their share of the peaks."""
+    """Write a row for each kernel: time, share, bytes, operations, rates, shares of the peaks."""
     head = ["ms", "share", "MB", "MFLOP", "GB/s", "peak", "GFLOP/s", "peak"]
     rows = []
     for line in kernels.timed:
@@ -165,7 +165,7 @@ def _of_peak(value: float | None, peak: float | None) -> str:
 
 
 def memory_line(m: Memory) -> str:
-    """What was held in memory."""
+    """Write what was held in memory."""
     parts = [f"weights {bytes_text(m.weights)}"]
     if "transient" in m.planned:
         parts.append(
@@ -178,7 +178,7 @@ def memory_line(m: Memory) -> str:
 
 
 def bytes_text(n: float) -> str:
-    """A number of bytes in the unit that makes it short."""
+    """Write a number of bytes in the unit that makes it short."""
     for unit in ("B", "kB", "MB"):
         if n < 1000:
             return f"{n:.3g} {unit}"
@@ -190,7 +190,7 @@ def bytes_text(n: float) -> str:
 
 
 def performance_json(p: Performance) -> dict[str, Any]:
-    """The report as a JSON object; docs/perf.md lists the keys."""
+    """Return the report as a JSON object; docs/perf.md lists the keys."""
     from mgx_mlir import __version__
 
     times = p.calls.times
@@ -262,7 +262,7 @@ class OtherRun:
 
 
 def read_report(path: str) -> OtherRun:
-    """The report of another run, as --json writes it. FileError for anything else."""
+    """Read the report of another run, as --json writes it. FileError for anything else."""
     data = read_bytes(path)
     if len(data) > _LARGEST:
         raise FileError(f"a report of {len(data)} bytes is too large", location=path)
@@ -299,7 +299,7 @@ class Compared:
 
 
 def compare_runs(this: Performance, other: OtherRun) -> Compared:
-    """Kernels go by name; of several with one name, in order."""
+    """Match the kernels of two runs by name; several of one name by their order."""
     rest: dict[str, list[float]] = {}
     for name, ms in other.kernels:
         rest.setdefault(name, []).append(ms)
@@ -312,7 +312,7 @@ def compare_runs(this: Performance, other: OtherRun) -> Compared:
 
 
 def comparison_lines(found: Compared, this: Performance, other: OtherRun, where: str) -> list[str]:
-    """A row for each kernel, and the total."""
+    """Write a row for each kernel, and the total."""
     rows = [
         [_ms(a), _ms(b), "-" if not a or not b else f"{a / b:.2f}x", name]
         for name, a, b in found.kernels

@@ -31,7 +31,7 @@ class _State:
 
 
 def say(text: str, at: str = "info") -> None:
-    """Lines on stderr and in the log files, where the level asks for them."""
+    """Write lines to stderr and to the log files, where the level asks for them."""
     if LEVELS.index(at) > _State.level:
         return
     sys.stderr.write(text + "\n")
@@ -40,7 +40,7 @@ def say(text: str, at: str = "info") -> None:
 
 
 def warn(text: str) -> None:
-    """A warning."""
+    """Write a warning."""
     say(f"warning: {text}", "warn")
 
 
@@ -87,7 +87,7 @@ def logging_as(args: Arguments) -> Iterator[None]:
 
 @contextmanager
 def _tracing_passes() -> Iterator[None]:
-    """Each pass is named as it starts, unless the environment says something about that."""
+    """Name each pass as it starts, unless the environment has its own wish."""
     if _PASSES in os.environ:
         yield
         return
@@ -138,7 +138,7 @@ def step(text: str) -> Iterator[None]:
 
 @contextmanager
 def working(text: str) -> Iterator[None]:
-    """A spinner on a terminal after two seconds; MGX_NO_PROGRESS=1 turns it off."""
+    """Show a spinner on a terminal after two seconds; MGX_NO_PROGRESS=1 turns it off."""
     if os.environ.get("MGX_NO_PROGRESS") or _State.level < _INFO or not sys.stderr.isatty():
         yield
         return

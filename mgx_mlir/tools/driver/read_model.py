@@ -8,13 +8,13 @@ from mgx_mlir.tools.driver.progress import say, working
 
 
 def announce(model: Model) -> None:
-    """The progress line of a model that is a file."""
+    """Print the progress line of a model that is a file."""
     if model.path is not None:
         say(f"Reading: {model.path}")
 
 
 def read(model: Model) -> ProgramIR:
-    """The program of a model as it is loaded, announced on stderr."""
+    """Load the program of a model, announced on stderr."""
     announce(model)
     with working(f"Reading {model.name}"):
         return model.loaded

@@ -59,14 +59,14 @@ def _program(names: dict[str, Any], path: str) -> program:
 
 
 def _line(error: BaseException, path: str) -> str:
-    """The last line of the script that an error came through."""
+    """Return the last line of the script that an error came through."""
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == path]
     return f"{path}:{lines[-1]}" if lines else path
 
 
 @contextmanager
 def _as_migraphx() -> Iterator[None]:
-    """`import migraphx` gives this package where there is no other of the name."""
+    """Make `import migraphx` give this package where there is no other of the name."""
     import importlib.util
 
     import mgx_mlir
@@ -83,7 +83,7 @@ def _as_migraphx() -> Iterator[None]:
 
 @contextmanager
 def _beside(path: str) -> Iterator[None]:
-    """Modules beside the script can be imported, as where Python runs it."""
+    """Make modules beside the script importable, as where Python runs it."""
     folder = str(Path(path).resolve().parent)
     sys.path.insert(0, folder)
     try:

@@ -20,7 +20,7 @@ FILES = ("FILE", "FILE...", "@NAME FILE", "PREFIX")
 
 
 def script(shell: str, commands: Commands) -> str:
-    """The completion script of a shell."""
+    """Return the completion script of a shell."""
     return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](commands)
 
 
@@ -29,7 +29,7 @@ def _flags(options: Sequence[Option]) -> list[str]:
 
 
 def _takes(commands: Commands, files: bool) -> list[str]:
-    """The flags whose value is a file, or is none."""
+    """Return the flags whose value is a file, or those whose value is none."""
     found = {
         f
         for _, options in commands.values()
@@ -41,7 +41,7 @@ def _takes(commands: Commands, files: bool) -> list[str]:
 
 
 def _words(commands: Commands) -> dict[str, tuple[str, ...]]:
-    """Words after options, and after commands that take one of a few."""
+    """Return the words after options, and after commands that take one of a few."""
     arch = _archs()
     found = {**WORDS, "--arch": arch, "--apply-pass": _passes(), "-p": _passes()}
     known = {f for _, options in commands.values() for o in options for f in o.flags}

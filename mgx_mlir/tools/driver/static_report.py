@@ -23,7 +23,7 @@ _OF_A_PAGE = ("--fill0", "--fill1", "--load-arg", "--seed", "--iterations", "--r
 
 
 def is_static(args: Arguments) -> bool:
-    """Whether a table is asked for: --gpu, and no page."""
+    """Return whether a table is asked for: --gpu, and no page."""
     return "--gpu" in args and not str(args.get("--output") or "").endswith((".html", ".htm"))
 
 
@@ -63,7 +63,7 @@ def _kernels(args: Arguments, model: Model, choice: Any, arch: str | None) -> Gp
 
 
 def _work(compiled: Any) -> Mapping[str, Work]:
-    """What each launch has to do, by its name; nothing where launches are not the kernels."""
+    """Return the work of each launch by its name; nothing where launches are not the kernels."""
     from mgx_mlir.printers.listing import list_program
     from mgx_mlir.tools.driver.timing import launched_kernels
 

@@ -46,6 +46,7 @@ class Calls:
         return middle_mean(self.times)
 
     def percentile(self, share: float) -> float:
+        """Return the time that a share of the calls did not exceed."""
         return self.times[math.floor(share * (len(self.times) - 1))]
 
 
@@ -62,7 +63,7 @@ def time_calls(program: Any, arrays: Sequence[np.ndarray], count: int) -> Calls:
 
 
 def time_together(program: Any, arrays: Sequence[np.ndarray], count: int) -> float:
-    """Milliseconds of a call: `count` of them by one timer, after one that is not timed."""
+    """Return the milliseconds of a call: `count` by one timer, after one that is not timed."""
     program.execute(arrays)
     start = time.perf_counter()
     for _ in range(count):
@@ -71,7 +72,7 @@ def time_together(program: Any, arrays: Sequence[np.ndarray], count: int) -> flo
 
 
 def dry_run(program: Any, arrays: Sequence[np.ndarray], threads: int, count: int) -> float:
-    """Milliseconds of a call that computes nothing, with the inputs and outputs of a program."""
+    """Return the milliseconds of a call that computes nothing, with a program's ports."""
     from mgx_mlir.debug.dry_run import DryRun
 
     empty = DryRun(arrays, program.execute(arrays), threads)
@@ -109,14 +110,16 @@ class Kernels:
 
     @property
     def timed(self) -> list[Line]:
+        """The lines that have a time."""
         return [line for line in self.lines if line.ms is not None]
 
     @property
     def total(self) -> float:
+        """The sum of all times."""
         return sum(line.ms for line in self.lines if line.ms is not None)
 
     def groups(self, *, detailed: bool = False) -> dict[str, tuple[float, float]]:
-        """(milliseconds, launches) by name, `detailed`: and by the types of what is read."""
+        """Return (milliseconds, launches) by name; `detailed`: and by the operands' types."""
         found: dict[str, tuple[float, float]] = {}
         for line in self.timed:
             name = f"{line.group}{line.details}" if detailed else line.group
@@ -128,7 +131,7 @@ class Kernels:
 def instruction_times(
     program: Any, arrays: Sequence[np.ndarray], count: int, version: Numbering = "seed"
 ) -> Kernels:
-    """Times of each instruction of a `ref` program over `count` calls."""
+    """Time each instruction of a `ref` program over `count` calls."""
     spent: dict[Any, list[float]] = {}
     last = 0.0
 
@@ -155,7 +158,7 @@ def instruction_times(
 
 
 def _line(line: Instruction, taken: float | None) -> Line:
-    """The line of an instruction, with what it has to do where it is timed."""
+    """Make the line of an instruction; a timed one has its work too."""
     text = _text(line)
     if taken is None or line.operation is None:
         return Line(text, taken)
@@ -166,7 +169,7 @@ def _line(line: Instruction, taken: float | None) -> Line:
 
 
 def _details(op: Any) -> str:
-    """`<type(dims, dims)>`: the type of the result and the dims of the operands."""
+    """Return `<type(dims, dims)>`: the type of the result and the dims of the operands."""
     dims = [
         "x".join("?" if d < 0 else str(d) for d in TensorType.of(v).dims) or "1"
         for v in op.operands
@@ -176,7 +179,7 @@ def _details(op: Any) -> str:
 
 
 def middle_mean(times: Sequence[float]) -> float:
-    """The mean of sorted times without the lowest and the highest quarter."""
+    """Return the mean of sorted times without the lowest and the highest quarter."""
     cut = len(times) // 4
     return float(np.mean(times[cut : len(times) - cut]))
 
@@ -188,7 +191,7 @@ def kernel_times(
     threads: int,
     version: Numbering = "seed",
 ) -> Kernels:
-    """Times of each kernel of a `cpu` program, means over `count` calls.
+    """Time each kernel of a `cpu` program, means over `count` calls.
 
     Errors: RunError, TargetError where the profiler cannot run.
     """
@@ -269,13 +272,13 @@ def _ordinal(name: str) -> tuple[int, str]:
 def launched_kernels(
     program: Any, module: Module, launches: Sequence[str]
 ) -> tuple[list[Instruction], list[str] | None]:
-    """The kernels among a listed function's lines, and what `match` says launches each."""
+    """Return the kernels among a listed function's lines, and what `match` says launches each."""
     kernels = [i for i in module.visible() if i.op.startswith(f"{program.target}::")]
     return kernels, match(kernels, launches)
 
 
 def match(kernels: Sequence[Instruction], launches: Sequence[str]) -> list[str] | None:
-    """The launch of each kernel in order; None where it cannot be told.
+    """Return the launch of each kernel in order; None where it cannot be told.
 
     It can where there are as many of both, the backend kept their order, and no launch is named
     after another kind of work than its kernel's.

@@ -51,7 +51,7 @@ def trace_kernels(
 
 
 def _times(choice: Choice, compiled: Any, arrays: list[np.ndarray]) -> dict[str, float]:
-    """The milliseconds of each kernel, by its label, where the runtime says."""
+    """Return the milliseconds of each kernel, by its label, where the runtime knows."""
     if choice.target != "cpu":
         return {}
     from mgx_mlir.hardware.machine import available_cpus

@@ -12,7 +12,7 @@ _CALLS, _KERNELS = 1, 2  # tracks
 
 
 def trace_json(p: Performance) -> dict[str, Any]:
-    """The trace: every timed call as it was, and the kernels of one call with their mean times.
+    """Return the trace: every timed call as it was, and one call's kernels with their mean times.
 
     Kernels are measured in a run of their own; they are laid one after another from the start of a
     call, so that only their lengths and order mean something. Times are in microseconds.
@@ -51,7 +51,7 @@ def _kernels(p: Performance) -> list[dict[str, Any]]:
 def _event(
     name: str, category: str, start: float, duration: float, track: int, args: dict[str, Any]
 ) -> dict[str, Any]:
-    """A complete event; milliseconds in, microseconds out."""
+    """Make a complete event; milliseconds in, microseconds out."""
     return {
         "name": name, "cat": category, "ph": "X", "ts": start * 1e3, "dur": duration * 1e3,
         "pid": _PROCESS, "tid": track, "args": args,
@@ -63,5 +63,5 @@ def _named(what: str, name: str, track: int = 0) -> dict[str, Any]:
 
 
 def trace_bytes(p: Performance) -> bytes:
-    """The trace as a file holds it."""
+    """Encode the trace as a file holds it."""
     return json.dumps(trace_json(p)).encode(errors="surrogatepass")

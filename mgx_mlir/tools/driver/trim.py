@@ -41,7 +41,7 @@ def trim(program: ProgramIR, count: int, size: int = 0) -> None:
 
 
 def _operations(lines: Sequence[Instruction]) -> list[ir.Operation]:
-    """The operations of instructions that compute, in order, each once."""
+    """Return the operations of instructions that compute, in order, each once."""
     found = dict.fromkeys(
         i.operation for i in lines if i.operation is not None and not i.is_literal
     )
@@ -49,7 +49,7 @@ def _operations(lines: Sequence[Instruction]) -> list[ir.Operation]:
 
 
 def _own(line: Instruction, left: Sequence[Instruction]) -> list[ir.Operation]:
-    """The operation that goes with an instruction: not one that an instruction left stands for."""
+    """Return the operation that goes with an instruction, unless a remaining one stands for it."""
     op = line.operation
     kept = {i.operation for i in left if i.operation is not None}
     if op is None or not len(op.results) or op in kept:
@@ -105,7 +105,7 @@ def _nested(op: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _parameter(main: ir.Operation, kind: ir.Type, name: str, *, rename: bool = True) -> ir.Value:
-    """A new parameter of main; with `rename` underscores are added to a name that is taken."""
+    """Add a parameter to main; `rename`: underscores are added to a name that is taken."""
     view = main.opview
     taken = argument_names(view)
     while rename and name in taken:

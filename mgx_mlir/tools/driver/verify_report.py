@@ -19,7 +19,7 @@ _FALSE = ("", "0", "false", "off", "no")
 
 
 def row(c: Comparison, sides: tuple[str, str], moves: Conditioning | None = None) -> str:
-    """An output's line, and one for each thing to say about it. `moves`: it is ill-conditioned."""
+    """Write an output's line, and its remarks. `moves`: it is ill-conditioned."""
     verdict = "pass" if c.passed else "FAIL" if moves is None else "ill-conditioned"
     lines = [f"{c.name}: {figures(c)}: {verdict}"]
     lines += [] if moves is None else [f"  {moves}"]
@@ -32,14 +32,14 @@ def row(c: Comparison, sides: tuple[str, str], moves: Conditioning | None = None
 
 
 def figures(c: Comparison) -> str:
-    """How far an output is off."""
+    """Write how far an output is off."""
     return f"max abs diff {c.max_abs:.3g}, max rel diff {c.max_rel:.3g}, rms {c.rms:.3g}"
 
 
 def failure_lines(
     c: Comparison, model: str, got: np.ndarray | None, wanted: np.ndarray | None
 ) -> list[str]:
-    """What MIGraphX prints of an output that fails, in its order and spelling."""
+    """Write what MIGraphX prints of an output that fails, in its order and spelling."""
     lines = [f"FAILED: {model}"]
     if c.shapes is not None:
         return [*lines, f"Shape mismatch {{{c.shapes[1]}}} != {{{c.shapes[0]}}}"]
@@ -74,7 +74,7 @@ def _elements(a: np.ndarray) -> str:
 
 
 def output_json(c: Comparison) -> dict[str, Any]:
-    """A comparison as a JSON object; docs/verify.md lists the keys."""
+    """Return a comparison as a JSON object; docs/verify.md lists the keys."""
     found: dict[str, Any] = {
         "name": c.name,
         "passed": c.passed,
@@ -105,7 +105,7 @@ def output_json(c: Comparison) -> dict[str, Any]:
 
 
 def conditioning_json(c: Conditioning) -> dict[str, Any]:
-    """How an ill-conditioned output moves, as a JSON object."""
+    """Return how an ill-conditioned output moves, as a JSON object."""
     return {
         "name": c.name,
         "moved_rms": plain(c.moved_rms),
@@ -116,7 +116,7 @@ def conditioning_json(c: Conditioning) -> dict[str, Any]:
 
 
 def plain(value: float) -> float | str:
-    """A number as JSON has it; NaN and infinities, which it has not, as text."""
+    """Convert a number to JSON's; NaN and infinities, which it has not, become text."""
     return value if math.isfinite(value) else str(value)
 
 

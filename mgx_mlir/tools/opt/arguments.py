@@ -80,7 +80,7 @@ class Arguments:
         return name in self.values
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """A boolean option: given bare, or with true/false."""
+        """Return a boolean option: given bare, or with true/false."""
         if name not in self.values:
             return default
         text = self.values[name]
@@ -91,7 +91,7 @@ class Arguments:
         raise UsageError(f"option '--{name}' expected true or false, got '{text}'")
 
     def number(self, name: str) -> int | None:
-        """A non-negative integer option, None when not given."""
+        """Return a non-negative integer option, None when not given."""
         if name not in self.values:
             return None
         text = self.values[name]
@@ -100,18 +100,18 @@ class Arguments:
         return int(text)
 
     def choice(self, name: str) -> str | None:
-        """An option whose values stand in the table, None when not given."""
+        """Return an option whose values stand in the table, None when not given."""
         found, allowed = self.values.get(name), (_VALUES[name] or "").split("|")
         if found is not None and found not in allowed:
             raise UsageError(f"option '--{name}' expected {' or '.join(allowed)}, got '{found}'")
         return found
 
     def listed(self, name: str) -> list[str]:
-        """A comma-separated list."""
+        """Return a comma-separated list."""
         return [part.strip() for part in self.values.get(name, "").split(",") if part.strip()]
 
     def passes_named(self, name: str) -> frozenset[str]:
-        """A list of passes, in MIGraphX's spelling. UsageError for an unknown one."""
+        """Return a list of passes, in MIGraphX's spelling. UsageError for an unknown one."""
         found = self.listed(name)
         for text in found:
             if pass_name(text) not in PASSES and not is_upstream(text):
@@ -122,11 +122,11 @@ class Arguments:
         return frozenset(map(pass_name, found))
 
     def patterns(self, name: str) -> frozenset[str]:
-        """A list of patterns. PipelineError for an unknown one."""
+        """Return a list of patterns. Errors: PipelineError for an unknown one."""
         return check_rewrites(self.listed(name))
 
     def pipeline(self) -> str:
-        """The pipeline text of --pass-pipeline, or of the pass flags."""
+        """Return the pipeline text of --pass-pipeline, or of the pass flags."""
         if "run-reproducer" in self.values and (self.passes or "pass-pipeline" in self.values):
             raise UsageError("expected either --run-reproducer or a pipeline, got both")
         if "pass-pipeline" in self.values:
@@ -176,7 +176,7 @@ def _unexpected(name: str, value: str) -> str:
 
 
 def _pass_flag(name: str, options: str) -> str:
-    """`mgx-x` or `mgx-x="a=1 b"` as a pipeline element."""
+    """Convert `mgx-x` or `mgx-x="a=1 b"` to a pipeline element."""
     if pass_name(name) not in PASSES and (not name or not is_upstream(name)):
         choices = [*_VALUES, *map(pipeline_name, PASSES), *UPSTREAM]
         close = did_you_mean(name, choices)
@@ -188,7 +188,7 @@ def _pass_flag(name: str, options: str) -> str:
 
 
 def help_text() -> str:
-    """What --help prints."""
+    """Return what --help prints."""
     lines = [
         "usage: mgx-opt [options] [passes] [input.mlir]",
         "",
@@ -210,7 +210,7 @@ def help_text() -> str:
 
 
 def passes_text() -> str:
-    """What --list-passes prints."""
+    """Return what --list-passes prints."""
     lines = []
     for name in PASSES:
         cls = PASSES[name]

@@ -17,11 +17,12 @@ PENDING = "MGX_OPT_PENDING_REPRODUCER"  # where the child keeps what it is about
 
 
 def is_child() -> bool:
+    """Return whether this process runs pipelines for a parent that writes reproducers."""
     return PENDING in os.environ
 
 
 def pending() -> str | None:
-    """The file that the child writes before it runs a pipeline."""
+    """Return the file that the child writes before it runs a pipeline."""
     return os.environ.get(PENDING)
 
 

@@ -25,7 +25,7 @@ class Diagnostic:
     column: int = 0
 
     def render(self, name: str, lines: Sequence[str]) -> str:
-        """`file:line:col: error: message`, the source line and a caret where there is one."""
+        """Write `file:line:col: error: message`, the source line and a caret where there is one."""
         if not self.line:
             return f"{name}: {self.severity}: {self.message}"
         ours = self.file in ("-", name)
@@ -37,7 +37,7 @@ class Diagnostic:
 
 
 def position(location: Any) -> tuple[str, int, int]:
-    """File, line and column that a location comes down to; line 0 where it has none."""
+    """Return file, line and column of a location; line 0 where it has none."""
     for _ in range(64):
         if isinstance(location, ir.FileLineColLoc):
             return str(location.filename), location.start_line, location.start_col
@@ -54,7 +54,7 @@ def position(location: Any) -> tuple[str, int, int]:
 
 @contextmanager
 def collecting(context: ir.Context) -> Iterator[list[Diagnostic]]:
-    """Everything MLIR says inside the block, in order, notes after their diagnostic."""
+    """Collect the diagnostics of MLIR inside the block, in order, notes after their diagnostic."""
     seen: list[Diagnostic] = []
 
     def take(d: Any) -> bool:
@@ -80,7 +80,7 @@ def _of(d: Any) -> Diagnostic:
 
 
 def of_error(e: MgxError) -> list[Diagnostic]:
-    """A user error of ours as diagnostics."""
+    """Convert one of our user errors to diagnostics."""
     match = _TAIL.match(e.location or "")
     if match:
         where = (match[1], int(match[2]), int(match[3]))
@@ -110,6 +110,7 @@ class Expectation:
     met: bool = False
 
     def matches(self, d: Diagnostic) -> bool:
+        """Return whether a diagnostic is the expected one."""
         if self.severity != d.severity or self.line != d.line:
             return False
         if not self.is_regex:
@@ -121,7 +122,7 @@ class Expectation:
 
 
 def read_expectations(lines: Sequence[str]) -> list[Expectation]:
-    """The expected-* comments of a source, one to a line; lines are numbered from 1."""
+    """Read the expected-* comments of a source, one to a line; lines count from 1."""
     found: list[Expectation] = []
     waiting: list[Expectation] = []
     above = 0  # the last line without such a comment
@@ -143,7 +144,7 @@ def read_expectations(lines: Sequence[str]) -> list[Expectation]:
 
 
 def compare(expected: Sequence[Expectation], seen: Sequence[Diagnostic], strict: bool) -> list[str]:
-    """Differences as lines of text; `strict` also reports diagnostics nobody expected."""
+    """Return differences as lines of text; `strict` also reports unexpected diagnostics."""
     problems: list[str] = []
     for d in seen:
         match = next((e for e in expected if not e.met and e.matches(d)), None)

@@ -52,7 +52,7 @@ class Dumps:
         how.print_ir = self.print_ir
 
     def print_ir(self, when: str, step: Pass, op: ir.Operation) -> None:
-        """Called around each pass; a pipeline of nested passes is not one itself."""
+        """Print the IR around a pass; a pipeline of nested passes does not count as one."""
         if isinstance(step, NestedPass):
             return
         name = pass_name(step.argument)
@@ -81,8 +81,10 @@ class Dumps:
             self._file(step, op, text)
 
     def _file(self, step: Pass, op: ir.Operation, text: str) -> None:
-        """DIR/builtin_module_NAME/func_func_NAME/1_0_cse.mlir: counted in each op, after the
-        counts of those around it."""
+        """Write to DIR/builtin_module_NAME/func_func_NAME/1_0_cse.mlir.
+
+        Passes are counted in each op; the file's name begins with the counts of the ops around it.
+        """
         assert self.tree is not None
         path = _path(op)
         place = "/".join(path)
@@ -99,7 +101,7 @@ class Dumps:
 
 
 def _path(op: Any) -> list[str]:
-    """The folders of an op, outermost first."""
+    """Return the folders of an op, outermost first."""
     found: list[str] = []
     while op is not None:
         op = op.operation

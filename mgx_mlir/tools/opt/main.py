@@ -88,7 +88,7 @@ def _run(arguments: Arguments) -> int:
 
 
 def _chunks(text: str, marker: str) -> list[str]:
-    """The inputs of a split file, each after as many newlines as keep its line numbers."""
+    """Split a file into its inputs, each after as many newlines as keep its line numbers."""
     out, start = [], 0
     split = re.compile(rf"^{re.escape(marker or '// -----')}.*$", re.MULTILINE)
     for border in [*split.finditer(text), None]:

@@ -70,7 +70,7 @@ class Session:
             _dump_pipeline(self.steps)
 
     def run(self, source: str) -> tuple[str | None, int]:
-        """Process one input: the printed module (None: there is none) and the exit status."""
+        """Process one input; return the printed module (None: none) and the exit status."""
         lines = source.split("\n")
         printed, status = None, 0
         with self.context, collecting(self.context) as seen:
@@ -106,7 +106,7 @@ class Session:
         return printed, status
 
     def finish(self) -> None:
-        """What is written once, after the last input."""
+        """Write what comes once, after the last input."""
         if self.trace is not None and self.trace.names is not None:
             ran = {t.name for t in self.timings}
             print_explanation(self.trace, self.trace.names, ran, self._located, sys.stderr)
@@ -127,7 +127,7 @@ class Session:
             write_weights(path, {k: self.store.get(k) for k in sorted(self.keys)})
 
     def _located(self, location: str) -> str:
-        """A location as it is shown: what was parsed from memory lies in "-"."""
+        """Write a location as it is shown: what was parsed from memory is in "-"."""
         return f"{self.name}{location[1:]}" if location.startswith("-:") else location
 
     def _take_reproducer(self, source: str) -> str:
@@ -179,7 +179,7 @@ class Session:
             self.timings += how.timings
 
     def _failing(self, module: ir.Operation, steps: Sequence[Pass]) -> Failing:
-        """A module and what is to be run on it, before that changes it."""
+        """Record a module, and what is to be run on it, before that changes it."""
         keys = used_keys(module)
         text = asm(module, enable_debug_info=True, assume_verified=True)
         return Failing(
@@ -249,7 +249,7 @@ class Session:
 
 
 def _dump_pipeline(steps: Sequence[Pass]) -> None:
-    """The pipeline as --dump-pass-pipeline shows it, every option with its value."""
+    """Write the pipeline as --dump-pass-pipeline shows it, every option with its value."""
 
     def lines(found: Sequence[Pass], indent: str) -> str:
         texts = []

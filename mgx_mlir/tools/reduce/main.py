@@ -65,6 +65,7 @@ def _guarded(argv: Sequence[str] | None) -> int:
 
 
 def say(text: str) -> None:
+    """Print a line on stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -110,7 +111,7 @@ def _main(argv: list[str]) -> int:
 
 
 def _start(path: Path, values: dict[str, str]) -> tuple[Any, Any]:
-    """The input as a candidate, and what shrinks it."""
+    """Read the input as a candidate; return it and what reduces it."""
     if path.suffix == ".onnx":
         if "weights" in values or "allow-unregistered-dialect" in values:
             raise UsageError("--weights and --allow-unregistered-dialect are for .mlir files")

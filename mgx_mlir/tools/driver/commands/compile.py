@@ -33,6 +33,7 @@ FILES = ("msgpack", "json")  # forms that hold code for several architectures
 
 
 def run(args: Arguments) -> int:
+    """Compile the model, and write the program or its code."""
     model = Model(args)
     form = form_of(args, more=(CODE,))
     choice = choose_target(args, runs=False, model=model)

@@ -15,6 +15,7 @@ OPTIONS = (HELP,)
 
 
 def run(args: Arguments) -> int:
+    """Print the completion script of a shell."""
     from mgx_mlir.tools.driver.main import command_table
     from mgx_mlir.tools.driver.shell_completion import SHELLS, script
 

@@ -24,6 +24,7 @@ OPTIONAL = ("onnxruntime", "tensorflow")  # what some commands compare with, or 
 
 
 def run(args: Arguments) -> int:
+    """Print versions, devices, caches and the environment's switches."""
     if args.file is not None:
         raise UsageError(f"expected no argument, got '{args.file}'")
     found = facts()
@@ -41,7 +42,7 @@ def run(args: Arguments) -> int:
 
 
 def facts() -> dict[str, Any]:
-    """What the command prints, as JSON values."""
+    """Collect what the command prints, as JSON values."""
     return {
         "versions": _versions(),
         "processor": _processor(),

@@ -12,6 +12,7 @@ OPTIONS = (LIST, HELP)
 
 
 def run(args: Arguments) -> int:
+    """List the ONNX operators."""
     from mgx_mlir.frontends.onnx import ops
     from mgx_mlir.frontends.onnx.registry import operators
 

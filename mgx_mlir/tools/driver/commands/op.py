@@ -28,6 +28,7 @@ _NOT_LISTED = ("literal", "yield", "unknown")  # @literal, @return, unknown:NAME
 
 
 def run(args: Arguments) -> int:
+    """List the operators, or describe one."""
     mgx_mlir.dialects.load()
     names = sorted({*BUILTINS, *(n for n in OPS if n not in _NOT_LISTED), *kernel_names()})
     if args.file is None or "--list" in args:
@@ -43,7 +44,7 @@ def run(args: Arguments) -> int:
 
 
 def kernel_names() -> list[str]:
-    """The names under which compiled programs show single operators, by target."""
+    """Return the names under which compiled programs show single operators, by target."""
     from mgx_mlir.passes.lower.families import load
     from mgx_mlir.passes.lower.registry import REFUSED
 
@@ -58,7 +59,7 @@ def kernel_names() -> list[str]:
 
 
 def defaults(name: str) -> dict[str, object]:
-    """The attributes of an operator with their defaults; null where there is none."""
+    """Return the attributes of an operator with their defaults; null where there is none."""
     if name in BUILTINS:
         return BUILTINS[name]
     from mgx_mlir.api.op import op

@@ -20,6 +20,7 @@ OPTIONS = (
 
 
 def run(args: Arguments) -> int:
+    """Print the parameters and outputs of the model."""
     from mgx_mlir.printers.text import print_parameters
     from mgx_mlir.tools.driver.read_model import read
 

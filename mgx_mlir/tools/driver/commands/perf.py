@@ -65,6 +65,7 @@ SLOWER = 10.0  # percent of the other run's total that --compare allows
 
 
 def run(args: Arguments) -> int:
+    """Time the model, and print the report."""
     model = Model(args)
     report = "--json" in args
     if not report:
@@ -94,7 +95,7 @@ def run(args: Arguments) -> int:
 def measure(
     args: Arguments, model: Model, choice: Choice, compiled: Any, version: Numbering = "seed"
 ) -> Performance:
-    """Times of a compiled model's calls and kernels, as the options say. Errors: RunError."""
+    """Time the calls and the kernels of a compiled model, as the options say. Errors: RunError."""
     count = args.get("--iterations", 100)
     inputs = allocate(args, model, compiled.signature, compiled.program)
     arrays = compiled.signature.check_inputs(inputs)
@@ -137,7 +138,7 @@ def measure(
 
 
 def _peaks(threads: int, kernels: timing.Kernels) -> Peaks:
-    """The machine's peaks; measured again where a kernel computes faster than that."""
+    """Return the machine's peaks; measure again where a kernel computes faster than that."""
     found = machine_peaks(threads)
     best = max((rates_of(line).gflop_s or 0.0 for line in kernels.timed), default=0.0)
     if best <= found.gflop_s:
@@ -157,7 +158,7 @@ def _lines(found: Performance, version: Numbering, *, detailed: bool) -> list[st
 
 
 def _other(args: Arguments) -> OtherRun | None:
-    """The run to compare with, read ahead of everything that takes long."""
+    """Read the run to compare with, before anything that takes long."""
     if "--compare" in args:
         return read_report(args.get("--compare"))
     if "--threshold" in args:

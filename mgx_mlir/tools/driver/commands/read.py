@@ -20,6 +20,7 @@ OPTIONS = (*LOADERS, HELP)
 
 
 def run(args: Arguments) -> int:
+    """Print the model, or write it in another form."""
     model = Model(args)
     form = form_of(args)
     compiled = _compiled(model) if form in ("text", "graphviz", "netron", "mlir") else None
@@ -31,7 +32,7 @@ def run(args: Arguments) -> int:
 
 
 def _compiled(model: Model) -> Any:
-    """The compiled program that a saved file holds, where it is to be shown as it is."""
+    """Return the compiled program that a saved file holds, if it is to be shown as it is."""
     if not model.is_saved or model.is_stripped or model.is_cut or model.passes:
         return None
     try:

@@ -55,6 +55,7 @@ SHOWN_TEXT = 1 << 20  # characters of the program's text in the page
 
 
 def run(args: Arguments) -> int:
+    """Write a page about the model, or print the table of its GPU kernels."""
     model = Model(args)
     if is_static(args):
         return static_report(args, model)
@@ -76,7 +77,7 @@ def run(args: Arguments) -> int:
 
 
 def _verified(args: Arguments, model: Model, choice: Choice, compiled: Any) -> dict[str, Any]:
-    """What a comparison with the reference gave; no outputs and a note where there is none."""
+    """Compare with the reference; without one, no outputs and a note."""
     if "--no-verify" in args or choice.target == "ref":
         why = "not compared: " + ("--no-verify" if "--no-verify" in args else "the target is ref")
         return {"note": why, "outputs": []}
@@ -113,7 +114,7 @@ def collect(
     found: Performance,
     verified: dict[str, Any],
 ) -> dict[str, Any]:
-    """What the page shows, as JSON values."""
+    """Collect what the page shows, as JSON values."""
     from mgx_mlir.printers.listing import list_program
     from mgx_mlir.printers.text import program_text
 

@@ -29,6 +29,7 @@ _LITERAL = "migraphx.literal"
 
 
 def run(args: Arguments) -> int:
+    """Run the model under rocTX markers."""
     model = Model(args)
     form_of(args)
     choice = choose_target(args, runs=True, model=model)

@@ -23,6 +23,7 @@ OPTIONS = (*RUNNERS, HELP)
 
 
 def run(args: Arguments) -> int:
+    """Run the model once on inputs drawn from its names."""
     model = Model(args)
     form_of(args)
     choice = choose_target(args, runs=True, model=model)

@@ -12,6 +12,7 @@ OPTIONS = (LIST, HELP)
 
 
 def run(args: Arguments) -> int:
+    """List the TensorFlow operators."""
     from mgx_mlir.frontends.tf import ops
     from mgx_mlir.frontends.tf.registry import operators
 

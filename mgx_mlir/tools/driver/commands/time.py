@@ -26,6 +26,7 @@ OPTIONS = (*RUNNERS, ITERATIONS, HELP)
 
 
 def run(args: Arguments) -> int:
+    """Time the model."""
     model = Model(args)
     form_of(args)
     choice = choose_target(args, runs=True, model=model)

@@ -76,6 +76,7 @@ class Reference:
 
 
 def run(args: Arguments) -> int:
+    """Compare the model with a reference; return 1 where an output fails."""
     model = Model(args)
     report = "--json" in args
     if not report:
@@ -155,7 +156,7 @@ def _print_outputs(
     sides: tuple[str, str],
     moves: Mapping[str, Conditioning],
 ) -> None:
-    """A row for each output, and MIGraphX's lines of those that fail."""
+    """Print a row for each output, and MIGraphX's lines of those that fail."""
     by_name = dict(zip(reference.output_names, wanted, strict=True))
     for i, c in enumerate(found):
         print(row(c, sides, moves.get(c.name)))
@@ -176,7 +177,7 @@ def _moves(
     found: Sequence[Comparison],
     wanted: Sequence[np.ndarray],
 ) -> dict[str, Conditioning]:
-    """How the outputs move that fail and are ill-conditioned; empty where they are not."""
+    """Return how each failing output moves, if all of them are ill-conditioned, else nothing."""
     if "--against" in args or "--compiled-model" in args or choice.target == "ref":
         return {}  # it is not one model on two sides
     if any(flag in args for flag in ("--rms-tol", "--atol", "--rtol")):
@@ -188,7 +189,7 @@ def _moves(
 
 
 def _limits(args: Arguments, model: Model, program: ProgramIR, count: int) -> list[Tolerances]:
-    """The limits of each output. Where a list is one output, those of its elements' widest."""
+    """Return the limits of each output; a list that is one output has its elements' widest."""
     each = [limits_of(args)(t) for t in output_tolerances(program, low=bool(model.float_types))]
     if len(each) == count:
         return each
@@ -196,13 +197,13 @@ def _limits(args: Arguments, model: Model, program: ProgramIR, count: int) -> li
 
 
 def limits_of(args: Arguments) -> Callable[[Tolerances], Tolerances]:
-    """What the options and the environment make of default limits."""
+    """Return how the options and the environment change default limits."""
     stated = (args.get("--rms-tol"), args.get("--atol"), args.get("--rtol"))
     return lambda t: t.with_environment().with_limits(*stated)
 
 
 def _held(args: Arguments) -> Any:
-    """The compiled program of --compiled-model. FileError where the file holds none."""
+    """Return the compiled program of --compiled-model. Errors: FileError where there is none."""
     path = args.get("--compiled-model")
     if path is None:
         return None
@@ -249,13 +250,13 @@ def _check(args: Arguments, other: Model, choice: Choice) -> None:
 
 
 def _changes(args: Arguments) -> bool:
-    """Whether the target side is not the program that the reference side is."""
+    """Return whether the target side runs another program than the reference side."""
     flags = ("--against", "--fp16", "--bf16", "--compiled-model")
     return any(f in args for f in flags) or bool(load_passes(args))
 
 
 def _reference(args: Arguments, model: Model) -> Reference:
-    """The reference side, ready to run."""
+    """Make the reference side ready to run."""
     where = f" of {os.path.basename(model.name)}" if "--against" in args else ""
     if "--ort" in args:
         from mgx_mlir.debug.onnxruntime import OnnxRuntimeSession

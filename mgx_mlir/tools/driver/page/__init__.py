@@ -11,7 +11,7 @@ PARTS = {"/*STYLE*/": "page.css", "/*SCRIPT*/": "page.js", "/*LAYOUT*/": "layout
 
 
 def page(data: dict[str, Any]) -> str:
-    """The page about a model; `data` is what commands/report.py collects."""
+    """Write the page about a model; `data` is what commands/report.py collects."""
     folder = files("mgx_mlir.tools.driver.page")
     text = (folder / "page.html").read_text(encoding="utf-8")
     for mark, name in PARTS.items():

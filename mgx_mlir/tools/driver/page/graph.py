@@ -15,10 +15,10 @@ TEXT = 2000  # characters of an instruction that are shown
 
 
 def graph(lines: Sequence[Instruction], times: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
-    """`nodes`, `edges` and `groups` of a main module's instructions; literals are left out.
+    """Return `nodes`, `edges` and `groups` of a main module, without its literals.
 
-    `times`: milliseconds and share by an instruction's name. A group is a run of instructions
-    that others read one value of, as far as there are such places.
+    `times`: milliseconds and share by an instruction's name. A group is a run of instructions that
+    later ones read a single value of, as far as there are such places.
     """
     shown = [i for i in lines if not i.is_literal]
     ids = {id(i): n for n, i in enumerate(shown)}
@@ -46,7 +46,7 @@ def _node(n: int, i: Instruction, times: Mapping[str, tuple[float, float]]) -> d
 
 
 def _shape(i: Instruction) -> str:
-    """The type and dims of an instruction in short."""
+    """Return the type and dims of an instruction in short."""
     text = "" if i.shape is None else str(i.shape)
     dtype, _, rest = text.removeprefix("dynamic, ").partition("_type, {")
     return f"{dtype} {{{rest.partition('}')[0]}}}" if rest else text
@@ -55,7 +55,7 @@ def _shape(i: Instruction) -> str:
 def _groups(
     nodes: Sequence[Mapping[str, Any]], edges: Sequence[tuple[int, int]]
 ) -> list[list[int]]:
-    """Runs of nodes, cut where few values are alive; parameters and results stay by themselves."""
+    """Return runs of nodes, cut where few values are alive; parameters and results are left out."""
     inner = [n["id"] for n in nodes if n["kind"] not in ("param", "return")]
     if not inner:
         return []
