@@ -232,7 +232,7 @@ class module:
     def _changing(self) -> ModuleBuilder:
         builder = self._builder
         if self._program.is_compiled():
-            raise UsageError("the program is compiled, it cannot be changed any more")
+            raise UsageError("the program is compiled and cannot be changed")
         return builder
 
     # ---- reading -----------------------------------------------------------------------------
@@ -283,7 +283,7 @@ class module:
 def _place(entity: Instruction) -> ir.Operation:
     owner: Any = entity.owner if isinstance(entity, ir.Value) else entity
     if isinstance(owner, ir.Block):
-        raise UsageError("nothing can be inserted ahead of a parameter")
+        raise UsageError("cannot insert before a parameter")
     return owner.operation
 
 
@@ -321,7 +321,7 @@ def _operator(entity: Instruction, owner: program) -> op:
     operation = entity.owner if isinstance(entity, ir.Value) else entity
     cls = op_class(operation)
     if cls is None:
-        raise MgxError(f"'{operation.name}' is no operator of this dialect")
+        raise MgxError(f"'{operation.name}' is not an operator of this dialect")
     return op.of(name, attributes_out(cls, attributes_of(operation)))
 
 

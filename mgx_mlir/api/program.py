@@ -166,7 +166,7 @@ class program:
         """Raise UsageError for a reference made before the program was compiled or sorted."""
         if generation != self._generation:
             raise UsageError(
-                f"{what} belongs to the program as it was before it was compiled or sorted",
+                f"{what} is stale: the program was compiled or sorted since",
                 notes=["take a new reference from get_main_module()"],
             )
 
@@ -282,7 +282,7 @@ class program:
     def create_module(self, name: str) -> module:
         """Create an empty module, to be passed as an argument of an instruction."""
         if self._compiled is not None:
-            raise UsageError("the program is compiled, it cannot be changed any more")
+            raise UsageError("the program is compiled and cannot be changed")
         made = self._builder.create_module(name)
         self.changed()
         return module(self, made, self._generation)
@@ -290,7 +290,7 @@ class program:
     def sort(self) -> None:
         """Put the instructions of main in depth-first order from its results."""
         if self._compiled is not None:
-            raise UsageError("the program is compiled, it cannot be changed any more")
+            raise UsageError("the program is compiled and cannot be changed")
         found = self.program_ir
         block = entry_block(found.main())
         operations = [view.operation for view in block.operations]
@@ -449,7 +449,9 @@ class program:
         """
         check_stream(stream_name)
         if self.compiled.target != "gpu":
-            raise UsageError(f"a program compiled for {self.compiled.target} runs on no stream")
+            raise UsageError(
+                f"a program compiled for {self.compiled.target} does not run on a stream"
+            )
         context.of(self.compiled.load().device).wait_for(stream)
         return self.run(params)
 

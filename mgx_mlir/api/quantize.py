@@ -43,7 +43,7 @@ def _truncate(prog: program, ins_names: Sequence[str], float_type: str) -> None:
     unknown = [name for name in ins_names if name != "all" and name not in OPS]
     if unknown:
         raise UsageError(
-            f"ins_names holds no operator: {', '.join(unknown)}",
+            f"ins_names has names that are not operators: {', '.join(unknown)}",
             notes=["expected names as the program prints them, or all"],
         )
     truncate = f"mgx-truncate-float{{ops={','.join(ins_names)} float-type={float_type}}}"
@@ -56,7 +56,7 @@ def _run(prog: Any, steps: PipelineLike) -> None:
         raise UsageError(f"expected a program, got {type(prog).__name__}")
     if prog.is_compiled():
         raise UsageError(
-            "the program is compiled, it cannot be changed any more",
+            "the program is compiled and cannot be changed",
             notes=["quantize before compiling"],
         )
     copy = prog.program_ir.clone()

@@ -46,7 +46,7 @@ def option_text(value: Any) -> str:
         return "[" + ", ".join(map(option_text, value)) + "]"
     if hasattr(value, "__array__"):
         return _array_text(np.asarray(value))
-    raise TypeError(f"cannot spell {type(value).__name__}")
+    raise TypeError(f"cannot write as text: {type(value).__name__}")
 
 
 def _array_text(a: np.ndarray) -> str:

@@ -77,7 +77,7 @@ def _npy(view: memoryview, port: Port) -> np.ndarray:
     _check_size(math.prod(dims) * dtype.itemsize, port)
     data, size = view[head.tell() :], math.prod(dims) * dtype.itemsize
     if len(data) < size:
-        raise FileError(f"the file ends early: {size} bytes expected, {len(data)} are there")
+        raise FileError(f"the file ends early: expected {size} bytes, got {len(data)}")
     flat = np.frombuffer(data, dtype, math.prod(dims)) if size else np.zeros(0, dtype)
     return flat.reshape(dims, order="F" if by_column else "C")
 

@@ -197,7 +197,7 @@ class Case:
         try:
             reduce_module(run)
         except OutOfTime:
-            say(f"The {seconds:g} s are over, the smallest model so far is kept")
+            say(f"Time limit of {seconds:g} s reached, the smallest model so far is kept")
         return program_of(run.best)
 
 

@@ -47,7 +47,7 @@ class OnnxRuntimeSession:
             raise _failed(self.path, "cannot run the model", e) from None
         for name, value in zip(self.output_names, found, strict=True):
             if not isinstance(value, np.ndarray):
-                raise RunError(f"output '{name}' is no tensor", location=self.path)
+                raise RunError(f"output '{name}' is not a tensor", location=self.path)
         return found
 
 

@@ -177,7 +177,7 @@ def _create(kind: str, threads: int, index: int, library: str) -> Device:
             hal = driver.create_default_device(allocators=["caching"])
     except IREE_ERRORS as e:
         if kind != "hip":
-            raise TargetError(f"the {kind} device cannot be made: {short(e)}") from e
+            raise TargetError(f"cannot open the {kind} device: {short(e)}") from e
         raise _no_hip(library, e) from e
     return Device(kind, threads, _immortal(hal), index, library, forks.count())
 

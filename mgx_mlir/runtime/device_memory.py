@@ -45,7 +45,7 @@ class DeviceTensor:
                 element_type(_wire(dtype)),
             )
         except IREE_ERRORS as e:
-            raise RunError(f"{array.nbytes} bytes of the device cannot be had: {short(e)}") from e
+            raise RunError(f"cannot allocate {array.nbytes} bytes on the device: {short(e)}") from e
         return cls(device, view, dtype, array.shape)
 
     @classmethod
@@ -60,7 +60,7 @@ class DeviceTensor:
             )
             view = rt.HalBufferView(buffer, tuple(dims), element_type(_wire(dtype)))
         except IREE_ERRORS as e:
-            raise RunError(f"{size} bytes of the device cannot be had: {short(e)}") from e
+            raise RunError(f"cannot allocate {size} bytes on the device: {short(e)}") from e
         return cls(device, view, dtype, dims)
 
     @property

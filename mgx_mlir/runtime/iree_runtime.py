@@ -255,7 +255,7 @@ class LoadedModule:
                 notes=[short(e)],
             )
         if "parameter" in text:
-            return FileError(f"the module's parameters are not there: {short(e)}", location=where)
+            return FileError(f"the module's parameters are missing: {short(e)}", location=where)
         return FileError(f"the compiled module cannot be loaded: {short(e)}", location=where)
 
     def _signature(

@@ -158,7 +158,7 @@ class Container:
             self._start = _up(_HEAD.size + length, _PAGE)
             numbers = [r[k] for r in rows for k in ("offset", "size", "crc")]
             if not all(type(n) is int and 0 <= n < 1 << 63 for n in numbers):
-                raise ValueError("an extent is no number, or negative")
+                raise ValueError("an extent is not a number, or is negative")
             ends = [self._start + r["offset"] + r["size"] for r in rows]
         except (ValueError, KeyError, TypeError, RecursionError) as e:
             raise FileError(f"the header cannot be read: {e}", location=str(path)) from e

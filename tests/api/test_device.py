@@ -57,7 +57,7 @@ def test_programs_of_other_targets_refuse_it() -> None:
     arg = migraphx.argument.on_device(DeviceTensor.of(open_device("local-sync"), ARRAYS[0]))
     with pytest.raises(RunError, match="x: expected host memory"):
         p.run({"x": arg})
-    with pytest.raises(UsageError, match="runs on no stream"):
+    with pytest.raises(UsageError, match="does not run on a stream"):
         p.run_async({"x": ARRAYS[0]}, 0)
     with pytest.raises(UsageError, match="expected a stream of type ihipStream_t"):
         p.run_async({"x": ARRAYS[0]}, 0, "cudaStream_t")

@@ -82,7 +82,7 @@ def test_wrong_outputs(driver: Driver, tmp_path: Path) -> None:
         assert (ran.status, ran.out) == (2, "")
         return ran.err
 
-    assert "would be no .onnx file" in failed("--cpu", "-o", tmp_path / "x.onnx")
+    assert "would not be a .onnx file" in failed("--cpu", "-o", tmp_path / "x.onnx")
     assert "no such file or directory" in failed("--cpu", "-o", tmp_path / "no" / "x.txt")
     assert "ref has no code to write" in failed("--ref", "-o", tmp_path / "x.vmfb")
     (tmp_path / "d.txt").mkdir()

@@ -65,7 +65,7 @@ def test_no_input(driver: Driver, models: Path) -> None:
     assert driver("read", path, "--test").status == 2
     assert driver("read", "--test", "--batch", 2).status == 2
     ran = driver("read", path, "--batch", 2)
-    assert "the model leaves no dimension open" in ran.errors[0]
+    assert "the model has no dynamic dimension" in ran.errors[0]
     ran = driver("run", path, "--ref", "--fill1", "xx")
     assert ran.status == 2
     assert "the model has no input 'xx', it has: x" in ran.err

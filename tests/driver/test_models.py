@@ -109,7 +109,7 @@ def test_a_script(driver: Driver, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["x = ("], "the script is no Python"),
+        (["x = ("], "the script is not valid Python"),
         ([NETWORK, "1 / 0"], "m.py:5: error: the script failed: ZeroDivisionError"),
         (["import sys", "sys.exit(3)"], "the script failed: SystemExit"),
         (["del p"], "expected a program in the variable 'p', the script makes 0"),
@@ -183,7 +183,7 @@ def test_a_batch_of_stated_dims(driver: Driver) -> None:
         (["--batch", 4], "option '--batch' has no effect"),
         (["--input-dim", "@a", 4, 5], "option '--input-dim' has no effect"),
         (["--brief"], "option '--brief' is for --graphviz"),
-        (["--trim-size", 2], "option '--trim-size' is for --trim"),
+        (["--trim-size", 2], "option '--trim-size' needs --trim"),
         (["--strip-context"], "is for saved programs"),
         (["--debug-symbols", "--cpp"], "option '--debug-symbols' is for"),
         (["--nhwc"], "option '--nhwc' is for TensorFlow models"),

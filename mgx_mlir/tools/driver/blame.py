@@ -137,7 +137,7 @@ def _instructions(case: Case) -> Examined | None:
     try:
         return case.instructions()
     except MgxError as e:
-        say(f"warning: a build that gives back every instruction cannot be made: {e.message}")
+        say(f"warning: cannot build the program with every instruction as a result: {e.message}")
         say("note: the kernels of the program, as it is compiled, are looked at")
         return None
 

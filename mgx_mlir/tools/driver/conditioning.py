@@ -38,7 +38,7 @@ def ill_conditioned(
                 case.program, case.arrays, wanted, _limits(case), least=least, seed=case.seed
             )
         except MgxError as e:
-            say(f"note: how the outputs are conditioned cannot be told: {e.message}")
+            say(f"note: cannot determine the conditioning of the outputs: {e.message}")
             return {}
     by_name = {c.name: c for c in each}
     moves = {c.name: by_name[c.name] for c in failed if c.name in by_name}
@@ -57,7 +57,7 @@ def _nothing_is_wrong(case: Case, moves: Mapping[str, Conditioning]) -> bool:
             fused = case.fused()
             return _excused(case, fused, case.kernels(fused)) and _passes_keep(case, moves)
         except MgxError as e:
-            say(f"note: whether something is wrong by itself cannot be told: {e.message}")
+            say(f"note: cannot determine what is wrong by itself: {e.message}")
             return False
 
 

@@ -56,7 +56,7 @@ def _form_of(args: Arguments, more: tuple[str, ...]) -> str:
         return suffix
     if suffix in (".onnx", CODE):
         why = "--netron" if suffix == ".onnx" else "compile --cpu or --gpu"
-        raise UsageError(f"'{path}' would be no {suffix} file",
+        raise UsageError(f"'{path}' would not be a {suffix} file",
                          notes=[f"{why} writes one; --binary writes MIGraphX's form"])  # fmt: skip
     return SUFFIXES.get(suffix, "msgpack")
 

@@ -43,7 +43,7 @@ def _check_batch(args: Arguments, model: Model, signature: Signature) -> None:
     """Raise UsageError for --batch where the file states every dim, and no rate is printed."""
     open_dims = not all(p.is_static for p in signature.inputs)
     if "--batch" in args and not (open_dims or model.sets_batch or model.is_rated):
-        raise UsageError(f"option '--batch' has no effect: {model.name} leaves no dimension open")
+        raise UsageError(f"option '--batch' has no effect: {model.name} has no dynamic dimension")
 
 
 def _files(args: Arguments) -> dict[str, str]:

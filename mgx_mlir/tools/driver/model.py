@@ -83,7 +83,7 @@ class Model:
                 raise UsageError(f"option '{flag}' is for saved programs, got {self.name}")
         if "--trim-size" in args and "--trim" not in args:
             raise UsageError(
-                "option '--trim-size' is for --trim: it says how much is left before it"
+                "option '--trim-size' needs --trim: it counts the instructions kept before it"
             )
         self._check_sizes(kind)
         self.options = self._onnx_options() if self.is_onnx else {}
@@ -201,7 +201,7 @@ class Model:
                 dims_ = value.type.tensor_type.shape.dim
                 if any(not d.HasField("dim_value") for d in dims_):
                     return
-        raise UsageError("option '--batch' has no effect: the model leaves no dimension open",
+        raise UsageError("option '--batch' has no effect: the model has no dynamic dimension",
                          notes=["--input-dim @name d1 d2 ... replaces stated ones"])  # fmt: skip
 
     def source(self) -> str | ProgramIR:

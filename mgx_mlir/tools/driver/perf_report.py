@@ -269,7 +269,9 @@ def read_report(path: str) -> OtherRun:
     try:
         found = json.loads(bytes(data))
     except (ValueError, RecursionError):
-        raise FileError("expected a report of perf --json, got no JSON", location=path) from None
+        raise FileError(
+            "expected a report of perf --json, the file is not JSON", location=path
+        ) from None
     if not isinstance(found, Mapping) or found.get("report") != REPORT:
         raise FileError(f"expected a report of perf --json, '{REPORT}'", location=path)
     kernels = found.get("kernels") or []

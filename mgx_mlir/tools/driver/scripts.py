@@ -32,7 +32,7 @@ def run_script(path: str) -> program:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
         line = f"{path}:{e.lineno}" if isinstance(e, SyntaxError) and e.lineno else path
         why = e.msg if isinstance(e, SyntaxError) else str(e).splitlines()[0]
-        raise ModelError(f"the script is no Python: {why}", location=line) from None
+        raise ModelError(f"the script is not valid Python: {why}", location=line) from None
     names: dict[str, Any] = {"__name__": "__main__", "__file__": path}
     with _as_migraphx(), _beside(path):
         try:

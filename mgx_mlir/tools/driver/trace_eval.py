@@ -33,7 +33,7 @@ def trace_kernels(
     arrays = compiled.signature.check_inputs(inputs)
     options = {**choice.options(), "exhaustive_tune": False}
     case = Case(model.program, arrays, choice.target, options)
-    say("MIGRAPHX_TRACE_EVAL: kernels of a second build, which gives back all their results")
+    say("MIGRAPHX_TRACE_EVAL: kernels of a second build, which returns all their results")
     with working("Running kernels"):
         fused = case.fused()
         stepped = SteppedRun(fused, arrays, case.kernels_compiled)

@@ -100,7 +100,7 @@ def _main(argv: list[str]) -> int:
     try:
         shrink(run)
     except OutOfTime:
-        say("mgx-reduce: the time is over, the best form so far is kept")
+        say("mgx-reduce: time limit reached, the best form so far is kept")
     say(f"mgx-reduce: {run.best.describe()} after {tester.runs} runs: {out}")
     if run.best.is_empty:
         say(

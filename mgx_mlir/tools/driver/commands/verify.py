@@ -130,10 +130,8 @@ def run(args: Arguments) -> int:
     between = f"{sides[0]} and {sides[1]}"
     if moves:
         print(f"ill-conditioned: {model.name}: {between} differ in {', '.join(failed)} ({limits})")
-        say(
-            "Nothing is wrong by itself, and numbers that are one ulp away do as much: such outputs"
-        )
-        say("cannot tell a fault from rounding. Compare others, or state wider limits")
+        say("Everything is right by itself, and a change of one ulp moves the outputs as far: they")
+        say("cannot tell a fault from rounding. Compare other outputs, or state wider limits")
         return status
     if failed:
         print(f"FAILED: {model.name}: {between} differ in {', '.join(failed)} ({limits})")
