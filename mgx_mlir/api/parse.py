@@ -10,6 +10,8 @@ from mgx_mlir.api.program import program
 from mgx_mlir.api.shape import dynamic_dimension
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.frontends.dims import model_dim
+from mgx_mlir.frontends.onnx.options import OnnxOptions
+from mgx_mlir.frontends.onnx.registry import operators
 
 _ONE = dynamic_dimension(1, 1)  # MIGraphX's default: a dim that the file leaves open is 1
 
@@ -87,8 +89,6 @@ def _options(
     use_debug_symbols: bool,
     **more: Any,
 ) -> Any:
-    from mgx_mlir.frontends.onnx.options import OnnxOptions
-
     default = None
     if default_dyn_dim_value != _ONE:
         if default_dim_value:
@@ -164,7 +164,6 @@ def parse_tf(
 def get_onnx_operators() -> list[str]:
     """Return the names of the supported ONNX operators, sorted."""
     from mgx_mlir.frontends.onnx import ops
-    from mgx_mlir.frontends.onnx.registry import operators
 
     ops.load()
     return sorted({name for domain, name in operators()})

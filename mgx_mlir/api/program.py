@@ -28,7 +28,7 @@ from mgx_mlir.core.errors import MgxError, RunError, TargetError, UsageError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.printers.listing import Instruction as Line
 from mgx_mlir.printers.listing import Listing, list_program
-from mgx_mlir.printers.text import instruction_text, print_listing
+from mgx_mlir.printers.text import instruction_text, print_listing, print_text
 from mgx_mlir.programs.interpreter import Interpreter
 from mgx_mlir.programs.layout import Layout
 from mgx_mlir.programs.module_builder import (
@@ -459,8 +459,6 @@ class program:
 
     def print(self, stream: Any = None, **options: Any) -> None:
         """Write the text form to stdout or a stream; options as printers.text.print_text."""
-        from mgx_mlir.printers.text import print_text
-
         print_text(self._shown(), stream or sys.stdout, kernel_prefix=self._prefix(), **options)
 
     def to_py(self, *, weights: str | None = None) -> str:

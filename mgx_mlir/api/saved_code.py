@@ -25,6 +25,9 @@ from mgx_mlir.frontends.mxr.shapes import argument_of
 from mgx_mlir.printers.value_tree import Binary, Tree, array_tree, write_msgpack
 from mgx_mlir.programs.lowered import kernel_infos
 from mgx_mlir.programs.signature import Signature
+from mgx_mlir.targets.base import Executable
+from mgx_mlir.targets.child import compiler_version
+from mgx_mlir.targets.flags import host_cpu
 
 MOST_ENTRIES = 64
 HINT = ["load it with compiled=False (mgx-driver: --strip-context) and compile it again"]
@@ -58,9 +61,6 @@ class Held(NamedTuple):
 
 def _tree(c: Any, options: Mapping[str, Any], digest: str, held: Held) -> dict[str, Tree]:
     """Encode the code of one compiled program."""
-    from mgx_mlir.targets.child import compiler_version
-    from mgx_mlir.targets.flags import host_cpu
-
     found: dict[str, Tree] = {
         "target": c.target,
         "options": _plain(options),
@@ -221,9 +221,6 @@ def _check_sums(entry: dict[str, Tree], digest: str) -> None:
 
 def _check_place(kind: str, entries: list[dict[str, Tree]], emulate: bool, device_id: int) -> None:
     """Raise FileError for code of another compiler, or for a processor other than this one."""
-    from mgx_mlir.targets.child import compiler_version
-    from mgx_mlir.targets.flags import host_cpu
-
     if kind == "ref":
         return
     for entry in entries:
@@ -253,8 +250,6 @@ def _program_of(
     earlier: Sequence[IreeProgram],
     emulate: bool,
 ) -> IreeProgram:
-    from mgx_mlir.targets.base import Executable
-
     options = as_map(entry.get("options", {}), "'options'")
     vmfb = member(entry, "vmfb", "'compiled'")
     if not isinstance(vmfb, memoryview):

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.core.errors import FileError, UsageError
+from mgx_mlir.targets import emulator, get_target
+from mgx_mlir.targets.devices import hip_devices
 
 
 def named(arch: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -13,8 +15,6 @@ def named(arch: str | Sequence[str] | None) -> tuple[str, ...]:
 
     Errors: TargetError for unknown names.
     """
-    from mgx_mlir.targets import get_target
-
     if arch is None:
         return ()
     texts = arch.split(",") if isinstance(arch, str) else arch
@@ -29,9 +29,6 @@ def device_archs(*, emulate: bool) -> tuple[str, ...]:
 
     Of emulated devices it is the one that the environment states.
     """
-    from mgx_mlir.targets import emulator
-    from mgx_mlir.targets.devices import hip_devices
-
     if emulate:
         stated = emulator.emulated_arch()
         return (stated,) if stated else ()
@@ -40,8 +37,6 @@ def device_archs(*, emulate: bool) -> tuple[str, ...]:
 
 def of_device(device_id: int, *, emulate: bool) -> str | None:
     """Return the architecture of a device, or None where it is unknown."""
-    from mgx_mlir.targets import emulator
-
     if emulate:
         return emulator.emulated_arch(device_id)
     found = device_archs(emulate=False)

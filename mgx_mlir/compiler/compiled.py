@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mgx_mlir.compiler.device_plan import device_plan
 from mgx_mlir.compiler.environment import code_variables, left_out_rewrites
 from mgx_mlir.compiler.option_text import option_text
 from mgx_mlir.compiler.tuning.solutions import Tuning
@@ -24,6 +25,7 @@ from mgx_mlir.programs.signature import Signature
 from mgx_mlir.rewrite.rewrite_trace import disabled_names
 from mgx_mlir.rewrite.switches import switches
 from mgx_mlir.runtime.trace_eval import printing, trace_level
+from mgx_mlir.targets import emulator
 
 # settings that change nothing of the code that a compile makes
 _NOT_OF_CODE = ("cache", "timeout", "emulate", "threads", "exhaustive_tune", "tuning_inputs")
@@ -234,8 +236,6 @@ class IreeProgram(CompiledProgram):
                 self._program = ProgramIR(ctx, module)
             found = self._program
             if self.target == "gpu" and found.plan is None:
-                from mgx_mlir.compiler.device_plan import device_plan
-
                 found.plan = device_plan(found, self.signature, self.executable, self.params)
         return found
 
@@ -281,8 +281,6 @@ class IreeProgram(CompiledProgram):
 
     def _library(self) -> str | None:
         """Return the HIP library to run on; None: the machine's own."""
-        from mgx_mlir.targets import emulator
-
         return str(emulator.activate()) if self.settings.emulate else None
 
     def _of_device(self, library: str | None) -> IreeProgram:

@@ -20,9 +20,10 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from mgx_mlir.core.errors import FileError
-from mgx_mlir.core.ir import ir
+from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore, is_literal
 from mgx_mlir.core.op import Kernel, is_a, is_terminator
+from mgx_mlir.printers.listing import kernel_name
 from mgx_mlir.printers.value_tree import program_tree, save_tree
 from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
@@ -120,16 +121,12 @@ def show_compiled() -> None:
 
 def kernel_programs(program: ProgramIR) -> list[ProgramIR]:
     """Return each kernel of a compiled program as a program of its source operators."""
-    from mgx_mlir.printers.listing import kernel_name
-
     with program.ctx, ir.Location.unknown():
         found = [v.operation for v in entry_block(program.main()).operations if is_a(v, Kernel)]
         return [_kernel_program(program, op, kernel_name(op)) for op in found]
 
 
 def _kernel_program(program: ProgramIR, op: ir.Operation, name: str) -> ProgramIR:
-    from mgx_mlir.core.ir import func
-
     block = op.regions[0].blocks[0]
     outside = _constants(op.operands)
     module = ir.Module.create()

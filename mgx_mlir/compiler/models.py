@@ -14,6 +14,7 @@ from mgx_mlir.core.op import is_a
 from mgx_mlir.dialects.migraphx.buffers import Unknown
 from mgx_mlir.frontends.dims import with_model_dims
 from mgx_mlir.frontends.mlir_files import read_mlir
+from mgx_mlir.frontends.onnx.options import OnnxOptions
 from mgx_mlir.programs.program_ir import ProgramIR
 
 MODEL_SUFFIXES = {
@@ -57,7 +58,6 @@ def read_model(
 
 def _onnx(source: Path | bytes, options: dict[str, Any]) -> ProgramIR:
     from mgx_mlir.frontends.onnx.importer import parse_onnx, parse_onnx_buffer
-    from mgx_mlir.frontends.onnx.options import OnnxOptions
 
     try:
         chosen = OnnxOptions(**options)

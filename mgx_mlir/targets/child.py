@@ -28,6 +28,7 @@ from typing import IO, BinaryIO, cast
 from mgx_mlir.core import forks
 from mgx_mlir.core.errors import CompileError, FileError, TargetError
 from mgx_mlir.targets import worker as worker_file
+from mgx_mlir.targets.cache import cache_root
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure, read_failure, warnings
 from mgx_mlir.targets.private import make_private
 from mgx_mlir.targets.process import HAS_PROC, Watch, exit_poll, kill_group, readable
@@ -538,8 +539,6 @@ def shared_compiler() -> IreeCompiler:
     global _shared
     with _shared_lock:
         if _shared is None:
-            from mgx_mlir.targets.cache import cache_root
-
             try:
                 reproducers = cache_root() / "reproducers"
             except FileError:

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.programs.lowered import Lowered
+from mgx_mlir.targets.child import shared_compiler
 from mgx_mlir.targets.flags import gpu_ladder
+from mgx_mlir.targets.kernel_bounds import compile_with_bounds, time_us
 
 # what the functions of a lowered module take, in microseconds; None where that is not known.
 # Raises CompileError where the module does not compile.
@@ -21,7 +23,6 @@ SECONDS = 0.05  # spent on calling each function
 
 def by_bound(arch: str, opt_level: str = "O2", timeout: float | None = None) -> Judge:
     """Estimate time by the lower bound of the compiled code; infinite for code that spills."""
-    from mgx_mlir.targets.kernel_bounds import compile_with_bounds, time_us
 
     def judge(lowered: Lowered, names: Sequence[str]) -> Mapping[str, float | None]:
         _, launches = compile_with_bounds(
@@ -46,7 +47,6 @@ def by_time(
     """
     from mgx_mlir.runtime.device_memory import DeviceTensor
     from mgx_mlir.runtime.iree_runtime import LoadedModule
-    from mgx_mlir.targets.child import shared_compiler
 
     def judge(lowered: Lowered, names: Sequence[str]) -> Mapping[str, float | None]:
         flags = gpu_ladder(arch, opt_level=opt_level)[0].flags

@@ -14,7 +14,9 @@ from mgx_mlir.core.errors import MgxError, UsageError
 from mgx_mlir.debug.blame import Case, Culprit, find_kernel, minimal_model
 from mgx_mlir.debug.examine import Examined, Finding
 from mgx_mlir.debug.extract import SUFFIXES, save_inputs, save_program
+from mgx_mlir.printers.emit import emit as print_program
 from mgx_mlir.printers.listing import Instruction, list_program
+from mgx_mlir.printers.text import instruction_text
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.compile_model import Choice
@@ -110,8 +112,6 @@ class _Output:
 
 
 def _text(program: ProgramIR, line: Instruction) -> str:
-    from mgx_mlir.printers.text import instruction_text
-
     with program.store.active():
         return instruction_text(line)
 
@@ -254,8 +254,6 @@ def _leave(out: _Output, program: ProgramIR, path: Path, inputs: Mapping[str, np
         words += ["--load-arg", *(w for name in inputs for w in (f"@{name}", str(beside)))]
     how = shlex.join(words)
     if not out.is_json:
-        from mgx_mlir.printers.emit import emit as print_program
-
         print_program(program, sys.stdout, "text", version=out.version)
     out.line(f"Wrote: {path}, which fails by itself: {how}")
     out.result["minimal"] = str(path)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError, UsageError
-from mgx_mlir.frontends.onnx.options import OnnxOptions
+from mgx_mlir.frontends.onnx.options import DynamicDim, OnnxOptions
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.tools.driver import dims
 from mgx_mlir.tools.driver.arguments import Arguments
@@ -350,8 +351,6 @@ def load_passes(args: Arguments) -> tuple[Pass, ...]:
 
 
 def _as_range(dim: Any) -> Any:
-    from mgx_mlir.frontends.onnx.options import DynamicDim
-
     return DynamicDim(dim, dim) if isinstance(dim, int) else dim
 
 
@@ -367,7 +366,6 @@ def _swallowed(args: Arguments) -> list[str]:
 def built_in() -> ProgramIR:
     """Build the program of --test: dot of a{4,5} and b{5,3}, without a return."""
     import mgx_mlir.dialects  # noqa: F401  (defines the operators)
-    from mgx_mlir.core import dtypes
     from mgx_mlir.programs.layout import Shape
     from mgx_mlir.programs.module_builder import ProgramBuilder
 

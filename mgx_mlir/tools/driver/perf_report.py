@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mgx_mlir import __version__
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import read_bytes
 from mgx_mlir.debug.peaks import Peaks
@@ -191,8 +192,6 @@ def bytes_text(n: float) -> str:
 
 def performance_json(p: Performance) -> dict[str, Any]:
     """Return the report as a JSON object; docs/perf.md lists the keys."""
-    from mgx_mlir import __version__
-
     times = p.calls.times
     found: dict[str, Any] = {
         "report": REPORT,

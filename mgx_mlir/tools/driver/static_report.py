@@ -10,6 +10,7 @@ from typing import Any
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.debug.gpu_kernels import GpuKernels, gpu_kernels
 from mgx_mlir.debug.work import Work, work_of
+from mgx_mlir.targets.report import gpu_report
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.compile_model import choose_target, compile_model
 from mgx_mlir.tools.driver.emit import write_file
@@ -52,7 +53,6 @@ def static_report(args: Arguments, model: Model) -> int:
 
 def _kernels(args: Arguments, model: Model, choice: Any, arch: str | None) -> GpuKernels:
     from mgx_mlir.compiler.dumps import kept_assembly
-    from mgx_mlir.targets.report import gpu_report
 
     with kept_assembly() as assembly:
         compiled = compile_model(args, model, choice, arch)

@@ -8,7 +8,7 @@ import platform
 from typing import Any
 
 from mgx_mlir import __version__
-from mgx_mlir.core.errors import UsageError
+from mgx_mlir.core.errors import MgxError, UsageError
 from mgx_mlir.tools.driver.arguments import Arguments, Option
 from mgx_mlir.tools.driver.environment import PREFIX, VARIABLES
 from mgx_mlir.tools.driver.options import HELP
@@ -119,7 +119,6 @@ def _cache() -> dict[str, Any]:
 
 def _tuning() -> dict[str, Any]:
     from mgx_mlir.compiler.tuning.solutions import solutions, tuning_file
-    from mgx_mlir.core.errors import MgxError
 
     try:
         count: Any = solutions()

@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from mgx_mlir.compiler.compile import compile as compile_program
 from mgx_mlir.core.errors import UsageError
+from mgx_mlir.debug.compare import compare_all
+from mgx_mlir.debug.tolerances import output_tolerances
+from mgx_mlir.hardware.machine import available_cpus
+from mgx_mlir.printers.listing import list_program
+from mgx_mlir.printers.text import program_text
 from mgx_mlir.tools.driver.arguments import Arguments, Option
 from mgx_mlir.tools.driver.commands.perf import measure
 from mgx_mlir.tools.driver.commands.verify import limits_of
@@ -81,10 +87,6 @@ def _verified(args: Arguments, model: Model, choice: Choice, compiled: Any) -> d
     if "--no-verify" in args or choice.target == "ref":
         why = "not compared: " + ("--no-verify" if "--no-verify" in args else "the target is ref")
         return {"note": why, "outputs": []}
-    from mgx_mlir.compiler.compile import compile as compile_program
-    from mgx_mlir.debug.compare import compare_all
-    from mgx_mlir.debug.tolerances import output_tolerances
-
     # the reference is the model as it stands in its file
     plain = Model(args, plain=True) if model.passes or model.float_types else model
     program = read(plain)
@@ -115,9 +117,6 @@ def collect(
     verified: dict[str, Any],
 ) -> dict[str, Any]:
     """Collect what the page shows, as JSON values."""
-    from mgx_mlir.printers.listing import list_program
-    from mgx_mlir.printers.text import program_text
-
     perf = performance_json(found)
     program = compiled.program
     total = perf.get("kernels_ms") or 0.0
@@ -184,8 +183,6 @@ def _compile_time(compiled: Any) -> str:
 
 
 def _subtitle(choice: Choice, compiled: Any) -> str:
-    from mgx_mlir.hardware.machine import available_cpus
-
     parts = [choice.target]
     if choice.target == "cpu":
         threads = compiled.threads or available_cpus()

@@ -11,6 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from mgx_mlir.compiler.compile import compile as compile_program
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.debug.compare import Comparison, compare_all
 from mgx_mlir.debug.conditioning import Conditioning
@@ -263,8 +264,6 @@ def _reference(args: Arguments, model: Model) -> Reference:
         with step("Loading into onnxruntime ..."):
             session = OnnxRuntimeSession(model.path)
         return Reference(f"onnxruntime{where}", session.output_names, session.run)
-    from mgx_mlir.compiler.compile import compile as compile_program
-
     if "--against" in args:
         read(model)
     with step("Compiling for ref ..."):
