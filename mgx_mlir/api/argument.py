@@ -12,6 +12,9 @@ import numpy as np
 from mgx_mlir.api.shape import shape
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import ShapeError, UsageError
+from mgx_mlir.frontends.mxr.reader import load_argument
+from mgx_mlir.printers.text import element_texts
+from mgx_mlir.printers.value_tree import save_argument
 from mgx_mlir.programs.layout import Shape, TupleShape
 from mgx_mlir.programs.strided import array_over, shape_of_array
 
@@ -91,15 +94,11 @@ class argument:
     @staticmethod
     def save(arg: argument, filename: str | os.PathLike[str]) -> None:
         """Write an argument as MIGraphX does (msgpack of shape and data)."""
-        from mgx_mlir.printers.value_tree import save_argument
-
         save_argument(tree_parts(arg), filename)
 
     @staticmethod
     def load(filename: str | os.PathLike[str]) -> argument:
         """Read what `save` wrote; FileError for anything else."""
-        from mgx_mlir.frontends.mxr.reader import load_argument
-
         return from_parts(load_argument(filename))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -144,8 +143,6 @@ class argument:
             return "[" + ", ".join(map(repr, self._parts)) + "]"
         if self._tensor is not None:
             return f"<{self.get_shape()} on hip device {self._tensor.device.index}>"
-        from mgx_mlir.printers.text import element_texts
-
         return "{" + ", ".join(element_texts(self._array)) + "}"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mgx_mlir.api.argument import argument, array_of
+from mgx_mlir.api.macros import expand
 from mgx_mlir.api.op import op
 from mgx_mlir.api.shape import shape
 from mgx_mlir.core import literals
@@ -16,6 +17,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import attributes_of, is_terminator, mnemonic, op_class
 from mgx_mlir.printers.listing import is_absent
+from mgx_mlir.printers.text import instruction_text
 from mgx_mlir.programs.layout import TupleShape
 from mgx_mlir.programs.migraphx_names import attributes_out, is_tuple
 from mgx_mlir.programs.module_builder import (
@@ -219,8 +221,6 @@ class module:
         mod_args: Sequence[module] = (),
     ) -> list[instruction_ref]:
         """Insert a macro before `ins`; otherwise as `add_macro`."""
-        from mgx_mlir.api.macros import expand
-
         if mod_args:
             raise UsageError(f"macro '{macro.name()}' takes no modules")
         builder = self._changing()
@@ -268,8 +268,6 @@ class module:
         sys.stdout.write(repr(self))
 
     def __repr__(self) -> str:
-        from mgx_mlir.printers.text import instruction_text
-
         builder = self._builder
         listing = self._program.listing()
         stream = io.StringIO()

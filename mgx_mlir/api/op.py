@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import mgx_mlir.dialects  # noqa: F401  (defines the operators)
+from mgx_mlir.api.shape import dynamic_dimension, shape
 from mgx_mlir.core.attrs import REQUIRED
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ShapeError
+from mgx_mlir.printers.text import value_text
 from mgx_mlir.programs.layout import Shape, TupleShape
 from mgx_mlir.programs.migraphx_names import Enum, NestedOp, attributes_in, attributes_out, class_of
 from mgx_mlir.programs.signature import DimRange
@@ -88,16 +90,12 @@ class op:
         return hash(self._name)
 
     def __repr__(self) -> str:
-        from mgx_mlir.printers.text import value_text
-
         inside = ",".join(f"{k}={value_text(v)}" for k, v in self.values().items())
         return f"{self._name}[{inside}]" if inside else self._name
 
 
 def plain(value: Any) -> Any:
     """Convert an attribute value of the API to what the compiler takes."""
-    from mgx_mlir.api.shape import dynamic_dimension, shape
-
     if isinstance(value, shape):
         return value.core
     if isinstance(value, dynamic_dimension):

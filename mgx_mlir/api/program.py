@@ -13,6 +13,7 @@ import numpy as np
 
 import mgx_mlir.dialects  # noqa: F401  (defines the operators)
 from mgx_mlir.api.argument import argument, array_of
+from mgx_mlir.api.data import fill_argument
 from mgx_mlir.api.device import (
     STREAM_TYPE,
     allocate_gpu,
@@ -28,6 +29,7 @@ from mgx_mlir.core.errors import MgxError, RunError, TargetError, UsageError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.printers.listing import Instruction as Line
 from mgx_mlir.printers.listing import Listing, list_program
+from mgx_mlir.printers.python import python_text
 from mgx_mlir.printers.text import instruction_text, print_listing, print_text
 from mgx_mlir.programs.interpreter import Interpreter
 from mgx_mlir.programs.layout import Layout
@@ -84,8 +86,6 @@ class target:
         if self._is_gpu:
             at = self.get_context()
             return allocate_gpu(s, device_id=at.device_id, emulate=at.emulate)
-        from mgx_mlir.api.data import fill_argument
-
         return fill_argument(s, 0)
 
     @property
@@ -467,8 +467,6 @@ class program:
         Literals of 1024 elements and more become generated numbers. With `weights`, the path of an
         .npz, they are written there, and the code reads them from the file of that name beside it.
         """
-        from mgx_mlir.printers.python import python_text
-
         return python_text(self.program_ir, weights=weights)
 
     def __repr__(self) -> str:

@@ -14,6 +14,7 @@ from mgx_mlir.core.op import is_a
 from mgx_mlir.dialects.migraphx.buffers import Unknown
 from mgx_mlir.frontends.dims import with_model_dims
 from mgx_mlir.frontends.mlir_files import read_mlir
+from mgx_mlir.frontends.mxr.reader import read_file
 from mgx_mlir.frontends.onnx.options import OnnxOptions
 from mgx_mlir.programs.program_ir import ProgramIR
 
@@ -46,8 +47,6 @@ def read_model(
     if kind == "mlir":
         return read_mlir(path)
     if kind in ("mxr", "json"):
-        from mgx_mlir.frontends.mxr.reader import read_file
-
         return read_file(path, "json" if kind == "json" else "msgpack").program
     if kind is None:
         known = ", ".join(MODEL_SUFFIXES)
