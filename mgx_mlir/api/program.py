@@ -27,8 +27,9 @@ from mgx_mlir.api.shape import shape
 from mgx_mlir.core import forks
 from mgx_mlir.core.errors import MgxError, RunError, TargetError, UsageError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.printers.listing import Instruction as Line
-from mgx_mlir.printers.listing import Listing, list_program
+from mgx_mlir.printers.instructions import Instruction as Line
+from mgx_mlir.printers.instructions import Listing
+from mgx_mlir.printers.listing import list_program
 from mgx_mlir.printers.python import python_text
 from mgx_mlir.printers.text import instruction_text, print_listing, print_text
 from mgx_mlir.programs.interpreter import Interpreter

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.printers.listing import Instruction, Listing, Numbering, static_shape
+from mgx_mlir.printers.instructions import Instruction, Listing, Numbering, static_shape
 from mgx_mlir.programs.layout import Shape
 from mgx_mlir.programs.program_ir import DevicePlan
 

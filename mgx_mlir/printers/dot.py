@@ -10,7 +10,8 @@ from mgx_mlir.core.op import OPS, HostOp, Kernel, Op, Pointwise, ReduceOp, ViewO
 from mgx_mlir.dialects.migraphx.fused import FusedReduce, SplitFusedReduce
 from mgx_mlir.dialects.migraphx.normalize import SoftmaxBase
 from mgx_mlir.dialects.migraphx.reduce import ArgExtreme, PrefixScanSum
-from mgx_mlir.printers.listing import Instruction, list_program
+from mgx_mlir.printers.instructions import Instruction
+from mgx_mlir.printers.listing import list_program
 from mgx_mlir.printers.text import operator_text
 from mgx_mlir.programs.layout import AnyShape, Shape, TupleShape, braces
 from mgx_mlir.programs.program_ir import ProgramIR

@@ -5,11 +5,9 @@ Every printer and file writer works from this one view, so that all of them agre
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
-
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.dtypes import FP4X2
@@ -32,6 +30,8 @@ from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
 from mgx_mlir.dialects.migraphx.buffers import Undefined
 from mgx_mlir.dialects.migraphx.control import If, Loop, SelectModule, Yield
 from mgx_mlir.dialects.migraphx.fused import PointwiseKernel
+from mgx_mlir.printers.device_lines import add_device_lines
+from mgx_mlir.printers.instructions import Instruction, Listing, Module, Numbering
 from mgx_mlir.printers.packed import packed_values
 from mgx_mlir.programs.layout import AnyShape, Layout, Shape, TupleShape
 from mgx_mlir.programs.migraphx_names import attributes_out, is_tuple
@@ -39,62 +39,6 @@ from mgx_mlir.programs.module_builder import IMPLICIT_RETURN, MODULES
 from mgx_mlir.programs.program_ir import ProgramIR, argument_names, entry_block, functions
 
 DEBUG_SYMBOLS = "migraphx.debug_symbols"  # module attribute: source names are shown
-Numbering = Literal["seed", "2.16"]
-
-
-@dataclass
-class Instruction:
-    """One line of a listing.
-
-    `lhs` is its printed name, `op` MIGraphX's operator name. `values` are the values of the IR
-    that it stands for; `operation` is None for a parameter. `shape` is None for @return.
-    """
-
-    lhs: str
-    op: str
-    attributes: dict[str, Any] = field(default_factory=dict)
-    inputs: list[Instruction] = field(default_factory=list)
-    modules: list[Module] = field(default_factory=list)
-    shape: AnyShape | None = None
-    symbols: list[str] = field(default_factory=list)
-    operation: ir.Operation | None = None
-    values: tuple[ir.Value, ...] = ()
-    implied: bool = False  # a return that nobody asked for
-
-    def array(self) -> np.ndarray:
-        """Return the elements of a literal. The program's weight store must be active."""
-        assert self.operation is not None
-        return literals.array_of(self.operation)
-
-    @property
-    def is_literal(self) -> bool:
-        """Whether the instruction is a literal."""
-        return self.op == "@literal"
-
-
-@dataclass
-class Module:
-    """A module: its name, and its instructions in MIGraphX's order."""
-
-    name: str
-    instructions: list[Instruction] = field(default_factory=list)
-
-    def visible(self) -> Iterator[Instruction]:
-        """Return the instructions without an implicit return."""
-        return (i for i in self.instructions if not i.implied)
-
-
-@dataclass
-class Listing:
-    """All modules of a program, main first, submodules in the order they are met."""
-
-    modules: list[Module]
-    layout: Layout
-
-    @property
-    def main(self) -> Module:
-        """The main module."""
-        return self.modules[0]
 
 
 def list_program(
@@ -115,8 +59,6 @@ def list_program(
     """
     listing = _Lister(program, numbering, symbols, kernel_prefix).run()
     if device_lines and kernel_prefix and program.plan is not None:
-        from mgx_mlir.printers.device_lines import add_device_lines
-
         add_device_lines(listing, program.plan, numbering)
     return listing
 
@@ -462,9 +404,3 @@ def stated_types(i: Instruction) -> list[TensorType]:
     with op.context:
         found = cls.infer_types(cls.split_operands(op), op.attributes, list(op.regions))
     return [] if found == there else there
-
-
-def static_shape(shape: AnyShape | None) -> Shape:
-    """Return the shape of an instruction that is one tensor."""
-    assert isinstance(shape, Shape)
-    return shape

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, BinaryIO
 
-from mgx_mlir.printers.listing import Instruction, list_program
+from mgx_mlir.printers.instructions import Instruction
+from mgx_mlir.printers.listing import list_program
 from mgx_mlir.printers.text import value_text
 from mgx_mlir.programs.layout import AnyShape, Shape, TupleShape
 from mgx_mlir.programs.program_ir import ProgramIR

@@ -18,14 +18,8 @@ from mgx_mlir.core.names import identifier, quoted_unicode, safe_name
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.weight_files import write_weights
-from mgx_mlir.printers.listing import (
-    Instruction,
-    Listing,
-    Module,
-    list_program,
-    stated_types,
-    static_shape,
-)
+from mgx_mlir.printers.instructions import Instruction, Listing, Module, static_shape
+from mgx_mlir.printers.listing import list_program, stated_types
 from mgx_mlir.printers.value_tree import UNBOUNDED
 from mgx_mlir.programs.layout import AnyShape, Shape
 from mgx_mlir.programs.migraphx_names import Enum, NestedOp, attributes_out

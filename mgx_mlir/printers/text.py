@@ -11,7 +11,8 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.names import safe_name
-from mgx_mlir.printers.listing import Instruction, Listing, Module, list_program, static_shape
+from mgx_mlir.printers.instructions import Instruction, Listing, Module, static_shape
+from mgx_mlir.printers.listing import list_program
 from mgx_mlir.programs.layout import TupleShape
 from mgx_mlir.programs.program_ir import ProgramIR, argument_names, result_names
 

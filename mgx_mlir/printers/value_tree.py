@@ -22,13 +22,8 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import atomic
 from mgx_mlir.core.names import quoted_unicode
-from mgx_mlir.printers.listing import (
-    Instruction,
-    Module,
-    list_program,
-    stated_types,
-    static_shape,
-)
+from mgx_mlir.printers.instructions import Instruction, Module, static_shape
+from mgx_mlir.printers.listing import list_program, stated_types
 from mgx_mlir.programs.layout import AnyShape, Shape, TupleShape
 from mgx_mlir.programs.migraphx_names import Enum, NestedOp
 from mgx_mlir.programs.module_builder import shape_of_parts

@@ -17,7 +17,8 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
-from mgx_mlir.printers.listing import Instruction, list_program
+from mgx_mlir.printers.instructions import Instruction
+from mgx_mlir.printers.listing import list_program
 from mgx_mlir.printers.text import element_texts, instruction_text
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 

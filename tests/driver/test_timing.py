@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mgx_mlir.debug.dry_run import DryRun
-from mgx_mlir.printers.listing import Instruction
+from mgx_mlir.printers.instructions import Instruction
 from mgx_mlir.runtime.profile import DispatchTime
 from mgx_mlir.tools.driver import progress, timing
 from mgx_mlir.tools.driver.perf_report import report_lines

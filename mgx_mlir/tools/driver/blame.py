@@ -15,7 +15,8 @@ from mgx_mlir.debug.blame import Case, Culprit, find_kernel, minimal_model
 from mgx_mlir.debug.examine import Examined, Finding
 from mgx_mlir.debug.extract import SUFFIXES, save_inputs, save_program
 from mgx_mlir.printers.emit import emit as print_program
-from mgx_mlir.printers.listing import Instruction, list_program
+from mgx_mlir.printers.instructions import Instruction
+from mgx_mlir.printers.listing import list_program
 from mgx_mlir.printers.text import instruction_text
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.tools.driver.arguments import Arguments

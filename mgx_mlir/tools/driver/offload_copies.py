@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mgx_mlir.printers.device_lines import CONTEXT, SCRATCH, WEIGHT, renumber
-from mgx_mlir.printers.listing import Instruction, Listing, Numbering
+from mgx_mlir.printers.instructions import Instruction, Listing, Numbering
 
 TO_GPU, FROM_GPU = "hip::copy_to_gpu", "hip::copy_from_gpu"
 _HEAD = ("@param", "@literal", CONTEXT, SCRATCH, WEIGHT)

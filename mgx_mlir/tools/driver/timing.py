@@ -13,7 +13,8 @@ import numpy as np
 
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.debug.work import Work, work_of
-from mgx_mlir.printers.listing import Instruction, Module, Numbering, list_program
+from mgx_mlir.printers.instructions import Instruction, Module, Numbering
+from mgx_mlir.printers.listing import list_program
 
 # words of a launch's name that the backend gives to what it makes of these operators
 _FAMILIES = (

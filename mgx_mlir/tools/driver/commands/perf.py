@@ -11,7 +11,7 @@ import numpy as np
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.debug.peaks import Peaks, machine_peaks
 from mgx_mlir.hardware.machine import available_cpus
-from mgx_mlir.printers.listing import Numbering
+from mgx_mlir.printers.instructions import Numbering
 from mgx_mlir.tools.driver import timing
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.compile_model import (

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mgx_mlir.printers.dot import kind_of
-from mgx_mlir.printers.listing import Instruction
+from mgx_mlir.printers.instructions import Instruction
 from mgx_mlir.printers.text import instruction_text
 
 COLLAPSED_FROM = 120  # nodes from which on parts are shown as one

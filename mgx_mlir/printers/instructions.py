@@ -1,0 +1,76 @@
+"""The lines of a listing: instructions, modules, and a program's modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from mgx_mlir.core import literals
+from mgx_mlir.core.ir import ir
+from mgx_mlir.programs.layout import AnyShape, Layout, Shape
+
+Numbering = Literal["seed", "2.16"]
+
+
+@dataclass
+class Instruction:
+    """One line of a listing.
+
+    `lhs` is its printed name, `op` MIGraphX's operator name. `values` are the values of the IR
+    that it stands for; `operation` is None for a parameter. `shape` is None for @return.
+    """
+
+    lhs: str
+    op: str
+    attributes: dict[str, Any] = field(default_factory=dict)
+    inputs: list[Instruction] = field(default_factory=list)
+    modules: list[Module] = field(default_factory=list)
+    shape: AnyShape | None = None
+    symbols: list[str] = field(default_factory=list)
+    operation: ir.Operation | None = None
+    values: tuple[ir.Value, ...] = ()
+    implied: bool = False  # a return that nobody asked for
+
+    def array(self) -> np.ndarray:
+        """Return the elements of a literal. The program's weight store must be active."""
+        assert self.operation is not None
+        return literals.array_of(self.operation)
+
+    @property
+    def is_literal(self) -> bool:
+        """Whether the instruction is a literal."""
+        return self.op == "@literal"
+
+
+@dataclass
+class Module:
+    """A module: its name, and its instructions in MIGraphX's order."""
+
+    name: str
+    instructions: list[Instruction] = field(default_factory=list)
+
+    def visible(self) -> Iterator[Instruction]:
+        """Return the instructions without an implicit return."""
+        return (i for i in self.instructions if not i.implied)
+
+
+@dataclass
+class Listing:
+    """All modules of a program, main first, submodules in the order they are met."""
+
+    modules: list[Module]
+    layout: Layout
+
+    @property
+    def main(self) -> Module:
+        """The main module."""
+        return self.modules[0]
+
+
+def static_shape(shape: AnyShape | None) -> Shape:
+    """Return the shape of an instruction that is one tensor."""
+    assert isinstance(shape, Shape)
+    return shape
