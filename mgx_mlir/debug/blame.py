@@ -23,9 +23,9 @@ from mgx_mlir.debug.compare import Comparison, compare
 from mgx_mlir.debug.examine import Examined, Finding, examine
 from mgx_mlir.debug.extract import alone, upto
 from mgx_mlir.debug.inputs import draws, make_inputs
+from mgx_mlir.debug.intermediates import SteppedRun
 from mgx_mlir.debug.reduce import OutOfTime, Reduction
 from mgx_mlir.debug.reduce_mlir import MlirCandidate, candidate_of, program_of, reduce_module
-from mgx_mlir.debug.taps import SteppedRun
 from mgx_mlir.debug.tolerances import Tolerances, output_tolerances
 from mgx_mlir.programs.interpreter import Interpreter
 from mgx_mlir.programs.program_ir import ProgramIR

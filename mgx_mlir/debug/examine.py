@@ -16,7 +16,7 @@ import numpy as np
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_terminator, mnemonic
 from mgx_mlir.debug.compare import Comparison, compare
-from mgx_mlir.debug.taps import SteppedRun
+from mgx_mlir.debug.intermediates import SteppedRun
 from mgx_mlir.debug.tolerances import Tolerances, value_tolerances
 from mgx_mlir.programs.interpreter import Env, Interpreter
 from mgx_mlir.programs.program_ir import entry_block

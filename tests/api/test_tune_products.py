@@ -251,7 +251,7 @@ def test_the_bound_knows_a_bad_choice() -> None:
     slow, quick = GemmConfig(MmaSchedule((1, 4, 4), (1, 1, 1), 1)), default(ARCH, product)
     program = fused(model(2048, 64, rows=64))
     kernels = product_kernels(program, ARCH)
-    times = gemm_search._judged(
+    times = gemm_search._costs(
         program, kernels, [(product, slow), (product, quick)], ARCH, by_bound(ARCH)
     )
     slow_us, quick_us = times[product, slow], times[product, quick]

@@ -15,7 +15,7 @@ from mgx_mlir.compiler.compile import compile as compile_program
 from mgx_mlir.compiler.models import read_model
 from mgx_mlir.debug.examine import Examined, examine
 from mgx_mlir.debug.extract import alone, save_inputs, save_program, upto
-from mgx_mlir.debug.taps import SteppedRun, computed_positions, tapped
+from mgx_mlir.debug.intermediates import SteppedRun, computed_positions, with_intermediates
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
 from mgx_mlir.programs.signature import Signature
 
@@ -98,7 +98,7 @@ PROGRAMS = [chain, branches, several, listed]
 
 
 @pytest.mark.parametrize("make", PROGRAMS)
-def test_taps_are_the_values_of_the_program(make: Callable[[], ProgramIR]) -> None:
+def test_intermediates_are_the_values_of_the_program(make: Callable[[], ProgramIR]) -> None:
     p = make()
     arrays = arrays_of(p)
     seen: list[tuple[str, list[np.ndarray]]] = []
@@ -246,9 +246,9 @@ def test_every_instruction_alone(make: Callable[[], ProgramIR], tmp_path: Path) 
         assert whole.module.operation.verify()
 
 
-def test_names_of_taps_are_new() -> None:
+def test_names_of_intermediates_are_new() -> None:
     nodes = [helper.make_node("Relu", ["x"], ["tap0_0"])]
     p = program(nodes, [value("x")], [value("tap0_0")])
-    found = tapped(p, computed_positions(p))
+    found = with_intermediates(p, computed_positions(p))
     signature = Signature.of(found.main())
     assert len(set(signature.output_names)) == 2

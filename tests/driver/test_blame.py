@@ -14,7 +14,7 @@ from mgx_mlir.compiler.models import read_model
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.core.op import OPS
 from mgx_mlir.debug.blame import Case
-from mgx_mlir.debug.taps import SteppedRun
+from mgx_mlir.debug.intermediates import SteppedRun
 from mgx_mlir.passes import pipelines
 from mgx_mlir.programs.program_ir import entry_block
 from mgx_mlir.rewrite.registry import PASSES

@@ -1,1 +1,1 @@
-"""Searches over what a target can choose, the cost models that judge them, and what they found."""
+"""Searches over what a target can choose, their cost models, and what they found."""

@@ -1,4 +1,4 @@
-"""Judges of a search: what the functions of a lowered GPU module take, by bound or by clock."""
+"""Cost models of a search: the time of the functions of a lowered GPU module, by bound or clock."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from mgx_mlir.targets.kernel_bounds import compile_with_bounds, time_us
 
 # what the functions of a lowered module take, in microseconds; None where that is not known.
 # Raises CompileError where the module does not compile.
-Judge = Callable[[Lowered, Sequence[str]], Mapping[str, float | None]]
+CostModel = Callable[[Lowered, Sequence[str]], Mapping[str, float | None]]
 
 SECONDS = 0.05  # spent on calling each function
 
 
-def by_bound(arch: str, opt_level: str = "O2", timeout: float | None = None) -> Judge:
+def by_bound(arch: str, opt_level: str = "O2", timeout: float | None = None) -> CostModel:
     """Estimate time by the lower bound of the compiled code; infinite for code that spills."""
 
-    def judge(lowered: Lowered, names: Sequence[str]) -> Mapping[str, float | None]:
+    def cost(lowered: Lowered, names: Sequence[str]) -> Mapping[str, float | None]:
         _, launches = compile_with_bounds(
             lowered.bytecode, arch, opt_level=opt_level, timeout=timeout
         )
         return {n: time_us(launches.get(n, [])) for n in names}
 
-    return judge
+    return cost
 
 
 def by_time(
@@ -40,7 +40,7 @@ def by_time(
     *,
     library: str | None = None,
     clock: Callable[[], float] = time.perf_counter,
-) -> Judge:
+) -> CostModel:
     """Measure the median time of calls on a GPU, all functions in turns.
 
     Operands and results stay in its memory; the overhead of a call is the same for all.
@@ -48,7 +48,7 @@ def by_time(
     from mgx_mlir.runtime.device_memory import DeviceTensor
     from mgx_mlir.runtime.iree_runtime import LoadedModule
 
-    def judge(lowered: Lowered, names: Sequence[str]) -> Mapping[str, float | None]:
+    def cost(lowered: Lowered, names: Sequence[str]) -> Mapping[str, float | None]:
         flags = gpu_ladder(arch, opt_level=opt_level)[0].flags
         made = shared_compiler().run(lowered.bytecode, flags, timeout=timeout, reproducer=False)
         rng = np.random.default_rng(0)
@@ -62,7 +62,7 @@ def by_time(
         medians = race(calls, SECONDS, clock)
         return {n: 1e6 * t for n, t in zip(names, medians, strict=True)}
 
-    return judge
+    return cost
 
 
 def race(
@@ -93,4 +93,4 @@ def _drawn(rng: np.random.Generator, port: Any) -> np.ndarray:
     return np.asarray(values).astype(port.np)
 
 
-__all__ = ["Judge", "by_bound", "by_time", "race"]
+__all__ = ["CostModel", "by_bound", "by_time", "race"]

@@ -1,7 +1,7 @@
 """A search of how each matrix product of a GPU program is computed.
 
 Each product that a program has is compiled, with all that its kernel does beside it, under several
-choices (`lower/gpu/gemm_shape.py`), many in one module, and a judge says what each one takes:
+choices (`lower/gpu/gemm_shape.py`), many in one module, and a cost model estimates each one:
 a GPU's clock where there is one, else the bound of the compiled code (`targets/kernel_bounds.py`).
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mgx_mlir.compiler.tuning.cost_models import Judge
+from mgx_mlir.compiler.tuning.cost_models import CostModel
 from mgx_mlir.compiler.tuning.solutions import keep_products, kept_products, tuning_file
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.core.ir import func, ir
@@ -97,7 +97,9 @@ def _us(value: float | None) -> str:
     return "not compiled" if value is None else f"{value:.4g} us"
 
 
-def search_products(program: ProgramIR, arch: str, judge: Judge, judged: str) -> ProductSearch:
+def search_products(
+    program: ProgramIR, arch: str, cost_model: CostModel, judged: str
+) -> ProductSearch:
     """Search the products of a program that went through the passes, and keep what was found.
 
     Those that the tuning file knows are not searched again. Nothing is found for a chip whose
@@ -116,7 +118,7 @@ def search_products(program: ProgramIR, arch: str, judge: Judge, judged: str) ->
     work = [(p, c) for p, choices in wanted.items() for c in choices]
     times: dict[tuple[GemmShape, GemmConfig], float | None] = {}
     for i in range(0, len(work), TOGETHER):
-        times |= _judged(program, kernels, work[i : i + TOGETHER], arch, judge)
+        times |= _costs(program, kernels, work[i : i + TOGETHER], arch, cost_model)
     out.found = [
         Found(p, {c: times[p, c] for c in choices}, judged) for p, choices in wanted.items()
     ]
@@ -155,12 +157,12 @@ def _multiplies(op: ir.Operation) -> bool:
     return static and any(v.operation.name.endswith(words) for v in body.operations)
 
 
-def _judged(
+def _costs(
     program: ProgramIR,
     kernels: Mapping[GemmShape, ir.Operation],
     work: Sequence[tuple[GemmShape, GemmConfig]],
     arch: str,
-    judge: Judge,
+    cost_model: CostModel,
 ) -> dict[tuple[GemmShape, GemmConfig], float | None]:
     """Return the cost of each choice. One that does not compile leaves the others their cost."""
     with program.ctx, ir.Location.unknown(), program.store.active():
@@ -177,15 +179,15 @@ def _judged(
             first, LowerOptions("gpu", arch=arch, gemm_configs=choose), programs
         )
     try:
-        found = judge(lowered, names)
+        found = cost_model(lowered, names)
         return {row: found.get(n) for n, row in rows.items()}
     except CompileError as e:
         if len(work) == 1:
             log.info("tuning: %s, %s does not compile: %s", *work[0], e.message)
             return {work[0]: None}
     half = len(work) // 2
-    return _judged(program, kernels, work[:half], arch, judge) | _judged(
-        program, kernels, work[half:], arch, judge
+    return _costs(program, kernels, work[:half], arch, cost_model) | _costs(
+        program, kernels, work[half:], arch, cost_model
     )
 
 

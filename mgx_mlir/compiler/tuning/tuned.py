@@ -79,8 +79,8 @@ def _tune_products(model: Any, settings: CompileSettings) -> list[str]:
     run_passes(program, settings)
     timed = _is_timed(settings)
     level = environment.level(settings.target, settings.tuning.opt_level)
-    judge = (by_time if timed else by_bound)(backend.arch, level, settings.timeout)
-    found = search_products(program, backend.arch, judge, "time" if timed else "bound")
+    cost_model = (by_time if timed else by_bound)(backend.arch, level, settings.timeout)
+    found = search_products(program, backend.arch, cost_model, "time" if timed else "bound")
     return found.lines()
 
 

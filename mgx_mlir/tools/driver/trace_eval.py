@@ -28,7 +28,7 @@ def trace_kernels(
     if not level or choice.target == "ref":
         return
     from mgx_mlir.debug.blame import Case
-    from mgx_mlir.debug.taps import SteppedRun
+    from mgx_mlir.debug.intermediates import SteppedRun
 
     arrays = compiled.signature.check_inputs(inputs)
     options = {**choice.options(), "exhaustive_tune": False}

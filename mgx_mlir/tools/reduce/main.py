@@ -115,7 +115,7 @@ def _start(path: Path, values: dict[str, str]) -> tuple[Any, Any]:
     if path.suffix == ".onnx":
         if "weights" in values or "allow-unregistered-dialect" in values:
             raise UsageError("--weights and --allow-unregistered-dialect are for .mlir files")
-        from mgx_mlir.debug.reduce_onnx import read_candidate, reduce_model
+        from mgx_mlir.tools.reduce.onnx_candidate import read_candidate, reduce_model
 
         return read_candidate(path), reduce_model
     from mgx_mlir.debug.reduce_mlir import read_candidate as read_mlir_candidate

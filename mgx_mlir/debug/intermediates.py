@@ -1,4 +1,4 @@
-"""What a target computes on the way: builds whose intermediate results are outputs too."""
+"""Builds of a program whose intermediate results are outputs too."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mgx_mlir.programs.program_ir import (
     result_names,
 )
 
-BUDGET = 1 << 30  # bytes of intermediate results that one build gives back
+BUDGET = 1 << 30  # bytes of intermediate results that one build returns
 _UNKNOWN = 64  # what a dynamic dim is taken for where memory is planned
 
 Build = Callable[[ProgramIR], Any]  # a program in, a CompiledProgram out
@@ -43,7 +43,7 @@ def computed_positions(program: ProgramIR) -> list[int]:
         return [i for i, view in enumerate(ops) if is_computed(view.operation)]
 
 
-def tapped(program: ProgramIR, positions: Sequence[int]) -> ProgramIR:
+def with_intermediates(program: ProgramIR, positions: Sequence[int]) -> ProgramIR:
     """Copy the program; its @main also returns every result of the operations at `positions`.
 
     They come after its own results, in order. Lists and optionals of the interface become arrays.
@@ -76,7 +76,7 @@ def _unused(name: str, taken: set[str]) -> str:
 
 
 class SteppedRun:
-    """One run of a program on a target that gives back every intermediate result.
+    """A run of a program on a target that returns every intermediate result.
 
     The program is built a second time with its instructions' results as outputs, and run once;
     where these take more than `budget` bytes it is built and run in as many parts as that needs.
@@ -120,7 +120,7 @@ class SteppedRun:
         return self._held.pop(position)
 
     def _run(self, part: Sequence[int]) -> None:
-        self.compiled = self.build(tapped(self.program, part))
+        self.compiled = self.build(with_intermediates(self.program, part))
         found = list(self.compiled.execute(self.arrays))
         self.runs += 1
         with self.program.ctx:
