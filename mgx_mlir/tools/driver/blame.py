@@ -20,9 +20,9 @@ from mgx_mlir.printers.listing import list_program
 from mgx_mlir.printers.text import instruction_text
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.tools.driver.arguments import Arguments
-from mgx_mlir.tools.driver.compile_model import Choice
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.progress import say, step
+from mgx_mlir.tools.driver.target_choice import TargetChoice
 from mgx_mlir.tools.driver.verify_report import figures, output_json
 
 _COUNTED = {
@@ -49,7 +49,7 @@ def blame(
     args: Arguments,
     model: Model,
     plain: Model,
-    choice: Choice,
+    choice: TargetChoice,
     arrays: Sequence[np.ndarray],
     failed: bool,
     result: dict[str, Any],
@@ -69,7 +69,7 @@ def blame(
 
 
 def case_of(
-    args: Arguments, model: Model, plain: Model, choice: Choice, arrays: Sequence[np.ndarray]
+    args: Arguments, model: Model, plain: Model, choice: TargetChoice, arrays: Sequence[np.ndarray]
 ) -> Case:
     """Make the case to compare, as the options say."""
     from mgx_mlir.tools.driver.commands.verify import limits_of

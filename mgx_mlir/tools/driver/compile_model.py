@@ -1,14 +1,12 @@
-"""Compiling as the options say: the target, progress, and what the compile cost."""
+"""Compile the model of a command line, and print what that took."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.errors import TargetError, UsageError
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature, Variant
 from mgx_mlir.tools.driver.arguments import Arguments
@@ -17,191 +15,16 @@ from mgx_mlir.tools.driver.emit import CODE, emit, form_of
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.progress import say, working
 from mgx_mlir.tools.driver.read_model import announce
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The target of a command line: its name, architectures (None: the target's own), options."""
-
-    target: str
-    archs: tuple[str | None, ...]
-    threads: int | None
-    fast_math: bool
-    boundaries: bool
-    cache: bool
-    timeout: float | None
-    tune: bool
-    emulate: bool = False
-
-    @property
-    def arch(self) -> str | None:
-        """The first architecture, None where none is stated."""
-        return self.archs[0]
-
-    def options(self, arch: str | None = None) -> dict[str, Any]:
-        """Return the keywords of compile()."""
-        return {
-            "arch": arch if arch is not None else self.arch,
-            "threads": self.threads,
-            "fast_math": self.fast_math,
-            "kernel_boundaries": self.boundaries,
-            "cache": self.cache,
-            "timeout": self.timeout,
-            "exhaustive_tune": self.tune,
-            "emulate": self.emulate,
-        }
-
-
-EMULATED = "Emulated: the times are of this machine's processor, they say nothing of a GPU"
-# options of what ref does not do
-_COMPILED = (
-    "--arch", "--kernel-boundaries", "--timeout", "--no-cache", "--disable-fast-math",
-    "--exhaustive-tune",
-)  # fmt: skip
-
-
-def choose_target(
-    args: Arguments,
-    *,
-    runs: bool,
-    counts: bool = False,
-    held: Any = None,
-    model: Model | None = None,
-) -> Choice:
-    """Choose the target that the options mean, and name it on stderr.
-
-    `runs`: the command runs the program, so that one architecture and a device are needed.
-    `counts`: it does not, but may count what an emulated call executes. `held`: the compiled
-    program at hand. `model`: what a saved file holds code for is the architecture where none is
-    stated.
-
-    Errors: UsageError for options that do not go together, TargetError without the device.
-    """
-    from mgx_mlir.targets import default_target
-
-    flag = args.only_one("--gpu", "--cpu", "--ref")
-    target = flag.removeprefix("--") if flag else held.target if held else default_target()
-    if held is not None and target != held.target:
-        raise UsageError(f"the compiled model is for {held.target}, the target is {target}")
-    archs = list(dict.fromkeys(args.get("--arch", [])))
-    emulate = "--emulate" in args
-    if target == "gpu" and not archs:
-        archs = _default_archs(held or (model and model.code(emulate)), emulate)
-    choice = Choice(
-        target,
-        tuple(archs) or (None,),
-        args.get("--threads"),
-        "--disable-fast-math" not in args,
-        args.get("--kernel-boundaries", "on") == "on",
-        "--no-cache" not in args,
-        args.get("--timeout"),
-        "--exhaustive-tune" in args,
-        emulate,
-    )
-    if target != "cpu" and choice.threads is not None:
-        raise UsageError(f"option '--threads' is for --cpu, the target is {target}")
-    if target == "ref":
-        for option in _COMPILED:
-            if option in args:
-                raise UsageError(f"option '{option}' is for --cpu and --gpu, the target is ref")
-    if target != "gpu" and "--enable-offload-copy" in args:
-        raise UsageError(
-            f"option '--enable-offload-copy' is for --gpu: {target} computes in host memory"
-        )
-    if target != "gpu" and choice.emulate:
-        raise UsageError(f"option '--emulate' is for --gpu, the target is {target}")
-    if choice.emulate and not runs and not counts:
-        raise UsageError("option '--emulate' is for commands that run the program")
-    if target == "gpu":
-        choice = _with_archs(choice)
-    if runs and len(choice.archs) > 1:
-        raise UsageError(f"expected one architecture to run on, got {', '.join(archs)}")
-    say(_target_line(choice, by_default=flag is None and held is None))
-    if choice.tune and len(choice.archs) > 1:
-        raise UsageError(f"expected one architecture to tune for, got {', '.join(archs)}")
-    if choice.emulate:
-        _check_emulation(choice)
-    elif runs and target == "gpu":
-        _check_device()
-    return choice
-
-
-def held_for(held: Any, choice: Choice) -> Any:
-    """Return the compiled program at hand with its code for the chosen architecture."""
-    if held is None or held.target != "gpu":
-        return held
-    found = held.for_arch(choice.arch)
-    if found is None:
-        raise UsageError(
-            f"the compiled model is for {', '.join(held.archs)}, the target is {choice.arch}"
-        )
-    return found
-
-
-def _default_archs(code: Any, emulate: bool) -> list[str]:
-    """Return the architecture where none is stated: that of the code at hand, else the device's.
-
-    Of several in the code it is the one that fits the device. Empty where neither is known.
-    """
-    from mgx_mlir.compiler.architectures import of_device
-
-    if code is not None and code.target == "gpu":
-        return [code.executable.arch]
-    found = of_device(0, emulate=emulate)
-    return [found] if found else []
-
-
-def _with_archs(choice: Choice) -> Choice:
-    """Replace product names by gfx names. Errors: TargetError for unknown ones."""
-    from dataclasses import replace
-
-    from mgx_mlir.targets import get_target
-
-    found = [get_target("gpu", architecture=a).arch for a in choice.archs]
-    return replace(choice, archs=tuple(dict.fromkeys(found)))
-
-
-def _target_line(choice: Choice, *, by_default: bool) -> str:
-    from mgx_mlir.hardware.machine import available_cpus
-
-    parts = [f"Target: {choice.target}"]
-    parts += [a for a in choice.archs if a is not None]
-    if choice.target == "cpu":
-        count = choice.threads or available_cpus()
-        parts.append("1 thread" if count == 1 else f"{count} threads")
-    if choice.emulate:
-        parts.append("emulated")
-    if by_default:
-        found = "a HIP device is present" if choice.target == "gpu" else "no HIP device is found"
-        parts.append(f"by default: {found}")
-    return ", ".join(parts)
-
-
-def _check_emulation(choice: Choice) -> None:
-    """Raise TargetError where the emulator does not exist, or not for the architecture."""
-    from mgx_mlir.targets import emulator
-
-    for arch in choice.archs:
-        emulator.check_arch(str(arch))
-    emulator.activate()
-
-
-def _check_device() -> None:
-    from mgx_mlir.targets.devices import hip_devices, why_no_device
-
-    if not hip_devices():
-        raise TargetError(
-            "no HIP device is found, the program cannot run on gpu",
-            notes=[
-                *filter(None, [why_no_device()]),
-                "mgx-driver compile --gpu needs no device",
-                "--emulate needs none to run it",
-            ],
-        )
+from mgx_mlir.tools.driver.target_choice import TargetChoice
 
 
 def compile_model(
-    args: Arguments, model: Model, choice: Choice, arch: str | None = None, *, quiet: bool = False
+    args: Arguments,
+    model: Model,
+    choice: TargetChoice,
+    arch: str | None = None,
+    *,
+    quiet: bool = False,
 ) -> Any:
     """Compile a model, and print on stderr what it took."""
     from mgx_mlir.compiler.compile import compile as compile_program
@@ -245,7 +68,7 @@ def _tuning_inputs(model: Model) -> Callable[[Signature], list[np.ndarray]]:
     return made
 
 
-def _held(args: Arguments, model: Model, choice: Choice) -> Any:
+def _held(args: Arguments, model: Model, choice: TargetChoice) -> Any:
     """Return the compiled program of a saved file, if it is for the chosen target."""
     held = model.code(choice.emulate)
     if held is None:
@@ -309,7 +132,7 @@ def _variant_text(compiled: Any) -> Callable[[Variant], str]:
     return text
 
 
-def emit_compiled(args: Arguments, model: Model, choice: Choice, compiled: Any) -> None:
+def emit_compiled(args: Arguments, model: Model, choice: TargetChoice, compiled: Any) -> None:
     """Write or print a compiled program; a saved one also holds what it was compiled from."""
     saved = form_of(args) in ("json", "msgpack")
     program = model.program if saved else compiled.program

@@ -12,11 +12,12 @@ from mgx_mlir.debug.gpu_kernels import GpuKernels, gpu_kernels
 from mgx_mlir.debug.work import Work, work_of
 from mgx_mlir.targets.report import gpu_report
 from mgx_mlir.tools.driver.arguments import Arguments
-from mgx_mlir.tools.driver.compile_model import choose_target, compile_model
+from mgx_mlir.tools.driver.compile_model import compile_model
 from mgx_mlir.tools.driver.emit import write_file
 from mgx_mlir.tools.driver.emulated_run import emulated_statistics
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.progress import say
+from mgx_mlir.tools.driver.target_choice import choose_target
 
 # what only a page has
 _OF_A_PAGE = ("--fill0", "--fill1", "--load-arg", "--seed", "--iterations", "--rms-tol", "--atol",

@@ -9,15 +9,15 @@ import numpy as np
 
 from mgx_mlir.programs.program_ir import entry_block
 from mgx_mlir.runtime.trace_eval import EvalTrace, trace_level
-from mgx_mlir.tools.driver.compile_model import Choice
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.progress import say, working
+from mgx_mlir.tools.driver.target_choice import TargetChoice
 
 _TIMED = 10  # calls that the times of kernels are means of
 
 
 def trace_kernels(
-    model: Model, choice: Choice, compiled: Any, inputs: Mapping[str, np.ndarray]
+    model: Model, choice: TargetChoice, compiled: Any, inputs: Mapping[str, np.ndarray]
 ) -> None:
     """Print what the environment asks to see of a compiled program's kernels.
 
@@ -50,7 +50,7 @@ def trace_kernels(
                 shown.values(stepped.values(at))
 
 
-def _times(choice: Choice, compiled: Any, arrays: list[np.ndarray]) -> dict[str, float]:
+def _times(choice: TargetChoice, compiled: Any, arrays: list[np.ndarray]) -> dict[str, float]:
     """Return the milliseconds of each kernel, by its label, where the runtime knows."""
     if choice.target != "cpu":
         return {}

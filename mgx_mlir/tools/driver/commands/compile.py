@@ -7,18 +7,12 @@ from typing import Any
 
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.tools.driver.arguments import Arguments
-from mgx_mlir.tools.driver.compile_model import (
-    CODE,
-    Choice,
-    choose_target,
-    compile_model,
-    emit_compiled,
-    report_gpu,
-)
+from mgx_mlir.tools.driver.compile_model import CODE, compile_model, emit_compiled, report_gpu
 from mgx_mlir.tools.driver.emit import form_of, write_file
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.options import COMPILERS, HELP
 from mgx_mlir.tools.driver.progress import say
+from mgx_mlir.tools.driver.target_choice import TargetChoice, choose_target
 
 USAGE = "[OPTION...] FILE"
 DESCRIPTION = """
@@ -59,7 +53,7 @@ def run(args: Arguments) -> int:
     return 0
 
 
-def _write_code(args: Arguments, choice: Choice, arch: str | None, compiled: Any) -> None:
+def _write_code(args: Arguments, choice: TargetChoice, arch: str | None, compiled: Any) -> None:
     path = args.get("--output")
     if len(choice.archs) > 1:
         path = str(Path(path).with_suffix(f".{arch}{CODE}"))

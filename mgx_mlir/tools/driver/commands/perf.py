@@ -14,13 +14,7 @@ from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.printers.instructions import Numbering
 from mgx_mlir.tools.driver import timing
 from mgx_mlir.tools.driver.arguments import Arguments
-from mgx_mlir.tools.driver.compile_model import (
-    EMULATED,
-    Choice,
-    choose_target,
-    compile_model,
-    emit_compiled,
-)
+from mgx_mlir.tools.driver.compile_model import compile_model, emit_compiled
 from mgx_mlir.tools.driver.emit import form_of, write_file
 from mgx_mlir.tools.driver.input_data import allocate
 from mgx_mlir.tools.driver.memory import PeakMemory
@@ -40,6 +34,7 @@ from mgx_mlir.tools.driver.perf_report import (
     table_lines,
 )
 from mgx_mlir.tools.driver.progress import say, step, working
+from mgx_mlir.tools.driver.target_choice import EMULATED, TargetChoice, choose_target
 from mgx_mlir.tools.driver.verify_report import write_json
 
 USAGE = "[OPTION...] FILE"
@@ -93,7 +88,7 @@ def run(args: Arguments) -> int:
 
 
 def measure(
-    args: Arguments, model: Model, choice: Choice, compiled: Any, version: Numbering = "seed"
+    args: Arguments, model: Model, choice: TargetChoice, compiled: Any, version: Numbering = "seed"
 ) -> Performance:
     """Time the calls and the kernels of a compiled model, as the options say. Errors: RunError."""
     count = args.get("--iterations", 100)
@@ -184,7 +179,11 @@ def _compared(args: Arguments, found: Performance, other: OtherRun, result: dict
 
 
 def _kernels(
-    compiled: Any, choice: Choice, arrays: Sequence[np.ndarray], count: int, version: Numbering
+    compiled: Any,
+    choice: TargetChoice,
+    arrays: Sequence[np.ndarray],
+    count: int,
+    version: Numbering,
 ) -> timing.Kernels | None:
     if choice.target == "ref":
         return timing.instruction_times(compiled, arrays, count, version)

@@ -17,7 +17,7 @@ from mgx_mlir.printers.text import program_text
 from mgx_mlir.tools.driver.arguments import Arguments, Option
 from mgx_mlir.tools.driver.commands.perf import measure
 from mgx_mlir.tools.driver.commands.verify import limits_of
-from mgx_mlir.tools.driver.compile_model import Choice, choose_target, compile_model
+from mgx_mlir.tools.driver.compile_model import compile_model
 from mgx_mlir.tools.driver.emit import write_file
 from mgx_mlir.tools.driver.input_data import allocate
 from mgx_mlir.tools.driver.model import Model
@@ -28,6 +28,7 @@ from mgx_mlir.tools.driver.perf_report import Performance, bytes_text, performan
 from mgx_mlir.tools.driver.progress import say, step, working
 from mgx_mlir.tools.driver.read_model import read
 from mgx_mlir.tools.driver.static_report import is_static, static_report
+from mgx_mlir.tools.driver.target_choice import TargetChoice, choose_target
 from mgx_mlir.tools.driver.verify_report import output_json
 
 USAGE = "[OPTION...] FILE [-o FILE.html]"
@@ -82,7 +83,7 @@ def run(args: Arguments) -> int:
     return 0 if all(o["passed"] for o in verified["outputs"]) else 1
 
 
-def _verified(args: Arguments, model: Model, choice: Choice, compiled: Any) -> dict[str, Any]:
+def _verified(args: Arguments, model: Model, choice: TargetChoice, compiled: Any) -> dict[str, Any]:
     """Compare with the reference; without one, no outputs and a note."""
     if "--no-verify" in args or choice.target == "ref":
         why = "not compared: " + ("--no-verify" if "--no-verify" in args else "the target is ref")
@@ -111,7 +112,7 @@ def _verified(args: Arguments, model: Model, choice: Choice, compiled: Any) -> d
 def collect(
     args: Arguments,
     model: Model,
-    choice: Choice,
+    choice: TargetChoice,
     compiled: Any,
     found: Performance,
     verified: dict[str, Any],
@@ -182,7 +183,7 @@ def _compile_time(compiled: Any) -> str:
     return f"{compiled.stats.total_s:.3g} s{cached}"
 
 
-def _subtitle(choice: Choice, compiled: Any) -> str:
+def _subtitle(choice: TargetChoice, compiled: Any) -> str:
     parts = [choice.target]
     if choice.target == "cpu":
         threads = compiled.threads or available_cpus()

@@ -9,12 +9,13 @@ from typing import Any
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.tools.driver.arguments import Arguments
-from mgx_mlir.tools.driver.compile_model import choose_target, compile_model, emit_compiled
+from mgx_mlir.tools.driver.compile_model import compile_model, emit_compiled
 from mgx_mlir.tools.driver.emit import form_of
 from mgx_mlir.tools.driver.input_data import allocate
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.options import HELP, RUNNERS
 from mgx_mlir.tools.driver.progress import say, step
+from mgx_mlir.tools.driver.target_choice import choose_target
 
 USAGE = "[OPTION...] FILE"
 DESCRIPTION = """

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 
 from mgx_mlir.tools.driver.arguments import Arguments
-from mgx_mlir.tools.driver.compile_model import choose_target, compile_model, emit_compiled
+from mgx_mlir.tools.driver.compile_model import compile_model, emit_compiled
 from mgx_mlir.tools.driver.emit import form_of, show
 from mgx_mlir.tools.driver.input_data import allocate
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.options import HELP, RUNNERS
 from mgx_mlir.tools.driver.progress import working
+from mgx_mlir.tools.driver.target_choice import choose_target
 from mgx_mlir.tools.driver.trace_eval import trace_kernels
 
 USAGE = "[OPTION...] FILE"

@@ -6,17 +6,13 @@ import sys
 
 from mgx_mlir.tools.driver import timing
 from mgx_mlir.tools.driver.arguments import Arguments
-from mgx_mlir.tools.driver.compile_model import (
-    EMULATED,
-    choose_target,
-    compile_model,
-    emit_compiled,
-)
+from mgx_mlir.tools.driver.compile_model import compile_model, emit_compiled
 from mgx_mlir.tools.driver.emit import form_of
 from mgx_mlir.tools.driver.input_data import allocate
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.options import HELP, ITERATIONS, RUNNERS
 from mgx_mlir.tools.driver.progress import say, step
+from mgx_mlir.tools.driver.target_choice import EMULATED, choose_target
 
 USAGE = "[OPTION...] FILE"
 DESCRIPTION = """

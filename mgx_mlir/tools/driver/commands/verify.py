@@ -19,7 +19,7 @@ from mgx_mlir.debug.tolerances import Tolerances, output_tolerances
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.blame import blame, case_of
-from mgx_mlir.tools.driver.compile_model import Choice, choose_target, compile_model, held_for
+from mgx_mlir.tools.driver.compile_model import compile_model
 from mgx_mlir.tools.driver.conditioning import ill_conditioned
 from mgx_mlir.tools.driver.emit import emit, form_of, show
 from mgx_mlir.tools.driver.input_data import allocate
@@ -27,6 +27,7 @@ from mgx_mlir.tools.driver.model import Model, load_passes
 from mgx_mlir.tools.driver.options import HELP, REPORTERS, VERIFY
 from mgx_mlir.tools.driver.progress import say, step, working
 from mgx_mlir.tools.driver.read_model import read
+from mgx_mlir.tools.driver.target_choice import TargetChoice, choose_target, held_for
 from mgx_mlir.tools.driver.verify_report import (
     conditioning_json,
     failure_lines,
@@ -170,7 +171,7 @@ def _moves(
     args: Arguments,
     model: Model,
     other: Model,
-    choice: Choice,
+    choice: TargetChoice,
     compiled: Any,
     inputs: Mapping[str, Any],
     found: Sequence[Comparison],
@@ -223,7 +224,7 @@ def _held(args: Arguments) -> Any:
     return code
 
 
-def _check(args: Arguments, other: Model, choice: Choice) -> None:
+def _check(args: Arguments, other: Model, choice: TargetChoice) -> None:
     mode = args.only_one(*MODES)
     if mode is not None:
         for flag in ("--against", "--compiled-model", "--ort"):
