@@ -17,24 +17,25 @@ from mgx_mlir.tools.driver import dims
 from mgx_mlir.tools.driver.arguments import Arguments
 
 if TYPE_CHECKING:
+    from mgx_mlir.compiler.compiled import CompiledProgram
     from mgx_mlir.rewrite.passes import Pass
-
-# options and the kinds of models that they are for
-_IMPORTED = ("onnx", "tf")
-_ONLY = {
-    **dict.fromkeys(
-        ("--dyn-input-dim", "--default-dyn-dim", "--skip-unknown-operators",
-         "--debug-symbols"),
-        _IMPORTED,
-    ),
-    "--dim-param": ("onnx",),
-    **dict.fromkeys(("--nhwc", "--nchw", "--migraphx-layout", "--output-names"), ("tf",)),
-}  # fmt: skip
-_NAMES = {"onnx": "ONNX", "tf": "TensorFlow"}
-
 
 # saved programs: their suffix and flag, and the format they are written in
 SAVED = {"mxr": "msgpack", "json": "json"}
+# options that are for some kinds of models: the kinds, and what messages call them
+_IMPORTED = ("onnx", "tf")
+_ONLY = {
+    **dict.fromkeys(
+        ("--dyn-input-dim", "--default-dyn-dim", "--skip-unknown-operators", "--debug-symbols"),
+        (_IMPORTED, "ONNX and TensorFlow models"),
+    ),
+    "--dim-param": (("onnx",), "ONNX models"),
+    **dict.fromkeys(
+        ("--nhwc", "--nchw", "--migraphx-layout", "--output-names"),
+        (("tf",), "TensorFlow models"),
+    ),
+    **dict.fromkeys(("--strip-context", "--trust-code"), (tuple(SAVED), "saved programs")),
+}
 _OPTIMIZE = tuple(
     name
     for simplify in (
@@ -63,36 +64,38 @@ class Model:
         and --bf16.
         """
         self.args = args
-        self._code: dict[bool, Any] = {}  # by whether it is to be emulated
+        self._code: dict[bool, CompiledProgram | None] = {}  # by whether it is to be emulated
         self.passes = () if plain else load_passes(args)
         self.float_types = () if plain else tuple(t for f, t in _FLOATS.items() if f in args)
         self.path = file if file is not None else args.file
         self.is_test = file is None and "--test" in args
-        if self.is_test and self.path is not None:
-            raise UsageError(f"expected a file or --test, got '{self.path}' and --test")
-        if not self.is_test and self.path is None:
-            raise UsageError("expected an input file, or --test", notes=_swallowed(args))
+        self._check_file()
         kind = "" if self.is_test else self.kind()
         self.is_onnx, self.is_tf, self.is_saved = kind == "onnx", kind == "tf", kind in SAVED
         self.input_dims = dims.static_dims("--input-dim", args.get("--input-dim", []))
-        for flag, kinds in _ONLY.items():
-            if flag in args and kind not in kinds:
-                names = " and ".join(_NAMES[k] for k in kinds)
-                raise UsageError(f"option '{flag}' is for {names} models, got {self.name}")
-        for flag in ("--strip-context", "--trust-code"):
-            if flag in args and not self.is_saved:
-                raise UsageError(f"option '{flag}' is for saved programs, got {self.name}")
-        if "--trim-size" in args and "--trim" not in args:
+        self._check_options(kind)
+        self.options: dict[str, Any] = {}  # of the importer
+        if self.is_onnx:
+            self.options = self._onnx_options()
+        elif self.is_tf:
+            self.options = self._tf_options()
+
+    def _check_file(self) -> None:
+        """Raise UsageError unless there is one of a file and --test."""
+        if self.is_test and self.path is not None:
+            raise UsageError(f"expected a file or --test, got '{self.path}' and --test")
+        if not self.is_test and self.path is None:
+            raise UsageError("expected an input file, or --test", notes=_swallowed(self.args))
+
+    def _check_options(self, kind: str) -> None:
+        """Raise UsageError for an option that has no effect on a model of this kind."""
+        for flag, (kinds, models) in _ONLY.items():
+            if flag in self.args and kind not in kinds:
+                raise UsageError(f"option '{flag}' is for {models}, got {self.name}")
+        if "--trim-size" in self.args and "--trim" not in self.args:
             raise UsageError(
                 "option '--trim-size' needs --trim: it counts the instructions kept before it"
             )
-        self._check_sizes(kind)
-        self.options = self._onnx_options() if self.is_onnx else {}
-        if self.is_tf:
-            self.options = self._tf_options()
-
-    def _check_sizes(self, kind: str) -> None:
-        """Raise UsageError for --batch and --input-dim where they can set no dim."""
         if kind in _IMPORTED or self.args.command in _RUNS:
             return
         for flag in ("--batch", "--input-dim"):
