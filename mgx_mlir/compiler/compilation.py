@@ -7,12 +7,11 @@ import resource
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from mgx_mlir.compiler.compiled import CompileSettings, CompileStats, IreeProgram
 from mgx_mlir.compiler.dumps import show_compiled, show_lowered
 from mgx_mlir.compiler.environment import watched
-from mgx_mlir.compiler.models import program_of
+from mgx_mlir.compiler.models import ModelSource, program_of
 from mgx_mlir.compiler.program_cache import find_program, keep_program, program_cache_key
 from mgx_mlir.compiler.stages import backend_of, processor_of, run_passes
 from mgx_mlir.compiler.variants import adopt, share_weights, specialised, variants_of, with_variants
@@ -44,7 +43,7 @@ class Compilation:
         self.chosen: tuple[Variant, ...] = ()
         self.variants: Mapping[str, ProgramIR] = {}
 
-    def run(self, model: Any) -> IreeProgram:
+    def run(self, model: ModelSource) -> IreeProgram:
         """Compile the model, or take the program from the cache. Raises MgxError."""
         start = time.perf_counter()
         key = program_cache_key(model, self.settings, self.backend)
@@ -64,7 +63,7 @@ class Compilation:
         self.stats.peak_rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return compiled
 
-    def read(self, model: Any) -> ProgramIR:
+    def read(self, model: ModelSource) -> ProgramIR:
         """Import the model."""
         start = time.perf_counter()
         program = program_of(model, self.settings.onnx)

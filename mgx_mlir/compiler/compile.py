@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,19 +15,18 @@ from mgx_mlir.compiler.compiled import (
     IreeProgram,
     RefProgram,
 )
-from mgx_mlir.compiler.models import program_of, read_model, refuse_unknown
+from mgx_mlir.compiler.models import ModelSource, program_of, read_model, refuse_unknown
 from mgx_mlir.compiler.tuning.search import Inputs
 from mgx_mlir.compiler.tuning.tuned import compile_tuned
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.passes.analysis.input_values import state_values
 from mgx_mlir.passes.pipelines import pipeline
-from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.rewrite.passes import run_pipeline
 from mgx_mlir.targets import default_target, emulator, get_target
 
 
 def compile(
-    model: str | os.PathLike[str] | bytes | ProgramIR | Any,
+    model: ModelSource,
     target: str | None = None,
     *,
     threads: int | None = None,
@@ -87,7 +85,7 @@ def compile(
     return compile_tuned(model, settings)
 
 
-def _compile_gpu(model: Any, settings: CompileSettings) -> IreeProgram:
+def _compile_gpu(model: ModelSource, settings: CompileSettings) -> IreeProgram:
     """Compile for one architecture. TargetError where an emulator is asked for and not built."""
     if settings.emulate:
         emulator.check_arch(get_target("gpu", architecture=settings.arch).arch)
@@ -95,7 +93,7 @@ def _compile_gpu(model: Any, settings: CompileSettings) -> IreeProgram:
     return compile_tuned(model, settings)
 
 
-def _interpret(model: Any, settings: CompileSettings, compute: str) -> RefProgram:
+def _interpret(model: ModelSource, settings: CompileSettings, compute: str) -> RefProgram:
     """Make the program of the reference interpreter, which computes in f32 or f64."""
     if settings.exhaustive_tune:
         raise UsageError("nothing can be tuned for ref: it interprets each operator")

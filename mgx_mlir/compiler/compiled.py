@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,11 @@ from mgx_mlir.rewrite.rewrite_trace import disabled_names
 from mgx_mlir.rewrite.switches import switches
 from mgx_mlir.runtime.trace_eval import printing, trace_level
 from mgx_mlir.targets import emulator
+from mgx_mlir.targets.base import Executable
+
+if TYPE_CHECKING:
+    from mgx_mlir.runtime.iree_runtime import LoadedModule
+
 
 # settings that change nothing of the code that a compile makes
 _NOT_OF_CODE = ("cache", "timeout", "emulate", "threads", "exhaustive_tune", "tuning_inputs")
@@ -150,7 +155,7 @@ class CompiledProgram:
         raise NotImplementedError
 
     def run(
-        self, inputs: Mapping[str, Any] | None = None, /, *args: Any, **named: Any
+        self, inputs: Mapping[str, Any] | None = None, /, *args: object, **named: object
     ) -> list[Any]:
         """Run on numpy arrays by input name; the outputs in order.
 
@@ -213,7 +218,7 @@ class IreeProgram(CompiledProgram):
         kernels: Sequence[KernelInfo],
         stats: CompileStats,
         *,
-        executable: Any,
+        executable: Executable,
         params: Mapping[str, np.ndarray],
         program: ProgramIR | None = None,
         module_text: str = "",
@@ -249,7 +254,7 @@ class IreeProgram(CompiledProgram):
         found = (p for p in (self, *self.alternatives) if p.executable.arch == arch)
         return next(found, None)
 
-    def load(self) -> Any:
+    def load(self) -> LoadedModule:
         """Load the module on its device, once, and return it.
 
         Errors: TargetError where the device is missing, or of an architecture without code here.
@@ -300,7 +305,7 @@ class IreeProgram(CompiledProgram):
     def execute(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         return self._module().run(arrays)
 
-    def _module(self) -> Any:
+    def _module(self) -> LoadedModule:
         """Return the loaded module; a forked child loads its own where it must."""
         loaded = self._loaded
         return self.load() if loaded is None or loaded.device.is_lost else loaded

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import mgx_mlir.dialects  # noqa: F401  (defines the operators)
 from mgx_mlir.core.errors import CompileError, FileError, UsageError
@@ -24,11 +24,24 @@ MODEL_SUFFIXES = {
 }  # fmt: skip
 
 
-def program_of(model: Any, onnx_options: Mapping[str, Any]) -> ProgramIR:
+@runtime_checkable
+class HasProgram(Protocol):
+    """An API program, or anything else that holds a compiler's program."""
+
+    @property
+    def program_ir(self) -> ProgramIR:
+        """The compiler's program."""
+        ...
+
+
+ModelSource: TypeAlias = str | os.PathLike[str] | bytes | ProgramIR | HasProgram
+
+
+def program_of(model: ModelSource, onnx_options: Mapping[str, Any]) -> ProgramIR:
     """Return the program of whatever the user gave; never one that the user holds."""
     if isinstance(model, ProgramIR):
         return model.clone()
-    if hasattr(model, "program_ir"):
+    if isinstance(model, HasProgram):
         return model.program_ir.clone()
     return read_model(model, onnx_options)
 

@@ -6,24 +6,24 @@ import logging
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
 
 from mgx_mlir.compiler.compiled import CompileSettings, CompileStats, IreeProgram
 from mgx_mlir.compiler.environment import watched
+from mgx_mlir.compiler.models import ModelSource
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import ReadFile
 from mgx_mlir.frontends.onnx.registry import has_foreign
 from mgx_mlir.programs.lowered import kernel_infos
 from mgx_mlir.programs.signature import Signature
 from mgx_mlir.rewrite.switches import switches
-from mgx_mlir.targets.base import executable_of
+from mgx_mlir.targets.base import Target, executable_of
 from mgx_mlir.targets.cache import default_cache, digest, program_key
 from mgx_mlir.targets.flags import host_cpu
 
 log = logging.getLogger(__name__)
 
 
-def program_cache_key(model: Any, settings: CompileSettings, backend: Any) -> str | None:
+def program_cache_key(model: ModelSource, settings: CompileSettings, backend: Target) -> str | None:
     """Return the cache key of a model file and all options, None if it cannot be cached."""
     store = default_cache() if settings.cache else None
     if store is None:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mgx_mlir.compiler.compile import compile as compile_program
-from mgx_mlir.compiler.compiled import CompileSettings
+from mgx_mlir.compiler.compiled import CompiledProgram, CompileSettings
 from mgx_mlir.compiler.environment import left_out_rewrites
 from mgx_mlir.compiler.stages import steps_of
 from mgx_mlir.core.errors import MgxError
@@ -64,7 +64,7 @@ class Case:
         """The names of the target side and of the reference side."""
         return self.target, "ref"
 
-    def compiled(self, program: ProgramIR) -> Any:
+    def compiled(self, program: ProgramIR) -> CompiledProgram:
         """Compile the target side of a program. The program is consumed."""
         return compile_program(self.changed(program), self.target, **self.options)
 
@@ -82,7 +82,7 @@ class Case:
         given = {k: v for k, v in self.options.items() if k in own}
         return steps_of(CompileSettings(self.target, **given))
 
-    def kernels_compiled(self, program: ProgramIR) -> Any:
+    def kernels_compiled(self, program: ProgramIR) -> CompiledProgram:
         """Compile a program that has been through the passes, without running them again."""
         every = [pass_name(step.partition("{")[0]) for step in self.pipeline()]
         return compile_program(program, self.target, disable=every, **self.options)

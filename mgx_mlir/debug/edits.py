@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from mgx_mlir.core.ir import ir
 
@@ -19,7 +18,7 @@ def editable(module: ir.Module) -> list[ir.Operation]:
     """Return every op except the module, functions and block terminators, in order."""
     found: list[ir.Operation] = []
 
-    def walk(op: Any) -> None:
+    def walk(op: ir.Operation) -> None:
         for region in op.regions:
             for block in region.blocks:
                 ops = [o.operation for o in block.operations]
@@ -39,7 +38,7 @@ def is_used(op: ir.Operation) -> bool:
     return any(next(iter(r.uses), None) is not None for r in op.results)
 
 
-def function_of(op: Any) -> ir.Operation | None:
+def function_of(op: ir.Operation) -> ir.Operation | None:
     """Return the function that an op is in; a function is in itself."""
     while op is not None:
         op = op.operation

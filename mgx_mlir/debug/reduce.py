@@ -196,7 +196,7 @@ class Reduction(Generic[C]):
         return improved
 
 
-def made(make: Callable[..., C | None], *arguments: Any) -> C | None:
+def made(make: Callable[..., C | None], *arguments: object) -> C | None:
     """Make a candidate; None where the result would be invalid."""
     try:
         return make(*arguments)

@@ -48,7 +48,7 @@ class Spec(Protocol):
     def dims(self) -> tuple[int, ...]: ...
 
 
-class _Port:
+class Port:
     """One input or output as the module declares it, with the sign that only the spec knows."""
 
     def __init__(self, role: str, index: int, dims: str, wire: str, spec: Spec | None) -> None:
@@ -120,8 +120,8 @@ class _Entry:
     """An exported function and its ports."""
 
     function: Any
-    inputs: list[_Port]
-    outputs: list[_Port]
+    inputs: list[Port]
+    outputs: list[Port]
 
 
 class LoadedModule:
@@ -264,12 +264,12 @@ class LoadedModule:
         inputs: Sequence[Spec] | None,
         outputs: Sequence[Spec] | None,
         where: str | None,
-    ) -> tuple[list[_Port], list[_Port]]:
+    ) -> tuple[list[Port], list[Port]]:
         text = function.reflection.get("iree.abi.declaration", "")
         left, arrow, right = text.partition(" -> ")
         if not text:
             raise FileError("the module does not declare its signature", location=where)
-        ports: list[list[_Port]] = []
+        ports: list[list[Port]] = []
         for role, part, specs in (("input", left, inputs), ("output", right, outputs)):
             found = _TENSOR.findall(part) if arrow or role == "input" else []
             if specs is not None and len(specs) != len(found):
@@ -278,7 +278,7 @@ class LoadedModule:
                 )
             ports.append(
                 [
-                    _Port(role, i, dims, wire, specs[i] if specs else None)
+                    Port(role, i, dims, wire, specs[i] if specs else None)
                     for i, (dims, wire) in enumerate(found)
                 ]
             )
@@ -389,7 +389,7 @@ class LoadedModule:
             sizes = ()
         return self._variants.get(sizes) or ("main", self._main)
 
-    def _view(self, port: _Port, a: np.ndarray, imported: list[np.ndarray] | None) -> Any:
+    def _view(self, port: Port, a: np.ndarray, imported: list[np.ndarray] | None) -> Any:
         """Return a buffer view of an input: in place where that is safe, else a copy."""
         rt = self._rt
         if a.size == 0:
@@ -415,7 +415,7 @@ class LoadedModule:
             port.element_type,
         )
 
-    def _take(self, port: _Port, view: Any, taken: list[tuple[int, int]]) -> np.ndarray:
+    def _take(self, port: Port, view: Any, taken: list[tuple[int, int]]) -> np.ndarray:
         """Return the result as an array: a copy when small, else the device's memory itself.
 
         `taken`: memory in use already: inputs used in place, and earlier results.

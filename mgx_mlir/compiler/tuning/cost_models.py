@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from mgx_mlir.programs.lowered import Lowered
 from mgx_mlir.targets.child import shared_compiler
 from mgx_mlir.targets.flags import gpu_ladder
 from mgx_mlir.targets.kernel_bounds import compile_with_bounds, time_us
+
+if TYPE_CHECKING:
+    from mgx_mlir.runtime.iree_runtime import Port
 
 # what the functions of a lowered module take, in microseconds; None where that is not known.
 # Raises CompileError where the module does not compile.
@@ -88,7 +91,7 @@ def race(
     return [statistics.median(mine) for mine in times]
 
 
-def _drawn(rng: np.random.Generator, port: Any) -> np.ndarray:
+def _drawn(rng: np.random.Generator, port: Port) -> np.ndarray:
     values = rng.standard_normal(port.dims) if port.dtype.is_float else np.ones(port.dims)
     return np.asarray(values).astype(port.np)
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.compiler.tuning.cost_models import race
 from mgx_mlir.compiler.tuning.solutions import ALTERNATIVES, Tuning, keep, tuning_file
 from mgx_mlir.core import dtypes
@@ -31,7 +32,7 @@ SECONDS = 0.5  # spent on calling each side of a comparison
 MARGIN = 0.02  # a choice must be so much faster to be taken: less is noise
 
 Inputs = Callable[[Signature], Sequence[np.ndarray]]
-Compile = Callable[[Tuning], Any]
+Compile = Callable[[Tuning], IreeProgram]
 
 
 @dataclass
@@ -63,7 +64,7 @@ def search(
     *,
     threads: int | None = None,
     inputs: Inputs | None = None,
-) -> tuple[Any, Search]:
+) -> tuple[IreeProgram, Search]:
     """Find the fastest compiled program; return it and what was tried.
 
     `compile_with` compiles under a choice. `inputs` makes the inputs of the calls (default: random
@@ -107,7 +108,7 @@ def search(
     return best, found
 
 
-def _race(a: Any, b: Any, arrays: Sequence[np.ndarray]) -> tuple[float, float]:
+def _race(a: IreeProgram, b: IreeProgram, arrays: Sequence[np.ndarray]) -> tuple[float, float]:
     """Return the milliseconds of a call of two programs, medians of calls in turns."""
     runs = integer("MIGRAPHX_BENCHMARKING_NRUNS", 0)
     calls = [lambda p=p: p.execute(arrays) for p in (a, b)]

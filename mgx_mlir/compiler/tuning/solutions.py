@@ -63,7 +63,7 @@ class Tuning:
         return ", ".join(found) or "default"
 
 
-def _word(value: Any) -> str:
+def _word(value: object) -> str:
     return (
         {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
     )
@@ -162,7 +162,7 @@ def _read(path: Path) -> list[list[Any]]:
     return rows
 
 
-def _tuning(value: Any) -> Tuning | None:
+def _tuning(value: object) -> Tuning | None:
     """Read a solution; None for one that this version does not know."""
     if not isinstance(value, Mapping) or not set(value) <= {f.name for f in fields(Tuning)}:
         return None
@@ -223,7 +223,7 @@ def _problem(product: GemmShape, arch: str) -> dict[str, Any]:
                                          **product.to_json()}}  # fmt: skip
 
 
-def _product(key: Any, arch: str) -> GemmShape | None:
+def _product(key: object, arch: str) -> GemmShape | None:
     """Return the product of a row, None where the row is for something else."""
     problem = key.get("problem") if isinstance(key, Mapping) and key.get("name") == PRODUCT else 0
     if not isinstance(problem, Mapping):
@@ -234,7 +234,7 @@ def _product(key: Any, arch: str) -> GemmShape | None:
     return shape_from_json(rest)
 
 
-def _choice(solution: Any) -> GemmConfig | None:
+def _choice(solution: object) -> GemmConfig | None:
     if not isinstance(solution, Mapping):
         return None
     return config_from_json({k: v for k, v in solution.items() if k not in ("us", "judged")})

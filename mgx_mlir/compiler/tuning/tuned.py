@@ -11,7 +11,7 @@ from typing import Any
 from mgx_mlir.compiler import environment
 from mgx_mlir.compiler.compilation import Compilation
 from mgx_mlir.compiler.compiled import CompileSettings, IreeProgram
-from mgx_mlir.compiler.models import program_of
+from mgx_mlir.compiler.models import HasProgram, ModelSource, program_of
 from mgx_mlir.compiler.stages import backend_of, run_passes
 from mgx_mlir.compiler.tuning.cost_models import by_bound, by_time
 from mgx_mlir.compiler.tuning.gemm_search import search_products
@@ -27,7 +27,7 @@ from mgx_mlir.targets.devices import hip_devices
 from mgx_mlir.targets.flags import host_cpu
 
 
-def compile_tuned(model: Any, settings: CompileSettings) -> IreeProgram:
+def compile_tuned(model: ModelSource, settings: CompileSettings) -> IreeProgram:
     """Compile with the solution that is kept for the model; search for one where that is asked."""
     searched = settings.exhaustive_tune or flag("MIGRAPHX_MLIR_TUNE_EXHAUSTIVE")
     if not searched and not is_kept():
@@ -53,7 +53,7 @@ def compile_tuned(model: Any, settings: CompileSettings) -> IreeProgram:
     return compiled
 
 
-def _fastest(model: Any, settings: CompileSettings, problem: dict[str, Any]) -> IreeProgram:
+def _fastest(model: ModelSource, settings: CompileSettings, problem: dict[str, Any]) -> IreeProgram:
     """Search, and return the fastest of the programs that it made."""
 
     def compile_with(tuning: Tuning) -> IreeProgram:
@@ -72,7 +72,7 @@ def _is_timed(settings: CompileSettings) -> bool:
     return not settings.emulate and bool(hip_devices())
 
 
-def _tune_products(model: Any, settings: CompileSettings) -> list[str]:
+def _tune_products(model: ModelSource, settings: CompileSettings) -> list[str]:
     """Search how the products of a program for GPUs are computed; say what was found in lines."""
     backend = backend_of(settings)
     program = program_of(model, settings.onnx)
@@ -84,9 +84,9 @@ def _tune_products(model: Any, settings: CompileSettings) -> list[str]:
     return found.lines()
 
 
-def _problem(model: Any, settings: CompileSettings) -> dict[str, Any]:
+def _problem(model: ModelSource, settings: CompileSettings) -> dict[str, Any]:
     """Describe what a solution is for: the program, its compile options and the machine."""
-    if hasattr(model, "program_ir"):
+    if isinstance(model, HasProgram):
         model = model.program_ir
     if isinstance(model, ProgramIR):
         source = digest(model.text())

@@ -43,7 +43,7 @@ class Arguments:
     def __contains__(self, flag: str) -> bool:
         return flag in self.values
 
-    def get(self, flag: str, default: Any = None) -> Any:
+    def get(self, flag: str, default: object = None) -> Any:
         """Return the value of a flag, `default` where it was not given."""
         return self.values.get(flag, default)
 

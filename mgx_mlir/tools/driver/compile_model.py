@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature, Variant
 from mgx_mlir.tools.driver.arguments import Arguments
@@ -25,7 +25,7 @@ def compile_model(
     arch: str | None = None,
     *,
     quiet: bool = False,
-) -> Any:
+) -> CompiledProgram:
     """Compile a model, and print on stderr what it took."""
     from mgx_mlir.compiler.compile import compile as compile_program
 
@@ -68,7 +68,7 @@ def _tuning_inputs(model: Model) -> Callable[[Signature], list[np.ndarray]]:
     return made
 
 
-def _held(args: Arguments, model: Model, choice: TargetChoice) -> Any:
+def _held(args: Arguments, model: Model, choice: TargetChoice) -> CompiledProgram | None:
     """Return the compiled program of a saved file, if it is for the chosen target."""
     held = model.code(choice.emulate)
     if held is None:
@@ -78,7 +78,7 @@ def _held(args: Arguments, model: Model, choice: TargetChoice) -> Any:
         given.insert(0, "--arch")
     found = held if held.target == choice.target else None
     if found is not None and held.target == "gpu":
-        found = held.for_arch(choice.arch)
+        found = held.for_arch(str(choice.arch))
     has = ", ".join([held.target, *(held.archs if held.target == "gpu" else ())])
     if found is None or given:
         wanted = ", ".join(filter(None, [choice.target, choice.arch]))
@@ -90,7 +90,7 @@ def _held(args: Arguments, model: Model, choice: TargetChoice) -> Any:
     return found
 
 
-def report_compile(compiled: Any) -> None:
+def report_compile(compiled: CompiledProgram) -> None:
     """Print on stderr what a compile took, and what it had to give up."""
     stats = compiled.stats.known()
     if compiled.stats.cached:
@@ -118,7 +118,7 @@ def report_compile(compiled: Any) -> None:
             say(f"warning: compiled with the flag set '{executable.flag_set}' because {text}")
 
 
-def _variant_text(compiled: Any) -> Callable[[Variant], str]:
+def _variant_text(compiled: CompiledProgram) -> Callable[[Variant], str]:
     """Return what describes a variant: the sizes of the inputs' dims, by symbol where possible."""
     ports = compiled.signature.inputs
 
@@ -132,7 +132,9 @@ def _variant_text(compiled: Any) -> Callable[[Variant], str]:
     return text
 
 
-def emit_compiled(args: Arguments, model: Model, choice: TargetChoice, compiled: Any) -> None:
+def emit_compiled(
+    args: Arguments, model: Model, choice: TargetChoice, compiled: CompiledProgram
+) -> None:
     """Write or print a compiled program; a saved one also holds what it was compiled from."""
     saved = form_of(args) in ("json", "msgpack")
     program = model.program if saved else compiled.program
@@ -142,7 +144,7 @@ def emit_compiled(args: Arguments, model: Model, choice: TargetChoice, compiled:
     emit(args, program, compiled=compiled, options={"target": choice.target, **options})
 
 
-def report_gpu(compiled: Any) -> None:
+def report_gpu(compiled: IreeProgram) -> None:
     """Print the registers, spills and launches of every kernel of a gpu program on stderr."""
     from mgx_mlir.targets.report import gpu_report
 

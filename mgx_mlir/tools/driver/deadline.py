@@ -6,7 +6,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from mgx_mlir.core.errors import CompileError
 
@@ -28,7 +27,7 @@ def within(seconds: float | None) -> Iterator[None]:
         yield
         return
 
-    def stop(*_: Any) -> None:
+    def stop(*_: object) -> None:
         raise _OutOfTime
 
     before = signal.signal(signal.SIGALRM, stop)

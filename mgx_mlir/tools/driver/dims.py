@@ -87,7 +87,7 @@ def _loose(option: str, text: str) -> Any:
         ) from None
 
 
-def _dim(option: str, value: Any) -> Dim:
+def _dim(option: str, value: object) -> Dim:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     if isinstance(value, Mapping):

@@ -5,14 +5,19 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.core.files import atomic
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.progress import say
+
+if TYPE_CHECKING:
+    from mgx_mlir.compiler.compiled import CompiledProgram
+
 
 FORMS = {
     "--text": "text", "--mlir": "mlir", "--json": "json", "--binary": "msgpack",
@@ -61,7 +66,13 @@ def _form_of(args: Arguments, more: tuple[str, ...]) -> str:
     return SUFFIXES.get(suffix, "msgpack")
 
 
-def emit(args: Arguments, program: ProgramIR, *, compiled: Any = None, options: Any = None) -> None:
+def emit(
+    args: Arguments,
+    program: ProgramIR,
+    *,
+    compiled: CompiledProgram | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> None:
     """Write a program to --output, or print it.
 
     `compiled` is what it was compiled to with `options` of compile(): then that is written, and
@@ -103,14 +114,20 @@ def _write_mlir_weights(path: str, program: ProgramIR) -> None:
         say(f"note: the weights are in {beside}, which belongs to {path}")
 
 
-def _save(args: Arguments, program: ProgramIR, compiled: Any, options: Any, form: str) -> None:
+def _save(
+    args: Arguments,
+    program: ProgramIR,
+    compiled: CompiledProgram | None,
+    options: Mapping[str, Any] | None,
+    form: str,
+) -> None:
     """Save a program to --output, or print its file."""
     from mgx_mlir.api.files import save, save_buffer
     from mgx_mlir.api.program import program as api_program
 
     made = api_program.of(program)
     if compiled is not None:
-        made.adopt(compiled, {k: v for k, v in options.items() if v is not None})
+        made.adopt(compiled, {k: v for k, v in (options or {}).items() if v is not None})
     path = args.get("--output")
     if path is not None:
         _check_place(path)

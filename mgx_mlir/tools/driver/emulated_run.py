@@ -7,16 +7,20 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.core.files import temporary_folder
 from mgx_mlir.programs.program_ir import ProgramIR
 
+if TYPE_CHECKING:
+    from mgx_mlir.compiler.compiled import IreeProgram
+
+
 STATISTICS = "MGX_EMULATE_STATS"
 
 
-def emulated_statistics(source: ProgramIR, compiled: Any) -> dict[str, Any]:
+def emulated_statistics(source: ProgramIR, compiled: IreeProgram) -> dict[str, Any]:
     """Count `launches` and `executed` on the emulator; docs/emulator.md describes them.
 
     `source`: the program that was compiled. The counts are written when a process ends, so a

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from typing import Any
+from types import ModuleType
 
 from mgx_mlir.tools.driver.arguments import Option
 from mgx_mlir.tools.driver.options import options_of
@@ -40,7 +40,7 @@ def main_help(commands: Mapping[str, str]) -> str:
     )
 
 
-def command_help(name: str, summary: str, command: Any) -> str:
+def command_help(name: str, summary: str, command: ModuleType) -> str:
     """Return what `mgx-driver COMMAND --help` prints."""
     lines = [f"usage: mgx-driver {name} {command.USAGE}", "", f"{summary[0].upper()}{summary[1:]}."]
     text = textwrap.dedent(command.DESCRIPTION).strip()

@@ -11,13 +11,14 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError, UsageError
-from mgx_mlir.frontends.onnx.options import DynamicDim, OnnxOptions
+from mgx_mlir.frontends.onnx.options import Dim, DynamicDim, OnnxOptions
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.tools.driver import dims
 from mgx_mlir.tools.driver.arguments import Arguments
 
 if TYPE_CHECKING:
-    from mgx_mlir.compiler.compiled import CompiledProgram
+    from mgx_mlir.api.program import program as Program
+    from mgx_mlir.compiler.compiled import IreeProgram
     from mgx_mlir.rewrite.passes import Pass
 
 # saved programs: their suffix and flag, and the format they are written in
@@ -64,7 +65,7 @@ class Model:
         and --bf16.
         """
         self.args = args
-        self._code: dict[bool, CompiledProgram | None] = {}  # by whether it is to be emulated
+        self._code: dict[bool, IreeProgram | None] = {}  # by whether it is to be emulated
         self.passes = () if plain else load_passes(args)
         self.float_types = () if plain else tuple(t for f, t in _FLOATS.items() if f in args)
         self.path = file if file is not None else args.file
@@ -287,7 +288,7 @@ class Model:
 
         return parse_onnx(self.path, OnnxOptions(**self.options))
 
-    def code(self, emulate: bool) -> Any:
+    def code(self, emulate: bool) -> IreeProgram | None:
         """Return the compiled program that a saved file holds, None where there is none to take.
 
         Errors: FileError with a note how to compile again.
@@ -306,7 +307,7 @@ class Model:
             self._code[emulate] = saved.compiled if saved.is_compiled() else None
         return self._code[emulate]
 
-    def saved(self, *, compiled: bool, emulate: bool = False) -> Any:
+    def saved(self, *, compiled: bool, emulate: bool = False) -> Program:
         """Return the program of a saved file, with its code if `compiled` and the file has it."""
         from mgx_mlir.api.files import load
 
@@ -353,7 +354,7 @@ def load_passes(args: Arguments) -> tuple[Pass, ...]:
     return tuple(p for name in wanted for p in resolve([name], context))
 
 
-def _as_range(dim: Any) -> Any:
+def _as_range(dim: Dim) -> DynamicDim:
     return DynamicDim(dim, dim) if isinstance(dim, int) else dim
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
 
 from mgx_mlir.tools.driver.arguments import Option, choice, level, number, tolerance
 
@@ -221,7 +221,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-def options_of(command: Any) -> tuple[Option, ...]:
+def options_of(command: ModuleType) -> tuple[Option, ...]:
     """Return all options of a command's module."""
     return (*(o for o in command.OPTIONS if o is not HELP), *LOG, HELP)
 

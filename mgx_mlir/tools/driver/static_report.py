@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
+from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.debug.gpu_kernels import GpuKernels, gpu_kernels
 from mgx_mlir.debug.work import Work, work_of
@@ -17,7 +17,7 @@ from mgx_mlir.tools.driver.emit import write_file
 from mgx_mlir.tools.driver.emulated_run import emulated_statistics
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.progress import say
-from mgx_mlir.tools.driver.target_choice import choose_target
+from mgx_mlir.tools.driver.target_choice import TargetChoice, choose_target
 
 # what only a page has
 _OF_A_PAGE = ("--fill0", "--fill1", "--load-arg", "--seed", "--iterations", "--rms-tol", "--atol",
@@ -52,18 +52,19 @@ def static_report(args: Arguments, model: Model) -> int:
     return 0
 
 
-def _kernels(args: Arguments, model: Model, choice: Any, arch: str | None) -> GpuKernels:
+def _kernels(args: Arguments, model: Model, choice: TargetChoice, arch: str | None) -> GpuKernels:
     from mgx_mlir.compiler.dumps import kept_assembly
 
     with kept_assembly() as assembly:
         compiled = compile_model(args, model, choice, arch)
+    assert isinstance(compiled, IreeProgram)
     executable = compiled.executable
     report = gpu_report(executable.vmfb, executable.dispatches)
     ran = emulated_statistics(model.program, compiled) if choice.emulate else None
     return gpu_kernels(report, assembly, _work(compiled), executable.arch, ran)
 
 
-def _work(compiled: Any) -> Mapping[str, Work]:
+def _work(compiled: IreeProgram) -> Mapping[str, Work]:
     """Return the work of each launch by its name; nothing where launches are not the kernels."""
     from mgx_mlir.printers.listing import list_program
     from mgx_mlir.tools.driver.timing import launched_kernels

@@ -157,8 +157,10 @@ def _with_archs(
     archs = choice.archs
     if archs == (None,):
         code = held or (model and model.code(choice.emulate))
-        found = code.executable.arch if code and code.target == "gpu" else None
-        archs = (found or of_device(0, emulate=choice.emulate),)
+        if isinstance(code, IreeProgram) and code.target == "gpu":
+            archs = (code.executable.arch,)
+        else:
+            archs = (of_device(0, emulate=choice.emulate),)
     names = [get_target("gpu", architecture=a).arch for a in archs]
     return replace(choice, archs=tuple(dict.fromkeys(names)))
 

@@ -7,14 +7,20 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram, RefProgram
+from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.debug.work import Work, work_of
 from mgx_mlir.printers.instructions import Instruction, Module, Numbering
 from mgx_mlir.printers.listing import list_program
+
+if TYPE_CHECKING:
+    from mgx_mlir.debug.dry_run import DryRun
+
 
 # words of a launch's name that the backend gives to what it makes of these operators
 _FAMILIES = (
@@ -51,7 +57,9 @@ class Calls:
         return self.times[math.floor(share * (len(self.times) - 1))]
 
 
-def time_calls(program: Any, arrays: Sequence[np.ndarray], count: int) -> Calls:
+def time_calls(
+    program: CompiledProgram | DryRun, arrays: Sequence[np.ndarray], count: int
+) -> Calls:
     """Time `count` calls, after one that is not timed."""
     program.execute(arrays)
     spans = []
@@ -63,7 +71,7 @@ def time_calls(program: Any, arrays: Sequence[np.ndarray], count: int) -> Calls:
     return Calls(tuple(sorted(d for _, d in spans)), tuple(spans))
 
 
-def time_together(program: Any, arrays: Sequence[np.ndarray], count: int) -> float:
+def time_together(program: CompiledProgram, arrays: Sequence[np.ndarray], count: int) -> float:
     """Return the milliseconds of a call: `count` by one timer, after one that is not timed."""
     program.execute(arrays)
     start = time.perf_counter()
@@ -72,7 +80,9 @@ def time_together(program: Any, arrays: Sequence[np.ndarray], count: int) -> flo
     return (time.perf_counter() - start) / count * 1e3
 
 
-def dry_run(program: Any, arrays: Sequence[np.ndarray], threads: int, count: int) -> float:
+def dry_run(
+    program: CompiledProgram, arrays: Sequence[np.ndarray], threads: int, count: int
+) -> float:
     """Return the milliseconds of a call that computes nothing, with a program's ports."""
     from mgx_mlir.debug.dry_run import DryRun
 
@@ -130,13 +140,13 @@ class Kernels:
 
 
 def instruction_times(
-    program: Any, arrays: Sequence[np.ndarray], count: int, version: Numbering = "seed"
+    program: RefProgram, arrays: Sequence[np.ndarray], count: int, version: Numbering = "seed"
 ) -> Kernels:
     """Time each instruction of a `ref` program over `count` calls."""
     spent: dict[Any, list[float]] = {}
     last = 0.0
 
-    def trace(op: Any, results: Any) -> None:
+    def trace(op: ir.Operation, results: Sequence[np.ndarray]) -> None:
         nonlocal last
         spent.setdefault(op, []).append(time.perf_counter() - last)
         last = time.perf_counter()
@@ -169,7 +179,7 @@ def _line(line: Instruction, taken: float | None) -> Line:
     )
 
 
-def _details(op: Any) -> str:
+def _details(op: ir.Operation) -> str:
     """Return `<type(dims, dims)>`: the type of the result and the dims of the operands."""
     dims = [
         "x".join("?" if d < 0 else str(d) for d in TensorType.of(v).dims) or "1"
@@ -186,7 +196,7 @@ def middle_mean(times: Sequence[float]) -> float:
 
 
 def kernel_times(
-    program: Any,
+    program: IreeProgram,
     arrays: Sequence[np.ndarray],
     count: int,
     threads: int,
@@ -237,7 +247,7 @@ def kernel_times(
 
 def _by_kernel(
     found: Kernels,
-    program: Any,
+    program: CompiledProgram,
     module: Module,
     launched: dict[int, str],
     each: dict[str, tuple[float, float]],
@@ -271,7 +281,7 @@ def _ordinal(name: str) -> tuple[int, str]:
 
 
 def launched_kernels(
-    program: Any, module: Module, launches: Sequence[str]
+    program: CompiledProgram, module: Module, launches: Sequence[str]
 ) -> tuple[list[Instruction], list[str] | None]:
     """Return the kernels among a listed function's lines, and what `match` says launches each."""
     kernels = [i for i in module.visible() if i.op.startswith(f"{program.target}::")]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.programs.program_ir import entry_block
 from mgx_mlir.runtime.trace_eval import EvalTrace, trace_level
 from mgx_mlir.tools.driver.model import Model
@@ -17,7 +17,7 @@ _TIMED = 10  # calls that the times of kernels are means of
 
 
 def trace_kernels(
-    model: Model, choice: TargetChoice, compiled: Any, inputs: Mapping[str, np.ndarray]
+    model: Model, choice: TargetChoice, compiled: CompiledProgram, inputs: Mapping[str, np.ndarray]
 ) -> None:
     """Print what the environment asks to see of a compiled program's kernels.
 
@@ -50,9 +50,11 @@ def trace_kernels(
                 shown.values(stepped.values(at))
 
 
-def _times(choice: TargetChoice, compiled: Any, arrays: list[np.ndarray]) -> dict[str, float]:
+def _times(
+    choice: TargetChoice, compiled: CompiledProgram, arrays: list[np.ndarray]
+) -> dict[str, float]:
     """Return the milliseconds of each kernel, by its label, where the runtime knows."""
-    if choice.target != "cpu":
+    if not isinstance(compiled, IreeProgram) or choice.target != "cpu":
         return {}
     from mgx_mlir.hardware.machine import available_cpus
     from mgx_mlir.tools.driver.timing import kernel_times

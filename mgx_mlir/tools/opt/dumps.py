@@ -100,7 +100,7 @@ class Dumps:
             raise FileError(f"cannot write '{file}': {(e.strerror or str(e)).lower()}") from None
 
 
-def _path(op: Any) -> list[str]:
+def _path(op: ir.Operation) -> list[str]:
     """Return the folders of an op, outermost first."""
     found: list[str] = []
     while op is not None:

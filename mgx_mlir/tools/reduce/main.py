@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mgx_mlir.core.errors import FileError, MgxError, UsageError
 from mgx_mlir.core.names import safe_output
 from mgx_mlir.tools.reduce.arguments import HELP, parse_arguments, seconds
+
+if TYPE_CHECKING:
+    from mgx_mlir.debug.reduce import Candidate
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -91,7 +94,7 @@ def _start(path: Path, values: dict[str, str]) -> tuple[Any, Any]:
     return read_mlir_candidate(path, weights, unregistered=unregistered), reduce_module
 
 
-def _keep(candidate: Any, out: Path) -> None:
+def _keep(candidate: Candidate, out: Path) -> None:
     try:
         candidate.write(out)
     except OSError as e:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.compile_model import CODE, compile_model, emit_compiled, report_gpu
@@ -44,6 +44,8 @@ def run(args: Arguments) -> int:
     for arch in choice.archs:
         compiled = compile_model(args, model, choice, arch)
         found.append(compiled)
+        if not isinstance(compiled, IreeProgram):
+            continue
         if choice.target == "gpu":
             report_gpu(compiled)
         if form == CODE:
@@ -53,7 +55,9 @@ def run(args: Arguments) -> int:
     return 0
 
 
-def _write_code(args: Arguments, choice: TargetChoice, arch: str | None, compiled: Any) -> None:
+def _write_code(
+    args: Arguments, choice: TargetChoice, arch: str | None, compiled: IreeProgram
+) -> None:
     path = args.get("--output")
     if len(choice.archs) > 1:
         path = str(Path(path).with_suffix(f".{arch}{CODE}"))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram, RefProgram
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.debug.peaks import Peaks, machine_peaks
 from mgx_mlir.hardware.machine import available_cpus
@@ -88,7 +89,11 @@ def run(args: Arguments) -> int:
 
 
 def measure(
-    args: Arguments, model: Model, choice: TargetChoice, compiled: Any, version: Numbering = "seed"
+    args: Arguments,
+    model: Model,
+    choice: TargetChoice,
+    compiled: CompiledProgram,
+    version: Numbering = "seed",
 ) -> Performance:
     """Time the calls and the kernels of a compiled model, as the options say. Errors: RunError."""
     count = args.get("--iterations", 100)
@@ -179,15 +184,15 @@ def _compared(args: Arguments, found: Performance, other: OtherRun, result: dict
 
 
 def _kernels(
-    compiled: Any,
+    compiled: CompiledProgram,
     choice: TargetChoice,
     arrays: Sequence[np.ndarray],
     count: int,
     version: Numbering,
 ) -> timing.Kernels | None:
-    if choice.target == "ref":
+    if isinstance(compiled, RefProgram):
         return timing.instruction_times(compiled, arrays, count, version)
-    if choice.target == "cpu":
+    if isinstance(compiled, IreeProgram) and choice.target == "cpu":
         threads = choice.threads or available_cpus()
         return timing.kernel_times(compiled, arrays, count, threads, version)
     return None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from mgx_mlir.compiler.compiled import CompiledProgram
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.emit import emit, form_of
@@ -31,7 +30,7 @@ def run(args: Arguments) -> int:
     return 0
 
 
-def _compiled(model: Model) -> Any:
+def _compiled(model: Model) -> CompiledProgram | None:
     """Return the compiled program that a saved file holds, if it is to be shown as it is."""
     if not model.is_saved or model.is_stripped or model.is_cut or model.passes:
         return None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.compiler.compile import compile as compile_program
+from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.debug.compare import compare_all
 from mgx_mlir.debug.tolerances import output_tolerances
@@ -83,7 +84,9 @@ def run(args: Arguments) -> int:
     return 0 if all(o["passed"] for o in verified["outputs"]) else 1
 
 
-def _verified(args: Arguments, model: Model, choice: TargetChoice, compiled: Any) -> dict[str, Any]:
+def _verified(
+    args: Arguments, model: Model, choice: TargetChoice, compiled: CompiledProgram
+) -> dict[str, Any]:
     """Compare with the reference; without one, no outputs and a note."""
     if "--no-verify" in args or choice.target == "ref":
         why = "not compared: " + ("--no-verify" if "--no-verify" in args else "the target is ref")
@@ -113,7 +116,7 @@ def collect(
     args: Arguments,
     model: Model,
     choice: TargetChoice,
-    compiled: Any,
+    compiled: CompiledProgram,
     found: Performance,
     verified: dict[str, Any],
 ) -> dict[str, Any]:
@@ -176,16 +179,16 @@ def collect(
     }
 
 
-def _compile_time(compiled: Any) -> str:
+def _compile_time(compiled: CompiledProgram) -> str:
     if compiled.stats.total_s is None:
         return "the file's code"
     cached = ", cached" if compiled.stats.cached else ""
     return f"{compiled.stats.total_s:.3g} s{cached}"
 
 
-def _subtitle(choice: TargetChoice, compiled: Any) -> str:
+def _subtitle(choice: TargetChoice, compiled: CompiledProgram) -> str:
     parts = [choice.target]
-    if choice.target == "cpu":
+    if isinstance(compiled, IreeProgram) and choice.target == "cpu":
         threads = compiled.threads or available_cpus()
         parts.append("1 thread" if threads == 1 else f"{threads} threads")
     parts += [a for a in choice.archs if a is not None]
@@ -196,7 +199,7 @@ def _subtitle(choice: TargetChoice, compiled: Any) -> str:
     return f"{', '.join(parts)} · {shapes}{more}"
 
 
-def _kernel_count(compiled: Any, rows: list[Any]) -> int:
+def _kernel_count(compiled: CompiledProgram, rows: list[Any]) -> int:
     executable = getattr(compiled, "executable", None)
     return len(executable.kernels) if executable is not None else len(rows)
 
@@ -220,7 +223,7 @@ def _call_rows(perf: dict[str, Any]) -> list[list[str]]:
     return rows
 
 
-def _memory(perf: dict[str, Any], compiled: Any) -> list[tuple[str, int | None]]:
+def _memory(perf: dict[str, Any], compiled: CompiledProgram) -> list[tuple[str, int | None]]:
     rows: list[tuple[str, int | None]] = list(perf["memory"].items())
     executable = getattr(compiled, "executable", None)
     if executable is not None:
@@ -238,7 +241,7 @@ def _output(o: dict[str, Any]) -> dict[str, Any]:
     return {"name": o["name"], "passed": o["passed"], "remarks": remarks, **shown}
 
 
-def _compilation(compiled: Any) -> list[list[str]]:
+def _compilation(compiled: CompiledProgram) -> list[list[str]]:
     names = {"import_s": "import", "passes_s": "passes", "lowering_s": "lowering",
              "iree_s": "IREE", "total_s": "in all"}  # fmt: skip
     stats = compiled.stats.known()

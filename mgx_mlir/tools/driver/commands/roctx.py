@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from typing import Any
+from collections.abc import Sequence
 
+import numpy as np
+
+from mgx_mlir.compiler.compiled import RefProgram
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.tools.driver.arguments import Arguments
@@ -43,7 +46,7 @@ def run(args: Arguments) -> int:
     with step("Running ..."):
         compiled.execute(arrays)
         started = markers.start("0")
-        if choice.target == "ref":
+        if isinstance(compiled, RefProgram):
             _instructions(compiled, arrays, markers)
         else:
             compiled.execute(arrays)
@@ -53,7 +56,7 @@ def run(args: Arguments) -> int:
     return 0
 
 
-def _instructions(compiled: Any, arrays: Any, markers: Markers) -> None:
+def _instructions(compiled: RefProgram, arrays: Sequence[np.ndarray], markers: Markers) -> None:
     """Run the reference, each instruction in a range of its own."""
     from mgx_mlir.runtime.trace_eval import Stepping
 
@@ -63,7 +66,7 @@ def _instructions(compiled: Any, arrays: Any, markers: Markers) -> None:
         if op.name != _LITERAL:
             markers.push(f"Marker start: {op.name.replace('migraphx.', 'ref::')}")
 
-    def after(op: ir.Operation, results: Any) -> None:
+    def after(op: ir.Operation, results: Sequence[np.ndarray]) -> None:
         if op.name != _LITERAL:
             markers.pop()
 

@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from mgx_mlir.compiler.compile import compile as compile_program
+from mgx_mlir.compiler.compiled import CompiledProgram
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.debug.compare import Comparison, compare_all
 from mgx_mlir.debug.conditioning import Conditioning
@@ -172,7 +173,7 @@ def _moves(
     model: Model,
     other: Model,
     choice: TargetChoice,
-    compiled: Any,
+    compiled: CompiledProgram,
     inputs: Mapping[str, Any],
     found: Sequence[Comparison],
     wanted: Sequence[np.ndarray],
@@ -202,7 +203,7 @@ def limits_of(args: Arguments) -> Callable[[Tolerances], Tolerances]:
     return lambda t: t.with_environment().with_limits(*stated)
 
 
-def _held(args: Arguments) -> Any:
+def _held(args: Arguments) -> CompiledProgram | None:
     """Return the compiled program of --compiled-model. Errors: FileError where there is none."""
     path = args.get("--compiled-model")
     if path is None:
