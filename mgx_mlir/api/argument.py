@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mgx_mlir.api.shape import shape
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import ShapeError, UsageError
 from mgx_mlir.frontends.mxr.reader import load_argument
 from mgx_mlir.printers.text import element_texts
-from mgx_mlir.printers.value_tree import save_argument
+from mgx_mlir.printers.value_tree import ArrayTree, save_argument
 from mgx_mlir.programs.layout import Shape, TupleShape
 from mgx_mlir.programs.strided import array_over, shape_of_array
 
@@ -29,7 +30,7 @@ class argument:
     array (`np.array(a)`, `np.asarray(a)`); `memoryview(a)` works from Python 3.12 on.
     """
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: object) -> None:
         if isinstance(data, argument):
             self._array, self._parts, self._tensor = data._array, data._parts, data._tensor
             return
@@ -101,7 +102,7 @@ class argument:
         """Read what `save` wrote; FileError for anything else."""
         return from_parts(load_argument(filename))
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         found = self.array
         if dtype is not None and np.dtype(dtype) != found.dtype:
             if copy is False:
@@ -121,7 +122,7 @@ class argument:
             return self._tensor.dlpack()
         return self.array.__dlpack__(**options)
 
-    def __dlpack_device__(self) -> Any:
+    def __dlpack_device__(self) -> tuple[int, int]:
         if self._tensor is not None:
             return self._tensor.dlpack_device
         return self.array.__dlpack_device__()
@@ -175,13 +176,13 @@ def array_at(address: int, s: Shape) -> np.ndarray:
     return array_over(np.frombuffer(memoryview(raw), np.uint8).view(s.dtype.np), s)
 
 
-def tree_parts(arg: argument) -> Any:
+def tree_parts(arg: argument) -> ArrayTree:
     """Convert an argument to an array, or to a tuple of such trees."""
     parts = arg.get_sub_objects()
     return tuple(tree_parts(p) for p in parts) if arg._parts is not None else arg.array
 
 
-def from_parts(value: Any) -> argument:
+def from_parts(value: ArrayTree) -> argument:
     """Convert the result of `tree_parts` back to an argument."""
     if isinstance(value, tuple):
         return argument.tuple_of([from_parts(v) for v in value])

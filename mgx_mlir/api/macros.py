@@ -115,7 +115,7 @@ class _Node:
     def wants(self, output: int) -> bool:
         return output == 0
 
-    def kind(self, value: Any) -> int:
+    def kind(self, value: object) -> int:
         """Return 0: no file numbers the type."""
         return 0
 
@@ -288,7 +288,9 @@ for _name in ("add", "sub", "mul", "div", "prelu", "logical_and", "logical_or", 
 
 
 @_rule("quantizelinear", 2, 3, axis=1, block_size=0, output_type=None)
-def _quantizelinear(b: Builder, *xs: Value, axis: int, block_size: int, output_type: Any) -> Value:
+def _quantizelinear(
+    b: Builder, *xs: Value, axis: int, block_size: int, output_type: str | int | None
+) -> Value:
     more = {} if output_type is None else {"output_dtype": _dtype(output_type).onnx}
     return _onnx(b, "QuantizeLinear", *xs, axis=axis, block_size=block_size, **more)
 
@@ -298,7 +300,7 @@ def _dequantizelinear(b: Builder, *xs: Value, axis: int, block_size: int) -> Val
     return _onnx(b, "DequantizeLinear", *xs, axis=axis, block_size=block_size)
 
 
-def _dtype(value: Any) -> dtypes.DType:
+def _dtype(value: str | int) -> dtypes.DType:
     return dtypes.from_name(value) if isinstance(value, str) else dtypes.from_number(value)
 
 

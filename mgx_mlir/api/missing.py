@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from mgx_mlir.core.errors import MgxError
 
 
 def _missing(name: str, what: str, note: str = "") -> Callable[..., NoReturn]:
-    def function(*_args: Any, **_options: Any) -> NoReturn:
+    def function(*_args: object, **_options: object) -> NoReturn:
         raise MgxError(f"{name} is not supported: {what}", notes=[note] if note else [])
 
     function.__name__ = function.__qualname__ = name

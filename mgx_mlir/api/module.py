@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mgx_mlir.api.argument import argument, array_of
 from mgx_mlir.api.macros import expand
+from mgx_mlir.api.macros import macro as macro_type
 from mgx_mlir.api.op import op
 from mgx_mlir.api.shape import shape
 from mgx_mlir.core import literals
@@ -175,7 +176,7 @@ class module:
         self._program.changed()
         return self._program.ref(made)
 
-    def add_literal(self, data: Any) -> instruction_ref:
+    def add_literal(self, data: object) -> instruction_ref:
         """Add a constant: an argument, or anything with the buffer protocol."""
         array = array_of(data)
         made = self._changing().add_literal(array, strides=own_strides(array))
@@ -208,7 +209,7 @@ class module:
         return self._program.ref(end)
 
     def add_macro(
-        self, macro: Any, args: Sequence[instruction_ref], mod_args: Sequence[module] = ()
+        self, macro: macro_type, args: Sequence[instruction_ref], mod_args: Sequence[module] = ()
     ) -> list[instruction_ref]:
         """Append the operators that a macro stands for; its results."""
         return self.insert_macro(None, macro, args, mod_args)
@@ -216,7 +217,7 @@ class module:
     def insert_macro(
         self,
         ins: instruction_ref | None,
-        macro: Any,
+        macro: macro_type,
         args: Sequence[instruction_ref],
         mod_args: Sequence[module] = (),
     ) -> list[instruction_ref]:

@@ -94,7 +94,7 @@ class op:
         return f"{self._name}[{inside}]" if inside else self._name
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Convert an attribute value of the API to what the compiler takes."""
     if isinstance(value, shape):
         return value.core
@@ -113,7 +113,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def simple(value: Any) -> Any:
+def simple(value: object) -> Any:
     """Convert an attribute value to Python's own types, as `op.values` shows it."""
     if isinstance(value, Enum):
         return value.number

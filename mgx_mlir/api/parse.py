@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from mgx_mlir.api.program import program
 from mgx_mlir.api.shape import dynamic_dimension
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.frontends.dims import model_dim
-from mgx_mlir.frontends.onnx.options import OnnxOptions
+from mgx_mlir.frontends.onnx.options import DynamicDim, OnnxOptions
 from mgx_mlir.frontends.onnx.registry import operators
 
+AnyDim: TypeAlias = int | dynamic_dimension | DynamicDim
 _ONE = dynamic_dimension(1, 1)  # MIGraphX's default: a dim that the file leaves open is 1
 
 
 def parse_onnx(
     filename: str | os.PathLike[str],
     default_dim_value: int = 0,
-    default_dyn_dim_value: Any = _ONE,
+    default_dyn_dim_value: AnyDim = _ONE,
     dim_params: Mapping[str, Any] | None = None,
     map_input_dims: Mapping[str, Sequence[int]] | None = None,
     map_dyn_input_dims: Mapping[str, Sequence[Any]] | None = None,
@@ -54,7 +55,7 @@ def parse_onnx(
 def parse_onnx_buffer(
     onnx_buffer: bytes | bytearray | memoryview,
     default_dim_value: int = 0,
-    default_dyn_dim_value: Any = _ONE,
+    default_dyn_dim_value: AnyDim = _ONE,
     map_input_dims: Mapping[str, Sequence[int]] | None = None,
     map_dyn_input_dims: Mapping[str, Sequence[Any]] | None = None,
     skip_unknown_operators: bool = False,
@@ -80,7 +81,7 @@ def parse_onnx_buffer(
 
 def _options(
     default_dim_value: int,
-    default_dyn_dim_value: Any,
+    default_dyn_dim_value: AnyDim,
     dim_params: Mapping[str, Any] | None,
     map_input_dims: Mapping[str, Sequence[int]] | None,
     map_dyn_input_dims: Mapping[str, Sequence[Any]] | None,
@@ -88,7 +89,7 @@ def _options(
     print_program_on_error: bool,
     use_debug_symbols: bool,
     **more: Any,
-) -> Any:
+) -> OnnxOptions:
     default = None
     if default_dyn_dim_value != _ONE:
         if default_dim_value:
@@ -120,7 +121,7 @@ def parse_tf(
     map_input_dims: Mapping[str, Sequence[int]] | None = None,
     output_names: Sequence[str] | None = None,
     map_dyn_input_dims: Mapping[str, Sequence[Any]] | None = None,
-    default_dyn_dim_value: Any = None,
+    default_dyn_dim_value: AnyDim | None = None,
     skip_unknown_operators: bool = False,
     print_program_on_error: bool = False,
     use_debug_symbols: bool = False,

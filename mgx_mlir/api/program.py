@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from inspect import signature
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from mgx_mlir.api.device import (
 )
 from mgx_mlir.api.module import instruction_ref, module
 from mgx_mlir.api.shape import shape
+from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.core import forks
 from mgx_mlir.core.errors import MgxError, RunError, TargetError, UsageError
 from mgx_mlir.core.ir import ir
@@ -112,7 +113,7 @@ class program:
         self._builder = built or ProgramBuilder()
         self._builder.on_attach = self._attached
         self._source = source
-        self._compiled: Any = None
+        self._compiled: CompiledProgram | None = None
         self.compile_options: dict[str, Any] = {}
         self._offload = True
         self._generation = 0
@@ -171,7 +172,7 @@ class program:
                 notes=["take a new reference from get_main_module()"],
             )
 
-    def own(self, given: Any) -> Instruction:
+    def own(self, given: object) -> Instruction:
         """Return what a reference stands for. UsageError for another program's reference."""
         if not isinstance(given, instruction_ref):
             raise UsageError(f"expected an instruction_ref, got {type(given).__name__}")
@@ -342,13 +343,13 @@ class program:
         self.adopt(made, {"fast_math": fast_math, **chosen})
         self._offload = offload_copy or t.name() != "gpu"
 
-    def adopt(self, compiled: Any, options: Mapping[str, Any]) -> None:
+    def adopt(self, compiled: CompiledProgram, options: Mapping[str, Any]) -> None:
         """Take a CompiledProgram of this program as its compiled form."""
         self._compiled, self.compile_options = compiled, dict(options)
         self._reset()
 
     @property
-    def compiled(self) -> Any:
+    def compiled(self) -> CompiledProgram:
         """The CompiledProgram; UsageError where the program is not compiled."""
         if self._compiled is None:
             raise UsageError("the program is not compiled")
@@ -392,7 +393,7 @@ class program:
 
     def _execute(self, given: dict[str, Any]) -> list[argument]:
         """Run compiled code on host arrays and tensors of a device."""
-        compiled = self._compiled
+        compiled = self.compiled
         held = {n: v for n, v in given.items() if isinstance(v, DeviceTensor)}
         shadows = {n: v.shadow for n, v in held.items()}
         arrays = self._checked(compiled.signature, {**given, **shadows})
@@ -410,10 +411,16 @@ class program:
                     "off), got host memory",
                     notes=["to_gpu copies them"],
                 )
-            found = map(argument.on_device, compiled.load().run_on_device(inputs))
+            found = map(argument.on_device, self._on_gpu().load().run_on_device(inputs))
             return compiled.signature.grouped(found)
-        found = (compiled.load().run if held else compiled.execute)(inputs)
+        found = (
+            self._on_gpu().load().run(inputs) if held else compiled.execute(list(arrays.values()))
+        )
         return compiled.signature.grouped(argument(a) for a in found)
+
+    def _on_gpu(self) -> IreeProgram:
+        assert isinstance(self.compiled, IreeProgram)
+        return self.compiled
 
     def _checked(self, expected: Signature, given: dict[str, Any]) -> dict[str, np.ndarray]:
         for p in expected.inputs:
@@ -453,12 +460,12 @@ class program:
             raise UsageError(
                 f"a program compiled for {self.compiled.target} does not run on a stream"
             )
-        context.of(self.compiled.load().device).wait_for(stream)
+        context.of(self._on_gpu().load().device).wait_for(stream)
         return self.run(params)
 
     # ---- text --------------------------------------------------------------------------------
 
-    def print(self, stream: Any = None, **options: Any) -> None:
+    def print(self, stream: TextIO | None = None, **options: Any) -> None:
         """Write the text form to stdout or a stream; options as printers.text.print_text."""
         print_text(self._shown(), stream or sys.stdout, kernel_prefix=self._prefix(), **options)
 
@@ -494,7 +501,7 @@ def index_lines(listing: Listing) -> dict[Any, Line]:
     return found
 
 
-def _input(value: Any) -> Any:
+def _input(value: object) -> Any:
     """Convert an argument to its array or device tensor; leave Python numbers and lists alone."""
     if isinstance(value, argument) and value.device_tensor is not None:
         return value.device_tensor

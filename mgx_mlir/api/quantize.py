@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import mgx_mlir.passes  # noqa: F401  (declares the passes)
 from mgx_mlir.api.program import program
@@ -50,7 +49,7 @@ def _truncate(prog: program, ins_names: Sequence[str], float_type: str) -> None:
     _run(prog, ["normalize_ops", _OPTIMIZE, truncate, _OPTIMIZE])
 
 
-def _run(prog: Any, steps: PipelineLike) -> None:
+def _run(prog: object, steps: PipelineLike) -> None:
     """Run passes on a copy, which then is the program: an error leaves it as it was."""
     if not isinstance(prog, program):
         raise UsageError(f"expected a program, got {type(prog).__name__}")

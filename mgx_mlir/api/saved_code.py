@@ -16,7 +16,7 @@ import numpy as np
 
 from mgx_mlir.api.program import get_target, program
 from mgx_mlir.compiler.architectures import device_archs, of_device, together
-from mgx_mlir.compiler.compiled import CompileSettings, CompileStats, IreeProgram
+from mgx_mlir.compiler.compiled import CompiledProgram, CompileSettings, CompileStats, IreeProgram
 from mgx_mlir.core import operand_segments
 from mgx_mlir.core.errors import FileError, MgxError, UsageError
 from mgx_mlir.core.literals import WeightStore, content_key
@@ -43,7 +43,7 @@ def compiled_trees(p: program, modules: Tree) -> list[Tree]:
     found: list[Tree] = []
     for n, each in enumerate((c, *getattr(c, "alternatives", ()))):
         options = dict(p.compile_options)
-        if c.target == "gpu":
+        if isinstance(each, IreeProgram) and c.target == "gpu":
             options["arch"] = each.executable.arch
         found.append(_tree(each, options, digest, held))
         for name, array in getattr(each, "params", {}).items():
@@ -59,14 +59,16 @@ class Held(NamedTuple):
     params: dict[str, tuple[int, str]]
 
 
-def _tree(c: Any, options: Mapping[str, Any], digest: str, held: Held) -> dict[str, Tree]:
+def _tree(
+    c: CompiledProgram, options: Mapping[str, Any], digest: str, held: Held
+) -> dict[str, Tree]:
     """Encode the code of one compiled program."""
     found: dict[str, Tree] = {
         "target": c.target,
         "options": _plain(options),
         "program": digest,
     }
-    if c.target != "ref":
+    if isinstance(c, IreeProgram):
         e = c.executable
         record = {
             f.name: _plain(getattr(e, f.name))

@@ -123,6 +123,7 @@ class CompiledProgram:
     """
 
     device_id = 0
+    threads: int | None = None  # of a run on a CPU, None: all
 
     def __init__(
         self,

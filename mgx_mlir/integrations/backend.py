@@ -19,6 +19,7 @@ from onnx import AttributeProto, ModelProto, NodeProto, TypeProto, helper
 from onnx.backend import base
 
 import mgx_mlir
+from mgx_mlir.compiler.compiled import CompiledProgram
 from mgx_mlir.core.errors import MgxError, RunError, TargetError, UnsupportedModel, UsageError
 from mgx_mlir.frontends.onnx.inputs import graph_inputs
 from mgx_mlir.targets.devices import hip_devices
@@ -30,7 +31,7 @@ PROTOBUF_LIMIT = 2**31 - 1  # a larger message cannot be serialised, only writte
 class BackendRep(base.BackendRep):
     """A compiled model that takes its inputs by position or by name."""
 
-    def __init__(self, program: Any) -> None:
+    def __init__(self, program: CompiledProgram) -> None:
         self.program = program
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -86,7 +87,7 @@ class StructuredRep(BackendRep):
         """Compile for inputs of this structure ahead of a run."""
         self._program(self._by_name(inputs, self.names))
 
-    def _program(self, given: Mapping[str, Any]) -> Any:
+    def _program(self, given: Mapping[str, Any]) -> CompiledProgram:
         key: Any = tuple((name, _structure(value)) for name, value in given.items())
         options = _of_structure(given)
         if key not in self._compiled:
@@ -105,7 +106,7 @@ class StructuredRep(BackendRep):
             self._compiled[key] = self._compile({**options, "input_values": values})
         return self._compiled[key]
 
-    def _compile(self, more: Mapping[str, Any]) -> Any:
+    def _compile(self, more: Mapping[str, Any]) -> CompiledProgram:
         data = self.model.SerializeToString()
         return mgx_mlir.compile(data, target=self.target, **{**self.options, **more})
 

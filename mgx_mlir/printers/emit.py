@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import IO, Any, TextIO
 
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.programs.program_ir import ProgramIR
@@ -11,7 +11,7 @@ from mgx_mlir.programs.program_ir import ProgramIR
 FORMATS = ("text", "json", "binary", "cpp", "py", "graphviz", "netron", "mlir")
 
 
-def emit(program: ProgramIR, stream: Any, format: str = "text", **options: Any) -> None:
+def emit(program: ProgramIR, stream: IO[Any], format: str = "text", **options: Any) -> None:
     """Write `program` in one of FORMATS.
 
     `stream` takes text, for "binary" and "netron" bytes. Options are those of the printer: text
@@ -43,5 +43,5 @@ def _printer(format: str) -> Callable[..., None]:
     return found
 
 
-def _print_mlir(program: ProgramIR, stream: Any) -> None:
+def _print_mlir(program: ProgramIR, stream: TextIO) -> None:
     stream.write(program.text() + "\n")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.dtypes import FP4X2
@@ -96,7 +95,7 @@ class _Lister:
             return Shape(found.dtype, (), ())
         return replace(found, dtype=FP4X2) if value in self.packed else found
 
-    def _function(self, function: Any, name: str) -> Module:
+    def _function(self, function: ir.OpView, name: str) -> Module:
         module = Module(name)
         self.functions[name] = module
         self.modules.append(module)
@@ -233,7 +232,7 @@ class _Lister:
         uses = [use.owner for r in op.results for use in r.uses]
         return all(IMPLICIT_RETURN in u.attributes for u in uses)
 
-    def _inputs(self, operands: Any) -> list[Instruction]:
+    def _inputs(self, operands: Sequence[ir.Value]) -> list[Instruction]:
         return [self.lines[v] for v in operands if v in self.lines]
 
     def _placed(self, module: Module, op: ir.Operation, cls: type[Op] | None) -> list[Instruction]:
@@ -314,7 +313,7 @@ def is_absent(op: ir.Operation) -> bool:
     return is_a(op, Undefined) and not any(True for _ in op.result.uses)
 
 
-def name_of(function: Any) -> str:
+def name_of(function: ir.Operation) -> str:
     """Return the name of a function."""
     return ir.StringAttr(function.attributes["sym_name"]).value
 

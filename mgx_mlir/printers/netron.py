@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from mgx_mlir.printers.instructions import Instruction
 from mgx_mlir.printers.listing import list_program
@@ -10,6 +10,10 @@ from mgx_mlir.printers.text import value_text
 from mgx_mlir.programs.layout import AnyShape, Shape, TupleShape
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import DimRange
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, ValueInfoProto
+
 
 IR_VERSION = 8  # MIGraphX states its file's version
 DOMAIN = "migraphx"
@@ -24,7 +28,7 @@ def print_netron(program: ProgramIR, stream: BinaryIO, *, kernel_prefix: str = "
     stream.write(netron_model(program, kernel_prefix=kernel_prefix).SerializeToString())
 
 
-def netron_model(program: ProgramIR, *, kernel_prefix: str = "") -> Any:
+def netron_model(program: ProgramIR, *, kernel_prefix: str = "") -> ModelProto:
     """Return the ModelProto that `print_netron` writes."""
     import onnx
 
@@ -52,7 +56,7 @@ def netron_model(program: ProgramIR, *, kernel_prefix: str = "") -> Any:
     return model
 
 
-def _node(graph: Any, i: Instruction) -> None:
+def _node(graph: GraphProto, i: Instruction) -> None:
     import onnx
 
     node = graph.node.add(name=i.lhs, op_type=i.op, output=[i.lhs])
@@ -68,7 +72,7 @@ def _node(graph: Any, i: Instruction) -> None:
     _value(graph.value_info.add(), i.lhs, i.shape)
 
 
-def _value(info: Any, name: str, shape: AnyShape | None) -> None:
+def _value(info: ValueInfoProto, name: str, shape: AnyShape | None) -> None:
     """Name a value and state its type; of a tuple or nothing the name alone."""
     info.name = name
     if not isinstance(shape, Shape) or isinstance(shape, TupleShape):

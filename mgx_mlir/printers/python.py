@@ -175,7 +175,7 @@ def _is_required(op: str, key: str) -> bool:
     return cls is not None and key in cls.ATTRS and cls.ATTRS[key].default is REQUIRED
 
 
-def value_code(value: Any) -> str:
+def value_code(value: object) -> str:
     """Write an attribute value as Python code."""
     if isinstance(value, Enum | DType):
         return str(value.number)

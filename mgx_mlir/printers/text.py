@@ -100,7 +100,7 @@ def operator_text(line: Instruction) -> str:
     return f"{line.op}[{inside}]"
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     """Write an attribute value: bools and types as numbers, lists in braces, unset `nullopt`."""
     if value is None:
         return "nullopt"

@@ -14,7 +14,7 @@ import os
 import struct
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO, TypeAlias
 
 import numpy as np
 
@@ -39,6 +39,7 @@ OWN_VERSION = 1
 PADDED = ("nonzero", "loop", "nonmaxsuppression")
 MAX_BIN = 2**32 - 2  # bytes of one msgpack BIN; longer data is an array of several
 UNBOUNDED = 2**64 - 1
+ArrayTree: TypeAlias = "np.ndarray | tuple[ArrayTree, ...]"
 Tree = Any
 
 
@@ -382,12 +383,12 @@ def save_tree(tree: Tree, path: str | os.PathLike[str], format: str) -> None:
         raise FileError(f"cannot write the file: {reason}", location=name) from None
 
 
-def save_argument(arrays: Any, path: str | os.PathLike[str]) -> None:
+def save_argument(arrays: ArrayTree, path: str | os.PathLike[str]) -> None:
     """Write an argument file: an array, or a tuple of such."""
     save_tree(argument_tree(arrays), path, "msgpack")
 
 
-def argument_tree(arrays: Any) -> dict[str, Tree]:
+def argument_tree(arrays: ArrayTree) -> dict[str, Tree]:
     """Return the tree of an array or of a tuple of trees."""
     if isinstance(arrays, tuple):
         parts = [argument_tree(a) for a in arrays]

@@ -41,7 +41,7 @@ def device_arch(device: Device) -> str:
     return _arch(_loaded(device.library), device.index)
 
 
-def _arch(library: Any, index: int) -> str:
+def _arch(library: ctypes.CDLL, index: int) -> str:
     for name in _PROPERTIES:
         call = getattr(library, name, None)
         found = ctypes.create_string_buffer(_PROPERTIES_SIZE)
@@ -75,7 +75,7 @@ def current(device: Device) -> Iterator[Any]:
         library.hipSetDevice(before.value)
 
 
-def check(library: Any, name: str, status: int) -> None:
+def check(library: ctypes.CDLL, name: str, status: int) -> None:
     """Raise RunError where a call of HIP failed, with HIP's own text."""
     if status:
         library.hipGetErrorString.restype = ctypes.c_char_p
@@ -84,7 +84,7 @@ def check(library: Any, name: str, status: int) -> None:
 
 
 @lru_cache(maxsize=8)
-def _loaded(place: str) -> Any:
+def _loaded(place: str) -> ctypes.CDLL:
     names: list[str] = list(_NAMES)
     if place:
         found = Path(place.removeprefix("file:"))

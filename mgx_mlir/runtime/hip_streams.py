@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from typing import Any
 
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.runtime.device import Device
@@ -18,12 +17,12 @@ class _Held:
 
     _destroy = ""
 
-    def __init__(self, device: Device, create: str, *arguments: Any) -> None:
+    def __init__(self, device: Device, create: str, *arguments: object) -> None:
         self.device = device
         self._handle = ctypes.c_void_p()
         self._call(create, ctypes.byref(self._handle), *arguments)
 
-    def _call(self, name: str, *arguments: Any) -> None:
+    def _call(self, name: str, *arguments: object) -> None:
         with current(self.device) as library:
             check(library, name, getattr(library, name)(*arguments))
 

@@ -325,10 +325,10 @@ def parse_plan(statistics: str) -> dict[str, int]:
 
 # ---------------------------------------------------------------------------------- registry
 
-_FACTORIES: dict[str, Callable[..., Any]] = {}
+_FACTORIES: dict[str, Callable[..., Target]] = {}
 
 
-def register_target(name: str, factory: Callable[..., Any]) -> None:
+def register_target(name: str, factory: Callable[..., Target]) -> None:
     """Make `get_target(name, **options)` call a factory."""
     _FACTORIES[name] = factory
 
@@ -338,7 +338,7 @@ def target_names() -> list[str]:
     return sorted(_FACTORIES)
 
 
-def get_target(name: str, **options: Any) -> Any:
+def get_target(name: str, **options: Any) -> Target:
     """Make a target by name with its options. TargetError for an unknown name or option."""
     factory = _FACTORIES.get(name)
     if factory is None:

@@ -99,7 +99,7 @@ def digest(*parts: bytes | str | np.ndarray) -> str:
     return h.hexdigest()
 
 
-def _unreadable(path: Any, e: OSError) -> FileError:
+def _unreadable(path: str | os.PathLike[str], e: OSError) -> FileError:
     why = (e.strerror or str(e)).lower()
     return FileError(f"cannot read the file: {why}", location=str(path))
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import sys
+from types import ModuleType
 
 if sys.path and sys.path[0] == os.path.dirname(os.path.abspath(__file__)):
     del sys.path[0]  # the neighbours of this file must not shadow other packages' modules
@@ -72,7 +73,7 @@ def _memory() -> tuple[int, int]:
     return peak, now
 
 
-def _bindings() -> Any:
+def _bindings() -> ModuleType:
     """Return the compiler's MLIR bindings, of which the wheel ships no stub."""
     from iree.compiler import ir
 

@@ -107,7 +107,7 @@ def test_f8_parameters_become_f32_ones() -> None:
 
 def test_what_is_refused(model) -> None:
     p = migraphx.parse_onnx_buffer(model)
-    with pytest.raises(UsageError, match="no operator: dott"):
+    with pytest.raises(UsageError, match="not operators: dott"):
         migraphx.quantize_fp16(p, ["dott"])
     with pytest.raises(UsageError, match="a list of names, got 'dot'"):
         migraphx.quantize_fp16(p, "dot")

@@ -76,10 +76,10 @@ def _held(args: Arguments, model: Model, choice: TargetChoice) -> CompiledProgra
     given = [f for f in _CHANGES_CODE if f in args]
     if held.target != "gpu" and "--arch" in args:
         given.insert(0, "--arch")
-    found = held if held.target == choice.target else None
-    if found is not None and held.target == "gpu":
-        found = held.for_arch(str(choice.arch))
-    has = ", ".join([held.target, *(held.archs if held.target == "gpu" else ())])
+    found, archs = (held if held.target == choice.target else None), ()
+    if isinstance(held, IreeProgram) and held.target == "gpu":
+        found, archs = (found and held.for_arch(str(choice.arch))), held.archs
+    has = ", ".join([held.target, *archs])
     if found is None or given:
         wanted = ", ".join(filter(None, [choice.target, choice.arch]))
         why = given[0] if given else f"the target is {wanted}"

@@ -18,7 +18,7 @@ from mgx_mlir.tools.driver.arguments import Arguments
 
 if TYPE_CHECKING:
     from mgx_mlir.api.program import program as Program
-    from mgx_mlir.compiler.compiled import IreeProgram
+    from mgx_mlir.compiler.compiled import CompiledProgram
     from mgx_mlir.rewrite.passes import Pass
 
 # saved programs: their suffix and flag, and the format they are written in
@@ -65,7 +65,7 @@ class Model:
         and --bf16.
         """
         self.args = args
-        self._code: dict[bool, IreeProgram | None] = {}  # by whether it is to be emulated
+        self._code: dict[bool, CompiledProgram | None] = {}  # by whether it is to be emulated
         self.passes = () if plain else load_passes(args)
         self.float_types = () if plain else tuple(t for f, t in _FLOATS.items() if f in args)
         self.path = file if file is not None else args.file
@@ -288,7 +288,7 @@ class Model:
 
         return parse_onnx(self.path, OnnxOptions(**self.options))
 
-    def code(self, emulate: bool) -> IreeProgram | None:
+    def code(self, emulate: bool) -> CompiledProgram | None:
         """Return the compiled program that a saved file holds, None where there is none to take.
 
         Errors: FileError with a note how to compile again.

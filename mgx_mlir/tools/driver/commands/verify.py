@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from mgx_mlir.compiler.compile import compile as compile_program
-from mgx_mlir.compiler.compiled import CompiledProgram
+from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.debug.compare import Comparison, compare_all
 from mgx_mlir.debug.conditioning import Conditioning
@@ -218,7 +218,7 @@ def _held(args: Arguments) -> CompiledProgram | None:
             notes=["mgx-driver compile MODEL -o FILE.mxr writes one"],
         )  # fmt: skip
     code = found.compiled
-    archs = code.archs if code.target == "gpu" else ()
+    archs = code.archs if isinstance(code, IreeProgram) and code.target == "gpu" else ()
     say(f"Compiled: {path} holds code for {', '.join([code.target, *archs])}")
     if code.target == "cpu":
         code.threads = args.get("--threads")
