@@ -36,10 +36,12 @@ def axis_of(axis: int, rank: int) -> int:
 
 
 def ceil_div(a: int, b: int) -> int:
+    """Return a / b rounded up."""
     return -(-a // b)
 
 
 def show_list(values: Iterable[object]) -> str:
+    """Return a list as messages show it: `[1, 2]`."""
     return "[" + ", ".join(str(v) for v in values) + "]"
 
 
@@ -50,6 +52,7 @@ def check_index_type(t: TensorType | None, what: str) -> None:
 
 
 def check_same_dtype(types: Sequence[TensorType]) -> DType:
+    """Return the one dtype of these types; ShapeError where they differ."""
     first = types[0].dtype
     for t in types[1:]:
         check(
@@ -60,6 +63,7 @@ def check_same_dtype(types: Sequence[TensorType]) -> DType:
 
 
 def check_rank(t: TensorType, rank: int, what: str) -> None:
+    """Raise ShapeError unless the operand `what` has this rank."""
     check(t.rank == rank, lambda: f"{what} expected rank {rank}, got rank {t.rank}")
 
 

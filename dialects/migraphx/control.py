@@ -138,6 +138,7 @@ class If(Op, name="if"):
 
 
 def check_condition(cond: TensorType) -> None:
+    """Raise ShapeError unless a condition is one bool."""
     check(cond.dtype.is_bool, lambda: f"condition expected type i1, got {cond.dtype.mlir}")
     check(one_element(cond), lambda: f"condition expected 1 element, got {cond.elements}")
 

@@ -20,6 +20,7 @@ Function = Callable[[Array], Array]
 
 
 def direction_count(direction: str) -> int:
+    """Return the number of directions that a recurrent op runs in."""
     return 2 if direction == "bidirectional" else 1
 
 

@@ -22,6 +22,7 @@ LN2 = math.log(2.0)
 
 
 def is_f64(x: Scalar) -> bool:
+    """Return whether a scalar is f64, which needs longer polynomials."""
     return x.dtype is dtypes.DOUBLE
 
 
@@ -90,6 +91,7 @@ def sigmoid(b: ScalarBuilder, x: Scalar) -> Scalar:
 
 
 def tanh(b: ScalarBuilder, x: Scalar) -> Scalar:
+    """Return tanh; of f64 by exp."""
     if not is_f64(x):
         return b.tanh(x)
     return tanh_by_exp(b, x)
@@ -108,6 +110,7 @@ def _half_exp(b: ScalarBuilder, a: Scalar) -> Scalar:
 
 
 def sinh(b: ScalarBuilder, x: Scalar) -> Scalar:
+    """Return sinh: a polynomial up to 1, beyond it by exp without an early overflow."""
     a = b.abs(x)
     big = _half_exp(b, a)
     big = b.copysign(b.sub(big, b.div(b.const(0.25, x.dtype), big)), x)
@@ -115,6 +118,7 @@ def sinh(b: ScalarBuilder, x: Scalar) -> Scalar:
 
 
 def cosh(b: ScalarBuilder, x: Scalar) -> Scalar:
+    """Return cosh, by exp without an early overflow."""
     big = _half_exp(b, b.abs(x))
     return b.add(big, b.div(b.const(0.25, x.dtype), big))
 
@@ -155,6 +159,7 @@ def atanh(b: ScalarBuilder, x: Scalar) -> Scalar:
 
 
 def erf(b: ScalarBuilder, x: Scalar) -> Scalar:
+    """Return erf; of f64 by polynomials up to 1 and beyond it."""
     if not is_f64(x):
         return b.copysign(b.erf(x), x)
     z = b.mul(x, x)
@@ -206,6 +211,7 @@ def sin(b: ScalarBuilder, x: Scalar) -> Scalar:
 
 
 def cos(b: ScalarBuilder, x: Scalar) -> Scalar:
+    """Return cos of radians, reduced to a quadrant."""
     r, quadrant = _reduce(b, b.abs(x))
     s, c = _sin_cos(b, r)
     odd_one = b.or_(b.cmp("eq", quadrant, 1.0), b.cmp("eq", quadrant, 3.0))

@@ -122,6 +122,7 @@ class ScatterBase(Op):
 
 
 def check_updates_type(o: InferView) -> None:
+    """Raise ShapeError unless the updates have the type of the data."""
     check(
         o.updates.dtype is o.data.dtype,
         lambda: (

@@ -137,6 +137,7 @@ class Layout(NopView, name="layout"):
 
 
 def check_permutation(permutation: Sequence[int], rank: int) -> None:
+    """Raise ShapeError unless `permutation` names each axis of this rank once."""
     check(
         sorted(permutation) == list(range(rank)),
         lambda: (
@@ -434,6 +435,7 @@ class Squeeze(ReshapeOp, name="squeeze"):
 
 
 def squeezed(axes: Sequence[int], dims: Sequence[int]) -> tuple[int, ...]:
+    """Return the axes that a squeeze drops: those named, else all of extent 1."""
     if axes:
         return normalize_axes(axes, len(dims))
     return tuple(i for i, d in enumerate(dims) if d == 1)

@@ -200,4 +200,5 @@ def channels_first(x: np.ndarray) -> np.ndarray:
 
 
 def channels_last(x: np.ndarray) -> np.ndarray:
+    """Return (N, C, ...) as (N, ..., C)."""
     return np.moveaxis(x, 1, -1)

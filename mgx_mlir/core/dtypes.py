@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -67,8 +67,7 @@ class DType:
             return 0
         if self.is_integer:
             return int(np.iinfo(self.np).min)
-        info: Any = ml_dtypes.finfo(self.np)
-        return float("-inf") if self.has_infinity else float(info.min)
+        return float("-inf") if self.has_infinity else _finite(self.np)[0]
 
     def highest(self) -> float | int:
         """Return the largest value: inf for floats that have it, else the largest finite one."""
@@ -76,8 +75,7 @@ class DType:
             return 1
         if self.is_integer:
             return int(np.iinfo(self.np).max)
-        info: Any = ml_dtypes.finfo(self.np)
-        return float("inf") if self.has_infinity else float(info.max)
+        return float("inf") if self.has_infinity else _finite(self.np)[1]
 
     @property
     def has_infinity(self) -> bool:
@@ -85,6 +83,12 @@ class DType:
 
     def __str__(self) -> str:
         return self.name
+
+
+def _finite(dtype: np.dtype) -> tuple[float, float]:
+    """Return the least and the greatest finite value of a float type."""
+    info = cast(Any, ml_dtypes.finfo(dtype))
+    return float(info.min), float(info.max)
 
 
 def _row(
@@ -128,15 +132,16 @@ INTEGERS = tuple(d for d in DTYPES if d.is_integer)
 FP4X2 = _row("fp4x2", 18, "ui8", np.uint8, 0, "unsigned")
 
 _BY_MLIR = {d.mlir: d for d in DTYPES}
-_BY_NAME = {n: d for d in DTYPES for n in (d.name, d.short, d.mlir)}
-_BY_NAME |= dict.fromkeys((FP4X2.name, FP4X2.short), FP4X2)
+_BY_NAME = {n: d for d in DTYPES for n in (d.name, d.short, d.mlir)} | dict.fromkeys(
+    (FP4X2.name, FP4X2.short), FP4X2
+)
 _BY_ONNX = {d.onnx: d for d in DTYPES}
 _BY_NUMBER = {d.number: d for d in (*DTYPES, FP4X2)}
 _BY_NUMPY = {d.np: d for d in DTYPES}
 
 
 # by class, and by width and signedness: printing a type takes 3 us, and verifying asks each value
-_BY_CLASS: dict[type, DType] = {
+_BY_CLASS: dict[type[object], DType] = {
     ir.F16Type: HALF,
     ir.BF16Type: BF16,
     ir.F32Type: FLOAT,

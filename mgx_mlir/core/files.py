@@ -9,7 +9,7 @@ import secrets
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import IO, Any
@@ -22,7 +22,7 @@ _CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 @contextlib.contextmanager
-def atomic(path: str | os.PathLike[str]) -> Iterator[IO[Any]]:
+def atomic(path: str | os.PathLike[str]) -> Generator[IO[Any]]:
     """Return a binary file that takes the place of `path` when the block ends without an error."""
     name = os.fspath(path)
     handle, temporary = _beside(name)
@@ -62,7 +62,7 @@ def writer_of(status: os.stat_result) -> str:
 
 
 @contextlib.contextmanager
-def temporary_folder(prefix: str) -> Iterator[str]:
+def temporary_folder(prefix: str) -> Generator[str]:
     """Return a folder that is gone after the block. FileError where none can be made."""
     try:
         found = tempfile.TemporaryDirectory(prefix=prefix)
@@ -103,7 +103,7 @@ _READS: ContextVar[dict[str, ReadFile] | None] = ContextVar("mgx_files_read", de
 
 
 @contextlib.contextmanager
-def noting_reads() -> Iterator[dict[str, ReadFile]]:
+def noting_reads() -> Generator[dict[str, ReadFile]]:
     """Return the files that are opened inside, by full path."""
     found: dict[str, ReadFile] = {}
     token = _READS.set(found)

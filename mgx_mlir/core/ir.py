@@ -12,7 +12,16 @@ from torch_mlir._mlir_libs import _mlir
 from torch_mlir.dialects import ext, func
 
 if TYPE_CHECKING:
-    from torch_mlir.dialects import affine, arith, linalg, math, ml_program, scf, tensor, vector
+    from torch_mlir.dialects import (  # pyright: ignore[reportMissingTypeStubs]  (generated code)
+        affine,
+        arith,
+        linalg,
+        math,
+        ml_program,
+        scf,
+        tensor,
+        vector,
+    )
 
 # Without a module of the dialect's name in a searched package the bindings retry the failing import
 # at every OpView: 18 us per op instead of 0.6 us, in walks, patterns and verifiers alike.

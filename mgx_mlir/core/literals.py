@@ -7,6 +7,7 @@ import hashlib
 import math
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any, cast
 
 import numpy as np
 
@@ -147,8 +148,8 @@ def _is_frozen(array: np.ndarray) -> bool:
 
 def _below(array: np.ndarray) -> object:
     """Return whose memory an array is a view of; None where it is its own."""
-    found: object = array.base
-    return found.obj if isinstance(found, memoryview) else found
+    found = cast(object, array.base)
+    return cast(Any, found).obj if isinstance(found, memoryview) else found
 
 
 def _place(array: np.ndarray) -> tuple[int, int]:

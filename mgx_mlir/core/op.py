@@ -182,10 +182,13 @@ class Op(Migraphx.Operation):
                     for k in range(1, MAX_VARIADIC):
                         fields[f"{field}_{k}"] = _EXT_FIELDS[found]
         cls.__annotations__ = fields
-        cls.OPERANDS = cls.OPERANDS + tuple(groups["Operand"])
-        cls.RESULTS = cls.RESULTS + tuple(groups["Result"])
-        cls.REGIONS = cls.REGIONS + tuple(g.name for g in groups["Region"])
-        cls.ATTRS = cls.ATTRS | {v.name: v for v in vars(cls).values() if isinstance(v, AttrDef)}
+        # constants from here on
+        cls.OPERANDS += tuple(groups["Operand"])  # pyright: ignore[reportConstantRedefinition]
+        cls.RESULTS += tuple(groups["Result"])  # pyright: ignore[reportConstantRedefinition]
+        regions = tuple(g.name for g in groups["Region"])
+        cls.REGIONS += regions  # pyright: ignore[reportConstantRedefinition]
+        own_attributes = {v.name: v for v in vars(cls).values() if isinstance(v, AttrDef)}
+        cls.ATTRS = cls.ATTRS | own_attributes  # pyright: ignore[reportConstantRedefinition]
         if name is None:
             super().__init_subclass__(**kwargs)
             return
@@ -377,7 +380,8 @@ class Op(Migraphx.Operation):
                 f"expected {len(arities)}{' or fewer' if flexible else ''} operands, "
                 f"got {len(operands)}"
             )
-        out, at = [], 0
+        out: list[list[ir.Value]] = []
+        at = 0
         for size in sizes:
             out.append(operands[at : at + size])
             at += size

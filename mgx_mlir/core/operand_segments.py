@@ -20,7 +20,8 @@ def default_sizes(cls: type[Op], op: ir.Operation) -> list[int] | None:
     types = [v.type for v in op.operands]
     needed = sum(g.arity == "single" for g in cls.OPERANDS)
     spare = len(types) - needed
-    held, at = [], 0
+    held: list[list[ir.Type]] = []
+    at = 0
     for g in cls.OPERANDS:
         if g.arity == "single":
             size = 1

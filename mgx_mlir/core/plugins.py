@@ -63,7 +63,7 @@ def found() -> tuple[Plugin, ...]:
         return ()
     from importlib.metadata import entry_points
 
-    out = set()
+    out: set[Plugin] = set()
     for point in entry_points(group=GROUP):
         package = point.dist.name if point.dist else point.module
         out.add(Plugin(package, point.dist.version if point.dist else "", point.name, point.value))
@@ -131,7 +131,7 @@ def facts() -> list[str]:
     The files count by name, size and time: one that is installed with `pip install -e` changes
     without a new version.
     """
-    out = []
+    out: list[str] = []
     for plugin in found():
         out.append(f"plugin {plugin.name}={plugin.module} {plugin.package}={plugin.version}")
         out += _sources(plugin.root)

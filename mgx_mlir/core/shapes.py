@@ -163,7 +163,8 @@ def merge_dim(a: int, b: int) -> int | None:
     if a == DYN:
         return b
     if a == b:
-        return a if isinstance(a, int) else b  # symbolic/extents.py brings others
+        # symbolic/extents.py brings others
+        return a if isinstance(a, int) else b  # pyright: ignore[reportUnnecessaryIsInstance]
     return None
 
 
@@ -181,7 +182,7 @@ def broadcast_dims(*shapes: Sequence[int]) -> tuple[int, ...]:
     Raises ShapeError where extents differ and none is 1.
     """
     rank = max((len(s) for s in shapes), default=0)
-    out = []
+    out: list[int] = []
     for axis in range(-rank, 0):
         extents = [s[axis] for s in shapes if len(s) >= -axis]
         fixed = {d for d in extents if d not in (1, DYN)}
@@ -197,10 +198,12 @@ def broadcast_dims(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 def show_dim(d: int) -> str:
+    """Return an extent as messages show it, `?` for a dynamic one."""
     return "?" if d == DYN else str(d)
 
 
 def show_dims(dims: Iterable[int]) -> str:
+    """Return dims as messages show them: `{2, ?}`."""
     return "{" + ", ".join(show_dim(d) for d in dims) + "}"
 
 

@@ -90,6 +90,7 @@ def main_function(module: ir.Module | ir.Operation | ir.OpView) -> ir.OpView:
 
 
 def functions(module: ir.Operation) -> Iterator[ir.OpView]:
+    """List the functions of a module, in order."""
     for op in module.regions[0].blocks[0].operations:
         if op.operation.name == "func.func":
             yield op
@@ -117,6 +118,7 @@ def result_attributes(function: ir.OpView) -> list[dict[str, ir.Attribute]]:
 
 
 def entry_block(function: ir.OpView) -> ir.Block:
+    """Return the first block of a function that has a body."""
     return function.regions[0].blocks[0]
 
 
@@ -137,9 +139,11 @@ def result_names(function: ir.OpView) -> list[str]:
 
 
 def argument_types(function: ir.OpView) -> list[TensorType]:
+    """Return the type of each argument of a function."""
     return [TensorType.of(a) for a in entry_block(function).arguments]
 
 
 def result_types(function: ir.OpView) -> list[TensorType]:
+    """Return the type of each result of a function."""
     kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     return [TensorType.of(t) for t in kind.results]

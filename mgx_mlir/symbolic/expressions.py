@@ -196,7 +196,7 @@ class Expr:
         return out
 
     def __str__(self) -> str:
-        parts = []
+        parts: list[str] = []
         for m in sorted(self.terms, key=order, reverse=True):
             c, names = self.terms[m], "*".join(map(str, reversed(m)))
             text = names if names and abs(c) == 1 else f"{abs(c)}{'*' + names if names else ''}"
@@ -207,6 +207,7 @@ class Expr:
 
 
 def order(m: Monomial) -> tuple[int, list[int]]:
+    """Return a key that sorts monomials: by degree, then by the age of their atoms."""
     return len(m), [a.number for a in m]
 
 
@@ -220,18 +221,18 @@ def _times(m: Monomial, n: Monomial) -> Monomial:
 
 
 def _monomial_bounds(m: Monomial) -> tuple[int | None, int | None]:
-    low: int | None = 1
+    low = 1
     high: int | None = 1
     for a in m:
-        if low is not None and low >= 0 and a.low is not None and a.low >= 0:
+        if low >= 0 and a.low is not None and a.low >= 0:
             high = 0 if 0 in (high, a.high) else None if None in (high, a.high) else (
                 (high or 0) * (a.high or 0)
             )  # fmt: skip
             low = low * a.low
             continue
-        if None in (low, high, a.low, a.high):
+        if high is None or a.low is None or a.high is None:
             return None, None
-        ends = [x * y for x in (low, high) for y in (a.low, a.high)]  # type: ignore[operator]
+        ends = [x * y for x in (low, high) for y in (a.low, a.high)]
         low, high = min(ends), max(ends)
     return low, high
 
@@ -249,10 +250,12 @@ def is_far(e: Int) -> bool:
 
 
 def low_of(e: Int) -> int | None:
+    """Return the lower bound of an expression or a number; None where there is none."""
     return e.low if isinstance(e, Expr) else e
 
 
 def high_of(e: Int) -> int | None:
+    """Return the upper bound of an expression or a number; None where there is none."""
     return e.high if isinstance(e, Expr) else e
 
 
@@ -296,7 +299,8 @@ def without(m: Monomial, part: Monomial) -> Monomial | None:
 
 
 def shared(m: Monomial, n: Monomial) -> Monomial:
-    left, out = list(n), []
+    """Return the greatest common factor of two monomials."""
+    left, out = list(n), list[Atom]()
     for a in m:
         if a in left:
             left.remove(a)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -37,12 +37,12 @@ class Operands:
     def has(self, name: str) -> bool:
         return name in self.dims
 
-    def elements(self, name: str) -> list[Any] | None:
+    def elements(self, name: str) -> list[Int] | None:
         """Return the elements of an operand in order; None where they are not known."""
         found = self._elements.get(name)
         return None if found is None else list(found.reshape(-1))
 
-    def listed(self, name: str) -> list[Any] | None:
+    def listed(self, name: str) -> list[Int] | None:
         """Return the numbers of attribute `name`, or of the operand input_<name>."""
         if self.has(f"input_{name}"):
             return self.elements(f"input_{name}")
@@ -66,7 +66,7 @@ def _slice(o: Operands) -> Sequence[Int | None]:
     axes, starts, ends = (o.listed(n) for n in ("axes", "starts", "ends"))
     if axes is None or any(not isinstance(a, int) for a in axes):
         return [None] * len(out)
-    for i, axis in enumerate(axes):
+    for i, axis in enumerate(cast("list[int]", axes)):
         d = out[axis]
         out[axis] = None
         if starts is not None and ends is not None and d is not None:

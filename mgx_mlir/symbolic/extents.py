@@ -183,7 +183,7 @@ class Runs:
         truth = space.equal(a, b) if question == "equal" else space.not_less(a, b)
         if isinstance(truth, int):
             return bool(truth)
-        found = truth.only() or (1 - truth).only()  # type: ignore[union-attr]
+        found = truth.only() or cast(Expr, 1 - truth).only()
         if found is None:
             raise UndecidedError
         atom, negated = found[0], truth.only() is None

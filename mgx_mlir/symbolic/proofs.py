@@ -259,11 +259,16 @@ def _products(goal: Int, facts: Sequence[Expr]) -> list[Int]:
     return out
 
 
+Rows = dict[tuple[tuple[int, int], ...], Row]
+
+
 def _contradict(rows: list[Row], prover: Prover) -> bool:
     """Return whether elimination shows that no integers make all rows >= 0."""
-    current: dict[tuple[tuple[int, int], ...], Row] = {}
+    current: Rows = {}
 
-    def add(found: dict[int, int], constant: int, to: dict) -> bool:
+    def add(
+        found: dict[int, int], constant: int, to: dict[tuple[tuple[int, int], ...], Row]
+    ) -> bool:
         kept = {v: c for v, c in found.items() if c}
         if not kept:
             return constant < 0

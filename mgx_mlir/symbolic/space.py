@@ -41,7 +41,9 @@ class Space:
     def __init__(self, is_nonnegative: Callable[[Expr], bool] | None = None) -> None:
         self._atoms: dict[tuple[Hashable, ...], Atom] = {}
         self._expressions: dict[frozenset[tuple[Monomial, int]], Expr] = {}
-        self._prove = is_nonnegative or (lambda e: e.low is not None and e.low >= 0)
+        self._prove: Callable[[Expr], bool] = is_nonnegative or (
+            lambda e: e.low is not None and e.low >= 0
+        )
 
     # ---- making ------------------------------------------------------------------------------
 
