@@ -27,6 +27,7 @@ class DType:
 
     @property
     def size(self) -> int:
+        """Bytes of an element."""
         return self.np.itemsize
 
     @property
@@ -35,6 +36,7 @@ class DType:
 
     @property
     def is_integer(self) -> bool:
+        """A signed or unsigned integer; bool is none."""
         return self.kind in ("signed", "unsigned")
 
     @property
@@ -51,6 +53,7 @@ class DType:
 
     @property
     def bits(self) -> int:
+        """Bits that tell values apart: 1 of bool."""
         return 1 if self.is_bool else 8 * self.size
 
     @property
@@ -59,6 +62,7 @@ class DType:
         return self.is_float and self.size < 4
 
     def ir_type(self) -> ir.Type:
+        """Return the MLIR element type in the current context."""
         return ir.Type.parse(self.mlir)
 
     def lowest(self) -> float | int:
@@ -79,6 +83,7 @@ class DType:
 
     @property
     def has_infinity(self) -> bool:
+        """A float type with infinities; the others saturate or give NaN."""
         return self.is_float and self.short not in ("fp8e4m3fnuz", "fp8e4m3fn", "fp8e5m2fnuz")
 
     def __str__(self) -> str:

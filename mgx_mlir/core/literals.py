@@ -55,6 +55,7 @@ class WeightStore:
         self._arrays[key] = view
 
     def get(self, key: str) -> np.ndarray:
+        """Return the array of a key; ModelError where the store has none."""
         found = self._arrays.get(key)
         if found is None:
             raise ModelError(
@@ -73,6 +74,7 @@ class WeightStore:
         return iter(self._arrays)
 
     def items(self) -> Iterable[tuple[str, np.ndarray]]:
+        """List the keys and their arrays."""
         return self._arrays.items()
 
     def copy(self) -> WeightStore:
@@ -91,6 +93,7 @@ class WeightStore:
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all arrays."""
         return sum(a.nbytes for a in self._arrays.values())
 
     @contextmanager
@@ -122,7 +125,7 @@ def own(array: np.ndarray) -> np.ndarray:
     found: object = array
     while isinstance(found, np.ndarray):
         found.flags.writeable = False
-        found = _below(found)
+        found = _below(found)  # pyright: ignore[reportUnknownArgumentType]  (its dtype)
     return array
 
 
@@ -142,7 +145,7 @@ def _is_frozen(array: np.ndarray) -> bool:
     while isinstance(found, np.ndarray):
         if found.flags.writeable:
             return False
-        found = _below(found)
+        found = _below(found)  # pyright: ignore[reportUnknownArgumentType]  (its dtype)
     return found is None or isinstance(found, bytes)
 
 

@@ -56,6 +56,7 @@ class SafeStream:
         self.stream = stream
 
     def write(self, text: str) -> int:
+        """Write text, made safe to show; return its length."""
         self.stream.write(safe_text(text))
         return len(text)
 

@@ -29,6 +29,7 @@ class TensorType:
 
     @property
     def is_static(self) -> bool:
+        """No dim is DYN."""
         return DYN not in self.dims
 
     @property
@@ -42,9 +43,11 @@ class TensorType:
         return n
 
     def with_dims(self, dims: Iterable[int]) -> TensorType:
+        """Return this element type with other dims."""
         return replace(self, dims=tuple(dims))
 
     def with_dtype(self, dtype: DType) -> TensorType:
+        """Return these dims with another element type."""
         return replace(self, dtype=dtype)
 
     @staticmethod
@@ -62,6 +65,7 @@ class TensorType:
         return found
 
     def mlir(self) -> ir.RankedTensorType:
+        """Return the RankedTensorType in the current context; ShapeError beyond 64 bits."""
         if any(d >= _PAST for d in self.dims):
             raise ShapeError(f"dims {show_dims(self.dims)} do not fit 64 bits")
         return ir.RankedTensorType.get(self.dims, self.dtype.ir_type())

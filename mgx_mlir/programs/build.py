@@ -128,6 +128,7 @@ class Builder:
         return found
 
     def type(self, v: ValueLike) -> TensorType:
+        """Return the dtype and dims of `v`."""
         return TensorType.of(as_value(v))
 
     def dims(self, v: ValueLike) -> tuple[int, ...]:
@@ -135,6 +136,7 @@ class Builder:
         return Dims(self.type(v).dims)
 
     def dtype(self, v: ValueLike) -> DType:
+        """Return the element type of `v`."""
         return self.type(v).dtype
 
     def shape(self, x: ValueLike, start: int = 0, end: int | None = None) -> ir.Value:

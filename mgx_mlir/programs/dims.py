@@ -40,6 +40,7 @@ class dynamic_dimension:
 
     @staticmethod
     def of(d: Dim) -> dynamic_dimension:
+        """Return a dim as MIGraphX's API says it."""
         if isinstance(d, int):
             return dynamic_dimension(d, d)
         upper = UNBOUNDED if d.max is None else d.max

@@ -58,6 +58,7 @@ class Interpreter:
                 raise RunError(f"too little memory: {str(e).lower()}") from None
 
     def run_block(self, block: ir.Block, env: Env, trace: Trace | None = None) -> list[np.ndarray]:
+        """Run a block's ops with the values of `env`; return what its terminator gives."""
         for view in block.operations:
             op = view.operation
             if is_terminator(op):

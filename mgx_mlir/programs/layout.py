@@ -53,6 +53,7 @@ class Shape:
 
     @property
     def is_dynamic(self) -> bool:
+        """A dim is a range."""
         return any(not isinstance(d, int) for d in self.dims)
 
     @property
@@ -62,10 +63,12 @@ class Shape:
 
     @property
     def shown_strides(self) -> Strides:
+        """Strides as MIGraphX shows them: {0} for rank 0."""
         return self.strides if self.dims else (0,)
 
     @property
     def elements(self) -> int:
+        """The number of elements; ShapeError of a dynamic shape."""
         n = 1
         for d in self.dims:
             if not isinstance(d, int):
@@ -83,10 +86,12 @@ class Shape:
 
     @property
     def is_packed(self) -> bool:
+        """The elements fill their memory; false of a dynamic shape."""
         return not self.is_dynamic and self.elements == self.element_space
 
     @property
     def is_transposed(self) -> bool:
+        """The strides rise somewhere; false of a dynamic shape."""
         if self.is_dynamic:
             return False
         strides = self.shown_strides
@@ -96,17 +101,21 @@ class Shape:
 
     @property
     def is_broadcasted(self) -> bool:
+        """An axis has stride 0; false of a dynamic shape."""
         return not self.is_dynamic and 0 in self.shown_strides
 
     @property
     def is_scalar(self) -> bool:
+        """All strides are 0; false of a dynamic shape."""
         return not self.is_dynamic and not any(self.shown_strides)
 
     @property
     def is_standard(self) -> bool:
+        """Packed and row-major."""
         return self.is_packed and not self.is_transposed
 
     def tensor_type(self) -> TensorType:
+        """Return the type in a program, DYN for ranges."""
         return TensorType(self.dtype, tuple(d if isinstance(d, int) else DYN for d in self.dims))
 
     def __str__(self) -> str:

@@ -503,6 +503,7 @@ class ProgramBuilder:
 
     @property
     def main(self) -> ModuleBuilder:
+        """The module that runs first."""
         return self.modules["main"]
 
     def create_module(self, name: str) -> ModuleBuilder:
@@ -524,6 +525,7 @@ class ProgramBuilder:
             self.on_attach(m)
 
     def forget(self, m: ModuleBuilder) -> None:
+        """Drop a module whose blocks are erased."""
         self.modules.pop(m.name, None)
 
     def building(self, symbols: Sequence[str] = ()) -> _Building:

@@ -42,6 +42,7 @@ class ProgramIR:
     plan: DevicePlan | None = None
 
     def main(self) -> ir.OpView:
+        """Return the function that runs first."""
         return main_function(self.module)
 
     def clone(self) -> ProgramIR:

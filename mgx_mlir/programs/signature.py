@@ -160,6 +160,7 @@ class Signature:
         return Signature(tuple(ins), tuple(outs), *groups_of(main), values=rules)
 
     def to_json(self) -> dict[str, Any]:
+        """Return what from_json reads, for files."""
         ports = ("inputs", "outputs", "input_groups", "output_groups")
         rows: dict[str, Any] = {key: [asdict(p) for p in getattr(self, key)] for key in ports}
         if self.variants:
@@ -170,6 +171,8 @@ class Signature:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Signature:
+        """Return the signature that to_json wrote."""
+
         def port(row: Mapping[str, Any]) -> Port:
             ranges = tuple(
                 DimRange(r["min"], r["max"], tuple(r["optimals"]), r["symbol"])

@@ -35,6 +35,7 @@ class Operands:
         self.space, self.dims, self._elements, self.attributes = space, dims, elements, attributes
 
     def has(self, name: str) -> bool:
+        """Return whether the op has the operand `name`."""
         return name in self.dims
 
     def elements(self, name: str) -> list[Int] | None:

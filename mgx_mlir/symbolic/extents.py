@@ -173,6 +173,7 @@ class Runs:
     # ---- what the code asks ------------------------------------------------------------------
 
     def divided(self, p: Int, q: Int) -> Int:
+        """Return p // q; UndecidedError where q is 0."""
         if isinstance(q, int) and q == 0:
             raise UndecidedError
         return self.prover.space.floordiv(p, q)

@@ -259,11 +259,13 @@ class Space:
         )  # fmt: skip
 
     def minimum(self, a: Int, b: Int) -> Int:
+        """min(a, b)."""
         if is_far(a) != is_far(b):
             return a if self._far_below(a, b) else b
         return a - self.pos(a - b)
 
     def maximum(self, a: Int, b: Int) -> Int:
+        """max(a, b)."""
         if is_far(a) != is_far(b):
             return b if self._far_below(a, b) else a
         return b + self.pos(a - b)
