@@ -126,7 +126,7 @@ class Unary(Pointwise):
 
     @classmethod
     def examples(cls) -> list[Example]:
-        found = []
+        found: list[Example] = []
         for dtype in EXAMPLE_DTYPES:
             if dtype in cls.TYPES:
                 found.append(example(sample((2, 3), dtype, *cls.DOMAIN)))
@@ -156,7 +156,7 @@ class Binary(Pointwise):
 
     @classmethod
     def examples(cls) -> list[Example]:
-        found = []
+        found: list[Example] = []
         for dtype in EXAMPLE_DTYPES:
             if dtype in cls.TYPES:
                 x = sample((2, 3), dtype, *cls.DOMAIN)

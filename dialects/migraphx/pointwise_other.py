@@ -49,7 +49,7 @@ class Clip(Pointwise, name="clip"):
 
     @staticmethod
     def examples() -> list[Example]:
-        found = []
+        found: list[Example] = []
         for dtype in EXAMPLE_DTYPES:
             if dtype in NUMBER:
                 x = sample((3, 4), dtype, -3, 3)

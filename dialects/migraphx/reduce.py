@@ -63,7 +63,7 @@ class Reduction(ReduceOp):
 
     @classmethod
     def examples(cls) -> list[Example]:
-        found = []
+        found: list[Example] = []
         for d in (
             dtypes.FLOAT,
             dtypes.HALF,

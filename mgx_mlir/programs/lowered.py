@@ -41,10 +41,10 @@ class Lowered:
     """
 
     bytecode: bytes
-    params: dict[str, np.ndarray] = field(default_factory=dict)
-    inputs: list[IOSpec] = field(default_factory=list)
-    outputs: list[IOSpec] = field(default_factory=list)
-    kernels: list[KernelInfo] = field(default_factory=list)
+    params: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    inputs: list[IOSpec] = field(default_factory=list[IOSpec])
+    outputs: list[IOSpec] = field(default_factory=list[IOSpec])
+    kernels: list[KernelInfo] = field(default_factory=list[KernelInfo])
 
     def signature(self) -> dict[str, Any]:
         """Return the inputs, outputs and kernels as plain JSON values."""

@@ -100,7 +100,7 @@ def functions(module: ir.Operation) -> Iterator[ir.OpView]:
 def _dicts(function: ir.OpView, key: str, count: int) -> list[dict[str, ir.Attribute]]:
     if key not in function.attributes:
         return [{} for _ in range(count)]
-    out = []
+    out: list[dict[str, ir.Attribute]] = []
     for entry in ir.ArrayAttr(function.attributes[key]):
         d = ir.DictAttr(entry)
         out.append({d[i].name: d[i].attr for i in range(len(d))})

@@ -142,7 +142,7 @@ class Signature:
     @staticmethod
     def of(main: ir.OpView) -> Signature:
         """Return the signature of an entry function."""
-        ins = []
+        ins: list[Port] = []
         for name, t, attributes in zip(
             argument_names(main), argument_types(main), argument_attributes(main), strict=True
         ):
@@ -307,7 +307,7 @@ def _check_dims(p: Port, array: np.ndarray, sizes: dict[str, tuple[int, str]]) -
         d not in (-1, n) for d, n in zip(p.dims, array.shape, strict=True)
     ):
         return [f"input '{p.name}' expected {p}, got {have}"]
-    problems = []
+    problems: list[str] = []
     for i, (r, n) in enumerate(zip(p.ranges, array.shape, strict=False)):
         if n < r.min or (r.max is not None and n > r.max):
             problems.append(f"input '{p.name}' dim {i} expected {r}, got {n}")
