@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 from mgx_mlir.api.program import program
 from mgx_mlir.api.shape import dynamic_dimension
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.frontends.dims import model_dim
-from mgx_mlir.frontends.onnx.options import DynamicDim, OnnxOptions
+from mgx_mlir.frontends.dims import DynamicDim, model_dim
+from mgx_mlir.frontends.onnx.options import OnnxOptions
 from mgx_mlir.frontends.onnx.registry import operators
 
 AnyDim: TypeAlias = int | dynamic_dimension | DynamicDim

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.control import joined
-from mgx_mlir.frontends.helpers import Value
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Value
 
 
 def same_count(yields: Sequence[Sequence[object]]) -> None:

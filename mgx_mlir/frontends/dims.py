@@ -1,13 +1,52 @@
-"""Dims of a model's inputs in any of the forms that users state them in."""
+"""Dims of a model's inputs: a size, or a range with its symbol."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from mgx_mlir.frontends.onnx.options import DynamicDim
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.core.ir import ir
 from mgx_mlir.programs.dims import dim_of
 from mgx_mlir.programs.signature import DimRange
+
+
+@dataclass(frozen=True)
+class DynamicDim:
+    """A dimension's range, the sizes to be fast at, and its symbol; max None is unbounded."""
+
+    min: int = 1
+    max: int | None = None
+    optimals: tuple[int, ...] = ()
+    symbol: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.min < 0 or (self.max is not None and self.max < self.min):
+            raise UsageError(f"expected a range min <= max, got [{self.min}..{self.max}]")
+        for size in self.optimals:
+            if size < self.min or (self.max is not None and size > self.max):
+                raise UsageError(f"optimal {size} is outside [{self.min}..{self.max}]")
+
+    @property
+    def fixed(self) -> int | None:
+        """The size, where the range holds only one."""
+        return self.min if self.min == self.max else None
+
+    def attribute(self) -> ir.Attribute:
+        """The entry of a dynamic dim in `migraphx.dims`: {min, max?, optimals?, symbol?}."""
+        i64 = ir.IntegerType.get_signless(64)
+        entries: dict[str, ir.Attribute] = {"min": ir.IntegerAttr.get(i64, self.min)}
+        if self.max is not None:
+            entries["max"] = ir.IntegerAttr.get(i64, self.max)
+        if self.optimals:
+            entries["optimals"] = ir.DenseI64ArrayAttr.get(list(self.optimals))
+        if self.symbol:
+            entries["symbol"] = ir.StringAttr.get(self.symbol)
+        return ir.DictAttr.get(entries)
+
+
+Dim = int | DynamicDim
 
 
 def model_dim(d: Any) -> Any:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.frontends.helpers import Value, concat, convert, extent, reshape, unsqueeze
+from mgx_mlir.frontends.helpers import concat, convert, extent, reshape, unsqueeze
 from mgx_mlir.frontends.runtime_axes import element
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
-Extent = Any  # int, or a 0-d i64 tensor
+Extent = int | Value  # or a 0-d i64 tensor
 MOST_ELEMENTS = 4096  # of a vector computed at run time that is taken apart
 
 
@@ -69,8 +69,9 @@ def scalar(b: Builder, a: Extent) -> Value:
 
 def vector(b: Builder, parts: Sequence[Extent]) -> Value:
     """A 1-D i64 tensor of extents."""
-    if all(isinstance(p, int) for p in parts):
-        return b.ints(parts)
+    known = [p for p in parts if isinstance(p, int)]
+    if len(known) == len(parts):
+        return b.ints(known)
     return concat(b, [unsqueeze(b, scalar(b, p), [0]) for p in parts], 0)
 
 
@@ -87,14 +88,17 @@ def reshaped(b: Builder, x: Value, parts: Sequence[Extent]) -> Value:
 
 def filled(b: Builder, parts: Sequence[Extent], value: Value) -> Value:
     """A 0-d tensor broadcast to extents."""
-    if all(isinstance(p, int) for p in parts):
-        if any(p < 0 for p in parts):
-            raise ModelError(f"dims {list(parts)} have a negative extent")
-        return b.multibroadcast(value, [int(p) for p in parts])
+    known = [p for p in parts if isinstance(p, int)]
+    if len(known) == len(parts):
+        if any(p < 0 for p in known):
+            raise ModelError(f"dims {known} have a negative extent")
+        return b.multibroadcast(value, known)
     dims = tuple(p if isinstance(p, int) else DYN for p in parts)
     kind = TensorType(b.dtype(value), dims)
     return b.broadcast_with_dims(value, vector(b, parts), results=[kind])
 
 
-def zeros_of(b: Builder, parts: Sequence[Extent], dtype: DType, value: Any = 0) -> Value:
+def zeros_of(
+    b: Builder, parts: Sequence[Extent], dtype: DType, value: float | np.number = 0
+) -> Value:
     return filled(b, parts, b.literal(np.array(value, dtype.np)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,9 +13,8 @@ from mgx_mlir.core.shapes import DYN, show_dims
 from mgx_mlir.dialects.migraphx.scalar_math import finite_max
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
-
-Value = Any  # an ir.Value
 
 
 def axis_in(axis: int, rank: int, what: str = "axis") -> int:
@@ -63,19 +61,19 @@ def number(b: Builder, value: float | int, like: Value) -> Value:
     return b.literal(np.array(value).astype(b.dtype(like).np))
 
 
-def compare(b: Builder, kind: str, x: Value, y: Any) -> Value:
+def compare(b: Builder, kind: str, x: Value, y: Value | float) -> Value:
     """`equal`, `greater` or `less` as a bool tensor."""
     return convert(b, getattr(b, kind)(x, y), BOOL)
 
 
-def greater_equal(b: Builder, x: Value, y: Any) -> Value:
+def greater_equal(b: Builder, x: Value, y: Value | float) -> Value:
     """x >= y as bool; false where either is NaN."""
     if b.dtype(x).is_float:
         return b.logical_or(compare(b, "greater", x, y), compare(b, "equal", x, y))
     return b.not_(compare(b, "less", x, y))
 
 
-def less_equal(b: Builder, x: Value, y: Any) -> Value:
+def less_equal(b: Builder, x: Value, y: Value | float) -> Value:
     """x <= y as bool; false where either is NaN."""
     if b.dtype(x).is_float:
         return b.logical_or(compare(b, "less", x, y), compare(b, "equal", x, y))

@@ -15,6 +15,10 @@ class NotSupported(ModelError):
     """A valid node that this importer does not take; `message` is the reason, or empty."""
 
 
+class Refused(NotSupported):
+    """A node of an operator without importer; `message` says why it has none, or is empty."""
+
+
 # what an importer's function raises where a node is damaged in a way that it does not check
 UNFORESEEN = (
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError,

@@ -11,14 +11,9 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, broadcast_dims
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.extents import extents, zeros_of
-from mgx_mlir.frontends.helpers import (
-    Value,
-    reshape,
-    squeeze,
-    transpose,
-    unsqueeze,
-)
+from mgx_mlir.frontends.helpers import reshape, squeeze, transpose, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -62,7 +57,7 @@ def _batched_dynamic(b: Builder, x: Value, y: Value, rank: int) -> tuple[Value, 
         return x, y
 
     def head(v: Value) -> Value:
-        """The batch dims, which the other operand broadcasts to, and two of 1.
+        """Return the batch dims, which the other operand broadcasts to, and two of 1.
 
         Not a part of `v`, whose matrices may have no elements.
         """

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.subbyte_types import ELEMENT, Narrow
-from mgx_mlir.frontends.onnx.options import Dim, DynamicDim
+from mgx_mlir.frontends.dims import Dim, DynamicDim
 from mgx_mlir.programs.program_ir import DIMS, NAME
 from mgx_mlir.rewrite.passes import diagnostics_text
 
 DEBUG_SYMBOLS = "migraphx.debug_symbols"  # module attribute: printers show source node names
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A tensor that the program takes: an input, or an element of one."""
+
+    name: str
+    dtype: DType
+    dims: Sequence[Dim]
+    number: int = 0  # ONNX's of the element type
 
 
 def drop_unused(block: ir.Block) -> None:
@@ -37,6 +48,7 @@ def check_valid(module: ir.Module, source: str) -> None:
 
 
 def type_of(dtype: DType, dims: Sequence[Dim]) -> TensorType:
+    """Return the type of a tensor of these dims; a range is a dynamic one."""
     return TensorType(dtype, tuple(d if isinstance(d, int) else DYN for d in dims))
 
 

@@ -7,16 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mgx_mlir.core.dtypes import INT64
-from mgx_mlir.frontends.helpers import (
-    Value,
-    axes_in,
-    axis_range,
-    compare,
-    convert,
-    squeeze,
-    unsqueeze,
-)
+from mgx_mlir.frontends.helpers import axes_in, axis_range, compare, convert, squeeze, unsqueeze
 from mgx_mlir.frontends.runtime_axes import element, flags, kept_dims
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 Reducer = Callable[[Builder, Value, list[int]], Value]  # dims are kept as 1

@@ -12,7 +12,6 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     compare,
     convert,
@@ -25,6 +24,7 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
 )
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 

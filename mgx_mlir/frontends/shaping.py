@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError, ShapeError
 from mgx_mlir.core.shapes import DYN, TensorType, broadcast_dims
 from mgx_mlir.frontends.helpers import (
-    Value,
     axes_in,
     compare,
     concat,
@@ -28,6 +26,7 @@ from mgx_mlir.frontends.helpers import (
     zeros,
 )
 from mgx_mlir.frontends.runtime_axes import strided_slice
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.symbolic.expressions import Int
 
@@ -102,7 +101,7 @@ def split_static(b: Builder, x: Value, axis: int, sizes: Sequence[int]) -> tuple
     )
 
 
-def split_evenly(b: Builder, x: Value, axis: int, count: int) -> Any:
+def split_evenly(b: Builder, x: Value, axis: int, count: int) -> tuple[Value, ...]:
     """`count` equal parts, the last smaller where it does not divide."""
     if count < 1:
         raise ModelError(f"expected at least one part, got {count}")
@@ -120,7 +119,7 @@ def split_evenly(b: Builder, x: Value, axis: int, count: int) -> Any:
     return split_static(b, x, axis, sizes)
 
 
-def split_by(b: Builder, x: Value, axis: int, split: Value) -> Any:
+def split_by(b: Builder, x: Value, axis: int, split: Value) -> tuple[Value, ...]:
     known = b.const(split)
     if known is not None:
         return split_static(b, x, axis, [int(s) for s in known.reshape(-1)])

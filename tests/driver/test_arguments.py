@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.frontends.onnx.options import DynamicDim
+from mgx_mlir.frontends.dims import DynamicDim
 from mgx_mlir.tools.driver.arguments import Arguments, parse_arguments
 from mgx_mlir.tools.driver.commands import verify
 from mgx_mlir.tools.driver.dims import dynamic_dims, one_dim, static_dims, symbol_dims

@@ -8,8 +8,10 @@ import pytest
 
 from mgx_mlir.core.errors import ModelError, UnsupportedModel, UsageError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.onnx.importer import DEBUG_SYMBOLS, parse_onnx_buffer
-from mgx_mlir.frontends.onnx.options import DynamicDim, OnnxOptions
+from mgx_mlir.frontends.dims import DynamicDim
+from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
+from mgx_mlir.frontends.onnx.options import OnnxOptions
+from mgx_mlir.frontends.program import DEBUG_SYMBOLS
 from mgx_mlir.programs.interpreter import Interpreter
 from mgx_mlir.programs.program_ir import DIMS, ProgramIR, argument_attributes, argument_types
 
@@ -146,7 +148,7 @@ def test_functions_that_double_end() -> None:
         body = "b = Neg(a)" if i == 0 else f"c = local.f{i - 1}(a) b = local.f{i - 1}(c)"
         text += '\n<domain: "local", opset_import: ["" : 17, "local" : 1]>\n'
         text += f"f{i} (a) => (b) {{ {body} }}"
-    import mgx_mlir.frontends.onnx.importer as importer
+    import mgx_mlir.frontends.importer as importer
 
     most, importer.MAX_NODES = importer.MAX_NODES, 2000
     try:

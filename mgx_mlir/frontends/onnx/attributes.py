@@ -104,4 +104,4 @@ def keywords(
         if default is REQUIRED:
             raise ModelError(f"requires attribute '{name}'")
         values[name] = default
-    return values
+    return op.arguments(values)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import onnx
 
+from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Held
 
 
 class UseBody(Exception):
@@ -34,7 +37,7 @@ def schema_body(
     schema: Any,  # an OpSchema; onnx's stub leaves its functions out
     proto: onnx.NodeProto,
     given: list[onnx.AttributeProto],
-    inputs: list[Any],
+    inputs: Sequence[Held | None],
     opset: int,
 ) -> onnx.FunctionProto:
     """The function body ONNX gives an operator, for this node's types."""
@@ -60,10 +63,10 @@ def schema_body(
     return function
 
 
-def type_proto(value: Any) -> onnx.TypeProto:
+def type_proto(value: Held | None) -> onnx.TypeProto:
     """A value's type as ONNX states it; empty for an absent one."""
     proto = onnx.TypeProto()
-    if value is None:
+    if not isinstance(value, ir.Value):
         return proto
     t = TensorType.of(value)
     proto.tensor_type.elem_type = t.dtype.onnx

@@ -11,8 +11,10 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DOUBLE, FLOAT, INT32, UINT32
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.subbyte_types import BY_ONNX, Narrow
-from mgx_mlir.frontends.helpers import Value, compare, convert, greater_equal, number
+from mgx_mlir.frontends.helpers import compare, convert, greater_equal, number
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.tensors import cast_number
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 # The magnitude from which rounding to the type overflows, and whether that very value does:
@@ -22,7 +24,7 @@ _TIE_OVERFLOWS = {"fp8e4m3fn": False, "fp8e5m2": True, "fp8e4m3fnuz": True, "fp8
 
 
 def cast(
-    b: Builder, node: Any, x: Value, to: int, saturate: bool = True, round_mode: str = "up"
+    b: Builder, node: Node, x: Value, to: int, saturate: bool = True, round_mode: str = "up"
 ) -> Value:
     """ONNX's Cast to the element type of number `to`."""
     have, kind = node.kind(x), BY_ONNX.get(to)

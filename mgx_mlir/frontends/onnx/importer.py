@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import onnx
 
 from mgx_mlir import dialects
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import MgxError, ModelError
-from mgx_mlir.core.ir import func, ir
-from mgx_mlir.core.literals import WeightStore, is_literal, own
-from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.core.subbyte_types import BY_ONNX
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.literals import own
+from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.dims import DynamicDim
+from mgx_mlir.frontends.importer import GraphImporter, Stop, outputs_of
 from mgx_mlir.frontends.onnx import ops
 from mgx_mlir.frontends.onnx.attributes import keywords, resolved, schema_of
 from mgx_mlir.frontends.onnx.bodies import (
@@ -31,43 +29,22 @@ from mgx_mlir.frontends.onnx.bodies import (
     schema_body,
     without,
 )
-from mgx_mlir.frontends.onnx.graph import captured, label, topological
+from mgx_mlir.frontends.onnx.graph import label, topological
 from mgx_mlir.frontends.onnx.inputs import Input, check_names, read_inputs
 from mgx_mlir.frontends.onnx.kinds import Kinds
 from mgx_mlir.frontends.onnx.load import LoadedModel, load_bytes, load_file
-from mgx_mlir.frontends.onnx.options import DynamicDim, OnnxOptions
-from mgx_mlir.frontends.onnx.outputs import declared_types, result_attributes, state_groups
-from mgx_mlir.frontends.onnx.registry import OnnxOp, Refused, find, oldest, refused
-from mgx_mlir.frontends.onnx.structures import (
-    build,
-    describe,
-    form_of,
-    is_structure,
-    tensors,
-)
-from mgx_mlir.frontends.operands import KnownOperands
-from mgx_mlir.frontends.problems import UNFORESEEN, NotSupported, Problems, unforeseen
-from mgx_mlir.frontends.program import (
-    DEBUG_SYMBOLS,
-    argument_attribute,
-    check_valid,
-    drop_unused,
-    type_of,
-)
-from mgx_mlir.programs.build import Builder
+from mgx_mlir.frontends.onnx.node import Node, Scope
+from mgx_mlir.frontends.onnx.options import OnnxOptions
+from mgx_mlir.frontends.onnx.outputs import declared_types, results, state_groups
+from mgx_mlir.frontends.onnx.registry import OnnxOp, find, oldest, refused
+from mgx_mlir.frontends.onnx.structures import build
+from mgx_mlir.frontends.problems import NotSupported, Refused
+from mgx_mlir.frontends.program import Parameter
+from mgx_mlir.frontends.values import POISON, Failed, Held, Value, has_failed
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.rewrite.switches import flag
 
 LOG = logging.getLogger("mgx_mlir.onnx")
-MAX_DEPTH = 32  # functions within functions
-MAX_NODES = 1_000_000  # after expansion: a few nested functions can stand for billions
-
-
-class _Stop(Exception):
-    """Ends the import at once; the problem is noted."""
-
-
-_POISON = object()  # a value whose node failed: its users are skipped without a message
 
 
 def parse_onnx(path: str | os.PathLike[str], options: OnnxOptions | None = None) -> ProgramIR:
@@ -96,162 +73,53 @@ def import_model(model: LoadedModel, options: OnnxOptions | None = None) -> Prog
     """Build the program of a loaded model."""
     dialects.load()
     ops.load()
-    ctx = new_context()
-    with ctx, ir.Location.unknown(), (store := WeightStore()).active(), limits.reading():
-        module = Importer(model, options or OnnxOptions()).run()
-    return ProgramIR(ctx, module, store, model.name)
+    return Importer(model, options or OnnxOptions()).program()
 
 
-class Scope:
-    """The values by name in one graph or function body, and what they see outside it."""
+class Importer(GraphImporter[onnx.NodeProto, Scope]):
+    """One import of an ONNX model."""
 
-    def __init__(
-        self,
-        opsets: Mapping[str, int],
-        *,
-        outer: Scope | None = None,
-        prefix: str = "",
-        bound: Mapping[str, onnx.AttributeProto] | None = None,
-        depth: int = 0,
-    ) -> None:
-        self.opsets, self.outer, self.prefix = opsets, outer, prefix
-        self.bound: Mapping[str, onnx.AttributeProto] = bound or {}
-        self.depth = depth
-        self.values: dict[str, Any] = {}  # ir.Value, a tensor proto not yet a literal, or _POISON
-
-    def find(self, name: str) -> tuple[Scope, Any] | None:
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.values:
-                return scope, scope.values[name]
-            scope = scope.outer
-        return None
-
-
-class Node(KnownOperands):
-    """What an operator's function knows about the node it imports."""
-
-    def __init__(
-        self, importer: Importer, proto: onnx.NodeProto, name: str, scope: Scope, opset: int
-    ) -> None:
-        self.importer, self.proto, self.name, self.scope = importer, proto, name, scope
-        self.opset = opset  # of the node's domain
-        self.op_type = proto.op_type
-
-    def wants(self, output: int) -> bool:
-        """Whether the graph names this output."""
-        return output < len(self.proto.output) and bool(self.proto.output[output])
-
-    @property
-    def output_count(self) -> int:
-        return len(self.proto.output)
-
-    def stated_dim(self, operand: int, axis: int) -> int | None:
-        """A dim of an operand as the file states it: for what the program cannot tell."""
-        t = self.importer.declared.get(self.proto.input[operand])
-        return t.dims[axis] if t and axis < t.rank and t.dims[axis] != DYN else None
-
-    def value(self, name: str) -> Any:
-        """The value of a name that the node's graph can see."""
-        return self.importer.value(name, self.scope)
-
-    def kind(self, value: Any) -> int:
-        """The ONNX element type of a value, where it is not the one it is held in; else 0."""
-        return self.importer.kinds.of(value)
-
-    def mark(self, value: Any, kind: int) -> Any:
-        """Say what ONNX element type a value stands for; the value."""
-        self.importer.kinds.mark(value, kind)
-        return value
-
-    def inline(self, graph: onnx.GraphProto, inputs: Sequence[Any] = ()) -> list[Any]:
-        """Import a subgraph here, its inputs bound to values; its outputs."""
-        scope = Scope(
-            self.scope.opsets,
-            outer=self.scope,
-            prefix=f"{self.name}/",
-            bound=self.scope.bound,
-            depth=self.scope.depth + 1,
-        )
-        for formal, value in zip(graph.input, inputs, strict=True):
-            scope.values[formal.name] = value
-        return self.importer.body(graph, scope)
-
-    def settle(self, graph: onnx.GraphProto) -> bool:
-        """Make what a subgraph captures here, outside of its region; False if some of it failed."""
-        names = [n for n in sorted(captured(graph)) if self.scope.find(n) is not None]
-        return not self.has_failed([self.importer.value(n, self.scope) for n in names])
-
-    def failed(self) -> tuple[Any, ...]:
-        """The outputs of a node that something failed in, which is noted."""
-        return (_POISON,) * len(self.proto.output)
-
-    @staticmethod
-    def has_failed(values: Sequence[Any]) -> bool:
-        return any(v is _POISON for v in values)
-
-
-class Importer:
-    """One import: the module being built and the problems found so far."""
+    max_depth = 32
 
     def __init__(self, model: LoadedModel, options: OnnxOptions) -> None:
+        super().__init__(model.name, options)
         self.model, self.options = model, options
-        self.problems = Problems(model.name)
-        self.builder = Builder()
         self.functions = {
             (domain_of(f.domain), f.name, f.overload): f for f in model.proto.functions
         }
-        self.count = 0
+        self.inputs: list[Input] = []
         self.tracing = flag("MIGRAPHX_TRACE_ONNX_PARSER")
         self.kinds = Kinds()
         self._declared: dict[str, TensorType] | None = None
 
     # ---- the function --------------------------------------------------------------------------
 
-    def run(self) -> ir.Module:
+    def parameters(self) -> list[Parameter]:
         graph = self.model.proto.graph
-        module = ir.Module.create()
-        if self.options.use_debug_symbols:
-            module.operation.attributes[DEBUG_SYMBOLS] = ir.UnitAttr.get()
-        inputs = read_inputs(graph, self.options, self.problems)
+        self.inputs = read_inputs(graph, self.options, self.problems)
         if not self.problems:
-            check_names(graph, self.options, inputs, self.model.name)
-        types = [type_of(p.dtype, p.dims).mlir() for i in inputs for p in i.parameters]
-        with ir.InsertionPoint(module.body):
-            function = func.FuncOp("main", (types, []))
-        block = function.add_entry_block()
-        scope = Scope(self.model.opsets)
-        with ir.InsertionPoint(block):
-            self._bind(inputs, block, scope)
-            outputs = []
-            with contextlib.suppress(_Stop):
-                outputs = self.body(graph, scope)
-            if self.problems:
-                if self.options.print_program_on_error:
-                    print(module, file=sys.stderr)
-                self.problems.raise_all()
-            returned = tensors(outputs)
-            func.ReturnOp(returned)
-        kind = ir.FunctionType.get(types, [v.type for v in returned])
-        function.attributes["function_type"] = ir.TypeAttr.get(kind)
-        parameters = [p for i in inputs for p in i.parameters]
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get(
-            [argument_attribute(p.name, p.dims, BY_ONNX.get(p.number)) for p in parameters]
-        )
-        function.attributes["res_attrs"] = result_attributes(graph, outputs, self.kinds)
-        state_groups(function, inputs, graph, outputs)
-        drop_unused(block)
-        check_valid(module, self.model.name)
-        return module
+            check_names(graph, self.options, self.inputs, self.source)
+        return [p for i in self.inputs for p in i.parameters]
 
-    def _bind(self, inputs: Sequence[Input], block: ir.Block, scope: Scope) -> None:
+    def outputs(self, arguments: Sequence[Value]) -> list[Held]:
+        scope = Scope(self.model.opsets)
+        self._bind(arguments, scope)
+        return self.body(self.model.proto.graph, scope)
+
+    def results(self, outputs: Sequence[Held]) -> list[tuple[Value, ir.Attribute]]:
+        return results(self.model.proto.graph, outputs, self.kinds)
+
+    def finish(self, function: ir.OpView, outputs: Sequence[Held]) -> None:
+        state_groups(function, self.inputs, self.model.proto.graph, outputs)
+
+    def _bind(self, given: Sequence[Value], scope: Scope) -> None:
         """Give the names of the graph's inputs their values."""
-        arguments = iter(block.arguments)
-        for i in inputs:
+        arguments = iter(given)
+        for i in self.inputs:
             if i.name in scope.values:
                 self.problems.error(ModelError(f"input '{i.name}' is stated twice"), "")
             if i.failed:
-                scope.values[i.name] = _POISON
+                scope.values[i.name] = POISON
                 continue
             made = [next(arguments) for _ in i.parameters]
             for p, value in zip(i.parameters, made, strict=True):
@@ -265,30 +133,32 @@ class Importer:
 
     # ---- graphs and nodes ----------------------------------------------------------------------
 
-    def body(self, graph: onnx.GraphProto, scope: Scope) -> list[Any]:
+    def body(self, graph: onnx.GraphProto, scope: Scope) -> list[Held]:
         """Import a graph's nodes into `scope`; its output values."""
         for tensor in graph.initializer:
             scope.values[tensor.name] = tensor
         for sparse in graph.sparse_initializer:
             scope.values[sparse.values.name] = sparse
         self.nodes(graph.node, scope)
-        return self.outputs([o.name for o in graph.output], scope)
+        return self.named([o.name for o in graph.output], scope)
 
     def nodes(self, nodes: Sequence[onnx.NodeProto], scope: Scope) -> None:
+        """Import nodes, producers first."""
         try:
             order, moved = topological(nodes, scope.values)
         except ModelError as e:
             if scope.depth:
                 raise  # the node that holds this body reports it
             self.problems.error(e, scope.prefix)
-            raise _Stop from None
+            raise Stop from None
         if moved:
-            LOG.warning("%s: nodes are not in topological order, sorted", self.model.name)
+            LOG.warning("%s: nodes are not in topological order, sorted", self.source)
         for index, node in order:
             self.node(node, index, scope)
 
-    def outputs(self, names: Sequence[str], scope: Scope) -> list[Any]:
-        values = []
+    def named(self, names: Sequence[str], scope: Scope) -> list[Held]:
+        """Return the values of outputs by name; note those that there are not."""
+        values: list[Held] = []
         for name in names:
             try:
                 values.append(self.value(name, scope))
@@ -296,26 +166,26 @@ class Importer:
                 self.problems.error(
                     ModelError(f"output '{name}': {e.message}", notes=e.notes), scope.prefix
                 )
-                values.append(_POISON)
+                values.append(POISON)
         return values
 
-    def value(self, name: str, scope: Scope) -> Any:
-        """The value of a name; an initializer becomes a literal when it is first used."""
-        found = scope.find(name)
-        if found is None:
+    def value(self, name: str, scope: Scope) -> Held:
+        """Return the value of a name; an initializer becomes a literal when it is first used."""
+        owner = scope.holder(name)
+        if owner is None:
             raise ModelError(f"value '{name}' is not produced by any node or initializer")
-        owner, value = found
+        value = owner.values[name]
         if isinstance(value, onnx.TensorProto | onnx.SparseTensorProto):
             try:
                 array = self._tensor(value)
             except MgxError:
-                owner.values[name] = _POISON
+                owner.values[name] = POISON
                 raise
             with ir.Location.name(name):
-                value = self.builder.literal(own(array))
-            if isinstance(proto := owner.values[name], onnx.TensorProto):
-                self.kinds.mark(value, proto.data_type)
-            owner.values[name] = value
+                made = owner.values[name] = self.builder.literal(own(array))
+            if isinstance(value, onnx.TensorProto):
+                self.kinds.mark(made, value.data_type)
+            return made
         return value
 
     def _tensor(self, proto: onnx.TensorProto | onnx.SparseTensorProto) -> np.ndarray:
@@ -342,53 +212,26 @@ class Importer:
     def node(self, proto: onnx.NodeProto, index: int, scope: Scope) -> None:
         """Import one node; whatever is wrong with it is noted and its outputs are poisoned."""
         name = scope.prefix + label(proto, index)
-        what = f"node '{name}' ({proto.op_type})"
-        self.count += 1
-        if self.count > MAX_NODES or scope.depth > MAX_DEPTH:
-            self.problems.error(ModelError("functions nest too deep or too often"), what)
-            raise _Stop
-        results: Sequence[Any] = ()
-        failed = False
         if self.tracing:
             ins, outs = ",".join(proto.input), ",".join(proto.output)
             print(f"Parse: {proto.op_type} '{name}' ({ins}) -> {outs}", file=sys.stderr)
-        with self._location(name, index):
-            try:
-                results = self._import(proto, name, scope)
-            except NotSupported as e:
-                failed = True
-                known = bool(e.message) and not isinstance(e, Refused)
-                if known or not self.options.skip_unknown_operators:
-                    self.problems.unsupported(self._operator(proto, scope), e.message, f"'{name}'")
-                else:
-                    failed, results = False, self._unknown(proto, scope)
-            except MgxError as e:
-                failed = True
-                self.problems.error(e, what)
-            except RecursionError:
-                failed = True
-                self.problems.error(ModelError("nests too deep"), what)
-            except UNFORESEEN as e:
-                failed = True
-                self.problems.error(unforeseen(e), what)
+        with ir.Location.name(name, ir.Location.file(self.source, index, 0)):
+            found = self.attempt(proto, proto.op_type, name, scope)
+            results = None if isinstance(found, Failed) else found
             for i, output in enumerate(proto.output):
                 if not output:
                     continue
-                value = results[i] if i < len(results) else None
-                if value is None and not failed:
+                value = results[i] if results and i < len(results) else None
+                if value is None and results is not None:
                     self.problems.unsupported(
-                        self._operator(proto, scope), f"output {i}", f"'{name}'"
+                        self.operator(proto, scope), f"output {i}", f"'{name}'"
                     )
-                if isinstance(value, ir.Value):
-                    folded = self._folded(value)
+                folded = self.folded(value)
+                if isinstance(folded, ir.Value):
                     self.kinds.mark(folded, self.kinds.of(value))
-                    value = folded
-                scope.values[output] = _POISON if value is None else value
+                scope.values[output] = POISON if folded is None else folded
 
-    def _location(self, name: str, index: int) -> ir.Location:
-        return ir.Location.name(name, ir.Location.file(self.model.name, index, 0))
-
-    def _operator(self, proto: onnx.NodeProto, scope: Scope) -> str:
+    def operator(self, proto: onnx.NodeProto, scope: Scope) -> str:
         domain = domain_of(proto.domain)
         text = f"{domain}::{proto.op_type}" if domain else proto.op_type
         opset = scope.opsets.get(domain)
@@ -398,7 +241,9 @@ class Importer:
             text += f", supported from opset {first}"
         return text
 
-    def _import(self, proto: onnx.NodeProto, name: str, scope: Scope) -> Sequence[Any]:
+    def build(
+        self, proto: onnx.NodeProto, name: str, scope: Scope
+    ) -> Sequence[Held | None] | Failed:
         domain = domain_of(proto.domain)
         opset = scope.opsets.get(domain, 0 if domain in ("", "ai.onnx.ml") else 1)
         local = self.functions.get((domain, proto.op_type, proto.overload))
@@ -410,14 +255,14 @@ class Importer:
                     self.value(x, scope)
             raise Refused(refused(domain, proto.op_type))
         inputs = [self.value(x, scope) if x else None for x in proto.input]
-        if any(v is _POISON for v in inputs):
-            return [_POISON] * len(proto.output)
+        if has_failed(inputs):
+            return POISON
         given = resolved(proto, scope.bound)
         if local is not None:
             return self._expand(local, given, proto.output, inputs, name, scope, opsets_of(local))
         if op is not None:
             try:
-                return self._call(op, schema, proto, given, inputs, name, scope, opset)
+                return self._call(op, schema, given, inputs, Node(self, proto, name, scope, opset))
             except UseBody:
                 if schema is None or not has_body(schema):
                     raise NotSupported("") from None
@@ -430,32 +275,13 @@ class Importer:
         self,
         op: OnnxOp,
         schema: onnx.defs.OpSchema | None,
-        proto: onnx.NodeProto,
         given: list[onnx.AttributeProto],
-        inputs: list[Any],
-        name: str,
-        scope: Scope,
-        opset: int,
-    ) -> Sequence[Any]:
-        while op.most is not None and len(inputs) > op.most and inputs[-1] is None:
-            inputs.pop()
-        if op.most is not None and len(inputs) > op.most:
-            raise ModelError(f"expected at most {op.most} inputs, got {len(inputs)}")
-        if len(inputs) < op.required or any(v is None for v in inputs[: op.required]):
-            got = sum(v is not None for v in inputs)
-            raise ModelError(f"expected {op.required} inputs, got {got}")
-        if not op.structures:
-            for i, v in enumerate(inputs):
-                if is_structure(v):
-                    got = describe(form_of(v))
-                    raise ModelError(f"input {i} expected a tensor, got {got}")
+        inputs: list[Held | None],
+        node: Node,
+    ) -> Sequence[Held | None]:
+        self.check_operands(op, inputs)
         attributes = keywords(given, op, schema, self.model.reader)
-        node = Node(self, proto, name, scope, opset)
-        found = op.function(self.builder, node, *inputs, **attributes)
-        results = found if isinstance(found, tuple | list) else (found,)
-        for value in results:
-            if isinstance(value, ir.Value):
-                limits.rank(TensorType.of(value).rank)
+        results = outputs_of(op.function(self.builder, node, *inputs, **attributes))
         self.kinds.carry(op, given, inputs, results)
         return results
 
@@ -464,12 +290,12 @@ class Importer:
         function: onnx.FunctionProto,
         given: list[onnx.AttributeProto],
         wanted: Sequence[str],
-        inputs: list[Any],
+        inputs: list[Held | None],
         name: str,
         scope: Scope,
         opsets: Mapping[str, int],
         schema: onnx.defs.OpSchema | None = None,
-    ) -> Sequence[Any]:
+    ) -> Sequence[Held | None]:
         """Import a function's body in place of a call of it.
 
         An output that the call leaves out (`wanted` shorter, or "" there) need not be made: bodies
@@ -495,7 +321,7 @@ class Importer:
         self.nodes(body, inner)
         asked = [i < len(wanted) and bool(wanted[i]) for i in range(len(function.output))]
         names = [n for n, a in zip(function.output, asked, strict=True) if a]
-        made = iter(self.outputs(names, inner))
+        made = iter(self.named(names, inner))
         return [next(made) if a else None for a in asked]
 
     @property
@@ -505,27 +331,18 @@ class Importer:
             self._declared = declared_types(self.model.proto)
         return self._declared
 
-    def _unknown(self, proto: onnx.NodeProto, scope: Scope) -> Sequence[Any]:
-        """A `migraphx.unknown` with the types that the file states, or ONNX infers."""
+    def unknown(self, proto: onnx.NodeProto, scope: Scope) -> Sequence[Held | None] | Failed:
+        """Build a `migraphx.unknown` with the types that the file states, or ONNX infers."""
         inputs = [self.value(x, scope) for x in proto.input if x]
-        if any(v is _POISON for v in inputs):
-            return [_POISON] * len(proto.output)
-        if any(is_structure(v) for v in inputs):
+        if has_failed(inputs):
+            return POISON
+        values = [v for v in inputs if isinstance(v, ir.Value)]
+        if len(values) < len(inputs):
             raise NotSupported("a sequence or an optional")
-        like = TensorType.of(inputs[0]) if inputs else TensorType(dtypes.FLOAT, ())
+        like = TensorType.of(values[0]) if values else TensorType(dtypes.FLOAT, ())
         types = [self.declared.get(o, like) for o in proto.output if o]
-        found = self.builder.op("unknown", inputs, op=proto.op_type, results=types)
-        made = iter(found if isinstance(found, tuple) else (found,))
+        made = iter(self.unknown_op(proto.op_type, values, types))
         return [next(made) if o else None for o in proto.output]
 
-    def _folded(self, value: Any) -> Any:
-        """A small integer or bool result that is known now, as a literal."""
-        t = TensorType.of(value)
-        owner = value.owner
-        if t.dtype.is_float or isinstance(owner, ir.Block) or is_literal(owner):
-            return value
-        known = self.builder.const(value)
-        return value if known is None else self.builder.literal(known.astype(t.dtype.np))
 
-
-__all__ = ["Importer", "Node", "import_model", "parse_onnx", "parse_onnx_buffer"]
+__all__ = ["Importer", "import_model", "parse_onnx", "parse_onnx_buffer"]

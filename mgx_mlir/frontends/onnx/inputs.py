@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import onnx
 
-from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.errors import MgxError, ModelError, UnsupportedModel, UsageError
+from mgx_mlir.core.errors import MgxError, UnsupportedModel, UsageError
 from mgx_mlir.core.subbyte_types import BY_ONNX
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.onnx.options import Dim, DynamicDim, OnnxOptions
+from mgx_mlir.frontends.dims import Dim, DynamicDim
+from mgx_mlir.frontends.onnx.options import OnnxOptions
 from mgx_mlir.frontends.onnx.structures import TENSOR, Form
 from mgx_mlir.frontends.onnx.tensors import tensor_dtype
 from mgx_mlir.frontends.problems import Problems
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A tensor that the program takes: an input, or an element of one."""
-
-    name: str
-    dtype: DType
-    dims: list[Dim]
-    number: int  # ONNX's of the element type
+from mgx_mlir.frontends.program import Parameter
 
 
 @dataclass
@@ -74,13 +64,7 @@ def check_names(
     """UsageError for an option about an input or a symbol that the graph does not have."""
     names = [i.name for i in inputs]
     parameters = [p.name for i in inputs for p in i.parameters]
-    for given in (*options.map_input_dims, *options.map_dyn_input_dims):
-        if given not in parameters and given not in names:
-            raise UsageError(
-                f"dims are given for '{given}', which is no input of the model",
-                location=name,
-                notes=[f"its inputs: {', '.join(parameters) or 'none'}"],
-            )
+    options.check_inputs([*parameters, *names], parameters, name)
     for given in (*options.input_lengths, *options.input_values):
         if given not in names:
             raise UsageError(
@@ -150,17 +134,8 @@ def _parameter(name: str, kind: onnx.TypeProto, options: OnnxOptions) -> Paramet
     t = kind.tensor_type
     dtype = tensor_dtype(t.elem_type, what)
     rank = len(t.shape.dim) if t.HasField("shape") else None
-    given = options.map_input_dims.get(name)
-    if given is None:
-        given = options.map_dyn_input_dims.get(name)
-    dims: list[Dim]
-    if given is not None:
-        if rank is not None and len(given) != rank:
-            raise UsageError(f"{what} has {rank} dims, the option gives {len(given)}")
-        dims = [_settled(d) for d in given]
-    elif rank is None:
-        raise ModelError(f"{what} has no rank", notes=["give its dims by option"])
-    else:
+    dims = options.given_dims(name, rank)
+    if dims is None:
         dims = [_dim(d, options) for d in t.shape.dim]
     limits.rank(len(dims), what)
     if any(isinstance(d, int) and d < 0 for d in dims):
@@ -168,7 +143,7 @@ def _parameter(name: str, kind: onnx.TypeProto, options: OnnxOptions) -> Paramet
     return Parameter(name, dtype, dims, t.elem_type)
 
 
-def _value(p: Parameter, given: Any) -> np.ndarray:
+def _value(p: Parameter, given: object) -> np.ndarray:
     """The value that the options give an input."""
     if p.number in BY_ONNX:
         raise UnsupportedModel(f"input '{p.name}' is given a value of {BY_ONNX[p.number].name}")
@@ -195,10 +170,6 @@ def _dim(d: onnx.TensorShapeProto.Dimension, options: OnnxOptions) -> Dim:
     return options.open_dim(d.dim_param)
 
 
-def _settled(d: Dim) -> Dim:
-    return d.fixed if isinstance(d, DynamicDim) and d.fixed is not None else d
-
-
 def _tensor_type(kind: onnx.TypeProto) -> onnx.TypeProto.Tensor | None:
     """The type of a tensor, of a sequence's elements, or of an optional's content."""
     while (stated := kind.WhichOneof("value")) in ("sequence_type", "optional_type"):
@@ -206,4 +177,4 @@ def _tensor_type(kind: onnx.TypeProto) -> onnx.TypeProto.Tensor | None:
     return kind.tensor_type if stated == "tensor_type" else None
 
 
-__all__ = ["Input", "Parameter", "check_names", "graph_inputs", "read_inputs"]
+__all__ = ["Input", "check_names", "graph_inputs", "read_inputs"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import onnx
 
@@ -11,6 +10,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.subbyte_types import BY_ONNX
 from mgx_mlir.frontends.onnx.registry import OnnxOp
+from mgx_mlir.frontends.values import Held, Value
 
 # what gives back elements of its first input as they are
 _MOVES = frozenset(
@@ -28,24 +28,26 @@ class Kinds:
     """The ONNX element type of each value whose type only holds it."""
 
     def __init__(self) -> None:
-        self._kinds: dict[Any, int] = {}
+        self._kinds: dict[Value, int] = {}
 
-    def of(self, value: Any) -> int:
+    def of(self, value: Held | None) -> int:
         """The ONNX type number, 0 for a value that is what it is held as."""
         return self._kinds.get(value, 0) if isinstance(value, ir.Value) else 0
 
-    def mark(self, value: Any, number: int) -> None:
+    def mark(self, value: Held, number: int) -> None:
         """Note a value's type; nothing for a type that the dialect has."""
         kind = BY_ONNX.get(number)
-        if kind is not None and TensorType.of(value).dtype is kind.held:
+        if kind is None or not isinstance(value, ir.Value):
+            return
+        if TensorType.of(value).dtype is kind.held:
             self._kinds[value] = number
 
     def carry(
         self,
         op: OnnxOp,
         given: Sequence[onnx.AttributeProto],
-        inputs: Sequence[Any],
-        results: Sequence[Any],
+        inputs: Sequence[Held | None],
+        results: Sequence[Held | None],
     ) -> None:
         """Note the types of an operator's results that follow from its input or its value."""
         number = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import Any
 
 import onnx
 
@@ -16,23 +15,26 @@ from mgx_mlir.frontends.onnx.inputs import Input
 from mgx_mlir.frontends.onnx.kinds import Kinds
 from mgx_mlir.frontends.onnx.structures import TENSOR, form_of, tensors_of
 from mgx_mlir.frontends.onnx.tensors import tensor_dtype
+from mgx_mlir.frontends.values import Held, Value
 from mgx_mlir.programs.groups import Group, set_groups
 from mgx_mlir.programs.program_ir import NAME
 
 
-def result_attributes(graph: onnx.GraphProto, outputs: Sequence[Any], kinds: Kinds) -> ir.ArrayAttr:
-    """The attributes of the program's results: of the elements one by one where one is a list."""
+def results(
+    graph: onnx.GraphProto, outputs: Sequence[Held], kinds: Kinds
+) -> list[tuple[Value, ir.Attribute]]:
+    """Return the program's results with their attributes: the elements of a list one by one."""
     found = []
     for info, value in zip(graph.output, outputs, strict=True):
         several = form_of(value) != TENSOR
         for i, v in enumerate(tensors_of(value)):
             name = f"{info.name}[{i}]" if several else info.name
-            found.append(_attribute(name, info.type.tensor_type.elem_type or kinds.of(v)))
-    return ir.ArrayAttr.get(found)
+            found.append((v, _attribute(name, info.type.tensor_type.elem_type or kinds.of(v))))
+    return found
 
 
 def state_groups(
-    function: ir.OpView, inputs: Sequence[Input], graph: onnx.GraphProto, outputs: Sequence[Any]
+    function: ir.OpView, inputs: Sequence[Input], graph: onnx.GraphProto, outputs: Sequence[Held]
 ) -> None:
     """Note on the program which of its parameters and results make up lists and optionals."""
     given = [Group(i.name, i.form) for i in inputs if i.value is None]

@@ -2,58 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mgx_mlir.core import plugins
-from mgx_mlir.frontends.problems import NotSupported
-from mgx_mlir.frontends.signatures import Importer, signature_of
+from mgx_mlir.frontends.signatures import ImporterT, Operator, signature_of
 
 
 @dataclass(frozen=True)
-class OnnxOp:
+class OnnxOp(Operator):
     """One registered operator: its function and what the function's signature says.
 
     Operands are the positional parameters after (b, node): those without a default are required,
     a default of None marks an optional one, `*rest` takes any number. Keyword parameters are the
-    attributes with the schema's defaults. `structures`: it takes sequences and optionals too.
+    attributes with the schema's defaults.
     """
 
     domain: str
-    name: str
     since: int
-    function: Importer
-    required: int
-    most: int | None
-    attributes: dict[str, Any]
-    structures: bool = False
 
 
+CONSUMED: Mapping[str, Any] = {"consumed_inputs": None}  # of opset 1, a leave to reuse memory
 # versions, the newest first; a thread may read while another one registers
 _OPS: dict[tuple[str, str], tuple[OnnxOp, ...]] = {}
 
 
 def onnx_op(
-    *names: str, since: int = 1, domain: str = "", structures: bool = False
-) -> Callable[[Importer], Importer]:
+    *names: str,
+    since: int = 1,
+    domain: str = "",
+    structures: bool = False,
+    legacy: Mapping[str, Any] | None = None,
+) -> Callable[[ImporterT], ImporterT]:
     """Register `f(b, node, *operands, **attributes)` for operators from opset `since` on.
 
     `f` returns the result value, or a tuple with one entry per output (None where it is not
     made). It raises MgxError where operands or attributes do not fit; the importer adds where.
     With `structures` operands may be sequences and optionals (structures.py) as well as tensors.
+    `legacy` are attributes, with their defaults, that opset 1 had besides and that mean nothing;
+    `f` is registered for opset 1 too.
     """
 
-    def register(function: Importer) -> Importer:
-        s = signature_of(function)
+    def register(function: ImporterT) -> ImporterT:
+        stated = vars(signature_of(function))
         for name in names:
             entry = OnnxOp(
-                domain, name, since, function, s.required, s.most, s.attributes, structures
-            )
-            versions = _OPS.get((domain, name), ())
-            if any(v.since == since for v in versions):
+                name=name, domain=domain, since=since, function=function, structures=structures,
+                **stated,
+            )  # fmt: skip
+            entries = [entry]
+            if legacy is not None:
+                entries.append(replace(entry, since=1, attributes={**entry.attributes, **legacy}))
+            versions = (*entries, *_OPS.get((domain, name), ()))
+            if len({v.since for v in versions}) < len(versions):
                 raise TypeError(f"ONNX operator {domain}::{name} since {since} is registered twice")
-            _OPS[domain, name] = tuple(sorted((*versions, entry), key=lambda v: -v.since))
+            _OPS[domain, name] = tuple(sorted(versions, key=lambda v: -v.since))
         return function
 
     return register
@@ -68,10 +72,6 @@ def oldest(domain: str, name: str) -> int | None:
     """The first opset an operator is known from; None for an unknown operator."""
     versions = _OPS.get((domain, name))
     return versions[-1].since if versions else None
-
-
-class Refused(NotSupported):
-    """A node of an operator without importer; `message` says why it has none, or is empty."""
 
 
 _REFUSED: dict[tuple[str, str], str] = {}
@@ -98,9 +98,9 @@ def versions(domain: str, name: str) -> list[OnnxOp]:
 
 
 def has_foreign() -> bool:
-    """Whether an importer is neither of this package nor of a plugin: its code may change any time.
+    """Return whether an importer is neither of this package nor of a plugin.
 
-    Cache keys hold the versions and the files of plugins.
+    Its code may change any time. Cache keys hold the versions and the files of plugins.
     """
     return any(
         not v.function.__module__.startswith("mgx_mlir.")

@@ -9,8 +9,9 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import DOUBLE, FLOAT
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.frontends.helpers import Value, compare, convert, number
+from mgx_mlir.frontends.helpers import compare, convert, number
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 ML = "ai.onnx.ml"

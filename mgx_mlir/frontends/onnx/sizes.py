@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from mgx_mlir.core.dtypes import INT64
-from mgx_mlir.frontends.helpers import Value, convert, unsqueeze
+from mgx_mlir.frontends.helpers import convert, unsqueeze
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
-Size = Any  # int, or a 0-d i64 tensor
+Size = int | Value  # or a 0-d i64 tensor
 
 
 def known(b: Builder, v: Value) -> Size:
@@ -22,7 +22,7 @@ def as_scalar(b: Builder, size: Size) -> Value:
     return b.literal(size, INT64) if isinstance(size, int) else size
 
 
-def _either(b: Builder, x: Size, y: Size, name: str, numbers: Any) -> Size:
+def _either(b: Builder, x: Size, y: Size, name: str, numbers: Callable[[int, int], int]) -> Size:
     if isinstance(x, int) and isinstance(y, int):
         return numbers(x, y)
     return getattr(b, name)(as_scalar(b, x), as_scalar(b, y))

@@ -8,18 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from mgx_mlir.core.ir import ir
+from mgx_mlir.frontends.values import Held, HostValue, Value
 
 
 @dataclass(frozen=True)
-class TensorList:
+class TensorList(HostValue):
     """A sequence: the values of its elements, in order."""
 
-    items: tuple[Any, ...]
+    items: tuple[Value, ...]
+
+    def describe(self) -> str:
+        return describe(len(self.items))
 
 
-class _Absent:
+class _Absent(HostValue):
     """An optional without content."""
+
+    def describe(self) -> str:
+        return describe(None)
 
     def __repr__(self) -> str:
         return "ABSENT"
@@ -30,42 +38,39 @@ Form = int | None  # TENSOR, the number of elements of a sequence, None for an a
 TENSOR = -1
 
 
-def is_structure(value: Any) -> bool:
-    return isinstance(value, TensorList) or value is ABSENT
-
-
-def form_of(value: Any) -> Form:
-    """What a value is besides its tensors; `build` is the inverse."""
+def form_of(value: Held) -> Form:
+    """Return what a value is besides its tensors; `build` is the inverse."""
     if value is ABSENT:
         return None
     return len(value.items) if isinstance(value, TensorList) else TENSOR
 
 
 def describe(form: Form) -> str:
-    """A form in words: "a tensor", "a sequence of 3", "an empty optional"."""
+    """Return a form in words: "a tensor", "a sequence of 3", "an empty optional"."""
     if form is None:
         return "an empty optional"
     return "a tensor" if form == TENSOR else f"a sequence of {form}"
 
 
-def tensors(values: Iterable[Any]) -> list[Any]:
-    """The tensors in values, in order."""
+def tensors(values: Iterable[Held]) -> list[Value]:
+    """Return the tensors in values, in order."""
     return [t for v in values for t in tensors_of(v)]
 
 
-def tensors_of(value: Any) -> tuple[Any, ...]:
-    if value is ABSENT:
-        return ()
-    return value.items if isinstance(value, TensorList) else (value,)
+def tensors_of(value: Held) -> tuple[Value, ...]:
+    """Return the tensors that one value is made of."""
+    if isinstance(value, TensorList):
+        return value.items
+    return (value,) if isinstance(value, ir.Value) else ()
 
 
-def build(forms: Sequence[Form], found: Iterable[Any]) -> list[Any]:
-    """Values of these forms from their tensors in order."""
+def build(forms: Sequence[Form], found: Iterable[Value]) -> list[Held]:
+    """Return values of these forms from their tensors in order."""
     source = iter(found)
     return [_build(form, source) for form in forms]
 
 
-def _build(form: Form, source: Iterator[Any]) -> Any:
+def _build(form: Form, source: Iterator[Value]) -> Held:
     if form is None:
         return ABSENT
     if form == TENSOR:

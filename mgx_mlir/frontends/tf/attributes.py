@@ -13,7 +13,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.signatures import REQUIRED
-from mgx_mlir.frontends.tf import dtypes
+from mgx_mlir.frontends.tf import dtypes, schema
 from mgx_mlir.frontends.tf.registry import TfOp
 from mgx_mlir.frontends.tf.tensors import TensorReader, static_shape
 
@@ -37,7 +37,7 @@ NEVER_MEANT = {
 }  # fmt: skip
 
 
-def value_of(a: Any, name: str, reader: TensorReader, bound: Mapping[str, Any]) -> Any:
+def value_of(a: schema.Attr, name: str, reader: TensorReader, bound: Mapping[str, Any]) -> Any:
     """The attribute as bool, int, float, str, DType, dims, array, function, or a list of them.
 
     A type that is no element type of ours is its number; dims are a list, None for an unknown
@@ -75,7 +75,7 @@ def _one(x: Any, kind: str, what: str, reader: TensorReader) -> Any:
     return x
 
 
-def _strings(tensor: Any, what: str) -> np.ndarray:
+def _strings(tensor: schema.Tensor, what: str) -> np.ndarray:
     """A tensor of text as an array of bytes objects."""
     dims = static_shape(tensor.tensor_shape, what)
     count, values = math.prod(dims), [bytes(s) for s in tensor.string_val]
@@ -108,10 +108,10 @@ def keywords(
         if kind == "placeholder" or (kind == "list" and not a.list.ListFields()):
             continue
         raise NotSupported(f"attribute '{name}'")
-    return {op.parameters[name]: value for name, value in out.items()}
+    return op.arguments(out)
 
 
-def _is_number(x: Any) -> bool:
+def _is_number(x: object) -> bool:
     return isinstance(x, int | float) and not isinstance(x, bool)
 
 
@@ -127,12 +127,12 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
-def _check_kind(name: str, value: Any, annotation: str) -> None:
+def _check_kind(name: str, value: object, annotation: str) -> None:
     """ModelError where an attribute is not what the operator's function is annotated with."""
     words = []
     for kind in annotation.split(" | "):
         inner = kind.removeprefix("Sequence[").removesuffix("]")
-        if kind == "Any" or (kind == "None" and value is None):
+        if kind == "object" or (kind == "None" and value is None):
             return
         if kind == "None":
             continue
@@ -147,7 +147,7 @@ def _check_kind(name: str, value: Any, annotation: str) -> None:
     raise ModelError(f"attribute '{name}' expected {' or '.join(words)}, got {_shown(value)}")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, np.ndarray):
         return "a tensor"
     if isinstance(value, FunctionRef):

@@ -6,10 +6,9 @@ import math
 import os
 import struct
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from mgx_mlir.core.errors import FileError, ModelError
 from mgx_mlir.frontends.files import bytes_of, check_size, open_regular
@@ -49,7 +48,7 @@ class Bundle:
             os.close(fd)
         self._open.clear()
 
-    def _parse(self, data: bytes, message: Any) -> None:
+    def _parse(self, data: bytes, message: Message) -> None:
         try:
             message.ParseFromString(data)
         except DecodeError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,11 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.graph import Body, Ref
 from mgx_mlir.frontends.tf.regions import branch, choose, truth, while_loop
-from mgx_mlir.frontends.tf.values import POISON, has_failed
+from mgx_mlir.frontends.values import POISON, Failed, Held, has_failed
+
+if TYPE_CHECKING:
+    from mgx_mlir.frontends.tf.importer import Importer
+    from mgx_mlir.frontends.tf.node import Scope
 
 _ENTER, _EXIT = {"Enter", "RefEnter"}, {"Exit", "RefExit"}
 _NEXT, _MERGE = {"NextIteration", "RefNextIteration"}, {"Merge", "RefMerge"}
@@ -62,7 +66,7 @@ class Flow:
         self._contexts: dict[Ref, Context] = {}
         self._outside: dict[str, list[str]] = {}
 
-    def reads(self, name: str, scope: Any) -> list[str]:
+    def reads(self, name: str, scope: Scope) -> list[str]:
         """The nodes that must be imported before `name`."""
         if self._active:
             op = self.body.nodes[name].op
@@ -74,7 +78,9 @@ class Flow:
                 return self._reads_of_branch(name)
         return [n for n, _ in self.body.refs(name)]
 
-    def build(self, importer: Any, name: str, scope: Any) -> Any:
+    def build(
+        self, importer: Importer, name: str, scope: Scope
+    ) -> Sequence[Held | None] | Failed | None:
         """The outputs of a node of control flow; None for any other."""
         if not self._active:
             return None
@@ -157,7 +163,7 @@ class Flow:
             raise ModelError(f"the loop '{found.name}' has no condition")
         return found
 
-    def _build_loop(self, importer: Any, frame: _Frame, scope: Any) -> None:
+    def _build_loop(self, importer: Importer, frame: _Frame, scope: Scope) -> None:
         """Import a whole loop; its Exit nodes get their values."""
         body = self.body
         variables = frame.variables
@@ -170,7 +176,7 @@ class Flow:
         assert frame.condition is not None
         condition = frame.condition
 
-        def region(values: Sequence[Any]) -> Any:
+        def region(values: Sequence[Held]) -> Scope:
             inner = scope.inner()
             inner.values |= {e: (v,) for e, v in constants.items()}
             for variable, v in zip(variables, values, strict=True):
@@ -179,11 +185,11 @@ class Flow:
                     inner.values[variable.switch] = (None, v)
             return inner
 
-        def again(values: Sequence[Any]) -> Any:
+        def again(values: Sequence[Held]) -> Held:
             [found] = importer.values([condition], region(values))
             return found
 
-        def step(values: Sequence[Any]) -> list[Any]:
+        def step(values: Sequence[Held]) -> list[Held]:
             return importer.values([v.next for v in variables], region(values))
 
         found = while_loop(importer.builder, initial, again, step)
@@ -319,7 +325,9 @@ class Flow:
                 return [merge]
         return found
 
-    def _build_branch(self, importer: Any, merge: str, scope: Any) -> Any:
+    def _build_branch(
+        self, importer: Importer, merge: str, scope: Scope
+    ) -> Sequence[Held | None] | Failed:
         condition, around, _ = self._sides(merge)
         b = importer.builder
         taken = dict(scope.sides)
@@ -334,10 +342,10 @@ class Flow:
         count = 1 + max(side for found in ways.values() for side in found)
         wants_index = {m for m in group if self.body.used((m, 1))}
 
-        def build(side: int) -> list[Any]:
+        def build(side: int) -> list[Held]:
             inner = scope.inner()
             inner.sides = {**taken, condition: side}
-            out: list[Any] = []
+            out: list[Held] = []
             for m in group:
                 ref = ways[m].get(side)
                 if ref is None:
@@ -365,7 +373,9 @@ class Flow:
                 scope.values[m] = rows[m]
         return rows[merge]
 
-    def _switch(self, importer: Any, name: str, scope: Any) -> Any:
+    def _switch(
+        self, importer: Importer, name: str, scope: Scope
+    ) -> Sequence[Held | None] | Failed:
         """A Switch within the branch of one side of its condition sends there."""
         condition = self._condition(name)
         data = importer.value(self.body.refs(name)[0], scope)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.frontends.tf import schema
 from mgx_mlir.frontends.tf.registry import find
 
 Ref = tuple[str, int]  # a node (or an argument of a function) and the number of its output
@@ -41,7 +42,7 @@ class Body:
     def __init__(
         self,
         nodes: Sequence[Any],
-        function: Any = None,
+        function: schema.Function | None = None,
         outputs_of: Callable[[str], Sequence[str]] = lambda op: (),
     ) -> None:
         self.function = function

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core.errors import MgxError, ModelError, UsageError
-from mgx_mlir.frontends.onnx.options import Dim, DynamicDim
+from mgx_mlir.frontends.dims import Dim
+from mgx_mlir.frontends.tf import schema
 from mgx_mlir.frontends.tf.dtypes import tensor_dtype
 from mgx_mlir.frontends.tf.graph import Body
 from mgx_mlir.frontends.tf.importer import Input, Output
@@ -36,7 +36,7 @@ def graph_outputs(body: Body, names: Sequence[str], name: str) -> list[Output]:
     return out
 
 
-def placeholder(node: Any, name: str, options: TfOptions, where: str) -> Input:
+def placeholder(node: schema.Node, name: str, options: TfOptions, where: str) -> Input:
     """The input that a Placeholder node is, named `name`."""
     shape = node.attr["shape"].shape if "shape" in node.attr else None
     kind = node.attr["dtype"].type if "dtype" in node.attr else 0
@@ -44,7 +44,12 @@ def placeholder(node: Any, name: str, options: TfOptions, where: str) -> Input:
 
 
 def input_of(
-    name: str, ref: tuple[str, int], kind: int, shape: Any, options: TfOptions, where: str
+    name: str,
+    ref: tuple[str, int],
+    kind: int,
+    shape: schema.TensorShape | None,
+    options: TfOptions,
+    where: str,
 ) -> Input:
     what = f"input '{name}'"
     try:
@@ -54,21 +59,15 @@ def input_of(
         raise type(e)(e.message, location=where, notes=e.notes) from None
 
 
-def _dims(what: str, name: str, shape: Any, options: TfOptions) -> list[Dim]:
+def _dims(what: str, name: str, shape: schema.TensorShape | None, options: TfOptions) -> list[Dim]:
     rank = None if shape is None or shape.unknown_rank else len(shape.dim)
-    given: Sequence[Dim] | None = options.map_input_dims.get(name)
-    if given is None:
-        given = options.map_dyn_input_dims.get(name)
     if rank is not None and rank > MAX_RANK:
         raise ModelError(f"{what} has {rank} dims, expected at most {MAX_RANK}")
+    given = options.given_dims(name, rank)
     if given is not None:
-        if rank is not None and len(given) != rank:
-            raise UsageError(f"{what} has {rank} dims, the option gives {len(given)}")
-        return [d.fixed if isinstance(d, DynamicDim) and d.fixed is not None else d for d in given]
-    if shape is None or rank is None:
-        raise ModelError(f"{what} has no rank", notes=["give its dims by option"])
+        return given
     dims: list[Dim] = []
-    for d in shape.dim:
+    for d in () if shape is None else shape.dim:
         if d.size < 0 or (d.size == 0 and options.batch_size is not None and len(dims) == 0):
             dims.append(options.open_dim())
         else:

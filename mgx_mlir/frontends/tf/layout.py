@@ -9,8 +9,9 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.dialects.migraphx.views import Transpose
-from mgx_mlir.frontends.helpers import Value, transpose
+from mgx_mlir.frontends.helpers import transpose
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.frontends.helpers import Value, convert, squeeze, unsqueeze
+from mgx_mlir.frontends.helpers import convert, squeeze, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.values import TensorList
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -25,7 +25,7 @@ class NotScanned(Exception):
         super().__init__()
 
 
-def list_of(v: Any) -> TensorList:
+def list_of(v: object) -> TensorList:
     if not isinstance(v, TensorList):
         raise ModelError(f"expected a tensor list, got a {getattr(v, 'what', 'tensor')}")
     return v
@@ -60,8 +60,9 @@ def zeros(b: Builder, v: TensorList, extents: Sequence[int | Value] | None) -> T
 def _filled(b: Builder, v: TensorList, extents: Sequence[int | Value]) -> Value:
     size = b.const(v.size)
     zero = b.literal(np.zeros((1,) * (1 + len(extents)), v.dtype.np))
-    if size is not None and all(isinstance(d, int) for d in extents):
-        return b.multibroadcast(zero, [int(size), *extents])
+    known = [d for d in extents if isinstance(d, int)]
+    if size is not None and len(known) == len(extents):
+        return b.multibroadcast(zero, [int(size), *known])
     parts = [unsqueeze(b, convert(b, v.size, INT64), [0])]
     parts += [b.ints([d]) if isinstance(d, int) else d for d in extents]
     dims = [

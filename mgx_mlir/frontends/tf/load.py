@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from typing import Any
 
 from google.protobuf import text_format
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from mgx_mlir.core.errors import FileError, ModelError
 from mgx_mlir.frontends.files import open_regular
@@ -44,7 +43,7 @@ def is_saved_model(folder: str) -> bool:
     return any(os.path.exists(os.path.join(folder, f"saved_model.{e}")) for e in ("pb", "pbtxt"))
 
 
-def load_message(path: str, layout: Layout, message: Any) -> TensorReader:
+def load_message(path: str, layout: Layout, message: Message) -> TensorReader:
     """Parse the file at `path` into `message`; the reader of its tensors, which holds it open.
 
     Raises FileError where the file cannot be read or is no such message.
@@ -62,7 +61,9 @@ def load_message(path: str, layout: Layout, message: Any) -> TensorReader:
         raise
 
 
-def load_buffer(data: bytes | memoryview, name: str, layout: Layout, message: Any) -> TensorReader:
+def load_buffer(
+    data: bytes | memoryview, name: str, layout: Layout, message: Message
+) -> TensorReader:
     """As load_message, of bytes in memory."""
     view = memoryview(data).cast("B")
     if not len(view):
@@ -73,7 +74,7 @@ def load_buffer(data: bytes | memoryview, name: str, layout: Layout, message: An
     return TensorReader(name, view, stripped)
 
 
-def load_text(path: str, message: Any) -> TensorReader:
+def load_text(path: str, message: Message) -> TensorReader:
     """Parse a file in protobuf's text form (.pbtxt)."""
     with open(open_regular(path, "a text file"), "rb") as f:
         data = f.read(MAX_TEXT + 1)
@@ -86,7 +87,7 @@ def load_text(path: str, message: Any) -> TensorReader:
     return TensorReader(path, memoryview(b""), Stripped(b"", "-"))
 
 
-def parse(data: bytes, message: Any, name: str, what: str) -> None:
+def parse(data: bytes, message: Message, name: str, what: str) -> None:
     if len(data) > MAX_PROTO:
         raise FileError("the model without its weights is over 2 GiB", location=name)
     try:
@@ -95,7 +96,7 @@ def parse(data: bytes, message: Any, name: str, what: str) -> None:
         raise FileError(f"not a {what}: protobuf cannot parse it", location=name) from None
 
 
-def load_graph(path: str) -> tuple[Any, TensorReader]:
+def load_graph(path: str) -> tuple[schema.Graph, TensorReader]:
     """The GraphDef at `path`; .pbtxt is its text form. ModelError where it has no nodes."""
     graph = schema.Graph()
     if path.lower().endswith(".pbtxt"):
@@ -110,7 +111,7 @@ def load_graph(path: str) -> tuple[Any, TensorReader]:
     return graph, reader
 
 
-def check_graph(graph: Any, name: str) -> None:
+def check_graph(graph: schema.Graph, name: str) -> None:
     """ModelError where a message has no nodes, or two functions of one name."""
     if not graph.node:
         raise ModelError("not a TensorFlow graph: it has no nodes", location=name)

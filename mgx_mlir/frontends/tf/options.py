@@ -2,47 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.frontends.onnx.options import Dim, DynamicDim
+from mgx_mlir.frontends.dims import Dim, DynamicDim
+from mgx_mlir.frontends.options import ReadOptions
 
 
 @dataclass(frozen=True)
-class TfOptions:
+class TfOptions(ReadOptions):
     """How a model is read.
 
     `is_nhwc`: how to read layout-sensitive nodes that state no data_format. `batch_size` is the
-    size of every dim that the file leaves open; None keeps such dims dynamic. `map_input_dims`
-    gives whole inputs. `output_names` are the results ("node", "node:1", or an output's name of
-    the signature), by default every node that no other uses, or the signature's. `signature` and
-    `tags` choose in a SavedModel. `migraphx_layout` declares inputs of rank 4 channels first and
-    gives results so, as MIGraphX does for channels-last graphs.
+    size of every dim that the file leaves open; None keeps such dims dynamic. `output_names` are
+    the results ("node", "node:1", or an output's name of the signature), by default every node that
+    no other uses, or the signature's. `signature` and `tags` choose in a SavedModel.
+    `migraphx_layout` declares inputs of rank 4 channels first and gives results so, as MIGraphX
+    does for channels-last graphs. The others are those of ReadOptions.
     """
 
     is_nhwc: bool = True
     batch_size: int | None = 1
-    map_input_dims: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    map_dyn_input_dims: Mapping[str, Sequence[Dim]] = field(default_factory=dict)
-    default_dyn_dim_value: DynamicDim | None = None
     output_names: Sequence[str] = ()
     signature: str = ""
     tags: Sequence[str] = ("serve",)
     migraphx_layout: bool = False
-    skip_unknown_operators: bool = False
-    print_program_on_error: bool = False
-    use_debug_symbols: bool = False
 
     def __post_init__(self) -> None:
         if self.batch_size is not None and self.batch_size < 0:
             raise UsageError(f"batch_size is {self.batch_size}, expected 0 or more")
         if isinstance(self.output_names, str):
             raise UsageError("output_names expected a list of names, got a string")
-        both = set(self.map_input_dims) & set(self.map_dyn_input_dims)
-        if both:
-            name = min(both)
-            raise UsageError(f"input '{name}' is in both map_input_dims and map_dyn_input_dims")
+        super().__post_init__()
 
     def open_dim(self) -> Dim:
         """What a dim that the file leaves open becomes."""

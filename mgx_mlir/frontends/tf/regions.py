@@ -16,17 +16,18 @@ from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.pointwise_binary import Add
 from mgx_mlir.dialects.migraphx.views import Identity
 from mgx_mlir.frontends.branches import joined_types, same_count
-from mgx_mlir.frontends.helpers import Value, convert, extent, single, squeeze, unsqueeze
+from mgx_mlir.frontends.helpers import convert, extent, single, squeeze, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.lists import NotScanned, with_elements, zeros
-from mgx_mlir.frontends.tf.values import POISON, TensorList, has_failed, is_host
+from mgx_mlir.frontends.tf.values import TensorList
+from mgx_mlir.frontends.values import POISON, Held, HostValue, Value, has_failed
 from mgx_mlir.programs.build import Builder
 
 MOST_ROWS = 1 << 20  # iterations of a loop whose results state how many there are
 _TRIES = 16  # each makes more of the carried dims dynamic
 _ENDLESS = np.int64(2**63 - 1)
 
-Build = Callable[[], list[Any]]
+Build = Callable[[], Sequence[Held]]
 
 
 def _has_dims_of(b: Builder, v: Value, source: Value, first: Value | None = None) -> None:
@@ -36,47 +37,48 @@ def _has_dims_of(b: Builder, v: Value, source: Value, first: Value | None = None
     b.probe.state_dims(v, source, first)
 
 
-def truth(b: Builder, v: Value) -> Value:
+def truth(b: Builder, v: Held) -> Value:
     """Whether a condition holds: a number that is not 0, a tensor that is not empty."""
-    if is_host(v):
+    if isinstance(v, HostValue):
         raise NotSupported(f"a condition that is a {v.what}")
-    dims = b.dims(v)
+    assert isinstance(v, ir.Value)
+    value, dims = v, b.dims(v)
     if dims and dims != (1,):
         if DYN in dims:
             raise NotSupported("a condition of dynamic dims")
         return b.literal(np.bool_(all(dims)))
-    if b.dtype(v) is not BOOL:
-        v = b.not_(convert(b, b.equal(v, 0), BOOL))
-    return squeeze(b, v, [0]) if dims else v
+    if b.dtype(value) is not BOOL:
+        value = b.not_(convert(b, b.equal(value, 0), BOOL))
+    return squeeze(b, value, [0]) if dims else value
 
 
-def tensors(values: Sequence[Any], what: str) -> list[Value]:
+def tensors(values: Sequence[Held], what: str) -> list[Value]:
     """The tensor of each value: itself, or a list's elements. NotSupported for others."""
-    out = []
+    out: list[Value] = []
     for i, v in enumerate(values):
-        if isinstance(v, TensorList):
-            v = v.stacked
-            if v is None:
-                raise NotSupported(f"{what} {i}, an empty tensor list of unknown elements")
-        elif is_host(v):
-            raise NotSupported(f"{what} {i} that is a {v.what}")
-        out.append(v)
+        tensor = v.stacked if isinstance(v, TensorList) else v
+        if tensor is None:
+            raise NotSupported(f"{what} {i}, an empty tensor list of unknown elements")
+        if isinstance(tensor, HostValue):
+            raise NotSupported(f"{what} {i} that is a {tensor.what}")
+        assert isinstance(tensor, ir.Value)
+        out.append(tensor)
     return out
 
 
-def like(value: Any, found: Value) -> Any:
+def like(value: Held, found: Value) -> Held:
     """`found` as the kind of value that `value` is."""
     return with_elements(value, found) if isinstance(value, TensorList) else found
 
 
-def branch(b: Builder, cond: Value, then: Build, other: Build) -> list[Any]:
+def branch(b: Builder, cond: Value, then: Build, other: Build) -> list[Held]:
     """What one of two builders gives, as `cond` says; [POISON] where one has failed.
 
     A condition known now picks its builder, which builds in place.
     """
     known = b.const(cond)
     if known is not None:
-        return then() if bool(known.reshape(-1)[0]) else other()
+        return list(then() if bool(known.reshape(-1)[0]) else other())
     draft = OPS["if"](cond, [], results=[]).operation
     try:
         given, yields = [], []
@@ -104,23 +106,24 @@ def branch(b: Builder, cond: Value, then: Build, other: Build) -> list[Any]:
     return [like(g, r) for g, r in zip(given[0], made.results, strict=True)]
 
 
-def choose(b: Builder, index: Value, builds: Sequence[Build]) -> list[Any]:
+def choose(b: Builder, index: Held, builds: Sequence[Build]) -> list[Held]:
     """What the builder of number `index` gives; the last one for a number outside."""
     if len(builds) == 1:
-        return builds[0]()
-    if is_host(index):
+        return list(builds[0]())
+    if isinstance(index, HostValue):
         raise NotSupported(f"a branch index that is a {index.what}")
+    assert isinstance(index, ir.Value)
     index = single(b, index, "branch index")
     known = b.const(index)
     if known is not None:
         i = int(known.reshape(-1)[0])
-        return builds[i if 0 <= i < len(builds) else -1]()
+        return list(builds[i if 0 <= i < len(builds) else -1]())
     # one number less at a time, the first builder on the outside
     numbers = list(range(len(builds) - 1))
 
-    def from_(at: int) -> list[Any]:
+    def from_(at: int) -> list[Held]:
         if at == len(numbers):
-            return builds[-1]()
+            return list(builds[-1]())
         hit = convert(b, b.equal(index, numbers[at]), BOOL)
         return branch(b, hit, builds[at], lambda: from_(at + 1))
 
@@ -132,10 +135,10 @@ def choose(b: Builder, index: Value, builds: Sequence[Build]) -> list[Any]:
 
 def while_loop(
     b: Builder,
-    initial: Sequence[Any],
-    cond: Callable[[Sequence[Any]], Value],
-    body: Callable[[Sequence[Any]], list[Any]],
-) -> list[Any]:
+    initial: Sequence[Held],
+    cond: Callable[[Sequence[Held]], Held],
+    body: Callable[[Sequence[Held]], Sequence[Held]],
+) -> list[Held]:
     """`body` again and again on what it gives while `cond` holds; [POISON] where one has failed.
 
     A tensor list that each iteration writes one element to, that of the iteration's number, is a
@@ -159,7 +162,9 @@ def while_loop(
             extents = e.extents and [
                 d if isinstance(d, int) else b.shape(d[0], d[1], d[1] + 1) for d in e.extents
             ]
-            initial[e.index] = zeros(b, initial[e.index], extents)
+            stated = initial[e.index]
+            assert isinstance(stated, TensorList)
+            initial[e.index] = zeros(b, stated, extents)
     raise NotSupported("tensor lists whose elements' dims are not known")
 
 
@@ -177,10 +182,10 @@ class _Loop:
     def __init__(
         self,
         b: Builder,
-        initial: list[Any],
+        initial: list[Held],
         going: Value,
-        cond: Callable[[Sequence[Any]], Value],
-        body: Callable[[Sequence[Any]], list[Any]],
+        cond: Callable[[Sequence[Held]], Held],
+        body: Callable[[Sequence[Held]], Sequence[Held]],
         scanned: set[int],
     ) -> None:
         self.b, self.initial, self.going, self.cond, self.body = b, initial, going, cond, body
@@ -189,7 +194,7 @@ class _Loop:
         self.values = tensors([initial[i] for i in self.carried], "loop variable")
         self.kept = set(range(len(self.values)))  # those whose dims every iteration keeps
 
-    def build(self) -> list[Any]:
+    def build(self) -> list[Held]:
         b = self.b
         types = [TensorType.of(v) for v in self.values]
         mark = b.remembered()
@@ -211,12 +216,12 @@ class _Loop:
             types = found
         raise NotSupported("a loop whose dims do not settle")
 
-    def _draft(self, draft: Any, types: list[TensorType]) -> list[TensorType] | None:
+    def _draft(self, draft: ir.Operation, types: list[TensorType]) -> list[TensorType] | None:
         """Fill the draft's body; the types its carried values should have. None: it failed."""
         b = self.b
         flags = (TensorType(INT64, ()), TensorType(BOOL, ()))
         block = draft.regions[0].blocks.append(*(t.mlir() for t in (*flags, *types)), arg_locs=None)
-        held = dict(zip(self.carried, block.arguments[2:], strict=True))
+        held: dict[int, Value] = dict(zip(self.carried, block.arguments[2:], strict=True))
         for i, v in enumerate(self.values):
             if i in self.kept and b.probe.active:
                 _has_dims_of(b, block.arguments[2 + i], v)
@@ -225,7 +230,7 @@ class _Loop:
         except NotScanned as e:
             raise _Whole(e.index, self._extents(e.item, block)) from None
 
-    def _extents(self, item: Value | None, block: Any) -> list[Any] | None:
+    def _extents(self, item: Value | None, block: ir.Block) -> list[Any] | None:
         """The extents of what is written to a list, found among those of the loop's inputs."""
         if item is None:
             return None
@@ -248,12 +253,13 @@ class _Loop:
         return out
 
     def _filled(
-        self, block: Any, held: dict[int, Value], types: list[TensorType]
+        self, block: ir.Block, held: dict[int, Value], types: list[TensorType]
     ) -> list[TensorType] | None:
         b = self.b
         with ir.InsertionPoint(block):
             arguments = [
-                like(v, held[i]) if i in held else v.marked(i) for i, v in enumerate(self.initial)
+                like(v, held[i]) if i in held else self._list(i).marked(i)
+                for i, v in enumerate(self.initial)
             ]
             found = self.body(arguments)
             if has_failed(found):
@@ -278,7 +284,7 @@ class _Loop:
             self.limits = limits
             for i, row in zip(sorted(self.scanned), rows, strict=True):
                 extents = self._extents(row, block)
-                if extents is not None and not self._writes_all(self.initial[i]):
+                if extents is not None and not self._writes_all(self._list(i)):
                     raise _Whole(i, extents)
             self.found = found
             self.yields = [again if self.count is None else block.arguments[1], *nexts, *rows]
@@ -306,7 +312,7 @@ class _Loop:
         self.kept -= changed
         return out
 
-    def _row(self, index: int, found: Any, block: Any) -> Value:
+    def _row(self, index: int, found: Held, block: ir.Block) -> Value:
         """What the body writes to a list, at the place of the iteration's number."""
         if not isinstance(found, TensorList) or found.mark != index:
             raise NotSupported(f"loop variable {index}, a tensor list that another one replaces")
@@ -318,7 +324,7 @@ class _Loop:
             raise NotScanned(index, item)
         return item
 
-    def _made(self, draft: Any, types: list[TensorType]) -> list[Any]:
+    def _made(self, draft: ir.Operation, types: list[TensorType]) -> list[Held]:
         b = self.b
         block = draft.regions[0].blocks[0]
         scans = [TensorType.of(v) for v in self.yields[1 + len(types) :]]
@@ -346,8 +352,14 @@ class _Loop:
         for i, v in zip(self.carried, results[: len(types)], strict=True):
             out[i] = like(self.initial[i], v)
         for i, v in zip(sorted(self.scanned), results[len(types) :], strict=True):
-            out[i] = with_elements(self.initial[i], self._all_rows(self.initial[i], v))
+            out[i] = with_elements(self._list(i), self._all_rows(self._list(i), v))
         return out
+
+    def _list(self, index: int) -> TensorList:
+        """Return the loop variable `index`, which is a list."""
+        found = self.initial[index]
+        assert isinstance(found, TensorList)
+        return found
 
     def _writes_all(self, stated: TensorList) -> bool:
         """Whether there are as many iterations as a list has elements."""
@@ -386,7 +398,7 @@ def _same_number(b: Builder, x: Value, y: Value) -> bool:
     )
 
 
-def _argument_number(v: Value, block: Any) -> int | None:
+def _argument_number(v: Value, block: ir.Block) -> int | None:
     """Which carried value a block argument is."""
     v = _uncast(v)
     return next((i for i, a in enumerate(list(block.arguments)[2:]) if a == v), None)
@@ -430,7 +442,7 @@ def _is_one(b: Builder, v: Value) -> bool:
 
 def _limits(
     b: Builder,
-    block: Any,
+    block: ir.Block,
     again: Value,
     nexts: Sequence[Value],
     counters: dict[int | None, int],
@@ -467,7 +479,7 @@ def _limits(
     return None
 
 
-def _is_inside(v: Value, block: Any) -> bool:
+def _is_inside(v: Value, block: ir.Block) -> bool:
     """Whether a value is made in a block, or is its argument."""
     owner = v.owner
     return (owner if isinstance(owner, ir.Block) else owner.operation.block) == block

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from mgx_mlir.frontends.signatures import Importer, signature_of
+from mgx_mlir.frontends.signatures import ImporterT, Operator, signature_of
 
 
 @dataclass(frozen=True)
-class TfOp:
+class TfOp(Operator):
     """One registered operator: its function and what the function's signature says.
 
     Operands are the positional parameters after (b, node): those without a default are required,
@@ -18,19 +17,10 @@ class TfOp:
     TensorFlow (with a `_` behind where that is a word of Python's), with TensorFlow's defaults;
     attributes that only state element types need not be taken. `kinds` are their annotations, which
     the values in files are checked against. `outputs` are the names of the outputs in order, where
-    there are several; `raw` operators take values that are not tensors too: resources, lists,
-    strings.
+    there are several.
     """
 
-    name: str
-    function: Importer
-    required: int
-    most: int | None
-    attributes: dict[str, Any]
-    parameters: dict[str, str]
-    kinds: dict[str, str]
     outputs: tuple[str, ...]
-    raw: bool
 
 
 _OPS: dict[str, TfOp] = {}
@@ -38,28 +28,29 @@ _OPS: dict[str, TfOp] = {}
 
 def tf_op(
     *names: str, outputs: Sequence[str] = (), raw: bool = False
-) -> Callable[[Importer], Importer]:
+) -> Callable[[ImporterT], ImporterT]:
     """Register `f(b, node, *operands, **attributes)` for operators.
 
     `f` returns the result value, or a tuple with one entry per output (None where it is not
     made). It raises MgxError where operands or attributes do not fit; the importer adds where.
+    `raw` operators take values that are not tensors too: resources, lists, strings.
     """
 
-    def register(function: Importer) -> Importer:
-        s = signature_of(function)
+    def register(function: ImporterT) -> ImporterT:
+        stated = vars(signature_of(function))
         for name in names:
             if name in _OPS:
                 raise TypeError(f"TensorFlow operator {name} is registered twice")
             _OPS[name] = TfOp(
-                name, function, s.required, s.most, s.attributes, s.parameters, s.kinds,
-                tuple(outputs), raw,
-            )  # fmt: skip
+                name=name, function=function, structures=raw, outputs=tuple(outputs), **stated
+            )
         return function
 
     return register
 
 
 def find(name: str) -> TfOp | None:
+    """Return the operator of this name, None where it is not known."""
     return _OPS.get(name)
 
 

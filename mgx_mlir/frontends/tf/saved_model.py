@@ -63,7 +63,7 @@ def load_saved_model(folder: str, name: str, options: TfOptions) -> Iterator[Loa
             bundle.close()
 
 
-def _body(graph: Any, name: str) -> Body:
+def _body(graph: schema.Graph, name: str) -> Body:
     functions = {f.signature.name: f for f in graph.library.function}
 
     def outputs_of(op: str) -> Sequence[str]:
@@ -87,7 +87,7 @@ def _reader(bundle: Bundle, node: str, key: str) -> Callable[[], np.ndarray]:
     return read
 
 
-def _meta_graph(saved: Any, options: TfOptions, name: str) -> Any:
+def _meta_graph(saved: schema.SavedModel, options: TfOptions, name: str) -> schema.MetaGraph:
     wanted = set(options.tags)
     known = []
     for meta in saved.meta_graphs:
@@ -104,7 +104,9 @@ def _meta_graph(saved: Any, options: TfOptions, name: str) -> Any:
     )
 
 
-def _choose_signature(model: LoadedModel, meta: Any, body: Body, options: TfOptions) -> None:
+def _choose_signature(
+    model: LoadedModel, meta: schema.MetaGraph, body: Body, options: TfOptions
+) -> None:
     """Fill in the model's inputs and outputs."""
     found = {k: v for k, v in meta.signature_def.items() if k != _INIT and v.outputs}
     known = ", ".join(sorted(found)) or "none"
@@ -139,7 +141,7 @@ def _natural(name: str) -> list[Any]:
     return [letters, [(len(d), d) for d in numbers]]  # longer numbers are larger
 
 
-def restored(meta: Any, body: Body, reader: TensorReader) -> dict[str, str]:
+def restored(meta: schema.MetaGraph, body: Body, reader: TensorReader) -> dict[str, str]:
     """The checkpoint's key of each variable's node, as the graph's own restore step has it."""
     walk = _Restore(meta.graph_def, reader)
     name = meta.saver_def.restore_op_name.split(":")[0]
@@ -155,7 +157,7 @@ def restored(meta: Any, body: Body, reader: TensorReader) -> dict[str, str]:
 class _Restore:
     """Follows the assignments of restored tensors to variables, into functions."""
 
-    def __init__(self, graph: Any, reader: TensorReader) -> None:
+    def __init__(self, graph: schema.Graph, reader: TensorReader) -> None:
         self.functions = {f.signature.name: f for f in graph.library.function}
         self.reader = reader
         self.found: dict[str, str] = {}

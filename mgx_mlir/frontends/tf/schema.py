@@ -100,8 +100,4 @@ def _field(message: Any, name: str, number: int, kind: str) -> None:
         field.type, field.type_name = _MESSAGE, f".{_PACKAGE}.{base}"
 
 
-_FOUND = _classes()
-Graph, Function, Node, Attr = (_FOUND[n] for n in ("Graph", "Function", "Node", "Attr"))
-Tensor, TensorShape = _FOUND["Tensor"], _FOUND["TensorShape"]
-SavedModel, MetaGraph = _FOUND["SavedModel"], _FOUND["MetaGraph"]
-BundleHeader, BundleEntry = _FOUND["BundleHeader"], _FOUND["BundleEntry"]
+globals().update(_classes())  # schema.pyi states them

@@ -13,6 +13,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.literals import aligned_empty
 from mgx_mlir.frontends.files import bytes_of, check_size
+from mgx_mlir.frontends.tf import schema
 from mgx_mlir.frontends.tf.dtypes import tensor_dtype
 from mgx_mlir.frontends.wire import Stripped
 
@@ -29,7 +30,7 @@ _VALUES = {
 }  # fmt: skip
 
 
-def static_shape(shape: Any, what: str) -> tuple[int, ...]:
+def static_shape(shape: schema.TensorShape, what: str) -> tuple[int, ...]:
     """The dims of a shape that must be known. ModelError where it is not, or not sensible."""
     dims = tuple(d.size for d in shape.dim)
     if len(dims) > MAX_RANK:
@@ -39,7 +40,7 @@ def static_shape(shape: Any, what: str) -> tuple[int, ...]:
     return dims
 
 
-def shape_text(shape: Any) -> str:
+def shape_text(shape: schema.TensorShape) -> str:
     if shape.unknown_rank:
         return "an unknown rank"
     return "[" + ", ".join("?" if d.size < 0 else str(d.size) for d in shape.dim) + "]"
@@ -57,7 +58,7 @@ class TensorReader:
             os.close(self._data)
             self._data = -1
 
-    def read(self, tensor: Any, what: str) -> np.ndarray:
+    def read(self, tensor: schema.Tensor, what: str) -> np.ndarray:
         """The tensor's values. Raises ModelError or FileError, naming it, where it has none."""
         dtype = tensor_dtype(tensor.dtype, what)
         dims = static_shape(tensor.tensor_shape, what)
@@ -90,7 +91,9 @@ class TensorReader:
         if self._repeated > MOST_REPEATED:
             raise ModelError(f"{what} of dims {list(dims)} states {stated} values")
 
-    def _typed(self, t: Any, dtype: DType, dims: tuple[int, ...], what: str) -> np.ndarray:
+    def _typed(
+        self, t: schema.Tensor, dtype: DType, dims: tuple[int, ...], what: str
+    ) -> np.ndarray:
         """Values in float_val and so on; the last one stands for those that are missing."""
         count = math.prod(dims)
         values = getattr(t, _VALUES.get(dtype, "int_val"))

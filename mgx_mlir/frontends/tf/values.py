@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core.dtypes import DType
-
-POISON: Any = object()  # a value whose node failed: its users are skipped without a message
-
-
-class HostValue:
-    """A value that no tensor of the program stands for."""
-
-    what = "value"
+from mgx_mlir.frontends.values import HostValue, Value
 
 
 @dataclass(frozen=True)
@@ -49,19 +41,12 @@ class TensorList(HostValue):
 
     dtype: DType
     dims: tuple[int, ...] | None
-    size: Any
-    stacked: Any = None
+    size: Value
+    stacked: Value | None = None
     mark: int | None = None
-    written: tuple[Any, Any] | None = None
+    written: tuple[Value, Value] | None = None
     what = "tensor list"
 
     def marked(self, index: int) -> TensorList:
+        """Return the list as the loop variable of number `index`."""
         return replace(self, mark=index, written=None)
-
-
-def is_host(v: Any) -> bool:
-    return isinstance(v, HostValue)
-
-
-def has_failed(values: Sequence[Any]) -> bool:
-    return any(v is POISON for v in values)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mgx_mlir.core.errors import UsageError
-from mgx_mlir.frontends.onnx.options import Dim, DynamicDim
+from mgx_mlir.frontends.dims import Dim, DynamicDim
 
 _COMMENT = re.compile(r"(#|//)[^\n]*")
 _BARE = re.compile(r"([{,\[]\s*)([A-Za-z_]\w*)(\s*:)")

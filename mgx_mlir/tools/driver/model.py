@@ -11,7 +11,8 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError, UsageError
-from mgx_mlir.frontends.onnx.options import Dim, DynamicDim, OnnxOptions
+from mgx_mlir.frontends.dims import Dim, DynamicDim
+from mgx_mlir.frontends.onnx.options import OnnxOptions
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.tools.driver import dims
 from mgx_mlir.tools.driver.arguments import Arguments

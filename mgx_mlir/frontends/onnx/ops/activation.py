@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
-    Value,
     axis_in,
     axis_range,
     compare,
@@ -21,44 +21,34 @@ from mgx_mlir.frontends.helpers import (
     single,
     unsqueeze,
 )
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.random import dropped_in_training
-from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.registry import CONSUMED, onnx_op
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import longer
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 
-@onnx_op("Elu", since=6)
-def elu(b: Builder, node: Any, x: Value, *, alpha: float = 1.0) -> Value:
+@onnx_op("Elu", since=6, legacy=CONSUMED)
+def elu(b: Builder, node: Node, x: Value, *, alpha: float = 1.0) -> Value:
     return b.elu(x, alpha=alpha)
 
 
-@onnx_op("Elu", since=1)
-def elu_1(
-    b: Builder, node: Any, x: Value, *, alpha: float = 1.0, consumed_inputs: Any = None
-) -> Value:
-    return b.elu(x, alpha=alpha)
-
-
-@onnx_op("LeakyRelu", since=6)
-def leaky_relu(b: Builder, node: Any, x: Value, *, alpha: float = 0.01) -> Value:
-    return b.leaky_relu(x, alpha=alpha)
-
-
-@onnx_op("LeakyRelu", since=1)
-def leaky_relu_1(
-    b: Builder, node: Any, x: Value, *, alpha: float = 0.01, consumed_inputs: Any = None
-) -> Value:
+@onnx_op("LeakyRelu", since=6, legacy=CONSUMED)
+def leaky_relu(b: Builder, node: Node, x: Value, *, alpha: float = 0.01) -> Value:
     return b.leaky_relu(x, alpha=alpha)
 
 
 @onnx_op("PRelu", since=7)
-def prelu(b: Builder, node: Any, x: Value, slope: Value) -> Value:
+def prelu(b: Builder, node: Node, x: Value, slope: Value) -> Value:
     return b.prelu(x, slope)
 
 
 @onnx_op("PRelu", since=1)
-def prelu_1(b: Builder, node: Any, x: Value, slope: Value, *, consumed_inputs: Any = None) -> Value:
+def prelu_1(
+    b: Builder, node: Node, x: Value, slope: Value, *, consumed_inputs: Sequence[int] | None = None
+) -> Value:
     """A slope of one dim belongs to axis 1."""
     dims, rank = b.dims(slope), len(b.dims(x))
     if len(dims) == 1 and dims[0] != 1 and rank > 2:
@@ -69,7 +59,7 @@ def prelu_1(b: Builder, node: Any, x: Value, slope: Value, *, consumed_inputs: A
 @onnx_op("Selu", since=6)
 def selu(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     alpha: float = 1.67326319217681884765625,
@@ -81,18 +71,18 @@ def selu(
 @onnx_op("Selu", since=1)
 def selu_1(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     alpha: float = 1.6732,
     gamma: float = 1.0507,
-    consumed_inputs: Any = None,
+    consumed_inputs: Sequence[int] | None = None,
 ) -> Value:
     return b.mul(b.elu(x, alpha=alpha), gamma)
 
 
 @onnx_op("Celu", since=12)
-def celu(b: Builder, node: Any, x: Value, *, alpha: float = 1.0) -> Value:
+def celu(b: Builder, node: Node, x: Value, *, alpha: float = 1.0) -> Value:
     """max(x, 0) + min(0, alpha (exp(x / alpha) - 1)) = alpha elu(x / alpha)."""
     if alpha == 0:
         raise ModelError("attribute 'alpha' expected a value other than 0")
@@ -103,20 +93,25 @@ def celu(b: Builder, node: Any, x: Value, *, alpha: float = 1.0) -> Value:
 @onnx_op("HardSigmoid", since=1)
 def hard_sigmoid(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     alpha: float = 0.2,
     beta: float = 0.5,
-    consumed_inputs: Any = None,
+    consumed_inputs: Sequence[int] | None = None,
 ) -> Value:
+    return hard_sigmoid_of(b, x, alpha, beta)
+
+
+def hard_sigmoid_of(b: Builder, x: Value, alpha: float, beta: float) -> Value:
+    """Return alpha x + beta, clipped to [0, 1]."""
     line = b.add(b.mul(x, alpha), beta)
     return b.clip(line, number(b, 0, x), number(b, 1, x))
 
 
 @onnx_op("HardSwish", since=14)
-def hard_swish(b: Builder, node: Any, x: Value) -> Value:
-    return b.mul(x, hard_sigmoid(b, node, x, alpha=1 / 6, beta=0.5))
+def hard_swish(b: Builder, node: Node, x: Value) -> Value:
+    return b.mul(x, hard_sigmoid_of(b, x, 1 / 6, 0.5))
 
 
 def softplus_of(b: Builder, x: Value) -> Value:
@@ -125,22 +120,32 @@ def softplus_of(b: Builder, x: Value) -> Value:
 
 
 @onnx_op("Softplus", since=1)
-def softplus(b: Builder, node: Any, x: Value) -> Value:
+def softplus(b: Builder, node: Node, x: Value) -> Value:
     return softplus_of(b, x)
 
 
 @onnx_op("Softsign", since=1)
-def softsign(b: Builder, node: Any, x: Value) -> Value:
+def softsign(b: Builder, node: Node, x: Value) -> Value:
+    return softsign_of(b, x)
+
+
+def softsign_of(b: Builder, x: Value) -> Value:
+    """Return x / (1 + |x|)."""
     return b.div(x, b.add(b.abs(x), 1))
 
 
 @onnx_op("ThresholdedRelu", since=10)
-def thresholded_relu(b: Builder, node: Any, x: Value, *, alpha: float = 1.0) -> Value:
+def thresholded_relu(b: Builder, node: Node, x: Value, *, alpha: float = 1.0) -> Value:
+    return thresholded(b, x, alpha)
+
+
+def thresholded(b: Builder, x: Value, alpha: float) -> Value:
+    """Return x where it is above alpha, else 0."""
     return b.where(compare(b, "greater", x, alpha), x, 0)
 
 
 @onnx_op("Shrink", since=9)
-def shrink(b: Builder, node: Any, x: Value, *, bias: float = 0.0, lambd: float = 0.5) -> Value:
+def shrink(b: Builder, node: Node, x: Value, *, bias: float = 0.0, lambd: float = 0.5) -> Value:
     if not b.dtype(x).is_float and (bias != int(bias) or lambd != int(lambd)):
         raise NotSupported("fractional bias or lambd for integers")
     above = b.where(compare(b, "greater", x, lambd), b.sub(x, bias), 0)
@@ -148,7 +153,7 @@ def shrink(b: Builder, node: Any, x: Value, *, bias: float = 0.0, lambd: float =
 
 
 @onnx_op("Gelu", since=20)
-def gelu(b: Builder, node: Any, x: Value, *, approximate: str = "none") -> Value:
+def gelu(b: Builder, node: Node, x: Value, *, approximate: str = "none") -> Value:
     if approximate == "none":
         return gelu_erf(b, x)
     if approximate == "tanh":
@@ -169,17 +174,19 @@ def gelu_tanh(b: Builder, x: Value) -> Value:
 
 
 @onnx_op("Mish", since=18)
-def mish(b: Builder, node: Any, x: Value) -> Value:
+def mish(b: Builder, node: Node, x: Value) -> Value:
     return b.mul(x, b.tanh(softplus_of(b, x)))
 
 
 @onnx_op("Swish", since=24)
-def swish(b: Builder, node: Any, x: Value, *, alpha: float = 1.0) -> Value:
+def swish(b: Builder, node: Node, x: Value, *, alpha: float = 1.0) -> Value:
     return b.mul(x, b.sigmoid(x if alpha == 1 else b.mul(x, alpha)))
 
 
 @onnx_op("Clip", since=11)
-def clip(b: Builder, node: Any, x: Value, low: Value = None, high: Value = None) -> Value:
+def clip(
+    b: Builder, node: Node, x: Value, low: Value | None = None, high: Value | None = None
+) -> Value:
     """min(max(x, low), high); where low > high the result is high."""
     dtype = b.dtype(x)
     if low is None and high is None:
@@ -195,10 +202,10 @@ def clip(b: Builder, node: Any, x: Value, low: Value = None, high: Value = None)
     return b.min(x, high) if low is None else b.max(x, low)
 
 
-@onnx_op("Clip", since=6)
+@onnx_op("Clip", since=6, legacy=CONSUMED)
 def clip_6(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     max: float = float(np.finfo(np.float32).max),
@@ -214,23 +221,10 @@ def clip_6(
     return b.clip(x, number(b, min, x), number(b, max, x))
 
 
-@onnx_op("Clip", since=1)
-def clip_1(
-    b: Builder,
-    node: Any,
-    x: Value,
-    *,
-    max: float = float(np.finfo(np.float32).max),
-    min: float = float(np.finfo(np.float32).min),
-    consumed_inputs: Any = None,
-) -> Value:
-    return clip_6(b, node, x, max=max, min=min)
-
-
 # ---- Dropout: the identity at inference --------------------------------------------------------
 
 
-def _dropped(b: Builder, node: Any, x: Value, mask_like_data: bool = False) -> tuple[Any, ...]:
+def _dropped(b: Builder, node: Node, x: Value, mask_like_data: bool = False) -> tuple[Any, ...]:
     mask = None
     if node.wants(1):
         dims = b.dims(x)
@@ -247,13 +241,13 @@ def _dropped(b: Builder, node: Any, x: Value, mask_like_data: bool = False) -> t
 @onnx_op("Dropout", since=12)
 def dropout(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
-    ratio: Value = None,
-    training_mode: Value = None,
+    ratio: Value | None = None,
+    training_mode: Value | None = None,
     *,
     seed: int | None = None,
-) -> Any:
+) -> Outputs:
     """Nothing is dropped but in training, which may be known at run time only."""
     if training_mode is None:
         return _dropped(b, node, x)
@@ -264,32 +258,32 @@ def dropout(
 
 
 @onnx_op("Dropout", since=10)
-def dropout_10(b: Builder, node: Any, x: Value, *, ratio: float = 0.5) -> Any:
+def dropout_10(b: Builder, node: Node, x: Value, *, ratio: float = 0.5) -> Outputs:
     return _dropped(b, node, x)
 
 
 @onnx_op("Dropout", since=7)
-def dropout_7(b: Builder, node: Any, x: Value, *, ratio: float = 0.5) -> Any:
+def dropout_7(b: Builder, node: Node, x: Value, *, ratio: float = 0.5) -> Outputs:
     return _dropped(b, node, x, mask_like_data=True)
 
 
 @onnx_op("Dropout", since=1)
 def dropout_1(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     ratio: float = 0.5,
     is_test: int = 0,
-    consumed_inputs: Any = None,
-) -> Any:
+    consumed_inputs: Sequence[int] | None = None,
+) -> Outputs:
     if not is_test:
         raise NotSupported("training")
     return _dropped(b, node, x, mask_like_data=True)
 
 
 @onnx_op("Hardmax", since=13)
-def hardmax(b: Builder, node: Any, x: Value, *, axis: int = -1) -> Value:
+def hardmax(b: Builder, node: Node, x: Value, *, axis: int = -1) -> Value:
     """1 at the first largest element along `axis`, 0 elsewhere."""
     rank = len(b.dims(x))
     axis = axis_in(axis, rank)

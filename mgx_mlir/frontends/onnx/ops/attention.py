@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.dtypes import BOOL
+from mgx_mlir.core.dtypes import BOOL, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
-    Value,
     axis_range,
     compare,
     concat,
@@ -26,10 +24,12 @@ from mgx_mlir.frontends.helpers import (
     wide,
 )
 from mgx_mlir.frontends.onnx.bodies import UseBody
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.linear import matmul
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.tensors import cast_number
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -80,14 +80,14 @@ def _causal(b: Builder, q: Value, k: Value, past: Value | None) -> Value:
 @onnx_op("Attention", since=23)
 def attention(
     b: Builder,
-    node: Any,
+    node: Node,
     q: Value,
     k: Value,
     v: Value,
-    mask: Value = None,
-    past_key: Value = None,
-    past_value: Value = None,
-    nonpad_kv_seqlen: Value = None,
+    mask: Value | None = None,
+    past_key: Value | None = None,
+    past_value: Value | None = None,
+    nonpad_kv_seqlen: Value | None = None,
     *,
     is_causal: int = 0,
     kv_num_heads: int | None = None,
@@ -98,7 +98,7 @@ def attention(
     scale: float | None = None,
     softcap: float = 0.0,
     softmax_precision: int | None = None,
-) -> Any:
+) -> Outputs:
     """softmax(q k^T scale + mask) v; the rarer forms take the body ONNX gives."""
     if nonpad_kv_seqlen is not None or node.wants(3):
         raise UseBody
@@ -157,7 +157,7 @@ def _masked_softmax(
     q: Value,
     k: Value,
     is_causal: int,
-    kind: Any,
+    kind: DType,
 ) -> Value:
     """softmax over the keys that may be seen; 0 for a query that sees none."""
     low = number(b, -np.inf, scores)
@@ -199,11 +199,11 @@ def _lengthened(b: Builder, mask: Value, k: Value) -> Value:
 @onnx_op("RotaryEmbedding", since=23)
 def rotary_embedding(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     cos: Value,
     sin: Value,
-    positions: Value = None,
+    positions: Value | None = None,
     *,
     interleaved: int = 0,
     num_heads: int = 0,

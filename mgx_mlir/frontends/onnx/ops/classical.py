@@ -10,14 +10,8 @@ import numpy as np
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.helpers import (
-    Value,
-    compare,
-    convert,
-    greater_equal,
-    number,
-    zeros,
-)
+from mgx_mlir.frontends.helpers import compare, convert, greater_equal, number, zeros
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.linear import matmul_op
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.scores import (
@@ -30,6 +24,7 @@ from mgx_mlir.frontends.onnx.scores import (
     two_labels,
 )
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -42,7 +37,7 @@ def _table(values: Sequence[float] | None, rows: int, what: str) -> np.ndarray:
 
 
 def _linear(
-    b: Builder, node: Any, x: Value, table: np.ndarray, added: Sequence[float] | None
+    b: Builder, node: Node, x: Value, table: np.ndarray, added: Sequence[float] | None
 ) -> Value:
     x = convert(b, features(b, x), FLOAT)
     out = matmul_op(b, node, x, b.literal(np.ascontiguousarray(table.T)))
@@ -56,7 +51,7 @@ def _linear(
 @onnx_op("LinearRegressor", since=1, domain=ML)
 def linear_regressor(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     coefficients: Sequence[float] | None = None,
@@ -71,7 +66,7 @@ def linear_regressor(
 @onnx_op("LinearClassifier", since=1, domain=ML)
 def linear_classifier(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     coefficients: Sequence[float],
@@ -80,7 +75,7 @@ def linear_classifier(
     intercepts: Sequence[float] | None = None,
     multi_class: int = 0,
     post_transform: str = "NONE",
-) -> Any:
+) -> Outputs:
     """(label, scores); one row of coefficients is the score of the second of two classes."""
     labels = labels_of(b, classlabels_ints, classlabels_strings, node.wants(0))
     rows = len(intercepts) if intercepts else len(labels)
@@ -97,7 +92,7 @@ def linear_classifier(
 
 
 def _kernel(
-    b: Builder, node: Any, x: Value, vectors: np.ndarray, kind: str, params: Sequence[float] | None
+    b: Builder, node: Node, x: Value, vectors: np.ndarray, kind: str, params: Sequence[float] | None
 ) -> Value:
     """The kernel of each row with each support vector."""
     gamma, added, degree = [*(params or []), 0.0, 0.0, 0.0][:3]
@@ -119,7 +114,7 @@ def _kernel(
 @onnx_op("SVMRegressor", since=1, domain=ML)
 def svm_regressor(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     coefficients: Sequence[float] | None = None,
@@ -145,7 +140,7 @@ def svm_regressor(
 @onnx_op("SVMClassifier", since=1, domain=ML)
 def svm_classifier(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     classlabels_ints: Sequence[int] | None = None,
@@ -159,7 +154,7 @@ def svm_classifier(
     rho: Sequence[float] | None = None,
     support_vectors: Sequence[float] | None = None,
     vectors_per_class: Sequence[int] | None = None,
-) -> Any:
+) -> Outputs:
     """(label, scores): without support vectors linear scores, else one score per pair of classes.
 
     The label is that of most pairs. Probabilities are read off a pair's score, for two classes.
@@ -226,7 +221,7 @@ def _per_feature(b: Builder, x: Value, values: Sequence[float], what: str) -> Va
 @onnx_op("Scaler", since=1, domain=ML)
 def scaler(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     offset: Sequence[float] | None = None,
@@ -239,7 +234,7 @@ def scaler(
 
 
 @onnx_op("Normalizer", since=1, domain=ML)
-def normalizer(b: Builder, node: Any, x: Value, *, norm: str = "MAX") -> Value:
+def normalizer(b: Builder, node: Node, x: Value, *, norm: str = "MAX") -> Value:
     """Rows divided by a norm of them; a row of zeros stays."""
     x = convert(b, x, FLOAT)
     axis = [len(b.dims(x)) - 1]
@@ -257,7 +252,7 @@ def normalizer(b: Builder, node: Any, x: Value, *, norm: str = "MAX") -> Value:
 @onnx_op("Imputer", since=1, domain=ML)
 def imputer(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     imputed_value_floats: Sequence[float] | None = None,
@@ -279,7 +274,7 @@ def imputer(
 
 @onnx_op("FeatureVectorizer", since=1, domain=ML)
 def feature_vectorizer(
-    b: Builder, node: Any, *xs: Value, inputdimensions: Sequence[int] | None = None
+    b: Builder, node: Node, *xs: Value, inputdimensions: Sequence[int] | None = None
 ) -> Value:
     """All features of a row side by side, cut or padded with 0 to the stated numbers."""
     parts = []
@@ -301,7 +296,7 @@ def feature_vectorizer(
 @onnx_op("OneHotEncoder", since=1, domain=ML)
 def one_hot_encoder(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     cats_int64s: Sequence[int] | None = None,
@@ -320,7 +315,7 @@ def one_hot_encoder(
 @onnx_op("LabelEncoder", since=2, domain=ML)
 def label_encoder(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     default_float: float = -0.0,

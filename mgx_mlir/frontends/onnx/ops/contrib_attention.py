@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     axis_range,
     compare,
@@ -31,10 +29,12 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
     wide,
 )
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.attention import join_heads, split_heads
 from mgx_mlir.frontends.onnx.ops.linear import matmul
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
@@ -80,7 +80,7 @@ def attend(b: Builder, q: Value, k: Value, v: Value, s: Scores) -> Attended:
     return Attended(convert(b, matmul(b, weights, v), dtype), scores, weights)
 
 
-def lowest(dtype: Any) -> float:
+def lowest(dtype: np.dtype) -> float:
     return float(np.finfo(dtype).min)
 
 
@@ -255,7 +255,7 @@ def self_attention(
     scale: float | None,
     unidirectional: int,
     share_buffer: int,
-) -> tuple[Value, Value]:
+) -> tuple[Value, Value | None]:
     """Of heads (made from `x`) with their past {2, batch, heads, length, size}: the result, and
     the present."""
     scores = Scores(default_scale(b, q, scale))
@@ -289,14 +289,14 @@ def self_attention(
 @onnx_op("Attention", domain=MS)
 def attention(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     weights: Value,
-    bias: Value = None,
-    mask: Value = None,
-    past: Value = None,
-    attention_bias: Value = None,
-    past_sequence_length: Value = None,
+    bias: Value | None = None,
+    mask: Value | None = None,
+    past: Value | None = None,
+    attention_bias: Value | None = None,
+    past_sequence_length: Value | None = None,
     *,
     do_rotary: int = 0,
     mask_filter_value: float = -10000.0,
@@ -306,7 +306,7 @@ def attention(
     rotary_embedding_dim: int = 0,
     scale: float = 0.0,
     unidirectional: int = 0,
-) -> Any:
+) -> Outputs:
     """Self-attention from the input on: one product makes query, key and value."""
     if do_rotary:
         raise NotSupported("do_rotary")
@@ -375,23 +375,23 @@ def heads_of(
 @onnx_op("MultiHeadAttention", domain=MS)
 def multi_head_attention(
     b: Builder,
-    node: Any,
+    node: Node,
     query: Value,
-    key: Value = None,
-    value: Value = None,
-    bias: Value = None,
-    key_padding_mask: Value = None,
-    attention_bias: Value = None,
-    past_key: Value = None,
-    past_value: Value = None,
-    past_sequence_length: Value = None,
-    cache_indirection: Value = None,
+    key: Value | None = None,
+    value: Value | None = None,
+    bias: Value | None = None,
+    key_padding_mask: Value | None = None,
+    attention_bias: Value | None = None,
+    past_key: Value | None = None,
+    past_value: Value | None = None,
+    past_sequence_length: Value | None = None,
+    cache_indirection: Value | None = None,
     *,
     mask_filter_value: float = -10000.0,
     num_heads: int,
     scale: float = 0.0,
     unidirectional: int = 0,
-) -> Any:
+) -> Outputs:
     """softmax(q k^T scale + masks) v; the query may see all keys, or with `unidirectional` those
     up to its own place, which is the last for the last one."""
     if cache_indirection is not None and (past_key is None or past_sequence_length is None):
@@ -400,7 +400,7 @@ def multi_head_attention(
     scores = Scores(default_scale(b, q, scale))
     if (past_key is None) != (past_value is None):
         raise ModelError("past_key and past_value come together")
-    if past_key is not None:
+    if past_key is not None and past_value is not None:
         if past_sequence_length is None:
             k, v = b.concat([past_key, k], axis=2), b.concat([past_value, v], axis=2)
         else:

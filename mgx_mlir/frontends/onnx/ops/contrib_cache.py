@@ -8,7 +8,6 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import FLOAT, INT8, INT64, UINT8, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     axis_range,
     compare,
@@ -23,6 +22,7 @@ from mgx_mlir.frontends.helpers import (
 )
 from mgx_mlir.frontends.onnx.casts import cast_to
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 _BITS = {INT8: 8, UINT8: 4, dtypes.FP8E4M3FN: 8}  # of a number, by what a cache is held in

@@ -9,7 +9,6 @@ from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
-    Value,
     axis_range,
     compare,
     convert,
@@ -18,6 +17,7 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
     zeros,
 )
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.activation import softplus_of
 from mgx_mlir.frontends.onnx.ops.attention import join_heads
 from mgx_mlir.frontends.onnx.ops.contrib_attention import (
@@ -34,6 +34,7 @@ from mgx_mlir.frontends.onnx.ops.contrib_attention import (
 from mgx_mlir.frontends.onnx.ops.linear import matmul
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
@@ -42,25 +43,25 @@ MS = "com.microsoft"
 @onnx_op("DecoderMaskedMultiHeadAttention", domain=MS)
 def decoder_masked_multi_head_attention(
     b: Builder,
-    node: Any,
+    node: Node,
     query: Value,
-    key: Value = None,
-    value: Value = None,
-    mask: Value = None,
-    attention_bias: Value = None,
-    past_key: Value = None,
-    past_value: Value = None,
-    past_sequence_length: Value = None,
-    beam_width: Value = None,
-    cache_indirection: Value = None,
-    bias: Value = None,
+    key: Value | None = None,
+    value: Value | None = None,
+    mask: Value | None = None,
+    attention_bias: Value | None = None,
+    past_key: Value | None = None,
+    past_value: Value | None = None,
+    past_sequence_length: Value | None = None,
+    beam_width: Value | None = None,
+    cache_indirection: Value | None = None,
+    bias: Value | None = None,
     *,
     mask_filter_value: float = -10000.0,
     num_heads: int,
     output_qk: int = 0,
     past_present_share_buffer: int = 0,
     scale: float = 0.0,
-) -> Any:
+) -> Outputs:
     """MultiHeadAttention of one query per entry. Keys that come as heads are all there are."""
     if cache_indirection is not None and not past_present_share_buffer:
         raise ModelError("expected past_present_share_buffer with cache_indirection")
@@ -116,7 +117,7 @@ def _restored(b: Builder, x: Value, offsets: Value) -> Value:
 
 
 @onnx_op("RestorePadding", domain=MS)
-def restore_padding(b: Builder, node: Any, x: Value, token_offset: Value) -> Value:
+def restore_padding(b: Builder, node: Node, x: Value, token_offset: Value) -> Value:
     return _restored(b, x, token_offset)
 
 
@@ -149,13 +150,13 @@ def _packed_attention(
 @onnx_op("PackedAttention", domain=MS)
 def packed_attention(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     weights: Value,
     bias: Value,
     token_offset: Value,
     ends: Value,
-    attention_bias: Value = None,
+    attention_bias: Value | None = None,
     *,
     num_heads: int,
     qkv_hidden_sizes: Sequence[int] | None = None,
@@ -172,14 +173,14 @@ def packed_attention(
 @onnx_op("PackedMultiHeadAttention", domain=MS)
 def packed_multi_head_attention(
     b: Builder,
-    node: Any,
+    node: Node,
     query: Value,
-    key: Value = None,
-    value: Value = None,
-    bias: Value = None,
-    token_offset: Value = None,
-    ends: Value = None,
-    attention_bias: Value = None,
+    key: Value | None = None,
+    value: Value | None = None,
+    bias: Value | None = None,
+    token_offset: Value | None = None,
+    ends: Value | None = None,
+    attention_bias: Value | None = None,
     *,
     mask_filter_value: float = -10000.0,
     num_heads: int,
@@ -209,8 +210,8 @@ def packed_multi_head_attention(
 
 @onnx_op("LinearAttentionGate", domain=MS)
 def linear_attention_gate(
-    b: Builder, node: Any, a: Value, dt_bias: Value, decay_scale: Value, gate: Value = None
-) -> Any:
+    b: Builder, node: Node, a: Value, dt_bias: Value, decay_scale: Value, gate: Value | None = None
+) -> Outputs:
     """decay_scale softplus(a + dt_bias), and sigmoid of the other input, in f32."""
     dtype = b.dtype(a)
     decay = b.mul(softplus_of(b, b.add(convert(b, a, FLOAT), dt_bias)), decay_scale)

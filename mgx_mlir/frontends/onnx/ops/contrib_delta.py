@@ -13,7 +13,6 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     axis_range,
     compare,
@@ -27,10 +26,12 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
     zeros,
 )
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.activation import softplus_of
 from mgx_mlir.frontends.onnx.ops.control import counted_loop
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
@@ -56,7 +57,7 @@ class Tokens:
 
 
 def _attended(
-    b: Builder, node: Any, t: Tokens, state: Value, count: Value, scale: float
+    b: Builder, node: Node, t: Tokens, state: Value, count: Value, scale: float
 ) -> tuple[Value, Value]:
     """What each token reads, {tokens, batch, heads, value size}, and the state after the last.
 
@@ -115,13 +116,13 @@ def _rule(name: str, decay: Value | None, beta: Value | None) -> tuple[bool, boo
 @onnx_op("LinearAttention", domain=MS)
 def linear_attention(
     b: Builder,
-    node: Any,
+    node: Node,
     query: Value,
     key: Value,
     value: Value,
-    past_state: Value = None,
-    decay: Value = None,
-    beta: Value = None,
+    past_state: Value | None = None,
+    decay: Value | None = None,
+    beta: Value | None = None,
     *,
     chunk_size: int = 64,
     kv_num_heads: int,
@@ -129,7 +130,7 @@ def linear_attention(
     scale: float = 0.0,
     state_window: int = 0,
     update_rule: str = "gated_delta",
-) -> Any:
+) -> Outputs:
     """Of heads {batch, tokens, heads x size}; the state has a matrix for each key head."""
     if state_window:
         raise NotSupported("a state_window")
@@ -147,11 +148,11 @@ def linear_attention(
         return _shared(b, transpose(b, x, [1, 0, 2, 3]), heads, 2)
 
     rate = None
-    if retrieves:
+    if retrieves and beta is not None:
         rate = tokens(beta, b.dims(beta)[2])
     t = Tokens(
         tokens(query, q_num_heads), tokens(key, kv_num_heads), tokens(value, kv_num_heads),
-        tokens(decay, kv_num_heads) if decays else None, rate,
+        None if decay is None or not decays else tokens(decay, kv_num_heads), rate,
     )  # fmt: skip
     size, width = b.dims(t.key)[3], b.dims(t.value)[3]
     state = zeros(b, (batch, heads, size, width), FLOAT)
@@ -172,7 +173,9 @@ def _normed(b: Builder, x: Value) -> Value:
     return b.mul(x, b.rsqrt(b.add(square, _EPSILON)))
 
 
-def _gate(b: Builder, decay: Value, a_log: Value, bias: Value, kind: str, bound: float) -> Value:
+def _gate(
+    b: Builder, decay: Value, a_log: Value | None, bias: Value | None, kind: str, bound: float
+) -> Value:
     """The logarithm of the decay, {tokens.., heads, 1 or key size}."""
     if kind == "none":
         return decay
@@ -191,18 +194,18 @@ def _gate(b: Builder, decay: Value, a_log: Value, bias: Value, kind: str, bound:
 @onnx_op("GatedDeltaNet", domain=MS)
 def gated_delta_net(
     b: Builder,
-    node: Any,
+    node: Node,
     query: Value,
-    key: Value = None,
-    value: Value = None,
-    cu_seqlens: Value = None,
-    decay: Value = None,
-    beta: Value = None,
-    initial_state: Value = None,
-    a_log: Value = None,
-    dt_bias: Value = None,
-    capture_count: Value = None,
-    state_update_active: Value = None,
+    key: Value | None = None,
+    value: Value | None = None,
+    cu_seqlens: Value | None = None,
+    decay: Value | None = None,
+    beta: Value | None = None,
+    initial_state: Value | None = None,
+    a_log: Value | None = None,
+    dt_bias: Value | None = None,
+    capture_count: Value | None = None,
+    state_update_active: Value | None = None,
     *,
     beta_activation: str = "none",
     chunk_size: int = 64,
@@ -212,7 +215,7 @@ def gated_delta_net(
     scale: float = 0.0,
     state_update_capacity: int = 0,
     update_rule: str = "gated_delta",
-) -> Any:
+) -> Outputs:
     """Of tokens {tokens, heads, size}, of equal sequences, or of those that `cu_seqlens` bounds.
 
     The state is {batch, heads, value size, key size}.
@@ -249,9 +252,9 @@ def gated_delta_net(
     if qk_l2_norm:
         parts = [_normed(b, x) for x in parts]
     slow = rate = None
-    if decays:
+    if decays and decay is not None:
         slow = _gate(b, tokens(decay, 1), a_log, dt_bias, gate_activation, gate_lower_bound)
-    if retrieves:
+    if retrieves and beta is not None:
         rate = tokens(beta, 1)
         rate = b.sigmoid(rate) if beta_activation == "sigmoid" else rate
     q, k = parts
@@ -271,7 +274,7 @@ def gated_delta_net(
     return convert(b, out, dtype), transpose(b, state, [0, 1, 3, 2]), None
 
 
-def _batch(b: Builder, rank: int, query: Value, bounds: Value, state: Value) -> int:
+def _batch(b: Builder, rank: int, query: Value, bounds: Value | None, state: Value | None) -> int:
     if bounds is not None:
         if rank == 4:
             raise ModelError("expected a query of rank 3 with cu_seqlens")
@@ -284,7 +287,7 @@ def _batch(b: Builder, rank: int, query: Value, bounds: Value, state: Value) -> 
     return b.dims(state)[0]
 
 
-def _unpacked(b: Builder, query: Value, state: Value) -> tuple[Value, Value, Value]:
+def _unpacked(b: Builder, query: Value, state: Value | None) -> tuple[Value, Value, Value]:
     """Query, key and value from columns side by side; the state says how many heads there are."""
     if state is None or len(b.dims(query)) != 2:
         raise ModelError("expected key and value, or initial_state and a query of rank 2")

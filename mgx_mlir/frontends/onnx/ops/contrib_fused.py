@@ -11,31 +11,27 @@ import numpy as np
 from mgx_mlir.core.dtypes import BF16, FLOAT, UINT32
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.helpers import (
-    Value,
-    axis_in,
-    convert,
-    number,
-    slice_,
-    transpose,
-    unsqueeze,
-    wide,
-)
+from mgx_mlir.frontends.helpers import axis_in, convert, number, slice_, transpose, unsqueeze, wide
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.activation import (
     gelu_erf,
     gelu_tanh,
-    hard_sigmoid,
+    hard_sigmoid_of,
     softplus_of,
-    softsign,
-    thresholded_relu,
+    softsign_of,
+    thresholded,
 )
 from mgx_mlir.frontends.onnx.ops.conv import biased, convolution
 from mgx_mlir.frontends.onnx.ops.linear import gemm_of, matmul
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
+
+
+NEEDED: Any = None  # default of an operand behind an optional one that must be there: see `present`
 
 
 def present(**operands: Value | None) -> None:
@@ -49,27 +45,29 @@ def present(**operands: Value | None) -> None:
 
 
 @onnx_op("Gelu", domain=MS)
-def gelu(b: Builder, node: Any, x: Value) -> Value:
+def gelu(b: Builder, node: Node, x: Value) -> Value:
     return gelu_erf(b, x)
 
 
 @onnx_op("BiasGelu", domain=MS)
-def bias_gelu(b: Builder, node: Any, x: Value, bias: Value) -> Value:
+def bias_gelu(b: Builder, node: Node, x: Value, bias: Value) -> Value:
     return gelu_erf(b, b.add(x, bias))
 
 
 @onnx_op("FastGelu", domain=MS)
-def fast_gelu(b: Builder, node: Any, x: Value, bias: Value = None) -> Value:
+def fast_gelu(b: Builder, node: Node, x: Value, bias: Value | None = None) -> Value:
     return gelu_tanh(b, x if bias is None else b.add(x, bias))
 
 
 @onnx_op("QuickGelu", domain=MS)
-def quick_gelu(b: Builder, node: Any, x: Value, *, alpha: float = 1.702) -> Value:
+def quick_gelu(b: Builder, node: Node, x: Value, *, alpha: float = 1.702) -> Value:
     return b.mul(x, b.sigmoid(b.mul(x, alpha)))
 
 
 @onnx_op("ScaledSiLU", domain=MS)
-def scaled_silu(b: Builder, node: Any, x: Value, scale: Value = None, *, alpha: float = 1.0) -> Any:
+def scaled_silu(
+    b: Builder, node: Node, x: Value, scale: Value | None = None, *, alpha: float = 1.0
+) -> Outputs:
     """z sigmoid(z) of z = scale x, each rounded to the type of x."""
     dtype, kind = b.dtype(x), wide(b.dtype(x))
     value = convert(b, x, kind)
@@ -82,7 +80,7 @@ def scaled_silu(b: Builder, node: Any, x: Value, scale: Value = None, *, alpha: 
 
 @onnx_op("GatedAdd", domain=MS)
 def gated_add(
-    b: Builder, node: Any, x: Value, y: Value, gate: Value, gate_weight: Value = None
+    b: Builder, node: Node, x: Value, y: Value, gate: Value, gate_weight: Value | None = None
 ) -> Value:
     """x + y gate; with a weight the gate is the sigmoid of gate times weight, each step rounded."""
     if gate_weight is not None:
@@ -97,12 +95,12 @@ def gated_add(
 
 
 @onnx_op("BiasAdd", domain=MS)
-def bias_add(b: Builder, node: Any, x: Value, bias: Value, skip: Value) -> Value:
+def bias_add(b: Builder, node: Node, x: Value, bias: Value, skip: Value) -> Value:
     return b.add(b.add(x, bias), skip)
 
 
 @onnx_op("BiasSplitGelu", domain=MS)
-def bias_split_gelu(b: Builder, node: Any, x: Value, bias: Value) -> Value:
+def bias_split_gelu(b: Builder, node: Node, x: Value, bias: Value) -> Value:
     """The first half of x + bias times the gelu of the second."""
     last = len(b.dims(x)) - 1
     size = b.dims(x)[last]
@@ -115,7 +113,7 @@ def bias_split_gelu(b: Builder, node: Any, x: Value, bias: Value) -> Value:
 
 @onnx_op("BiasSoftmax", domain=MS)
 def bias_softmax(
-    b: Builder, node: Any, data: Value, bias: Value, *, axis: int = 1, is_inner_broadcast: int
+    b: Builder, node: Node, data: Value, bias: Value, *, axis: int = 1, is_inner_broadcast: int
 ) -> Value:
     """softmax(data + bias) over all dims from `axis` on.
 
@@ -144,7 +142,7 @@ def bias_softmax(
 # ---- dropout -----------------------------------------------------------------------------------
 
 
-def _inference(b: Builder, node: Any, training_mode: Value | None, ratio: Value | None) -> None:
+def _inference(b: Builder, node: Node, training_mode: Value | None, ratio: Value | None) -> None:
     if training_mode is None or not node.const(training_mode, "training_mode").any():
         return
     if ratio is None or float(node.const(ratio, "ratio").reshape(-1)[0]) != 0:
@@ -156,7 +154,7 @@ def _summed(b: Builder, data: Value, bias: Value, residual: Value | None) -> Val
     return total if residual is None else b.add(total, residual)
 
 
-def _ones(b: Builder, node: Any, data: Value) -> Value | None:
+def _ones(b: Builder, node: Node, data: Value) -> Value | None:
     """A mask of the dims of data that drops nothing, where it is wanted."""
     if not node.wants(1):
         return None
@@ -166,7 +164,7 @@ def _ones(b: Builder, node: Any, data: Value) -> Value | None:
     return b.multibroadcast(kept, dims)
 
 
-def _one_bits(b: Builder, node: Any, data: Value) -> Value | None:
+def _one_bits(b: Builder, node: Node, data: Value) -> Value | None:
     """A bit for each element of data, all set, in words of 32."""
     if not node.wants(1):
         return None
@@ -180,15 +178,15 @@ def _one_bits(b: Builder, node: Any, data: Value) -> Value | None:
 @onnx_op("BiasDropout", domain=MS)
 def bias_dropout(
     b: Builder,
-    node: Any,
+    node: Node,
     data: Value,
     bias: Value,
-    residual: Value = None,
-    ratio: Value = None,
-    training_mode: Value = None,
+    residual: Value | None = None,
+    ratio: Value | None = None,
+    training_mode: Value | None = None,
     *,
     seed: int | None = None,
-) -> Any:
+) -> Outputs:
     """Inference: data + bias + residual; nothing is dropped."""
     _inference(b, node, training_mode, ratio)
     return _summed(b, data, bias, residual), _ones(b, node, data)
@@ -197,15 +195,15 @@ def bias_dropout(
 @onnx_op("BitmaskBiasDropout", domain=MS)
 def bitmask_bias_dropout(
     b: Builder,
-    node: Any,
+    node: Node,
     data: Value,
     bias: Value,
-    residual: Value = None,
-    ratio: Value = None,
-    training_mode: Value = None,
+    residual: Value | None = None,
+    ratio: Value | None = None,
+    training_mode: Value | None = None,
     *,
     seed: int | None = None,
-) -> Any:
+) -> Outputs:
     _inference(b, node, training_mode, ratio)
     return _summed(b, data, bias, residual), _one_bits(b, node, data)
 
@@ -213,13 +211,13 @@ def bitmask_bias_dropout(
 @onnx_op("BitmaskDropout", domain=MS)
 def bitmask_dropout(
     b: Builder,
-    node: Any,
+    node: Node,
     data: Value,
-    ratio: Value = None,
-    training_mode: Value = None,
+    ratio: Value | None = None,
+    training_mode: Value | None = None,
     *,
     seed: int | None = None,
-) -> Any:
+) -> Outputs:
     _inference(b, node, training_mode, ratio)
     return data, _one_bits(b, node, data)
 
@@ -239,19 +237,16 @@ ACTIVATIONS: dict[str, tuple[tuple[float, ...], Callable[..., Value]]] = {
     "Sigmoid": ((), lambda b, x: b.sigmoid(x)),
     "Tanh": ((), lambda b, x: b.tanh(x)),
     "Softplus": ((), softplus_of),
-    "Softsign": ((), lambda b, x: softsign(b, None, x)),
+    "Softsign": ((), softsign_of),
     "LeakyRelu": ((0.01,), lambda b, x, alpha: b.leaky_relu(x, alpha=alpha)),
     "Elu": ((1.0,), lambda b, x, alpha: b.elu(x, alpha=alpha)),
-    "ThresholdedRelu": ((1.0,), lambda b, x, alpha: thresholded_relu(b, None, x, alpha=alpha)),
-    "HardSigmoid": (
-        (0.2, 0.5),
-        lambda b, x, alpha, beta: hard_sigmoid(b, None, x, alpha=alpha, beta=beta),
-    ),
+    "ThresholdedRelu": ((1.0,), thresholded),
+    "HardSigmoid": ((0.2, 0.5), hard_sigmoid_of),
     "Selu": (_SELU, lambda b, x, alpha, gamma: b.mul(b.elu(x, alpha=alpha), gamma)),
     "Clip": ((-math.inf, math.inf), _clip),
     "Gelu": ((), gelu_erf),
     "QuickGelu": ((1.702,), lambda b, x, alpha: b.mul(x, b.sigmoid(b.mul(x, alpha)))),
-    "HardSwish": ((), lambda b, x: b.mul(x, hard_sigmoid(b, None, x, alpha=1 / 6, beta=0.5))),
+    "HardSwish": ((), lambda b, x: b.mul(x, hard_sigmoid_of(b, x, 1 / 6, 0.5))),
     "SiLU": ((), lambda b, x: b.mul(x, b.sigmoid(x))),
 }
 
@@ -288,7 +283,7 @@ def _batch_first(b: Builder, v: Value, trans: int, batch: int) -> Value:
 @onnx_op("FusedMatMul", domain=MS)
 def fused_matmul(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     y: Value,
     *,
@@ -307,7 +302,7 @@ def fused_matmul(
 @onnx_op("TransposeMatMul", domain=MS)
 def transpose_matmul(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     y: Value,
     *,
@@ -321,7 +316,7 @@ def transpose_matmul(
 @onnx_op("FusedMatMulActivation", domain=MS)
 def fused_matmul_activation(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     y: Value,
     *,
@@ -349,10 +344,10 @@ def fused_matmul_activation(
 @onnx_op("FusedGemm", domain=MS)
 def fused_gemm(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     y: Value,
-    c: Value = None,
+    c: Value | None = None,
     *,
     activation: str = "",
     activation_alpha: float | None = None,
@@ -369,7 +364,7 @@ def fused_gemm(
 
 
 @onnx_op("GemmFastGelu", domain=MS)
-def gemm_fast_gelu(b: Builder, node: Any, x: Value, w: Value, bias: Value = None) -> Value:
+def gemm_fast_gelu(b: Builder, node: Node, x: Value, w: Value, bias: Value | None = None) -> Value:
     out = matmul(b, x, w)
     return gelu_tanh(b, out if bias is None else b.add(out, bias))
 
@@ -380,11 +375,11 @@ def gemm_fast_gelu(b: Builder, node: Any, x: Value, w: Value, bias: Value = None
 @onnx_op("FusedConv", domain=MS)
 def fused_conv(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     w: Value,
-    bias: Value = None,
-    z: Value = None,
+    bias: Value | None = None,
+    z: Value | None = None,
     *,
     activation: str = "",
     activation_params: Sequence[float] = (),
@@ -414,10 +409,10 @@ def channels_last(b: Builder, x: Value) -> Value:
 @onnx_op("NhwcConv", domain=MS)
 def nhwc_conv(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     w: Value,
-    bias: Value = None,
+    bias: Value | None = None,
     *,
     auto_pad: str = "NOTSET",
     dilations: Sequence[int] | None = None,
@@ -435,11 +430,11 @@ def nhwc_conv(
 @onnx_op("NhwcFusedConv", domain=MS)
 def nhwc_fused_conv(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     w: Value,
-    bias: Value = None,
-    z: Value = None,
+    bias: Value | None = None,
+    z: Value | None = None,
     *,
     activation: str = "",
     activation_params: Sequence[float] = (),

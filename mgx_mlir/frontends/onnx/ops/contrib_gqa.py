@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     axis_range,
     compare,
@@ -22,6 +20,7 @@ from mgx_mlir.frontends.helpers import (
     squeeze,
     unsqueeze,
 )
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.attention import (
     join_heads,
     repeat_heads,
@@ -42,6 +41,7 @@ from mgx_mlir.frontends.onnx.ops.contrib_norm import rms_norm
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import pad_at_run_time
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
@@ -74,7 +74,7 @@ def cut_heads(b: Builder, packed: Value, heads: int, kv_heads: int) -> tuple[Val
 
 def turned(
     b: Builder,
-    node: Any,
+    node: Node,
     packed: Value,
     lengths: Value,
     cos: Value | None,
@@ -157,24 +157,24 @@ def grouped_attention(b: Builder, q: Value, k: Value, v: Value, scores: Scores) 
 @onnx_op("GroupQueryAttention", domain=MS)
 def group_query_attention(
     b: Builder,
-    node: Any,
+    node: Node,
     query: Value,
-    key: Value = None,
-    value: Value = None,
-    past_key: Value = None,
-    past_value: Value = None,
-    seqlens_k: Value = None,
-    total_sequence_length: Value = None,
-    cos_cache: Value = None,
-    sin_cache: Value = None,
-    position_ids: Value = None,
-    attention_bias: Value = None,
-    head_sink: Value = None,
-    k_scale: Value = None,
-    v_scale: Value = None,
-    q_norm_weight: Value = None,
-    k_norm_weight: Value = None,
-    query_seqlens: Value = None,
+    key: Value | None = None,
+    value: Value | None = None,
+    past_key: Value | None = None,
+    past_value: Value | None = None,
+    seqlens_k: Value | None = None,
+    total_sequence_length: Value | None = None,
+    cos_cache: Value | None = None,
+    sin_cache: Value | None = None,
+    position_ids: Value | None = None,
+    attention_bias: Value | None = None,
+    head_sink: Value | None = None,
+    k_scale: Value | None = None,
+    v_scale: Value | None = None,
+    q_norm_weight: Value | None = None,
+    k_norm_weight: Value | None = None,
+    query_seqlens: Value | None = None,
     *,
     causal: int = 1,
     do_rotary: int = 0,
@@ -193,7 +193,7 @@ def group_query_attention(
     smooth_softmax: int = -1,
     softcap: float = 0.0,
     v_quant_type: str = "NONE",
-) -> Any:
+) -> Outputs:
     """Attend over a KV cache; `seqlens_k[b]` + 1 rows of entry b are valid, the new ones last.
 
     With `query_seqlens` the first so many of an entry's new rows are valid, the others padding.
@@ -375,18 +375,18 @@ def _block_mask(b: Builder, rows: Value, columns: Value, blocks: int) -> Value:
 @onnx_op("SparseAttention", domain=MS)
 def sparse_attention(
     b: Builder,
-    node: Any,
+    node: Node,
     query: Value,
-    key: Value = None,
-    value: Value = None,
-    past_key: Value = None,
-    past_value: Value = None,
-    block_row_indices: Value = None,
-    block_col_indices: Value = None,
-    total_sequence_length: Value = None,
-    key_total_sequence_lengths: Value = None,
-    cos_cache: Value = None,
-    sin_cache: Value = None,
+    key: Value | None = None,
+    value: Value | None = None,
+    past_key: Value | None = None,
+    past_value: Value | None = None,
+    block_row_indices: Value | None = None,
+    block_col_indices: Value | None = None,
+    total_sequence_length: Value | None = None,
+    key_total_sequence_lengths: Value | None = None,
+    cos_cache: Value | None = None,
+    sin_cache: Value | None = None,
     *,
     do_rotary: int = 0,
     kv_num_heads: int,
@@ -394,7 +394,7 @@ def sparse_attention(
     rotary_interleaved: int = 0,
     scale: float = 0.0,
     sparse_block_size: int,
-) -> Any:
+) -> Outputs:
     """As GroupQueryAttention, and a key is seen only where the query's block sees the key's."""
     if past_key is None or past_value is None or block_row_indices is None:
         raise ModelError("expected past_key, past_value and block_row_indices")

@@ -7,7 +7,6 @@ is n / k times the work of a look-up of weights, but products of fixed sizes and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from mgx_mlir.core.dtypes import FLOAT, UINT8, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     compare,
     convert,
@@ -27,10 +25,12 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
     wide,
 )
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.activation import gelu_tanh
 from mgx_mlir.frontends.onnx.ops.contrib_nbits import expanded, unpacked
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
@@ -163,15 +163,15 @@ def _mixture(
 @onnx_op("MoE", domain=MS)
 def moe(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     router: Value,
     fc1: Value,
-    fc1_bias: Value = None,
-    fc2: Value = None,
-    fc2_bias: Value = None,
-    fc3: Value = None,
-    fc3_bias: Value = None,
+    fc1_bias: Value | None = None,
+    fc2: Value | None = None,
+    fc2_bias: Value | None = None,
+    fc3: Value | None = None,
+    fc3_bias: Value | None = None,
     *,
     activation_alpha: float = 1.0,
     activation_beta: float = 0.0,
@@ -228,28 +228,28 @@ def _weights(
 @onnx_op("QMoE", domain=MS)
 def qmoe(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     router: Value,
     fc1: Value,
-    fc1_scales: Value = None,
-    fc1_bias: Value = None,
-    fc2: Value = None,
-    fc2_scales: Value = None,
-    fc2_bias: Value = None,
-    fc3: Value = None,
-    fc3_scales: Value = None,
-    fc3_bias: Value = None,
-    fc1_zeros: Value = None,
-    fc2_zeros: Value = None,
-    fc3_zeros: Value = None,
-    router_weights: Value = None,
-    fc1_global_scale: Value = None,
-    fc2_global_scale: Value = None,
-    fc1_act_scale: Value = None,
-    fc2_act_scale: Value = None,
-    fc1_act_block_scale: Value = None,
-    fc2_act_block_scale: Value = None,
+    fc1_scales: Value | None = None,
+    fc1_bias: Value | None = None,
+    fc2: Value | None = None,
+    fc2_scales: Value | None = None,
+    fc2_bias: Value | None = None,
+    fc3: Value | None = None,
+    fc3_scales: Value | None = None,
+    fc3_bias: Value | None = None,
+    fc1_zeros: Value | None = None,
+    fc2_zeros: Value | None = None,
+    fc3_zeros: Value | None = None,
+    router_weights: Value | None = None,
+    fc1_global_scale: Value | None = None,
+    fc2_global_scale: Value | None = None,
+    fc1_act_scale: Value | None = None,
+    fc2_act_scale: Value | None = None,
+    fc1_act_block_scale: Value | None = None,
+    fc2_act_block_scale: Value | None = None,
     *,
     accuracy_level: int = 0,
     activation_alpha: float = 1.0,
@@ -304,17 +304,17 @@ def qmoe(
 @onnx_op("MoEGroupRouter", domain=MS)
 def moe_group_router(
     b: Builder,
-    node: Any,
+    node: Node,
     logits: Value,
     expert_bias: Value,
-    projection_weight: Value = None,
+    projection_weight: Value | None = None,
     *,
     group_topk: int = 2,
     n_group: int = 1,
     router_sentinel: float = -10000.0,
     top_k: int,
     topk_group: int = 1,
-) -> Any:
+) -> Outputs:
     """The logarithms of the chosen experts' sigmoids, `router_sentinel` for the others.
 
     Experts are chosen by sigmoid plus bias: first the groups whose `group_topk` best ones have the

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from onnx import TensorProto
 
-from mgx_mlir.core.dtypes import INT32, INT64, UINT8
+from mgx_mlir.core.dtypes import INT32, INT64, UINT8, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
-    Value,
     axis_in,
     compare,
     convert,
@@ -24,11 +21,13 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
     wide,
 )
-from mgx_mlir.frontends.onnx.ops.contrib_fused import activated, present
+from mgx_mlir.frontends.onnx.node import Node
+from mgx_mlir.frontends.onnx.ops.contrib_fused import NEEDED, activated, present
 from mgx_mlir.frontends.onnx.ops.contrib_norm import rms_norm
 from mgx_mlir.frontends.onnx.ops.linear import matmul
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
@@ -50,7 +49,7 @@ def unpacked(b: Builder, x: Value, bits: int) -> Value:
     return b.reshape(parts, dims=[*[0] * (rank - 1), dims[-1] * 4])
 
 
-def expanded(b: Builder, codes: Value, scales: Value, zeros: Value | int, kind: Any) -> Value:
+def expanded(b: Builder, codes: Value, scales: Value, zeros: Value | int, kind: DType) -> Value:
     """(codes - zeros) scales in `kind`; codes {.., blocks, size}, the others {.., blocks}."""
     rank = len(b.dims(codes))
     value = convert(b, codes, kind)
@@ -82,7 +81,7 @@ def weights(
     n: int,
     bits: int,
     block_size: int,
-    kind: Any,
+    kind: DType,
 ) -> Value:
     """The matrix {n, k} of MatMulNBits in `kind`. `groups` states the block of each column."""
     blocks = -(-k // block_size) if block_size > 0 else 0
@@ -105,13 +104,13 @@ def weights(
 @onnx_op("MatMulNBits", domain=MS)
 def matmul_nbits(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     w: Value,
     scales: Value,
-    zeros: Value = None,
-    groups: Value = None,
-    bias: Value = None,
+    zeros: Value | None = None,
+    groups: Value | None = None,
+    bias: Value | None = None,
     *,
     K: int,
     N: int,
@@ -144,16 +143,16 @@ def _normed(
 @onnx_op("MatMulNBitsMlp", domain=MS)
 def matmul_nbits_mlp(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
-    skip: Value = None,
-    norm_scale: Value = None,
-    gate: Value = None,
-    gate_scales: Value = None,
-    gate_bias: Value = None,
-    up: Value = None,
-    up_scales: Value = None,
-    up_bias: Value = None,
+    skip: Value | None = None,
+    norm_scale: Value | None = None,
+    gate: Value = NEEDED,
+    gate_scales: Value = NEEDED,
+    gate_bias: Value | None = None,
+    up: Value = NEEDED,
+    up_scales: Value = NEEDED,
+    up_bias: Value | None = None,
     *,
     K: int,
     N: int,
@@ -162,7 +161,7 @@ def matmul_nbits_mlp(
     bits: int = 4,
     block_size: int,
     epsilon: float = 1e-5,
-) -> Any:
+) -> Outputs:
     """activation(x gate^T) * (x up^T) of a normalised x."""
     present(gate_B=gate, gate_scales=gate_scales, up_B=up, up_scales=up_scales)
     y, total = _normed(b, x, skip, norm_scale, epsilon)
@@ -176,19 +175,19 @@ def matmul_nbits_mlp(
 @onnx_op("MatMulNBitsQkv", domain=MS)
 def matmul_nbits_qkv(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
-    skip: Value = None,
-    norm_scale: Value = None,
-    q: Value = None,
-    q_scales: Value = None,
-    q_bias: Value = None,
-    k: Value = None,
-    k_scales: Value = None,
-    k_bias: Value = None,
-    v: Value = None,
-    v_scales: Value = None,
-    v_bias: Value = None,
+    skip: Value | None = None,
+    norm_scale: Value = NEEDED,
+    q: Value = NEEDED,
+    q_scales: Value = NEEDED,
+    q_bias: Value | None = None,
+    k: Value = NEEDED,
+    k_scales: Value = NEEDED,
+    k_bias: Value | None = None,
+    v: Value = NEEDED,
+    v_scales: Value = NEEDED,
+    v_bias: Value | None = None,
     *,
     K: int,
     Nkv: int,
@@ -197,7 +196,7 @@ def matmul_nbits_qkv(
     bits: int = 4,
     block_size: int,
     epsilon: float = 1e-6,
-) -> Any:
+) -> Outputs:
     present(norm_scale=norm_scale, q_B=q, q_scales=q_scales, k_B=k, k_scales=k_scales)
     present(v_B=v, v_scales=v_scales)
     y, total = _normed(b, x, skip, norm_scale, epsilon)
@@ -234,7 +233,7 @@ _TABLES = {
 @onnx_op("MatMulBnb4", domain=MS)
 def matmul_bnb4(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     w: Value,
     absmax: Value,
@@ -275,11 +274,11 @@ def matmul_bnb4(
 @onnx_op("GatherBlockQuantized", domain=MS)
 def gather_block_quantized(
     b: Builder,
-    node: Any,
+    node: Node,
     data: Value,
     indices: Value,
     scales: Value,
-    zeros: Value = None,
+    zeros: Value | None = None,
     *,
     bits: int = 4,
     block_size: int = 128,

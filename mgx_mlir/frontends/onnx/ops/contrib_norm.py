@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from mgx_mlir.core.dtypes import FLOAT, INT32, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
-    Value,
     along,
     axis_in,
     convert,
@@ -19,11 +17,13 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
     wide,
 )
-from mgx_mlir.frontends.onnx.ops.contrib_fused import channels_first, present
+from mgx_mlir.frontends.onnx.node import Node
+from mgx_mlir.frontends.onnx.ops.contrib_fused import NEEDED, channels_first, present
 from mgx_mlir.frontends.onnx.ops.contrib_fused import channels_last as to_channels_last
 from mgx_mlir.frontends.onnx.ops.normalize import grouped, standardized
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
@@ -61,15 +61,15 @@ def _summed(b: Builder, x: Value, skip: Value, bias: Value | None) -> Value:
 @onnx_op("SkipLayerNormalization", domain=MS)
 def skip_layer_normalization(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     skip: Value,
     gamma: Value,
-    beta: Value = None,
-    bias: Value = None,
+    beta: Value | None = None,
+    bias: Value | None = None,
     *,
     epsilon: float = 1e-12,
-) -> Any:
+) -> Outputs:
     total = _summed(b, x, skip, bias)
     return (*layer_norm(b, total, gamma, beta, epsilon), total)
 
@@ -77,14 +77,14 @@ def skip_layer_normalization(
 @onnx_op("SkipSimplifiedLayerNormalization", domain=MS)
 def skip_simplified_layer_normalization(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     skip: Value,
     gamma: Value,
-    bias: Value = None,
+    bias: Value | None = None,
     *,
     epsilon: float = 1e-12,
-) -> Any:
+) -> Outputs:
     total = _summed(b, x, skip, bias)
     y, inverse = rms_norm(b, total, gamma, -1, epsilon)
     return y, None, inverse, total
@@ -93,14 +93,14 @@ def skip_simplified_layer_normalization(
 @onnx_op("SimplifiedLayerNormalization")
 def simplified_layer_normalization(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     scale: Value,
     *,
     axis: int = -1,
     epsilon: float = 1e-5,
     stash_type: int = 1,
-) -> Any:
+) -> Outputs:
     """In the default domain, although ONNX has no such operator: onnxruntime writes it there."""
     if stash_type != 1:
         raise NotSupported(f"stash_type {stash_type}")
@@ -110,14 +110,14 @@ def simplified_layer_normalization(
 @onnx_op("SimplifiedLayerNormalization", domain=MS)
 def simplified_layer_normalization_ms(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     scale: Value,
     *,
     axis: int = -1,
     epsilon: float = 1e-5,
     stash_type: int = 1,
-) -> Any:
+) -> Outputs:
     """In com.microsoft, where some converters write it."""
     return simplified_layer_normalization(
         b, node, x, scale, axis=axis, epsilon=epsilon, stash_type=stash_type
@@ -143,7 +143,7 @@ def _group_norm(
 @onnx_op("GroupNorm", domain=MS)
 def group_norm(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     gamma: Value,
     beta: Value,
@@ -164,18 +164,18 @@ def _turned(b: Builder, y: Value, last: int) -> Value:
 @onnx_op("SkipGroupNorm", domain=MS)
 def skip_group_norm(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     gamma: Value,
     beta: Value,
     skip: Value,
-    bias: Value = None,
+    bias: Value | None = None,
     *,
     activation: int,
     channels_last: int = 1,
     epsilon: float = 1e-5,
     groups: int,
-) -> Any:
+) -> Outputs:
     """A skip of rank 2 has one number for each channel."""
     rank = len(b.dims(x))
     if len(b.dims(skip)) == 2:
@@ -215,9 +215,9 @@ def _join_last(b: Builder, x: Value) -> Value:
 @onnx_op("BranchwiseRMSNorm", domain=MS)
 def branchwise_rms_norm(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
-    scale: Value = None,
+    scale: Value | None = None,
     *,
     epsilon: float = 1e-5,
     num_branches: int = 0,
@@ -241,7 +241,7 @@ _GATES = {"silu": True, "swish": True, "sigmoid": False}
 @onnx_op("GatedRMSNorm", domain=MS)
 def gated_rms_norm(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     scale: Value,
     gate: Value,
@@ -281,7 +281,7 @@ def _gates(b: Builder, v: Value, streams: Value) -> Value:
 @onnx_op("HyperConnectionPreMix", domain=MS)
 def hyper_connection_pre_mix(
     b: Builder,
-    node: Any,
+    node: Node,
     streams: Value,
     pre_mix: Value,
     *,
@@ -299,11 +299,11 @@ def hyper_connection_pre_mix(
 @onnx_op("HyperConnectionPostMix", domain=MS)
 def hyper_connection_post_mix(
     b: Builder,
-    node: Any,
+    node: Node,
     streams: Value,
     block_output: Value,
     post_mix: Value,
-    stream_mix: Value = None,
+    stream_mix: Value | None = None,
     *,
     num_branches: int = 0,
 ) -> Value:
@@ -326,16 +326,16 @@ def hyper_connection_post_mix(
 @onnx_op("EngramGate", domain=MS)
 def engram_gate(
     b: Builder,
-    node: Any,
+    node: Node,
     key: Value,
     query: Value,
     value: Value,
     key_norm_scale: Value,
     query_norm_scale: Value,
-    conv_norm_scale: Value = None,
+    conv_norm_scale: Value | None = None,
     *,
     epsilon: float = 1e-5,
-) -> Any:
+) -> Outputs:
     """v sigmoid(sign(d) sqrt(max(|d|, 1e-6))), d = norm(key) . norm(query) / sqrt(size)."""
     dtype, size = b.dtype(key), b.dims(key)[-1]
     if size == DYN:
@@ -397,20 +397,20 @@ def _embedded(
 @onnx_op("EmbedLayerNormalization", domain=MS)
 def embed_layer_normalization(
     b: Builder,
-    node: Any,
+    node: Node,
     input_ids: Value,
-    segment_ids: Value = None,
-    word_embedding: Value = None,
-    position_embedding: Value = None,
-    segment_embedding: Value = None,
-    gamma: Value = None,
-    beta: Value = None,
-    mask: Value = None,
-    position_ids: Value = None,
+    segment_ids: Value | None = None,
+    word_embedding: Value = NEEDED,
+    position_embedding: Value = NEEDED,
+    segment_embedding: Value | None = None,
+    gamma: Value = NEEDED,
+    beta: Value = NEEDED,
+    mask: Value | None = None,
+    position_ids: Value | None = None,
     *,
     epsilon: float = 1e-12,
     mask_index_type: int = 1,
-) -> Any:
+) -> Outputs:
     present(
         word_embedding=word_embedding, position_embedding=position_embedding, gamma=gamma, beta=beta
     )
@@ -425,28 +425,28 @@ def embed_layer_normalization(
 @onnx_op("QEmbedLayerNormalization", domain=MS)
 def q_embed_layer_normalization(
     b: Builder,
-    node: Any,
+    node: Node,
     input_ids: Value,
-    segment_ids: Value = None,
-    words: Value = None,
-    positions: Value = None,
-    segment_table: Value = None,
-    gamma: Value = None,
-    beta: Value = None,
-    mask: Value = None,
-    words_scale: Value = None,
-    positions_scale: Value = None,
-    segment_scale: Value = None,
-    gamma_scale: Value = None,
-    beta_scale: Value = None,
-    words_zero: Value = None,
-    positions_zero: Value = None,
-    segment_zero: Value = None,
-    gamma_zero: Value = None,
-    beta_zero: Value = None,
+    segment_ids: Value | None = None,
+    words: Value = NEEDED,
+    positions: Value = NEEDED,
+    segment_table: Value | None = None,
+    gamma: Value = NEEDED,
+    beta: Value = NEEDED,
+    mask: Value | None = None,
+    words_scale: Value = NEEDED,
+    positions_scale: Value = NEEDED,
+    segment_scale: Value = NEEDED,
+    gamma_scale: Value = NEEDED,
+    beta_scale: Value = NEEDED,
+    words_zero: Value = NEEDED,
+    positions_zero: Value = NEEDED,
+    segment_zero: Value = NEEDED,
+    gamma_zero: Value = NEEDED,
+    beta_zero: Value = NEEDED,
     *,
     epsilon: float = 1e-12,
-) -> Any:
+) -> Outputs:
     """Of tables in 8 bits: rows are looked up first, then they get their scale."""
 
     present(
@@ -468,6 +468,9 @@ def q_embed_layer_normalization(
     places = unsqueeze(b, slice_(b, positions, [0], [0], [length]), [0])
     total = b.add(total, real(places, positions_scale, positions_zero))
     if segment_ids is not None and segment_table is not None:
+        present(
+            segment_embedding_scale=segment_scale, segment_embedding_zero_point=segment_zero
+        )  # fmt: skip
         rows = b.gather(segment_table, segment_ids, axis=0)
         total = b.add(total, real(rows, segment_scale, segment_zero))
     gamma, beta = real(gamma, gamma_scale, gamma_zero), real(beta, beta_scale, beta_zero)

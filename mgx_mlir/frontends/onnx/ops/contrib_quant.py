@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core.dtypes import FLOAT, INT32
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.helpers import Value, axes_in, axis_in, convert, reshape, squeeze, unsqueeze
+from mgx_mlir.frontends.helpers import axes_in, axis_in, convert, reshape, squeeze, unsqueeze
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.contrib_attention import (
     hidden_sizes,
     self_attention,
     split_qkv,
 )
-from mgx_mlir.frontends.onnx.ops.contrib_fused import channels_first, channels_last, present
+from mgx_mlir.frontends.onnx.ops.contrib_fused import NEEDED, channels_first, channels_last, present
 from mgx_mlir.frontends.onnx.ops.conv import average_pool
 from mgx_mlir.frontends.onnx.ops.linear import matmul, matmul_integer
 from mgx_mlir.frontends.onnx.ops.quant import (
@@ -29,6 +29,7 @@ from mgx_mlir.frontends.onnx.ops.quant import (
 )
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
@@ -63,15 +64,15 @@ def stored(b: Builder, y: Value, scale: Value, zero: Value | None, like: Value) 
 @onnx_op("QLinearAdd", domain=MS)
 def qlinear_add(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     x_scale: Value,
-    x_zero: Value = None,
-    y: Value = None,
-    y_scale: Value = None,
-    y_zero: Value = None,
-    out_scale: Value = None,
-    out_zero: Value = None,
+    x_zero: Value | None = None,
+    y: Value = NEEDED,
+    y_scale: Value = NEEDED,
+    y_zero: Value | None = None,
+    out_scale: Value = NEEDED,
+    out_zero: Value | None = None,
 ) -> Value:
     present(B=y, B_scale=y_scale, C_scale=out_scale)
     total = b.add(real(b, x, x_scale, x_zero), real(b, y, y_scale, y_zero))
@@ -81,15 +82,15 @@ def qlinear_add(
 @onnx_op("QLinearMul", domain=MS)
 def qlinear_mul(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     x_scale: Value,
-    x_zero: Value = None,
-    y: Value = None,
-    y_scale: Value = None,
-    y_zero: Value = None,
-    out_scale: Value = None,
-    out_zero: Value = None,
+    x_zero: Value | None = None,
+    y: Value = NEEDED,
+    y_scale: Value = NEEDED,
+    y_zero: Value | None = None,
+    out_scale: Value = NEEDED,
+    out_zero: Value | None = None,
 ) -> Value:
     present(B=y, B_scale=y_scale, C_scale=out_scale)
     product = b.mul(real(b, x, x_scale, x_zero), real(b, y, y_scale, y_zero))
@@ -99,12 +100,12 @@ def qlinear_mul(
 @onnx_op("QLinearSigmoid", domain=MS)
 def qlinear_sigmoid(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     x_scale: Value,
-    x_zero: Value = None,
-    y_scale: Value = None,
-    y_zero: Value = None,
+    x_zero: Value | None = None,
+    y_scale: Value = NEEDED,
+    y_zero: Value | None = None,
 ) -> Value:
     present(Y_scale=y_scale)
     return stored(b, b.sigmoid(real(b, x, x_scale, x_zero)), y_scale, y_zero, x)
@@ -113,12 +114,12 @@ def qlinear_sigmoid(
 @onnx_op("QLinearLeakyRelu", domain=MS)
 def qlinear_leaky_relu(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     x_scale: Value,
-    x_zero: Value = None,
-    y_scale: Value = None,
-    y_zero: Value = None,
+    x_zero: Value | None = None,
+    y_scale: Value = NEEDED,
+    y_zero: Value | None = None,
     *,
     alpha: float = 0.01,
 ) -> Value:
@@ -130,12 +131,12 @@ def qlinear_leaky_relu(
 @onnx_op("QLinearSoftmax", domain=MS)
 def qlinear_softmax(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     x_scale: Value,
-    x_zero: Value = None,
-    y_scale: Value = None,
-    y_zero: Value = None,
+    x_zero: Value | None = None,
+    y_scale: Value = NEEDED,
+    y_zero: Value = NEEDED,
     *,
     axis: int = -1,
     opset: int,
@@ -157,7 +158,7 @@ def qlinear_softmax(
 @onnx_op("QLinearWhere", domain=MS)
 def qlinear_where(
     b: Builder,
-    node: Any,
+    node: Node,
     condition: Value,
     x: Value,
     x_scale: Value,
@@ -174,7 +175,7 @@ def qlinear_where(
 
 @onnx_op("QLinearConcat", domain=MS)
 def qlinear_concat(
-    b: Builder, node: Any, y_scale: Value, y_zero: Value, *inputs: Value, axis: int
+    b: Builder, node: Node, y_scale: Value, y_zero: Value, *inputs: Value, axis: int
 ) -> Value:
     """Of triples tensor, scale, zero point."""
     if not inputs or len(inputs) % 3:
@@ -188,7 +189,12 @@ def qlinear_concat(
 
 @onnx_op("MulInteger", domain=MS)
 def mul_integer(
-    b: Builder, node: Any, x: Value, x_zero: Value = None, y: Value = None, y_zero: Value = None
+    b: Builder,
+    node: Node,
+    x: Value,
+    x_zero: Value | None = None,
+    y: Value = NEEDED,
+    y_zero: Value | None = None,
 ) -> Value:
     present(B=y)
     return b.mul(centred(b, x, x_zero), centred(b, y, y_zero))
@@ -196,7 +202,7 @@ def mul_integer(
 
 @onnx_op("ReduceSumInteger", domain=MS)
 def reduce_sum_integer(
-    b: Builder, node: Any, x: Value, *, axes: Sequence[int], keepdims: int
+    b: Builder, node: Node, x: Value, *, axes: Sequence[int], keepdims: int
 ) -> Value:
     axes = axes_in(axes, len(b.dims(x)))
     total = b.reduce_sum(convert(b, x, INT32), axes=axes)
@@ -209,12 +215,12 @@ def reduce_sum_integer(
 @onnx_op("QLinearAveragePool", domain=MS)
 def qlinear_average_pool(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     x_scale: Value,
-    x_zero: Value = None,
-    y_scale: Value = None,
-    y_zero: Value = None,
+    x_zero: Value | None = None,
+    y_scale: Value = NEEDED,
+    y_zero: Value | None = None,
     *,
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
@@ -241,7 +247,7 @@ def _turned(b: Builder, y: Value, last: int) -> Value:
 @onnx_op("QLinearGlobalAveragePool", domain=MS)
 def qlinear_global_average_pool(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     x_scale: Value,
     x_zero: Value,
@@ -259,12 +265,12 @@ def qlinear_global_average_pool(
 @onnx_op("QLinearReduceMean", domain=MS)
 def qlinear_reduce_mean(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     x_scale: Value,
-    x_zero: Value = None,
-    y_scale: Value = None,
-    y_zero: Value = None,
+    x_zero: Value | None = None,
+    y_scale: Value = NEEDED,
+    y_zero: Value | None = None,
     *,
     axes: Sequence[int],
     keepdims: int,
@@ -278,7 +284,7 @@ def qlinear_reduce_mean(
 @onnx_op("QLinearConv", domain=MS)
 def qlinear_conv_ms(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     x_scale: Value,
     x_zero: Value,
@@ -287,7 +293,7 @@ def qlinear_conv_ms(
     w_zero: Value,
     y_scale: Value,
     y_zero: Value,
-    bias: Value = None,
+    bias: Value | None = None,
     *,
     auto_pad: str = "NOTSET",
     channels_last: int = 0,
@@ -322,7 +328,7 @@ def _per_column(b: Builder, v: Value | None, rank: int) -> Value | None:
 
 def _scaled_product(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     w: Value,
     x_scale: Value,
@@ -346,14 +352,14 @@ def _scaled_product(
 @onnx_op("MatMulIntegerToFloat", domain=MS)
 def matmul_integer_to_float(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     w: Value,
     x_scale: Value,
     w_scale: Value,
-    x_zero: Value = None,
-    w_zero: Value = None,
-    bias: Value = None,
+    x_zero: Value | None = None,
+    w_zero: Value | None = None,
+    bias: Value | None = None,
 ) -> Value:
     return _scaled_product(b, node, x, w, x_scale, w_scale, x_zero, w_zero, bias)
 
@@ -361,12 +367,12 @@ def matmul_integer_to_float(
 @onnx_op("DynamicQuantizeMatMul", domain=MS)
 def dynamic_quantize_matmul(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     w: Value,
     w_scale: Value,
-    w_zero: Value = None,
-    bias: Value = None,
+    w_zero: Value | None = None,
+    bias: Value | None = None,
 ) -> Value:
     """x is quantized to 8 bits by its own range, as DynamicQuantizeLinear does."""
     codes, scale, zero = dynamic_quantize_linear(b, node, x)
@@ -374,23 +380,23 @@ def dynamic_quantize_matmul(
 
 
 @onnx_op("MatMulInteger16", domain=MS)
-def matmul_integer_16(b: Builder, node: Any, x: Value, y: Value) -> Value:
+def matmul_integer_16(b: Builder, node: Node, x: Value, y: Value) -> Value:
     return matmul(b, convert(b, x, INT32), convert(b, y, INT32))
 
 
 @onnx_op("QGemm", domain=MS)
 def qgemm(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     x_scale: Value,
     x_zero: Value,
     w: Value,
     w_scale: Value,
     w_zero: Value,
-    c: Value = None,
-    y_scale: Value = None,
-    y_zero: Value = None,
+    c: Value | None = None,
+    y_scale: Value | None = None,
+    y_zero: Value = NEEDED,
     *,
     alpha: float = 1.0,
     transA: int = 0,
@@ -418,16 +424,16 @@ def _turned2(b: Builder, x: Value, wanted: int) -> Value:
 @onnx_op("QAttention", domain=MS)
 def qattention(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     w: Value,
     bias: Value,
     x_scale: Value,
     w_scale: Value,
-    mask: Value = None,
-    x_zero: Value = None,
-    w_zero: Value = None,
-    past: Value = None,
+    mask: Value | None = None,
+    x_zero: Value | None = None,
+    w_zero: Value | None = None,
+    past: Value | None = None,
     *,
     do_rotary: int = 0,
     mask_filter_value: float = -10000.0,
@@ -435,7 +441,7 @@ def qattention(
     past_present_share_buffer: int = 0,
     scale: float = 0.0,
     unidirectional: int = 0,
-) -> Any:
+) -> Outputs:
     """Attention whose first product is of integers; all after it is in floats."""
     if do_rotary or past_present_share_buffer:
         raise NotSupported("do_rotary" if do_rotary else "past_present_share_buffer")
@@ -452,7 +458,7 @@ def qattention(
 
 @onnx_op("QuantizeLinear", domain=MS)
 def quantize_linear_ms(
-    b: Builder, node: Any, x: Value, scale: Value, zero: Value = None, *, axis: int = 1
+    b: Builder, node: Node, x: Value, scale: Value, zero: Value | None = None, *, axis: int = 1
 ) -> Value:
     """ai.onnx's of before 16-bit types, with them."""
     if zero is None:
@@ -462,6 +468,6 @@ def quantize_linear_ms(
 
 @onnx_op("DequantizeLinear", domain=MS)
 def dequantize_linear_ms(
-    b: Builder, node: Any, x: Value, scale: Value, zero: Value = None, *, axis: int = 1
+    b: Builder, node: Node, x: Value, scale: Value, zero: Value | None = None, *, axis: int = 1
 ) -> Value:
     return dequantize_linear(b, node, x, scale, zero, axis=axis)

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.helpers import (
-    Value,
-    arange,
-    convert,
-    extent,
-    slice_,
-    squeeze,
-    unsqueeze,
-    wide,
-)
+from mgx_mlir.frontends.helpers import arange, convert, extent, slice_, squeeze, unsqueeze, wide
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.attention import rotary_embedding
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
@@ -41,7 +33,7 @@ def _heads(b: Builder, x: Value, cos: Value, num_heads: int, turned: int) -> int
 @onnx_op("RotaryEmbedding", domain=MS)
 def rotary(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     positions: Value,
     cos: Value,
@@ -87,7 +79,7 @@ def _sections(sections: Sequence[int], layout: int) -> np.ndarray:
 @onnx_op("MRotaryEmbedding", domain=MS)
 def m_rotary(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     positions: Value,
     cos: Value,
@@ -116,11 +108,12 @@ def m_rotary(
 
     def angles(cache: Value) -> Value:
         """{batch, length, half}: of the rows at each stream's positions, its own columns."""
-        out = None
+        out: Value | None = None
         for i in range(3):
             place = squeeze(b, slice_(b, positions, [0], [i], [i + 1]), [0])
             rows = b.gather(cache, place, axis=0)
             out = rows if out is None else b.where(b.literal(streams == i), rows, out)
+        assert out is not None
         return out
 
     return rotary_embedding(
@@ -131,8 +124,8 @@ def m_rotary(
 
 @onnx_op("GemmaRotaryEmbedding", domain=MS)
 def gemma_rotary(
-    b: Builder, node: Any, angles: Value, q: Value, q_rot: Value, k: Value, k_rot: Value
-) -> Any:
+    b: Builder, node: Node, angles: Value, q: Value, q_rot: Value, k: Value, k_rot: Value
+) -> Outputs:
     """q cos + q_rot sin, and the same of k; the angles' functions are rounded to q's type."""
     dtype = b.dtype(q)
     cos, sin = (unsqueeze(b, convert(b, f(angles), dtype), [1]) for f in (b.cos, b.sin))

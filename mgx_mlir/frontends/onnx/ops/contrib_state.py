@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     axis_range,
     compare,
@@ -28,8 +26,10 @@ from mgx_mlir.frontends.helpers import (
     wide,
     zeros,
 )
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
@@ -51,11 +51,11 @@ def _activated(b: Builder, y: Value, activation: str) -> Value:
 @onnx_op("CausalConvWithState", domain=MS)
 def causal_conv_with_state(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     weight: Value,
-    bias: Value = None,
-    past_state: Value = None,
+    bias: Value | None = None,
+    past_state: Value | None = None,
     *,
     activation: str = "none",
     channels_last: int = 0,
@@ -67,7 +67,7 @@ def causal_conv_with_state(
     state_length: int = 0,
     state_update_capacity: int = 0,
     state_window: int = 0,
-) -> Any:
+) -> Outputs:
     """A convolution of each channel with itself, over the last elements and the state before.
 
     The state after the last element, or, with a `state_window`, those after each of the last ones.
@@ -173,22 +173,22 @@ def _bounds(b: Builder, ends: Value, sequence: Value) -> tuple[Value, Value]:
 @onnx_op("VarlenCausalConvWithState", domain=MS)
 def varlen_causal_conv_with_state(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     weight: Value,
     ends: Value,
-    bias: Value = None,
-    initial_state: Value = None,
-    capture_count: Value = None,
-    kernel_delta: Value = None,
-    previous_mask: Value = None,
+    bias: Value | None = None,
+    initial_state: Value | None = None,
+    capture_count: Value | None = None,
+    kernel_delta: Value | None = None,
+    previous_mask: Value | None = None,
     *,
     activation: str = "none",
     delta_offset: int = 0,
     dilation: int = 1,
     group_size: int = 1,
     state_update_capacity: int = 0,
-) -> Any:
+) -> Outputs:
     """Of sequences one behind the other: `ends` says where each begins, and where the last ends.
 
     A table holds the tokens and behind them the states; each tap of each token is a row of it.
@@ -238,7 +238,7 @@ def varlen_causal_conv_with_state(
         place = b.add(b.sub(lengths, reach), unsqueeze(b, arange(b, reach), [0]))
         entry = unsqueeze(b, axis_range(b, initial_state, 0), [1])
         final = transpose(b, b.gather(table, row(first, entry, place), axis=0), [0, 2, 1])
-    if not state_update_capacity:
+    if capture_count is None:
         return y, final, None
     slot = unsqueeze(b, arange(b, state_update_capacity), [0])
     count = b.min(unsqueeze(b, convert(b, capture_count, INT64), [1]), lengths)

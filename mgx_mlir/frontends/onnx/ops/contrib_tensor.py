@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     axis_in,
     compare,
@@ -27,6 +25,7 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
     wide,
 )
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.contrib_fused import channels_first, channels_last
 from mgx_mlir.frontends.onnx.ops.conv import conv_transpose, max_pool
 from mgx_mlir.frontends.onnx.ops.generate import range_op
@@ -36,6 +35,7 @@ from mgx_mlir.frontends.onnx.ops.pad import pad
 from mgx_mlir.frontends.onnx.ops.sampling import grid_sample
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
@@ -44,19 +44,25 @@ MS = "com.microsoft"
 
 
 @onnx_op("Trilu", domain=MS)
-def trilu_ms(b: Builder, node: Any, x: Value, k: Value = None, *, upper: int = 1) -> Value:
+def trilu_ms(b: Builder, node: Node, x: Value, k: Value | None = None, *, upper: int = 1) -> Value:
     return trilu(b, node, x, k, upper=upper)
 
 
 @onnx_op("ExpandDims", domain=MS)
-def expand_dims(b: Builder, node: Any, x: Value, axis: Value) -> Value:
+def expand_dims(b: Builder, node: Node, x: Value, axis: Value) -> Value:
     [at] = node.ints(axis, "axis")
     return unsqueeze(b, x, [axis_in(at, len(b.dims(x)) + 1)])
 
 
 @onnx_op("Pad", domain=MS)
 def pad_ms(
-    b: Builder, node: Any, x: Value, pads: Value, value: Value = None, *, mode: str = "constant"
+    b: Builder,
+    node: Node,
+    x: Value,
+    pads: Value,
+    value: Value | None = None,
+    *,
+    mode: str = "constant",
 ) -> Value:
     """`pads` may be of rank 2, {1, n}."""
     if len(b.dims(pads)) == 2:
@@ -65,7 +71,9 @@ def pad_ms(
 
 
 @onnx_op("Range", domain=MS)
-def range_ms(b: Builder, node: Any, start: Value, limit: Value, delta: Value = None) -> Value:
+def range_ms(
+    b: Builder, node: Node, start: Value, limit: Value, delta: Value | None = None
+) -> Value:
     start, limit, *rest = (
         reshape(b, v, []) if b.dims(v) else v
         for v in ((start, limit) if delta is None else (start, limit, delta))
@@ -74,18 +82,18 @@ def range_ms(b: Builder, node: Any, start: Value, limit: Value, delta: Value = N
 
 
 @onnx_op("GatherND", domain=MS)
-def gather_nd_ms(b: Builder, node: Any, data: Value, indices: Value) -> Value:
+def gather_nd_ms(b: Builder, node: Node, data: Value, indices: Value) -> Value:
     return gather_nd(b, node, data, indices)
 
 
 @onnx_op("TorchEmbedding", domain=MS)
 def torch_embedding(
     b: Builder,
-    node: Any,
+    node: Node,
     weight: Value,
     indices: Value,
-    padding_idx: Value = None,
-    scale_grad_by_freq: Value = None,
+    padding_idx: Value | None = None,
+    scale_grad_by_freq: Value | None = None,
 ) -> Value:
     """A look-up; the other two inputs are of training."""
     return b.gather(weight, indices, axis=0)
@@ -93,7 +101,7 @@ def torch_embedding(
 
 @onnx_op("UnfoldTensor", domain=MS)
 def unfold_tensor(
-    b: Builder, node: Any, x: Value, *, dim: int = -1, size: int, step: int = 1
+    b: Builder, node: Node, x: Value, *, dim: int = -1, size: int, step: int = 1
 ) -> Value:
     """All slices of `size` along one axis, each `step` on; what is in them is the last axis."""
     rank = len(b.dims(x))
@@ -112,7 +120,7 @@ def unfold_tensor(
 
 
 @onnx_op("Unique", domain=MS)
-def unique_ms(b: Builder, node: Any, x: Value) -> Any:
+def unique_ms(b: Builder, node: Node, x: Value) -> Outputs:
     """Values in the order they are first seen in, the place of each element's, and the counts."""
     values, _, places, counts = b.unique(x, sorted=False)
     return values, places, counts
@@ -120,7 +128,7 @@ def unique_ms(b: Builder, node: Any, x: Value) -> Any:
 
 @onnx_op("IsAllFinite", domain=MS)
 def is_all_finite(
-    b: Builder, node: Any, *inputs: Value, isinf_only: int = 0, isnan_only: int = 0
+    b: Builder, node: Node, *inputs: Value, isinf_only: int = 0, isnan_only: int = 0
 ) -> Value:
     """Whether no element of any input is infinite or NaN."""
     if isinf_only and isnan_only:
@@ -139,6 +147,7 @@ def is_all_finite(
         )
         here = b.reshape(here, dims=[])
         bad = here if bad is None else b.max(bad, here)
+    assert bad is not None
     return compare(b, "equal", bad, 0)
 
 
@@ -148,7 +157,7 @@ def is_all_finite(
 @onnx_op("NhwcMaxPool", domain=MS)
 def nhwc_max_pool(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     auto_pad: str = "NOTSET",
@@ -158,7 +167,7 @@ def nhwc_max_pool(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Value:
-    out = max_pool(
+    out, _ = max_pool(
         b, node, channels_first(b, x), auto_pad=auto_pad, ceil_mode=ceil_mode, dilations=dilations,
         kernel_shape=kernel_shape, pads=pads, strides=strides,
     )  # fmt: skip
@@ -168,11 +177,11 @@ def nhwc_max_pool(
 @onnx_op("ConvTransposeWithDynamicPads", domain=MS)
 def conv_transpose_with_dynamic_pads(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     w: Value,
-    pads: Value = None,
-    bias: Value = None,
+    pads: Value | None = None,
+    bias: Value | None = None,
     *,
     auto_pad: str = "NOTSET",
     dilations: Sequence[int] | None = None,
@@ -191,7 +200,7 @@ def conv_transpose_with_dynamic_pads(
 @onnx_op("GridSample", domain=MS)
 def grid_sample_ms(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     grid: Value,
     *,
@@ -207,7 +216,7 @@ def grid_sample_ms(
 @onnx_op("CropAndResize", domain=MS)
 def crop_and_resize(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     rois: Value,
     batch: Value,
@@ -273,7 +282,7 @@ _MOST_ROWS = 1 << 11  # of a matrix that is inverted: each is a step of 15 opera
 
 
 @onnx_op("Inverse", domain=MS)
-def inverse(b: Builder, node: Any, x: Value) -> Value:
+def inverse(b: Builder, node: Node, x: Value) -> Value:
     """By Gauss and Jordan, with the largest pivot of each column; n steps for n rows."""
     dtype, kind = b.dtype(x), wide(b.dtype(x))
     dims = b.dims(x)
@@ -304,7 +313,7 @@ def inverse(b: Builder, node: Any, x: Value) -> Value:
     return convert(b, slice_(b, both, [rank - 1], [n], [2 * n]), dtype)
 
 
-def _fourier(node: Any, normalized: int, onesided: int, signal_ndim: int) -> None:
+def _fourier(node: Node, normalized: int, onesided: int, signal_ndim: int) -> None:
     if normalized or not onesided or signal_ndim != 1:
         raise NotSupported("a form other than one-sided over one axis and not normalised")
 
@@ -312,7 +321,7 @@ def _fourier(node: Any, normalized: int, onesided: int, signal_ndim: int) -> Non
 @onnx_op("Rfft", domain=MS)
 def rfft(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     normalized: int = 0,
@@ -337,7 +346,7 @@ def rfft(
 
 @onnx_op("Irfft", domain=MS)
 def irfft(
-    b: Builder, node: Any, x: Value, *, normalized: int = 0, onesided: int = 1, signal_ndim: int
+    b: Builder, node: Node, x: Value, *, normalized: int = 0, onesided: int = 1, signal_ndim: int
 ) -> Value:
     """The inverse of Rfft for signals of even length, of which it has n / 2 + 1 numbers."""
     _fourier(node, normalized, onesided, signal_ndim)
@@ -355,6 +364,7 @@ def irfft(
         part = squeeze(b, slice_(b, convert(b, x, kind), [rank - 1], [i], [i + 1]), [rank - 1])
         term = matmul(b, part, b.literal((weight * m / n).astype(kind.np)))
         total = term if total is None else b.add(total, term)
+    assert total is not None
     return convert(b, total, dtype)
 
 
@@ -373,19 +383,19 @@ def _complex_product(b: Builder, x: Value, y: Value, sign: int) -> Value:
 
 
 @onnx_op("ComplexMul", domain=MS)
-def complex_mul(b: Builder, node: Any, x: Value, y: Value) -> Value:
+def complex_mul(b: Builder, node: Node, x: Value, y: Value) -> Value:
     """Of real and imaginary parts in the last axis."""
     return _complex_product(b, x, y, 1)
 
 
 @onnx_op("ComplexMulConj", domain=MS)
-def complex_mul_conj(b: Builder, node: Any, x: Value, y: Value) -> Value:
+def complex_mul_conj(b: Builder, node: Node, x: Value, y: Value) -> Value:
     """x times the conjugate of y."""
     return _complex_product(b, x, y, -1)
 
 
 @onnx_op("CDist", domain=MS)
-def cdist(b: Builder, node: Any, x: Value, y: Value, *, metric: str = "sqeuclidean") -> Value:
+def cdist(b: Builder, node: Node, x: Value, y: Value, *, metric: str = "sqeuclidean") -> Value:
     """The distances of all rows of x and y: |x|^2 - 2 x y^T + |y|^2, at least 0."""
     if metric not in ("sqeuclidean", "euclidean"):
         raise NotSupported(f"metric {metric}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     compare,
     convert,
@@ -24,10 +22,12 @@ from mgx_mlir.frontends.helpers import (
     transpose,
     unsqueeze,
 )
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.elementwise import bitwise_xor
 from mgx_mlir.frontends.onnx.ops.linear import matmul
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
@@ -38,7 +38,7 @@ MS = "com.microsoft"
 @onnx_op("WordConvEmbedding", domain=MS)
 def word_conv_embedding(
     b: Builder,
-    node: Any,
+    node: Node,
     words: Value,
     w: Value,
     bias: Value,
@@ -84,7 +84,7 @@ def _running_all(b: Builder, flags: Value, axis: int) -> Value:
 
 @onnx_op("NGramRepeatBlock", domain=MS)
 def ngram_repeat_block(
-    b: Builder, node: Any, ids: Value, scores: Value, *, ngram_size: int
+    b: Builder, node: Node, ids: Value, scores: Value, *, ngram_size: int
 ) -> Value:
     """-inf for every token that would repeat an n-gram of the sequence."""
     batch, length = b.dims(ids)
@@ -113,7 +113,7 @@ def ngram_repeat_block(
 @onnx_op("RelativePositionBias", domain=MS)
 def relative_position_bias(
     b: Builder,
-    node: Any,
+    node: Node,
     table: Value,
     query_length: Value,
     key_length: Value,
@@ -147,14 +147,14 @@ def relative_position_bias(
 @onnx_op("GatedRelativePositionBias", domain=MS)
 def gated_relative_position_bias(
     b: Builder,
-    node: Any,
+    node: Node,
     query: Value,
     query_bias: Value,
     positions: Value,
     weight: Value,
     bias: Value,
     eco_a: Value,
-    token_offset: Value = None,
+    token_offset: Value | None = None,
     *,
     num_heads: int,
 ) -> Value:
@@ -196,7 +196,7 @@ def _plus(b: Builder, x: Value, term: int) -> Value:
 
 
 @onnx_op("MurmurHash3", domain=MS)
-def murmur_hash_3(b: Builder, node: Any, x: Value, *, positive: int = 1, seed: int = 0) -> Value:
+def murmur_hash_3(b: Builder, node: Node, x: Value, *, positive: int = 1, seed: int = 0) -> Value:
     """The 32-bit hash of each element's bytes, in arithmetic of u64."""
     dtype = b.dtype(x)
     if dtype.size not in (4, 8):

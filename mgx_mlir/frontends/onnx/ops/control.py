@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 
 from mgx_mlir.core.dtypes import BOOL, INT64
 from mgx_mlir.core.errors import ModelError
@@ -15,17 +16,18 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.views import Identity
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.branches import joined_types, same_count
-from mgx_mlir.frontends.helpers import Value, axis_in, convert, single, transpose, unsqueeze
+from mgx_mlir.frontends.helpers import axis_in, convert, single, transpose, unsqueeze
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.structures import (
     TENSOR,
     build,
     describe,
     form_of,
-    is_structure,
     tensors,
 )
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Held, HostValue, Value, has_failed
 from mgx_mlir.programs.build import Builder
 
 _MOST = 1 << 20  # iterations of a loop whose results state how many there are
@@ -39,7 +41,12 @@ _FLAGS = (TensorType(INT64, ()), TensorType(BOOL, ()))  # the iteration number, 
 
 @onnx_op("If", since=1)
 def if_op(
-    b: Builder, node: Any, cond: Value, *, then_branch: Any, else_branch: Any
+    b: Builder,
+    node: Node,
+    cond: Value,
+    *,
+    then_branch: onnx.GraphProto,
+    else_branch: onnx.GraphProto,
 ) -> tuple[Any, ...]:
     """A condition known now picks its branch, which is imported in place."""
     known = b.const(single(b, cond, "condition"))
@@ -54,7 +61,7 @@ def if_op(
     for graph, region in zip(graphs, draft.regions, strict=True):
         with ir.InsertionPoint(region.blocks.append()):
             found.append(node.inline(graph))
-            if node.has_failed(found[-1]):
+            if has_failed(found[-1]):
                 draft.erase()
                 return node.failed()
             yields.append(tensors(found[-1]))
@@ -80,11 +87,11 @@ def if_op(
 @onnx_op("Loop", since=1, structures=True)
 def loop(
     b: Builder,
-    node: Any,
+    node: Node,
     trips: Value | None = None,
     cond: Value | None = None,
-    *carried: Any,
-    body: Any,
+    *carried: Held,
+    body: onnx.GraphProto,
 ) -> tuple[Any, ...]:
     """One with sequences among the carried values is written out where that is possible: they may
     grow from one iteration to the next. Otherwise they are as long in each."""
@@ -112,7 +119,7 @@ def loop(
     def inside(arguments: Sequence[ir.Value]) -> list[Any]:
         number, again, *rest = arguments
         found = node.inline(body, [number, again, *build(forms, rest)])
-        if node.has_failed(found):
+        if has_failed(found):
             return found
         if cond is None:
             found[0] = again  # without a condition the body's own is not looked at
@@ -144,11 +151,11 @@ def _known_trips(b: Builder, count: Value, going: Value) -> int:
 
 def _unrolled(
     b: Builder,
-    node: Any,
+    node: Node,
     trips: int,
     conditional: bool,
     carried: Sequence[Any],
-    body: Any,
+    body: onnx.GraphProto,
     flags: Sequence[TensorType],
 ) -> tuple[Any, ...]:
     """The body once for each iteration; its condition must be known each time."""
@@ -158,7 +165,7 @@ def _unrolled(
     for i in range(trips):
         number = b.literal(np.full(flags[0].dims, i, np.int64))
         found = node.inline(body, [number, going, *held])
-        if node.has_failed(found):
+        if has_failed(found):
             return node.failed()
         if len(found) < 1 + len(held):
             raise ModelError(f"the body expected {1 + len(held)} outputs or more, got {len(found)}")
@@ -176,14 +183,14 @@ def _unrolled(
     for i in range(len(body.output) - 1 - len(held)):
         if not rows:
             raise NotSupported("carried sequences and scan outputs of no iteration")
-        if any(is_structure(row[i]) for row in rows):
+        if any(isinstance(row[i], HostValue) for row in rows):
             raise ModelError(f"scan output {i} expected a tensor")
         parts = [unsqueeze(b, row[i], [0]) for row in rows]
         scans.append(node.mark(b.concat(parts, axis=0), node.kind(rows[0][i])))
     return (*held, *scans)
 
 
-def _rank(info: Any) -> int:
+def _rank(info: onnx.ValueInfoProto) -> int:
     """The rank that a body's input states, of those that an iteration number may have."""
     t = info.type.tensor_type
     return 1 if t.HasField("shape") and len(t.shape.dim) == 1 else 0
@@ -191,7 +198,7 @@ def _rank(info: Any) -> int:
 
 def counted_loop(
     b: Builder,
-    node: Any,
+    node: Node,
     count: Value,
     going: Value,
     carried: list[Value],
@@ -212,7 +219,7 @@ def counted_loop(
         block = draft.regions[0].blocks.append(*kinds, arg_locs=None)
         with ir.InsertionPoint(block):
             yields = inside(list(block.arguments))
-            if node.has_failed(yields):
+            if has_failed(yields):
                 draft.erase()
                 return None
             if len(yields) < 1 + len(types):
@@ -288,9 +295,9 @@ def _is_true(b: Builder, v: Value) -> bool:
 @onnx_op("Scan", since=9)
 def scan(
     b: Builder,
-    node: Any,
+    node: Node,
     *operands: Value,
-    body: Any,
+    body: onnx.GraphProto,
     num_scan_inputs: int,
     scan_input_axes: Sequence[int] | None = None,
     scan_input_directions: Sequence[int] | None = None,
@@ -337,8 +344,8 @@ def scan(
 
 def _scanned(
     b: Builder,
-    node: Any,
-    body: Any,
+    node: Node,
+    body: onnx.GraphProto,
     states: Sequence[Value],
     sources: Sequence[Value],
     axes: Sequence[int],
@@ -358,7 +365,7 @@ def _scanned(
             for v, a, d in zip(sources, axes, ways, strict=True)
         ]
         found = node.inline(body, [*held, *rows])
-        return found if node.has_failed(found) else [going, *found]
+        return found if has_failed(found) else [going, *found]
 
     going = b.literal(np.bool_(True))
     return counted_loop(b, node, count, going, list(states), inside, _FLAGS, back)
@@ -367,10 +374,10 @@ def _scanned(
 @onnx_op("Scan", since=8)
 def scan_of_batch(
     b: Builder,
-    node: Any,
+    node: Node,
     sequence_lens: Value | None = None,
     *operands: Value,
-    body: Any,
+    body: onnx.GraphProto,
     num_scan_inputs: int,
     directions: Sequence[int] | None = None,
 ) -> tuple[Any, ...]:

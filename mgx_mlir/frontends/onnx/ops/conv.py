@@ -13,7 +13,6 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
-    Value,
     along,
     arange,
     channel_dims,
@@ -23,9 +22,11 @@ from mgx_mlir.frontends.helpers import (
     static_dims,
     zeros,
 )
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import element, gather_or
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -135,10 +136,10 @@ def convolution(
 @onnx_op("Conv", since=1)
 def conv(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     w: Value,
-    bias: Value = None,
+    bias: Value | None = None,
     *,
     auto_pad: str = "NOTSET",
     dilations: Sequence[int] | None = None,
@@ -154,11 +155,11 @@ def conv(
 @onnx_op("ConvInteger", since=10)
 def conv_integer(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     w: Value,
-    x_zero: Value = None,
-    w_zero: Value = None,
+    x_zero: Value | None = None,
+    w_zero: Value | None = None,
     *,
     auto_pad: str = "NOTSET",
     dilations: Sequence[int] | None = None,
@@ -183,10 +184,10 @@ def conv_integer(
 @onnx_op("ConvTranspose", since=1)
 def conv_transpose(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     w: Value,
-    bias: Value = None,
+    bias: Value | None = None,
     *,
     auto_pad: str = "NOTSET",
     dilations: Sequence[int] | None = None,
@@ -344,7 +345,7 @@ class _Pool:
 @onnx_op("MaxPool", since=1)
 def max_pool(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     auto_pad: str = "NOTSET",
@@ -354,13 +355,13 @@ def max_pool(
     pads: Sequence[int] | None = None,
     storage_order: int = 0,
     strides: Sequence[int] | None = None,
-) -> Any:
+) -> tuple[Value, Value | None]:
     pool = _Pool(b, x, kernel_shape, strides, dilations, auto_pad, pads, ceil_mode)
     if (nothing := pool.nothing(b, b.dtype(x))) is not None:
         return nothing, pool.nothing(b, INT64)
     out = b.pooling(x, mode="max", **pool.attributes(grown=True))
     if not node.wants(1):
-        return out
+        return out, None
     return out, _max_indices(b, x, pool, bool(storage_order))
 
 
@@ -415,7 +416,7 @@ def _max_indices(b: Builder, x: Value, pool: _Pool, column_major: bool) -> Value
 @onnx_op("AveragePool", since=1)
 def average_pool(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     auto_pad: str = "NOTSET",
@@ -448,7 +449,7 @@ def _average_grown(b: Builder, x: Value, pool: _Pool) -> Value:
 @onnx_op("LpPool", since=2)
 def lp_pool(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     auto_pad: str = "NOTSET",
@@ -473,17 +474,17 @@ def _spatial_axes(b: Builder, x: Value) -> list[int]:
 
 
 @onnx_op("GlobalAveragePool", since=1)
-def global_average_pool(b: Builder, node: Any, x: Value) -> Value:
+def global_average_pool(b: Builder, node: Node, x: Value) -> Value:
     return _global(b, x, "average", {})
 
 
 @onnx_op("GlobalMaxPool", since=1)
-def global_max_pool(b: Builder, node: Any, x: Value) -> Value:
+def global_max_pool(b: Builder, node: Node, x: Value) -> Value:
     return _global(b, x, "max", {})
 
 
 @onnx_op("GlobalLpPool", since=2)
-def global_lp_pool(b: Builder, node: Any, x: Value, *, p: int = 2) -> Value:
+def global_lp_pool(b: Builder, node: Node, x: Value, *, p: int = 2) -> Value:
     return _global(b, x, "lpnorm", {"lp_order": p})
 
 
@@ -505,10 +506,10 @@ def _global(b: Builder, x: Value, mode: str, options: dict[str, Any]) -> Value:
 @onnx_op("MaxUnpool", since=9)
 def max_unpool(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     indices: Value,
-    output_shape: Value = None,
+    output_shape: Value | None = None,
     *,
     kernel_shape: Sequence[int],
     pads: Sequence[int] | None = None,

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.helpers import Value, compare, convert, number, slice_, squeeze, wide
+from mgx_mlir.frontends.helpers import compare, convert, number, slice_, squeeze, wide
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 _MOST = 64  # rows: each is a step of its own in the program
 
 
 @onnx_op("Det", since=11)
-def det(b: Builder, node: Any, x: Value) -> Value:
+def det(b: Builder, node: Node, x: Value) -> Value:
     """The product of the pivots, negated for each that had to change places with another row.
 
     A step takes the pivot's row out and eliminates its column from the rest, whose rows close up
@@ -35,7 +35,7 @@ def det(b: Builder, node: Any, x: Value) -> Value:
         raise NotSupported(f"matrices of more than {_MOST} rows")
     x = convert(b, x, wide(dtype))
     rows, columns = rank - 2, rank - 1
-    total: Value = None
+    total: Value | None = None
     for left in range(n, 0, -1):
         first = slice_(b, x, [columns], [0], [1])
         place = b.argmax(b.abs(first), axis=rows)  # .., 1, 1

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from onnx import TensorProto
@@ -13,7 +12,6 @@ from mgx_mlir.core.dtypes import DOUBLE, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.subbyte_types import BY_ONNX
 from mgx_mlir.frontends.helpers import (
-    Value,
     axis_in,
     compare,
     convert,
@@ -22,9 +20,11 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
 )
 from mgx_mlir.frontends.onnx.casts import cast, to_narrow
-from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.onnx.node import Node
+from mgx_mlir.frontends.onnx.registry import CONSUMED, onnx_op
 from mgx_mlir.frontends.onnx.tensors import cast_number
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 _UNARY = {
@@ -40,15 +40,11 @@ _UNARY_SINCE_1 = {
 
 
 def _register_unary(onnx_name: str, name: str) -> None:
-    @onnx_op(onnx_name, since=6 if onnx_name in _UNARY_SINCE_1 else 1)
-    def unary(b: Builder, node: Any, x: Value) -> Value:
+    old = onnx_name in _UNARY_SINCE_1
+
+    @onnx_op(onnx_name, since=6 if old else 1, legacy=CONSUMED if old else None)
+    def unary(b: Builder, node: Node, x: Value) -> Value:
         return getattr(b, name)(x)
-
-    if onnx_name in _UNARY_SINCE_1:
-
-        @onnx_op(onnx_name, since=1)
-        def unary_1(b: Builder, node: Any, x: Value, *, consumed_inputs: Any = None) -> Value:
-            return getattr(b, name)(x)
 
 
 for _onnx_name, _name in {**_UNARY, **_UNARY_SINCE_1}.items():
@@ -73,19 +69,19 @@ def legacy_operand(b: Builder, x: Value, y: Value, axis: int | None, broadcast: 
 
 def _register_binary(onnx_name: str, function: Callable[..., Value]) -> None:
     @onnx_op(onnx_name, since=7)
-    def binary(b: Builder, node: Any, x: Value, y: Value) -> Value:
+    def binary(b: Builder, node: Node, x: Value, y: Value) -> Value:
         return function(b, x, y)
 
     @onnx_op(onnx_name, since=1)
     def binary_1(
         b: Builder,
-        node: Any,
+        node: Node,
         x: Value,
         y: Value,
         *,
         axis: int | None = None,
         broadcast: int = 0,
-        consumed_inputs: Any = None,
+        consumed_inputs: Sequence[int] | None = None,
     ) -> Value:
         return function(b, x, legacy_operand(b, x, y, axis, broadcast))
 
@@ -121,27 +117,23 @@ for _onnx_name, _function in {
 
 
 @onnx_op("GreaterOrEqual", since=12)
-def greater_or_equal(b: Builder, node: Any, x: Value, y: Value) -> Value:
+def greater_or_equal(b: Builder, node: Node, x: Value, y: Value) -> Value:
     return greater_equal(b, x, y)
 
 
 @onnx_op("LessOrEqual", since=12)
-def less_or_equal(b: Builder, node: Any, x: Value, y: Value) -> Value:
+def less_or_equal(b: Builder, node: Node, x: Value, y: Value) -> Value:
     return less_equal(b, x, y)
 
 
 @onnx_op("Mod", since=10)
-def mod(b: Builder, node: Any, x: Value, y: Value, *, fmod: int = 0) -> Value:
+def mod(b: Builder, node: Node, x: Value, y: Value, *, fmod: int = 0) -> Value:
     return b.fmod(x, y) if fmod else b.mod(x, y)
 
 
 def _register_variadic(onnx_name: str, name: str) -> None:
-    @onnx_op(onnx_name, since=6)
-    def variadic(b: Builder, node: Any, *xs: Value) -> Value:
-        return _folded(b, name, xs, onnx_name)
-
-    @onnx_op(onnx_name, since=1)
-    def variadic_1(b: Builder, node: Any, *xs: Value, consumed_inputs: Any = None) -> Value:
+    @onnx_op(onnx_name, since=6, legacy=CONSUMED)
+    def variadic(b: Builder, node: Node, *xs: Value) -> Value:
         return _folded(b, name, xs, onnx_name)
 
 
@@ -162,13 +154,13 @@ for _onnx_name, _name in {"Max": "max", "Min": "min", "Sum": "add", "Mean": "add
 
 
 @onnx_op("Where", since=9)
-def where(b: Builder, node: Any, cond: Value, x: Value, y: Value) -> Value:
+def where(b: Builder, node: Node, cond: Value, x: Value, y: Value) -> Value:
     return b.where(cond, x, y)
 
 
 @onnx_op("IsInf", since=10)
 def is_inf(
-    b: Builder, node: Any, x: Value, *, detect_negative: int = 1, detect_positive: int = 1
+    b: Builder, node: Node, x: Value, *, detect_negative: int = 1, detect_positive: int = 1
 ) -> Value:
     if detect_negative and detect_positive:
         return b.isinf(x)
@@ -182,25 +174,25 @@ def is_inf(
 
 
 @onnx_op("BitwiseAnd", since=18)
-def bitwise_and(b: Builder, node: Any, x: Value, y: Value) -> Value:
+def bitwise_and(b: Builder, node: Node, x: Value, y: Value) -> Value:
     return b.bitwise_and(x, y)
 
 
 @onnx_op("BitwiseOr", since=18)
-def bitwise_or(b: Builder, node: Any, x: Value, y: Value) -> Value:
+def bitwise_or(b: Builder, node: Node, x: Value, y: Value) -> Value:
     """x | y = (x - (x & y)) + y, which wraps nowhere."""
     return b.add(b.sub(x, b.bitwise_and(x, y)), y)
 
 
 @onnx_op("BitwiseXor", since=18)
-def bitwise_xor(b: Builder, node: Any, x: Value, y: Value) -> Value:
+def bitwise_xor(b: Builder, node: Node, x: Value, y: Value) -> Value:
     """x ^ y = (x - (x & y)) + (y - (x & y))."""
     both = b.bitwise_and(x, y)
     return b.add(b.sub(x, both), b.sub(y, both))
 
 
 @onnx_op("BitwiseNot", since=18)
-def bitwise_not(b: Builder, node: Any, x: Value) -> Value:
+def bitwise_not(b: Builder, node: Node, x: Value) -> Value:
     """~x = (all bits set) - x."""
     dtype = b.dtype(x)
     ones = np.array(-1).astype(dtype.np) if dtype.is_signed else np.iinfo(dtype.np).max
@@ -208,7 +200,7 @@ def bitwise_not(b: Builder, node: Any, x: Value) -> Value:
 
 
 @onnx_op("BitShift", since=11)
-def bit_shift(b: Builder, node: Any, x: Value, y: Value, *, direction: str) -> Value:
+def bit_shift(b: Builder, node: Node, x: Value, y: Value, *, direction: str) -> Value:
     """A shift by n is a product or quotient by 2**n; by the width or more only the sign is left."""
     if direction not in ("LEFT", "RIGHT"):
         raise ModelError(f"direction expected LEFT or RIGHT, got {direction}")
@@ -243,13 +235,13 @@ def bit_shift(b: Builder, node: Any, x: Value, y: Value, *, direction: str) -> V
 
 @onnx_op("Cast", since=6)
 def cast_op(
-    b: Builder, node: Any, x: Value, *, to: int, saturate: int = 1, round_mode: str = "up"
+    b: Builder, node: Node, x: Value, *, to: int, saturate: int = 1, round_mode: str = "up"
 ) -> Value:
     return cast(b, node, x, to, bool(saturate), round_mode)
 
 
 @onnx_op("Cast", since=1)
-def cast_1(b: Builder, node: Any, x: Value, *, to: str) -> Value:
+def cast_1(b: Builder, node: Node, x: Value, *, to: str) -> Value:
     if to not in list(TensorProto.DataType.keys()):
         raise ModelError(f"attribute 'to' expected an element type's name, got '{to}'")
     return cast(b, node, x, TensorProto.DataType.Value(to))
@@ -258,7 +250,7 @@ def cast_1(b: Builder, node: Any, x: Value, *, to: str) -> Value:
 @onnx_op("CastLike", since=15)
 def cast_like(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     target: Value,
     *,
@@ -270,7 +262,7 @@ def cast_like(
 
 
 @onnx_op("BitCast", since=26)
-def bit_cast(b: Builder, node: Any, x: Value, *, to: int) -> Value:
+def bit_cast(b: Builder, node: Node, x: Value, *, to: int) -> Value:
     have, want = BY_ONNX.get(node.kind(x)), BY_ONNX.get(to)
     if have is not None or want is not None:
         if have is None or want is None or have.bits != want.bits:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     axis_range,
     compare,
@@ -21,15 +19,17 @@ from mgx_mlir.frontends.helpers import (
     static_dims,
     unsqueeze,
 )
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.tensors import cast_number
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 
 @onnx_op("Constant", since=1)
 def constant(
     b: Builder,
-    node: Any,
+    node: Node,
     *,
     value: np.ndarray | None = None,
     value_float: float | None = None,
@@ -52,7 +52,7 @@ def constant(
 
 @onnx_op("ConstantOfShape", since=9)
 def constant_of_shape(
-    b: Builder, node: Any, shape: Value, *, value: np.ndarray | None = None
+    b: Builder, node: Node, shape: Value, *, value: np.ndarray | None = None
 ) -> Value:
     one = np.zeros(1, np.float32) if value is None else value
     if one.size != 1:
@@ -74,7 +74,7 @@ def _filled(dims: list[int], value: np.ndarray) -> np.ndarray:
 
 
 @onnx_op("Range", since=11)
-def range_op(b: Builder, node: Any, start: Value, limit: Value, delta: Value) -> Value:
+def range_op(b: Builder, node: Node, start: Value, limit: Value, delta: Value) -> Value:
     known = [b.const(single(b, v, "Range input")) for v in (start, limit, delta)]
     if all(k is not None for k in known):
         first, last, step = (k.reshape(()) for k in known if k is not None)
@@ -96,7 +96,7 @@ def _range(start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> np.ndarra
 
 
 @onnx_op("EyeLike", since=9)
-def eye_like(b: Builder, node: Any, x: Value, *, dtype: int | None = None, k: int = 0) -> Value:
+def eye_like(b: Builder, node: Node, x: Value, *, dtype: int | None = None, k: int = 0) -> Value:
     dims = b.dims(x)
     if len(dims) != 2:
         raise ModelError(f"expected rank 2, got {len(dims)}")
@@ -114,7 +114,7 @@ def eye_like(b: Builder, node: Any, x: Value, *, dtype: int | None = None, k: in
 def _register_window(name: str, coefficients: Sequence[float]) -> None:
     @onnx_op(name, since=17)
     def window(
-        b: Builder, node: Any, size: Value, *, output_datatype: int = 1, periodic: int = 1
+        b: Builder, node: Node, size: Value, *, output_datatype: int = 1, periodic: int = 1
     ) -> Value:
         """Sum over k of c_k cos(2 pi k i / n), with n - 1 for a symmetric window."""
         kind = cast_number(output_datatype)

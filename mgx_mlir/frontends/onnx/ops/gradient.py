@@ -13,9 +13,11 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import attributes_of, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.helpers import Value, compare, convert, number, reshape, transpose, zeros
+from mgx_mlir.frontends.helpers import compare, convert, number, reshape, transpose, zeros
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 Values = Sequence[Value]
@@ -194,8 +196,8 @@ def _between(sources: Sequence[Value], fixed: Sequence[Value], y: Value) -> Iter
 
 @onnx_op("Gradient", domain="ai.onnx.preview.training", since=1)
 def gradient(
-    b: Builder, node: Any, *inputs: Value, xs: Sequence[str], y: str, zs: Sequence[str] = ()
-) -> Any:
+    b: Builder, node: Node, *inputs: Value, xs: Sequence[str], y: str, zs: Sequence[str] = ()
+) -> Outputs:
     """The derivatives of the sum of `y` by `xs`, which with `zs` are held to be independent."""
     names = [*xs, *zs]
     if len(inputs) != len(names):
@@ -203,6 +205,8 @@ def gradient(
     if any(node.value(n) != v for n, v in zip(names, inputs, strict=True)):
         raise NotSupported("a derivative at other values than the graph's own")
     result = node.value(y)
+    if not isinstance(result, ir.Value):
+        raise ModelError(f"expected a tensor '{y}'")
     if any(DYN in b.dims(v) or not b.dtype(v).is_float for v in (*inputs[: len(xs)], result)):
         raise NotSupported("a derivative by or of values with dynamic dims, or that are no floats")
     sources = list(inputs[: len(xs)])

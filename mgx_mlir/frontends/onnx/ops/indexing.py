@@ -11,7 +11,6 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     axis_in,
     axis_range,
@@ -27,22 +26,24 @@ from mgx_mlir.frontends.helpers import (
     static_dims,
     unsqueeze,
 )
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 
 @onnx_op("Gather", since=1)
-def gather(b: Builder, node: Any, data: Value, indices: Value, *, axis: int = 0) -> Value:
+def gather(b: Builder, node: Node, data: Value, indices: Value, *, axis: int = 0) -> Value:
     return b.gather(data, indices, axis=axis_in(axis, len(b.dims(data))))
 
 
 @onnx_op("GatherND", since=11)
-def gather_nd(b: Builder, node: Any, data: Value, indices: Value, *, batch_dims: int = 0) -> Value:
+def gather_nd(b: Builder, node: Node, data: Value, indices: Value, *, batch_dims: int = 0) -> Value:
     return b.gathernd(data, indices, batch_dims=batch_dims)
 
 
 @onnx_op("GatherElements", since=11)
-def gather_elements(b: Builder, node: Any, data: Value, indices: Value, *, axis: int = 0) -> Value:
+def gather_elements(b: Builder, node: Node, data: Value, indices: Value, *, axis: int = 0) -> Value:
     """Element positions as coordinates for gathernd: the index itself at `axis`, else its place."""
     rank = len(b.dims(data))
     if len(b.dims(indices)) != rank:
@@ -77,7 +78,7 @@ def _reduction(reduction: str) -> str:
 @onnx_op("ScatterElements", since=11)
 def scatter_elements(
     b: Builder,
-    node: Any,
+    node: Node,
     data: Value,
     indices: Value,
     updates: Value,
@@ -91,14 +92,14 @@ def scatter_elements(
 
 @onnx_op("Scatter", since=9)
 def scatter(
-    b: Builder, node: Any, data: Value, indices: Value, updates: Value, *, axis: int = 0
+    b: Builder, node: Node, data: Value, indices: Value, updates: Value, *, axis: int = 0
 ) -> Value:
     return scatter_elements(b, node, data, indices, updates, axis=axis)
 
 
 @onnx_op("ScatterND", since=11)
 def scatter_nd(
-    b: Builder, node: Any, data: Value, indices: Value, updates: Value, *, reduction: str = "none"
+    b: Builder, node: Node, data: Value, indices: Value, updates: Value, *, reduction: str = "none"
 ) -> Value:
     return b.op(f"scatternd_{_reduction(reduction)}", data, convert(b, indices, INT64), updates)
 
@@ -106,10 +107,10 @@ def scatter_nd(
 @onnx_op("TensorScatter", since=24)
 def tensor_scatter(
     b: Builder,
-    node: Any,
+    node: Node,
     past: Value,
     update: Value,
-    write_indices: Value = None,
+    write_indices: Value | None = None,
     *,
     axis: int = -2,
     mode: str = "linear",
@@ -135,7 +136,7 @@ def tensor_scatter(
 
 @onnx_op("OneHot", since=9)
 def one_hot(
-    b: Builder, node: Any, indices: Value, depth: Value, values: Value, *, axis: int = -1
+    b: Builder, node: Node, indices: Value, depth: Value, values: Value, *, axis: int = -1
 ) -> Value:
     """values[1] where the index (negative ones from the back) is the place along `axis`."""
     rank = len(b.dims(indices)) + 1
@@ -154,7 +155,7 @@ def one_hot(
 
 
 @onnx_op("Trilu", since=14)
-def trilu(b: Builder, node: Any, x: Value, k: Value = None, *, upper: int = 1) -> Value:
+def trilu(b: Builder, node: Node, x: Value, k: Value | None = None, *, upper: int = 1) -> Value:
     """Keep where column - row >= k (upper) or <= k (lower)."""
     rank = len(b.dims(x))
     if rank < 2:
@@ -178,7 +179,7 @@ def trilu(b: Builder, node: Any, x: Value, k: Value = None, *, upper: int = 1) -
 @onnx_op("ReverseSequence", since=10)
 def reverse_sequence(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     lengths: Value,
     *,
@@ -207,13 +208,13 @@ def reverse_sequence(
 
 
 @onnx_op("NonZero", since=9)
-def non_zero(b: Builder, node: Any, x: Value) -> Value:
+def non_zero(b: Builder, node: Node, x: Value) -> Value:
     return b.nonzero(x)
 
 
 @onnx_op("Compress", since=9)
 def compress(
-    b: Builder, node: Any, x: Value, condition: Value, *, axis: int | None = None
+    b: Builder, node: Node, x: Value, condition: Value, *, axis: int | None = None
 ) -> Value:
     """Gather the places where the condition holds; beyond its end nothing is kept."""
     if axis is None:
@@ -224,7 +225,7 @@ def compress(
 
 
 @onnx_op("ArrayFeatureExtractor", since=1, domain="ai.onnx.ml")
-def array_feature_extractor(b: Builder, node: Any, x: Value, indices: Value) -> Value:
+def array_feature_extractor(b: Builder, node: Node, x: Value, indices: Value) -> Value:
     if len(b.dims(x)) < 1:
         raise ModelError("expected rank 1 or more, got a scalar")
     flat = b.reshape(indices, dims=[-1])
@@ -233,5 +234,5 @@ def array_feature_extractor(b: Builder, node: Any, x: Value, indices: Value) -> 
 
 
 @onnx_op("Binarizer", since=1, domain="ai.onnx.ml")
-def binarizer(b: Builder, node: Any, x: Value, *, threshold: float = 0.0) -> Value:
+def binarizer(b: Builder, node: Node, x: Value, *, threshold: float = 0.0) -> Value:
     return convert(b, compare(b, "greater", x, threshold), b.dtype(x))

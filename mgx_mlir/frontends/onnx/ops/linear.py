@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mgx_mlir.core.dtypes import FLOAT, INT32
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.frontends.helpers import Value, convert, unsqueeze
+from mgx_mlir.frontends.helpers import convert, unsqueeze
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.elementwise import legacy_operand
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.products import einsum, matmul
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 
 @onnx_op("MatMul", since=1)
-def matmul_op(b: Builder, node: Any, x: Value, y: Value) -> Value:
+def matmul_op(b: Builder, node: Node, x: Value, y: Value) -> Value:
     dtype = b.dtype(x)
     if dtype is not b.dtype(y):
         raise ModelError(f"expected operands of one type, got {dtype} and {b.dtype(y)}")
@@ -50,10 +50,10 @@ def scaled(b: Builder, x: Value, factor: float) -> Value:
 @onnx_op("Gemm", since=7)
 def gemm(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     y: Value,
-    c: Value = None,
+    c: Value | None = None,
     *,
     alpha: float = 1.0,
     beta: float = 1.0,
@@ -66,7 +66,7 @@ def gemm(
 @onnx_op("Gemm", since=1)
 def gemm_1(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     y: Value,
     c: Value,
@@ -85,7 +85,12 @@ def gemm_1(
 
 @onnx_op("MatMulInteger", since=10)
 def matmul_integer(
-    b: Builder, node: Any, x: Value, y: Value, x_zero: Value = None, y_zero: Value = None
+    b: Builder,
+    node: Node,
+    x: Value,
+    y: Value,
+    x_zero: Value | None = None,
+    y_zero: Value | None = None,
 ) -> Value:
     """Zero points are taken off in i32, where the product is exact as well."""
 
@@ -105,5 +110,5 @@ def matmul_integer(
 
 
 @onnx_op("Einsum", since=12)
-def einsum_op(b: Builder, node: Any, *xs: Value, equation: str) -> Value:
+def einsum_op(b: Builder, node: Node, *xs: Value, equation: str) -> Value:
     return einsum(b, xs, equation)

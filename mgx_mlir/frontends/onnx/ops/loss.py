@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.frontends.helpers import Value, axis_range, compare, convert, squeeze, unsqueeze
+from mgx_mlir.frontends.helpers import axis_range, compare, convert, squeeze, unsqueeze
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -65,10 +65,10 @@ def negative_log_likelihood(
 @onnx_op("NegativeLogLikelihoodLoss", since=12)
 def negative_log_likelihood_loss(
     b: Builder,
-    node: Any,
+    node: Node,
     scores: Value,
     labels: Value,
-    weights: Value = None,
+    weights: Value | None = None,
     *,
     ignore_index: int | None = None,
     reduction: str = "mean",
@@ -79,13 +79,13 @@ def negative_log_likelihood_loss(
 @onnx_op("SoftmaxCrossEntropyLoss", since=12)
 def softmax_cross_entropy_loss(
     b: Builder,
-    node: Any,
+    node: Node,
     scores: Value,
     labels: Value,
-    weights: Value = None,
+    weights: Value | None = None,
     *,
     ignore_index: int | None = None,
     reduction: str = "mean",
-) -> Any:
+) -> Outputs:
     log = b.logsoftmax(scores, axis=1)
     return negative_log_likelihood(b, log, labels, weights, ignore_index, reduction), log

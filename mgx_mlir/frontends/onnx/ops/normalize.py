@@ -9,18 +9,11 @@ from typing import Any
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.helpers import (
-    Value,
-    along,
-    axes_in,
-    axis_in,
-    convert,
-    reshape,
-    unsqueeze,
-    wide,
-)
+from mgx_mlir.frontends.helpers import along, axes_in, axis_in, convert, reshape, unsqueeze, wide
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -38,7 +31,7 @@ def standardized(
 @onnx_op("BatchNormalization", since=15)
 def batch_normalization(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     scale: Value,
     bias: Value,
@@ -48,7 +41,7 @@ def batch_normalization(
     epsilon: float = 1e-5,
     momentum: float = 0.9,
     training_mode: int = 0,
-) -> Any:
+) -> Outputs:
     """(x - mean) * scale / sqrt(variance + epsilon) + bias; in training with x's own moments."""
     dims = b.dims(x)
     if len(dims) < 2:
@@ -96,7 +89,7 @@ def _batch_norm_training(
 @onnx_op("BatchNormalization", since=9)
 def batch_normalization_9(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     scale: Value,
     bias: Value,
@@ -106,7 +99,7 @@ def batch_normalization_9(
     epsilon: float = 1e-5,
     momentum: float = 0.9,
     training_mode: int = 0,
-) -> Any:
+) -> Outputs:
     if not training_mode and any(node.wants(i) for i in range(1, 5)):
         raise NotSupported("training outputs")
     return batch_normalization(
@@ -118,7 +111,7 @@ def batch_normalization_9(
 @onnx_op("BatchNormalization", since=1)
 def batch_normalization_1(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     scale: Value,
     bias: Value,
@@ -129,8 +122,8 @@ def batch_normalization_1(
     momentum: float = 0.9,
     spatial: int = 1,
     is_test: int = 0,
-    consumed_inputs: Any = None,
-) -> Any:
+    consumed_inputs: Sequence[int] | None = None,
+) -> Outputs:
     """From opset 7 on always inference; before that only with is_test."""
     if node.opset < 7 and not is_test:
         raise NotSupported("training")
@@ -142,13 +135,13 @@ def batch_normalization_1(
 @onnx_op("InstanceNormalization", since=1)
 def instance_normalization(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     scale: Value,
     bias: Value,
     *,
     epsilon: float = 1e-5,
-    consumed_inputs: Any = None,
+    consumed_inputs: Sequence[int] | None = None,
 ) -> Value:
     dtype, rank = b.dtype(x), len(b.dims(x))
     if rank < 3:
@@ -163,15 +156,15 @@ def instance_normalization(
 @onnx_op("LayerNormalization", since=17)
 def layer_normalization(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     scale: Value,
-    bias: Value = None,
+    bias: Value | None = None,
     *,
     axis: int = -1,
     epsilon: float = 1e-5,
     stash_type: int = 1,
-) -> Any:
+) -> Outputs:
     dtype, rank = b.dtype(x), len(b.dims(x))
     axis = axis_in(axis, rank)
     kind = _stash(dtype, stash_type)
@@ -191,7 +184,7 @@ def _stash(dtype: dtypes.DType, stash_type: int) -> dtypes.DType:
 @onnx_op("RMSNormalization", since=23)
 def rms_normalization(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     scale: Value,
     *,
@@ -214,7 +207,7 @@ def rms(b: Builder, x: Value, axes: Sequence[int], epsilon: float) -> Value:
 @onnx_op("GroupNormalization", since=21)
 def group_normalization(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     scale: Value,
     bias: Value,
@@ -248,7 +241,7 @@ def grouped(b: Builder, x: Value, groups: int, epsilon: float) -> Value:
 @onnx_op("GroupNormalization", since=18)
 def group_normalization_18(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     scale: Value,
     bias: Value,
@@ -274,7 +267,7 @@ def group_normalization_18(
 @onnx_op("LRN", since=1)
 def lrn(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     alpha: float = 1e-4,
@@ -286,7 +279,7 @@ def lrn(
 
 
 @onnx_op("LpNormalization", since=1)
-def lp_normalization(b: Builder, node: Any, x: Value, *, axis: int = -1, p: int = 2) -> Value:
+def lp_normalization(b: Builder, node: Node, x: Value, *, axis: int = -1, p: int = 2) -> Value:
     """x over its norm along `axis`; where the norm is 0 the result is 0."""
     dtype = b.dtype(x)
     axis = axis_in(axis, len(b.dims(x)))
@@ -304,7 +297,7 @@ def lp_normalization(b: Builder, node: Any, x: Value, *, axis: int = -1, p: int 
 
 @onnx_op("MeanVarianceNormalization", since=9)
 def mean_variance_normalization(
-    b: Builder, node: Any, x: Value, *, axes: Sequence[int] = (0, 2, 3)
+    b: Builder, node: Node, x: Value, *, axes: Sequence[int] = (0, 2, 3)
 ) -> Value:
     """(x - mean) / (standard deviation + 1e-9), the function ONNX gives."""
     dtype = b.dtype(x)

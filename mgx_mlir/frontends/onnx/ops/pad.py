@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.helpers import Value, axes_in, convert, single, slice_, unsqueeze
+from mgx_mlir.frontends.helpers import axes_in, convert, single, slice_, unsqueeze
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import axis_hits, element, length, pad_at_run_time
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 _MODES = ("constant", "reflect", "edge", "wrap")
@@ -22,11 +23,11 @@ _MODES = ("constant", "reflect", "edge", "wrap")
 @onnx_op("Pad", since=11)
 def pad(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     pads: Value,
-    value: Value = None,
-    axes: Value = None,
+    value: Value | None = None,
+    axes: Value | None = None,
     *,
     mode: str = "constant",
 ) -> Value:
@@ -124,7 +125,7 @@ def _pad_attribute(b: Builder, x: Value, pads: Sequence[int], mode: str, value: 
 @onnx_op("Pad", since=2)
 def pad_2(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     pads: Sequence[int],
@@ -137,7 +138,7 @@ def pad_2(
 @onnx_op("Pad", since=1)
 def pad_1(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     paddings: Sequence[int],

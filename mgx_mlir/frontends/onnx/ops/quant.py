@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import FLOAT, INT32, DType
@@ -11,7 +10,6 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.core.subbyte_types import BY_ONNX, Narrow
 from mgx_mlir.frontends.helpers import (
-    Value,
     axis_in,
     channel_dims,
     convert,
@@ -21,10 +19,12 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
 )
 from mgx_mlir.frontends.onnx.casts import cast_to, to_narrow
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.conv import conv_integer
 from mgx_mlir.frontends.onnx.ops.linear import matmul_integer
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.tensors import cast_number
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -91,7 +91,7 @@ def quantized(
     )
 
 
-def _target(b: Builder, node: Any, zero: Value | None, output_dtype: int) -> DType | Narrow:
+def _target(b: Builder, node: Node, zero: Value | None, output_dtype: int) -> DType | Narrow:
     """The type that is quantised to: of the zero point, or stated, or uint8."""
     if zero is not None:
         return BY_ONNX.get(node.kind(zero)) or b.dtype(zero)
@@ -103,10 +103,10 @@ def _target(b: Builder, node: Any, zero: Value | None, output_dtype: int) -> DTy
 @onnx_op("QuantizeLinear", since=10)
 def quantize_linear(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     scale: Value,
-    zero: Value = None,
+    zero: Value | None = None,
     *,
     axis: int = 1,
     block_size: int = 0,
@@ -134,10 +134,10 @@ def quantize_linear(
 @onnx_op("DequantizeLinear", since=10)
 def dequantize_linear(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     scale: Value,
-    zero: Value = None,
+    zero: Value | None = None,
     *,
     axis: int = 1,
     block_size: int = 0,
@@ -162,7 +162,7 @@ def dequantize_linear(
 
 
 @onnx_op("DynamicQuantizeLinear", since=11)
-def dynamic_quantize_linear(b: Builder, node: Any, x: Value) -> Any:
+def dynamic_quantize_linear(b: Builder, node: Node, x: Value) -> tuple[Value, Value, Value]:
     """scale = (max - min) / 255 over a range that holds 0, zero point = round(-min / scale)."""
     axes = list(range(len(b.dims(x))))
     top, bottom = (
@@ -186,7 +186,7 @@ def _product_scale(b: Builder, out: Value, a: Value, w: Value, y: Value) -> Valu
 @onnx_op("QLinearMatMul", since=10)
 def qlinear_matmul(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     x_scale: Value,
     x_zero: Value,
@@ -213,7 +213,7 @@ def _as_scalar(b: Builder, v: Value) -> Value:
 @onnx_op("QLinearConv", since=10)
 def qlinear_conv(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     x_scale: Value,
     x_zero: Value,
@@ -222,7 +222,7 @@ def qlinear_conv(
     w_zero: Value,
     y_scale: Value,
     y_zero: Value,
-    bias: Value = None,
+    bias: Value | None = None,
     *,
     auto_pad: str = "NOTSET",
     dilations: Sequence[int] | None = None,

@@ -11,25 +11,18 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core.dtypes import BOOL, DOUBLE, FLOAT, INT32, UINT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.helpers import (
-    Value,
-    arange,
-    compare,
-    convert,
-    greater_equal,
-    number,
-    single,
-)
+from mgx_mlir.frontends.helpers import arange, compare, convert, greater_equal, number, single
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.sizes import Size, as_scalar, known, times
 from mgx_mlir.frontends.onnx.tensors import cast_number
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 _DRAWN = 1 << 16  # elements that are drawn when the model is read
@@ -80,7 +73,7 @@ def _unit(b: Builder, count: Size, key: int, dtype: DType) -> Value:
 class _Shape:
     """The dims that a node draws numbers for: known, or those of a value at run time."""
 
-    def __init__(self, b: Builder, dims: Sequence[int], like: Value = None) -> None:
+    def __init__(self, b: Builder, dims: Sequence[int], like: Value | None = None) -> None:
         self.b, self.dims, self.like = b, list(dims), like
         if any(d < 0 and d != DYN for d in dims):
             raise ModelError(f"shape {list(dims)} is negative")
@@ -119,7 +112,7 @@ def _like(b: Builder, x: Value) -> _Shape:
 Draw = Callable[[np.random.RandomState, list[int]], np.ndarray]
 
 
-def _drawn(b: Builder, shape: _Shape, seed: float | None, draw: Draw, dtype: DType) -> Value:
+def _drawn(b: Builder, shape: _Shape, seed: float | None, draw: Draw, dtype: DType) -> Value | None:
     """The numbers that numpy draws for a seed; None without one or for many."""
     if seed is None or not shape.static or math.prod(shape.dims) > _DRAWN:
         return None
@@ -127,7 +120,7 @@ def _drawn(b: Builder, shape: _Shape, seed: float | None, draw: Draw, dtype: DTy
     return b.literal(np.asarray(draw(state, shape.dims)).astype(dtype.np))
 
 
-def uniform(b: Builder, node: Any, shape: _Shape, seed: float | None, dtype: DType) -> Value:
+def uniform(b: Builder, node: Node, shape: _Shape, seed: float | None, dtype: DType) -> Value:
     """Uniform numbers of [0, 1) in f32, or in f64 for that type."""
     kind = DOUBLE if dtype is DOUBLE else FLOAT
     found = _drawn(b, shape, seed, lambda s, dims: s.uniform(size=dims), DOUBLE)
@@ -136,7 +129,7 @@ def uniform(b: Builder, node: Any, shape: _Shape, seed: float | None, dtype: DTy
     return shape.shaped(_unit(b, shape.count, _key(seed, node.name, 0), kind))
 
 
-def normal(b: Builder, node: Any, shape: _Shape, seed: float | None, dtype: DType) -> Value:
+def normal(b: Builder, node: Node, shape: _Shape, seed: float | None, dtype: DType) -> Value:
     """Numbers of mean 0 and deviation 1, by Box and Muller."""
     kind = DOUBLE if dtype is DOUBLE else FLOAT
     found = _drawn(b, shape, seed, lambda s, dims: s.normal(size=dims), DOUBLE)
@@ -159,7 +152,7 @@ def _between(b: Builder, u: Value, low: float, high: float, dtype: DType) -> Val
 @onnx_op("RandomUniform", since=1)
 def random_uniform(
     b: Builder,
-    node: Any,
+    node: Node,
     *,
     shape: Sequence[int],
     dtype: int = 1,
@@ -174,7 +167,7 @@ def random_uniform(
 @onnx_op("RandomUniformLike", since=1)
 def random_uniform_like(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     dtype: int | None = None,
@@ -193,7 +186,7 @@ def _spread(b: Builder, z: Value, mean: float, scale: float, dtype: DType) -> Va
 @onnx_op("RandomNormal", since=1)
 def random_normal(
     b: Builder,
-    node: Any,
+    node: Node,
     *,
     shape: Sequence[int],
     dtype: int = 1,
@@ -208,7 +201,7 @@ def random_normal(
 @onnx_op("RandomNormalLike", since=1)
 def random_normal_like(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     dtype: int | None = None,
@@ -222,7 +215,7 @@ def random_normal_like(
 
 @onnx_op("Bernoulli", since=15)
 def bernoulli(
-    b: Builder, node: Any, x: Value, *, dtype: int | None = None, seed: float | None = None
+    b: Builder, node: Node, x: Value, *, dtype: int | None = None, seed: float | None = None
 ) -> Value:
     """1 with the probability that the element states."""
     kind = b.dtype(x) if dtype is None else cast_number(dtype)
@@ -233,7 +226,7 @@ def bernoulli(
 @onnx_op("Multinomial", since=7)
 def multinomial(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     dtype: int = 6,
@@ -266,7 +259,7 @@ def multinomial(
 
 
 def dropped_in_training(
-    b: Builder, node: Any, x: Value, ratio: Value | None, training: Value, seed: float | None
+    b: Builder, node: Node, x: Value, ratio: Value | None, training: Value, seed: float | None
 ) -> tuple[Value, Value]:
     """(x with elements dropped and the others enlarged, which were kept) where `training` holds."""
     draws = uniform(b, node, _like(b, x), seed, b.dtype(x))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.helpers import Value, transpose, zeros
+from mgx_mlir.frontends.helpers import transpose, zeros
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 # ONNX's activation functions: ours, and the parameters each takes from the node's lists
@@ -74,6 +75,9 @@ def _recurrent(
     if layout not in (0, 1):
         raise ModelError(f"attribute 'layout' expected 0 or 1, got {layout}")
     x, w, r, *rest = operands
+    assert x is not None
+    assert w is not None
+    assert r is not None
     for v, what, rank in ((x, "X", 3), (w, "W", 3), (r, "R", 3)):
         if len(b.dims(v)) != rank:
             raise ModelError(f"{what} expected rank {rank}, got {len(b.dims(v))}")
@@ -120,7 +124,7 @@ def _recurrent(
 @onnx_op("RNN", since=7)
 def rnn(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     w: Value,
     r: Value,
@@ -147,7 +151,7 @@ def rnn(
 @onnx_op("GRU", since=7)
 def gru(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     w: Value,
     r: Value,
@@ -175,7 +179,7 @@ def gru(
 @onnx_op("LSTM", since=7)
 def lstm(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     w: Value,
     r: Value,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,6 @@ from mgx_mlir.core.dtypes import DOUBLE, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
-    Value,
     axis_in,
     convert,
     greater_equal,
@@ -20,6 +18,7 @@ from mgx_mlir.frontends.helpers import (
     squeeze,
     wide,
 )
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.activation import hardmax
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
@@ -36,6 +35,7 @@ from mgx_mlir.frontends.reductions import (
     running_product,
 )
 from mgx_mlir.frontends.runtime_axes import flags, length
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -98,19 +98,19 @@ def _register_reduce(name: str, reducer: Reducer, axes_input_since: int) -> None
     @onnx_op(name, since=axes_input_since)
     def reduce(
         b: Builder,
-        node: Any,
+        node: Node,
         x: Value,
-        axes: Value = None,
+        axes: Value | None = None,
         *,
         keepdims: int = 1,
         noop_with_empty_axes: int = 0,
     ) -> Value:
         rank = len(b.dims(x))
-        known = [] if axes is None else b.const(axes)
+        known = None if axes is None else b.const(axes)
+        if axes is not None and known is None and length(b, axes, "axes"):
+            return reduce_at_run_time(b, x, reducer, axes, bool(keepdims))
         if known is None:
-            if length(b, axes, "axes"):
-                return reduce_at_run_time(b, x, reducer, axes, bool(keepdims))
-            known = []
+            known = np.empty(0, np.int64)
         wanted = [int(a) for a in np.asarray(known).reshape(-1)]
         if not wanted:
             if noop_with_empty_axes:
@@ -121,7 +121,7 @@ def _register_reduce(name: str, reducer: Reducer, axes_input_since: int) -> None
 
     @onnx_op(name, since=1)
     def reduce_1(
-        b: Builder, node: Any, x: Value, *, axes: Sequence[int] | None = None, keepdims: int = 1
+        b: Builder, node: Node, x: Value, *, axes: Sequence[int] | None = None, keepdims: int = 1
     ) -> Value:
         wanted = list(range(len(b.dims(x)))) if not axes else list(axes)
         return reduced(b, x, reducer, wanted, bool(keepdims))
@@ -138,7 +138,7 @@ def _register_arg(name: str, op: str) -> None:
     @onnx_op(name, since=1)
     def arg(
         b: Builder,
-        node: Any,
+        node: Node,
         x: Value,
         *,
         axis: int = 0,
@@ -154,7 +154,7 @@ _register_arg("ArgMax", "argmax")
 _register_arg("ArgMin", "argmin")
 
 
-def top_k(b: Builder, x: Value, k: int, axis: int, largest: bool) -> Any:
+def top_k(b: Builder, x: Value, k: int, axis: int, largest: bool) -> tuple[Value, Value]:
     axis = axis_in(axis, len(b.dims(x)))
     if k < 0 or (b.dims(x)[axis] != DYN and k > b.dims(x)[axis]):
         raise ModelError(f"k ({k}) is out of range for dim {axis} ({b.dims(x)[axis]})")
@@ -164,14 +164,14 @@ def top_k(b: Builder, x: Value, k: int, axis: int, largest: bool) -> Any:
 @onnx_op("TopK", since=10)
 def top_k_op(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     k: Value,
     *,
     axis: int = -1,
     largest: int = 1,
     sorted: int = 1,
-) -> Any:
+) -> Outputs:
     """Sorted whether asked to or not: that order is allowed too."""
     known = b.const(k)
     if known is not None:
@@ -187,7 +187,7 @@ def top_k_op(
 
 
 @onnx_op("TopK", since=1)
-def top_k_1(b: Builder, node: Any, x: Value, *, k: int, axis: int = -1) -> Any:
+def top_k_1(b: Builder, node: Node, x: Value, *, k: int, axis: int = -1) -> Outputs:
     return top_k(b, x, k, axis, True)
 
 
@@ -196,7 +196,7 @@ def top_k_1(b: Builder, node: Any, x: Value, *, k: int, axis: int = -1) -> Any:
 
 @onnx_op("CumSum", since=11)
 def cum_sum(
-    b: Builder, node: Any, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0
+    b: Builder, node: Node, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0
 ) -> Value:
     rank = len(b.dims(x))
     options = {"exclusive": bool(exclusive), "reverse": bool(reverse)}
@@ -221,11 +221,11 @@ def element_flag(b: Builder, v: Value, i: int) -> Value:
 
 def _register_softmax(name: str, op: str) -> None:
     @onnx_op(name, since=13)
-    def softmax(b: Builder, node: Any, x: Value, *, axis: int = -1) -> Value:
+    def softmax(b: Builder, node: Node, x: Value, *, axis: int = -1) -> Value:
         return getattr(b, op)(x, axis=axis_in(axis, len(b.dims(x))))
 
     @onnx_op(name, since=1)
-    def softmax_1(b: Builder, node: Any, x: Value, *, axis: int = 1) -> Value:
+    def softmax_1(b: Builder, node: Node, x: Value, *, axis: int = 1) -> Value:
         """Over everything from `axis` on, as one row."""
         rank = len(b.dims(x))
         axis = axis_in(axis, rank) if axis != rank else rank
@@ -248,7 +248,7 @@ _register_softmax("LogSoftmax", "logsoftmax")
 
 
 @onnx_op("Hardmax", since=1)
-def hardmax_1(b: Builder, node: Any, x: Value, *, axis: int = 1) -> Value:
+def hardmax_1(b: Builder, node: Node, x: Value, *, axis: int = 1) -> Value:
     rank = len(b.dims(x))
     axis = axis_in(axis, rank) if axis != rank else rank
     return by_rows(b, x, axis, lambda rows: hardmax(b, node, rows, axis=1))
@@ -256,7 +256,7 @@ def hardmax_1(b: Builder, node: Any, x: Value, *, axis: int = 1) -> Value:
 
 @onnx_op("CumProd", since=26)
 def cum_prod(
-    b: Builder, node: Any, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0
+    b: Builder, node: Node, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0
 ) -> Value:
     rank = len(b.dims(x))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     axis_range,
     channel_dims,
@@ -31,6 +29,7 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
     wide,
 )
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.conv import biased
 from mgx_mlir.frontends.onnx.ops.sampling import axis_taps, tap
 from mgx_mlir.frontends.onnx.registry import onnx_op
@@ -45,6 +44,7 @@ from mgx_mlir.frontends.onnx.sizes import (
     times,
 )
 from mgx_mlir.frontends.runtime_axes import element, length
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 # ---- RoiAlign, MaxRoiPool ----------------------------------------------------------------------
@@ -53,7 +53,7 @@ from mgx_mlir.programs.build import Builder
 @onnx_op("RoiAlign", since=16)
 def roi_align(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     rois: Value,
     batch: Value,
@@ -83,7 +83,7 @@ def roi_align(
 @onnx_op("RoiAlign", since=10)
 def roi_align_10(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     rois: Value,
     batch: Value,
@@ -104,7 +104,7 @@ def roi_align_10(
 @onnx_op("MaxRoiPool", since=1)
 def max_roi_pool(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     rois: Value,
     *,
@@ -125,7 +125,7 @@ def max_roi_pool(
     images = b.gather(x, convert(b, batch, INT64), axis=0)  # roi, channel, row, column
     corners = _rounded(b, convert(b, rois, kind), spatial_scale)
     lowest = number(b, b.dtype(x).lowest(), x)
-    some: Value = None
+    some: Value | None = None
     for axis, bins in ((3, pooled_shape[1]), (2, pooled_shape[0])):
         begin, end = (
             squeeze(b, slice_(b, corners, [1], [i], [i + 1]), [1])
@@ -166,12 +166,12 @@ def _bins(b: Builder, begin: Value, end: Value, bins: int, places: Value) -> Val
 @onnx_op("DeformConv", since=19)
 def deform_conv(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     w: Value,
     offset: Value,
-    bias: Value = None,
-    mask: Value = None,
+    bias: Value | None = None,
+    mask: Value | None = None,
     *,
     dilations: Sequence[int] | None = None,
     group: int = 1,
@@ -222,6 +222,7 @@ def deform_conv(
         total = term if total is None else b.add(total, term)
     if mask is not None:
         total = b.mul(total, reshape(b, convert(b, mask, kind), [both, count, *out, 1]))
+    assert total is not None
     # offset group, kernel point, places.., channel -> group, channel * kernel point, place
     spread = transpose(b, total, [0, n + 2, *range(1, n + 2)])
     samples = reshape(b, spread, [batch, group, channels // group * count, math.prod(out)])
@@ -237,7 +238,7 @@ def deform_conv(
 @onnx_op("Col2Im", since=18)
 def col2im(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     image_shape: Value,
     block_shape: Value,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from mgx_mlir.core.dtypes import DOUBLE, FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     axes_in,
     compare,
@@ -31,8 +29,10 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
     wide,
 )
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 _COORDINATES = (
@@ -171,6 +171,7 @@ def _taps(b: Builder, x: Value, a: _Axis, coordinates: Value, m: _Mode) -> Value
         factor = unsqueeze(b, settled(b, convert(b, weight, dtype)), range(1, rank - a.axis))
         term = b.mul(part, factor)
         out = term if out is None else b.add(out, term)
+    assert out is not None
     return out
 
 
@@ -330,11 +331,11 @@ def _scaled(b: Builder, scale: Value, extent: Value) -> Value:
 @onnx_op("Resize", since=11)
 def resize_op(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
-    roi: Value = None,
-    scales: Value = None,
-    sizes: Value = None,
+    roi: Value | None = None,
+    scales: Value | None = None,
+    sizes: Value | None = None,
     *,
     antialias: int = 0,
     axes: Sequence[int] | None = None,
@@ -371,18 +372,18 @@ def _upsampled(b: Builder, x: Value, scales: Value, mode: str) -> Value:
 
 
 @onnx_op("Resize", since=10)
-def resize_10(b: Builder, node: Any, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
+def resize_10(b: Builder, node: Node, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
     return _upsampled(b, x, scales, mode)
 
 
 @onnx_op("Upsample", since=9)
-def upsample(b: Builder, node: Any, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
+def upsample(b: Builder, node: Node, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
     return _upsampled(b, x, scales, mode)
 
 
 @onnx_op("Upsample", since=7)
 def upsample_7(
-    b: Builder, node: Any, x: Value, *, mode: str = "nearest", scales: Sequence[float]
+    b: Builder, node: Node, x: Value, *, mode: str = "nearest", scales: Sequence[float]
 ) -> Value:
     return _upsampled(b, x, b.literal(np.array(scales, np.float32)), mode)
 
@@ -390,7 +391,7 @@ def upsample_7(
 @onnx_op("Upsample", since=1)
 def upsample_1(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     height_scale: float,

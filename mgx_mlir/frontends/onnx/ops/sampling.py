@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from mgx_mlir.core.dtypes import FLOAT, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     compare,
     convert,
@@ -24,8 +22,10 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
     wide,
 )
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.runtime_axes import element
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 Extent = float | Value  # a length: a number, or a 0-d tensor of a run
@@ -45,7 +45,7 @@ def _line(b: Builder, n: Value, dtype: DType, align_corners: bool) -> Value:
 
 @onnx_op("AffineGrid", since=20)
 def affine_grid(
-    b: Builder, node: Any, theta: Value, size: Value, *, align_corners: int = 0
+    b: Builder, node: Node, theta: Value, size: Value, *, align_corners: int = 0
 ) -> Value:
     """grid[n, .., k] = theta[n, k] . (x, y, (z,) 1), for the pixel at that place."""
     dims = b.dims(theta)
@@ -151,7 +151,7 @@ def axis_taps(
 @onnx_op("GridSample", since=16)
 def grid_sample(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     grid: Value,
     *,
@@ -190,6 +190,7 @@ def grid_sample(
     for taps in itertools.product(*axes):
         term = tap(b, last, taps, n)
         total = term if total is None else b.add(total, term)
+    assert total is not None
     return convert(b, transpose(b, total, [0, n + 1, *range(1, n + 1)]), dtype)
 
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from mgx_mlir.frontends.helpers import Value, axis_in
+from mgx_mlir.frontends.helpers import axis_in
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 
 @onnx_op("NonMaxSuppression", since=10)
 def non_max_suppression(
     b: Builder,
-    node: Any,
+    node: Node,
     boxes: Value,
     scores: Value,
-    most: Value = None,
-    iou: Value = None,
-    least: Value = None,
+    most: Value | None = None,
+    iou: Value | None = None,
+    least: Value | None = None,
     *,
     center_point_box: int = 0,
 ) -> Value:
@@ -28,7 +30,7 @@ def non_max_suppression(
 
 @onnx_op("Unique", since=11)
 def unique(
-    b: Builder, node: Any, x: Value, *, axis: int | None = None, sorted: int = 1
+    b: Builder, node: Node, x: Value, *, axis: int | None = None, sorted: int = 1
 ) -> tuple[Any, ...]:
     if axis is None:
         return b.unique(x, sorted=bool(sorted))

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
-    Value,
     axis_in,
     compare,
     convert,
@@ -20,6 +20,7 @@ from mgx_mlir.frontends.helpers import (
     squeeze,
     unsqueeze,
 )
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.structures import (
     ABSENT,
@@ -27,10 +28,10 @@ from mgx_mlir.frontends.onnx.structures import (
     TensorList,
     describe,
     form_of,
-    is_structure,
 )
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.shaping import split_by, split_evenly, split_static
+from mgx_mlir.frontends.values import Held, HostValue, Outputs, Value, has_failed
 from mgx_mlir.programs.build import Builder
 
 _MOST = 1 << 16  # elements of a sequence that one node makes
@@ -40,24 +41,24 @@ _MOST = 1 << 16  # elements of a sequence that one node makes
 
 
 @onnx_op("SequenceConstruct", since=11)
-def sequence_construct(b: Builder, node: Any, *xs: Value) -> TensorList:
+def sequence_construct(b: Builder, node: Node, *xs: Value) -> TensorList:
     if not xs or any(x is None for x in xs):
         raise ModelError("expected at least one input, none of them absent")
     return _list(b, xs)
 
 
 @onnx_op("SequenceEmpty", since=11)
-def sequence_empty(b: Builder, node: Any, *, dtype: int = 1) -> TensorList:
+def sequence_empty(b: Builder, node: Node, *, dtype: int = 1) -> TensorList:
     return TensorList(())
 
 
 @onnx_op("SequenceLength", since=11, structures=True)
-def sequence_length(b: Builder, node: Any, sequence: Any) -> Value:
+def sequence_length(b: Builder, node: Node, sequence: Held) -> Value:
     return b.literal(np.int64(len(_items(sequence))))
 
 
 @onnx_op("SequenceAt", since=11, structures=True)
-def sequence_at(b: Builder, node: Any, sequence: Any, position: Value) -> Value:
+def sequence_at(b: Builder, node: Node, sequence: Held, position: Value) -> Value:
     """A place known at run time only is gathered, which needs elements of one type."""
     items = _items(sequence)
     if not items:
@@ -73,7 +74,7 @@ def sequence_at(b: Builder, node: Any, sequence: Any, position: Value) -> Value:
 
 @onnx_op("SequenceInsert", since=11, structures=True)
 def sequence_insert(
-    b: Builder, node: Any, sequence: Any, tensor: Value, position: Value = None
+    b: Builder, node: Node, sequence: Held, tensor: Value, position: Value | None = None
 ) -> TensorList:
     items = list(_items(sequence))
     if form_of(tensor) != TENSOR:
@@ -83,6 +84,7 @@ def sequence_insert(
     if at is not None:
         items.insert(_place(int(at), n, n), tensor)
         return _list(b, items)
+    assert position is not None
     at = _from_front(b, position, n, [*items, tensor], "position")
     # element i of the result: i before the place, the tensor there, i - 1 behind it
     made = []
@@ -94,7 +96,9 @@ def sequence_insert(
 
 
 @onnx_op("SequenceErase", since=11, structures=True)
-def sequence_erase(b: Builder, node: Any, sequence: Any, position: Value = None) -> TensorList:
+def sequence_erase(
+    b: Builder, node: Node, sequence: Held, position: Value | None = None
+) -> TensorList:
     items = list(_items(sequence))
     n = len(items)
     if not n:
@@ -103,6 +107,7 @@ def sequence_erase(b: Builder, node: Any, sequence: Any, position: Value = None)
     if at is not None:
         del items[_place(int(at), n, n - 1)]
         return TensorList(tuple(items))
+    assert position is not None
     at = _from_front(b, position, n, items, "position")
     made = [b.where(compare(b, "greater", at, i), items[i], items[i + 1]) for i in range(n - 1)]
     return TensorList(tuple(node.mark(v, node.kind(items[0])) for v in made))
@@ -110,7 +115,13 @@ def sequence_erase(b: Builder, node: Any, sequence: Any, position: Value = None)
 
 @onnx_op("SplitToSequence", since=11)
 def split_to_sequence(
-    b: Builder, node: Any, x: Value, split: Value = None, *, axis: int = 0, keepdims: int = 1
+    b: Builder,
+    node: Node,
+    x: Value,
+    split: Value | None = None,
+    *,
+    axis: int = 0,
+    keepdims: int = 1,
 ) -> TensorList:
     axis = axis_in(axis, len(b.dims(x)))
     size = b.dims(x)[axis]
@@ -128,7 +139,7 @@ def split_to_sequence(
     return TensorList(tuple(node.mark(p, node.kind(x)) for p in parts))
 
 
-def _in_parts_of(b: Builder, node: Any, x: Value, axis: int, split: Value) -> Sequence[Value]:
+def _in_parts_of(b: Builder, node: Node, x: Value, axis: int, split: Value) -> Sequence[Value]:
     """Parts of one size, the last of what is left."""
     size = b.dims(x)[axis]
     part = int(node.const(split, "split"))
@@ -150,7 +161,7 @@ def _check_count(count: int) -> None:
 
 @onnx_op("ConcatFromSequence", since=11, structures=True)
 def concat_from_sequence(
-    b: Builder, node: Any, sequence: Any, *, axis: int, new_axis: int = 0
+    b: Builder, node: Node, sequence: Held, *, axis: int, new_axis: int = 0
 ) -> Value:
     items = list(_items(sequence))
     if not items:
@@ -164,7 +175,9 @@ def concat_from_sequence(
 
 
 @onnx_op("SequenceMap", since=17, structures=True)
-def sequence_map(b: Builder, node: Any, sequence: Any, *more: Any, body: Any) -> tuple[Any, ...]:
+def sequence_map(
+    b: Builder, node: Node, sequence: Held, *more: Held, body: onnx.GraphProto
+) -> tuple[Any, ...]:
     """The body once for each element; further sequences are as long, tensors the same each time."""
     given = (sequence, *more)
     if len(body.input) != len(given):
@@ -177,17 +190,17 @@ def sequence_map(b: Builder, node: Any, sequence: Any, *more: Any, body: Any) ->
     for i in range(count):
         row = [v.items[i] if isinstance(v, TensorList) else v for v in given]
         rows.append(node.inline(body, row))
-        if node.has_failed(rows[-1]):
+        if has_failed(rows[-1]):
             return node.failed()
     return tuple(TensorList(tuple(row[i] for row in rows)) for i in range(len(body.output)))
 
 
 @onnx_op("Identity", since=14, structures=True)
-def identity(b: Builder, node: Any, x: Any) -> Any:
-    return x if is_structure(x) else b.identity(x)
+def identity(b: Builder, node: Node, x: Held) -> Outputs:
+    return x if isinstance(x, HostValue) else b.identity(x)
 
 
-def _items(value: Any) -> tuple[Value, ...]:
+def _items(value: Held) -> tuple[Value, ...]:
     if isinstance(value, TensorList):
         return value.items
     raise ModelError(f"expected a sequence, got {describe(form_of(value))}")
@@ -223,17 +236,19 @@ def _from_front(
 
 
 @onnx_op("Optional", since=15, structures=True)
-def optional(b: Builder, node: Any, x: Any = None, *, type: Any = None) -> Any:
+def optional(
+    b: Builder, node: Node, x: Held | None = None, *, type: onnx.TypeProto | None = None
+) -> Outputs:
     return ABSENT if x is None else x
 
 
 @onnx_op("OptionalHasElement", since=15, structures=True)
-def optional_has_element(b: Builder, node: Any, x: Any = None) -> Value:
+def optional_has_element(b: Builder, node: Node, x: Held | None = None) -> Value:
     return b.literal(np.bool_(x is not None and x is not ABSENT))
 
 
 @onnx_op("OptionalGetElement", since=15, structures=True)
-def optional_get_element(b: Builder, node: Any, x: Any) -> Any:
+def optional_get_element(b: Builder, node: Node, x: Held) -> Outputs:
     if x is ABSENT:
         raise ModelError("there is no element in an empty optional")
     return x

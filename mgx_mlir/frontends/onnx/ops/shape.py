@@ -11,7 +11,6 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.extents import extents, over, reshaped, times
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     axes_in,
     axis_in,
@@ -22,6 +21,7 @@ from mgx_mlir.frontends.helpers import (
     transpose,
     unsqueeze,
 )
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import (
@@ -41,6 +41,7 @@ from mgx_mlir.frontends.shaping import (
     split_static,
     tile,
 )
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 # ---- Reshape, Flatten, Squeeze, Unsqueeze ------------------------------------------------------
@@ -48,13 +49,18 @@ from mgx_mlir.programs.build import Builder
 
 @onnx_op("Reshape", since=1)
 def reshape_1(
-    b: Builder, node: Any, x: Value, *, shape: Sequence[int] = (), consumed_inputs: Any = None
+    b: Builder,
+    node: Node,
+    x: Value,
+    *,
+    shape: Sequence[int] = (),
+    consumed_inputs: Sequence[int] | None = None,
 ) -> Value:
     return reshape_known(b, x, list(shape), False)
 
 
 @onnx_op("Flatten", since=1)
-def flatten(b: Builder, node: Any, x: Value, *, axis: int = 1) -> Value:
+def flatten(b: Builder, node: Node, x: Value, *, axis: int = 1) -> Value:
     rank = len(b.dims(x))
     if not -rank <= axis <= rank:
         raise ModelError(f"axis {axis} is out of range for rank {rank}")
@@ -62,7 +68,7 @@ def flatten(b: Builder, node: Any, x: Value, *, axis: int = 1) -> Value:
 
 
 @onnx_op("Squeeze", since=13)
-def squeeze_op(b: Builder, node: Any, x: Value, axes: Value = None) -> Value:
+def squeeze_op(b: Builder, node: Node, x: Value, axes: Value | None = None) -> Value:
     if axes is None:
         return squeeze_1(b, node, x)
     known = b.const(axes)
@@ -72,7 +78,7 @@ def squeeze_op(b: Builder, node: Any, x: Value, axes: Value = None) -> Value:
 
 
 @onnx_op("Squeeze", since=1)
-def squeeze_1(b: Builder, node: Any, x: Value, *, axes: Sequence[int] | None = None) -> Value:
+def squeeze_1(b: Builder, node: Node, x: Value, *, axes: Sequence[int] | None = None) -> Value:
     dims = b.dims(x)
     if axes is None:
         if DYN in dims:
@@ -83,7 +89,7 @@ def squeeze_1(b: Builder, node: Any, x: Value, *, axes: Sequence[int] | None = N
 
 
 @onnx_op("Unsqueeze", since=13)
-def unsqueeze_op(b: Builder, node: Any, x: Value, axes: Value) -> Value:
+def unsqueeze_op(b: Builder, node: Node, x: Value, axes: Value) -> Value:
     known = b.const(axes)
     if known is not None:
         return unsqueeze_1(b, node, x, axes=[int(a) for a in known.reshape(-1)])
@@ -91,13 +97,13 @@ def unsqueeze_op(b: Builder, node: Any, x: Value, axes: Value) -> Value:
 
 
 @onnx_op("Unsqueeze", since=1)
-def unsqueeze_1(b: Builder, node: Any, x: Value, *, axes: Sequence[int]) -> Value:
+def unsqueeze_1(b: Builder, node: Node, x: Value, *, axes: Sequence[int]) -> Value:
     found = unsqueeze(b, x, axes_in(axes, len(b.dims(x)) + len(axes)))
     return found
 
 
 @onnx_op("Transpose", since=1)
-def transpose_op(b: Builder, node: Any, x: Value, *, perm: Sequence[int] | None = None) -> Value:
+def transpose_op(b: Builder, node: Node, x: Value, *, perm: Sequence[int] | None = None) -> Value:
     rank = len(b.dims(x))
     perm = list(range(rank))[::-1] if perm is None else list(perm)
     if sorted(perm) != list(range(rank)):
@@ -109,17 +115,17 @@ def transpose_op(b: Builder, node: Any, x: Value, *, perm: Sequence[int] | None 
 
 
 @onnx_op("Shape", since=15)
-def shape_op(b: Builder, node: Any, x: Value, *, start: int = 0, end: int | None = None) -> Value:
+def shape_op(b: Builder, node: Node, x: Value, *, start: int = 0, end: int | None = None) -> Value:
     return b.shape(x, start, end)
 
 
 @onnx_op("Shape", since=1)
-def shape_1(b: Builder, node: Any, x: Value) -> Value:
+def shape_1(b: Builder, node: Node, x: Value) -> Value:
     return b.shape(x)
 
 
 @onnx_op("Size", since=1)
-def size(b: Builder, node: Any, x: Value) -> Value:
+def size(b: Builder, node: Node, x: Value) -> Value:
     dims = b.dims(x)
     if DYN not in dims:
         return b.literal(np.array(int(np.prod(dims, dtype=np.int64)), np.int64))
@@ -130,7 +136,7 @@ def size(b: Builder, node: Any, x: Value) -> Value:
 
 
 @onnx_op("Concat", since=4)
-def concat_op(b: Builder, node: Any, *xs: Value, axis: int) -> Value:
+def concat_op(b: Builder, node: Node, *xs: Value, axis: int) -> Value:
     if not xs or any(x is None for x in xs):
         raise ModelError("expected at least one input, none of them absent")
     axis = axis_in(axis, len(b.dims(xs[0])))
@@ -138,20 +144,20 @@ def concat_op(b: Builder, node: Any, *xs: Value, axis: int) -> Value:
 
 
 @onnx_op("Concat", since=1)
-def concat_1(b: Builder, node: Any, *xs: Value, axis: int = 1) -> Value:
+def concat_1(b: Builder, node: Node, *xs: Value, axis: int = 1) -> Value:
     return concat_op(b, node, *xs, axis=axis)
 
 
 @onnx_op("Split", since=18)
 def split_op(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
-    split: Value = None,
+    split: Value | None = None,
     *,
     axis: int = 0,
     num_outputs: int | None = None,
-) -> Any:
+) -> Outputs:
     axis = axis_in(axis, len(b.dims(x)))
     if (split is None) == (num_outputs is None):
         raise ModelError("expected one of input 'split' and attribute 'num_outputs'")
@@ -161,14 +167,16 @@ def split_op(
 
 
 @onnx_op("Split", since=13)
-def split_13(b: Builder, node: Any, x: Value, split: Value = None, *, axis: int = 0) -> Any:
+def split_13(
+    b: Builder, node: Node, x: Value, split: Value | None = None, *, axis: int = 0
+) -> Outputs:
     axis = axis_in(axis, len(b.dims(x)))
     if split is not None:
         return split_by(b, x, axis, split)
     return _split_equal(b, node, x, axis)
 
 
-def _split_equal(b: Builder, node: Any, x: Value, axis: int) -> Any:
+def _split_equal(b: Builder, node: Node, x: Value, axis: int) -> tuple[Value, ...]:
     total, count = b.dims(x)[axis], node.output_count
     if total != DYN and total % max(count, 1):
         raise ModelError(f"dim {axis} ({total}) does not split into {count} equal parts")
@@ -180,8 +188,8 @@ def _split_equal(b: Builder, node: Any, x: Value, axis: int) -> Any:
 
 @onnx_op("Split", since=2)
 def split_2(
-    b: Builder, node: Any, x: Value, *, axis: int = 0, split: Sequence[int] | None = None
-) -> Any:
+    b: Builder, node: Node, x: Value, *, axis: int = 0, split: Sequence[int] | None = None
+) -> Outputs:
     axis = axis_in(axis, len(b.dims(x)))
     if split is not None:
         return split_static(b, x, axis, split)
@@ -191,12 +199,12 @@ def split_2(
 @onnx_op("Slice", since=10)
 def slice_op(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     starts: Value,
     ends: Value,
-    axes: Value = None,
-    steps: Value = None,
+    axes: Value | None = None,
+    steps: Value | None = None,
 ) -> Value:
     """Bounds as Python's, but a start before the first element is that element, backwards too."""
     known = [None if v is None else b.const(v) for v in (starts, ends, axes, steps)]
@@ -211,7 +219,7 @@ def slice_op(
 @onnx_op("Slice", since=1)
 def slice_1(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     starts: Sequence[int],
@@ -228,7 +236,7 @@ def slice_1(
 
 
 @onnx_op("DepthToSpace", since=1)
-def depth_to_space(b: Builder, node: Any, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
+def depth_to_space(b: Builder, node: Node, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
     n, c, h, w = _image(b, x)
     s = blocksize
     if s < 1 or c % (s * s):
@@ -244,7 +252,7 @@ def depth_to_space(b: Builder, node: Any, x: Value, *, blocksize: int, mode: str
 
 
 @onnx_op("SpaceToDepth", since=1)
-def space_to_depth(b: Builder, node: Any, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
+def space_to_depth(b: Builder, node: Node, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
     n, c, h, w = _image(b, x)
     s = blocksize
     if s < 1:
@@ -267,7 +275,7 @@ def _image(b: Builder, x: Value) -> list[Any]:
 
 @onnx_op("CenterCropPad", since=18)
 def center_crop_pad(
-    b: Builder, node: Any, x: Value, shape: Value, *, axes: Sequence[int] | None = None
+    b: Builder, node: Node, x: Value, shape: Value, *, axes: Sequence[int] | None = None
 ) -> Value:
     """Cut or zero-pad evenly on both sides; the odd element goes to the end."""
     dims = b.dims(x)
@@ -307,22 +315,22 @@ def _center_at_run_time(b: Builder, x: Value, axes: Sequence[int], shape: Value)
     return out
 
 
-def _evenly(b: Builder, x: Value, axis: int, count: int, node: Any) -> Any:
+def _evenly(b: Builder, x: Value, axis: int, count: int, node: Node) -> tuple[Value, ...]:
     if node.output_count > count:
         raise ModelError(f"{node.output_count} outputs of {count} parts")
     return split_evenly(b, x, axis, count)
 
 
 @onnx_op("Reshape", since=5)
-def reshape_op(b: Builder, node: Any, x: Value, shape: Value, *, allowzero: int = 0) -> Value:
+def reshape_op(b: Builder, node: Node, x: Value, shape: Value, *, allowzero: int = 0) -> Value:
     return reshape_by(b, x, shape, bool(allowzero))
 
 
 @onnx_op("Expand", since=8)
-def expand_op(b: Builder, node: Any, x: Value, shape: Value) -> Value:
+def expand_op(b: Builder, node: Node, x: Value, shape: Value) -> Value:
     return expand(b, x, shape)
 
 
 @onnx_op("Tile", since=6)
-def tile_op(b: Builder, node: Any, x: Value, repeats: Value) -> Value:
+def tile_op(b: Builder, node: Node, x: Value, repeats: Value) -> Value:
     return tile(b, x, repeats)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.control import joined
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     axis_in,
     compare,
@@ -32,11 +30,13 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
     wide,
 )
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.linear import matmul_op
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.sizes import Size, as_scalar, known, least, minus, over, plus, times
 from mgx_mlir.frontends.onnx.tensors import cast_number
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 _SMALL = 16  # points of a transform that is written out
@@ -86,7 +86,7 @@ def _divisor(n: int) -> int:
 
 
 def _transform(
-    b: Builder, node: Any, re: Value, im: Value | None, n: Size, out: Size, sign: float
+    b: Builder, node: Node, re: Value, im: Value | None, n: Size, out: Size, sign: float
 ) -> tuple[Value, Value]:
     """The first `out` of n frequencies of the last axis; a shorter axis is as if padded with 0.
 
@@ -97,7 +97,7 @@ def _transform(
     dims = b.dims(re)
     dtype = b.dtype(re)
     length = dims[-1]
-    if isinstance(n, int) and length == n and DYN not in dims:
+    if isinstance(n, int) and isinstance(out, int) and length == n and DYN not in dims:
         is_small = im is not None and n <= _SMALL
         if (n > _MATRIX or is_small) and _divisor(n) > 1:
             re, im = _in_two_steps(b, node, re, im, n, sign)
@@ -120,7 +120,7 @@ def _transform(
 
 
 def _folded(
-    b: Builder, node: Any, re: Value, im: Value, n: int, sign: float
+    b: Builder, node: Node, re: Value, im: Value, n: int, sign: float
 ) -> tuple[Value, Value]:
     """A transform of an odd number of points by matrices of half of them.
 
@@ -154,7 +154,7 @@ def _folded(
 
 
 def _in_two_steps(
-    b: Builder, node: Any, re: Value, im: Value | None, n: int, sign: float
+    b: Builder, node: Node, re: Value, im: Value | None, n: int, sign: float
 ) -> tuple[Value, Value]:
     """Point j = q j1 + j2 and frequency k = k1 + p k2: along j1, times e^(i j2 k1), along j2."""
     dims = list(b.dims(re))
@@ -162,25 +162,26 @@ def _in_two_steps(
     q, rank = n // p, len(dims) + 1
     swap = [*range(rank - 2), rank - 1, rank - 2]
 
-    def turned(v: Value | None, *last: int) -> Value | None:
-        return v if v is None else transpose(b, reshape(b, v, [*dims[:-1], *last]), swap)
+    def turned(v: Value) -> Value:
+        return transpose(b, reshape(b, v, [*dims[:-1], p, q]), swap)
 
-    re, im = _transform(b, node, turned(re, p, q), turned(im, p, q), p, p, sign)  # j2, k1
+    turned_im = None if im is None else turned(im)
+    re, im = _transform(b, node, turned(re), turned_im, p, p, sign)  # j2, k1
     waves = _circle(np.outer(np.arange(q), np.arange(p)), n)
     cos, sin = (
         b.literal((v * w).astype(b.dtype(re).np)) for v, w in zip(waves, (1, sign), strict=True)
     )
-    re, im = (
+    waved = (
         b.sub(b.mul(re, cos), b.mul(im, sin)),
         b.add(b.mul(re, sin), b.mul(im, cos)),
     )
-    re, im = (transpose(b, v, swap) for v in (re, im))  # k1, j2
+    re, im = (transpose(b, v, swap) for v in waved)  # k1, j2
     re, im = _transform(b, node, re, im, q, q, sign)  # k1, k2
     re, im = (reshape(b, transpose(b, v, swap), dims) for v in (re, im))
     return re, im
 
 
-def _real(b: Builder, node: Any, re: Value, im: Value, n: Size) -> Value:
+def _real(b: Builder, node: Node, re: Value, im: Value, n: Size) -> Value:
     """The n real points of the half of a spectrum that its other half mirrors."""
     dims = b.dims(re)
     last = len(dims) - 1
@@ -210,7 +211,7 @@ def _cut(b: Builder, x: Value, axis: int, n: Size) -> Value:
 
 
 def dft(
-    b: Builder, node: Any, x: Value, n: Size | None, axis: int, inverse: bool, onesided: bool
+    b: Builder, node: Node, x: Value, n: Size | None, axis: int, inverse: bool, onesided: bool
 ) -> Value:
     """The transform along `axis` of real (last dim 1) or complex (2) numbers."""
     rank = len(b.dims(x))
@@ -257,10 +258,10 @@ def _points(b: Builder, n: Value | None) -> Size | None:
 @onnx_op("DFT", since=20)
 def dft_op(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
-    n: Value = None,
-    axis: Value = None,
+    n: Value | None = None,
+    axis: Value | None = None,
     *,
     inverse: int = 0,
     onesided: int = 0,
@@ -274,8 +275,8 @@ def dft_op(
 
     if isinstance(place, int):
         return along(place)
-    place = b.where(compare(b, "less", place, 0), b.add(place, rank), place)
-    return _choose(b, place, rank - 1, along)
+    from_front = b.where(compare(b, "less", place, 0), b.add(place, rank), place)
+    return _choose(b, from_front, rank - 1, along)
 
 
 def _choose(b: Builder, which: Value, count: int, make: Callable[[int], Value]) -> Value:
@@ -306,9 +307,9 @@ def _choose(b: Builder, which: Value, count: int, make: Callable[[int], Value]) 
 @onnx_op("DFT", since=17)
 def dft_17(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
-    n: Value = None,
+    n: Value | None = None,
     *,
     axis: int = 1,
     inverse: int = 0,
@@ -323,11 +324,11 @@ def dft_17(
 @onnx_op("STFT", since=17)
 def stft(
     b: Builder,
-    node: Any,
+    node: Node,
     signal: Value,
     frame_step: Value,
-    window: Value = None,
-    frame_length: Value = None,
+    window: Value | None = None,
+    frame_length: Value | None = None,
     *,
     onesided: int = 1,
 ) -> Value:
@@ -336,13 +337,13 @@ def stft(
         signal = unsqueeze(b, signal, [2])
     if len(b.dims(signal)) != 3:
         raise ModelError(f"signal expected rank 2 or 3, got {len(b.dims(signal))}")
-    if window is None and frame_length is None:
-        raise ModelError("expected a window or a frame_length, got neither")
     step = known(b, single(b, frame_step, "frame_step"))
     if frame_length is not None:
         n = known(b, single(b, frame_length, "frame_length"))
-    else:
+    elif window is not None:
         n = b.dims(window)[0] if b.dims(window)[0] != DYN else extent(b, window, 0)
+    else:
+        raise ModelError("expected a window or a frame_length, got neither")
     length: Size = b.dims(signal)[1]
     if length == DYN:
         length = extent(b, signal, 1)
@@ -361,7 +362,7 @@ def stft(
 @onnx_op("MelWeightMatrix", since=17)
 def mel_weight_matrix(
     b: Builder,
-    node: Any,
+    node: Node,
     mel_bins: Value,
     dft_length: Value,
     sample_rate: Value,

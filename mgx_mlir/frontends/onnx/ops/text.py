@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.helpers import (
-    Value,
-    compare,
-    convert,
-    squeeze,
-    static_dims,
-    unsqueeze,
-    zeros,
-)
+from mgx_mlir.frontends.helpers import compare, convert, squeeze, static_dims, unsqueeze, zeros
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 
 @onnx_op("TfIdfVectorizer", since=9)
 def tf_idf_vectorizer(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     max_gram_length: int,

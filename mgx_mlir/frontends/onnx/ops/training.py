@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.frontends.helpers import Value, compare, convert, number
+from mgx_mlir.frontends.helpers import compare, convert, number
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 TRAINING = "ai.onnx.preview.training"
@@ -30,14 +31,14 @@ def _regularized(b: Builder, x: Value, g: Value, norm: float) -> Value:
 @onnx_op("Adagrad", since=1, domain=TRAINING)
 def adagrad(
     b: Builder,
-    node: Any,
+    node: Node,
     r: Value,
     t: Value,
     *values: Value,
     decay_factor: float = 0.0,
     epsilon: float = 1e-6,
     norm_coefficient: float = 0.0,
-) -> Any:
+) -> Outputs:
     rate = b.div(r, b.add(b.mul(convert(b, t, b.dtype(r)), decay_factor), 1))
 
     def step(x: Value, g: Value, h: Value) -> tuple[Value, ...]:
@@ -53,7 +54,7 @@ def adagrad(
 @onnx_op("Adam", since=1, domain=TRAINING)
 def adam(
     b: Builder,
-    node: Any,
+    node: Node,
     r: Value,
     t: Value,
     *values: Value,
@@ -62,7 +63,7 @@ def adam(
     epsilon: float = 1e-6,
     norm_coefficient: float = 0.0,
     norm_coefficient_post: float = 0.0,
-) -> Any:
+) -> Outputs:
     count = convert(b, t, b.dtype(r))
     started = compare(b, "greater", t, 0)
     powers = [b.sub(number(b, 1, r), b.pow(number(b, v, r), count)) for v in (alpha, beta)]
@@ -85,7 +86,7 @@ def adam(
 @onnx_op("Momentum", since=1, domain=TRAINING)
 def momentum(
     b: Builder,
-    node: Any,
+    node: Node,
     r: Value,
     t: Value,
     *values: Value,
@@ -93,7 +94,7 @@ def momentum(
     beta: float,
     mode: str,
     norm_coefficient: float,
-) -> Any:
+) -> Outputs:
     if mode not in ("standard", "nesterov"):
         raise ModelError(f"attribute 'mode' expected standard or nesterov, got {mode}")
     first = b.not_(compare(b, "greater", t, 0))

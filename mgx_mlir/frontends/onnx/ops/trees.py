@@ -6,18 +6,18 @@ tensor (rows, trees), and what a node holds is gathered by it. A leaf leads to i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from mgx_mlir.core.dtypes import BOOL, FLOAT
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import (
-    Value,
     compare,
     convert,
     greater_equal,
@@ -25,6 +25,7 @@ from mgx_mlir.frontends.helpers import (
     number,
     unsqueeze,
 )
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.scores import (
     ML,
@@ -36,6 +37,7 @@ from mgx_mlir.frontends.onnx.scores import (
     transformed,
     two_labels,
 )
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 _MODES = (
@@ -106,7 +108,14 @@ def _walk(b: Builder, x: Value, forest: _Forest) -> Value:
     return at
 
 
-def _taken(b: Builder, forest: _Forest, value: Value, split: Value, held: Any, at: Value) -> Value:
+def _taken(
+    b: Builder,
+    forest: _Forest,
+    value: Value,
+    split: Value,
+    held: Callable[[np.ndarray], Value],
+    at: Value,
+) -> Value:
     """Whether the true branch is taken, by each node's mode."""
     out = None
     for mode in np.unique(forest.mode).tolist():
@@ -124,6 +133,7 @@ def _taken(b: Builder, forest: _Forest, value: Value, split: Value, held: Any, a
         else:
             found = _compared(b, mode, value, split)
         out = found if out is None else b.where(held(forest.mode == mode), found, out)
+    assert out is not None
     return out
 
 
@@ -161,7 +171,7 @@ def _aggregated(b: Builder, forest: _Forest, leaves: Value, how: str, base: np.n
 @onnx_op("TreeEnsemble", since=5, domain=ML)
 def tree_ensemble(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     leaf_targetids: Sequence[int],
@@ -194,7 +204,7 @@ def tree_ensemble(
         _check(len(found) == n and ((found >= 0) & (found < n + leaves)).all(), "node ids")
         return np.concatenate([found, np.arange(n, n + leaves)]).astype(np.int64)
 
-    def padded(values: Any, what: str, dtype: Any) -> np.ndarray:
+    def padded(values: ArrayLike, what: str, dtype: DTypeLike) -> np.ndarray:
         found = np.asarray(values).reshape(-1)
         _check(len(found) == n, what)
         return np.concatenate([found, np.zeros(leaves)]).astype(dtype)
@@ -236,7 +246,7 @@ def _sets(values: np.ndarray) -> list[np.ndarray]:
     return [part[~np.isnan(part)] for part in np.split(values, ends + 1) if len(part)]
 
 
-def _check(fits: Any, what: str) -> None:
+def _check(fits: bool | np.bool_, what: str) -> None:
     if not fits:
         raise ModelError(f"attribute '{what}' does not fit the nodes and leaves")
 
@@ -244,7 +254,7 @@ def _check(fits: Any, what: str) -> None:
 # ---- TreeEnsembleRegressor, TreeEnsembleClassifier -----------------------------------------------
 
 
-def _given(*choices: Any) -> np.ndarray | None:
+def _given(*choices: ArrayLike | None) -> np.ndarray | None:
     """The first of the forms of an attribute that is given."""
     for c in choices:
         if c is not None and np.size(c):
@@ -271,7 +281,7 @@ def _forest(a: dict[str, Any], kind: np.dtype, outputs: int, what: str) -> _Fore
         _check(-1 not in out, key)
         return np.array(out, np.int64)
 
-    def values(key: str, default: Any) -> np.ndarray:
+    def values(key: str, default: ArrayLike) -> np.ndarray:
         found = _given(a.get(key + "_as_tensor"), a[key])
         found = np.full(n, default) if found is None else found
         _check(len(found) == n, key)
@@ -310,7 +320,7 @@ def _forest(a: dict[str, Any], kind: np.dtype, outputs: int, what: str) -> _Fore
 @onnx_op("TreeEnsembleRegressor", since=1, domain=ML)
 def tree_ensemble_regressor(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     aggregate_function: str = "SUM",
@@ -354,7 +364,7 @@ def tree_ensemble_regressor(
 @onnx_op("TreeEnsembleClassifier", since=1, domain=ML)
 def tree_ensemble_classifier(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     base_values: Sequence[float] | None = None,
@@ -378,7 +388,7 @@ def tree_ensemble_classifier(
     nodes_values: Sequence[float] | None = None,
     nodes_values_as_tensor: np.ndarray | None = None,
     post_transform: str = "NONE",
-) -> Any:
+) -> Outputs:
     """(label, scores). Two classes of which the leaves score one: the other's is what is left."""
     given = dict(locals())
     labels = labels_of(b, classlabels_int64s, classlabels_strings, node.wants(0))

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.literals import own
-from mgx_mlir.frontends.helpers import Value
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.tf.values import Strings
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 
 @tf_op("Const", "HostConst")
-def const(b: Builder, node: Any, *, dtype: DType | int, value: np.ndarray) -> Any:
+def const(b: Builder, node: Node, *, dtype: DType | int, value: np.ndarray) -> Outputs:
     if value.dtype == object:
         return Strings(value)
     if isinstance(dtype, DType) and value.dtype != dtype.np:
@@ -25,27 +24,27 @@ def const(b: Builder, node: Any, *, dtype: DType | int, value: np.ndarray) -> An
 
 
 @tf_op("Placeholder", "PlaceholderV2")
-def placeholder(b: Builder, node: Any, *, dtype: DType | int, shape: Any = None) -> Any:
+def placeholder(b: Builder, node: Node, *, dtype: DType | int, shape: object = None) -> Outputs:
     """Those that are inputs have a value already."""
     raise ModelError("this placeholder is not among the inputs")
 
 
 @tf_op("PlaceholderWithDefault")
-def placeholder_with_default(b: Builder, node: Any, x: Value, *, shape: Any = None) -> Value:
+def placeholder_with_default(b: Builder, node: Node, x: Value, *, shape: object = None) -> Value:
     return x
 
 
 @tf_op("Identity", "Snapshot", "StopGradient", "PreventGradient", "EnsureShape", raw=True)
-def identity(b: Builder, node: Any, x: Value, *, shape: Any = None) -> Value:
+def identity(b: Builder, node: Node, x: Value, *, shape: object = None) -> Value:
     return x
 
 
 @tf_op("IdentityN", raw=True)
-def identity_n(b: Builder, node: Any, *xs: Value) -> Any:
+def identity_n(b: Builder, node: Node, *xs: Value) -> Outputs:
     return xs
 
 
 @tf_op("CheckNumerics", raw=True)
-def check_numerics(b: Builder, node: Any, x: Value) -> Value:
+def check_numerics(b: Builder, node: Node, x: Value) -> Value:
     """The check is an effect, which an inference graph leaves out."""
     return x

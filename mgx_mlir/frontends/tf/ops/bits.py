@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import BOOL, INT64, UINT8, DType
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.frontends.helpers import Value, compare, convert, unsqueeze
+from mgx_mlir.frontends.helpers import compare, convert, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -26,14 +26,14 @@ def cast(b: Builder, x: Value, dtype: DType) -> Value:
 
 
 @tf_op("Cast")
-def cast_op(b: Builder, node: Any, x: Value, *, DstT: DType, Truncate: bool = False) -> Value:
+def cast_op(b: Builder, node: Node, x: Value, *, DstT: DType, Truncate: bool = False) -> Value:
     if Truncate:
         raise NotSupported("Truncate")
     return cast(b, x, DstT)
 
 
 @tf_op("Bitcast")
-def bitcast(b: Builder, node: Any, x: Value, *, type: DType) -> Value:
+def bitcast(b: Builder, node: Node, x: Value, *, type: DType) -> Value:
     """A wider type takes up the last axis, a narrower one adds one; little-endian."""
     source, target = b.dtype(x), type
     if BOOL in (source, target):
@@ -61,25 +61,25 @@ def _unsigned(dtype: DType) -> DType:
 
 
 @tf_op("BitwiseAnd")
-def bitwise_and(b: Builder, node: Any, x: Value, y: Value) -> Value:
+def bitwise_and(b: Builder, node: Node, x: Value, y: Value) -> Value:
     return b.bitwise_and(x, y)
 
 
 @tf_op("BitwiseOr")
-def bitwise_or(b: Builder, node: Any, x: Value, y: Value) -> Value:
+def bitwise_or(b: Builder, node: Node, x: Value, y: Value) -> Value:
     """x | y = (x - (x & y)) + y, which wraps nowhere."""
     return b.add(b.sub(x, b.bitwise_and(x, y)), y)
 
 
 @tf_op("BitwiseXor")
-def bitwise_xor(b: Builder, node: Any, x: Value, y: Value) -> Value:
+def bitwise_xor(b: Builder, node: Node, x: Value, y: Value) -> Value:
     """x ^ y = (x - (x & y)) + (y - (x & y))."""
     both = b.bitwise_and(x, y)
     return b.add(b.sub(x, both), b.sub(y, both))
 
 
 @tf_op("Invert")
-def invert(b: Builder, node: Any, x: Value) -> Value:
+def invert(b: Builder, node: Node, x: Value) -> Value:
     """~x = (all bits set) - x."""
     dtype = b.dtype(x)
     ones = np.array(-1 if dtype.is_signed else dtype.highest(), dtype.np)
@@ -95,13 +95,13 @@ def _powers(b: Builder, x: Value, y: Value) -> Value:
 
 
 @tf_op("LeftShift")
-def left_shift(b: Builder, node: Any, x: Value, y: Value) -> Value:
+def left_shift(b: Builder, node: Node, x: Value, y: Value) -> Value:
     """A shift is a product that wraps; shifts are kept below the width."""
     return b.mul(x, _powers(b, x, y))
 
 
 @tf_op("RightShift")
-def right_shift(b: Builder, node: Any, x: Value, y: Value) -> Value:
+def right_shift(b: Builder, node: Node, x: Value, y: Value) -> Value:
     """Division by a power of 2 rounded down; by the power that no signed type holds: the sign."""
     dtype = b.dtype(x)
     power = _powers(b, x, y)
@@ -113,7 +113,7 @@ def right_shift(b: Builder, node: Any, x: Value, y: Value) -> Value:
 
 
 @tf_op("PopulationCount")
-def population_count(b: Builder, node: Any, x: Value) -> Value:
+def population_count(b: Builder, node: Node, x: Value) -> Value:
     """Byte by byte from a table."""
     dtype = b.dtype(x)
     word = _unsigned(dtype)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mgx_mlir.core.dtypes import FLOAT, INT32, INT64
@@ -11,7 +9,6 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.extents import elements, extents, reshaped, times, zeros_of
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     compare,
     convert,
@@ -23,7 +20,9 @@ from mgx_mlir.frontends.helpers import (
 )
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import gather_or
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -33,7 +32,8 @@ def _kept(
     """The numbers of the boxes that stay, best first, as i64."""
     if len(b.dims(boxes)) != 2 or len(b.dims(scores)) != 1:
         raise ModelError("expected boxes of rank 2 and scores of rank 1")
-    iou, least = (None if v is None else single(b, v, "threshold") for v in (iou, least))
+    iou = single(b, iou, "threshold")
+    least = None if least is None else single(b, least, "threshold")
     rows = b.nonmaxsuppression(
         unsqueeze(b, boxes, [0]),
         unsqueeze(b, scores, [0, 1]),
@@ -47,7 +47,7 @@ def _kept(
 @tf_op("NonMaxSuppression")
 def non_max_suppression(
     b: Builder,
-    node: Any,
+    node: Node,
     boxes: Value,
     scores: Value,
     most: Value,
@@ -60,14 +60,14 @@ def non_max_suppression(
 
 @tf_op("NonMaxSuppressionV2")
 def non_max_suppression_v2(
-    b: Builder, node: Any, boxes: Value, scores: Value, most: Value, iou: Value
+    b: Builder, node: Node, boxes: Value, scores: Value, most: Value, iou: Value
 ) -> Value:
     return convert(b, _kept(b, boxes, scores, most, iou, None), INT32)
 
 
 @tf_op("NonMaxSuppressionV3")
 def non_max_suppression_v3(
-    b: Builder, node: Any, boxes: Value, scores: Value, most: Value, iou: Value, least: Value
+    b: Builder, node: Node, boxes: Value, scores: Value, most: Value, iou: Value, least: Value
 ) -> Value:
     return convert(b, _kept(b, boxes, scores, most, iou, least), INT32)
 
@@ -84,7 +84,7 @@ def _padded(b: Builder, v: Value, most: Value, wanted: bool) -> Value:
 @tf_op("NonMaxSuppressionV4", outputs=("selected_indices", "valid_outputs"))
 def non_max_suppression_v4(
     b: Builder,
-    node: Any,
+    node: Node,
     boxes: Value,
     scores: Value,
     most: Value,
@@ -92,7 +92,7 @@ def non_max_suppression_v4(
     least: Value,
     *,
     pad_to_max_output_size: bool = False,
-) -> Any:
+) -> Outputs:
     kept = convert(b, _kept(b, boxes, scores, most, iou, least), INT32)
     count = convert(b, squeeze(b, b.shape(kept), [0]), INT32)
     return _padded(b, kept, most, pad_to_max_output_size), count
@@ -101,7 +101,7 @@ def non_max_suppression_v4(
 @tf_op("NonMaxSuppressionV5", outputs=("selected_indices", "selected_scores", "valid_outputs"))
 def non_max_suppression_v5(
     b: Builder,
-    node: Any,
+    node: Node,
     boxes: Value,
     scores: Value,
     most: Value,
@@ -110,7 +110,7 @@ def non_max_suppression_v5(
     sigma: Value,
     *,
     pad_to_max_output_size: bool = False,
-) -> Any:
+) -> Outputs:
     if float(node.const(sigma, "soft_nms_sigma").reshape(())) != 0:
         raise NotSupported("soft_nms_sigma other than 0")
     kept = _kept(b, boxes, scores, most, iou, least)
@@ -126,7 +126,7 @@ def non_max_suppression_v5(
 )
 def combined_non_max_suppression(
     b: Builder,
-    node: Any,
+    node: Node,
     boxes: Value,
     scores: Value,
     per_class: Value,
@@ -136,7 +136,7 @@ def combined_non_max_suppression(
     *,
     pad_per_class: bool = False,
     clip_boxes: bool = True,
-) -> Any:
+) -> Outputs:
     """Suppression class by class, then the best of all classes of each image.
 
     What stays is marked in a table {image, class, box}; the others count as minus infinity.
@@ -146,7 +146,7 @@ def combined_non_max_suppression(
     n, count, sets, _ = extents(b, boxes)
     classes = b.dims(scores)[2]
     [most], [limit] = elements(b, total), elements(b, per_class)
-    if not isinstance(count, int) or DYN in (sets, classes):
+    if not isinstance(count, int) or not isinstance(sets, int) or DYN in (sets, classes):
         raise NotSupported("a number of boxes or classes that is known at run time only")
     if not isinstance(most, int) or not isinstance(limit, int):
         raise NotSupported("sizes computed at run time")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.extents import elements, extents, zeros_of
-from mgx_mlir.frontends.helpers import Value, number, slice_, squeeze, unsqueeze
+from mgx_mlir.frontends.helpers import number, slice_, squeeze, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 _LSTM = ("i", "cs", "f", "o", "ci", "co", "h")
@@ -57,7 +57,7 @@ def _lstm(
 @tf_op("LSTMBlockCell", outputs=_LSTM)
 def lstm_block_cell(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     cs_prev: Value,
     h_prev: Value,
@@ -70,7 +70,7 @@ def lstm_block_cell(
     forget_bias: float = 1.0,
     cell_clip: float = 3.0,
     use_peephole: bool = False,
-) -> Any:
+) -> Outputs:
     peepholes = (wci, wcf, wco) if use_peephole else None
     return _lstm(b, x, cs_prev, h_prev, w, peepholes, bias, forget_bias, cell_clip, "icfo")
 
@@ -87,7 +87,7 @@ def _run(
     forget_bias: float,
     clip: float,
     order: str,
-) -> Any:
+) -> tuple[Value, ...]:
     """A step for each element of axis 0; behind `steps` of them the results are 0."""
     count = b.dims(x)[0]
     [limit] = elements(b, steps)
@@ -114,7 +114,7 @@ def _run(
 @tf_op("BlockLSTM", outputs=_LSTM)
 def block_lstm(
     b: Builder,
-    node: Any,
+    node: Node,
     steps: Value,
     x: Value,
     cs: Value,
@@ -128,7 +128,7 @@ def block_lstm(
     forget_bias: float = 1.0,
     cell_clip: float = 3.0,
     use_peephole: bool = False,
-) -> Any:
+) -> Outputs:
     peepholes = (wci, wcf, wco) if use_peephole else None
     return _run(b, steps, x, cs, h, w, peepholes, bias, forget_bias, cell_clip, "icfo")
 
@@ -136,7 +136,7 @@ def block_lstm(
 @tf_op("BlockLSTMV2", outputs=_LSTM)
 def block_lstm_v2(
     b: Builder,
-    node: Any,
+    node: Node,
     steps: Value,
     x: Value,
     cs: Value,
@@ -149,7 +149,7 @@ def block_lstm_v2(
     *,
     cell_clip: float = 0.0,
     use_peephole: bool = False,
-) -> Any:
+) -> Outputs:
     peepholes = (wci, wcf, wco) if use_peephole else None
     return _run(b, steps, x, cs, h, w, peepholes, bias, 0.0, cell_clip, "ifco")
 
@@ -157,14 +157,14 @@ def block_lstm_v2(
 @tf_op("GRUBlockCell", outputs=("r", "u", "c", "h"))
 def gru_block_cell(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     h: Value,
     w_ru: Value,
     w_c: Value,
     b_ru: Value,
     b_c: Value,
-) -> Any:
+) -> Outputs:
     r, u = (b.sigmoid(g) for g in _gates(b, x, h, w_ru, b_ru, 2))
     [c] = _gates(b, x, b.mul(h, r), w_c, b_c, 1)
     c = b.tanh(c)

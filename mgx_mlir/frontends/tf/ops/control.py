@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.frontends.helpers import Value
+from mgx_mlir.frontends.tf import schema
 from mgx_mlir.frontends.tf.attributes import FunctionRef
 from mgx_mlir.frontends.tf.graph import Body
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.regions import branch, choose, truth, while_loop
 from mgx_mlir.frontends.tf.registry import tf_op
-from mgx_mlir.frontends.tf.values import POISON, has_failed
+from mgx_mlir.frontends.values import POISON, Held, has_failed
 from mgx_mlir.programs.build import Builder
 
 
 @tf_op("If", "StatelessIf", raw=True)
 def if_op(
     b: Builder,
-    node: Any,
-    cond: Value,
-    *inputs: Any,
+    node: Node,
+    cond: Held,
+    *inputs: Held,
     then_branch: FunctionRef,
     else_branch: FunctionRef,
-) -> list[Any]:
+) -> list[Held]:
     return branch(
         b,
         truth(b, cond),
@@ -34,8 +34,8 @@ def if_op(
 
 @tf_op("Case", "StatelessCase", raw=True)
 def case(
-    b: Builder, node: Any, index: Value, *inputs: Any, branches: Sequence[FunctionRef]
-) -> list[Any]:
+    b: Builder, node: Node, index: Held, *inputs: Held, branches: Sequence[FunctionRef]
+) -> list[Held]:
     if not branches:
         raise ModelError("attribute 'branches' is empty")
     return choose(
@@ -47,26 +47,26 @@ def case(
 
 @tf_op("While", "StatelessWhile", raw=True)
 def while_op(
-    b: Builder, node: Any, *inputs: Any, cond: FunctionRef, body: FunctionRef
-) -> list[Any]:
+    b: Builder, node: Node, *inputs: Held, cond: FunctionRef, body: FunctionRef
+) -> list[Held]:
     """What the body only hands on is not carried: it is read from outside of the loop."""
     function = node.signature(body)
     kept = _handed_on(function)
     changing = [i for i in range(len(inputs)) if i not in kept]
 
-    def whole(values: Sequence[Any]) -> list[Any]:
+    def whole(values: Sequence[Held]) -> list[Held]:
         out = list(inputs)
         for i, v in zip(changing, values, strict=True):
             out[i] = v
         return out
 
-    def again(values: Sequence[Any]) -> Value:
+    def again(values: Sequence[Held]) -> Held:
         found = node.call(cond, whole(values), "cond/")
         if len(found) != 1:
             raise ModelError(f"the condition gives {len(found)} values, expected 1")
         return found[0]
 
-    def step(values: Sequence[Any]) -> list[Any]:
+    def step(values: Sequence[Held]) -> list[Held]:
         found = node.call(body, whole(values), "body/")
         if len(found) != len(inputs):
             raise ModelError(f"the body gives {len(found)} values, expected {len(inputs)}")
@@ -76,7 +76,7 @@ def while_op(
     return [POISON] * len(inputs) if has_failed(found) else whole(found)
 
 
-def _handed_on(function: Any) -> set[int]:
+def _handed_on(function: schema.Function) -> set[int]:
     """The numbers of the arguments that a function gives back as they are."""
     body = Body(function.node_def, function)
     out = set()

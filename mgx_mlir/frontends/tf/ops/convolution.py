@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.extents import Extent, elements, extents, plus, reshaped, scalar, vector
-from mgx_mlir.frontends.helpers import (
-    Value,
-    along,
-    reshape,
-    slice_,
-    static_dims,
-    transpose,
-)
+from mgx_mlir.frontends.helpers import along, reshape, slice_, static_dims, transpose
 from mgx_mlir.frontends.tf.layout import spatial, to_first, to_last, window_attributes
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 
 def _convolve(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     weights: Value,
     group: int | None,
@@ -72,7 +66,7 @@ def _depthwise_filter(b: Builder, w: Value) -> tuple[Value, int]:
 @tf_op("Conv2D", "Conv3D")
 def conv(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     w: Value,
     *,
@@ -90,7 +84,7 @@ def conv(
 @tf_op("DepthwiseConv2dNative")
 def depthwise_conv(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     w: Value,
     *,
@@ -110,7 +104,7 @@ def depthwise_conv(
 @tf_op("Conv2DBackpropInput", "Conv3DBackpropInputV2")
 def conv_transpose(
     b: Builder,
-    node: Any,
+    node: Node,
     sizes: Value,
     w: Value,
     x: Value,
@@ -132,7 +126,7 @@ def conv_transpose(
 @tf_op("DepthwiseConv2dNativeBackpropInput")
 def depthwise_conv_transpose(
     b: Builder,
-    node: Any,
+    node: Node,
     sizes: Value,
     w: Value,
     x: Value,
@@ -152,7 +146,7 @@ def depthwise_conv_transpose(
 
 def _transposed(
     b: Builder,
-    node: Any,
+    node: Node,
     sizes: Value,
     weights: Value,
     group: int,
@@ -224,7 +218,7 @@ def _same_begin(b: Builder, d: Extent, wanted: Extent, window: int, stride: int)
 
 @tf_op("BiasAdd", "BiasAddV1")
 def bias_add(
-    b: Builder, node: Any, x: Value, bias: Value, *, data_format: str | None = None
+    b: Builder, node: Node, x: Value, bias: Value, *, data_format: str | None = None
 ) -> Value:
     """The bias runs along the channels: the last axis, or axis 1."""
     rank = len(b.dims(x))

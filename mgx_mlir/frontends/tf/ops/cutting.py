@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.extents import Extent, elements, plus, reshaped, vector
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     axes_in,
     axis_in,
@@ -31,7 +29,9 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import pad_at_run_time, strided_slice
 from mgx_mlir.frontends.shaping import slice_known, split_by, split_evenly, split_static
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 FAR = 2**62  # beyond every extent
@@ -107,7 +107,7 @@ def _plan(
 @tf_op("StridedSlice")
 def strided_slice_op(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     begin: Value,
     end: Value,
@@ -133,7 +133,11 @@ def strided_slice_op(
             b, x, vector(b, [c.begin]), vector(b, [c.end]), b.ints([c.axis]), steps_of
         )
     known = [c for c in cuts if not c.shrink and _known(c)]
-    at = [(c.axis, *_single(c, b.dims(x)[c.axis]), 1) for c in shrunk if isinstance(c.begin, int)]
+    at = [
+        (c.axis, *_single(c.begin, b.dims(x)[c.axis]), 1)
+        for c in shrunk
+        if isinstance(c.begin, int)
+    ]
     at += [(c.axis, c.begin, c.end, c.step) for c in known]
     if at:
         axes, starts, stops, jumps = (list(v) for v in zip(*at, strict=True))
@@ -152,15 +156,15 @@ def _known(c: _Cut) -> bool:
     return isinstance(c.begin, int) and isinstance(c.end, int)
 
 
-def _single(c: _Cut, d: int) -> tuple[int, int]:
-    """The bounds of one element."""
-    if d != DYN and not -d <= c.begin < d:
-        raise ModelError(f"index {c.begin} is out of range for an extent of {d}")
-    return c.begin, c.begin + 1 if c.begin != -1 else FAR
+def _single(begin: int, d: int) -> tuple[int, int]:
+    """Return the bounds of one element."""
+    if d != DYN and not -d <= begin < d:
+        raise ModelError(f"index {begin} is out of range for an extent of {d}")
+    return begin, begin + 1 if begin != -1 else FAR
 
 
 @tf_op("Slice")
-def slice_op(b: Builder, node: Any, x: Value, begin: Value, size: Value) -> Value:
+def slice_op(b: Builder, node: Node, x: Value, begin: Value, size: Value) -> Value:
     """`size` elements from `begin`, -1 for all that are left."""
     rank = len(b.dims(x))
     if rank == 0:
@@ -175,17 +179,21 @@ def slice_op(b: Builder, node: Any, x: Value, begin: Value, size: Value) -> Valu
         else:
             all_left = compare(b, "less", count, 0)
             ends.append(b.where(all_left, FAR, plus(b, first, count)))
-    known = [i for i in range(rank) if isinstance(begins[i], int) and isinstance(ends[i], int)]
-    cut = [i for i in known if begins[i] or ends[i] != FAR]
+    known = {
+        i: (p, q)
+        for i, (p, q) in enumerate(zip(begins, ends, strict=True))
+        if isinstance(p, int) and isinstance(q, int)
+    }
+    cut = [i for i, (p, q) in known.items() if p or q != FAR]
     if cut:
-        x = slice_known(b, x, [begins[i] for i in cut], [ends[i] for i in cut], cut, None)
+        x = slice_known(b, x, [known[i][0] for i in cut], [known[i][1] for i in cut], cut, None)
     left = [i for i in range(rank) if i not in known]
     if not left:
         return x
     starts, stops = vector(b, [begins[i] for i in left]), vector(b, [ends[i] for i in left])
     x = b.op("slice", x, starts, stops, axes=left)
-    fixed = [i for i in left if isinstance(sizes[i], int) and sizes[i] >= 0]
-    return _stated(b, x, {i: sizes[i] for i in fixed})
+    fixed = {i: sizes[i] for i in left}
+    return _stated(b, x, {i: n for i, n in fixed.items() if isinstance(n, int) and n >= 0})
 
 
 def _stated(b: Builder, x: Value, sizes: dict[int, int]) -> Value:
@@ -203,7 +211,7 @@ def _stated(b: Builder, x: Value, sizes: dict[int, int]) -> Value:
 
 
 @tf_op("Split")
-def split(b: Builder, node: Any, axis: Value, x: Value, *, num_split: int) -> Any:
+def split(b: Builder, node: Node, axis: Value, x: Value, *, num_split: int) -> Outputs:
     dims = b.dims(x)
     at = axis_in(node.ints(axis, "split_dim")[0], len(dims))
     if num_split < 1 or (dims[at] != DYN and dims[at] % num_split):
@@ -215,7 +223,9 @@ def split(b: Builder, node: Any, axis: Value, x: Value, *, num_split: int) -> An
 
 
 @tf_op("SplitV")
-def split_v(b: Builder, node: Any, x: Value, sizes: Value, axis: Value, *, num_split: int) -> Any:
+def split_v(
+    b: Builder, node: Node, x: Value, sizes: Value, axis: Value, *, num_split: int
+) -> Outputs:
     dims = b.dims(x)
     at = axis_in(node.ints(axis, "split_dim")[0], len(dims))
     known = b.const(sizes)
@@ -245,7 +255,7 @@ def split_v(b: Builder, node: Any, x: Value, sizes: Value, axis: Value, *, num_s
 
 
 @tf_op("Unpack")
-def unpack(b: Builder, node: Any, x: Value, *, num: int, axis: int = 0) -> Any:
+def unpack(b: Builder, node: Node, x: Value, *, num: int, axis: int = 0) -> Outputs:
     dims = b.dims(x)
     at = axis_in(axis, len(dims))
     if dims[at] not in (DYN, num):
@@ -263,12 +273,12 @@ def unpack(b: Builder, node: Any, x: Value, *, num: int, axis: int = 0) -> Any:
 
 
 @tf_op("ReverseV2")
-def reverse_v2(b: Builder, node: Any, x: Value, axes: Value) -> Value:
+def reverse_v2(b: Builder, node: Node, x: Value, axes: Value) -> Value:
     return _flipped(b, x, axes_in(node.ints(axes, "axis"), len(b.dims(x))))
 
 
 @tf_op("Reverse")
-def reverse(b: Builder, node: Any, x: Value, chosen: Value) -> Value:
+def reverse(b: Builder, node: Node, x: Value, chosen: Value) -> Value:
     return _flipped(b, x, [i for i, c in enumerate(node.const(chosen, "dims")) if c])
 
 
@@ -278,7 +288,7 @@ def _flipped(b: Builder, x: Value, axes: Sequence[int]) -> Value:
 
 @tf_op("ReverseSequence")
 def reverse_sequence(
-    b: Builder, node: Any, x: Value, lengths: Value, *, seq_dim: int, batch_dim: int = 0
+    b: Builder, node: Node, x: Value, lengths: Value, *, seq_dim: int, batch_dim: int = 0
 ) -> Value:
     """The first length[b] steps of each batch back to front: step t reads length - 1 - t."""
     rank = len(b.dims(x))
@@ -296,7 +306,7 @@ def reverse_sequence(
 
 
 @tf_op("Roll")
-def roll(b: Builder, node: Any, x: Value, shift: Value, axis: Value) -> Value:
+def roll(b: Builder, node: Node, x: Value, shift: Value, axis: Value) -> Value:
     """Element i goes to i + shift, around the end."""
     rank = len(b.dims(x))
     axes = [axis_in(a, rank) for a in node.ints(axis, "axis")]
@@ -335,12 +345,12 @@ def _numbers(pairs: Sequence[tuple[Extent, Extent]]) -> bool:
 
 
 @tf_op("Pad")
-def pad(b: Builder, node: Any, x: Value, paddings: Value) -> Value:
+def pad(b: Builder, node: Node, x: Value, paddings: Value) -> Value:
     return padded(b, x, _amounts(b, x, paddings), b.literal(np.zeros((), b.dtype(x).np)))
 
 
 @tf_op("PadV2")
-def pad_v2(b: Builder, node: Any, x: Value, paddings: Value, value: Value) -> Value:
+def pad_v2(b: Builder, node: Node, x: Value, paddings: Value, value: Value) -> Value:
     return padded(b, x, _amounts(b, x, paddings), value)
 
 
@@ -362,7 +372,7 @@ def padded(b: Builder, x: Value, pairs: Sequence[tuple[Extent, Extent]], value: 
 
 
 @tf_op("MirrorPad")
-def mirror_pad(b: Builder, node: Any, x: Value, paddings: Value, *, mode: str) -> Value:
+def mirror_pad(b: Builder, node: Node, x: Value, paddings: Value, *, mode: str) -> Value:
     """REFLECT leaves the border out of the mirror image, SYMMETRIC does not."""
     if mode not in ("REFLECT", "SYMMETRIC"):
         raise ModelError(f"attribute 'mode' expected REFLECT or SYMMETRIC, got {mode}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,6 @@ from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.extents import extents, reshaped
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     axis_range,
     compare,
@@ -24,12 +22,14 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
 )
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 
 @tf_op("MatrixBandPart")
-def matrix_band_part(b: Builder, node: Any, x: Value, lower: Value, upper: Value) -> Value:
+def matrix_band_part(b: Builder, node: Node, x: Value, lower: Value, upper: Value) -> Value:
     """What is at most `lower` below and `upper` above the diagonal; negative: no limit."""
     rank = len(b.dims(x))
     if rank < 2:
@@ -50,7 +50,7 @@ def matrix_band_part(b: Builder, node: Any, x: Value, lower: Value, upper: Value
 
 
 @tf_op("Diag")
-def diag(b: Builder, node: Any, x: Value) -> Value:
+def diag(b: Builder, node: Node, x: Value) -> Value:
     """Dims {d..} become {d.., d..}, zero but where both halves of the index agree."""
     dims = static_dims(b, x, "diagonal")
     n = math.prod(dims)
@@ -61,7 +61,7 @@ def diag(b: Builder, node: Any, x: Value) -> Value:
 
 
 @tf_op("DiagPart")
-def diag_part(b: Builder, node: Any, x: Value) -> Value:
+def diag_part(b: Builder, node: Node, x: Value) -> Value:
     dims = static_dims(b, x, "input")
     half = len(dims) // 2
     if len(dims) % 2 or dims[:half] != dims[half:]:
@@ -116,7 +116,7 @@ class _Band:
         return out
 
 
-def _range(node: Any, k: Value | None) -> tuple[int, int]:
+def _range(node: Node, k: Value | None) -> tuple[int, int]:
     if k is None:
         return 0, 0
     found = node.ints(k, "k")
@@ -151,12 +151,12 @@ def _scalar_zero(b: Builder, x: Value) -> Value:
 @tf_op("MatrixDiag", "MatrixDiagV2", "MatrixDiagV3")
 def matrix_diag(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
-    k: Value = None,
-    rows: Value = None,
-    columns: Value = None,
-    padding: Value = None,
+    k: Value | None = None,
+    rows: Value | None = None,
+    columns: Value | None = None,
+    padding: Value | None = None,
     *,
     align: str = "LEFT_LEFT",
 ) -> Value:
@@ -175,7 +175,7 @@ def matrix_diag(
     return _picked(b, flat, band.places(), other)
 
 
-def _align(node: Any, align: str) -> str:
+def _align(node: Node, align: str) -> str:
     """V3's default is its own."""
     if node.op_type.endswith("V3") and node.attribute("align") is None:
         return "RIGHT_LEFT"
@@ -195,10 +195,10 @@ def _matrix(b: Builder, x: Value) -> tuple[Value, int, int]:
 @tf_op("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")
 def matrix_diag_part(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
-    k: Value = None,
-    padding: Value = None,
+    k: Value | None = None,
+    padding: Value | None = None,
     *,
     align: str = "LEFT_LEFT",
 ) -> Value:
@@ -214,7 +214,13 @@ def matrix_diag_part(
 
 @tf_op("MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3")
 def matrix_set_diag(
-    b: Builder, node: Any, x: Value, diagonal: Value, k: Value = None, *, align: str = "LEFT_LEFT"
+    b: Builder,
+    node: Node,
+    x: Value,
+    diagonal: Value,
+    k: Value | None = None,
+    *,
+    align: str = "LEFT_LEFT",
 ) -> Value:
     _, rows, columns = _matrix(b, x)
     low, high = _range(node, k)

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mgx_mlir.core.dtypes import DOUBLE, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.extents import elements, filled, scalar
-from mgx_mlir.frontends.helpers import (
-    Value,
-    arange,
-    axis_in,
-    compare,
-    convert,
-    single,
-    unsqueeze,
-    zeros,
-)
+from mgx_mlir.frontends.helpers import arange, axis_in, compare, convert, single, unsqueeze, zeros
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 
 @tf_op("Fill")
-def fill(b: Builder, node: Any, dims: Value, value: Value) -> Value:
+def fill(b: Builder, node: Node, dims: Value, value: Value) -> Value:
     return filled(b, elements(b, dims), single(b, value, "value"))
 
 
 @tf_op("Range")
-def range_op(b: Builder, node: Any, start: Value, limit: Value, delta: Value) -> Value:
+def range_op(b: Builder, node: Node, start: Value, limit: Value, delta: Value) -> Value:
     parts = [single(b, v, "Range input") for v in (start, limit, delta)]
     known = [b.const(v) for v in parts]
     if any(k is None for k in known):
@@ -49,7 +40,7 @@ def range_op(b: Builder, node: Any, start: Value, limit: Value, delta: Value) ->
 
 
 @tf_op("LinSpace")
-def lin_space(b: Builder, node: Any, start: Value, stop: Value, num: Value) -> Value:
+def lin_space(b: Builder, node: Node, start: Value, stop: Value, num: Value) -> Value:
     """start + i (stop - start) / (num - 1); the last one is `stop` itself."""
     dtype = b.dtype(start)
     [count] = elements(b, num)
@@ -65,7 +56,7 @@ def lin_space(b: Builder, node: Any, start: Value, stop: Value, num: Value) -> V
 
 @tf_op("OneHot")
 def one_hot(
-    b: Builder, node: Any, indices: Value, depth: Value, on: Value, off: Value, *, axis: int = -1
+    b: Builder, node: Node, indices: Value, depth: Value, on: Value, off: Value, *, axis: int = -1
 ) -> Value:
     """An index out of range, negative ones too, has no on value."""
     rank = len(b.dims(indices)) + 1
@@ -79,7 +70,7 @@ def one_hot(
 
 
 @tf_op("InvertPermutation")
-def invert_permutation(b: Builder, node: Any, x: Value) -> Value:
+def invert_permutation(b: Builder, node: Node, x: Value) -> Value:
     """The place of i in x, for each i."""
     if len(b.dims(x)) != 1:
         raise ModelError(f"expected a vector, got rank {len(b.dims(x))}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
@@ -13,7 +12,6 @@ from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.extents import elements, extents, reshaped, scalar, times
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     compare,
     concat,
@@ -28,7 +26,9 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.shaping import slice_known
 from mgx_mlir.frontends.tf.layout import check_rank, same_pads, spatial
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 # ---- colours -----------------------------------------------------------------------------------
@@ -75,17 +75,17 @@ def to_rgb(b: Builder, hue: Value, saturation: Value, value: Value) -> Value:
 
 
 @tf_op("RGBToHSV")
-def rgb_to_hsv(b: Builder, node: Any, x: Value) -> Value:
+def rgb_to_hsv(b: Builder, node: Node, x: Value) -> Value:
     return concat(b, to_hsv(b, x), len(b.dims(x)) - 1)
 
 
 @tf_op("HSVToRGB")
-def hsv_to_rgb(b: Builder, node: Any, x: Value) -> Value:
+def hsv_to_rgb(b: Builder, node: Node, x: Value) -> Value:
     return to_rgb(b, *_channels(b, x))
 
 
 @tf_op("AdjustHue")
-def adjust_hue(b: Builder, node: Any, x: Value, delta: Value) -> Value:
+def adjust_hue(b: Builder, node: Node, x: Value, delta: Value) -> Value:
     dtype = b.dtype(x)
     hue, saturation, value = to_hsv(b, convert(b, x, wide(dtype)))
     hue = b.add(hue, convert(b, single(b, delta, "delta"), b.dtype(hue)))
@@ -93,7 +93,7 @@ def adjust_hue(b: Builder, node: Any, x: Value, delta: Value) -> Value:
 
 
 @tf_op("AdjustSaturation")
-def adjust_saturation(b: Builder, node: Any, x: Value, scale: Value) -> Value:
+def adjust_saturation(b: Builder, node: Node, x: Value, scale: Value) -> Value:
     dtype = b.dtype(x)
     hue, saturation, value = to_hsv(b, convert(b, x, wide(dtype)))
     factor = convert(b, single(b, scale, "scale"), b.dtype(hue))
@@ -102,7 +102,7 @@ def adjust_saturation(b: Builder, node: Any, x: Value, scale: Value) -> Value:
 
 
 @tf_op("AdjustContrastv2")
-def adjust_contrast(b: Builder, node: Any, x: Value, factor: Value) -> Value:
+def adjust_contrast(b: Builder, node: Node, x: Value, factor: Value) -> Value:
     """Away from each channel's mean over its image."""
     rank, dtype = len(b.dims(x)), b.dtype(x)
     if rank < 3:
@@ -150,7 +150,7 @@ def _patches(
 @tf_op("ExtractImagePatches")
 def extract_image_patches(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     ksizes: Sequence[int],
@@ -165,7 +165,7 @@ def extract_image_patches(
 @tf_op("ExtractVolumePatches")
 def extract_volume_patches(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     ksizes: Sequence[int],
@@ -215,11 +215,11 @@ def _reflected_below(b: Builder, p: Value, d: Value) -> Value:
 @tf_op("ImageProjectiveTransformV2", "ImageProjectiveTransformV3")
 def image_projective_transform(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     transforms: Value,
     size: Value,
-    fill: Value = None,
+    fill: Value | None = None,
     *,
     interpolation: str,
     fill_mode: str = "CONSTANT",

@@ -13,7 +13,6 @@ from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.extents import elements, extents, plus, reshaped, zeros_of
 from mgx_mlir.frontends.helpers import (
-    Value,
     axis_in,
     compare,
     concat,
@@ -23,7 +22,9 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
 )
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -34,14 +35,14 @@ def _check_policy(policy: str) -> None:
 
 @tf_op("Gather")
 def gather(
-    b: Builder, node: Any, x: Value, indices: Value, *, validate_indices: bool = True
+    b: Builder, node: Node, x: Value, indices: Value, *, validate_indices: bool = True
 ) -> Value:
     return b.gather(x, indices, axis=0)
 
 
 @tf_op("GatherV2")
 def gather_v2(
-    b: Builder, node: Any, x: Value, indices: Value, axis: Value, *, batch_dims: int = 0
+    b: Builder, node: Node, x: Value, indices: Value, axis: Value, *, batch_dims: int = 0
 ) -> Value:
     """Dims: those of x before the axis, of `indices` behind the batch, of x behind the axis."""
     rank, own = len(b.dims(x)), len(b.dims(indices))
@@ -64,7 +65,7 @@ def gather_v2(
 
 @tf_op("GatherNd")
 def gather_nd(
-    b: Builder, node: Any, x: Value, indices: Value, *, bad_indices_policy: str = ""
+    b: Builder, node: Node, x: Value, indices: Value, *, bad_indices_policy: str = ""
 ) -> Value:
     _check_policy(bad_indices_policy)
     return b.gathernd(x, convert(b, indices, INT64))
@@ -82,7 +83,7 @@ def scattered(b: Builder, how: str, x: Value, indices: Value, updates: Value) ->
 @tf_op("ScatterNd")
 def scatter_nd(
     b: Builder,
-    node: Any,
+    node: Node,
     indices: Value,
     updates: Value,
     shape: Value,
@@ -100,7 +101,7 @@ def _register(name: str, how: str) -> None:
     @tf_op(name)
     def scatter(
         b: Builder,
-        node: Any,
+        node: Node,
         x: Value,
         indices: Value,
         updates: Value,
@@ -127,7 +128,7 @@ for _name, _how in {
 @tf_op("TensorStridedSliceUpdate")
 def tensor_strided_slice_update(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     begin: Value,
     end: Value,
@@ -175,8 +176,8 @@ def tensor_strided_slice_update(
 
 @tf_op("DynamicPartition")
 def dynamic_partition(
-    b: Builder, node: Any, x: Value, partitions: Value, *, num_partitions: int
-) -> Any:
+    b: Builder, node: Node, x: Value, partitions: Value, *, num_partitions: int
+) -> Outputs:
     """The rows whose number is i, for each i."""
     lead = len(b.dims(partitions))
     rows = b.reshape(partitions, dims=[-1]) if lead != 1 else partitions
@@ -196,7 +197,7 @@ def _merged(b: Builder, x: Value, lead: int) -> Value:
 
 
 @tf_op("DynamicStitch", "ParallelDynamicStitch")
-def dynamic_stitch(b: Builder, node: Any, *xs: Value) -> Value:
+def dynamic_stitch(b: Builder, node: Node, *xs: Value) -> Value:
     """Row j of data[i] goes to row indices[i][j]; the last of several stays."""
     count = len(xs) // 2
     if count < 1 or len(xs) % 2:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.frontends.helpers import Value, convert, transpose
+from mgx_mlir.frontends.helpers import convert, transpose
 from mgx_mlir.frontends.products import einsum, matmul
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -22,7 +22,7 @@ def _flipped(b: Builder, x: Value, wanted: bool) -> Value:
 @tf_op("MatMul")
 def mat_mul(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     y: Value,
     *,
@@ -37,7 +37,7 @@ def mat_mul(
 @tf_op("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
 def batch_mat_mul(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     y: Value,
     *,
@@ -52,5 +52,5 @@ def batch_mat_mul(
 
 
 @tf_op("Einsum")
-def einsum_op(b: Builder, node: Any, *xs: Value, equation: str) -> Value:
+def einsum_op(b: Builder, node: Node, *xs: Value, equation: str) -> Value:
     return einsum(b, xs, equation)

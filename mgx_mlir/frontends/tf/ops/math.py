@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core.errors import ModelError, ShapeError
 from mgx_mlir.core.shapes import broadcast_dims
 from mgx_mlir.frontends.helpers import (
-    Value,
     compare,
     concat,
     convert,
@@ -21,7 +19,9 @@ from mgx_mlir.frontends.helpers import (
     slice_,
     wide,
 )
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 _UNARY = {
@@ -62,13 +62,13 @@ _BINARY: dict[str, Callable[[Builder, Value, Value], Value]] = {
 
 def _register_unary(name: str, op: str) -> None:
     @tf_op(name)
-    def unary(b: Builder, node: Any, x: Value) -> Value:
+    def unary(b: Builder, node: Node, x: Value) -> Value:
         return getattr(b, op)(x)
 
 
 def _register_binary(name: str, function: Callable[[Builder, Value, Value], Value]) -> None:
     @tf_op(name)
-    def binary(b: Builder, node: Any, x: Value, y: Value) -> Value:
+    def binary(b: Builder, node: Node, x: Value, y: Value) -> Value:
         return function(b, x, y)
 
 
@@ -110,43 +110,43 @@ def widened(b: Builder, x: Value, function: Callable[[Value], Value]) -> Value:
 
 
 @tf_op("Log1p")
-def log1p_op(b: Builder, node: Any, x: Value) -> Value:
+def log1p_op(b: Builder, node: Node, x: Value) -> Value:
     return widened(b, x, lambda v: log1p(b, v))
 
 
 @tf_op("Expm1")
-def expm1_op(b: Builder, node: Any, x: Value) -> Value:
+def expm1_op(b: Builder, node: Node, x: Value) -> Value:
     return widened(b, x, lambda v: expm1(b, v))
 
 
 @tf_op("Square")
-def square(b: Builder, node: Any, x: Value) -> Value:
+def square(b: Builder, node: Node, x: Value) -> Value:
     return b.mul(x, x)
 
 
 @tf_op("Round")
-def round_op(b: Builder, node: Any, x: Value) -> Value:
+def round_op(b: Builder, node: Node, x: Value) -> Value:
     """Halves go to the even neighbour; integers are whole."""
     return b.nearbyint(x) if b.dtype(x).is_float else x
 
 
 @tf_op("IsFinite")
-def is_finite(b: Builder, node: Any, x: Value) -> Value:
+def is_finite(b: Builder, node: Node, x: Value) -> Value:
     return b.not_(b.logical_or(b.isinf(x), b.isnan(x)))
 
 
 @tf_op("Relu6")
-def relu6(b: Builder, node: Any, x: Value) -> Value:
+def relu6(b: Builder, node: Node, x: Value) -> Value:
     return b.min(b.max(x, 0), 6)
 
 
 @tf_op("LeakyRelu")
-def leaky_relu(b: Builder, node: Any, x: Value, *, alpha: float = 0.2) -> Value:
+def leaky_relu(b: Builder, node: Node, x: Value, *, alpha: float = 0.2) -> Value:
     return b.leaky_relu(x, alpha=alpha)
 
 
 @tf_op("Elu")
-def elu(b: Builder, node: Any, x: Value) -> Value:
+def elu(b: Builder, node: Node, x: Value) -> Value:
     return widened(b, x, lambda v: _elu(b, v))
 
 
@@ -155,7 +155,7 @@ def _elu(b: Builder, x: Value) -> Value:
 
 
 @tf_op("Selu")
-def selu(b: Builder, node: Any, x: Value) -> Value:
+def selu(b: Builder, node: Node, x: Value) -> Value:
     scale, alpha = 1.0507009873554805, 1.6732632423543772
 
     def of(v: Value) -> Value:
@@ -166,13 +166,13 @@ def selu(b: Builder, node: Any, x: Value) -> Value:
 
 
 @tf_op("Softplus")
-def softplus(b: Builder, node: Any, x: Value) -> Value:
+def softplus(b: Builder, node: Node, x: Value) -> Value:
     """log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), which never overflows."""
     return widened(b, x, lambda v: b.add(b.max(v, 0), log1p(b, b.exp(b.neg(b.abs(v))))))
 
 
 @tf_op("Softsign")
-def softsign(b: Builder, node: Any, x: Value) -> Value:
+def softsign(b: Builder, node: Node, x: Value) -> Value:
     return b.div(x, b.add(b.abs(x), 1))
 
 
@@ -187,12 +187,12 @@ def floor_div(b: Builder, x: Value, y: Value) -> Value:
 
 
 @tf_op("FloorDiv")
-def floor_div_op(b: Builder, node: Any, x: Value, y: Value) -> Value:
+def floor_div_op(b: Builder, node: Node, x: Value, y: Value) -> Value:
     return floor_div(b, x, y)
 
 
 @tf_op("TruncateDiv")
-def truncate_div(b: Builder, node: Any, x: Value, y: Value) -> Value:
+def truncate_div(b: Builder, node: Node, x: Value, y: Value) -> Value:
     found = b.div(x, y)
     if not b.dtype(x).is_float:
         return found
@@ -200,7 +200,7 @@ def truncate_div(b: Builder, node: Any, x: Value, y: Value) -> Value:
 
 
 @tf_op("Atan2")
-def atan2(b: Builder, node: Any, y: Value, x: Value) -> Value:
+def atan2(b: Builder, node: Node, y: Value, x: Value) -> Value:
     """The angle of the point (x, y), by quadrant; of two infinities the signs count."""
     dtype = b.dtype(x)
     kind = wide(dtype)
@@ -237,27 +237,27 @@ def _equality(b: Builder, x: Value, y: Value, incompatible: bool) -> Value:
 
 @tf_op("Equal")
 def equal(
-    b: Builder, node: Any, x: Value, y: Value, *, incompatible_shape_error: bool = True
+    b: Builder, node: Node, x: Value, y: Value, *, incompatible_shape_error: bool = True
 ) -> Value:
     return _equality(b, x, y, incompatible_shape_error)
 
 
 @tf_op("NotEqual")
 def not_equal(
-    b: Builder, node: Any, x: Value, y: Value, *, incompatible_shape_error: bool = True
+    b: Builder, node: Node, x: Value, y: Value, *, incompatible_shape_error: bool = True
 ) -> Value:
     return b.not_(_equality(b, x, y, incompatible_shape_error))
 
 
 @tf_op("ApproximateEqual")
 def approximate_equal(
-    b: Builder, node: Any, x: Value, y: Value, *, tolerance: float = 1e-5
+    b: Builder, node: Node, x: Value, y: Value, *, tolerance: float = 1e-5
 ) -> Value:
     return compare(b, "less", b.abs(b.sub(x, y)), tolerance)
 
 
 @tf_op("AddN", "AccumulateNV2")
-def add_n(b: Builder, node: Any, *xs: Value, shape: Any = None) -> Value:
+def add_n(b: Builder, node: Node, *xs: Value, shape: object = None) -> Value:
     if not xs:
         raise ModelError("expected at least one input")
     out = xs[0]
@@ -267,12 +267,12 @@ def add_n(b: Builder, node: Any, *xs: Value, shape: Any = None) -> Value:
 
 
 @tf_op("ClipByValue")
-def clip_by_value(b: Builder, node: Any, x: Value, low: Value, high: Value) -> Value:
+def clip_by_value(b: Builder, node: Node, x: Value, low: Value, high: Value) -> Value:
     return b.max(b.min(x, high), low)
 
 
 @tf_op("Cross")
-def cross(b: Builder, node: Any, x: Value, y: Value) -> Value:
+def cross(b: Builder, node: Node, x: Value, y: Value) -> Value:
     """The cross product of vectors of 3 along the last axis."""
     rank = len(b.dims(x))
     if rank < 1 or b.dims(x)[-1] != 3:
@@ -290,12 +290,12 @@ def cross(b: Builder, node: Any, x: Value, y: Value) -> Value:
 
 
 @tf_op("SelectV2")
-def select_v2(b: Builder, node: Any, cond: Value, x: Value, y: Value) -> Value:
+def select_v2(b: Builder, node: Node, cond: Value, x: Value, y: Value) -> Value:
     return b.where(cond, x, y)
 
 
 @tf_op("Select")
-def select(b: Builder, node: Any, cond: Value, x: Value, y: Value) -> Value:
+def select(b: Builder, node: Node, cond: Value, x: Value, y: Value) -> Value:
     """A vector of conditions chooses rows."""
     rank, own = len(b.dims(x)), len(b.dims(cond))
     if own == 1 and rank > 1:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.helpers import Value, along, convert, squeeze
+from mgx_mlir.frontends.helpers import along, convert, squeeze
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.layout import to_first, to_last
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 _V1 = ("y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2")
@@ -22,7 +23,7 @@ _V1 = ("y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2"
 @tf_op("FusedBatchNormV3", outputs=(*_V1, "reserve_space_3"))
 def fused_batch_norm(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     scale: Value,
     offset: Value,
@@ -33,7 +34,7 @@ def fused_batch_norm(
     exponential_avg_factor: float = 1.0,
     data_format: str | None = None,
     is_training: bool = True,
-) -> Any:
+) -> Outputs:
     """(x - mean) * scale / sqrt(variance + epsilon) + offset; in training with x's own moments."""
     rank = len(b.dims(x))
     axis = rank - 1 if node.channels_last(data_format) else 1
@@ -67,7 +68,7 @@ def fused_batch_norm(
 @tf_op("LRN")
 def lrn(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     depth_radius: int = 5,

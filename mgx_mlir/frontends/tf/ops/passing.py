@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from mgx_mlir.frontends.helpers import Value
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Held, Value
 from mgx_mlir.programs.build import Builder
 
 
 @tf_op("DebugGradientIdentity", "DebugGradientRefIdentity", "RefIdentity")
-def passed(b: Builder, node: Any, x: Value) -> Value:
+def passed(b: Builder, node: Node, x: Value) -> Value:
     return x
 
 
 @tf_op("Print", raw=True)
 def printed(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
-    *data: Any,
+    *data: Held,
     first_n: int = -1,
     summarize: int = 3,
 ) -> Value:

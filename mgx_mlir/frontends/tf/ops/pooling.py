@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,17 +10,19 @@ from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.extents import extents, reshaped
-from mgx_mlir.frontends.helpers import Value, axis_range, convert, slice_, static_dims, unsqueeze
+from mgx_mlir.frontends.helpers import axis_range, convert, slice_, static_dims, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.shaping import slice_known
 from mgx_mlir.frontends.tf.layout import spatial, to_first, to_last, window_attributes
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 
 def pool(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     mode: str,
     ksize: Sequence[int],
@@ -45,7 +46,7 @@ def pool(
 @tf_op("MaxPool", "MaxPool3D")
 def max_pool(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     ksize: Sequence[int],
@@ -60,7 +61,7 @@ def max_pool(
 @tf_op("MaxPoolV2")
 def max_pool_v2(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     ksize: Value,
     strides: Value,
@@ -75,7 +76,7 @@ def max_pool_v2(
 @tf_op("AvgPool", "AvgPool3D")
 def avg_pool(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     ksize: Sequence[int],
@@ -90,7 +91,7 @@ def avg_pool(
 @tf_op("MaxPoolWithArgmax", outputs=("output", "argmax"))
 def max_pool_with_argmax(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     ksize: Sequence[int],
@@ -98,7 +99,7 @@ def max_pool_with_argmax(
     padding: str,
     Targmax: DType = INT64,
     include_batch_in_index: bool = False,
-) -> Any:
+) -> Outputs:
     """The maxima, and the flat place of each in its image: argmax over gathered windows."""
     dims = b.dims(x)
     if len(dims) != 4 or DYN in dims[1:]:
@@ -139,7 +140,7 @@ def max_pool_with_argmax(
 @tf_op("Dilation2D")
 def dilation(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     w: Value,
     *,
@@ -176,4 +177,5 @@ def dilation(
                 at = inside[:, starts[0] : ends[0] : stride[0], starts[1] : ends[1] : stride[1]]
                 term = b.where(b.literal(np.ascontiguousarray(at)), term, lowest)
             out = term if out is None else b.max(out, term)
+    assert out is not None
     return out

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import ml_dtypes
 
 from mgx_mlir.core.dtypes import FLOAT, DType
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.frontends.helpers import Value, compare, convert, number, single
+from mgx_mlir.frontends.helpers import compare, convert, number, single
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -35,7 +36,7 @@ def _fake(b: Builder, x: Value, low: Value, high: Value, bits: int, narrow: bool
 @tf_op("FakeQuantWithMinMaxArgs")
 def fake_quant_args(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     *,
     min: float = -6.0,
@@ -49,7 +50,7 @@ def fake_quant_args(
 @tf_op("FakeQuantWithMinMaxVars")
 def fake_quant_vars(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     low: Value,
     high: Value,
@@ -63,7 +64,7 @@ def fake_quant_vars(
 @tf_op("FakeQuantWithMinMaxVarsPerChannel")
 def fake_quant_channels(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     low: Value,
     high: Value,
@@ -131,7 +132,7 @@ def _there_and_back(
 @tf_op("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV4")
 def quantize_and_dequantize(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     low: Value,
     high: Value,
@@ -151,7 +152,7 @@ def quantize_and_dequantize(
 @tf_op("QuantizeAndDequantizeV3")
 def quantize_and_dequantize_v3(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     low: Value,
     high: Value,
@@ -186,7 +187,7 @@ def _kind(found: DType, mode: str, axis: int) -> DType:
 @tf_op("QuantizeV2", outputs=("output", "output_min", "output_max"))
 def quantize_v2(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     low: Value,
     high: Value,
@@ -197,7 +198,7 @@ def quantize_v2(
     narrow_range: bool = False,
     axis: int = -1,
     ensure_minimum_range: float = 0.01,
-) -> Any:
+) -> Outputs:
     """x in steps of a range that holds 0 and is not too narrow, which comes along."""
     kind = _kind(T, mode, axis)
     low, high = single(b, low, "min_range"), single(b, high, "max_range")
@@ -224,7 +225,7 @@ def quantize_v2(
 @tf_op("Dequantize")
 def dequantize(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     low: Value,
     high: Value,

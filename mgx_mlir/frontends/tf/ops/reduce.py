@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mgx_mlir.core.dtypes import DOUBLE, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends import reductions
 from mgx_mlir.frontends.helpers import (
-    Value,
     axis_in,
     axis_range,
     compare,
@@ -21,7 +18,9 @@ from mgx_mlir.frontends.helpers import (
 )
 from mgx_mlir.frontends.reductions import Reducer, reduce_at_run_time, reduced
 from mgx_mlir.frontends.runtime_axes import flags, length
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -44,7 +43,7 @@ _REDUCERS: dict[str, Reducer] = {
 def _register(name: str, reducer: Reducer) -> None:
     @tf_op(name)
     def reduction(
-        b: Builder, node: Any, x: Value, axes: Value, *, keep_dims: bool = False
+        b: Builder, node: Node, x: Value, axes: Value, *, keep_dims: bool = False
     ) -> Value:
         dtype = b.dtype(x)
         if name in ("Mean", "EuclideanNorm"):
@@ -68,7 +67,7 @@ for _name, _reducer in _REDUCERS.items():
 
 
 @tf_op("L2Loss")
-def l2_loss(b: Builder, node: Any, x: Value) -> Value:
+def l2_loss(b: Builder, node: Node, x: Value) -> Value:
     """Half the sum of squares."""
     dtype = b.dtype(x)
     x = convert(b, x, wide(dtype))
@@ -79,7 +78,7 @@ def l2_loss(b: Builder, node: Any, x: Value) -> Value:
 def _register_arg(name: str, op: str) -> None:
     @tf_op(name)
     def extreme(
-        b: Builder, node: Any, x: Value, axis: Value, *, output_type: DType = INT64
+        b: Builder, node: Node, x: Value, axis: Value, *, output_type: DType = INT64
     ) -> Value:
         """The first of equals; the axis may come at run time."""
         rank = len(b.dims(x))
@@ -98,6 +97,7 @@ def _register_arg(name: str, op: str) -> None:
             here = squeeze(b, getattr(b, op)(x, axis=i), [i])
             flag = squeeze(b, b.slice(wanted, axes=[0], starts=[i], ends=[i + 1]), [0])
             out = here if out is None else b.where(flag, here, out)
+        assert out is not None
         return convert(b, out, kind)
 
 
@@ -106,17 +106,17 @@ _register_arg("ArgMin", "argmin")
 
 
 @tf_op("Softmax")
-def softmax(b: Builder, node: Any, x: Value) -> Value:
+def softmax(b: Builder, node: Node, x: Value) -> Value:
     return b.softmax(x, axis=len(b.dims(x)) - 1)
 
 
 @tf_op("LogSoftmax")
-def log_softmax(b: Builder, node: Any, x: Value) -> Value:
+def log_softmax(b: Builder, node: Node, x: Value) -> Value:
     return b.logsoftmax(x, axis=len(b.dims(x)) - 1)
 
 
 @tf_op("SoftmaxCrossEntropyWithLogits", outputs=("loss", "backprop"))
-def softmax_cross_entropy(b: Builder, node: Any, x: Value, labels: Value) -> Any:
+def softmax_cross_entropy(b: Builder, node: Node, x: Value, labels: Value) -> Outputs:
     """-sum(labels * logsoftmax(x)), and softmax(x) - labels; rows broadcast."""
     x, labels = b.broadcast(x, labels)
     if len(b.dims(x)) != 2:
@@ -127,7 +127,7 @@ def softmax_cross_entropy(b: Builder, node: Any, x: Value, labels: Value) -> Any
 
 
 @tf_op("SparseSoftmaxCrossEntropyWithLogits", outputs=("loss", "backprop"))
-def sparse_softmax_cross_entropy(b: Builder, node: Any, x: Value, labels: Value) -> Any:
+def sparse_softmax_cross_entropy(b: Builder, node: Node, x: Value, labels: Value) -> Outputs:
     """A label out of range makes its row NaN."""
     if len(b.dims(x)) != 2:
         raise ModelError(f"expected a matrix, got rank {len(b.dims(x))}")

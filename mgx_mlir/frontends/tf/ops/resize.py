@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -16,9 +15,11 @@ from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.extents import Extent, elements, extents, reshaped, scalar, times
-from mgx_mlir.frontends.helpers import Value, arange, compare, convert, transpose, unsqueeze
+from mgx_mlir.frontends.helpers import arange, compare, convert, transpose, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -83,7 +84,7 @@ def _places(b: Builder, d: Extent, out: Extent, a: _Axes, nearest: bool = False)
 @tf_op("ResizeNearestNeighbor")
 def resize_nearest(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     size: Value,
     *,
@@ -106,13 +107,14 @@ def _weighted(b: Builder, x: Value, axis: int, d: Extent, taps: list[tuple[Value
         part = b.gather(x, _bounded(b, place, d), axis=axis)
         term = b.mul(part, unsqueeze(b, settled(b, weight), range(1, len(b.dims(x)) - axis)))
         out = term if out is None else b.add(out, term)
+    assert out is not None
     return out
 
 
 @tf_op("ResizeBilinear")
 def resize_bilinear(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     size: Value,
     *,
@@ -133,7 +135,7 @@ def resize_bilinear(
 @tf_op("ResizeBicubic")
 def resize_bicubic(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     size: Value,
     *,
@@ -209,7 +211,7 @@ def _by_matrices(
 
 @tf_op("ResizeArea")
 def resize_area(
-    b: Builder, node: Any, x: Value, size: Value, *, align_corners: bool = False
+    b: Builder, node: Node, x: Value, size: Value, *, align_corners: bool = False
 ) -> Value:
     """The mean over the area that an element of the result covers."""
     f = np.float32
@@ -267,7 +269,7 @@ _KERNELS: dict[str, tuple[float, Callable[[float], float]]] = {
 @tf_op("ScaleAndTranslate")
 def scale_and_translate(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     size: Value,
     scale: Value,
@@ -311,7 +313,7 @@ def scale_and_translate(
 @tf_op("CropAndResize")
 def crop_and_resize(
     b: Builder,
-    node: Any,
+    node: Node,
     x: Value,
     boxes: Value,
     which: Value,

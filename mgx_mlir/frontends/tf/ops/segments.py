@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
+import ml_dtypes
 import numpy as np
 
 from mgx_mlir.core.dtypes import INT64, DType
@@ -20,7 +21,6 @@ from mgx_mlir.frontends.extents import (
     zeros_of,
 )
 from mgx_mlir.frontends.helpers import (
-    Value,
     arange,
     axis_in,
     axis_range,
@@ -33,32 +33,28 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.reductions import log_sum_exp, running_product
 from mgx_mlir.frontends.runtime_axes import flags
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.ops.indexing import scattered
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 FAR = 2**31 - 1  # beyond every extent
 _HOW = {"Sum": "add", "Prod": "mul", "Max": "max", "Min": "min", "Mean": "add"}
 
 
-def _start(dtype: DType, name: str) -> Any:
+def _start(dtype: DType, name: str) -> float | np.number:
     """What a reduction begins with: finite ends for extremes, as TensorFlow has it."""
     if name in ("Sum", "Mean"):
         return 0
     if name == "Prod":
         return 1
-    info: Any = np.iinfo(dtype.np) if dtype.is_integer else _float_ends(dtype)
+    info = np.iinfo(dtype.np) if dtype.is_integer else ml_dtypes.finfo(dtype.np)
     return info.min if name == "Max" else info.max
 
 
-def _float_ends(dtype: DType) -> Any:
-    import ml_dtypes
-
-    return ml_dtypes.finfo(dtype.np)
-
-
 def _by_number(
-    b: Builder, name: str, x: Value, ids: Value, rows: Extent, start: Any, spare: bool
+    b: Builder, name: str, x: Value, ids: Value, rows: Extent, start: float | np.number, spare: bool
 ) -> Value:
     """Rows of x combined by their numbers; with `spare`, negative numbers go to a row of none."""
     total = plus(b, rows, 1) if spare else rows
@@ -83,7 +79,7 @@ def rows_of(b: Builder, ids: Value) -> Extent:
 
 def _register_segment(name: str) -> None:
     @tf_op(f"Segment{name}")
-    def segment(b: Builder, node: Any, x: Value, ids: Value) -> Value:
+    def segment(b: Builder, node: Node, x: Value, ids: Value) -> Value:
         """Numbers rise from row to row; a number that none has gives 0 (a product of 1)."""
         ids = convert(b, ids, INT64)
         rows = rows_of(b, ids)
@@ -104,7 +100,7 @@ def _register_segment(name: str) -> None:
 
 def _register_unsorted(name: str) -> None:
     @tf_op(f"UnsortedSegment{name}")
-    def unsorted_segment(b: Builder, node: Any, x: Value, ids: Value, num: Value) -> Value:
+    def unsorted_segment(b: Builder, node: Node, x: Value, ids: Value, num: Value) -> Value:
         """Numbers in any order and of any rank; a negative one drops its row."""
         [rows] = elements(b, num)
         lead = len(b.dims(ids))
@@ -148,7 +144,7 @@ def _counts(
 
 
 @tf_op("Bincount")
-def bincount(b: Builder, node: Any, values: Value, size: Value, weights: Value) -> Value:
+def bincount(b: Builder, node: Node, values: Value, size: Value, weights: Value) -> Value:
     flat = values if len(b.dims(values)) == 1 else b.reshape(values, dims=[-1])
     if len(b.dims(weights)) > 1:
         weights = b.reshape(weights, dims=[-1])
@@ -158,7 +154,7 @@ def bincount(b: Builder, node: Any, values: Value, size: Value, weights: Value) 
 @tf_op("DenseBincount")
 def dense_bincount(
     b: Builder,
-    node: Any,
+    node: Node,
     values: Value,
     size: Value,
     weights: Value,
@@ -173,11 +169,11 @@ def dense_bincount(
 # ---- running sums and products -----------------------------------------------------------------
 
 
-def _register_scan(name: str, along: Any) -> None:
+def _register_scan(name: str, along: Callable[..., Value]) -> None:
     @tf_op(name)
     def scan(
         b: Builder,
-        node: Any,
+        node: Node,
         x: Value,
         axis: Value,
         *,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,6 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.extents import extents, over, reshaped, times
 from mgx_mlir.frontends.helpers import (
-    Value,
     axes_in,
     axis_in,
     compare,
@@ -27,24 +25,26 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import inserted_dims
 from mgx_mlir.frontends.shaping import expand, reshape_by, tile
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 # ---- reading -----------------------------------------------------------------------------------
 
 
 @tf_op("Shape")
-def shape_of(b: Builder, node: Any, x: Value, *, out_type: DType = INT32) -> Value:
+def shape_of(b: Builder, node: Node, x: Value, *, out_type: DType = INT32) -> Value:
     return convert(b, b.shape(x), out_type)
 
 
 @tf_op("ShapeN")
-def shape_n(b: Builder, node: Any, *xs: Value, out_type: DType = INT32) -> Any:
+def shape_n(b: Builder, node: Node, *xs: Value, out_type: DType = INT32) -> Outputs:
     return tuple(convert(b, b.shape(x), out_type) for x in xs)
 
 
 @tf_op("Size")
-def size(b: Builder, node: Any, x: Value, *, out_type: DType = INT32) -> Value:
+def size(b: Builder, node: Node, x: Value, *, out_type: DType = INT32) -> Value:
     dims = b.dims(x)
     kind = out_type
     if DYN not in dims:
@@ -56,7 +56,7 @@ def size(b: Builder, node: Any, x: Value, *, out_type: DType = INT32) -> Value:
 
 
 @tf_op("Rank")
-def rank_of(b: Builder, node: Any, x: Value) -> Value:
+def rank_of(b: Builder, node: Node, x: Value) -> Value:
     return b.literal(len(b.dims(x)), INT32)
 
 
@@ -64,7 +64,7 @@ def rank_of(b: Builder, node: Any, x: Value) -> Value:
 
 
 @tf_op("Reshape")
-def reshape_op(b: Builder, node: Any, x: Value, shape: Value) -> Value:
+def reshape_op(b: Builder, node: Node, x: Value, shape: Value) -> Value:
     """An extent of 0 is 0, one of -1 the rest."""
     known = b.const(shape)
     if known is not None and 0 in known and -1 not in known and DYN in b.dims(x):
@@ -73,7 +73,7 @@ def reshape_op(b: Builder, node: Any, x: Value, shape: Value) -> Value:
 
 
 @tf_op("ExpandDims")
-def expand_dims(b: Builder, node: Any, x: Value, axis: Value) -> Value:
+def expand_dims(b: Builder, node: Node, x: Value, axis: Value) -> Value:
     known = b.const(axis)
     if known is None:
         return b.reshape(x, inserted_dims(b, x, b.reshape(axis, dims=[1])))
@@ -83,7 +83,7 @@ def expand_dims(b: Builder, node: Any, x: Value, axis: Value) -> Value:
 
 
 @tf_op("Squeeze")
-def squeeze_op(b: Builder, node: Any, x: Value, *, squeeze_dims: Sequence[int] = ()) -> Value:
+def squeeze_op(b: Builder, node: Node, x: Value, *, squeeze_dims: Sequence[int] = ()) -> Value:
     dims = b.dims(x)
     if not squeeze_dims:
         if DYN in dims:
@@ -93,7 +93,7 @@ def squeeze_op(b: Builder, node: Any, x: Value, *, squeeze_dims: Sequence[int] =
 
 
 @tf_op("Transpose", "ConjugateTranspose")
-def transpose_op(b: Builder, node: Any, x: Value, order: Value) -> Value:
+def transpose_op(b: Builder, node: Node, x: Value, order: Value) -> Value:
     rank = len(b.dims(x))
     found = node.ints(order, "perm")
     if len(found) != rank or sorted(axes_in(found, rank)) != list(range(rank)):
@@ -102,12 +102,12 @@ def transpose_op(b: Builder, node: Any, x: Value, order: Value) -> Value:
 
 
 @tf_op("ZerosLike")
-def zeros_like(b: Builder, node: Any, x: Value) -> Value:
+def zeros_like(b: Builder, node: Node, x: Value) -> Value:
     return _like(b, x, 0)
 
 
 @tf_op("OnesLike")
-def ones_like(b: Builder, node: Any, x: Value) -> Value:
+def ones_like(b: Builder, node: Node, x: Value) -> Value:
     return _like(b, x, 1)
 
 
@@ -122,13 +122,13 @@ def _like(b: Builder, x: Value, value: int) -> Value:
 
 
 @tf_op("ConcatV2")
-def concat_v2(b: Builder, node: Any, *xs: Value) -> Value:
+def concat_v2(b: Builder, node: Node, *xs: Value) -> Value:
     *parts, axis = xs
     return concat_op(b, node, axis, *parts)
 
 
 @tf_op("Concat")
-def concat_op(b: Builder, node: Any, axis: Value, *parts: Value) -> Value:
+def concat_op(b: Builder, node: Node, axis: Value, *parts: Value) -> Value:
     if not parts:
         raise ModelError("expected at least one tensor to join")
     [at] = node.ints(axis, "axis")
@@ -136,7 +136,7 @@ def concat_op(b: Builder, node: Any, axis: Value, *parts: Value) -> Value:
 
 
 @tf_op("ConcatOffset")
-def concat_offset(b: Builder, node: Any, axis: Value, *shapes: Value) -> Any:
+def concat_offset(b: Builder, node: Node, axis: Value, *shapes: Value) -> Outputs:
     """Where each part of a concat begins."""
     [at] = node.ints(axis, "concat_dim")
     out, begin = [], None
@@ -151,7 +151,7 @@ def concat_offset(b: Builder, node: Any, axis: Value, *shapes: Value) -> Any:
 
 
 @tf_op("Pack")
-def pack(b: Builder, node: Any, *xs: Value, axis: int = 0) -> Value:
+def pack(b: Builder, node: Node, *xs: Value, axis: int = 0) -> Value:
     if not xs:
         raise ModelError("expected at least one tensor to join")
     at = axis_in(axis, len(b.dims(xs[0])) + 1)
@@ -159,24 +159,24 @@ def pack(b: Builder, node: Any, *xs: Value, axis: int = 0) -> Value:
 
 
 @tf_op("ParallelConcat")
-def parallel_concat(b: Builder, node: Any, *xs: Value, shape: Any = None) -> Value:
+def parallel_concat(b: Builder, node: Node, *xs: Value, shape: object = None) -> Value:
     return concat(b, xs, 0)
 
 
 @tf_op("Tile")
-def tile_op(b: Builder, node: Any, x: Value, multiples: Value) -> Value:
+def tile_op(b: Builder, node: Node, x: Value, multiples: Value) -> Value:
     if not b.dims(x):
         return x
     return tile(b, x, convert(b, multiples, INT64))
 
 
 @tf_op("BroadcastTo")
-def broadcast_to(b: Builder, node: Any, x: Value, shape: Value) -> Value:
+def broadcast_to(b: Builder, node: Node, x: Value, shape: Value) -> Value:
     return expand(b, x, convert(b, shape, INT64))
 
 
 @tf_op("BroadcastArgs")
-def broadcast_args(b: Builder, node: Any, x: Value, y: Value) -> Value:
+def broadcast_args(b: Builder, node: Node, x: Value, y: Value) -> Value:
     """The dims that tensors of dims x and y broadcast to."""
     rank = max(b.dims(x)[0], b.dims(y)[0])
 
@@ -193,7 +193,7 @@ def broadcast_args(b: Builder, node: Any, x: Value, y: Value) -> Value:
 # ---- depth, space and batch --------------------------------------------------------------------
 
 
-def _layout(node: Any, data_format: str | None) -> bool:
+def _layout(node: Node, data_format: str | None) -> bool:
     if data_format == "NCHW_VECT_C":
         raise NotSupported("data_format NCHW_VECT_C")
     return node.channels_last(data_format)
@@ -201,7 +201,7 @@ def _layout(node: Any, data_format: str | None) -> bool:
 
 @tf_op("DepthToSpace")
 def depth_to_space(
-    b: Builder, node: Any, x: Value, *, block_size: int, data_format: str | None = None
+    b: Builder, node: Node, x: Value, *, block_size: int, data_format: str | None = None
 ) -> Value:
     if len(b.dims(x)) != 4:
         raise ModelError(f"expected rank 4, got {len(b.dims(x))}")
@@ -219,7 +219,7 @@ def depth_to_space(
 
 @tf_op("SpaceToDepth")
 def space_to_depth(
-    b: Builder, node: Any, x: Value, *, block_size: int, data_format: str | None = None
+    b: Builder, node: Node, x: Value, *, block_size: int, data_format: str | None = None
 ) -> Value:
     if len(b.dims(x)) != 4:
         raise ModelError(f"expected rank 4, got {len(b.dims(x))}")
@@ -236,7 +236,7 @@ def space_to_depth(
 
 
 @tf_op("SpaceToBatchND")
-def space_to_batch_nd(b: Builder, node: Any, x: Value, block: Value, pads: Value) -> Value:
+def space_to_batch_nd(b: Builder, node: Node, x: Value, block: Value, pads: Value) -> Value:
     """Pad, then the place within a block becomes part of the batch."""
     sizes = node.ints(block, "block_shape")
     amounts = node.const(pads, "paddings").reshape(len(sizes), 2)
@@ -262,12 +262,12 @@ def _to_batch(b: Builder, x: Value, sizes: Sequence[int], amounts: np.ndarray) -
 
 
 @tf_op("SpaceToBatch")
-def space_to_batch(b: Builder, node: Any, x: Value, pads: Value, *, block_size: int) -> Value:
+def space_to_batch(b: Builder, node: Node, x: Value, pads: Value, *, block_size: int) -> Value:
     return _to_batch(b, x, [block_size] * 2, node.const(pads, "paddings").reshape(2, 2))
 
 
 @tf_op("BatchToSpaceND")
-def batch_to_space_nd(b: Builder, node: Any, x: Value, block: Value, crops: Value) -> Value:
+def batch_to_space_nd(b: Builder, node: Node, x: Value, block: Value, crops: Value) -> Value:
     sizes = node.ints(block, "block_shape")
     return _to_space(b, x, sizes, node.const(crops, "crops").reshape(len(sizes), 2))
 
@@ -294,5 +294,5 @@ def _to_space(b: Builder, x: Value, sizes: Sequence[int], amounts: np.ndarray) -
 
 
 @tf_op("BatchToSpace")
-def batch_to_space(b: Builder, node: Any, x: Value, crops: Value, *, block_size: int) -> Value:
+def batch_to_space(b: Builder, node: Node, x: Value, crops: Value, *, block_size: int) -> Value:
     return _to_space(b, x, [block_size] * 2, node.const(crops, "crops").reshape(2, 2))

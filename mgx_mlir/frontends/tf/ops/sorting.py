@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.extents import Extent, elements, scalar
 from mgx_mlir.frontends.helpers import (
-    Value,
     axis_in,
     compare,
     convert,
@@ -24,11 +22,15 @@ from mgx_mlir.frontends.helpers import (
     unsqueeze,
 )
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 
-def _best(b: Builder, x: Value, k: Extent, kind: Any, largest: bool = True) -> tuple[Value, Value]:
+def _best(
+    b: Builder, x: Value, k: Extent, kind: DType, largest: bool = True
+) -> tuple[Value, Value]:
     """The k best of the last axis, best first, and where they are."""
     rank = len(b.dims(x))
     if rank == 0:
@@ -50,21 +52,21 @@ def _best(b: Builder, x: Value, k: Extent, kind: Any, largest: bool = True) -> t
 
 
 @tf_op("TopK", outputs=("values", "indices"))
-def top_k(b: Builder, node: Any, x: Value, *, k: int, sorted: bool = True) -> Any:
+def top_k(b: Builder, node: Node, x: Value, *, k: int, sorted: bool = True) -> Outputs:
     """Sorted whether asked to or not: that order is allowed too."""
     return _best(b, x, k, INT32)
 
 
 @tf_op("TopKV2", outputs=("values", "indices"))
 def top_k_v2(
-    b: Builder, node: Any, x: Value, k: Value, *, sorted: bool = True, index_type: DType = INT32
-) -> Any:
+    b: Builder, node: Node, x: Value, k: Value, *, sorted: bool = True, index_type: DType = INT32
+) -> Outputs:
     [count] = elements(b, k)
     return _best(b, x, count, index_type)
 
 
 @tf_op("NthElement")
-def nth_element(b: Builder, node: Any, x: Value, n: Value, *, reverse: bool = False) -> Value:
+def nth_element(b: Builder, node: Node, x: Value, n: Value, *, reverse: bool = False) -> Value:
     [place] = elements(b, n)
     if not isinstance(place, int):
         raise NotSupported("'n' computed at run time")
@@ -88,12 +90,12 @@ def _in_top(b: Builder, x: Value, targets: Value, k: Extent) -> Value:
 
 
 @tf_op("InTopK")
-def in_top_k(b: Builder, node: Any, x: Value, targets: Value, *, k: int) -> Value:
+def in_top_k(b: Builder, node: Node, x: Value, targets: Value, *, k: int) -> Value:
     return _in_top(b, x, targets, k)
 
 
 @tf_op("InTopKV2")
-def in_top_k_v2(b: Builder, node: Any, x: Value, targets: Value, k: Value) -> Value:
+def in_top_k_v2(b: Builder, node: Node, x: Value, targets: Value, k: Value) -> Value:
     [count] = elements(b, k)
     return _in_top(b, x, targets, count)
 
@@ -101,10 +103,10 @@ def in_top_k_v2(b: Builder, node: Any, x: Value, targets: Value, k: Value) -> Va
 # ---- places in sorted rows ---------------------------------------------------------------------
 
 
-def _register_bound(name: str, before: Any) -> None:
+def _register_bound(name: str, before: Callable[..., Value]) -> None:
     @tf_op(name)
     def bound(
-        b: Builder, node: Any, rows: Value, values: Value, *, out_type: DType = INT32
+        b: Builder, node: Node, rows: Value, values: Value, *, out_type: DType = INT32
     ) -> Value:
         """How many of the row come before each value."""
         if len(b.dims(rows)) != 2 or len(b.dims(values)) != 2:
@@ -119,7 +121,7 @@ _register_bound("UpperBound", less_equal)
 
 
 @tf_op("Bucketize")
-def bucketize(b: Builder, node: Any, x: Value, *, boundaries: Sequence[float]) -> Value:
+def bucketize(b: Builder, node: Node, x: Value, *, boundaries: Sequence[float]) -> Value:
     """How many boundaries are not above the element."""
     limits = np.array(list(boundaries), np.float64)
     if (np.diff(limits) < 0).any():
@@ -144,16 +146,16 @@ def _distinct(b: Builder, x: Value, out_idx: DType, axis: int | None) -> tuple[V
 
 
 @tf_op("Unique", outputs=("y", "idx"))
-def unique(b: Builder, node: Any, x: Value, *, out_idx: DType = INT32) -> Any:
+def unique(b: Builder, node: Node, x: Value, *, out_idx: DType = INT32) -> Outputs:
     return _distinct(b, x, out_idx, None)[:2]
 
 
 @tf_op("UniqueWithCounts", outputs=("y", "idx", "count"))
-def unique_with_counts(b: Builder, node: Any, x: Value, *, out_idx: DType = INT32) -> Any:
+def unique_with_counts(b: Builder, node: Node, x: Value, *, out_idx: DType = INT32) -> Outputs:
     return _distinct(b, x, out_idx, None)
 
 
-def _axis(node: Any, axis: Value, rank: int) -> int | None:
+def _axis(node: Node, axis: Value, rank: int) -> int | None:
     found = node.ints(axis, "axis")
     if len(found) > 1:
         raise ModelError(f"axis expected at most one number, got {found}")
@@ -165,25 +167,25 @@ def _axis(node: Any, axis: Value, rank: int) -> int | None:
 
 
 @tf_op("UniqueV2", outputs=("y", "idx"))
-def unique_v2(b: Builder, node: Any, x: Value, axis: Value, *, out_idx: DType = INT32) -> Any:
+def unique_v2(b: Builder, node: Node, x: Value, axis: Value, *, out_idx: DType = INT32) -> Outputs:
     return _distinct(b, x, out_idx, _axis(node, axis, len(b.dims(x))))[:2]
 
 
 @tf_op("UniqueWithCountsV2", outputs=("y", "idx", "count"))
 def unique_with_counts_v2(
-    b: Builder, node: Any, x: Value, axis: Value, *, out_idx: DType = INT32
-) -> Any:
+    b: Builder, node: Node, x: Value, axis: Value, *, out_idx: DType = INT32
+) -> Outputs:
     return _distinct(b, x, out_idx, _axis(node, axis, len(b.dims(x))))
 
 
 @tf_op("Where")
-def where(b: Builder, node: Any, condition: Value) -> Value:
+def where(b: Builder, node: Node, condition: Value) -> Value:
     """The indices of the elements that are not 0, one row each."""
     return transpose(b, b.nonzero(condition), [1, 0])
 
 
 @tf_op("ListDiff", outputs=("out", "idx"))
-def list_diff(b: Builder, node: Any, x: Value, y: Value, *, out_idx: DType = INT32) -> Any:
+def list_diff(b: Builder, node: Node, x: Value, y: Value, *, out_idx: DType = INT32) -> Outputs:
     """The elements of x that are not in y, and where they are."""
     hits = compare(b, "equal", unsqueeze(b, x, [1]), unsqueeze(b, y, [0]))
     missing = b.not_(squeeze(b, b.reduce_any(hits, axes=[1]), [1]))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mgx_mlir.core.dtypes import INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.extents import elements, extents, filled, zeros_of
-from mgx_mlir.frontends.helpers import Value, convert, single, unsqueeze, wide
+from mgx_mlir.frontends.helpers import convert, single, unsqueeze, wide
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.ops.indexing import scattered
 from mgx_mlir.frontends.tf.ops.segments import rows_of
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -20,7 +20,7 @@ def _register(name: str, how: str) -> None:
     @tf_op(name, f"{name}WithNumSegments")
     def sparse_segment(
         b: Builder,
-        node: Any,
+        node: Node,
         x: Value,
         indices: Value,
         ids: Value,
@@ -51,7 +51,7 @@ _register("SparseSegmentSqrtN", "sqrt")
 @tf_op("SparseToDense")
 def sparse_to_dense(
     b: Builder,
-    node: Any,
+    node: Node,
     indices: Value,
     shape: Value,
     values: Value,
@@ -75,7 +75,7 @@ def sparse_to_dense(
 
 
 @tf_op("Empty")
-def empty(b: Builder, node: Any, shape: Value, *, dtype: DType, init: bool = False) -> Value:
+def empty(b: Builder, node: Node, shape: Value, *, dtype: DType, init: bool = False) -> Value:
     """Zeros: what an empty tensor holds is not stated."""
     return zeros_of(b, elements(b, shape), dtype)
 
@@ -85,7 +85,7 @@ def empty(b: Builder, node: Any, shape: Value, *, dtype: DType, init: bool = Fal
 
 @tf_op("DataFormatDimMap")
 def data_format_dim_map(
-    b: Builder, node: Any, x: Value, *, src_format: str = "NHWC", dst_format: str = "NCHW"
+    b: Builder, node: Node, x: Value, *, src_format: str = "NHWC", dst_format: str = "NCHW"
 ) -> Value:
     """The axis in one layout of the axis in the other; negative ones count from the end."""
     table = np.array(_order(src_format, dst_format)).astype(b.dtype(x).np)
@@ -94,7 +94,7 @@ def data_format_dim_map(
 
 @tf_op("DataFormatVecPermute")
 def data_format_vec_permute(
-    b: Builder, node: Any, x: Value, *, src_format: str = "NHWC", dst_format: str = "NCHW"
+    b: Builder, node: Node, x: Value, *, src_format: str = "NHWC", dst_format: str = "NCHW"
 ) -> Value:
     """A vector, or rows of pairs, with one entry per axis, in the other layout's order."""
     n = b.dims(x)[0] if b.dims(x) else 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from mgx_mlir.core.dtypes import DOUBLE
-from mgx_mlir.frontends.helpers import Value, compare, convert, number
+from mgx_mlir.frontends.helpers import compare, convert, number
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -35,7 +36,7 @@ _ERFC = (
 
 
 @tf_op("Erfc")
-def erfc(b: Builder, node: Any, x: Value) -> Value:
+def erfc(b: Builder, node: Node, x: Value) -> Value:
     """1 - erf(x), but with all its digits where that is small; in f64."""
     return in_f64(b, x, lambda v: _erfc(b, v))
 
@@ -82,12 +83,12 @@ def _erfinv(b: Builder, x: Value) -> Value:
 
 
 @tf_op("Erfinv")
-def erfinv(b: Builder, node: Any, x: Value) -> Value:
+def erfinv(b: Builder, node: Node, x: Value) -> Value:
     return in_f64(b, x, lambda v: _erfinv(b, v))
 
 
 @tf_op("Ndtri")
-def ndtri(b: Builder, node: Any, x: Value) -> Value:
+def ndtri(b: Builder, node: Node, x: Value) -> Value:
     """The quantile of the normal distribution."""
     return in_f64(b, x, lambda v: b.mul(_erfinv(b, b.sub(b.mul(v, 2), 1)), math.sqrt(2)))
 
@@ -101,7 +102,7 @@ _LANCZOS = (
 
 
 @tf_op("Lgamma")
-def lgamma(b: Builder, node: Any, x: Value) -> Value:
+def lgamma(b: Builder, node: Node, x: Value) -> Value:
     """log |gamma(x)|; below 1/2 by the reflection formula; in f64."""
     return in_f64(b, x, lambda v: _lgamma(b, v))
 

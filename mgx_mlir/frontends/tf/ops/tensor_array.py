@@ -13,10 +13,12 @@ from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.dialects.migraphx.random import DynamicRange
-from mgx_mlir.frontends.helpers import Value, convert, single
+from mgx_mlir.frontends.helpers import convert, single
 from mgx_mlir.frontends.tf.lists import elements, item_at, list_of, with_elements, written, zeros
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
-from mgx_mlir.frontends.tf.values import HostValue, TensorList
+from mgx_mlir.frontends.tf.values import TensorList
+from mgx_mlir.frontends.values import Held, HostValue, Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -29,7 +31,7 @@ class Array(HostValue):
     what = "tensor array"
 
 
-def _array(v: Any) -> Array:
+def _array(v: Held) -> Array:
     if not isinstance(v, Array):
         raise ModelError(f"expected a tensor array, got a {getattr(v, 'what', 'tensor')}")
     return v
@@ -38,7 +40,7 @@ def _array(v: Any) -> Array:
 @tf_op("TensorArrayV3", outputs=("handle", "flow"), raw=True)
 def tensor_array(
     b: Builder,
-    node: Any,
+    node: Node,
     size: Value,
     *,
     dtype: DType,
@@ -47,20 +49,22 @@ def tensor_array(
     clear_after_read: bool = True,
     identical_element_shapes: bool = False,
     tensor_array_name: str = "",
-) -> Any:
+) -> Outputs:
     size = single(b, size, "size")
     dims = None if element_shape is None else tuple(DYN if d < 0 else d for d in element_shape)
     return Array(dtype, size), TensorList(dtype, dims, size)
 
 
 @tf_op("TensorArrayWriteV3", raw=True)
-def write(b: Builder, node: Any, handle: Any, index: Value, item: Value, flow: Any) -> TensorList:
+def write(
+    b: Builder, node: Node, handle: Held, index: Value, item: Value, flow: Held
+) -> TensorList:
     _array(handle)
     return written(b, list_of(flow), index, item)
 
 
 @tf_op("TensorArrayReadV3", raw=True)
-def read(b: Builder, node: Any, handle: Any, index: Value, flow: Any, *, dtype: DType) -> Value:
+def read(b: Builder, node: Node, handle: Held, index: Value, flow: Held, *, dtype: DType) -> Value:
     _array(handle)
     return item_at(b, list_of(flow), index)
 
@@ -83,10 +87,10 @@ def _from_zero(b: Builder, indices: Value) -> bool:
 @tf_op("TensorArrayGatherV3", raw=True)
 def gather(
     b: Builder,
-    node: Any,
-    handle: Any,
+    node: Node,
+    handle: Held,
     indices: Value,
-    flow: Any,
+    flow: Held,
     *,
     dtype: DType,
     element_shape: Sequence[int] | None = None,
@@ -99,7 +103,7 @@ def gather(
 
 @tf_op("TensorArrayScatterV3", raw=True)
 def scatter(
-    b: Builder, node: Any, handle: Any, indices: Value, items: Value, flow: Any
+    b: Builder, node: Node, handle: Held, indices: Value, items: Value, flow: Held
 ) -> TensorList:
     array, found = _array(handle), list_of(flow)
     if found.stacked is None and _is_everything(b, indices, array.size):
@@ -113,5 +117,5 @@ def scatter(
 
 
 @tf_op("TensorArraySizeV3", raw=True)
-def size_of(b: Builder, node: Any, handle: Any, flow: Any) -> Value:
+def size_of(b: Builder, node: Node, handle: Held, flow: Held) -> Value:
     return convert(b, _array(handle).size, INT32)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -11,20 +10,13 @@ from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.helpers import (
-    Value,
-    concat,
-    convert,
-    extent,
-    single,
-    slice_,
-    unsqueeze,
-    zeros,
-)
+from mgx_mlir.frontends.helpers import concat, convert, extent, single, slice_, unsqueeze, zeros
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.lists import elements, item_at, list_of, with_elements, written
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.tf.values import TensorList
+from mgx_mlir.frontends.values import Held, Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -42,7 +34,7 @@ def _dims(b: Builder, shape: Value) -> tuple[int, ...] | None:
 @tf_op("TensorListReserve", raw=True)
 def reserve(
     b: Builder,
-    node: Any,
+    node: Node,
     shape: Value,
     count: Value,
     *,
@@ -55,7 +47,7 @@ def reserve(
 @tf_op("EmptyTensorList", raw=True)
 def empty(
     b: Builder,
-    node: Any,
+    node: Node,
     shape: Value,
     most: Value,
     *,
@@ -67,7 +59,7 @@ def empty(
 
 @tf_op("TensorListFromTensor", raw=True)
 def from_tensor(
-    b: Builder, node: Any, x: Value, shape: Value, *, element_dtype: Any = None
+    b: Builder, node: Node, x: Value, shape: Value, *, element_dtype: object = None
 ) -> TensorList:
     dims = b.dims(x)
     if not dims:
@@ -79,11 +71,11 @@ def from_tensor(
 @tf_op("TensorListStack", raw=True)
 def stack(
     b: Builder,
-    node: Any,
-    v: Any,
+    node: Node,
+    v: Held,
     shape: Value,
     *,
-    element_dtype: Any = None,
+    element_dtype: object = None,
     num_elements: int = -1,
 ) -> Value:
     found = list_of(v)
@@ -96,12 +88,12 @@ def stack(
 @tf_op("TensorListGetItem", raw=True)
 def get_item(
     b: Builder,
-    node: Any,
-    v: Any,
+    node: Node,
+    v: Held,
     index: Value,
     shape: Value,
     *,
-    element_dtype: Any = None,
+    element_dtype: object = None,
 ) -> Value:
     return item_at(b, list_of(v), index)
 
@@ -109,24 +101,24 @@ def get_item(
 @tf_op("TensorListSetItem", raw=True)
 def set_item(
     b: Builder,
-    node: Any,
-    v: Any,
+    node: Node,
+    v: Held,
     index: Value,
     item: Value,
     *,
-    element_dtype: Any = None,
+    element_dtype: object = None,
     resize_if_index_out_of_bounds: bool = False,
 ) -> TensorList:
     return written(b, list_of(v), index, item)
 
 
 @tf_op("TensorListLength", raw=True)
-def length(b: Builder, node: Any, v: Any) -> Value:
+def length(b: Builder, node: Node, v: Held) -> Value:
     return convert(b, list_of(v).size, INT32)
 
 
 @tf_op("TensorListElementShape", raw=True)
-def element_shape(b: Builder, node: Any, v: Any, *, shape_type: DType) -> Value:
+def element_shape(b: Builder, node: Node, v: Held, *, shape_type: DType) -> Value:
     found = list_of(v)
     if found.stacked is not None:
         return convert(b, b.shape(found.stacked, 1), shape_type)
@@ -137,7 +129,7 @@ def element_shape(b: Builder, node: Any, v: Any, *, shape_type: DType) -> Value:
 
 @tf_op("TensorListPushBack", raw=True)
 def push_back(
-    b: Builder, node: Any, v: Any, item: Value, *, element_dtype: Any = None
+    b: Builder, node: Node, v: Held, item: Value, *, element_dtype: object = None
 ) -> TensorList:
     found = list_of(v)
     new = unsqueeze(b, item, [0])
@@ -154,12 +146,12 @@ def push_back(
 @tf_op("TensorListGather", raw=True)
 def gather(
     b: Builder,
-    node: Any,
-    v: Any,
+    node: Node,
+    v: Held,
     indices: Value,
     shape: Value,
     *,
-    element_dtype: Any = None,
+    element_dtype: object = None,
 ) -> Value:
     return b.gather(elements(b, list_of(v)), convert(b, indices, INT64), axis=0)
 
@@ -167,14 +159,14 @@ def gather(
 @tf_op("TensorListConcatV2", outputs=("tensor", "lengths"), raw=True)
 def concat_v2(
     b: Builder,
-    node: Any,
-    v: Any,
+    node: Node,
+    v: Held,
     shape: Value,
     leading: Value,
     *,
-    element_dtype: Any = None,
+    element_dtype: object = None,
     shape_type: DType | None = None,
-) -> Any:
+) -> Outputs:
     """The elements joined along their first axis."""
     x = elements(b, list_of(v))
     dims = b.dims(x)
@@ -186,7 +178,7 @@ def concat_v2(
 
 
 @tf_op("TensorListResize", raw=True)
-def resize(b: Builder, node: Any, v: Any, size: Value) -> TensorList:
+def resize(b: Builder, node: Node, v: Held, size: Value) -> TensorList:
     found, size = list_of(v), single(b, size, "size")
     if found.stacked is None and found.mark is None:
         return TensorList(found.dtype, found.dims, size)

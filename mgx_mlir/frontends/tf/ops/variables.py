@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mgx_mlir.core.dtypes import INT32, DType
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.frontends.helpers import Value
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.tf.values import Resource
+from mgx_mlir.frontends.values import Held, Value
 from mgx_mlir.programs.build import Builder
 
 
-def array_of(resource: Any) -> np.ndarray:
+def array_of(resource: Held) -> np.ndarray:
     """The value of the variable that an operand refers to."""
     if not isinstance(resource, Resource):
         raise ModelError(f"expected a variable, got a {getattr(resource, 'what', 'tensor')}")
     return resource.read()
 
 
-def _found(node: Any, dtype: Any) -> Resource:
+def _found(node: Node, dtype: DType | int) -> Resource:
     name = node.proto.name
     read = node.importer.model.variables.get(name) if not node.scope.depth else None
     if read is None:
@@ -38,42 +37,42 @@ def _found(node: Any, dtype: Any) -> Resource:
                              f"{array.dtype}")  # fmt: skip
         return array
 
-    return Resource(name, dtype, checked)
+    return Resource(name, dtype if isinstance(dtype, DType) else None, checked)
 
 
 @tf_op("VarHandleOp")
 def var_handle(
-    b: Builder, node: Any, *, dtype: DType | int, shape: Any = None, shared_name: str = ""
+    b: Builder, node: Node, *, dtype: DType | int, shape: object = None, shared_name: str = ""
 ) -> Resource:
     return _found(node, dtype)
 
 
 @tf_op("VariableV2", "Variable")
 def variable(
-    b: Builder, node: Any, *, dtype: DType | int, shape: Any = None, shared_name: str = ""
+    b: Builder, node: Node, *, dtype: DType | int, shape: object = None, shared_name: str = ""
 ) -> Value:
     return b.literal(_found(node, dtype).read())
 
 
 @tf_op("ReadVariableOp", raw=True)
-def read_variable(b: Builder, node: Any, resource: Any) -> Value:
+def read_variable(b: Builder, node: Node, resource: Held) -> Value:
     return b.literal(array_of(resource))
 
 
 @tf_op("VariableShape", raw=True)
-def variable_shape(b: Builder, node: Any, resource: Any, *, out_type: DType = INT32) -> Value:
+def variable_shape(b: Builder, node: Node, resource: Held, *, out_type: DType = INT32) -> Value:
     return b.literal(np.array(array_of(resource).shape, out_type.np))
 
 
 @tf_op("VarIsInitializedOp", raw=True)
-def var_is_initialized(b: Builder, node: Any, resource: Any) -> Value:
+def var_is_initialized(b: Builder, node: Node, resource: Held) -> Value:
     array_of(resource)
     return b.literal(np.bool_(True))
 
 
 @tf_op("ResourceGather", raw=True)
 def resource_gather(
-    b: Builder, node: Any, resource: Any, indices: Value, *, batch_dims: int = 0
+    b: Builder, node: Node, resource: Held, indices: Value, *, batch_dims: int = 0
 ) -> Value:
     if batch_dims:
         raise NotSupported(f"batch_dims={batch_dims}")

@@ -1,0 +1,94 @@
+"""What an operator's function knows about the ONNX node that it imports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import onnx
+
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends import importer as shared
+from mgx_mlir.frontends.onnx.graph import captured
+from mgx_mlir.frontends.values import POISON, Failed, Held, has_failed
+
+if TYPE_CHECKING:
+    from mgx_mlir.frontends.onnx.importer import Importer
+
+HeldT = TypeVar("HeldT", bound=Held)
+
+
+class Scope(shared.Scope):
+    """The values by name in one graph or function body: Held, or a tensor proto not yet read."""
+
+    def __init__(
+        self,
+        opsets: Mapping[str, int],
+        *,
+        outer: Scope | None = None,
+        prefix: str = "",
+        bound: Mapping[str, onnx.AttributeProto] | None = None,
+        depth: int = 0,
+    ) -> None:
+        super().__init__(outer=outer, prefix=prefix, bound=bound, depth=depth)
+        self.opsets = opsets
+
+
+class Node(shared.NodeBase):
+    """What an operator's function knows about the node it imports."""
+
+    def __init__(
+        self, importer: Importer, proto: onnx.NodeProto, name: str, scope: Scope, opset: int
+    ) -> None:
+        super().__init__(importer.builder, proto.op_type, name)
+        self.importer, self.proto, self.scope = importer, proto, scope
+        self.opset = opset  # of the node's domain
+
+    def wants(self, output: int) -> bool:
+        """Return whether the graph names this output."""
+        return output < len(self.proto.output) and bool(self.proto.output[output])
+
+    @property
+    def output_count(self) -> int:
+        """The number of outputs, those without a name included."""
+        return len(self.proto.output)
+
+    def stated_dim(self, operand: int, axis: int) -> int | None:
+        """Return a dim of an operand as the file states it: for what the program cannot tell."""
+        t = self.importer.declared.get(self.proto.input[operand])
+        return t.dims[axis] if t and axis < t.rank and t.dims[axis] != DYN else None
+
+    def value(self, name: str) -> Held:
+        """Return the value of a name that the node's graph can see."""
+        return self.importer.value(name, self.scope)
+
+    def kind(self, value: Held) -> int:
+        """Return the ONNX element type of a value that is held in another one; else 0."""
+        return self.importer.kinds.of(value)
+
+    def mark(self, value: HeldT, kind: int) -> HeldT:
+        """Say what ONNX element type a value stands for; return the value."""
+        self.importer.kinds.mark(value, kind)
+        return value
+
+    def inline(self, graph: onnx.GraphProto, inputs: Sequence[Held] = ()) -> list[Held]:
+        """Import a subgraph here, its inputs bound to values; return its outputs."""
+        scope = Scope(
+            self.scope.opsets,
+            outer=self.scope,
+            prefix=f"{self.name}/",
+            bound=self.scope.bound,
+            depth=self.scope.depth + 1,
+        )
+        for formal, value in zip(graph.input, inputs, strict=True):
+            scope.values[formal.name] = value
+        return self.importer.body(graph, scope)
+
+    def settle(self, graph: onnx.GraphProto) -> bool:
+        """Make what a subgraph captures here, outside of its region; False if some of it failed."""
+        names = [n for n in sorted(captured(graph)) if self.scope.find(n) is not None]
+        return not has_failed([self.value(n) for n in names])
+
+    def failed(self) -> tuple[Failed, ...]:
+        """Return the outputs of a node that something failed in, which is noted."""
+        return (POISON,) * len(self.proto.output)
