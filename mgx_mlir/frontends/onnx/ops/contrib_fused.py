@@ -21,7 +21,7 @@ from mgx_mlir.frontends.onnx.ops.activation import (
     softsign_of,
     thresholded,
 )
-from mgx_mlir.frontends.onnx.ops.conv import biased, convolution
+from mgx_mlir.frontends.onnx.ops.conv import ConvAttributes, biased, convolution
 from mgx_mlir.frontends.onnx.ops.linear import gemm_of, matmul
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
@@ -383,15 +383,10 @@ def fused_conv(
     *,
     activation: str = "",
     activation_params: Sequence[float] = (),
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    window: ConvAttributes,
 ) -> Value:
     """activation(conv(x, w) + bias + z)."""
-    out = convolution(b, x, w, auto_pad, dilations, group, kernel_shape, pads, strides)
+    out = convolution(b, x, w, window)
     out = biased(b, out, bias)
     return activated(b, out if z is None else b.add(out, z), activation, activation_params)
 
@@ -414,16 +409,11 @@ def nhwc_conv(
     w: Value,
     bias: Value | None = None,
     *,
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    window: ConvAttributes,
 ) -> Value:
     """Input and result have the channels last; the weights are those of Conv."""
     x = channels_first(b, x)
-    out = convolution(b, x, w, auto_pad, dilations, group, kernel_shape, pads, strides)
+    out = convolution(b, x, w, window)
     return channels_last(b, biased(b, out, bias))
 
 
@@ -438,17 +428,11 @@ def nhwc_fused_conv(
     *,
     activation: str = "",
     activation_params: Sequence[float] = (),
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    window: ConvAttributes,
 ) -> Value:
     z = None if z is None else channels_first(b, z)
     out = fused_conv(
         b, node, channels_first(b, x), w, bias, z, activation=activation,
-        activation_params=activation_params, auto_pad=auto_pad, dilations=dilations, group=group,
-        kernel_shape=kernel_shape, pads=pads, strides=strides,
+        activation_params=activation_params, window=window,
     )  # fmt: skip
     return channels_last(b, out)

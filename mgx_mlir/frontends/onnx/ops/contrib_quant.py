@@ -18,7 +18,7 @@ from mgx_mlir.frontends.onnx.ops.contrib_attention import (
     split_qkv,
 )
 from mgx_mlir.frontends.onnx.ops.contrib_fused import NEEDED, channels_first, channels_last, present
-from mgx_mlir.frontends.onnx.ops.conv import average_pool
+from mgx_mlir.frontends.onnx.ops.conv import ConvAttributes, PoolAttributes, average_pool
 from mgx_mlir.frontends.onnx.ops.linear import matmul, matmul_integer
 from mgx_mlir.frontends.onnx.ops.quant import (
     dequantize_linear,
@@ -234,8 +234,8 @@ def qlinear_average_pool(
     y = real(b, x, x_scale, x_zero)
     y = channels_first(b, y) if channels_last else y
     y = average_pool(
-        b, node, y, auto_pad=auto_pad, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
-        kernel_shape=kernel_shape, pads=pads, strides=strides,
+        b, node, y, window=PoolAttributes(kernel_shape, auto_pad, ceil_mode, None, pads, strides),
+        count_include_pad=count_include_pad,
     )  # fmt: skip
     return _turned(b, stored(b, y, y_scale, y_zero, x), channels_last)
 
@@ -295,19 +295,13 @@ def qlinear_conv_ms(
     y_zero: Value,
     bias: Value | None = None,
     *,
-    auto_pad: str = "NOTSET",
+    window: ConvAttributes,
     channels_last: int = 0,
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
 ) -> Value:
     """ai.onnx's, whose input and result may have the channels last."""
     y = qlinear_conv(
         b, node, channels_first(b, x) if channels_last else x, x_scale, x_zero, w, w_scale, w_zero,
-        y_scale, y_zero, bias, auto_pad=auto_pad, dilations=dilations, group=group,
-        kernel_shape=kernel_shape, pads=pads, strides=strides,
+        y_scale, y_zero, bias, window=window,
     )  # fmt: skip
     return _turned(b, y, channels_last)
 

@@ -27,7 +27,12 @@ from mgx_mlir.frontends.helpers import (
 )
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.contrib_fused import channels_first, channels_last
-from mgx_mlir.frontends.onnx.ops.conv import conv_transpose, max_pool
+from mgx_mlir.frontends.onnx.ops.conv import (
+    ConvAttributes,
+    PoolAttributes,
+    conv_transpose,
+    max_pool,
+)
 from mgx_mlir.frontends.onnx.ops.generate import range_op
 from mgx_mlir.frontends.onnx.ops.indexing import gather_nd, trilu
 from mgx_mlir.frontends.onnx.ops.linear import matmul
@@ -160,17 +165,9 @@ def nhwc_max_pool(
     node: Node,
     x: Value,
     *,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: Sequence[int] | None = None,
-    kernel_shape: Sequence[int],
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    window: PoolAttributes,
 ) -> Value:
-    out, _ = max_pool(
-        b, node, channels_first(b, x), auto_pad=auto_pad, ceil_mode=ceil_mode, dilations=dilations,
-        kernel_shape=kernel_shape, pads=pads, strides=strides,
-    )  # fmt: skip
+    out, _ = max_pool(b, node, channels_first(b, x), window=window)
     return channels_last(b, out)
 
 
@@ -191,10 +188,8 @@ def conv_transpose_with_dynamic_pads(
     strides: Sequence[int] | None = None,
 ) -> Value:
     known = None if pads is None else node.ints(pads, "Pads")
-    return conv_transpose(
-        b, node, x, w, bias, auto_pad=auto_pad, dilations=dilations, group=group, pads=known,
-        kernel_shape=kernel_shape, output_padding=output_padding, strides=strides,
-    )  # fmt: skip
+    window = ConvAttributes(auto_pad, dilations, group, kernel_shape, known, strides)
+    return conv_transpose(b, node, x, w, bias, window=window, output_padding=output_padding)
 
 
 @onnx_op("GridSample", domain=MS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,33 @@ from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import element, gather_or
+from mgx_mlir.frontends.signatures import Attributes
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
+
+
+@dataclass(frozen=True)
+class ConvAttributes(Attributes):
+    """The window of a convolution."""
+
+    auto_pad: str = "NOTSET"
+    dilations: Sequence[int] | None = None
+    group: int = 1
+    kernel_shape: Sequence[int] | None = None
+    pads: Sequence[int] | None = None
+    strides: Sequence[int] | None = None
+
+
+@dataclass(frozen=True)
+class PoolAttributes(Attributes):
+    """The window of a pooling."""
+
+    kernel_shape: Sequence[int]
+    auto_pad: str = "NOTSET"
+    ceil_mode: int = 0
+    dilations: Sequence[int] | None = None
+    pads: Sequence[int] | None = None
+    strides: Sequence[int] | None = None
 
 
 def _spatial(
@@ -101,33 +127,36 @@ def biased(b: Builder, x: Value, bias: Value | None) -> Value:
     return x if bias is None else b.add(x, along(b, bias, x, 1))
 
 
-def convolution(
-    b: Builder,
-    x: Value,
-    w: Value,
-    auto_pad: str,
-    dilations: Sequence[int] | None,
-    group: int,
-    kernel_shape: Sequence[int] | None,
-    pads: Sequence[int] | None,
-    strides: Sequence[int] | None,
-) -> Value:
+def _geometry(
+    b: Builder, x: Value, w: Value, window: ConvAttributes
+) -> tuple[Sequence[int], list[int], list[int], list[int]]:
+    """Return the spatial dims of x, dilations, strides, and the extents of the window.
+
+    Errors: ModelError where the ranks or `kernel_shape` do not fit the weights.
+    """
     dims, weights = b.dims(x), static_dims(b, w, "weights")
     n = len(dims) - 2
     if n < 1 or len(weights) != len(dims):
         raise ModelError(
             f"expected input and weights of one rank, 3 or more, got {len(dims)} and {len(weights)}"
         )
-    if kernel_shape is not None and list(kernel_shape) != list(weights[2:]):
-        raise ModelError(f"kernel_shape {list(kernel_shape)} differs from weights {weights}")
-    dilation = _spatial(dilations, n, 1, "dilations")
-    stride = _spatial(strides, n, 1, "strides")
-    window = [(k - 1) * d + 1 for k, d in zip(weights[2:], dilation, strict=True)]
-    how = {"stride": stride, "dilation": dilation, "group": group}
-    mode = run_time_mode(auto_pad, dims[2:], stride)
+    kernel = window.kernel_shape
+    if kernel is not None and list(kernel) != list(weights[2:]):
+        raise ModelError(f"kernel_shape {list(kernel)} differs from weights {weights}")
+    dilation = _spatial(window.dilations, n, 1, "dilations")
+    stride = _spatial(window.strides, n, 1, "strides")
+    extents = [(k - 1) * d + 1 for k, d in zip(weights[2:], dilation, strict=True)]
+    return dims[2:], dilation, stride, extents
+
+
+def convolution(b: Builder, x: Value, w: Value, window: ConvAttributes) -> Value:
+    """Return the convolution of x {batch, channels, places..} with w, without a bias."""
+    dims, dilation, stride, extents = _geometry(b, x, w, window)
+    how = {"stride": stride, "dilation": dilation, "group": window.group}
+    mode = run_time_mode(window.auto_pad, dims, stride)
     if mode != "default_":
-        return b.convolution(x, w, padding=[0] * n, padding_mode=mode, **how)
-    begin, end = window_pads(auto_pad, pads, dims[2:], window, stride)
+        return b.convolution(x, w, padding=[0] * len(dims), padding_mode=mode, **how)
+    begin, end = window_pads(window.auto_pad, window.pads, dims, extents, stride)
     x = padded_for(b, x, begin, end)
     padding = begin if begin == end else begin + end
     return b.convolution(x, w, padding=padding, **how)
@@ -141,14 +170,9 @@ def conv(
     w: Value,
     bias: Value | None = None,
     *,
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    window: ConvAttributes,
 ) -> Value:
-    out = convolution(b, x, w, auto_pad, dilations, group, kernel_shape, pads, strides)
+    out = convolution(b, x, w, window)
     return biased(b, out, bias)
 
 
@@ -161,12 +185,7 @@ def conv_integer(
     x_zero: Value | None = None,
     w_zero: Value | None = None,
     *,
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    window: ConvAttributes,
 ) -> Value:
     """Zero points come off first, in i32: the padding is then a true zero."""
     x = convert(b, x, INT32)
@@ -178,7 +197,7 @@ def conv_integer(
         if len(b.dims(zero)) == 1 and b.dims(zero)[0] != 1:
             zero = reshape(b, zero, channel_dims(len(b.dims(w)), 0))
         w = b.sub(w, zero)
-    return convolution(b, x, w, auto_pad, dilations, group, kernel_shape, pads, strides)
+    return convolution(b, x, w, window)
 
 
 @onnx_op("ConvTranspose", since=1)
@@ -189,39 +208,25 @@ def conv_transpose(
     w: Value,
     bias: Value | None = None,
     *,
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
+    window: ConvAttributes,
     output_padding: Sequence[int] | None = None,
     output_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
 ) -> Value:
     """The whole result first, then what the pads cut off it and output_padding adds."""
-    dims, weights = b.dims(x), static_dims(b, w, "weights")
-    n = len(dims) - 2
-    if n < 1 or len(weights) != len(dims):
-        raise ModelError(
-            f"expected input and weights of one rank, 3 or more, got {len(dims)} and {len(weights)}"
-        )
-    if kernel_shape is not None and list(kernel_shape) != list(weights[2:]):
-        raise ModelError(f"kernel_shape {list(kernel_shape)} differs from weights {weights}")
-    dilation = _spatial(dilations, n, 1, "dilations")
-    stride = _spatial(strides, n, 1, "strides")
+    dims, dilation, stride, extents = _geometry(b, x, w, window)
+    n = len(dims)
     extra = _spatial(output_padding, n, 0, "output_padding", 0)
-    window = [(k - 1) * d + 1 for k, d in zip(weights[2:], dilation, strict=True)]
     begin, end = [0] * n, [0] * n
     if output_shape:
         wanted = _spatial(list(output_shape)[-n:], n, 1, "output_shape")
-        begin, end = _transposed_pads(dims[2:], wanted, stride, window, extra, auto_pad)
-    elif auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-        wanted = [d * s if d != DYN else DYN for d, s in zip(dims[2:], stride, strict=True)]
-        begin, end = _transposed_pads(dims[2:], wanted, stride, window, extra, auto_pad)
+        begin, end = _transposed_pads(dims, wanted, stride, extents, extra, window.auto_pad)
+    elif window.auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = [d * s if d != DYN else DYN for d, s in zip(dims, stride, strict=True)]
+        begin, end = _transposed_pads(dims, wanted, stride, extents, extra, window.auto_pad)
     else:
-        begin, end = window_pads(auto_pad, pads, dims[2:], window, stride)
+        begin, end = window_pads(window.auto_pad, window.pads, dims, extents, stride)
     full = b.convolution_backwards(
-        x, w, padding=[0] * n, stride=stride, dilation=dilation, group=group
+        x, w, padding=[0] * n, stride=stride, dilation=dilation, group=window.group
     )
     cut_begin = [max(p, 0) for p in begin]
     # what remains to be cut at the end; below zero it is padding
@@ -277,30 +282,20 @@ class _Pool:
     by `mode`, the padding mode, and `at_run_time`, its own ceil_mode.
     """
 
-    def __init__(
-        self,
-        b: Builder,
-        x: Value,
-        kernel_shape: Sequence[int],
-        strides: Sequence[int] | None,
-        dilations: Sequence[int] | None,
-        auto_pad: str,
-        pads: Sequence[int] | None,
-        ceil_mode: int,
-    ) -> None:
+    def __init__(self, b: Builder, x: Value, a: PoolAttributes) -> None:
         dims = b.dims(x)
         self.n = len(dims) - 2
         if self.n < 1:
             raise ModelError(f"expected rank 3 or more, got {len(dims)}")
-        self.lengths = _spatial(kernel_shape, self.n, 1, "kernel_shape")
-        self.stride = _spatial(strides, self.n, 1, "strides")
-        self.dilation = _spatial(dilations, self.n, 1, "dilations")
+        self.lengths = _spatial(a.kernel_shape, self.n, 1, "kernel_shape")
+        self.stride = _spatial(a.strides, self.n, 1, "strides")
+        self.dilation = _spatial(a.dilations, self.n, 1, "dilations")
         window = [(k - 1) * d + 1 for k, d in zip(self.lengths, self.dilation, strict=True)]
-        self.mode = run_time_mode(auto_pad, dims[2:], self.stride)
+        self.mode = run_time_mode(a.auto_pad, dims[2:], self.stride)
         self.begin = self.end = [0] * self.n
         if self.mode == "default_":
-            self.begin, self.end = window_pads(auto_pad, pads, dims[2:], window, self.stride)
-        self.ceil = bool(ceil_mode) and auto_pad in ("NOTSET", "")
+            self.begin, self.end = window_pads(a.auto_pad, a.pads, dims[2:], window, self.stride)
+        self.ceil = bool(a.ceil_mode) and a.auto_pad in ("NOTSET", "")
         self.window = window
         self.dims = dims
         self.at_run_time = self.ceil and DYN in dims[2:]
@@ -348,15 +343,10 @@ def max_pool(
     node: Node,
     x: Value,
     *,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: Sequence[int] | None = None,
-    kernel_shape: Sequence[int],
-    pads: Sequence[int] | None = None,
+    window: PoolAttributes,
     storage_order: int = 0,
-    strides: Sequence[int] | None = None,
 ) -> tuple[Value, Value | None]:
-    pool = _Pool(b, x, kernel_shape, strides, dilations, auto_pad, pads, ceil_mode)
+    pool = _Pool(b, x, window)
     if (nothing := pool.nothing(b, b.dtype(x))) is not None:
         return nothing, pool.nothing(b, INT64)
     out = b.pooling(x, mode="max", **pool.attributes(grown=True))
@@ -419,15 +409,10 @@ def average_pool(
     node: Node,
     x: Value,
     *,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
+    window: PoolAttributes,
     count_include_pad: int = 0,
-    dilations: Sequence[int] | None = None,
-    kernel_shape: Sequence[int],
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
 ) -> Value:
-    pool = _Pool(b, x, kernel_shape, strides, dilations, auto_pad, pads, ceil_mode)
+    pool = _Pool(b, x, window)
     if (nothing := pool.nothing(b, b.dtype(x))) is not None:
         return nothing
     if count_include_pad and any(pool.grown):
@@ -452,15 +437,10 @@ def lp_pool(
     node: Node,
     x: Value,
     *,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: Sequence[int] | None = None,
-    kernel_shape: Sequence[int],
+    window: PoolAttributes,
     p: int = 2,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
 ) -> Value:
-    pool = _Pool(b, x, kernel_shape, strides, dilations, auto_pad, pads, ceil_mode)
+    pool = _Pool(b, x, window)
     if (nothing := pool.nothing(b, b.dtype(x))) is not None:
         return nothing
     return b.pooling(x, mode="lpnorm", lp_order=p, **pool.attributes(True))

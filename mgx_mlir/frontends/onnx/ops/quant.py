@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import FLOAT, INT32, DType
 from mgx_mlir.core.errors import ModelError
@@ -20,7 +18,7 @@ from mgx_mlir.frontends.helpers import (
 )
 from mgx_mlir.frontends.onnx.casts import cast_to, to_narrow
 from mgx_mlir.frontends.onnx.node import Node
-from mgx_mlir.frontends.onnx.ops.conv import conv_integer
+from mgx_mlir.frontends.onnx.ops.conv import ConvAttributes, conv_integer
 from mgx_mlir.frontends.onnx.ops.linear import matmul_integer
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.tensors import cast_number
@@ -224,16 +222,10 @@ def qlinear_conv(
     y_zero: Value,
     bias: Value | None = None,
     *,
-    auto_pad: str = "NOTSET",
-    dilations: Sequence[int] | None = None,
-    group: int = 1,
-    kernel_shape: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
+    window: ConvAttributes,
 ) -> Value:
     total = conv_integer(
-        b, node, x, w, _as_scalar(b, x_zero), _as_scalar(b, w_zero), auto_pad=auto_pad,
-        dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads, strides=strides,
+        b, node, x, w, _as_scalar(b, x_zero), _as_scalar(b, w_zero), window=window,
     )  # fmt: skip
     rank = len(b.dims(total))
 

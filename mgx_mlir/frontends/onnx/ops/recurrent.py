@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
@@ -10,6 +11,7 @@ from mgx_mlir.frontends.helpers import transpose, zeros
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.signatures import Attributes
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
@@ -54,22 +56,29 @@ def _functions(
     return out
 
 
+@dataclass(frozen=True)
+class RecurrentAttributes(Attributes):
+    """The attributes that RNN, GRU and LSTM have."""
+
+    activations: Sequence[str] | None = None
+    activation_alpha: Sequence[float] | None = None
+    activation_beta: Sequence[float] | None = None
+    clip: float | None = None
+    direction: str = "forward"
+    hidden_size: int | None = None
+    layout: int = 0
+
+
 def _recurrent(
     b: Builder,
     name: str,
     operands: Sequence[Value | None],
     defaults: Sequence[str],
-    *,
-    activations: Sequence[str] | None,
-    activation_alpha: Sequence[float] | None,
-    activation_beta: Sequence[float] | None,
-    clip: float | None,
-    direction: str,
-    hidden_size: int | None,
-    layout: int,
+    a: RecurrentAttributes,
     **attributes: int,
 ) -> tuple[Value, ...]:
     """All states, then the last ones of each result."""
+    direction, layout = a.direction, a.layout
     if direction not in ("forward", "reverse", "bidirectional"):
         raise ModelError(f"attribute 'direction' expected a direction, got '{direction}'")
     if layout not in (0, 1):
@@ -81,7 +90,7 @@ def _recurrent(
     for v, what, rank in ((x, "X", 3), (w, "W", 3), (r, "R", 3)):
         if len(b.dims(v)) != rank:
             raise ModelError(f"{what} expected rank {rank}, got {len(b.dims(v))}")
-    hidden = b.dims(r)[2] if hidden_size is None else hidden_size
+    hidden = b.dims(r)[2] if a.hidden_size is None else a.hidden_size
     if hidden == DYN:
         raise NotSupported("a hidden size that is known at run time only")
     lens = rest[1]
@@ -100,9 +109,9 @@ def _recurrent(
         *rest,
         hidden_size=hidden,
         direction=direction,
-        clip=clip or 0.0,
+        clip=a.clip or 0.0,
         actv_func=_functions(
-            activations, activation_alpha or (), activation_beta or (), defaults, directions
+            a.activations, a.activation_alpha or (), a.activation_beta or (), defaults, directions
         ),
         **attributes,
     )
@@ -132,19 +141,11 @@ def rnn(
     sequence_lens: Value | None = None,
     initial_h: Value | None = None,
     *,
-    activations: Sequence[str] | None = None,
-    activation_alpha: Sequence[float] | None = None,
-    activation_beta: Sequence[float] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
-    layout: int = 0,
+    recurrence: RecurrentAttributes,
 ) -> tuple[Value, ...]:
     return _recurrent(
         b, "rnn", (x, w, r, bias, sequence_lens, initial_h), ("Tanh",),
-        activations=activations, activation_alpha=activation_alpha,
-        activation_beta=activation_beta, clip=clip, direction=direction,
-        hidden_size=hidden_size, layout=layout,
+        recurrence,
     )  # fmt: skip
 
 
@@ -159,20 +160,12 @@ def gru(
     sequence_lens: Value | None = None,
     initial_h: Value | None = None,
     *,
-    activations: Sequence[str] | None = None,
-    activation_alpha: Sequence[float] | None = None,
-    activation_beta: Sequence[float] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
-    layout: int = 0,
+    recurrence: RecurrentAttributes,
     linear_before_reset: int = 0,
 ) -> tuple[Value, ...]:
     return _recurrent(
         b, "gru", (x, w, r, bias, sequence_lens, initial_h), ("Sigmoid", "Tanh"),
-        activations=activations, activation_alpha=activation_alpha,
-        activation_beta=activation_beta, clip=clip, direction=direction,
-        hidden_size=hidden_size, layout=layout, linear_before_reset=linear_before_reset,
+        recurrence, linear_before_reset=linear_before_reset,
     )  # fmt: skip
 
 
@@ -189,19 +182,11 @@ def lstm(
     initial_c: Value | None = None,
     peephole: Value | None = None,
     *,
-    activations: Sequence[str] | None = None,
-    activation_alpha: Sequence[float] | None = None,
-    activation_beta: Sequence[float] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
+    recurrence: RecurrentAttributes,
     input_forget: int = 0,
-    layout: int = 0,
 ) -> tuple[Value, ...]:
     return _recurrent(
         b, "lstm", (x, w, r, bias, sequence_lens, initial_h, initial_c, peephole),
         ("Sigmoid", "Tanh", "Tanh"),
-        activations=activations, activation_alpha=activation_alpha,
-        activation_beta=activation_beta, clip=clip, direction=direction,
-        hidden_size=hidden_size, layout=layout, input_forget=input_forget,
+        recurrence, input_forget=input_forget,
     )  # fmt: skip
