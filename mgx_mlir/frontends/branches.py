@@ -20,7 +20,7 @@ def same_count(yields: Sequence[Sequence[object]]) -> None:
 
 
 def joined_types(yields: Sequence[Sequence[Value]]) -> list[TensorType]:
-    """The type of each value of an `if` from what its two branches yield.
+    """Return the type of each value of an `if` from what its two branches yield.
 
     Dims that differ are dynamic. ModelError where types differ, NotSupported where ranks do.
     """

@@ -34,7 +34,7 @@ class DynamicDim:
         return self.min if self.min == self.max else None
 
     def attribute(self) -> ir.Attribute:
-        """The entry of a dynamic dim in `migraphx.dims`: {min, max?, optimals?, symbol?}."""
+        """Return the entry of a dynamic dim in `migraphx.dims`: {min, max?, optimals?, symbol?}."""
         i64 = ir.IntegerType.get_signless(64)
         entries: dict[str, ir.Attribute] = {"min": ir.IntegerAttr.get(i64, self.min)}
         if self.max is not None:
@@ -50,7 +50,7 @@ Dim = int | DynamicDim
 
 
 def model_dim(d: Any) -> Any:
-    """A dim as the ONNX reader takes it."""
+    """Return a dim as the ONNX reader takes it."""
     if isinstance(d, DynamicDim):
         return d
     found = dim_of(d)
@@ -60,7 +60,9 @@ def model_dim(d: Any) -> Any:
 
 
 def with_model_dims(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of OnnxOptions or TfOptions, their dims in any of the forms that parsing takes."""
+    """Return the fields of OnnxOptions or TfOptions, their dims in any of the forms that parsing
+    takes.
+    """
     found = dict(options)
     if (one := found.get("default_dyn_dim_value")) is not None:
         d = model_dim(one)

@@ -19,12 +19,12 @@ MOST_ELEMENTS = 4096  # of a vector computed at run time that is taken apart
 
 
 def extents(b: Builder, x: Value) -> list[Extent]:
-    """The extents of `x`."""
+    """Return the extents of `x`."""
     return [d if d != DYN else extent(b, x, i) for i, d in enumerate(b.dims(x))]
 
 
 def elements(b: Builder, v: Value, count: int | None = None) -> list[Extent]:
-    """The elements of a vector of integers, each known or not."""
+    """Return the elements of a vector of integers, each known or not."""
     dims = b.dims(v)
     if len(dims) > 1 or DYN in dims or (count is not None and (dims or (1,))[0] != count):
         wanted = "a vector of known length" if count is None else f"{count} numbers"
@@ -55,7 +55,7 @@ def plus(b: Builder, a: Extent, c: Extent) -> Extent:
 
 
 def over(b: Builder, a: Extent, c: int) -> Extent:
-    """a / c, which must come out whole."""
+    """Return a / c, which must come out whole."""
     if not isinstance(a, int):
         return b.div(a, c)
     if a % c:
@@ -68,7 +68,7 @@ def scalar(b: Builder, a: Extent) -> Value:
 
 
 def vector(b: Builder, parts: Sequence[Extent]) -> Value:
-    """A 1-D i64 tensor of extents."""
+    """Return a 1-D i64 tensor of extents."""
     known = [p for p in parts if isinstance(p, int)]
     if len(known) == len(parts):
         return b.ints(known)
@@ -76,7 +76,7 @@ def vector(b: Builder, parts: Sequence[Extent]) -> Value:
 
 
 def reshaped(b: Builder, x: Value, parts: Sequence[Extent]) -> Value:
-    """`x` with other extents, as much of them known as can be."""
+    """Return `x` with other extents, as much of them known as can be."""
     dims = [p if isinstance(p, int) else DYN for p in parts]
     if dims.count(DYN) > 1:
         kind = TensorType(b.dtype(x), tuple(dims))
@@ -87,7 +87,7 @@ def reshaped(b: Builder, x: Value, parts: Sequence[Extent]) -> Value:
 
 
 def filled(b: Builder, parts: Sequence[Extent], value: Value) -> Value:
-    """A 0-d tensor broadcast to extents."""
+    """Return a 0-d tensor broadcast to extents."""
     known = [p for p in parts if isinstance(p, int)]
     if len(known) == len(parts):
         if any(p < 0 for p in known):

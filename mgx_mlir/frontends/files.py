@@ -13,7 +13,7 @@ from mgx_mlir.core.literals import aligned_empty
 
 
 def open_regular(name: str, what: str = "an ONNX file") -> int:
-    """A descriptor of the regular file `name`; FileError for anything else."""
+    """Return a descriptor of the regular file `name`; FileError for anything else."""
     try:
         # not blocking: opening a pipe that nobody writes to would wait forever
         fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -36,7 +36,9 @@ def open_regular(name: str, what: str = "an ONNX file") -> int:
 def bytes_of(
     source: int | memoryview, offset: int, nbytes: int, what: str, file: str
 ) -> np.ndarray:
-    """`nbytes` of a file or buffer as an aligned u8 array. FileError where it ends before."""
+    """Return `nbytes` of a file or buffer as an aligned u8 array. FileError where it ends
+    before.
+    """
     out = aligned_empty((nbytes,), np.dtype(np.uint8))
     if not isinstance(source, int):
         out[:] = np.frombuffer(source[offset : offset + nbytes], np.uint8)

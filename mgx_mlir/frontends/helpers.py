@@ -33,7 +33,7 @@ def axes_in(axes: Sequence[int], rank: int) -> list[int]:
 
 
 def static_dims(b: Builder, x: Value, what: str) -> tuple[int, ...]:
-    """The dims of `x`, which must be known now; NotSupported where they are not."""
+    """Return the dims of `x`, which must be known now; NotSupported where they are not."""
     dims = b.dims(x)
     if DYN in dims:
         raise NotSupported(f"{what} of dynamic dims {show_dims(dims)}, expected static ones")
@@ -41,7 +41,7 @@ def static_dims(b: Builder, x: Value, what: str) -> tuple[int, ...]:
 
 
 def convert(b: Builder, x: Value, dtype: DType) -> Value:
-    """`x` in another element type; itself where it has it.
+    """Return `x` in another element type; itself where it has it.
 
     What is too large for a float of 16 bits or more becomes infinite.
     """
@@ -57,12 +57,12 @@ def _largest(dtype: DType) -> float:
 
 
 def number(b: Builder, value: float | int, like: Value) -> Value:
-    """A scalar constant of the dtype of `like`."""
+    """Return a scalar constant of the dtype of `like`."""
     return b.literal(np.array(value).astype(b.dtype(like).np))
 
 
 def compare(b: Builder, kind: str, x: Value, y: Value | float) -> Value:
-    """`equal`, `greater` or `less` as a bool tensor."""
+    """Return `equal`, `greater` or `less` as a bool tensor."""
     return convert(b, getattr(b, kind)(x, y), BOOL)
 
 
@@ -81,7 +81,7 @@ def less_equal(b: Builder, x: Value, y: Value | float) -> Value:
 
 
 def reshape(b: Builder, x: Value, dims: Sequence[int]) -> Value:
-    """`x` with other dims, each known or one -1 or 0 (copied) as `reshape` takes them."""
+    """Return `x` with other dims, each known or one -1 or 0 (copied) as `reshape` takes them."""
     if b.dims(x) == tuple(dims):
         return x
     return b.reshape(x, dims=list(dims))
@@ -104,7 +104,7 @@ def transpose(b: Builder, x: Value, permutation: Sequence[int]) -> Value:
 def slice_(
     b: Builder, x: Value, axes: Sequence[int], starts: Sequence[int], ends: Sequence[int]
 ) -> Value:
-    """A static slice; `x` itself where it keeps everything."""
+    """Return a static slice; `x` itself where it keeps everything."""
     dims = b.dims(x)
     if all(s == 0 and dims[a] == e for a, s, e in zip(axes, starts, ends, strict=True)):
         return x
@@ -126,7 +126,7 @@ def channel_dims(rank: int, axis: int, size: int = -1) -> list[int]:
 
 
 def along(b: Builder, v: Value, x: Value, axis: int) -> Value:
-    """A vector `v` along `axis` of `x`, broadcast as MIGraphX's `broadcast` does."""
+    """Return a vector `v` along `axis` of `x`, broadcast as MIGraphX's `broadcast` does."""
     dims = b.dims(x)
     if DYN in dims:  # the pointwise op that takes it broadcasts it: its dims are 1 elsewhere
         return unsqueeze(b, v, range(1, len(dims) - axis))
@@ -134,12 +134,12 @@ def along(b: Builder, v: Value, x: Value, axis: int) -> Value:
 
 
 def extent(b: Builder, x: Value, axis: int) -> Value:
-    """The size of one axis as a 0-d i64 tensor."""
+    """Return the size of one axis as a 0-d i64 tensor."""
     return squeeze(b, b.shape(x, axis, axis + 1), [0])
 
 
 def extent_as(b: Builder, x: Value, axis: int, dtype: DType) -> Value:
-    """The size of one axis as a 0-d tensor of `dtype`; a literal where it is known."""
+    """Return the size of one axis as a 0-d tensor of `dtype`; a literal where it is known."""
     d = b.dims(x)[axis]
     if d != DYN:
         return b.literal(np.array(d).astype(dtype.np))
@@ -165,12 +165,14 @@ def axis_range(b: Builder, x: Value, axis: int, dtype: DType = INT64) -> Value:
 
 
 def wide(dtype: DType) -> DType:
-    """The type that sums and powers of `dtype` are computed in: f32 for 16- and 8-bit floats."""
+    """Return the type that sums and powers of `dtype` are computed in: f32 for 16- and 8-bit
+    floats.
+    """
     return dtypes.FLOAT if dtype.is_low_precision else dtype
 
 
 def single(b: Builder, x: Value, what: str) -> Value:
-    """A tensor of one element as a 0-d tensor."""
+    """Return a tensor of one element as a 0-d tensor."""
     dims = b.dims(x)
     if any(d not in (1, DYN) for d in dims):
         raise ShapeError(f"{what} expected one element, got dims {show_dims(dims)}")
@@ -192,6 +194,8 @@ def require(b: Builder, x: Value, condition: Value, expected: str) -> Value:
 
 
 def require_extent(b: Builder, x: Value, axis: int, wanted: int) -> Value:
-    """`x`, whose extent along `axis` is `wanted`; the run ends with an error where it is not."""
+    """Return `x`, whose extent along `axis` is `wanted`; the run ends with an error where it is
+    not.
+    """
     fits = compare(b, "equal", extent(b, x, axis), wanted)
     return require(b, x, fits, f"extent {wanted} along dim {axis}")

@@ -38,7 +38,7 @@ def reading() -> Iterator[None]:
 
 
 def parts(count: int, what: str) -> int:
-    """`count`, of what a node is unrolled over. NotSupported where it is too much."""
+    """Return `count`, of what a node is unrolled over. NotSupported where it is too much."""
     if count > MOST_PARTS:
         raise NotSupported(f"{count} {what}, expected at most {MOST_PARTS}")
     return count
@@ -62,7 +62,7 @@ def table(extents: Iterable[int], what: str, itemsize: int = 4) -> None:
 
 
 def rank(number: int, what: str = "a result") -> int:
-    """`number`, a rank. ModelError where no array has so many dims."""
+    """Return `number`, a rank. ModelError where no array has so many dims."""
     if number > MOST_RANK:
         raise ModelError(f"{what} of rank {number}, expected at most {MOST_RANK}")
     return number
@@ -76,7 +76,7 @@ def filled(extents: Iterable[int]) -> None:
 
 
 def steps(start: float, end: float, step: float) -> int:
-    """How many numbers from `start` up to `end` there are. ModelError for inf and NaN."""
+    """Return how many numbers from `start` up to `end` there are. ModelError for inf and NaN."""
     if not all(math.isfinite(v) for v in (start, end, step)):
         raise ModelError(f"expected finite numbers, got {start}, {end} and {step}")
     if all(isinstance(v, int) for v in (start, end, step)):

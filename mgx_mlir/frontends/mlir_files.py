@@ -63,7 +63,7 @@ def _check_literals(module: ir.Module, length: int) -> None:
 
 
 def _weights(path: str) -> literals.WeightStore:
-    """The weights beside a file, by the keys that its literals name or by what they hold."""
+    """Return the weights beside a file, by the keys that its literals name or by what they hold."""
     store = literals.WeightStore()
     if os.path.lexists(path):
         found = read_weights(path)

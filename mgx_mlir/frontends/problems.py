@@ -28,7 +28,7 @@ UNCHECKED = "it cannot be imported"  # how the messages of those begin
 
 
 def unforeseen(e: BaseException) -> ModelError:
-    """An exception that nobody expected of a node, as an error of the model."""
+    """Return an exception that nobody expected of a node, as an error of the model."""
     detail = str(e).splitlines()[0][:200] if str(e) else "no message"
     return ModelError(f"{UNCHECKED}: {type(e).__name__}: {detail}")
 

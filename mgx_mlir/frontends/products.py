@@ -156,7 +156,7 @@ def _diagonals(b: Builder, x: Value, labels: list[str]) -> tuple[Value, list[str
 def _contract(
     b: Builder, x: Value, lx: list[str], y: Value, ly: list[str], later: set[str]
 ) -> tuple[Value, list[str]]:
-    """The product of two operands as one batched dot; labels not in `later` are summed."""
+    """Return the product of two operands as one batched dot; labels not in `later` are summed."""
     for labels, other in ((lx, ly), (ly, lx)):
         gone = [i for i, c in enumerate(labels) if c not in other and c not in later]
         if gone:

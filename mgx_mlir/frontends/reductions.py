@@ -48,7 +48,7 @@ def log_sum_exp(b: Builder, x: Value, axes: list[int]) -> Value:
 
 
 def reduced(b: Builder, x: Value, reducer: Reducer, axes: Sequence[int], keepdims: bool) -> Value:
-    """The reduction over known axes; over none it still transforms each element."""
+    """Return the reduction over known axes; over none it still transforms each element."""
     axes = axes_in(axes, len(b.dims(x)))
     if not b.dims(x):
         # a scalar is reduced over an axis of its own, then given back as a scalar
@@ -122,7 +122,7 @@ def _suffix_products(b: Builder, dims: Value, rank: int) -> Value:
 
 
 def running_product(b: Builder, x: Value, at: int, exclusive: bool, reverse: bool) -> Value:
-    """Each result is the product over its own selection of the axis: a table of them, reduced."""
+    """Reduce a table of selections of the axis: each result is the product over its own."""
     rank = len(b.dims(x))
     source = axis_range(b, x, at)
     row, column = unsqueeze(b, source, [0]), unsqueeze(b, source, [1])

@@ -29,7 +29,7 @@ from mgx_mlir.programs.build import Builder
 
 
 def length(b: Builder, v: Value, what: str) -> int:
-    """The static length of a 1-D operand (a 0-d one counts as 1)."""
+    """Return the static length of a 1-D operand (a 0-d one counts as 1)."""
     dims = b.dims(v)
     if len(dims) > 1:
         raise ModelError(f"{what} expected a 1-D tensor, got rank {len(dims)}")
@@ -47,7 +47,9 @@ def element(b: Builder, v: Value, i: int) -> Value:
 
 
 def axis_hits(b: Builder, axes: Value, rank: int) -> Value:
-    """A bool table, listed axes x `rank`: which axis each names (negative ones count from back)."""
+    """Return a bool table, listed axes x `rank`: which axis each names (negative ones count from
+    back).
+    """
     n = length(b, axes, "axes")
     axes = in_rank(b, axes, rank)
     wanted = _positive(b, b.reshape(convert(b, axes, INT64), dims=[n, 1]), rank)
@@ -55,13 +57,13 @@ def axis_hits(b: Builder, axes: Value, rank: int) -> Value:
 
 
 def in_rank(b: Builder, axes: Value, rank: int) -> Value:
-    """`axes`, which lie in [-rank, rank); the run ends with an error where one does not."""
+    """Return `axes`, which lie in [-rank, rank); the run ends with an error where one does not."""
     inside = b.logical_and(greater_equal(b, axes, -rank), compare(b, "less", axes, rank))
     return require(b, axes, inside, f"axes in [-{rank}, {rank})")
 
 
 def flags(b: Builder, axes: Value, rank: int) -> Value:
-    """A bool vector of `rank`: whether an axis is among `axes`."""
+    """Return a bool vector of `rank`: whether an axis is among `axes`."""
     hits = convert(b, axis_hits(b, axes, rank), INT64)
     return compare(b, "greater", squeeze(b, b.reduce_sum(hits, axes=[0]), [0]), 0)
 
@@ -71,7 +73,7 @@ def _positive(b: Builder, axes: Value, rank: int) -> Value:
 
 
 def inserted_dims(b: Builder, x: Value, axes: Value) -> Value:
-    """The dims of Unsqueeze: 1 at `axes`, the input's in order elsewhere."""
+    """Return the dims of Unsqueeze: 1 at `axes`, the input's in order elsewhere."""
     rank = limits.rank(len(b.dims(x)) + length(b, axes, "axes"))
     new = flags(b, axes, rank)
     if not b.dims(x):
@@ -82,7 +84,7 @@ def inserted_dims(b: Builder, x: Value, axes: Value) -> Value:
 
 
 def kept_dims(b: Builder, x: Value, axes: Value) -> Value:
-    """The dims of Squeeze: the input's without those at `axes`."""
+    """Return the dims of Squeeze: the input's without those at `axes`."""
     rank = len(b.dims(x))
     left = rank - length(b, axes, "axes")
     if left < 0:
@@ -205,7 +207,7 @@ def longer(b: Builder, x: Value, axis: int, value: Value) -> Value:
 
 
 def _is_known_positive(b: Builder, v: Value) -> bool:
-    """Whether a number is known, and is not negative."""
+    """Return whether a number is known, and is not negative."""
     known = b.const(v)
     return known is not None and int(known.reshape(())) >= 0
 

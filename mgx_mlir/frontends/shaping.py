@@ -50,7 +50,9 @@ def reshape_by(b: Builder, x: Value, shape: Value, allowzero: bool) -> Value:
 
 
 def _dims_by_symbols(b: Builder, x: Value, shape: Value, allowzero: bool) -> list[int] | None:
-    """What is known of a run-time shape: numbers, 0 for the input's extent in its place, or DYN."""
+    """Return what is known of a run-time shape: numbers, 0 for the input's extent in its place, or
+    DYN.
+    """
     wanted = elements_of(b, shape)
     if wanted is None or (allowzero and 0 in wanted):
         return None
@@ -62,7 +64,9 @@ def _dims_by_symbols(b: Builder, x: Value, shape: Value, allowzero: bool) -> lis
 
 
 def elements_of(b: Builder, v: Value) -> list[Int] | None:
-    """The elements of a small integer tensor where some dims are dynamic: numbers, expressions."""
+    """Return the elements of a small integer tensor where some dims are dynamic: numbers,
+    expressions.
+    """
     return b.probe.elements(v) if b.probe.active else None
 
 
@@ -88,7 +92,7 @@ def reshape_known(b: Builder, x: Value, dims: list[int], allowzero: bool) -> Val
 
 
 def split_static(b: Builder, x: Value, axis: int, sizes: Sequence[int]) -> tuple[Value, ...]:
-    """`x` cut along `axis` into parts of `sizes`."""
+    """Return `x` cut along `axis` into parts of `sizes`."""
     dims = b.dims(x)
     if any(s < 0 for s in sizes) or (dims[axis] != DYN and sum(sizes) != dims[axis]):
         raise ModelError(f"split {list(sizes)} does not add up to dim {axis} ({dims[axis]})")
@@ -202,7 +206,7 @@ def slice_known(
 
 
 def expand(b: Builder, x: Value, shape: Value) -> Value:
-    """`x` broadcast against a tensor of extents, both ways."""
+    """Return `x` broadcast against a tensor of extents, both ways."""
     known, dims = b.const(shape), b.dims(x)
     if known is None:
         return _expanded(b, x, convert(b, shape, INT64))
@@ -237,7 +241,7 @@ def _expanded(b: Builder, x: Value, shape: Value) -> Value:
 
 
 def tile(b: Builder, x: Value, repeats: Value) -> Value:
-    """Each axis becomes {repeat, extent}, broadcast, and the pair is joined again."""
+    """Make each axis {repeat, extent}, broadcast, and join the pair again."""
     dims = b.dims(x)
     rank = len(dims)
     if static_dims(b, repeats, "repeats") != (rank,):

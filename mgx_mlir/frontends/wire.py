@@ -56,7 +56,7 @@ class Stripped:
     extents: list[Extent] = field(default_factory=list)
 
     def extent_of(self, note: str | bytes) -> Extent | None:
-        """The extent named by a tensor's mark, which only the scan can have written."""
+        """Return the extent named by a tensor's mark, which only the scan can have written."""
         mark = self.mark.encode() if isinstance(note, bytes) else self.mark
         if not self.extents or not note.startswith(mark):  # type: ignore[arg-type]
             return None
@@ -124,7 +124,7 @@ def strip(source: Source, layout: Layout) -> Stripped:
 def _message(
     source: Source, layout: Layout, kind: str, start: int, end: int, out: Stripped, depth: int
 ) -> list[bytes]:
-    """The bytes of one message, nested ones rebuilt where something was cut out."""
+    """Return the bytes of one message, nested ones rebuilt where something was cut out."""
     if depth > MAX_NESTING:
         raise source.error(f"nests messages deeper than {MAX_NESTING}")
     if kind == "tensor":
@@ -167,7 +167,9 @@ def _tensor(source: Source, layout: Layout, start: int, end: int, out: Stripped)
 
 
 def _field(source: Source, at: int, end: int) -> tuple[int, int, int, int, int]:
-    """The field at `at`: number, wire type, value or length, start of payload, end of field."""
+    """Return the field at `at`: number, wire type, value or length, start of payload, end of
+    field.
+    """
     tag, head = _read_varint(source, at, end)
     number, wire = tag >> 3, tag & 7
     if number == 0 or number > 0x1FFFFFFF:

@@ -33,7 +33,7 @@ def as_text(tree: Tree, what: str) -> str:
 
 
 def as_size(tree: Tree, what: str) -> int:
-    """A number from 0 to 2**64 - 1; a writer may store it as a float of the same value."""
+    """Return a number from 0 to 2**64 - 1; a writer may store it as a float of the same value."""
     if isinstance(tree, float) and tree.is_integer():
         tree = int(tree)
     if isinstance(tree, bool) or not isinstance(tree, int) or not 0 <= tree < 2**64:
@@ -58,7 +58,7 @@ def kind_of(tree: Tree) -> str:
 
 
 def shortened(tree: Tree) -> str:
-    """A value for a message: never longer than a line."""
+    """Return a value for a message: never longer than a line."""
     if isinstance(tree, dict | list | memoryview):
         return kind_of(tree)
     text = repr(tree)
@@ -66,7 +66,7 @@ def shortened(tree: Tree) -> str:
 
 
 def located(error: FileError, name: str) -> FileError:
-    """An error in the file `name`, on one line whatever texts of the file it holds."""
+    """Return an error in the file `name`, on one line whatever texts of the file it holds."""
     text = error.message if len(error.message) <= 400 else error.message[:397] + "..."
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return FileError(shown, location=error.location or name, notes=error.notes)

@@ -55,7 +55,7 @@ class _Reader:
         return struct.unpack(form, self.take(struct.calcsize(form)))[0]
 
     def value(self, depth: int = 0) -> Tree:
-        """The value at the reader's place. The most frequent kinds are told first."""
+        """Return the value at the reader's place. The most frequent kinds are told first."""
         at = self.at
         if at == self.end:
             raise self.fail("the data ends early: expected 1 bytes more")
@@ -96,7 +96,9 @@ class _Reader:
             raise self.fail("a string is not UTF-8") from None
 
     def entered(self, depth: int) -> int:
-        """The depth within an array or map at `depth`; FileError where a file has too much."""
+        """Return the depth within an array or map at `depth`; FileError where a file has too
+        much.
+        """
         if depth == MAX_DEPTH:
             raise self.fail(f"values nest deeper than {MAX_DEPTH}")
         if self.values > MAX_VALUES:
@@ -136,7 +138,7 @@ class _Reader:
 
 
 def decode_msgpack(data: bytes | memoryview) -> Tree:
-    """The tree of msgpack data: binaries are memoryviews of it. Raises FileError."""
+    """Return the tree of msgpack data: binaries are memoryviews of it. Raises FileError."""
     reader = _Reader(memoryview(data).cast("B"))
     if not reader.end:
         raise FileError("the data is empty")
@@ -147,7 +149,7 @@ def decode_msgpack(data: bytes | memoryview) -> Tree:
 
 
 def decode_json(data: bytes | memoryview) -> Tree:
-    """The tree of JSON data: {"bytes": [...]} is read as binary. Raises FileError."""
+    """Return the tree of JSON data: {"bytes": [...]} is read as binary. Raises FileError."""
     raw = bytes(data)
     if raw.count(b"[") + raw.count(b"{") > MAX_NESTED:
         raise FileError(f"there are more than {MAX_NESTED} arrays and objects")
@@ -200,7 +202,7 @@ _LONG = re.compile(rb'\{"bytes":\[([0-9,]{256,})\]\}')
 
 
 def decimal_bytes(text: np.ndarray) -> np.ndarray:
-    """The bytes of decimal numbers with commas between. FileError for what is no byte."""
+    """Return the bytes of decimal numbers with commas between. FileError for what is no byte."""
     ends = np.append(np.flatnonzero(text == ord(",")), text.size)
     sizes = np.diff(ends, prepend=-1) - 1
     if sizes.min() < 1 or sizes.max() > 3:
@@ -234,5 +236,5 @@ def _constant(name: str) -> Tree:
 
 
 def looks_like_json(data: memoryview) -> bool:
-    """Whether the data begins as a JSON object does."""
+    """Return whether the data begins as a JSON object does."""
     return bytes(data[:64]).lstrip()[:1] == b"{"

@@ -63,7 +63,7 @@ def _elements(entries: list[dict[str, ir.Attribute]], tree: Tree, values: Sequen
 
 
 def _groups(tree: Tree, names: Sequence[str]) -> list[Group]:
-    """The groups that the tensors of these names make up."""
+    """Return the groups that the tensors of these names make up."""
     found: list[Group] = []
     for row in as_list(tree, "'groups'"):
         pair = as_list(row, "a group")

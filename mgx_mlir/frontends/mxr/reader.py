@@ -89,7 +89,7 @@ def read_data(
 
 
 def load_argument(path: str | os.PathLike[str]) -> Any:
-    """The array of an argument file, or a tuple of such. Raises FileError."""
+    """Return the array of an argument file, or a tuple of such. Raises FileError."""
     name = os.fspath(path)
     try:
         return argument_of(decode_msgpack(read_bytes(name)))
@@ -301,7 +301,7 @@ class _Reading:
         known: ChainMap[str, Instruction],
         path: tuple[str, ...],
     ) -> list[ModuleBuilder]:
-        """The modules of an instruction, each of which is read once."""
+        """Return the modules of an instruction, each of which is read once."""
         trees = [as_map(member(self.modules, n, "'modules'"), "a module") for n in names]
         orders: list[Sequence[str] | None] = [None] * len(names)
         if op not in BY_ORDER and not self.from_us:
@@ -332,7 +332,7 @@ def _parameter_name(node: Mapping[str, Tree]) -> str:
 
 
 def _parameters(module: Mapping[str, Tree]) -> dict[str, dict[str, Tree]]:
-    """The parameter nodes of a module by the parameter's name."""
+    """Return the parameter nodes of a module by the parameter's name."""
     nodes = [as_map(n, "a node") for n in as_list(module.get("nodes"), "'nodes'")]
     return {_parameter_name(n): n for n in nodes if n.get("name") == "@param"}
 
@@ -340,7 +340,7 @@ def _parameters(module: Mapping[str, Tree]) -> dict[str, dict[str, Tree]]:
 def _completed(
     module: Mapping[str, Tree], parameters: Mapping[str, dict[str, Tree]]
 ) -> dict[str, Tree]:
-    """A module with a node for each of `parameters`."""
+    """Return a module with a node for each of `parameters`."""
     have = _parameters(module)
     missing = [
         {**p, "output": f"{name} of another module"}
@@ -351,7 +351,7 @@ def _completed(
 
 
 def _attribute(tree: Tree, depth: int = 0) -> Any:
-    """An attribute value; objects are shapes, dims or nested operators."""
+    """Return an attribute value; objects are shapes, dims or nested operators."""
     if depth > 8:
         raise FileError("an attribute nests too deep")
     if isinstance(tree, memoryview):
@@ -372,7 +372,7 @@ def _attribute(tree: Tree, depth: int = 0) -> Any:
 
 
 def _nested(tree: dict[str, Tree]) -> NestedOp:
-    """An operator that is an attribute, with numbers as its own."""
+    """Return an operator that is an attribute, with numbers as its own."""
     pairs = []
     for key, value in as_map(tree.get("operator", {}), "'operator'").items():
         if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e30:

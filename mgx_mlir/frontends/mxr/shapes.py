@@ -37,7 +37,7 @@ class Expansion:
 
 
 def argument_of(tree: Tree, expansion: Expansion | None = None, depth: int = 0) -> Any:
-    """The array of an argument object, or a tuple of such. FileError."""
+    """Return the array of an argument object, or a tuple of such. FileError."""
     found = as_map(tree, "an argument")
     expansion = expansion or Expansion()
     if "sub" in found and "data" not in found:
@@ -49,7 +49,7 @@ def argument_of(tree: Tree, expansion: Expansion | None = None, depth: int = 0) 
 
 
 def literal_of(tree: Tree, expansion: Expansion) -> tuple[np.ndarray, Shape]:
-    """The elements of a literal in logical order, and its shape. FileError."""
+    """Return the elements of a literal in logical order, and its shape. FileError."""
     found = as_map(tree, "a literal")
     shape = shape_of(member(found, "shape", "a literal"))
     if not isinstance(shape, Shape) or shape.is_dynamic:
@@ -80,7 +80,7 @@ def _elements(data: Any, shape: Shape, expansion: Expansion) -> np.ndarray:
 
 
 def shape_of(tree: Tree, depth: int = 0) -> AnyShape | None:
-    """The shape of a shape object; None for the one that operators without a result have."""
+    """Return the shape of a shape object; None for the one that operators without a result have."""
     found = as_map(tree, "a shape")
     kind = as_text(member(found, "type", "a shape"), "'type'")
     if kind in ("tuple_type", "tuple"):
@@ -120,7 +120,9 @@ def check_rank(rank: int) -> None:
 
 
 def dim_of(tree: Tree) -> Dim:
-    """A dimension: {range, optimals, sym}, or {min, max, optimals} as older files have it."""
+    """Return a dimension: {range, optimals, sym}, or {min, max, optimals} as older files have
+    it.
+    """
     found = as_map(tree, "a dynamic dimension")
     span, symbol = found.get("range", found), None
     optimals = found.get("optimals")
@@ -158,7 +160,9 @@ def _extent(tree: Tree) -> int:
 
 
 def result_types(shape: AnyShape | None, open_dims: Tree) -> list[TensorType] | None:
-    """The result types of a node; those of `open_dims` are dynamic whatever the shape says."""
+    """Return the result types of a node; those of `open_dims` are dynamic whatever the shape
+    says.
+    """
     if shape is None:
         return None
     found = [s.tensor_type() for s in shape_of_parts(shape)]

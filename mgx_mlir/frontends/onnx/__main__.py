@@ -26,7 +26,7 @@ _SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 
 
 def cases(path: str) -> Iterator[str]:
-    """The texts of the cases of a .onnxtxt file, comments removed."""
+    """Return the texts of the cases of a .onnxtxt file, comments removed."""
     with open(open_regular(path), encoding="utf-8") as f:
         try:
             text = f.read()
@@ -39,7 +39,7 @@ def cases(path: str) -> Iterator[str]:
 
 
 def model_of(text: str, name: str) -> onnx.ModelProto:
-    """A model from ONNX's textual syntax."""
+    """Return a model from ONNX's textual syntax."""
     try:
         return onnx.parser.parse_model(text)
     except onnx.parser.ParseError as e:
@@ -47,7 +47,7 @@ def model_of(text: str, name: str) -> onnx.ModelProto:
 
 
 def programs(path: str, options: OnnxOptions) -> Iterator[tuple[str, ProgramIR | MgxError]]:
-    """Each case's name and program, or why it has none."""
+    """Return each case's name and program, or why it has none."""
     if not path.endswith(".onnxtxt"):
         try:
             yield path, parse_onnx(path, options)
@@ -99,7 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def text_of(program: ProgramIR, locations: bool) -> str:
-    """The module, each operation's source node in its location where asked for."""
+    """Return the module, each operation's source node in its location where asked for."""
     with program.ctx:
         return asm(program.module.operation, enable_debug_info=locations, use_local_scope=locations)
 

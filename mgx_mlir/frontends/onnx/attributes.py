@@ -24,7 +24,7 @@ def _text(data: bytes, name: str) -> str:
 
 
 def value_of(a: onnx.AttributeProto, reader: TensorReader) -> Any:
-    """The attribute as float, int, str, array, graph, type, or a list of them."""
+    """Return the attribute as float, int, str, array, graph, type, or a list of them."""
     if a.type == _A.FLOAT:
         return a.f
     if a.type == _A.INT:
@@ -51,7 +51,9 @@ def value_of(a: onnx.AttributeProto, reader: TensorReader) -> Any:
 def resolved(
     node: onnx.NodeProto, bound: Mapping[str, onnx.AttributeProto]
 ) -> list[onnx.AttributeProto]:
-    """The node's attributes, those that refer to the enclosing function's replaced by its."""
+    """Return the node's attributes, those that refer to the enclosing function's replaced by
+    its.
+    """
     out = []
     for a in node.attribute:
         if not a.ref_attr_name:
@@ -65,7 +67,7 @@ def resolved(
 
 
 def schema_of(domain: str, name: str, opset: int) -> onnx.defs.OpSchema | None:
-    """The operator's schema at this opset, or None where ONNX has none."""
+    """Return the operator's schema at this opset, or None where ONNX has none."""
     try:
         return onnx.defs.get_schema(name, opset, domain)
     except Exception:  # the package raises its own SchemaError, or others by version
@@ -78,7 +80,8 @@ def keywords(
     schema: onnx.defs.OpSchema | None,
     reader: TensorReader,
 ) -> dict[str, Any]:
-    """The keyword arguments for an operator's function: the given ones checked, then defaults.
+    """Return the keyword arguments for an operator's function: the given ones checked, then
+    defaults.
 
     Raises ModelError for an attribute the operator does not have, of a wrong kind, or missing.
     """

@@ -18,17 +18,17 @@ class UseBody(Exception):
 
 
 def domain_of(domain: str) -> str:
-    """A domain by its one name: "" is ONNX's own."""
+    """Return a domain by its one name: "" is ONNX's own."""
     return "" if domain == "ai.onnx" else domain
 
 
 def opsets_of(function: onnx.FunctionProto) -> dict[str, int]:
-    """The opsets a function's body is written in."""
+    """Return the opsets a function's body is written in."""
     return {domain_of(o.domain): o.version for o in function.opset_import}
 
 
 def has_body(schema: onnx.defs.OpSchema | None) -> bool:
-    """Whether ONNX gives the operator in terms of others."""
+    """Return whether ONNX gives the operator in terms of others."""
     known: Any = schema  # onnx's stub leaves the functions of a schema out
     return known is not None and (known.has_function or known.has_context_dependent_function)
 
@@ -40,7 +40,7 @@ def schema_body(
     inputs: Sequence[Held | None],
     opset: int,
 ) -> onnx.FunctionProto:
-    """The function body ONNX gives an operator, for this node's types."""
+    """Return the function body ONNX gives an operator, for this node's types."""
     function = onnx.FunctionProto()
     versions = [v for v in schema.function_opset_versions if v <= opset]
     if schema.has_function and versions:
@@ -64,7 +64,7 @@ def schema_body(
 
 
 def type_proto(value: Held | None) -> onnx.TypeProto:
-    """A value's type as ONNX states it; empty for an absent one."""
+    """Return a value's type as ONNX states it; empty for an absent one."""
     proto = onnx.TypeProto()
     if not isinstance(value, ir.Value):
         return proto
@@ -79,7 +79,7 @@ def type_proto(value: Held | None) -> onnx.TypeProto:
 
 
 def without(node: onnx.NodeProto, absent: set[str]) -> onnx.NodeProto:
-    """The node with the names of absent optional inputs emptied."""
+    """Return the node with the names of absent optional inputs emptied."""
     if not absent.intersection(node.input):
         return node
     copy = onnx.NodeProto()

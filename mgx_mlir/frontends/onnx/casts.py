@@ -70,7 +70,7 @@ def _largest(dtype: dtypes.DType) -> float:
 def to_narrow(
     b: Builder, x: Value, kind: Narrow, saturate: bool = True, round_mode: str = "up"
 ) -> Value:
-    """`x` as values of a narrow type, in the type that holds them."""
+    """Return `x` as values of a narrow type, in the type that holds them."""
     if kind.is_integer:
         return _to_integer(b, x, kind)
     if kind.mantissa:
@@ -79,7 +79,7 @@ def to_narrow(
 
 
 def _to_integer(b: Builder, x: Value, kind: Narrow) -> Value:
-    """The lowest bits of the integer part."""
+    """Return the lowest bits of the integer part."""
     low = b.bitwise_and(convert(b, x, INT32), (1 << kind.bits) - 1)
     if kind.held.is_signed:
         low = b.where(compare(b, "greater", low, kind.high), b.sub(low, 1 << kind.bits), low)
@@ -87,7 +87,8 @@ def _to_integer(b: Builder, x: Value, kind: Narrow) -> Value:
 
 
 def _to_float(b: Builder, x: Value, kind: Narrow) -> Value:
-    """The nearest number, ties to even, the largest beyond it; NaN, which the type lacks, gives 0.
+    """Return the nearest number, ties to even, the largest beyond it; NaN, which the type lacks,
+    gives 0.
 
     A number between 2**e and 2**(e+1) is a multiple of 2**(e - mantissa), smaller ones of the
     step of the smallest normal number.
@@ -106,7 +107,9 @@ def _to_float(b: Builder, x: Value, kind: Narrow) -> Value:
 
 
 def _to_exponent(b: Builder, x: Value, saturate: bool, round_mode: str) -> Value:
-    """A power of two (float8e8m0), from the exponent and the fraction of the bits of an f32."""
+    """Return a power of two (float8e8m0), from the exponent and the fraction of the bits of an
+    f32.
+    """
     if round_mode not in ("up", "down", "nearest"):
         raise ModelError(f"attribute 'round_mode' expected up, down or nearest, got '{round_mode}'")
     bits = b.bit_cast(convert(b, x, FLOAT), target_type=UINT32)

@@ -11,12 +11,12 @@ from mgx_mlir.core.errors import ModelError
 
 
 def label(node: onnx.NodeProto, index: int) -> str:
-    """The name a node goes by: its own, or operator and position."""
+    """Return the name a node goes by: its own, or operator and position."""
     return node.name or f"{node.op_type}_{index}"
 
 
 def reads(node: onnx.NodeProto) -> set[str]:
-    """Every outer value a node depends on, those captured by its subgraphs included."""
+    """Return every outer value a node depends on, those captured by its subgraphs included."""
     names = {x for x in node.input if x}
     for attribute in node.attribute:
         if attribute.HasField("g"):
@@ -27,7 +27,7 @@ def reads(node: onnx.NodeProto) -> set[str]:
 
 
 def captured(graph: onnx.GraphProto) -> set[str]:
-    """The names a subgraph takes from outside."""
+    """Return the names a subgraph takes from outside."""
     own = {i.name for i in graph.input} | {i.name for i in graph.initializer}
     own |= {s.values.name for s in graph.sparse_initializer}
     for node in graph.node:
@@ -41,7 +41,7 @@ def captured(graph: onnx.GraphProto) -> set[str]:
 def topological(
     nodes: Sequence[onnx.NodeProto], given: Iterable[str]
 ) -> tuple[list[tuple[int, onnx.NodeProto]], bool]:
-    """The nodes with their file positions, producers first, and whether the order changed.
+    """Return the nodes with their file positions, producers first, and whether the order changed.
 
     Nodes keep the file's order wherever it allows. Raises ModelError for a cycle, or where two
     nodes make one value.

@@ -33,14 +33,14 @@ class Input:
 
 
 def graph_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
-    """The inputs that no initializer gives a value."""
+    """Return the inputs that no initializer gives a value."""
     initial = {t.name for t in graph.initializer}
     initial |= {s.values.name for s in graph.sparse_initializer}
     return [i for i in graph.input if i.name not in initial]
 
 
 def read_inputs(graph: onnx.GraphProto, options: OnnxOptions, problems: Problems) -> list[Input]:
-    """The graph's inputs; what is wrong with them goes to `problems`.
+    """Return the graph's inputs; what is wrong with them goes to `problems`.
 
     Raises UsageError for an option that does not fit its input.
     """
@@ -118,14 +118,14 @@ def _read(info: onnx.ValueInfoProto, made: Input, options: OnnxOptions) -> None:
 
 
 def _element(name: str, kind: onnx.TypeProto, options: OnnxOptions) -> Parameter:
-    """An element of a sequence: a symbol in the type stands for another size in each."""
+    """Return an element of a sequence: a symbol in the type stands for another size in each."""
     p = _parameter(name, kind, options)
     dims = [replace(d, symbol=None) if isinstance(d, DynamicDim) else d for d in p.dims]
     return replace(p, dims=dims)
 
 
 def _parameter(name: str, kind: onnx.TypeProto, options: OnnxOptions) -> Parameter:
-    """The element type and dims of a tensor, by file and options."""
+    """Return the element type and dims of a tensor, by file and options."""
     what = f"input '{name}'"
     stated = kind.WhichOneof("value")
     if stated != "tensor_type":
@@ -144,7 +144,7 @@ def _parameter(name: str, kind: onnx.TypeProto, options: OnnxOptions) -> Paramet
 
 
 def _value(p: Parameter, given: object) -> np.ndarray:
-    """The value that the options give an input."""
+    """Return the value that the options give an input."""
     if p.number in BY_ONNX:
         raise UnsupportedModel(f"input '{p.name}' is given a value of {BY_ONNX[p.number].name}")
     try:
@@ -171,7 +171,7 @@ def _dim(d: onnx.TensorShapeProto.Dimension, options: OnnxOptions) -> Dim:
 
 
 def _tensor_type(kind: onnx.TypeProto) -> onnx.TypeProto.Tensor | None:
-    """The type of a tensor, of a sequence's elements, or of an optional's content."""
+    """Return the type of a tensor, of a sequence's elements, or of an optional's content."""
     while (stated := kind.WhichOneof("value")) in ("sequence_type", "optional_type"):
         kind = getattr(kind, stated).elem_type
     return kind.tensor_type if stated == "tensor_type" else None

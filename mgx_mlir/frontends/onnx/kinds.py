@@ -31,7 +31,7 @@ class Kinds:
         self._kinds: dict[Value, int] = {}
 
     def of(self, value: Held | None) -> int:
-        """The ONNX type number, 0 for a value that is what it is held as."""
+        """Return the ONNX type number, 0 for a value that is what it is held as."""
         return self._kinds.get(value, 0) if isinstance(value, ir.Value) else 0
 
     def mark(self, value: Held, number: int) -> None:

@@ -40,7 +40,7 @@ class OnnxOptions(ReadOptions):
         super().__post_init__()
 
     def open_dim(self, symbol: str) -> Dim:
-        """What a dim that the file leaves open (named or not) becomes."""
+        """Return what a dim that the file leaves open (named or not) becomes."""
         if symbol and symbol in self.dim_params:
             given = self.dim_params[symbol]
             if isinstance(given, int):

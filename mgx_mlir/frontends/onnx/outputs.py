@@ -52,7 +52,7 @@ def _attribute(name: str, number: int) -> ir.Attribute:
 
 
 def declared_types(proto: onnx.ModelProto) -> dict[str, TensorType]:
-    """The types of values that the file states or ONNX's own inference finds."""
+    """Return the types of values that the file states or ONNX's own inference finds."""
     inferred = proto
     with contextlib.suppress(Exception):  # inference is only a help here, and may not manage
         inferred = onnx.shape_inference.infer_shapes(proto)

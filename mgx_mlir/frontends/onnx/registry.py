@@ -64,12 +64,14 @@ def onnx_op(
 
 
 def find(domain: str, name: str, opset: int) -> OnnxOp | None:
-    """The operator's version for a model of this opset: the greatest `since` not above it."""
+    """Return the operator's version for a model of this opset: the greatest `since` not above
+    it.
+    """
     return next((v for v in _OPS.get((domain, name), ()) if v.since <= opset), None)
 
 
 def oldest(domain: str, name: str) -> int | None:
-    """The first opset an operator is known from; None for an unknown operator."""
+    """Return the first opset an operator is known from; None for an unknown operator."""
     versions = _OPS.get((domain, name))
     return versions[-1].since if versions else None
 
@@ -83,17 +85,17 @@ def refuse(*names: str, domain: str, why: str) -> None:
 
 
 def refused(domain: str, name: str) -> str:
-    """Why an operator is not read; empty where there is nothing to say."""
+    """Return why an operator is not read; empty where there is nothing to say."""
     return _REFUSED.get((domain, name), "")
 
 
 def refusals() -> list[tuple[str, str, str]]:
-    """Every refused operator with its reason, sorted."""
+    """Return every refused operator with its reason, sorted."""
     return sorted((*key, why) for key, why in _REFUSED.items())
 
 
 def versions(domain: str, name: str) -> list[OnnxOp]:
-    """The registered versions of an operator, the newest first."""
+    """Return the registered versions of an operator, the newest first."""
     return list(_OPS.get((domain, name), ()))
 
 
@@ -111,5 +113,5 @@ def has_foreign() -> bool:
 
 
 def operators() -> list[tuple[str, str]]:
-    """Every registered (domain, name), sorted."""
+    """Return every registered (domain, name), sorted."""
     return sorted(_OPS)

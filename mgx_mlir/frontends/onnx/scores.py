@@ -28,7 +28,7 @@ def features(b: Builder, x: Value) -> Value:
 
 
 def transformed(b: Builder, scores: Value, kind: str) -> Value:
-    """`post_transform` of rows of scores."""
+    """Return `post_transform` of rows of scores."""
     if kind not in TRANSFORMS:
         raise ModelError(f"attribute 'post_transform' expected one of {TRANSFORMS}, got {kind}")
     if kind == "NONE":
@@ -48,7 +48,9 @@ def transformed(b: Builder, scores: Value, kind: str) -> Value:
 
 
 def _probit(b: Builder, p: Value) -> Value:
-    """The normal quantile, by Winitzki's approximation of the inverse of erf as ONNX Runtime's."""
+    """Return the normal quantile, by Winitzki's approximation of the inverse of erf as ONNX
+    Runtime's.
+    """
     x = b.sub(b.mul(p, 2), 1)
     log = b.log(b.mul(b.sub(number(b, 1, x), x), b.add(x, 1)))
     v = b.add(b.mul(log, 0.5), 2 / (math.pi * 0.147))
@@ -59,7 +61,7 @@ def _probit(b: Builder, p: Value) -> Value:
 def labels_of(
     b: Builder, numbers: Sequence[int] | None, strings: Sequence[str] | None, wanted: bool
 ) -> np.ndarray:
-    """The class labels: integers; strings are refused where somebody reads them."""
+    """Return the class labels: integers; strings are refused where somebody reads them."""
     if strings:
         if wanted:
             raise NotSupported("labels that are strings")
@@ -70,13 +72,13 @@ def labels_of(
 
 
 def best_label(b: Builder, scores: Value, labels: np.ndarray) -> Value:
-    """The label of the first largest score of each row."""
+    """Return the label of the first largest score of each row."""
     place = b.squeeze(b.argmax(scores, axis=1), axes=[1])
     return b.gather(b.literal(labels), place, axis=0)
 
 
 def two_labels(b: Builder, score: Value, limit: float, labels: np.ndarray) -> Value:
-    """The second label where the one score (rows, 1) exceeds a limit, else the first."""
+    """Return the second label where the one score (rows, 1) exceeds a limit, else the first."""
     high = b.squeeze(compare(b, "greater", score, limit), axes=[1])
     first, second = (b.literal(labels[i]) for i in (0, 1))
     return b.where(high, second, first)

@@ -13,7 +13,7 @@ Size = int | Value  # or a 0-d i64 tensor
 
 
 def known(b: Builder, v: Value) -> Size:
-    """An integer scalar as a size."""
+    """Return an integer scalar as a size."""
     found = b.const(v)
     return convert(b, v, INT64) if found is None else int(found.reshape(-1)[0])
 
@@ -41,7 +41,7 @@ def times(b: Builder, x: Size, y: Size) -> Size:
 
 
 def over(b: Builder, x: Size, y: Size) -> Size:
-    """The quotient of sizes that are not negative, rounded down."""
+    """Return the quotient of sizes that are not negative, rounded down."""
     return _either(b, x, y, "div", lambda p, q: p // q)
 
 
@@ -50,7 +50,7 @@ def least(b: Builder, x: Size, y: Size) -> Size:
 
 
 def reshape_to_sizes(b: Builder, x: Value, sizes: Sequence[Size]) -> Value:
-    """`x` with dims that are sizes, of which one number may be -1: what is left."""
+    """Return `x` with dims that are sizes, of which one number may be -1: what is left."""
     if all(isinstance(d, int) for d in sizes):
         return b.reshape(x, dims=list(sizes))
     parts = [unsqueeze(b, as_scalar(b, d), [0]) for d in sizes]

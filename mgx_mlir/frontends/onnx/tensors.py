@@ -30,7 +30,7 @@ _FROM_INT32 = {
 
 
 def tensor_dtype(number: int, what: str) -> DType:
-    """The element type a tensor of ONNX type `number` is held in (core/subbyte_types.py)."""
+    """Return the element type a tensor of ONNX type `number` is held in (core/subbyte_types.py)."""
     if number in NARROW:
         return NARROW[number].held
     try:
@@ -42,7 +42,9 @@ def tensor_dtype(number: int, what: str) -> DType:
 
 
 def cast_number(number: int) -> DType:
-    """The element type of an ONNX type number in an attribute; narrower types are refused."""
+    """Return the element type of an ONNX type number in an attribute; narrower types are
+    refused.
+    """
     if number in NARROW:
         raise NotSupported(f"element type {_TP.DataType.Name(number)}")
     try:
@@ -71,7 +73,9 @@ class TensorReader:
         self._open.clear()
 
     def read(self, tensor: onnx.TensorProto, what: str = "") -> np.ndarray:
-        """The tensor's values. Raises ModelError or FileError, naming it, where it has none."""
+        """Return the tensor's values. Raises ModelError or FileError, naming it, where it has
+        none.
+        """
         what = what or f"initializer '{tensor.name}'"
         dtype = tensor_dtype(tensor.data_type, what)
         dims = tuple(tensor.dims)

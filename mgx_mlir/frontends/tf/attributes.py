@@ -38,7 +38,8 @@ NEVER_MEANT = {
 
 
 def value_of(a: schema.Attr, name: str, reader: TensorReader, bound: Mapping[str, Any]) -> Any:
-    """The attribute as bool, int, float, str, DType, dims, array, function, or a list of them.
+    """Return the attribute as bool, int, float, str, DType, dims, array, function, or a list of
+    them.
 
     A type that is no element type of ours is its number; dims are a list, None for an unknown
     rank, -1 for an unknown extent.
@@ -76,7 +77,7 @@ def _one(x: Any, kind: str, what: str, reader: TensorReader) -> Any:
 
 
 def _strings(tensor: schema.Tensor, what: str) -> np.ndarray:
-    """A tensor of text as an array of bytes objects."""
+    """Return a tensor of text as an array of bytes objects."""
     dims = static_shape(tensor.tensor_shape, what)
     count, values = math.prod(dims), [bytes(s) for s in tensor.string_val]
     if len(values) != count and (len(values) != 1 or count > MOST_STRINGS):
@@ -91,7 +92,9 @@ def _strings(tensor: schema.Tensor, what: str) -> np.ndarray:
 def keywords(
     given: Mapping[str, Any], op: TfOp, reader: TensorReader, bound: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The keyword arguments of an operator's function. Errors: what is missing or not taken."""
+    """Return the keyword arguments of an operator's function. Errors: what is missing or not
+    taken.
+    """
     out: dict[str, Any] = {}
     for name, default in op.attributes.items():
         if name in given:

@@ -26,7 +26,9 @@ class Bundle:
     """The tensors of a checkpoint by key. The bytes of a tensor are read when it is asked for."""
 
     def __init__(self, prefix: Path) -> None:
-        """`prefix` without `.index`. Raises FileError where the index is missing or damaged."""
+        """Return `prefix` without `.index`. Raises FileError where the index is missing or
+        damaged.
+        """
         self._prefix = prefix
         self._name = f"{prefix}.index"
         self._entries = _Table(self._name).entries()
@@ -55,7 +57,7 @@ class Bundle:
             raise FileError("the index of the checkpoint is damaged", location=self._name) from None
 
     def read(self, key: str, what: str) -> np.ndarray:
-        """The tensor of a key. Raises ModelError or FileError, naming `what`."""
+        """Return the tensor of a key. Raises ModelError or FileError, naming `what`."""
         entry = schema.BundleEntry()
         self._parse(self._entries[key.encode()], entry)
         dtype = tensor_dtype(entry.dtype, what)

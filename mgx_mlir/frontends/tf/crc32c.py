@@ -17,7 +17,7 @@ _LANES = 1 << 14  # at once, at the most
 
 @functools.cache
 def _table8() -> np.ndarray:
-    """What a byte does to the number 0."""
+    """Return what a byte does to the number 0."""
     table = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = table >> 1 ^ np.where(table & 1, np.uint32(_POLYNOMIAL), np.uint32(0))
@@ -26,7 +26,7 @@ def _table8() -> np.ndarray:
 
 @functools.cache
 def _table16() -> np.ndarray:
-    """What two bytes do to the number 0."""
+    """Return what two bytes do to the number 0."""
     first = np.arange(1 << 16, dtype=np.uint32)
     table = _table8()
     once = first >> 8 ^ table[first & 0xFF]
@@ -40,7 +40,7 @@ def _stepped(state: np.ndarray, words: np.ndarray) -> np.ndarray:
 
 @functools.cache
 def _moves() -> tuple[np.ndarray, ...]:
-    """Maps past one lane, two, four, ..: the images of the 32 bits."""
+    """Return maps past one lane, two, four, ..: the images of the 32 bits."""
     bits = np.uint32(1) << np.arange(32, dtype=np.uint32)
     for _ in range(_LENGTH // 2):
         bits = _stepped(bits, np.zeros_like(bits))
@@ -59,7 +59,7 @@ def _moved(mapping: np.ndarray, state: np.ndarray) -> np.ndarray:
 
 
 def _block(block: np.ndarray, before: int) -> int:
-    """The number after a block whose lanes are a power of two."""
+    """Return the number after a block whose lanes are a power of two."""
     lanes = len(block) // _LENGTH
     words = np.ascontiguousarray(block.view("<u2").reshape(lanes, _LENGTH // 2).T)
     state = np.zeros(lanes, np.uint32)
@@ -72,7 +72,7 @@ def _block(block: np.ndarray, before: int) -> int:
 
 
 def crc32c(data: bytes | np.ndarray) -> int:
-    """The checksum of bytes, a u8 array or a buffer."""
+    """Return the checksum of bytes, a u8 array or a buffer."""
     array = np.frombuffer(data, np.uint8) if isinstance(data, bytes) else data
     state, at = 0xFFFFFFFF, 0
     while (lanes := min((len(array) - at) // _LENGTH, _LANES)) > 1:
@@ -86,5 +86,5 @@ def crc32c(data: bytes | np.ndarray) -> int:
 
 
 def masked(crc: int) -> int:
-    """A checksum as tables store it."""
+    """Return a checksum as tables store it."""
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF

@@ -27,7 +27,7 @@ _REFERENCE = 100  # added to the number of what a reference refers to
 
 
 def known(number: int) -> DType | None:
-    """The element type of a number, None where it is none of ours."""
+    """Return the element type of a number, None where it is none of ours."""
     plain = number - _REFERENCE if number > _REFERENCE else number
     return _KNOWN.get(plain, _QUANTISED.get(plain))
 
@@ -42,7 +42,7 @@ def number_of(dtype: DType) -> int:
 
 
 def tensor_dtype(number: int, what: str) -> DType:
-    """The element type of a number. UnsupportedModel where it is none of ours."""
+    """Return the element type of a number. UnsupportedModel where it is none of ours."""
     found = known(number)
     if found is None:
         raise UnsupportedModel(f"{what} has unsupported element type {name_of(number)}")

@@ -67,7 +67,7 @@ class Flow:
         self._outside: dict[str, list[str]] = {}
 
     def reads(self, name: str, scope: Scope) -> list[str]:
-        """The nodes that must be imported before `name`."""
+        """Return the nodes that must be imported before `name`."""
         if self._active:
             op = self.body.nodes[name].op
             if op in _EXIT:
@@ -81,7 +81,7 @@ class Flow:
     def build(
         self, importer: Importer, name: str, scope: Scope
     ) -> Sequence[Held | None] | Failed | None:
-        """The outputs of a node of control flow; None for any other."""
+        """Return the outputs of a node of control flow; None for any other."""
         if not self._active:
             return None
         op = self.body.nodes[name].op
@@ -206,7 +206,7 @@ class Flow:
         return merge not in self._loop_merges
 
     def _condition(self, name: str) -> Ref:
-        """The condition of a Switch, looked at through what only hands it on."""
+        """Return the condition of a Switch, looked at through what only hands it on."""
         ref = self.body.refs(name)[1]
         for _ in range(32):
             node = self.body.nodes.get(ref[0])
@@ -216,7 +216,7 @@ class Flow:
         return ref
 
     def _needs(self, name: str) -> list[Ref]:
-        """What a node's context comes from: what it reads, and what runs before it."""
+        """Return what a node's context comes from: what it reads, and what runs before it."""
         if name not in self.body.nodes:
             return []
         if name in self._loop_merges:
@@ -225,7 +225,7 @@ class Flow:
         return [*self.body.refs(name), *controls]
 
     def context(self, ref: Ref) -> Context:
-        """The branches that a value is in."""
+        """Return the branches that a value is in."""
         self._find_frames()
         todo = [ref[0]]
         busy: set[str] = set()
@@ -262,7 +262,7 @@ class Flow:
         return found
 
     def _sides(self, merge: str) -> tuple[Ref, Context, dict[int, Ref]]:
-        """The condition of a Merge, the context around it, and its input for each side."""
+        """Return the condition of a Merge, the context around it, and its input for each side."""
         sides: dict[int, Ref] = {}
         condition: Ref | None = None
         around: Context = ()
@@ -282,7 +282,9 @@ class Flow:
         return condition, around, sides
 
     def _reads_of_branch(self, merge: str) -> list[str]:
-        """What both branches read from outside: the condition and what the Switch nodes send."""
+        """Return what both branches read from outside: the condition and what the Switch nodes
+        send.
+        """
         known = self._outside.get(merge)
         if known is not None:
             return known
@@ -308,7 +310,7 @@ class Flow:
         return out
 
     def _group(self, merge: str, condition: Ref, around: Context) -> list[str]:
-        """The Merge nodes that one branch can serve: same condition, none needs another."""
+        """Return the Merge nodes that one branch can serve: same condition, none needs another."""
         found = [merge]
         for name, node in self.body.nodes.items():
             if node.op not in _MERGE or name == merge or not self._is_branch(name):
@@ -376,7 +378,7 @@ class Flow:
     def _switch(
         self, importer: Importer, name: str, scope: Scope
     ) -> Sequence[Held | None] | Failed:
-        """A Switch within the branch of one side of its condition sends there."""
+        """Send the data of a Switch to the side of its condition that the branch is on."""
         condition = self._condition(name)
         data = importer.value(self.body.refs(name)[0], scope)
         if data is POISON:

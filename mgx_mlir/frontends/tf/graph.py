@@ -61,7 +61,9 @@ class Body:
         self._used: set[Ref] | None = None
 
     def refs(self, name: str) -> list[Ref]:
-        """The data inputs of a node. ModelError for a spelling that is none, or too few of them."""
+        """Return the data inputs of a node. ModelError for a spelling that is none, or too few of
+        them.
+        """
         found = self._refs.get(name)
         if found is None:
             node = self.nodes[name]
@@ -75,11 +77,11 @@ class Body:
         return found
 
     def controls(self, name: str) -> list[str]:
-        """The nodes that run before a node without giving it anything."""
+        """Return the nodes that run before a node without giving it anything."""
         return [x[1:] for x in self.nodes[name].input if x.startswith("^")]
 
     def ref(self, text: str) -> Ref:
-        """`node`, `node:1`; within functions `argument`, `node:output:1`."""
+        """Return `node`, `node:1`; within functions `argument`, `node:output:1`."""
         name, *rest = text.split(":")
         try:
             if not rest:
@@ -94,7 +96,7 @@ class Body:
         raise ModelError(f"'{text[:80]}' names no output of a node")
 
     def _first(self, name: str, output: str) -> int:
-        """The number of a node's output that has a name."""
+        """Return the number of a node's output that has a name."""
         node = self.nodes.get(name)
         if node is None:
             return 0
@@ -106,7 +108,7 @@ class Body:
         return names.index(output) if names else 0
 
     def used(self, ref: Ref) -> bool:
-        """Whether a node reads this output, or the function gives it."""
+        """Return whether a node reads this output, or the function gives it."""
         if self._used is None:
             self._used = {r for name in self.nodes for r in self._known_refs(name)}
             if self.function is not None:
@@ -120,7 +122,7 @@ class Body:
             return []
 
     def sinks(self) -> list[str]:
-        """The nodes that no other node reads or waits for, in the file's order."""
+        """Return the nodes that no other node reads or waits for, in the file's order."""
         read = {n for name in self.nodes for n, _ in self._known_refs(name)}
         read |= {n for name in self.nodes for n in self.controls(name)}
         return [
@@ -132,7 +134,7 @@ class Body:
         ]
 
     def reached(self, names: Iterable[str], controls: bool = True) -> set[str]:
-        """Every node that runs for these, what only `controls` them included."""
+        """Return every node that runs for these, what only `controls` them included."""
         todo, seen = [n for n in names if n in self.nodes], set()
         while todo:
             name = todo.pop()
@@ -151,7 +153,7 @@ def ordered(
     have: Callable[[str], bool],
     position: Mapping[str, int],
 ) -> list[str]:
-    """The nodes that `names` need and that are not there yet, producers first.
+    """Return the nodes that `names` need and that are not there yet, producers first.
 
     Nodes keep the file's order wherever it allows. Raises ModelError for a cycle.
     """

@@ -202,7 +202,7 @@ class Importer(GraphImporter[schema.Node, Scope]):
     # ---- nodes ---------------------------------------------------------------------------------
 
     def values(self, refs: Sequence[Ref], scope: Scope) -> list[Held]:
-        """The values of refs, what they need imported first."""
+        """Return the values of refs, what they need imported first."""
         self.demand([n for n, _ in refs], scope)
         return [self.value(r, scope) for r in refs]
 

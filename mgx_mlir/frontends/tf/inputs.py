@@ -15,7 +15,7 @@ from mgx_mlir.frontends.tf.tensors import MAX_RANK
 
 
 def graph_outputs(body: Body, names: Sequence[str], name: str) -> list[Output]:
-    """The nodes that the options name, else those that no other node reads."""
+    """Return the nodes that the options name, else those that no other node reads."""
     if not names:
         found = [Output(n, (n, 0)) for n in body.sinks()]
         if not found:
@@ -37,7 +37,7 @@ def graph_outputs(body: Body, names: Sequence[str], name: str) -> list[Output]:
 
 
 def placeholder(node: schema.Node, name: str, options: TfOptions, where: str) -> Input:
-    """The input that a Placeholder node is, named `name`."""
+    """Return the input that a Placeholder node is, named `name`."""
     shape = node.attr["shape"].shape if "shape" in node.attr else None
     kind = node.attr["dtype"].type if "dtype" in node.attr else 0
     return input_of(name, (node.name, 0), kind, shape, options, where)

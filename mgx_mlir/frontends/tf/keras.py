@@ -26,7 +26,7 @@ else:
 
 @contextmanager
 def exported(path: str) -> Iterator[str]:
-    """The folder of the SavedModel that TensorFlow makes of a Keras file."""
+    """Return the folder of the SavedModel that TensorFlow makes of a Keras file."""
     os.close(open_regular(path, "a Keras file"))
     if importlib.util.find_spec("tensorflow") is None:
         raise FileError(

@@ -36,7 +36,7 @@ def _last(rank: int) -> list[int]:
 
 
 def spatial(values: Sequence[int], rank: int, last: bool, what: str, least: int = 1) -> list[int]:
-    """The spatial entries of a list with one per axis; the others must be 1."""
+    """Return the spatial entries of a list with one per axis; the others must be 1."""
     if len(values) == 0:
         values = [1] * rank
     if len(values) != rank:
@@ -58,7 +58,9 @@ def window_attributes(
     stride: Sequence[int],
     last: bool,
 ) -> dict[str, Any]:
-    """`padding` and `padding_mode` of a window op; `dims` and `window` (dilated) are spatial."""
+    """Return `padding` and `padding_mode` of a window op; `dims` and `window` (dilated) are
+    spatial.
+    """
     n = len(window)
     check_rank(dims, n)
     if padding == "VALID":
@@ -91,7 +93,7 @@ def check_rank(dims: Sequence[int], count: int) -> None:
 def same_pads(
     dims: Sequence[int], window: Sequence[int], stride: Sequence[int]
 ) -> tuple[list[int], list[int]]:
-    """SAME padding: ceil(dim / stride) results, the odd element at the end."""
+    """Return SAME padding: ceil(dim / stride) results, the odd element at the end."""
     check_rank(dims, len(window))
     begin, end = [], []
     for d, w, s in zip(dims, window, stride, strict=True):

@@ -36,7 +36,7 @@ def with_elements(stated: TensorList, stacked: Value) -> TensorList:
 
 
 def elements(b: Builder, v: TensorList) -> Value:
-    """The elements along axis 0. NotScanned where a loop has them only when it is done."""
+    """Return the elements along axis 0. NotScanned where a loop has them only when it is done."""
     if v.stacked is not None:
         return v.stacked
     if v.mark is not None:
@@ -53,7 +53,9 @@ def _stated(v: TensorList) -> TensorType:
 
 
 def zeros(b: Builder, v: TensorList, extents: Sequence[int | Value] | None) -> TensorList:
-    """The list of as many zeros; `extents` are those of an element, numbers or 1-D tensors."""
+    """Return the list of as many zeros; `extents` are those of an element, numbers or 1-D
+    tensors.
+    """
     return with_elements(v, _filled(b, v, _stated(v).dims if extents is None else extents))
 
 
@@ -81,7 +83,7 @@ def item_at(b: Builder, v: TensorList, index: Value) -> Value:
 
 
 def written(b: Builder, v: TensorList, index: Value, item: Value) -> TensorList:
-    """The list with another element at `index`."""
+    """Return the list with another element at `index`."""
     if v.stacked is None and v.mark is not None and v.written is None:
         return replace(v, written=(index, item))
     if v.stacked is None and v.mark is None and (v.dims is None or DYN in v.dims):

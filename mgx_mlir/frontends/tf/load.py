@@ -97,7 +97,7 @@ def parse(data: bytes, message: Message, name: str, what: str) -> None:
 
 
 def load_graph(path: str) -> tuple[schema.Graph, TensorReader]:
-    """The GraphDef at `path`; .pbtxt is its text form. ModelError where it has no nodes."""
+    """Return the GraphDef at `path`; .pbtxt is its text form. ModelError where it has no nodes."""
     graph = schema.Graph()
     if path.lower().endswith(".pbtxt"):
         reader = load_text(path, graph)

@@ -37,7 +37,7 @@ class TfOptions(ReadOptions):
         super().__post_init__()
 
     def open_dim(self) -> Dim:
-        """What a dim that the file leaves open becomes."""
+        """Return what a dim that the file leaves open becomes."""
         if self.default_dyn_dim_value is not None:
             fixed = self.default_dyn_dim_value.fixed
             return self.default_dyn_dim_value if fixed is None else fixed

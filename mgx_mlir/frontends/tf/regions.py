@@ -38,7 +38,7 @@ def _has_dims_of(b: Builder, v: Value, source: Value, first: Value | None = None
 
 
 def truth(b: Builder, v: Held) -> Value:
-    """Whether a condition holds: a number that is not 0, a tensor that is not empty."""
+    """Return whether a condition holds: a number that is not 0, a tensor that is not empty."""
     if isinstance(v, HostValue):
         raise NotSupported(f"a condition that is a {v.what}")
     assert isinstance(v, ir.Value)
@@ -53,7 +53,7 @@ def truth(b: Builder, v: Held) -> Value:
 
 
 def tensors(values: Sequence[Held], what: str) -> list[Value]:
-    """The tensor of each value: itself, or a list's elements. NotSupported for others."""
+    """Return the tensor of each value: itself, or a list's elements. NotSupported for others."""
     out: list[Value] = []
     for i, v in enumerate(values):
         tensor = v.stacked if isinstance(v, TensorList) else v
@@ -67,12 +67,12 @@ def tensors(values: Sequence[Held], what: str) -> list[Value]:
 
 
 def like(value: Held, found: Value) -> Held:
-    """`found` as the kind of value that `value` is."""
+    """Return `found` as the kind of value that `value` is."""
     return with_elements(value, found) if isinstance(value, TensorList) else found
 
 
 def branch(b: Builder, cond: Value, then: Build, other: Build) -> list[Held]:
-    """What one of two builders gives, as `cond` says; [POISON] where one has failed.
+    """Return what one of two builders gives, as `cond` says; [POISON] where one has failed.
 
     A condition known now picks its builder, which builds in place.
     """
@@ -107,7 +107,7 @@ def branch(b: Builder, cond: Value, then: Build, other: Build) -> list[Held]:
 
 
 def choose(b: Builder, index: Held, builds: Sequence[Build]) -> list[Held]:
-    """What the builder of number `index` gives; the last one for a number outside."""
+    """Return what the builder of number `index` gives; the last one for a number outside."""
     if len(builds) == 1:
         return list(builds[0]())
     if isinstance(index, HostValue):
@@ -231,7 +231,9 @@ class _Loop:
             raise _Whole(e.index, self._extents(e.item, block)) from None
 
     def _extents(self, item: Value | None, block: ir.Block) -> list[Any] | None:
-        """The extents of what is written to a list, found among those of the loop's inputs."""
+        """Return the extents of what is written to a list, found among those of the loop's
+        inputs.
+        """
         if item is None:
             return None
         b = self.b
@@ -313,7 +315,7 @@ class _Loop:
         return out
 
     def _row(self, index: int, found: Held, block: ir.Block) -> Value:
-        """What the body writes to a list, at the place of the iteration's number."""
+        """Return what the body writes to a list, at the place of the iteration's number."""
         if not isinstance(found, TensorList) or found.mark != index:
             raise NotSupported(f"loop variable {index}, a tensor list that another one replaces")
         if found.written is None:
@@ -362,7 +364,7 @@ class _Loop:
         return found
 
     def _writes_all(self, stated: TensorList) -> bool:
-        """Whether there are as many iterations as a list has elements."""
+        """Return whether there are as many iterations as a list has elements."""
         size = self.b.const(stated.size)
         if size is not None and self.count is not None:
             return self.count == int(size)
@@ -371,7 +373,7 @@ class _Loop:
         )
 
     def _all_rows(self, stated: TensorList, rows: Value) -> Value:
-        """The elements of a list: those that were written, zeros behind them."""
+        """Return the elements of a list: those that were written, zeros behind them."""
         b = self.b
         if self._writes_all(stated):
             return rows
@@ -383,7 +385,7 @@ class _Loop:
 
 
 def _same_number(b: Builder, x: Value, y: Value) -> bool:
-    """Whether two scalars are equal for every size of the open dims."""
+    """Return whether two scalars are equal for every size of the open dims."""
     x, y = _uncast(x), _uncast(y)
     if x == y:
         return True
@@ -399,13 +401,13 @@ def _same_number(b: Builder, x: Value, y: Value) -> bool:
 
 
 def _argument_number(v: Value, block: ir.Block) -> int | None:
-    """Which carried value a block argument is."""
+    """Return which carried value a block argument is."""
     v = _uncast(v)
     return next((i for i, a in enumerate(list(block.arguments)[2:]) if a == v), None)
 
 
 def _uncast(v: Value) -> Value:
-    """The integer that an integer was converted from."""
+    """Return the integer that an integer was converted from."""
     owner = v.owner
     while is_a(owner, (Convert, Identity)):
         source = owner.operands[0]
@@ -418,7 +420,7 @@ def _uncast(v: Value) -> Value:
 def _counters(
     b: Builder, starts: Sequence[Value], arguments: Sequence[Value], nexts: Sequence[Value]
 ) -> dict[int | None, int]:
-    """The start of each carried scalar that every iteration adds 1 to, where it is known."""
+    """Return the start of each carried scalar that every iteration adds 1 to, where it is known."""
     out: dict[int | None, int] = {}
     for i, (start, argument, after) in enumerate(zip(starts, arguments, nexts, strict=True)):
         t = TensorType.of(start)
@@ -447,7 +449,7 @@ def _limits(
     nexts: Sequence[Value],
     counters: dict[int | None, int],
 ) -> list[Value] | None:
-    """The scalars whose least is how often the body runs; None where that depends on more.
+    """Return the scalars whose least is how often the body runs; None where that depends on more.
 
     The condition is that counters are below numbers from outside of the loop.
     """
@@ -480,6 +482,6 @@ def _limits(
 
 
 def _is_inside(v: Value, block: ir.Block) -> bool:
-    """Whether a value is made in a block, or is its argument."""
+    """Return whether a value is made in a block, or is its argument."""
     owner = v.owner
     return (owner if isinstance(owner, ir.Block) else owner.operation.block) == block

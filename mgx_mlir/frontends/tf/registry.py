@@ -55,5 +55,5 @@ def find(name: str) -> TfOp | None:
 
 
 def operators() -> list[str]:
-    """Every registered name, sorted."""
+    """Return every registered name, sorted."""
     return sorted(_OPS)

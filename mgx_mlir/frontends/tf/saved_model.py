@@ -31,7 +31,7 @@ _PASS = ("Identity", "IdentityN", "Cast", "EnsureShape")
 
 @contextmanager
 def load_saved_model(folder: str, name: str, options: TfOptions) -> Iterator[LoadedModel]:
-    """The SavedModel in `folder` as the signature of the options has it."""
+    """Return the SavedModel in `folder` as the signature of the options has it."""
     saved = schema.SavedModel()
     path = Path(folder) / "saved_model.pb"
     text = path.with_suffix(".pbtxt")
@@ -135,14 +135,16 @@ def _choose_signature(
 
 
 def _natural(name: str) -> list[Any]:
-    """A key that sorts output_10 behind output_9."""
+    """Return a key that sorts output_10 behind output_9."""
     letters = re.sub(r"[0-9]+", " ", name)
     numbers = (d.lstrip("0") for d in re.findall(r"[0-9]+", name))
     return [letters, [(len(d), d) for d in numbers]]  # longer numbers are larger
 
 
 def restored(meta: schema.MetaGraph, body: Body, reader: TensorReader) -> dict[str, str]:
-    """The checkpoint's key of each variable's node, as the graph's own restore step has it."""
+    """Return the checkpoint's key of each variable's node, as the graph's own restore step has
+    it.
+    """
     walk = _Restore(meta.graph_def, reader)
     name = meta.saver_def.restore_op_name.split(":")[0]
     if name in body.nodes:

@@ -31,7 +31,9 @@ _VALUES = {
 
 
 def static_shape(shape: schema.TensorShape, what: str) -> tuple[int, ...]:
-    """The dims of a shape that must be known. ModelError where it is not, or not sensible."""
+    """Return the dims of a shape that must be known. ModelError where it is not, or not
+    sensible.
+    """
     dims = tuple(d.size for d in shape.dim)
     if len(dims) > MAX_RANK:
         raise ModelError(f"{what} has {len(dims)} dims, expected at most {MAX_RANK}")
@@ -59,7 +61,9 @@ class TensorReader:
             self._data = -1
 
     def read(self, tensor: schema.Tensor, what: str) -> np.ndarray:
-        """The tensor's values. Raises ModelError or FileError, naming it, where it has none."""
+        """Return the tensor's values. Raises ModelError or FileError, naming it, where it has
+        none.
+        """
         dtype = tensor_dtype(tensor.dtype, what)
         dims = static_shape(tensor.tensor_shape, what)
         count = math.prod(dims)

@@ -49,7 +49,7 @@ def prelu(b: Builder, node: Node, x: Value, slope: Value) -> Value:
 def prelu_1(
     b: Builder, node: Node, x: Value, slope: Value, *, consumed_inputs: Sequence[int] | None = None
 ) -> Value:
-    """A slope of one dim belongs to axis 1."""
+    """Lay a slope of one dim along axis 1."""
     dims, rank = b.dims(slope), len(b.dims(x))
     if len(dims) == 1 and dims[0] != 1 and rank > 2:
         slope = unsqueeze(b, slope, range(1, rank - 1))

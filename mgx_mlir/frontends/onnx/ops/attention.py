@@ -49,7 +49,7 @@ def join_heads(b: Builder, x: Value) -> Value:
 
 
 def repeat_heads(b: Builder, x: Value, times: int) -> Value:
-    """Each head `times` in a row, for queries that share keys and values."""
+    """Return each head `times` in a row, for queries that share keys and values."""
     if times == 1:
         return x
     batch, heads, length, size = b.dims(x)
@@ -65,7 +65,7 @@ def repeat_heads(b: Builder, x: Value, times: int) -> Value:
 
 
 def _causal(b: Builder, q: Value, k: Value, past: Value | None) -> Value:
-    """Whether query i may see key j: j <= i + past length."""
+    """Return whether query i may see key j: j <= i + past length."""
     rows, columns = b.dims(q)[2], b.dims(k)[2]
     before = 0 if past is None else b.dims(past)[2]
     if DYN not in (rows, columns, before):
@@ -181,7 +181,7 @@ def _masked_softmax(
 
 
 def _lengthened(b: Builder, mask: Value, k: Value) -> Value:
-    """A mask shorter than the keys is filled up with what hides."""
+    """Fill up a mask shorter than the keys with what hides."""
     have, want = b.dims(mask)[-1], b.dims(k)[2]
     if have == want or have == 1 or DYN in (have, want):
         if DYN in (have, want) and have != want:

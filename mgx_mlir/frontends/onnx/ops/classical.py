@@ -94,7 +94,7 @@ def linear_classifier(
 def _kernel(
     b: Builder, node: Node, x: Value, vectors: np.ndarray, kind: str, params: Sequence[float] | None
 ) -> Value:
-    """The kernel of each row with each support vector."""
+    """Return the kernel of each row with each support vector."""
     gamma, added, degree = [*(params or []), 0.0, 0.0, 0.0][:3]
     dot = matmul_op(b, node, x, b.literal(np.ascontiguousarray(vectors.T)))
     if kind == "LINEAR":
@@ -303,7 +303,7 @@ def one_hot_encoder(
     cats_strings: Sequence[str] | None = None,
     zeros: int = 1,
 ) -> Value:
-    """A new last axis that is 1 at the category of the element."""
+    """Return a new last axis that is 1 at the category of the element."""
     if cats_strings or not cats_int64s:
         raise NotSupported("strings" if cats_strings else "no categories")
     if not zeros:
@@ -331,7 +331,9 @@ def label_encoder(
     values_strings: Sequence[str] | None = None,
     values_tensor: np.ndarray | None = None,
 ) -> Value:
-    """The value of the key that an element equals: its place in the sorted keys, by bisection."""
+    """Return the value of the key that an element equals: its place in the sorted keys, by
+    bisection.
+    """
     if keys_strings or values_strings:
         raise NotSupported("strings")
     kind = b.dtype(x).np

@@ -93,7 +93,7 @@ def _sunk(b: Builder, scores: Value, sink: Value) -> Value:
 
 
 def default_scale(b: Builder, q: Value, scale: float | None) -> float:
-    """The scale of a node; 0 and nothing stand for 1 / sqrt(head size)."""
+    """Return the scale of a node; 0 and nothing stand for 1 / sqrt(head size)."""
     size = b.dims(q)[3]
     if scale:
         return scale
@@ -103,7 +103,7 @@ def default_scale(b: Builder, q: Value, scale: float | None) -> float:
 
 
 def causal(b: Builder, q: Value, k: Value) -> Value:
-    """Whether query i, the last of which sees every key, may see key j."""
+    """Return whether query i, the last of which sees every key, may see key j."""
     rows, columns = b.dims(q)[2], b.dims(k)[2]
     if DYN not in (rows, columns):
         limits.table((rows, columns), "a mask", 1)
@@ -113,7 +113,7 @@ def causal(b: Builder, q: Value, k: Value) -> Value:
 
 
 def mask_bias(b: Builder, mask: Value, q: Value, k: Value, hidden: float, batch_of: Value) -> Value:
-    """A mask of any form as what it adds to the scores: 0, or `hidden` where it hides a key.
+    """Return a mask of any form as what it adds to the scores: 0, or `hidden` where it hides a key.
 
     By rank: 2 {batch, keys}, 3 {batch, queries, keys}, 4 {batch, 1, longest, longest}, whose last
     rows so far count, are 0 where they hide; 1 holds the ends of the sequences, {batch}, then
@@ -140,7 +140,7 @@ def mask_bias(b: Builder, mask: Value, q: Value, k: Value, hidden: float, batch_
 
 
 def _between(b: Builder, mask: Value, x: Value, k: Value) -> Value:
-    """Whether key j lies before its sequence's end, and not before its start."""
+    """Return whether key j lies before its sequence's end, and not before its start."""
     batch, count = b.dims(x)[0], b.dims(mask)[0]
     if DYN in (batch, count):
         if not b.probe.same(mask, 0, x, 0):
@@ -158,7 +158,7 @@ def _between(b: Builder, mask: Value, x: Value, k: Value) -> Value:
 
 
 def cut_bias(b: Builder, bias: Value, sizes: Sequence[int]) -> list[Value]:
-    """The one bias vector of query, key and value in its three parts."""
+    """Return the one bias vector of query, key and value in its three parts."""
     if DYN in sizes:
         raise NotSupported("a bias of hidden sizes that are known at run time only")
     ends = np.cumsum(sizes)
@@ -169,7 +169,7 @@ def cut_bias(b: Builder, bias: Value, sizes: Sequence[int]) -> list[Value]:
 
 
 def written(b: Builder, past: Value, new: Value, length: Value) -> Value:
-    """The buffer `past` with `new` rows from row `length` (a scalar) on."""
+    """Return the buffer `past` with `new` rows from row `length` (a scalar) on."""
     rows = b.dims(new)[2]
     if rows == DYN:
         raise NotSupported("a shared buffer with a dynamic number of new rows")
@@ -181,7 +181,7 @@ def written(b: Builder, past: Value, new: Value, length: Value) -> Value:
 
 
 def of_beams(b: Builder, cache: Value, beams: Value, length: Value) -> Value:
-    """A shared buffer in which each beam finds the rows that it comes from.
+    """Return a shared buffer in which each beam finds the rows that it comes from.
 
     `cache` {batch beams, heads, rows, size}; `beams` {batch, beam, rows} names the beam that a row
     below `length` is taken from, the later ones are the beam's own.
@@ -203,13 +203,13 @@ def of_beams(b: Builder, cache: Value, beams: Value, length: Value) -> Value:
 
 
 def filled(b: Builder, k: Value, rows: int, length: Value) -> Value:
-    """Whether key j of a shared buffer is there: j < length + rows, {keys}."""
+    """Return whether key j of a shared buffer is there: j < length + rows, {keys}."""
     count = b.add(b.reshape(convert(b, length, INT64), dims=[]), rows)
     return compare(b, "less", axis_range(b, k, 2), count)
 
 
 def causal_from(b: Builder, q: Value, k: Value, length: Value) -> Value:
-    """Whether query i, which is key length + i of a shared buffer, may see key j."""
+    """Return whether query i, which is key length + i of a shared buffer, may see key j."""
     first = b.reshape(convert(b, length, INT64), dims=[])
     row = unsqueeze(b, b.add(axis_range(b, q, 2), first), [1])
     return less_equal(b, axis_range(b, k, 2), row)
@@ -231,7 +231,7 @@ def split_qkv(
 
 
 def hidden_sizes(total: int, given: Sequence[int] | None) -> list[int]:
-    """The columns of query, key and value among `total`."""
+    """Return the columns of query, key and value among `total`."""
     if total == DYN:
         raise NotSupported("a hidden size that is known at run time only")
     sizes = list(given) if given else [total // 3] * 3

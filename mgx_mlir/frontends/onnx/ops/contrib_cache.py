@@ -48,7 +48,7 @@ class Format:
         return convert(b, b.clip(b.nearbyint(ratio), *bounds), INT8)
 
     def opened(self, b: Builder, cache: Value) -> Value:
-        """A cache's numbers, one an element."""
+        """Return a cache's numbers, one an element."""
         if self.held is not UINT8:
             return cache
         return b.sub(convert(b, b.unpack_int4(cache, axis=-1), INT8), 8)
@@ -71,7 +71,8 @@ class Format:
 def format_of(
     b: Builder, kinds: tuple[str, str], bits: int, scale: Value | None, cache: Value | None
 ) -> Format | None:
-    """The format of one of the two caches, whose types of quantisation are `kinds`; None: floats.
+    """Return the format of one of the two caches, whose types of quantisation are `kinds`; None:
+    floats.
 
     The scale may be one number or one for each channel: it is broadcast.
     """
@@ -125,7 +126,9 @@ class Window:
         return unsqueeze(self.b, v, [1])
 
     def joined(self, cache: Value, new: Value) -> tuple[Value, Value]:
-        """The rows that queries look at, {batch, heads, C + new, size}, and the cache after."""
+        """Return the rows that queries look at, {batch, heads, C + new, size}, and the cache
+        after.
+        """
         b = self.b
         both = b.concat([cache, new], axis=2)
         place = b.add(self._column(b.sub(self.total, self.held)), axis_range(b, cache, 2))
@@ -148,7 +151,7 @@ class Window:
         return b.concat([old, new], axis=1), b.concat([counts, always], axis=1)
 
     def seen(self) -> Value:
-        """Which of the rows each query may see: {batch, 1, queries, C + new}."""
+        """Return which of the rows each query may see: {batch, 1, queries, C + new}."""
         b = self.b
         place, counts = (unsqueeze(b, v, [1, 2]) for v in self.positions())
         query = unsqueeze(b, b.add(self._column(self.before), self.fresh), [1, 3])
@@ -156,7 +159,9 @@ class Window:
         return b.logical_and(b.logical_and(less_equal(b, place, query), near), counts)
 
     def bias(self, given: Value) -> Value:
-        """A bias {batch or 1, heads or 1, queries, all rows so far} for the rows looked at."""
+        """Return a bias {batch or 1, heads or 1, queries, all rows so far} for the rows looked
+        at.
+        """
         b = self.b
         place, _ = self.positions()
         last = b.sub(extent_as(b, given, 3, INT64), 1)

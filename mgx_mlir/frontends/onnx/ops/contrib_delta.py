@@ -59,7 +59,8 @@ class Tokens:
 def _attended(
     b: Builder, node: Node, t: Tokens, state: Value, count: Value, scale: float
 ) -> tuple[Value, Value]:
-    """What each token reads, {tokens, batch, heads, value size}, and the state after the last.
+    """Return what each token reads, {tokens, batch, heads, value size}, and the state after the
+    last.
 
     state {batch, heads, key size, value size}.
     """
@@ -176,7 +177,7 @@ def _normed(b: Builder, x: Value) -> Value:
 def _gate(
     b: Builder, decay: Value, a_log: Value | None, bias: Value | None, kind: str, bound: float
 ) -> Value:
-    """The logarithm of the decay, {tokens.., heads, 1 or key size}."""
+    """Return the logarithm of the decay, {tokens.., heads, 1 or key size}."""
     if kind == "none":
         return decay
     if a_log is None or bias is None:

@@ -101,7 +101,7 @@ def bias_add(b: Builder, node: Node, x: Value, bias: Value, skip: Value) -> Valu
 
 @onnx_op("BiasSplitGelu", domain=MS)
 def bias_split_gelu(b: Builder, node: Node, x: Value, bias: Value) -> Value:
-    """The first half of x + bias times the gelu of the second."""
+    """Return the first half of x + bias times the gelu of the second."""
     last = len(b.dims(x)) - 1
     size = b.dims(x)[last]
     if size == DYN or size % 2:
@@ -155,7 +155,7 @@ def _summed(b: Builder, data: Value, bias: Value, residual: Value | None) -> Val
 
 
 def _ones(b: Builder, node: Node, data: Value) -> Value | None:
-    """A mask of the dims of data that drops nothing, where it is wanted."""
+    """Return a mask of the dims of data that drops nothing, where it is wanted."""
     if not node.wants(1):
         return None
     dims, kept = b.dims(data), b.literal(np.array(True))
@@ -165,7 +165,7 @@ def _ones(b: Builder, node: Node, data: Value) -> Value | None:
 
 
 def _one_bits(b: Builder, node: Node, data: Value) -> Value | None:
-    """A bit for each element of data, all set, in words of 32."""
+    """Return a bit for each element of data, all set, in words of 32."""
     if not node.wants(1):
         return None
     dims = b.dims(data)
@@ -268,7 +268,9 @@ def activated(b: Builder, x: Value, name: str | None, parameters: Sequence[float
 
 
 def _batch_first(b: Builder, v: Value, trans: int, batch: int) -> Value:
-    """A matrix operand with its flags carried out: `batch` means that the rows come before."""
+    """Return a matrix operand with its flags carried out: `batch` means that the rows come
+    before.
+    """
     rank = len(b.dims(v))
     if rank < 2:
         return v

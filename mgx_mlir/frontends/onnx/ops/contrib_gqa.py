@@ -85,7 +85,9 @@ def turned(
     kv_heads: int,
     interleaved: int,
 ) -> Value:
-    """The query and key heads rotated by their positions: the given ones, or behind the cache."""
+    """Return the query and key heads rotated by their positions: the given ones, or behind the
+    cache.
+    """
     if cos is None or sin is None:
         raise ModelError("expected cos_cache and sin_cache with do_rotary")
     if positions is None:
@@ -104,7 +106,7 @@ def turned(
 
 
 def grown(b: Builder, past: Value, total: Value) -> Value:
-    """A cache with at least `total` rows: what it lacks are zeros."""
+    """Return a cache with at least `total` rows: what it lacks are zeros."""
     have, known = b.dims(past)[2], b.const(total)
     if known is not None and have != DYN:
         more = int(known.reshape(-1)[0]) - have
@@ -118,7 +120,9 @@ def grown(b: Builder, past: Value, total: Value) -> Value:
 
 
 def first_rows(b: Builder, lengths: Value, new: Value) -> Value:
-    """The row that each batch entry's new ones begin at, {batch}: the rest are there already."""
+    """Return the row that each batch entry's new ones begin at, {batch}: the rest are there
+    already.
+    """
     known = convert(b, lengths, INT64)
     if len(b.dims(known)) == 2:
         known = squeeze(b, known, [1])
@@ -129,7 +133,8 @@ def first_rows(b: Builder, lengths: Value, new: Value) -> Value:
 def visible(
     b: Builder, q: Value, k: Value, first: Value, window: int, is_causal: bool = True
 ) -> Value:
-    """Whether query i, in row first + i of the cache, may see key j: {batch, 1, queries, keys}.
+    """Return whether query i, in row first + i of the cache, may see key j: {batch, 1, queries,
+    keys}.
 
     A window of w lets it see w keys, the last of which is its own.
     """
@@ -271,8 +276,9 @@ def group_query_attention(
 
 
 def _padded_lengths(b: Builder, lengths: Value, valid: Value, new: Value) -> Value:
-    """`seqlens_k` as if the padding behind an entry's valid rows counted: the rows that it is
-    written to are free, and no valid query sees them."""
+    """Return `seqlens_k` as if the padding behind an entry's valid rows counted: the rows that it
+    is written to are free, and no valid query sees them.
+    """
     kind = b.dtype(lengths)
     padding = b.sub(extent_as(b, new, 2, kind), convert(b, valid, kind))
     return b.add(lengths, b.reshape(padding, dims=[0, 1]) if len(b.dims(lengths)) == 2 else padding)
@@ -299,8 +305,9 @@ def _cached(
 
 
 def _places(b: Builder, given: Value, packed: Value, total: Value, prompt: bool) -> Value:
-    """The positions of the new rows. Of a first prompt, where all rows are new, the first one
-    given counts on for every entry; else there is one for each row."""
+    """Return the positions of the new rows. Of a first prompt, where all rows are new, the first
+    one given counts on for every entry; else there is one for each row.
+    """
     start = slice_(b, given, [0, 1], [0, 0], [1, 1])
     counted = b.add(start, unsqueeze(b, axis_range(b, packed, 2, b.dtype(given)), [0]))
     counted = b.broadcast(counted, given)[0]
@@ -315,7 +322,9 @@ def _places(b: Builder, given: Value, packed: Value, total: Value, prompt: bool)
 
 
 def _shown(b: Builder, found: Attended, seen: Value, q: Value, which: int, total: Value) -> Value:
-    """The scores before (1) or after (2) softmax, of the keys so far; 0 for what is not seen."""
+    """Return the scores before (1) or after (2) softmax, of the keys so far; 0 for what is not
+    seen.
+    """
     raw = found.weights if which == 2 else b.where(seen, found.raw, 0)
     known = b.const(total)
     if known is None:
@@ -329,7 +338,7 @@ def _shown(b: Builder, found: Attended, seen: Value, q: Value, which: int, total
 def _prompt_seen(
     b: Builder, q: Value, k: Value, lengths: Value, window: int, is_causal: bool
 ) -> Value:
-    """`visible` without a cache: rows count from 0, which is known now."""
+    """Return `visible` without a cache: rows count from 0, which is known now."""
     if is_causal and window < 0:
         return causal_mask(b, q, k)
     if is_causal:
@@ -341,7 +350,7 @@ def _prompt_seen(
 
 
 def _as_long(b: Builder, bias: Value, k: Value) -> Value:
-    """A bias of the keys so far, filled up to the rows of the cache, which nobody sees."""
+    """Return a bias of the keys so far, filled up to the rows of the cache, which nobody sees."""
     have, want = b.dims(bias)[3], b.dims(k)[2]
     if DYN in (have, want):
         if have == want and b.probe.same(bias, 3, k, 2):
@@ -358,7 +367,8 @@ def _as_long(b: Builder, bias: Value, k: Value) -> Value:
 
 
 def _block_mask(b: Builder, rows: Value, columns: Value, blocks: int) -> Value:
-    """The layouts' blocks from their CSR form: {layouts, blocks, blocks}, above 0 where seen.
+    """Return the layouts' blocks from their CSR form: {layouts, blocks, blocks}, above 0 where
+    seen.
 
     Entry n of a layout belongs to row r where rows[r] <= n < rows[r + 1].
     """

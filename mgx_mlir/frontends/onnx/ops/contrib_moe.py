@@ -315,7 +315,7 @@ def moe_group_router(
     top_k: int,
     topk_group: int = 1,
 ) -> Outputs:
-    """The logarithms of the chosen experts' sigmoids, `router_sentinel` for the others.
+    """Return the logarithms of the chosen experts' sigmoids, `router_sentinel` for the others.
 
     Experts are chosen by sigmoid plus bias: first the groups whose `group_topk` best ones have the
     largest sum, then the best experts of those. Or, as outputs 1 and 2, all sums and all sigmoids.
@@ -354,7 +354,7 @@ def moe_group_router(
 
 
 def _among_best(b: Builder, x: Value, k: int) -> Value:
-    """Whether a number is among the k largest of its row, {rows, columns}."""
+    """Return whether a number is among the k largest of its row, {rows, columns}."""
     _, places = b.topk(x, k=k, axis=1, largest=True)
     own = arange(b, b.dims(x)[1], b.dtype(places))
     hits = convert(b, b.equal(unsqueeze(b, places, [2]), own), UINT8)  # {rows, k, columns}

@@ -34,7 +34,7 @@ MS = "com.microsoft"
 
 
 def unpacked(b: Builder, x: Value, bits: int) -> Value:
-    """The `bits`-wide numbers of the bytes along the last axis, the lowest bits first."""
+    """Return the `bits`-wide numbers of the bytes along the last axis, the lowest bits first."""
     if bits == 8:
         return x
     if bits == 4:
@@ -83,7 +83,9 @@ def weights(
     block_size: int,
     kind: DType,
 ) -> Value:
-    """The matrix {n, k} of MatMulNBits in `kind`. `groups` states the block of each column."""
+    """Return the matrix {n, k} of MatMulNBits in `kind`. `groups` states the block of each
+    column.
+    """
     blocks = -(-k // block_size) if block_size > 0 else 0
     if blocks < 1 or block_size * bits % 8:
         raise ModelError(f"blocks of {block_size} do not fit {k} inputs of {bits} bits")
@@ -135,7 +137,7 @@ def matmul_nbits(
 def _normed(
     b: Builder, x: Value, skip: Value | None, scale: Value | None, epsilon: float
 ) -> tuple[Value, Value]:
-    """The input after its RMS normalisation, where it has one, and the sum with `skip`."""
+    """Return the input after its RMS normalisation, where it has one, and the sum with `skip`."""
     total = x if skip is None else b.add(x, skip)
     return (total if scale is None else rms_norm(b, total, scale, -1, epsilon)[0]), total
 

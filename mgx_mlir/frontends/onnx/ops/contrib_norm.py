@@ -176,7 +176,7 @@ def skip_group_norm(
     epsilon: float = 1e-5,
     groups: int,
 ) -> Outputs:
-    """A skip of rank 2 has one number for each channel."""
+    """Normalize groups of x + skip + bias; a skip of rank 2 has one number for each channel."""
     rank = len(b.dims(x))
     if len(b.dims(skip)) == 2:
         skip = unsqueeze(b, skip, range(1, rank - 1) if channels_last else range(2, rank))
@@ -222,7 +222,7 @@ def branchwise_rms_norm(
     epsilon: float = 1e-5,
     num_branches: int = 0,
 ) -> Value:
-    """Each branch by itself; the scale is of all, {C, H} or {C * H}, or of one, {H}."""
+    """Normalize each branch by itself; the scale is of all, {C, H} or {C * H}, or of one, {H}."""
     dtype = b.dtype(x)
     y, flat = _branches(b, convert(b, x, FLOAT), num_branches)
     count, size = b.dims(y)[-2:]
@@ -249,7 +249,7 @@ def gated_rms_norm(
     activation: str = "silu",
     epsilon: float = 1e-5,
 ) -> Value:
-    """Groups as long as the scale by themselves, times the activated gate; all in f32."""
+    """Normalize groups as long as the scale by themselves, times the activated gate; all in f32."""
     if activation not in _GATES:
         raise ModelError(f"attribute 'activation' expected silu or sigmoid, got {activation}")
     dtype = b.dtype(x)
@@ -288,7 +288,7 @@ def hyper_connection_pre_mix(
     num_branches: int = 0,
     reduction_scale: float = 1.0,
 ) -> Value:
-    """The branches' sum, each weighted."""
+    """Return the branches' sum, each weighted."""
     dtype = b.dtype(streams)
     x, _ = _branches(b, convert(b, streams, FLOAT), num_branches)
     axis = len(b.dims(x)) - 2
@@ -307,7 +307,7 @@ def hyper_connection_post_mix(
     *,
     num_branches: int = 0,
 ) -> Value:
-    """The branches mixed by a matrix, plus the weighted output of the block."""
+    """Return the branches mixed by a matrix, plus the weighted output of the block."""
     dtype = b.dtype(streams)
     x, flat = _branches(b, convert(b, streams, FLOAT), num_branches)
     rank = len(b.dims(x))
@@ -360,7 +360,7 @@ def engram_gate(
 
 
 def _mask_index(b: Builder, ids: Value, mask: Value | None) -> Value:
-    """How many entries of the mask are set; 0 without a mask."""
+    """Return how many entries of the mask are set; 0 without a mask."""
     if mask is None:
         first = slice_(b, ids, [1], [0], [1])
         return squeeze(b, b.mul(first, 0), [1])

@@ -36,7 +36,7 @@ MS = "com.microsoft"
 
 
 def scalar(b: Builder, v: Value) -> Value:
-    """A tensor of one element as a 0-d tensor; others as they are."""
+    """Return a tensor of one element as a 0-d tensor; others as they are."""
     dims = b.dims(v)
     return reshape(b, v, []) if dims and all(d == 1 for d in dims) else v
 
@@ -310,7 +310,9 @@ def qlinear_conv_ms(
 
 
 def _per_column(b: Builder, v: Value | None, rank: int) -> Value | None:
-    """A scale or zero point of B: of all, of each column, or of each column of each matrix."""
+    """Return a scale or zero point of B: of all, of each column, or of each column of each
+    matrix.
+    """
     if v is None:
         return None
     v = scalar(b, v)

@@ -21,7 +21,7 @@ MS = "com.microsoft"
 
 
 def _heads(b: Builder, x: Value, cos: Value, num_heads: int, turned: int) -> int:
-    """The number of heads of an input of rank 3; it may be left out of a full rotation."""
+    """Return the number of heads of an input of rank 3; it may be left out of a full rotation."""
     if num_heads:
         return num_heads
     hidden, half = b.dims(x)[2], b.dims(cos)[1]
@@ -66,7 +66,7 @@ def rotary(
 
 
 def _sections(sections: Sequence[int], layout: int) -> np.ndarray:
-    """Which of the three position streams each column of the caches takes."""
+    """Return which of the three position streams each column of the caches takes."""
     limits.table((sum(sections),), "columns")
     if layout == 0:
         return np.repeat(np.arange(3), sections)

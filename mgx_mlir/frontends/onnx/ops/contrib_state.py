@@ -68,7 +68,8 @@ def causal_conv_with_state(
     state_update_capacity: int = 0,
     state_window: int = 0,
 ) -> Outputs:
-    """A convolution of each channel with itself, over the last elements and the state before.
+    """Return a convolution of each channel with itself, over the last elements and the state
+    before.
 
     The state after the last element, or, with a `state_window`, those after each of the last ones.
     `state_update_capacity` asks for the first elements too, as they went in.
@@ -158,8 +159,9 @@ def _last(b: Builder, x: Value, tail: Sequence[int]) -> Value:
 
 
 def _bounds(b: Builder, ends: Value, sequence: Value) -> tuple[Value, Value]:
-    """Where the sequences begin and end. Sums over a mask: iree-compile refuses a kernel that reads
-    one sliced element of another kernel's vector."""
+    """Return where the sequences begin and end. Sums over a mask: iree-compile refuses a kernel
+    that reads one sliced element of another kernel's vector.
+    """
     bounds = unsqueeze(b, convert(b, ends, INT64), [0])
     place, zero = unsqueeze(b, axis_range(b, ends, 0), [0]), number(b, 0, bounds)
 
@@ -218,7 +220,9 @@ def varlen_causal_conv_with_state(
     tokens = extent_as(b, x, 0, INT64)
 
     def row(start: Value, sequence: Value, place: Value) -> Value:
-        """The row of the table of a sequence's element; those before the first are its state."""
+        """Return the row of the table of a sequence's element; those before the first are its
+        state.
+        """
         old = b.add(b.add(b.add(b.mul(sequence, reach), reach), place), tokens)
         return b.where(compare(b, "less", place, 0), old, b.add(start, place))
 

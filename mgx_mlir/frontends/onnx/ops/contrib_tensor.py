@@ -69,7 +69,7 @@ def pad_ms(
     *,
     mode: str = "constant",
 ) -> Value:
-    """`pads` may be of rank 2, {1, n}."""
+    """Pad; `pads` may be of rank 2, {1, n}."""
     if len(b.dims(pads)) == 2:
         pads = squeeze(b, pads, [0])
     return pad(b, node, x, pads, value, mode=mode)
@@ -100,7 +100,7 @@ def torch_embedding(
     padding_idx: Value | None = None,
     scale_grad_by_freq: Value | None = None,
 ) -> Value:
-    """A look-up; the other two inputs are of training."""
+    """Look up rows; the other two inputs are of training."""
     return b.gather(weight, indices, axis=0)
 
 
@@ -135,7 +135,7 @@ def unique_ms(b: Builder, node: Node, x: Value) -> Outputs:
 def is_all_finite(
     b: Builder, node: Node, *inputs: Value, isinf_only: int = 0, isnan_only: int = 0
 ) -> Value:
-    """Whether no element of any input is infinite or NaN."""
+    """Return whether no element of any input is infinite or NaN."""
     if isinf_only and isnan_only:
         raise ModelError("isinf_only and isnan_only exclude each other")
     bad = None
@@ -343,7 +343,7 @@ def rfft(
 def irfft(
     b: Builder, node: Node, x: Value, *, normalized: int = 0, onesided: int = 1, signal_ndim: int
 ) -> Value:
-    """The inverse of Rfft for signals of even length, of which it has n / 2 + 1 numbers."""
+    """Return the inverse of Rfft for signals of even length, of which it has n / 2 + 1 numbers."""
     _fourier(node, normalized, onesided, signal_ndim)
     dtype, kind, rank = b.dtype(x), wide(b.dtype(x)), len(b.dims(x))
     bins = b.dims(x)[-2]
@@ -391,7 +391,7 @@ def complex_mul_conj(b: Builder, node: Node, x: Value, y: Value) -> Value:
 
 @onnx_op("CDist", domain=MS)
 def cdist(b: Builder, node: Node, x: Value, y: Value, *, metric: str = "sqeuclidean") -> Value:
-    """The distances of all rows of x and y: |x|^2 - 2 x y^T + |y|^2, at least 0."""
+    """Return the distances of all rows of x and y: |x|^2 - 2 x y^T + |y|^2, at least 0."""
     if metric not in ("sqeuclidean", "euclidean"):
         raise NotSupported(f"metric {metric}")
     square = b.add(

@@ -77,7 +77,7 @@ def word_conv_embedding(
 
 
 def _running_all(b: Builder, flags: Value, axis: int) -> Value:
-    """Whether this one and all before it are set."""
+    """Return whether this one and all before it are set."""
     missing = b.prefix_scan_sum(convert(b, b.not_(flags), INT32), axis=axis)
     return compare(b, "equal", missing, 0)
 
@@ -180,12 +180,12 @@ def gated_relative_position_bias(
 
 
 def _times(b: Builder, x: Value, factor: int) -> Value:
-    """The low 32 bits of a product, x held in u64."""
+    """Return the low 32 bits of a product, x held in u64."""
     return b.mod(b.mul(x, b.literal(factor, UINT64)), b.literal(1 << 32, UINT64))
 
 
 def _rotated(b: Builder, x: Value, bits: int) -> Value:
-    """The 32 bits of x, held in u64, rotated to the left."""
+    """Return the 32 bits of x, held in u64, rotated to the left."""
     high = b.mul(x, b.literal(1 << bits, UINT64))
     limit = b.literal(1 << 32, UINT64)
     return b.add(b.mod(high, limit), b.div(high, limit))
@@ -197,7 +197,7 @@ def _plus(b: Builder, x: Value, term: int) -> Value:
 
 @onnx_op("MurmurHash3", domain=MS)
 def murmur_hash_3(b: Builder, node: Node, x: Value, *, positive: int = 1, seed: int = 0) -> Value:
-    """The 32-bit hash of each element's bytes, in arithmetic of u64."""
+    """Return the 32-bit hash of each element's bytes, in arithmetic of u64."""
     dtype = b.dtype(x)
     if dtype.size not in (4, 8):
         raise NotSupported(f"elements of {dtype}")

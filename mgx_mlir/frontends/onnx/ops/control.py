@@ -48,7 +48,7 @@ def if_op(
     then_branch: onnx.GraphProto,
     else_branch: onnx.GraphProto,
 ) -> tuple[Any, ...]:
-    """A condition known now picks its branch, which is imported in place."""
+    """Import the branch that a condition known now picks in place."""
     known = b.const(single(b, cond, "condition"))
     if known is not None:
         return tuple(node.inline(then_branch if bool(known) else else_branch))
@@ -142,7 +142,9 @@ _WHY_NOT = "the number of iterations is known at run time only, or large"
 
 
 def _known_trips(b: Builder, count: Value, going: Value) -> int:
-    """How often a loop runs at most, where that and whether it starts are known; else too often."""
+    """Return how often a loop runs at most, where that and whether it starts are known; else too
+    often.
+    """
     known, start = b.const(count), b.const(going)
     if known is None or start is None:
         return _UNROLLED + 1
@@ -158,7 +160,7 @@ def _unrolled(
     body: onnx.GraphProto,
     flags: Sequence[TensorType],
 ) -> tuple[Any, ...]:
-    """The body once for each iteration; its condition must be known each time."""
+    """Return the body once for each iteration; its condition must be known each time."""
     held, rows = list(carried), []
     limits.filled(flags[1].dims)
     going = b.literal(np.ones(flags[1].dims, bool))
@@ -191,7 +193,7 @@ def _unrolled(
 
 
 def _rank(info: onnx.ValueInfoProto) -> int:
-    """The rank that a body's input states, of those that an iteration number may have."""
+    """Return the rank that a body's input states, of those that an iteration number may have."""
     t = info.type.tensor_type
     return 1 if t.HasField("shape") and len(t.shape.dim) == 1 else 0
 
@@ -206,7 +208,8 @@ def counted_loop(
     flags: Sequence[TensorType],
     directions: Sequence[int] = (),
 ) -> list[ir.Value] | None:
-    """A `loop` whose body `inside(arguments)` builds: [condition, carried.., scan elements..].
+    """Return a `loop` whose body `inside(arguments)` builds: [condition, carried.., scan
+    elements..].
 
     Carried values whose dims change from one iteration to the next have run-time dims in the
     body, which is built anew when that is found. None where the body has failed.
@@ -266,7 +269,7 @@ def counted_loop(
 def _iterations(
     b: Builder, count: Value, going: Value, again: Value, argument: Value
 ) -> tuple[int, bool]:
-    """How often the loop runs, and True; DYN and False where only the run knows."""
+    """Return how often the loop runs, and True; DYN and False where only the run knows."""
     known, start = b.const(count), b.const(going)
     always = _passed_on(again) == argument or _is_true(b, again)
     if known is None or start is None or not start.all() or not always:
@@ -276,7 +279,7 @@ def _iterations(
 
 
 def _passed_on(v: Value) -> Value:
-    """The value that identities pass on: bodies hand their condition back through one."""
+    """Return the value that identities pass on: bodies hand their condition back through one."""
     owner = v.owner
     while is_a(owner, Identity):
         v = owner.operands[0]
@@ -352,7 +355,7 @@ def _scanned(
     ways: Sequence[int],
     back: Sequence[int],
 ) -> list[ir.Value] | None:
-    """The last states, and the scan outputs along axis 0; None where the body has failed."""
+    """Return the last states, and the scan outputs along axis 0; None where the body has failed."""
     for v, a in zip(sources, axes, strict=True):
         if b.dims(v)[a] == 0:
             raise NotSupported("a scan over no elements")
@@ -381,7 +384,9 @@ def scan_of_batch(
     num_scan_inputs: int,
     directions: Sequence[int] | None = None,
 ) -> tuple[Any, ...]:
-    """The form of opset 8: each entry of the batch, which is axis 0, is scanned on its own."""
+    """Import the form of opset 8: each entry of the batch, which is axis 0, is scanned on its
+    own.
+    """
     if sequence_lens is not None:
         raise NotSupported("lengths of the sequences")
     states = len(operands) - num_scan_inputs

@@ -68,7 +68,7 @@ def _spatial(
 def same_pads(
     dims: Sequence[int], window: Sequence[int], stride: Sequence[int], upper: bool
 ) -> tuple[list[int], list[int]]:
-    """SAME padding: ceil(dim / stride) outputs, the odd element at the end for SAME_UPPER.
+    """Return SAME padding: ceil(dim / stride) outputs, the odd element at the end for SAME_UPPER.
 
     A dynamic dim has a stride of 1; for others see `run_time_mode`.
     """
@@ -101,7 +101,7 @@ def window_pads(
 
 
 def run_time_mode(auto_pad: str, dims: Sequence[int], stride: Sequence[int]) -> str:
-    """The padding mode of a window whose SAME padding depends on a dynamic extent."""
+    """Return the padding mode of a window whose SAME padding depends on a dynamic extent."""
     depends = any(d == DYN and s != 1 for d, s in zip(dims, stride, strict=True))
     modes = {"SAME_UPPER": "same_upper", "SAME_LOWER": "same_lower"}
     return modes.get(auto_pad, "default_") if depends else "default_"
@@ -212,7 +212,7 @@ def conv_transpose(
     output_padding: Sequence[int] | None = None,
     output_shape: Sequence[int] | None = None,
 ) -> Value:
-    """The whole result first, then what the pads cut off it and output_padding adds."""
+    """Return the whole result first, then what the pads cut off it and output_padding adds."""
     dims, dilation, stride, extents = _geometry(b, x, w, window)
     n = len(dims)
     extra = _spatial(output_padding, n, 0, "output_padding", 0)
@@ -319,7 +319,9 @@ class _Pool:
             self.counts.append(count)
 
     def nothing(self, b: Builder, dtype: DType) -> Value | None:
-        """The result where a window is larger than all there is by less than a stride: empty."""
+        """Return the result where a window is larger than all there is by less than a stride:
+        empty.
+        """
         if 0 not in self.counts or min(self.counts) < 0 or DYN in self.dims:
             return None
         return zeros(b, [*self.dims[:2], *self.counts], dtype)
@@ -356,7 +358,7 @@ def max_pool(
 
 
 def _max_indices(b: Builder, x: Value, pool: _Pool, column_major: bool) -> Value:
-    """The flat position of each maximum: argmax over windows gathered as one axis."""
+    """Return the flat position of each maximum: argmax over windows gathered as one axis."""
     dims = static_dims(b, x, "MaxPool with indices")
     n, spatial = pool.n, dims[2:]
     positions, inside = [], []
@@ -423,7 +425,7 @@ def average_pool(
 
 
 def _average_grown(b: Builder, x: Value, pool: _Pool) -> Value:
-    """The padding a node asks for counts, what ceil_mode adds does not: pad first, as data."""
+    """Pad first, as data: the padding a node asks for counts, what ceil_mode adds does not."""
     begin, end = pool.begin, pool.end
     data = b.pad(x, pads=[0, 0, *begin, 0, 0, *end]) if any(begin) or any(end) else x
     attributes = pool.attributes(True)

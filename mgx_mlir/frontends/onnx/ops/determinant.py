@@ -19,7 +19,8 @@ _MOST = 64  # rows: each is a step of its own in the program
 
 @onnx_op("Det", since=11)
 def det(b: Builder, node: Node, x: Value) -> Value:
-    """The product of the pivots, negated for each that had to change places with another row.
+    """Return the product of the pivots, negated for each that had to change places with another
+    row.
 
     A step takes the pivot's row out and eliminates its column from the rest, whose rows close up
     in order; a pivot from row i passes i rows.

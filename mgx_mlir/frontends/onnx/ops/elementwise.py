@@ -52,7 +52,7 @@ for _onnx_name, _name in {**_UNARY, **_UNARY_SINCE_1}.items():
 
 
 def legacy_operand(b: Builder, x: Value, y: Value, axis: int | None, broadcast: int) -> Value:
-    """The second operand of a binary op before opset 7, placed at `axis` of the first."""
+    """Return the second operand of a binary op before opset 7, placed at `axis` of the first."""
     dims, own = b.dims(x), b.dims(y)
     if not broadcast:
         if dims != own:
@@ -201,7 +201,7 @@ def bitwise_not(b: Builder, node: Node, x: Value) -> Value:
 
 @onnx_op("BitShift", since=11)
 def bit_shift(b: Builder, node: Node, x: Value, y: Value, *, direction: str) -> Value:
-    """A shift by n is a product or quotient by 2**n; by the width or more only the sign is left."""
+    """Multiply or divide by 2**n for a shift by n; by the width or more only the sign is left."""
     if direction not in ("LEFT", "RIGHT"):
         raise ModelError(f"direction expected LEFT or RIGHT, got {direction}")
     dtype = b.dtype(x)

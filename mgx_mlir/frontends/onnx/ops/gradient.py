@@ -113,7 +113,7 @@ def _transpose(b: Builder, ins: Values, out: Value, a: dict[str, Any], g: Value)
 
 @rule("multibroadcast", "broadcast", "scalar")
 def _broadcast(b: Builder, ins: Values, out: Value, a: dict[str, Any], g: Value) -> list[Value]:
-    """The sum over the copies."""
+    """Return the sum over the copies."""
     have, want = b.dims(ins[0]), b.dims(out)
     first = int(a.get("axis", len(want) - len(have)))
     axes = [
@@ -178,7 +178,7 @@ def _dot(b: Builder, ins: Values, out: Value, a: dict[str, Any], g: Value) -> li
 
 
 def _between(sources: Sequence[Value], fixed: Sequence[Value], y: Value) -> Iterator[ir.Operation]:
-    """The ops that lie on a way from the sources to y, the last one first."""
+    """Return the ops that lie on a way from the sources to y, the last one first."""
     owner = y.owner
     if isinstance(owner, ir.Block):
         return
@@ -198,7 +198,9 @@ def _between(sources: Sequence[Value], fixed: Sequence[Value], y: Value) -> Iter
 def gradient(
     b: Builder, node: Node, *inputs: Value, xs: Sequence[str], y: str, zs: Sequence[str] = ()
 ) -> Outputs:
-    """The derivatives of the sum of `y` by `xs`, which with `zs` are held to be independent."""
+    """Return the derivatives of the sum of `y` by `xs`, which with `zs` are held to be
+    independent.
+    """
     names = [*xs, *zs]
     if len(inputs) != len(names):
         raise ModelError(f"expected {len(names)} inputs, those of xs and zs, got {len(inputs)}")

@@ -186,7 +186,7 @@ def reverse_sequence(
     batch_axis: int = 1,
     time_axis: int = 0,
 ) -> Value:
-    """The first length[b] steps of each batch back to front: step t reads length - 1 - t."""
+    """Return the first length[b] steps of each batch back to front: step t reads length - 1 - t."""
     rank = len(b.dims(x))
     if {batch_axis, time_axis} != {0, 1} or rank < 2:
         raise ModelError(f"expected batch and time axes 0 and 1, got {batch_axis} and {time_axis}")

@@ -176,7 +176,7 @@ def layer_normalization(
 
 
 def _stash(dtype: dtypes.DType, stash_type: int) -> dtypes.DType:
-    """The type a normalisation is computed in; never narrower than the data."""
+    """Return the type a normalisation is computed in; never narrower than the data."""
     stash = dtypes.from_onnx(stash_type)
     return stash if stash.size > dtype.size else dtype
 

@@ -59,7 +59,7 @@ def pad(
 
 
 def _every_axis(b: Builder, pads: Value, axes: Value, rank: int) -> Value:
-    """Pads of the axes that a run-time operand lists, as pads of every axis."""
+    """Return the pads of the axes that a run-time operand lists, as pads of every axis."""
     n = length(b, axes, "axes")
     if length(b, pads, "pads") != 2 * n:
         raise ModelError(f"pads expected {2 * n} numbers, got {length(b, pads, 'pads')}")

@@ -27,7 +27,9 @@ from mgx_mlir.programs.build import Builder
 
 
 def spread(b: Builder, v: Value, x: Value, axis: int, block_size: int) -> Value:
-    """A scale or zero point with the dims of `x`: per tensor, along `axis`, or per block of it."""
+    """Return a scale or zero point with the dims of `x`: per tensor, along `axis`, or per block of
+    it.
+    """
     dims, rank = b.dims(v), len(b.dims(x))
     if block_size:
         axis = axis_in(axis, rank)
@@ -90,7 +92,7 @@ def quantized(
 
 
 def _target(b: Builder, node: Node, zero: Value | None, output_dtype: int) -> DType | Narrow:
-    """The type that is quantised to: of the zero point, or stated, or uint8."""
+    """Return the type that is quantised to: of the zero point, or stated, or uint8."""
     if zero is not None:
         return BY_ONNX.get(node.kind(zero)) or b.dtype(zero)
     if output_dtype in BY_ONNX:
@@ -176,7 +178,7 @@ def dynamic_quantize_linear(b: Builder, node: Node, x: Value) -> tuple[Value, Va
 
 
 def _product_scale(b: Builder, out: Value, a: Value, w: Value, y: Value) -> Value:
-    """a * w / y as f32, shaped to multiply `out` by."""
+    """Return a * w / y as f32, shaped to multiply `out` by."""
     factor = b.mul(convert(b, a, FLOAT), convert(b, w, FLOAT))
     return b.div(factor, convert(b, y, FLOAT))
 

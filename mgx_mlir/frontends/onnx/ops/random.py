@@ -113,7 +113,7 @@ Draw = Callable[[np.random.RandomState, list[int]], np.ndarray]
 
 
 def _drawn(b: Builder, shape: _Shape, seed: float | None, draw: Draw, dtype: DType) -> Value | None:
-    """The numbers that numpy draws for a seed; None without one or for many."""
+    """Return the numbers that numpy draws for a seed; None without one or for many."""
     if seed is None or not shape.static or math.prod(shape.dims) > _DRAWN:
         return None
     state = np.random.RandomState(int(seed) & 0xFFFFFFFF)

@@ -38,7 +38,9 @@ def _functions(
     defaults: Sequence[str],
     directions: int,
 ) -> list[str]:
-    """The activations as our ops state them; parameters are taken in order by who has them."""
+    """Return the activations as our ops state them; parameters are taken in order by who has
+    them.
+    """
     given = list(names) if names else list(defaults) * directions
     if len(given) != len(defaults) * directions:
         raise ModelError(

@@ -40,7 +40,7 @@ from mgx_mlir.programs.build import Builder
 
 
 def _widened(function: Reducer) -> Reducer:
-    """Computed in f32 for 16-bit floats: squares and exponentials overflow them."""
+    """Compute in f32 for 16-bit floats: squares and exponentials overflow them."""
 
     def widened(b: Builder, x: Value, axes: list[int]) -> Value:
         dtype = b.dtype(x)
@@ -235,7 +235,7 @@ def _register_softmax(name: str, op: str) -> None:
 
 
 def by_rows(b: Builder, x: Value, axis: int, function: Callable[[Value], Value]) -> Value:
-    """`function` on the matrix whose rows are everything from `axis` on."""
+    """Apply `function` on the matrix whose rows are everything from `axis` on."""
     dims = b.dims(x)
     rows = function(b.flatten(x, axis=axis))
     if DYN in dims:

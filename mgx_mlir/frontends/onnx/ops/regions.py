@@ -111,7 +111,7 @@ def max_roi_pool(
     pooled_shape: Sequence[int],
     spatial_scale: float = 1.0,
 ) -> Value:
-    """The maximum of each bin of whole pixels; 0 for a bin without any.
+    """Return the maximum of each bin of whole pixels; 0 for a bin without any.
 
     A bin is a mask along each axis, so that the maximum is taken of columns, then of rows.
     """
@@ -150,7 +150,7 @@ def _rounded(b: Builder, rois: Value, scale: float) -> Value:
 
 
 def _bins(b: Builder, begin: Value, end: Value, bins: int, places: Value) -> Value:
-    """Whether a place (last axis) lies in a bin (axis 1) of a region (axis 0)."""
+    """Return whether a place (last axis) lies in a bin (axis 1) of a region (axis 0)."""
     begin, end = (unsqueeze(b, v, [1]) for v in (begin, end))
     size = b.div(b.max(b.add(b.sub(end, begin), 1), 1), float(bins))
     index = unsqueeze(b, arange(b, bins, b.dtype(size)), [0])
@@ -180,7 +180,9 @@ def deform_conv(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Value:
-    """Every kernel point samples all channels of its offset group; one dot weighs the samples."""
+    """Sample all channels of its offset group at every kernel point; one dot weighs the
+    samples.
+    """
     dims, weights, moved = (static_dims(b, v, "DeformConv") for v in (x, w, offset))
     n = len(dims) - 2
     if n < 1 or len(weights) != n + 2 or len(moved) != n + 2:

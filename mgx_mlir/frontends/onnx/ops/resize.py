@@ -43,7 +43,7 @@ _NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 
 def settled(b: Builder, v: Value) -> Value:
-    """`v` as a literal where it is known."""
+    """Return `v` as a literal where it is known."""
     known = b.const(v)
     return v if known is None else b.literal(known)
 
@@ -79,7 +79,7 @@ def _f64(b: Builder, value: float) -> Value:
 
 
 def source_coordinates(b: Builder, a: _Axis, mode: str) -> Value:
-    """Where each output position lies in the input, as a f64 vector."""
+    """Return where each output position lies in the input, as a f64 vector."""
     kind = FLOAT if a.given else DOUBLE
     x = arange(b, convert(b, a.output, INT64), kind)
     scale = convert(b, a.scale, kind)
@@ -147,7 +147,7 @@ def _nearest(b: Builder, x: Value, a: _Axis, coordinates: Value, how: str) -> Va
 
 
 def _taps(b: Builder, x: Value, a: _Axis, coordinates: Value, m: _Mode) -> Value:
-    """The weighted sum of 2 (linear) or 4 (cubic) gathers."""
+    """Return the weighted sum of 2 (linear) or 4 (cubic) gathers."""
     base = b.floor(coordinates)
     offsets = (0, 1) if m.mode == "linear" else (-1, 0, 1, 2)
     places, weights = [], []
@@ -184,7 +184,7 @@ def _normalized(b: Builder, weights: Sequence[Value]) -> list[Value]:
 
 
 def _antialiased(b: Builder, x: Value, a: _Axis, coordinates: Value, m: _Mode) -> Value:
-    """A matrix of weights over all input positions, the kernel stretched when shrinking.
+    """Return a matrix of weights over all input positions, the kernel stretched when shrinking.
 
     Positions run past both ends by the kernel's reach; what lies there is the edge element.
     """
@@ -256,7 +256,7 @@ def _resized(b: Builder, x: Value, axes: Sequence[_Axis], m: _Mode) -> Value:
 
 
 def _vector(b: Builder, v: Value | None, what: str, count: int) -> list[Value] | None:
-    """The elements of a 1-D operand as 0-d f64 tensors; None for an absent or empty one."""
+    """Return the elements of a 1-D operand as 0-d f64 tensors; None for an absent or empty one."""
     if v is None or b.dims(v) == (0,):
         return None
     if b.dims(v) != (count,):

@@ -159,7 +159,7 @@ def grid_sample(
     mode: str = "linear",
     padding_mode: str = "zeros",
 ) -> Value:
-    """Every tap is one gathernd of all channels at the tap's coordinates, weighted and summed."""
+    """Sum weighted taps, each one gathernd of all channels at the tap's coordinates."""
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
     if mode not in ("linear", "nearest", "cubic"):
         raise ModelError(f"attribute 'mode' has unknown value {mode}")

@@ -59,7 +59,7 @@ def sequence_length(b: Builder, node: Node, sequence: Held) -> Value:
 
 @onnx_op("SequenceAt", since=11, structures=True)
 def sequence_at(b: Builder, node: Node, sequence: Held, position: Value) -> Value:
-    """A place known at run time only is gathered, which needs elements of one type."""
+    """Gather at a place known at run time only, which needs elements of one type."""
     items = _items(sequence)
     if not items:
         raise ModelError("there is no element in an empty sequence")
@@ -178,7 +178,9 @@ def concat_from_sequence(
 def sequence_map(
     b: Builder, node: Node, sequence: Held, *more: Held, body: onnx.GraphProto
 ) -> tuple[Any, ...]:
-    """The body once for each element; further sequences are as long, tensors the same each time."""
+    """Import the body once for each element; further sequences are as long, tensors the same each
+    time.
+    """
     given = (sequence, *more)
     if len(body.input) != len(given):
         raise ModelError(f"the body expected {len(body.input)} inputs, got {len(given)}")
@@ -207,7 +209,7 @@ def _items(value: Held) -> tuple[Value, ...]:
 
 
 def _list(b: Builder, items: Sequence[Value]) -> TensorList:
-    """A sequence; ModelError where its elements are not of one element type."""
+    """Return a sequence; ModelError where its elements are not of one element type."""
     kinds = {b.dtype(v).name for v in items}
     if len(kinds) > 1:
         raise ModelError(f"expected elements of one type, got {' and '.join(sorted(kinds))}")
@@ -215,7 +217,7 @@ def _list(b: Builder, items: Sequence[Value]) -> TensorList:
 
 
 def _place(at: int, count: int, last: int) -> int:
-    """A place from the front in a sequence of `count`; places to `last` exist."""
+    """Return a place from the front in a sequence of `count`; places to `last` exist."""
     if not -count <= at <= last:
         raise ModelError(f"position {at} is outside of a sequence of {count}")
     return at + count if at < 0 else at
@@ -224,7 +226,7 @@ def _place(at: int, count: int, last: int) -> int:
 def _from_front(
     b: Builder, position: Value, count: int, items: Sequence[Value], what: str
 ) -> Value:
-    """A place of the run as a 0-d i64 from the front; the elements must be of one type."""
+    """Return a place of the run as a 0-d i64 from the front; the elements must be of one type."""
     types = {b.type(v) for v in items}
     if len(types) > 1 or DYN in b.dims(items[0]):
         raise NotSupported(f"'{what}' is computed at run time, the elements differ in their dims")

@@ -266,7 +266,7 @@ def space_to_depth(b: Builder, node: Node, x: Value, *, blocksize: int, mode: st
 
 
 def _image(b: Builder, x: Value) -> list[Any]:
-    """The extents of an {N, C, H, W} of known channels."""
+    """Return the extents of an {N, C, H, W} of known channels."""
     dims = b.dims(x)
     if len(dims) != 4 or dims[1] == DYN:
         raise NotSupported("inputs other than {N, C, H, W} with known C")
@@ -301,7 +301,7 @@ def center_crop_pad(
 
 
 def _center_at_run_time(b: Builder, x: Value, axes: Sequence[int], shape: Value) -> Value:
-    """Each axis gathers at 0..n-1 shifted by half the difference, zero outside."""
+    """Gather each axis at 0..n-1 shifted by half the difference, zero outside."""
     out = x
     zero = np.zeros((), b.dtype(x).np)
     for i, axis in enumerate(axes):

@@ -81,14 +81,15 @@ def _waves(b: Builder, rows: Size, columns: Size, n: Size, dtype: DType) -> tupl
 
 
 def _divisor(n: int) -> int:
-    """The divisor of n nearest below its root; 1 for a prime."""
+    """Return the divisor of n nearest below its root; 1 for a prime."""
     return next(d for d in range(math.isqrt(n), 0, -1) if n % d == 0)
 
 
 def _transform(
     b: Builder, node: Node, re: Value, im: Value | None, n: Size, out: Size, sign: float
 ) -> tuple[Value, Value]:
-    """The first `out` of n frequencies of the last axis; a shorter axis is as if padded with 0.
+    """Return the first `out` of n frequencies of the last axis; a shorter axis is as if padded with
+    0.
 
     One of a length with divisors p q is p-point transforms, factors, q-point transforms, where
     the matrix would be large, or where complex numbers are few: a handful of sums, then, and a
@@ -122,7 +123,7 @@ def _transform(
 def _folded(
     b: Builder, node: Node, re: Value, im: Value, n: int, sign: float
 ) -> tuple[Value, Value]:
-    """A transform of an odd number of points by matrices of half of them.
+    """Return a transform of an odd number of points by matrices of half of them.
 
     Points j and n - j meet the same cosines and opposite sines, and so do frequencies.
     """
@@ -182,7 +183,7 @@ def _in_two_steps(
 
 
 def _real(b: Builder, node: Node, re: Value, im: Value, n: Size) -> Value:
-    """The n real points of the half of a spectrum that its other half mirrors."""
+    """Return the n real points of the half of a spectrum that its other half mirrors."""
     dims = b.dims(re)
     last = len(dims) - 1
     half = plus(b, over(b, n, 2), 1)
@@ -199,7 +200,7 @@ def _real(b: Builder, node: Node, re: Value, im: Value, n: Size) -> Value:
 
 
 def _cut(b: Builder, x: Value, axis: int, n: Size) -> Value:
-    """The first n along an axis, or all where there are fewer."""
+    """Return the first n along an axis, or all where there are fewer."""
     have = b.dims(x)[axis]
     if isinstance(n, int) and have != DYN:
         return slice_(b, x, [axis], [0], [min(n, have)])
@@ -213,7 +214,7 @@ def _cut(b: Builder, x: Value, axis: int, n: Size) -> Value:
 def dft(
     b: Builder, node: Node, x: Value, n: Size | None, axis: int, inverse: bool, onesided: bool
 ) -> Value:
-    """The transform along `axis` of real (last dim 1) or complex (2) numbers."""
+    """Return the transform along `axis` of real (last dim 1) or complex (2) numbers."""
     rank = len(b.dims(x))
     axis = axis_in(axis, rank)
     parts = b.dims(x)[-1]

@@ -66,7 +66,7 @@ def tf_idf_vectorizer(
 def _grams(
     pool: np.ndarray, counts: Sequence[int], least: int, most: int
 ) -> list[tuple[int, np.ndarray]]:
-    """(number of the first, n-grams x n) for each length that counts."""
+    """Return (number of the first, n-grams x n) for each length that counts."""
     found, first = [], 0
     ends = [*counts[1:], pool.size]
     for size, (begin, end) in enumerate(zip(counts, ends, strict=True), 1):
@@ -80,7 +80,9 @@ def _grams(
 
 
 def _count(b: Builder, x: Value, table: np.ndarray, length: int, skips: int) -> Value | None:
-    """How often each n-gram occurs in each row, with up to `skips` places between its items."""
+    """Return how often each n-gram occurs in each row, with up to `skips` places between its
+    items.
+    """
     size = table.shape[1]
     total = None
     limits.parts(skips, "places that are skipped")

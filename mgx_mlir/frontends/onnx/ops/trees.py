@@ -64,7 +64,7 @@ class _Forest:
     members: dict[int, np.ndarray] = field(default_factory=dict)
 
     def depth(self) -> int:
-        """Steps until every row is at a leaf."""
+        """Return how many steps it takes until every row is at a leaf."""
         at, steps = np.unique(self.roots), 0
         while True:
             nodes = np.arange(len(self.true))
@@ -78,7 +78,7 @@ class _Forest:
 
 
 def _walk(b: Builder, x: Value, forest: _Forest) -> Value:
-    """The leaf of each row in each tree."""
+    """Return the leaf of each row in each tree."""
     dtype = b.dtype(x)
     rows, count = b.dims(x)[0], len(forest.roots)
     roots = b.literal(forest.roots[None, :])
@@ -116,7 +116,7 @@ def _taken(
     held: Callable[[np.ndarray], Value],
     at: Value,
 ) -> Value:
-    """Whether the true branch is taken, by each node's mode."""
+    """Return whether the true branch is taken, by each node's mode."""
     out = None
     for mode in np.unique(forest.mode).tolist():
         if mode == 6:
@@ -149,7 +149,7 @@ def _compared(b: Builder, mode: int, x: Value, y: Value) -> Value:
 
 
 def _aggregated(b: Builder, forest: _Forest, leaves: Value, how: str, base: np.ndarray) -> Value:
-    """The outputs (rows, outputs): what the leaves of a row weigh together."""
+    """Return the outputs (rows, outputs): what the leaves of a row weigh together."""
     kind = forest.weights.dtype
     if how in ("SUM", "AVERAGE"):
         total = b.reduce_sum(b.gather(b.literal(forest.weights), leaves, axis=0), axes=[1])
@@ -241,7 +241,7 @@ def tree_ensemble(
 
 
 def _sets(values: np.ndarray) -> list[np.ndarray]:
-    """The sets that NaNs end."""
+    """Return the sets that NaNs end."""
     ends = np.flatnonzero(np.isnan(values.astype(np.float64)))
     return [part[~np.isnan(part)] for part in np.split(values, ends + 1) if len(part)]
 
@@ -255,7 +255,7 @@ def _check(fits: bool | np.bool_, what: str) -> None:
 
 
 def _given(*choices: ArrayLike | None) -> np.ndarray | None:
-    """The first of the forms of an attribute that is given."""
+    """Return the first of the forms of an attribute that is given."""
     for c in choices:
         if c is not None and np.size(c):
             return np.asarray(c).reshape(-1)
@@ -263,7 +263,7 @@ def _given(*choices: ArrayLike | None) -> np.ndarray | None:
 
 
 def _forest(a: dict[str, Any], kind: np.dtype, outputs: int, what: str) -> _Forest:
-    """A forest of nodes by tree and number in it, as the older operators state it."""
+    """Return a forest of nodes by tree and number in it, as the older operators state it."""
     trees, numbers = a["nodes_treeids"] or [], a["nodes_nodeids"] or []
     n = len(trees)
     place = {key: i for i, key in enumerate(zip(trees, numbers, strict=False))}

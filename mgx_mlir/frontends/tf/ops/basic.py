@@ -46,5 +46,5 @@ def identity_n(b: Builder, node: Node, *xs: Value) -> Outputs:
 
 @tf_op("CheckNumerics", raw=True)
 def check_numerics(b: Builder, node: Node, x: Value) -> Value:
-    """The check is an effect, which an inference graph leaves out."""
+    """Leave out the check: it is an effect, which an inference graph has none of."""
     return x

@@ -34,7 +34,9 @@ def cast_op(b: Builder, node: Node, x: Value, *, DstT: DType, Truncate: bool = F
 
 @tf_op("Bitcast")
 def bitcast(b: Builder, node: Node, x: Value, *, type: DType) -> Value:
-    """A wider type takes up the last axis, a narrower one adds one; little-endian."""
+    """Read the bits as another type: a wider one takes up the last axis, a narrower one adds
+    one.
+    """
     source, target = b.dtype(x), type
     if BOOL in (source, target):
         raise NotSupported("bool elements")
@@ -96,7 +98,7 @@ def _powers(b: Builder, x: Value, y: Value) -> Value:
 
 @tf_op("LeftShift")
 def left_shift(b: Builder, node: Node, x: Value, y: Value) -> Value:
-    """A shift is a product that wraps; shifts are kept below the width."""
+    """Shift by a product that wraps; shifts are kept below the width."""
     return b.mul(x, _powers(b, x, y))
 
 

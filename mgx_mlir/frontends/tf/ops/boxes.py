@@ -29,7 +29,7 @@ from mgx_mlir.programs.build import Builder
 def _kept(
     b: Builder, boxes: Value, scores: Value, most: Value, iou: Value, least: Value | None
 ) -> Value:
-    """The numbers of the boxes that stay, best first, as i64."""
+    """Return the numbers of the boxes that stay, best first, as i64."""
     if len(b.dims(boxes)) != 2 or len(b.dims(scores)) != 1:
         raise ModelError("expected boxes of rank 2 and scores of rank 1")
     iou = single(b, iou, "threshold")

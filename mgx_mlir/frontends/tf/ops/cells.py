@@ -88,7 +88,7 @@ def _run(
     clip: float,
     order: str,
 ) -> tuple[Value, ...]:
-    """A step for each element of axis 0; behind `steps` of them the results are 0."""
+    """Run a step for each element of axis 0; behind `steps` of them the results are 0."""
     count = b.dims(x)[0]
     [limit] = elements(b, steps)
     if count == DYN or not isinstance(limit, int):

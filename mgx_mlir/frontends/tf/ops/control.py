@@ -49,7 +49,7 @@ def case(
 def while_op(
     b: Builder, node: Node, *inputs: Held, cond: FunctionRef, body: FunctionRef
 ) -> list[Held]:
-    """What the body only hands on is not carried: it is read from outside of the loop."""
+    """Carry what the body changes; what it only hands on is read from outside of the loop."""
     function = node.signature(body)
     kept = _handed_on(function)
     changing = [i for i in range(len(inputs)) if i not in kept]
@@ -77,7 +77,7 @@ def while_op(
 
 
 def _handed_on(function: schema.Function) -> set[int]:
-    """The numbers of the arguments that a function gives back as they are."""
+    """Return the numbers of the arguments that a function gives back as they are."""
     body = Body(function.node_def, function)
     out = set()
     for i, (given, a) in enumerate(

@@ -94,7 +94,7 @@ def depthwise_conv(
     data_format: str | None = None,
     dilations: Sequence[int] = (),
 ) -> Value:
-    """Every channel has filters of its own: (kernel.., channel, number)."""
+    """Give every channel filters of its own: (kernel.., channel, number)."""
     weights, channels = _depthwise_filter(b, w)
     return _convolve(
         b, node, x, weights, channels, strides, padding, explicit_paddings, data_format, dilations
@@ -115,7 +115,7 @@ def conv_transpose(
     data_format: str | None = None,
     dilations: Sequence[int] = (),
 ) -> Value:
-    """The gradient of a convolution from dims `sizes`: the transposed convolution of `x`."""
+    """Return the gradient of a convolution from dims `sizes`: the transposed convolution of `x`."""
     # (channels of x, channels of the result, kernel..)
     weights = _filter(b, w)
     return _transposed(
@@ -157,7 +157,9 @@ def _transposed(
     data_format: str | None,
     dilations: Sequence[int],
 ) -> Value:
-    """The whole result of the transposed convolution, then the part that `sizes` asks for."""
+    """Return the whole result of the transposed convolution, then the part that `sizes` asks
+    for.
+    """
     last = node.channels_last(data_format)
     rank = len(b.dims(x))
     n = rank - 2
@@ -209,7 +211,7 @@ def _transposed(
 
 
 def _same_begin(b: Builder, d: Extent, wanted: Extent, window: int, stride: int) -> Extent:
-    """SAME padding ahead of a result of `wanted` elements, of which d windows are taken."""
+    """Return SAME padding ahead of a result of `wanted` elements, of which d windows are taken."""
     if isinstance(d, int) and isinstance(wanted, int):
         return max((d - 1) * stride + window - wanted, 0) // 2
     total = b.add(b.mul(b.sub(scalar(b, d), 1), stride), window)
@@ -220,7 +222,7 @@ def _same_begin(b: Builder, d: Extent, wanted: Extent, window: int, stride: int)
 def bias_add(
     b: Builder, node: Node, x: Value, bias: Value, *, data_format: str | None = None
 ) -> Value:
-    """The bias runs along the channels: the last axis, or axis 1."""
+    """Return the bias runs along the channels: the last axis, or axis 1."""
     rank = len(b.dims(x))
     if rank < 2 or len(b.dims(bias)) != 1:
         raise ModelError(f"expected a value of rank 2 or more and a vector, got ranks {rank} and "

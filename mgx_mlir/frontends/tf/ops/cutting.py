@@ -64,7 +64,7 @@ class _Masks:
 def _plan(
     rank: int, begins: list[Extent], ends: list[Extent], steps: list[Extent], m: _Masks
 ) -> tuple[list[_Cut], list[int | None]]:
-    """The cuts, and the result's axes: an axis of the input, or None for a new one."""
+    """Return the cuts, and the result's axes: an axis of the input, or None for a new one."""
     n = len(begins)
     dots = [i for i in range(n) if _bit(m.ellipsis, i)]
     if len(dots) > 1:
@@ -197,7 +197,7 @@ def slice_op(b: Builder, node: Node, x: Value, begin: Value, size: Value) -> Val
 
 
 def _stated(b: Builder, x: Value, sizes: dict[int, int]) -> Value:
-    """`x`, some of whose extents are known although it was cut at run time."""
+    """Return `x`, some of whose extents are known although it was cut at run time."""
     if not sizes:
         return x
     dims: list[Extent] = [sizes.get(i, d) for i, d in enumerate(b.dims(x))]
@@ -290,7 +290,7 @@ def _flipped(b: Builder, x: Value, axes: Sequence[int]) -> Value:
 def reverse_sequence(
     b: Builder, node: Node, x: Value, lengths: Value, *, seq_dim: int, batch_dim: int = 0
 ) -> Value:
-    """The first length[b] steps of each batch back to front: step t reads length - 1 - t."""
+    """Return the first length[b] steps of each batch back to front: step t reads length - 1 - t."""
     rank = len(b.dims(x))
     batch, time = axis_in(batch_dim, rank), axis_in(seq_dim, rank)
     if batch == time:

@@ -30,7 +30,7 @@ from mgx_mlir.programs.build import Builder
 
 @tf_op("MatrixBandPart")
 def matrix_band_part(b: Builder, node: Node, x: Value, lower: Value, upper: Value) -> Value:
-    """What is at most `lower` below and `upper` above the diagonal; negative: no limit."""
+    """Return what is at most `lower` below and `upper` above the diagonal; negative: no limit."""
     rank = len(b.dims(x))
     if rank < 2:
         raise ModelError(f"expected matrices, got rank {rank}")
@@ -135,7 +135,7 @@ def _picked(b: Builder, flat: Value, places: np.ndarray, other: Value) -> Value:
 
 
 def _flat_band(b: Builder, x: Value, one: bool) -> tuple[Value, int]:
-    """The packed form with both its axes as one, and the length of its rows."""
+    """Return the packed form with both its axes as one, and the length of its rows."""
     dims = b.dims(x)
     if DYN in dims[-1 if one else -2 :] or len(dims) < (1 if one else 2):
         raise NotSupported("diagonals of unknown length")
@@ -183,7 +183,7 @@ def _align(node: Node, align: str) -> str:
 
 
 def _matrix(b: Builder, x: Value) -> tuple[Value, int, int]:
-    """The matrices with both axes as one."""
+    """Return the matrices with both axes as one."""
     dims = b.dims(x)
     if len(dims) < 2:
         raise ModelError(f"expected matrices, got rank {len(dims)}")

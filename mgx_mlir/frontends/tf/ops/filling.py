@@ -58,7 +58,7 @@ def lin_space(b: Builder, node: Node, start: Value, stop: Value, num: Value) -> 
 def one_hot(
     b: Builder, node: Node, indices: Value, depth: Value, on: Value, off: Value, *, axis: int = -1
 ) -> Value:
-    """An index out of range, negative ones too, has no on value."""
+    """Set no on value for an index out of range, negative ones too."""
     rank = len(b.dims(indices)) + 1
     at = axis_in(axis, rank)
     [count] = elements(b, depth)
@@ -71,7 +71,7 @@ def one_hot(
 
 @tf_op("InvertPermutation")
 def invert_permutation(b: Builder, node: Node, x: Value) -> Value:
-    """The place of i in x, for each i."""
+    """Return the place of i in x, for each i."""
     if len(b.dims(x)) != 1:
         raise ModelError(f"expected a vector, got rank {len(b.dims(x))}")
     known = b.const(x)

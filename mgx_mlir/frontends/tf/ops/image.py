@@ -63,7 +63,9 @@ def to_hsv(b: Builder, x: Value) -> tuple[Value, Value, Value]:
 
 
 def to_rgb(b: Builder, hue: Value, saturation: Value, value: Value) -> Value:
-    """Each channel is the value less a part of the chroma that hangs on the hue's distance."""
+    """Compute each channel: the value less a part of the chroma that hangs on the hue's
+    distance.
+    """
     chroma = b.mul(saturation, value)
     sixth = b.mul(hue, 6)
     parts = []
@@ -124,7 +126,7 @@ def _patches(
     rates: Sequence[int],
     padding: str,
 ) -> Value:
-    """The elements of each window side by side in the channels: one slice per tap."""
+    """Return the elements of each window side by side in the channels: one slice per tap."""
     n = len(lengths)
     dims = b.dims(x)[1:-1]
     check_rank(dims, n)
@@ -180,7 +182,7 @@ def extract_volume_patches(
 
 
 def _folded_place(b: Builder, p: Value, d: Value, mode: str) -> Value:
-    """A place outside of [0, d - 1] brought inside, as the fill mode says."""
+    """Return a place outside of [0, d - 1] brought inside, as the fill mode says."""
     last = b.sub(d, 1)
     if mode == "CONSTANT":
         return p
@@ -201,7 +203,7 @@ def _folded_place(b: Builder, p: Value, d: Value, mode: str) -> Value:
 
 
 def _whole(b: Builder, x: Value) -> Value:
-    """A number that is not negative without its fraction."""
+    """Return a number that is not negative without its fraction."""
     return b.floor(b.max(x, 0))
 
 
@@ -224,7 +226,7 @@ def image_projective_transform(
     interpolation: str,
     fill_mode: str = "CONSTANT",
 ) -> Value:
-    """Each element of the result read where its transform points to."""
+    """Return each element of the result read where its transform points to."""
     if interpolation not in ("NEAREST", "BILINEAR"):
         raise ModelError(f"attribute 'interpolation' has unknown value {interpolation}")
     if len(b.dims(x)) != 4 or b.dims(transforms)[-1:] != (8,):

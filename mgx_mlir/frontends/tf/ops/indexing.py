@@ -90,7 +90,7 @@ def scatter_nd(
     *,
     bad_indices_policy: str = "",
 ) -> Value:
-    """Updates of one element add up."""
+    """Add updates; those of one element add up."""
     _check_policy(bad_indices_policy)
     dtype = b.dtype(updates)
     start = zeros_of(b, elements(b, shape), dtype)
@@ -178,7 +178,7 @@ def tensor_strided_slice_update(
 def dynamic_partition(
     b: Builder, node: Node, x: Value, partitions: Value, *, num_partitions: int
 ) -> Outputs:
-    """The rows whose number is i, for each i."""
+    """Return the rows whose number is i, for each i."""
     lead = len(b.dims(partitions))
     rows = b.reshape(partitions, dims=[-1]) if lead != 1 else partitions
     if lead != 1:
@@ -191,7 +191,7 @@ def dynamic_partition(
 
 
 def _merged(b: Builder, x: Value, lead: int) -> Value:
-    """The first axes as one."""
+    """Return the first axes as one."""
     shape = b.concat([b.ints([-1]), b.shape(x, lead)], axis=0)
     return b.reshape(x, shape)
 

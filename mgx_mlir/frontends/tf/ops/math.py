@@ -104,7 +104,7 @@ for _name, _function in _BINARY.items():
 
 
 def widened(b: Builder, x: Value, function: Callable[[Value], Value]) -> Value:
-    """`function` in f32 for 16-bit floats: its steps would round there."""
+    """Return `function` in f32 for 16-bit floats: its steps would round there."""
     dtype = b.dtype(x)
     return convert(b, function(convert(b, x, wide(dtype))), dtype)
 
@@ -180,7 +180,7 @@ def softsign(b: Builder, node: Node, x: Value) -> Value:
 
 
 def floor_div(b: Builder, x: Value, y: Value) -> Value:
-    """Rounded towards minus infinity."""
+    """Divide, rounded towards minus infinity."""
     if b.dtype(x).is_float:
         return b.floor(b.div(x, y))
     return b.div(b.sub(x, b.mod(x, y)), y)
@@ -201,7 +201,7 @@ def truncate_div(b: Builder, node: Node, x: Value, y: Value) -> Value:
 
 @tf_op("Atan2")
 def atan2(b: Builder, node: Node, y: Value, x: Value) -> Value:
-    """The angle of the point (x, y), by quadrant; of two infinities the signs count."""
+    """Return the angle of the point (x, y), by quadrant; of two infinities the signs count."""
     dtype = b.dtype(x)
     kind = wide(dtype)
     y, x = b.broadcast(convert(b, y, kind), convert(b, x, kind))
@@ -220,7 +220,7 @@ def atan2(b: Builder, node: Node, y: Value, x: Value) -> Value:
 
 
 def _negative(b: Builder, x: Value) -> Value:
-    """Whether the sign bit is set, -0 included."""
+    """Return whether the sign bit is set, -0 included."""
     below = compare(b, "less", b.recip(x), 0)
     return b.logical_or(compare(b, "less", x, 0), b.logical_and(is_zero(b, x), below))
 
@@ -273,7 +273,7 @@ def clip_by_value(b: Builder, node: Node, x: Value, low: Value, high: Value) -> 
 
 @tf_op("Cross")
 def cross(b: Builder, node: Node, x: Value, y: Value) -> Value:
-    """The cross product of vectors of 3 along the last axis."""
+    """Return the cross product of vectors of 3 along the last axis."""
     rank = len(b.dims(x))
     if rank < 1 or b.dims(x)[-1] != 3:
         raise ModelError(f"expected vectors of 3 elements, got dims {list(b.dims(x))}")
@@ -296,7 +296,7 @@ def select_v2(b: Builder, node: Node, cond: Value, x: Value, y: Value) -> Value:
 
 @tf_op("Select")
 def select(b: Builder, node: Node, cond: Value, x: Value, y: Value) -> Value:
-    """A vector of conditions chooses rows."""
+    """Choose by condition; a vector of conditions chooses rows."""
     rank, own = len(b.dims(x)), len(b.dims(cond))
     if own == 1 and rank > 1:
         cond = b.unsqueeze(cond, axes=list(range(1, rank)))

@@ -84,7 +84,7 @@ def avg_pool(
     padding: str,
     data_format: str | None = None,
 ) -> Value:
-    """An average counts no padding."""
+    """Average windows; padding does not count."""
     return pool(b, node, x, "average", ksize, strides, padding, (), data_format)
 
 
@@ -100,7 +100,7 @@ def max_pool_with_argmax(
     Targmax: DType = INT64,
     include_batch_in_index: bool = False,
 ) -> Outputs:
-    """The maxima, and the flat place of each in its image: argmax over gathered windows."""
+    """Return the maxima, and the flat place of each in its image: argmax over gathered windows."""
     dims = b.dims(x)
     if len(dims) != 4 or DYN in dims[1:]:
         raise NotSupported("inputs other than {N, H, W, C} with known H, W, C")
@@ -148,7 +148,7 @@ def dilation(
     rates: Sequence[int],
     padding: str,
 ) -> Value:
-    """The largest of x + w over each window, channel by channel: one term per tap."""
+    """Return the largest of x + w over each window, channel by channel: one term per tap."""
     dims, kernel = b.dims(x), static_dims(b, w, "filter")
     if len(dims) != 4 or len(kernel) != 3 or DYN in dims[1:3]:
         raise NotSupported("inputs other than {N, H, W, C} with known H and W")

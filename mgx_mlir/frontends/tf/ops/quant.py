@@ -89,7 +89,7 @@ def _rounding(mode: str) -> Callable[[Builder, Value], Value]:
 
 
 def _fitting(b: Builder, least: float, most: float, low: Value, high: Value) -> Value:
-    """The largest scale with which both ends of the range fit into [least, most]."""
+    """Return the largest scale with which both ends of the range fit into [least, most]."""
     far = number(b, float(ml_dtypes.finfo(b.dtype(low).np).max), low)
 
     def side(end: float, value: Value) -> Value:

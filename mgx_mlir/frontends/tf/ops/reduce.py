@@ -80,7 +80,7 @@ def _register_arg(name: str, op: str) -> None:
     def extreme(
         b: Builder, node: Node, x: Value, axis: Value, *, output_type: DType = INT64
     ) -> Value:
-        """The first of equals; the axis may come at run time."""
+        """Return the first of equals; the axis may come at run time."""
         rank = len(b.dims(x))
         known = b.const(axis)
         kind = output_type
@@ -128,7 +128,7 @@ def softmax_cross_entropy(b: Builder, node: Node, x: Value, labels: Value) -> Ou
 
 @tf_op("SparseSoftmaxCrossEntropyWithLogits", outputs=("loss", "backprop"))
 def sparse_softmax_cross_entropy(b: Builder, node: Node, x: Value, labels: Value) -> Outputs:
-    """A label out of range makes its row NaN."""
+    """Make the row of a label out of range NaN."""
     if len(b.dims(x)) != 2:
         raise ModelError(f"expected a matrix, got rank {len(b.dims(x))}")
     classes = axis_range(b, x, 1)

@@ -24,7 +24,7 @@ from mgx_mlir.programs.build import Builder
 
 
 def settled(b: Builder, v: Value) -> Value:
-    """`v` as a literal where it is known."""
+    """Return `v` as a literal where it is known."""
     known = b.const(v)
     return v if known is None else b.literal(known)
 
@@ -72,7 +72,7 @@ class _Axes:
 
 
 def _places(b: Builder, d: Extent, out: Extent, a: _Axes, nearest: bool = False) -> Value:
-    """Where each element of the result lies in the input."""
+    """Return where each element of the result lies in the input."""
     at = arange(b, out if isinstance(out, int) else scalar(b, out), FLOAT)
     scale = _scale(b, d, out, a.align)
     if not a.half:
@@ -101,7 +101,7 @@ def resize_nearest(
 
 
 def _weighted(b: Builder, x: Value, axis: int, d: Extent, taps: list[tuple[Value, Value]]) -> Value:
-    """The sum over taps of the elements at places times weights, along one axis."""
+    """Return the sum over taps of the elements at places times weights, along one axis."""
     out = None
     for place, weight in taps:
         part = b.gather(x, _bounded(b, place, d), axis=axis)
@@ -213,7 +213,7 @@ def _by_matrices(
 def resize_area(
     b: Builder, node: Node, x: Value, size: Value, *, align_corners: bool = False
 ) -> Value:
-    """The mean over the area that an element of the result covers."""
+    """Return the mean over the area that an element of the result covers."""
     f = np.float32
 
     def matrix(_: int, d: int, out: int) -> np.ndarray:
@@ -322,7 +322,7 @@ def crop_and_resize(
     method: str = "bilinear",
     extrapolation_value: float = 0.0,
 ) -> Value:
-    """Each box (y1, x1, y2, x2 as shares of its image) resized; outside a fixed value."""
+    """Return each box (y1, x1, y2, x2 as shares of its image) resized; outside a fixed value."""
     if method not in ("bilinear", "nearest"):
         raise ModelError(f"attribute 'method' expected bilinear or nearest, got {method}")
     if len(b.dims(x)) != 4:

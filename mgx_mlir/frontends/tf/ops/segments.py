@@ -44,7 +44,7 @@ _HOW = {"Sum": "add", "Prod": "mul", "Max": "max", "Min": "min", "Mean": "add"}
 
 
 def _start(dtype: DType, name: str) -> float | np.number:
-    """What a reduction begins with: finite ends for extremes, as TensorFlow has it."""
+    """Return what a reduction begins with: finite ends for extremes, as TensorFlow has it."""
     if name in ("Sum", "Mean"):
         return 0
     if name == "Prod":
@@ -128,7 +128,7 @@ for _name in ("Sum", "Mean", "Prod", "Max", "Min"):
 def _counts(
     b: Builder, values: Value, size: Value, weights: Value, binary: bool, kind: DType
 ) -> Value:
-    """How often each number below `size` occurs, or the sum of its weights."""
+    """Return how often each number below `size` occurs, or the sum of its weights."""
     [n] = elements(b, size)
     index = unsqueeze(b, convert(b, values, INT64), [len(b.dims(values))])
     hits = compare(b, "equal", index, arange(b, n))  # .., values, numbers

@@ -65,7 +65,7 @@ def rank_of(b: Builder, node: Node, x: Value) -> Value:
 
 @tf_op("Reshape")
 def reshape_op(b: Builder, node: Node, x: Value, shape: Value) -> Value:
-    """An extent of 0 is 0, one of -1 the rest."""
+    """Reshape; an extent of 0 is 0, one of -1 the rest."""
     known = b.const(shape)
     if known is not None and 0 in known and -1 not in known and DYN in b.dims(x):
         return zeros(b, [int(d) for d in known], b.dtype(x))
@@ -137,7 +137,7 @@ def concat_op(b: Builder, node: Node, axis: Value, *parts: Value) -> Value:
 
 @tf_op("ConcatOffset")
 def concat_offset(b: Builder, node: Node, axis: Value, *shapes: Value) -> Outputs:
-    """Where each part of a concat begins."""
+    """Return where each part of a concat begins."""
     [at] = node.ints(axis, "concat_dim")
     out, begin = [], None
     for s in shapes:
@@ -177,7 +177,7 @@ def broadcast_to(b: Builder, node: Node, x: Value, shape: Value) -> Value:
 
 @tf_op("BroadcastArgs")
 def broadcast_args(b: Builder, node: Node, x: Value, y: Value) -> Value:
-    """The dims that tensors of dims x and y broadcast to."""
+    """Return the dims that tensors of dims x and y broadcast to."""
     rank = max(b.dims(x)[0], b.dims(y)[0])
 
     def padded(v: Value) -> Value:

@@ -31,7 +31,7 @@ from mgx_mlir.programs.build import Builder
 def _best(
     b: Builder, x: Value, k: Extent, kind: DType, largest: bool = True
 ) -> tuple[Value, Value]:
-    """The k best of the last axis, best first, and where they are."""
+    """Return the k best of the last axis, best first, and where they are."""
     rank = len(b.dims(x))
     if rank == 0:
         raise ModelError("expected rank 1 or more, got a scalar")
@@ -108,7 +108,7 @@ def _register_bound(name: str, before: Callable[..., Value]) -> None:
     def bound(
         b: Builder, node: Node, rows: Value, values: Value, *, out_type: DType = INT32
     ) -> Value:
-        """How many of the row come before each value."""
+        """Return how many of the row come before each value."""
         if len(b.dims(rows)) != 2 or len(b.dims(values)) != 2:
             raise ModelError("expected matrices")
         hits = before(b, unsqueeze(b, rows, [1]), unsqueeze(b, values, [2]))
@@ -122,7 +122,7 @@ _register_bound("UpperBound", less_equal)
 
 @tf_op("Bucketize")
 def bucketize(b: Builder, node: Node, x: Value, *, boundaries: Sequence[float]) -> Value:
-    """How many boundaries are not above the element."""
+    """Return how many boundaries are not above the element."""
     limits = np.array(list(boundaries), np.float64)
     if (np.diff(limits) < 0).any():
         raise ModelError("boundaries expected rising numbers")
@@ -180,13 +180,13 @@ def unique_with_counts_v2(
 
 @tf_op("Where")
 def where(b: Builder, node: Node, condition: Value) -> Value:
-    """The indices of the elements that are not 0, one row each."""
+    """Return the indices of the elements that are not 0, one row each."""
     return transpose(b, b.nonzero(condition), [1, 0])
 
 
 @tf_op("ListDiff", outputs=("out", "idx"))
 def list_diff(b: Builder, node: Node, x: Value, y: Value, *, out_idx: DType = INT32) -> Outputs:
-    """The elements of x that are not in y, and where they are."""
+    """Return the elements of x that are not in y, and where they are."""
     hits = compare(b, "equal", unsqueeze(b, x, [1]), unsqueeze(b, y, [0]))
     missing = b.not_(squeeze(b, b.reduce_any(hits, axes=[1]), [1]))
     places = squeeze(b, b.nonzero(missing), [0])

@@ -27,7 +27,7 @@ def _register(name: str, how: str) -> None:
         *num: Value,
         sparse_gradient: bool = False,
     ) -> Value:
-        """The rows of x at `indices`, summed by their rising numbers."""
+        """Return the rows of x at `indices`, summed by their rising numbers."""
         dtype = b.dtype(x)
         chosen = convert(b, b.gather(x, indices, axis=0), wide(dtype))
         ids = convert(b, ids, INT64)
@@ -59,7 +59,7 @@ def sparse_to_dense(
     *,
     validate_indices: bool = True,
 ) -> Value:
-    """`values` at index tuples, `default` elsewhere."""
+    """Return `values` at index tuples, `default` elsewhere."""
     parts = elements(b, shape)
     start = filled(b, parts, single(b, default, "default_value"))
     rank = len(b.dims(indices))
@@ -87,7 +87,7 @@ def empty(b: Builder, node: Node, shape: Value, *, dtype: DType, init: bool = Fa
 def data_format_dim_map(
     b: Builder, node: Node, x: Value, *, src_format: str = "NHWC", dst_format: str = "NCHW"
 ) -> Value:
-    """The axis in one layout of the axis in the other; negative ones count from the end."""
+    """Return the axis in one layout of the axis in the other; negative ones count from the end."""
     table = np.array(_order(src_format, dst_format)).astype(b.dtype(x).np)
     return b.gather(b.literal(np.argsort(table).astype(table.dtype)), x, axis=0)
 
@@ -96,7 +96,7 @@ def data_format_dim_map(
 def data_format_vec_permute(
     b: Builder, node: Node, x: Value, *, src_format: str = "NHWC", dst_format: str = "NCHW"
 ) -> Value:
-    """A vector, or rows of pairs, with one entry per axis, in the other layout's order."""
+    """Return a vector, or rows of pairs, with one entry per axis, in the other layout's order."""
     n = b.dims(x)[0] if b.dims(x) else 0
     if n == len(src_format) - 2:  # of the spatial axes only
         src_format, dst_format = (

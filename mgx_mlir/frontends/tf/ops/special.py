@@ -63,7 +63,7 @@ _OUTER = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.0057
 
 
 def _erfinv(b: Builder, x: Value) -> Value:
-    """A fit good to 1e-6, then two of Newton's steps; infinite at the ends, NaN beyond."""
+    """Return a fit good to 1e-6, then two of Newton's steps; infinite at the ends, NaN beyond."""
     w = b.neg(b.log(b.mul(b.sub(number(b, 1, x), x), b.add(x, 1))))
     inner = polynomial(b, b.sub(w, 2.5), _INNER)
     outer = polynomial(b, b.sub(b.sqrt(b.max(w, 0)), 3), _OUTER)
@@ -89,7 +89,7 @@ def erfinv(b: Builder, node: Node, x: Value) -> Value:
 
 @tf_op("Ndtri")
 def ndtri(b: Builder, node: Node, x: Value) -> Value:
-    """The quantile of the normal distribution."""
+    """Return the quantile of the normal distribution."""
     return in_f64(b, x, lambda v: b.mul(_erfinv(b, b.sub(b.mul(v, 2), 1)), math.sqrt(2)))
 
 

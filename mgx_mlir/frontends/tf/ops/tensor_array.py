@@ -70,7 +70,7 @@ def read(b: Builder, node: Node, handle: Held, index: Value, flow: Held, *, dtyp
 
 
 def _is_everything(b: Builder, indices: Value, size: Value) -> bool:
-    """Whether indices are 0, 1, .. up to the array's size."""
+    """Return whether indices are 0, 1, .. up to the array's size."""
     known = b.const(indices)
     if known is not None:
         count = b.const(size)

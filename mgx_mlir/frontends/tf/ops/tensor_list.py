@@ -21,7 +21,7 @@ from mgx_mlir.programs.build import Builder
 
 
 def _dims(b: Builder, shape: Value) -> tuple[int, ...] | None:
-    """The dims of elements as far as they are known; None for an unknown rank."""
+    """Return the dims of elements as far as they are known; None for an unknown rank."""
     known = b.const(shape)
     if known is None:
         rank = b.dims(shape)
@@ -167,7 +167,7 @@ def concat_v2(
     element_dtype: object = None,
     shape_type: DType | None = None,
 ) -> Outputs:
-    """The elements joined along their first axis."""
+    """Return the elements joined along their first axis."""
     x = elements(b, list_of(v))
     dims = b.dims(x)
     if len(dims) < 2 or DYN in dims:

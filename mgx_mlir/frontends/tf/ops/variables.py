@@ -15,7 +15,7 @@ from mgx_mlir.programs.build import Builder
 
 
 def array_of(resource: Held) -> np.ndarray:
-    """The value of the variable that an operand refers to."""
+    """Return the value of the variable that an operand refers to."""
     if not isinstance(resource, Resource):
         raise ModelError(f"expected a variable, got a {getattr(resource, 'what', 'tensor')}")
     return resource.read()
