@@ -43,12 +43,14 @@ def elements(b: Builder, v: Value, count: int | None = None) -> list[Extent]:
 
 
 def times(b: Builder, a: Extent, c: Extent) -> Extent:
+    """Return a * c, a number where both are known."""
     if isinstance(a, int) and isinstance(c, int):
         return a * c
     return b.mul(scalar(b, a), scalar(b, c))
 
 
 def plus(b: Builder, a: Extent, c: Extent) -> Extent:
+    """Return a + c, a number where both are known."""
     if isinstance(a, int) and isinstance(c, int):
         return a + c
     return b.add(scalar(b, a), scalar(b, c))
@@ -64,6 +66,7 @@ def over(b: Builder, a: Extent, c: int) -> Extent:
 
 
 def scalar(b: Builder, a: Extent) -> Value:
+    """Return an extent as a 0-d i64 tensor."""
     return b.literal(a, INT64) if isinstance(a, int) else convert(b, a, INT64)
 
 
@@ -101,4 +104,5 @@ def filled(b: Builder, parts: Sequence[Extent], value: Value) -> Value:
 def zeros_of(
     b: Builder, parts: Sequence[Extent], dtype: DType, value: float | np.number = 0
 ) -> Value:
+    """Return a tensor of these extents that is `value` everywhere."""
     return filled(b, parts, b.literal(np.array(value, dtype.np)))

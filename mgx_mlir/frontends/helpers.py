@@ -88,14 +88,17 @@ def reshape(b: Builder, x: Value, dims: Sequence[int]) -> Value:
 
 
 def squeeze(b: Builder, x: Value, axes: Sequence[int]) -> Value:
+    """Return `x` without `axes`, each of extent 1; itself where there are none."""
     return b.squeeze(x, axes=sorted(axes)) if axes else x
 
 
 def unsqueeze(b: Builder, x: Value, axes: Sequence[int]) -> Value:
+    """Return `x` with `axes` of extent 1, numbered in the result; itself where there are none."""
     return b.unsqueeze(x, axes=sorted(axes)) if axes else x
 
 
 def transpose(b: Builder, x: Value, permutation: Sequence[int]) -> Value:
+    """Return `x` with permuted axes; itself where the order stays."""
     if list(permutation) == list(range(len(permutation))):
         return x
     return b.transpose(x, permutation=list(permutation))
@@ -112,10 +115,12 @@ def slice_(
 
 
 def concat(b: Builder, xs: Sequence[Value], axis: int) -> Value:
+    """Return the tensors one after another along `axis`."""
     return xs[0] if len(xs) == 1 else b.concat(list(xs), axis=axis)
 
 
 def zeros(b: Builder, dims: Sequence[int], dtype: DType) -> Value:
+    """Return a constant of zeros; NotSupported where it is too large."""
     limits.filled(dims)
     return b.literal(np.broadcast_to(np.zeros((), dtype.np), tuple(dims)))
 

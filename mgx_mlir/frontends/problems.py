@@ -52,6 +52,7 @@ class Problems:
         self._first.setdefault(key, safe_name(node))
 
     def error(self, e: MgxError, node: str) -> None:
+        """Note an error of a node; `node` is empty for one of the whole model."""
         where = f"{self.source}: {safe_name(node)}" if node else self.source
         # names of the file are in the message: it stays one line
         self.errors.append(

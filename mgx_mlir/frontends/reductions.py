@@ -16,26 +16,31 @@ Reducer = Callable[[Builder, Value, list[int]], Value]  # dims are kept as 1
 
 
 def reduce_sum(b: Builder, x: Value, axes: list[int]) -> Value:
+    """Return the sums over `axes`, which keep an extent of 1."""
     return b.reduce_sum(x, axes=axes)
 
 
 def reduce_mean(b: Builder, x: Value, axes: list[int]) -> Value:
+    """Return the means over `axes`, which keep an extent of 1."""
     return b.reduce_mean(x, axes=axes)
 
 
 def reduce_max(b: Builder, x: Value, axes: list[int]) -> Value:
+    """Return the largest over `axes`, which keep an extent of 1; of bool whether any is true."""
     if b.dtype(x).is_bool:
         return b.reduce_any(x, axes=axes)
     return b.reduce_max(x, axes=axes)
 
 
 def reduce_min(b: Builder, x: Value, axes: list[int]) -> Value:
+    """Return the smallest over `axes`, which keep an extent of 1; of bool whether all are true."""
     if b.dtype(x).is_bool:
         return b.reduce_all(x, axes=axes)
     return b.reduce_min(x, axes=axes)
 
 
 def reduce_prod(b: Builder, x: Value, axes: list[int]) -> Value:
+    """Return the products over `axes`, which keep an extent of 1."""
     return b.reduce_prod(x, axes=axes)
 
 

@@ -71,6 +71,7 @@ def elements_of(b: Builder, v: Value) -> list[Int] | None:
 
 
 def reshape_known(b: Builder, x: Value, dims: list[int], allowzero: bool) -> Value:
+    """Reshape to known dims; 0 copies an extent unless `allowzero`."""
     source = b.dims(x)
     if not allowzero:
         for i, d in enumerate(dims):
@@ -124,6 +125,7 @@ def split_evenly(b: Builder, x: Value, axis: int, count: int) -> tuple[Value, ..
 
 
 def split_by(b: Builder, x: Value, axis: int, split: Value) -> tuple[Value, ...]:
+    """Split `axis` into parts of the sizes that a vector states."""
     known = b.const(split)
     if known is not None:
         return split_static(b, x, axis, [int(s) for s in known.reshape(-1)])
@@ -259,6 +261,7 @@ def tile(b: Builder, x: Value, repeats: Value) -> Value:
 
 
 def tile_static(b: Builder, x: Value, repeats: Sequence[int]) -> Value:
+    """Repeat `x` as often along each axis as `repeats` says."""
     dims = b.dims(x)
     if any(r < 0 for r in repeats):
         raise ModelError(f"repeats {list(repeats)} has a negative number")

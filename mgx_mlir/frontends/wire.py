@@ -76,10 +76,12 @@ class Source:
 
     @staticmethod
     def of_file(name: str, fd: int) -> Source:
+        """Return the source of an open file."""
         return Source(name, os.fstat(fd).st_size, lambda at, n: os.pread(fd, n, at))
 
     @staticmethod
     def of_bytes(name: str, data: bytes | memoryview) -> Source:
+        """Return the source of bytes in memory."""
         view = memoryview(data).cast("B")
         return Source(name, len(view), lambda at, n: bytes(view[at : at + n]))
 
@@ -107,6 +109,7 @@ class Source:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def error(self, message: str) -> FileError:
+        """Return the error of a file that is damaged in its wire format."""
         return FileError(f"not a readable {self.what}: the file {message}", location=self.name)
 
 

@@ -11,6 +11,7 @@ Tree = Any
 
 
 def as_map(tree: Tree, what: str) -> dict[str, Tree]:
+    """Return `tree` as a map; FileError where it is none. An empty list is an empty map."""
     if isinstance(tree, list) and not tree:
         return {}  # an empty object is written as an empty array
     if not isinstance(tree, dict):
@@ -19,6 +20,7 @@ def as_map(tree: Tree, what: str) -> dict[str, Tree]:
 
 
 def as_list(tree: Tree, what: str) -> list[Tree]:
+    """Return `tree` as a list; FileError where it is none. None and {} are empty lists."""
     if tree is None or tree == {}:
         return []
     if not isinstance(tree, list):
@@ -27,6 +29,7 @@ def as_list(tree: Tree, what: str) -> list[Tree]:
 
 
 def as_text(tree: Tree, what: str) -> str:
+    """Return `tree` as a string; FileError where it is none."""
     if not isinstance(tree, str):
         raise FileError(f"{what} expected a string, got {kind_of(tree)}")
     return tree
@@ -42,6 +45,7 @@ def as_size(tree: Tree, what: str) -> int:
 
 
 def member(found: Mapping[str, Tree], key: str, what: str) -> Tree:
+    """Return the value of a key; FileError where the map lacks it."""
     if key not in found:
         raise FileError(f"{what} has no '{key}'")
     return found[key]
@@ -54,6 +58,7 @@ _KINDS = {
 
 
 def kind_of(tree: Tree) -> str:
+    """Return the kind of a tree in words, for messages."""
     return _KINDS.get(type(tree), type(tree).__name__)
 
 

@@ -43,15 +43,18 @@ class _Reader:
         self.values = 0
 
     def fail(self, message: str) -> FileError:
+        """Return the error of what is wrong at the reader's place."""
         return FileError(f"{message} at byte {self.at}")
 
     def take(self, count: int) -> memoryview:
+        """Return the next `count` bytes; FileError where the data ends before."""
         if count > self.end - self.at:
             raise self.fail(f"the data ends early: expected {count} bytes more")
         self.at += count
         return self.data[self.at - count : self.at]
 
     def number(self, form: str) -> Any:
+        """Read one number of a struct format."""
         return struct.unpack(form, self.take(struct.calcsize(form)))[0]
 
     def value(self, depth: int = 0) -> Tree:
@@ -90,6 +93,7 @@ class _Reader:
         return self.array(size, depth) if kind == "array" else self.map(size, depth)
 
     def text(self, size: int) -> str:
+        """Read a string of `size` bytes; FileError where it is not UTF-8."""
         try:
             return str(self.take(size), "utf-8")
         except UnicodeDecodeError:
@@ -106,6 +110,7 @@ class _Reader:
         return depth + 1
 
     def array(self, size: int, depth: int) -> Tree:
+        """Read an array of `size` entries at `depth`."""
         if not size:
             return []
         if size > self.end - self.at:  # each element takes a byte at least
@@ -123,6 +128,7 @@ class _Reader:
         return chunks[0] if len(chunks) == 1 else memoryview(b"".join(chunks))
 
     def map(self, size: int, depth: int) -> dict[str, Tree]:
+        """Read a map of `size` entries at `depth`; FileError for one that the data cannot hold."""
         if 2 * size > self.end - self.at:
             raise self.fail(f"a map of {size} entries does not fit what is left")
         depth = self.entered(depth)

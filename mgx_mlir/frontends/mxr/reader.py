@@ -109,6 +109,7 @@ class _Reading:
         self.symbols = False
 
     def run(self) -> MxrFile:
+        """Read the whole file; FileError where something in it is damaged."""
         self.check_version()
         self.own = as_map(self.top.get(OWN_KEY, {}), f"'{OWN_KEY}'")
         self.from_us = OWN_KEY in self.top
@@ -124,6 +125,7 @@ class _Reading:
         return MxrFile(program, self.own, self.top)
 
     def check_version(self) -> None:
+        """Raise FileError where the file is of a version that is not read."""
         version = self.top.get("version")
         if isinstance(version, bool) or version not in VERSIONS:
             listed = ", ".join(map(str, VERSIONS[:-1]))
@@ -148,6 +150,7 @@ class _Reading:
             )
 
     def finish(self, program: ProgramIR) -> None:
+        """State on the program what the file says of its inputs and symbols."""
         with program.ctx:
             state_interface(program.main(), self.own)
             if self.symbols:
@@ -232,6 +235,7 @@ class _Reading:
     # ---- nodes -------------------------------------------------------------------------------
 
     def literal(self, builder: ModuleBuilder, node: Mapping[str, Tree]) -> Instruction:
+        """Build the literal of a `@literal` node."""
         array, shape = literal_of(member(node, "literal", "a @literal"), self.expansion)
         strides = None if shape.is_standard or not shape.dims else shape.strides
         return builder.add_literal(
@@ -241,6 +245,7 @@ class _Reading:
     def parameter(
         self, builder: ModuleBuilder, name: str, node: Mapping[str, Tree], path: tuple[str, ...]
     ) -> Instruction:
+        """Build the argument of a `@param` node."""
         shape = shape_of(member(node, "shape", "a @param"))
         if not isinstance(shape, Shape):
             raise FileError(f"parameter {shortened(name)} expected a tensor, got {shape}")
@@ -252,6 +257,7 @@ class _Reading:
             raise FileError(e.message) from None
 
     def with_symbols(self, name: str, shape: Shape) -> Shape:
+        """Return a parameter's shape with the symbols that the file gives its dims."""
         symbols = as_list(as_map(self.own.get("symbols", {}), "'symbols'").get(name), "'symbols'")
         if len(symbols) != len(shape.dims):
             return shape
@@ -272,6 +278,7 @@ class _Reading:
         known: ChainMap[str, Instruction],
         path: tuple[str, ...],
     ) -> Instruction:
+        """Build the op of a node from its operator, inputs and modules."""
         operator = as_map(node.get("operator", {}), "'operator'")
         attributes = {k: _attribute(v) for k, v in operator.items()}
         if name in PADDED and not self.from_us and not attributes.get("use_dyn_output"):
@@ -287,6 +294,7 @@ class _Reading:
         )
 
     def node_symbols(self, node: Mapping[str, Tree]) -> list[str]:
+        """Return the names of the source nodes that a node was made from."""
         listed = as_list(node.get("debug_symbols"), "'debug_symbols'")
         self.symbols = self.symbols or bool(listed)
         found = [as_text(s, "a debug symbol") for s in listed]

@@ -115,6 +115,7 @@ def _static_shape(dtype: DType, found: dict[str, Tree]) -> Shape | None:
 
 
 def check_rank(rank: int) -> None:
+    """Raise FileError for a shape of more dims than any array has."""
     if rank > MAX_RANK:
         raise FileError(f"a shape has {rank} dimensions, expected at most {MAX_RANK}")
 

@@ -70,6 +70,7 @@ def programs(path: str, options: OnnxOptions) -> Iterator[tuple[str, ProgramIR |
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Print the program of an ONNX model; return the exit code."""
     parser = argparse.ArgumentParser(prog="mgx_mlir.frontends.onnx", description=__doc__)
     parser.add_argument("file")
     parser.add_argument("--default-dim-value", type=int, default=0)

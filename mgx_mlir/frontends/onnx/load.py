@@ -45,6 +45,7 @@ class LoadedModel:
         }
 
     def close(self) -> None:
+        """Close the model's files."""
         self.reader.close()
 
     def __enter__(self) -> LoadedModel:

@@ -19,6 +19,7 @@ def known(b: Builder, v: Value) -> Size:
 
 
 def as_scalar(b: Builder, size: Size) -> Value:
+    """Return a size as a 0-d i64 tensor."""
     return b.literal(size, INT64) if isinstance(size, int) else size
 
 
@@ -29,14 +30,17 @@ def _either(b: Builder, x: Size, y: Size, name: str, numbers: Callable[[int, int
 
 
 def plus(b: Builder, x: Size, y: Size) -> Size:
+    """Return x + y, a number where both are known."""
     return _either(b, x, y, "add", lambda p, q: p + q)
 
 
 def minus(b: Builder, x: Size, y: Size) -> Size:
+    """Return x - y, a number where both are known."""
     return _either(b, x, y, "sub", lambda p, q: p - q)
 
 
 def times(b: Builder, x: Size, y: Size) -> Size:
+    """Return x * y, a number where both are known."""
     return _either(b, x, y, "mul", lambda p, q: p * q)
 
 
@@ -46,6 +50,7 @@ def over(b: Builder, x: Size, y: Size) -> Size:
 
 
 def least(b: Builder, x: Size, y: Size) -> Size:
+    """Return the smaller of x and y, a number where both are known."""
     return _either(b, x, y, "min", min)
 
 

@@ -65,6 +65,7 @@ class TensorReader:
         self._open: dict[str, int] = {}
 
     def close(self) -> None:
+        """Close the model's file and those of external data."""
         if isinstance(self._data, int) and self._data >= 0:
             os.close(self._data)
             self._data = -1

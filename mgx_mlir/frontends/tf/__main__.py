@@ -12,6 +12,7 @@ from mgx_mlir.frontends.tf.program import parse_tf
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Print the program of a TensorFlow model; return the exit code."""
     parser = argparse.ArgumentParser(prog="mgx_mlir.frontends.tf", description=__doc__)
     parser.add_argument("file")
     parser.add_argument("--nchw", action="store_true")

@@ -43,9 +43,11 @@ class Bundle:
         return key.encode() in self._entries
 
     def keys(self) -> list[str]:
+        """Return the names of the checkpoint's tensors."""
         return [k.decode(errors="replace") for k in self._entries]
 
     def close(self) -> None:
+        """Close the checkpoint's files."""
         for fd in self._open.values():
             os.close(fd)
         self._open.clear()
@@ -106,6 +108,7 @@ class _Table:
         return FileError(f"not a checkpoint's index: the file {why}", location=self._name)
 
     def entries(self) -> dict[bytes, bytes]:
+        """Return the entries of the table by key; FileError where it is damaged."""
         data = self._data
         if len(data) < _FOOTER or struct.unpack_from("<Q", data, len(data) - 8)[0] != _MAGIC:
             raise self._damaged("does not end as one")

@@ -33,11 +33,13 @@ def known(number: int) -> DType | None:
 
 
 def name_of(number: int) -> str:
+    """Return the name of TensorFlow's element type of this number."""
     found = known(number)
     return found.short if found is not None else _OTHER.get(number, f"number {number}")
 
 
 def number_of(dtype: DType) -> int:
+    """Return TensorFlow's number of an element type."""
     return _NUMBERS[dtype]
 
 

@@ -51,6 +51,7 @@ def input_of(
     options: TfOptions,
     where: str,
 ) -> Input:
+    """Return an input of the program; its dims are those of the file and the options."""
     what = f"input '{name}'"
     try:
         dtype = tensor_dtype(kind, what)

@@ -26,12 +26,14 @@ class NotScanned(Exception):
 
 
 def list_of(v: object) -> TensorList:
+    """Return an operand that must be a tensor list; ModelError for another."""
     if not isinstance(v, TensorList):
         raise ModelError(f"expected a tensor list, got a {getattr(v, 'what', 'tensor')}")
     return v
 
 
 def with_elements(stated: TensorList, stacked: Value) -> TensorList:
+    """Return a list like `stated` whose elements are those of `stacked` along axis 0."""
     return replace(stated, stacked=stacked, written=None, mark=None)
 
 
@@ -76,6 +78,7 @@ def _filled(b: Builder, v: TensorList, extents: Sequence[int | Value]) -> Value:
 
 
 def item_at(b: Builder, v: TensorList, index: Value) -> Value:
+    """Return the element of a list at an index."""
     found = elements(b, v)
     if b.dims(found)[0] == 0:
         raise ModelError("a tensor list without elements is read")

@@ -40,6 +40,7 @@ SAVED_MODEL = _layout("SavedModel", "saved")
 
 
 def is_saved_model(folder: str) -> bool:
+    """Return whether a folder holds a SavedModel."""
     return any(os.path.exists(os.path.join(folder, f"saved_model.{e}")) for e in ("pb", "pbtxt"))
 
 
@@ -88,6 +89,7 @@ def load_text(path: str, message: Message) -> TensorReader:
 
 
 def parse(data: bytes, message: Message, name: str, what: str) -> None:
+    """Parse a message; FileError where protobuf cannot."""
     if len(data) > MAX_PROTO:
         raise FileError("the model without its weights is over 2 GiB", location=name)
     try:

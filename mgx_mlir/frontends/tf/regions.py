@@ -195,6 +195,7 @@ class _Loop:
         self.kept = set(range(len(self.values)))  # those whose dims every iteration keeps
 
     def build(self) -> list[Held]:
+        """Build the loop; return its results, [POISON] where the body failed."""
         b = self.b
         types = [TensorType.of(v) for v in self.values]
         mark = b.remembered()

@@ -165,6 +165,7 @@ class _Restore:
         self.found: dict[str, str] = {}
 
     def body(self, body: Body, names: set[str], given: dict[str, Any], depth: int = 0) -> None:
+        """Follow the assignments of the nodes `names`, in functions too."""
         for name in names:
             node = body.nodes[name]
             follow = partial(self.follow, body, given)

@@ -43,6 +43,7 @@ def static_shape(shape: schema.TensorShape, what: str) -> tuple[int, ...]:
 
 
 def shape_text(shape: schema.TensorShape) -> str:
+    """Return a shape for messages."""
     if shape.unknown_rank:
         return "an unknown rank"
     return "[" + ", ".join("?" if d.size < 0 else str(d.size) for d in shape.dim) + "]"
@@ -56,6 +57,7 @@ class TensorReader:
         self._repeated = 0  # bytes made so far of constants that state fewer values than elements
 
     def close(self) -> None:
+        """Close the file."""
         if isinstance(self._data, int) and self._data >= 0:
             os.close(self._data)
             self._data = -1

@@ -81,6 +81,7 @@ def attend(b: Builder, q: Value, k: Value, v: Value, s: Scores) -> Attended:
 
 
 def lowest(dtype: np.dtype) -> float:
+    """Return the lowest finite number of a float type."""
     return float(np.finfo(dtype).min)
 
 

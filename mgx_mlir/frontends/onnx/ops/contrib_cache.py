@@ -65,6 +65,7 @@ class Format:
         return b.add(low, b.mul(high, 16))
 
     def floats(self, b: Builder, numbers: Value, dtype: DType) -> Value:
+        """Return the numbers of a cache times its scale in `dtype`."""
         return convert(b, b.mul(convert(b, numbers, FLOAT), convert(b, self.scale, FLOAT)), dtype)
 
 

@@ -394,11 +394,13 @@ def fused_conv(
 
 
 def channels_first(b: Builder, x: Value) -> Value:
+    """Return {batch, places.., channels} as {batch, channels, places..}."""
     rank = len(b.dims(x))
     return transpose(b, x, [0, rank - 1, *range(1, rank - 1)])
 
 
 def channels_last(b: Builder, x: Value) -> Value:
+    """Return {batch, channels, places..} as {batch, places.., channels}."""
     rank = len(b.dims(x))
     return transpose(b, x, [0, *range(2, rank), 1])
 

@@ -67,6 +67,7 @@ def packed_heads(
 
 
 def cut_heads(b: Builder, packed: Value, heads: int, kv_heads: int) -> tuple[Value, Value, Value]:
+    """Return query, key and value heads of a tensor that holds them side by side."""
     ends = (0, heads, heads + kv_heads, heads + 2 * kv_heads)
     q, k, v = (slice_(b, packed, [1], [ends[i]], [ends[i + 1]]) for i in range(3))
     return q, k, v
@@ -150,6 +151,7 @@ def visible(
 
 
 def grouped_attention(b: Builder, q: Value, k: Value, v: Value, scores: Scores) -> Attended:
+    """Attend with several query heads to each head of keys and values."""
     kv_heads = b.dims(k)[1]
     times = b.dims(q)[1] // kv_heads
     if DYN in b.dims(k) and times > 1:  # a gather keeps the number of heads known

@@ -124,6 +124,7 @@ def padded_for(b: Builder, x: Value, begin: list[int], end: list[int]) -> Value:
 
 
 def biased(b: Builder, x: Value, bias: Value | None) -> Value:
+    """Return `x` plus a bias of its channels, axis 1."""
     return x if bias is None else b.add(x, along(b, bias, x, 1))
 
 
@@ -327,6 +328,7 @@ class _Pool:
         return zeros(b, [*self.dims[:2], *self.counts], dtype)
 
     def attributes(self, grown: bool) -> dict[str, Any]:
+        """Return the attributes of a `pooling`; `grown` adds the padding of ceil_mode."""
         end = [e + g for e, g in zip(self.end, self.grown, strict=True)] if grown else self.end
         padding = self.begin if self.begin == end else self.begin + end
         return {

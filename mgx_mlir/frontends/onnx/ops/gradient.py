@@ -27,6 +27,8 @@ RULES: dict[str, Rule] = {}
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Register the derivative rule of the ops of these names."""
+
     def register(function: Rule) -> Rule:
         RULES.update(dict.fromkeys(names, function))
         return function

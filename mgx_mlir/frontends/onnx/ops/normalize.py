@@ -224,6 +224,7 @@ def group_normalization(
 
 
 def grouped(b: Builder, x: Value, groups: int, epsilon: float) -> Value:
+    """Normalize `x` {batch, channels, places..} within groups of channels."""
     dims = b.dims(x)
     if len(dims) < 2 or dims[1] == DYN or groups < 1 or dims[1] % groups:
         raise ModelError(f"num_groups {groups} does not divide the channels of dims {dims}")

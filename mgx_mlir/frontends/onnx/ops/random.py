@@ -84,6 +84,7 @@ class _Shape:
 
     @property
     def count(self) -> Size:
+        """Return the number of elements."""
         if self.static:
             return math.prod(self.dims)
         total: Size = 1
@@ -100,6 +101,7 @@ class _Shape:
         return as_scalar(self.b, total)
 
     def shaped(self, flat: Value) -> Value:
+        """Return a vector of as many elements in this shape."""
         if self.static:
             return self.b.reshape(flat, dims=self.dims)
         return self.b.reshape(flat, self.b.shape(self.like))

@@ -155,6 +155,7 @@ _register_arg("ArgMin", "argmin")
 
 
 def top_k(b: Builder, x: Value, k: int, axis: int, largest: bool) -> tuple[Value, Value]:
+    """Return the k largest or smallest along `axis`, and where they are."""
     axis = axis_in(axis, len(b.dims(x)))
     if k < 0 or (b.dims(x)[axis] != DYN and k > b.dims(x)[axis]):
         raise ModelError(f"k ({k}) is out of range for dim {axis} ({b.dims(x)[axis]})")
@@ -213,6 +214,7 @@ def cum_sum(
 
 
 def element_flag(b: Builder, v: Value, i: int) -> Value:
+    """Return element `i` of a vector as a 0-d tensor."""
     return squeeze(b, b.slice(v, axes=[0], starts=[i], ends=[i + 1]), [0])
 
 

@@ -275,6 +275,7 @@ def resize(
     m: _Mode,
     policy: str,
 ) -> Value:
+    """Resize `x` by scales or to sizes, as the options say."""
     rank = len(b.dims(x))
     if m.coordinates not in _COORDINATES:
         raise ModelError(f"coordinate_transformation_mode has unknown value {m.coordinates}")

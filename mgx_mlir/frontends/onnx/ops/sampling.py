@@ -197,6 +197,7 @@ def grid_sample(
 def tap(
     b: Builder, x: Value, taps: Sequence[tuple[Value, Value | None, Value | None]], n: int
 ) -> Value:
+    """Gather the elements at one corner of each place, weighted."""
     index = b.concat([unsqueeze(b, i, [n + 1]) for i, _, _ in taps], axis=n + 1)
     found = b.gathernd(x, index, batch_dims=1)
     weight, inside = None, None

@@ -95,6 +95,7 @@ class _Band:
         self.right = {d: (above if d >= 0 else below) == "RIGHT" for d in range(low, high + 1)}
 
     def offset(self, d: int) -> int:
+        """Return where a diagonal begins in its row of the compact form."""
         length = min(self.rows + min(d, 0), self.columns - max(d, 0))
         return self.longest - length if self.right[d] else 0
 

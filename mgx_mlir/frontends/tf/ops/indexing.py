@@ -75,6 +75,7 @@ def gather_nd(
 
 
 def scattered(b: Builder, how: str, x: Value, indices: Value, updates: Value) -> Value:
+    """Scatter `updates` into `x` at `indices`, combined as `how` says."""
     if 0 in b.dims(updates):
         return x
     return b.op(f"scatternd_{how}", x, convert(b, indices, INT64), updates)

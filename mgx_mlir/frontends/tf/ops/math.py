@@ -73,6 +73,7 @@ def _register_binary(name: str, function: Callable[[Builder, Value, Value], Valu
 
 
 def is_zero(b: Builder, x: Value) -> Value:
+    """Return where `x` is 0, as bool."""
     return compare(b, "equal", x, 0)
 
 

@@ -31,6 +31,7 @@ def pool(
     explicit: Sequence[int],
     data_format: str | None,
 ) -> Value:
+    """Pool the spatial axes of `x` in the node's layout."""
     last = node.channels_last(data_format)
     rank = len(b.dims(x))
     lengths = spatial(ksize, rank, last, "ksize")

@@ -68,6 +68,7 @@ class _Axes:
         self.align, self.half = align, half
 
     def each(self) -> list[tuple[int, Extent, Extent]]:
+        """Return each spatial axis with its extent and the one that is wanted."""
         return [(i + 1, d, w) for i, (d, w) in enumerate(zip(self.dims, self.wanted, strict=True))]
 
 

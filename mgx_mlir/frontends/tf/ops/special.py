@@ -42,6 +42,7 @@ def erfc(b: Builder, node: Node, x: Value) -> Value:
 
 
 def in_f64(b: Builder, x: Value, function: Callable[[Value], Value]) -> Value:
+    """Return `function` of `x`, computed in f64."""
     return convert(b, function(convert(b, x, DOUBLE)), b.dtype(x))
 
 
