@@ -30,6 +30,7 @@ from mgx_mlir.frontends.onnx.ops.activation import gelu_tanh
 from mgx_mlir.frontends.onnx.ops.contrib_nbits import expanded, unpacked
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.signatures import Attributes
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
@@ -160,6 +161,29 @@ def _mixture(
     return convert(b, reshape(b, total, dims), dtype)
 
 
+@dataclass(frozen=True)
+class MoeAttributes(Attributes):
+    """How tokens choose their experts, and what the experts compute."""
+
+    activation_alpha: float = 1.0
+    activation_beta: float = 0.0
+    activation_type: str = "relu"
+    k: int = 1
+    normalize_routing_weights: int = 0
+    swiglu_fusion: int = 0
+    swiglu_limit: float | None = None
+    swiglu_limit_after_activation: int = 0
+    use_sparse_mixer: int = 0
+
+    def form(self) -> Form:
+        """Return what the experts compute."""
+        after = _limit_after(self.activation_type, self.swiglu_limit_after_activation)
+        return Form(
+            self.activation_type, self.activation_alpha, self.activation_beta, self.swiglu_fusion,
+            self.swiglu_limit, after,
+        )  # fmt: skip
+
+
 @onnx_op("MoE", domain=MS)
 def moe(
     b: Builder,
@@ -173,29 +197,17 @@ def moe(
     fc3: Value | None = None,
     fc3_bias: Value | None = None,
     *,
-    activation_alpha: float = 1.0,
-    activation_beta: float = 0.0,
-    activation_type: str = "relu",
-    k: int = 1,
-    normalize_routing_weights: int = 0,
-    swiglu_fusion: int = 0,
-    swiglu_limit: float | None = None,
-    swiglu_limit_after_activation: int = 0,
-    use_sparse_mixer: int = 0,
+    experts: MoeAttributes,
 ) -> Value:
-    if use_sparse_mixer:
+    if experts.use_sparse_mixer:
         raise NotSupported("use_sparse_mixer")
     if fc2 is None:
         raise ModelError("expected input 'fc2_experts_weights'")
     kind = wide(b.dtype(x))
-    picked = _routed(b, router, None, k, normalize_routing_weights, kind)
-    f = Form(
-        activation_type, activation_alpha, activation_beta, swiglu_fusion, swiglu_limit,
-        _limit_after(activation_type, swiglu_limit_after_activation),
-    )  # fmt: skip
+    picked = _routed(b, router, None, experts.k, experts.normalize_routing_weights, kind)
     third = None if fc3 is None else (convert(b, fc3, kind), fc3_bias)
     first, second = (convert(b, fc1, kind), fc1_bias), (convert(b, fc2, kind), fc2_bias)
-    return _mixture(b, x, picked, first, second, third, f)
+    return _mixture(b, x, picked, first, second, third, experts.form())
 
 
 def _weights(
@@ -252,24 +264,16 @@ def qmoe(
     fc2_act_block_scale: Value | None = None,
     *,
     accuracy_level: int = 0,
-    activation_alpha: float = 1.0,
-    activation_beta: float = 0.0,
-    activation_type: str = "relu",
+    experts: MoeAttributes,
     block_size: int = 0,
     expert_weight_bits: int = 4,
     fc1_expert_weight_bits: int | None = None,
     fc2_expert_weight_bits: int | None = None,
     fc3_expert_weight_bits: int | None = None,
-    k: int = 1,
-    normalize_routing_weights: int = 0,
     quant_type: str = "int",
-    swiglu_fusion: int = 0,
-    swiglu_limit: float | None = None,
-    swiglu_limit_after_activation: int = 0,
-    use_sparse_mixer: int = 0,
     weights_prepacked: int = -1,
 ) -> Value:
-    if use_sparse_mixer:
+    if experts.use_sparse_mixer:
         raise NotSupported("use_sparse_mixer")
     if quant_type != "int":
         raise NotSupported(f"quant_type {quant_type}")
@@ -282,8 +286,8 @@ def qmoe(
         raise ModelError("expected input 'fc2_experts_weights'")
     kind = wide(b.dtype(x))
     # onnxruntime's weights are a softmax over the k chosen ones, whatever the attribute says
-    normalize = 1 if router_weights is None else normalize_routing_weights
-    picked = _routed(b, router, router_weights, k, normalize, kind)
+    normalize = 1 if router_weights is None else experts.normalize_routing_weights
+    picked = _routed(b, router, router_weights, experts.k, normalize, kind)
 
     def bits(own: int | None) -> int:
         return expert_weight_bits if own is None else own
@@ -294,11 +298,7 @@ def qmoe(
     if fc3 is not None:
         own = bits(fc3_expert_weight_bits)
         third = (_weights(b, fc3, fc3_scales, fc3_zeros, own, kind), fc3_bias)
-    f = Form(
-        activation_type, activation_alpha, activation_beta, swiglu_fusion, swiglu_limit,
-        _limit_after(activation_type, swiglu_limit_after_activation),
-    )  # fmt: skip
-    return _mixture(b, x, picked, (one, fc1_bias), (two, fc2_bias), third, f)
+    return _mixture(b, x, picked, (one, fc1_bias), (two, fc2_bias), third, experts.form())
 
 
 @onnx_op("MoEGroupRouter", domain=MS)

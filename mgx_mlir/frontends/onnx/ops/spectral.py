@@ -166,8 +166,9 @@ def _in_two_steps(
     def turned(v: Value) -> Value:
         return transpose(b, reshape(b, v, [*dims[:-1], p, q]), swap)
 
-    turned_im = None if im is None else turned(im)
-    re, im = _transform(b, node, turned(re), turned_im, p, p, sign)  # j2, k1
+    re = turned(re)
+    im = None if im is None else turned(im)
+    re, im = _transform(b, node, re, im, p, p, sign)  # j2, k1
     waves = _circle(np.outer(np.arange(q), np.arange(p)), n)
     cos, sin = (
         b.literal((v * w).astype(b.dtype(re).np)) for v, w in zip(waves, (1, sign), strict=True)
