@@ -386,7 +386,7 @@ class Flow:
         side = scope.sides.get(condition)
         if side is None:
             known = importer.value(self.body.refs(name)[1], scope)
-            found = None if known is POISON else importer.builder.const(known)
+            found = None if isinstance(known, Failed) else importer.builder.const(known)
             if found is None:
                 raise NotSupported("a Switch whose branches no Merge joins")
             side = int(found.reshape(-1)[0])
