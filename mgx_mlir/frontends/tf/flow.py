@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.ir import ir
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.tf.graph import Body, Ref
 from mgx_mlir.frontends.tf.regions import branch, choose, truth, while_loop
@@ -386,7 +387,7 @@ class Flow:
         side = scope.sides.get(condition)
         if side is None:
             known = importer.value(self.body.refs(name)[1], scope)
-            found = None if isinstance(known, Failed) else importer.builder.const(known)
+            found = importer.builder.const(known) if isinstance(known, ir.Value) else None
             if found is None:
                 raise NotSupported("a Switch whose branches no Merge joins")
             side = int(found.reshape(-1)[0])

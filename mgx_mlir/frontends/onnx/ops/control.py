@@ -27,7 +27,7 @@ from mgx_mlir.frontends.onnx.structures import (
     tensors,
 )
 from mgx_mlir.frontends.problems import NotSupported
-from mgx_mlir.frontends.values import Failed, Held, HostValue, Value, has_failed
+from mgx_mlir.frontends.values import Held, HostValue, Value, has_failed
 from mgx_mlir.programs.build import Builder
 
 _MOST = 1 << 20  # iterations of a loop whose results state how many there are
@@ -175,8 +175,7 @@ def _unrolled(
         rows.append(found[1 + len(held) :])
         if not conditional:
             continue
-        assert not isinstance(found[0], Failed)
-        again = b.const(found[0])
+        again = b.const(found[0]) if isinstance(found[0], Value) else None
         if again is None:
             raise NotSupported("carried sequences and a condition that is known at run time only")
         if not again.all():
