@@ -19,8 +19,7 @@ from mgx_mlir.passes.analysis.kernel_ops import Known, copy_ops, is_uniform, mak
 from mgx_mlir.passes.analysis.view_chains import VIEWS_AND_SLICE
 from mgx_mlir.programs.program_ir import functions
 from mgx_mlir.rewrite.passes import Pass, option
-from mgx_mlir.rewrite.pattern import has_no_use, has_one_use, users
-from mgx_mlir.rewrite.rewrite_trace import Rule, rule
+from mgx_mlir.rewrite.pattern import Rule, has_no_use, has_one_use, rule, users
 
 AFTER = rule(
     "find_concat_pointwise",

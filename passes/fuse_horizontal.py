@@ -18,8 +18,7 @@ from mgx_mlir.passes.analysis.control_flow import values_read
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.programs.program_ir import functions
 from mgx_mlir.rewrite.passes import Pass, option
-from mgx_mlir.rewrite.pattern import has_one_use, op_names
-from mgx_mlir.rewrite.rewrite_trace import Rule, rule
+from mgx_mlir.rewrite.pattern import Rule, has_one_use, op_names, rule
 
 GATHERS = rule(
     "gather_horizontal_fusion",

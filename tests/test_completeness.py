@@ -300,8 +300,10 @@ def test_property_cases_are_found_as_they_are_written():
 
 def importer(name: str, since: int, function: Any, domain: str = "") -> dict[Any, Any]:
     """A registry of one operator."""
-    s = signature_of(function)
-    op = OnnxOp(domain, name, since, function, s.required, s.most, s.attributes)
+    op = OnnxOp(
+        name=name, domain=domain, since=since, function=function, structures=False,
+        **vars(signature_of(function)),
+    )  # fmt: skip
     return {(domain, name): (op,)}
 
 

@@ -1,11 +1,15 @@
-"""The type check sees every root, the packages it imports, and the stub of the bindings."""
+"""The type check sees every root, its packages and the bindings' stub; imports have no circle."""
 
 from __future__ import annotations
 
+import graphlib
 import json
 import shutil
 import subprocess
 from pathlib import Path
+
+import grimp
+import pytest
 
 from tests.run import ROOT, STEPS
 
@@ -42,3 +46,13 @@ def test_a_planted_error_is_found_in_every_root(tmp_path: Path) -> None:
     }
     assert found == dict.fromkeys(roots, expected)
     assert done.returncode == 1
+
+
+def test_no_circle_of_imports_also_inside_functions() -> None:
+    graph = grimp.build_graph("mgx_mlir", exclude_type_checking_imports=True)
+    imports = {m: graph.find_modules_directly_imported_by(m) for m in graph.modules}
+    assert len(imports) > 400
+    try:
+        graphlib.TopologicalSorter(imports).prepare()
+    except graphlib.CycleError as e:
+        pytest.fail(f"a circle of imports: {' <- '.join(e.args[1])}")

@@ -46,7 +46,6 @@ from mgx_mlir.rewrite.rewrite_trace import (
     observers,
     observing,
     op_text,
-    rule,
     tally,
     traces,
 )
@@ -115,6 +114,16 @@ class Pattern:
     def root_names(self) -> list[str]:
         """Return the names of the root ops; a base class stands for every class below it."""
         return [name for root in self.roots for name in root_names(root)]
+
+
+def rule(name: str, summary: str) -> Rule:
+    """Register a rewrite that plain code makes, under a name that no other has."""
+    if "->" not in summary:
+        raise TypeError(f"rule '{name}' needs a summary `before -> after`")
+    if name in RULES or name in PATTERNS:
+        raise TypeError(f"rewrite '{name}' is defined twice")
+    RULES[name] = Rule(name, summary)
+    return RULES[name]
 
 
 def pattern(*roots: Root, benefit: int = 1) -> Callable[[PatternFunction], Pattern]:

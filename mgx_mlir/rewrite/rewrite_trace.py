@@ -51,18 +51,6 @@ class Rule:
                 trace.add(self.name, op, text)
 
 
-def rule(name: str, summary: str) -> Rule:
-    """Register a rewrite that plain code makes, under a name that no other has."""
-    from mgx_mlir.rewrite.pattern import PATTERNS
-
-    if "->" not in summary:
-        raise TypeError(f"rule '{name}' needs a summary `before -> after`")
-    if name in RULES or name in PATTERNS:
-        raise TypeError(f"rewrite '{name}' is defined twice")
-    RULES[name] = Rule(name, summary)
-    return RULES[name]
-
-
 # ---- off -----------------------------------------------------------------------------------------
 
 _OFF: ContextVar[frozenset[str]] = ContextVar("mgx_disabled_rewrites", default=frozenset())

@@ -38,7 +38,7 @@ from mgx_mlir.dialects.migraphx.quant import QuantDot
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.analysis.control_flow import CONTROL, host_results, values_read
-from mgx_mlir.rewrite.rewrite_trace import Rule, rule
+from mgx_mlir.rewrite.pattern import Rule, rule
 
 CREATE_POINTWISE = rule("create_pointwise_modules", "add(x, y) -> pointwise(x, y) {add}")
 POINTWISE = rule(

@@ -72,7 +72,7 @@ def case_of(
     args: Arguments, model: Model, plain: Model, choice: TargetChoice, arrays: Sequence[np.ndarray]
 ) -> Case:
     """Make the case to compare, as the options say."""
-    from mgx_mlir.tools.driver.commands.verify import limits_of
+    from mgx_mlir.tools.driver.limits import limits_of
 
     return Case(
         plain.program,

@@ -17,6 +17,7 @@ from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION, KernelPlan, Lower
 from mgx_mlir.passes.lower.expr import Expr, Leaf
 from mgx_mlir.passes.lower.gpu import compilation_info, gemm_shape
 from mgx_mlir.passes.lower.gpu.stored_rows import DOTS, rows_of
+from mgx_mlir.passes.lower.products import collapsed, multiply_accumulate, pad_tensor
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, signless
 
 
@@ -50,8 +51,6 @@ def plan(e: LoweringContext, body: ir.Block) -> KernelPlan:
 
 def deepened(e: LoweringContext, x: Expr, depth: int) -> ir.Value:
     """Return a matrix with zeros after each row, up to `depth`; by a dispatch of its own."""
-    from mgx_mlir.passes.lower.ops.convolution import pad_tensor
-
     value = e.tensor(x)
     kind = ir.RankedTensorType(value.type)
     rows, own = kind.shape
@@ -75,8 +74,6 @@ def _parts(
     acc: DType,
 ) -> ir.Value:
     """[parts, rows, columns], each the product over a part of the depth."""
-    from mgx_mlir.passes.lower.ops.linear import collapsed, multiply_accumulate
-
     m, n, k = product.dims
     s = choice.split
     a, b = collapsed(e, x.value, [m, s, k // s]), collapsed(e, rows, [n, s, k // s])

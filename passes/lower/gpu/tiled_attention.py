@@ -26,8 +26,8 @@ from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, View, behind_views
 from mgx_mlir.passes.lower.gpu import attention_tiles
 from mgx_mlir.passes.lower.iree.linalg_ext import attention
-from mgx_mlir.passes.lower.ops.convolution import pad_tensor
 from mgx_mlir.passes.lower.ops.fused_concat import Elements
+from mgx_mlir.passes.lower.products import pad_tensor
 from mgx_mlir.passes.lower.scalar import constant, narrow
 
 _LEAST_QUERIES = 2  # one query is a product with a vector

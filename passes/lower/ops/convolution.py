@@ -17,13 +17,12 @@ from mgx_mlir.passes.lower.gpu import compilation_info, gathered_convolution, ge
 from mgx_mlir.passes.lower.gpu.stored_rows import rows_of
 from mgx_mlir.passes.lower.ops.linear import (
     accumulator,
-    collapsed,
     contract,
-    multiply_accumulate,
     rounded,
     store,
 )
 from mgx_mlir.passes.lower.ops.movement import extract_slice
+from mgx_mlir.passes.lower.products import collapsed, multiply_accumulate, pad_tensor
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import Number
 
@@ -210,35 +209,6 @@ def trim_windows(
     if sizes == have:
         return x
     return extract_slice(e, x, offsets, sizes, [1] * len(sizes))
-
-
-def pad_tensor(
-    e: LoweringContext,
-    x: ir.Value,
-    low: Sequence[Extent],
-    high: Sequence[Extent],
-    dims: Sequence[int],
-    dtype: DType,
-    number: Number,
-) -> ir.Value:
-    """tensor.pad with a constant."""
-    from mgx_mlir.passes.lower.scalar import constant
-
-    kind = ir.RankedTensorType(x.type)
-    result = ir.RankedTensorType.get(list(dims), kind.element_type)
-    value = constant(number, dtype).value
-    pad = tensor.PadOp(
-        result,
-        x,
-        e.dynamic_values(low),
-        e.dynamic_values(high),
-        e.static_dims(low),
-        e.static_dims(high),
-    )
-    block = pad.regions[0].blocks.append(*[ir.IndexType.get()] * kind.rank)
-    with ir.InsertionPoint(block):
-        tensor.YieldOp(value)
-    return pad.result
 
 
 def window_count(

@@ -7,7 +7,7 @@ from typing import cast
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.ir import arith, ir, linalg
+from mgx_mlir.core.ir import ir, linalg
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION, LoweringContext
@@ -15,8 +15,9 @@ from mgx_mlir.passes.lower.expr import Expr, Extent, View
 from mgx_mlir.passes.lower.gpu import compilation_info, gemm_shape, split_k
 from mgx_mlir.passes.lower.gpu.stored_rows import rows_of
 from mgx_mlir.passes.lower.iree.packed import made_ahead
+from mgx_mlir.passes.lower.products import collapsed, multiply_accumulate
 from mgx_mlir.passes.lower.registry import lowers
-from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed, signless
+from mgx_mlir.passes.lower.scalar import computed
 
 
 def accumulator(dtype: DType) -> DType:
@@ -129,15 +130,6 @@ def _repeated_matrix(e: LoweringContext, x: Expr) -> ir.Value | None:
     return source if not lead else collapsed(e, source, x.source.type.dims[-2:])
 
 
-def collapsed(e: LoweringContext, value: ir.Value, dims: Sequence[Extent]) -> ir.Value:
-    """Return the elements of a tensor in other dims."""
-    from mgx_mlir.passes.lower.views import reshape_tensor
-
-    kind = ir.RankedTensorType(value.type)
-    source = dtypes.from_mlir(kind.element_type)
-    return reshape_tensor(e, value, TensorType(source, tuple(e.static_dims(dims))), dims)
-
-
 def contract(
     e: LoweringContext,
     a: ir.Value,
@@ -166,32 +158,3 @@ def contract(
     return multiply_accumulate(
         e, a, b, e.fill(extents, acc, 0), maps, [PARALLEL] * rank + [REDUCTION], element, acc
     )
-
-
-def multiply_accumulate(
-    e: LoweringContext,
-    a: ir.Value,
-    b: ir.Value,
-    init: ir.Value,
-    maps: Sequence[ir.AffineMap],
-    iterators: Sequence[str],
-    element: DType,
-    acc: DType,
-) -> ir.Value:
-    """Build a generic of `out += a * b`, the product in the accumulator's type."""
-    scalars = ArithScalars(acc, acc)
-
-    def body(x: ir.Value, y: ir.Value, total: ir.Value) -> ir.Value:
-        wide = [_widened(scalars, TypedScalar(v, element), acc) for v in (x, y)]
-        product = scalars.mul(*wide)
-        return scalars.add(TypedScalar(total, acc), product).value
-
-    return e.generic([a, b], [init], maps, iterators, body)[0]
-
-
-def _widened(b: ArithScalars, x: TypedScalar, acc: DType) -> TypedScalar:
-    if x.dtype is acc:
-        return x
-    if x.dtype.is_float:
-        return TypedScalar(arith.ExtFOp(signless(acc), x.value).result, acc)
-    return b.cast(x, acc)

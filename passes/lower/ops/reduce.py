@@ -22,8 +22,8 @@ from mgx_mlir.dialects.migraphx.reduce import (
 from mgx_mlir.passes.lower import host
 from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION, LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, View, identity
-from mgx_mlir.passes.lower.ops.convolution import pad_tensor
 from mgx_mlir.passes.lower.ops.run_time_axes import chosen_dims, reduce_chosen
+from mgx_mlir.passes.lower.products import pad_tensor
 from mgx_mlir.passes.lower.registry import Results, lowers
 from mgx_mlir.passes.lower.scalar import (
     ArithScalars,

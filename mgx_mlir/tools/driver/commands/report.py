@@ -17,10 +17,10 @@ from mgx_mlir.printers.listing import list_program
 from mgx_mlir.printers.text import program_text
 from mgx_mlir.tools.driver.arguments import Arguments, Option
 from mgx_mlir.tools.driver.commands.perf import measure
-from mgx_mlir.tools.driver.commands.verify import limits_of
 from mgx_mlir.tools.driver.compile_model import compile_model
 from mgx_mlir.tools.driver.emit import write_file
 from mgx_mlir.tools.driver.input_data import allocate
+from mgx_mlir.tools.driver.limits import limits_of
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.options import DATA, HELP, ITERATIONS, LOADER, QUANTIZE, TARGET, VERIFY
 from mgx_mlir.tools.driver.page import page

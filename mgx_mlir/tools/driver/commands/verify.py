@@ -24,6 +24,7 @@ from mgx_mlir.tools.driver.compile_model import compile_model
 from mgx_mlir.tools.driver.conditioning import ill_conditioned
 from mgx_mlir.tools.driver.emit import emit, form_of, show
 from mgx_mlir.tools.driver.input_data import allocate
+from mgx_mlir.tools.driver.limits import limits_of
 from mgx_mlir.tools.driver.model import Model, load_passes
 from mgx_mlir.tools.driver.options import HELP, REPORTERS, VERIFY
 from mgx_mlir.tools.driver.progress import say, step, working
@@ -195,12 +196,6 @@ def _limits(args: Arguments, model: Model, program: ProgramIR, count: int) -> li
     if len(each) == count:
         return each
     return [max(each, key=lambda t: t.rms, default=Tolerances())] * count
-
-
-def limits_of(args: Arguments) -> Callable[[Tolerances], Tolerances]:
-    """Return how the options and the environment change default limits."""
-    stated = (args.get("--rms-tol"), args.get("--atol"), args.get("--rtol"))
-    return lambda t: t.with_environment().with_limits(*stated)
 
 
 def _held(args: Arguments) -> CompiledProgram | None:
