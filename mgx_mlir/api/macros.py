@@ -134,7 +134,7 @@ def _onnx(b: Builder, op_type: str, *values: Any, **attributes: Any) -> Any:
     onnx_ops.load()
     found = find("", op_type, OPSET)
     assert found is not None
-    made = found.function(b, _Node(b, op_type), *values, **attributes)
+    made = found.function(b, _Node(b, op_type), *values, **found.arguments(attributes))
     return made[0] if isinstance(made, tuple | list) else made
 
 

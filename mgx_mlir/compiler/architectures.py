@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.core.errors import FileError, UsageError
-from mgx_mlir.targets import emulator, get_target
-from mgx_mlir.targets.devices import hip_devices
+from mgx_mlir.targets import devices, emulator, get_target
 
 
 def named(arch: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -32,7 +31,7 @@ def device_archs(*, emulate: bool) -> tuple[str, ...]:
     if emulate:
         stated = emulator.emulated_arch()
         return (stated,) if stated else ()
-    return tuple(d.arch for d in hip_devices())
+    return tuple(d.arch for d in devices.hip_devices())
 
 
 def of_device(device_id: int, *, emulate: bool) -> str | None:

@@ -101,7 +101,7 @@ def test_a_pattern_that_is_off_does_nothing():
 
 
 def test_rules_of_plain_passes_are_switched_counted_and_traced(monkeypatch):
-    monkeypatch.setattr("mgx_mlir.rewrite.rewrite_trace.RULES", {})
+    monkeypatch.setattr("mgx_mlir.rewrite.pattern.RULES", {})
     mine = rule("mine", "a -> b")
     with pytest.raises(TypeError, match="defined twice"):
         rule("mine", "a -> b")

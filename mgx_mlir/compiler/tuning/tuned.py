@@ -21,9 +21,9 @@ from mgx_mlir.core.errors import UsageError
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.rewrite.switches import flag
+from mgx_mlir.targets import devices
 from mgx_mlir.targets.cache import digest, hash_file
 from mgx_mlir.targets.child import compiler_version
-from mgx_mlir.targets.devices import hip_devices
 from mgx_mlir.targets.flags import host_cpu
 
 
@@ -69,7 +69,7 @@ def _fastest(model: ModelSource, settings: CompileSettings, problem: dict[str, A
 
 def _is_timed(settings: CompileSettings) -> bool:
     """Return whether there is a GPU to time programs on."""
-    return not settings.emulate and bool(hip_devices())
+    return not settings.emulate and bool(devices.hip_devices())
 
 
 def _tune_products(model: ModelSource, settings: CompileSettings) -> list[str]:
