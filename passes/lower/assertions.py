@@ -30,7 +30,10 @@ class Places:
         self._ends: dict[tuple[ir.Block, ir.Operation | None], ir.Operation] = {}
 
     def first(self, block: ir.Block, values: Iterable[ir.Value]) -> ir.InsertionPoint:
-        """The first place in a block where all of `values` are known; scalars are moved there."""
+        """Return the first place in a block where all of `values` are known.
+
+        Scalars are moved there.
+        """
         return ir.InsertionPoint(self._end(block, self._last(block, values)))
 
     def _end(self, block: ir.Block, behind: ir.Operation | None) -> ir.Operation:
@@ -83,7 +86,10 @@ def wait(e: LoweringContext, block: ir.Block) -> None:
 
 
 def _done(e: LoweringContext, value: ir.Value, kept: dict[ir.Value, ir.Value]) -> ir.Value:
-    """A value once it is computed; one that has the elements of another is made of that one."""
+    """Return a value once it is computed.
+
+    One that has the elements of another is made of that one.
+    """
     if value not in kept:
         op = value.owner.operation
         if op.name in _ALIASES and _is_computed(op.operands[0]):

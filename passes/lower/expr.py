@@ -63,7 +63,7 @@ class Compute(Expr):
 
 
 def compose(outer: DimMap, inner: DimMap) -> DimMap:
-    """The map of a view (`inner`: source from middle) of a view (`outer`: middle from result)."""
+    """Compose the maps of a view, `inner` source from middle, `outer` middle from result."""
     return tuple(None if i is None else outer[i] for i in inner)
 
 

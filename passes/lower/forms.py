@@ -155,7 +155,9 @@ def as_form(x: Form | int) -> Form:
 
 
 def divided(kind: str, a: Form, b: Form) -> Form:
-    """The quotient or the rest, rounded towards 0, as the machine does it; 0 divides nothing.
+    """Return the quotient or the rest, rounded towards 0, as the machine does it.
+
+    0 divides nothing.
 
     `floor` is the quotient rounded down.
     """

@@ -209,7 +209,10 @@ def tensor_of(e: LoweringContext, v: ir.Value, elements: Elements) -> ir.Value:
 
 
 def extents_of(e: LoweringContext, v: ir.Value) -> list[Extent]:
-    """A 1-D integer operand of known length as extents: ints where known, else index values."""
+    """Return a 1-D integer operand of known length as extents.
+
+    Ints where known, else index values.
+    """
     followed = e.elements(v)
     if followed is not None:
         return [x if not isinstance(x, TypedScalar) else as_index(x.value) for x in followed.flat]

@@ -58,7 +58,10 @@ def quotient(e: LoweringContext, a: Extent, b: Extent) -> Extent:
 
 
 def to_index(value: ir.Value, dtype: DType) -> ir.Value:
-    """An integer element of `dtype` as an index; unsigned ones beyond i64 become its largest."""
+    """Return an integer element of `dtype` as an index.
+
+    Unsigned ones beyond i64 become its largest.
+    """
     if dtype.is_unsigned and dtype.bits == 64:
         most = constant_of(value.type, ir.IntegerAttr.get(value.type, 2**63 - 1))
         value = arith.MinUIOp(value, most).result

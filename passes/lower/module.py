@@ -186,7 +186,10 @@ class ModuleLowering(LoweringContext):
 
     @contextmanager
     def inner_scope(self, scope: Scope | None = None) -> Iterator[Scope]:
-        """A scope for a region: what is made in it is not seen outside. It can be entered again."""
+        """Return a scope for a region.
+
+        What is made in it is not seen outside. It can be entered again.
+        """
         outer = self.scope
         self.scope = scope or Scope(_inside(outer.exprs), _inside(outer.elements))
         try:
@@ -274,8 +277,10 @@ class ModuleLowering(LoweringContext):
         self.bind(op.results[0], x if lazy else self._settle(x))
 
     def _filled(self, x: Splat) -> Leaf:
-        """One number in run-time dims as a tensor: a loop over nothing else has no extents that
-        the compiler could find."""
+        """Return one number in run-time dims as a tensor.
+
+        A loop over nothing else has no extents that the compiler could find.
+        """
         value = self.tensor(x)
         return Leaf(x.type, self.barrier(value, self.extents(value)))
 
@@ -373,7 +378,7 @@ class ModuleLowering(LoweringContext):
     # ---- kernels -----------------------------------------------------------------------------
 
     def _kernel(self, op: ir.Operation) -> None:
-        """A fused op: its body, in one dispatch region where the target takes them."""
+        """Lower a fused op: its body, in one dispatch region where the target takes them."""
         body = op.regions[0].blocks[0]
         # literals of a body become captured values, so they are made outside of it
         for arg, v in zip(body.arguments, op.operands, strict=True):
@@ -427,8 +432,10 @@ class ModuleLowering(LoweringContext):
         return convolution_kernel.plan(self, body) if self._has_vector_kernels() else KernelPlan()
 
     def _is_gathered(self, body: ir.Block) -> bool:
-        """Whether a concat is a loop in which each element finds its part: not on processors,
-        where that is several times slower than copies."""
+        """Return whether a concat is a loop in which each element finds its part.
+
+        Not on processors, where that is several times slower than copies.
+        """
         return self.options.target == "gpu" and fused_concat.fits(body)
 
     def _is_flash(self, op: ir.Operation, body: ir.Block) -> bool:
@@ -436,7 +443,10 @@ class ModuleLowering(LoweringContext):
         return self.options.target == "gpu" and regions.is_attention(op) and attention.fits(body)
 
     def _as_one_op(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
-        """The results of a body that is lowered as a whole; None where its ops are one by one."""
+        """Return the results of a body that is lowered as a whole.
+
+        None where its ops are one by one.
+        """
         if is_a(op, FusedConcat):
             return fused_concat.fused_concat(self, body)
         return attention.flash_attention(self, body) if self._is_flash(op, body) else None
@@ -463,7 +473,10 @@ class ModuleLowering(LoweringContext):
         self.kernels.append(KernelInfo(f"{self.options.target}::{name}", ops, str(op.location)))
 
     def _result_extents(self, op: ir.Operation, body: ir.Block) -> list[list[Extent]] | None:
-        """The extents of a kernel's results from its operands; None where only the body knows."""
+        """Return the extents of a kernel's results from its operands.
+
+        None where only the body knows.
+        """
         if is_a(op, FusedConcat) and not self._is_gathered(body):
             return None  # a region takes no insert_slice
         if regions.is_two_dots(op) and not self._is_flash(op, body):

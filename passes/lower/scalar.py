@@ -292,7 +292,10 @@ class ArithScalars:
         return widen(narrow(x, dtype))
 
     def exact(self, x: TypedScalar, dtype: DType) -> TypedScalar:
-        """A computed element as one of type `dtype`: rounded to it unless it was read from one."""
+        """Return a computed element as one of type `dtype`.
+
+        Rounded to it unless it was read from one.
+        """
         if not dtype.is_low_precision or x.stored is not None:
             return x
         return self.rounded(x, dtype)
@@ -369,7 +372,7 @@ def _is_number(x: TypedScalar) -> bool:
 
 
 def ordered(b: ArithScalars, bits: TypedScalar, kind: DType) -> TypedScalar:
-    """The bits of floats, as signed integers of type `kind`, in the floats' order; and back."""
+    """Turn bits of floats into signed integers of type `kind` in the floats' order, and back."""
     # negative floats order backwards by their bits
     return b.xor(bits, b.and_(b.shr(bits, kind.bits - 1), int(kind.highest())))
 

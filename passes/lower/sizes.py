@@ -442,7 +442,10 @@ def _known(c: Condition) -> bool | None:
 
 
 def _open(alternatives: Iterable[Condition]) -> list[Condition] | None:
-    """What is left of alternatives that are open; None where one of them holds in all runs."""
+    """Return what is left of alternatives that are open.
+
+    None where one of them holds in all runs.
+    """
     left: dict[Condition, None] = {}
     rest = list(alternatives)
     while rest:
@@ -487,7 +490,7 @@ def _is_covered(c: Condition, others: Iterable[Condition]) -> bool:
 
 
 def _normal(c: Condition) -> Condition:
-    """The same condition for both orders of what is compared, and the same one in every process."""
+    """Return one condition for both orders of what is compared, the same in every process."""
     predicate, a, b = c
     if predicate != "le" and a.order > b.order:
         a, b = b, a
@@ -495,7 +498,10 @@ def _normal(c: Condition) -> Condition:
 
 
 def _expected(left: Sequence[Condition]) -> str:
-    """The conditions as text: what is compared with a number last, the number on the right."""
+    """Return the conditions as text.
+
+    What is compared with a number last, the number on the right.
+    """
     ordered = [(p, b, a) if a.is_number and p != "le" else (p, a, b) for p, a, b in left]
     ordered.sort(key=lambda c: c[2].is_number)
     return " or ".join(f"{_show(a)} {_WORDS[p]} {_show(b)}" for p, a, b in ordered)

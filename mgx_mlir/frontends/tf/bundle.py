@@ -26,8 +26,9 @@ class Bundle:
     """The tensors of a checkpoint by key. The bytes of a tensor are read when it is asked for."""
 
     def __init__(self, prefix: Path) -> None:
-        """Return `prefix` without `.index`. Raises FileError where the index is missing or
-        damaged.
+        """Read the index: `prefix` is its path without `.index`.
+
+        Raises FileError where it is missing or damaged.
         """
         self._prefix = prefix
         self._name = f"{prefix}.index"

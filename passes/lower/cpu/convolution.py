@@ -167,8 +167,11 @@ def convolution(
     results: Sequence[DType],
     emit: Emit,
 ) -> list[ir.Value]:
-    """The dispatch. x: the input as a vector of all its elements. packed: of `pack`. others: what
-    `emit` reads. results: their element types; the first is f32 if there are channel blocks."""
+    """Make the dispatch.
+
+    x: the input as a vector of all its elements. packed: of `pack`. others: what `emit` reads.
+    results: their element types; the first is f32 if there are channel blocks.
+    """
     high, wide = shape.counts
     whole = (shape.batch, high, wide, shape.outputs)
     panels = shape.outputs // cut.width

@@ -145,7 +145,7 @@ def _loops(
 
 
 def _transposed_input(conv: Convolution) -> ir.Operation | None:
-    """The op of the kernel that brings the input in channels-last order, if only that is read."""
+    """Return the op that brings the input in channels-last order, if only that is read."""
     owner = conv.input.owner
     if not is_a(owner, Transpose):
         return None

@@ -90,7 +90,7 @@ class Elements:
         return self.as_bool(found, lanes) if dtype.is_bool else found
 
     def pointwise(self, op: ir.OpView, args: Sequence[TypedScalar]) -> TypedScalar:
-        """One pointwise op on elements or vectors."""
+        """Return one pointwise op on elements or vectors."""
         cls = op_class(op.operation)
         out = TensorType.of(op.operation.results[0]).dtype
         first = TensorType.of(op.operation.operands[0]).dtype if args else out

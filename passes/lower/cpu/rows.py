@@ -16,8 +16,9 @@ _GROUP_ELEMENTS = 8192  # of a work-group: enough to be worth starting
 
 
 def rows(value: ir.Value, operands: Mapping[ir.Value, ir.Value], run: int) -> ir.Value:
-    """The kernel's result as (rows, last dim), bools as bytes; operands: the tensor of each block
-    argument.
+    """Return the kernel's result as (rows, last dim), bools as bytes.
+
+    Operands: the tensor of each block argument.
 
     run: elements read together, as `readable` found.
     """

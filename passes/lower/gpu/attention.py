@@ -132,7 +132,10 @@ def _sliced_view(e: LoweringContext, op: ir.Operation) -> Expr | None:
 def _operand(
     e: LoweringContext, x: Expr, dims: list[int], needed: Sequence[int] = ()
 ) -> tuple[ir.Value, list[int]]:
-    """A tensor, and which of the op's dims each of its own is: the `needed` ones are among them."""
+    """Return a tensor, and which of the op's dims each of its own is.
+
+    The `needed` ones are among them.
+    """
     whole = x
     x, at = behind_views(x)
     absent = [i for i, dim in enumerate(dims) if dim in needed and i not in at]

@@ -104,8 +104,10 @@ def intrinsics_of(arch: str, dtype: DType, width: int, depth: int) -> AttentionI
 
 
 def choose(chip: Chip, a: AttentionShape) -> AttentionTile | None:
-    """The tile of the lowest bound on the time, of equal ones that of the most rows; None where
-    none can be shared evenly by the lanes of its waves."""
+    """Return the tile of the lowest bound on the time, of equal ones that of the most rows.
+
+    None where none can be shared evenly by the lanes of its waves.
+    """
     depth = _PART if chip.lanes == 32 and a.depth > _DEPTH and a.depth % _PART == 0 else a.depth
     tiles = [AttentionTile(w, n, depth) for w in (1, 2, 3, 4) for n in (64, 32, 16)]
     fitting = [t for t in tiles if _fits(chip, a, t)]

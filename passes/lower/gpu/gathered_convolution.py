@@ -44,8 +44,10 @@ class WindowRows(Leaf):
 
 
 def gathers(conv: Convolution) -> bool:
-    """Whether a GPU's convolution of constant weights gathers its windows: of 16-bit floats, dense,
-    of few channels, its sizes known."""
+    """Return whether a GPU's convolution of constant weights gathers its windows.
+
+    Of 16-bit floats, dense, of few channels, its sizes known.
+    """
     x = TensorType.of(conv.input)
     if not x.dtype.is_float or x.dtype.size != 2 or not x.is_static or x.elements == 0:
         return False
@@ -54,7 +56,7 @@ def gathers(conv: Convolution) -> bool:
 
 
 def window_rows(e: LoweringContext, arg: ir.Value, value: ir.Value) -> WindowRows | None:
-    """The weights that a kernel has as the argument `arg` by rows, if it gathers its windows."""
+    """Return a kernel's weights, its argument `arg`, by rows if it gathers its windows."""
     uses = list(arg.uses)
     if len(uses) != 1 or uses[0].operand_number != 1:
         return None

@@ -111,8 +111,10 @@ def default(arch: str, product: GemmShape) -> GemmConfig:
 
 
 def alternatives(arch: str, product: GemmShape, count: int) -> list[GemmConfig]:
-    """What a search compares: the default first, then others of low bounds, the compiler's own
-    among them."""
+    """Return what a search compares.
+
+    The default first, then others of low bounds, the compiler's own among them.
+    """
     chip, mma = CHIPS[arch], product.intrinsic(arch)
     first = default(arch, product)
     if mma is None:
@@ -143,11 +145,13 @@ def bound_us(chip: Chip, mma: MmaIntrinsic, product: GemmShape, config: GemmConf
 
 
 def padded_depth(arch: str, product: GemmShape) -> int:
-    """The depth that a dot of constant weights should have: its own, or the next one whose rows
-    lie at multiples of 16 bytes, filled up with zeros, where that is worth a launch more.
+    """Return the depth that a dot of constant weights should have.
 
-    Rows that lie otherwise are read element by element: in the bounds of compiled code that takes
-    2 to 4 times as long for whole tiles on CDNA, else 5 to 15 times.
+    Its own, or the next one whose rows lie at multiples of 16 bytes, filled up with zeros, where
+    that is worth a launch more.
+
+    Rows that lie otherwise are read element by element: in the bounds of compiled code that takes 2
+    to 4 times as long for whole tiles on CDNA, else 5 to 15 times.
     """
     mma, of = product.intrinsic(arch), product.extents
     stored = product.op == DOT and product.layout == ROWS

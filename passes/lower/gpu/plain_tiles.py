@@ -43,7 +43,10 @@ _TILES = (
 
 
 def plain_tile(arch: str, product: GemmShape) -> PlainTile | None:
-    """The tile of a product that no matrix instruction multiplies; None for the compiler's own."""
+    """Return the tile of a product that no matrix instruction multiplies.
+
+    None for the compiler's own.
+    """
     chip = CHIPS.get(arch)
     if chip is None or product.op != DOT:
         return None

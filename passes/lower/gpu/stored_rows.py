@@ -32,8 +32,10 @@ _DOT, _CONVOLUTION = (1, 0), (3, 0, 1, 2)
 
 
 def stored_by_row(e: LoweringContext, arg: ir.Value, value: ir.Value) -> Expr | None:
-    """The weights that a kernel has as the argument `arg` as a view of a parameter that holds them
-    row by row; None where that is not how they are used, or they are not constant."""
+    """Return a kernel's weights, its argument `arg`, as a view of a parameter that has their rows.
+
+    None where they are used in another way, or are not constant.
+    """
     windows = window_rows(e, arg, value)
     if windows is not None:
         return windows
@@ -75,8 +77,11 @@ def _order(use: ir.OpOperand) -> tuple[int, ...] | None:
 
 
 def _depth(e: LoweringContext, dot: ir.Operation) -> int:
-    """The length of a row of a dot's weights: zeros follow the depth where the rows of its other
-    operand, from outside of the kernel, are to be copied so too."""
+    """Return the length of a row of a dot's weights.
+
+    Zeros follow the depth where the rows of its other operand, from outside of the kernel, are to
+    be copied so too.
+    """
     x = dot.operands[0]
     product = gemm_shape.shape_of_dot(dot)
     outside = isinstance(x.owner, ir.Block) and TensorType.of(x).is_static
@@ -88,8 +93,10 @@ def _depth(e: LoweringContext, dot: ir.Operation) -> int:
 def _turned(
     e: LoweringContext, array: np.ndarray, order: tuple[int, ...], depth: int
 ) -> np.ndarray:
-    """The array in another order, its rows filled up with zeros to `depth` elements; the same
-    object for the same weights, which are then one."""
+    """Return the array in another order, its rows filled up with zeros to `depth` elements.
+
+    The same object for the same weights, which are then one.
+    """
 
     def make() -> np.ndarray:
         turned = np.ascontiguousarray(array.transpose(order))

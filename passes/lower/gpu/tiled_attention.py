@@ -164,7 +164,7 @@ class _Dims:
         return self._tensor(x, names)
 
     def _tensor(self, x: Expr, names: dict[int, int]) -> Operand:
-        """The tensor that an expression is a view of, with those of its axes that have names."""
+        """Return the tensor that an expression is a view of, with its axes that have names."""
         source, at = behind_views(x)
         value = self.e.tensor(source)
         places = [i for i in at if i in names]

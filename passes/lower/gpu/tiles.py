@@ -118,16 +118,22 @@ class Extents:
 
 @lru_cache(maxsize=1024)
 def choose(chip: Chip, mma: MmaIntrinsic, of: Extents) -> MmaSchedule:
-    """The tile for a whole product: of those within a tenth of the lowest bound that which reads
-    least, of equal ones that with the most waves."""
+    """Return the tile for a whole product.
+
+    Of those within a tenth of the lowest bound that which reads least, of equal ones that with the
+    most waves.
+    """
     tiles = bounds(chip, mma, of)
     least = min(tiles.values())
     return min((t for t, n in tiles.items() if n <= 1.1 * least), key=lambda t: _read(t, of))
 
 
 def candidates(chip: Chip, mma: MmaIntrinsic, of: Extents, count: int) -> list[MmaSchedule]:
-    """The tiles to look at more closely, best first: the chosen one, then the lowest bounds, with
-    no two that differ in their waves alone before all others were there."""
+    """Return the tiles to look at more closely, best first.
+
+    The chosen one, then the lowest bounds, with no two that differ in their waves alone before all
+    others were there.
+    """
     tiles = bounds(chip, mma, of)
     ranked = sorted(tiles, key=lambda t: (tiles[t], _read(t, of)))
     first: dict[tuple[object, int], MmaSchedule] = {}
@@ -137,7 +143,7 @@ def candidates(chip: Chip, mma: MmaIntrinsic, of: Extents, count: int) -> list[M
 
 
 def bounds(chip: Chip, mma: MmaIntrinsic, of: Extents) -> dict[MmaSchedule, float]:
-    """The tiles that a product may have, with the clocks that each one needs at the least."""
+    """Return the tiles that a product may have, with the least clocks that each needs."""
     axes = (
         (1,) if of.apart else _fitting(of.lines, 1, range(1, 9)),
         _fitting(of.along, SIDE),
@@ -192,8 +198,11 @@ def _fits(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule) -> bool:
 
 
 def _fitting(extent: int, unit: int, sizes: Sequence[int] = _SIZES) -> Sequence[int]:
-    """The sizes of an axis whose tiles are all whole, or the one that covers it; else all sizes.
-    What a kernel reads besides its operands goes through memory where the last tile is cut."""
+    """Return the sizes of an axis whose tiles are all whole, or the one that covers it.
+
+    Else all sizes. What a kernel reads besides its operands goes through memory where the last tile
+    is cut.
+    """
     covering = [n for n in sizes if n * unit >= extent]
     whole = [n for n in sizes if extent % (n * unit) == 0 and n not in covering]
     return [*whole, *covering[:1]] or sizes

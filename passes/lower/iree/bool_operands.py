@@ -12,7 +12,9 @@ from mgx_mlir.passes.lower.expr import Compute, Expr, Leaf, View
 
 
 def from_bytes(e: LoweringContext, op: ir.Operation, x: Expr) -> Expr:
-    """The operand `x` of the kernel `op`; a bool one of a dot's kernel as bytes that are compared.
+    """Return the operand `x` of the kernel `op`.
+
+    A bool one of a dot's kernel as bytes that are compared.
 
     What follows a dot is packed with it, and IREE 3.13 packs bools with padding of another type:
     the program would be compiled without data tiling.

@@ -91,7 +91,7 @@ def whole(e: LoweringContext, x: ir.Value) -> ir.Value:
 
 
 def is_column(value: ir.Value) -> bool:
-    """Whether the value is a part of each row of another one, seen through changes of shape."""
+    """Return whether the value is a part of each row of another one, whatever its shape."""
     while not isinstance(value.owner, ir.Block):
         owner = value.owner.operation
         if owner.name == "tensor.extract_slice":

@@ -19,7 +19,7 @@ _GIVEN = ("arith.constant", "ml_program.global_load_const")
 
 
 def operand(e: LoweringContext, op: ir.Operation, x: Expr) -> Expr:
-    """The operand `x` of the kernel `op`, which stands in a region where the target has them."""
+    """Return the operand `x` of the kernel `op`, in a region where the target has them."""
     x = bool_operands.from_bytes(e, op, x)
     leaf = x.source if isinstance(x, View) else x
     if not isinstance(leaf, Leaf) or e.options.target != "cpu" or e.in_kernel:
@@ -34,7 +34,10 @@ def operand(e: LoweringContext, op: ir.Operation, x: Expr) -> Expr:
 
 
 def made_ahead(e: LoweringContext, x: ir.Value) -> ir.Value:
-    """An operand of a product that is in no region: behind a barrier where regions are off."""
+    """Return an operand of a product that is in no region.
+
+    Behind a barrier where regions are off.
+    """
     if e.options.regions or e.options.target != "cpu":
         return x
     source = source_of(x)

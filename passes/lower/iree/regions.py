@@ -39,14 +39,19 @@ def is_two_dots(op: ir.Operation) -> bool:
 
 
 def tiles_at_run_time(anchor: ir.OpView) -> bool:
-    """Whether a region with run-time dims around this op compiles: a pad inside it does not."""
+    """Return whether a region with run-time dims around this op compiles.
+
+    A pad inside it does not.
+    """
     name = anchor.operation.name
     return name == "migraphx.dot" or (name == "migraphx.convolution" and not any(anchor.padding))
 
 
 def is_padded_row(anchor: ir.OpView) -> bool:
-    """A padded window that spans or moves along less than two axes: in a region it does not
-    compile, or takes minutes and gigabytes."""
+    """Return whether a padded window spans or moves along less than two axes.
+
+    In a region it does not compile, or takes minutes and gigabytes.
+    """
     name = anchor.operation.name
     if name == "migraphx.pooling":
         window = list(anchor.lengths)
@@ -62,8 +67,10 @@ def is_padded_row(anchor: ir.OpView) -> bool:
 
 
 def pads_some_axes(anchor: ir.OpView) -> bool:
-    """A pooling whose windows reach a border along some of its axes only: in a region the
-    compiler's folding of the border into its tiles may not end."""
+    """Return whether a pooling's windows reach a border along some of its axes only.
+
+    In a region the compiler's folding of the border into its tiles may not end.
+    """
     if not is_a(anchor, Pooling) or anchor.dyn_global:
         return False
     out, image = TensorType.of(anchor.out).dims, TensorType.of(anchor.input).dims
@@ -80,7 +87,10 @@ def pads_some_axes(anchor: ir.OpView) -> bool:
 
 
 def pads_computed(anchor: ir.OpView) -> bool:
-    """A convolution that pads what its kernel computes: in a region it reads wrong numbers."""
+    """Return whether a convolution pads what its kernel computes.
+
+    In a region it reads wrong numbers.
+    """
     if not is_a(anchor, Convolution):
         return False
     padded = any(anchor.padding) or anchor.padding_mode != "default_"

@@ -28,7 +28,7 @@ def _first(
 def concat_past_present(
     op: ConcatPastPresent, ins: tuple[ir.Value, ir.Value, ir.Value], e: LoweringContext
 ) -> ir.Value:
-    """A choice by position: the new rows where they belong, the cache elsewhere."""
+    """Lower to a choice by position: the new rows where they belong, the cache elsewhere."""
     x, seqlens, past = ins
     t, counts = TensorType.of(op.past), TensorType.of(op.seqlens_k)
     own, new = e.extents(past), e.extents(x)

@@ -88,8 +88,10 @@ def _flatten(
 
 
 def _shared(values: Sequence[ir.Value], block: ir.Block) -> list[bool]:
-    """Which of the values that a block gives are not its own alone: made outside, or given twice,
-    or views of such."""
+    """Return which of the values that a block gives are not its own alone.
+
+    Made outside, or given twice, or views of such.
+    """
     roots = [_root(v) for v in values]
     return [_home(r) != block or roots.count(r) > 1 for r in roots]
 
@@ -383,7 +385,7 @@ class _Loop:
         return _unflatten(self.e, values, self.types, self.scalars, self.kinds, static=self.static)
 
     def is_true(self, v: ir.Value) -> bool:
-        """Whether a condition that the body yields is the one it got, or the constant true."""
+        """Return whether a condition that the body yields is what it got, or constant true."""
         if v == self.arguments[1]:
             return True
         owner = v.owner

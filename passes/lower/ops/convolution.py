@@ -214,7 +214,10 @@ def trim_windows(
 def window_count(
     e: LoweringContext, size: Extent, kernel: Extent, stride: int, dilation: int
 ) -> Extent:
-    """How many windows fit: (size - dilation * (kernel - 1) - 1) // stride + 1, at least 0."""
+    """Return how many windows fit.
+
+    (size - dilation * (kernel - 1) - 1) // stride + 1, at least 0.
+    """
     reach = e.add_extents(e.mul_extents(e.sub_extents(kernel, 1), dilation), 1)
     rest = e.sub_extents(size, reach)
     if isinstance(rest, int):
@@ -393,7 +396,7 @@ def _conv_generic(
 def convolution_backwards(
     op: ConvolutionBackwards, ins: Sequence[ir.Value], e: LoweringContext
 ) -> ir.Value:
-    """A convolution of the zero-dilated, padded input with the mirrored, transposed weights."""
+    """Lower to a convolution of the zero-dilated input with mirrored, transposed weights."""
     x, w = ins
     out = TensorType.of(op.out)
     acc = accumulator(out.dtype)

@@ -82,7 +82,10 @@ class Elements:
         dtype: DType,
         lanes: int,
     ) -> TypedScalar:
-        """The part of a concatenation that an index is in: all are read, inside of their bounds."""
+        """Return the part of a concatenation that an index is in.
+
+        All are read, inside of their bounds.
+        """
         if isinstance(at, int):
             i = next(i for i in reversed(range(len(starts))) if starts[i] <= at)
             return part(i, at - starts[i])

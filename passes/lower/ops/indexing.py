@@ -29,7 +29,7 @@ _SLICE_ELEMENTS = 8  # slices of fewer elements are not worth a loop of their ow
 
 @lowers(Gather)
 def gather(op: Gather, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -> ir.Value:
-    """A slice for one known index, whole rows at once along axis 0, else element by element."""
+    """Lower to a slice for one known index, whole rows along axis 0, else single elements."""
     data, index = (whole(e, x) for x in ins)
     t, it = TensorType.of(op.data), TensorType.of(op.indices)
     axis = axis_of(op.axis, t.rank)
@@ -179,7 +179,7 @@ def onehot(
 
 @lowers(NonZero)
 def nonzero(op: NonZero, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
-    """A running count of the non-zero elements, then for each count its place by bisection."""
+    """Lower to a running count of non-zero elements, and bisection for each count's place."""
     x, t = ins[0], TensorType.of(op.input)
     own = e.extents(x)
     total: Extent = 1
@@ -240,7 +240,10 @@ def _flags(e: LoweringContext, flat: ir.Value, dtype: DType, extents: Sequence[E
 
 
 def first_above(e: LoweringContext, counts: ir.Value, number: ir.Value, total: Extent) -> ir.Value:
-    """The first place whose running count is above `number`: bisection of a fixed step count."""
+    """Return the first place whose running count is above `number`.
+
+    Bisection of a fixed step count.
+    """
     index = ir.IndexType.get()
     if isinstance(total, int):
         steps: Extent = total.bit_length()

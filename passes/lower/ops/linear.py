@@ -98,7 +98,7 @@ def matrix_product(
 def integer_product(
     e: LoweringContext, a: ir.Value, b: ir.Value, extents: Sequence[Extent]
 ) -> ir.Value:
-    """The batched product of i8 tensors in i32, for a GPU, whose matrix instructions take i8."""
+    """Make the batched product of i8 tensors in i32, for the matrix instructions of a GPU."""
     found = contract(e, a, b, extents, dtypes.INT32)
     _give_computed(e, found, a)
     return found

@@ -137,7 +137,7 @@ def _slice_any_axes(
     starts: Sequence[Extent],
     ends: Sequence[Extent],
 ) -> ir.Value:
-    """The axes are known at run time only: each dim looks for itself among them."""
+    """Slice along run-time axes: each dim looks for itself among them."""
     offsets: list[Extent] = [0] * len(own)
     sizes = list(own)
     for dim, extent in enumerate(own):
@@ -266,7 +266,7 @@ def _pad_in_kernel(
     sizes: Sequence[Extent],
     value: ir.Value,
 ) -> ir.Value:
-    """A choice by position: IREE has no code for a tensor.pad that is a kernel's last op."""
+    """Make a choice by position: IREE has no code for a tensor.pad that ends a kernel."""
 
     def body(where: list[ir.Value]) -> ir.Value:
         source = []

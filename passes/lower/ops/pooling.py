@@ -97,8 +97,10 @@ def _windows(
     dilation: int,
     ceil: bool,
 ) -> Extent:
-    """The output extent; with ceil_mode a last window must start inside the input or its begin
-    padding."""
+    """Return the output extent.
+
+    With ceil_mode a last window must start inside the input or its begin padding.
+    """
     reach = e.add_extents(e.mul_extents(e.sub_extents(kernel, 1), dilation), 1)
     padded = e.add_extents(e.add_extents(size, low), high)
     rest = e.sub_extents(padded, reach)
@@ -246,7 +248,7 @@ def _count_at_run_time(
     size: Extent,
     include: bool,
 ) -> ir.Value:
-    """_counts in closed form: the last tap inside less the first one, plus 1."""
+    """Compute _counts in closed form: the last tap inside less the first one, plus 1."""
 
     def body(where: list[ir.Value]) -> ir.Value:
         start = e.sub_extents(e.mul_extents(where[0], stride), low)

@@ -162,7 +162,10 @@ def _stored(e: LoweringContext, value: ir.Value, acc: DType, t: TensorType) -> i
 
 
 def _axes(e: LoweringContext, op: Op, t: TensorType) -> list[int] | None:
-    """The axes that are reduced: all of them where none is named; None: known at run time."""
+    """Return the axes that are reduced.
+
+    All of them where none is named; None: known at run time.
+    """
     axes: Sequence[Extent] = op.axes
     if op.axes_tensor is not None:
         if e.elements(op.axes_tensor) is None:

@@ -140,7 +140,10 @@ def _scaled(e: LoweringContext, d: Extent, scale: np.float32) -> Extent:
 def _scaled_axis(
     e: LoweringContext, d: Extent, scales: ir.Value, dtype: DType, index: int
 ) -> _Axis:
-    """An axis whose scale comes at run time; it is read in kernels, the host computes no floats."""
+    """Return an axis whose scale comes at run time.
+
+    It is read in kernels, the host computes no floats.
+    """
 
     def body(where: list[ir.Value]) -> ir.Value:
         b = ArithScalars(_FLOAT, _INT)

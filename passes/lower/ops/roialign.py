@@ -30,7 +30,7 @@ class _Corner:
 def roialign(
     op: RoiAlign, ins: tuple[ir.Value, ir.Value, ir.Value], e: LoweringContext
 ) -> ir.Value:
-    """One element is a loop over its samples, four weighed reads each."""
+    """Lower to a loop over the samples of each element, four weighed reads each."""
     x, rois, batch = ins
     t, kind = TensorType.of(op.input), TensorType.of(op.batch_indices).dtype
     images, channels, height, width = e.extents(x)

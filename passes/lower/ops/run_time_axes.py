@@ -43,7 +43,7 @@ def _names(e: LoweringContext, axis: Extent, dim: Extent, rank: int) -> ir.Value
 
 
 def _chosen_of_many(e: LoweringContext, axes: ir.Value, dtype: DType, rank: int) -> list[ir.Value]:
-    """The same of an operand whose length is known at run time."""
+    """Do the same for an operand whose length is known at run time."""
     count = e.extent(axes, 0)
     d = [ir.AffineDimExpr.get(i) for i in range(2)]
     maps = [ir.AffineMap.get(2, 0, [d[1]]), ir.AffineMap.get(2, 0, [d[0]])]
@@ -145,8 +145,11 @@ def _in_a_loop(
     where: Sequence[ir.Value],
     step: Callable[[Sequence[ir.Value], ir.Value, ir.Value], ir.Value],
 ) -> ir.Value:
-    """One result by a loop of its thread: the compiler for GPUs distributes no reduction whose
-    extents and places are both known at run time."""
+    """Return one result by a loop of its thread.
+
+    The compiler for GPUs distributes no reduction whose extents and places are both known at run
+    time.
+    """
     loop = scf.ForOp(e.index(0), e.as_index(taps), e.index(1), [start.value])
     with ir.InsertionPoint(loop.body):
         scf.YieldOp([step(where, loop.induction_variable, loop.inner_iter_args[0])])

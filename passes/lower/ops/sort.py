@@ -22,7 +22,7 @@ from mgx_mlir.passes.lower.views import reshape_tensor
 
 @lowers(ArgMax, ArgMin)
 def arg_extreme(op: ArgMax | ArgMin, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
-    """A reduction of (value, index) pairs that does not depend on the order of its steps."""
+    """Lower to a reduction of (value, index) pairs, whatever the order of its steps."""
     x, t = ins[0], TensorType.of(op.input)
     axis = axis_of(op.axis, t.rank)
     own = e.extents(x)
@@ -81,7 +81,7 @@ def arg_extreme_of(
 
 @lowers(TopK)
 def topk(op: TopK, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> list[ir.Value]:
-    """The best places of integer keys, then the elements at these places."""
+    """Return the best places of integer keys, then the elements at these places."""
     x, names = ins
     t = TensorType.of(op.input)
     axis, own = axis_of(op.axis, t.rank), e.extents(x)

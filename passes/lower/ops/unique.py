@@ -28,8 +28,10 @@ _b = ArithScalars(_INT, _INT)
 
 @lowers(Unique)
 def unique(op: Unique, ins: tuple[ir.Value], e: LoweringContext) -> list[ir.Value]:
-    """A first occurrence is an element without an equal one before it; its number is how many
-    first occurrences are smaller (sorted), or stand before it."""
+    """Lower to comparisons in pairs: a first occurrence has no equal element before it.
+
+    Its number is how many first occurrences are smaller (sorted), or stand before it.
+    """
     x, t = ins[0], TensorType.of(op.input)
     own = e.extents(x)
     axis = None if op.axis is None else axis_of(op.axis, t.rank)
