@@ -1,4 +1,4 @@
-"""Matrix products as `gpu_choices` has them, run on emulated GPUs, against numpy in float64."""
+"""Products as `gpu/gemm_shape.py` chooses them, on emulated GPUs, against numpy in float64."""
 
 from __future__ import annotations
 
