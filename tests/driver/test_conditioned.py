@@ -151,7 +151,7 @@ def test_a_pass_that_changes_the_model_is_a_fault(driver: Driver, alone: Path) -
 @pytest.fixture
 def broken_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels with one result compute relu(x) + 1/4; those of single instructions do not."""
-    lower, whole = ModuleLowering.kernel, OPS["relu"].scalar
+    lower, whole = ModuleLowering._kernel, OPS["relu"].scalar
 
     def wrong(self: Any, op: Any) -> None:
         inside = [v.operation.name for r in op.regions for b in r.blocks for v in b.operations]
@@ -161,7 +161,7 @@ def broken_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
                 m.setattr(OPS["relu"], "scalar", scalar)
             lower(self, op)
 
-    monkeypatch.setattr(ModuleLowering, "kernel", wrong)
+    monkeypatch.setattr(ModuleLowering, "_kernel", wrong)
 
 
 @pytest.mark.usefixtures("broken_kernel")
