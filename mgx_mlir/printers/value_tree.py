@@ -24,9 +24,8 @@ from mgx_mlir.core.files import atomic
 from mgx_mlir.core.names import quoted_unicode
 from mgx_mlir.printers.instructions import Instruction, Module, static_shape
 from mgx_mlir.printers.listing import list_program, stated_types
-from mgx_mlir.programs.layout import AnyShape, Shape, TupleShape
+from mgx_mlir.programs.layout import AnyShape, Shape, TupleShape, shape_of_parts
 from mgx_mlir.programs.migraphx_names import Enum, NestedOp
-from mgx_mlir.programs.module_builder import shape_of_parts
 from mgx_mlir.programs.program_ir import ProgramIR, result_names
 from mgx_mlir.programs.signature import DimRange, Signature
 from mgx_mlir.programs.strided import laid_out, shape_of_array

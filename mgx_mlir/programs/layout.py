@@ -358,3 +358,12 @@ class _RangeProbe(DimProbe):
             bounded = high is not None and high < self.LIMIT
             out.append(DimRange(max(low or 0, 0), high if bounded else None))
         return tuple(out)
+
+
+def shape_of_parts(shape: AnyShape | None) -> list[Shape]:
+    """Return the tensors of a shape, tuples flattened."""
+    if shape is None:
+        return []
+    if isinstance(shape, TupleShape):
+        return [s for part in shape.parts for s in shape_of_parts(part)]
+    return [shape]

@@ -6,7 +6,6 @@ the program; as the module argument of an instruction it becomes a region of tha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -18,9 +17,10 @@ from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import ModelError, ShapeError
 from mgx_mlir.core.ir import func, ir
 from mgx_mlir.core.literals import WeightStore
+from mgx_mlir.core.names import natural
 from mgx_mlir.core.op import OPS, Op, attributes_of, is_terminator, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType, merge_dims
-from mgx_mlir.programs.layout import AnyShape, Shape, TupleShape, dims_attribute
+from mgx_mlir.programs.layout import Shape, dims_attribute
 from mgx_mlir.programs.migraphx_names import attributes_in, class_of, group_operands, is_tuple
 from mgx_mlir.programs.program_ir import (
     DIMS,
@@ -403,16 +403,6 @@ def _place(block: ir.Block, value: ir.Value) -> int | None:
     return next((i for i, a in enumerate(block.arguments) if a == value), None)
 
 
-def natural(name: str) -> list[tuple[int, int, str]]:
-    """Return a sort key that puts x2 ahead of x10."""
-    parts = (part for part in re.split(r"([0-9]+)", name) if part)
-    # of numbers without leading zeros the longer one is larger
-    return [
-        (0, len(digits := part.lstrip("0")), digits) if "0" <= part[0] <= "9" else (1, 0, part)
-        for part in parts
-    ]
-
-
 def as_value(x: Instruction) -> ir.Value:
     """Return the value of an instruction; a tuple of one element is that element."""
     if isinstance(x, ir.Value):
@@ -588,15 +578,6 @@ def drop_unused_modules(program: ProgramIR) -> None:
                 f.operation.erase()
 
 
-def shape_of_parts(shape: AnyShape | None) -> list[Shape]:
-    """Return the tensors of a shape, tuples flattened."""
-    if shape is None:
-        return []
-    if isinstance(shape, TupleShape):
-        return [s for part in shape.parts for s in shape_of_parts(part)]
-    return [shape]
-
-
 __all__ = [
     "IMPLICIT_RETURN",
     "MODULES",
@@ -607,6 +588,4 @@ __all__ = [
     "as_value",
     "drop_unused_modules",
     "instruction_of",
-    "natural",
-    "shape_of_parts",
 ]

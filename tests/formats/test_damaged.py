@@ -15,6 +15,7 @@ from google.protobuf import text_format
 
 import mgx_mlir as migraphx
 from mgx_mlir.core.errors import FileError, MgxError, ModelError, UsageError
+from mgx_mlir.core.names import natural
 from mgx_mlir.debug.argument_files import read_argument
 from mgx_mlir.debug.peaks import _read as read_peaks
 from mgx_mlir.frontends.mlir_files import read_mlir
@@ -22,7 +23,6 @@ from mgx_mlir.frontends.tf import schema
 from mgx_mlir.frontends.tf.options import TfOptions
 from mgx_mlir.frontends.tf.program import parse_tf
 from mgx_mlir.frontends.tf.saved_model import _natural
-from mgx_mlir.programs.module_builder import natural
 from mgx_mlir.programs.signature import Port
 from mgx_mlir.rewrite.reproducer import read_reproducer
 from mgx_mlir.tools.driver.main import main

@@ -12,8 +12,7 @@ from mgx_mlir.core.errors import FileError, MgxError
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.frontends.mxr.checks import Tree, as_list, as_map, as_size, as_text, member, shortened
 from mgx_mlir.printers.value_tree import UNBOUNDED
-from mgx_mlir.programs.layout import AnyShape, Dim, Shape, TupleShape
-from mgx_mlir.programs.module_builder import shape_of_parts
+from mgx_mlir.programs.layout import AnyShape, Dim, Shape, TupleShape, shape_of_parts
 from mgx_mlir.programs.signature import DimRange
 from mgx_mlir.programs.strided import array_over
 
