@@ -91,6 +91,14 @@ class Attempt(NamedTuple):
 APPLIED = "applied"
 
 
+def described(op: ir.Operation | str | None, location: ir.Location | None) -> tuple[str, str]:
+    """Return the text and the location of what was tried; empty where it is not known."""
+    if location is None and op is not None and not isinstance(op, str):
+        location = op.location
+    shown = op if isinstance(op, str) else "" if op is None else op_text(op)
+    return shown, "" if location is None else location_text(location)
+
+
 @dataclass
 class MatchTrace:
     """Attempts of the rewrites in `names` (None: of all): where, and what came of each.
@@ -116,10 +124,7 @@ class MatchTrace:
         """Note an attempt at `op` (an op, its text, or None)."""
         if outcome != APPLIED and not self.refusals:
             return
-        if location is None and op is not None and not isinstance(op, str):
-            location = op.location
-        where = "" if location is None else location_text(location)
-        shown = op if isinstance(op, str) else "" if op is None else op_text(op)
+        shown, where = described(op, location)
         self.attempts.append(Attempt(name, where, outcome, shown))
 
 

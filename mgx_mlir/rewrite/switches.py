@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.rewrite.rewrite_trace import APPLIED, MatchTrace, location_text, op_text
+from mgx_mlir.rewrite.rewrite_trace import APPLIED, MatchTrace, described
 
 log = logging.getLogger(__name__)
 
@@ -90,10 +90,8 @@ class _PrintedMatches(MatchTrace):
     ) -> None:
         if outcome != APPLIED and not self.refusals:
             return
-        if location is None and op is not None and not isinstance(op, str):
-            location = op.location
-        where = "" if location is None else f"{location_text(location)}: "
-        shown = op if isinstance(op, str) else "" if op is None else op_text(op)
+        shown, place = described(op, location)
+        where = f"{place}: " if place else ""
         said = f"matched by {name}" if outcome == APPLIED else f"no match by {name}: {outcome}"
         print(f"{where}{said}: {shown}" if shown else f"{where}{said}", file=sys.stderr)
 
