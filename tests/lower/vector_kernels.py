@@ -11,21 +11,29 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import func, ir
+from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lower.scalar import signless
 from mgx_mlir.targets.child import shared_compiler
 from mgx_mlir.targets.flags import cpu_ladder
 
 
 def compiled(
-    build: Callable[..., Sequence[ir.Value]], arrays: Sequence[np.ndarray], **flags: Any
+    build: Callable[..., Sequence[ir.Value]],
+    arrays: Sequence[np.ndarray],
+    *,
+    fixed: bool = True,
+    **flags: Any,
 ) -> bytes:
-    """A module whose @main is `build(*arguments)`."""
+    """A module whose @main is `build(*arguments)`; not `fixed`: all dims are open."""
     ctx = new_context()
     ctx.allow_unregistered_dialects = True
     with ctx, ir.Location.unknown():
         module = ir.Module.create()
         types = [
-            ir.RankedTensorType.get(a.shape, signless(dtypes.from_numpy(a.dtype))) for a in arrays
+            ir.RankedTensorType.get(
+                a.shape if fixed else [DYN] * a.ndim, signless(dtypes.from_numpy(a.dtype))
+            )
+            for a in arrays
         ]
         with ir.InsertionPoint(module.body):
             main = func.FuncOp("main", (types, []))

@@ -45,13 +45,16 @@ class ResultTile:
 class WorkgroupBuilder:
     """Builds the body of one work-group at the current insertion point.
 
-    at: where the group starts along each grid dim. inputs: the kernel's inputs, as tensors.
+    at: where the group starts along each grid dim. inputs: the kernel's inputs, as tensors; dims:
+    their extents. known: the body's value of each run-time extent outside.
     An index may be a number wherever one is taken; numbers fold.
     """
 
     def __init__(self, block: ir.Block) -> None:
         self.at: list[Index] = []
         self.inputs: list[ir.Value] = []
+        self.dims: list[list[Index]] = []
+        self.known: dict[ir.Value, ir.Value] = {}
         self._block = block
         self._constants: dict[Hashable, ir.Value] = {}
 
@@ -90,6 +93,10 @@ class WorkgroupBuilder:
         return ir.VectorType.get(shape, signless(dtype))
 
     # ---- indices -----------------------------------------------------------------------------
+
+    def inner(self, extent: Index) -> Index:
+        """Return an extent of the outside as the body knows it: a number, or a value."""
+        return extent if isinstance(extent, int) else self.known[extent]
 
     def add(self, *terms: Index) -> Index:
         """Return the sum of indices."""
@@ -207,7 +214,8 @@ class WorkgroupBuilder:
     def collapse(self, source: ir.Value, groups: Sequence[Sequence[int]]) -> ir.Value:
         """Return a tensor with neighbouring dims as one."""
         kind = ir.RankedTensorType(source.type)
-        dims = [int(np.prod([kind.shape[i] for i in g])) for g in groups]
+        shapes = [[kind.shape[i] for i in g] for g in groups]
+        dims = [DYN if DYN in shape else int(np.prod(shape)) for shape in shapes]
         return tensor.CollapseShapeOp(
             ir.RankedTensorType.get(dims, kind.element_type), source, [list(g) for g in groups]
         ).result
@@ -251,6 +259,33 @@ class WorkgroupBuilder:
             scf.YieldOp(list(body(made.induction_variable, list(made.inner_iter_args))))
         return list(made.results)
 
+    def along(
+        self,
+        count: Index,
+        lanes: int,
+        carried: Sequence[ir.Value],
+        body: Callable[[Index, bool, list[ir.Value]], Sequence[ir.Value]],
+    ) -> list[ir.Value]:
+        """`body(i, masked, carried)` over [0, count) in vectors of `lanes`.
+
+        The last vector, where `lanes` does not divide the count, is the only masked one: its reads
+        and writes say so.
+        """
+        whole = self.sub(count, self.rem(count, lanes))
+        found = list(carried)
+        if whole == lanes:
+            found = list(body(0, False, found))
+        elif whole != 0:
+            found = self.loop(0, whole, lanes, found, lambda i, c: body(i, False, c))
+        if isinstance(count, int):
+            return list(body(whole, True, found)) if whole != count else found
+        return self.when(
+            self.is_less(whole, count),
+            lambda: body(whole, True, found),
+            lambda: found,
+            [v.type for v in found],
+        )
+
     def when(
         self,
         condition: ir.Value,
@@ -271,50 +306,129 @@ class WorkgroupBuilder:
 
 def dispatch(
     inputs: Sequence[ir.Value],
-    results: Sequence[tuple[Sequence[int], DType]],
-    grid: Sequence[tuple[int, int]],
+    results: Sequence[tuple[Sequence[Index], DType]],
+    grid: Sequence[tuple[Index, int]],
     body: Callable[[WorkgroupBuilder], Sequence[ResultTile]],
+    extents: Sequence[Index] = (),
 ) -> list[ir.Value]:
     """One dispatch, whose work-groups stand on a grid of (extent, step) per dim, up to three.
 
     `body` gives what one group computes of each result, in order. Groups that are next to each
     other along the last grid dim run after each other.
+
+    An extent of a result or of the grid is a number, or an index that only the run knows. `body`
+    asks `k.inner` for such an index, and for those in `extents`. With an extent of 0 nothing runs.
     """
-    types = [ir.RankedTensorType.get(list(dims), signless(d)) for dims, d in results]
-    outer = ir.Operation.create(
+    outer = _Operands(inputs, results, [*extents, *[extent for extent, _ in grid]])
+    types = [ir.RankedTensorType.get(_static(dims), signless(d)) for dims, d in results]
+    known = outer.values
+    made = ir.Operation.create(
         "flow.dispatch.workgroups",
         results=types,
-        operands=list(inputs),
+        operands=[*known, *known, *inputs, *outer.input_dims, *outer.result_dims],
         attributes={
             # workload, arguments, dims of the arguments, dims of the results
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, len(inputs), 0, 0])
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get(
+                [
+                    len(known),
+                    len(known) + len(inputs),
+                    len(outer.input_dims),
+                    len(outer.result_dims),
+                ]
+            )
         },
         regions=2,
     )
-    bound = [_binding("readonly", v.type) for v in inputs] + [
-        _binding("writeonly", t) for t in types
-    ]
-    block = outer.regions[0].blocks.append(*bound)
+    index = ir.IndexType.get()
+    block = made.regions[0].blocks.append(
+        *[index] * len(known),
+        *[_binding("readonly", v.type) for v in inputs],
+        *[_binding("writeonly", t) for t in types],
+    )
     k = WorkgroupBuilder(block)
     with ir.InsertionPoint(block):
+        for i, value in enumerate(known):
+            k.known[value] = _ordinal(block.arguments[i], i)
+        bindings = list(block.arguments)[len(known) :]
+        ties = [outer.dims_of(v) for v in inputs] + [list(dims) for dims, _ in results]
+        tied = [_tie(b, [k.inner(d) for d in t]) for b, t in zip(bindings, ties, strict=True)]
         for i, (extent, step) in enumerate(grid):
-            k.at.append(k.mul(_group_id(len(grid) - 1 - i), step) if step < extent else 0)
-        k.inputs = [
-            _load(arg, v.type)
-            for arg, v in zip(block.arguments[: len(inputs)], inputs, strict=True)
-        ]
+            many = not isinstance(extent, int) or step < extent
+            k.at.append(k.mul(_group_id(len(grid) - 1 - i), step) if many else 0)
+        for binding, v in zip(tied, inputs, strict=False):
+            dims = [k.inner(d) for d in outer.dims_of(v)]
+            k.inputs.append(_load(binding, v.type, dims))
+            k.dims.append(dims)
         tiles = body(k)
-        for tile, arg in zip(tiles, block.arguments[len(inputs) :], strict=True):
-            _store(tile, arg)
+        for tile, binding, (dims, _) in zip(tiles, tied[len(inputs) :], results, strict=True):
+            _store(tile, binding, [k.inner(d) for d in dims])
         ir.Operation.create("flow.return")
-    with ir.InsertionPoint(outer.regions[1].blocks.append()):
-        counts = [-(-extent // step) for extent, step in reversed(grid)]
-        counts += [1] * (3 - len(counts))
-        index = ir.IndexType.get()
-        ir.Operation.create(
-            "flow.return", operands=[arith.ConstantOp(index, n).result for n in counts]
-        )
-    return list(outer.results)
+    count = made.regions[1].blocks.append(*[index] * len(known))
+    with ir.InsertionPoint(count):
+        workload = dict(zip(known, count.arguments, strict=True))
+        counts = [
+            _groups(workload.get(extent, extent), step) if isinstance(extent, ir.Value)
+            else _constant(-(-extent // step))
+            for extent, step in reversed(grid)
+        ]  # fmt: skip
+        counts += [_constant(1) for _ in range(3 - len(counts))]
+        ir.Operation.create("flow.return", operands=counts)
+    return list(made.results)
+
+
+class _Operands:
+    """What a dispatch captures: its distinct run-time extents, and those of its tensors."""
+
+    def __init__(
+        self,
+        inputs: Sequence[ir.Value],
+        results: Sequence[tuple[Sequence[Index], DType]],
+        others: Sequence[Index],
+    ) -> None:
+        self._dims = {v: _extents(v) for v in inputs}
+        self.input_dims = [d for v in inputs for d in self._dims[v] if isinstance(d, ir.Value)]
+        self.result_dims = [d for dims, _ in results for d in dims if isinstance(d, ir.Value)]
+        wanted = [*self.input_dims, *self.result_dims, *others]
+        self.values = list(dict.fromkeys(d for d in wanted if isinstance(d, ir.Value)))
+
+    def dims_of(self, value: ir.Value) -> list[Index]:
+        return self._dims[value]
+
+
+def _extents(value: ir.Value) -> list[Index]:
+    """Return the dims of a tensor outside of the dispatch."""
+    shape = ir.RankedTensorType(value.type).shape
+    return [
+        d if d != DYN else tensor.DimOp(value, _constant(i)).result for i, d in enumerate(shape)
+    ]
+
+
+def _constant(n: int) -> ir.Value:
+    return arith.ConstantOp(ir.IndexType.get(), n).result
+
+
+def _groups(extent: ir.Value, step: int) -> ir.Value:
+    return extent if step == 1 else arith.CeilDivUIOp(extent, _constant(step)).result
+
+
+def _ordinal(argument: ir.Value, number: int) -> ir.Value:
+    """Return an argument of the body as the value of that number in the workload."""
+    index = ir.IndexType.get()
+    return ir.Operation.create(
+        "iree_tensor_ext.dispatch.workload.ordinal",
+        results=[index],
+        operands=[argument],
+        attributes={"ordinal": ir.IntegerAttr.get(index, number)},
+    ).result
+
+
+def _tie(binding: ir.Value, dims: Sequence[Index]) -> ir.Value:
+    dynamic = [d for d in dims if isinstance(d, ir.Value)]
+    if not dynamic:
+        return binding
+    return ir.Operation.create(
+        "flow.dispatch.tie_shape", results=[binding.type], operands=[binding, *dynamic]
+    ).result
 
 
 def _group_id(axis: int) -> ir.Value:
@@ -329,29 +443,34 @@ def _binding(access: str, t: ir.Type) -> ir.Type:
     return ir.Type.parse(f"!iree_tensor_ext.dispatch.tensor<{access}:{t}>")
 
 
-def _load(binding: ir.Value, t: ir.Type) -> ir.Value:
-    shape = list(ir.RankedTensorType(t).shape)
+def _load(binding: ir.Value, t: ir.Type, dims: Sequence[Index]) -> ir.Value:
+    dynamic = [d for d in dims if isinstance(d, ir.Value)]
     return ir.Operation.create(
         "iree_tensor_ext.dispatch.tensor.load",
         results=[t],
-        operands=[binding],
+        operands=[binding, *dynamic, *dynamic],
         attributes={
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0, 0]),
-            "static_offsets": ir.DenseI64ArrayAttr.get([0] * len(shape)),
-            "static_sizes": ir.DenseI64ArrayAttr.get(shape),
-            "static_strides": ir.DenseI64ArrayAttr.get([1] * len(shape)),
+            # source, its dims, offsets, sizes, strides
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(dynamic), 0, len(dynamic), 0]),
+            "static_offsets": ir.DenseI64ArrayAttr.get([0] * len(dims)),
+            "static_sizes": ir.DenseI64ArrayAttr.get(_static(dims)),
+            "static_strides": ir.DenseI64ArrayAttr.get([1] * len(dims)),
         },
     ).result
 
 
-def _store(tile: ResultTile, binding: ir.Value) -> None:
+def _store(tile: ResultTile, binding: ir.Value, dims: Sequence[Index]) -> None:
+    dynamic = [d for d in dims if isinstance(d, ir.Value)]
     offsets = [i for i in tile.offsets if not isinstance(i, int)]
     sizes = [i for i in tile.sizes if not isinstance(i, int)]
     ir.Operation.create(
         "iree_tensor_ext.dispatch.tensor.store",
-        operands=[tile.value, binding, *offsets, *sizes],
+        operands=[tile.value, binding, *dynamic, *offsets, *sizes],
         attributes={
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 0, len(offsets), len(sizes), 0]),
+            # value, target, its dims, offsets, sizes, strides
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get(
+                [1, 1, len(dynamic), len(offsets), len(sizes), 0]
+            ),
             "static_offsets": ir.DenseI64ArrayAttr.get(_static(tile.offsets)),
             "static_sizes": ir.DenseI64ArrayAttr.get(_static(tile.sizes)),
             "static_strides": ir.DenseI64ArrayAttr.get([1] * len(tile.sizes)),
