@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from iree import runtime as rt
 
 from mgx_mlir.core import dtypes
@@ -139,7 +138,8 @@ def test_open_extents(threads: int) -> None:
     for dims in [(64, 32), (37, 21), (1, 1), (8, 16), (7, 15), (9, 17), (0, 5), (5, 0), (200, 3)]:
         x = _random(*dims)
         made, sums = (f.to_host() for f in module.main(x))
-        assert made.shape == x.shape and sums.shape == dims[:1]
+        assert made.shape == x.shape
+        assert sums.shape == dims[:1]
         np.testing.assert_allclose(made, x * x + x, rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(sums, x.sum(1), rtol=1e-4, atol=1e-5)
 
