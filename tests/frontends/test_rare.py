@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 from contrib_cases import Case, Draws, check
+
+import mgx_mlir
 
 ML = "ai.onnx.ml"
 
@@ -34,3 +37,21 @@ def test_feature_vectorizer() -> None:
                  {"inputdimensions": [3]}, domain=ML),
         ]
     )  # fmt: skip
+
+
+def test_thresholds_of_16_bit_floats() -> None:
+    """A float attribute between two f16 numbers parts them: it is not rounded to f16 first."""
+    near = np.nextafter(np.float16(0.27832), np.float16([0, 1]), dtype=np.float16)
+    x = np.array([*near, 0.27832, *-near, -0.27832, 0, 1, -1], np.float16)
+    limit = 0.27829072  # rounded to f16 it is 0.27832, which is above it
+    wide = x.astype(np.float64)
+    g = onnx.parser.parse_graph(
+        "t (float16[9] x) => (float16[9] s, float16[9] r) {"
+        f" s = Shrink <bias = 0.25, lambd = {limit}> (x)"
+        f" r = ThresholdedRelu <alpha = {limit}> (x) }}"
+    )
+    model = onnx.helper.make_model(g, opset_imports=[onnx.helper.make_opsetid("", 22)])
+    shrunk, kept = mgx_mlir.compile(model.SerializeToString(), target="ref").run({"x": x})
+    wanted = np.where(wide > limit, wide - 0.25, np.where(wide < -limit, wide + 0.25, 0))
+    np.testing.assert_allclose(shrunk, wanted, rtol=1e-3)
+    np.testing.assert_array_equal(kept, np.where(wide > limit, wide, 0))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core.dtypes import BOOL
+from mgx_mlir.core.dtypes import BOOL, FLOAT
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
@@ -141,15 +141,21 @@ def thresholded_relu(b: Builder, node: Node, x: Value, *, alpha: float = 1.0) ->
 
 def thresholded(b: Builder, x: Value, alpha: float) -> Value:
     """Return x where it is above alpha, else 0."""
-    return b.where(compare(b, "greater", x, alpha), x, 0)
+    return b.where(compare(b, "greater", _wide(b, x), alpha), x, 0)
+
+
+def _wide(b: Builder, x: Value) -> Value:
+    """Return 16-bit floats as f32: a threshold of type float is not to be rounded to their type."""
+    return convert(b, x, FLOAT) if b.dtype(x).is_low_precision else x
 
 
 @onnx_op("Shrink", since=9)
 def shrink(b: Builder, node: Node, x: Value, *, bias: float = 0.0, lambd: float = 0.5) -> Value:
     if not b.dtype(x).is_float and (bias != int(bias) or lambd != int(lambd)):
         raise NotSupported("fractional bias or lambd for integers")
-    above = b.where(compare(b, "greater", x, lambd), b.sub(x, bias), 0)
-    return b.where(compare(b, "less", x, -lambd), b.add(x, bias), above)
+    wide = _wide(b, x)
+    above = b.where(compare(b, "greater", wide, lambd), b.sub(x, bias), 0)
+    return b.where(compare(b, "less", wide, -lambd), b.add(x, bias), above)
 
 
 @onnx_op("Gelu", since=20)
