@@ -14,6 +14,7 @@ import mgx_mlir as migraphx
 BOXES = np.float32([
     [1, 1, 6, 5], [-40, -3, 90, 70], [3, 3, 3, 3], [5, 5, 2, 1], [100, 100, 300, 400],
     [-200, 2, -100, 300], [0, 0, 12, 200], [7.5, -90, 7.6, 90],
+    [11, 8, -5, -4], [300, 9, 2, 1],
 ])  # fmt: skip
 HUGE = np.float32([
     [0, 0, 1e30, 1e30], [-1e30, -1e30, 1e30, 1e30], [0, 0, np.inf, 2], [np.nan, 0, 4, 4],
@@ -45,9 +46,11 @@ def run(data: bytes, target: str, inputs: dict[str, np.ndarray]) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("mode", "ratio", "half"), [("avg", 0, True), ("avg", 70, False), ("max", 0, False)]
+    ("mode", "ratio", "half"),
+    [("avg", 0, True), ("avg", 70, False), ("max", 0, False), ("max", 1, True), ("avg", 3, True)],
 )
 def test_boxes_beyond_the_image(mode: str, ratio: int, half: bool) -> None:
+    """Also boxes that end ahead of their begin, which with samples of a stated number have some."""
     x = np.random.default_rng(0).normal(size=(2, 3, 9, 12)).astype(np.float32)
     inputs = {"x": x, "r": BOXES, "i": np.arange(len(BOXES)) % 2}
     data = model(mode, ratio, half, len(BOXES))

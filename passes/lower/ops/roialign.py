@@ -135,9 +135,13 @@ def _samples(
         found = index.to_index(b.cast(inside, dtypes.INT64).value, dtypes.INT64)
         return e.as_index(found)
 
+    # a box whose end is ahead of its begin is walked backwards
+    backwards = b.cmp("lt", spacing, 0.0)
+    low, high = (b.div(b.sub(border, start), spacing) for border in (-1.0, number(extent)))
+    low, high = b.select(backwards, high, low), b.select(backwards, low, high)
     # two samples more on each side: whether a sample is inside is asked of each
-    first = limited_to_count(b.floor(b.sub(b.div(b.sub(-1.0, start), spacing), 2.0)))
-    beyond = b.ceil(b.add(b.div(b.sub(number(extent), start), spacing), 2.0))
+    first = limited_to_count(b.floor(b.sub(low, 2.0)))
+    beyond = b.ceil(b.add(high, 2.0))
     last = limited_to_count(b.select(b.cmp("eq", spacing, 0.0), counted, beyond))
     last = e.as_index(index.maximum(e, last, first))
     return _Samples(count, first, last, e.as_index(e.sub_extents(last, first)), at)
