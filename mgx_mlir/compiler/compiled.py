@@ -190,6 +190,7 @@ class RefProgram(CompiledProgram):
 
     @property
     def program(self) -> ProgramIR:
+        """Return the program that the interpreter runs."""
         return self._program
 
     def execute(self, arrays: Sequence[np.ndarray], trace: Trace | None = None) -> list[np.ndarray]:
@@ -304,6 +305,7 @@ class IreeProgram(CompiledProgram):
         return found
 
     def execute(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run the compiled code on arrays in the order of the inputs."""
         return self._module().run(arrays)
 
     def _module(self) -> LoadedModule:

@@ -37,6 +37,7 @@ class Comparison:
 
     @property
     def sides(self) -> tuple[int, int]:
+        """Return both operands, left and right."""
         return self.left, self.right
 
 

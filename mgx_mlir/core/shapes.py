@@ -25,6 +25,7 @@ class TensorType:
 
     @property
     def rank(self) -> int:
+        """Return the number of dims."""
         return len(self.dims)
 
     @property

@@ -128,6 +128,7 @@ def literal_text(array: np.ndarray) -> str:
 
 
 def element_texts(array: np.ndarray) -> list[str]:
+    """Return each element as text: integers and bool as integers, floats as number_text."""
     flat = array.reshape(-1)
     if array.dtype.kind in "biu":
         return [str(int(v)) for v in flat]

@@ -29,6 +29,7 @@ class dynamic_dimension:
                 raise ShapeError(f"optimal {size} is outside [{self.min}..{self.max}]")
 
     def is_fixed(self) -> bool:
+        """Return whether only one size is allowed."""
         return self.min == self.max
 
     def dim(self) -> Dim:

@@ -19,6 +19,7 @@ class IOSpec:
 
     @property
     def is_static(self) -> bool:
+        """Return whether all dims are known."""
         return all(d >= 0 for d in self.dims)
 
 

@@ -39,6 +39,7 @@ class DimRange:
 
     @property
     def is_fixed(self) -> bool:
+        """Return whether only one size is allowed."""
         return self.min == self.max
 
     def __str__(self) -> str:
@@ -63,6 +64,7 @@ class Port:
 
     @property
     def is_static(self) -> bool:
+        """Return whether all dims are known."""
         return all(d >= 0 for d in self.dims)
 
     def __str__(self) -> str:

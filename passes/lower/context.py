@@ -165,9 +165,11 @@ class LoweringContext(ABC):
         return ir.RankedTensorType.get(t.dims, signless(t.dtype))
 
     def index(self, n: int) -> ir.Value:
+        """Build a constant of type index."""
         return arith.ConstantOp(ir.IndexType.get(), n).result
 
     def as_index(self, x: Extent) -> ir.Value:
+        """Return an extent as an MLIR value."""
         return self.index(x) if isinstance(x, int) else x
 
     def extent(self, value: ir.Value, axis: int) -> Extent:
@@ -176,12 +178,15 @@ class LoweringContext(ABC):
         return d if d != DYN else tensor.DimOp(value, self.index(axis)).result
 
     def extents(self, value: ir.Value) -> list[Extent]:
+        """Return the extents of a tensor."""
         return [self.extent(value, i) for i in range(ir.RankedTensorType(value.type).rank)]
 
     def static_dims(self, extents: Sequence[Extent]) -> list[int]:
+        """Return extents as dims of a type, DYN where only the run knows one."""
         return [x if isinstance(x, int) else DYN for x in extents]
 
     def dynamic_values(self, extents: Sequence[Extent]) -> list[ir.Value]:
+        """Return the extents that only the run knows."""
         return [x for x in extents if not isinstance(x, int)]
 
     def extent_op(
@@ -193,12 +198,15 @@ class LoweringContext(ABC):
         return op(self.as_index(a), self.as_index(b)).result
 
     def add_extents(self, a: Extent, b: Extent) -> Extent:
+        """Return a + b."""
         return self.extent_op(arith.AddIOp, a, b, lambda x, y: x + y)
 
     def sub_extents(self, a: Extent, b: Extent) -> Extent:
+        """Return a - b."""
         return self.extent_op(arith.SubIOp, a, b, lambda x, y: x - y)
 
     def mul_extents(self, a: Extent, b: Extent) -> Extent:
+        """Return a * b; a factor of 1 builds nothing."""
         if (isinstance(a, int) and a == 1) or (isinstance(b, int) and b == 1):
             return b if isinstance(a, int) and a == 1 else a
         return self.extent_op(arith.MulIOp, a, b, lambda x, y: x * y)
@@ -212,6 +220,7 @@ class LoweringContext(ABC):
     # ---- tensors -----------------------------------------------------------------------------
 
     def empty(self, extents: Sequence[Extent], dtype: DType) -> ir.Value:
+        """Build a tensor whose elements are not yet set."""
         return tensor.EmptyOp(list(extents), signless(dtype)).result
 
     def fill(self, extents: Sequence[Extent], dtype: DType, number: Number) -> ir.Value:
@@ -345,6 +354,7 @@ class LoweringContext(ABC):
     # ---- lazy expressions --------------------------------------------------------------------
 
     def expr_extents(self, x: Expr) -> list[Extent]:
+        """Return the extents of an expression, without computing it."""
         if isinstance(x, Leaf):
             return self.extents(x.value)
         if isinstance(x, Splat | View):

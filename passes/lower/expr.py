@@ -68,6 +68,7 @@ def compose(outer: DimMap, inner: DimMap) -> DimMap:
 
 
 def identity(rank: int) -> DimMap:
+    """Return the map that reads each dim from itself."""
     return tuple(range(rank))
 
 

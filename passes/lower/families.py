@@ -7,6 +7,7 @@ import pkgutil
 
 
 def load() -> None:
+    """Import every family of lowerings, so that it registers them."""
     from mgx_mlir.passes.lower import ops
 
     for module in pkgutil.iter_modules(ops.__path__):

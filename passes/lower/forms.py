@@ -55,6 +55,7 @@ class Atoms:
     known: dict[tuple[Any, ...], Atom] = field(default_factory=dict)
 
     def get(self, kind: str, *args: Any) -> Form:
+        """Return the atom of a kind and its arguments as a form; the same one each time."""
         key = (kind, *args)
         if key not in self.known:
             self.known[key] = Atom(len(self.known), kind, args, self)
@@ -80,6 +81,7 @@ class Form:
 
     @property
     def is_number(self) -> bool:
+        """Return whether no atom is in it."""
         return all(not k for k in self.terms)
 
     @property
@@ -99,6 +101,7 @@ class Form:
 
     @property
     def from_inputs(self) -> bool:
+        """Return whether all of its atoms can be computed from the inputs alone."""
         return all(a.from_inputs for a in self.atoms)
 
     @property
@@ -151,6 +154,7 @@ class Form:
 
 
 def as_form(x: Form | int) -> Form:
+    """Return a number as a form; a form stays."""
     return x if isinstance(x, Form) else Form({(): x})
 
 
@@ -240,6 +244,7 @@ def apply(kind: str, *args: Form | int) -> Form:
 
 
 def product(forms: Iterable[Form]) -> Form:
+    """Return the product of forms, 1 of none."""
     total = as_form(1)
     for f in forms:
         total = total * f

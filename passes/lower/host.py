@@ -227,8 +227,10 @@ def extents_of(e: LoweringContext, v: ir.Value) -> list[Extent]:
 
 
 def as_index(x: ir.Value) -> ir.Value:
+    """Convert an integer to type index."""
     return arith.IndexCastOp(ir.IndexType.get(), x).result
 
 
 def known_extents(extents: list[Extent]) -> tuple[int, ...]:
+    """Return extents as dims, DYN where only the run knows one."""
     return tuple(x if isinstance(x, int) else DYN for x in extents)

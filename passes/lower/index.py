@@ -15,6 +15,7 @@ EQ, NE, SLT, SLE, SGT, SGE = range(6)  # arith.cmpi predicates
 
 
 def add(e: LoweringContext, a: Extent, b: Extent) -> Extent:
+    """Return a + b; a zero builds nothing."""
     if isinstance(b, int) and b == 0:
         return a
     return e.add_extents(a, b)
@@ -26,14 +27,17 @@ def compare(e: LoweringContext, predicate: int, a: Extent, b: Extent) -> ir.Valu
 
 
 def minimum(e: LoweringContext, a: Extent, b: Extent) -> Extent:
+    """Return the smaller extent, as signed numbers."""
     return e.extent_op(arith.MinSIOp, a, b, min)
 
 
 def maximum(e: LoweringContext, a: Extent, b: Extent) -> Extent:
+    """Return the larger extent, as signed numbers."""
     return e.extent_op(arith.MaxSIOp, a, b, max)
 
 
 def select(e: LoweringContext, condition: ir.Value, a: Extent, b: Extent) -> ir.Value:
+    """Return a where the condition holds, else b."""
     return arith.SelectOp(condition, e.as_index(a), e.as_index(b)).result
 
 

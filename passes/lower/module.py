@@ -82,6 +82,7 @@ class ModuleLowering(LoweringContext):
     # ---- the module --------------------------------------------------------------------------
 
     def run(self) -> Lowered:
+        """Lower every program and return the module with its kernels, inputs and outputs."""
         main = self.programs["main"].main()
         for program in self.programs.values():
             self._refuse_unsupported(entry_block(program.main()))
@@ -214,6 +215,7 @@ class ModuleLowering(LoweringContext):
         return []
 
     def operation(self, op: ir.Operation) -> None:
+        """Lower one op and bind its results."""
         name = mnemonic(op)
         cls = OPS[name]
         if name == "literal":
@@ -263,6 +265,7 @@ class ModuleLowering(LoweringContext):
         return tuple(out)
 
     def pointwise(self, op: ir.Operation, cls: type[Op]) -> None:
+        """Bind a pointwise op to an expression that is built where it is used."""
         x = Compute(
             TensorType.of(op.results[0]),
             cls,
@@ -290,6 +293,7 @@ class ModuleLowering(LoweringContext):
     # ---- values ------------------------------------------------------------------------------
 
     def expr(self, v: ir.Value, *, exact: bool = False) -> Expr:
+        """Return the expression of a value; with `exact` in the value's own type."""
         found = self.scope.exprs.get(v)
         if found is None:
             found = Leaf(TensorType.of(v), host.tensor_of(self, v, self.scope.elements[v]))
@@ -300,6 +304,7 @@ class ModuleLowering(LoweringContext):
         return found
 
     def tensor(self, x: ir.Value | Expr) -> ir.Value:
+        """Build the tensor of a value or an expression."""
         return self._materialize([x])[0] if isinstance(x, Expr) else self._tensor_of(x)
 
     def _tensor_of(self, v: ir.Value) -> ir.Value:
@@ -316,6 +321,7 @@ class ModuleLowering(LoweringContext):
         return value
 
     def tensors(self, vs: Sequence[ir.Value]) -> list[ir.Value]:
+        """Build the tensors of several values, those of the same dims in one loop."""
         found: dict[ir.Value, ir.Value] = {}
         by_dims: dict[tuple[int, ...], list[ir.Value]] = {}
         for v in dict.fromkeys(vs):
@@ -333,6 +339,7 @@ class ModuleLowering(LoweringContext):
         return [found[v] for v in vs]
 
     def literal(self, op: ir.Operation) -> None:
+        """Bind a literal to a splat, a constant or a weight."""
         array = literals.array_of(op)
         t = TensorType.of(op.results[0])
         if not t.dtype.is_float and array.size <= host.LIMIT:

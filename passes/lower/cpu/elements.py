@@ -29,6 +29,7 @@ class StoredScalars(VectorScalars):
     """VectorScalars that also round to types of 16 bits."""
 
     def rounded(self, x: TypedScalar, dtype: DType) -> TypedScalar:
+        """Round to a narrow type and return to the type that is computed in."""
         return widen(self.k, narrow(self.k, x, dtype, self.lanes), self.lanes)
 
 
@@ -70,6 +71,7 @@ class Elements:
         self.div, self.rem = group.div, group.rem
 
     def constant(self, number: Number, dtype: DType, lanes: int) -> TypedScalar:
+        """Build a constant, in f32 for 16- and 8-bit floats."""
         wide = dtypes.FLOAT if dtype.is_low_precision else dtype
         if lanes:
             return TypedScalar(self.group.splat(number, lanes, wide), wide)
@@ -138,6 +140,7 @@ class Elements:
         return TypedScalar(among(0, len(starts)), wide)
 
     def as_bool(self, x: TypedScalar, lanes: int) -> TypedScalar:
+        """Return whether x is not 0."""
         b = StoredScalars(self.group, lanes, x.dtype, x.dtype) if lanes else None
         return (b or ArithScalars(x.dtype, x.dtype)).cmp("ne", x, 0)
 

@@ -89,6 +89,7 @@ class WorkgroupBuilder:
         return self._once((lanes, dtype, _bits(value, dtype)), make)
 
     def vector_type(self, lanes: int | Sequence[int], dtype: DType = dtypes.FLOAT) -> ir.VectorType:
+        """Return the type of a vector of these lanes."""
         shape = [lanes] if isinstance(lanes, int) else list(lanes)
         return ir.VectorType.get(shape, signless(dtype))
 
@@ -110,11 +111,13 @@ class WorkgroupBuilder:
         return arith.AddIOp(total, self.index(number)).result if number else total
 
     def sub(self, a: Index, b: Index) -> Index:
+        """Return a - b, folded where both are known."""
         if isinstance(b, int):
             return self.add(a, -b)
         return arith.SubIOp(self.index(a), b).result
 
     def mul(self, a: Index, b: Index) -> Index:
+        """Return a * b, folded where it can be."""
         if isinstance(a, int) and isinstance(b, int):
             return a * b
         if not isinstance(a, int) and not isinstance(b, int):
@@ -137,11 +140,13 @@ class WorkgroupBuilder:
         return 0 if b == 1 else arith.RemUIOp(a, self.index(b)).result
 
     def min(self, a: Index, b: Index) -> Index:
+        """Return the smaller index, folded where both are known."""
         if isinstance(a, int) and isinstance(b, int):
             return min(a, b)
         return arith.MinSIOp(self.index(a), self.index(b)).result
 
     def max(self, a: Index, b: Index) -> Index:
+        """Return the larger index, folded where both are known."""
         if isinstance(a, int) and isinstance(b, int):
             return max(a, b)
         return arith.MaxSIOp(self.index(a), self.index(b)).result
@@ -155,6 +160,7 @@ class WorkgroupBuilder:
         return arith.CmpIOp(arith.CmpIPredicate.ult, self.index(a), self.index(b)).result
 
     def is_equal(self, a: Index, b: Index) -> ir.Value:
+        """Return whether two indices are equal, as i1."""
         return arith.CmpIOp(arith.CmpIPredicate.eq, self.index(a), self.index(b)).result
 
     # ---- memory ------------------------------------------------------------------------------
@@ -223,6 +229,7 @@ class WorkgroupBuilder:
     # ---- vectors -----------------------------------------------------------------------------
 
     def broadcast(self, scalar: ir.Value, lanes: int) -> ir.Value:
+        """Build a vector with a scalar in each lane."""
         kind = ir.VectorType.get([lanes], scalar.type)
         return vector.BroadcastOp(kind, scalar).result
 
@@ -237,6 +244,7 @@ class WorkgroupBuilder:
         return vector.ReductionOp(element, attribute, value).result
 
     def transpose(self, value: ir.Value, permutation: Sequence[int] = (1, 0)) -> ir.Value:
+        """Build a vector with its dims in another order."""
         kind = ir.VectorType(value.type)
         shape = [kind.shape[p] for p in permutation]
         return vector.TransposeOp(

@@ -27,6 +27,7 @@ class AttentionIntrinsics:
     wide: str | None = None
 
     def first(self, width: int) -> str:
+        """Return the intrinsic of the first product: the wide one where the width allows it."""
         return self.wide if self.wide is not None and width % (2 * SIDE) == 0 else self.plain
 
 

@@ -46,6 +46,7 @@ class GemmShape:
 
     @property
     def extents(self) -> Extents:
+        """Return the extents of the product, as the matrix instructions see them."""
         if self.op == DOT:
             rows, columns, depth = self.dims
             return Extents(prod(self.batch), rows, columns, depth, apart=True)
@@ -62,6 +63,7 @@ class GemmShape:
         return mma if self.dims[6] % max(SIDE, mma.depth) == 0 else None
 
     def to_json(self) -> dict[str, object]:
+        """Return the shape as it stands in solution files."""
         return {"op": self.op, "dtype": self.dtype, "dims": list(self.dims),
                 "layout": self.layout, "batch": list(self.batch)}  # fmt: skip
 
@@ -89,6 +91,7 @@ class GemmConfig:
         return f"{size} by {waves} waves, {self.tile.k_tiles} deep{parts}"
 
     def to_json(self) -> dict[str, object]:
+        """Return the choice as it stands in solution files."""
         t = self.tile
         keys = t and {"size": t.tiles, "waves": t.subgroups, "steps": t.k_tiles}
         return {"tile": keys, "split": self.split}

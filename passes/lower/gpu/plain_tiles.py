@@ -27,9 +27,11 @@ class PlainTile:
 
     @property
     def threads(self) -> int:
+        """Return the number of threads of a workgroup."""
         return prod(s // t for s, t in zip(self.size, self.thread, strict=True))
 
     def workgroups(self, rows: int, columns: int) -> int:
+        """Return how many workgroups cover a result."""
         return -(-rows // self.size[0]) * -(-columns // self.size[1])
 
 

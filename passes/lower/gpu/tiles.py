@@ -100,6 +100,7 @@ class MmaSchedule:
         return self.k_tiles * (wave_rows + wave_columns) * operand + sums + loaded
 
     def workgroups(self, lines: int, along: int, columns: int) -> int:
+        """Return how many workgroups cover a result."""
         own = (self.tiles[0], self.tiles[1] * SIDE, self.tiles[2] * SIDE)
         return prod(-(-n // t) for n, t in zip((lines, along, columns), own, strict=True))
 

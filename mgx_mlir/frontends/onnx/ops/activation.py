@@ -32,16 +32,19 @@ from mgx_mlir.programs.build import Builder
 
 @onnx_op("Elu", since=6, legacy=CONSUMED)
 def elu(b: Builder, node: Node, x: Value, *, alpha: float = 1.0) -> Value:
+    """Import Elu: alpha (exp(x) - 1) below 0."""
     return b.elu(x, alpha=alpha)
 
 
 @onnx_op("LeakyRelu", since=6, legacy=CONSUMED)
 def leaky_relu(b: Builder, node: Node, x: Value, *, alpha: float = 0.01) -> Value:
+    """Import LeakyRelu: alpha x below 0."""
     return b.leaky_relu(x, alpha=alpha)
 
 
 @onnx_op("PRelu", since=7)
 def prelu(b: Builder, node: Node, x: Value, slope: Value) -> Value:
+    """Import PRelu: slope x below 0; the slope broadcasts to x."""
     return b.prelu(x, slope)
 
 
@@ -65,6 +68,7 @@ def selu(
     alpha: float = 1.67326319217681884765625,
     gamma: float = 1.05070102214813232421875,
 ) -> Value:
+    """Import Selu: gamma elu(x, alpha)."""
     return b.mul(b.elu(x, alpha=alpha), gamma)
 
 
@@ -78,6 +82,7 @@ def selu_1(
     gamma: float = 1.0507,
     consumed_inputs: Sequence[int] | None = None,
 ) -> Value:
+    """Import Selu of opset 1, whose default numbers have fewer digits."""
     return b.mul(b.elu(x, alpha=alpha), gamma)
 
 
@@ -100,6 +105,7 @@ def hard_sigmoid(
     beta: float = 0.5,
     consumed_inputs: Sequence[int] | None = None,
 ) -> Value:
+    """Import HardSigmoid: alpha x + beta, clipped to [0, 1]."""
     return hard_sigmoid_of(b, x, alpha, beta)
 
 
@@ -111,6 +117,7 @@ def hard_sigmoid_of(b: Builder, x: Value, alpha: float, beta: float) -> Value:
 
 @onnx_op("HardSwish", since=14)
 def hard_swish(b: Builder, node: Node, x: Value) -> Value:
+    """Import HardSwish: x times its hard sigmoid of alpha 1/6 and beta 1/2."""
     return b.mul(x, hard_sigmoid_of(b, x, 1 / 6, 0.5))
 
 
@@ -121,11 +128,13 @@ def softplus_of(b: Builder, x: Value) -> Value:
 
 @onnx_op("Softplus", since=1)
 def softplus(b: Builder, node: Node, x: Value) -> Value:
+    """Import Softplus: log(1 + exp(x))."""
     return softplus_of(b, x)
 
 
 @onnx_op("Softsign", since=1)
 def softsign(b: Builder, node: Node, x: Value) -> Value:
+    """Import Softsign: x / (1 + |x|)."""
     return softsign_of(b, x)
 
 
@@ -136,6 +145,7 @@ def softsign_of(b: Builder, x: Value) -> Value:
 
 @onnx_op("ThresholdedRelu", since=10)
 def thresholded_relu(b: Builder, node: Node, x: Value, *, alpha: float = 1.0) -> Value:
+    """Import ThresholdedRelu: x where it is above alpha, else 0."""
     return thresholded(b, x, alpha)
 
 
@@ -151,6 +161,7 @@ def _wide(b: Builder, x: Value) -> Value:
 
 @onnx_op("Shrink", since=9)
 def shrink(b: Builder, node: Node, x: Value, *, bias: float = 0.0, lambd: float = 0.5) -> Value:
+    """Import Shrink: x moved by `bias` towards 0, and 0 within [-lambd, lambd]."""
     if not b.dtype(x).is_float and (bias != int(bias) or lambd != int(lambd)):
         raise NotSupported("fractional bias or lambd for integers")
     wide = _wide(b, x)
@@ -160,6 +171,7 @@ def shrink(b: Builder, node: Node, x: Value, *, bias: float = 0.0, lambd: float 
 
 @onnx_op("Gelu", since=20)
 def gelu(b: Builder, node: Node, x: Value, *, approximate: str = "none") -> Value:
+    """Import Gelu, by erf or by its approximation with tanh."""
     if approximate == "none":
         return gelu_erf(b, x)
     if approximate == "tanh":
@@ -181,11 +193,13 @@ def gelu_tanh(b: Builder, x: Value) -> Value:
 
 @onnx_op("Mish", since=18)
 def mish(b: Builder, node: Node, x: Value) -> Value:
+    """Import Mish: x tanh(softplus(x))."""
     return b.mul(x, b.tanh(softplus_of(b, x)))
 
 
 @onnx_op("Swish", since=24)
 def swish(b: Builder, node: Node, x: Value, *, alpha: float = 1.0) -> Value:
+    """Import Swish: x sigmoid(alpha x)."""
     return b.mul(x, b.sigmoid(x if alpha == 1 else b.mul(x, alpha)))
 
 
@@ -217,6 +231,7 @@ def clip_6(
     max: float = float(np.finfo(np.float32).max),
     min: float = float(np.finfo(np.float32).min),
 ) -> Value:
+    """Import Clip of opsets 6 to 10, whose bounds are attributes; those of f32 are none."""
     top = np.finfo(np.float32).max
     if min <= -top and max >= top:
         return x
@@ -265,11 +280,13 @@ def dropout(
 
 @onnx_op("Dropout", since=10)
 def dropout_10(b: Builder, node: Node, x: Value, *, ratio: float = 0.5) -> Outputs:
+    """Import Dropout of opsets 10 and 11: nothing is dropped; the mask is bool."""
     return _dropped(b, node, x)
 
 
 @onnx_op("Dropout", since=7)
 def dropout_7(b: Builder, node: Node, x: Value, *, ratio: float = 0.5) -> Outputs:
+    """Import Dropout of opsets 7 to 9: the mask has the type of the data."""
     return _dropped(b, node, x, mask_like_data=True)
 
 
@@ -283,6 +300,7 @@ def dropout_1(
     is_test: int = 0,
     consumed_inputs: Sequence[int] | None = None,
 ) -> Outputs:
+    """Import Dropout of opsets 1 to 6; refuse training."""
     if not is_test:
         raise NotSupported("training")
     return _dropped(b, node, x, mask_like_data=True)

@@ -59,6 +59,7 @@ def linear_regressor(
     post_transform: str = "NONE",
     targets: int = 1,
 ) -> Value:
+    """Import LinearRegressor: x coefficients + intercepts, then the transform."""
     table = _table(coefficients, targets, "coefficients")
     return transformed(b, _linear(b, node, x, table, intercepts), post_transform)
 
@@ -126,6 +127,7 @@ def svm_regressor(
     rho: Sequence[float] | None = None,
     support_vectors: Sequence[float] | None = None,
 ) -> Value:
+    """Import SVMRegressor: a weighted sum of the kernel of x and each support vector."""
     x = convert(b, features(b, x), FLOAT)
     if n_supports:
         vectors = _table(support_vectors, n_supports, "support_vectors")
@@ -227,6 +229,7 @@ def scaler(
     offset: Sequence[float] | None = None,
     scale: Sequence[float] | None = None,
 ) -> Value:
+    """Import Scaler: (x - offset) scale, by feature."""
     x = convert(b, x, FLOAT)
     if offset:
         x = b.sub(x, _per_feature(b, x, offset, "offset"))
@@ -260,6 +263,7 @@ def imputer(
     replaced_value_float: float = 0.0,
     replaced_value_int64: int = 0,
 ) -> Value:
+    """Import Imputer: put another number where x is the one to be replaced."""
     floats = b.dtype(x).is_float
     values: Any = imputed_value_floats if floats else imputed_value_int64s
     if not values:

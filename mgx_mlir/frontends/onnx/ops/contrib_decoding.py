@@ -118,6 +118,7 @@ def _restored(b: Builder, x: Value, offsets: Value) -> Value:
 
 @onnx_op("RestorePadding", domain=MS)
 def restore_padding(b: Builder, node: Node, x: Value, token_offset: Value) -> Value:
+    """Import RestorePadding: put packed tokens back to their places in a padded batch."""
     return _restored(b, x, token_offset)
 
 
@@ -162,6 +163,7 @@ def packed_attention(
     qkv_hidden_sizes: Sequence[int] | None = None,
     scale: float = 0.0,
 ) -> Value:
+    """Import PackedAttention: project packed tokens and attend within each sequence."""
     packed = b.add(matmul(b, x, weights), bias)
     at, parts = 0, []
     for size in hidden_sizes(b.dims(weights)[1], qkv_hidden_sizes):
@@ -186,6 +188,7 @@ def packed_multi_head_attention(
     num_heads: int,
     scale: float = 0.0,
 ) -> Value:
+    """Import PackedMultiHeadAttention: attend over packed tokens that are projected already."""
     if token_offset is None or ends is None:
         raise ModelError("expected token_offset and cumulative_sequence_length")
     if len(b.dims(query)) == 4:  # {tokens, heads, 3, size}

@@ -46,21 +46,25 @@ def present(**operands: Value | None) -> None:
 
 @onnx_op("Gelu", domain=MS)
 def gelu(b: Builder, node: Node, x: Value) -> Value:
+    """Import com.microsoft's Gelu: the exact one, by erf."""
     return gelu_erf(b, x)
 
 
 @onnx_op("BiasGelu", domain=MS)
 def bias_gelu(b: Builder, node: Node, x: Value, bias: Value) -> Value:
+    """Import BiasGelu: gelu(x + bias), by erf."""
     return gelu_erf(b, b.add(x, bias))
 
 
 @onnx_op("FastGelu", domain=MS)
 def fast_gelu(b: Builder, node: Node, x: Value, bias: Value | None = None) -> Value:
+    """Import FastGelu: gelu(x + bias), by tanh."""
     return gelu_tanh(b, x if bias is None else b.add(x, bias))
 
 
 @onnx_op("QuickGelu", domain=MS)
 def quick_gelu(b: Builder, node: Node, x: Value, *, alpha: float = 1.702) -> Value:
+    """Import QuickGelu: x sigmoid(alpha x)."""
     return b.mul(x, b.sigmoid(b.mul(x, alpha)))
 
 
@@ -96,6 +100,7 @@ def gated_add(
 
 @onnx_op("BiasAdd", domain=MS)
 def bias_add(b: Builder, node: Node, x: Value, bias: Value, skip: Value) -> Value:
+    """Import BiasAdd: x + bias + skip."""
     return b.add(b.add(x, bias), skip)
 
 
@@ -204,6 +209,7 @@ def bitmask_bias_dropout(
     *,
     seed: int | None = None,
 ) -> Outputs:
+    """Import BitmaskBiasDropout: data + bias + residual, and a mask of set bits."""
     _inference(b, node, training_mode, ratio)
     return _summed(b, data, bias, residual), _one_bits(b, node, data)
 
@@ -218,6 +224,7 @@ def bitmask_dropout(
     *,
     seed: int | None = None,
 ) -> Outputs:
+    """Import BitmaskDropout: the data, and a mask of set bits."""
     _inference(b, node, training_mode, ratio)
     return data, _one_bits(b, node, data)
 
@@ -295,6 +302,7 @@ def fused_matmul(
     transBatchA: int = 0,
     transBatchB: int = 0,
 ) -> Value:
+    """Import FusedMatMul: alpha x y; operands may be transposed, or have the batch dims inside."""
     out = matmul(
         b, _batch_first(b, x, transA, transBatchA), _batch_first(b, y, transB, transBatchB)
     )
@@ -312,6 +320,7 @@ def transpose_matmul(
     transA: int = 0,
     transB: int = 0,
 ) -> Value:
+    """Import TransposeMatMul, FusedMatMul's old name."""
     return fused_matmul(b, node, x, y, alpha=alpha, transA=transA, transB=transB)
 
 
@@ -333,6 +342,7 @@ def fused_matmul_activation(
     transBatchA: int = 0,
     transBatchB: int = 0,
 ) -> Value:
+    """Import FusedMatMulActivation: FusedMatMul with an activation behind it."""
     out = fused_matmul(
         b, node, x, y, alpha=alpha, transA=transA, transB=transB, transBatchA=transBatchA,
         transBatchB=transBatchB,
@@ -360,6 +370,7 @@ def fused_gemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Value:
+    """Import FusedGemm: Gemm with an activation behind it."""
     out = gemm_of(b, x, y, c, alpha, beta, transA, transB)
     second = activation_gamma if activation == "Selu" else activation_beta
     return activated(b, out, activation, (activation_alpha, second))
@@ -367,6 +378,7 @@ def fused_gemm(
 
 @onnx_op("GemmFastGelu", domain=MS)
 def gemm_fast_gelu(b: Builder, node: Node, x: Value, w: Value, bias: Value | None = None) -> Value:
+    """Import GemmFastGelu: gelu(x w + bias), by tanh."""
     out = matmul(b, x, w)
     return gelu_tanh(b, out if bias is None else b.add(out, bias))
 
@@ -434,6 +446,7 @@ def nhwc_fused_conv(
     activation_params: Sequence[float] = (),
     window: ConvAttributes,
 ) -> Value:
+    """Import NhwcFusedConv: activation(conv(x, w) + bias + z), with the channels last."""
     z = None if z is None else channels_first(b, z)
     out = fused_conv(
         b, node, channels_first(b, x), w, bias, z, activation=activation,

@@ -199,6 +199,7 @@ def moe(
     *,
     experts: MoeAttributes,
 ) -> Value:
+    """Import MoE: route each row to its best experts and sum what they give."""
     if experts.use_sparse_mixer:
         raise NotSupported("use_sparse_mixer")
     if fc2 is None:
@@ -273,6 +274,7 @@ def qmoe(
     quant_type: str = "int",
     weights_prepacked: int = -1,
 ) -> Value:
+    """Import QMoE: MoE with weights of 4 or 8 bits."""
     if experts.use_sparse_mixer:
         raise NotSupported("use_sparse_mixer")
     if quant_type != "int":

@@ -199,6 +199,7 @@ def matmul_nbits_qkv(
     block_size: int,
     epsilon: float = 1e-6,
 ) -> Outputs:
+    """Import MatMulNBitsQkv: normalise, then multiply by three matrices of few bits."""
     present(norm_scale=norm_scale, q_B=q, q_scales=q_scales, k_B=k, k_scales=k_scales)
     present(v_B=v, v_scales=v_scales)
     y, total = _normed(b, x, skip, norm_scale, epsilon)

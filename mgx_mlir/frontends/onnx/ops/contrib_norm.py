@@ -70,6 +70,7 @@ def skip_layer_normalization(
     *,
     epsilon: float = 1e-12,
 ) -> Outputs:
+    """Import SkipLayerNormalization: a layer norm of x + skip + bias; the sum is output 3."""
     total = _summed(b, x, skip, bias)
     return (*layer_norm(b, total, gamma, beta, epsilon), total)
 
@@ -85,6 +86,7 @@ def skip_simplified_layer_normalization(
     *,
     epsilon: float = 1e-12,
 ) -> Outputs:
+    """Import SkipSimplifiedLayerNormalization: an RMS norm of x + skip + bias."""
     total = _summed(b, x, skip, bias)
     y, inverse = rms_norm(b, total, gamma, -1, epsilon)
     return y, None, inverse, total
@@ -153,6 +155,7 @@ def group_norm(
     epsilon: float = 1e-5,
     groups: int,
 ) -> Value:
+    """Import GroupNorm: with the channels last unless an attribute says otherwise."""
     x = channels_first(b, x) if channels_last else x
     return _turned(b, _group_norm(b, x, gamma, beta, activation, epsilon, groups), channels_last)
 
@@ -411,6 +414,7 @@ def embed_layer_normalization(
     epsilon: float = 1e-12,
     mask_index_type: int = 1,
 ) -> Outputs:
+    """Import EmbedLayerNormalization: the layer norm of the sum of the embeddings."""
     present(
         word_embedding=word_embedding, position_embedding=position_embedding, gamma=gamma, beta=beta
     )

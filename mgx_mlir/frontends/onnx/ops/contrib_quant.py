@@ -74,6 +74,7 @@ def qlinear_add(
     out_scale: Value = NEEDED,
     out_zero: Value | None = None,
 ) -> Value:
+    """Import QLinearAdd: add what the operands stand for, and quantise the sum."""
     present(B=y, B_scale=y_scale, C_scale=out_scale)
     total = b.add(real(b, x, x_scale, x_zero), real(b, y, y_scale, y_zero))
     return stored(b, total, out_scale, out_zero, x)
@@ -92,6 +93,7 @@ def qlinear_mul(
     out_scale: Value = NEEDED,
     out_zero: Value | None = None,
 ) -> Value:
+    """Import QLinearMul: multiply what the operands stand for, and quantise the product."""
     present(B=y, B_scale=y_scale, C_scale=out_scale)
     product = b.mul(real(b, x, x_scale, x_zero), real(b, y, y_scale, y_zero))
     return stored(b, product, out_scale, out_zero, x)
@@ -107,6 +109,7 @@ def qlinear_sigmoid(
     y_scale: Value = NEEDED,
     y_zero: Value | None = None,
 ) -> Value:
+    """Import QLinearSigmoid: dequantise, sigmoid, quantise."""
     present(Y_scale=y_scale)
     return stored(b, b.sigmoid(real(b, x, x_scale, x_zero)), y_scale, y_zero, x)
 
@@ -123,6 +126,7 @@ def qlinear_leaky_relu(
     *,
     alpha: float = 0.01,
 ) -> Value:
+    """Import QLinearLeakyRelu: dequantise, leaky relu, quantise."""
     present(Y_scale=y_scale)
     y = b.leaky_relu(real(b, x, x_scale, x_zero), alpha=alpha)
     return stored(b, y, y_scale, y_zero, x)
@@ -169,6 +173,7 @@ def qlinear_where(
     z_scale: Value,
     z_zero: Value,
 ) -> Value:
+    """Import QLinearWhere: choose between dequantised operands, and quantise the choice."""
     chosen = b.where(condition, real(b, x, x_scale, x_zero), real(b, y, y_scale, y_zero))
     return stored(b, chosen, z_scale, z_zero, x)
 
@@ -196,6 +201,7 @@ def mul_integer(
     y: Value = NEEDED,
     y_zero: Value | None = None,
 ) -> Value:
+    """Import MulInteger: the product in i32 of operands less their zero points."""
     present(B=y)
     return b.mul(centred(b, x, x_zero), centred(b, y, y_zero))
 
@@ -204,6 +210,7 @@ def mul_integer(
 def reduce_sum_integer(
     b: Builder, node: Node, x: Value, *, axes: Sequence[int], keepdims: int
 ) -> Value:
+    """Import ReduceSumInteger: a sum in i32."""
     axes = axes_in(axes, len(b.dims(x)))
     total = b.reduce_sum(convert(b, x, INT32), axes=axes)
     return total if keepdims else squeeze(b, total, axes)
@@ -230,6 +237,7 @@ def qlinear_average_pool(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Value:
+    """Import QLinearAveragePool: dequantise, average, quantise."""
     present(y_scale=y_scale)
     y = real(b, x, x_scale, x_zero)
     y = channels_first(b, y) if channels_last else y
@@ -256,6 +264,7 @@ def qlinear_global_average_pool(
     *,
     channels_last: int = 0,
 ) -> Value:
+    """Import QLinearGlobalAveragePool: one average for each channel."""
     rank = len(b.dims(x))
     axes = list(range(1, rank - 1)) if channels_last else list(range(2, rank))
     y = b.reduce_mean(real(b, x, x_scale, x_zero), axes=axes)
@@ -275,6 +284,7 @@ def qlinear_reduce_mean(
     axes: Sequence[int],
     keepdims: int,
 ) -> Value:
+    """Import QLinearReduceMean: dequantise, average along axes, quantise."""
     present(reduced_scale=y_scale)
     axes = axes_in(axes, len(b.dims(x)))
     y = b.reduce_mean(real(b, x, x_scale, x_zero), axes=axes)
@@ -357,6 +367,7 @@ def matmul_integer_to_float(
     w_zero: Value | None = None,
     bias: Value | None = None,
 ) -> Value:
+    """Import MatMulIntegerToFloat: a product of integers, scaled, plus a bias of floats."""
     return _scaled_product(b, node, x, w, x_scale, w_scale, x_zero, w_zero, bias)
 
 
@@ -377,6 +388,7 @@ def dynamic_quantize_matmul(
 
 @onnx_op("MatMulInteger16", domain=MS)
 def matmul_integer_16(b: Builder, node: Node, x: Value, y: Value) -> Value:
+    """Import MatMulInteger16: a product of 16-bit integers in i32."""
     return matmul(b, convert(b, x, INT32), convert(b, y, INT32))
 
 
@@ -466,4 +478,5 @@ def quantize_linear_ms(
 def dequantize_linear_ms(
     b: Builder, node: Node, x: Value, scale: Value, zero: Value | None = None, *, axis: int = 1
 ) -> Value:
+    """Import com.microsoft's DequantizeLinear: as ai.onnx's, without blocks."""
     return dequantize_linear(b, node, x, scale, zero, axis=axis)

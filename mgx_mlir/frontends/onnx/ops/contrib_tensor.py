@@ -50,11 +50,13 @@ MS = "com.microsoft"
 
 @onnx_op("Trilu", domain=MS)
 def trilu_ms(b: Builder, node: Node, x: Value, k: Value | None = None, *, upper: int = 1) -> Value:
+    """Import com.microsoft's Trilu, which is ai.onnx's."""
     return trilu(b, node, x, k, upper=upper)
 
 
 @onnx_op("ExpandDims", domain=MS)
 def expand_dims(b: Builder, node: Node, x: Value, axis: Value) -> Value:
+    """Import ExpandDims: insert a dim of 1 at an axis known now."""
     [at] = node.ints(axis, "axis")
     return unsqueeze(b, x, [axis_in(at, len(b.dims(x)) + 1)])
 
@@ -79,6 +81,7 @@ def pad_ms(
 def range_ms(
     b: Builder, node: Node, start: Value, limit: Value, delta: Value | None = None
 ) -> Value:
+    """Import com.microsoft's Range, whose step may be left out."""
     start, limit, *rest = (
         reshape(b, v, []) if b.dims(v) else v
         for v in ((start, limit) if delta is None else (start, limit, delta))
@@ -88,6 +91,7 @@ def range_ms(
 
 @onnx_op("GatherND", domain=MS)
 def gather_nd_ms(b: Builder, node: Node, data: Value, indices: Value) -> Value:
+    """Import com.microsoft's GatherND, without batch dims."""
     return gather_nd(b, node, data, indices)
 
 
@@ -167,6 +171,7 @@ def nhwc_max_pool(
     *,
     window: PoolAttributes,
 ) -> Value:
+    """Import NhwcMaxPool: MaxPool with the channels last."""
     out, _ = max_pool(b, node, channels_first(b, x), window=window)
     return channels_last(b, out)
 
@@ -187,6 +192,7 @@ def conv_transpose_with_dynamic_pads(
     output_padding: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Value:
+    """Import ConvTransposeWithDynamicPads: ConvTranspose with pads as an operand."""
     known = None if pads is None else node.ints(pads, "Pads")
     window = ConvAttributes(auto_pad, dilations, group, kernel_shape, known, strides)
     return conv_transpose(b, node, x, w, bias, window=window, output_padding=output_padding)
@@ -203,6 +209,7 @@ def grid_sample_ms(
     mode: str = "bilinear",
     padding_mode: str = "zeros",
 ) -> Value:
+    """Import com.microsoft's GridSample, whose modes have their old names."""
     return grid_sample(
         b, node, x, grid, align_corners=align_corners, mode=mode, padding_mode=padding_mode
     )

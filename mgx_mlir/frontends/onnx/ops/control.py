@@ -307,6 +307,7 @@ def scan(
     scan_output_axes: Sequence[int] | None = None,
     scan_output_directions: Sequence[int] | None = None,
 ) -> tuple[Any, ...]:
+    """Import Scan: a loop over slices of the inputs, of which the body's outputs are stacked."""
     states = len(operands) - num_scan_inputs
     if num_scan_inputs < 1 or states < 0:
         raise ModelError(f"expected {num_scan_inputs} scan inputs, got {len(operands)} inputs")

@@ -173,6 +173,7 @@ def conv(
     *,
     window: ConvAttributes,
 ) -> Value:
+    """Import Conv, of any number of places and groups."""
     out = convolution(b, x, w, window)
     return biased(b, out, bias)
 
@@ -350,6 +351,7 @@ def max_pool(
     window: PoolAttributes,
     storage_order: int = 0,
 ) -> tuple[Value, Value | None]:
+    """Import MaxPool; output 1 is the place of each maximum."""
     pool = _Pool(b, x, window)
     if (nothing := pool.nothing(b, b.dtype(x))) is not None:
         return nothing, pool.nothing(b, INT64)
@@ -416,6 +418,7 @@ def average_pool(
     window: PoolAttributes,
     count_include_pad: int = 0,
 ) -> Value:
+    """Import AveragePool; padding counts where `count_include_pad` says so."""
     pool = _Pool(b, x, window)
     if (nothing := pool.nothing(b, b.dtype(x))) is not None:
         return nothing
@@ -444,6 +447,7 @@ def lp_pool(
     window: PoolAttributes,
     p: int = 2,
 ) -> Value:
+    """Import LpPool: the p-norm of each window."""
     pool = _Pool(b, x, window)
     if (nothing := pool.nothing(b, b.dtype(x))) is not None:
         return nothing
@@ -459,16 +463,19 @@ def _spatial_axes(b: Builder, x: Value) -> list[int]:
 
 @onnx_op("GlobalAveragePool", since=1)
 def global_average_pool(b: Builder, node: Node, x: Value) -> Value:
+    """Import GlobalAveragePool: the mean of each channel."""
     return _global(b, x, "average", {})
 
 
 @onnx_op("GlobalMaxPool", since=1)
 def global_max_pool(b: Builder, node: Node, x: Value) -> Value:
+    """Import GlobalMaxPool: the maximum of each channel."""
     return _global(b, x, "max", {})
 
 
 @onnx_op("GlobalLpPool", since=2)
 def global_lp_pool(b: Builder, node: Node, x: Value, *, p: int = 2) -> Value:
+    """Import GlobalLpPool: the p-norm of each channel."""
     return _global(b, x, "lpnorm", {"lp_order": p})
 
 

@@ -118,16 +118,19 @@ for _onnx_name, _function in {
 
 @onnx_op("GreaterOrEqual", since=12)
 def greater_or_equal(b: Builder, node: Node, x: Value, y: Value) -> Value:
+    """Import GreaterOrEqual, which is false of a NaN."""
     return greater_equal(b, x, y)
 
 
 @onnx_op("LessOrEqual", since=12)
 def less_or_equal(b: Builder, node: Node, x: Value, y: Value) -> Value:
+    """Import LessOrEqual, which is false of a NaN."""
     return less_equal(b, x, y)
 
 
 @onnx_op("Mod", since=10)
 def mod(b: Builder, node: Node, x: Value, y: Value, *, fmod: int = 0) -> Value:
+    """Import Mod: the sign of the divisor, or with `fmod` of the dividend."""
     return b.fmod(x, y) if fmod else b.mod(x, y)
 
 
@@ -155,6 +158,7 @@ for _onnx_name, _name in {"Max": "max", "Min": "min", "Sum": "add", "Mean": "add
 
 @onnx_op("Where", since=9)
 def where(b: Builder, node: Node, cond: Value, x: Value, y: Value) -> Value:
+    """Import Where."""
     return b.where(cond, x, y)
 
 
@@ -162,6 +166,7 @@ def where(b: Builder, node: Node, cond: Value, x: Value, y: Value) -> Value:
 def is_inf(
     b: Builder, node: Node, x: Value, *, detect_negative: int = 1, detect_positive: int = 1
 ) -> Value:
+    """Import IsInf, of either sign or of the one that the attributes leave."""
     if detect_negative and detect_positive:
         return b.isinf(x)
     if not (detect_negative or detect_positive):
@@ -237,11 +242,13 @@ def bit_shift(b: Builder, node: Node, x: Value, y: Value, *, direction: str) -> 
 def cast_op(
     b: Builder, node: Node, x: Value, *, to: int, saturate: int = 1, round_mode: str = "up"
 ) -> Value:
+    """Import Cast."""
     return cast(b, node, x, to, bool(saturate), round_mode)
 
 
 @onnx_op("Cast", since=1)
 def cast_1(b: Builder, node: Node, x: Value, *, to: str) -> Value:
+    """Import Cast of opsets 1 to 5, whose type is given by name."""
     if to not in list(TensorProto.DataType.keys()):
         raise ModelError(f"attribute 'to' expected an element type's name, got '{to}'")
     return cast(b, node, x, TensorProto.DataType.Value(to))
@@ -257,12 +264,14 @@ def cast_like(
     saturate: int = 1,
     round_mode: str = "up",
 ) -> Value:
+    """Import CastLike: a Cast to the type of `target`."""
     to = node.kind(target) or b.dtype(target).onnx
     return cast(b, node, x, to, bool(saturate), round_mode)
 
 
 @onnx_op("BitCast", since=26)
 def bit_cast(b: Builder, node: Node, x: Value, *, to: int) -> Value:
+    """Import BitCast: the same bits as another type of the same width."""
     have, want = BY_ONNX.get(node.kind(x)), BY_ONNX.get(to)
     if have is not None or want is not None:
         if have is None or want is None or have.bits != want.bits:

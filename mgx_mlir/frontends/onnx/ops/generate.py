@@ -37,6 +37,7 @@ def constant(
     value_int: int | None = None,
     value_ints: Sequence[int] | None = None,
 ) -> Value:
+    """Import Constant, from the one attribute that is given."""
     given = {
         "value": value,
         "value_float": None if value_float is None else np.float32(value_float),
@@ -54,6 +55,7 @@ def constant(
 def constant_of_shape(
     b: Builder, node: Node, shape: Value, *, value: np.ndarray | None = None
 ) -> Value:
+    """Import ConstantOfShape: one value at each place of a shape."""
     one = np.zeros(1, np.float32) if value is None else value
     if one.size != 1:
         raise ModelError(f"attribute 'value' expected one element, got {one.size}")
@@ -75,6 +77,7 @@ def _filled(dims: list[int], value: np.ndarray) -> np.ndarray:
 
 @onnx_op("Range", since=11)
 def range_op(b: Builder, node: Node, start: Value, limit: Value, delta: Value) -> Value:
+    """Import Range, as a literal where its three numbers are known."""
     known = [b.const(single(b, v, "Range input")) for v in (start, limit, delta)]
     if all(k is not None for k in known):
         first, last, step = (k.reshape(()) for k in known if k is not None)
@@ -97,6 +100,7 @@ def _range(start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> np.ndarra
 
 @onnx_op("EyeLike", since=9)
 def eye_like(b: Builder, node: Node, x: Value, *, dtype: int | None = None, k: int = 0) -> Value:
+    """Import EyeLike: 1 on the diagonal `k` of a matrix with the dims of x."""
     dims = b.dims(x)
     if len(dims) != 2:
         raise ModelError(f"expected rank 2, got {len(dims)}")

@@ -34,11 +34,13 @@ from mgx_mlir.programs.build import Builder
 
 @onnx_op("Gather", since=1)
 def gather(b: Builder, node: Node, data: Value, indices: Value, *, axis: int = 0) -> Value:
+    """Import Gather; indices may be negative."""
     return b.gather(data, indices, axis=axis_in(axis, len(b.dims(data))))
 
 
 @onnx_op("GatherND", since=11)
 def gather_nd(b: Builder, node: Node, data: Value, indices: Value, *, batch_dims: int = 0) -> Value:
+    """Import GatherND."""
     return b.gathernd(data, indices, batch_dims=batch_dims)
 
 
@@ -86,6 +88,7 @@ def scatter_elements(
     axis: int = 0,
     reduction: str = "none",
 ) -> Value:
+    """Import ScatterElements, with its reductions."""
     axis = axis_in(axis, len(b.dims(data)))
     return b.op(f"scatter_{_reduction(reduction)}", data, indices, updates, axis=axis)
 
@@ -94,6 +97,7 @@ def scatter_elements(
 def scatter(
     b: Builder, node: Node, data: Value, indices: Value, updates: Value, *, axis: int = 0
 ) -> Value:
+    """Import Scatter, ScatterElements' old name."""
     return scatter_elements(b, node, data, indices, updates, axis=axis)
 
 
@@ -101,6 +105,7 @@ def scatter(
 def scatter_nd(
     b: Builder, node: Node, data: Value, indices: Value, updates: Value, *, reduction: str = "none"
 ) -> Value:
+    """Import ScatterND, with its reductions."""
     return b.op(f"scatternd_{_reduction(reduction)}", data, convert(b, indices, INT64), updates)
 
 
@@ -209,6 +214,7 @@ def reverse_sequence(
 
 @onnx_op("NonZero", since=9)
 def non_zero(b: Builder, node: Node, x: Value) -> Value:
+    """Import NonZero; only the run knows how many places it finds."""
     return b.nonzero(x)
 
 
@@ -226,6 +232,7 @@ def compress(
 
 @onnx_op("ArrayFeatureExtractor", since=1, domain="ai.onnx.ml")
 def array_feature_extractor(b: Builder, node: Node, x: Value, indices: Value) -> Value:
+    """Import ArrayFeatureExtractor: gather along the last axis; the result has rank 2 or more."""
     if len(b.dims(x)) < 1:
         raise ModelError("expected rank 1 or more, got a scalar")
     flat = b.reshape(indices, dims=[-1])
@@ -235,4 +242,5 @@ def array_feature_extractor(b: Builder, node: Node, x: Value, indices: Value) ->
 
 @onnx_op("Binarizer", since=1, domain="ai.onnx.ml")
 def binarizer(b: Builder, node: Node, x: Value, *, threshold: float = 0.0) -> Value:
+    """Import Binarizer: 1 above the threshold, else 0, in the type of x."""
     return convert(b, compare(b, "greater", x, threshold), b.dtype(x))

@@ -15,6 +15,7 @@ from mgx_mlir.programs.build import Builder
 
 @onnx_op("MatMul", since=1)
 def matmul_op(b: Builder, node: Node, x: Value, y: Value) -> Value:
+    """Import MatMul, with numpy's broadcast of batch dims."""
     dtype = b.dtype(x)
     if dtype is not b.dtype(y):
         raise ModelError(f"expected operands of one type, got {dtype} and {b.dtype(y)}")
@@ -60,6 +61,7 @@ def gemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Value:
+    """Import Gemm: alpha x y + beta c; c broadcasts."""
     return gemm_of(b, x, y, c, alpha, beta, transA, transB)
 
 
@@ -77,6 +79,7 @@ def gemm_1(
     transA: int = 0,
     transB: int = 0,
 ) -> Value:
+    """Import Gemm of opsets 1 to 6, whose c broadcasts where an attribute allows it."""
     if not broadcast:
         bare = gemm_of(b, x, y, None, alpha, beta, transA, transB)
         legacy_operand(b, bare, c, None, 0)
@@ -111,4 +114,5 @@ def matmul_integer(
 
 @onnx_op("Einsum", since=12)
 def einsum_op(b: Builder, node: Node, *xs: Value, equation: str) -> Value:
+    """Import Einsum."""
     return einsum(b, xs, equation)

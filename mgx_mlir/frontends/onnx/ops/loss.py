@@ -73,6 +73,7 @@ def negative_log_likelihood_loss(
     ignore_index: int | None = None,
     reduction: str = "mean",
 ) -> Value:
+    """Import NegativeLogLikelihoodLoss."""
     return negative_log_likelihood(b, scores, labels, weights, ignore_index, reduction)
 
 
@@ -87,5 +88,6 @@ def softmax_cross_entropy_loss(
     ignore_index: int | None = None,
     reduction: str = "mean",
 ) -> Outputs:
+    """Import SoftmaxCrossEntropyLoss; output 1 is the log softmax."""
     log = b.logsoftmax(scores, axis=1)
     return negative_log_likelihood(b, log, labels, weights, ignore_index, reduction), log

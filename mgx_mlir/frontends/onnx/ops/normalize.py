@@ -100,6 +100,7 @@ def batch_normalization_9(
     momentum: float = 0.9,
     training_mode: int = 0,
 ) -> Outputs:
+    """Import BatchNormalization of opsets 9 to 14."""
     if not training_mode and any(node.wants(i) for i in range(1, 5)):
         raise NotSupported("training outputs")
     return batch_normalization(
@@ -143,6 +144,7 @@ def instance_normalization(
     epsilon: float = 1e-5,
     consumed_inputs: Sequence[int] | None = None,
 ) -> Value:
+    """Import InstanceNormalization: normalise each channel of each batch entry."""
     dtype, rank = b.dtype(x), len(b.dims(x))
     if rank < 3:
         raise ModelError(f"expected rank 3 or more, got {rank}")
@@ -165,6 +167,7 @@ def layer_normalization(
     epsilon: float = 1e-5,
     stash_type: int = 1,
 ) -> Outputs:
+    """Import LayerNormalization, computed in f32 unless `stash_type` says otherwise."""
     dtype, rank = b.dtype(x), len(b.dims(x))
     axis = axis_in(axis, rank)
     kind = _stash(dtype, stash_type)
@@ -192,6 +195,7 @@ def rms_normalization(
     epsilon: float = 1e-5,
     stash_type: int = 1,
 ) -> Value:
+    """Import RMSNormalization, computed in f32 unless `stash_type` says otherwise."""
     dtype, rank = b.dtype(x), len(b.dims(x))
     axis = axis_in(axis, rank)
     y = rms(b, convert(b, x, _stash(dtype, stash_type)), range(axis, rank), epsilon)
@@ -276,6 +280,7 @@ def lrn(
     bias: float = 1.0,
     size: int,
 ) -> Value:
+    """Import LRN: divide by a power of the sum of squares of `size` neighbouring channels."""
     return b.lrn(x, alpha=alpha, beta=beta, bias=bias, size=size)
 
 

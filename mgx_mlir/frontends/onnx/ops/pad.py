@@ -31,6 +31,7 @@ def pad(
     *,
     mode: str = "constant",
 ) -> Value:
+    """Import Pad; pads, value and axes are operands."""
     if mode not in _MODES:
         raise ModelError(f"attribute 'mode' expected one of {', '.join(_MODES)}, got {mode}")
     rank = len(b.dims(x))
@@ -132,6 +133,7 @@ def pad_2(
     mode: str = "constant",
     value: float = 0.0,
 ) -> Value:
+    """Import Pad of opsets 2 to 10, whose pads are an attribute."""
     return _pad_attribute(b, x, pads, mode, value)
 
 
@@ -145,4 +147,5 @@ def pad_1(
     mode: str = "constant",
     value: float = 0.0,
 ) -> Value:
+    """Import Pad of opset 1, whose pads are called `paddings`."""
     return _pad_attribute(b, x, paddings, mode, value)

@@ -114,6 +114,7 @@ def quantize_linear(
     precision: int = 0,
     saturate: int = 1,
 ) -> Value:
+    """Import QuantizeLinear, by tensor, axis or block."""
     target = _target(b, node, zero, output_dtype)
     by = cast_number(precision) if precision else None
     s = spread(b, scale, x, axis, block_size)
@@ -143,6 +144,7 @@ def dequantize_linear(
     block_size: int = 0,
     output_dtype: int = 0,
 ) -> Value:
+    """Import DequantizeLinear, by tensor, axis or block."""
     s = spread(b, scale, x, axis, block_size)
     z = None if zero is None else spread(b, zero, x, axis, block_size)
     kind = b.dtype(scale)
@@ -196,6 +198,7 @@ def qlinear_matmul(
     out_scale: Value,
     out_zero: Value,
 ) -> Value:
+    """Import QLinearMatMul: a MatMulInteger, scaled and quantised."""
     total = matmul_integer(b, node, x, y, x_zero, y_zero)
     rows = x_scale
     if len(b.dims(rows)) == 1 and b.dims(rows)[0] != 1:
@@ -226,6 +229,7 @@ def qlinear_conv(
     *,
     window: ConvAttributes,
 ) -> Value:
+    """Import QLinearConv: a ConvInteger plus an i32 bias, scaled and quantised."""
     total = conv_integer(
         b, node, x, w, _as_scalar(b, x_zero), _as_scalar(b, w_zero), window=window,
     )  # fmt: skip

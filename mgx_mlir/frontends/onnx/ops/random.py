@@ -162,6 +162,7 @@ def random_uniform(
     low: float = 0.0,
     seed: float | None = None,
 ) -> Value:
+    """Import RandomUniform."""
     kind = cast_number(dtype)
     return _between(b, uniform(b, node, _Shape(b, shape), seed, kind), low, high, kind)
 
@@ -177,6 +178,7 @@ def random_uniform_like(
     low: float = 0.0,
     seed: float | None = None,
 ) -> Value:
+    """Import RandomUniformLike: the dims of x, and its type unless `dtype` is given."""
     kind = b.dtype(x) if dtype is None else cast_number(dtype)
     return _between(b, uniform(b, node, _like(b, x), seed, kind), low, high, kind)
 
@@ -196,6 +198,7 @@ def random_normal(
     scale: float = 1.0,
     seed: float | None = None,
 ) -> Value:
+    """Import RandomNormal."""
     kind = cast_number(dtype)
     return _spread(b, normal(b, node, _Shape(b, shape), seed, kind), mean, scale, kind)
 
@@ -211,6 +214,7 @@ def random_normal_like(
     scale: float = 1.0,
     seed: float | None = None,
 ) -> Value:
+    """Import RandomNormalLike: the dims of x, and its type unless `dtype` is given."""
     kind = b.dtype(x) if dtype is None else cast_number(dtype)
     return _spread(b, normal(b, node, _like(b, x), seed, kind), mean, scale, kind)
 

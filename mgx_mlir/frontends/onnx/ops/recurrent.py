@@ -145,6 +145,7 @@ def rnn(
     *,
     recurrence: RecurrentAttributes,
 ) -> tuple[Value, ...]:
+    """Import RNN."""
     return _recurrent(
         b, "rnn", (x, w, r, bias, sequence_lens, initial_h), ("Tanh",),
         recurrence,
@@ -165,6 +166,7 @@ def gru(
     recurrence: RecurrentAttributes,
     linear_before_reset: int = 0,
 ) -> tuple[Value, ...]:
+    """Import GRU."""
     return _recurrent(
         b, "gru", (x, w, r, bias, sequence_lens, initial_h), ("Sigmoid", "Tanh"),
         recurrence, linear_before_reset=linear_before_reset,
@@ -187,6 +189,7 @@ def lstm(
     recurrence: RecurrentAttributes,
     input_forget: int = 0,
 ) -> tuple[Value, ...]:
+    """Import LSTM, with peepholes."""
     return _recurrent(
         b, "lstm", (x, w, r, bias, sequence_lens, initial_h, initial_c, peephole),
         ("Sigmoid", "Tanh", "Tanh"),

@@ -189,6 +189,7 @@ def top_k_op(
 
 @onnx_op("TopK", since=1)
 def top_k_1(b: Builder, node: Node, x: Value, *, k: int, axis: int = -1) -> Outputs:
+    """Import TopK of opsets 1 to 9, whose k is an attribute."""
     return top_k(b, x, k, axis, True)
 
 
@@ -199,6 +200,7 @@ def top_k_1(b: Builder, node: Node, x: Value, *, k: int, axis: int = -1) -> Outp
 def cum_sum(
     b: Builder, node: Node, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0
 ) -> Value:
+    """Import CumSum; an axis that only the run knows is chosen from all of them."""
     rank = len(b.dims(x))
     options = {"exclusive": bool(exclusive), "reverse": bool(reverse)}
     known = b.const(axis)
@@ -251,6 +253,7 @@ _register_softmax("LogSoftmax", "logsoftmax")
 
 @onnx_op("Hardmax", since=1)
 def hardmax_1(b: Builder, node: Node, x: Value, *, axis: int = 1) -> Value:
+    """Import Hardmax of opsets 1 to 12: of rows that hold all dims from `axis` on."""
     rank = len(b.dims(x))
     axis = axis_in(axis, rank) if axis != rank else rank
     return by_rows(b, x, axis, lambda rows: hardmax(b, node, rows, axis=1))
@@ -260,6 +263,7 @@ def hardmax_1(b: Builder, node: Node, x: Value, *, axis: int = 1) -> Value:
 def cum_prod(
     b: Builder, node: Node, x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0
 ) -> Value:
+    """Import CumProd; an axis that only the run knows is chosen from all of them."""
     rank = len(b.dims(x))
 
     def along_axis(at: int) -> Value:

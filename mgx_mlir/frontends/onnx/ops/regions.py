@@ -65,6 +65,7 @@ def roi_align(
     sampling_ratio: int = 0,
     spatial_scale: float = 1.0,
 ) -> Value:
+    """Import RoiAlign."""
     if mode not in ("avg", "max"):
         raise ModelError(f"attribute 'mode' expected avg or max, got {mode}")
     return b.roialign(
@@ -94,6 +95,7 @@ def roi_align_10(
     sampling_ratio: int = 0,
     spatial_scale: float = 1.0,
 ) -> Value:
+    """Import RoiAlign of opsets 10 to 15, which does not shift by half a pixel."""
     return roi_align(
         b, node, x, rois, batch, coordinate_transformation_mode="output_half_pixel", mode=mode,
         output_height=output_height, output_width=output_width, sampling_ratio=sampling_ratio,

@@ -348,6 +348,7 @@ def resize_op(
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> Value:
+    """Import Resize, by scales or sizes."""
     if nearest_mode not in _NEAREST:
         raise ModelError(f"nearest_mode has unknown value {nearest_mode}")
     if exclude_outside and mode == "nearest":
@@ -374,11 +375,13 @@ def _upsampled(b: Builder, x: Value, scales: Value, mode: str) -> Value:
 
 @onnx_op("Resize", since=10)
 def resize_10(b: Builder, node: Node, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
+    """Import Resize of opset 10: as Upsample."""
     return _upsampled(b, x, scales, mode)
 
 
 @onnx_op("Upsample", since=9)
 def upsample(b: Builder, node: Node, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
+    """Import Upsample, whose scales are an operand."""
     return _upsampled(b, x, scales, mode)
 
 
@@ -386,6 +389,7 @@ def upsample(b: Builder, node: Node, x: Value, scales: Value, *, mode: str = "ne
 def upsample_7(
     b: Builder, node: Node, x: Value, *, mode: str = "nearest", scales: Sequence[float]
 ) -> Value:
+    """Import Upsample of opsets 7 and 8, whose scales are an attribute."""
     return _upsampled(b, x, b.literal(np.array(scales, np.float32)), mode)
 
 
@@ -399,6 +403,7 @@ def upsample_1(
     mode: str = "nearest",
     width_scale: float,
 ) -> Value:
+    """Import Upsample of opsets 1 to 6: images, with a scale for each side."""
     if mode == "bilinear":
         mode = "linear"
     if len(b.dims(x)) != 4:

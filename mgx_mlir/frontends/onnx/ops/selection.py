@@ -23,6 +23,7 @@ def non_max_suppression(
     *,
     center_point_box: int = 0,
 ) -> Value:
+    """Import NonMaxSuppression; only the run knows how many boxes are left."""
     return b.nonmaxsuppression(
         boxes, scores, most, iou, least, center_point_box=bool(center_point_box)
     )
@@ -32,6 +33,7 @@ def non_max_suppression(
 def unique(
     b: Builder, node: Node, x: Value, *, axis: int | None = None, sorted: int = 1
 ) -> tuple[Any, ...]:
+    """Import Unique; only the run knows how many values are left."""
     if axis is None:
         return b.unique(x, sorted=bool(sorted))
     return b.unique(x, axis=axis_in(axis, len(b.dims(x))), sorted=bool(sorted))

@@ -42,6 +42,7 @@ _MOST = 1 << 16  # elements of a sequence that one node makes
 
 @onnx_op("SequenceConstruct", since=11)
 def sequence_construct(b: Builder, node: Node, *xs: Value) -> TensorList:
+    """Import SequenceConstruct: a list that exists only while the model is read."""
     if not xs or any(x is None for x in xs):
         raise ModelError("expected at least one input, none of them absent")
     return _list(b, xs)
@@ -49,11 +50,13 @@ def sequence_construct(b: Builder, node: Node, *xs: Value) -> TensorList:
 
 @onnx_op("SequenceEmpty", since=11)
 def sequence_empty(b: Builder, node: Node, *, dtype: int = 1) -> TensorList:
+    """Import SequenceEmpty."""
     return TensorList(())
 
 
 @onnx_op("SequenceLength", since=11, structures=True)
 def sequence_length(b: Builder, node: Node, sequence: Held) -> Value:
+    """Import SequenceLength, which is known now."""
     return b.literal(np.int64(len(_items(sequence))))
 
 
@@ -76,6 +79,7 @@ def sequence_at(b: Builder, node: Node, sequence: Held, position: Value) -> Valu
 def sequence_insert(
     b: Builder, node: Node, sequence: Held, tensor: Value, position: Value | None = None
 ) -> TensorList:
+    """Import SequenceInsert, also at a position that only the run knows."""
     items = list(_items(sequence))
     if form_of(tensor) != TENSOR:
         raise ModelError(f"expected a tensor to insert, got {describe(form_of(tensor))}")
@@ -99,6 +103,7 @@ def sequence_insert(
 def sequence_erase(
     b: Builder, node: Node, sequence: Held, position: Value | None = None
 ) -> TensorList:
+    """Import SequenceErase, also at a position that only the run knows."""
     items = list(_items(sequence))
     n = len(items)
     if not n:
@@ -123,6 +128,7 @@ def split_to_sequence(
     axis: int = 0,
     keepdims: int = 1,
 ) -> TensorList:
+    """Import SplitToSequence; the number of parts must be known."""
     axis = axis_in(axis, len(b.dims(x)))
     size = b.dims(x)[axis]
     if split is None:
@@ -163,6 +169,7 @@ def _check_count(count: int) -> None:
 def concat_from_sequence(
     b: Builder, node: Node, sequence: Held, *, axis: int, new_axis: int = 0
 ) -> Value:
+    """Import ConcatFromSequence: a concat, or with `new_axis` a stack."""
     items = list(_items(sequence))
     if not items:
         raise ModelError("there is nothing to join in an empty sequence")
@@ -199,6 +206,7 @@ def sequence_map(
 
 @onnx_op("Identity", since=14, structures=True)
 def identity(b: Builder, node: Node, x: Held) -> Outputs:
+    """Import Identity of tensors, sequences and optionals."""
     return x if isinstance(x, HostValue) else b.identity(x)
 
 
@@ -241,16 +249,19 @@ def _from_front(
 def optional(
     b: Builder, node: Node, x: Held | None = None, *, type: onnx.TypeProto | None = None
 ) -> Outputs:
+    """Import Optional, of an element or empty."""
     return ABSENT if x is None else x
 
 
 @onnx_op("OptionalHasElement", since=15, structures=True)
 def optional_has_element(b: Builder, node: Node, x: Held | None = None) -> Value:
+    """Import OptionalHasElement, which is known now."""
     return b.literal(np.bool_(x is not None and x is not ABSENT))
 
 
 @onnx_op("OptionalGetElement", since=15, structures=True)
 def optional_get_element(b: Builder, node: Node, x: Held) -> Outputs:
+    """Import OptionalGetElement."""
     if x is ABSENT:
         raise ModelError("there is no element in an empty optional")
     return x

@@ -56,11 +56,13 @@ def reshape_1(
     shape: Sequence[int] = (),
     consumed_inputs: Sequence[int] | None = None,
 ) -> Value:
+    """Import Reshape of opsets 1 to 4, whose shape is an attribute."""
     return reshape_known(b, x, list(shape), False)
 
 
 @onnx_op("Flatten", since=1)
 def flatten(b: Builder, node: Node, x: Value, *, axis: int = 1) -> Value:
+    """Import Flatten: a matrix of the dims before `axis` and those from it on."""
     rank = len(b.dims(x))
     if not -rank <= axis <= rank:
         raise ModelError(f"axis {axis} is out of range for rank {rank}")
@@ -69,6 +71,7 @@ def flatten(b: Builder, node: Node, x: Value, *, axis: int = 1) -> Value:
 
 @onnx_op("Squeeze", since=13)
 def squeeze_op(b: Builder, node: Node, x: Value, axes: Value | None = None) -> Value:
+    """Import Squeeze, also of axes that only the run knows."""
     if axes is None:
         return squeeze_1(b, node, x)
     known = b.const(axes)
@@ -79,6 +82,7 @@ def squeeze_op(b: Builder, node: Node, x: Value, axes: Value | None = None) -> V
 
 @onnx_op("Squeeze", since=1)
 def squeeze_1(b: Builder, node: Node, x: Value, *, axes: Sequence[int] | None = None) -> Value:
+    """Import Squeeze of opsets 1 to 12, whose axes are an attribute."""
     dims = b.dims(x)
     if axes is None:
         if DYN in dims:
@@ -90,6 +94,7 @@ def squeeze_1(b: Builder, node: Node, x: Value, *, axes: Sequence[int] | None = 
 
 @onnx_op("Unsqueeze", since=13)
 def unsqueeze_op(b: Builder, node: Node, x: Value, axes: Value) -> Value:
+    """Import Unsqueeze, also of axes that only the run knows."""
     known = b.const(axes)
     if known is not None:
         return unsqueeze_1(b, node, x, axes=[int(a) for a in known.reshape(-1)])
@@ -98,12 +103,14 @@ def unsqueeze_op(b: Builder, node: Node, x: Value, axes: Value) -> Value:
 
 @onnx_op("Unsqueeze", since=1)
 def unsqueeze_1(b: Builder, node: Node, x: Value, *, axes: Sequence[int]) -> Value:
+    """Import Unsqueeze of opsets 1 to 12, whose axes are an attribute."""
     found = unsqueeze(b, x, axes_in(axes, len(b.dims(x)) + len(axes)))
     return found
 
 
 @onnx_op("Transpose", since=1)
 def transpose_op(b: Builder, node: Node, x: Value, *, perm: Sequence[int] | None = None) -> Value:
+    """Import Transpose; without `perm` the dims are reversed."""
     rank = len(b.dims(x))
     perm = list(range(rank))[::-1] if perm is None else list(perm)
     if sorted(perm) != list(range(rank)):
@@ -116,16 +123,19 @@ def transpose_op(b: Builder, node: Node, x: Value, *, perm: Sequence[int] | None
 
 @onnx_op("Shape", since=15)
 def shape_op(b: Builder, node: Node, x: Value, *, start: int = 0, end: int | None = None) -> Value:
+    """Import Shape, of the dims from `start` to `end`."""
     return b.shape(x, start, end)
 
 
 @onnx_op("Shape", since=1)
 def shape_1(b: Builder, node: Node, x: Value) -> Value:
+    """Import Shape of opsets 1 to 14."""
     return b.shape(x)
 
 
 @onnx_op("Size", since=1)
 def size(b: Builder, node: Node, x: Value) -> Value:
+    """Import Size: the number of elements."""
     dims = b.dims(x)
     if DYN not in dims:
         return b.literal(np.array(int(np.prod(dims, dtype=np.int64)), np.int64))
@@ -137,6 +147,7 @@ def size(b: Builder, node: Node, x: Value) -> Value:
 
 @onnx_op("Concat", since=4)
 def concat_op(b: Builder, node: Node, *xs: Value, axis: int) -> Value:
+    """Import Concat."""
     if not xs or any(x is None for x in xs):
         raise ModelError("expected at least one input, none of them absent")
     axis = axis_in(axis, len(b.dims(xs[0])))
@@ -145,6 +156,7 @@ def concat_op(b: Builder, node: Node, *xs: Value, axis: int) -> Value:
 
 @onnx_op("Concat", since=1)
 def concat_1(b: Builder, node: Node, *xs: Value, axis: int = 1) -> Value:
+    """Import Concat of opsets 1 to 3, whose axis is 1 unless it is given."""
     return concat_op(b, node, *xs, axis=axis)
 
 
@@ -158,6 +170,7 @@ def split_op(
     axis: int = 0,
     num_outputs: int | None = None,
 ) -> Outputs:
+    """Import Split, by sizes or into `num_outputs` parts, of which the last may be smaller."""
     axis = axis_in(axis, len(b.dims(x)))
     if (split is None) == (num_outputs is None):
         raise ModelError("expected one of input 'split' and attribute 'num_outputs'")
@@ -170,6 +183,7 @@ def split_op(
 def split_13(
     b: Builder, node: Node, x: Value, split: Value | None = None, *, axis: int = 0
 ) -> Outputs:
+    """Import Split of opsets 13 to 17, by sizes or into equal parts."""
     axis = axis_in(axis, len(b.dims(x)))
     if split is not None:
         return split_by(b, x, axis, split)
@@ -190,6 +204,7 @@ def _split_equal(b: Builder, node: Node, x: Value, axis: int) -> tuple[Value, ..
 def split_2(
     b: Builder, node: Node, x: Value, *, axis: int = 0, split: Sequence[int] | None = None
 ) -> Outputs:
+    """Import Split of opsets 2 to 12, whose sizes are an attribute."""
     axis = axis_in(axis, len(b.dims(x)))
     if split is not None:
         return split_static(b, x, axis, split)
@@ -226,6 +241,7 @@ def slice_1(
     ends: Sequence[int],
     axes: Sequence[int] | None = None,
 ) -> Value:
+    """Import Slice of opsets 1 to 9, whose bounds are attributes, without steps."""
     return slice_known(b, x, list(starts), list(ends), None if axes is None else list(axes), None)
 
 
@@ -237,6 +253,7 @@ def slice_1(
 
 @onnx_op("DepthToSpace", since=1)
 def depth_to_space(b: Builder, node: Node, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
+    """Import DepthToSpace: move blocks of channels to places, in DCR or CRD order."""
     n, c, h, w = _image(b, x)
     s = blocksize
     if s < 1 or c % (s * s):
@@ -253,6 +270,7 @@ def depth_to_space(b: Builder, node: Node, x: Value, *, blocksize: int, mode: st
 
 @onnx_op("SpaceToDepth", since=1)
 def space_to_depth(b: Builder, node: Node, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
+    """Import SpaceToDepth: move blocks of places to channels."""
     n, c, h, w = _image(b, x)
     s = blocksize
     if s < 1:
@@ -323,14 +341,17 @@ def _evenly(b: Builder, x: Value, axis: int, count: int, node: Node) -> tuple[Va
 
 @onnx_op("Reshape", since=5)
 def reshape_op(b: Builder, node: Node, x: Value, shape: Value, *, allowzero: int = 0) -> Value:
+    """Import Reshape; the shape is an operand."""
     return reshape_by(b, x, shape, bool(allowzero))
 
 
 @onnx_op("Expand", since=8)
 def expand_op(b: Builder, node: Node, x: Value, shape: Value) -> Value:
+    """Import Expand, which broadcasts both ways."""
     return expand(b, x, shape)
 
 
 @onnx_op("Tile", since=6)
 def tile_op(b: Builder, node: Node, x: Value, repeats: Value) -> Value:
+    """Import Tile."""
     return tile(b, x, repeats)

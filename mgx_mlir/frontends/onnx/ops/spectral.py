@@ -268,6 +268,7 @@ def dft_op(
     inverse: int = 0,
     onesided: int = 0,
 ) -> Value:
+    """Import DFT; the axis is an operand."""
     size = _points(b, n)
     rank = len(b.dims(x))
     place: Size = -2 if axis is None else known(b, single(b, axis, "axis"))
@@ -317,6 +318,7 @@ def dft_17(
     inverse: int = 0,
     onesided: int = 0,
 ) -> Value:
+    """Import DFT of opsets 17 to 19, whose axis is an attribute."""
     return dft(b, node, x, _points(b, n), axis, bool(inverse), bool(onesided))
 
 

@@ -191,6 +191,7 @@ def tree_ensemble(
     nodes_missing_value_tracks_true: Sequence[int] | None = None,
     post_transform: int = 0,
 ) -> Value:
+    """Import TreeEnsemble."""
     n, leaves = len(nodes_featureids), len(leaf_targetids)
     outputs = n_targets or max(leaf_targetids, default=0) + 1
     dtype = b.dtype(x)
@@ -345,6 +346,7 @@ def tree_ensemble_regressor(
     target_weights: Sequence[float] | None = None,
     target_weights_as_tensor: np.ndarray | None = None,
 ) -> Value:
+    """Import TreeEnsembleRegressor."""
     given = dict(locals())
     if aggregate_function not in _AGGREGATES:
         raise ModelError(

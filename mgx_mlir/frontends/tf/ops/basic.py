@@ -16,6 +16,7 @@ from mgx_mlir.programs.build import Builder
 
 @tf_op("Const", "HostConst")
 def const(b: Builder, node: Node, *, dtype: DType | int, value: np.ndarray) -> Outputs:
+    """Import Const; strings are kept while the model is read."""
     if value.dtype == object:
         return Strings(value)
     if isinstance(dtype, DType) and value.dtype != dtype.np:
@@ -31,16 +32,19 @@ def placeholder(b: Builder, node: Node, *, dtype: DType | int, shape: object = N
 
 @tf_op("PlaceholderWithDefault")
 def placeholder_with_default(b: Builder, node: Node, x: Value, *, shape: object = None) -> Value:
+    """Import PlaceholderWithDefault: its default."""
     return x
 
 
 @tf_op("Identity", "Snapshot", "StopGradient", "PreventGradient", "EnsureShape", raw=True)
 def identity(b: Builder, node: Node, x: Value, *, shape: object = None) -> Value:
+    """Import Identity and the operators that differ from it only in training."""
     return x
 
 
 @tf_op("IdentityN", raw=True)
 def identity_n(b: Builder, node: Node, *xs: Value) -> Outputs:
+    """Import IdentityN."""
     return xs
 
 

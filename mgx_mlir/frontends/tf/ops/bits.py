@@ -27,6 +27,7 @@ def cast(b: Builder, x: Value, dtype: DType) -> Value:
 
 @tf_op("Cast")
 def cast_op(b: Builder, node: Node, x: Value, *, DstT: DType, Truncate: bool = False) -> Value:
+    """Import Cast; refuse Truncate."""
     if Truncate:
         raise NotSupported("Truncate")
     return cast(b, x, DstT)

@@ -54,6 +54,7 @@ def non_max_suppression(
     *,
     iou_threshold: float = 0.5,
 ) -> Value:
+    """Import NonMaxSuppression, whose threshold is an attribute."""
     iou = b.literal(np.array(iou_threshold, np.float32))
     return convert(b, _kept(b, boxes, scores, most, iou, None), INT32)
 
@@ -62,6 +63,7 @@ def non_max_suppression(
 def non_max_suppression_v2(
     b: Builder, node: Node, boxes: Value, scores: Value, most: Value, iou: Value
 ) -> Value:
+    """Import NonMaxSuppressionV2, whose threshold is an operand."""
     return convert(b, _kept(b, boxes, scores, most, iou, None), INT32)
 
 
@@ -69,6 +71,7 @@ def non_max_suppression_v2(
 def non_max_suppression_v3(
     b: Builder, node: Node, boxes: Value, scores: Value, most: Value, iou: Value, least: Value
 ) -> Value:
+    """Import NonMaxSuppressionV3, with a least score."""
     return convert(b, _kept(b, boxes, scores, most, iou, least), INT32)
 
 
@@ -93,6 +96,7 @@ def non_max_suppression_v4(
     *,
     pad_to_max_output_size: bool = False,
 ) -> Outputs:
+    """Import NonMaxSuppressionV4, which also counts, and may pad its result."""
     kept = convert(b, _kept(b, boxes, scores, most, iou, least), INT32)
     count = convert(b, squeeze(b, b.shape(kept), [0]), INT32)
     return _padded(b, kept, most, pad_to_max_output_size), count
@@ -111,6 +115,7 @@ def non_max_suppression_v5(
     *,
     pad_to_max_output_size: bool = False,
 ) -> Outputs:
+    """Import NonMaxSuppressionV5, which also gives scores; `sigma` makes them soft."""
     if float(node.const(sigma, "soft_nms_sigma").reshape(())) != 0:
         raise NotSupported("soft_nms_sigma other than 0")
     kept = _kept(b, boxes, scores, most, iou, least)

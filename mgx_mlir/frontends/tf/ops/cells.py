@@ -71,6 +71,7 @@ def lstm_block_cell(
     cell_clip: float = 3.0,
     use_peephole: bool = False,
 ) -> Outputs:
+    """Import LSTMBlockCell: one step of an LSTM."""
     peepholes = (wci, wcf, wco) if use_peephole else None
     return _lstm(b, x, cs_prev, h_prev, w, peepholes, bias, forget_bias, cell_clip, "icfo")
 
@@ -129,6 +130,7 @@ def block_lstm(
     cell_clip: float = 3.0,
     use_peephole: bool = False,
 ) -> Outputs:
+    """Import BlockLSTM: an LSTM over time, with a forget bias."""
     peepholes = (wci, wcf, wco) if use_peephole else None
     return _run(b, steps, x, cs, h, w, peepholes, bias, forget_bias, cell_clip, "icfo")
 
@@ -150,6 +152,7 @@ def block_lstm_v2(
     cell_clip: float = 0.0,
     use_peephole: bool = False,
 ) -> Outputs:
+    """Import BlockLSTMV2: BlockLSTM with the gates in another order."""
     peepholes = (wci, wcf, wco) if use_peephole else None
     return _run(b, steps, x, cs, h, w, peepholes, bias, 0.0, cell_clip, "ifco")
 
@@ -165,6 +168,7 @@ def gru_block_cell(
     b_ru: Value,
     b_c: Value,
 ) -> Outputs:
+    """Import GRUBlockCell: one step of a GRU."""
     r, u = (b.sigmoid(g) for g in _gates(b, x, h, w_ru, b_ru, 2))
     [c] = _gates(b, x, b.mul(h, r), w_c, b_c, 1)
     c = b.tanh(c)

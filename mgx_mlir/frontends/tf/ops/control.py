@@ -24,6 +24,7 @@ def if_op(
     then_branch: FunctionRef,
     else_branch: FunctionRef,
 ) -> list[Held]:
+    """Import If: a branch between two functions."""
     return branch(
         b,
         truth(b, cond),
@@ -36,6 +37,7 @@ def if_op(
 def case(
     b: Builder, node: Node, index: Held, *inputs: Held, branches: Sequence[FunctionRef]
 ) -> list[Held]:
+    """Import Case: one of several functions; the last one where the index is out of range."""
     if not branches:
         raise ModelError("attribute 'branches' is empty")
     return choose(

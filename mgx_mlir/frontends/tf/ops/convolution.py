@@ -76,6 +76,7 @@ def conv(
     data_format: str | None = None,
     dilations: Sequence[int] = (),
 ) -> Value:
+    """Import Conv2D and Conv3D, in either data format."""
     return _convolve(
         b, node, x, _filter(b, w), None, strides, padding, explicit_paddings, data_format, dilations
     )
@@ -137,6 +138,7 @@ def depthwise_conv_transpose(
     data_format: str | None = None,
     dilations: Sequence[int] = (),
 ) -> Value:
+    """Import DepthwiseConv2dNativeBackpropInput: a transposed convolution by channels."""
     weights, channels = _depthwise_filter(b, w)
     return _transposed(
         b, node, sizes, weights, channels, x, strides, padding, explicit_paddings, data_format,

@@ -119,6 +119,7 @@ def strided_slice_op(
     new_axis_mask: int = 0,
     shrink_axis_mask: int = 0,
 ) -> Value:
+    """Import StridedSlice, with its five masks."""
     masks = _Masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     begins = elements(b, begin)
     n = len(begins)
@@ -212,6 +213,7 @@ def _stated(b: Builder, x: Value, sizes: dict[int, int]) -> Value:
 
 @tf_op("Split")
 def split(b: Builder, node: Node, axis: Value, x: Value, *, num_split: int) -> Outputs:
+    """Import Split into equal parts."""
     dims = b.dims(x)
     at = axis_in(node.ints(axis, "split_dim")[0], len(dims))
     if num_split < 1 or (dims[at] != DYN and dims[at] % num_split):
@@ -226,6 +228,7 @@ def split(b: Builder, node: Node, axis: Value, x: Value, *, num_split: int) -> O
 def split_v(
     b: Builder, node: Node, x: Value, sizes: Value, axis: Value, *, num_split: int
 ) -> Outputs:
+    """Import SplitV by sizes, of which one may be -1, or that only the run knows."""
     dims = b.dims(x)
     at = axis_in(node.ints(axis, "split_dim")[0], len(dims))
     known = b.const(sizes)
@@ -256,6 +259,7 @@ def split_v(
 
 @tf_op("Unpack")
 def unpack(b: Builder, node: Node, x: Value, *, num: int, axis: int = 0) -> Outputs:
+    """Import Unpack: the slices along an axis."""
     dims = b.dims(x)
     at = axis_in(axis, len(dims))
     if dims[at] not in (DYN, num):
@@ -274,11 +278,13 @@ def unpack(b: Builder, node: Node, x: Value, *, num: int, axis: int = 0) -> Outp
 
 @tf_op("ReverseV2")
 def reverse_v2(b: Builder, node: Node, x: Value, axes: Value) -> Value:
+    """Import ReverseV2: reverse along axes known now."""
     return _flipped(b, x, axes_in(node.ints(axes, "axis"), len(b.dims(x))))
 
 
 @tf_op("Reverse")
 def reverse(b: Builder, node: Node, x: Value, chosen: Value) -> Value:
+    """Import Reverse: reverse along the axes whose flag is set."""
     return _flipped(b, x, [i for i, c in enumerate(node.const(chosen, "dims")) if c])
 
 
@@ -346,11 +352,13 @@ def _numbers(pairs: Sequence[tuple[Extent, Extent]]) -> bool:
 
 @tf_op("Pad")
 def pad(b: Builder, node: Node, x: Value, paddings: Value) -> Value:
+    """Import Pad, with zeros."""
     return padded(b, x, _amounts(b, x, paddings), b.literal(np.zeros((), b.dtype(x).np)))
 
 
 @tf_op("PadV2")
 def pad_v2(b: Builder, node: Node, x: Value, paddings: Value, value: Value) -> Value:
+    """Import PadV2, with a given value."""
     return padded(b, x, _amounts(b, x, paddings), value)
 
 

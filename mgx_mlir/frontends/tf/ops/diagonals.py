@@ -62,6 +62,7 @@ def diag(b: Builder, node: Node, x: Value) -> Value:
 
 @tf_op("DiagPart")
 def diag_part(b: Builder, node: Node, x: Value) -> Value:
+    """Import DiagPart: the diagonal of a tensor whose dims are twice the same."""
     dims = static_dims(b, x, "input")
     half = len(dims) // 2
     if len(dims) % 2 or dims[:half] != dims[half:]:
@@ -161,6 +162,7 @@ def matrix_diag(
     *,
     align: str = "LEFT_LEFT",
 ) -> Value:
+    """Import MatrixDiag: matrices with given diagonals."""
     low, high = _range(node, k)
     flat, longest = _flat_band(b, x, low == high)
     least = (longest - min(high, 0), longest + max(low, 0))
@@ -203,6 +205,7 @@ def matrix_diag_part(
     *,
     align: str = "LEFT_LEFT",
 ) -> Value:
+    """Import MatrixDiagPart: a band of diagonals of each matrix."""
     flat, rows, columns = _matrix(b, x)
     low, high = _range(node, k)
     band = _Band(rows, columns, low, high, _align(node, align))
@@ -223,6 +226,7 @@ def matrix_set_diag(
     *,
     align: str = "LEFT_LEFT",
 ) -> Value:
+    """Import MatrixSetDiag: matrices with some diagonals replaced."""
     _, rows, columns = _matrix(b, x)
     low, high = _range(node, k)
     band = _Band(rows, columns, low, high, _align(node, align))

@@ -18,11 +18,13 @@ from mgx_mlir.programs.build import Builder
 
 @tf_op("Fill")
 def fill(b: Builder, node: Node, dims: Value, value: Value) -> Value:
+    """Import Fill."""
     return filled(b, elements(b, dims), single(b, value, "value"))
 
 
 @tf_op("Range")
 def range_op(b: Builder, node: Node, start: Value, limit: Value, delta: Value) -> Value:
+    """Import Range, as a literal where its three numbers are known."""
     parts = [single(b, v, "Range input") for v in (start, limit, delta)]
     known = [b.const(v) for v in parts]
     if any(k is None for k in known):

@@ -11,4 +11,5 @@ from mgx_mlir.programs.build import Builder
 
 @tf_op("PartitionedCall", "StatefulPartitionedCall", raw=True)
 def call(b: Builder, node: Node, *inputs: Held, f: FunctionRef) -> Outputs:
+    """Import PartitionedCall: the function's nodes, inlined."""
     return node.call(f, inputs)

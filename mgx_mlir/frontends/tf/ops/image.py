@@ -88,6 +88,7 @@ def hsv_to_rgb(b: Builder, node: Node, x: Value) -> Value:
 
 @tf_op("AdjustHue")
 def adjust_hue(b: Builder, node: Node, x: Value, delta: Value) -> Value:
+    """Import AdjustHue: turn the hue by `delta`, modulo 1."""
     dtype = b.dtype(x)
     hue, saturation, value = to_hsv(b, convert(b, x, wide(dtype)))
     hue = b.add(hue, convert(b, single(b, delta, "delta"), b.dtype(hue)))
@@ -96,6 +97,7 @@ def adjust_hue(b: Builder, node: Node, x: Value, delta: Value) -> Value:
 
 @tf_op("AdjustSaturation")
 def adjust_saturation(b: Builder, node: Node, x: Value, scale: Value) -> Value:
+    """Import AdjustSaturation: scale the saturation, clipped to [0, 1]."""
     dtype = b.dtype(x)
     hue, saturation, value = to_hsv(b, convert(b, x, wide(dtype)))
     factor = convert(b, single(b, scale, "scale"), b.dtype(hue))
@@ -160,6 +162,7 @@ def extract_image_patches(
     rates: Sequence[int],
     padding: str,
 ) -> Value:
+    """Import ExtractImagePatches: the elements of each window, as channels."""
     lengths, stride, rate = (spatial(v, 4, True, "window") for v in (ksizes, strides, rates))
     return _patches(b, x, lengths, stride, rate, padding)
 
@@ -174,6 +177,7 @@ def extract_volume_patches(
     strides: Sequence[int],
     padding: str,
 ) -> Value:
+    """Import ExtractVolumePatches: the elements of each window of a volume, as channels."""
     lengths, stride = (spatial(v, 5, True, "window") for v in (ksizes, strides))
     return _patches(b, x, lengths, stride, [1] * 3, padding)
 

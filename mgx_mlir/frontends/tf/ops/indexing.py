@@ -37,6 +37,7 @@ def _check_policy(policy: str) -> None:
 def gather(
     b: Builder, node: Node, x: Value, indices: Value, *, validate_indices: bool = True
 ) -> Value:
+    """Import Gather, along axis 0."""
     return b.gather(x, indices, axis=0)
 
 
@@ -67,6 +68,7 @@ def gather_v2(
 def gather_nd(
     b: Builder, node: Node, x: Value, indices: Value, *, bad_indices_policy: str = ""
 ) -> Value:
+    """Import GatherNd."""
     _check_policy(bad_indices_policy)
     return b.gathernd(x, convert(b, indices, INT64))
 

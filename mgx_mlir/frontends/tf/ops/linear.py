@@ -29,6 +29,7 @@ def mat_mul(
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> Value:
+    """Import MatMul of matrices."""
     if len(b.dims(x)) != 2 or len(b.dims(y)) != 2:
         raise ModelError(f"expected matrices, got dims {b.dims(x)} and {b.dims(y)}")
     return b.dot(_flipped(b, x, transpose_a), _flipped(b, y, transpose_b))

@@ -112,11 +112,13 @@ def widened(b: Builder, x: Value, function: Callable[[Value], Value]) -> Value:
 
 @tf_op("Log1p")
 def log1p_op(b: Builder, node: Node, x: Value) -> Value:
+    """Import Log1p, computed in f32 for 16-bit floats."""
     return widened(b, x, lambda v: log1p(b, v))
 
 
 @tf_op("Expm1")
 def expm1_op(b: Builder, node: Node, x: Value) -> Value:
+    """Import Expm1, computed in f32 for 16-bit floats."""
     return widened(b, x, lambda v: expm1(b, v))
 
 
@@ -133,6 +135,7 @@ def round_op(b: Builder, node: Node, x: Value) -> Value:
 
 @tf_op("IsFinite")
 def is_finite(b: Builder, node: Node, x: Value) -> Value:
+    """Import IsFinite: neither infinite nor NaN."""
     return b.not_(b.logical_or(b.isinf(x), b.isnan(x)))
 
 
@@ -148,6 +151,7 @@ def leaky_relu(b: Builder, node: Node, x: Value, *, alpha: float = 0.2) -> Value
 
 @tf_op("Elu")
 def elu(b: Builder, node: Node, x: Value) -> Value:
+    """Import Elu by expm1, so that small numbers keep their digits."""
     return widened(b, x, lambda v: _elu(b, v))
 
 
@@ -157,6 +161,7 @@ def _elu(b: Builder, x: Value) -> Value:
 
 @tf_op("Selu")
 def selu(b: Builder, node: Node, x: Value) -> Value:
+    """Import Selu by expm1, so that small numbers keep their digits."""
     scale, alpha = 1.0507009873554805, 1.6732632423543772
 
     def of(v: Value) -> Value:
@@ -194,6 +199,7 @@ def floor_div_op(b: Builder, node: Node, x: Value, y: Value) -> Value:
 
 @tf_op("TruncateDiv")
 def truncate_div(b: Builder, node: Node, x: Value, y: Value) -> Value:
+    """Import TruncateDiv: divide, rounded towards 0."""
     found = b.div(x, y)
     if not b.dtype(x).is_float:
         return found
@@ -240,6 +246,7 @@ def _equality(b: Builder, x: Value, y: Value, incompatible: bool) -> Value:
 def equal(
     b: Builder, node: Node, x: Value, y: Value, *, incompatible_shape_error: bool = True
 ) -> Value:
+    """Import Equal."""
     return _equality(b, x, y, incompatible_shape_error)
 
 
@@ -247,6 +254,7 @@ def equal(
 def not_equal(
     b: Builder, node: Node, x: Value, y: Value, *, incompatible_shape_error: bool = True
 ) -> Value:
+    """Import NotEqual."""
     return b.not_(_equality(b, x, y, incompatible_shape_error))
 
 
@@ -254,11 +262,13 @@ def not_equal(
 def approximate_equal(
     b: Builder, node: Node, x: Value, y: Value, *, tolerance: float = 1e-5
 ) -> Value:
+    """Import ApproximateEqual: |x - y| < tolerance."""
     return compare(b, "less", b.abs(b.sub(x, y)), tolerance)
 
 
 @tf_op("AddN", "AccumulateNV2")
 def add_n(b: Builder, node: Node, *xs: Value, shape: object = None) -> Value:
+    """Import AddN and AccumulateNV2: the sum of all inputs."""
     if not xs:
         raise ModelError("expected at least one input")
     out = xs[0]
@@ -292,6 +302,7 @@ def cross(b: Builder, node: Node, x: Value, y: Value) -> Value:
 
 @tf_op("SelectV2")
 def select_v2(b: Builder, node: Node, cond: Value, x: Value, y: Value) -> Value:
+    """Import SelectV2, which broadcasts."""
     return b.where(cond, x, y)
 
 

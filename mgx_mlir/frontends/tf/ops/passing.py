@@ -10,6 +10,7 @@ from mgx_mlir.programs.build import Builder
 
 @tf_op("DebugGradientIdentity", "DebugGradientRefIdentity", "RefIdentity")
 def passed(b: Builder, node: Node, x: Value) -> Value:
+    """Import operators that pass their input on."""
     return x
 
 
@@ -22,4 +23,5 @@ def printed(
     first_n: int = -1,
     summarize: int = 3,
 ) -> Value:
+    """Import Print: nothing is printed."""
     return x

@@ -56,6 +56,7 @@ def max_pool(
     explicit_paddings: Sequence[int] = (),
     data_format: str | None = None,
 ) -> Value:
+    """Import MaxPool and MaxPool3D."""
     return pool(b, node, x, "max", ksize, strides, padding, explicit_paddings, data_format)
 
 
@@ -70,6 +71,7 @@ def max_pool_v2(
     padding: str,
     data_format: str | None = None,
 ) -> Value:
+    """Import MaxPoolV2, whose window is an operand."""
     sizes, steps = node.ints(ksize, "ksize"), node.ints(strides, "strides")
     return pool(b, node, x, "max", sizes, steps, padding, (), data_format)
 

@@ -44,6 +44,7 @@ def fake_quant_args(
     num_bits: int = 8,
     narrow_range: bool = False,
 ) -> Value:
+    """Import FakeQuantWithMinMaxArgs: the range is an attribute."""
     return _fake(b, x, number(b, min, x), number(b, max, x), num_bits, narrow_range)
 
 
@@ -58,6 +59,7 @@ def fake_quant_vars(
     num_bits: int = 8,
     narrow_range: bool = False,
 ) -> Value:
+    """Import FakeQuantWithMinMaxVars: the range is an operand."""
     return _fake(b, x, single(b, low, "min"), single(b, high, "max"), num_bits, narrow_range)
 
 
@@ -72,6 +74,7 @@ def fake_quant_channels(
     num_bits: int = 8,
     narrow_range: bool = False,
 ) -> Value:
+    """Import FakeQuantWithMinMaxVarsPerChannel: a range for each channel."""
     return _fake(b, x, low, high, num_bits, narrow_range)
 
 
@@ -144,6 +147,7 @@ def quantize_and_dequantize(
     narrow_range: bool = False,
     axis: int = -1,
 ) -> Value:
+    """Import QuantizeAndDequantizeV2 and V4: round to the steps of a quantised type."""
     return _there_and_back(
         b, x, low, high, num_bits, signed_input, range_given, round_mode, narrow_range, axis
     )
@@ -163,6 +167,7 @@ def quantize_and_dequantize_v3(
     narrow_range: bool = False,
     axis: int = -1,
 ) -> Value:
+    """Import QuantizeAndDequantizeV3, whose number of bits is an operand."""
     [count] = node.ints(bits, "num_bits")
     return _there_and_back(
         b, x, low, high, count, signed_input, range_given, "HALF_TO_EVEN", narrow_range, axis
@@ -236,6 +241,7 @@ def dequantize(
     axis: int = -1,
     dtype: DType = FLOAT,
 ) -> Value:
+    """Import Dequantize, in each of its modes."""
     kind = _kind(T, mode, axis)
     if b.dtype(x) is not kind:
         raise ModelError(f"expected {kind.short}, got {b.dtype(x).short}")

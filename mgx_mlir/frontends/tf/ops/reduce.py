@@ -107,11 +107,13 @@ _register_arg("ArgMin", "argmin")
 
 @tf_op("Softmax")
 def softmax(b: Builder, node: Node, x: Value) -> Value:
+    """Import Softmax, along the last axis."""
     return b.softmax(x, axis=len(b.dims(x)) - 1)
 
 
 @tf_op("LogSoftmax")
 def log_softmax(b: Builder, node: Node, x: Value) -> Value:
+    """Import LogSoftmax, along the last axis."""
     return b.logsoftmax(x, axis=len(b.dims(x)) - 1)
 
 

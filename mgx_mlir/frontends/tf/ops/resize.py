@@ -92,6 +92,7 @@ def resize_nearest(
     align_corners: bool = False,
     half_pixel_centers: bool = False,
 ) -> Value:
+    """Import ResizeNearestNeighbor."""
     a = _Axes(b, x, size, align_corners, half_pixel_centers)
     for axis, d, out in a.each():
         place = _places(b, d, out, a, nearest=True)
@@ -122,6 +123,7 @@ def resize_bilinear(
     align_corners: bool = False,
     half_pixel_centers: bool = False,
 ) -> Value:
+    """Import ResizeBilinear, whose result is f32."""
     a = _Axes(b, x, size, align_corners, half_pixel_centers)
     x = convert(b, x, FLOAT)
     for axis, d, out in a.each():

@@ -145,6 +145,7 @@ def _counts(
 
 @tf_op("Bincount")
 def bincount(b: Builder, node: Node, values: Value, size: Value, weights: Value) -> Value:
+    """Import Bincount: the number, or sum of weights, of each value."""
     flat = values if len(b.dims(values)) == 1 else b.reshape(values, dims=[-1])
     if len(b.dims(weights)) > 1:
         weights = b.reshape(weights, dims=[-1])
@@ -161,6 +162,7 @@ def dense_bincount(
     *,
     binary_output: bool = False,
 ) -> Value:
+    """Import DenseBincount: Bincount by rows; `binary_output` tells only what occurs."""
     if len(b.dims(values)) not in (1, 2):
         raise ModelError(f"expected rank 1 or 2, got {len(b.dims(values))}")
     return _counts(b, values, size, weights, binary_output, b.dtype(weights))

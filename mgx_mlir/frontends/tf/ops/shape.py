@@ -35,16 +35,19 @@ from mgx_mlir.programs.build import Builder
 
 @tf_op("Shape")
 def shape_of(b: Builder, node: Node, x: Value, *, out_type: DType = INT32) -> Value:
+    """Import Shape."""
     return convert(b, b.shape(x), out_type)
 
 
 @tf_op("ShapeN")
 def shape_n(b: Builder, node: Node, *xs: Value, out_type: DType = INT32) -> Outputs:
+    """Import ShapeN: the shape of each input."""
     return tuple(convert(b, b.shape(x), out_type) for x in xs)
 
 
 @tf_op("Size")
 def size(b: Builder, node: Node, x: Value, *, out_type: DType = INT32) -> Value:
+    """Import Size: the number of elements."""
     dims = b.dims(x)
     kind = out_type
     if DYN not in dims:
@@ -57,6 +60,7 @@ def size(b: Builder, node: Node, x: Value, *, out_type: DType = INT32) -> Value:
 
 @tf_op("Rank")
 def rank_of(b: Builder, node: Node, x: Value) -> Value:
+    """Import Rank, which is known now."""
     return b.literal(len(b.dims(x)), INT32)
 
 
@@ -74,6 +78,7 @@ def reshape_op(b: Builder, node: Node, x: Value, shape: Value) -> Value:
 
 @tf_op("ExpandDims")
 def expand_dims(b: Builder, node: Node, x: Value, axis: Value) -> Value:
+    """Import ExpandDims, also at an axis that only the run knows."""
     known = b.const(axis)
     if known is None:
         return b.reshape(x, inserted_dims(b, x, b.reshape(axis, dims=[1])))
@@ -84,6 +89,7 @@ def expand_dims(b: Builder, node: Node, x: Value, axis: Value) -> Value:
 
 @tf_op("Squeeze")
 def squeeze_op(b: Builder, node: Node, x: Value, *, squeeze_dims: Sequence[int] = ()) -> Value:
+    """Import Squeeze."""
     dims = b.dims(x)
     if not squeeze_dims:
         if DYN in dims:
@@ -94,6 +100,7 @@ def squeeze_op(b: Builder, node: Node, x: Value, *, squeeze_dims: Sequence[int] 
 
 @tf_op("Transpose", "ConjugateTranspose")
 def transpose_op(b: Builder, node: Node, x: Value, order: Value) -> Value:
+    """Import Transpose; the order must be known."""
     rank = len(b.dims(x))
     found = node.ints(order, "perm")
     if len(found) != rank or sorted(axes_in(found, rank)) != list(range(rank)):
@@ -123,12 +130,14 @@ def _like(b: Builder, x: Value, value: int) -> Value:
 
 @tf_op("ConcatV2")
 def concat_v2(b: Builder, node: Node, *xs: Value) -> Value:
+    """Import ConcatV2, whose axis is the last input."""
     *parts, axis = xs
     return concat_op(b, node, axis, *parts)
 
 
 @tf_op("Concat")
 def concat_op(b: Builder, node: Node, axis: Value, *parts: Value) -> Value:
+    """Import Concat, whose axis is the first input."""
     if not parts:
         raise ModelError("expected at least one tensor to join")
     [at] = node.ints(axis, "axis")
@@ -152,6 +161,7 @@ def concat_offset(b: Builder, node: Node, axis: Value, *shapes: Value) -> Output
 
 @tf_op("Pack")
 def pack(b: Builder, node: Node, *xs: Value, axis: int = 0) -> Value:
+    """Import Pack: stack along a new axis."""
     if not xs:
         raise ModelError("expected at least one tensor to join")
     at = axis_in(axis, len(b.dims(xs[0])) + 1)
@@ -160,6 +170,7 @@ def pack(b: Builder, node: Node, *xs: Value, axis: int = 0) -> Value:
 
 @tf_op("ParallelConcat")
 def parallel_concat(b: Builder, node: Node, *xs: Value, shape: object = None) -> Value:
+    """Import ParallelConcat: a concat along axis 0."""
     return concat(b, xs, 0)
 
 
@@ -203,6 +214,7 @@ def _layout(node: Node, data_format: str | None) -> bool:
 def depth_to_space(
     b: Builder, node: Node, x: Value, *, block_size: int, data_format: str | None = None
 ) -> Value:
+    """Import DepthToSpace, in either data format."""
     if len(b.dims(x)) != 4:
         raise ModelError(f"expected rank 4, got {len(b.dims(x))}")
     s = block_size
@@ -221,6 +233,7 @@ def depth_to_space(
 def space_to_depth(
     b: Builder, node: Node, x: Value, *, block_size: int, data_format: str | None = None
 ) -> Value:
+    """Import SpaceToDepth, in either data format."""
     if len(b.dims(x)) != 4:
         raise ModelError(f"expected rank 4, got {len(b.dims(x))}")
     s = block_size
@@ -263,11 +276,13 @@ def _to_batch(b: Builder, x: Value, sizes: Sequence[int], amounts: np.ndarray) -
 
 @tf_op("SpaceToBatch")
 def space_to_batch(b: Builder, node: Node, x: Value, pads: Value, *, block_size: int) -> Value:
+    """Import SpaceToBatch: SpaceToBatchND of square blocks."""
     return _to_batch(b, x, [block_size] * 2, node.const(pads, "paddings").reshape(2, 2))
 
 
 @tf_op("BatchToSpaceND")
 def batch_to_space_nd(b: Builder, node: Node, x: Value, block: Value, crops: Value) -> Value:
+    """Import BatchToSpaceND: undo SpaceToBatchND, then crop."""
     sizes = node.ints(block, "block_shape")
     return _to_space(b, x, sizes, node.const(crops, "crops").reshape(len(sizes), 2))
 
@@ -295,4 +310,5 @@ def _to_space(b: Builder, x: Value, sizes: Sequence[int], amounts: np.ndarray) -
 
 @tf_op("BatchToSpace")
 def batch_to_space(b: Builder, node: Node, x: Value, crops: Value, *, block_size: int) -> Value:
+    """Import BatchToSpace: BatchToSpaceND of square blocks."""
     return _to_space(b, x, [block_size] * 2, node.const(crops, "crops").reshape(2, 2))

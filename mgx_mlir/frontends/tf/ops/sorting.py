@@ -61,12 +61,14 @@ def top_k(b: Builder, node: Node, x: Value, *, k: int, sorted: bool = True) -> O
 def top_k_v2(
     b: Builder, node: Node, x: Value, k: Value, *, sorted: bool = True, index_type: DType = INT32
 ) -> Outputs:
+    """Import TopKV2, along the last axis."""
     [count] = elements(b, k)
     return _best(b, x, count, index_type)
 
 
 @tf_op("NthElement")
 def nth_element(b: Builder, node: Node, x: Value, n: Value, *, reverse: bool = False) -> Value:
+    """Import NthElement: the n-th smallest, or with `reverse` the n-th largest."""
     [place] = elements(b, n)
     if not isinstance(place, int):
         raise NotSupported("'n' computed at run time")
@@ -91,11 +93,13 @@ def _in_top(b: Builder, x: Value, targets: Value, k: Extent) -> Value:
 
 @tf_op("InTopK")
 def in_top_k(b: Builder, node: Node, x: Value, targets: Value, *, k: int) -> Value:
+    """Import InTopK: whether a row's target is among its k largest."""
     return _in_top(b, x, targets, k)
 
 
 @tf_op("InTopKV2")
 def in_top_k_v2(b: Builder, node: Node, x: Value, targets: Value, k: Value) -> Value:
+    """Import InTopKV2, whose k is an operand."""
     [count] = elements(b, k)
     return _in_top(b, x, targets, count)
 
@@ -147,11 +151,13 @@ def _distinct(b: Builder, x: Value, out_idx: DType, axis: int | None) -> tuple[V
 
 @tf_op("Unique", outputs=("y", "idx"))
 def unique(b: Builder, node: Node, x: Value, *, out_idx: DType = INT32) -> Outputs:
+    """Import Unique: the distinct values, and the place of each input among them."""
     return _distinct(b, x, out_idx, None)[:2]
 
 
 @tf_op("UniqueWithCounts", outputs=("y", "idx", "count"))
 def unique_with_counts(b: Builder, node: Node, x: Value, *, out_idx: DType = INT32) -> Outputs:
+    """Import UniqueWithCounts: Unique, and how often each value occurs."""
     return _distinct(b, x, out_idx, None)
 
 
@@ -168,6 +174,7 @@ def _axis(node: Node, axis: Value, rank: int) -> int | None:
 
 @tf_op("UniqueV2", outputs=("y", "idx"))
 def unique_v2(b: Builder, node: Node, x: Value, axis: Value, *, out_idx: DType = INT32) -> Outputs:
+    """Import UniqueV2: Unique along an axis."""
     return _distinct(b, x, out_idx, _axis(node, axis, len(b.dims(x))))[:2]
 
 
@@ -175,6 +182,7 @@ def unique_v2(b: Builder, node: Node, x: Value, axis: Value, *, out_idx: DType =
 def unique_with_counts_v2(
     b: Builder, node: Node, x: Value, axis: Value, *, out_idx: DType = INT32
 ) -> Outputs:
+    """Import UniqueWithCountsV2: UniqueWithCounts along an axis."""
     return _distinct(b, x, out_idx, _axis(node, axis, len(b.dims(x))))
 
 

@@ -50,6 +50,7 @@ def tensor_array(
     identical_element_shapes: bool = False,
     tensor_array_name: str = "",
 ) -> Outputs:
+    """Import TensorArrayV3: a handle, and a flow that stands for its elements."""
     size = single(b, size, "size")
     dims = None if element_shape is None else tuple(DYN if d < 0 else d for d in element_shape)
     return Array(dtype, size), TensorList(dtype, dims, size)
@@ -59,12 +60,14 @@ def tensor_array(
 def write(
     b: Builder, node: Node, handle: Held, index: Value, item: Value, flow: Held
 ) -> TensorList:
+    """Import TensorArrayWriteV3."""
     _array(handle)
     return written(b, list_of(flow), index, item)
 
 
 @tf_op("TensorArrayReadV3", raw=True)
 def read(b: Builder, node: Node, handle: Held, index: Value, flow: Held, *, dtype: DType) -> Value:
+    """Import TensorArrayReadV3."""
     _array(handle)
     return item_at(b, list_of(flow), index)
 
@@ -95,6 +98,7 @@ def gather(
     dtype: DType,
     element_shape: Sequence[int] | None = None,
 ) -> Value:
+    """Import TensorArrayGatherV3."""
     array, found = _array(handle), elements(b, list_of(flow))
     if _is_everything(b, indices, array.size):
         return found
@@ -105,6 +109,7 @@ def gather(
 def scatter(
     b: Builder, node: Node, handle: Held, indices: Value, items: Value, flow: Held
 ) -> TensorList:
+    """Import TensorArrayScatterV3."""
     array, found = _array(handle), list_of(flow)
     if found.stacked is None and _is_everything(b, indices, array.size):
         return with_elements(found, items)
@@ -118,4 +123,5 @@ def scatter(
 
 @tf_op("TensorArraySizeV3", raw=True)
 def size_of(b: Builder, node: Node, handle: Held, flow: Held) -> Value:
+    """Import TensorArraySizeV3."""
     return convert(b, _array(handle).size, INT32)

@@ -41,6 +41,7 @@ def reserve(
     element_dtype: DType,
     shape_type: DType | None = None,
 ) -> TensorList:
+    """Import TensorListReserve: a list of a given size whose elements are not yet set."""
     return TensorList(element_dtype, _dims(b, shape), single(b, count, "num_elements"))
 
 
@@ -54,6 +55,7 @@ def empty(
     element_dtype: DType,
     shape_type: DType | None = None,
 ) -> TensorList:
+    """Import EmptyTensorList."""
     return TensorList(element_dtype, _dims(b, shape), b.literal(np.int32(0)))
 
 
@@ -61,6 +63,7 @@ def empty(
 def from_tensor(
     b: Builder, node: Node, x: Value, shape: Value, *, element_dtype: object = None
 ) -> TensorList:
+    """Import TensorListFromTensor: the slices of a tensor along axis 0."""
     dims = b.dims(x)
     if not dims:
         raise ModelError("expected a tensor of rank 1 or more, got rank 0")
@@ -78,6 +81,7 @@ def stack(
     element_dtype: object = None,
     num_elements: int = -1,
 ) -> Value:
+    """Import TensorListStack: the elements along a new axis 0."""
     found = list_of(v)
     if found.stacked is None and (found.dims is None or DYN in found.dims):
         stated = _dims(b, shape)
@@ -95,6 +99,7 @@ def get_item(
     *,
     element_dtype: object = None,
 ) -> Value:
+    """Import TensorListGetItem."""
     return item_at(b, list_of(v), index)
 
 
@@ -109,16 +114,19 @@ def set_item(
     element_dtype: object = None,
     resize_if_index_out_of_bounds: bool = False,
 ) -> TensorList:
+    """Import TensorListSetItem."""
     return written(b, list_of(v), index, item)
 
 
 @tf_op("TensorListLength", raw=True)
 def length(b: Builder, node: Node, v: Held) -> Value:
+    """Import TensorListLength."""
     return convert(b, list_of(v).size, INT32)
 
 
 @tf_op("TensorListElementShape", raw=True)
 def element_shape(b: Builder, node: Node, v: Held, *, shape_type: DType) -> Value:
+    """Import TensorListElementShape: -1 where nothing is known of it."""
     found = list_of(v)
     if found.stacked is not None:
         return convert(b, b.shape(found.stacked, 1), shape_type)
@@ -131,6 +139,7 @@ def element_shape(b: Builder, node: Node, v: Held, *, shape_type: DType) -> Valu
 def push_back(
     b: Builder, node: Node, v: Held, item: Value, *, element_dtype: object = None
 ) -> TensorList:
+    """Import TensorListPushBack; refuse a list that grows in a loop."""
     found = list_of(v)
     new = unsqueeze(b, item, [0])
     size = b.add(convert(b, found.size, INT64), 1)
