@@ -9,6 +9,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import atomic, read_bytes
 from mgx_mlir.core.ir import ir
@@ -35,8 +36,6 @@ def read_weights(path: str | None) -> WeightStore:
     """Read the arrays of an .npz by key. Types that numpy lacks are `key:dtype` bytes there."""
     if path is None:
         return WeightStore()
-    from mgx_mlir.core import dtypes
-
     arrays: dict[str, np.ndarray] = {}
     source = io.BytesIO(read_bytes(path))
     try:
@@ -91,8 +90,6 @@ def npy_bytes(f: IO[bytes]) -> int:
 
 def write_weights(path: str, arrays: dict[str, np.ndarray]) -> None:
     """Write what --weights reads."""
-    from mgx_mlir.core import dtypes
-
     stored: dict[str, Any] = {}
     for key, array in arrays.items():
         plain = array.dtype.kind in "biuf"

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
+import ml_dtypes
 import numpy as np
 
 from mgx_mlir.core import dtypes
@@ -156,8 +157,6 @@ def value_kinds(array: np.ndarray) -> list[str]:
     finite = np.isfinite(wide)
     least = 1.0
     if dtype.is_float:
-        import ml_dtypes
-
         least = float(ml_dtypes.finfo(array.dtype).smallest_normal)
     kinds = {
         "normal": finite & (wide >= least),

@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import functools
 import hashlib
+import importlib.util
 import logging
 import os
 import shlex
@@ -64,8 +65,6 @@ class CompileOutput:
 @functools.cache
 def compiler_binary() -> Path:
     """Return the iree-compile of the installed wheel. Errors: TargetError when it is missing."""
-    import importlib.util
-
     spec = importlib.util.find_spec("iree.compiler")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         for name in ("iree-compile", "iree-compile.exe"):

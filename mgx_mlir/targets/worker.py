@@ -12,6 +12,7 @@ bytes whose count the header gives. Diagnostics go to stderr, which the parent r
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from types import ModuleType
@@ -129,8 +130,6 @@ def become(parent: int, command: list[str]) -> None:
     parent: the process that started this one. It may be number 1, as in a container.
     """
     if sys.platform == "linux":
-        import ctypes
-
         parent_death_signal = 1  # of prctl(2); execve keeps it
         ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL)
         if os.getppid() != parent:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.ir import arith, ir, linalg, tensor
+from mgx_mlir.core.ir import arith, ir, linalg, scf, tensor
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lower.context import PARALLEL, LoweringContext
 from mgx_mlir.passes.lower.expr import Extent, identity
@@ -144,8 +144,6 @@ def read_safely(
 
     A tensor of dynamic extents can be empty, and then no index is inside.
     """
-    from mgx_mlir.core.ir import scf
-
     dynamic = e.dynamic_values(extents)
     element = ir.RankedTensorType(source.type).element_type
     if not dynamic:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mgx_mlir.core.ir import ir, tensor
+from mgx_mlir.core.ir import arith, ir, tensor
 from mgx_mlir.core.op import Op, attributes_of
 from mgx_mlir.core.shapes import DYN, TensorType, product
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast, Scalar
@@ -257,8 +257,6 @@ def _resolve_run_time(e: LoweringContext, own: Sequence[Extent], out: list[Exten
 
     Where nothing has elements and the copied extents would ask for some, 0 is an extent.
     """
-    from mgx_mlir.core.ir import arith
-
     dynamic = [i for i, d in enumerate(out) if not isinstance(d, int)]
     if not dynamic:
         return out

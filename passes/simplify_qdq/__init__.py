@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
 
+import ml_dtypes
 import numpy as np
 
 from mgx_mlir.core import dtypes
@@ -179,8 +180,6 @@ def _range(packed: str, dtype: DType) -> tuple[float, float]:
     if packed == "pack_fp4":
         return -6.0, 6.0
     if dtype.is_float:
-        import ml_dtypes
-
         top = float(ml_dtypes.finfo(dtype.np).max)
         return -top, top
     return dtype.lowest(), dtype.highest()

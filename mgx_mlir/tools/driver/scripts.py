@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import traceback
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import mgx_mlir
 from mgx_mlir.api.program import program
 from mgx_mlir.core.errors import FileError, MgxError, ModelError
 from mgx_mlir.core.files import read_bytes
@@ -67,9 +69,6 @@ def _line(error: BaseException, path: str) -> str:
 @contextmanager
 def _as_migraphx() -> Iterator[None]:
     """Make `import migraphx` give this package where there is no other of the name."""
-    import importlib.util
-
-    import mgx_mlir
 
     taken = "migraphx" in sys.modules or importlib.util.find_spec("migraphx") is not None
     if not taken:

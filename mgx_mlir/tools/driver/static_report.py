@@ -10,6 +10,7 @@ from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.debug.gpu_kernels import GpuKernels, gpu_kernels
 from mgx_mlir.debug.work import Work, work_of
+from mgx_mlir.printers.listing import list_program
 from mgx_mlir.targets.report import gpu_report
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.compile_model import compile_model
@@ -66,7 +67,6 @@ def _kernels(args: Arguments, model: Model, choice: TargetChoice, arch: str | No
 
 def _work(compiled: IreeProgram) -> Mapping[str, Work]:
     """Return the work of each launch by its name; nothing where launches are not the kernels."""
-    from mgx_mlir.printers.listing import list_program
     from mgx_mlir.tools.driver.timing import launched_kernels
 
     program = compiled.program

@@ -17,6 +17,7 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.debug.work import Work, work_of
 from mgx_mlir.printers.instructions import Instruction, Module, Numbering
 from mgx_mlir.printers.listing import list_program
+from mgx_mlir.printers.text import instruction_text
 
 if TYPE_CHECKING:
     from mgx_mlir.debug.dry_run import DryRun
@@ -310,6 +311,4 @@ def match(kernels: Sequence[Instruction], launches: Sequence[str]) -> list[str] 
 
 
 def _text(line: Instruction) -> str:
-    from mgx_mlir.printers.text import instruction_text
-
     return instruction_text(line)

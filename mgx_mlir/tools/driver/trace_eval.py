@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
+from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.programs.program_ir import entry_block
 from mgx_mlir.runtime.trace_eval import EvalTrace, trace_level
 from mgx_mlir.tools.driver.model import Model
@@ -56,7 +57,6 @@ def _times(
     """Return the milliseconds of each kernel, by its label, where the runtime knows."""
     if not isinstance(compiled, IreeProgram) or choice.target != "cpu":
         return {}
-    from mgx_mlir.hardware.machine import available_cpus
     from mgx_mlir.tools.driver.timing import kernel_times
 
     found = kernel_times(compiled, arrays, _TIMED, choice.threads or available_cpus())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import sys
 from typing import Any
 
 import numpy as np
@@ -122,9 +124,6 @@ def plain(value: float) -> float | str:
 
 def write_json(args: Arguments, report: dict[str, Any]) -> None:
     """Print a report, or write it to --output."""
-    import json
-    import sys
-
     text = json.dumps(report, indent=1, allow_nan=False) + "\n"
     path = args.get("--output")
     if path is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.ir import ir, tensor
+from mgx_mlir.core.ir import arith, ir, tensor
 from mgx_mlir.core.op import Op
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.normalize import LogSoftmax, Lrn, Softmax
@@ -34,6 +34,7 @@ from mgx_mlir.passes.lower.scalar import (
     ordered,
     widen,
 )
+from mgx_mlir.passes.lower.views import reshape_tensor
 
 LOG2_E = 1.4426950408889634
 Combine = Callable[[ArithScalars, TypedScalar, TypedScalar], TypedScalar]
@@ -136,8 +137,6 @@ def _kept(
     e: LoweringContext, value: ir.Value, acc: DType, t: TensorType, axes: Sequence[int]
 ) -> Expr:
     """Return the result of a reduction with `keepdims`: a view of the reduced tensor."""
-    from mgx_mlir.passes.lower.views import reshape_tensor
-
     have = e.extents(value)
     kept = iter(have)
     extents: list[Extent] = [1 if i in axes else next(kept) for i in range(t.rank)]
@@ -256,8 +255,6 @@ def _divide_by_count(
     e: LoweringContext, total: ir.Value, acc: DType, extents: Sequence[Extent]
 ) -> ir.Value:
     """Return each element over the product of `extents`."""
-    from mgx_mlir.core.ir import arith
-
     count: Extent = 1
     for d in extents:
         count = e.mul_extents(count, d)

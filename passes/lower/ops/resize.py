@@ -18,6 +18,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.scalar import ScalarBuilder
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.resize import Resize
+from mgx_mlir.dialects.migraphx.scalar_math import to_integer
 from mgx_mlir.passes.lower import host
 from mgx_mlir.passes.lower import index as indices
 from mgx_mlir.passes.lower.context import LoweringContext
@@ -332,8 +333,6 @@ def _weighed(
 def _to_integers(e: LoweringContext, x: ir.Value, kind: DType, dtype: DType) -> ir.Value:
     if kind is dtype:
         return x
-    from mgx_mlir.dialects.migraphx.scalar_math import to_integer
-
     t = TensorType(dtype, tuple(ir.RankedTensorType(x.type).shape))
 
     def body(b: ArithScalars, value: TypedScalar) -> TypedScalar:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mgx_mlir.compiler.architectures import together
 from mgx_mlir.compiler.compiled import IreeProgram
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.tools.driver.arguments import Arguments
@@ -33,8 +34,6 @@ def run(args: Arguments) -> int:
     choice = choose_target(args, runs=False, model=model)
     if form == CODE and choice.target == "ref":
         raise UsageError("ref has no code to write", notes=["compile for --cpu or --gpu"])
-    from mgx_mlir.compiler.architectures import together
-
     several = len(choice.archs) > 1
     if several and form not in (CODE, *FILES) and "--output" in args:
         raise UsageError(

@@ -11,6 +11,7 @@ import numpy as np
 from mgx_mlir.compiler.compiled import RefProgram
 from mgx_mlir.core.errors import TargetError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.runtime.trace_eval import Stepping
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.compile_model import compile_model, emit_compiled
 from mgx_mlir.tools.driver.emit import form_of
@@ -58,8 +59,6 @@ def run(args: Arguments) -> int:
 
 def _instructions(compiled: RefProgram, arrays: Sequence[np.ndarray], markers: Markers) -> None:
     """Run the reference, each instruction in a range of its own."""
-    from mgx_mlir.runtime.trace_eval import Stepping
-
     program = compiled.program
 
     def before(op: ir.Operation) -> None:
