@@ -26,9 +26,7 @@ class Add(Binary, name="add"):
     TYPES = ANY
     commutative = True
 
-    @staticmethod
-    def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.add(x, y)
+    reference = staticmethod(np.add)
 
     @staticmethod
     def scalar(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
@@ -65,9 +63,7 @@ class Mul(Binary, name="mul"):
     TYPES = ANY
     commutative = True
 
-    @staticmethod
-    def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.multiply(x, y)
+    reference = staticmethod(np.multiply)
 
     @staticmethod
     def scalar(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
@@ -137,9 +133,7 @@ class Max(Binary, name="max"):
     TYPES = ANY
     commutative = True
 
-    @staticmethod
-    def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.maximum(x, y)
+    reference = staticmethod(np.maximum)
 
     @staticmethod
     def scalar(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
@@ -157,9 +151,7 @@ class Min(Binary, name="min"):
     TYPES = ANY
     commutative = True
 
-    @staticmethod
-    def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.minimum(x, y)
+    reference = staticmethod(np.minimum)
 
     @staticmethod
     def scalar(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
@@ -216,13 +208,8 @@ class FMod(Binary, name="fmod"):
 
     steps = True
 
-    @staticmethod
-    def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.fmod(x, y)
-
-    @staticmethod
-    def scalar(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
-        return scalar_math.fmod(b, x, y)
+    reference = staticmethod(np.fmod)
+    scalar = staticmethod(scalar_math.fmod)
 
 
 class Mod(Binary, name="mod"):
@@ -236,13 +223,8 @@ class Mod(Binary, name="mod"):
 
     steps = True
 
-    @staticmethod
-    def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.mod(x, y)
-
-    @staticmethod
-    def scalar(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
-        return scalar_math.modulo(b, x, y)
+    reference = staticmethod(np.mod)
+    scalar = staticmethod(scalar_math.modulo)
 
 
 class Equal(Binary, name="equal"):
@@ -257,9 +239,7 @@ class Equal(Binary, name="equal"):
     TYPES = ANY
     commutative = True
 
-    @staticmethod
-    def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.equal(x, y)
+    reference = staticmethod(np.equal)
 
     @staticmethod
     def scalar(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
@@ -277,9 +257,7 @@ class Greater(Binary, name="greater"):
     steps = True
     TYPES = ANY
 
-    @staticmethod
-    def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.greater(x, y)
+    reference = staticmethod(np.greater)
 
     @staticmethod
     def scalar(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
@@ -297,9 +275,7 @@ class Less(Binary, name="less"):
     steps = True
     TYPES = ANY
 
-    @staticmethod
-    def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.less(x, y)
+    reference = staticmethod(np.less)
 
     @staticmethod
     def scalar(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
@@ -318,9 +294,7 @@ class LogicalAnd(Binary, name="logical_and"):
     TYPES = LOGICAL
     commutative = True
 
-    @staticmethod
-    def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.logical_and(x, y)
+    reference = staticmethod(np.logical_and)
 
     @staticmethod
     def scalar(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
@@ -339,9 +313,7 @@ class LogicalOr(Binary, name="logical_or"):
     TYPES = LOGICAL
     commutative = True
 
-    @staticmethod
-    def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.logical_or(x, y)
+    reference = staticmethod(np.logical_or)
 
     @staticmethod
     def scalar(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
@@ -360,9 +332,7 @@ class LogicalXor(Binary, name="logical_xor"):
     TYPES = LOGICAL
     commutative = True
 
-    @staticmethod
-    def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.logical_xor(x, y)
+    reference = staticmethod(np.logical_xor)
 
     @staticmethod
     def scalar(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
@@ -381,9 +351,7 @@ class BitwiseAnd(Binary, name="bitwise_and"):
     TYPES = LOGICAL
     commutative = True
 
-    @staticmethod
-    def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.bitwise_and(x, y)
+    reference = staticmethod(np.bitwise_and)
 
     @staticmethod
     def scalar(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgx_mlir.core.scalar import Scalar, ScalarBuilder
 from mgx_mlir.dialects.migraphx import scalar_math
 from mgx_mlir.dialects.migraphx.pointwise_base import Unary
 
@@ -18,13 +17,8 @@ class Sin(Unary, name="sin"):
     `%1 = "migraphx.sin"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>`
     """
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.sin(x)
-
-    @staticmethod
-    def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
-        return scalar_math.sin(b, x)
+    reference = staticmethod(np.sin)
+    scalar = staticmethod(scalar_math.sin)
 
 
 class Cos(Unary, name="cos"):
@@ -35,13 +29,8 @@ class Cos(Unary, name="cos"):
     `%1 = "migraphx.cos"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>`
     """
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.cos(x)
-
-    @staticmethod
-    def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
-        return scalar_math.cos(b, x)
+    reference = staticmethod(np.cos)
+    scalar = staticmethod(scalar_math.cos)
 
 
 class Tan(Unary, name="tan"):
@@ -52,13 +41,8 @@ class Tan(Unary, name="tan"):
     `%1 = "migraphx.tan"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>`
     """
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.tan(x)
-
-    @staticmethod
-    def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
-        return scalar_math.tan(b, x)
+    reference = staticmethod(np.tan)
+    scalar = staticmethod(scalar_math.tan)
 
 
 class Asin(Unary, name="asin"):
@@ -71,13 +55,8 @@ class Asin(Unary, name="asin"):
 
     DOMAIN = (-1.0, 1.0)
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.arcsin(x)
-
-    @staticmethod
-    def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
-        return scalar_math.asin(b, x)
+    reference = staticmethod(np.arcsin)
+    scalar = staticmethod(scalar_math.asin)
 
 
 class Acos(Unary, name="acos"):
@@ -90,13 +69,8 @@ class Acos(Unary, name="acos"):
 
     DOMAIN = (-1.0, 1.0)
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.arccos(x)
-
-    @staticmethod
-    def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
-        return scalar_math.acos(b, x)
+    reference = staticmethod(np.arccos)
+    scalar = staticmethod(scalar_math.acos)
 
 
 class Atan(Unary, name="atan"):
@@ -107,13 +81,8 @@ class Atan(Unary, name="atan"):
     `%1 = "migraphx.atan"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>`
     """
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.arctan(x)
-
-    @staticmethod
-    def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
-        return scalar_math.atan(b, x)
+    reference = staticmethod(np.arctan)
+    scalar = staticmethod(scalar_math.atan)
 
 
 class Sinh(Unary, name="sinh"):
@@ -124,13 +93,8 @@ class Sinh(Unary, name="sinh"):
     `%1 = "migraphx.sinh"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>`
     """
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.sinh(x)
-
-    @staticmethod
-    def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
-        return scalar_math.sinh(b, x)
+    reference = staticmethod(np.sinh)
+    scalar = staticmethod(scalar_math.sinh)
 
 
 class Cosh(Unary, name="cosh"):
@@ -141,13 +105,8 @@ class Cosh(Unary, name="cosh"):
     `%1 = "migraphx.cosh"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>`
     """
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.cosh(x)
-
-    @staticmethod
-    def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
-        return scalar_math.cosh(b, x)
+    reference = staticmethod(np.cosh)
+    scalar = staticmethod(scalar_math.cosh)
 
 
 class Tanh(Unary, name="tanh"):
@@ -158,13 +117,8 @@ class Tanh(Unary, name="tanh"):
     `%1 = "migraphx.tanh"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>`
     """
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.tanh(x)
-
-    @staticmethod
-    def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
-        return scalar_math.tanh(b, x)
+    reference = staticmethod(np.tanh)
+    scalar = staticmethod(scalar_math.tanh)
 
 
 class Asinh(Unary, name="asinh"):
@@ -175,13 +129,8 @@ class Asinh(Unary, name="asinh"):
     `%1 = "migraphx.asinh"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>`
     """
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.arcsinh(x)
-
-    @staticmethod
-    def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
-        return scalar_math.asinh(b, x)
+    reference = staticmethod(np.arcsinh)
+    scalar = staticmethod(scalar_math.asinh)
 
 
 class Acosh(Unary, name="acosh"):
@@ -194,13 +143,8 @@ class Acosh(Unary, name="acosh"):
 
     DOMAIN = (1.0, 9.0)
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.arccosh(x)
-
-    @staticmethod
-    def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
-        return scalar_math.acosh(b, x)
+    reference = staticmethod(np.arccosh)
+    scalar = staticmethod(scalar_math.acosh)
 
 
 class Atanh(Unary, name="atanh"):
@@ -213,10 +157,5 @@ class Atanh(Unary, name="atanh"):
 
     DOMAIN = (-0.99, 0.99)
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.arctanh(x)
-
-    @staticmethod
-    def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
-        return scalar_math.atanh(b, x)
+    reference = staticmethod(np.arctanh)
+    scalar = staticmethod(scalar_math.atanh)

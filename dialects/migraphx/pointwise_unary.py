@@ -26,9 +26,7 @@ class Abs(Unary, name="abs"):
 
     TYPES = NUMBER
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.abs(x)
+    reference = staticmethod(np.abs)
 
     @staticmethod
     def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
@@ -45,9 +43,7 @@ class Neg(Unary, name="neg"):
 
     TYPES = NUMBER
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.negative(x)
+    reference = staticmethod(np.negative)
 
     @staticmethod
     def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
@@ -155,9 +151,7 @@ class Sqrt(Unary, name="sqrt"):
 
     DOMAIN = (0.0, 9.0)
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.sqrt(x)
+    reference = staticmethod(np.sqrt)
 
     @staticmethod
     def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
@@ -208,9 +202,7 @@ class Exp(Unary, name="exp"):
     `%1 = "migraphx.exp"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>`
     """
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.exp(x)
+    reference = staticmethod(np.exp)
 
     @staticmethod
     def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
@@ -227,13 +219,8 @@ class Log(Unary, name="log"):
 
     DOMAIN = (0.01, 9.0)
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.log(x)
-
-    @staticmethod
-    def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
-        return scalar_math.log(b, x)
+    reference = staticmethod(np.log)
+    scalar = staticmethod(scalar_math.log)
 
 
 class Log2(Unary, name="log2"):
@@ -246,13 +233,8 @@ class Log2(Unary, name="log2"):
 
     DOMAIN = (0.01, 9.0)
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.log2(x)
-
-    @staticmethod
-    def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
-        return scalar_math.log2(b, x)
+    reference = staticmethod(np.log2)
+    scalar = staticmethod(scalar_math.log2)
 
 
 class Erf(Unary, name="erf"):
@@ -267,9 +249,7 @@ class Erf(Unary, name="erf"):
     def reference(x: np.ndarray) -> np.ndarray:
         return np.asarray(np.frompyfunc(math.erf, 1, 1)(x), np.float64)
 
-    @staticmethod
-    def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
-        return scalar_math.erf(b, x)
+    scalar = staticmethod(scalar_math.erf)
 
 
 class Relu(Unary, name="relu"):
@@ -304,9 +284,7 @@ class Sigmoid(Unary, name="sigmoid"):
         e = np.exp(-np.abs(x))
         return np.where(x >= 0, 1 / (1 + e), e / (1 + e))
 
-    @staticmethod
-    def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
-        return scalar_math.sigmoid(b, x)
+    scalar = staticmethod(scalar_math.sigmoid)
 
 
 class Elu(Unary, name="elu"):
@@ -368,9 +346,7 @@ class Not(Unary, name="not"):
 
     TYPES = LOGICAL
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.logical_not(x)
+    reference = staticmethod(np.logical_not)
 
     @staticmethod
     def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
@@ -396,9 +372,7 @@ class IsNan(FloatTest, name="isnan"):
     `%1 = "migraphx.isnan"(%0) : (tensor<4xf32>) -> tensor<4xi1>`
     """
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.isnan(x)
+    reference = staticmethod(np.isnan)
 
     @staticmethod
     def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:
@@ -413,9 +387,7 @@ class IsInf(FloatTest, name="isinf"):
     `%1 = "migraphx.isinf"(%0) : (tensor<4xf32>) -> tensor<4xi1>`
     """
 
-    @staticmethod
-    def reference(x: np.ndarray) -> np.ndarray:
-        return np.isinf(x)
+    reference = staticmethod(np.isinf)
 
     @staticmethod
     def scalar(b: ScalarBuilder, x: Scalar) -> Scalar:

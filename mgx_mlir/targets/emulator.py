@@ -18,7 +18,6 @@ from mgx_mlir.hardware.machine import processor_features
 LIBRARY = "libamdhip64.so"
 # the folder of a library built by hand with CMake
 PATH_VARIABLE = "MGX_EMULATOR_PATH"
-CHECK_VARIABLE = "MGX_EMULATE_CHECK"
 # the emulated devices: an architecture for each, or one for all
 ARCH_VARIABLE = "MGX_EMULATE_ARCH"
 ARCHS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1103", "gfx1150", "gfx1151",

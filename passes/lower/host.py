@@ -11,7 +11,7 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, linalg, tensor
 from mgx_mlir.core.op import Op, Pointwise, attributes_of
-from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.ops.require import require_elements
@@ -229,8 +229,3 @@ def extents_of(e: LoweringContext, v: ir.Value) -> list[Extent]:
 def as_index(x: ir.Value) -> ir.Value:
     """Convert an integer to type index."""
     return arith.IndexCastOp(ir.IndexType.get(), x).result
-
-
-def known_extents(extents: list[Extent]) -> tuple[int, ...]:
-    """Return extents as dims, DYN where only the run knows one."""
-    return tuple(x if isinstance(x, int) else DYN for x in extents)

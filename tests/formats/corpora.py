@@ -58,10 +58,6 @@ def as_bytes(data: bytes, rng: random.Random, donors: list[bytes]) -> bytes:
     return damaged(data, rng, donors, trees=False)
 
 
-def as_tree(data: bytes, rng: random.Random, donors: list[bytes]) -> bytes:
-    return damaged(data, rng, donors, trees=data[:1] == b"{")
-
-
 # ---- ONNX --------------------------------------------------------------------------------------
 
 

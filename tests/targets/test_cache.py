@@ -85,9 +85,6 @@ def test_every_kind_of_damage_is_a_file_error(tmp_path: Path) -> None:
 
 
 def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    class Bad(dict):
-        pass
-
     with pytest.raises(TypeError):
         write_container(tmp_path / "c", {"a": b"x"}, {"bad": object()})
     assert list(tmp_path.iterdir()) == []

@@ -26,8 +26,6 @@ from mgx_mlir.passes.lower.scalar import TypedScalar, constant, signless
 
 # A value that leaves a region: the tensor, or the elements that are followed as scalars.
 Carried: TypeAlias = ir.Value | np.ndarray
-# What one place of scf's lists stands for: a tensor's type, or the elements of one.
-Slot = TensorType
 
 _FIRST_ROWS = 16  # of a buffer that grows
 _PREALLOCATED = 1 << 26  # bytes that are set aside at once for the most iterations there may be

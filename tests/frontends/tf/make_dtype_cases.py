@@ -26,7 +26,6 @@ import numpy as np  # noqa: E402
 DATA = HERE / "data" / "dtypes"
 TYPES = ("float16", "bfloat16", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
          "uint32", "uint64", "bool")  # fmt: skip
-PASSED = ("Placeholder", "Const", "Cast", "PlaceholderWithDefault")
 # TensorFlow rounds every partial sum to a 16-bit type, so that its elements are off by steps of the
 # largest; we sum in f32. Its distance from sums in f64 was 0.022, and over 80 draws up to 0.0027.
 LOOSE = {"DepthwiseConv2dNativeBackpropInput": 0.03, "LSTMBlockCell": 0.005}
