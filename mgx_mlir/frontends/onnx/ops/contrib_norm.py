@@ -103,7 +103,7 @@ def simplified_layer_normalization(
     epsilon: float = 1e-5,
     stash_type: int = 1,
 ) -> Outputs:
-    """In the default domain, although ONNX has no such operator: onnxruntime writes it there."""
+    """Import SimplifiedLayerNormalization: an RMS norm."""
     if stash_type != 1:
         raise NotSupported(f"stash_type {stash_type}")
     return rms_norm(b, x, scale, axis, epsilon)
