@@ -278,16 +278,11 @@ def dropout(
     return dropped_in_training(b, node, x, ratio, training_mode, seed)
 
 
-@onnx_op("Dropout", since=10)
-def dropout_10(b: Builder, node: Node, x: Value, *, ratio: float = 0.5) -> Outputs:
-    """Import Dropout of opsets 10 and 11: nothing is dropped; the mask is bool."""
-    return _dropped(b, node, x)
-
-
 @onnx_op("Dropout", since=7)
+@onnx_op("Dropout", since=10)
 def dropout_7(b: Builder, node: Node, x: Value, *, ratio: float = 0.5) -> Outputs:
-    """Import Dropout of opsets 7 to 9: the mask has the type of the data."""
-    return _dropped(b, node, x, mask_like_data=True)
+    """Import Dropout of opsets 7 to 11: before 10 the mask has the type of the data."""
+    return _dropped(b, node, x, mask_like_data=node.opset < 10)
 
 
 @onnx_op("Dropout", since=1)

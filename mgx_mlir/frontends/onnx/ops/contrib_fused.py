@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from mgx_mlir.frontends.onnx.ops.conv import ConvAttributes, biased, convolution
 from mgx_mlir.frontends.onnx.ops.linear import gemm_of, matmul
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.signatures import Attributes
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
@@ -181,6 +183,7 @@ def _one_bits(b: Builder, node: Node, data: Value) -> Value | None:
 
 
 @onnx_op("BiasDropout", domain=MS)
+@onnx_op("BitmaskBiasDropout", domain=MS)
 def bias_dropout(
     b: Builder,
     node: Node,
@@ -192,26 +195,10 @@ def bias_dropout(
     *,
     seed: int | None = None,
 ) -> Outputs:
-    """Inference: data + bias + residual; nothing is dropped."""
+    """Import BiasDropout, BitmaskBiasDropout: data + bias + residual; nothing is dropped."""
     _inference(b, node, training_mode, ratio)
-    return _summed(b, data, bias, residual), _ones(b, node, data)
-
-
-@onnx_op("BitmaskBiasDropout", domain=MS)
-def bitmask_bias_dropout(
-    b: Builder,
-    node: Node,
-    data: Value,
-    bias: Value,
-    residual: Value | None = None,
-    ratio: Value | None = None,
-    training_mode: Value | None = None,
-    *,
-    seed: int | None = None,
-) -> Outputs:
-    """Import BitmaskBiasDropout: data + bias + residual, and a mask of set bits."""
-    _inference(b, node, training_mode, ratio)
-    return _summed(b, data, bias, residual), _one_bits(b, node, data)
+    mask = _ones if node.op_type == "BiasDropout" else _one_bits
+    return _summed(b, data, bias, residual), mask(b, node, data)
 
 
 @onnx_op("BitmaskDropout", domain=MS)
@@ -289,24 +276,24 @@ def _batch_first(b: Builder, v: Value, trans: int, batch: int) -> Value:
     return transpose(b, v, order)
 
 
+@dataclass(frozen=True)
+class MatMulAttributes(Attributes):
+    """How the operands of a product are transposed, and what it is multiplied by."""
+
+    alpha: float = 1.0
+    transA: int = 0
+    transB: int = 0
+    transBatchA: int = 0
+    transBatchB: int = 0
+
+
 @onnx_op("FusedMatMul", domain=MS)
-def fused_matmul(
-    b: Builder,
-    node: Node,
-    x: Value,
-    y: Value,
-    *,
-    alpha: float = 1.0,
-    transA: int = 0,
-    transB: int = 0,
-    transBatchA: int = 0,
-    transBatchB: int = 0,
-) -> Value:
+def fused_matmul(b: Builder, node: Node, x: Value, y: Value, *, product: MatMulAttributes) -> Value:
     """Import FusedMatMul: alpha x y; operands may be transposed, or have the batch dims inside."""
-    out = matmul(
-        b, _batch_first(b, x, transA, transBatchA), _batch_first(b, y, transB, transBatchB)
-    )
-    return out if alpha == 1 else b.mul(out, alpha)
+    left = _batch_first(b, x, product.transA, product.transBatchA)
+    right = _batch_first(b, y, product.transB, product.transBatchB)
+    out = matmul(b, left, right)
+    return out if product.alpha == 1 else b.mul(out, product.alpha)
 
 
 @onnx_op("TransposeMatMul", domain=MS)
@@ -321,7 +308,7 @@ def transpose_matmul(
     transB: int = 0,
 ) -> Value:
     """Import TransposeMatMul, FusedMatMul's old name."""
-    return fused_matmul(b, node, x, y, alpha=alpha, transA=transA, transB=transB)
+    return fused_matmul(b, node, x, y, product=MatMulAttributes(alpha, transA, transB))
 
 
 @onnx_op("FusedMatMulActivation", domain=MS)
@@ -336,17 +323,10 @@ def fused_matmul_activation(
     activation_axis: int | None = None,
     activation_beta: float | None = None,
     activation_gamma: float | None = None,
-    alpha: float = 1.0,
-    transA: int = 0,
-    transB: int = 0,
-    transBatchA: int = 0,
-    transBatchB: int = 0,
+    product: MatMulAttributes,
 ) -> Value:
     """Import FusedMatMulActivation: FusedMatMul with an activation behind it."""
-    out = fused_matmul(
-        b, node, x, y, alpha=alpha, transA=transA, transB=transB, transBatchA=transBatchA,
-        transBatchB=transBatchB,
-    )  # fmt: skip
+    out = fused_matmul(b, node, x, y, product=product)
     if activation == "Softmax":
         axis = axis_in(-1 if activation_axis is None else activation_axis, len(b.dims(out)))
         return b.softmax(out, axis=axis)

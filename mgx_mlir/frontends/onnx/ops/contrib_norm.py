@@ -92,7 +92,8 @@ def skip_simplified_layer_normalization(
     return y, None, inverse, total
 
 
-@onnx_op("SimplifiedLayerNormalization")
+@onnx_op("SimplifiedLayerNormalization")  # ONNX has no such operator: onnxruntime writes it
+@onnx_op("SimplifiedLayerNormalization", domain=MS)  # as some converters write it
 def simplified_layer_normalization(
     b: Builder,
     node: Node,
@@ -107,23 +108,6 @@ def simplified_layer_normalization(
     if stash_type != 1:
         raise NotSupported(f"stash_type {stash_type}")
     return rms_norm(b, x, scale, axis, epsilon)
-
-
-@onnx_op("SimplifiedLayerNormalization", domain=MS)
-def simplified_layer_normalization_ms(
-    b: Builder,
-    node: Node,
-    x: Value,
-    scale: Value,
-    *,
-    axis: int = -1,
-    epsilon: float = 1e-5,
-    stash_type: int = 1,
-) -> Outputs:
-    """In com.microsoft, where some converters write it."""
-    return simplified_layer_normalization(
-        b, node, x, scale, axis=axis, epsilon=epsilon, stash_type=stash_type
-    )
 
 
 # ---- groups and branches -----------------------------------------------------------------------

@@ -62,26 +62,8 @@ def stored(b: Builder, y: Value, scale: Value, zero: Value | None, like: Value) 
 
 
 @onnx_op("QLinearAdd", domain=MS)
-def qlinear_add(
-    b: Builder,
-    node: Node,
-    x: Value,
-    x_scale: Value,
-    x_zero: Value | None = None,
-    y: Value = NEEDED,
-    y_scale: Value = NEEDED,
-    y_zero: Value | None = None,
-    out_scale: Value = NEEDED,
-    out_zero: Value | None = None,
-) -> Value:
-    """Import QLinearAdd: add what the operands stand for, and quantise the sum."""
-    present(B=y, B_scale=y_scale, C_scale=out_scale)
-    total = b.add(real(b, x, x_scale, x_zero), real(b, y, y_scale, y_zero))
-    return stored(b, total, out_scale, out_zero, x)
-
-
 @onnx_op("QLinearMul", domain=MS)
-def qlinear_mul(
+def qlinear_binary(
     b: Builder,
     node: Node,
     x: Value,
@@ -93,10 +75,11 @@ def qlinear_mul(
     out_scale: Value = NEEDED,
     out_zero: Value | None = None,
 ) -> Value:
-    """Import QLinearMul: multiply what the operands stand for, and quantise the product."""
+    """Import QLinearAdd, QLinearMul: combine what the operands stand for, quantise the result."""
     present(B=y, B_scale=y_scale, C_scale=out_scale)
-    product = b.mul(real(b, x, x_scale, x_zero), real(b, y, y_scale, y_zero))
-    return stored(b, product, out_scale, out_zero, x)
+    combine = b.add if node.op_type == "QLinearAdd" else b.mul
+    found = combine(real(b, x, x_scale, x_zero), real(b, y, y_scale, y_zero))
+    return stored(b, found, out_scale, out_zero, x)
 
 
 @onnx_op("QLinearSigmoid", domain=MS)
@@ -332,29 +315,6 @@ def _per_column(b: Builder, v: Value | None, rank: int) -> Value | None:
     return v
 
 
-def _scaled_product(
-    b: Builder,
-    node: Node,
-    x: Value,
-    w: Value,
-    x_scale: Value,
-    w_scale: Value,
-    x_zero: Value | None,
-    w_zero: Value | None,
-    bias: Value | None,
-) -> Value:
-    """(x - x_zero)(w - w_zero) x_scale w_scale + bias, in the type of the scales."""
-    rank, dtype = len(b.dims(w)), b.dtype(w_scale)
-    zero = None if x_zero is None else scalar(b, x_zero)
-    total = matmul_integer(b, node, x, w, zero, _per_column(b, w_zero, rank))
-    rows = scalar(b, convert(b, x_scale, FLOAT))
-    factor = b.mul(rows, _per_column(b, convert(b, w_scale, FLOAT), rank))
-    out = b.mul(convert(b, total, FLOAT), factor)
-    if bias is not None:
-        out = b.add(out, convert(b, bias, FLOAT))
-    return convert(b, out, dtype)
-
-
 @onnx_op("MatMulIntegerToFloat", domain=MS)
 def matmul_integer_to_float(
     b: Builder,
@@ -367,8 +327,19 @@ def matmul_integer_to_float(
     w_zero: Value | None = None,
     bias: Value | None = None,
 ) -> Value:
-    """Import MatMulIntegerToFloat: a product of integers, scaled, plus a bias of floats."""
-    return _scaled_product(b, node, x, w, x_scale, w_scale, x_zero, w_zero, bias)
+    """Import MatMulIntegerToFloat: (x - x_zero)(w - w_zero) x_scale w_scale + bias.
+
+    The result has the type of the scales.
+    """
+    rank, dtype = len(b.dims(w)), b.dtype(w_scale)
+    zero = None if x_zero is None else scalar(b, x_zero)
+    total = matmul_integer(b, node, x, w, zero, _per_column(b, w_zero, rank))
+    rows = scalar(b, convert(b, x_scale, FLOAT))
+    factor = b.mul(rows, _per_column(b, convert(b, w_scale, FLOAT), rank))
+    out = b.mul(convert(b, total, FLOAT), factor)
+    if bias is not None:
+        out = b.add(out, convert(b, bias, FLOAT))
+    return convert(b, out, dtype)
 
 
 @onnx_op("DynamicQuantizeMatMul", domain=MS)
@@ -383,7 +354,7 @@ def dynamic_quantize_matmul(
 ) -> Value:
     """x is quantized to 8 bits by its own range, as DynamicQuantizeLinear does."""
     codes, scale, zero = dynamic_quantize_linear(b, node, x)
-    return _scaled_product(b, node, codes, w, scale, w_scale, zero, w_zero, bias)
+    return matmul_integer_to_float(b, node, codes, w, scale, w_scale, zero, w_zero, bias)
 
 
 @onnx_op("MatMulInteger16", domain=MS)
@@ -453,7 +424,7 @@ def qattention(
     """Attention whose first product is of integers; all after it is in floats."""
     if do_rotary or past_present_share_buffer:
         raise NotSupported("do_rotary" if do_rotary else "past_present_share_buffer")
-    packed = _scaled_product(b, node, x, w, x_scale, w_scale, x_zero, w_zero, bias)
+    packed = matmul_integer_to_float(b, node, x, w, x_scale, w_scale, x_zero, w_zero, bias)
     q, k, v = split_qkv(b, packed, hidden_sizes(b.dims(w)[1], None), num_heads)
     return self_attention(
         b, x, q, k, v, mask, past, None, None, mask_filter_value=mask_filter_value, scale=scale,

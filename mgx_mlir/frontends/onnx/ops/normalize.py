@@ -28,6 +28,7 @@ def standardized(
     return b.mul(centred, inverse), mean, inverse
 
 
+@onnx_op("BatchNormalization", since=9)
 @onnx_op("BatchNormalization", since=15)
 def batch_normalization(
     b: Builder,
@@ -46,6 +47,8 @@ def batch_normalization(
     dims = b.dims(x)
     if len(dims) < 2:
         raise ModelError(f"expected rank 2 or more, got {len(dims)}")
+    if node.opset < 15 and not training_mode and any(node.wants(i) for i in range(1, 5)):
+        raise NotSupported("training outputs")
     if training_mode:
         return _batch_norm_training(b, x, scale, bias, mean, variance, epsilon, momentum)
     kind = b.dtype(variance)
@@ -86,29 +89,6 @@ def _batch_norm_training(
     return convert(b, y, b.dtype(x)), running(mean, current), running(variance, spread)
 
 
-@onnx_op("BatchNormalization", since=9)
-def batch_normalization_9(
-    b: Builder,
-    node: Node,
-    x: Value,
-    scale: Value,
-    bias: Value,
-    mean: Value,
-    variance: Value,
-    *,
-    epsilon: float = 1e-5,
-    momentum: float = 0.9,
-    training_mode: int = 0,
-) -> Outputs:
-    """Import BatchNormalization of opsets 9 to 14."""
-    if not training_mode and any(node.wants(i) for i in range(1, 5)):
-        raise NotSupported("training outputs")
-    return batch_normalization(
-        b, node, x, scale, bias, mean, variance,
-        epsilon=epsilon, momentum=momentum, training_mode=training_mode,
-    )  # fmt: skip
-
-
 @onnx_op("BatchNormalization", since=1)
 def batch_normalization_1(
     b: Builder,
@@ -130,7 +110,7 @@ def batch_normalization_1(
         raise NotSupported("training")
     if not spatial:
         raise NotSupported("spatial=0")
-    return batch_normalization_9(b, node, x, scale, bias, mean, variance, epsilon=epsilon)
+    return batch_normalization(b, node, x, scale, bias, mean, variance, epsilon=epsilon)
 
 
 @onnx_op("InstanceNormalization", since=1)

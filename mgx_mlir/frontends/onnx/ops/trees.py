@@ -37,6 +37,7 @@ from mgx_mlir.frontends.onnx.scores import (
     transformed,
     two_labels,
 )
+from mgx_mlir.frontends.signatures import Attributes
 from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
@@ -318,6 +319,23 @@ def _forest(a: dict[str, Any], kind: np.dtype, outputs: int, what: str) -> _Fore
     )
 
 
+@dataclass(frozen=True)
+class NodeAttributes(Attributes):
+    """The nodes of the trees, an entry of each list to a node."""
+
+    nodes_falsenodeids: Sequence[int] | None = None
+    nodes_featureids: Sequence[int] | None = None
+    nodes_hitrates: Sequence[float] | None = None
+    nodes_hitrates_as_tensor: np.ndarray | None = None
+    nodes_missing_value_tracks_true: Sequence[int] | None = None
+    nodes_modes: Sequence[str] | None = None
+    nodes_nodeids: Sequence[int] | None = None
+    nodes_treeids: Sequence[int] | None = None
+    nodes_truenodeids: Sequence[int] | None = None
+    nodes_values: Sequence[float] | None = None
+    nodes_values_as_tensor: np.ndarray | None = None
+
+
 @onnx_op("TreeEnsembleRegressor", since=1, domain=ML)
 def tree_ensemble_regressor(
     b: Builder,
@@ -328,17 +346,7 @@ def tree_ensemble_regressor(
     base_values: Sequence[float] | None = None,
     base_values_as_tensor: np.ndarray | None = None,
     n_targets: int | None = None,
-    nodes_falsenodeids: Sequence[int] | None = None,
-    nodes_featureids: Sequence[int] | None = None,
-    nodes_hitrates: Sequence[float] | None = None,
-    nodes_hitrates_as_tensor: np.ndarray | None = None,
-    nodes_missing_value_tracks_true: Sequence[int] | None = None,
-    nodes_modes: Sequence[str] | None = None,
-    nodes_nodeids: Sequence[int] | None = None,
-    nodes_treeids: Sequence[int] | None = None,
-    nodes_truenodeids: Sequence[int] | None = None,
-    nodes_values: Sequence[float] | None = None,
-    nodes_values_as_tensor: np.ndarray | None = None,
+    nodes: NodeAttributes,
     post_transform: str = "NONE",
     target_ids: Sequence[int] | None = None,
     target_nodeids: Sequence[int] | None = None,
@@ -347,7 +355,7 @@ def tree_ensemble_regressor(
     target_weights_as_tensor: np.ndarray | None = None,
 ) -> Value:
     """Import TreeEnsembleRegressor."""
-    given = dict(locals())
+    given = {**locals(), **vars(nodes)}
     if aggregate_function not in _AGGREGATES:
         raise ModelError(
             f"attribute 'aggregate_function' expected one of {_AGGREGATES}, got "
@@ -378,21 +386,11 @@ def tree_ensemble_classifier(
     class_weights_as_tensor: np.ndarray | None = None,
     classlabels_int64s: Sequence[int] | None = None,
     classlabels_strings: Sequence[str] | None = None,
-    nodes_falsenodeids: Sequence[int] | None = None,
-    nodes_featureids: Sequence[int] | None = None,
-    nodes_hitrates: Sequence[float] | None = None,
-    nodes_hitrates_as_tensor: np.ndarray | None = None,
-    nodes_missing_value_tracks_true: Sequence[int] | None = None,
-    nodes_modes: Sequence[str] | None = None,
-    nodes_nodeids: Sequence[int] | None = None,
-    nodes_treeids: Sequence[int] | None = None,
-    nodes_truenodeids: Sequence[int] | None = None,
-    nodes_values: Sequence[float] | None = None,
-    nodes_values_as_tensor: np.ndarray | None = None,
+    nodes: NodeAttributes,
     post_transform: str = "NONE",
 ) -> Outputs:
     """(label, scores). Two classes of which the leaves score one: the other's is what is left."""
-    given = dict(locals())
+    given = {**locals(), **vars(nodes)}
     labels = labels_of(b, classlabels_int64s, classlabels_strings, node.wants(0))
     x = features(b, x)
     forest = _forest(given, b.dtype(x).np, len(labels), "class")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.extents import Extent, elements, extents, plus, reshaped, scalar, vector
 from mgx_mlir.frontends.helpers import along, reshape, slice_, static_dims, transpose
+from mgx_mlir.frontends.signatures import Attributes
 from mgx_mlir.frontends.tf.layout import spatial, to_first, to_last, window_attributes
 from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
@@ -15,29 +17,31 @@ from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 
+@dataclass(frozen=True)
+class ConvAttributes(Attributes):
+    """The window of a convolution."""
+
+    strides: Sequence[int]
+    padding: str
+    explicit_paddings: Sequence[int] = ()
+    data_format: str | None = None
+    dilations: Sequence[int] = ()
+
+
 def _convolve(
-    b: Builder,
-    node: Node,
-    x: Value,
-    weights: Value,
-    group: int | None,
-    strides: Sequence[int],
-    padding: str,
-    explicit: Sequence[int],
-    data_format: str | None,
-    dilations: Sequence[int],
+    b: Builder, node: Node, x: Value, weights: Value, group: int | None, a: ConvAttributes
 ) -> Value:
     """Weights are (out, in / group, kernel..)."""
-    last = node.channels_last(data_format)
+    last = node.channels_last(a.data_format)
     rank = len(b.dims(x))
     kernel = static_dims(b, weights, "filter")[2:]
     if rank != len(kernel) + 2:
         raise ModelError(f"input expected rank {len(kernel) + 2}, got {rank}")
     x = to_first(b, x) if last else x
-    stride = spatial(strides, rank, last, "strides")
-    dilation = spatial(dilations, rank, last, "dilations")
+    stride = spatial(a.strides, rank, last, "strides")
+    dilation = spatial(a.dilations, rank, last, "dilations")
     window = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-    pads = window_attributes(padding, explicit, b.dims(x)[2:], window, stride, last)
+    pads = window_attributes(a.padding, a.explicit_paddings, b.dims(x)[2:], window, stride, last)
     if group is None:
         channels, own = b.dims(x)[1], b.dims(weights)[1]
         if channels == DYN or own == 0 or channels % own:
@@ -64,86 +68,34 @@ def _depthwise_filter(b: Builder, w: Value) -> tuple[Value, int]:
 
 
 @tf_op("Conv2D", "Conv3D")
-def conv(
-    b: Builder,
-    node: Node,
-    x: Value,
-    w: Value,
-    *,
-    strides: Sequence[int],
-    padding: str,
-    explicit_paddings: Sequence[int] = (),
-    data_format: str | None = None,
-    dilations: Sequence[int] = (),
-) -> Value:
+def conv(b: Builder, node: Node, x: Value, w: Value, *, window: ConvAttributes) -> Value:
     """Import Conv2D and Conv3D, in either data format."""
-    return _convolve(
-        b, node, x, _filter(b, w), None, strides, padding, explicit_paddings, data_format, dilations
-    )
+    return _convolve(b, node, x, _filter(b, w), None, window)
 
 
 @tf_op("DepthwiseConv2dNative")
-def depthwise_conv(
-    b: Builder,
-    node: Node,
-    x: Value,
-    w: Value,
-    *,
-    strides: Sequence[int],
-    padding: str,
-    explicit_paddings: Sequence[int] = (),
-    data_format: str | None = None,
-    dilations: Sequence[int] = (),
-) -> Value:
+def depthwise_conv(b: Builder, node: Node, x: Value, w: Value, *, window: ConvAttributes) -> Value:
     """Give every channel filters of its own: (kernel.., channel, number)."""
     weights, channels = _depthwise_filter(b, w)
-    return _convolve(
-        b, node, x, weights, channels, strides, padding, explicit_paddings, data_format, dilations
-    )
+    return _convolve(b, node, x, weights, channels, window)
 
 
 @tf_op("Conv2DBackpropInput", "Conv3DBackpropInputV2")
 def conv_transpose(
-    b: Builder,
-    node: Node,
-    sizes: Value,
-    w: Value,
-    x: Value,
-    *,
-    strides: Sequence[int],
-    padding: str,
-    explicit_paddings: Sequence[int] = (),
-    data_format: str | None = None,
-    dilations: Sequence[int] = (),
+    b: Builder, node: Node, sizes: Value, w: Value, x: Value, *, window: ConvAttributes
 ) -> Value:
     """Return the gradient of a convolution from dims `sizes`: the transposed convolution of `x`."""
-    # (channels of x, channels of the result, kernel..)
-    weights = _filter(b, w)
-    return _transposed(
-        b, node, sizes, weights, 1, x, strides, padding, explicit_paddings, data_format, dilations
-    )
+    # the weights: (channels of x, channels of the result, kernel..)
+    return _transposed(b, node, sizes, _filter(b, w), 1, x, window)
 
 
 @tf_op("DepthwiseConv2dNativeBackpropInput")
 def depthwise_conv_transpose(
-    b: Builder,
-    node: Node,
-    sizes: Value,
-    w: Value,
-    x: Value,
-    *,
-    strides: Sequence[int],
-    padding: str,
-    explicit_paddings: Sequence[int] = (),
-    data_format: str | None = None,
-    dilations: Sequence[int] = (),
+    b: Builder, node: Node, sizes: Value, w: Value, x: Value, *, window: ConvAttributes
 ) -> Value:
     """Import DepthwiseConv2dNativeBackpropInput: a transposed convolution by channels."""
     weights, channels = _depthwise_filter(b, w)
-    return _transposed(
-        b, node, sizes, weights, channels, x, strides, padding, explicit_paddings, data_format,
-        dilations,
-    )  # fmt: skip
+    return _transposed(b, node, sizes, weights, channels, x, window)
 
 
 def _transposed(
@@ -153,16 +105,12 @@ def _transposed(
     weights: Value,
     group: int,
     x: Value,
-    strides: Sequence[int],
-    padding: str,
-    explicit: Sequence[int],
-    data_format: str | None,
-    dilations: Sequence[int],
+    a: ConvAttributes,
 ) -> Value:
     """Return the whole result of the transposed convolution, then the part that `sizes` asks
     for.
     """
-    last = node.channels_last(data_format)
+    last, explicit = node.channels_last(a.data_format), a.explicit_paddings
     rank = len(b.dims(x))
     n = rank - 2
     kernel = static_dims(b, weights, "filter")[2:]
@@ -173,8 +121,8 @@ def _transposed(
         wanted = wanted[1:-1] if last else wanted[2:]
     elif len(wanted) != n:
         raise ModelError(f"sizes expected {rank} numbers, got {len(wanted)}")
-    stride = spatial(strides, rank, last, "strides")
-    dilation = spatial(dilations, rank, last, "dilations")
+    stride = spatial(a.strides, rank, last, "strides")
+    dilation = spatial(a.dilations, rank, last, "dilations")
     x = to_first(b, x) if last else x
     window = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     full = b.convolution_backwards(
@@ -183,7 +131,7 @@ def _transposed(
     have = b.dims(full)[2:]
     static = [w for w in wanted if isinstance(w, int)]
     if len(static) == n and DYN not in have:
-        pads = window_attributes(padding, explicit, static, window, stride, last)["padding"]
+        pads = window_attributes(a.padding, explicit, static, window, stride, last)["padding"]
         begin = list(pads[:n])
         missing = [max(s + w - h, 0) for s, w, h in zip(begin, static, have, strict=True)]
         if any(missing):
@@ -193,14 +141,15 @@ def _transposed(
         return to_last(b, full) if last else full
     # a window that starts last leaves up to stride - 1 elements behind it
     full = b.pad(full, pads=[0] * (n + 4) + [s - 1 for s in stride])
-    if padding == "SAME":
+    if a.padding == "SAME":
         inner = extents(b, x)[2:]
         begins = [
             _same_begin(b, d, w, k, s)
             for d, w, k, s in zip(inner, wanted, window, stride, strict=True)
         ]
     else:
-        begins = window_attributes(padding, explicit, [0] * n, window, stride, last)["padding"][:n]
+        pads = window_attributes(a.padding, explicit, [0] * n, window, stride, last)["padding"]
+        begins = pads[:n]
     ends = [plus(b, s, w) for s, w in zip(begins, wanted, strict=True)]
     out = b.op("slice", full, vector(b, begins), vector(b, ends), axes=list(range(2, rank)))
     if static:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.extents import Extent, elements, extents, reshaped, scalar, times
 from mgx_mlir.frontends.helpers import arange, compare, convert, transpose, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.signatures import Attributes
 from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.values import Value
@@ -53,19 +55,27 @@ def _bounded(b: Builder, place: Value, d: Extent) -> Value:
     return settled(b, convert(b, b.max(b.min(place, last), 0), INT64))
 
 
+@dataclass(frozen=True)
+class PlaceAttributes(Attributes):
+    """Where the elements of a resized image lie in the image."""
+
+    align_corners: bool = False
+    half_pixel_centers: bool = False
+
+
 class _Axes:
     """The two axes of an image and what they are resized to."""
 
-    def __init__(self, b: Builder, x: Value, size: Value, align: bool, half: bool) -> None:
+    def __init__(self, b: Builder, x: Value, size: Value, places: PlaceAttributes) -> None:
         if len(b.dims(x)) != 4:
             raise ModelError(f"expected images of rank 4, got rank {len(b.dims(x))}")
-        if align and half:
+        if places.align_corners and places.half_pixel_centers:
             raise ModelError("align_corners and half_pixel_centers exclude each other")
         self.wanted = elements(b, size, 2)
         if any(isinstance(w, int) and w < 1 for w in self.wanted):
             raise ModelError(f"size expected positive numbers, got {self.wanted}")
         self.dims = extents(b, x)[1:3]
-        self.align, self.half = align, half
+        self.places = places
 
     def each(self) -> list[tuple[int, Extent, Extent]]:
         """Return each spatial axis with its extent and the one that is wanted."""
@@ -75,8 +85,8 @@ class _Axes:
 def _places(b: Builder, d: Extent, out: Extent, a: _Axes, nearest: bool = False) -> Value:
     """Return where each element of the result lies in the input."""
     at = arange(b, out if isinstance(out, int) else scalar(b, out), FLOAT)
-    scale = _scale(b, d, out, a.align)
-    if not a.half:
+    scale = _scale(b, d, out, a.places.align_corners)
+    if not a.places.half_pixel_centers:
         return b.mul(at, scale)
     centre = b.mul(b.add(at, 0.5), scale)
     return centre if nearest else b.sub(centre, 0.5)
@@ -84,20 +94,14 @@ def _places(b: Builder, d: Extent, out: Extent, a: _Axes, nearest: bool = False)
 
 @tf_op("ResizeNearestNeighbor")
 def resize_nearest(
-    b: Builder,
-    node: Node,
-    x: Value,
-    size: Value,
-    *,
-    align_corners: bool = False,
-    half_pixel_centers: bool = False,
+    b: Builder, node: Node, x: Value, size: Value, *, places: PlaceAttributes
 ) -> Value:
     """Import ResizeNearestNeighbor."""
-    a = _Axes(b, x, size, align_corners, half_pixel_centers)
+    a = _Axes(b, x, size, places)
     for axis, d, out in a.each():
         place = _places(b, d, out, a, nearest=True)
         # halves up: places are not negative
-        place = b.floor(b.add(place, 0.5)) if align_corners else b.floor(place)
+        place = b.floor(b.add(place, 0.5)) if places.align_corners else b.floor(place)
         x = b.gather(x, _bounded(b, place, d), axis=axis)
     return x
 
@@ -115,16 +119,10 @@ def _weighted(b: Builder, x: Value, axis: int, d: Extent, taps: list[tuple[Value
 
 @tf_op("ResizeBilinear")
 def resize_bilinear(
-    b: Builder,
-    node: Node,
-    x: Value,
-    size: Value,
-    *,
-    align_corners: bool = False,
-    half_pixel_centers: bool = False,
+    b: Builder, node: Node, x: Value, size: Value, *, places: PlaceAttributes
 ) -> Value:
     """Import ResizeBilinear, whose result is f32."""
-    a = _Axes(b, x, size, align_corners, half_pixel_centers)
+    a = _Axes(b, x, size, places)
     x = convert(b, x, FLOAT)
     for axis, d, out in a.each():
         place = _places(b, d, out, a)
@@ -137,27 +135,21 @@ def resize_bilinear(
 
 @tf_op("ResizeBicubic")
 def resize_bicubic(
-    b: Builder,
-    node: Node,
-    x: Value,
-    size: Value,
-    *,
-    align_corners: bool = False,
-    half_pixel_centers: bool = False,
+    b: Builder, node: Node, x: Value, size: Value, *, places: PlaceAttributes
 ) -> Value:
     """Keys' kernel, its argument in steps of 1/1024; with half pixels taps outside drop out."""
-    a = _Axes(b, x, size, align_corners, half_pixel_centers)
+    a = _Axes(b, x, size, places)
     x = convert(b, x, FLOAT)
     for axis, d, out in a.each():
         place = _places(b, d, out, a)
         low = b.floor(place)
         t = b.div(b.nearbyint(b.mul(b.sub(place, low), 1024)), 1024)
-        k = -0.5 if half_pixel_centers else -0.75
+        k = -0.5 if places.half_pixel_centers else -0.75
         back = b.sub(_f32(b, 1), t)
         weights = [_far(b, b.add(t, 1), k), _near(b, t, k), _near(b, back, k),
                    _far(b, b.add(back, 1), k)]  # fmt: skip
-        places = [b.sub(low, 1), low, b.add(low, 1), b.add(low, 2)]
-        if half_pixel_centers:
+        taps = [b.sub(low, 1), low, b.add(low, 1), b.add(low, 2)]
+        if places.half_pixel_centers:
             last = b.sub(_real(b, d), 1)
             weights = [
                 b.where(
@@ -165,11 +157,11 @@ def resize_bicubic(
                     _f32(b, 0),
                     w,
                 )
-                for p, w in zip(places, weights, strict=True)
+                for p, w in zip(taps, weights, strict=True)
             ]
             total = b.add(b.add(weights[0], weights[1]), b.add(weights[2], weights[3]))
             weights = [b.div(w, total) for w in weights]
-        x = _weighted(b, x, axis, d, list(zip(places, weights, strict=True)))
+        x = _weighted(b, x, axis, d, list(zip(taps, weights, strict=True)))
     return x
 
 
@@ -229,7 +221,7 @@ def resize_area(
                 found[i, min(max(j, 0), d - 1)] += share / float(scale)
         return found
 
-    return _by_matrices(b, x, _Axes(b, x, size, align_corners, False), matrix)
+    return _by_matrices(b, x, _Axes(b, x, size, PlaceAttributes(align_corners)), matrix)
 
 
 def _lanczos(radius: int) -> Callable[[float], float]:
@@ -307,7 +299,7 @@ def scale_and_translate(
                 found[i] /= total
         return found
 
-    return _by_matrices(b, x, _Axes(b, x, size, False, False), matrix)
+    return _by_matrices(b, x, _Axes(b, x, size, PlaceAttributes()), matrix)
 
 
 # ---- crops -------------------------------------------------------------------------------------
