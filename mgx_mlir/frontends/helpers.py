@@ -40,6 +40,12 @@ def static_dims(b: Builder, x: Value, what: str) -> tuple[int, ...]:
     return dims
 
 
+def settled(b: Builder, v: Value) -> Value:
+    """Return `v` as a literal where it is known."""
+    known = b.const(v)
+    return v if known is None else b.literal(known)
+
+
 def convert(b: Builder, x: Value, dtype: DType) -> Value:
     """Return `x` in another element type; itself where it has it.
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.literals import WeightStore, is_literal
+from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.operand_segments import asm
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.core.weight_files import used_keys
 
 NAME = "migraphx.name"  # argument and result attribute: the name a user knows
 DIMS = "migraphx.dims"  # argument attribute: ranges and symbols of dynamic dims
@@ -62,15 +63,7 @@ class ProgramIR:
 
     def prune_store(self) -> None:
         """Drop stored weights that no literal refers to any more."""
-        keys: set[str] = set()
-
-        def visit(op: ir.Operation) -> ir.WalkResult:
-            if is_literal(op) and "key" in op.attributes:
-                keys.add(ir.StringAttr(op.attributes["key"]).value)
-            return ir.WalkResult.ADVANCE
-
-        self.module.operation.walk(visit)
-        self.store.keep_only(keys)
+        self.store.keep_only(used_keys(self.module.operation))
 
     def text(self) -> str:
         """Return the module in MLIR's generic form."""

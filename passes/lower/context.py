@@ -217,6 +217,13 @@ class LoweringContext(ABC):
             return a
         return self.extent_op(arith.DivSIOp, a, b, lambda x, y: x // y if y else 0)
 
+    def product(self, extents: Sequence[Extent]) -> Extent:
+        """Return the number of elements of a tensor with these extents."""
+        total: Extent = 1
+        for x in extents:
+            total = self.mul_extents(total, x)
+        return total
+
     # ---- tensors -----------------------------------------------------------------------------
 
     def empty(self, extents: Sequence[Extent], dtype: DType) -> ir.Value:

@@ -184,7 +184,7 @@ def reshape_extents(e: LoweringContext, op: Op, x: Expr, t: TensorType) -> list[
         ]
     if isinstance(op, Flatten):
         axis = op.axis if op.axis >= 0 else op.axis + len(own)
-        return [_product(e, own[:axis]), _product(e, own[axis:])]
+        return [e.product(own[:axis]), e.product(own[axis:])]
     if isinstance(op, Unsqueeze):
         return _unsqueezed(
             e, own, [a % t.rank for a in op.axes], attributes_of(op.operation)["steps"], t.rank
@@ -222,13 +222,6 @@ def _unsqueezed(
     return out
 
 
-def _product(e: LoweringContext, extents: Sequence[Extent]) -> Extent:
-    total: Extent = 1
-    for x in extents:
-        total = e.mul_extents(total, x)
-    return total
-
-
 def _static(extents: Sequence[Extent]) -> list[int]:
     return [d for d in extents if isinstance(d, int)]
 
@@ -248,7 +241,7 @@ def _solve(e: LoweringContext, own: Sequence[Extent], out: list[Extent]) -> list
     if below and above % below == 0:
         left = [above // below, *(d for d in left if not isinstance(d, int))]
         right = [d for d in right if not isinstance(d, int)]
-    out[unknown[0]] = e.div_extents(_product(e, left), _product(e, right))
+    out[unknown[0]] = e.div_extents(e.product(left), e.product(right))
     return out
 
 
@@ -268,7 +261,7 @@ def _resolve_run_time(e: LoweringContext, own: Sequence[Extent], out: list[Exten
             result[i] = arith.SelectOp(is_zero, e.as_index(own[i]), out[i]).result
     if any(isinstance(d, int) and d == -1 for d in result):
         return result
-    total = e.as_index(_product(e, own))
+    total = e.as_index(e.product(own))
     known: Extent = 1
     literal = arith.CmpIOp(0, total, zero).result
     for d in result:

@@ -15,6 +15,7 @@ from mgx_mlir.passes.analysis.constants import constant_map, copied, is_constant
 from mgx_mlir.passes.analysis.rounding import feeds_steps, is_rounded
 from mgx_mlir.passes.analysis.view_chains import VIEWS, Atom, Map, build_map, trace, varying
 from mgx_mlir.passes.simplify_algebra.splits import cut_of
+from mgx_mlir.passes.simplify_algebra.units import sides
 from mgx_mlir.rewrite.pattern import (
     Replacement,
     Rewriter,
@@ -24,12 +25,6 @@ from mgx_mlir.rewrite.pattern import (
     pattern,
     users,
 )
-
-
-def _sides(op: ir.Operation) -> tuple[tuple[ir.Value, ir.Value], ...]:
-    """Return both ways to see a commutative op as (operand, other operand)."""
-    a, b = op.operands
-    return (a, b), (b, a)
 
 
 def _along(dims: tuple[int, ...], axis: int, atoms: Sequence[Atom]) -> Map:
@@ -43,7 +38,7 @@ def _along(dims: tuple[int, ...], axis: int, atoms: Sequence[Atom]) -> Map:
 @pattern(Mul, benefit=2)
 def find_mul_conv(op: Mul, rw: Rewriter) -> Replacement:
     """conv(x, w) * a -> conv(x, a * w), a constant per output channel"""
-    for value, scale in _sides(op):
+    for value, scale in sides(op):
         conv = defined_by(value, Convolution)
         if conv is None or not has_one_use(value) or not is_constant(conv.operands[1]):
             continue
@@ -64,7 +59,7 @@ def find_mul_conv(op: Mul, rw: Rewriter) -> Replacement:
 @pattern(Mul, benefit=2)
 def find_mul_dot(op: Mul, rw: Rewriter) -> Replacement:
     """dot(x, w) * a -> dot(x, w * a), w constant, a constant along the columns (or rows) of w"""
-    for value, scale in _sides(op):
+    for value, scale in sides(op):
         dot = defined_by(value, Dot)
         if dot is None or not has_one_use(value):
             continue
@@ -92,11 +87,11 @@ def find_mul_add(op: Mul, rw: Rewriter) -> Replacement:
     An x that is exact may be close to -b: x * a + b * a then loses what the sum keeps.
     """
     reason = no_match("no operand is a sum with a constant, the other constant")
-    for value, a in _sides(op):
+    for value, a in sides(op):
         inner = defined_by(value, Add)
         if inner is None or not has_one_use(value) or not is_constant(a):
             continue
-        for x, b in _sides(inner):
+        for x, b in sides(inner):
             if is_constant(b) and not is_constant(x):
                 if not is_rounded(x):
                     reason = no_match("x may be exact, and x + b what is left of it")
@@ -115,7 +110,7 @@ def find_mul_slice_conv(op: Mul, rw: Rewriter) -> Replacement:
 
     Other users of the convolution take other channels, which are multiplied by 1.
     """
-    for value, scale in _sides(op):
+    for value, scale in sides(op):
         part = defined_by(value, Slice)
         conv = None if part is None else defined_by(part.operands[0], Convolution)
         if part is None or conv is None or not has_one_use(value):
@@ -172,7 +167,7 @@ def find_dot_mul(op: Dot, rw: Rewriter) -> Replacement:
         if product is None or not has_one_use(op.operands[side]) or not is_constant(weights):
             continue
         dims = TensorType.of(weights).dims
-        for z, a in _sides(product):
+        for z, a in sides(product):
             found = constant_map(a)
             if found is None or is_constant(z) or DYN in dims or not varying(found[1]) <= {axis}:
                 continue
@@ -200,7 +195,7 @@ def find_dot_add(op: Dot, rw: Rewriter) -> Replacement:
         total = defined_by(op.operands[side], Add)
         if total is None or not has_one_use(op.operands[side]) or not is_constant(weights):
             continue
-        for x, b in _sides(total):
+        for x, b in sides(total):
             found = constant_map(b)
             if found is None or is_constant(x) or not TensorType.of(op.results[0]).is_static:
                 continue
@@ -251,7 +246,7 @@ def find_conv_add(op: Convolution, rw: Rewriter) -> Replacement:
     if not out.is_static or not TensorType.of(op.operands[0]).is_static:
         return no_match("run-time dims")
     reason = no_match("the input is not a sum with a constant")
-    for x, a in _sides(total):
+    for x, a in sides(total):
         found = constant_map(a)
         if found is None or is_constant(x):
             continue

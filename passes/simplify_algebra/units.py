@@ -28,7 +28,7 @@ from mgx_mlir.rewrite.pattern import (
 )
 
 
-def _sides(op: ir.Operation) -> tuple[tuple[ir.Value, ir.Value], ...]:
+def sides(op: ir.Operation) -> tuple[tuple[ir.Value, ir.Value], ...]:
     """Return both ways to see a commutative op as (operand, other operand)."""
     a, b = op.operands
     return (a, b), (b, a)
@@ -38,7 +38,7 @@ def _sides(op: ir.Operation) -> tuple[tuple[ir.Value, ir.Value], ...]:
 def find_unit_ops(op: Op, rw: Rewriter) -> Replacement:
     """x * 1, x / 1, x + 0, x - 0 -> x"""
     unit = 1 if is_a(op, (Mul, Div)) else 0
-    for x, c in _sides(op) if is_a(op, (Mul, Add)) else _sides(op)[:1]:
+    for x, c in sides(op) if is_a(op, (Mul, Add)) else sides(op)[:1]:
         if is_splat(c, unit):
             return x
     return no_match("no operand is {}", unit)
@@ -66,7 +66,7 @@ def find_neg_unit_ops(op: Mul | Div | Sub, rw: Rewriter) -> Replacement:
         return no_match("{} has no negative numbers", dtype)
     if is_a(op, Sub):
         return rw.op("neg", b) if is_splat(a, 0) else no_match("the first operand is not 0")
-    for x, c in _sides(op) if is_a(op, Mul) else ((a, b),):
+    for x, c in sides(op) if is_a(op, Mul) else ((a, b),):
         if is_splat(c, -1):
             return rw.op("neg", x)
     return no_match("no operand is -1")
@@ -233,7 +233,7 @@ def find_add_lit_broadcast(op: Add, rw: Rewriter) -> Replacement:
     Where a + b is exact, or x is rounded already, and never where a and b cancel.
     """
     reason = no_match("no operand is a sum with a constant, the other constant")
-    for v, b in _sides(op):
+    for v, b in sides(op):
         # the cheaper question first: most operands are no sums
         if defined_by(v, Add) is None or not is_constant(b):
             continue
@@ -254,7 +254,7 @@ def _plus_constant(value: ir.Value) -> tuple[ir.Value, ir.Value] | None:
     inner = defined_by(value, Add)
     if inner is None or not has_one_use(value):
         return None
-    for x, c in _sides(inner):
+    for x, c in sides(inner):
         if is_constant(c) and not is_constant(x):
             return x, c
     return None

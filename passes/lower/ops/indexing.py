@@ -15,7 +15,7 @@ from mgx_mlir.passes.lower import index as indices
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.iree.linalg_ext import gather_slices, scan, whole
-from mgx_mlir.passes.lower.ops.movement import extract_slice
+from mgx_mlir.passes.lower.ops.movement import extract_slice, one_index
 from mgx_mlir.passes.lower.ops.reduce import reduce_tensor
 from mgx_mlir.passes.lower.registry import lowers
 from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, widen
@@ -136,16 +136,6 @@ def gathernd(op: GatherND, ins: tuple[ir.Value, ir.Value], e: LoweringContext) -
 # ---- onehot --------------------------------------------------------------------------------------
 
 
-def one_index(e: LoweringContext, v: ir.Value) -> Extent:
-    """Return the one element of an integer operand, an int where it is known."""
-    followed = e.elements(v)
-    if followed is not None:
-        return host.extents_of(e, v)[0]
-    t = TensorType.of(v)
-    value = indices.read(e.tensor(v), [e.index(0)] * t.rank)
-    return indices.to_index(value, t.dtype)
-
-
 @lowers(OneHot)
 def onehot(
     op: OneHot, ins: tuple[ir.Value, ir.Value | None, ir.Value], e: LoweringContext
@@ -182,9 +172,7 @@ def nonzero(op: NonZero, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     """Lower to a running count of non-zero elements, and bisection for each count's place."""
     x, t = ins[0], TensorType.of(op.input)
     own = e.extents(x)
-    total: Extent = 1
-    for d in own:
-        total = e.mul_extents(total, d)
+    total = e.product(own)
     if isinstance(total, int) and total == 0:
         return e.empty([t.rank, 0], dtypes.INT64)
     flat_type = TensorType(t.dtype, (total if isinstance(total, int) else DYN,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
@@ -172,7 +173,7 @@ def scan_slice(op: ScanSlice, ins: tuple[ir.Value, ir.Value], e: LoweringContext
     sizes = e.extents(x)
     axis = axis_of(op.axis, len(sizes))
     last = indices.last_of(e, sizes[axis])
-    at = indices.clamp(e, _one_index(e, op.index), 0, last)
+    at = indices.clamp(e, one_index(e, op.index), 0, last)
     if op.direction:
         at = e.sub_extents(last, at)
     offsets: list[Extent] = [0] * len(sizes)
@@ -180,8 +181,8 @@ def scan_slice(op: ScanSlice, ins: tuple[ir.Value, ir.Value], e: LoweringContext
     return extract_slice(e, x, offsets, sizes)
 
 
-def _one_index(e: LoweringContext, v: ir.Value) -> Extent:
-    """Return the one element of an integer operand."""
+def one_index(e: LoweringContext, v: ir.Value) -> Extent:
+    """Return the one element of an integer operand, an int where it is known."""
     followed = e.elements(v)
     if followed is not None:
         return host.extents_of(e, v)[0]
@@ -450,12 +451,7 @@ def as_shape(op: AsShape, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
         raise ShapeError("shape expected at most one dynamic extent")
     extents: list[Extent] = list(out.dims)
     if unknown:
-        total: Extent = 1
-        for d in e.extents(x):
-            total = e.mul_extents(total, d)
-        rest = 1
-        for d in out.dims:
-            rest *= 1 if d == DYN else d
-        extents[unknown[0]] = e.div_extents(total, rest)
+        rest = prod(d for d in out.dims if d != DYN)
+        extents[unknown[0]] = e.div_extents(e.product(e.extents(x)), rest)
     e.sizes.equal(forms.product(e.sizes.of_tensor(x)), forms.product(map(e.sizes.of, extents)))
     return reshape_tensor(e, x, out, extents)

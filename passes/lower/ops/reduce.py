@@ -255,9 +255,8 @@ def _divide_by_count(
     e: LoweringContext, total: ir.Value, acc: DType, extents: Sequence[Extent]
 ) -> ir.Value:
     """Return each element over the product of `extents`."""
-    count: Extent = 1
-    for d in extents:
-        count = e.mul_extents(count, d)
+
+    count = e.product(extents)
     shape = TensorType(acc, tuple(ir.RankedTensorType(total.type).shape))
     if isinstance(count, int):
         divisor: ScalarLike = count

@@ -31,13 +31,6 @@ from mgx_mlir.passes.lower.scalar import TypedScalar, computed, narrow, widen
 from mgx_mlir.passes.lower.views import reshape_tensor
 
 
-def _product(e: LoweringContext, extents: Sequence[Extent]) -> Extent:
-    total: Extent = 1
-    for d in extents:
-        total = e.mul_extents(total, d)
-    return total
-
-
 def _flat(e: LoweringContext, x: ir.Value, dtype: DType, extents: Sequence[Extent]) -> ir.Value:
     t = TensorType(dtype, tuple(e.static_dims(extents)))
     return reshape_tensor(e, x, t, list(extents))
@@ -84,7 +77,7 @@ def _elements(
     ]
     if 0 in counts or 0 in own:
         return data
-    total = _product(e, counts)
+    total = e.product(counts)
     i64 = ir.IntegerType.get_signless(64)
 
     def position(number: ir.Value, value: ir.Value) -> list[Extent]:
@@ -149,7 +142,7 @@ def _slices(
         # one place that all updates go to: an axis of one element in front
         own = [1, *own]
         data = _flat(e, data, t.dtype, own)
-    total, tail = _product(e, counts), own[max(k, 1) :]
+    total, tail = e.product(counts), own[max(k, 1) :]
     i64 = ir.IntegerType.get_signless(64)
     depth = max(k, 1)
     flat = _flat(e, index, it.dtype, [total, k]) if k else None

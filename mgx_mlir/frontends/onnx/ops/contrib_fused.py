@@ -156,7 +156,7 @@ def _inference(b: Builder, node: Node, training_mode: Value | None, ratio: Value
         raise NotSupported("training_mode")
 
 
-def _summed(b: Builder, data: Value, bias: Value, residual: Value | None) -> Value:
+def summed(b: Builder, data: Value, bias: Value, residual: Value | None) -> Value:
     total = b.add(data, bias)
     return total if residual is None else b.add(total, residual)
 
@@ -198,7 +198,7 @@ def bias_dropout(
     """Import BiasDropout, BitmaskBiasDropout: data + bias + residual; nothing is dropped."""
     _inference(b, node, training_mode, ratio)
     mask = _ones if node.op_type == "BiasDropout" else _one_bits
-    return _summed(b, data, bias, residual), mask(b, node, data)
+    return summed(b, data, bias, residual), mask(b, node, data)
 
 
 @onnx_op("BitmaskDropout", domain=MS)

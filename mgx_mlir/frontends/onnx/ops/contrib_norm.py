@@ -18,7 +18,7 @@ from mgx_mlir.frontends.helpers import (
     wide,
 )
 from mgx_mlir.frontends.onnx.node import Node
-from mgx_mlir.frontends.onnx.ops.contrib_fused import NEEDED, channels_first, present
+from mgx_mlir.frontends.onnx.ops.contrib_fused import NEEDED, channels_first, present, summed
 from mgx_mlir.frontends.onnx.ops.contrib_fused import channels_last as to_channels_last
 from mgx_mlir.frontends.onnx.ops.normalize import grouped, standardized
 from mgx_mlir.frontends.onnx.registry import onnx_op
@@ -53,11 +53,6 @@ def rms_norm(b: Builder, x: Value, scale: Value, axis: int, epsilon: float) -> t
     return convert(b, y, b.dtype(scale)), inverse
 
 
-def _summed(b: Builder, x: Value, skip: Value, bias: Value | None) -> Value:
-    total = b.add(x, skip)
-    return total if bias is None else b.add(total, bias)
-
-
 @onnx_op("SkipLayerNormalization", domain=MS)
 def skip_layer_normalization(
     b: Builder,
@@ -71,7 +66,7 @@ def skip_layer_normalization(
     epsilon: float = 1e-12,
 ) -> Outputs:
     """Import SkipLayerNormalization: a layer norm of x + skip + bias; the sum is output 3."""
-    total = _summed(b, x, skip, bias)
+    total = summed(b, x, skip, bias)
     return (*layer_norm(b, total, gamma, beta, epsilon), total)
 
 
@@ -87,7 +82,7 @@ def skip_simplified_layer_normalization(
     epsilon: float = 1e-12,
 ) -> Outputs:
     """Import SkipSimplifiedLayerNormalization: an RMS norm of x + skip + bias."""
-    total = _summed(b, x, skip, bias)
+    total = summed(b, x, skip, bias)
     y, inverse = rms_norm(b, total, gamma, -1, epsilon)
     return y, None, inverse, total
 
@@ -171,7 +166,7 @@ def skip_group_norm(
         skip = channels_first(b, skip)
     if bias is not None and not channels_last:
         bias = unsqueeze(b, bias, range(1, rank - 1))
-    total = _summed(b, x, skip, bias)
+    total = summed(b, x, skip, bias)
     first = channels_first(b, total) if channels_last else total
     y = _group_norm(b, first, gamma, beta, activation, epsilon, groups)
     return _turned(b, y, channels_last), total

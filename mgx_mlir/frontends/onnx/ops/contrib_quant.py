@@ -10,7 +10,7 @@ import numpy as np
 from mgx_mlir.core.dtypes import FLOAT, INT32
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.helpers import axes_in, axis_in, convert, reshape, squeeze, unsqueeze
+from mgx_mlir.frontends.helpers import axes_in, axis_in, convert, squeeze, unsqueeze
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.contrib_attention import (
     hidden_sizes,
@@ -26,6 +26,7 @@ from mgx_mlir.frontends.onnx.ops.quant import (
     qlinear_conv,
     quantize_linear,
     quantized,
+    scalar,
 )
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
@@ -33,12 +34,6 @@ from mgx_mlir.frontends.values import Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
-
-
-def scalar(b: Builder, v: Value) -> Value:
-    """Return a tensor of one element as a 0-d tensor; others as they are."""
-    dims = b.dims(v)
-    return reshape(b, v, []) if dims and all(d == 1 for d in dims) else v
 
 
 def centred(b: Builder, x: Value, zero: Value | None) -> Value:

@@ -113,16 +113,6 @@ def _reflects_once(dims: Sequence[int], begin: Sequence[int], end: Sequence[int]
     )
 
 
-def _pad_attribute(b: Builder, x: Value, pads: Sequence[int], mode: str, value: float) -> Value:
-    rank = len(b.dims(x))
-    if len(pads) != 2 * rank:
-        raise ModelError(f"pads expected {2 * rank} numbers, got {len(pads)}")
-    if mode not in _MODES[:3]:
-        raise ModelError(f"attribute 'mode' expected constant, reflect or edge, got {mode}")
-    number = np.array(value).astype(b.dtype(x).np)
-    return pad_static(b, x, list(pads[:rank]), list(pads[rank:]), mode, b.literal(number), number)
-
-
 @onnx_op("Pad", since=2)
 def pad_2(
     b: Builder,
@@ -134,7 +124,13 @@ def pad_2(
     value: float = 0.0,
 ) -> Value:
     """Import Pad of opsets 2 to 10, whose pads are an attribute."""
-    return _pad_attribute(b, x, pads, mode, value)
+    rank = len(b.dims(x))
+    if len(pads) != 2 * rank:
+        raise ModelError(f"pads expected {2 * rank} numbers, got {len(pads)}")
+    if mode not in _MODES[:3]:
+        raise ModelError(f"attribute 'mode' expected constant, reflect or edge, got {mode}")
+    number = np.array(value).astype(b.dtype(x).np)
+    return pad_static(b, x, list(pads[:rank]), list(pads[rank:]), mode, b.literal(number), number)
 
 
 @onnx_op("Pad", since=1)
@@ -148,4 +144,4 @@ def pad_1(
     value: float = 0.0,
 ) -> Value:
     """Import Pad of opset 1, whose pads are called `paddings`."""
-    return _pad_attribute(b, x, paddings, mode, value)
+    return pad_2(b, node, x, pads=paddings, mode=mode, value=value)

@@ -204,11 +204,12 @@ def qlinear_matmul(
     if len(b.dims(rows)) == 1 and b.dims(rows)[0] != 1:
         rows = unsqueeze(b, rows, [1])
     factor = _product_scale(b, total, rows, y_scale, out_scale)
-    value = b.mul(convert(b, total, FLOAT), _as_scalar(b, factor))
-    return quantized(b, value, number(b, 1, value), _as_scalar(b, out_zero), b.dtype(out_zero))
+    value = b.mul(convert(b, total, FLOAT), scalar(b, factor))
+    return quantized(b, value, number(b, 1, value), scalar(b, out_zero), b.dtype(out_zero))
 
 
-def _as_scalar(b: Builder, v: Value) -> Value:
+def scalar(b: Builder, v: Value) -> Value:
+    """Return a tensor of one element as a 0-d tensor; others as they are."""
     dims = b.dims(v)
     return reshape(b, v, []) if dims and all(d == 1 for d in dims) else v
 
@@ -231,18 +232,16 @@ def qlinear_conv(
 ) -> Value:
     """Import QLinearConv: a ConvInteger plus an i32 bias, scaled and quantised."""
     total = conv_integer(
-        b, node, x, w, _as_scalar(b, x_zero), _as_scalar(b, w_zero), window=window,
+        b, node, x, w, scalar(b, x_zero), scalar(b, w_zero), window=window,
     )  # fmt: skip
     rank = len(b.dims(total))
 
     def per_channel(v: Value) -> Value:
-        v = _as_scalar(b, v)
+        v = scalar(b, v)
         return reshape(b, v, channel_dims(rank, 1)) if b.dims(v) else v
 
     if bias is not None:
         total = b.add(total, reshape(b, convert(b, bias, INT32), channel_dims(rank, 1)))
-    factor = _product_scale(
-        b, total, _as_scalar(b, x_scale), per_channel(w_scale), _as_scalar(b, y_scale)
-    )
+    factor = _product_scale(b, total, scalar(b, x_scale), per_channel(w_scale), scalar(b, y_scale))
     value = b.mul(convert(b, total, FLOAT), factor)
-    return quantized(b, value, number(b, 1, value), _as_scalar(b, y_zero), b.dtype(y_zero))
+    return quantized(b, value, number(b, 1, value), scalar(b, y_zero), b.dtype(y_zero))

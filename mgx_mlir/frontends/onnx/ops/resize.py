@@ -23,6 +23,7 @@ from mgx_mlir.frontends.helpers import (
     extent_as,
     greater_equal,
     require,
+    settled,
     slice_,
     squeeze,
     transpose,
@@ -40,12 +41,6 @@ _COORDINATES = (
     "tf_half_pixel_for_nn", "tf_crop_and_resize",
 )  # fmt: skip
 _NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
-
-
-def settled(b: Builder, v: Value) -> Value:
-    """Return `v` as a literal where it is known."""
-    known = b.const(v)
-    return v if known is None else b.literal(known)
 
 
 @dataclass

@@ -16,19 +16,13 @@ from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.extents import Extent, elements, extents, reshaped, scalar, times
-from mgx_mlir.frontends.helpers import arange, compare, convert, transpose, unsqueeze
+from mgx_mlir.frontends.helpers import arange, compare, convert, settled, transpose, unsqueeze
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.signatures import Attributes
 from mgx_mlir.frontends.tf.node import Node
 from mgx_mlir.frontends.tf.registry import tf_op
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
-
-
-def settled(b: Builder, v: Value) -> Value:
-    """Return `v` as a literal where it is known."""
-    known = b.const(v)
-    return v if known is None else b.literal(known)
 
 
 def _real(b: Builder, e: Extent) -> Value:
