@@ -13,7 +13,7 @@ import numpy as np
 from mgx_mlir.core import attrs, dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import CompileError
-from mgx_mlir.core.ir import arith, ir, linalg, tensor
+from mgx_mlir.core.ir import ir, linalg, tensor
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lower.expr import (
     Compute,
@@ -27,6 +27,7 @@ from mgx_mlir.passes.lower.expr import (
     identity,
 )
 from mgx_mlir.passes.lower.gpu.gemm_shape import GemmConfig
+from mgx_mlir.passes.lower.index_builder import IndexBuilder
 from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.passes.lower.scalar import (
     ArithScalars,
@@ -73,7 +74,7 @@ class Scope:
     elements: MutableMapping[ir.Value, np.ndarray] = field(default_factory=dict)
 
 
-class LoweringContext(ABC):
+class LoweringContext(IndexBuilder, ABC):
     """Build lowered ops at the current insertion point; hold what original values became.
 
     Tensors are signless; `TensorType` arguments and results are the original, signed ones.
@@ -164,14 +165,6 @@ class LoweringContext(ABC):
         """Return the lowered type of an original tensor type."""
         return ir.RankedTensorType.get(t.dims, signless(t.dtype))
 
-    def index(self, n: int) -> ir.Value:
-        """Build a constant of type index."""
-        return arith.ConstantOp(ir.IndexType.get(), n).result
-
-    def as_index(self, x: Extent) -> ir.Value:
-        """Return an extent as an MLIR value."""
-        return self.index(x) if isinstance(x, int) else x
-
     def extent(self, value: ir.Value, axis: int) -> Extent:
         """Return the extent of a lowered tensor's dim: an int, or an index value."""
         d = ir.RankedTensorType(value.type).shape[axis]
@@ -188,41 +181,6 @@ class LoweringContext(ABC):
     def dynamic_values(self, extents: Sequence[Extent]) -> list[ir.Value]:
         """Return the extents that only the run knows."""
         return [x for x in extents if not isinstance(x, int)]
-
-    def extent_op(
-        self, op: Callable[..., ir.OpView], a: Extent, b: Extent, fold: Callable[[int, int], int]
-    ) -> Extent:
-        """Build an index operation on extents, folded where both are static."""
-        if isinstance(a, int) and isinstance(b, int):
-            return fold(a, b)
-        return op(self.as_index(a), self.as_index(b)).result
-
-    def add_extents(self, a: Extent, b: Extent) -> Extent:
-        """Return a + b."""
-        return self.extent_op(arith.AddIOp, a, b, lambda x, y: x + y)
-
-    def sub_extents(self, a: Extent, b: Extent) -> Extent:
-        """Return a - b."""
-        return self.extent_op(arith.SubIOp, a, b, lambda x, y: x - y)
-
-    def mul_extents(self, a: Extent, b: Extent) -> Extent:
-        """Return a * b; a factor of 1 builds nothing."""
-        if (isinstance(a, int) and a == 1) or (isinstance(b, int) and b == 1):
-            return b if isinstance(a, int) and a == 1 else a
-        return self.extent_op(arith.MulIOp, a, b, lambda x, y: x * y)
-
-    def div_extents(self, a: Extent, b: Extent) -> Extent:
-        """Return a // b for non-negative extents."""
-        if isinstance(b, int) and b == 1:
-            return a
-        return self.extent_op(arith.DivSIOp, a, b, lambda x, y: x // y if y else 0)
-
-    def product(self, extents: Sequence[Extent]) -> Extent:
-        """Return the number of elements of a tensor with these extents."""
-        total: Extent = 1
-        for x in extents:
-            total = self.mul_extents(total, x)
-        return total
 
     # ---- tensors -----------------------------------------------------------------------------
 

@@ -9,56 +9,30 @@ from mgx_mlir.core.ir import arith, ir, linalg, scf, tensor
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lower.context import PARALLEL, LoweringContext
 from mgx_mlir.passes.lower.expr import Extent, identity
+from mgx_mlir.passes.lower.index_builder import IndexBuilder
 from mgx_mlir.passes.lower.scalar import constant_of, signless
 
 EQ, NE, SLT, SLE, SGT, SGE = range(6)  # arith.cmpi predicates
 
 
-def add(e: LoweringContext, a: Extent, b: Extent) -> Extent:
-    """Return a + b; a zero builds nothing."""
-    if isinstance(b, int) and b == 0:
-        return a
-    return e.add_extents(a, b)
-
-
 def compare(e: LoweringContext, predicate: int, a: Extent, b: Extent) -> ir.Value:
     """Return an i1 comparison of signed index values."""
-    return arith.CmpIOp(predicate, e.as_index(a), e.as_index(b)).result
-
-
-def minimum(e: LoweringContext, a: Extent, b: Extent) -> Extent:
-    """Return the smaller extent, as signed numbers."""
-    return e.extent_op(arith.MinSIOp, a, b, min)
-
-
-def maximum(e: LoweringContext, a: Extent, b: Extent) -> Extent:
-    """Return the larger extent, as signed numbers."""
-    return e.extent_op(arith.MaxSIOp, a, b, max)
+    return arith.CmpIOp(predicate, e.index(a), e.index(b)).result
 
 
 def select(e: LoweringContext, condition: ir.Value, a: Extent, b: Extent) -> ir.Value:
     """Return a where the condition holds, else b."""
-    return arith.SelectOp(condition, e.as_index(a), e.as_index(b)).result
+    return arith.SelectOp(condition, e.index(a), e.index(b)).result
 
 
 def clamp(e: LoweringContext, x: Extent, low: Extent, high: Extent) -> Extent:
     """`x` inside of [low, high]; `low` where they cross."""
-    return maximum(e, minimum(e, x, high), low)
+    return e.max(e.min(x, high), low)
 
 
 def ceil_div(e: LoweringContext, a: Extent, b: int) -> Extent:
     """ceil(a / b) of a non-negative extent."""
-    return a if b == 1 else e.div_extents(add(e, a, b - 1), b)
-
-
-def remainder(e: LoweringContext, a: Extent, b: Extent) -> Extent:
-    """Return a mod b of non-negative values, b > 0."""
-    return e.extent_op(arith.RemUIOp, a, b, lambda x, y: x % y)
-
-
-def quotient(e: LoweringContext, a: Extent, b: Extent) -> Extent:
-    """Return a / b of non-negative values, b > 0."""
-    return e.extent_op(arith.DivUIOp, a, b, lambda x, y: x // y)
+    return a if b == 1 else e.div(e.add(a, b - 1), b)
 
 
 def to_index(value: ir.Value, dtype: DType) -> ir.Value:
@@ -75,30 +49,30 @@ def to_index(value: ir.Value, dtype: DType) -> ir.Value:
 
 def as_i64(e: LoweringContext, x: Extent) -> ir.Value:
     """Return an index value as an i64 element."""
-    return arith.IndexCastOp(ir.IntegerType.get_signless(64), e.as_index(x)).result
+    return arith.IndexCastOp(ir.IntegerType.get_signless(64), e.index(x)).result
 
 
 def normalized(e: LoweringContext, value: ir.Value, extent: Extent, dtype: DType) -> ir.Value:
     """Return an integer element as an index inside of the extent: wrapped once, then clamped."""
     at = wrap(e, to_index(value, dtype), extent, dtype)
-    return e.as_index(clamp(e, at, 0, last_of(e, extent)))
+    return e.index(clamp(e, at, 0, last_of(e, extent)))
 
 
 def wrap(e: LoweringContext, x: ir.Value, extent: Extent, dtype: DType) -> ir.Value:
     """`x` with `extent` added where it is negative."""
     if dtype.is_unsigned:
         return x
-    return select(e, compare(e, SLT, x, 0), e.add_extents(x, extent), x)
+    return select(e, compare(e, SLT, x, 0), e.add(x, extent), x)
 
 
 def last_of(e: LoweringContext, extent: Extent) -> Extent:
     """extent - 1."""
-    return e.sub_extents(extent, 1)
+    return e.sub(extent, 1)
 
 
 def in_range(e: LoweringContext, x: ir.Value, extent: Extent) -> ir.Value:
     """Return whether 0 <= x < extent: one unsigned comparison."""
-    return arith.CmpIOp(6, x, e.as_index(extent)).result
+    return arith.CmpIOp(6, x, e.index(extent)).result
 
 
 def read(source: ir.Value, where: Sequence[ir.Value]) -> ir.Value:
@@ -111,7 +85,9 @@ def read(source: ir.Value, where: Sequence[ir.Value]) -> ir.Value:
         dynamic = iter(op.offsets)
         steps = list(op.static_strides)
         offsets = [next(dynamic) if o == DYN else o for o in op.static_offsets]
-        where = [_along(*at) for at in zip(where, steps, offsets, strict=True)]
+        k = IndexBuilder()
+        places = zip(where, steps, offsets, strict=True)
+        where = [k.index(k.add(k.mul(i, step), offset)) for i, step, offset in places]
         source = op.source
     return tensor.ExtractOp(source, list(where)).result
 
@@ -122,19 +98,6 @@ def _stepped(source: ir.Value) -> tensor.ExtractSliceOp | None:
     if isinstance(op, ir.Block) or not isinstance(op.opview, tensor.ExtractSliceOp):
         return None
     return op.opview if any(step != 1 for step in op.opview.static_strides) else None
-
-
-def _along(i: ir.Value, step: int, offset: Extent) -> ir.Value:
-    """i * step + offset."""
-    if step != 1:
-        i = arith.MulIOp(i, _index(step)).result
-    if isinstance(offset, int):
-        return arith.AddIOp(i, _index(offset)).result if offset else i
-    return arith.AddIOp(i, offset).result
-
-
-def _index(n: int) -> ir.Value:
-    return arith.ConstantOp(ir.IndexType.get(), n).result
 
 
 def read_safely(

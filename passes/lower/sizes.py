@@ -342,9 +342,9 @@ class Sizes:
                 continue
             part: Extent = n
             for atom in term:
-                part = e.mul_extents(part, self._value_of(atom))
-            total = part if isinstance(total, int) and total == 0 else e.add_extents(total, part)
-        return e.as_index(total)
+                part = e.mul(part, self._value_of(atom))
+            total = e.add(total, part)
+        return e.index(total)
 
     def _value_of(self, atom: Atom) -> ir.Value:
         kind, args = atom.kind, atom.args

@@ -217,7 +217,7 @@ def _unsqueezed(
             continue
         step = steps[axes.index(i)] if steps else 1
         if step != 1:
-            left[at] = e.div_extents(left[at], step)
+            left[at] = e.div(left[at], step)
         out.append(step)
     return out
 
@@ -241,7 +241,7 @@ def _solve(e: LoweringContext, own: Sequence[Extent], out: list[Extent]) -> list
     if below and above % below == 0:
         left = [above // below, *(d for d in left if not isinstance(d, int))]
         right = [d for d in right if not isinstance(d, int)]
-    out[unknown[0]] = e.div_extents(e.product(left), e.product(right))
+    out[unknown[0]] = e.div(e.product(left), e.product(right))
     return out
 
 
@@ -258,21 +258,21 @@ def _resolve_run_time(e: LoweringContext, own: Sequence[Extent], out: list[Exten
     for i in dynamic:
         if i < len(own):
             is_zero = arith.CmpIOp(0, out[i], zero).result
-            result[i] = arith.SelectOp(is_zero, e.as_index(own[i]), out[i]).result
+            result[i] = arith.SelectOp(is_zero, e.index(own[i]), out[i]).result
     if any(isinstance(d, int) and d == -1 for d in result):
         return result
-    total = e.as_index(e.product(own))
+    total = e.index(e.product(own))
     known: Extent = 1
     literal = arith.CmpIOp(0, total, zero).result
     for d in result:
         if isinstance(d, int):
-            known = e.mul_extents(known, d)
+            known = e.mul(known, d)
         else:
             negative = arith.CmpIOp(0, d, minus).result
-            known = e.mul_extents(known, arith.SelectOp(negative, one, d).result)
+            known = e.mul(known, arith.SelectOp(negative, one, d).result)
             literal = arith.AndIOp(literal, arith.CmpIOp(1, d, minus).result).result
-    literal = arith.AndIOp(literal, arith.CmpIOp(1, e.as_index(known), zero).result).result
-    guard = arith.MaxSIOp(e.as_index(known), one).result
+    literal = arith.AndIOp(literal, arith.CmpIOp(1, e.index(known), zero).result).result
+    guard = arith.MaxSIOp(e.index(known), one).result
     rest = arith.DivSIOp(total, guard).result
     for i in dynamic:
         negative = arith.CmpIOp(0, result[i], minus).result

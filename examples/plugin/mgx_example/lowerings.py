@@ -23,10 +23,10 @@ def roll(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
 
     def body(where: list[ir.Value]) -> ir.Value:
         n = own[axis]
-        ahead = index.remainder(e, abs(op.shift), n)
-        back = e.sub_extents(n, ahead) if op.shift > 0 else ahead  # -shift modulo n: not negative
+        ahead = e.rem(abs(op.shift), n)
+        back = e.sub(n, ahead) if op.shift > 0 else ahead  # -shift modulo n: not negative
         source = list(where)
-        source[axis] = e.as_index(index.remainder(e, e.add_extents(where[axis], back), n))
+        source[axis] = e.index(e.rem(e.add(where[axis], back), n))
         return index.read(x, source)
 
     return index.from_positions(e, own, t.dtype, body)

@@ -27,9 +27,9 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, math, scf, tensor, vector
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.passes.lower.index_builder import Index, IndexBuilder
 from mgx_mlir.passes.lower.scalar import Number, constant, constant_of, element_attr, signless
 
-Index = int | ir.Value
 SCRATCH_BYTES = 48 << 10
 
 
@@ -42,7 +42,7 @@ class ResultTile:
     sizes: Sequence[Index]
 
 
-class WorkgroupBuilder:
+class WorkgroupBuilder(IndexBuilder):
     """Builds the body of one work-group at the current insertion point.
 
     at: where the group starts along each grid dim. inputs: the kernel's inputs, as tensors; dims:
@@ -98,58 +98,6 @@ class WorkgroupBuilder:
     def inner(self, extent: Index) -> Index:
         """Return an extent of the outside as the body knows it: a number, or a value."""
         return extent if isinstance(extent, int) else self.known[extent]
-
-    def add(self, *terms: Index) -> Index:
-        """Return the sum of indices."""
-        number = sum(t for t in terms if isinstance(t, int))
-        values = [t for t in terms if not isinstance(t, int)]
-        if not values:
-            return number
-        total = values[0]
-        for v in values[1:]:
-            total = arith.AddIOp(total, v).result
-        return arith.AddIOp(total, self.index(number)).result if number else total
-
-    def sub(self, a: Index, b: Index) -> Index:
-        """Return a - b, folded where both are known."""
-        if isinstance(b, int):
-            return self.add(a, -b)
-        return arith.SubIOp(self.index(a), b).result
-
-    def mul(self, a: Index, b: Index) -> Index:
-        """Return a * b, folded where it can be."""
-        if isinstance(a, int) and isinstance(b, int):
-            return a * b
-        if not isinstance(a, int) and not isinstance(b, int):
-            return arith.MulIOp(a, b).result
-        value, number = (b, a) if isinstance(a, int) else (a, b)
-        if number in (0, 1):
-            return value if number else 0
-        return arith.MulIOp(self.index(value), self.index(number)).result
-
-    def div(self, a: Index, b: int) -> Index:
-        """Return a // b for a non-negative `a`."""
-        if isinstance(a, int):
-            return a // b
-        return a if b == 1 else arith.DivUIOp(a, self.index(b)).result
-
-    def rem(self, a: Index, b: int) -> Index:
-        """Return a % b for a non-negative `a`."""
-        if isinstance(a, int):
-            return a % b
-        return 0 if b == 1 else arith.RemUIOp(a, self.index(b)).result
-
-    def min(self, a: Index, b: Index) -> Index:
-        """Return the smaller index, folded where both are known."""
-        if isinstance(a, int) and isinstance(b, int):
-            return min(a, b)
-        return arith.MinSIOp(self.index(a), self.index(b)).result
-
-    def max(self, a: Index, b: Index) -> Index:
-        """Return the larger index, folded where both are known."""
-        if isinstance(a, int) and isinstance(b, int):
-            return max(a, b)
-        return arith.MaxSIOp(self.index(a), self.index(b)).result
 
     def is_less(self, a: Index, b: Index) -> ir.Value:
         """Return a < b, signed, as an i1."""

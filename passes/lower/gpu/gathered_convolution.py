@@ -142,11 +142,11 @@ def _place(
         at, rest = rest, 0
         if i:
             at, rest = (
-                index.remainder(e, at, rows.extents[i]),
-                index.quotient(e, at, rows.extents[i]),
+                e.rem(at, rows.extents[i]),
+                e.div(at, rows.extents[i]),
             )
         if rows.extents[i] > rows.real[i] or (i == 0 and filled):
-            here = index.in_range(e, e.as_index(at), rows.real[i])
+            here = index.in_range(e, e.index(at), rows.real[i])
             inside.append(here)
             at = index.select(e, here, at, 0)
         found[rows.axes[i]] = at
@@ -155,11 +155,11 @@ def _place(
     padding = list(op.padding)[:spatial]
     ends = (list(op.padding) * 2)[spatial : 2 * spatial]
     for i in range(spatial):
-        start = e.mul_extents(where[1 + i], op.stride[i])
-        at = e.add_extents(start, e.mul_extents(found[1 + i], op.dilation[i]))
+        start = e.mul(where[1 + i], op.stride[i])
+        at = e.add(start, e.mul(found[1 + i], op.dilation[i]))
         if padding[i] or ends[i]:
-            at = e.sub_extents(at, padding[i])
-            here = index.in_range(e, e.as_index(at), image[1 + i])
+            at = e.sub(at, padding[i])
+            here = index.in_range(e, e.index(at), image[1 + i])
             inside.append(here)
             at = index.select(e, here, at, 0)
         place.append(at)
@@ -173,7 +173,7 @@ def _element(e: LoweringContext, x: Expr, at: Sequence[Extent]) -> TypedScalar:
     if isinstance(x, Splat):
         return constant(x.number, computed(x.type.dtype))
     if isinstance(x, Leaf):
-        found = index.read(x.value, [e.as_index(i) for i in at])
+        found = index.read(x.value, [e.index(i) for i in at])
         return widen(TypedScalar(found, x.type.dtype))
     if isinstance(x, View):
         return _element(e, x.source, [0 if i is None else at[i] for i in x.map])

@@ -20,8 +20,8 @@ def _first(
 ) -> Extent:
     """Return where the new rows of a batch entry begin: behind the ones that are there already."""
     at = [batch, e.index(0)][: t.rank]
-    count = e.add_extents(index.to_index(index.read(seqlens, at), t.dtype), 1)
-    return index.maximum(e, e.sub_extents(count, length), 0)
+    count = e.add(index.to_index(index.read(seqlens, at), t.dtype), 1)
+    return e.max(e.sub(count, length), 0)
 
 
 @lowers(ConcatPastPresent)
@@ -37,9 +37,9 @@ def concat_past_present(
 
     def body(where: list[ir.Value], old: ir.Value) -> ir.Value:
         batch, head, row, column = where
-        at = e.sub_extents(row, _first(e, seqlens, counts, batch, new[2]))
-        fits = index.in_range(e, e.as_index(at), new[2])
-        safe = e.as_index(index.clamp(e, at, 0, index.last_of(e, new[2])))
+        at = e.sub(row, _first(e, seqlens, counts, batch, new[2]))
+        fits = index.in_range(e, e.index(at), new[2])
+        safe = e.index(index.clamp(e, at, 0, index.last_of(e, new[2])))
         value = index.read_safely(e, x, [batch, head, safe, column], new[2:3])
         return arith.SelectOp(fits, value, old).result
 
@@ -61,20 +61,20 @@ def gqa_rotary_embedding(
 
     def body(where: list[ir.Value], element: ir.Value) -> ir.Value:
         batch, head, row, column = where
-        place = e.add_extents(_first(e, seqlens, counts, batch, own[2]), row)
-        place = e.as_index(index.clamp(e, place, 0, index.last_of(e, positions)))
+        place = e.add(_first(e, seqlens, counts, batch, own[2]), row)
+        place = e.index(index.clamp(e, place, 0, index.last_of(e, positions)))
         if op.interleaved:
-            pair = index.quotient(e, column, 2)
-            rest = index.remainder(e, column, 2)
+            pair = e.div(column, 2)
+            rest = e.rem(column, 2)
             second = index.compare(e, index.EQ, rest, 1)
-            partner = e.sub_extents(e.add_extents(column, 1), e.mul_extents(rest, 2))
+            partner = e.sub(e.add(column, 1), e.mul(rest, 2))
         else:
             second = index.compare(e, index.SGE, column, half)
-            back = e.sub_extents(column, half)
+            back = e.sub(column, half)
             pair = index.select(e, second, back, column)
-            partner = index.select(e, second, back, e.add_extents(column, half))
-        pair = e.as_index(index.clamp(e, pair, 0, index.last_of(e, half)))
-        partner = e.as_index(index.clamp(e, partner, 0, index.last_of(e, own[3])))
+            partner = index.select(e, second, back, e.add(column, half))
+        pair = e.index(index.clamp(e, pair, 0, index.last_of(e, half)))
+        partner = e.index(index.clamp(e, partner, 0, index.last_of(e, own[3])))
         b = ArithScalars(t.dtype, t.dtype)
 
         def read(source: ir.Value, at: list[ir.Value], extents: Sequence[Extent]) -> TypedScalar:
@@ -89,7 +89,7 @@ def gqa_rotary_embedding(
         found = b.add(b.mul(value, c), signed)
         inside = arith.AndIOp(
             index.compare(e, index.SLT, head, turned),
-            index.compare(e, index.SLT, column, e.mul_extents(half, 2)),
+            index.compare(e, index.SLT, column, e.mul(half, 2)),
         ).result
         return narrow(b.select(TypedScalar(inside, dtypes.BOOL), found, value), t.dtype).value
 

@@ -58,7 +58,7 @@ def _count(e: LoweringContext, v: ir.Value) -> Extent:
         value = x.value
     else:
         value = index.read(e.tensor(v), [e.index(0)] * t.rank)
-    return index.maximum(e, index.to_index(value, t.dtype), 0)
+    return e.max(index.to_index(value, t.dtype), 0)
 
 
 def _flatten(
@@ -338,7 +338,7 @@ class _Loop:
         going = _flag(e, operands[1])
         self.limit = _count(e, operands[0])
         if self.padded:
-            self.limit = index.minimum(e, self.limit, self.most)
+            self.limit = e.min(self.limit, self.most)
         if going is False:
             self.limit, going = 0, True
         # the number of iterations is known before the loop
@@ -438,7 +438,7 @@ class _Loop:
     def counted(self, initial: list[ir.Value]) -> list[ir.Value]:
         """Build a loop whose number of iterations is known before it."""
         e = self.e
-        made = scf.ForOp(e.index(0), e.as_index(self.limit), e.index(1), initial)
+        made = scf.ForOp(e.index(0), e.index(self.limit), e.index(1), initial)
         with ir.InsertionPoint(made.body), e.inner_scope():
             true = np.empty((), object)
             true[()] = True
@@ -469,7 +469,7 @@ class _Loop:
             held = np.empty((), object)
             held[()] = TypedScalar(rest[0], dtypes.BOOL) if flags else True
             again, found = self.body(i, held, rest[len(flags) :])
-            following = [e.add_extents(i, 1)]
+            following = [e.add(i, 1)]
             if flags:
                 # the flag is true here; not read, it would be dropped from this region alone,
                 # and IREE then mixes up the arguments of the two regions
@@ -530,7 +530,7 @@ class _Loop:
             buffer = self.grown(s, buffer, number, element)
         row: Extent = number
         if s.backward and self.exact:
-            row = e.sub_extents(e.sub_extents(self.limit, number), 1)
+            row = e.sub(e.sub(self.limit, number), 1)
         own = e.extents(element)
         return insert_slice(e, element, buffer, [row, *[0] * len(own)], [1, *own])
 
@@ -542,7 +542,7 @@ class _Loop:
         if s.rows is not None:
             rows = s.rows
         else:
-            rows = index.clamp(e, e.mul_extents(extents[0], 2), _FIRST_ROWS, self.limit)
+            rows = index.clamp(e, e.mul(extents[0], 2), _FIRST_ROWS, self.limit)
         branch = scf.IfOp(full, [buffer.type], has_else=True)
         with ir.InsertionPoint(branch.then_block):
             made = _buffer(e, [rows, *own], s.type)
@@ -573,8 +573,8 @@ class _Loop:
         def row(where: list[ir.Value]) -> ir.Value:
             step: Extent = where[0]
             if turned:
-                step = e.sub_extents(e.sub_extents(count, step), 1)
-            at = e.as_index(index.clamp(e, step, 0, index.last_of(e, extents[0])))
+                step = e.sub(e.sub(count, step), 1)
+            at = e.index(index.clamp(e, step, 0, index.last_of(e, extents[0])))
             value = index.read_safely(e, buffer, [at, *where[1:]], extents[:1])
             inside = index.compare(e, index.SLT, where[0], count)
             return arith.SelectOp(inside, value, index.zero_of(value.type)).result

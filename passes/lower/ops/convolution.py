@@ -151,13 +151,13 @@ def padding_of(
             total: Extent = most
             half: Extent = most // 2
         else:
-            count = e.div_extents(e.add_extents(i, s - 1), s)
-            reach = e.add_extents(e.mul_extents(e.sub_extents(k, 1), d), 1)
-            need = e.add_extents(e.mul_extents(e.sub_extents(count, 1), s), reach)
-            raw = e.sub_extents(need, i)
-            total = arith.MaxSIOp(e.as_index(raw), e.index(0)).result
-            half = e.div_extents(total, 2)
-        rest = e.sub_extents(total, half)
+            count = e.div(e.add(i, s - 1), s)
+            reach = e.add(e.mul(e.sub(k, 1), d), 1)
+            need = e.add(e.mul(e.sub(count, 1), s), reach)
+            raw = e.sub(need, i)
+            total = arith.MaxSIOp(e.index(raw), e.index(0)).result
+            half = e.div(total, 2)
+        rest = e.sub(total, half)
         low.append(rest if op.padding_mode == "same_lower" else half)
         high.append(half if op.padding_mode == "same_lower" else rest)
     return low, high
@@ -205,7 +205,7 @@ def trim_windows(
     have = list(sizes)
     for i, (n, k, d) in enumerate(zip(windows, kernel, dilations, strict=True)):
         if isinstance(n, int) and n == 1:
-            sizes[first + i] = e.add_extents(e.mul_extents(e.sub_extents(k, 1), d), 1)
+            sizes[first + i] = e.add(e.mul(e.sub(k, 1), d), 1)
     if sizes == have:
         return x
     return extract_slice(e, x, offsets, sizes, [1] * len(sizes))
@@ -218,8 +218,8 @@ def window_count(
 
     (size - dilation * (kernel - 1) - 1) // stride + 1, at least 0.
     """
-    reach = e.add_extents(e.mul_extents(e.sub_extents(kernel, 1), dilation), 1)
-    rest = e.sub_extents(size, reach)
+    reach = e.add(e.mul(e.sub(kernel, 1), dilation), 1)
+    rest = e.sub(size, reach)
     if isinstance(rest, int):
         return max(rest // stride + 1, 0)
     # floor division, so that an input smaller than the kernel gives no window
@@ -303,7 +303,7 @@ def _split(e: LoweringContext, value: ir.Value, axis: int, group: int, dtype: DT
     """`axis` as two dims, the first of them `group`."""
     kind = ir.RankedTensorType(value.type)
     extents = e.extents(value)
-    each = e.div_extents(extents[axis], group)
+    each = e.div(extents[axis], group)
     dims = e.static_dims([*extents[:axis], group, each, *extents[axis + 1 :]])
     own = [*extents[:axis], group, each, *extents[axis + 1 :]]
     groups = [[i] for i in range(axis)]
@@ -335,7 +335,7 @@ def _conv_grouped(
     xs = _split(e, x, c, group, out.dtype)
     ws = _split(e, w, len(own) - 1 if channels_last else 0, group, out.dtype)
     outputs = own[c]
-    grouped = [*own[:c], group, e.div_extents(outputs, group), *own[c + 1 :]]
+    grouped = [*own[:c], group, e.div(outputs, group), *own[c + 1 :]]
     found = _conv_generic(e, xs, ws, grouped, strides, dilations, channels_last, True, out, acc)
     kind = ir.RankedTensorType(found.type)
     dims = e.static_dims(own)
@@ -404,15 +404,10 @@ def convolution_backwards(
     group = op.group
     kernel = e.extents(w)[2:]
     size = e.extents(x)[2:]
-    reach = [
-        e.mul_extents(e.sub_extents(k, 1), d) for k, d in zip(kernel, op.dilation, strict=True)
-    ]
+    reach = [e.mul(e.sub(k, 1), d) for k, d in zip(kernel, op.dilation, strict=True)]
     low, high = _backward_padding(e, op, reach)
     # zeros between the elements
-    wide = [
-        e.add_extents(e.mul_extents(e.sub_extents(i, 1), s), 1)
-        for i, s in zip(size, op.stride, strict=True)
-    ]
+    wide = [e.add(e.mul(e.sub(i, 1), s), 1) for i, s in zip(size, op.stride, strict=True)]
     if all(s == 1 for s in op.stride) and all(isinstance(p, int) and p >= 0 for p in [*low, *high]):
         spread = pad_spatial(e, x, low, high, 2, out.dtype, 0)
     else:
@@ -435,17 +430,17 @@ def _backward_padding(
     spatial = len(reach)
     if op.padding_mode == "default_":
         padding = list(op.padding) * (2 if len(op.padding) == spatial else 1)
-        low = [e.sub_extents(r, p) for r, p in zip(reach, padding[:spatial], strict=True)]
-        high = [e.sub_extents(r, p) for r, p in zip(reach, padding[spatial:], strict=True)]
+        low = [e.sub(r, p) for r, p in zip(reach, padding[:spatial], strict=True)]
+        high = [e.sub(r, p) for r, p in zip(reach, padding[spatial:], strict=True)]
         return low, high
     # the result has stride * extent: zeros follow where the windows do not reach that far
     low, high = [], []
     for r, s in zip(reach, op.stride, strict=True):
-        total = index.maximum(e, e.sub_extents(r, s - 1), 0)
-        half = index.quotient(e, total, 2)
-        before = half if op.padding_mode == "same_upper" else e.sub_extents(total, half)
-        low.append(e.sub_extents(r, before))
-        high.append(e.add_extents(before, s - 1))
+        total = e.max(e.sub(r, s - 1), 0)
+        half = e.div(total, 2)
+        before = half if op.padding_mode == "same_upper" else e.sub(total, half)
+        low.append(e.sub(r, before))
+        high.append(e.add(before, s - 1))
     return low, high
 
 
@@ -460,9 +455,7 @@ def _spread(
 ) -> ir.Value:
     """`x` with stride - 1 zeros between its elements, padded or cut: a choice by position."""
     own = e.extents(x)
-    padded = [
-        e.add_extents(e.add_extents(n, a), b) for n, a, b in zip(wide, low, high, strict=True)
-    ]
+    padded = [e.add(e.add(n, a), b) for n, a, b in zip(wide, low, high, strict=True)]
     extents = [*own[:2], *padded]
     if 0 in own:
         return e.fill(extents, dtype, 0)
@@ -470,13 +463,13 @@ def _spread(
     def body(where: list[ir.Value]) -> ir.Value:
         source, inside = list(where[:2]), index.true()
         for i, at in enumerate(where[2:]):
-            place = index.maximum(e, e.sub_extents(at, low[i]), -1)
-            fits = index.in_range(e, e.as_index(place), wide[i])
+            place = e.max(e.sub(at, low[i]), -1)
+            fits = index.in_range(e, e.index(place), wide[i])
             safe = index.clamp(e, place, 0, index.last_of(e, wide[i]))
-            rest = index.remainder(e, safe, strides[i])
+            rest = e.rem(safe, strides[i])
             hit = arith.AndIOp(fits, index.compare(e, index.EQ, rest, 0)).result
             inside = arith.AndIOp(inside, hit).result
-            source.append(e.as_index(index.quotient(e, safe, strides[i])))
+            source.append(e.index(e.div(safe, strides[i])))
         value = index.read_safely(e, x, source, own[2:])
         return arith.SelectOp(inside, value, index.zero_of(value.type)).result
 
@@ -487,19 +480,19 @@ def _mirror(e: LoweringContext, w: ir.Value, group: int, dtype: DType) -> ir.Val
     """Weights [C, O/group, k..] as [O, C/group, mirrored k..]."""
     extents = e.extents(w)
     c, o = extents[0], extents[1]
-    each_in = e.div_extents(c, group)
-    outputs = e.mul_extents(o, group)
+    each_in = e.div(c, group)
+    outputs = e.mul(o, group)
     own = [outputs, each_in, *extents[2:]]
     init = e.empty(own, dtype)
     rank = len(own)
 
     def body(*_: ir.Value) -> ir.Value:
         at = [linalg.IndexOp(i).result for i in range(rank)]
-        g = arith.DivSIOp(at[0], e.as_index(o)).result
-        inner = arith.RemSIOp(at[0], e.as_index(o)).result
-        row = arith.AddIOp(arith.MulIOp(g, e.as_index(each_in)).result, at[1]).result
+        g = arith.DivSIOp(at[0], e.index(o)).result
+        inner = arith.RemSIOp(at[0], e.index(o)).result
+        row = arith.AddIOp(arith.MulIOp(g, e.index(each_in)).result, at[1]).result
         taps = [
-            arith.SubIOp(e.as_index(e.sub_extents(k, 1)), i).result
+            arith.SubIOp(e.index(e.sub(k, 1)), i).result
             for k, i in zip(extents[2:], at[2:], strict=True)
         ]
         return tensor.ExtractOp(w, [row, inner, *taps]).result

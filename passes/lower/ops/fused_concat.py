@@ -52,19 +52,13 @@ class Elements:
 
     def __init__(self, e: LoweringContext, operands: Mapping[ir.Value, ir.Value]) -> None:
         self.e, self.operands = e, operands
-        self.add, self.mul = e.add_extents, e.mul_extents
-
-    def div(self, a: Extent, b: int) -> Extent:
-        return index.quotient(self.e, a, b)
-
-    def rem(self, a: Extent, b: int) -> Extent:
-        return index.remainder(self.e, a, b)
+        self.add, self.mul, self.div, self.rem = e.add, e.mul, e.div, e.rem
 
     def constant(self, number: Number, dtype: DType, lanes: int) -> TypedScalar:
         return constant(number, computed(dtype))
 
     def leaf(self, value: ir.Value, at: Sequence[Extent], lanes: int, along: bool) -> TypedScalar:
-        found = index.read(self.operands[value], [self.e.as_index(i) for i in at])
+        found = index.read(self.operands[value], [self.e.index(i) for i in at])
         return widen(TypedScalar(found, TensorType.of(value).dtype))
 
     def pointwise(self, op: ir.OpView, args: Sequence[TypedScalar]) -> TypedScalar:
@@ -91,7 +85,7 @@ class Elements:
             return part(i, at - starts[i])
         found: TypedScalar | None = None
         for i, (start, extent) in enumerate(zip(starts, extents, strict=True)):
-            here = index.clamp(self.e, self.e.sub_extents(at, start), 0, extent - 1)
+            here = index.clamp(self.e, self.e.sub(at, start), 0, extent - 1)
             value = part(i, here)
             if found is not None:
                 inside = index.compare(self.e, index.SGE, at, start)

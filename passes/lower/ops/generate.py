@@ -40,9 +40,7 @@ def allocate(op: Allocate, ins: tuple[ir.Value | None], e: LoweringContext) -> E
     if not t.is_static:
         assert op.dims is not None
         wanted = host.extents_of(e, op.dims)
-        extents = [
-            index.maximum(e, w, 0) if d == DYN else d for d, w in zip(t.dims, wanted, strict=True)
-        ]
+        extents = [e.max(w, 0) if d == DYN else d for d, w in zip(t.dims, wanted, strict=True)]
     return Splat(t.with_dims(e.static_dims(extents)), 0, extents)
 
 
@@ -71,7 +69,7 @@ def multinomial(op: Multinomial, ins: tuple[ir.Value, ir.Value], e: LoweringCont
     init = e.fill([batch, samples], dtypes.INT64, 0)
 
     def total(where: list[ir.Value]) -> ir.Value:
-        at = [where[0], e.as_index(index.maximum(e, last, 0))]
+        at = [where[0], e.index(e.max(last, 0))]
         return index.read_safely(e, cdf, at, [categories])
 
     totals = index.from_positions(e, [batch], t.dtype, total)

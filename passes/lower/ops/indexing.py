@@ -148,7 +148,7 @@ def onehot(
     if op.depth is None:
         assert op.depth_input is not None
         depth = one_index(e, op.depth_input)
-    depth = indices.maximum(e, depth, 0)
+    depth = e.max(depth, 0)
     extents = e.extents(index)
     extents.insert(axis, depth)
     if 0 in extents:
@@ -200,11 +200,11 @@ def nonzero(op: NonZero, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
         rest: Extent = indices.to_index(value, dtypes.INT64)
         parts: list[Extent] = []
         for d in reversed(own):
-            safe = indices.maximum(e, d, 1)
-            parts.append(indices.remainder(e, rest, safe))
-            rest = indices.quotient(e, rest, safe)
+            safe = e.max(d, 1)
+            parts.append(e.rem(rest, safe))
+            rest = e.div(rest, safe)
         parts.reverse()
-        chosen = e.as_index(parts[-1])
+        chosen = e.index(parts[-1])
         for i in reversed(range(t.rank - 1)):
             mine = indices.compare(e, indices.EQ, where[0], i)
             chosen = indices.select(e, mine, parts[i], chosen)
@@ -238,16 +238,16 @@ def first_above(e: LoweringContext, counts: ir.Value, number: ir.Value, total: E
     else:
         i64 = ir.IntegerType.get_signless(64)
         zeros = math.CountLeadingZerosOp(arith.IndexCastOp(i64, total).result).result
-        steps = e.sub_extents(64, arith.IndexCastOp(index, zeros).result)
-    loop = scf.ForOp(e.index(0), e.as_index(steps), e.index(1), [
-        e.index(0), e.as_index(indices.last_of(e, total))
+        steps = e.sub(64, arith.IndexCastOp(index, zeros).result)
+    loop = scf.ForOp(e.index(0), e.index(steps), e.index(1), [
+        e.index(0), e.index(indices.last_of(e, total))
     ])  # fmt: skip
     with ir.InsertionPoint(loop.body):
         low, high = loop.inner_iter_args
-        middle = indices.quotient(e, e.add_extents(low, high), 2)
-        below = arith.CmpIOp(indices.SLE, indices.read(counts, [e.as_index(middle)]), number).result
+        middle = e.div(e.add(low, high), 2)
+        below = arith.CmpIOp(indices.SLE, indices.read(counts, [e.index(middle)]), number).result
         scf.YieldOp([
-            indices.select(e, below, e.add_extents(middle, 1), low),
+            indices.select(e, below, e.add(middle, 1), low),
             indices.select(e, below, high, middle),
         ])  # fmt: skip
     return loop.results[0]

@@ -89,7 +89,7 @@ def _bounds(
     """Offset and size of a slice: negative bounds count from the end, all are clamped."""
     low = _bound(e, start, extent)
     high = _bound(e, end, extent)
-    return low, indices.maximum(e, e.sub_extents(high, low), 0)
+    return low, e.max(e.sub(high, low), 0)
 
 
 def _bound(e: LoweringContext, x: Extent, extent: Extent) -> Extent:
@@ -97,11 +97,11 @@ def _bound(e: LoweringContext, x: Extent, extent: Extent) -> Extent:
         if isinstance(extent, int):
             return min(max(x + extent if x < 0 else x, 0), extent)
         if x < 0:
-            return indices.maximum(e, e.add_extents(extent, max(x, -(2**62))), 0)
-        return indices.minimum(e, extent, min(x, 2**62)) if x else 0
+            return e.max(e.add(extent, max(x, -(2**62))), 0)
+        return e.min(extent, min(x, 2**62)) if x else 0
     # clamped to both ends first, so that adding the extent cannot overflow
-    negated = e.sub_extents(0, extent)
-    inside = e.as_index(indices.clamp(e, x, negated, extent))
+    negated = e.sub(0, extent)
+    inside = e.index(indices.clamp(e, x, negated, extent))
     return indices.wrap(e, inside, extent, dtypes.INT64)
 
 
@@ -175,7 +175,7 @@ def scan_slice(op: ScanSlice, ins: tuple[ir.Value, ir.Value], e: LoweringContext
     last = indices.last_of(e, sizes[axis])
     at = indices.clamp(e, one_index(e, op.index), 0, last)
     if op.direction:
-        at = e.sub_extents(last, at)
+        at = e.sub(last, at)
     offsets: list[Extent] = [0] * len(sizes)
     offsets[axis], sizes[axis] = at, 1
     return extract_slice(e, x, offsets, sizes)
@@ -207,7 +207,7 @@ def concat(op: Concat, ins: tuple[list[ir.Value]], e: LoweringContext) -> ir.Val
     offsets: list[Extent] = []
     for _, have in parts:
         offsets.append(total)
-        total = indices.add(e, total, have[axis])
+        total = e.add(total, have[axis])
     extents[axis] = total
     if out.dims[axis] != DYN:
         e.sizes.equal(total, out.dims[axis])
@@ -241,9 +241,7 @@ def pad_constant(
     if not any(low) and all(isinstance(h, int) and h == 0 for h in high):
         return x
     own = e.extents(x)
-    sizes = [
-        indices.add(e, indices.add(e, d, a), b) for d, a, b in zip(own, low, high, strict=True)
-    ]
+    sizes = [e.add(e.add(d, a), b) for d, a, b in zip(own, low, high, strict=True)]
     if 0 in own:
         return e.fill(sizes, t.dtype, number)
     result = ir.RankedTensorType.get(e.static_dims(sizes), ir.RankedTensorType(x.type).element_type)
@@ -273,10 +271,10 @@ def _pad_in_kernel(
         source = []
         inside = indices.true()
         for i, at in enumerate(where):
-            inner = e.as_index(e.sub_extents(at, low[i]))
+            inner = e.index(e.sub(at, low[i]))
             if sizes[i] is not own[i]:
                 inside = arith.AndIOp(inside, indices.in_range(e, inner, own[i])).result
-            source.append(e.as_index(indices.clamp(e, inner, 0, indices.last_of(e, own[i]))))
+            source.append(e.index(indices.clamp(e, inner, 0, indices.last_of(e, own[i]))))
         return arith.SelectOp(inside, indices.read_safely(e, x, source, own), value).result
 
     return indices.from_positions(e, sizes, t.dtype, body)
@@ -293,7 +291,7 @@ def pad(op: Pad, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     if not any(low) and not any(high):
         return x
     own = e.extents(x)
-    sizes = [indices.add(e, d, a + b) for d, a, b in zip(own, low, high, strict=True)]
+    sizes = [e.add(d, a + b) for d, a, b in zip(own, low, high, strict=True)]
     if 0 in sizes:
         return e.empty(sizes, t.dtype)
 
@@ -303,11 +301,11 @@ def pad(op: Pad, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
             if low[i] == 0 and high[i] == 0:
                 source.append(at)
                 continue
-            inner = e.sub_extents(at, low[i])
+            inner = e.sub(at, low[i])
             last = indices.last_of(e, own[i])
             if op.mode == "reflect":
                 inner = _reflect(e, inner, last)
-            source.append(e.as_index(indices.clamp(e, inner, 0, last)))
+            source.append(e.index(indices.clamp(e, inner, 0, last)))
         return indices.read_safely(e, x, source, own)
 
     return indices.from_positions(e, sizes, t.dtype, body)
@@ -315,17 +313,17 @@ def pad(op: Pad, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
 
 def _reflect(e: LoweringContext, x: Extent, last: Extent) -> Extent:
     """-1 is 1, last + 1 is last - 1; further rounds (an axis of run-time extent) repeat."""
-    period = indices.maximum(e, e.mul_extents(last, 2), 1)
+    period = e.max(e.mul(last, 2), 1)
     # the remainder of |x|: reflections are symmetric about 0
-    inside = indices.remainder(e, indices.maximum(e, x, e.sub_extents(0, x)), period)
-    return indices.minimum(e, inside, e.sub_extents(period, inside))
+    inside = e.rem(e.max(x, e.sub(0, x)), period)
+    return e.min(inside, e.sub(period, inside))
 
 
 @lowers(FixedPad)
 def fixed_pad(op: FixedPad, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     """Zeros at the ends up to the static dims."""
     x, t = ins[0], TensorType.of(op.input)
-    high = [e.sub_extents(m, d) for m, d in zip(op.max_dims, e.extents(x), strict=True)]
+    high = [e.sub(m, d) for m, d in zip(op.max_dims, e.extents(x), strict=True)]
     for h in high:
         e.sizes.at_most(0, h)
     padded = pad_constant(e, x, t, [0] * t.rank, high, 0)
@@ -351,7 +349,7 @@ def flip(e: LoweringContext, x: ir.Value, dtype: DType, axes: set[int]) -> ir.Va
 
     def body(where: list[ir.Value]) -> ir.Value:
         source = [
-            e.as_index(e.sub_extents(indices.last_of(e, own[i]), at)) if i in axes else at
+            e.index(e.sub(indices.last_of(e, own[i]), at)) if i in axes else at
             for i, at in enumerate(where)
         ]
         return indices.read(x, source)
@@ -452,6 +450,6 @@ def as_shape(op: AsShape, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     extents: list[Extent] = list(out.dims)
     if unknown:
         rest = prod(d for d in out.dims if d != DYN)
-        extents[unknown[0]] = e.div_extents(e.product(e.extents(x)), rest)
+        extents[unknown[0]] = e.div(e.product(e.extents(x)), rest)
     e.sizes.equal(forms.product(e.sizes.of_tensor(x)), forms.product(map(e.sizes.of, extents)))
     return reshape_tensor(e, x, out, extents)

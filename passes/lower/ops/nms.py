@@ -33,7 +33,7 @@ def nonmaxsuppression(
     boxes, scores, most = ins[:3]
     t = TensorType.of(op.scores)
     batch, classes, count = own = e.extents(scores)
-    total = e.mul_extents(e.mul_extents(batch, classes), count)
+    total = e.mul(e.mul(batch, classes), count)
     if most is None or (isinstance(total, int) and total == 0):
         return e.fill([total if op.padded else 0, 3], _INT, 0)
     assert op.max_output_boxes_per_class is not None
@@ -52,7 +52,7 @@ def nonmaxsuppression(
         pairs = zip(values, kinds, strict=True)
         return [v if static else buffer_views.enter(e, v, k) for v, k in pairs]
 
-    loop = scf.ForOp(e.index(0), e.as_index(limit), e.index(1), out(start))
+    loop = scf.ForOp(e.index(0), e.index(limit), e.index(1), out(start))
     with ir.InsertionPoint(loop.body):
         held = into(list(loop.inner_iter_args))
         scf.YieldOp(out(_round(e, op, boxes, kind, own, limit, loop.induction_variable, *held)))
@@ -208,7 +208,7 @@ def _listed(
     total: Extent,
 ) -> ir.Value:
     """Rows of (batch, class, box), one pair of batch and class after the other."""
-    pairs = e.mul_extents(own[0], own[1])
+    pairs = e.mul(own[0], own[1])
     kind = TensorType(_INT, (pairs if isinstance(pairs, int) else DYN,))
     flat = reshape_tensor(e, counts, kind, [pairs])
     ends = linalg_ext.scan(e, flat, _INT, 0, [pairs])
@@ -218,14 +218,14 @@ def _listed(
     def row(where: list[ir.Value]) -> ir.Value:
         number = index.as_i64(e, where[0])
         pair = index.clamp(e, first_above(e, ends, number, pairs), 0, index.last_of(e, pairs))
-        pair = e.as_index(pair)
+        pair = e.index(pair)
         end = index.to_index(index.read(ends, [pair]), _INT)
         mine = index.to_index(index.read(flat, [pair]), _INT)
-        slot = e.sub_extents(where[0], e.sub_extents(end, mine))
-        slot = e.as_index(index.clamp(e, slot, 0, index.last_of(e, limit)))
-        classes = index.maximum(e, own[1], 1)
-        batch = e.as_index(index.quotient(e, pair, classes))
-        which = e.as_index(index.remainder(e, pair, classes))
+        slot = e.sub(where[0], e.sub(end, mine))
+        slot = e.index(index.clamp(e, slot, 0, index.last_of(e, limit)))
+        classes = e.max(own[1], 1)
+        batch = e.index(e.div(pair, classes))
+        which = e.index(e.rem(pair, classes))
         box = index.read_safely(e, chosen, [batch, which, slot], [limit])
         found = arith.SelectOp(
             index.compare(e, index.EQ, where[1], 0),

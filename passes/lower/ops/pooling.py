@@ -48,11 +48,9 @@ def pooling(op: Pooling, ins: Sequence[ir.Value], e: LoweringContext) -> ir.Valu
         return e.empty(own, out.dtype)
     # what the last window reads past the padded input is padded too
     reach = [
-        e.sub_extents(
-            e.add_extents(
-                e.mul_extents(e.sub_extents(w, 1), s), e.mul_extents(e.sub_extents(k, 1), d)
-            ),
-            e.sub_extents(e.add_extents(i, lo), 1),
+        e.sub(
+            e.add(e.mul(e.sub(w, 1), s), e.mul(e.sub(k, 1), d)),
+            e.sub(e.add(i, lo), 1),
         )
         for w, k, s, d, i, lo in zip(windows, lengths, strides, dilations, size, low, strict=True)
     ]
@@ -84,7 +82,7 @@ def pooling(op: Pooling, ins: Sequence[ir.Value], e: LoweringContext) -> ir.Valu
 def _at_least(e: LoweringContext, a: Extent, b: Extent) -> Extent:
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)
-    return arith.MaxSIOp(e.as_index(a), e.as_index(b)).result
+    return arith.MaxSIOp(e.index(a), e.index(b)).result
 
 
 def _windows(
@@ -101,21 +99,21 @@ def _windows(
 
     With ceil_mode a last window must start inside the input or its begin padding.
     """
-    reach = e.add_extents(e.mul_extents(e.sub_extents(kernel, 1), dilation), 1)
-    padded = e.add_extents(e.add_extents(size, low), high)
-    rest = e.sub_extents(padded, reach)
+    reach = e.add(e.mul(e.sub(kernel, 1), dilation), 1)
+    padded = e.add(e.add(size, low), high)
+    rest = e.sub(padded, reach)
     if isinstance(rest, int) and isinstance(size, int) and isinstance(low, int):
         count = (-(-rest // stride) if ceil else rest // stride) + 1
         if ceil and (count - 1) * stride >= size + low:
             count -= 1
         return max(count, 0)
-    value = e.as_index(rest)
+    value = e.index(rest)
     step = e.index(stride)
     op = arith.CeilDivSIOp if ceil else arith.FloorDivSIOp
     count = arith.AddIOp(op(value, step).result, e.index(1)).result
     if ceil:
         start = arith.MulIOp(arith.SubIOp(count, e.index(1)).result, step).result
-        limit = e.as_index(e.add_extents(size, low))
+        limit = e.index(e.add(size, low))
         outside = arith.CmpIOp(5, start, limit).result  # sge
         fewer = arith.SubIOp(count, e.index(1)).result
         count = arith.SelectOp(outside, fewer, count).result
@@ -251,15 +249,15 @@ def _count_at_run_time(
     """Compute _counts in closed form: the last tap inside less the first one, plus 1."""
 
     def body(where: list[ir.Value]) -> ir.Value:
-        start = e.sub_extents(e.mul_extents(where[0], stride), low)
-        begin = e.sub_extents(0, low) if include else 0
-        end = e.add_extents(size, high) if include else size
-        before = index.maximum(e, e.sub_extents(begin, start), 0)
+        start = e.sub(e.mul(where[0], stride), low)
+        begin = e.sub(0, low) if include else 0
+        end = e.add(size, high) if include else size
+        before = e.max(e.sub(begin, start), 0)
         first = index.ceil_div(e, before, dilation)
         # one more than the last tap: no negative number is divided
-        room = index.maximum(e, e.sub_extents(end, start), 0)
-        last = index.minimum(e, index.ceil_div(e, room, dilation), length)
-        count = index.maximum(e, e.sub_extents(last, first), 0)
+        room = e.max(e.sub(end, start), 0)
+        last = e.min(index.ceil_div(e, room, dilation), length)
+        count = e.max(e.sub(last, first), 0)
         number = TypedScalar(index.as_i64(e, count), dtypes.INT64)
         return ArithScalars(acc, acc).cast(number, acc).value
 

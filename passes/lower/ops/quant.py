@@ -26,7 +26,7 @@ def pack(op: PackFp4 | PackInt4, ins: tuple[ir.Value], e: LoweringContext) -> ir
     x, t, out = ins[0], TensorType.of(op.input), TensorType.of(op.out)
     axis = axis_of(op.axis, t.rank)
     extents = e.extents(x)
-    extents[axis] = indices.quotient(e, extents[axis], 2)
+    extents[axis] = e.div(extents[axis], 2)
     if 0 in extents:
         return e.empty(extents, out.dtype)
     code = _int4_code if isinstance(op, PackInt4) else _fp4_code
@@ -34,8 +34,8 @@ def pack(op: PackFp4 | PackInt4, ins: tuple[ir.Value], e: LoweringContext) -> ir
     def body(where: list[ir.Value]) -> ir.Value:
         codes = []
         for i in (0, 1):
-            at = e.add_extents(e.mul_extents(where[axis], 2), i)
-            value = indices.read(x, [*where[:axis], e.as_index(at), *where[axis + 1 :]])
+            at = e.add(e.mul(where[axis], 2), i)
+            value = indices.read(x, [*where[:axis], e.index(at), *where[axis + 1 :]])
             codes.append(code(widen(TypedScalar(value, t.dtype))))
         b = ArithScalars(dtypes.UINT8, dtypes.UINT8)
         return b.or_(b.and_(codes[0], 15), b.shl(codes[1], 4)).value
@@ -68,14 +68,14 @@ def unpack(op: UnpackFp4 | UnpackInt4, ins: tuple[ir.Value], e: LoweringContext)
     x, t, out = ins[0], TensorType.of(op.input), TensorType.of(op.out)
     axis = axis_of(op.axis, t.rank)
     extents = e.extents(x)
-    extents[axis] = e.mul_extents(extents[axis], 2)
+    extents[axis] = e.mul(extents[axis], 2)
     if 0 in extents:
         return e.empty(extents, out.dtype)
 
     def body(where: list[ir.Value]) -> ir.Value:
-        at = e.as_index(indices.quotient(e, where[axis], 2))
+        at = e.index(e.div(where[axis], 2))
         byte = indices.read(x, [*where[:axis], at, *where[axis + 1 :]])
-        half = indices.as_i64(e, indices.remainder(e, where[axis], 2))
+        half = indices.as_i64(e, e.rem(where[axis], 2))
         b = ArithScalars(dtypes.UINT8, dtypes.UINT8)
         shift = b.mul(b.cast(TypedScalar(half, dtypes.INT64), dtypes.UINT8), 4)
         code = b.and_(b.shr(TypedScalar(byte, dtypes.UINT8), shift), 15)

@@ -109,7 +109,7 @@ def _axes(op: Resize, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext)
             extent = out.dims[i]
         else:
             keep = indices.compare(e, indices.EQ, size, 0)
-            extent = indices.select(e, keep, d, indices.maximum(e, size, 0))
+            extent = indices.select(e, keep, d, e.max(size, 0))
         found.append(_Axis(d, extent, _ratio(extent, d)))
     return found
 
@@ -224,7 +224,7 @@ def _clamped(e: LoweringContext, b: ArithScalars, x: TypedScalar, length: Extent
     """Return a whole number as an index inside of the axis; NaN is 0."""
     limited = b.max(b.min(b.select(b.is_nan(x), 0.0, x), float(2**31)), float(-(2**31)))
     at = indices.to_index(b.cast(limited, _INT).value, _INT)
-    return e.as_index(indices.clamp(e, at, 0, indices.last_of(e, length)))
+    return e.index(indices.clamp(e, at, 0, indices.last_of(e, length)))
 
 
 # ---- nearest -------------------------------------------------------------------------------------

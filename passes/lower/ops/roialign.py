@@ -51,7 +51,7 @@ def roialign(
 
         left, top, right, bottom = (edge(i) for i in range(4))
         image = index.to_index(index.read(batch, [region]), kind)
-        image = e.as_index(index.clamp(e, image, 0, index.last_of(e, images)))
+        image = e.index(index.clamp(e, image, 0, index.last_of(e, images)))
         rows = _samples(e, b, op, (top, bottom), row, op.output_height, height)
         columns = _samples(e, b, op, (left, right), column, op.output_width, width)
 
@@ -71,15 +71,15 @@ def roialign(
 
         start = b.const(work.lowest() if op.mode == "max" else 0.0, work)
         total = _loop(e, rows, columns, start, sample)
-        count = e.mul_extents(rows.count, columns.count)
+        count = e.mul(rows.count, columns.count)
         if op.mode == "max":
             # samples outside of the image are 0
-            seen = e.mul_extents(rows.seen, columns.seen)
+            seen = e.mul(rows.seen, columns.seen)
             whole = TypedScalar(index.compare(e, index.EQ, seen, count), dtypes.BOOL)
             total = b.select(whole, total, b.max(total, 0.0))
             none = TypedScalar(index.compare(e, index.EQ, count, 0), dtypes.BOOL)
             return narrow(b.select(none, 0.0, total), t.dtype).value
-        number = index.as_i64(e, index.maximum(e, count, 1))
+        number = index.as_i64(e, e.max(count, 1))
         mean = b.div(total, b.cast(TypedScalar(number, dtypes.INT64), work))
         return narrow(mean, t.dtype).value
 
@@ -122,7 +122,7 @@ def _samples(
         return b.cast(TypedScalar(index.as_i64(e, x), dtypes.INT64), begin.dtype)
 
     start = b.add(begin, b.mul(number(place), step))
-    several = number(index.maximum(e, count, 1))
+    several = number(e.max(count, 1))
 
     def at(i: ir.Value) -> TypedScalar:
         return b.add(start, b.div(b.mul(b.add(number(i), 0.5), step), several))
@@ -133,7 +133,7 @@ def _samples(
     def limited_to_count(v: TypedScalar) -> ir.Value:
         inside = b.select(b.cmp("gt", v, 0.0), b.min(v, counted), 0.0)
         found = index.to_index(b.cast(inside, dtypes.INT64).value, dtypes.INT64)
-        return e.as_index(found)
+        return e.index(found)
 
     # a box whose end is ahead of its begin is walked backwards
     backwards = b.cmp("lt", spacing, 0.0)
@@ -143,8 +143,8 @@ def _samples(
     first = limited_to_count(b.floor(b.sub(low, 2.0)))
     beyond = b.ceil(b.add(high, 2.0))
     last = limited_to_count(b.select(b.cmp("eq", spacing, 0.0), counted, beyond))
-    last = e.as_index(index.maximum(e, last, first))
-    return _Samples(count, first, last, e.as_index(e.sub_extents(last, first)), at)
+    last = e.index(e.max(last, first))
+    return _Samples(count, first, last, e.index(e.sub(last, first)), at)
 
 
 def _corner(e: LoweringContext, b: ArithScalars, at: TypedScalar, extent: Extent) -> _Corner:
@@ -155,8 +155,8 @@ def _corner(e: LoweringContext, b: ArithScalars, at: TypedScalar, extent: Extent
     floor = b.floor(safe)
     low = index.to_index(b.cast(floor, dtypes.INT64).value, dtypes.INT64)
     over = TypedScalar(index.compare(e, index.SGE, low, last), dtypes.BOOL)
-    low = e.as_index(index.clamp(e, low, 0, last))
-    high = e.as_index(index.clamp(e, e.add_extents(low, 1), 0, last))
+    low = e.index(index.clamp(e, low, 0, last))
+    high = e.index(index.clamp(e, e.add(low, 1), 0, last))
     return _Corner(low, high, b.select(over, 0.0, b.sub(safe, floor)), inside)
 
 

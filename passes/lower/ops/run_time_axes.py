@@ -36,7 +36,7 @@ def chosen_dims(e: LoweringContext, axes: ir.Value, rank: int) -> list[ir.Value]
 
 
 def _names(e: LoweringContext, axis: Extent, dim: Extent, rank: int) -> ir.Value:
-    behind = e.sub_extents(dim, rank)
+    behind = e.sub(dim, rank)
     return arith.OrIOp(
         index.compare(e, index.EQ, axis, dim), index.compare(e, index.EQ, axis, behind)
     ).result
@@ -86,7 +86,7 @@ def reduce_chosen(
         extents: list[Extent] = list(own)
         if not (isinstance(own[dim], int) and own[dim] == 1):
             extents[dim] = index.select(e, mine, 1, own[dim])
-        count = e.mul_extents(count, taps)
+        count = e.mul(count, taps)
         x = _reduce_dim(e, x, kind, dim, mine, taps, extents, combine, acc, start)
         kind = acc
     if kind is not acc:
@@ -113,7 +113,7 @@ def _reduce_dim(
 
     def step(where: Sequence[ir.Value], tap: ir.Value, total: ir.Value) -> ir.Value:
         source = list(where)
-        source[dim] = e.as_index(index.select(e, mine, tap, where[dim]))
+        source[dim] = e.index(index.select(e, mine, tap, where[dim]))
         b = e.scalars(acc, acc)
         value = widen(TypedScalar(index.read(x, source), dtype))
         if value.dtype is not acc:
@@ -150,7 +150,7 @@ def _in_a_loop(
     The compiler for GPUs distributes no reduction whose extents and places are both known at run
     time.
     """
-    loop = scf.ForOp(e.index(0), e.as_index(taps), e.index(1), [start.value])
+    loop = scf.ForOp(e.index(0), e.index(taps), e.index(1), [start.value])
     with ir.InsertionPoint(loop.body):
         scf.YieldOp([step(where, loop.induction_variable, loop.inner_iter_args[0])])
     return loop.results[0]

@@ -85,8 +85,8 @@ def _elements(
         rest: Extent = number
         parts: list[Extent] = []
         for d in reversed(counts):
-            parts.append(indices.remainder(e, rest, d))
-            rest = indices.quotient(e, rest, d)
+            parts.append(e.rem(rest, d))
+            rest = e.div(rest, d)
         parts.reverse()
         parts[axis] = indices.wrap(e, indices.to_index(value, it.dtype), own[axis], it.dtype)
         return parts
@@ -97,9 +97,9 @@ def _elements(
         parts = position(at[0], value)
         chosen: Extent = 0
         for i, part in enumerate(parts):
-            inside = e.as_index(indices.clamp(e, part, 0, indices.last_of(e, own[i])))
+            inside = e.index(indices.clamp(e, part, 0, indices.last_of(e, own[i])))
             chosen = indices.select(e, indices.compare(e, indices.EQ, at[1], i), inside, chosen)
-        return arith.IndexCastOp(i64, e.as_index(chosen)).result
+        return arith.IndexCastOp(i64, e.index(chosen)).result
 
     where = indices.from_positions_alone(
         e, [total, t.rank], dtypes.INT64, coordinate, [flat], [(0,)]
@@ -117,7 +117,7 @@ def _elements(
             elif i != axis and isinstance(own[i], int) and isinstance(counts[i], int):
                 continue
             else:
-                fits = indices.in_range(e, e.as_index(part), own[i])
+                fits = indices.in_range(e, e.index(part), own[i])
             found = arith.AndIOp(found, fits).result
         return found
 

@@ -111,7 +111,7 @@ class _Rows:
         # 0: equal so far, 1: less, 2: greater
         i64 = ir.IntegerType.get_signless(64)
         start = arith.ConstantOp(i64, 0).result
-        loop = scf.ForOp(e.index(0), e.as_index(n), e.index(1), [start])
+        loop = scf.ForOp(e.index(0), e.index(n), e.index(1), [start])
         with ir.InsertionPoint(loop.body):
             c = loop.induction_variable
             x, y = (TypedScalar(index.read(self.keys, [k, c]), self.kind) for k in (i, j))
@@ -128,7 +128,7 @@ def _rows(
     keys, kind = sort_keys(e, x, t.dtype, True)
     total: Extent = 1
     for i, d in enumerate(own):
-        total = total if i == axis else e.mul_extents(total, d)
+        total = total if i == axis else e.mul(total, d)
     if axis is None:
         extents: list[Extent] = [total, 1]
     else:
