@@ -55,7 +55,7 @@ class Convert(Pointwise, name="convert"):
     `%1 = "migraphx.convert"(%0) {target_type = f16} : (tensor<4xf32>) -> tensor<4xf16>`
     """
 
-    steps = True
+    discontinuous = True
     input: Operand
     out: Result
     target_type = attr.type_("half")

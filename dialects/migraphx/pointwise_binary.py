@@ -206,7 +206,7 @@ class FMod(Binary, name="fmod"):
     `%2 = "migraphx.fmod"(%0, %1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>`
     """
 
-    steps = True
+    discontinuous = True
 
     reference = staticmethod(np.fmod)
     scalar = staticmethod(scalar_math.fmod)
@@ -221,7 +221,7 @@ class Mod(Binary, name="mod"):
     `%2 = "migraphx.mod"(%0, %1) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>`
     """
 
-    steps = True
+    discontinuous = True
 
     reference = staticmethod(np.mod)
     scalar = staticmethod(scalar_math.modulo)
@@ -235,7 +235,7 @@ class Equal(Binary, name="equal"):
     `%2 = "migraphx.equal"(%0, %1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>`
     """
 
-    steps = True
+    discontinuous = True
     TYPES = ANY
     commutative = True
 
@@ -254,7 +254,7 @@ class Greater(Binary, name="greater"):
     `%2 = "migraphx.greater"(%0, %1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>`
     """
 
-    steps = True
+    discontinuous = True
     TYPES = ANY
 
     reference = staticmethod(np.greater)
@@ -272,7 +272,7 @@ class Less(Binary, name="less"):
     `%2 = "migraphx.less"(%0, %1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>`
     """
 
-    steps = True
+    discontinuous = True
     TYPES = ANY
 
     reference = staticmethod(np.less)

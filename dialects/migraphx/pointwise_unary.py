@@ -59,7 +59,7 @@ class Sign(Unary, name="sign"):
     `%1 = "migraphx.sign"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>`
     """
 
-    steps = True
+    discontinuous = True
     TYPES = NUMBER
 
     @staticmethod
@@ -83,7 +83,7 @@ class Ceil(Unary, name="ceil"):
     `%1 = "migraphx.ceil"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>`
     """
 
-    steps = True
+    discontinuous = True
     TYPES = NUMBER
 
     @staticmethod
@@ -103,7 +103,7 @@ class Floor(Unary, name="floor"):
     `%1 = "migraphx.floor"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>`
     """
 
-    steps = True
+    discontinuous = True
     TYPES = NUMBER
 
     @staticmethod
@@ -124,7 +124,7 @@ class NearbyInt(Unary, name="nearbyint"):
     `%1 = "migraphx.nearbyint"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>`
     """
 
-    steps = True
+    discontinuous = True
     TYPES = NUMBER
 
     @staticmethod
@@ -356,7 +356,7 @@ class Not(Unary, name="not"):
 class FloatTest(Unary):
     """Base of the tests of a float: the result is bool."""
 
-    steps = True
+    discontinuous = True
 
     @classmethod
     def infer(cls, o: InferView) -> TensorType:

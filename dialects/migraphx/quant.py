@@ -51,7 +51,7 @@ class QuantizeLinear(Op, name="quantizelinear"):
     """
 
     pointwise = True
-    steps = True
+    discontinuous = True
     input: Operand
     scale: Operand
     zero_point: Operand | None

@@ -155,7 +155,7 @@ class Op(Migraphx.Operation):
 
     # no annotations here: the bindings read every annotation of this class as a field
     raw = False  # True: reference takes 16- and 8-bit floats as they are
-    steps = False  # True: jumps, so that its operands are rounded to their types before it
+    discontinuous = False  # True: jumps, so that its operands are rounded to their types before it
     OPERANDS = RESULTS = _NO_GROUPS
     REGIONS = _NO_NAMES
     ATTRS = _NO_ATTRS

@@ -66,7 +66,7 @@ def feeds_steps(value: ir.Value) -> bool:
             if is_a(op, _INEXACT) or op.name == "func.return":
                 continue
             cls = op_class(op)
-            if cls is None or (cls.steps and not _rounds_alone(op)):
+            if cls is None or (cls.discontinuous and not _rounds_alone(op)):
                 return True
             if not issubclass(cls, (Pointwise, *_CARRIED)):
                 return True

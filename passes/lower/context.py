@@ -439,7 +439,7 @@ class LoweringContext(IndexBuilder, ABC):
         """Build one pointwise op on scalars, computed in f32 for 16- and 8-bit floats."""
         first = x.args[0].type.dtype if x.args else x.type.dtype
         b = self.scalars(first, x.type.dtype)
-        if x.cls.steps:
+        if x.cls.discontinuous:
             args = [b.exact(v, a.type.dtype) for v, a in zip(args, x.args, strict=True)]
         scalar = getattr(x.cls, "scalar", None)
         if scalar is None:

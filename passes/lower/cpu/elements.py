@@ -100,7 +100,7 @@ class Elements:
         b: ArithScalars = ArithScalars(first, out)
         if isinstance(kind, ir.VectorType):
             b = StoredScalars(self.group, kind.shape[0], first, out)
-        if cls is not None and cls.steps:
+        if cls is not None and cls.discontinuous:
             types = [TensorType.of(v).dtype for v in op.operation.operands]
             args = [b.exact(v, t) for v, t in zip(args, types, strict=True)]
         scalar: Any = getattr(cls, "scalar", None)
