@@ -24,7 +24,7 @@ def _is_f8(value: ir.Value) -> bool:
 class AutocastFp8Pass(Pass):
     """Give the main function f32 arguments and results in place of f8 ones, and convert inside.
 
-    For callers that have no f8 arrays. Values that f8 cannot hold are rounded and saturated.
+    It serves callers that have no f8 arrays. Values that f8 cannot hold are rounded and saturated.
     """
 
     name: ClassVar[str] = "autocast_fp8_pass"

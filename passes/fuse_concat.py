@@ -120,7 +120,7 @@ def _is_anchored(value: ir.Value) -> bool:
 def _tree(value: ir.Value, concat: ir.Operation, *, before: bool) -> list[ir.Operation]:
     """Return the ops of the kernel, in order: pointwise ops that nothing else reads, and views.
 
-    before: those that lead to the concat too.
+    With `before`, the ops that lead to the concat are among them.
     """
     found: list[ir.Operation] = []
     seen: set[ir.Value] = set()

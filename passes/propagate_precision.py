@@ -114,8 +114,9 @@ def _as(rw: Rewriter, v: ir.Value, dtype: DType) -> ir.Value:
 class PropagatePrecision(PatternPass):
     """Move converts between float types so that more is computed in the wider one.
 
-    Chains of pointwise ops and reductions, with constants as their only other operands, before
-    an upcast and after a downcast. What overflowed in the narrow type no longer does.
+    It moves them over chains of pointwise ops and reductions whose other operands are constants:
+    those before an upcast and those after a downcast. What overflowed in the narrow type no
+    longer does.
     """
 
     name: ClassVar[str] = "propagate_precision"

@@ -48,7 +48,7 @@ def replace_with_reduce(op: Pooling, rw: Rewriter) -> Replacement:
 def replace_dilations_with_gather_pooling(op: Pooling, rw: Rewriter) -> Replacement:
     """pooling{dilations}(x) -> pooling{stride = lengths}(gather(pad(x)))
 
-    The gathers lay the windows out side by side. For backends whose windows have no holes.
+    The gathers lay the windows out side by side. Backends need it whose windows have no holes.
     """
     if not rw.options.rewrite_dilations:
         return no_match("the target pools with dilations (rewrite-dilations is off)")

@@ -46,7 +46,7 @@ class Convert(Pointwise, name="convert"):
     """The same values in the type `target_type`.
 
     Any type to any other. To an integer: floats truncate toward zero and saturate, NaN gives 0;
-    integers wrap. To bool: whether not 0. To a float: round to nearest even, finite values
+    integers wrap. To bool: true where x is not 0. To a float: round to nearest even, finite values
     saturate to the largest finite one; infinities stay, but f8 types take their largest value for
     them; NaN stays NaN. With `overflow` what is too large for a float of 16 bits or more becomes
     infinite, as in ONNX's Cast and in TensorFlow. Errors: `overflow` where `target_type` is an f8

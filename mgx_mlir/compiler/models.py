@@ -53,6 +53,11 @@ def read_model(
     options = with_model_dims(onnx_options or {})
     if isinstance(model, bytes | bytearray | memoryview):
         return _onnx(bytes(model), options)
+    if not isinstance(model, str | os.PathLike):
+        raise UsageError(
+            f"expected a path, a program or the bytes of an ONNX model, got {type(model).__name__}",
+            notes=["an onnx.ModelProto is given as model.SerializeToString()"],
+        )
     path = Path(os.fspath(model))
     kind = MODEL_SUFFIXES.get(path.suffix.lower())
     if kind == "tf" or (kind is None and os.path.isdir(path)):

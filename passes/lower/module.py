@@ -482,7 +482,7 @@ class ModuleLowering(LoweringContext):
     def _result_extents(self, op: ir.Operation, body: ir.Block) -> list[list[Extent]] | None:
         """Return the extents of a kernel's results from its operands.
 
-        None where only the body knows.
+        None where they can only be read from what the body computes.
         """
         if is_a(op, FusedConcat) and not self._is_gathered(body):
             return None  # a region takes no insert_slice

@@ -246,7 +246,7 @@ def find_op_shape_transform_op(op: Pointwise, rw: Rewriter) -> Replacement:
     """f(views(g(x)), y) -> views(f(g(x), views back(y))), so that f and g are one kernel
 
     The other operands are brought to the dims of g: what they pay in transposes, the kernel must
-    win. Behind the option `op_shape_transform_op`.
+    win. The option `op_shape_transform_op` turns it on.
     """
     if not rw.options.op_shape_transform_op:
         return no_match("the option op_shape_transform_op is off")

@@ -116,6 +116,14 @@ def test_compile_takes_dims_in_every_form(model: str, given: Any) -> None:
         migraphx.compile(model, target="ref", default_dyn_dim_value={"max": 4})
 
 
+def test_compile_names_the_kinds_of_models_that_it_takes(model: str) -> None:
+    proto = onnx.load(model)
+    with pytest.raises(UsageError, match="the bytes of an ONNX model, got ModelProto") as e:
+        migraphx.compile(proto, target="ref")
+    assert "SerializeToString" in str(e.value)
+    assert migraphx.compile(proto.SerializeToString(), target="ref").output_names
+
+
 def test_debug_symbols(model: str) -> None:
     p = migraphx.parse_onnx(model, use_debug_symbols=True)
     assert "# relu" in repr(p)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from mgx_mlir.frontends.helpers import Value
+from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
+from mgx_mlir.programs.build import Builder
 
 
 @onnx_op("Roll", domain="org.example")
-def roll(b: Any, node: Any, x: Any, *, axis: int = -1, shift: int) -> Any:
+def roll(b: Builder, node: Node, x: Value, *, axis: int = -1, shift: int) -> Value:
+    """Import Roll; the axis may be negative."""
     return b.roll(x, axis=axis, shift=shift)

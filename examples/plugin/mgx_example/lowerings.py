@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from mgx_example.ops import Roll
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.axes import axis_of
 from mgx_mlir.passes.lower import index
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.registry import lowers
 
 
 @lowers(Roll)
-def roll(op: Any, ins: Sequence[Any], e: Any) -> ir.Value:
+def roll(op: Roll, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
     """Read each element from `shift` places before it, modulo the extent."""
     x, t = ins[0], TensorType.of(op.input)
     axis, own = axis_of(op.axis, t.rank), e.extents(x)

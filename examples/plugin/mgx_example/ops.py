@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
-from mgx_mlir.core.op import Op, Operand, Result
+from mgx_mlir.core.op import InferView, Op, Operand, Result
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.axes import normalize_axis
 from mgx_mlir.dialects.migraphx.samples import Example, example, floats, ints
@@ -28,7 +26,7 @@ class Roll(Op, name="roll"):
     shift = attr.int_(1)
 
     @staticmethod
-    def infer(o: Any) -> TensorType:
+    def infer(o: InferView) -> TensorType:
         normalize_axis(o.axis, o.input.rank)  # ShapeError where it is out of range
         return o.input
 

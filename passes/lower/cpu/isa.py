@@ -1,4 +1,4 @@
-"""What vector kernels know of a processor: lanes and registers. The one place of such numbers."""
+"""What vector kernels know of a processor: lanes and registers. Such numbers stand here only."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def _operand(
 ) -> tuple[ir.Value, list[int]]:
     """Return a tensor, and which of the op's dims each of its own is.
 
-    The `needed` ones are among them.
+    The dims `needed` are always among the tensor's.
     """
     whole = x
     x, at = behind_views(x)

@@ -116,7 +116,7 @@ def default(arch: str, product: GemmShape) -> GemmConfig:
 def alternatives(arch: str, product: GemmShape, count: int) -> list[GemmConfig]:
     """Return what a search compares.
 
-    The default first, then others of low bounds, the compiler's own among them.
+    The default comes first, then configurations with low bounds and the compiler's own.
     """
     chip, mma = CHIPS[arch], product.intrinsic(arch)
     first = default(arch, product)

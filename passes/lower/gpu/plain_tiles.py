@@ -47,7 +47,7 @@ _TILES = (
 def plain_tile(arch: str, product: GemmShape) -> PlainTile | None:
     """Return the tile of a product that no matrix instruction multiplies.
 
-    None for the compiler's own.
+    None leaves the choice to the compiler.
     """
     chip = CHIPS.get(arch)
     if chip is None or product.op != DOT:

@@ -199,10 +199,10 @@ def _fits(chip: Chip, mma: MmaIntrinsic, tile: MmaSchedule) -> bool:
 
 
 def _fitting(extent: int, unit: int, sizes: Sequence[int] = _SIZES) -> Sequence[int]:
-    """Return the sizes of an axis whose tiles are all whole, or the one that covers it.
+    """Return the sizes that cut an axis into whole tiles, and the smallest that covers it.
 
-    Else all sizes. What a kernel reads besides its operands goes through memory where the last tile
-    is cut.
+    Return all sizes where there is neither: the last tile is then cut, and what a kernel reads
+    besides its operands goes through memory.
     """
     covering = [n for n in sizes if n * unit >= extent]
     whole = [n for n in sizes if extent % (n * unit) == 0 and n not in covering]

@@ -41,7 +41,7 @@ def is_two_dots(op: ir.Operation) -> bool:
 def tiles_at_run_time(anchor: ir.OpView) -> bool:
     """Return whether a region with run-time dims around this op compiles.
 
-    A pad inside it does not.
+    A region that pads inside does not.
     """
     name = anchor.operation.name
     return name == "migraphx.dot" or (name == "migraphx.convolution" and not any(anchor.padding))
@@ -89,7 +89,7 @@ def pads_some_axes(anchor: ir.OpView) -> bool:
 def pads_computed(anchor: ir.OpView) -> bool:
     """Return whether a convolution pads what its kernel computes.
 
-    In a region it reads wrong numbers.
+    In a dispatch region such a convolution reads wrong numbers.
     """
     if not is_a(anchor, Convolution):
         return False

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mgx_example.ops import Roll
 from mgx_mlir.rewrite.passes import PatternPass
-from mgx_mlir.rewrite.pattern import Pattern, Rewriter, no_match, pattern
+from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
 
 @pattern(Roll)
-def find_nested_roll(op: Any, rw: Rewriter) -> Any:
+def find_nested_roll(op: Roll, rw: Rewriter) -> Replacement:
     """roll(roll(x, a), b) -> roll(x, a + b)"""
     inner = rw.defining(op.input, Roll)
     if inner is None:
