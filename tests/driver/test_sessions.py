@@ -138,6 +138,12 @@ def test_open_dimensions(driver: Driver, models: Path) -> None:
     assert first("--default-dyn-dim", "{min:2, max:8}") == dynamic
     assert first("--dyn-input-dim", "@x", "[{min:2,max:8}, 3]") == dynamic
     assert first("--dim-param", "@n", "{min:2,max:8}") == dynamic
+    # what is open stays open: --input-dim is the size to run at
+    assert first("--dim-param", "@n", "{min:2,max:8}", "--input-dim", "@x", 7, 3) == dynamic
+    assert first("--default-dyn-dim", "{min:2,max:8}", "--input-dim", "@x", 7, 3) == dynamic
+    assert first("--dim-param", "@n", 6, "--input-dim", "@x", 7, 3) == (
+        "x: float_type, {7, 3}, {3, 1}"
+    )
 
 
 def test_compile(driver: Driver, models: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -164,7 +165,38 @@ class Model:
             )
         if "--dim-param" in args:
             found["dim_params"] = dims.symbol_dims("--dim-param", args.get("--dim-param"))
+        if "map_input_dims" in found:
+            self._keep_open(found)
         return found
+
+    def _keep_open(self, options: dict[str, Any]) -> None:
+        """Keep dims open that other options give a range: --input-dim is the size to run at."""
+        from mgx_mlir.frontends.onnx.load import load_file
+
+        default = options.get("default_dyn_dim_value")
+        symbols = options.get("dim_params", {})
+        ranges = {s: d for s, d in symbols.items() if not isinstance(d, int) and d.fixed is None}
+        if default is None and not ranges:
+            return
+        assert self.path is not None
+        with load_file(self.path) as loaded:
+            inputs = {i.name: i.type.tensor_type.shape.dim for i in loaded.proto.graph.input}
+        fixed = options["map_input_dims"]
+        for name, sizes in list(fixed.items()):
+            stated = inputs.get(name, ())
+            if len(stated) != len(sizes):
+                continue  # the importer says what is wrong
+            kept: list[Dim] = list(sizes)
+            for i, d in enumerate(stated):
+                given = ranges.get(d.dim_param)
+                if given is None and default is not None and not d.HasField("dim_value"):
+                    given = symbols.get(d.dim_param, default)
+                if isinstance(given, DynamicDim) and given.fixed is None:
+                    symbol = d.dim_param or None
+                    kept[i] = replace(given, symbol=given.symbol or symbol)
+            if any(isinstance(d, DynamicDim) for d in kept):
+                options.setdefault("map_dyn_input_dims", {})[name] = kept
+                del fixed[name]
 
     def _tf_options(self) -> dict[str, Any]:
         args = self.args
