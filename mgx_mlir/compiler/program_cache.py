@@ -1,7 +1,8 @@
-"""The cache of whole programs: keyed by a model's file with every option, checked when found."""
+"""The cache of whole programs: keyed by a model with every option, checked when found."""
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 from collections.abc import Mapping
@@ -9,11 +10,12 @@ from dataclasses import asdict
 
 from mgx_mlir.compiler.compiled import CompileSettings, CompileStats, IreeProgram
 from mgx_mlir.compiler.environment import watched
-from mgx_mlir.compiler.models import ModelSource
+from mgx_mlir.compiler.models import HasProgram, ModelSource
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import ReadFile
 from mgx_mlir.frontends.onnx.registry import has_foreign
 from mgx_mlir.programs.lowered import kernel_infos
+from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature
 from mgx_mlir.rewrite.switches import switches
 from mgx_mlir.targets.base import Target, executable_of
@@ -24,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def program_cache_key(model: ModelSource, settings: CompileSettings, backend: Target) -> str | None:
-    """Return the cache key of a model file and all options, None if it cannot be cached."""
+    """Return the cache key of a model and all options, None if it cannot be cached."""
     store = default_cache() if settings.cache else None
     if store is None:
         return None
@@ -36,6 +38,8 @@ def program_cache_key(model: ModelSource, settings: CompileSettings, backend: Ta
         files = [digest(model)]
     elif isinstance(model, str | os.PathLike) and os.path.isfile(model):
         files = [store.file_digest(model), str(os.path.abspath(os.fspath(model)))]
+    elif isinstance(model, ProgramIR | HasProgram):
+        files = [program_digest(model if isinstance(model, ProgramIR) else model.program_ir)]
     else:
         return None
     flags = [list(s.flags) for s in backend.ladder()]
@@ -44,6 +48,14 @@ def program_cache_key(model: ModelSource, settings: CompileSettings, backend: Ta
     except TypeError:  # an option of a kind that has no text: another one could look the same
         return None
     return program_key(files, {**options, "flags": flags, "host": host_cpu()})
+
+
+def program_digest(program: ProgramIR) -> str:
+    """Return the digest of a program: its instructions, their locations and its weights."""
+    buffer = io.BytesIO()
+    with program.ctx:
+        program.module.operation.write_bytecode(buffer)
+    return digest("program", program.source, buffer.getvalue(), program.store.digest())
 
 
 def find_program(key: str, settings: CompileSettings) -> IreeProgram | None:

@@ -83,6 +83,15 @@ class WeightStore:
         twin._digests = dict(self._digests)
         return twin
 
+    def digest(self) -> str:
+        """Return the digest of all keys and of the arrays that are kept under them."""
+        found = hashlib.sha256()
+        for key, array in sorted(self._arrays.items()):
+            # a key that a file gives says nothing of the array
+            known = self._digests.get(_place(array))
+            found.update(f"{key} {content_key(array, known)}\n".encode())
+        return found.hexdigest()
+
     def keep_only(self, keys: Iterable[str]) -> None:
         """Drop every array whose key is not among `keys`."""
         wanted = set(keys)

@@ -131,3 +131,57 @@ def test_optimals_make_another_program(tmp_path: Path, monkeypatch: pytest.Monke
     assert [v.function for v in compiled(2, 4).signature.variants] == ["main_2", "main_4"]
     assert compiled().signature.variants == ()
     assert compiled(4, 2).stats.cached
+
+
+def dense(weight: np.ndarray) -> bytes:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 32])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 32])
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [x], [y],
+        [helper.make_tensor("w", TensorProto.FLOAT, weight.shape, weight.tobytes(), raw=True)],
+    )  # fmt: skip
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    return made.SerializeToString()
+
+
+WEIGHT = np.random.default_rng(0).standard_normal((32, 32)).astype(np.float32)
+
+
+@pytest.mark.parametrize("quantized", [False, True])
+def test_programs_in_memory_are_cached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quantized: bool
+) -> None:
+    """What was parsed, and what was quantized then: by its instructions and weights."""
+    monkeypatch.setenv("MGX_CACHE_DIR", str(tmp_path))
+    x = np.random.default_rng(1).standard_normal((2, 32)).astype(np.float32)
+
+    def result(weight: np.ndarray) -> tuple[bool, np.ndarray]:
+        made = mgx_mlir.parse_onnx_buffer(dense(weight))
+        if quantized:
+            mgx_mlir.quantize_bf16(made)
+        made.compile(mgx_mlir.get_target("cpu"))
+        return made.compiled.stats.cached, np.array(made.run({"x": x})[0])
+
+    cached, first = result(WEIGHT)
+    assert not cached
+    assert np.allclose(first, x @ WEIGHT, atol=0.2 if quantized else 1e-4)
+    cached, again = result(WEIGHT)
+    assert cached
+    assert np.array_equal(first, again)
+    other = WEIGHT.copy()
+    other[3, 5] += 1
+    cached, changed = result(other)
+    assert not cached
+    assert np.allclose(changed, x @ other, atol=0.2 if quantized else 1e-4)
+
+
+def test_a_key_of_a_file_does_not_stand_for_its_weight() -> None:
+    """Two programs may keep different arrays under one key."""
+    keys = set()
+    for value in (1, 2, 2):
+        made = mgx_mlir.parse_onnx_buffer(dense(WEIGHT)).program_ir
+        (key,) = made.store
+        made.store.put(key, WEIGHT * value)
+        keys.add(program_cache_key(made, CompileSettings(), get_target("cpu")))
+    assert len(keys) == 2
+    assert None not in keys
