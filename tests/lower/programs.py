@@ -54,13 +54,23 @@ class Programs:
         self._finished = False
 
     def add(
-        self, build: Callable[..., Any], arrays: Sequence[np.ndarray], want: np.ndarray
+        self,
+        build: Callable[..., Any],
+        arrays: Sequence[np.ndarray],
+        want: np.ndarray,
+        *,
+        types: Sequence[str] = (),
     ) -> None:
-        """The value that `build(builder, *arguments)` gives; it should be `want` (f64)."""
+        """The value that `build(builder, *arguments)` gives; it should be `want` (f64).
+
+        types: of the arguments, where a run is to choose some of their dims.
+        """
         with self.ctx, ir.Location.unknown(), self.store.active():
             arguments = []
-            for a in arrays:
+            for i, a in enumerate(arrays):
                 kind = ir.RankedTensorType.get(a.shape, dtypes.from_numpy(a.dtype).ir_type())
+                if types:
+                    kind = ir.Type.parse(types[i])
                 arguments.append(self._block.add_argument(kind, ir.Location.unknown()))
                 self.inputs.append(np.ascontiguousarray(a).reshape(a.shape))
             with ir.InsertionPoint(self._block):

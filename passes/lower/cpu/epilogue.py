@@ -49,8 +49,6 @@ class Epilogue:
         elif isinstance(x, Leaf):
             if x.type.dtype not in _STORED:
                 self._refuse(f"an operand of {x.type.dtype} is not read as vectors")
-            if not x.type.is_static:
-                self._refuse("an operand has run-time dims")
             if self.rank - 1 in m[:-1]:
                 self._refuse("an operand's lanes are not next to each other")
             if x.value not in self.inputs:
@@ -72,10 +70,13 @@ class Epilogue:
         sums: ir.Value,
         at: Sequence[Index],
         reads: dict[Hashable, ir.Value],
+        *,
+        masked: bool = False,
     ) -> list[ir.Value]:
         """Return the results for the vector `sums` that stands at an index of the kernel's result.
 
-        tensors: `inputs` inside of the kernel. reads: what has been read here already.
+        tensors: `inputs` inside of the kernel. reads: what has been read here already. masked: the
+        vector may reach past the end of its row.
         """
         lanes = ir.VectorType(sums.type).shape[0]
         inside = dict(zip(self.inputs, tensors, strict=True))
@@ -87,7 +88,7 @@ class Epilogue:
             if key not in reads:
                 source = inside[x.value]
                 if m and m[-1] == self.rank - 1:
-                    reads[key] = k.read(source, where, lanes)
+                    reads[key] = k.read(source, where, lanes, masked=0.0 if masked else None)
                 else:
                     reads[key] = k.broadcast(k.element(source, where), lanes)
             return reads[key]

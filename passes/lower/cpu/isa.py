@@ -9,18 +9,20 @@ from mgx_mlir.hardware.machine import processor_features
 
 @dataclass(frozen=True)
 class Isa:
-    """lanes: of f32 in a register. tiles: the accumulators of a product, (rows, registers), best
-    first; with the operands they fill no more than the registers there are."""
+    """lanes: of f32 in a register. tiles: the accumulators of a convolution, (pixels, registers),
+    best first; with the operands they fill no more than the registers there are. dot_tiles: those
+    of a matrix product."""
 
     lanes: int
     tiles: tuple[tuple[int, int], ...]
+    dot_tiles: tuple[tuple[int, int], ...]
 
 
 # With 16 to 28 accumulators a fused multiply-add a cycle is reached; more than 8 rows that are a
 # power of two apart fall into the same sets of the first cache (docs/kernels.md).
-AVX512 = Isa(lanes=16, tiles=((6, 4), (8, 2), (8, 3), (8, 1)))
-AVX2 = Isa(lanes=8, tiles=((6, 2), (6, 1)))
-NEON = Isa(lanes=4, tiles=((6, 4), (6, 1)))
+AVX512 = Isa(16, ((6, 4), (8, 2), (8, 3), (8, 1)), dot_tiles=((8, 3), (6, 4), (8, 2), (8, 1)))
+AVX2 = Isa(8, ((6, 2), (6, 1)), dot_tiles=((6, 2), (6, 1)))
+NEON = Isa(4, ((6, 4), (6, 1)), dot_tiles=((6, 4), (8, 2), (8, 1)))
 
 # names of LLVM's processors, by what their names begin with
 _NAMES: tuple[tuple[Isa, tuple[str, ...]], ...] = (

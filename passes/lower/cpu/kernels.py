@@ -11,7 +11,7 @@ from mgx_mlir.passes.analysis.access_maps import Unreadable
 from mgx_mlir.passes.analysis.attention_form import TAGS, attention_form
 from mgx_mlir.passes.fuse_concat import readable
 from mgx_mlir.passes.lower.context import LoweringContext
-from mgx_mlir.passes.lower.cpu import convolution_kernel
+from mgx_mlir.passes.lower.cpu import convolution_kernel, dot_kernel
 from mgx_mlir.passes.lower.cpu.attention import attention
 from mgx_mlir.passes.lower.cpu.rows import rows
 from mgx_mlir.passes.lower.views import reshape_tensor
@@ -24,8 +24,11 @@ def lower(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value
     """
     if is_a(op, FusedConcat):
         return _concat(e, op, body)
-    found = _attention(e, op, body)
-    return found if found is not None else convolution_kernel.lower(e, op, body)
+    for family in (_attention, convolution_kernel.lower, dot_kernel.lower):
+        found = family(e, op, body)
+        if found is not None:
+            return found
+    return None
 
 
 def _concat(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:

@@ -1,0 +1,57 @@
+// RUN: mgx-opt %s --mgx-lower-to-linalg=arch=znver4 --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-lower-to-linalg=arch=generic --split-input-file | filecheck %s --check-prefix=LINALG
+
+// Rows that only the run knows: tiles of 8 by 48, then of 4, 2 and 1. The weights are packed.
+// CHECK: ml_program.global private @w0({{.*}}) : tensor<2x70x48xf32>
+// CHECK: "flow.dispatch.workgroups"
+// CHECK: %[[REST:.*]] = arith.remui %{{.*}}, %c8
+// CHECK: scf.for {{.*}} step %c8
+// CHECK: %[[SUMS:.*]]:24 = scf.for
+// CHECK-COUNT-3: vector.transfer_read %{{.*}} {in_bounds = [true]} : tensor<2x70x48xf32>, vector<16xf32>
+// CHECK-COUNT-24: math.fma
+// CHECK: scf.yield
+// CHECK: vector.transfer_read %{{.*}} {in_bounds = [true]} : tensor<?x96xf32>, vector<16xf32>
+// CHECK: arith.addf %[[SUMS]]#0
+// CHECK: vector.transfer_write %{{.*}} {in_bounds = [true]}
+// CHECK: scf.if
+// CHECK: scf.for {{.*}} -> (vector<16xf32>, {{.*}} {
+// CHECK-COUNT-12: math.fma
+// CHECK: scf.if
+// CHECK-COUNT-6: math.fma
+// CHECK: scf.if
+// CHECK-COUNT-3: math.fma
+// CHECK-NOT: linalg.matmul
+// LINALG-NOT: flow.dispatch.workgroups
+// LINALG: linalg.matmul
+func.func @open_rows(%x: tensor<?x70xf32>, %r: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  %w = "migraphx.literal"() {value = dense<2.0> : tensor<70x96xf32>} : () -> tensor<70x96xf32>
+  %0 = "migraphx.group"(%x, %w, %r) ({
+  ^bb0(%a: tensor<?x70xf32>, %b: tensor<70x96xf32>, %c: tensor<?x96xf32>):
+    %1 = "migraphx.dot"(%a, %b) : (tensor<?x70xf32>, tensor<70x96xf32>) -> tensor<?x96xf32>
+    %2 = "migraphx.add"(%1, %c) : (tensor<?x96xf32>, tensor<?x96xf32>) -> tensor<?x96xf32>
+    "migraphx.yield"(%2) : (tensor<?x96xf32>) -> ()
+  }) {tag = "dot"} : (tensor<?x70xf32>, tensor<70x96xf32>, tensor<?x96xf32>) -> tensor<?x96xf32>
+  return %0 : tensor<?x96xf32>
+}
+
+// -----
+
+// Nine rows are tiles of 5 and of 4. The end of the only panel is masked.
+// CHECK: "flow.dispatch.workgroups"
+// CHECK: scf.for
+// CHECK-COUNT-5: math.fma
+// CHECK: vector.transfer_write %{{[^{]*}} : vector<16xf32>, tensor<9x5xf32>
+// CHECK: scf.for
+// CHECK-COUNT-4: math.fma
+// CHECK-NOT: scf.if
+// CHECK-NOT: math.fma
+// LINALG: linalg.matmul
+func.func @even_tiles(%x: tensor<9x3xf32>) -> tensor<9x5xf32> {
+  %w = "migraphx.literal"() {value = dense<2.0> : tensor<3x5xf32>} : () -> tensor<3x5xf32>
+  %0 = "migraphx.group"(%x, %w) ({
+  ^bb0(%a: tensor<9x3xf32>, %b: tensor<3x5xf32>):
+    %1 = "migraphx.dot"(%a, %b) : (tensor<9x3xf32>, tensor<3x5xf32>) -> tensor<9x5xf32>
+    "migraphx.yield"(%1) : (tensor<9x5xf32>) -> ()
+  }) {tag = "dot"} : (tensor<9x3xf32>, tensor<3x5xf32>) -> tensor<9x5xf32>
+  return %0 : tensor<9x5xf32>
+}
