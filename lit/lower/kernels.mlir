@@ -1,4 +1,4 @@
-// RUN: mgx-opt %s --mgx-lower-to-linalg --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-lower-to-linalg=vector-kernels=false --split-input-file | filecheck %s
 // RUN: mgx-opt %s --mgx-lower-to-linalg=regions=false --split-input-file | filecheck %s --check-prefix=FREE
 
 // A dot with its bias and activation: one region, the weight is a parameter loaded outside.

@@ -21,6 +21,7 @@ from mgx_mlir.passes.lower.expr import (
     Expr,
     Extent,
     Leaf,
+    Opaque,
     Splat,
     View,
     compose,
@@ -322,7 +323,7 @@ class LoweringContext(IndexBuilder, ABC):
         """Return the extents of an expression, without computing it."""
         if isinstance(x, Leaf):
             return self.extents(x.value)
-        if isinstance(x, Splat | View):
+        if isinstance(x, Splat | View | Opaque):
             return list(x.extents)
         assert isinstance(x, Compute)
         if x.type.is_static:

@@ -53,6 +53,13 @@ class View(Expr):
 
 
 @dataclass(eq=False)
+class Opaque(Expr):
+    """Base of expressions that only the lowering that made them can compute."""
+
+    extents: list[Extent]
+
+
+@dataclass(eq=False)
 class Compute(Expr):
     """A pointwise op on expressions of its own dims."""
 

@@ -19,7 +19,7 @@ from mgx_mlir.core.relations import Predicate, Relation, Size, heard
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lower.assertions import Places
 from mgx_mlir.passes.lower.context import LoweringContext
-from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, Splat, View
+from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, Opaque, Splat, View
 from mgx_mlir.passes.lower.forms import (
     Atom,
     Atoms,
@@ -88,7 +88,7 @@ class Sizes:
             return self.of_tensor(x.value)
         if x.type.is_static:
             return [as_form(d) for d in x.type.dims]
-        if isinstance(x, Splat | View):
+        if isinstance(x, Splat | View | Opaque):
             return [self.of(d) for d in x.extents]
         args: Sequence[Expr] = x.args  # type: ignore[attr-defined]
         known = [self.of_expr(a) for a in args]

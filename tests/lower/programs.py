@@ -10,6 +10,7 @@ import numpy as np
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import func, ir
+from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lower.module import lower_to_linalg
 from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.programs.build import Builder
@@ -60,15 +61,18 @@ class Programs:
         want: np.ndarray,
         *,
         types: Sequence[str] = (),
+        fixed: bool = True,
     ) -> None:
         """The value that `build(builder, *arguments)` gives; it should be `want` (f64).
 
-        types: of the arguments, where a run is to choose some of their dims.
+        types: of the arguments, where a run is to choose some of their dims; not `fixed`: it
+        chooses all.
         """
         with self.ctx, ir.Location.unknown(), self.store.active():
             arguments = []
             for i, a in enumerate(arrays):
-                kind = ir.RankedTensorType.get(a.shape, dtypes.from_numpy(a.dtype).ir_type())
+                shape = a.shape if fixed else [DYN] * a.ndim
+                kind = ir.RankedTensorType.get(shape, dtypes.from_numpy(a.dtype).ir_type())
                 if types:
                     kind = ir.Type.parse(types[i])
                 arguments.append(self._block.add_argument(kind, ir.Location.unknown()))

@@ -6,13 +6,14 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.dialects.migraphx.fused import FusedConcat, Group
+from mgx_mlir.dialects.migraphx.fused import FusedConcat, FusedReduce, Group
 from mgx_mlir.passes.analysis.access_maps import Unreadable
 from mgx_mlir.passes.analysis.attention_form import TAGS, attention_form
 from mgx_mlir.passes.fuse_concat import readable
 from mgx_mlir.passes.lower.context import LoweringContext
-from mgx_mlir.passes.lower.cpu import convolution_kernel, dot_kernel
+from mgx_mlir.passes.lower.cpu import convolution_kernel, dot_kernel, row_kernel
 from mgx_mlir.passes.lower.cpu.attention import attention
+from mgx_mlir.passes.lower.cpu.isa import isa_of
 from mgx_mlir.passes.lower.cpu.rows import rows
 from mgx_mlir.passes.lower.views import reshape_tensor
 
@@ -24,11 +25,18 @@ def lower(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value
     """
     if is_a(op, FusedConcat):
         return _concat(e, op, body)
-    for family in (_attention, convolution_kernel.lower, dot_kernel.lower):
+    for family in (_rows, _attention, convolution_kernel.lower, dot_kernel.lower):
         found = family(e, op, body)
         if found is not None:
             return found
     return None
+
+
+def _rows(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
+    isa = isa_of(e.options.arch)
+    if isa is None or not is_a(op, FusedReduce):
+        return None
+    return row_kernel.lower(e, op, body, isa)
 
 
 def _concat(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
