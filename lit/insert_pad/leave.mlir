@@ -14,16 +14,21 @@ func.func @dense(%x: tensor<1x8x8x4xf32>) -> tensor<1x8x8x16xf32> {
 
 // -----
 
-// Weights that are an argument, and channels that do not fill the vectors: no vector loops.
+// Weights that are an argument, and groups: no vector loops. Channels that do not fill the vectors
+// and open dims are no hindrance.
 // VECTOR-LABEL: @compilers
 // VECTOR-COUNT-2: migraphx.pad
+// VECTOR-NOT: migraphx.pad
 // WINDOWS-LABEL: @compilers
+// WINDOWS-COUNT-1: migraphx.pad
 // WINDOWS-NOT: migraphx.pad
-func.func @compilers(%x: tensor<1x8x8x4xf32>, %v: tensor<3x3x4x16xf32>) -> (tensor<1x8x8x16xf32>, tensor<1x8x8x12xf32>) {
+func.func @compilers(%x: tensor<1x8x8x4xf32>, %v: tensor<3x3x4x16xf32>, %y: tensor<?x?x?x4xf32>) -> (tensor<1x8x8x16xf32>, tensor<1x8x8x12xf32>, tensor<?x?x?x12xf32>) {
   %w = "migraphx.literal"() {value = dense<0.5> : tensor<3x3x4x12xf32>} : () -> tensor<3x3x4x12xf32>
+  %g = "migraphx.literal"() {value = dense<0.5> : tensor<5x5x2x12xf32>} : () -> tensor<5x5x2x12xf32>
   %0 = "migraphx.convolution"(%x, %v) {padding = array<i64: 1, 1>, channels_last = true} : (tensor<1x8x8x4xf32>, tensor<3x3x4x16xf32>) -> tensor<1x8x8x16xf32>
-  %1 = "migraphx.convolution"(%x, %w) {padding = array<i64: 1, 1>, channels_last = true} : (tensor<1x8x8x4xf32>, tensor<3x3x4x12xf32>) -> tensor<1x8x8x12xf32>
-  return %0, %1 : tensor<1x8x8x16xf32>, tensor<1x8x8x12xf32>
+  %1 = "migraphx.convolution"(%x, %g) {padding = array<i64: 2, 2>, group = 2, channels_last = true} : (tensor<1x8x8x4xf32>, tensor<5x5x2x12xf32>) -> tensor<1x8x8x12xf32>
+  %2 = "migraphx.convolution"(%y, %w) {padding = array<i64: 1, 1>, channels_last = true} : (tensor<?x?x?x4xf32>, tensor<3x3x4x12xf32>) -> tensor<?x?x?x12xf32>
+  return %0, %1, %2 : tensor<1x8x8x16xf32>, tensor<1x8x8x12xf32>, tensor<?x?x?x12xf32>
 }
 
 // -----

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from iree import runtime
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
 from mgx_mlir.compiler.models import read_model
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.context import new_context
-from mgx_mlir.core.ir import ir
+from mgx_mlir.core.ir import ir, tensor
+from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lower.cpu import convolution as loops
 from mgx_mlir.passes.lower.cpu.isa import AVX2, AVX512, NEON, Isa, isa_of
 from mgx_mlir.passes.lower.cpu.workgroup_builder import SCRATCH_BYTES, WorkgroupBuilder
+from mgx_mlir.passes.lower.index_builder import IndexBuilder
 from mgx_mlir.passes.lower.module import lower_to_linalg
 from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.rewrite.passes import run_pipeline
-from tests.lower.vector_kernels import run
+from tests.lower.vector_kernels import compiled, run
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
@@ -157,7 +161,7 @@ def _convolution(net: _Net, epilogue: Callable[[_Net, str, tuple[int, ...]], str
         kernel_shape=kernel,
     )  # fmt: skip
     net.output(epilogue(net, y, (batch, co, *counts)))
-    net.vector_kernels += co % 16 == 0 and counts[1] >= 4
+    net.vector_kernels += counts[1] >= 4 or size[1] == kernel[1] == 1
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -187,7 +191,7 @@ def _reference(x: np.ndarray, w: np.ndarray, shape: loops.ConvShape) -> np.ndarr
 
 
 def _twice(
-    k: WorkgroupBuilder, tensors: Any, sums: ir.Value, at: Any, reads: Any
+    k: WorkgroupBuilder, tensors: Any, sums: ir.Value, at: Any, reads: Any, *, masked: bool
 ) -> list[ir.Value]:
     """The sums, and the sums plus one, as two results."""
     lanes = ir.VectorType(sums.type).shape[0]
@@ -233,10 +237,69 @@ def test_loops(name: str, isa: Isa) -> None:
     _loops_agree(SHAPES[name], isa)
 
 
+OPEN = {
+    "same": ((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), 24, 40, False),
+    "strided, one side": ((3, 5), (2, 3), (1, 1), (0, 2), (1, 0), 64, 19, False),
+    "in place, dilated": ((2, 3), (1, 2), (2, 3), (0, 0), (0, 0), 5, 16, False),
+    "planar": ((7, 7), (2, 2), (1, 1), (3, 3), (3, 3), 3, 32, True),
+    "channel blocks": ((3, 3), (1, 1), (2, 2), (2, 2), (2, 2), 256, 16, False),
+}
+SIZES = ((1, 9, 9), (2, 23, 61), (3, 30, 10))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", OPEN)
+def test_open_extents(name: str, threads: int) -> None:
+    """One program for every batch, height and width."""
+    kernel, stride, dilation, low, high, ci, co, planar = OPEN[name]
+    shape = loops.ConvShape(
+        DYN, (DYN, DYN), ci, co, kernel, stride, dilation, low, (DYN, DYN), planar, high
+    )
+    cut = loops.plan(shape, AVX512)
+    assert cut is not None
+    numbers = np.random.default_rng(0)
+    w = numbers.standard_normal((*kernel, ci, co)).astype(np.float32)
+
+    def build(image: ir.Value, packed: ir.Value) -> list[ir.Value]:
+        i = IndexBuilder()
+        dims: list[Any] = [tensor.DimOp(image, i.index(a)).result for a in range(4)]
+        batch, *size = [dims[a] for a in ((0, 2, 3) if planar else (0, 1, 2))]
+        counts = [
+            i.add(i.div(i.add(n, low[a] + high[a] - shape.span(a, 1)), stride[a]), 1)
+            for a, n in enumerate(size)
+        ]
+        flat = tensor.CollapseShapeOp(
+            ir.RankedTensorType.get([DYN], ir.F32Type.get()), image, [[0, 1, 2, 3]]
+        ).result
+        return loops.convolution(
+            shape, cut, AVX512, flat, packed, [], [dtypes.FLOAT] * 2, _twice,
+            loops.ConvExtents(batch, (size[0], size[1]), (counts[0], counts[1])),
+        )  # fmt: skip
+
+    images = [numbers.standard_normal((*size, ci)).astype(np.float32) for size in SIZES]
+    given = [np.ascontiguousarray(x.transpose(0, 3, 1, 2)) if planar else x for x in images]
+    packed = loops.pack(w, shape, cut)
+    module = runtime.load_vm_flatbuffer(
+        compiled(build, [given[0], packed], fixed=False),
+        driver="local-sync" if threads == 1 else "local-task",
+    )
+    for x, image in zip(images, given, strict=True):
+        size = (x.shape[1], x.shape[2])
+        counts = [
+            (n + low[a] + high[a] - shape.span(a, 1)) // stride[a] + 1 for a, n in enumerate(size)
+        ]
+        known = replace(shape, batch=len(x), size=size, counts=(counts[0], counts[1]))
+        want = _reference(x, w, known)
+        got, more = (found.to_host() for found in module.main(image, packed))
+        scale = np.abs(want).max()
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6 * scale)
+        np.testing.assert_allclose(more, want + 1, rtol=1e-5, atol=1e-6 * scale)
+
+
 def test_ragged_rows_and_tiles() -> None:
     """Blocks of rows, panels and pixels that do not divide what they cut."""
     shape = SHAPES["blocks"]
-    _loops_agree(shape, AVX512, loops.ConvPlan(rows=5, panels=1, width=32, pixels=4, block=64))
+    _loops_agree(shape, AVX512, loops.ConvPlan(5, 14, panels=1, width=32, pixels=4, block=64))
 
 
 @pytest.mark.parametrize("isa", [AVX512, AVX2, NEON], ids=["avx512", "avx2", "neon"])
@@ -256,7 +319,7 @@ def test_scratch_is_bounded(isa: Isa) -> None:
         if min(counts) < 1:
             continue
         shape = loops.ConvShape(
-            1, size, draw.randint(1, 600), 16 * draw.randint(1, 40), kernel, stride, dilation,
+            1, size, draw.randint(1, 600), draw.randint(1, 640), kernel, stride, dilation,
             low, (counts[0], counts[1]), draw.random() < 0.3,
         )  # fmt: skip
         cut = loops.plan(shape, isa)
@@ -264,13 +327,51 @@ def test_scratch_is_bounded(isa: Isa) -> None:
             continue
         planned += 1
         assert shape.inputs % cut.block == 0
-        assert shape.outputs % (cut.width * cut.panels) == 0
+        assert -(-shape.outputs // cut.width) % cut.panels == 0
         assert cut.rows >= 1
         assert 1 <= cut.pixels <= max(rows for rows, _ in isa.tiles)
         if not shape.in_place:
             rows = (cut.rows - 1) * stride[0] + (kernel[0] - 1) * dilation[0] + 1
-            assert 4 * rows * shape.reach[1] * cut.block <= SCRATCH_BYTES
+            assert 4 * rows * shape.span(1, cut.columns) * cut.block <= SCRATCH_BYTES
     assert planned > 300
+
+
+# ---- as part of a model --------------------------------------------------------------------------
+
+
+def test_one_axis() -> None:
+    """Signals, and images that are one column wide, with windows from short to long."""
+    net = _Net(0)
+    for x, w, more in (
+        ((2, 8, 300), (24, 8, 3), {"pads": [1, 2]}),
+        ((1, 1, 1500), (20, 1, 80), {"strides": [10]}),
+        ((1, 1, 1500, 1), (33, 1, 80, 1), {"strides": [10, 1]}),
+        ((1, 16, 600), (16, 16, 5), {"dilations": [3]}),
+    ):
+        y = net.node("Conv", net.argument(*x), net.constant(net.draw(*w)), **more)
+        net.output(net.node("Relu", y))
+        net.vector_kernels += 1
+    net.check()
+
+
+def test_open_model() -> None:
+    """A model of open batch, height and width takes images of any."""
+    net = _Net(0)
+    x = net.argument(1, 3, 20, 30)
+    y = net.node("Conv", x, net.constant(net.draw(20, 3, 5, 5)), pads=[2] * 4, strides=[2, 2])
+    net.output(net.node("Conv", y, net.constant(net.draw(40, 20, 1, 1))))
+    proto = onnx.load_from_string(net.model())
+    for axis, symbol in ((0, "N"), (2, "H"), (3, "W")):
+        proto.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = symbol
+    proto.graph.output[0].type.tensor_type.ClearField("shape")
+    model = proto.SerializeToString()
+    assert _vector_kernels(model) == 2
+    program = mgx_mlir.compile(model, target="cpu", cache=False)
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    for dims in ((1, 3, 20, 30), (3, 3, 7, 101), (2, 3, 64, 5)):
+        given = {x: net.draw(*dims)}
+        want, got = session.run(None, given)[0], program.run(given)[0]
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5 * float(np.abs(want).max()))
 
 
 # ---- what stays with the compiler ----------------------------------------------------------------
@@ -290,7 +391,9 @@ def test_weights_as_arguments() -> None:
 def test_groups_and_channels() -> None:
     net = _Net(0)
     net.output(_one(net, group=2))
-    net.output(_one(net, co=20))
+    for ci, co in ((8, 20), (17, 19), (5, 1), (16, 100)):
+        net.output(_one(net, ci=ci, co=co))
+        net.vector_kernels += 1
     net.check()
 
 

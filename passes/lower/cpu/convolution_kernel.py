@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
+from collections.abc import Hashable, Sequence
 
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import BroadcastOp, Kernel, Pointwise, is_a, op_class
-from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.dialects.migraphx.literal import Literal
@@ -17,10 +15,12 @@ from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import KernelPlan, LoweringContext
 from mgx_mlir.passes.lower.cpu import convolution as loops
+from mgx_mlir.passes.lower.cpu.convolution_shape import ConvExtents, ConvPlan, ConvShape
 from mgx_mlir.passes.lower.cpu.epilogue import Epilogue
 from mgx_mlir.passes.lower.cpu.isa import AVX512, Isa, isa_of
-from mgx_mlir.passes.lower.expr import Leaf
-from mgx_mlir.passes.lower.ops.convolution import padded_input
+from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkgroupBuilder
+from mgx_mlir.passes.lower.expr import Extent, Leaf
+from mgx_mlir.passes.lower.ops.convolution import padded_input, window_count
 
 TO_LAST = (0, 2, 3, 1)  # N, C, H, W -> N, H, W, C
 
@@ -37,37 +37,62 @@ def refusal(op: Convolution, *, planar: bool = False) -> str | None:
     given as it was before its transpose to channels-last order.
     """
     x, w, out = (TensorType.of(v) for v in (op.input, op.weights, op.out))
-    if not op.channels_last or x.rank != 4:
+    if not op.channels_last or x.rank not in (3, 4):
         return "it is no channels-last image"
-    if not (x.is_static and w.is_static and out.is_static):
-        return "it has run-time dims"
+    if not w.is_static or DYN in (x.dims[-1], out.dims[-1]):
+        return "its window or its channels are run-time dims"
     if x.dtype is not dtypes.FLOAT:
         return f"it computes {x.dtype}"
     if op.group != 1:
         return "it has groups"
     if op.padding_mode != "default_":
         return f"its padding mode is {op.padding_mode}"
-    if out.elements == 0 or any(p < 0 for p in op.padding):
+    if 0 in x.dims or 0 in out.dims or any(p < 0 for p in op.padding):
         return "it has no elements, or negative padding"
-    if out.dims[-1] % 16:
-        return f"its {out.dims[-1]} output channels are no multiple of 16"
     if loops.plan(shape_of(op, planar=planar), AVX512) is None:
         return "its rows do not fit the loops"
     return None
 
 
-def shape_of(op: Convolution, *, planar: bool = False) -> loops.ConvShape:
-    """Return the numbers of a static channels-last convolution."""
+def shape_of(op: Convolution, *, planar: bool = False) -> ConvShape:
+    """Return the numbers of a channels-last convolution.
+
+    One of a single axis is that of an image of height 1, and so is one of a single column.
+    """
     x, w, out = (TensorType.of(v).dims for v in (op.input, op.weights, op.out))
+    rank = len(x) - 2
+    padding = list(op.padding)
+    turned = is_column(op)
 
-    def two(values: Sequence[int]) -> tuple[int, int]:
-        first, second = list(values)[:2]
-        return first, second
+    def two(values: Sequence[int], one: int = 1) -> tuple[int, int]:
+        first, second = values if rank == 2 else (one, *values)
+        return (second, first) if turned else (first, second)
 
-    return loops.ConvShape(
-        x[0], two(x[1:3]), x[3], w[3], two(w[:2]), two(op.stride), two(op.dilation),
-        two(op.padding), two(out[1:3]), planar,
+    return ConvShape(
+        x[0], two(x[1:-1]), x[-1], w[-1], two(w[:-2]), two(op.stride), two(op.dilation),
+        two(padding[:rank], 0), two(out[1:-1]), planar, two(padding[-rank:], 0),
     )  # fmt: skip
+
+
+def is_column(op: Convolution) -> bool:
+    """Return whether a convolution's image and window are one column wide: the same as a row."""
+    x, w = TensorType.of(op.input).dims, TensorType.of(op.weights).dims
+    rank = len(x) - 2
+    return rank == 2 and x[2] == w[1] == 1 and not any(op.padding[1::2])
+
+
+def _extents(e: LoweringContext, op: Convolution, image: Sequence[Extent]) -> ConvExtents:
+    """Return the extents of a convolution of an image of these extents, [N, s.., C] or planar."""
+    shape = shape_of(op)
+    rank = len(image) - 2
+    own = list(image[1:-1]) if rank == 2 else [1, image[1]]
+    if is_column(op):
+        own.reverse()
+    counts: list[Extent] = []
+    for i, size in enumerate(own):
+        padded = e.add(size, shape.low[i] + shape.high[i])
+        counts.append(window_count(e, padded, shape.kernel[i], shape.stride[i], shape.dilation[i]))
+    return ConvExtents(image[0], (own[0], own[1]), (counts[0], counts[1]))
 
 
 def constant_weights(v: ir.Value) -> ir.Value | None:
@@ -100,7 +125,7 @@ def plan(e: LoweringContext, body: ir.Block) -> KernelPlan:
         e.operation(turned)  # outside of a kernel, so that it is made here
     elif not isinstance(anchor.input.owner, ir.Block):
         return KernelPlan()
-    kernel = e.extents(e.tensor(anchor.weights))[:2]
+    kernel = e.extents(e.tensor(anchor.weights))[:-2]
     x = padded_input(e, anchor, e.tensor(anchor.input), kernel, dtypes.FLOAT)
     return KernelPlan(padded_inputs={anchor.out: x})
 
@@ -132,16 +157,48 @@ def _loops(
                 e.operation(o)
         results = [e.expr(v) for v in members[-1].operands]
     epilogue = Epilogue(results, total)
-    shape = shape_of(conv, planar=turned is not None)
+    planar = turned is not None
+    shape = shape_of(conv, planar=planar)
     cut = loops.plan(shape, isa)
     if epilogue.refusal or cut is None:
         return None
     if shape.inputs > cut.block and results[0].type.dtype is not dtypes.FLOAT:
         return None  # the sums of a channel block are kept in the first result
-    return loops.convolution(
-        shape, cut, isa, _flat(e, e.tensor(source)), _packed(e, weights, shape, cut, isa),
-        epilogue.inputs, [x.type.dtype for x in results], epilogue.emit,
+    image = e.tensor(source)
+    have = e.extents(image)
+    extents = _extents(e, conv, [have[i] for i in TO_LAST] if planar else have)
+    whole = [extents.batch, *extents.counts, shape.outputs]
+    own = [extents.batch, *_own_counts(conv, extents), shape.outputs]
+    found = loops.convolution(
+        shape, cut, isa, _reshaped(e, image, [e.product(have)]),
+        _packed(e, weights, shape, cut), epilogue.inputs, [x.type.dtype for x in results],
+        _Emit(epilogue, conv), extents,
     )  # fmt: skip
+    return found if own == whole else [_reshaped(e, v, own) for v in found]
+
+
+def _own_counts(conv: Convolution, extents: ConvExtents) -> list[Extent]:
+    """Return the extents of the result's axes as the op has them."""
+    if TensorType.of(conv.out).rank == 3:
+        return [extents.counts[1]]
+    return list(reversed(extents.counts)) if is_column(conv) else list(extents.counts)
+
+
+class _Emit:
+    """What follows a convolution, at the index that its own axes have."""
+
+    def __init__(self, epilogue: Epilogue, conv: Convolution) -> None:
+        self.epilogue = epilogue
+        self.one = TensorType.of(conv.out).rank == 3
+        self.turned = is_column(conv)
+
+    def __call__(
+        self, k: WorkgroupBuilder, tensors: Sequence[ir.Value], sums: ir.Value,
+        at: Sequence[Index], reads: dict[Hashable, ir.Value], *, masked: bool,
+    ) -> list[ir.Value]:  # fmt: skip
+        n, row, column, channel = at
+        spots = [column] if self.one else [column, row] if self.turned else [row, column]
+        return self.epilogue.emit(k, tensors, sums, [n, *spots, channel], reads, masked=masked)
 
 
 def _transposed_input(conv: Convolution) -> ir.Operation | None:
@@ -160,16 +217,18 @@ def _is_epilogue(o: ir.Operation) -> bool:
     return cls is not None and issubclass(cls, Pointwise) and not cls.raw
 
 
-def _flat(e: LoweringContext, value: ir.Value) -> ir.Value:
-    """Return a tensor as a vector of its elements, ahead of the kernel."""
-    count = int(np.prod(ir.RankedTensorType(value.type).shape))
-    return views.reshape_tensor(e, value, TensorType(dtypes.FLOAT, (count,)), [count])
+def _reshaped(e: LoweringContext, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
+    """Return a tensor with other dims, outside of the kernel."""
+    dtype = dtypes.from_mlir(ir.RankedTensorType(value.type).element_type)
+    t = TensorType(dtype, tuple(e.static_dims(extents)))
+    return views.reshape_tensor(e, value, t, extents)
 
 
-def _packed(
-    e: LoweringContext, weights: ir.Value, shape: loops.ConvShape, cut: loops.ConvPlan, isa: Isa
-) -> ir.Value:
+def _packed(e: LoweringContext, weights: ir.Value, shape: ConvShape, cut: ConvPlan) -> ir.Value:
     """Return the weights as a parameter, in the order in which the kernel reads them."""
     array = literals.array_of(weights)
     layout = ("convolution", shape.planar, cut.block, cut.width)
-    return e.parameter(e.repacked(array, layout, lambda: loops.pack(array, shape, cut)))
+    dims = (*shape.kernel, shape.inputs, shape.outputs)
+    return e.parameter(
+        e.repacked(array, layout, lambda: loops.pack(array.reshape(dims), shape, cut))
+    )

@@ -323,10 +323,9 @@ def dispatch(
     with ir.InsertionPoint(count):
         workload = dict(zip(known, count.arguments, strict=True))
         counts = [
-            _groups(workload.get(extent, extent), step) if isinstance(extent, ir.Value)
-            else _constant(-(-extent // step))
+            _as_value(ceil_div(workload[extent] if isinstance(extent, ir.Value) else extent, step))
             for extent, step in reversed(grid)
-        ]  # fmt: skip
+        ]
         counts += [_constant(1) for _ in range(3 - len(counts))]
         ir.Operation.create("flow.return", operands=counts)
     return list(made.results)
@@ -363,8 +362,15 @@ def _constant(n: int) -> ir.Value:
     return arith.ConstantOp(ir.IndexType.get(), n).result
 
 
-def _groups(extent: ir.Value, step: int) -> ir.Value:
-    return extent if step == 1 else arith.CeilDivUIOp(extent, _constant(step)).result
+def _as_value(n: Index) -> ir.Value:
+    return _constant(n) if isinstance(n, int) else n
+
+
+def ceil_div(a: Index, b: int) -> Index:
+    """Return how many steps of `b` reach a non-negative `a`; a number where both are."""
+    if isinstance(a, int):
+        return -(-a // b)
+    return a if b == 1 else arith.CeilDivUIOp(a, _constant(b)).result
 
 
 def _ordinal(argument: ir.Value, number: int) -> ir.Value:

@@ -1,0 +1,322 @@
+"""The loops of one work-group of a convolution: the copy of its input, tiles of sums, stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir
+from mgx_mlir.passes.lower.cpu.convolution_shape import ConvExtents, ConvPlan, ConvShape
+from mgx_mlir.passes.lower.cpu.isa import Isa
+from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, ResultTile, WorkgroupBuilder
+
+# emit(k, tensors, sums, at, reads, masked=): the vectors of every result at an index of the result
+Emit = Callable[..., list[ir.Value]]
+
+
+class ConvolutionLoops:
+    """Builds the body. at: the panel, image, row and column of the result where it starts."""
+
+    def __init__(
+        self,
+        k: WorkgroupBuilder,
+        shape: ConvShape,
+        cut: ConvPlan,
+        isa: Isa,
+        emit: Emit,
+        extents: ConvExtents,
+        at: Sequence[Index],
+    ) -> None:
+        self.k, self.shape, self.cut, self.isa, self.emit = k, shape, cut, isa, emit
+        self.extents = extents
+        self.x, self.w, *self.others = k.inputs
+        self.panel, self.image, self.row, self.column = at
+        self.blocks = shape.inputs // cut.block
+        self.vectors = cut.width // isa.lanes
+        self.ragged = shape.outputs % isa.lanes != 0
+        high, wide = extents.counts
+        self.rows = self.part(self.row, cut.rows, high)
+        self.columns = self.part(self.column, cut.columns, wide)
+        self.first_channel = k.mul(self.panel, cut.width)
+        self.channels = self.part(self.first_channel, cut.panels * cut.width, shape.outputs)
+        # how far apart, in elements of the scratch or the input, are neighbours
+        span = shape.span(1, cut.columns)
+        self.line = span if shape.planar else 0
+        if shape.planar:
+            self.pitch: Index = span * cut.block
+            self.step = 1
+        elif shape.in_place:
+            self.pitch, self.step = k.mul(extents.size[1], shape.inputs), shape.inputs
+        else:
+            self.pitch, self.step = span * cut.block, cut.block
+
+    def part(self, start: Index, step: int, extent: Index) -> Index:
+        """Return how much of an extent a step from `start` on covers."""
+        if isinstance(extent, int) and extent % step == 0:
+            return step
+        return self.k.min(step, self.k.sub(extent, start))
+
+    def build(self, results: Sequence[DType]) -> list[ResultTile]:
+        k, cut = self.k, self.cut
+        sizes = (1, self.rows, self.columns, self.channels)
+        tiles = [k.empty(sizes, d) for d in results]
+        scratch = []
+        if not self.shape.in_place:
+            assert isinstance(self.pitch, int)
+            scratch = [k.empty((self.shape.span(0, cut.rows) * self.pitch,))]
+
+        def block(b: Index, carried: list[ir.Value]) -> list[ir.Value]:
+            if scratch:
+                source = self.copied(carried[0], b)
+                return [source, *self.panels(source, b, carried[1:])]
+            return self.panels(self.x, b, carried)
+
+        carried = self.each(0, self.blocks, 1, [*scratch, *tiles], block)
+        at = (self.image, self.row, self.column, self.first_channel)
+        return [ResultTile(t, at, sizes) for t in carried[len(scratch) :]]
+
+    # ---- the input's rows --------------------------------------------------------------------
+
+    def copied(self, scratch: ir.Value, b: Index) -> ir.Value:
+        """Return the scratch with the part of the padded image that the work-group reads."""
+        k, s = self.k, self.shape
+        high, wide = self.extents.size
+        first = k.sub(k.mul(self.row, s.stride[0]), s.low[0])
+        count = k.add(k.mul(k.sub(self.rows, 1), s.stride[0]), s.span(0, 1))
+        # of the columns [start, start + span) of the image: its border, and what is inside
+        start = k.sub(k.mul(self.column, s.stride[1]), s.low[1])
+        span = k.add(k.mul(k.sub(self.columns, 1), s.stride[1]), s.span(1, 1))
+        left = k.min(span, k.max(0, k.sub(0, start)))
+        inside = k.max(0, k.min(wide, k.add(start, span)))
+        begin = k.min(inside, k.max(0, start))
+        used = k.sub(inside, begin)
+        right = k.sub(k.sub(span, left), used)
+        unit = 1 if s.planar else self.cut.block
+
+        def line(into: ir.Value, at: Index, source: Index) -> ir.Value:
+            """One row: its border, and what is copied."""
+            into = self.zeros(into, at, k.mul(left, unit))
+            at = k.add(at, k.mul(left, unit))
+            if s.planar or self.blocks == 1:
+                into = self.copy(into, at, source, k.mul(used, unit))
+            elif used != 0:
+
+                def pixel(p: Index, c: list[ir.Value]) -> list[ir.Value]:
+                    to, of = k.add(at, k.mul(p, unit)), k.add(source, k.mul(p, s.inputs))
+                    return [self.copy(c[0], to, of, unit)]
+
+                (into,) = k.loop(0, used, 1, [into], pixel)
+            return self.zeros(into, k.add(at, k.mul(used, unit)), k.mul(right, unit))
+
+        def row(r: Index, carried: list[ir.Value]) -> list[ir.Value]:
+            y, at = k.add(first, r), k.mul(r, self.pitch)
+
+            def from_image() -> list[ir.Value]:
+                if not s.planar:
+                    pixel = k.add(k.mul(k.add(k.mul(self.image, high), y), wide), begin)
+                    source = k.add(k.mul(pixel, s.inputs), k.mul(b, self.cut.block))
+                    return [line(carried[0], at, source)]
+
+                def plane(c: Index, inner: list[ir.Value]) -> list[ir.Value]:
+                    source = k.add(k.mul(self.image, s.inputs), c)
+                    source = k.add(k.mul(k.add(k.mul(source, high), y), wide), begin)
+                    return [line(inner[0], k.add(at, k.mul(c, self.line)), source)]
+
+                return k.loop(0, self.cut.block, 1, carried, plane)
+
+            def outside() -> list[ir.Value]:
+                return [self.zeros(carried[0], at, self.pitch)]
+
+            # one comparison: a row ahead of the image is a huge unsigned number
+            return k.when(k.is_below(y, high), from_image, outside, [scratch.type])
+
+        return k.loop(0, count, 1, [scratch], row)[0]
+
+    def zeros(self, into: ir.Value, at: Index, count: Index) -> ir.Value:
+        k = self.k
+
+        def put(i: Index, lanes: int, t: ir.Value) -> ir.Value:
+            return k.write(k.splat(0.0, lanes), t, [k.add(at, i)])
+
+        return self.chunks(into, count, put)
+
+    def copy(self, into: ir.Value, at: Index, source: Index, count: Index) -> ir.Value:
+        k = self.k
+
+        def put(i: Index, lanes: int, t: ir.Value) -> ir.Value:
+            return k.write(k.read(self.x, [k.add(source, i)], lanes), t, [k.add(at, i)])
+
+        return self.chunks(into, count, put)
+
+    def chunks(
+        self, into: ir.Value, count: Index, put: Callable[[Index, int, ir.Value], ir.Value]
+    ) -> ir.Value:
+        """`put` at 0, n, 2n .. up to `count`, as vectors of n = four registers, then less."""
+        big = 4 * self.isa.lanes
+        if not isinstance(count, int):
+            at: Index = 0
+            for lanes in (big, self.isa.lanes, 1):
+                stop = self.k.sub(count, self.k.rem(count, lanes))
+                into = self.k.loop(
+                    at, stop, lanes, [into], lambda i, c, n=lanes: [put(i, n, c[0])]
+                )[0]
+                at = stop
+            return into
+        whole = count // big * big
+        if whole > big:
+            (into,) = self.k.loop(0, whole, big, [into], lambda i, c: [put(i, big, c[0])])
+        elif whole:
+            into = put(0, big, into)
+        rest, done = count - whole, whole
+        lanes = big // 2
+        while rest:
+            if lanes <= rest:
+                into = put(done, lanes, into)
+                done, rest = done + lanes, rest - lanes
+            else:
+                lanes //= 2
+        return into
+
+    # ---- tiles -------------------------------------------------------------------------------
+
+    def panels(self, source: ir.Value, b: Index, tiles: list[ir.Value]) -> list[ir.Value]:
+        k = self.k
+
+        def panel(p: Index, carried: list[ir.Value]) -> list[ir.Value]:
+            return k.loop(
+                0, self.rows, 1, carried, lambda r, c: self.pixels_of_row(source, b, p, r, c)
+            )
+
+        return self.each(0, self.cut.panels, 1, tiles, panel)
+
+    def pixels_of_row(
+        self, source: ir.Value, b: Index, p: Index, r: Index, tiles: list[ir.Value]
+    ) -> list[ir.Value]:
+        """Build the tiles along a row: as many whole ones as there are, then what is left."""
+        k, pixels = self.k, self.cut.pixels
+
+        def some(count: int) -> Callable[[Index, list[ir.Value]], list[ir.Value]]:
+            return lambda q, carried: self.tile(source, b, p, r, q, count, carried)
+
+        if isinstance(self.columns, int):
+            whole = self.columns // pixels * pixels
+            tiles = self.each(0, whole, pixels, tiles, some(pixels))
+            if whole < self.columns:
+                tiles = self.tile(source, b, p, r, whole, self.columns - whole, tiles)
+            return tiles
+        at: Index = 0
+        while pixels:
+            stop = k.add(at, k.mul(k.div(k.sub(self.columns, at), pixels), pixels))
+            tiles = k.loop(at, stop, pixels, tiles, some(pixels))
+            at, pixels = stop, pixels // 2
+        return tiles
+
+    def each(
+        self,
+        start: int,
+        stop: int,
+        step: int,
+        carried: list[ir.Value],
+        body: Callable[[Index, list[ir.Value]], list[ir.Value]],
+    ) -> list[ir.Value]:
+        """Build a loop, unless it has one round or none."""
+        if stop - start <= step:
+            return body(start, carried) if stop > start else carried
+        return self.k.loop(start, stop, step, carried, body)
+
+    def tile(
+        self, source: ir.Value, b: Index, p: Index, r: Index, q: Index, pixels: int,
+        tiles: list[ir.Value],
+    ) -> list[ir.Value]:  # fmt: skip
+        """`pixels` pixels from (r, q) on of panel `p`: sums, and what follows them."""
+        k, s, lanes = self.k, self.shape, self.isa.lanes
+        panel = k.add(self.panel, p)
+        base = k.add(k.mul(k.mul(r, s.stride[0]), self.pitch), k.mul(q, s.stride[1] * self.step))
+        if s.in_place:
+            top = k.add(k.mul(self.image, self.extents.size[0]), k.mul(self.row, s.stride[0]))
+            left = k.mul(self.column, s.stride[1] * self.step)
+            base = k.add(base, k.mul(top, self.pitch), left)
+        columns = [k.add(k.mul(p, self.cut.width), j * lanes) for j in range(self.vectors)]
+        spots = [
+            ([0, r, k.add(q, i), c], self.ragged and j == self.vectors - 1)
+            for i in range(pixels)
+            for j, c in enumerate(columns)
+        ]
+        zero = [k.splat(0.0, lanes)] * len(spots)
+        init = zero
+        if self.blocks > 1:
+            init = k.when(
+                k.is_equal(b, 0),
+                lambda: zero,
+                lambda: [
+                    k.read(tiles[0], at, lanes, masked=0.0 if masked else None)
+                    for at, masked in spots
+                ],
+                [v.type for v in zero],
+            )
+        sums = self.sums(source, base, panel, b, pixels, init)
+
+        def last() -> list[ir.Value]:
+            out, reads = list(tiles), {}
+            origin = [self.image, self.row, self.column, self.first_channel]
+            for (at, masked), total in zip(spots, sums, strict=True):
+                where = [origin[0], *(k.add(o, i) for o, i in zip(origin[1:], at[1:], strict=True))]
+                found = self.emit(k, self.others, total, where, reads, masked=masked)
+                out = [k.write(v, t, at, masked=masked) for v, t in zip(found, out, strict=True)]
+            return out
+
+        if self.blocks == 1:
+            return last()
+
+        def kept() -> list[ir.Value]:
+            out = tiles[0]
+            for (at, masked), total in zip(spots, sums, strict=True):
+                out = k.write(total, out, at, masked=masked)
+            return [out, *tiles[1:]]
+
+        return k.when(k.is_equal(b, self.blocks - 1), last, kept, [t.type for t in tiles])
+
+    def sums(
+        self, source: ir.Value, base: Index, panel: Index, b: Index, pixels: int,
+        init: list[ir.Value],
+    ) -> list[ir.Value]:  # fmt: skip
+        """Return the accumulators after all taps of a channel block."""
+        k, s, lanes = self.k, self.shape, self.isa.lanes
+        loops = self.taps()
+        apart = s.stride[1] * self.step
+
+        def nest(level: int, at: Index, tap: Index, acc: list[ir.Value]) -> list[ir.Value]:
+            if level == len(loops):
+                weights = [
+                    k.read(self.w, [panel, b, tap, j * lanes], lanes) for j in range(self.vectors)
+                ]
+                out = []
+                for i in range(pixels):
+                    value = k.broadcast(k.element(source, [k.add(at, i * apart)]), lanes)
+                    for j, w in enumerate(weights):
+                        out.append(k.fma(value, w, acc[i * self.vectors + j]))
+                return out
+            count, stride = loops[level]
+            inner = int(np.prod([n for n, _ in loops[level + 1 :]]))
+
+            def one(i: Index, acc: list[ir.Value]) -> list[ir.Value]:
+                return nest(
+                    level + 1, k.add(at, k.mul(i, stride)), k.add(tap, k.mul(i, inner)), acc
+                )
+
+            return self.each(0, count, 1, acc, one)
+
+        return nest(0, base, 0, init)
+
+    def taps(self) -> list[tuple[int, Index]]:
+        """Return the loops of a window, (rounds, elements apart), as `pack` orders the weights."""
+        (kh, kw), (dh, dw) = self.shape.kernel, self.shape.dilation
+        block = self.cut.block
+        rows = (kh, self.k.mul(dh, self.pitch))
+        if self.shape.planar:
+            return [rows, (block, self.line), (kw, dw)]
+        if dw == 1 or kw == 1:
+            return [rows, (kw * block, 1)]
+        return [rows, (kw, dw * block), (block, 1)]
