@@ -356,7 +356,4 @@ def _groups(e: LoweringContext, form: RowForm) -> list[Group]:
 
 def extent_of(e: LoweringContext, form: RowForm, dims: Sequence[int]) -> Extent:
     """Return the product of extents of the form."""
-    total: Extent = 1
-    for i in dims:
-        total = e.mul_extents(total, form.extents[i])
-    return total
+    return e.product([form.extents[i] for i in dims])

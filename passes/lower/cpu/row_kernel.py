@@ -544,7 +544,7 @@ class _Rows:
         if isinstance(x, Step):
             return x.emit(k, b, args, site.lanes)
         assert isinstance(x, Compute)
-        if x.cls.steps:
+        if x.cls.discontinuous:
             args = [b.exact(v, t) for v, t in zip(args, kinds, strict=True)]
         scalar: Any = x.cls.scalar  # type: ignore[attr-defined]
         return scalar(b, *args, **x.attributes)
