@@ -121,7 +121,7 @@ def find_const_alloc_reshapes(op: Reshape, rw: Rewriter) -> Replacement:
     if dims is None:
         return no_match("the dims are not constant")
     source = TensorType.of(op.input).dims
-    if 0 in dims and 0 in source and -1 not in dims:
+    if 0 in dims and (op.allowzero or (0 in source and -1 not in dims)):
         return no_match("a 0 of the dims {} may be an extent", dims)
     return _static(rw, op, "reshape", op.input, dims=dims)
 

@@ -88,12 +88,16 @@ def out_dims(out_lens: Sequence[int], out_dyn_dims: Sequence[int]) -> tuple[int,
     return None
 
 
-def run_time_dims(dims: Sequence[int], source: Sequence[int]) -> tuple[int, ...]:
+def run_time_dims(
+    dims: Sequence[int], source: Sequence[int], *, allowzero: bool = False
+) -> tuple[int, ...]:
     """Return the result dims of a reshape whose dims come at run time.
 
-    As `reshape_dims`, but 0 is an extent where there are no elements and the copied extent would
-    ask for some: extents that are computed are 0 for empty tensors.
+    As `reshape_dims`, but 0 is an extent with `allowzero`, and else where there are no elements
+    and the copied extent would ask for some: extents that are computed are 0 for empty tensors.
     """
+    if allowzero and 0 in dims:
+        return tuple(0 if d == -1 else d for d in dims)
     if 0 in source and 0 in dims and -1 not in dims:
         copied = [
             source[i] if d == 0 and i < len(source) else max(d, 1) for i, d in enumerate(dims)

@@ -191,9 +191,10 @@ class Reshape(ReshapeOp, name="reshape"):
     Any dtype. In `dims` 0 copies the input's extent at that position and one -1 takes what is
     left. With the operand `dims_tensor` (1-D, integer, static length) the dims, in which 0 and
     -1 mean the same, come at run time, and the attribute stays empty; the builder may state
-    more precise results. There 0 is an extent where `input` has no elements and the copied extent
-    would ask for some. Errors: element counts differ, two -1, 0 beyond the input's rank.
-    MIGraphX `reshape`; the operand is ours.
+    more precise results. There 0 is an extent with `allowzero`, and without where `input` has no
+    elements and the copied extent would ask for some. Errors: element counts differ, two -1, 0
+    beyond the input's rank, `allowzero` without the operand.
+    MIGraphX `reshape`; the operand and `allowzero` are ours.
 
     ```mlir
     %0 = "migraphx.reshape"(%x) {dims = array<i64: 0, -1>} : (tensor<?x3x4xf32>) -> tensor<?x12xf32>
@@ -204,9 +205,14 @@ class Reshape(ReshapeOp, name="reshape"):
 
     dims_tensor: Operand | None
     dims = attr.ints(())
+    allowzero = attr.bool_(optional=True)
 
     @staticmethod
     def infer(o: InferView) -> TensorType:
+        check(
+            not o.allowzero or o.dims_tensor is not None,
+            "attribute 'allowzero' expected operand 'dims_tensor'",
+        )
         if o.dims_tensor is not None:
             check(not o.dims, "expected either attribute 'dims' or operand 'dims_tensor', got both")
             check_rank(o.dims_tensor, 1, "operand 'dims_tensor'")
@@ -227,11 +233,16 @@ class Reshape(ReshapeOp, name="reshape"):
 
     @staticmethod
     def reference(
-        x: np.ndarray, dims_tensor: np.ndarray | None = None, *, dims: Sequence[int] = ()
+        x: np.ndarray,
+        dims_tensor: np.ndarray | None = None,
+        *,
+        dims: Sequence[int] = (),
+        allowzero: bool | None = None,
     ) -> np.ndarray:
         if dims_tensor is None:
             return x.reshape(reshape_dims(dims, x.shape))
-        return x.reshape(run_time_dims([int(d) for d in dims_tensor], x.shape))
+        wanted = [int(d) for d in dims_tensor]
+        return x.reshape(run_time_dims(wanted, x.shape, allowzero=bool(allowzero)))
 
     @staticmethod
     def examples() -> list[Example]:
@@ -245,6 +256,8 @@ class Reshape(ReshapeOp, name="reshape"):
             example(floats(2, 3, 4), i64(4, -1)),
             example(floats(2, 3, 4), i64(0, 12)),
             example(floats(1, 2, 0, 3), i64(2, 0)),
+            example(floats(2, 0, 3), i64(0, 0, 6), allowzero=True),
+            example(floats(2, 3, 4), i64(4, -1), allowzero=True),
             example(floats(3, 0), i64(0, 0, 4)),
         ]
 

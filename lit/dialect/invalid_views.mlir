@@ -73,6 +73,14 @@ func.func @reshape_expected_either_attribute_dims_or_operand(%a: tensor<2x3xf32>
 
 // -----
 
+func.func @reshape_allowzero_expected_operand(%a: tensor<2x3xf32>) {
+  // expected-error @+1 {{'migraphx.reshape' op attribute 'allowzero' expected operand 'dims_tensor'}}
+  %0 = "migraphx.reshape"(%a) {allowzero = true, dims = array<i64: 3, 2>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
 func.func @reshape_number_dims_does_not_match_result_b(%a: tensor<2x3xf32>, %b: tensor<2xi64>) {
   // expected-error @+1 {{'migraphx.reshape' op number of dims (2) does not match result rank (1)}}
   %0 = "migraphx.reshape"(%a, %b) {} : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<6xf32>

@@ -83,9 +83,10 @@ def reshaped(b: Builder, x: Value, parts: Sequence[Extent]) -> Value:
     dims = [p if isinstance(p, int) else DYN for p in parts]
     if dims.count(DYN) > 1:
         kind = TensorType(b.dtype(x), tuple(dims))
-        return b.reshape(x, vector(b, parts), results=[kind])
+        return b.reshape(x, vector(b, parts), allowzero=True, results=[kind])
     if DYN in dims and 0 in dims:
-        return b.reshape(x, vector(b, parts), results=[TensorType(b.dtype(x), tuple(dims))])
+        kind = TensorType(b.dtype(x), tuple(dims))
+        return b.reshape(x, vector(b, parts), allowzero=True, results=[kind])
     return reshape(b, x, [-1 if d == DYN else d for d in dims])
 
 

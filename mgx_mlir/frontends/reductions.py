@@ -112,11 +112,11 @@ def reduce_at_run_time(
     columns = b.reduce_prod(out_dims, axes=[0])
     rows = b.reduce_prod(b.where(gone, shape, 1), axes=[0])
     moved = b.gather(b.reshape(x, dims=[-1]), where, axis=0)
-    table = b.reshape(moved, b.concat([rows, columns], axis=0))
+    table = b.reshape(moved, b.concat([rows, columns], axis=0), allowzero=True)
     out = squeeze(b, reducer(b, table, [0]), [0])
     if keepdims:
-        return b.reshape(out, out_dims)
-    return b.reshape(out, kept_dims(b, x, axes))
+        return b.reshape(out, out_dims, allowzero=True)
+    return b.reshape(out, kept_dims(b, x, axes), allowzero=True)
 
 
 def _suffix_products(b: Builder, dims: Value, rank: int) -> Value:

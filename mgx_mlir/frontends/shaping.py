@@ -41,12 +41,13 @@ def reshape_by(b: Builder, x: Value, shape: Value, allowzero: bool) -> Value:
         return b.broadcast_with_dims(b.literal(np.zeros((), b.dtype(x).np)), shape)
     dims = _dims_by_symbols(b, x, shape, allowzero)
     if dims is None:
-        return b.reshape(x, shape)
+        return b.reshape(x, shape, allowzero=allowzero or None)
     if sum(d == DYN for d in dims) + dims.count(-1) <= 1:
         return b.reshape(x, dims=[-1 if d == DYN else d for d in dims])
     source = b.dims(x)
     stated = [source[i] if d == 0 else DYN if d == -1 else d for i, d in enumerate(dims)]
-    return b.reshape(x, shape, results=[TensorType(b.dtype(x), tuple(stated))])
+    results = [TensorType(b.dtype(x), tuple(stated))]
+    return b.reshape(x, shape, allowzero=allowzero or None, results=results)
 
 
 def _dims_by_symbols(b: Builder, x: Value, shape: Value, allowzero: bool) -> list[int] | None:
@@ -257,7 +258,7 @@ def tile(b: Builder, x: Value, repeats: Value) -> Value:
     pairs = unsqueeze(b, x, [2 * i for i in range(rank)])
     columns = [unsqueeze(b, convert(b, v, INT64), [1]) for v in (repeats, shape)]
     wide = b.reshape(concat(b, columns, 1), dims=[2 * rank])
-    return b.reshape(b.broadcast_with_dims(pairs, wide), b.mul(repeats, shape))
+    return b.reshape(b.broadcast_with_dims(pairs, wide), b.mul(repeats, shape), allowzero=True)
 
 
 def tile_static(b: Builder, x: Value, repeats: Sequence[int]) -> Value:

@@ -46,7 +46,7 @@ NEUTRAL = {
 # attributes that MIGraphX does not have: shown only when they are set
 OWN_ATTRIBUTES = frozenset(
     {"channels_last", "padded", "max_dims", "exclude_outside", "antialias", "roi",
-     "extrapolation_value", "callees", "overflow"}
+     "extrapolation_value", "callees", "overflow", "allowzero"}
 )  # fmt: skip
 # operators whose result is a tuple in MIGraphX even when it has one element
 TUPLES = frozenset({"if", "loop", "topk", "unique", "select_module", "run_on_target"})

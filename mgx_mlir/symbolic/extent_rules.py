@@ -92,8 +92,8 @@ def _bound(space: Space, at: Int, d: Int) -> Int:
 
 
 def _reshape(o: Operands) -> Sequence[Int | None] | None:
-    """0 copies, -1 takes the rest. An extent that could be 0 is taken as it is where the elements
-    are a multiple of it: the tensor is empty then."""
+    """0 copies, -1 takes the rest. An extent that could be 0 is taken as it is with `allowzero`,
+    or where the elements are a multiple of it: the tensor is empty then."""
     if not o.has("dims_tensor"):
         return None
     wanted, source, space = o.elements("dims_tensor"), o.dims["input"], o.space
@@ -108,9 +108,11 @@ def _reshape(o: Operands) -> Sequence[Int | None] | None:
         d: Int | None = w
         own = source[i] if i < len(source) else None
         if isinstance(w, int):
-            d = own if w == 0 else w
+            d = own if w == 0 and not o.attributes["allowzero"] else w
         elif not space.nonnegative(w):
             d = None
+        elif o.attributes["allowzero"]:
+            pass
         elif w is not own and not space.nonnegative(w - 1) and space.exact(total, w) is None:
             d = None if own is None else space.select(space.is_zero(w), own, w)
         out.append(d)

@@ -193,10 +193,11 @@ def reshape_extents(e: LoweringContext, op: Op, x: Expr, t: TensorType) -> list[
         wanted = host.extents_of(e, operands[1])
     else:
         wanted = list(op.dims)
-    out = [own[i] if isinstance(w, int) and w == 0 else w for i, w in enumerate(wanted)]
+    copies = not (len(operands) > 1 and attributes_of(op.operation)["allowzero"])
+    out = [own[i] if copies and isinstance(w, int) and w == 0 else w for i, w in enumerate(wanted)]
     out = [d if d != DYN else w for d, w in zip(t.dims, out, strict=True)]
     if len(operands) > 1:
-        out = _resolve_run_time(e, own, out)
+        out = _resolve_run_time(e, own, out, copies=copies)
     out = _solve(e, own, out)
     for d in e.dynamic_values(out):
         e.sizes.at_most(0, d)
@@ -245,10 +246,13 @@ def _solve(e: LoweringContext, own: Sequence[Extent], out: list[Extent]) -> list
     return out
 
 
-def _resolve_run_time(e: LoweringContext, own: Sequence[Extent], out: list[Extent]) -> list[Extent]:
+def _resolve_run_time(
+    e: LoweringContext, own: Sequence[Extent], out: list[Extent], *, copies: bool
+) -> list[Extent]:
     """Run-time dims: a value of 0 copies the input's extent, one of -1 takes what is left.
 
-    Where nothing has elements and the copied extents would ask for some, 0 is an extent.
+    Where nothing has elements and the copied extents would ask for some, 0 is an extent, and
+    where the op does not copy.
     """
     dynamic = [i for i, d in enumerate(out) if not isinstance(d, int)]
     if not dynamic:
@@ -256,7 +260,7 @@ def _resolve_run_time(e: LoweringContext, own: Sequence[Extent], out: list[Exten
     zero, one, minus = e.index(0), e.index(1), e.index(-1)
     result = list(out)
     for i in dynamic:
-        if i < len(own):
+        if copies and i < len(own):
             is_zero = arith.CmpIOp(0, out[i], zero).result
             result[i] = arith.SelectOp(is_zero, e.index(own[i]), out[i]).result
     if any(isinstance(d, int) and d == -1 for d in result):

@@ -11,10 +11,12 @@ sys.path.insert(0, os.path.dirname(__file__))
 import contrib_cases
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from contrib_cases import Case, check
 from onnx_draws import REFERENCE, case
 
+import mgx_mlir
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
 
@@ -185,3 +187,31 @@ def test_open_dims(family) -> None:
         for got, want in zip(contrib_cases.run(data, feeds, "ref"), wants, strict=True):
             contrib_cases.compare(found, np.asarray(got), want, contrib_cases.describe(found))
     assert refused <= len(cases) // 5
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+@pytest.mark.parametrize(
+    ("opset", "text"),
+    [
+        (20, "(float[1,4,N,N] x) => (float[A,B,C,D] y) { y = DepthToSpace <blocksize = 2> (x) }"),
+        (20, "(float[N,2,N,6] x) => (float[A,B,C] y) <int64[2] rest = {2, 6}, int64[1] one = {1}> {"
+             " n = Shape <start = 2, end = 3> (x) d = Concat <axis = 0> (n, rest)"
+             " m = Shape <end = 1> (x) e = Concat <axis = 0> (m, d)"
+             " z = Reshape <allowzero = 1> (x, e) y = ReduceSum <keepdims = 0> (z, one) }"),
+        (10, "(float[N,3,5,7,N] x) => (float[A,B,C,D,E] y) { y = Softmax (x) }"),
+    ],
+)  # fmt: skip
+def test_open_dims_that_are_0(target: str, opset: int, text: str) -> None:
+    """An extent that was computed, and is 0, is no 0 that copies the input's extent."""
+    graph = onnx.parser.parse_graph("g " + text)
+    opsets = [onnx.helper.make_opsetid("", opset)]
+    data = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=7).SerializeToString()
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    program = mgx_mlir.compile(data, target=target)
+    dims = session.get_inputs()[0].shape
+    for n in (0, 1, 3):
+        x = f(*[d if isinstance(d, int) else n for d in dims])
+        (want,) = session.run(None, {"x": x})
+        (found,) = program.run({"x": x})
+        assert found.shape == want.shape
+        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)

@@ -59,4 +59,6 @@ def reshape_to_sizes(b: Builder, x: Value, sizes: Sequence[Size]) -> Value:
     if all(isinstance(d, int) for d in sizes):
         return b.reshape(x, dims=list(sizes))
     parts = [unsqueeze(b, as_scalar(b, d), [0]) for d in sizes]
-    return b.reshape(x, b.concat(parts, axis=0))
+    # beside a -1 an extent of 0 is the input's, which leaves it something to be
+    exact = not any(isinstance(d, int) and d == -1 for d in sizes)
+    return b.reshape(x, b.concat(parts, axis=0), allowzero=exact or None)

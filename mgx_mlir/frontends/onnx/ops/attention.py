@@ -59,7 +59,7 @@ def repeat_heads(b: Builder, x: Value, times: int) -> Value:
         shape = concat(b, [b.shape(x, 0, 2), b.ints([times]), b.shape(x, 2, 4)], 0)
         wide = b.broadcast_with_dims(unsqueeze(b, x, [2]), shape)
         joined = concat(b, [b.shape(x, 0, 1), b.ints([heads * times]), b.shape(x, 2, 4)], 0)
-        return b.reshape(wide, joined)
+        return b.reshape(wide, joined, allowzero=True)
     wide = b.multibroadcast(unsqueeze(b, x, [2]), [batch, heads, times, length, size])
     return b.reshape(wide, dims=[batch, heads * times, length, size])
 

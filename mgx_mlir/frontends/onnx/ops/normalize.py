@@ -216,7 +216,7 @@ def grouped(b: Builder, x: Value, groups: int, epsilon: float) -> Value:
         shape = b.shape(x)
         split = b.concat([b.shape(x, 0, 1), b.ints([groups, -1])], axis=0)
         y, _, _ = standardized(b, b.reshape(x, split), [2], epsilon)
-        return b.reshape(y, shape)
+        return b.reshape(y, shape, allowzero=True)
     n = -1 if dims[0] == DYN else dims[0]
     rest = -1 if n != -1 else math.prod(dims[1:]) // groups
     y, _, _ = standardized(b, b.reshape(x, dims=[n, groups, rest]), [2], epsilon)

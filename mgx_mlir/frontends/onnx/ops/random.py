@@ -104,7 +104,7 @@ class _Shape:
         """Return a vector of as many elements in this shape."""
         if self.static:
             return self.b.reshape(flat, dims=self.dims)
-        return self.b.reshape(flat, self.b.shape(self.like))
+        return self.b.reshape(flat, self.b.shape(self.like), allowzero=True)
 
 
 def _like(b: Builder, x: Value) -> _Shape:

@@ -243,7 +243,7 @@ def by_rows(b: Builder, x: Value, axis: int, function: Callable[[Value], Value])
     dims = b.dims(x)
     rows = function(b.flatten(x, axis=axis))
     if DYN in dims:
-        return b.reshape(rows, b.shape(x))
+        return b.reshape(rows, b.shape(x), allowzero=True)
     return b.reshape(rows, dims=list(dims)) if len(dims) != 2 or axis != 1 else rows
 
 

@@ -208,7 +208,8 @@ def along_matrix(b: Builder, x: Value, matrix: Value, axis: int) -> Value:
     if rank == 2:
         flat = moved
     elif DYN in dims:
-        flat = b.reshape(moved, b.concat([b.ints([-1]), b.shape(moved, rank - 1)], axis=0))
+        by_rows = b.concat([b.ints([-1]), b.shape(moved, rank - 1)], axis=0)
+        flat = b.reshape(moved, by_rows)
     else:
         flat = b.flatten(moved, axis=rank - 1)
     out = b.dot(flat, matrix)
@@ -218,7 +219,7 @@ def along_matrix(b: Builder, x: Value, matrix: Value, axis: int) -> Value:
             out = b.reshape(out, dims=[*lead, last])
         else:
             shape = b.concat([b.shape(moved, 0, rank - 1), b.shape(out, 1)], axis=0)
-            out = b.reshape(out, shape)
+            out = b.reshape(out, shape, allowzero=True)
     return transpose(b, out, [order.index(i) for i in range(rank)])
 
 
