@@ -11,14 +11,18 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import arith, ir, tensor
 from mgx_mlir.passes.lower.cpu import dot as loops
 from mgx_mlir.passes.lower.cpu.isa import AVX2, AVX512, NEON, Isa, isa_of
+from mgx_mlir.passes.lower.cpu.workgroup_builder import SCRATCH_BYTES, WorkgroupBuilder
 from tests.lower.programs import Programs, check, execute, kernels_of
+from tests.lower.vector_kernels import run
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
@@ -43,7 +47,8 @@ COMPILES = settings(
 )
 def test_cut(rows: int | None, depth: int, columns: int, isa: Isa) -> None:
     """Tiles fit the registers, work-groups are whole tiles, and no panel has nothing to do."""
-    cut = loops.plan(rows if rows is not None else object(), depth, columns, isa)  # type: ignore[arg-type]
+    open_extent: Any = object()
+    cut = loops.plan(loops.DotShape(rows or open_extent, depth, columns), isa)
     registers = cut.width // isa.lanes
     have = 16 if isa is AVX2 else 32
     assert registers * isa.lanes == cut.width
@@ -60,7 +65,7 @@ def test_cut(rows: int | None, depth: int, columns: int, isa: Isa) -> None:
 def test_few_work_groups_are_shared_out() -> None:
     """Eight workers have two groups each, or one of enough work."""
     for rows, depth, columns in [(128, 768, 768), (1, 768, 3072), (4096, 64, 64), (197, 768, 768)]:
-        cut = loops.plan(rows, depth, columns, AVX512)
+        cut = loops.plan(loops.DotShape(rows, depth, columns), AVX512)
         panels = math.ceil(columns / cut.width)
         groups = math.ceil(panels / cut.panels) * math.ceil(rows / cut.rows)
         assert 8 <= groups <= 64, (rows, depth, columns, cut)
@@ -165,6 +170,121 @@ def test_products(drawn: Sequence[Product], arch: str, both: bool) -> None:
     got = execute(lowered, made.inputs, threads=1 + both)
     for p, found, want in zip(drawn, got, made.want, strict=True):
         check(found, want, 1e-5, str(p))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Products of matrices that are both computed; a, b: their last two dims are changed over."""
+
+    lead: tuple[int, ...]
+    rows: int
+    depth: int
+    columns: int
+    a: bool
+    b: bool
+    open: bool
+    isa: Isa
+
+    def build(self, x: ir.Value, w: ir.Value) -> list[ir.Value]:
+        """The sums, and the sums plus one, of one or all leading dims as a batch."""
+        n = len(self.lead)
+        swapped = (*range(n), n + 1, n)
+        a, b = (swapped if s else tuple(range(n + 2)) for s in (self.a, self.b))
+        extents = [[_dim(v, i) for i in range(n + 2)] for v in (x, w)]
+        *lead, rows, depth = (extents[0][a.index(i)] for i in range(n + 2))
+        columns = extents[1][b.index(n + 1)]
+        batch: Any = math.prod(self.lead)
+        if self.open and lead:
+            batch = lead[0]
+            for d in lead[1:]:
+                batch = arith.MulIOp(batch, d).result
+        shape = loops.DotShape(rows, depth, columns, tuple(lead), a, b)
+        cut = loops.plan(shape, self.isa)
+        f32 = dtypes.FLOAT
+        return loops.product(shape, cut, self.isa, (x, w), batch, [], [f32, f32], _twice)
+
+    def arrays(self, numbers: np.random.Generator) -> list[np.ndarray]:
+        out = []
+        for dims, swap in (((self.rows, self.depth), self.a), ((self.depth, self.columns), self.b)):
+            own = (*self.lead, *(dims[::-1] if swap else dims))
+            out.append(numbers.standard_normal(own).astype(np.float32))
+        return out
+
+    def want(self, x: np.ndarray, w: np.ndarray) -> np.ndarray:
+        x, w = (v.swapaxes(-1, -2) if s else v for v, s in ((x, self.a), (w, self.b)))
+        found = np.matmul(x.astype(np.float64), w.astype(np.float64))
+        return found.reshape(*[math.prod(self.lead)] * bool(self.lead), *found.shape[-2:])
+
+
+def _dim(x: ir.Value, axis: int) -> Any:
+    """The extent of a dim, a number or a value."""
+    kind = ir.RankedTensorType(x.type)
+    if not kind.is_dynamic_dim(axis):
+        return kind.shape[axis]
+    return tensor.DimOp(x, arith.ConstantOp(ir.IndexType.get(), axis).result).result
+
+
+def _twice(
+    k: WorkgroupBuilder, tensors: Any, sums: ir.Value, at: Any, reads: Any, *, masked: bool
+) -> list[ir.Value]:
+    one = k.splat(1.0, ir.VectorType(sums.type).shape[0])
+    return [sums, k.fma(one, one, sums)]
+
+
+batches = st.builds(
+    Batch,
+    lead=st.sampled_from(((), (3,), (2, 2), (1,))),
+    rows=st.one_of(st.integers(1, 20), st.sampled_from((1, 130))),
+    depth=st.one_of(st.integers(1, 40), st.sampled_from((64, 256, 300, 513))),
+    columns=st.one_of(st.integers(1, 70), st.sampled_from((48, 96, 128))),
+    a=st.booleans(),
+    b=st.booleans(),
+    open=st.booleans(),
+    isa=st.sampled_from((AVX512, AVX512, AVX2, NEON)),
+)
+
+
+@COMPILES
+@given(st.lists(batches, min_size=6, max_size=8), st.booleans())
+@example([Batch((2,), 0, 9, 5, False, True, True, AVX512),
+          Batch((), 3, 0, 5, False, False, True, AVX512),
+          Batch((), 1, 300, 70, False, False, True, AVX512)], False)  # fmt: skip
+def test_computed_operands(drawn: Sequence[Batch], both: bool) -> None:
+    numbers = np.random.default_rng(len(drawn))
+    arrays = [a for b in drawn for a in b.arrays(numbers)]
+    types = [b.open for b in drawn for _ in range(2)]
+
+    def build(*arguments: ir.Value) -> list[ir.Value]:
+        pairs = zip(drawn, arguments[::2], arguments[1::2], strict=True)
+        return [v for b, x, w in pairs for v in b.build(x, w)]
+
+    got = run(build, arrays, 1 + both, is_open=types)
+    for i, b in enumerate(drawn):
+        want = b.want(*arrays[2 * i : 2 * i + 2])
+        check(got[2 * i], want, 1e-5, str(b))
+        check(got[2 * i + 1], want + 1, 1e-5, str(b))
+
+
+@pytest.mark.parametrize("isa", [AVX512, AVX2, NEON], ids=["avx512", "avx2", "neon"])
+@given(
+    rows=st.one_of(st.none(), st.integers(1, 5000)),
+    depth=st.one_of(st.none(), st.integers(1, 20000)),
+    columns=st.one_of(st.none(), st.integers(1, 5000)),
+    turned=st.booleans(),
+)
+def test_scratch_is_bounded(
+    isa: Isa, rows: int | None, depth: int | None, columns: int | None, turned: bool
+) -> None:
+    """What a plan puts on the stack fits it, whatever the product."""
+    o: Any = object()
+    b = (1, 0) if turned else (0, 1)
+    shape = loops.DotShape(rows or o, depth or o, columns or o, b=b)
+    cut = loops.plan(shape, isa)
+    assert cut.block % isa.lanes == 0
+    parts = cut.block and (depth is None or depth > cut.block)
+    used = 4 * cut.width * (cut.block + (cut.rows if parts else 0))
+    assert used <= SCRATCH_BYTES
+    assert bool(cut.block) == (rows != 1 or turned)
 
 
 def test_special_values() -> None:

@@ -22,18 +22,23 @@ def compiled(
     arrays: Sequence[np.ndarray],
     *,
     fixed: bool = True,
+    is_open: Sequence[bool] = (),
     **flags: Any,
 ) -> bytes:
-    """A module whose @main is `build(*arguments)`; not `fixed`: all dims are open."""
+    """A module whose @main is `build(*arguments)`; not `fixed`: all dims are open.
+
+    is_open: whether those of each argument are.
+    """
+    opened = list(is_open) or [not fixed] * len(arrays)
     ctx = new_context()
     ctx.allow_unregistered_dialects = True
     with ctx, ir.Location.unknown():
         module = ir.Module.create()
         types = [
             ir.RankedTensorType.get(
-                a.shape if fixed else [DYN] * a.ndim, signless(dtypes.from_numpy(a.dtype))
+                [DYN] * a.ndim if some else a.shape, signless(dtypes.from_numpy(a.dtype))
             )
-            for a in arrays
+            for a, some in zip(arrays, opened, strict=True)
         ]
         with ir.InsertionPoint(module.body):
             main = func.FuncOp("main", (types, []))
@@ -50,13 +55,18 @@ def compiled(
 
 
 def run(
-    build: Callable[..., Sequence[ir.Value]], arrays: Sequence[np.ndarray], threads: int = 1
+    build: Callable[..., Sequence[ir.Value]],
+    arrays: Sequence[np.ndarray],
+    threads: int = 1,
+    *,
+    is_open: Sequence[bool] = (),
 ) -> list[np.ndarray]:
     """The results of `build`'s kernel for `arrays`."""
     from iree import runtime as rt
 
     module = rt.load_vm_flatbuffer(
-        compiled(build, arrays), driver="local-sync" if threads == 1 else "local-task"
+        compiled(build, arrays, is_open=is_open),
+        driver="local-sync" if threads == 1 else "local-task",
     )
     found = module.main(*arrays)
     return [f.to_host() for f in (found if isinstance(found, tuple | list) else [found])]

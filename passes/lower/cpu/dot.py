@@ -1,22 +1,28 @@
-"""Matrix products as vector loops: packed weights, any number of rows, the epilogue on the sums.
+"""Matrix products as vector loops: any number of rows, what follows them computed on the sums.
 
 The columns are cut into panels of some registers. A work-group computes some rows of some panels:
 tiles of a few rows by one panel accumulate in registers over the whole depth, and what follows the
 product is computed on them before they are stored. It reads its panels one after the other, each
-for all of its rows, so that weights come from memory once and from the second cache after that.
+for all of its rows.
+
+Constant weights are packed by panels ahead of time: they come from memory once and from the second
+cache after that. A computed second operand is packed by the work-group, some depth at a time, to
+scratch on its stack; one row alone reads it as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
+from mgx_mlir.passes.lower.cpu.elements import Elements
 from mgx_mlir.passes.lower.cpu.isa import Isa
 from mgx_mlir.passes.lower.cpu.workgroup_builder import (
+    SCRATCH_BYTES,
     Index,
     ResultTile,
     WorkgroupBuilder,
@@ -35,41 +41,92 @@ REACHED = {1: 0.85, 2: 0.97}
 
 
 @dataclass(frozen=True)
+class DotShape:
+    """The extents of a product, numbers or indices that only the run knows.
+
+    lead: those that both operands have ahead of rows, depth and columns. a, b: which of the dims
+    (lead.., row, depth) and (lead.., depth, column) each dim of the operand is, where it is read
+    through a transpose; `b` is None for packed weights.
+    """
+
+    rows: Index
+    depth: Index
+    columns: Index
+    lead: tuple[Index, ...] = ()
+    a: tuple[int, ...] = (0, 1)
+    b: tuple[int, ...] | None = None
+
+    @property
+    def turned(self) -> bool:
+        """Whether neighbours of the second operand are along the depth."""
+        return self.b is not None and self.b[-1] != len(self.lead) + 1
+
+
+@dataclass(frozen=True)
 class DotPlan:
     """How a product is cut: panels of `width` columns, tiles of `tile` rows by a panel; `panels`
-    and `rows` of a work-group."""
+    and `rows` of a work-group; `block` of the depth that is packed at a time, 0 for none."""
 
     width: int
     tile: int
     panels: int
     rows: int
+    block: int = 0
 
 
-def plan(rows: Index, depth: int, columns: int, isa: Isa) -> DotPlan:
-    """Return the cut of a product; `rows` are a number or an index that only the run knows."""
-    high = rows if isinstance(rows, int) else None
+def plan(shape: DotShape, isa: Isa) -> DotPlan:
+    """Return the cut of a product."""
+    high, depth, columns = (d if isinstance(d, int) else None
+                            for d in (shape.rows, shape.depth, shape.columns))  # fmt: skip
+    batch = 1
+    for d in shape.lead:
+        batch *= d if isinstance(d, int) else 1
     tile, registers = _tile(high, columns, isa)
     width = registers * isa.lanes
-    count = -(-columns // width)
-    work = depth * width * (high or tile)  # multiply-adds of a panel
-    panels = max(1, -(-count // GROUPS), min(count, GROUP_WORK // work))
-    most = max(tile, ROW_BYTES // (4 * depth) // tile * tile)
+    wanted = max(1, GROUPS // batch)  # of each product of a batch
+    # an open extent is taken for a large one
+    count = wanted if columns is None else -(-columns // width)
+    panel = (depth or 512) * width
+    panels = max(1, -(-count // wanted), min(count, GROUP_WORK // (panel * (high or tile))))
+    most = max(tile, ROW_BYTES // (4 * (depth or 512)) // tile * tile)
     groups = -(-count // panels)
     # with few columns there are more groups, of fewer rows
-    least = max(tile, -(-GROUP_WORK // (depth * width * panels)))
+    least = max(tile, -(-GROUP_WORK // (panel * panels)))
     if high is None:
         few = -(-4 * least // tile) * tile
-        return DotPlan(width, tile, panels, most if groups >= GROUPS else min(most, few))
+        return _packing(
+            shape, isa, DotPlan(width, tile, panels, most if groups >= wanted else min(most, few))
+        )
     parts = -(-high // most)
-    if groups < GROUPS:
-        parts = max(parts, min(GROUPS // groups, high // least))
-    share = -(-high // parts)
-    return DotPlan(width, tile, panels, high if parts == 1 else -(-share // tile) * tile)
+    if groups < wanted:
+        parts = max(parts, min(wanted // groups, high // least))
+    return _packing(shape, isa, DotPlan(width, tile, panels, _share(high, max(1, parts), tile)))
 
 
-def _tile(rows: int | None, columns: int, isa: Isa) -> tuple[int, int]:
+def _share(rows: int, parts: int, tile: int) -> int:
+    """Return the rows of a work-group where there are so many: whole tiles, unless it has all."""
+    share = -(-rows // parts)
+    return rows if parts == 1 else -(-share // tile) * tile
+
+
+def _packing(shape: DotShape, isa: Isa, cut: DotPlan) -> DotPlan:
+    """Return the cut with the depth that is packed at a time, and rows whose sums can be kept."""
+    if shape.b is None or (shape.rows == 1 and not shape.turned):
+        return cut
+    room = SCRATCH_BYTES // 4 // cut.width
+    if isinstance(shape.depth, int) and -(-shape.depth // isa.lanes) * isa.lanes <= room:
+        return replace(cut, block=-(-shape.depth // isa.lanes) * isa.lanes)
+    block, most = room // 2 // isa.lanes * isa.lanes, room // 2 // cut.tile * cut.tile
+    if isinstance(shape.rows, int) and cut.rows > most:
+        return replace(cut, block=block, rows=_share(shape.rows, -(-shape.rows // most), cut.tile))
+    return replace(cut, block=block, rows=min(cut.rows, most))
+
+
+def _tile(rows: int | None, columns: int | None, isa: Isa) -> tuple[int, int]:
     """Return the rows and registers of a tile: the fastest with the least columns of nothing."""
     tiles = [(1, r) for _, r in isa.dot_tiles] if rows == 1 else list(isa.dot_tiles)
+    if columns is None:
+        return tiles[0]
 
     def cost(tile: tuple[int, int]) -> float:
         width = tile[1] * isa.lanes
@@ -88,73 +145,159 @@ def pack(weights: np.ndarray, width: int) -> np.ndarray:
 
 
 def product(
+    shape: DotShape,
     cut: DotPlan,
     isa: Isa,
-    x: ir.Value,
-    packed: ir.Value,
-    extents: tuple[Index, int],
+    operands: tuple[ir.Value, ir.Value],
+    batch: Index,
     others: Sequence[ir.Value],
     results: Sequence[DType],
     emit: Emit,
     captured: Sequence[Index] = (),
 ) -> list[ir.Value]:
-    """Make the dispatch: results of rows by columns.
+    """Make the dispatch: results of [rows, columns], or of [batch, rows, columns].
 
-    x: [rows, K]. packed: of `pack`. extents: rows and columns. others: what `emit` reads.
-    captured: further extents that it asks for.
+    operands: the second may be of `pack`. batch: the product of the leading extents. others: what
+    `emit` reads. captured: further extents that it asks for.
     """
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
-        return _Body(k, cut, isa, extents, emit).build(results)
+        return _Body(k, shape, cut, isa, emit).build(results)
 
-    count, _, width = ir.RankedTensorType(packed.type).shape
-    assert width == cut.width, f"panels of {width} columns, expected {cut.width}"
+    lead = [batch] if shape.lead else []
     return dispatch(
-        [x, packed, *others],
-        [(extents, d) for d in results],
+        [*operands, *others],
+        [([*lead, shape.rows, shape.columns], d) for d in results],
         # the groups that read the same weights run after each other
-        [(count, cut.panels), (extents[0], cut.rows)],
+        [*[(d, 1) for d in lead], (shape.columns, cut.panels * cut.width), (shape.rows, cut.rows)],
         body,
-        captured,
+        [shape.depth, *shape.lead, *captured],
     )
 
 
+def coordinates(k: WorkgroupBuilder, flat: Index, extents: Sequence[Index]) -> list[Index]:
+    """Return the index along each of several dims of what is counted as one; none for no dims."""
+    out: list[Index] = []
+    for extent in reversed(extents[1:]):
+        inner = k.inner(extent)
+        out.append(k.rem(flat, inner))
+        flat = k.div(flat, inner)
+    return [flat, *reversed(out)] if extents else []
+
+
 class _Body:
-    """The loops of one work-group."""
+    """The loops of one work-group.
+
+    What the loops carry is the packed panel, the sums of a part of the depth, and the results;
+    the first two only where there are such.
+    """
 
     def __init__(
-        self, k: WorkgroupBuilder, cut: DotPlan, isa: Isa, extents: tuple[Index, int], emit: Emit
+        self, k: WorkgroupBuilder, shape: DotShape, cut: DotPlan, isa: Isa, emit: Emit
     ) -> None:
-        self.k, self.cut, self.lanes, self.emit = k, cut, isa.lanes, emit
+        self.k, self.shape, self.cut, self.lanes, self.emit = k, shape, cut, isa.lanes, emit
         self.x, self.w, *self.others = k.inputs
-        self.panel, self.row = k.at
-        self.count, self.depth = (ir.RankedTensorType(self.w.type).shape[i] for i in (0, 1))
-        self.columns = extents[1]
-        self.masked = bool(self.columns % cut.width)
-        high = k.inner(extents[0])
+        batch, self.column, self.row = k.at if shape.lead else [0, *k.at]
+        self.prefix: list[Index] = [0] if shape.lead else []
+        self.batch = batch
+        self.lead = coordinates(k, batch, shape.lead)
+        self.columns, self.depth = k.inner(shape.columns), k.inner(shape.depth)
+        self.masked = not isinstance(self.columns, int) or bool(self.columns % cut.width)
+        high = k.inner(shape.rows)
         whole = isinstance(high, int) and high % cut.rows == 0
         self.rows: Index = cut.rows if whole else k.min(cut.rows, k.sub(high, self.row))
         self.vectors = cut.width // isa.lanes
+        one = isinstance(self.depth, int) and self.depth <= cut.block
+        self.parts = bool(cut.block) and not one
+        self.start: Index = 0  # of the depth that is at hand, and how much that is
+        self.count: Index = self.depth
 
     def build(self, results: Sequence[DType]) -> list[ResultTile]:
         k, cut = self.k, self.cut
-        panels: Index = cut.panels
-        if self.count % cut.panels:
-            panels = k.min(cut.panels, k.sub(self.count, self.panel))
-        first = k.mul(self.panel, cut.width)
-        wide = k.mul(panels, cut.width)
-        if self.masked:
-            wide = k.min(wide, k.sub(self.columns, first))
-        sizes = (self.rows, wide)
-        tiles = [k.empty(sizes, d) for d in results]
+        step = cut.panels * cut.width
+        whole = isinstance(self.columns, int) and self.columns % step == 0
+        wide: Index = step if whole else k.min(step, k.sub(self.columns, self.column))
+        panels: Index = cut.panels if whole else k.div(k.add(wide, cut.width - 1), cut.width)
+        sizes = [*[1 for _ in self.prefix], self.rows, wide]
+        carried = [k.empty(sizes, d) for d in results]
+        if self.parts:
+            carried = [k.empty((cut.rows, cut.width)), *carried]
+        if cut.block:
+            carried = [k.empty((cut.block, cut.width)), *carried]
         if panels == 1:
-            tiles = self.panel_rows(0, tiles)
+            carried = self.panel(0, carried)
         else:
-            tiles = k.loop(0, panels, 1, tiles, lambda p, c: self.panel_rows(p, c))
-        return [ResultTile(t, (self.row, first), sizes) for t in tiles]
+            carried = k.loop(0, panels, 1, carried, lambda p, c: self.panel(p, c))
+        at = [*[self.batch for _ in self.prefix], self.row, self.column]
+        return [ResultTile(t, at, sizes) for t in carried[-len(results) :]]
+
+    # ---- a panel -----------------------------------------------------------------------------
+
+    def panel(self, p: Index, carried: Tiles) -> Tiles:
+        """All rows of the work-group of one panel."""
+        k, cut = self.k, self.cut
+        if not cut.block:
+            return self.panel_rows(p, carried)
+        if not self.parts:
+            return self.panel_rows(p, [self.packed(p, carried[0]), *carried[1:]])
+
+        def part(start: Index, carried: Tiles) -> Tiles:
+            self.start, self.count = start, k.min(cut.block, k.sub(self.depth, start))
+            return self.panel_rows(p, [self.packed(p, carried[0]), *carried[1:]])
+
+        # one round at least, which stores the sums of nothing
+        return k.loop(0, k.max(self.depth, 1), cut.block, carried, part)
+
+    def packed(self, p: Index, into: ir.Value) -> ir.Value:
+        """Return the scratch with the part of a panel's columns that is at hand."""
+        k, lanes = self.k, self.lanes
+        base = k.add(self.column, k.mul(p, self.cut.width))
+        if self.shape.turned:
+            return self.packed_turned(base, into)
+
+        def row(d: Index, carried: Tiles) -> Tiles:
+            out = carried[0]
+            for j in range(self.vectors):
+                found = self.columns_of(k.add(self.start, d), k.add(base, j * lanes))
+                out = k.write(found, out, [d, j * lanes])
+            return [out]
+
+        return k.loop(0, self.count, 1, [into], row)[0]
+
+    def packed_turned(self, base: Index, into: ir.Value) -> ir.Value:
+        """`packed` of an operand whose neighbours are along the depth: squares are turned."""
+        k, lanes = self.k, self.lanes
+        last = k.sub(self.columns, 1)
+        ragged = not isinstance(self.depth, int) or bool(self.depth % lanes)
+
+        def square(d: Index, carried: Tiles) -> Tiles:
+            out = carried[0]
+            for j in range(self.vectors):
+                rows = []
+                for i in range(lanes):
+                    # past the end the last column is read again: its sums are not kept
+                    column = k.add(base, j * lanes + i)
+                    column = k.min(column, last) if self.masked else column
+                    at = self.indices(self.shape.b, k.add(self.start, d), column)
+                    rows.append(k.read(self.w, at, lanes, masked=0.0 if ragged else None))
+                for i, v in enumerate(Elements(k, {}).rows(rows)):
+                    out = k.write(v, out, [k.add(d, i), j * lanes])
+            return [out]
+
+        return k.loop(0, self.count, lanes, [into], square)[0]
+
+    def indices(self, order: Sequence[int] | None, row: Index, column: Index) -> list[Index]:
+        """Return where an operand's element is, through its transpose."""
+        at = [*self.lead, row, column]
+        return [at[i] for i in order] if order is not None else at
+
+    def columns_of(self, d: Index, column: Index) -> ir.Value:
+        """Return a vector along the columns of a computed operand, as it is."""
+        at = self.indices(self.shape.b, d, column)
+        return self.k.read(self.w, at, self.lanes, masked=0.0 if self.masked else None)
 
     def panel_rows(self, p: Index, tiles: Tiles) -> Tiles:
-        """All rows of the work-group of one panel: tiles, and the rest in smaller ones."""
+        """Cut the rows into tiles, and the rest into smaller ones."""
         k, high = self.k, self.cut.tile
         if isinstance(self.rows, int):
             return self.even_tiles(p, self.rows, tiles)
@@ -189,39 +332,81 @@ class _Body:
                 tiles = k.loop(start, stop, high, tiles, lambda r, c, n=high: self.tile(p, r, n, c))
         return tiles
 
-    def tile(self, p: Index, r: Index, high: int, tiles: Tiles) -> Tiles:
+    def tile(self, p: Index, r: Index, high: int, carried: Tiles) -> Tiles:
         """`high` rows from `r` on of panel `p`: sums, and what follows them."""
+        k = self.k
+        zero = [k.splat(0.0, self.lanes)] * (high * self.vectors)
+        if not self.parts:
+            return self.finished(p, r, high, self.sums(p, r, high, carried, zero), carried)
+        spots = [(k.add(r, i), j * self.lanes) for i in range(high) for j in range(self.vectors)]
+        init = k.when(
+            k.is_equal(self.start, 0),
+            lambda: zero,
+            lambda: [k.read(carried[1], at, self.lanes) for at in spots],
+            [v.type for v in zero],
+        )
+        sums = self.sums(p, r, high, carried, init)
+
+        def kept() -> Tiles:
+            out = carried[1]
+            for at, total in zip(spots, sums, strict=True):
+                out = k.write(total, out, at)
+            return [carried[0], out, *carried[2:]]
+
+        return k.when(
+            k.is_less(k.add(self.start, self.cut.block), self.depth),
+            kept,
+            lambda: self.finished(p, r, high, sums, carried),
+            [t.type for t in carried],
+        )
+
+    def finished(
+        self, p: Index, r: Index, high: int, sums: Sequence[ir.Value], carried: Tiles
+    ) -> Tiles:
+        """Store what follows the sums of a tile."""
         k, lanes = self.k, self.lanes
-        panel, first = k.add(self.panel, p), k.add(self.row, r)
-        sums = self.sums(panel, first, high)
-        out = list(tiles)
+        scratch = bool(self.cut.block) + self.parts
+        out = carried[scratch:]
         reads: dict[object, ir.Value] = {}
-        base, left = k.mul(panel, self.cut.width), k.mul(p, self.cut.width)
+        left = k.mul(p, self.cut.width)
+        base = k.add(self.column, left)
         for i in range(high):
-            row = k.add(first, i)
+            row = k.add(self.row, r, i)
             for j in range(self.vectors):
-                at = [row, k.add(base, j * lanes)]
+                at = [*self.lead, row, k.add(base, j * lanes)]
                 total = sums[i * self.vectors + j]
                 found = self.emit(k, self.others, total, at, reads, masked=self.masked)
-                where = [k.add(r, i), k.add(left, j * lanes)]
+                where = [*self.prefix, k.add(r, i), k.add(left, j * lanes)]
                 out = [
                     k.write(v, t, where, masked=self.masked)
                     for v, t in zip(found, out, strict=True)
                 ]
-        return out
+        return [*carried[:scratch], *out]
 
-    def sums(self, panel: Index, row: Index, high: int) -> list[ir.Value]:
-        """Return the accumulators of a tile after the whole depth."""
+    def sums(
+        self, p: Index, r: Index, high: int, carried: Tiles, init: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        """Return the accumulators of a tile after the depth that is at hand."""
         k, lanes = self.k, self.lanes
-        rows = [k.add(row, i) for i in range(high)]
+        rows = [k.add(self.row, r, i) for i in range(high)]
+        base = k.add(self.column, k.mul(p, self.cut.width))
+
+        def weights(d: Index, column: int) -> ir.Value:
+            if self.shape.b is None:
+                panel = k.add(k.div(self.column, self.cut.width), p)
+                return k.read(self.w, [panel, d, column], lanes)
+            if self.cut.block:
+                return k.read(carried[0], [d, column], lanes)
+            return self.columns_of(d, k.add(base, column))
 
         def step(d: Index, sums: list[ir.Value]) -> list[ir.Value]:
-            weights = [k.read(self.w, [panel, d, j * lanes], lanes) for j in range(self.vectors)]
+            vectors = [weights(d, j * lanes) for j in range(self.vectors)]
             out = []
-            for i, at in enumerate(rows):
-                value = k.broadcast(k.element(self.x, [at, d]), lanes)
-                for j, w in enumerate(weights):
+            for i, row in enumerate(rows):
+                at = self.indices(self.shape.a, row, k.add(self.start, d))
+                value = k.broadcast(k.element(self.x, at), lanes)
+                for j, w in enumerate(vectors):
                     out.append(k.fma(value, w, sums[i * self.vectors + j]))
             return out
 
-        return k.loop(0, self.depth, 1, [k.splat(0.0, lanes)] * (high * self.vectors), step)
+        return k.loop(0, self.count, 1, list(init), step)

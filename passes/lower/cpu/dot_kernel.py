@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from mgx_mlir.core import dtypes, literals
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import BroadcastOp, Kernel, Pointwise, is_a, op_class
 from mgx_mlir.core.shapes import DYN, TensorType
@@ -12,29 +13,46 @@ from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
 from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.dialects.migraphx.literal import Literal
+from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.cpu import dot as loops
 from mgx_mlir.passes.lower.cpu.epilogue import Epilogue
-from mgx_mlir.passes.lower.cpu.isa import isa_of
+from mgx_mlir.passes.lower.cpu.isa import Isa, isa_of
 from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lower.expr import Extent, Leaf
 
 
 def refusal(dot: Dot) -> str | None:
     """Return why no vector kernel computes a product, None if one does."""
-    a, out = TensorType.of(dot.a), TensorType.of(dot.out)
+    a, b, out = (TensorType.of(v) for v in (dot.a, dot.b, dot.out))
     if a.dtype is not dtypes.FLOAT:
         return f"it computes {a.dtype}"
-    if constant_matrix(dot) is None:
-        return "its second operand is no constant matrix"
-    if DYN in (a.dims[-1], out.dims[-1]):
-        return "its depth or its columns are run-time dims"
-    if 0 in a.dims or 0 in out.dims:
+    if 0 in a.dims or 0 in b.dims or 0 in out.dims:
         return "it has no elements"
-    if not isinstance(dot.a.owner, ir.Block):
+    if _behind_transposes(dot.a) is None:
         return "its first operand is computed in the kernel"
+    if constant_matrix(dot) is not None and DYN not in b.dims[-2:]:
+        return None
+    second = _behind_transposes(dot.b)
+    if second is None:
+        return "its second operand is computed in the kernel"
+    if second[1][-1] < b.rank - 2:
+        return "neither rows nor columns of its second operand are next to each other"
     return None
+
+
+def _behind_transposes(v: ir.Value) -> tuple[ir.Value, tuple[int, ...]] | None:
+    """Return the kernel's operand that a value is a transpose of, and which of the value's dims
+    each of its own is; None where it is something else."""
+    order = tuple(range(TensorType.of(v).rank))
+    while not isinstance(v.owner, ir.Block):
+        if not is_a(v.owner, Transpose):
+            return None
+        permutation = list(v.owner.opview.permutation)
+        order = tuple(order[permutation.index(i)] for i in range(len(order)))
+        v = v.owner.operands[0]
+    return v, order
 
 
 def constant_matrix(dot: Dot) -> ir.Value | None:
@@ -66,38 +84,79 @@ def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value]
     if isa is None or len(dots) != 1 or refusal(dots[0]) is not None:
         return None
     dot = dots[0]
-    if any(o != dot.operation and not is_epilogue(o) for o in members):
+    ahead = [dot.operation, *_transposes(dot.a), *_transposes(dot.b)]
+    if any(o not in ahead and not is_epilogue(o) for o in members):
         return None
-    weights = constant_matrix(dot)
-    assert weights is not None
-    array = literals.array_of(weights)
-    depth, columns = array.shape[-2:]
-    x = e.tensor(dot.a)
-    lead = e.extents(x)[:-1]
+    a, matrix = _operand(e, dot.a), constant_matrix(dot)
+    b = _operand(e, dot.b) if matrix is None else None
+    *lead, rows, depth = _extents(e, *a)
+    columns: Extent = TensorType.of(dot.b).dims[-1] if b is None else _extents(e, *b)[-1]
     # stands for the sums, and has their extents
-    total = Leaf(TensorType.of(dot.out), e.empty([*lead, columns], dtypes.FLOAT))
+    total = Leaf(TensorType.of(dot.out), e.empty([*lead, rows, columns], dtypes.FLOAT))
     e.bind(dot.out, total)
     with e.kernel():  # pointwise ops wait to be asked for
         for o in members:
-            if o != dot.operation and not is_a(o, (Literal, Yield)):
+            if o not in ahead and not is_a(o, (Literal, Yield)):
                 e.operation(o)
         results = [e.expr(v) for v in members[-1].operands]
     epilogue = Epilogue(results, total)
     if epilogue.refusal:
         return None
-    rows = e.product(lead)
-    cut = loops.plan(rows, depth, columns, isa)
-    packed = e.parameter(
-        e.repacked(
-            array, ("dot", cut.width), lambda: loops.pack(array.reshape(depth, columns), cut.width)
-        )
-    )
-    emit = Rows(epilogue, lead)
-    made = loops.product(
-        cut, isa, _reshaped(e, x, [rows, depth]), packed, (rows, columns), epilogue.inputs,
-        [r.type.dtype for r in results], emit, lead,
+    stored = [r.type.dtype for r in results]
+    if b is not None:
+        batch = e.product(lead)
+        shape = loops.DotShape(rows, depth, columns, tuple(lead), a[1], b[1])
+        made = loops.product(
+            shape, loops.plan(shape, isa), isa, (a[0], b[0]), batch, epilogue.inputs, stored,
+            epilogue.emit,
+        )  # fmt: skip
+    else:
+        assert matrix is not None
+        made = _with_weights(e, isa, a, matrix, epilogue, stored)
+    return [_reshaped(e, v, [*lead, rows, columns]) for v in made]
+
+
+def _with_weights(
+    e: LoweringContext, isa: Isa, a: tuple[ir.Value, tuple[int, ...]], matrix: ir.Value,
+    epilogue: Epilogue, stored: Sequence[DType],
+) -> list[ir.Value]:  # fmt: skip
+    """Return the results of a product with one constant matrix, whose leading dims are rows."""
+    array = literals.array_of(matrix)
+    depth, columns = array.shape[-2:]
+    x, order = a
+    *lead, _ = _extents(e, x, order)
+    if len(lead) > 1:  # rows of all leading dims as one
+        x, order = _reshaped(e, x, [e.product(lead), depth]), (0, 1)
+    shape = loops.DotShape(e.extent(x, order.index(0)), depth, columns, a=order)
+    cut = loops.plan(shape, isa)
+    layout = ("dot", cut.width)
+    packed = e.repacked(array, layout, lambda: loops.pack(array.reshape(depth, columns), cut.width))
+    return loops.product(
+        shape, cut, isa, (x, e.parameter(packed)), 1, epilogue.inputs, stored,
+        Rows(epilogue, lead), lead,
     )  # fmt: skip
-    return [_reshaped(e, v, [*lead, columns]) for v in made]
+
+
+def _operand(e: LoweringContext, v: ir.Value) -> tuple[ir.Value, tuple[int, ...]]:
+    """Return an operand's tensor as it is stored, and its order."""
+    found = _behind_transposes(v)
+    assert found is not None
+    return e.tensor(found[0]), found[1]
+
+
+def _extents(e: LoweringContext, x: ir.Value, order: tuple[int, ...]) -> list[Extent]:
+    """Return the extents of a transpose of `x`."""
+    own = e.extents(x)
+    return [own[order.index(i)] for i in range(len(own))]
+
+
+def _transposes(v: ir.Value) -> list[ir.Operation]:
+    """Return the transposes that a product reads an operand of its kernel through."""
+    out: list[ir.Operation] = []
+    while not isinstance(v.owner, ir.Block) and is_a(v.owner, Transpose):
+        out.append(v.owner.operation)
+        v = v.owner.operands[0]
+    return out
 
 
 class Rows:
@@ -111,17 +170,8 @@ class Rows:
         at: Sequence[Index], reads: dict[Hashable, ir.Value], *, masked: bool,
     ) -> list[ir.Value]:  # fmt: skip
         flat, column = at
-        where = self.coordinates(k, flat) if len(self.lead) > 1 else [flat]
+        where = loops.coordinates(k, flat, self.lead)
         return self.epilogue.emit(k, tensors, sums, [*where, column], reads, masked=masked)
-
-    def coordinates(self, k: WorkgroupBuilder, flat: Index) -> list[Index]:
-        """Return the index along each leading dim of a row."""
-        out: list[Index] = []
-        for extent in reversed(self.lead[1:]):
-            inner = k.inner(extent)
-            out.append(k.rem(flat, inner))
-            flat = k.div(flat, inner)
-        return [flat, *reversed(out)]
 
 
 def _reshaped(e: LoweringContext, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
