@@ -12,16 +12,7 @@ from torch_mlir._mlir_libs import _mlir
 from torch_mlir.dialects import ext, func
 
 if TYPE_CHECKING:
-    from torch_mlir.dialects import (  # pyright: ignore[reportMissingTypeStubs]  (generated code)
-        affine,
-        arith,
-        linalg,
-        math,
-        ml_program,
-        scf,
-        tensor,
-        vector,
-    )
+    from torch_mlir.dialects import arith, linalg, math, ml_program, scf, tensor, vector
 
 # Without a module of the dialect's name in a searched package the bindings retry the failing import
 # at every OpView: 18 us per op instead of 0.6 us, in walks, patterns and verifiers alike.
@@ -31,7 +22,7 @@ for _name in ("flow", "hal", "iree_linalg_ext", "iree_tensor_ext", "util"):
     sys.modules.setdefault(f"mgx_mlir.dialects.{_name}", ModuleType(_name, f"{_name}: no classes"))
 
 # Imported when first asked for: linalg alone takes 90 ms, and only lowering needs them.
-_LAZY = frozenset(("affine", "arith", "linalg", "math", "ml_program", "scf", "tensor", "vector"))
+_LAZY = frozenset(("arith", "linalg", "math", "ml_program", "scf", "tensor", "vector"))
 
 
 def __getattr__(name: str) -> ModuleType:
@@ -41,7 +32,6 @@ def __getattr__(name: str) -> ModuleType:
 
 
 __all__ = [
-    "affine",
     "arith",
     "ext",
     "func",

@@ -316,7 +316,7 @@ class Sizes:
         early = bool(forms) and all(f.from_inputs for f in forms)
         location = ir.Location.current
         with self._place([v for f in forms for v in f.values()], early=early):
-            each: list[ir.Value] = [
+            each = [
                 arith.CmpIOp(_PREDICATES[predicate], self.value(a), self.value(b)).result
                 for predicate, a, b in conditions
             ]

@@ -254,15 +254,15 @@ def _resolve_run_time(
     Where nothing has elements and the copied extents would ask for some, 0 is an extent, and
     where the op does not copy.
     """
-    dynamic = [i for i, d in enumerate(out) if not isinstance(d, int)]
+    dynamic = {i: d for i, d in enumerate(out) if not isinstance(d, int)}
     if not dynamic:
         return out
     zero, one, minus = e.index(0), e.index(1), e.index(-1)
     result = list(out)
-    for i in dynamic:
+    for i, d in dynamic.items():
         if copies and i < len(own):
-            is_zero = arith.CmpIOp(0, out[i], zero).result
-            result[i] = arith.SelectOp(is_zero, e.index(own[i]), out[i]).result
+            is_zero = arith.CmpIOp(0, d, zero).result
+            result[i] = arith.SelectOp(is_zero, e.index(own[i]), d).result
     if any(isinstance(d, int) and d == -1 for d in result):
         return result
     total = e.index(e.product(own))
@@ -278,10 +278,11 @@ def _resolve_run_time(
     literal = arith.AndIOp(literal, arith.CmpIOp(1, e.index(known), zero).result).result
     guard = arith.MaxSIOp(e.index(known), one).result
     rest = arith.DivSIOp(total, guard).result
-    for i in dynamic:
-        negative = arith.CmpIOp(0, result[i], minus).result
-        copied = arith.SelectOp(negative, rest, result[i]).result
-        result[i] = arith.SelectOp(literal, out[i], copied).result
+    for i, d in dynamic.items():
+        own_or_copied = e.index(result[i])
+        negative = arith.CmpIOp(0, own_or_copied, minus).result
+        copied = arith.SelectOp(negative, rest, own_or_copied).result
+        result[i] = arith.SelectOp(literal, d, copied).result
     return result
 
 

@@ -13,12 +13,10 @@ class GreedySimplifyRegionLevel(enum.Enum):
 
 class GreedyRewriteConfig:
     max_iterations: int
-    max_num_rewrites: int
     use_top_down_traversal: bool
     enable_folding: bool
     enable_constant_cse: bool
     region_simplification_level: GreedySimplifyRegionLevel
-    strictness: Any
 
 class FrozenRewritePatternSet: ...
 
@@ -35,5 +33,6 @@ class RewritePatternSet:
 def apply_patterns_and_fold_greedily(
     where: Module | _OperationBase,
     patterns: FrozenRewritePatternSet,
+    /,
     config: GreedyRewriteConfig | None = None,
 ) -> None: ...

@@ -121,7 +121,7 @@ class _Dims:
             # another order of the op's own dims
             key = full + last_two.index(self.n) if self.n in last_two else full
             most = self.form.keys if self.n in last_two else self.extents[last_two[0]]
-            here = at[key]
+            here = self.e.index(at[key])
             at[key] = arith.MinUIOp(here, self.e.index(most - 1)).result
             return narrow(read(self.elements, at, 0), t.dtype).value
 

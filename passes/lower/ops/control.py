@@ -17,7 +17,7 @@ from mgx_mlir.dialects.migraphx.control import If, Loop
 from mgx_mlir.dialects.migraphx.views import Identity, NopView, ReshapeOp
 from mgx_mlir.passes.analysis.control_flow import SCALARS, captured, host_arguments, is_static
 from mgx_mlir.passes.lower import assertions, index
-from mgx_mlir.passes.lower.context import LoweringContext
+from mgx_mlir.passes.lower.context import LoweringContext, Scope
 from mgx_mlir.passes.lower.expr import Extent, Leaf, Splat
 from mgx_mlir.passes.lower.iree import buffer_views
 from mgx_mlir.passes.lower.ops.movement import extract_slice, insert_slice
@@ -221,7 +221,7 @@ def if_(op: If, ins: tuple[()], e: LoweringContext) -> Results:
         return [e.expr(v) if x is None else x for v, x in zip(yields, held, strict=True)]
     # built without results: what comes out of a branch is known when both are lowered
     draft = ir.Operation.create("scf.if", operands=[cond], regions=2)
-    lowered = []
+    lowered: list[tuple[ir.Block, Scope, list[ir.Value]]] = []
     for block, region in zip(blocks, draft.regions, strict=True):
         made = region.blocks.append()
         with ir.InsertionPoint(made), e.inner_scope() as scope:
@@ -243,10 +243,13 @@ def if_(op: If, ins: tuple[()], e: LoweringContext) -> Results:
                 for v, is_host in zip(yields, scalars, strict=True)
             ])  # fmt: skip
     kinds = [_joined(e, t, *pair) for t, *pair in zip(types, *found, strict=True)]
+    outs: list[ir.Type] = []
     for (made, _, yields), own, block in zip(lowered, found, blocks, strict=True):
         with ir.InsertionPoint(made):
             fitted = [
-                v if not isinstance(v, ir.Value) or v.type == k else tensor.CastOp(k, v).result
+                tensor.CastOp(k, v).result
+                if isinstance(v, ir.Value) and k is not None and v.type != k
+                else v
                 for v, k in zip(own, kinds, strict=True)
             ]
             flat = _flatten(e, fitted, types, _shared(yields, block), static=static)
@@ -469,7 +472,7 @@ class _Loop:
             held = np.empty((), object)
             held[()] = TypedScalar(rest[0], dtypes.BOOL) if flags else True
             again, found = self.body(i, held, rest[len(flags) :])
-            following = [e.add(i, 1)]
+            following = [e.index(e.add(i, 1))]
             if flags:
                 # the flag is true here; not read, it would be dropped from this region alone,
                 # and IREE then mixes up the arguments of the two regions

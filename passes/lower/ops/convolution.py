@@ -96,11 +96,13 @@ def convolved(
             x, w, outs=[e.fill(own, acc, 0)], strides=strides, dilations=dilations
         )
         element = TensorType.of(op.weights).dtype
-        dims = [*own, *kernel, e.extents(w)[-1], *strides]
+        dims = [*own, *kernel, e.extents(w)[-1], *strides]  # static where the product is asked for
         compilation_info.give_product(
             e,
             found,
-            lambda: gemm_shape.GemmShape(gemm_shape.CONVOLUTION, element.name, tuple(dims)),
+            lambda: gemm_shape.GemmShape(
+                gemm_shape.CONVOLUTION, element.name, tuple(e.static_dims(dims))
+            ),
         )
         return found
     return _convolve(e, x, w, windows, strides, dilations, op.group, op.channels_last, out, acc)

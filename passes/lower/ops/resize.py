@@ -460,7 +460,7 @@ def _cropped(
     places: list[ir.Value | None],
 ) -> ir.Value:
     """Return the extrapolation value where a coordinate lies outside of the input."""
-    inputs = [x, *places]
+    inputs = [x, *(at for at in places if at is not None)]  # every axis has places here
     rank = t.rank
     maps = [tuple(range(rank)), *((i,) for i in range(rank))]
     work = computed(t.dtype)
