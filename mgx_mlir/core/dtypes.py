@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Protocol, cast
 
 import ml_dtypes
 import numpy as np
@@ -90,9 +90,24 @@ class DType:
         return self.name
 
 
+class FloatInfo(Protocol):
+    """What is asked of numpy's and ml_dtypes' descriptions of a float type."""
+
+    nmant: int
+    min: np.floating
+    max: np.floating
+    smallest_normal: np.floating
+    smallest_subnormal: np.floating
+
+
+def float_info(dtype: np.dtype) -> FloatInfo:
+    """Return the limits of a float type; ml_dtypes' own class leaves their types open."""
+    return cast(FloatInfo, ml_dtypes.finfo(dtype))
+
+
 def _finite(dtype: np.dtype) -> tuple[float, float]:
     """Return the least and the greatest finite value of a float type."""
-    info = cast(Any, ml_dtypes.finfo(dtype))
+    info = float_info(dtype)
     return float(info.min), float(info.max)
 
 

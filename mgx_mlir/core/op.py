@@ -231,7 +231,7 @@ class Op(Migraphx.Operation):
         ShapeError, naming the op, where operands or attributes do not fit.
         """
         cls = type(self)
-        groups = cls._grouped(operands)
+        groups = cls.grouped_operands(operands)
         attrs: dict[str, ir.Attribute] = {}
         for key, definition in cls.ATTRS.items():
             value = attributes.pop(key, definition.default)
@@ -276,7 +276,7 @@ class Op(Migraphx.Operation):
         )
 
     @classmethod
-    def _grouped(cls, operands: Sequence[object]) -> list[list[ir.Value]]:
+    def grouped_operands(cls, operands: Sequence[object]) -> list[list[ir.Value]]:
         """Operands as one list per declared group."""
         if len(operands) > len(cls.OPERANDS):
             raise ShapeError(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
-from typing import Any, SupportsIndex, overload
+from typing import Any, SupportsIndex, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,11 +28,14 @@ class Dims(tuple[int, ...]):
     def __getitem__(self, at: SupportsIndex) -> int: ...
     @overload
     def __getitem__(self, at: slice) -> tuple[int, ...]: ...
-    def __getitem__(self, at: Any) -> int | tuple[int, ...]:
+    def __getitem__(self, at: SupportsIndex | slice) -> int | tuple[int, ...]:
+        if isinstance(at, slice):
+            return super().__getitem__(at)
         try:
-            return tuple.__getitem__(self, at)
+            return super().__getitem__(at)
         except IndexError:
-            wanted = at + 1 if at >= 0 else -at
+            place = operator.index(at)
+            wanted = place + 1 if place >= 0 else -place
             raise ShapeError(f"expected rank {wanted} or more, got {len(self)}") from None
 
 
@@ -85,7 +89,7 @@ class Builder:
             if isinstance(x, ir.Value | ir.OpView | ir.Operation):
                 out.append(as_value(x))
             elif isinstance(x, np.ndarray | np.generic):
-                out.append(self.literal(np.asarray(x)))
+                out.append(self.literal(np.asarray(cast(object, x))))
             elif like:
                 out.append(self.literal(np.array(x).astype(like[-1].np)))
             else:

@@ -47,30 +47,35 @@ class ElementRules:
     def __init__(self, space: Space) -> None:
         self.space = space
         self._run = Interpreter(None, literals.WeightStore())  # type: ignore[arg-type]
-        self._numbers: dict[str, Callable[..., Int]] = {
-            "add": lambda a, b: a + b,
-            "sub": lambda a, b: a - b,
-            "mul": lambda a, b: a * b,
-            "sqdiff": lambda a, b: (a - b) * (a - b),
+        unary: dict[str, Callable[[Int], Int]] = {
             "neg": lambda a: -a,
             "abs": lambda a: space.pos(a) + space.pos(-a),
             "sign": lambda a: space.at_least(a - 1) - space.at_least(-a - 1),
             "relu": space.pos,
+            "not": lambda a: 1 - space.truth(a),
+        }
+        binary: dict[str, Callable[[Int, Int], Int]] = {
+            "add": lambda a, b: a + b,
+            "sub": lambda a, b: a - b,
+            "mul": lambda a, b: a * b,
+            "sqdiff": lambda a, b: (a - b) * (a - b),
             "min": space.minimum,
             "max": space.maximum,
-            "clip": lambda x, low, high: space.minimum(space.maximum(x, low), high),
             "div": lambda a, b: 0 if b == 0 else self._truncated(a, b),
             "mod": lambda a, b: 0 if b == 0 else a - b * space.floordiv(a, b),
             "fmod": lambda a, b: 0 if b == 0 else a - b * self._truncated(a, b),
             "equal": space.equal,
             "less": lambda a, b: 1 - space.not_less(a, b),
             "greater": lambda a, b: 1 - space.not_less(b, a),
-            "not": lambda a: 1 - space.truth(a),
             "logical_and": lambda a, b: space.truth(a) * space.truth(b),
             "logical_or": lambda a, b: 1 - (1 - space.truth(a)) * (1 - space.truth(b)),
             "logical_xor": self._differ,
+        }
+        ternary: dict[str, Callable[[Int, Int, Int], Int]] = {
+            "clip": lambda x, low, high: space.minimum(space.maximum(x, low), high),
             "where": lambda c, a, b: space.select(space.truth(c), a, b),
         }
+        self._numbers: dict[str, Callable[..., Int]] = {**unary, **binary, **ternary}
 
     def literal(self, op: ir.Operation, t: TensorType) -> np.ndarray | None:
         """Return the elements of a small literal."""
@@ -253,14 +258,15 @@ class ElementRules:
             return None
         if name == "prefix_scan_sum":
             return self._running(a, attributes, kind)
-        rule: Callable[[Any, Any], Int] | None = {
+        rules: dict[str, Callable[[Int, Int], Int]] = {
             "reduce_sum": lambda x, y: x + y,
             "reduce_prod": lambda x, y: x * y,
             "reduce_max": space.maximum,
             "reduce_min": space.minimum,
             "reduce_all": lambda x, y: space.truth(x) * space.truth(y),
             "reduce_any": lambda x, y: 1 - (1 - space.truth(x)) * (1 - space.truth(y)),
-        }.get(name)
+        }
+        rule = rules.get(name)
         if rule is None:
             return None
         axes = tuple(x % a.ndim for x in attributes["axes"]) or tuple(range(a.ndim))
@@ -270,9 +276,9 @@ class ElementRules:
             return None
         rows = a.transpose(*left, *axes).reshape(-1, count)
         shape = [1 if i in axes else n for i, n in enumerate(a.shape)]
-        found = []
+        found: list[Scalar] = []
         for row in rows:
-            total = row[0]
+            total: Scalar = row[0]
             for x in row[1:]:
                 total = rule(total, x)
             found.append(self._held(total, kind))
@@ -281,7 +287,7 @@ class ElementRules:
     def _running(self, a: np.ndarray, attributes: dict[str, Any], kind: DType) -> np.ndarray:
         axis = attributes["axis"] % a.ndim
         moved = np.moveaxis(a, axis, -1)
-        rows = []
+        rows: list[Scalar] = []
         for row in moved.reshape(-1, moved.shape[-1]):
             line = list(row[::-1] if attributes["reverse"] else row)
             sums = list(itertools.accumulate(line))

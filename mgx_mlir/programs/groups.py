@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.programs.program_ir import GROUPS
@@ -30,14 +30,17 @@ class Group:
             return "None"
         return "a tensor" if self.count == TENSOR else f"a list of {self.count} tensors"
 
-    def split(self, value: Any) -> tuple[dict[str, object], str]:
+    def split(self, value: object) -> tuple[dict[str, object], str]:
         """Return the tensors of a given value by their names, and what is wrong with it."""
         if self.count == TENSOR:
             return {self.name: value}, ""
-        listed = isinstance(value, list | tuple)
-        if (value is None) if self.count is None else listed and len(value) == self.count:
-            return {f"{self.name}[{i}]": v for i, v in enumerate(value or ())}, ""
-        got = f"a list of {len(value)}" if listed else "None" if value is None else "no list"
+        listed = cast(Sequence[object], value) if isinstance(value, list | tuple) else None
+        if value is None and self.count is None:
+            return {}, ""
+        if listed is not None and len(listed) == self.count:
+            return {f"{self.name}[{i}]": v for i, v in enumerate(listed)}, ""
+        size = "no list" if listed is None else f"a list of {len(listed)}"
+        got = "None" if value is None else size
         return {}, f"input '{self.name}' expected {self}, got {got}"
 
     def joined(self, values: Iterable[Value]) -> Value | list[Value] | None:

@@ -131,7 +131,9 @@ class Interpreter:
         if "callees" in keywords:
             keywords["regions"] = [self._function(name) for name in keywords["callees"]]
         try:
-            found = cls.reference(*grouped, **keywords)
+            found: np.ndarray | tuple[np.ndarray, ...] | list[np.ndarray] = cls.reference(
+                *grouped, **keywords
+            )
         except MgxError as e:
             e.location = e.location or str(op.location)
             raise

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -172,7 +172,7 @@ def _value_out(op: str, key: str, definition: AttrDef, value: Any) -> object:
     if key == "actv_func":
         return [NestedOp.parse(v) for v in value]
     if isinstance(value, tuple):
-        return list(value)
+        return list(cast(Sequence[object], value))
     return value
 
 
@@ -272,11 +272,11 @@ def _value_in(key: str, definition: AttrDef, value: object) -> object:
 
 
 def _list(key: str, value: object) -> list[Any]:
+    of_numpy = getattr(value, "tolist", None)
     if isinstance(value, Mapping) and not value:
         return []
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return list(value)
-    of_numpy = getattr(value, "tolist", None)
+        return list(cast(Sequence[object], value))
     if of_numpy is None:
         raise ShapeError(f"attribute '{key}' expected a list, got {value!r}")
     return list(of_numpy())

@@ -272,7 +272,7 @@ class ModuleBuilder:
         if cls.mnemonic == "pointwise":
             modules[0].widen([TensorType.of(v) for v in values if v is not None])
         operands = group_operands(cls, values, keywords)
-        groups = cls._grouped(operands)
+        groups = cls.grouped_operands(operands)
         types = _result_types(cls, groups, keywords, modules)
         built = cls(*operands, ip=ip, results=types, **keywords).operation
         for m, region in zip(modules, built.regions, strict=True):
@@ -437,7 +437,7 @@ def _result_types(
     modules: Sequence[ModuleBuilder],
 ) -> list[TensorType]:
     """Return what an operation with regions gives, from the returns of its modules."""
-    yields = []
+    yields: list[list[TensorType]] = []
     for m in modules:
         end = m.terminator()
         assert end is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -206,7 +206,7 @@ def _upstream_error(text: str, element: PassSpec | Nested, said: str) -> Pipelin
 
 
 @contextmanager
-def _quiet(context: ir.Context) -> Iterator[None]:
+def _quiet(context: ir.Context) -> Generator[None]:
     """Swallow diagnostics inside the block: they are reported as an exception."""
     handler = context.attach_diagnostic_handler(lambda d: True)
     try:
@@ -231,9 +231,9 @@ class Timing:
     step: Pass
     ms: float = 0.0
     changed: bool | None = None
-    counts: Counter[str] = dataclasses.field(default_factory=Counter)
-    own: Counter[str] = dataclasses.field(default_factory=Counter)
-    tried: dict[str, str] = dataclasses.field(default_factory=dict)
+    counts: Counter[str] = dataclasses.field(default_factory=Counter[str])
+    own: Counter[str] = dataclasses.field(default_factory=Counter[str])
+    tried: dict[str, str] = dataclasses.field(default_factory=dict[str, str])
 
 
 @dataclass
@@ -256,7 +256,7 @@ class Instrumentation:
     trace: MatchTrace | None = None
     reproducer: Callable[[Pass, ir.Operation], str | None] | None = None
     switches: Switches = dataclasses.field(default_factory=Switches)
-    timings: list[Timing] = dataclasses.field(default_factory=list)
+    timings: list[Timing] = dataclasses.field(default_factory=list[Timing])
     depth: int = 0
 
 
@@ -356,7 +356,7 @@ def verify_module(module: ir.Operation) -> None:
 
 def diagnostics_text(e: ir.MLIRError) -> str:
     """Return an MLIRError's diagnostics, one per line, as `location: message`."""
-    lines = []
+    lines: list[str] = []
     for d in e.error_diagnostics:
         lines.append(f"{str(d.location)[4:-1].replace(chr(34), '')}: {d.message}")
         lines += [f"  note: {n.message}" for n in d.notes]

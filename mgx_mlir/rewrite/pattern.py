@@ -173,7 +173,7 @@ class Rewriter(Builder):
         return DimProbe()
 
     def op(self, name: str, *operands: Any, **attributes: Any) -> Any:
-        found = super().op(name, *operands, **attributes)
+        found: ir.Value | tuple[ir.Value, ...] = super().op(name, *operands, **attributes)
         self._built.append(found[0] if isinstance(found, tuple) else found)
         return found
 

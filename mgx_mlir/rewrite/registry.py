@@ -12,7 +12,7 @@ import functools
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from mgx_mlir.core import plugins
 from mgx_mlir.core.errors import PipelineError
@@ -70,7 +70,7 @@ class Pass:
 
     def spelled(self, every_option: bool = False) -> str:
         """Return the pass as a pipeline element; `every_option` states the defaults too."""
-        options = []
+        options: list[tuple[str, str]] = []
         for f in dataclasses.fields(self):
             value = getattr(self, f.name)
             if every_option or value != f.default:
@@ -250,7 +250,7 @@ def _option_text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
-        return ",".join(map(_option_text, value))
+        return ",".join(map(_option_text, cast(tuple[object, ...], value)))
     return str(value)
 
 

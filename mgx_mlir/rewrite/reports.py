@@ -19,9 +19,9 @@ class _Entry:
 
     title: str
     seconds: float = 0.0
-    own: Counter[str] = field(default_factory=Counter)
-    tried: dict[str, str] = field(default_factory=dict)
-    inner: dict[object, _Entry] = field(default_factory=dict)
+    own: Counter[str] = field(default_factory=Counter[str])
+    tried: dict[str, str] = field(default_factory=dict[str, str])
+    inner: dict[object, _Entry] = field(default_factory=lambda: {})
 
     def add(self, t: Timing) -> None:
         self.seconds += t.ms / 1e3

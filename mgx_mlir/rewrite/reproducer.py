@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Mapping
@@ -59,14 +60,14 @@ class Failing:
 
     module: str
     how: Reproducer
-    weights: Mapping[str, np.ndarray] = field(default_factory=dict)
+    weights: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
 
     def write(self, path: str, at: str | None = None) -> None:
         """Write PATH and, where there are weights, its .npz; in place of these under `at`."""
         beside = Path(path).with_suffix(".npz")
         how = self.how
         if self.weights:
-            how = Reproducer(**{**vars(how), "weights": beside.name})
+            how = dataclasses.replace(how, weights=beside.name)
             write_weights(str(Path(at or path).with_suffix(".npz")), dict(self.weights))
         try:
             with atomic(at or path) as f:

@@ -13,7 +13,7 @@ A rewrite is a pattern, or a `Rule` of a pass that is no set of patterns:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -57,7 +57,7 @@ _OFF: ContextVar[frozenset[str]] = ContextVar("mgx_disabled_rewrites", default=f
 
 
 @contextmanager
-def disabled(names: Iterable[str]) -> Iterator[None]:
+def disabled(names: Iterable[str]) -> Generator[None]:
     """Switch off the patterns and rules of these names inside the block."""
     token = _OFF.set(_OFF.get() | frozenset(names))
     try:
@@ -107,7 +107,7 @@ class MatchTrace:
     """
 
     names: frozenset[str] | None
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list[Attempt])
     refusals: bool = True
 
     def wants(self, name: str) -> bool:
@@ -136,17 +136,17 @@ class Observation:
     rewrite that could have been applied, zero times or more.
     """
 
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter[str])
     trace: MatchTrace | None = None
-    own: Counter[str] = field(default_factory=Counter)
-    tried: dict[str, str] = field(default_factory=dict)
+    own: Counter[str] = field(default_factory=Counter[str])
+    tried: dict[str, str] = field(default_factory=dict[str, str])
 
 
 _OBSERVERS: ContextVar[tuple[Observation, ...]] = ContextVar("mgx_observers", default=())
 
 
 @contextmanager
-def observing(trace: MatchTrace | None = None) -> Iterator[Observation]:
+def observing(trace: MatchTrace | None = None) -> Generator[Observation]:
     """Collect what rewrites do inside the block."""
     seen = Observation(trace=trace)
     token = _OBSERVERS.set((*_OBSERVERS.get(), seen))
@@ -201,11 +201,8 @@ def op_text(op: ir.Operation) -> str:
     The cost does not grow with the module: MLIR numbers a whole function to print one op.
     """
     op = op.operation
-    shown = []
-    for named in op.attributes:
-        name, attribute = (named, op.attributes[named]) if isinstance(named, str) else (
-            named.name, named.attr
-        )  # fmt: skip
+    shown: list[str] = []
+    for name, attribute in op.attributes.items():
         if name.endswith("SegmentSizes"):
             continue
         text = str(attribute)
