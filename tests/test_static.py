@@ -14,7 +14,7 @@ import pytest
 from tests.run import ROOT, STEPS
 
 PLANTED = """
-import no_such_package
+import no_such_package as no_such_package
 from torch_mlir import ir
 import numpy as np
 

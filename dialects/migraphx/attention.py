@@ -156,9 +156,10 @@ class GqaRotaryEmbedding(Op, name="gqa_rotary_embedding"):
         kv_num_heads: int = 1,
         interleaved: bool = False,
     ) -> np.ndarray:
-        length, half = x.shape[2], cos_cache.shape[1]
+        half = cos_cache.shape[1]
+        length: int = x.shape[2]
         turned = num_heads + kv_num_heads
-        at = first_positions(seqlens_k, length)[:, None] + np.arange(length)
+        at = np.add(first_positions(seqlens_k, length)[:, None], np.arange(length))
         at = np.minimum(at, len(cos_cache) - 1)
         cos, sin = cos_cache[at][:, None], sin_cache[at][:, None]
         out = np.array(x)

@@ -63,7 +63,8 @@ class Broadcast(BroadcastOp, name="broadcast"):
             wanted = o.ref.dims
         check(wanted is not None, "requires attribute 'out_lens' or operand 'ref'")
         assert wanted is not None
-        full = wanted
+        full: Sequence[int] = wanted
+        axis: int = o.axis
         check(
             o.ref is not None or DYN not in full,
             "out_dyn_dims with a dynamic extent requires operand 'ref'",
@@ -76,7 +77,7 @@ class Broadcast(BroadcastOp, name="broadcast"):
             ),
         )
         check(
-            all(compatible(d, full[o.axis + i]) for i, d in enumerate(o.input.dims)),
+            all(compatible(d, full[axis + i]) for i, d in enumerate(o.input.dims)),
             lambda: (
                 f"input dims {show_dims(o.input.dims)} at axis {o.axis} do not match "
                 f"result dims {show_dims(full)}"

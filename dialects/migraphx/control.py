@@ -109,7 +109,7 @@ class If(Op, name="if"):
         check_condition(o.cond)
         if not o.regions:
             return None
-        found = []
+        found: list[Sequence[TensorType]] = []
         for name, region in zip(("then region", "else region"), o.regions, strict=True):
             arguments, yields = region_types(region, name)
             check_types(arguments, o.inputs, name, each="block argument")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import ml_dtypes
 import numpy as np
 
 from mgx_mlir.core import attrs as attr
@@ -31,11 +28,11 @@ def saturate(x: np.ndarray, dtype: DType, overflow: bool = False) -> np.ndarray:
         found = np.where(over | under | np.isnan(x), 0, x).astype(dtype.np)
         found[over], found[under] = high, low
         return found
-    wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
+    computed = x.dtype in (np.dtype(np.float32), np.dtype(np.float64))
+    wide = x if computed else x.astype(np.float64)
     if dtype.size >= wide.dtype.itemsize or overflow:
         return wide.astype(dtype.np)
-    info: Any = ml_dtypes.finfo(dtype.np)
-    top = wide.dtype.type(info.max)
+    top = wide.dtype.type(dtypes.float_info(dtype.np).max)
     limited = np.clip(wide, -top, top)
     if dtype.size > 1:
         limited = np.where(np.isinf(wide), wide, limited)
@@ -89,7 +86,7 @@ class Convert(Pointwise, name="convert"):
             dtypes.UINT8, dtypes.INT32, dtypes.UINT32, dtypes.INT64, dtypes.FP8E4M3FN,
             dtypes.FP8E5M2,
         )  # fmt: skip
-        found = []
+        found: list[Example] = []
         for source in shown:
             values = np.concatenate([special(source), sample((6,), source, -300, 300)])
             found += [example(values, target_type=t) for t in shown]
@@ -152,7 +149,7 @@ class BitCast(Pointwise, name="bit_cast"):
 
     @staticmethod
     def examples() -> list[Example]:
-        found = []
+        found: list[Example] = []
         for source in DTYPES:
             for target in DTYPES:
                 if source.size == target.size and not (source.is_bool or target.is_bool):

@@ -230,7 +230,9 @@ class OneHot(Op, name="onehot"):
         axis = axis_of(axis, indices.ndim + 1)
         at = np.expand_dims(wrapped(indices, depth or 0), axis)
         places = np.arange(depth or 0).reshape([-1 if i == axis else 1 for i in range(at.ndim)])
-        return np.where(at == places, values[1], values[0])
+        off: np.generic = values[0]
+        on: np.generic = values[1]
+        return np.where(at == places, on, off)
 
     @staticmethod
     def examples() -> list[Example]:

@@ -340,7 +340,7 @@ def backward_extents(
     mode: str,
 ) -> list[tuple[int, int]]:
     """(cut off the beginning, result extent) of each spatial axis of a transposed convolution."""
-    out = []
+    out: list[tuple[int, int]] = []
     n = len(stride)
     for i, (d, k, s, r) in enumerate(zip(extents, kernel, stride, dilation, strict=True)):
         if mode == "default_":

@@ -64,7 +64,7 @@ class Slice(ViewOp, name="slice"):
 
     @staticmethod
     def infer(o: InferView) -> TensorType:
-        lengths = {}
+        lengths: dict[str, int] = {}
         for name in ("starts", "ends", "axes"):
             values, operand = getattr(o, name), getattr(o, f"input_{name}")
             if operand is None:
@@ -313,7 +313,7 @@ class Pad(Op, name="pad"):
             all(p >= 0 for p in o.pads),
             lambda: f"pads expected no negative number, got {show_list(o.pads)}",
         )
-        dims = []
+        dims: list[int] = []
         for axis, extent in enumerate(o.input.dims):
             before, after = o.pads[axis], o.pads[rank + axis]
             if o.mode != "constant" and before + after:

@@ -189,7 +189,7 @@ class DequantizeLinear(Op, name="dequantizelinear"):
     @staticmethod
     def examples() -> list[Example]:
         scale = sample((2, 6), dtypes.FLOAT, 0.01, 1)
-        found = []
+        found: list[Example] = []
         for d in (dtypes.INT8, dtypes.UINT8, dtypes.INT32, dtypes.INT16, dtypes.FP8E4M3FN):
             x, z = sample((2, 6), d, -128, 127), sample((2, 6), d, -9, 9, seed=1)
             found += [example(x, scale), example(x, scale, z)]

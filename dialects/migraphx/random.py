@@ -143,7 +143,9 @@ class Multinomial(Op, name="multinomial"):
     @staticmethod
     def reference(cdf: np.ndarray, randoms: np.ndarray, *, dtype: DType) -> np.ndarray:
         target = randoms * cdf[:, -1:]
-        rows = [np.searchsorted(c, t, side="right") for c, t in zip(cdf, target, strict=True)]
+        rows: list[np.ndarray] = [
+            np.searchsorted(c, t, side="right") for c, t in zip(cdf, target, strict=True)
+        ]
         found = np.array(rows).reshape(randoms.shape)
         return np.minimum(found, cdf.shape[1] - 1).astype(dtype.np)
 

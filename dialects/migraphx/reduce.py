@@ -35,7 +35,8 @@ class Reduction(ReduceOp):
     axes = attr.ints(())
 
     @classmethod
-    def infer(cls, o: InferView) -> TensorType:
+    # the base's is static; both are called on the class
+    def infer(cls, o: InferView) -> TensorType:  # pyright: ignore[reportIncompatibleMethodOverride]
         check_dtype(o.input, cls.TYPES)
         if o.axes_tensor is not None:
             check(not o.axes, "expected no attribute 'axes' where the axes are an operand")

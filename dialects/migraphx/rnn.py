@@ -76,9 +76,11 @@ def _states(o: InferView, gates: int, functions: int) -> TensorType:
 
 def _lengths(lens: Array | None, x: Array) -> Array:
     """Return how many steps of each batch entry count."""
+    longest: int = x.shape[0]
+    batch: int = x.shape[1]
     if lens is None:
-        return np.full(x.shape[1], x.shape[0], np.int64)
-    return np.clip(lens.astype(np.int64), 0, x.shape[0])
+        return np.full(batch, longest, np.int64)
+    return np.clip(lens.astype(np.int64), 0, longest)
 
 
 def _limited(clip: float) -> Function:

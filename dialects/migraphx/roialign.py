@@ -140,7 +140,8 @@ def _bin(image: np.ndarray, row: np.ndarray, column: np.ndarray, mode: str) -> n
     y, x = (at[_corners(at, n)[3]] for at, n in ((row, image.shape[1]), (column, image.shape[2])))
     count, seen = row.size * column.size, y.size * x.size
     if not seen:
-        return np.zeros(image.shape[0])
+        channels: int = image.shape[0]
+        return np.zeros(channels)
     found = _pool(image, y[None], x[None], mode)[:, 0, 0]
     if mode == "max":
         return found if seen == count else np.maximum(found, 0)
@@ -164,7 +165,7 @@ def _pool(image: np.ndarray, rows: np.ndarray, columns: np.ndarray, mode: str) -
     x0, x1, wx, in_x = _corners(columns, image.shape[2])
     inside = in_y[:, :, None, None] & in_x[None, None]
     wide_y, wide_x = wy[:, :, None, None], wx[None, None]
-    parts = []
+    parts: list[np.ndarray] = []
     for y, row_weight in ((y0, 1 - wide_y), (y1, wide_y)):
         for x, column_weight in ((x0, 1 - wide_x), (x1, wide_x)):
             weight = np.where(inside, row_weight * column_weight, 0)

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
-
-import ml_dtypes
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
@@ -402,5 +399,4 @@ def to_bf16(b: ScalarBuilder, x: Scalar) -> Scalar:
 
 def finite_max(dtype: DType) -> float:
     """Return the largest finite value of a float type."""
-    info: Any = ml_dtypes.finfo(dtype.np)
-    return float(info.max)
+    return float(dtypes.float_info(dtype.np).max)

@@ -169,7 +169,8 @@ class Transpose(View, name="transpose"):
 
     @staticmethod
     def strides(o: InferView, ins: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-        return tuple(ins[0][p] for p in o.permutation)
+        permutation: Sequence[int] = o.permutation
+        return tuple(ins[0][p] for p in permutation)
 
     @staticmethod
     def reference(x: np.ndarray, *, permutation: Sequence[int]) -> np.ndarray:
@@ -518,7 +519,8 @@ def unsqueezed(dims: Sequence[int], axes: Sequence[int], steps: Sequence[int]) -
         lambda: f"expected as many steps as axes ({len(axes)}), got {len(steps)}",
     )
     check(all(s >= 1 for s in steps), lambda: f"steps expected at least 1, got {show_list(steps)}")
-    left, out, at = list(dims), [], 0
+    left, at = list(dims), 0
+    out: list[int] = []
     for i in range(rank):
         if i not in where:
             out.append(left[at])

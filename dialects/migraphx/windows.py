@@ -53,7 +53,7 @@ def same_pads(
     mode: str,
 ) -> list[tuple[int, int]]:
     """Compute the paddings of same_upper (odd element at the end) and same_lower."""
-    out = []
+    out: list[tuple[int, int]] = []
     for d, k, s, r in zip(extents, kernel, stride, dilation, strict=True):
         total = max((ceil_div(d, s) - 1) * s + (k - 1) * r + 1 - d, 0)
         small = total // 2
@@ -108,7 +108,7 @@ def window_counts(
     if mode != "default_":
         return [DYN if d == DYN else ceil_div(d, s) for d, s in zip(extents, stride, strict=True)]
     pads = both_pads(padding, n)
-    out = []
+    out: list[int] = []
     for i in range(n):
         count = window_count(extents[i], kernel[i], stride[i], dilation[i], pads[i], ceil)
         reach = add_dim(product((add_dim(kernel[i], -1), dilation[i])), 1)
