@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import ml_dtypes
 import numpy as np
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.rewrite.passes import PatternPass
@@ -52,11 +52,11 @@ def holds(wide: DType, narrow: DType) -> bool:
         if wide.is_integer:
             info = np.iinfo(wide.np)
             return int(info.min) <= low and high <= int(info.max)
-        digits = ml_dtypes.finfo(wide.np).nmant + 1
+        digits = dtypes.float_info(wide.np).nmant + 1
         return narrow.bits - narrow.is_signed <= digits and float(wide.highest()) >= high
     if not wide.is_float:
         return False
-    a, b = ml_dtypes.finfo(wide.np), ml_dtypes.finfo(narrow.np)
+    a, b = dtypes.float_info(wide.np), dtypes.float_info(narrow.np)
     return (
         a.nmant >= b.nmant
         and float(a.max) >= float(b.max)

@@ -25,7 +25,7 @@ def match_fp8ocp_convert_to_fp8fnuz(op: Dot | Convolution, rw: Rewriter) -> Repl
     is -0 there and NaN here, and 0x7f and 0xff, the other way round. Exact, but that -0 becomes
     0, as long as twice the scale is finite.
     """
-    found = []
+    found: list[tuple[Dequantised, dtypes.DType]] = []
     for value, which in ((op.operands[0], "first"), (op.operands[1], "second")):
         side = dequantised(value)
         if side is None:

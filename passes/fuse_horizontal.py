@@ -154,7 +154,8 @@ def _in_range(b: Builder, at: ir.Value, rows: list[int], counts: list[int]) -> i
 
 def _between(block: ir.Block, operations: Sequence[ir.Operation]) -> list[ir.Operation]:
     """Return the ops ahead of the last gather that depend on one of the others, in order."""
-    last, moved = operations[-1], []
+    last = operations[-1]
+    moved: list[ir.Operation] = []
     gathered = {op.results[0] for op in operations}
     known: set[ir.Value] = set()
     for view in block.operations:

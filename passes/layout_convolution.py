@@ -86,7 +86,7 @@ def find_pointwise_layout(op: Pointwise, rw: Rewriter) -> Replacement:
     if not any(v is not None for v in inner):
         return no_match("no operand is a transposed channels-last tensor")
     perm = to_last(out.rank)
-    new = []
+    new: list[ir.Value] = []
     for v, below in zip(operands, inner, strict=True):
         if below is None:
             if not _is_cheap(v):
@@ -111,7 +111,7 @@ def rebuild(op: ir.OpView, operands: list[ir.Value], out: TensorType) -> ir.Valu
 
 
 def _attribute_names(op: ir.OpView) -> list[str]:
-    return [a if isinstance(a, str) else a.name for a in op.operation.attributes]
+    return list(op.operation.attributes)
 
 
 @pattern(Transpose)
@@ -166,7 +166,8 @@ def find_reduce_layout(op: NumberReduction, rw: Rewriter) -> Replacement:
         return no_match("input is not a transposed channels-last tensor")
     rank = TensorType.of(x).rank
     perm = to_first(rank)
-    y = rw.op(op.mnemonic, x, axes=sorted(perm[a % rank] for a in op.axes))
+    axes: tuple[int, ...] = op.axes
+    y = rw.op(op.mnemonic, x, axes=sorted(perm[a % rank] for a in axes))
     return rw.op("transpose", y, permutation=perm)
 
 

@@ -83,7 +83,7 @@ def _normalize_slice(op: Op) -> None:
     dims = TensorType.of(op.operands[0]).dims
     if axes is None or starts is None or ends is None or not len(axes) == len(starts) == len(ends):
         return  # some come as operands
-    extents = [dims[a] for a in axes]
+    extents: list[int] = [dims[a] for a in axes]
     if DYN in extents:
         return
     bounds = [slice(s, e).indices(n) for s, e, n in zip(starts, ends, extents, strict=True)]

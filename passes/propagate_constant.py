@@ -193,7 +193,8 @@ class _Folding:
     def readers(self, value: ir.Value) -> Counter[ir.Value]:
         """Return how many ops read each value that has to be computed for `value`."""
         found: Counter[ir.Value] = Counter()
-        todo, seen = [value], set()
+        todo = [value]
+        seen: set[ir.Operation] = set()
         while todo:
             v = todo.pop()
             owner = v.owner.operation

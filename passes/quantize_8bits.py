@@ -67,7 +67,7 @@ class Quantize8bits(Pass):
         if not dtype.is_float:
             return x
         target = type_option(self.precision)
-        index = op.opview.ins_index
+        index: int = op.opview.ins_index
         factor = self.scales[index] if index < len(self.scales) else UNCALIBRATED
         shift = self.shifts[index] if index < len(self.shifts) else 0.0
         wide = dtype if dtype.size >= 4 else dtypes.FLOAT

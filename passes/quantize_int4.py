@@ -35,7 +35,8 @@ class QuantizeInt4(Pass):
         ops_option(self.ops)
 
     def run(self, module: ir.Operation) -> bool:
-        b, made = Builder(), {}
+        b = Builder()
+        made: dict[ir.Value, ir.Value] = {}
         for op in named_ops(module, self.ops):
             for i, v in enumerate(op.operands):
                 if not _fits(v):

@@ -95,7 +95,7 @@ def find_pointwise_reshape(op: Pointwise, rw: Rewriter) -> Replacement:
     below = next((x for v in operands if (x := _flat_below(rw, v, out)) is not None), None)
     if below is None:
         return no_match("no operand has its leading dims split by a reshape")
-    new = []
+    new: list[ir.Value] = []
     for v in operands:
         moved = _as_flat(rw, v, out, below)
         if moved is None:

@@ -58,7 +58,9 @@ def replace_dilations_with_gather_pooling(op: Pooling, rw: Rewriter) -> Replacem
         return no_match("it has no dilations")
     if not (t.is_static and out.is_static):
         return no_match("{} has run-time dims", t)
-    lengths, stride, dilations = list(op.lengths), list(op.stride), list(op.dilations)
+    lengths: list[int] = list(op.lengths)
+    stride: list[int] = list(op.stride)
+    dilations: list[int] = list(op.dilations)
     counts = [out.dims[a] for a in axes]
     if out.elements * math.prod(lengths) > _LARGEST:
         return no_match("its windows have more than {} elements", _LARGEST)
@@ -66,7 +68,7 @@ def replace_dilations_with_gather_pooling(op: Pooling, rw: Rewriter) -> Replacem
         [t.dims[a] for a in axes], lengths, stride, dilations, op.padding, op.padding_mode
     )
     # what the last window reads beyond the padding (ceil_mode), and what none reads
-    reach = [
+    reach: list[int] = [
         (n - 1) * s + (k - 1) * d + 1 - (t.dims[a] + low)
         for n, s, k, d, a, (low, _) in zip(
             counts, stride, lengths, dilations, axes, pads, strict=True

@@ -35,7 +35,9 @@ def rewrite_nearest_resize(op: Resize, rw: Rewriter) -> Replacement:
         (axis, nearest(at, TensorType.of(op.input).dims[axis], op.nearest_mode))
         for axis, at in axes
     ]
-    repeats, slices, rest = {}, {}, []
+    repeats: dict[int, int] = {}
+    slices: dict[int, tuple[int, int, int]] = {}
+    rest: list[tuple[int, np.ndarray]] = []
     for axis, where in places:
         n = TensorType.of(op.input).dims[axis]
         if (times := _repetition(where, n)) is not None:
@@ -75,7 +77,7 @@ def rewrite_linear_resize(op: Resize, rw: Rewriter) -> Replacement:
         low = np.floor(exact)
         upper = exact - low
         ends = [np.clip(low + i, 0, dims[axis] - 1).astype(np.int64) for i in (0, 1)]
-        parts = []
+        parts: list[ir.Value] = []
         for where, weight in zip(ends, (1 - upper, upper), strict=True):
             part = rw.op("gather", x, rw.literal(where), axis=axis)
             out = TensorType.of(part).dims
@@ -94,7 +96,7 @@ def _resized(op: Op) -> list[tuple[int, np.ndarray]] | str:
         return "it crops (roi)"
     if 0 in t.dims or 0 in out.dims:
         return "an extent is 0"
-    axes = []
+    axes: list[tuple[int, np.ndarray]] = []
     for axis, (n, extent) in enumerate(zip(t.dims, out.dims, strict=True)):
         scale = f32(op.scales[axis]) if op.scales else f32(extent) / f32(n)
         if extent == n and scale == 1:

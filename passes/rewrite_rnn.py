@@ -100,15 +100,15 @@ def gru(op: Gru, rw: Rewriter) -> Replacement:
     def direction(d: int) -> tuple[list[ir.Value], list[ir.Value]]:
         f, g = net.functions[d]
         r = net.recurrence(d)
-        if late:
-            bias = None if op.bias is None else net.bias(d, 5 * h, 6 * h)
-        else:
-            r_gates, r_candidate = net.part(r, 0, 2 * h), net.part(r, 2 * h, 3 * h)
+        bias = net.bias(d, 5 * h, 6 * h) if late and op.bias is not None else None
+        r_gates, r_candidate = (
+            (r, r) if late else (net.part(r, 0, 2 * h), net.part(r, 2 * h, 3 * h))
+        )
 
         def step(xt: ir.Value, states: Sequence[ir.Value]) -> list[ir.Value]:
             state = states[0]
             x_gates, x_candidate = net.part(xt, 0, 2 * h), net.part(xt, 2 * h, 3 * h)
-            products = rw.op("dot", state, r if late else r_gates)
+            products = rw.op("dot", state, r_gates)
             gates = rw.op("add", net.part(products, 0, 2 * h), x_gates)
             gates = f.build(rw, net.limited(gates))
             z, reset = net.part(gates, 0, h), net.part(gates, h, 2 * h)
@@ -331,7 +331,7 @@ class _Network:
     ) -> list[ir.Value]:
         """Build the results of the op from those of its directions."""
         columns = [direction(d)[1] for d in range(self.directions)]
-        out = []
+        out: list[ir.Value] = []
         for parts in zip(*columns, strict=True):
             parts = [self.rw.op("unsqueeze", p, axes=[1]) for p in parts]
             out.append(parts[0] if len(parts) == 1 else self.rw.op("concat", parts, axis=1))
@@ -347,7 +347,7 @@ def last_output(op: RnnLastHsOutput | RnnLastCellOutput, rw: Rewriter) -> Replac
     t = TensorType.of(op.input)
     if TensorType.of(op.out).dims != t.dims[1:]:
         return no_match("its result states other dims than its operand")
-    parts = []
+    parts: list[ir.Value] = []
     for d in range(t.dims[1]):
         backward = op.direction == "reverse" or d == 1
         found = _last_of_loop(op.input, d, backward)
@@ -415,7 +415,7 @@ def var_sl_last_output(op: RnnVarSlLastOutput, rw: Rewriter) -> Replacement:
         lens = rw.op("convert", lens, target_type=dtypes.INT64)
     lens = rw.max(rw.min(lens, _extent(rw, op.input, 0)), 0)
     last = rw.max(rw.sub(lens, 1), 0)
-    parts = []
+    parts: list[ir.Value] = []
     for d in range(t.dims[1]):
         own = rw.op("slice", op.input, axes=[1], starts=[d], ends=[d + 1])
         own = rw.op("squeeze", own, axes=[1])
@@ -444,7 +444,7 @@ def var_sl_shift_output(op: RnnVarSlShiftOutput, rw: Rewriter) -> Replacement:
         return no_match("run-time steps or batch: {}", t)
     lens = _lengths(rw, op.sequence_lens, steps)
     step = np.repeat(np.arange(steps, dtype=np.int64)[:, None], batch, 1)
-    parts = []
+    parts: list[ir.Value] = []
     for d in range(directions):
         own = rw.op("slice", op.input, axes=[1], starts=[d], ends=[d + 1])
         own = rw.op("squeeze", own, axes=[1])

@@ -23,7 +23,7 @@ def find_large_topk(op: TopK, rw: Rewriter) -> Replacement:
     Of equal elements the first group's come first, as before: the result is the same.
     """
     t = TensorType.of(op.input)
-    axis = op.axis % t.rank
+    axis: int = op.axis % t.rank
     n, k = t.dims[axis], op.k
     if not t.is_static or 0 in t.dims:
         return no_match("{} has dims that are open or 0", t)

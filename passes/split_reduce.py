@@ -37,7 +37,7 @@ def split_reduce(op: NumberReduction, rw: Rewriter) -> Replacement:
         return no_match("{} or its axes are known at run time only, or it is empty", t)
     if t.dtype not in (dtypes.FLOAT, dtypes.HALF, dtypes.BF16):
         return no_match("{} is not a float of 16 or 32 bits", t.dtype)
-    axes = sorted(a % t.rank for a in op.axes) or list(range(t.rank))
+    axes: list[int] = sorted(a % t.rank for a in op.axes) or list(range(t.rank))
     # extents of 1 may lie between
     first, last = axes[0], axes[-1]
     if any(t.dims[a] != 1 for a in range(first, last) if a not in axes):

@@ -36,7 +36,7 @@ class SplitSingleDynDim(Pass):
         if sizes is None or chosen:
             return False
         taken = {ir.StringAttr(f.attributes["sym_name"]).value for f in functions(module)}
-        names = []
+        names: list[str] = []
         for n in sizes:
             name = f"dim_{n}"
             while name in taken:

@@ -75,7 +75,7 @@ def _concat(op: Op, lane: int | None, leaves: Collection[ir.Value], run: int) ->
     """Read the operand that an index is in; a run of neighbours must be in one."""
     values = list(op.operation.operands)
     kinds = [TensorType.of(v) for v in values]
-    axis = op.axis % kinds[0].rank
+    axis: int = op.axis % kinds[0].rank
     extents = [t.dims[axis] for t in kinds]
     if any(not t.is_static or 0 in t.dims for t in kinds):
         raise Unreadable("run-time or empty dims")
@@ -133,8 +133,9 @@ def through(
     if is_a(op, Slice) and len(op.operands) == 1:
         starts = [0] * len(have)
         for axis, start in zip(view.axes, view.starts, strict=True):
-            d = have[axis % len(have)]
-            starts[axis % len(have)] = max(0, min(start + d if start < 0 else start, d))
+            at: int = axis % len(have)
+            d = have[at]
+            starts[at] = max(0, min(start + d if start < 0 else start, d))
         return (
             source,
             lambda k, at: [k.add(i, s) for i, s in zip(at, starts, strict=True)],

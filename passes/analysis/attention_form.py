@@ -180,14 +180,14 @@ def _placed(
 
     Raises Unreadable where a tile of queries and depth is no rectangle in the result.
     """
-    steps: list[Any] = []
+    steps: list[Callable[[Any, list[Any]], list[Any]]] = []
     where = (rank - 2, rank - 1)
     for op in views:
         have, want = TensorType.of(op.operands[0]).dims, TensorType.of(op.results[0]).dims
         if is_a(op, NopView):
             continue
         if is_a(op, Transpose):
-            permutation = list(op.opview.permutation)
+            permutation: list[int] = list(op.opview.permutation)
             steps.append(lambda k, at, p=permutation: [at[i] for i in p])
             where = (permutation.index(where[0]), permutation.index(where[1]))
             continue

@@ -124,7 +124,7 @@ def copied(value: ir.Value) -> ir.Value:
 
 
 def _names(op: ir.Operation) -> list[str]:
-    return [a if isinstance(a, str) else a.name for a in op.attributes]
+    return list(op.attributes)
 
 
 def can_join(values: Sequence[ir.Value]) -> bool:
@@ -152,7 +152,7 @@ def joined(
     sources = [f for v in values if (f := constant_map(v)) is not None]
     for _, m in sources:
         kept |= varying(m)
-    parts = []
+    parts: list[ir.Value] = []
     for (source, m), v in zip(sources, values, strict=True):
         own = TensorType.of(v).dims
         small = tuple(

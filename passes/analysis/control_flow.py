@@ -90,7 +90,7 @@ def host_results(op: ir.Operation, known: IsHost) -> set[ir.Value]:
     if is_a(op, Loop):
         arguments = list(blocks[0][0].arguments)[2:]
         return {r for r, a in zip(op.results, arguments, strict=False) if a in blocks[0][1]}
-    held = []
+    held: list[list[bool]] = []
     for block, inside in blocks:
         body = [view.operation for view in block.operations]
         for inner in body[:-1]:

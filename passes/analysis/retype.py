@@ -7,7 +7,8 @@ from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import mgx_mlir.dialects  # noqa: F401  (defines the operators)
+# defines the operators
+import mgx_mlir.dialects  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import PipelineError, ShapeError
@@ -98,7 +99,8 @@ class Retyping:
         with op.location, ir.InsertionPoint(op):
             # the general product takes operands of one type only
             general = None if self.target.is_integer else _general(op)
-            operands, made = [], []
+            operands: list[ir.Value] = []
+            made: list[ir.Value] = []
             for v in op.operands:
                 if general is None and TensorType.of(v).dtype not in self.types:
                     operands.append(v)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import ml_dtypes
 import numpy as np
 
-from mgx_mlir.core import literals
+from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
@@ -136,7 +133,7 @@ def normal_reciprocal(value: ir.Value, dtype: DType) -> bool:
 
 
 def _normal(found: np.ndarray, dtype: DType) -> bool:
-    info: Any = ml_dtypes.finfo(dtype.np)
+    info = dtypes.float_info(dtype.np)
     with np.errstate(all="ignore"):
         size = np.abs(1 / found)
     return bool(np.all((size >= float(info.smallest_normal)) & (size <= float(info.max))))

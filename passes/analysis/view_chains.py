@@ -132,7 +132,8 @@ def view_of(op: ir.Operation, m: Map) -> Map | None:
         return reshaped(m, dims)
     view = op.opview
     if is_a(op, Transpose):
-        return tuple(m[p] for p in view.permutation)
+        permutation: Sequence[int] = view.permutation
+        return tuple(m[p] for p in permutation)
     if is_a(op, Scalar):
         return broadcast((), dims, 0)
     if is_a(op, Broadcast):
@@ -290,7 +291,8 @@ def _placed(dims: Dims, position: list[tuple[int, int]], wanted: Dims) -> Dims:
     """Return the permutation in that order, extents of 1 where `wanted` has them if it can be."""
     full = sorted((i for i, d in enumerate(dims) if d != 1), key=lambda i: position[i])
     ones = [i for i, d in enumerate(dims) if d == 1]
-    left, unused, out = list(full), list(ones), []
+    left, unused = list(full), list(ones)
+    out: list[int] = []
     for d in wanted:
         if d == 1 and unused:
             out.append(unused.pop(0))

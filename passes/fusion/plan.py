@@ -93,10 +93,10 @@ class Kernel:
     dims: tuple[int, ...]
     anchor: type[Op] | None = None  # what a `group` is made around
     axes: tuple[int, ...] | None = None
-    members: list[int] = field(default_factory=list)  # in order
-    inside: set[int] = field(default_factory=set)  # the same
-    inputs: set[ir.Value] = field(default_factory=set)
-    results: set[int] = field(default_factory=set)  # members that others read
+    members: list[int] = field(default_factory=list[int])  # in order
+    inside: set[int] = field(default_factory=set[int])  # the same
+    inputs: set[ir.Value] = field(default_factory=set[ir.Value])
+    results: set[int] = field(default_factory=set[int])  # members that others read
 
     @property
     def tag(self) -> str:
@@ -288,7 +288,8 @@ class Grouping:
     def after_reduction(self, k: Kernel, j: int) -> bool:
         """Say whether member `j` depends on the last reduction of `k`."""
         last = next(m for m in reversed(k.members) if is_a(self.ops[m], REDUCTIONS))
-        inside, stack, seen = k.inside, [j], set()
+        inside, stack = k.inside, [j]
+        seen: set[int] = set()
         while stack:
             m = stack.pop()
             if m == last:
@@ -328,7 +329,7 @@ class Grouping:
         outside = {m for m in k.members if any(u not in inside for u in self.real_users(m))}
         # the reduction's own operand may be a second result, no other value may; over run-time
         # dims there is no region, and the compiler gets two results wrong
-        allowed = set() if DYN in k.dims or MULTI_OUTPUT not in self.rules else {j}
+        allowed: set[int] = set() if DYN in k.dims or MULTI_OUTPUT not in self.rules else {j}
         if outside - allowed:
             POINTWISE_REDUCE.refused(self.ops[i], "other values of the kernel are read elsewhere")
             return False

@@ -10,7 +10,7 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.movement import Concat, Slice
 from mgx_mlir.dialects.migraphx.quant import UnpackFp4, UnpackInt4
 from mgx_mlir.passes.analysis.constants import is_constant
-from mgx_mlir.passes.analysis.view_chains import build_map, trace, varying
+from mgx_mlir.passes.analysis.view_chains import Map, build_map, trace, varying
 from mgx_mlir.passes.simplify_algebra.splits import cut_of
 from mgx_mlir.rewrite.pattern import (
     NoMatch,
@@ -99,7 +99,7 @@ def find_concat_op(op: Concat, rw: Rewriter) -> Replacement:
     if not packed and not rw.options.all_forms and not all(map(is_constant, op.operands)):
         return no_match("pointwise ops stay with what they follow (all-forms moves them)")
     attributes = attributes_of(first)
-    ops = []
+    ops: list[ir.Operation] = []
     for v in op.operands:
         o = v.owner
         if isinstance(o, ir.Block) or o.operation.name != first.name or not has_one_use(v):
@@ -123,7 +123,7 @@ def _repeated(op: ir.Operation, rw: Rewriter, axis: int) -> ir.Value | NoMatch:
     out = TensorType.of(op.results[0])
     if not out.is_static:
         return no_match("run-time dims")
-    sources = []
+    sources: list[tuple[ir.Value, Map, list[ir.Operation]]] = []
     kept = {axis}
     for v in op.operands:
         found = trace(v)

@@ -59,7 +59,8 @@ def find_conv_dot_horiz_fusion(op: Dot | QuantDot | Convolution, rw: Rewriter) -
         for o, s in zip(group, sums, strict=True):
             if s is not None:
                 s.results[0].replace_all_uses_with(o.results[0])
-    at, parts = 0, []
+    at = 0
+    parts: list[ir.Value] = []
     for o in group:
         end = at + TensorType.of(o.results[0]).dims[axis]
         parts.append(rw.op("slice", wide, axes=[axis], starts=[at], ends=[end]))
@@ -285,7 +286,7 @@ def _steps(a: Convolution, b: Convolution) -> list[list[int]] | None:
         kernel = dims[:-2] if c.channels_last else dims[2:]
         if any(k != 1 for k in kernel) or any(c.padding):
             return None
-    out = []
+    out: list[list[int]] = []
     for own, other in ((a.stride, b.stride), (b.stride, a.stride)):
         if any(s % min(s, t) for s, t in zip(own, other, strict=True)):
             return None

@@ -223,7 +223,7 @@ def _dot_of_constants(
     rank = len(b[1])
     inner = {0: (rank - 1, rank - 2), 1: (rank - 2, rank - 1)}[side]
     kept = varying(b[1]) | varying(found[1])
-    small = []
+    small: list[ir.Value] = []
     for i, (source, m) in enumerate((b, found)):
         # batch axes along which one of them varies stay in both, and so does what is summed
         keep = {k for k in kept if k < rank - 2} | varying(m) | {inner[i]}
@@ -300,7 +300,7 @@ def find_dot_slice(op: Slice, rw: Rewriter) -> Replacement:
     if len(op.operands) > 1 or not op.axes:
         return no_match("bounds are known at run time only")
     rw.merge_location(dot)
-    operands = []
+    operands: list[ir.Value] = []
     for side, own in ((0, rank - 2), (1, rank - 1)):
         cut = [
             (a % rank, s, e)
@@ -341,7 +341,7 @@ def find_inner_broadcast(op: Pointwise, rw: Rewriter) -> Replacement:
     small = tuple(d if i in kept else 1 for i, d in enumerate(dims))
     if small == dims:
         return no_match("the operands vary along every axis together")
-    operands = []
+    operands: list[ir.Value] = []
     for v, source in zip(op.operands, sources, strict=True):
         if source is None:
             operands.append(rw.multibroadcast(rw.literal(splat(v), rw.dtype(v)), small))

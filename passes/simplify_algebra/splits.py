@@ -67,7 +67,9 @@ def split_at(op: Op) -> Split | NoMatch:
         if cut[1] in found:
             return no_match("two slices take the same part")
         found[cut[1]] = (cut[2], user)
-    slices, bounds, at = [], [], 0
+    slices: list[ir.Operation] = []
+    bounds: list[tuple[int, int]] = []
+    at = 0
     while at < extent and at in found and found[at][0] > at:
         bounds.append((at, found[at][0]))
         slices.append(found[at][1])
@@ -82,7 +84,7 @@ def cut_of(op: ir.OpView) -> tuple[int, int, int] | None:
     if len(op.operands) > 1 or len(op.axes) != 1 or len(op.starts) != 1:
         return None
     dims = TensorType.of(op.operands[0]).dims
-    axis = op.axes[0] % len(dims)
+    axis: int = op.axes[0] % len(dims)
     if dims[axis] == DYN:
         return None
     low, high, _ = slice(op.starts[0], op.ends[0]).indices(dims[axis])
@@ -254,7 +256,7 @@ def _repeated(values: Sequence[ir.Value], split: Split) -> Callable[[Rewriter], 
 
 def _one_view(split: Split, kind: type[Op]) -> list[ir.Operation] | NoMatch:
     """Return the one user of each part, a view of that kind in the block of the slices."""
-    ops = []
+    ops: list[ir.Operation] = []
     for part in split.parts:
         found = users(part)
         op = found[0].operation if len(found) == 1 else None

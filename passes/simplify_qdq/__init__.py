@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
 
-import ml_dtypes
 import numpy as np
 
 from mgx_mlir.core import dtypes
@@ -180,7 +179,7 @@ def _range(packed: str, dtype: DType) -> tuple[float, float]:
     if packed == "pack_fp4":
         return -6.0, 6.0
     if dtype.is_float:
-        top = float(ml_dtypes.finfo(dtype.np).max)
+        top = float(dtypes.float_info(dtype.np).max)
         return -top, top
     return dtype.lowest(), dtype.highest()
 
@@ -293,9 +292,10 @@ def match_concat_qlinear(op: QuantizeLinear, rw: Rewriter) -> Replacement:
     types = [TensorType.of(v) for v in parts]
     if not t.is_static or not all(p.is_static for p in types):
         return no_match("the dims are known only at run time")
-    axis = concat.axis % t.rank
+    axis: int = concat.axis % t.rank
     rw.merge_location(concat)
-    out, at = [], 0
+    out: list[ir.Value] = []
+    at = 0
     for value, part in zip(parts, types, strict=True):
         end = at + part.dims[axis]
         given = [

@@ -396,7 +396,7 @@ def match_find_mx_quantizable_ops(op: Dot, rw: Rewriter) -> Replacement:
     """
     if not rw.options.mx:
         return no_match("the option mx is off")
-    found = []
+    found: list[Dequantised] = []
     for value, which in ((op.operands[0], "first"), (op.operands[1], "second")):
         side = dequantised(value)
         if side is None:

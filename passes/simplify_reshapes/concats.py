@@ -42,12 +42,13 @@ def find_nested_concat(op: Concat, rw: Rewriter) -> Replacement:
     return rw.op("concat", operands, axis=axis)
 
 
-def _equal_views(op: ir.Operation, *kinds: type[Op]) -> list[Any] | str:
+def _equal_views(op: ir.Operation, *kinds: type[Op]) -> list[Op] | str:
     """Return the views that a concat alone reads; or why they cannot go behind it."""
     if len(op.operands) < 2:
         return "it has fewer than two operands"
-    views = [defined_by(x, *kinds) for x in op.operands]
-    if any(v is None or len(v.operands) != 1 for v in views):
+    found = [defined_by(x, *kinds) for x in op.operands]
+    views = [v for v in found if v is not None and len(v.operands) == 1]
+    if len(views) != len(found):
         return "not every operand is such a view"
     if not all(has_one_use(x) for x in op.operands):
         return "an operand has other users"

@@ -41,7 +41,7 @@ def find_gather(op: Gather, rw: Rewriter) -> Replacement:
     `0 0 1 1`, `0 3 1 4 2 5`.
     """
     data, at = TensorType.of(op.data), TensorType.of(op.indices)
-    axis = op.axis % data.rank
+    axis: int = op.axis % data.rank
     extent = data.dims[axis]
     if not at.rank or not at.is_static or not at.elements or extent in (0, DYN):
         return no_match("the indices have rank 0 or no elements, or axis {} is unknown", axis)

@@ -7,6 +7,8 @@ into its weights go the other way (find_mul_add_shape_op_dot).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op, Pointwise, as_value, attributes_of, is_a, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType
@@ -171,7 +173,7 @@ def find_reshape_dot(op: Dot, rw: Rewriter) -> Replacement:
     lead = TensorType.of(known[0]).dims[:-2]
     if any(TensorType.of(x).dims[:-2] != lead for x in known):
         return no_match("the reshaped tensors have other batch dims")
-    operands = []
+    operands: list[ir.Value] = []
     for v, x in zip((a, b), sources, strict=True):
         if x is None and defined_by(v, Literal) is None:
             return no_match("an operand is neither reshaped nor constant")
@@ -235,7 +237,8 @@ def _moved(m: Map, view: Convert | Transpose) -> Map:
     """Return the map of a constant after `view`."""
     if isinstance(view, Convert):
         return m
-    return tuple(m[p] for p in view.permutation)
+    permutation: Sequence[int] = view.permutation
+    return tuple(m[p] for p in permutation)
 
 
 # ---- one index space for two kernels (an option) ------------------------------------------------

@@ -36,8 +36,9 @@ def bounds_of(op: ir.OpView) -> list[tuple[int, int]] | None:
         return None
     out = [(0, d) for d in dims]
     for axis, start, end in zip(op.axes, op.starts, op.ends, strict=True):
-        low, high, _ = slice(start, end).indices(dims[axis])
-        out[axis] = (low, max(low, high))
+        at: int = axis
+        low, high, _ = slice(start, end).indices(dims[at])
+        out[at] = (low, max(low, high))
     return out
 
 
@@ -109,7 +110,7 @@ def find_concat_slice(op: Slice, rw: Rewriter) -> Replacement:
     bounds = bounds_of(op)
     if bounds is None:
         return no_match("bounds are known at run time only")
-    axis = inner.axis % len(bounds)
+    axis: int = inner.axis % len(bounds)
     low, high = bounds[axis]
     taken: list[ir.Value] = []
     at = begin = 0
