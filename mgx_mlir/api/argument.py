@@ -51,6 +51,13 @@ class argument:
         return self._tensor
 
     @staticmethod
+    def of_array(array: np.ndarray) -> argument:
+        """Wrap an array of a type that programs have."""
+        made = argument.__new__(argument)
+        made._array, made._parts, made._tensor = array, None, None
+        return made
+
+    @staticmethod
     def tuple_of(parts: Sequence[argument]) -> argument:
         """Make a tuple of arguments."""
         made = argument.__new__(argument)

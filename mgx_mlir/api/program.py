@@ -369,11 +369,16 @@ class program:
         `trace(instruction, results)` is called after each instruction of a program that is not
         compiled, or compiled for `ref`.
         """
+        if self._compiled is not None and trace is None and self._offload:
+            known = self._compiled.known_inputs({n: _plain(v) for n, v in params.items()})
+            if known is not None:
+                found = self._compiled.execute(known)
+                return self._compiled.signature.grouped(map(argument.of_array, found))
         given = {name: _input(value) for name, value in params.items()}
         if self._compiled is None:
             found = self.program_ir
             signature = Signature.of(found.main())
-            arrays = self._checked(signature, given)
+            arrays = self._checked(signature, signature.check_inputs, given)
             interpreter = Interpreter(found.module, found.store)
             return signature.grouped(self._interpret(interpreter, found, arrays, trace))
         if trace is not None:
@@ -384,7 +389,7 @@ class program:
                     "instructions cannot be traced",
                     notes=["compile it for 'ref', or do not compile it"],
                 )
-            arrays = self._checked(self._compiled.signature, given)
+            arrays = self._checked(self._compiled.signature, self._compiled.check_inputs, given)
             found = self._interpret(interpreter, self._compiled.program, arrays, trace)
             return self._compiled.signature.grouped(found)
         return self._execute(given)
@@ -396,7 +401,8 @@ class program:
         compiled = self.compiled
         held = {n: v for n, v in given.items() if isinstance(v, DeviceTensor)}
         shadows = {n: v.shadow for n, v in held.items()}
-        arrays = self._checked(compiled.signature, {**given, **shadows})
+        check = compiled.signature.check_inputs if held else compiled.check_inputs
+        arrays = self._checked(compiled.signature, check, {**given, **shadows})
         if held and compiled.target != "gpu":
             raise RunError(
                 f"{', '.join(sorted(held))}: expected host memory, got a device's",
@@ -416,18 +422,23 @@ class program:
         found = (
             self._on_gpu().load().run(inputs) if held else compiled.execute(list(arrays.values()))
         )
-        return compiled.signature.grouped(argument(a) for a in found)
+        return compiled.signature.grouped(map(argument.of_array, found))
 
     def _on_gpu(self) -> IreeProgram:
         assert isinstance(self.compiled, IreeProgram)
         return self.compiled
 
-    def _checked(self, expected: Signature, given: dict[str, Any]) -> dict[str, np.ndarray]:
+    def _checked(
+        self,
+        expected: Signature,
+        check: Callable[[Mapping[str, Any]], list[np.ndarray]],
+        given: dict[str, Any],
+    ) -> dict[str, np.ndarray]:
         for p in expected.inputs:
             value = given.get(p.name)
             if isinstance(value, np.ndarray) and p.dims == () and value.shape == (1,):
                 given[p.name] = value.reshape(())  # MIGraphX shows a scalar as lens {1}
-        arrays = expected.check_inputs(given)
+        arrays = check(given)
         return dict(zip((p.name for p in expected.inputs), arrays, strict=True))
 
     def _interpret(
@@ -499,6 +510,13 @@ def index_lines(listing: Listing) -> dict[Any, Line]:
             if line.operation is not None:
                 found.setdefault(line.operation, line)
     return found
+
+
+def _plain(value: object) -> object:
+    """Return the array of an argument in host memory; anything else as it is."""
+    if type(value) is argument and value._tensor is None:
+        return value._array
+    return value
 
 
 def _input(value: object) -> Any:

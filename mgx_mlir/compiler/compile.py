@@ -49,7 +49,8 @@ def compile(
     ONNX file, a ProgramIR, or an API program.
     `target` is "ref", "cpu" or "gpu" (None: gpu where a HIP device is found, else cpu); `arch` a
     gfx or product name for gpu, a processor name for cpu; of several ("gfx942,gfx1100", or a list)
-    the one that fits the device is run. `threads` (None: all) counts CPU threads of a run.
+    the one that fits the device is run. `threads` counts CPU threads of a run (None: all, or one
+    for a small program).
     `device_id` is which of several GPUs it runs on. `onnx_options` are those of parse_onnx, or the
     fields of TfOptions. `ref_double` makes `ref` compute in f64. `exhaustive_tune` compiles in
     several ways, times them on `tuning_inputs(signature)`, and keeps the fastest in the tuning

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,11 +15,13 @@ from mgx_mlir.compiler.device_plan import device_plan
 from mgx_mlir.compiler.environment import code_variables, left_out_rewrites
 from mgx_mlir.compiler.option_text import option_text
 from mgx_mlir.compiler.tuning.solutions import Tuning
-from mgx_mlir.core import forks, operand_segments
+from mgx_mlir.core import dtypes, forks, operand_segments
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.errors import TargetError, UsageError
+from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.passes.lower.gpu.gemm_shape import GemmConfig, GemmShape
 from mgx_mlir.programs.interpreter import Interpreter, Trace
+from mgx_mlir.programs.known_inputs import KnownInputs
 from mgx_mlir.programs.lowered import KernelInfo
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature
@@ -34,6 +37,10 @@ if TYPE_CHECKING:
 
 # settings that change nothing of the code that a compile makes
 _NOT_OF_CODE = ("cache", "timeout", "emulate", "threads", "exhaustive_tune", "tuning_inputs")
+
+# Bytes of inputs, results, weights and what is in between. A second thread costs 9 us a call; a
+# product of matrices of 200 kB, or a sum of 700 kB, takes twice as long on one.
+_SMALL = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -123,7 +130,7 @@ class CompiledProgram:
     """
 
     device_id = 0
-    threads: int | None = None  # of a run on a CPU, None: all
+    threads: int | None = None  # of a run on a CPU, None: by the program's size
 
     def __init__(
         self,
@@ -134,6 +141,7 @@ class CompiledProgram:
     ) -> None:
         self.settings, self.signature = settings, signature
         self.kernels, self.stats = list(kernels), stats
+        self._known = KnownInputs(signature)
 
     @property
     def target(self) -> str:
@@ -151,6 +159,11 @@ class CompiledProgram:
         return self.signature.output_names
 
     @property
+    def thread_count(self) -> int:
+        """The CPU threads of a run."""
+        return self.threads or available_cpus()
+
+    @property
     def program(self) -> ProgramIR:
         """The program after the passes, kernels and all."""
         raise NotImplementedError
@@ -163,15 +176,29 @@ class CompiledProgram:
         An input or output that is a sequence in the model is a list of arrays. Everything about
         the inputs is checked before anything runs. Raises RunError.
         """
+        if not args and not named and inputs is not None:
+            arrays = self.known_inputs(inputs)
+            if arrays is not None:
+                return self.signature.stated(self.execute(arrays))
         if args or (inputs is not None and not isinstance(inputs, Mapping)):
             values = [inputs, *args]
             if len(values) > len(self.input_names):
                 raise UsageError(f"expected {len(self.input_names)} inputs, got {len(values)}")
             inputs = dict(zip(self.input_names, values, strict=False))
-        arrays = self.signature.check_inputs({**(inputs or {}), **named})
+        arrays = self.check_inputs({**(inputs or {}), **named})
         return self.signature.stated(self.execute(arrays))
 
     __call__ = run
+
+    def check_inputs(self, given: Mapping[str, object]) -> list[np.ndarray]:
+        """Return inputs in order as arrays that a run takes. RunError lists what is wrong."""
+        arrays = self.signature.check_inputs(given)
+        self._known.remember(arrays)
+        return arrays
+
+    def known_inputs(self, given: object) -> list[np.ndarray] | None:
+        """Return inputs in order where they are like those that were checked last, else None."""
+        return self._known.arrays(given) if type(given) is dict else None
 
     def execute(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run on checked arrays in order of the inputs."""
@@ -278,13 +305,28 @@ class IreeProgram(CompiledProgram):
                     inputs=list(chosen.signature.inputs),
                     outputs=list(chosen.signature.outputs),
                     device="hip" if gpu else None,
-                    threads=self.threads,
+                    threads=None if gpu else self.thread_count,
                     variants=chosen.signature.variants,
                     device_id=self.device_id,
                     library=library,
+                    input_alignment=chosen.executable.input_alignment,
                 )
                 self.stats.load_s = time.perf_counter() - start
             return self._loaded
+
+    @property
+    def thread_count(self) -> int:
+        """The CPU threads of a run: as asked for, else all, or one where more cost more than they
+        save."""
+        if self.threads is not None:
+            return self.threads
+        ports = (*self.signature.inputs, *self.signature.outputs)
+        if not all(p.is_static for p in ports):
+            return available_cpus()
+        size = sum(math.prod(p.dims) * dtypes.from_name(p.dtype).size for p in ports)
+        size += sum(a.nbytes for a in self.params.values())
+        size += self.executable.plan.get("transient", 0)
+        return 1 if size <= _SMALL else available_cpus()
 
     def _library(self) -> str | None:
         """Return the HIP library to run on; None: the machine's own."""

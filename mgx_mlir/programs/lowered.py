@@ -39,6 +39,7 @@ class Lowered:
     `bytecode` is an MLIR module (bytecode or text) whose weights are
     `ml_program.global private @w(#flow.parameter.named<"model"::"w">)`; `params` holds their
     values by key. Element types are signless in the module; `inputs` and `outputs` say the sign.
+    The address of an input that is read in place is a multiple of `input_alignment`.
     """
 
     bytecode: bytes
@@ -46,6 +47,7 @@ class Lowered:
     inputs: list[IOSpec] = field(default_factory=list[IOSpec])
     outputs: list[IOSpec] = field(default_factory=list[IOSpec])
     kernels: list[KernelInfo] = field(default_factory=list[KernelInfo])
+    input_alignment: int = 64
 
     def signature(self) -> dict[str, Any]:
         """Return the inputs, outputs and kernels as plain JSON values."""

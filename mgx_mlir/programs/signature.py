@@ -200,6 +200,8 @@ class Signature:
 
     def stated(self, outputs: Sequence[np.ndarray]) -> list[Any]:
         """Return outputs as arrays of the types that they stand for, or lists of such."""
+        if not self.output_groups and not any(p.element for p in self.outputs):
+            return list(outputs)
         return self.grouped(
             stated_array(array, BY_NAME[p.element]) if p.element else array
             for p, array in zip(self.outputs, outputs, strict=True)

@@ -15,6 +15,12 @@ def address(a: np.ndarray) -> int:
     return a.__array_interface__["data"][0]
 
 
+def span(a: np.ndarray) -> tuple[int, int]:
+    """Return the addresses of an array without gaps."""
+    begin = address(a)
+    return begin, begin + a.nbytes
+
+
 def is_aligned(a: np.ndarray) -> bool:
     """Return whether a device can read the array in place: contiguous, aligned to 64 bytes.
 

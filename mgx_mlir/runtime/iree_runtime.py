@@ -15,7 +15,9 @@ import numpy as np
 from mgx_mlir.core import dtypes, forks
 from mgx_mlir.core.errors import FileError, RunError, TargetError
 from mgx_mlir.core.given import native
-from mgx_mlir.runtime.buffers import address, aligned, is_aligned, owned_array
+from mgx_mlir.core.literals import ALIGNMENT
+from mgx_mlir.runtime.argument_lists import ArgumentList
+from mgx_mlir.runtime.buffers import address, aligned, is_aligned, owned_array, span
 from mgx_mlir.runtime.device import (
     IREE_ERRORS,
     Device,
@@ -100,12 +102,6 @@ class Port:
             raise RunError(f"{self.label}: expected dimensions {{{want}}}, got {{{got}}}")
 
 
-def _span(a: np.ndarray) -> tuple[int, int]:
-    """Return the addresses of an array without gaps."""
-    begin = address(a)
-    return begin, begin + a.nbytes
-
-
 class ForSizes(Protocol):
     """A function for some sizes of the inputs: (input, dim, size) of each."""
 
@@ -133,7 +129,7 @@ class LoadedModule:
     declares them. device: "local-sync", "local-task", "hip" or None; threads: see
     `device.choose`; device_id: of several hip devices; library: the HIP library that they are of.
     entry: the exported function; variants: functions that take its place for inputs of their
-    sizes.
+    sizes. input_alignment: of the address of an input that is read in place; others are copied.
 
     `run` may be called from many threads; calls on one module take turns.
     Errors: FileError for a damaged module or missing parameter, TargetError for a module of
@@ -154,6 +150,7 @@ class LoadedModule:
         variants: Sequence[ForSizes] = (),
         device_id: int = 0,
         library: str | None = None,
+        input_alignment: int = ALIGNMENT,
     ) -> None:
         import iree.runtime as rt
 
@@ -166,6 +163,7 @@ class LoadedModule:
         self._copy_type = int(rt.MemoryType.DEVICE_LOCAL)
         self._import_type = int(rt.MemoryType.HOST_LOCAL | rt.MemoryType.DEVICE_VISIBLE)
         self._usage = int(rt.BufferUsage.DEFAULT)
+        self._input_alignment = input_alignment
         instance = vm_instance()
         where = str(vmfb) if isinstance(vmfb, (str, os.PathLike)) else None
         module, self._vmfb = self._load(instance, vmfb, where)
@@ -184,6 +182,12 @@ class LoadedModule:
             raise self._load_error(e, where) from e
         self._main = self._entry(module, entry, inputs, outputs, where)
         self.inputs, self.outputs = self._main.inputs, self._main.outputs
+        self._free_lists: list[ArgumentList] = []  # of calls that are over
+        self._uses_lists = (
+            self._is_local
+            and not variants
+            and all(0 < p.size < _IMPORT_FROM and not p.dtype.is_bool for p in self.inputs)
+        )
         # the entry for each choice of sizes at the places that variants differ in
         self._places = sorted({(i, d) for v in variants for i, d, _ in v.sizes})
         self._variants: dict[tuple[int, ...], tuple[str, _Entry]] = {}
@@ -292,9 +296,13 @@ class LoadedModule:
         Errors: RunError for a wrong number, type or shape, before anything runs, and for a call
         that fails.
         """
+        if self._uses_lists:
+            found = self._run_in_list(args)
+            if found is not None:
+                return found
         imported: list[np.ndarray] = []
         entry, results = self._invoke(args, imported)
-        taken = [_span(a) for a in imported]
+        taken = [span(a) for a in imported]
         found = [
             self._take(port, results.get_as_object(i, self._rt.HalBufferView), taken)
             for i, port in enumerate(entry.outputs)
@@ -303,6 +311,25 @@ class LoadedModule:
         return found
 
     __call__ = run
+
+    def _run_in_list(self, args: Sequence[np.ndarray | DeviceTensor]) -> list[np.ndarray] | None:
+        """Run with small inputs of fixed sizes; None for inputs that need checks or conversions."""
+        self.device.check()
+        try:
+            each = self._free_lists.pop()
+        except IndexError:
+            each = ArgumentList(self._hal, self.inputs, self._import_type, self._usage)
+        found = None
+        if each.write(args):
+            results = self._call(self._main, each.arguments, args)
+            taken = list(each.spans)
+            view = self._rt.HalBufferView
+            found = [
+                self._take(port, results.get_as_object(i, view), taken)
+                for i, port in enumerate(self.outputs)
+            ]
+        self._free_lists.append(each)
+        return found
 
     def run_on_device(self, args: Sequence[np.ndarray | DeviceTensor]) -> list[DeviceTensor]:
         """Run as `run` does, and leave the results in the memory of the device."""
@@ -350,7 +377,13 @@ class LoadedModule:
             except IREE_ERRORS as e:
                 forget(self.device, e)
                 raise RunError(f"{port.label} cannot be put on the device: {short(e)}") from e
-        results = rt.VmVariantList(len(entry.outputs))
+        return entry, self._call(entry, arguments, args)
+
+    def _call(
+        self, entry: _Entry, arguments: Any, args: Sequence[np.ndarray | DeviceTensor]
+    ) -> Any:
+        """Make a call; the results, which are in the device's memory."""
+        results = self._rt.VmVariantList(len(entry.outputs))
         with self._lock:
             try:
                 self._context.invoke(entry.function, arguments, results)
@@ -360,7 +393,7 @@ class LoadedModule:
                     raise refused from None
                 forget(self.device, e)
                 raise RunError(f"the program failed: {short(e, 1000)}", notes=details(e)) from e
-        return entry, results
+        return results
 
     def _refused(
         self, entry: _Entry, args: Sequence[np.ndarray | DeviceTensor], text: str
@@ -400,7 +433,7 @@ class LoadedModule:
             and a.nbytes >= _IMPORT_FROM
             and self._is_local
             and a.flags.writeable  # the binding asks for a writable buffer, and writes nothing
-            and is_aligned(a)
+            and address(a) % self._input_alignment == 0
         ):
             buffer = self._allocator.import_host_allocation(
                 a.view(port.raw), self._import_type, self._usage
@@ -429,11 +462,11 @@ class LoadedModule:
         if size == 0:
             return np.empty(shape, port.np)
         mapped = view.map()
-        raw = mapped.asarray(shape, port.raw)
+        own = np.frombuffer(mapped, port.np, size // port.itemsize)
         if size < _COPY_BELOW:
-            return raw.copy() if port.as_is else raw.copy().view(port.np)
-        begin = address(raw)
+            return own.copy().reshape(shape)
+        begin = address(own)
         if any(b < begin + size and begin < e for b, e in taken):
-            return raw.copy().view(port.np)
+            return own.copy().reshape(shape)
         taken.append((begin, begin + size))
         return owned_array(begin, size, port.np, shape, self._hal, view, mapped)

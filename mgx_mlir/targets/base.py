@@ -64,6 +64,7 @@ class Executable:
     function, in order; "initializer" runs once at load. plan: the bytes that the compiler planned,
     "constants" in the module and "transient" ones of a call and of loading. seconds and
     peak_memory are those of the compile that made it, also when it came from the cache (`cached`).
+    input_alignment: bytes that the address of an input that is read in place is a multiple of.
     """
 
     vmfb: bytes | np.ndarray
@@ -81,6 +82,7 @@ class Executable:
     dispatches: dict[str, list[str]] = field(default_factory=dict)
     plan: dict[str, int] = field(default_factory=dict)
     crashes: tuple[str, ...] = ()
+    input_alignment: int = 64
 
     @property
     def kernels(self) -> list[str]:
@@ -199,7 +201,8 @@ class Target(ABC):
                     "%s: compiled with the flag set '%s' (%s), because '%s' failed: %s",
                     self.name, rung.name, rung.why, ladder[0].name, failures[0].message,
                 )  # fmt: skip
-            return self._executable(out, key, rung, tried, failures)
+            made = self._executable(out, key, rung, tried, failures)
+            return replace(made, input_alignment=lowered.input_alignment)
         raise self._failure(failures, tried, lowered, compiler)
 
     def _executable(
@@ -284,7 +287,7 @@ def executable_of(key: str, found: CachedModule) -> Executable:
         found.vmfb, r["target"], r["arch"], key, tuple(r["flags"]), r["flag_set"],
         tuple(r["fallbacks"]), r["seconds"], r["peak_memory"], r["via"], True,
         tuple(r["warnings"]), dict(r["dispatches"]), dict(r.get("plan", {})),
-        tuple(r.get("crashes", ())),
+        tuple(r.get("crashes", ())), int(r.get("input_alignment", 64)),
     )  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
@@ -44,6 +43,7 @@ from mgx_mlir.passes.lower.gpu.gathered_convolution import WindowRows
 from mgx_mlir.passes.lower.gpu.stored_rows import stored_by_row
 from mgx_mlir.passes.lower.iree import packed, regions
 from mgx_mlir.passes.lower.iree.equal_results import merge_equal_results
+from mgx_mlir.passes.lower.iree.input_alignment import written
 from mgx_mlir.passes.lower.ops import fused_concat
 from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED, Results
@@ -98,17 +98,17 @@ class ModuleLowering(LoweringContext):
                 self.kernels = []
             self._drop_unread()
             merge_equal_results(self.module)
-            buffer = io.BytesIO()
             self._verify(self.module)
-            self.module.operation.write_bytecode(buffer)
+            bytecode, alignment = written(self.module, self.options.target)
         inputs = zip(argument_names(main), argument_types(main), strict=True)
         outputs = zip(result_names(main), result_types(main), strict=True)
         return Lowered(
-            bytecode=buffer.getvalue(),
+            bytecode=bytecode,
             params=self.params,
             inputs=[_spec(n, t) for n, t in inputs],
             outputs=[_spec(n, t) for n, t in outputs],
             kernels=kernels,
+            input_alignment=alignment,
         )
 
     def _function(self, name: str, main: ir.OpView) -> None:

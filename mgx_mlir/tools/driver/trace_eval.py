@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
-from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.programs.program_ir import entry_block
 from mgx_mlir.runtime.trace_eval import EvalTrace, trace_level
 from mgx_mlir.tools.driver.model import Model
@@ -59,5 +58,5 @@ def _times(
         return {}
     from mgx_mlir.tools.driver.timing import kernel_times
 
-    found = kernel_times(compiled, arrays, _TIMED, choice.threads or available_cpus())
+    found = kernel_times(compiled, arrays, _TIMED, compiled.thread_count)
     return {line.label: line.ms for line in found.timed if line.ms is not None}

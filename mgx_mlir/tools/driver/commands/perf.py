@@ -11,7 +11,6 @@ import numpy as np
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram, RefProgram
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.debug.peaks import Peaks, machine_peaks
-from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.printers.instructions import Numbering
 from mgx_mlir.tools.driver import timing
 from mgx_mlir.tools.driver.arguments import Arguments
@@ -107,7 +106,7 @@ def measure(
     say(f"Calls: {count}, from numpy arrays to numpy arrays")
     if choice.emulate:
         say(EMULATED)
-    threads = (choice.threads or available_cpus()) if choice.target == "cpu" else None
+    threads = compiled.thread_count if choice.target == "cpu" else None
     with working("Timing kernels"):
         kernels = _kernels(compiled, choice, arrays, count, version)
     say(f"Kernels: {kernels.note if kernels else 'not timed on gpu'}")
@@ -193,6 +192,6 @@ def _kernels(
     if isinstance(compiled, RefProgram):
         return timing.instruction_times(compiled, arrays, count, version)
     if isinstance(compiled, IreeProgram) and choice.target == "cpu":
-        threads = choice.threads or available_cpus()
+        threads = compiled.thread_count
         return timing.kernel_times(compiled, arrays, count, threads, version)
     return None

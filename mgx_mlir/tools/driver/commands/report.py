@@ -12,7 +12,6 @@ from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.debug.compare import compare_all
 from mgx_mlir.debug.tolerances import output_tolerances
-from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.printers.listing import list_program
 from mgx_mlir.printers.text import program_text
 from mgx_mlir.tools.driver.arguments import Arguments, Option
@@ -189,7 +188,7 @@ def _compile_time(compiled: CompiledProgram) -> str:
 def _subtitle(choice: TargetChoice, compiled: CompiledProgram) -> str:
     parts = [choice.target]
     if isinstance(compiled, IreeProgram) and choice.target == "cpu":
-        threads = compiled.threads or available_cpus()
+        threads = compiled.thread_count
         parts.append("1 thread" if threads == 1 else f"{threads} threads")
     parts += [a for a in choice.archs if a is not None]
     if choice.emulate:

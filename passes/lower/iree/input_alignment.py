@@ -1,0 +1,28 @@
+"""What kernels on processors assume of the addresses of their operands, stated in the module."""
+
+from __future__ import annotations
+
+import io
+
+from mgx_mlir.core.ir import ir
+
+# What every numpy array has, so that none is copied ahead of a call. Sizes are rounded up to cache
+# lines, so that what a program computes stands on such all the same.
+_OF_ARRAYS = 16
+_LINE = 64  # what the compiler assumes by itself
+_MOST = (1 << 63) - 1  # this and the index bits are the compiler's defaults
+
+
+def written(module: ir.Module, target: str) -> tuple[bytes, int]:
+    """Return the module as bytecode, and what its kernels assume of the address of an input."""
+    alignment = _OF_ARRAYS if target == "cpu" else _LINE
+    if alignment != _LINE:
+        module.operation.attributes["stream.resources"] = ir.Attribute.parse(
+            f"#stream.resource_config<{{max_allocation_size = {_MOST}, "
+            f"min_buffer_offset_alignment = {alignment}, max_buffer_range = {_MOST}, "
+            f"min_buffer_range_alignment = {_LINE}, index_bits = 64, "
+            "alias_mutable_bindings = false, memory_model = Unified}>"
+        )
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    return buffer.getvalue(), alignment

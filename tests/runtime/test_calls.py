@@ -1,0 +1,155 @@
+"""Calls of a program like an earlier one: quick ways give what the checked way gives."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import onnx.parser
+import pytest
+
+import mgx_mlir
+from mgx_mlir.core.errors import RunError
+from mgx_mlir.core.literals import aligned_empty
+from mgx_mlir.runtime.buffers import address
+
+
+def compiled(body: str, inputs: str, output: str, **options: Any) -> Any:
+    text = f'<ir_version: 9, opset_import: ["": 18]> g ({inputs}) => ({output}) {{ {body} }}'
+    return mgx_mlir.compile(onnx.parser.parse_model(text).SerializeToString(), "cpu", **options)
+
+
+def added(n: object, **options: Any) -> Any:
+    return compiled("z = Add(x, y)", f"float[{n}] x, float[{n}] y", f"float[{n}] z", **options)
+
+
+def at(offset: int, count: int) -> np.ndarray:
+    """Numbers that stand `offset` bytes behind a multiple of 64."""
+    raw = aligned_empty((4 * count + offset,), np.dtype(np.uint8))
+    out = raw[offset:].view(np.float32)
+    out[...] = np.arange(count)
+    return out
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("count", [16, 40_003])
+def test_addresses_of_inputs(count: int, threads: int) -> None:
+    """Kernels assume no more than 16 bytes, and what stands elsewhere is copied."""
+    program = added(count, threads=threads)
+    for one in (0, 4, 16, 32, 48):
+        for other in (0, 8, 16):
+            x, y = at(one, count), at(other, count)
+            (z,) = program.run({"x": x, "y": y})
+            assert np.array_equal(z, x + y)
+
+
+def test_a_large_array_on_16_bytes_is_used_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = added(1 << 16, threads=1)
+    module = program.load()
+    copies: list[int] = []
+    real = module._view
+
+    def seen(port: Any, a: np.ndarray, imported: list[np.ndarray]) -> Any:
+        before = len(imported)
+        view = real(port, a, imported)
+        copies.append(len(imported) == before)
+        return view
+
+    monkeypatch.setattr(module, "_view", seen)
+    x = at(16, 1 << 16)
+    assert address(x) % 64 == 16
+    program.run({"x": x, "y": at(4, 1 << 16)})
+    assert copies == [False, True]
+
+
+def test_wrong_inputs_after_right_ones() -> None:
+    """What passed once says nothing of other names, types and shapes."""
+    program = added(4, threads=1)
+    x = np.ones(4, np.float32)
+    for _ in range(3):
+        assert np.array_equal(program.run({"x": x, "y": x})[0], x + x)
+    for given, said in (
+        ({"x": x}, "missing inputs: y"),
+        ({"x": x, "y": x, "z": x}, "unknown inputs: z"),
+        ({"x": x, "z": x}, "missing inputs: y"),
+        ({"x": x, "y": x.astype(np.float64)}, "expected float32, got float64"),
+        ({"x": x, "y": x[:3]}, r"expected float_type \{4\}, got \{3\}"),
+        ({"x": x, "y": x.reshape(2, 2)}, r"got \{2, 2\}"),
+    ):
+        with pytest.raises(RunError, match=said):
+            program.run(given)
+    assert np.array_equal(program.run({"x": x.astype(">f4"), "y": [1, 2, 3, 4]})[0], [2, 3, 4, 5])
+    assert np.array_equal(program.run({"y": np.arange(8, dtype=np.float32)[::2], "x": x})[0],
+                          [1, 3, 5, 7])  # fmt: skip
+
+
+def test_sizes_that_change() -> None:
+    """Equal symbols are compared at each size, whichever came before."""
+    program = added("n", threads=1)
+    for n in (3, 3, 5, 3):
+        x = np.arange(n, dtype=np.float32)
+        assert np.array_equal(program.run({"x": x, "y": x})[0], x + x)
+        with pytest.raises(RunError, match="'n' is"):
+            program.run({"x": x, "y": np.ones(n + 1, np.float32)})
+
+
+def test_indices_are_checked_at_each_call() -> None:
+    program = compiled("z = Gather(x, i)", "float[4] x, int64[2] i", "float[2] z", threads=1)
+    x = np.arange(4, dtype=np.float32)
+    assert np.array_equal(program.run({"x": x, "i": np.array([3, 1])})[0], [3, 1])
+    with pytest.raises(RunError, match=r"expected indices in \[-4, 4\), got 9"):
+        program.run({"x": x, "i": np.array([3, 9])})
+
+
+@pytest.mark.parametrize("count", [16, 1 << 13])
+def test_results_are_the_callers(count: int) -> None:
+    """A later call changes no earlier result, also where the result is an input."""
+    program = compiled(
+        "z = Identity(x) r = Add(x, x)", f"float[{count}] x", f"float[{count}] z, float[{count}] r"
+    )
+    held = []
+    for i in range(5):
+        x = np.full(count, i, np.float32)
+        held.append(program.run({"x": x}))
+        x[...] = -1
+    for i, (z, r) in enumerate(held):
+        assert np.array_equal(z, np.full(count, i))
+        assert np.array_equal(r, np.full(count, 2 * i))
+        z[...] = 0
+    assert all(np.array_equal(r, np.full(count, 2 * i)) for i, (_, r) in enumerate(held))
+
+
+@pytest.mark.parametrize("api", [False, True])
+@pytest.mark.parametrize("count", [16, 1 << 15])
+def test_calls_of_several_threads(count: int, api: bool) -> None:
+    program: Any = added(count)
+    if api:
+        text = f"""<ir_version: 9, opset_import: ["": 18]>
+            g (float[{count}] x, float[{count}] y) => (float[{count}] z) {{ z = Add(x, y) }}"""
+        program = mgx_mlir.parse_onnx_buffer(onnx.parser.parse_model(text).SerializeToString())
+        program.compile(mgx_mlir.get_target("cpu"))
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(50):
+            x, y = rng.standard_normal((2, count)).astype(np.float32)
+            (z,) = program.run({"x": x, "y": y})
+            if not np.array_equal(np.asarray(z), x + y):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_a_small_program_runs_on_one_thread() -> None:
+    """More threads cost more than they save; who asks for them gets them."""
+    assert added(16).thread_count == 1
+    assert added(16, threads=2).thread_count == 2
+    with_all = added("n").thread_count
+    assert added(1 << 20).thread_count == with_all
