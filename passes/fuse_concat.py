@@ -65,7 +65,7 @@ class FuseConcat(Pass):
         which = AROUND if leading else AFTER
         if which.name not in enabled or has_no_use(op.results[0]):
             return False
-        if not t.is_static or not t.elements or t.dtype.size == 8:
+        if not t.is_known or not t.elements or t.dtype.size == 8:
             which.refused(op, "{} has open or no extents, or elements of 64 bits", t)
             return False
         last = _last(op)

@@ -11,7 +11,14 @@ from mgx_mlir.core.op import Op, attributes_of, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.indexing import Gather, OneHot
 from mgx_mlir.dialects.migraphx.linear import Conv
-from mgx_mlir.dialects.migraphx.movement import Concat, Reverse, ScanSlice, Slice, Step
+from mgx_mlir.dialects.migraphx.movement import (
+    Concat,
+    Reverse,
+    ScanSlice,
+    Slice,
+    Step,
+    slice_bounds,
+)
 from mgx_mlir.dialects.migraphx.normalize import SoftmaxBase, TopK
 from mgx_mlir.dialects.migraphx.pooling import Pooling
 from mgx_mlir.dialects.migraphx.quant import (
@@ -86,7 +93,7 @@ def _normalize_slice(op: Op) -> None:
     extents: list[int] = [dims[a] for a in axes]
     if DYN in extents:
         return
-    bounds = [slice(s, e).indices(n) for s, e, n in zip(starts, ends, extents, strict=True)]
+    bounds = [slice_bounds(s, e, n) for s, e, n in zip(starts, ends, extents, strict=True)]
     op.starts = [b[0] for b in bounds]
     op.ends = [max(b[0], b[1]) for b in bounds]
 

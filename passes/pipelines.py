@@ -44,6 +44,9 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         "inline_module",
         "dead_code_elimination",
         "eliminate_contiguous",
+        # from here on open dims count as known
+        "name_open_dims",
+        "dead_code_elimination",
         _step("rewrite_resize", affine_only=True),
         _step("simplify_reshapes", fast_math=o.fast_math),
         "eliminate_pad",
@@ -73,6 +76,8 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         "dead_code_elimination",
         _step("fuse_concat", when=o.loops),
         _step("fuse_pointwise_reduce", when=o.fuse),
+        "dead_code_elimination",
+        "forget_open_dims",
         "dead_code_elimination",
         _step("fuse_layout", when=o.loops),
         "dead_code_elimination",

@@ -88,7 +88,8 @@ class _Folding:
             return False
         if not len(op.operands) or not all(v in self.constant for v in op.operands):
             return False
-        return all(TensorType.of(r).is_static for r in op.results) and self.is_bounded(op)
+        values = (*op.operands, *op.results)
+        return all(TensorType.of(v).is_known for v in values) and self.is_bounded(op)
 
     @staticmethod
     def stored(op: ir.Operation) -> int:

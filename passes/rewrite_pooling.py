@@ -56,7 +56,7 @@ def replace_dilations_with_gather_pooling(op: Pooling, rw: Rewriter) -> Replacem
     axes = _spatial_axes(op, t)
     if op.dyn_global or all(d == 1 for d in op.dilations):
         return no_match("it has no dilations")
-    if not (t.is_static and out.is_static):
+    if not (t.is_known and out.is_known):
         return no_match("{} has run-time dims", t)
     lengths: list[int] = list(op.lengths)
     stride: list[int] = list(op.stride)

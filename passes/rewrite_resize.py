@@ -90,7 +90,7 @@ def rewrite_linear_resize(op: Resize, rw: Rewriter) -> Replacement:
 def _resized(op: Op) -> list[tuple[int, np.ndarray]] | str:
     """Return each axis that changes with its elements' places in the input; or why not known."""
     t, out = TensorType.of(op.input), TensorType.of(op.out)
-    if op.target is not None or not (t.is_static and out.is_static):
+    if op.target is not None or not (t.is_known and out.is_known):
         return "extents or scales are known at run time only"
     if op.roi:
         return "it crops (roi)"

@@ -25,7 +25,7 @@ def find_large_topk(op: TopK, rw: Rewriter) -> Replacement:
     t = TensorType.of(op.input)
     axis: int = op.axis % t.rank
     n, k = t.dims[axis], op.k
-    if not t.is_static or 0 in t.dims:
+    if not t.is_known or 0 in t.dims:
         return no_match("{} has dims that are open or 0", t)
     if n < rw.options.split_size or not k:
         return no_match("{} elements are fewer than split-size {}", n, rw.options.split_size)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mgx_mlir.core.errors import MgxError, ShapeError
+from mgx_mlir.core.inference import inferred
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op, attributes_of, is_a, op_class
 from mgx_mlir.core.shapes import DYN, TensorType, broadcast_dims, merge_dims
@@ -61,7 +62,7 @@ def find_static_dimensions_of(op: DimensionsOf, rw: Rewriter) -> Replacement:
     """dimensions_of(x) -> literal where the extents are known"""
     dims = TensorType.of(op.input).dims
     found = dims[op.start : op.end or len(dims)]
-    if DYN in found:
+    if not TensorType.of(op.input).with_dims(found).is_known:
         return no_match("{} has unknown extents there", op.input.type)
     return rw.ints(found)
 
@@ -239,7 +240,7 @@ def simplify_select_module_output_shape(op: SelectModule, rw: Rewriter) -> Repla
     if not changed:
         return no_match("the functions tell no more than its type")
     if op.operation.parent.name == "func.func":
-        _restate(op.operation.parent)
+        restate_results(op.operation.parent)
     return rw.updated()
 
 
@@ -265,18 +266,19 @@ def refine(module: ir.Operation) -> bool:
 
     module.walk(visit)
     for function in functions(module):
-        changed |= _restate(function)
+        changed |= restate_results(function)
     return changed
 
 
-def _restate(function: ir.OpView) -> bool:
-    """State the types that a function returns in its own; say whether that changed it."""
+def restate_results(function: ir.OpView) -> bool:
+    """State the types of a function's arguments and results in its own; say if that changed it."""
     kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     block = entry_block(function)
     returned = [v.type for v in block.operations[len(block.operations) - 1].operands]
-    if returned == list(kind.results):
+    taken = [a.type for a in block.arguments]
+    if returned == list(kind.results) and taken == list(kind.inputs):
         return False
-    new = ir.FunctionType.get(kind.inputs, returned)
+    new = ir.FunctionType.get(taken, returned)
     function.attributes["function_type"] = ir.TypeAttr.get(new)
     return True
 
@@ -287,16 +289,16 @@ def _refine(op: ir.Operation) -> bool:
         return False
     try:
         groups = cls.split_operands(op)
-        found = cls.infer(cls.view(groups, op.attributes, list(op.regions)))
+        found = inferred(cls, cls.view(groups, op.attributes, list(op.regions)))
     except MgxError:
         return False  # stated by the builder alone
     if found is None:
         return False
     changed = False
     types = [found] if isinstance(found, TensorType) else found
-    for value, inferred in zip(op.results, types, strict=True):
+    for value, told in zip(op.results, types, strict=True):
         stated = TensorType.of(value)
-        dims = merge_dims(stated.dims, inferred.dims)
+        dims = merge_dims(stated.dims, told.dims)
         if dims is not None and dims != stated.dims:
             value.set_type(stated.with_dims(dims).mlir())
             changed = True

@@ -8,6 +8,7 @@ import numpy as np
 
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core.op import InferView, Op, Operand, Result, ViewOp, check
+from mgx_mlir.core.open_dims import UndecidedError
 from mgx_mlir.core.shapes import (
     DYN,
     TensorType,
@@ -93,8 +94,11 @@ class Slice(ViewOp, name="slice"):
             if run_time or dims[axis] == DYN:
                 dims[axis] = DYN
             else:
-                low, high = slice_bounds(o.starts[i], o.ends[i], dims[axis])
-                dims[axis] = high - low
+                try:
+                    low, high = slice_bounds(o.starts[i], o.ends[i], dims[axis])
+                    dims[axis] = high - low
+                except UndecidedError:
+                    dims[axis] = DYN
         return o.input.with_dims(dims)
 
     @staticmethod

@@ -11,6 +11,7 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.open_dims import all_named, named
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.type_cache import MEMO
 
@@ -97,10 +98,10 @@ class AttrDef:
 def _ints_back(a: ir.Attribute) -> tuple[int, ...]:
     memo = MEMO.get()
     if memo is None:
-        return tuple(ir.DenseI64ArrayAttr(a))
+        return all_named(ir.DenseI64ArrayAttr(a))
     found = memo.ints.get(a)
     if found is None:
-        found = memo.ints[a] = tuple(ir.DenseI64ArrayAttr(a))
+        found = memo.ints[a] = all_named(ir.DenseI64ArrayAttr(a))
     return found
 
 
@@ -109,7 +110,7 @@ def int_(default: object = REQUIRED, *, optional: bool = False) -> AttrDef:
     return AttrDef(
         "an i64 integer",
         lambda v: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), int(v)),
-        lambda a: ir.IntegerAttr(a).value,
+        lambda a: named(ir.IntegerAttr(a).value),
         default,
         optional=optional,
     )

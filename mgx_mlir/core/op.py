@@ -14,6 +14,7 @@ import numpy as np
 from mgx_mlir.core import forks, literals
 from mgx_mlir.core.attrs import REQUIRED, AttrDef, Attributes
 from mgx_mlir.core.errors import MgxError, ShapeError
+from mgx_mlir.core.inference import inferred
 from mgx_mlir.core.ir import ext, ir
 from mgx_mlir.core.shapes import TensorType, compatible
 
@@ -307,7 +308,7 @@ class Op(Migraphx.Operation):
     ) -> list[TensorType]:
         """Infer result types from operands and MLIR attributes. ShapeError where impossible."""
         try:
-            found = cls.infer(cls.view(groups, attributes, regions))
+            found = inferred(cls, cls.view(groups, attributes, regions))
         except MgxError as e:
             raise ShapeError(f"'{cls.OPERATION_NAME}' op {e.message}", notes=e.notes) from None
         if found is None:
@@ -399,7 +400,7 @@ class Op(Migraphx.Operation):
             groups = cls.split_operands(operation)
             o = cls.view(groups, operation.attributes, list(operation.regions))
             o.results = [TensorType.of(r.type) for r in operation.results]
-            found = cls.infer(o)
+            found = inferred(cls, o)
             if found is not None:
                 types = [found] if isinstance(found, TensorType) else list(found)
                 _check_results(types, [r.type for r in operation.results])

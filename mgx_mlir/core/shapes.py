@@ -9,6 +9,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.open_dims import all_named, is_named, may_be_negative
 from mgx_mlir.core.relations import product_form, remainder_form, state, sum_form
 from mgx_mlir.core.type_cache import MEMO
 
@@ -32,6 +33,11 @@ class TensorType:
     def is_static(self) -> bool:
         """No dim is DYN."""
         return DYN not in self.dims
+
+    @property
+    def is_known(self) -> bool:
+        """Each dim is a number: none is open, with a name or without."""
+        return not any(d == DYN or is_named(d) for d in self.dims)
 
     @property
     def elements(self) -> int:
@@ -60,16 +66,17 @@ class TensorType:
             return known
         if not isinstance(kind, ir.RankedTensorType):
             raise ShapeError(f"expected a ranked tensor, got {kind}")
-        found = TensorType(dtypes.from_mlir(kind.element_type), tuple(kind.shape))
+        found = TensorType(dtypes.from_mlir(kind.element_type), all_named(kind.shape))
         if memo is not None:
             memo.types[kind] = found
         return found
 
     def mlir(self) -> ir.RankedTensorType:
         """Return the RankedTensorType in the current context; ShapeError beyond 64 bits."""
-        if any(d >= _PAST for d in self.dims):
+        if any(int.__ge__(d, _PAST) for d in self.dims):
             raise ShapeError(f"dims {show_dims(self.dims)} do not fit 64 bits")
-        return ir.RankedTensorType.get(self.dims, self.dtype.ir_type())
+        dims = [DYN if may_be_negative(d) else int(d) for d in self.dims]
+        return ir.RankedTensorType.get(dims, self.dtype.ir_type())
 
     def __str__(self) -> str:
         dims = "".join(f"{'?' if d == DYN else d}x" for d in self.dims)
@@ -86,9 +93,14 @@ def standard_strides(dims: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(out))
 
 
+def _differ_at_run_time(a: int, b: int) -> bool:
+    """Return whether one of two extents is open, and they are not known to be the same."""
+    return DYN in (a, b) or (a != b and (is_named(a) or is_named(b)))
+
+
 def compatible(a: int, b: int) -> bool:
     """Return whether two extents can be the same; dynamic ones are checked at run time."""
-    if DYN in (a, b):
+    if _differ_at_run_time(a, b):
         state(("eq", a, b))
         return True
     return a == b
@@ -97,7 +109,7 @@ def compatible(a: int, b: int) -> bool:
 def same_count(a: int, b: int, factors: Iterable[int]) -> bool:
     """Whether two element counts can be the same, or one of the `factors` that both have is 0;
     what is dynamic is checked at run time."""
-    if DYN in (a, b):
+    if _differ_at_run_time(a, b):
         state(("eq", a, b), *(("eq", d, 0) for d in factors if d == DYN))
         return True
     return a == b
@@ -105,7 +117,7 @@ def same_count(a: int, b: int, factors: Iterable[int]) -> bool:
 
 def at_most(a: int, b: int) -> bool:
     """Return whether `a` can be `b` or less; what is dynamic is checked at run time."""
-    if DYN in (a, b):
+    if DYN in (a, b) or is_named(a) or is_named(b):
         state(("le", a, b))
         return True
     return a <= b
@@ -113,7 +125,7 @@ def at_most(a: int, b: int) -> bool:
 
 def broadcasts_to(a: int, b: int) -> bool:
     """Return whether `a` can be `b` or 1; what is dynamic is checked at run time."""
-    if DYN in (a, b) and a != 1:
+    if a != 1 and _differ_at_run_time(a, b):
         state(("eq", a, b), ("eq", a, 1))
         return True
     return a in (1, b)
@@ -126,7 +138,7 @@ def is_multiple(a: int, n: int) -> bool:
         if rest is not None and n != 1:
             state(("eq", rest, 0))
         return True
-    return a % n == 0
+    return is_named(a) or is_named(n) or a % n == 0
 
 
 def has_room(extents: Iterable[int], wanted: Iterable[int]) -> bool:
@@ -161,11 +173,11 @@ def add_dim(a: int, b: int) -> int:
 
 def merge_dim(a: int, b: int) -> int | None:
     """Return the more precise of two extents that must agree; None when they cannot."""
-    if DYN in (a, b):
+    if _differ_at_run_time(a, b):
         state(("eq", a, b))
-    if b == DYN:
+    if b == DYN or (a != DYN and a != b and is_named(b)):
         return a
-    if a == DYN:
+    if a == DYN or (a != b and is_named(a)):
         return b
     if a == b:
         # symbolic/extents.py brings others
@@ -191,6 +203,10 @@ def broadcast_dims(*shapes: Sequence[int]) -> tuple[int, ...]:
     for axis in range(-rank, 0):
         extents = [s[axis] for s in shapes if len(s) >= -axis]
         fixed = {d for d in extents if d not in (1, DYN)}
+        if len(fixed) > 1:
+            # names that differ may be equal, or one of them 1
+            fixed -= (unsettled := {d for d in fixed if is_named(d)})
+            extents += [DYN] * bool(unsettled and not fixed)
         if len(fixed) > 1:
             text = " and ".join("{" + ", ".join(map(show_dim, s)) + "}" for s in shapes)
             raise ShapeError(f"dims {text} do not broadcast")

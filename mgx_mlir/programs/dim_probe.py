@@ -20,11 +20,12 @@ from mgx_mlir.core.errors import MgxError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import InferView, Op, Pointwise, attributes_of, mnemonic, op_class
+from mgx_mlir.core.open_dims import UndecidedError
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.programs.element_rules import MOST_ELEMENTS, MOST_FLOATS, ElementRules, array_of
 from mgx_mlir.symbolic.expressions import Expr, Int
 from mgx_mlir.symbolic.extent_rules import RULES, Operands
-from mgx_mlir.symbolic.extents import Rows, Runs, UndecidedError
+from mgx_mlir.symbolic.extents import Rows, Runs
 from mgx_mlir.symbolic.proofs import Prover
 
 Dims = tuple[Int, ...]

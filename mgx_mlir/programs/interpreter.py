@@ -231,6 +231,8 @@ class Folder:
         op = v.owner
         if isinstance(op, ir.Block):
             return None
+        if not TensorType.of(v).is_known:
+            return None
         n = TensorType.of(v).elements
         if literals.is_literal(op):
             return literals.array_of(op) if n <= self.limit else None
@@ -253,5 +255,5 @@ class Folder:
         dims = TensorType.of(op.operands[0]).dims
         attributes = attributes_of(op)
         start, end = attributes["start"], attributes["end"] or len(dims)
-        wanted = dims[start:end]
-        return np.array(wanted, np.int64) if all(d >= 0 for d in wanted) else None
+        wanted = TensorType.of(op.operands[0]).with_dims(dims[start:end])
+        return np.array(wanted.dims, np.int64) if wanted.is_known else None

@@ -27,6 +27,8 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import MgxError, PassError
 from mgx_mlir.core.ir import ir, rewrite
 from mgx_mlir.core.op import PREFIX, Kernel, Op, as_value, is_a, names_of
+from mgx_mlir.core.open_dims import UndecidedError, is_named
+from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.type_cache import remembering
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.programs.dim_probe import DimProbe
@@ -388,6 +390,8 @@ class _Application:
                         found = p.function(op, rw)
                     except PassError:
                         raise
+                    except UndecidedError as e:
+                        found = no_match("it depends on the sizes of a run: {}", e)
                     except Exception as e:
                         raise _failed(p, location, e) from e
                     finally:
@@ -440,7 +444,7 @@ def _checked(p: Pattern, op: Op, found: Replacement, location: ir.Location) -> l
     """
     values = [as_value(v) for v in (found if isinstance(found, list | tuple) else [found])]
     want, have = [r.type for r in op.results], [v.type for v in values]
-    if want != have:
+    if want != have and not _restated(op.results, values):
         text = " -> ".join(", ".join(map(str, types)) for types in (want, have))
         raise PassError(
             f"pattern '{p.name}' changes the type of '{op.operation.name}': {text}",
@@ -454,6 +458,22 @@ def _checked(p: Pattern, op: Op, found: Replacement, location: ir.Location) -> l
                 location=location_text(location),
             )
     return values
+
+
+def _restated(wanted: Sequence[ir.Value], values: Sequence[ir.Value]) -> bool:
+    """State in the types of new values what the values that they replace say of open dims.
+
+    Return whether all types are then the same.
+    """
+    for old, new in zip(wanted, values, strict=False):
+        if old.type != new.type:
+            a, b = TensorType.of(old), TensorType.of(new)
+            known = a.dtype is b.dtype and a.rank == b.rank and not isinstance(new.owner, ir.Block)
+            pairs = zip(a.dims, b.dims, strict=True) if known else ()
+            if not known or any(x != y and y != DYN and not is_named(y) for x, y in pairs):
+                return False
+            new.set_type(old.type)
+    return len(wanted) == len(values)
 
 
 def _failed(p: Pattern, location: ir.Location, e: Exception) -> PassError:

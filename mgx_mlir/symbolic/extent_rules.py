@@ -58,6 +58,10 @@ def broadcast(space: Space, extents: Sequence[Int]) -> Int:
     out: Int = 1
     for d in extents:
         if d is not out and d != 1:
+            if out != 1:
+                space.tell_broadcast(out, d)
+            if out != 1 and space.nonnegative(out - d) and space.nonnegative(d - out):
+                continue  # the same, told by another form
             out = d if out == 1 else space.select(space.equal(out, 1), d, out)
     return out
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn, SupportsIndex, TypeAlias, cast
 
 from mgx_mlir.core.errors import MgxError
+from mgx_mlir.core.open_dims import UndecidedError
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.symbolic.expressions import Atom, Expr, Int
 from mgx_mlir.symbolic.proofs import Prover
@@ -20,10 +21,6 @@ _MOST_RUNS = 24
 
 Number: TypeAlias = "Extent | SupportsIndex"
 Rows = list[tuple[Int, ...]]  # dims of each result
-
-
-class UndecidedError(Exception):
-    """What the code asks has too many answers, or none on expressions."""
 
 
 class _Fork(Exception):

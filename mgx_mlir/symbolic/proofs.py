@@ -25,6 +25,7 @@ from mgx_mlir.symbolic.space import Space
 _DEPTH = 6  # cases within cases
 _MOST_ROWS = 160  # of an elimination
 _MOST_ATOMS = 16
+_MOST_FACTS = 12
 _BUDGET = 400_000  # additions of rows in the life of a prover, some seconds
 
 Row = tuple[dict[int, int], int]  # sum of coefficient * unknown + constant >= 0
@@ -34,7 +35,8 @@ class Prover:
     """A space whose forms use what is proved, and the proofs' memory."""
 
     def __init__(self) -> None:
-        self.space = Space(self.is_nonnegative)
+        self.space = Space(self.is_nonnegative, self.broadcast_together)
+        self.facts: tuple[Expr, ...] = ()  # never negative in a run that ends without an error
         self._known: dict[tuple[Expr, ...], bool] = {}
         self._left = _BUDGET
         self._busy = False
@@ -47,6 +49,7 @@ class Prover:
             return True
         if self._busy or (e.high is not None and e.high < 0):
             return False
+        given = (*given, *self.facts)
         key = (e, *given)
         found = self._known.get(key)
         if found is None:
@@ -59,6 +62,38 @@ class Prover:
                     self._busy = False
             self._known[key] = found
         return found
+
+    def learn(self, e: Int) -> None:
+        """Take it for granted that e is never negative, where that is not proved."""
+        if isinstance(e, Expr) and len(self.facts) < _MOST_FACTS and not self.is_nonnegative(e):
+            self.facts += (e,)
+            self._known.clear()
+
+    def broadcast_together(self, a: Int, b: Int) -> None:
+        """Learn what follows where two extents are the same in every run, or one of them is 1.
+
+        A minimum is one of its sides where the other side would not fit: of `x + table[:n]`, with
+        n rows of x and 512 of the table, n is 512 at most.
+        """
+        d = a - b
+        if isinstance(d, int):
+            return
+        for atom in dict.fromkeys(d.atoms()):
+            p = atom.arguments[0]
+            if atom.kind != "pos" or not isinstance(p, Expr):
+                continue
+            beyond = p - 1
+            if isinstance(beyond, Expr) and all(
+                self._differ(x, y, beyond) for x, y in ((a, b), (a, 1), (b, 1))
+            ):
+                self.learn(-p)
+
+    def _differ(self, a: Int, b: Int, given: Expr) -> bool:
+        """Return whether it is proved that a != b wherever `given` >= 0."""
+        d = a - b
+        if isinstance(d, int):
+            return d != 0
+        return self.is_nonnegative(d - 1, (given,)) or self.is_nonnegative(-d - 1, (given,))
 
     def are_equal(self, a: Int, b: Int) -> bool:
         """Return whether it is proved that a == b."""

@@ -35,15 +35,26 @@ class Space:
     """Makes expressions, each once.
 
     `is_nonnegative(e)` is asked where a form gets simpler by the sign of an expression; it must
-    say True only of what is never below 0.
+    say True only of what is never below 0. `broadcast(a, b)` is told of extents of which one is 1
+    wherever they differ.
     """
 
-    def __init__(self, is_nonnegative: Callable[[Expr], bool] | None = None) -> None:
+    def __init__(
+        self,
+        is_nonnegative: Callable[[Expr], bool] | None = None,
+        broadcast: Callable[[Int, Int], None] | None = None,
+    ) -> None:
         self._atoms: dict[tuple[Hashable, ...], Atom] = {}
         self._expressions: dict[frozenset[tuple[Monomial, int]], Expr] = {}
+        self._broadcast = broadcast
         self._prove: Callable[[Expr], bool] = is_nonnegative or (
             lambda e: e.low is not None and e.low >= 0
         )
+
+    def tell_broadcast(self, a: Int, b: Int) -> None:
+        """Say that two extents are the same in every run, or one of them is 1."""
+        if self._broadcast is not None:
+            self._broadcast(a, b)
 
     # ---- making ------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ def stays_on_host(op: ir.Operation, known: IsHost) -> bool:
     if len(op.results) != 1 or len(op.regions):
         return False
     t = TensorType.of(op.results[0])
-    if t.dtype.is_float or not t.is_static or t.elements > _ELEMENTS:
+    if t.dtype.is_float or not t.is_known or t.elements > _ELEMENTS:
         return False
     if is_literal(op):
         return True
@@ -57,7 +57,7 @@ def host_arguments(op: ir.Operation, known: IsHost) -> set[ir.Value]:
     held: set[ir.Value] = {arguments[0], arguments[1]}
     for argument, v in zip(arguments[2:], list(op.operands)[2:], strict=True):
         t = TensorType.of(argument)
-        if t.is_static and t.elements <= SCALARS and not t.dtype.is_float and known(v):
+        if t.is_known and t.elements <= SCALARS and not t.dtype.is_float and known(v):
             held.add(argument)
     while True:
         inside = set(held)
@@ -101,7 +101,7 @@ def host_results(op: ir.Operation, known: IsHost) -> set[ir.Value]:
     return {
         r
         for r, t, both in zip(op.results, types, zip(*held, strict=True), strict=True)
-        if all(both) and t.is_static and t.elements <= SCALARS
+        if all(both) and t.is_known and t.elements <= SCALARS
     }
 
 

@@ -151,7 +151,7 @@ def _parts(op: Dot, options: FuseAttention) -> _Parts | NoMatch:
     t = TensorType.of(op.out)
     if in_kernel(op.operation):
         return no_match("it is in a kernel")
-    if not t.is_static or t.rank < 2 or not t.elements:
+    if not t.is_known or t.rank < 2 or not t.elements:
         return no_match("{} has open or no extents, or no rows", t)
     if not t.dtype.is_float or t.dtype.size > 4 or t.dtype.size == 1:
         return no_match("attention of {} has no kernel", t.dtype)

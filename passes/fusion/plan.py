@@ -187,7 +187,7 @@ class Grouping:
         """Say whether the op works on dims: the lowering keeps those as scalars."""
         if is_a(op, DimensionsOf):
             return True
-        if out.dtype.is_float or not out.is_static or out.elements > HOST_ELEMENTS:
+        if out.dtype.is_float or not out.is_known or out.elements > HOST_ELEMENTS:
             return False
         if is_literal(op):
             return True

@@ -9,7 +9,7 @@ from math import prod
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op, Pointwise, ReduceOp, attributes_of, is_a, mnemonic, op_class
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.dialects.migraphx.movement import Slice
+from mgx_mlir.dialects.migraphx.movement import Slice, slice_bounds
 from mgx_mlir.dialects.migraphx.views import ReshapeOp, Transpose
 from mgx_mlir.passes.analysis.constants import can_join, joined
 from mgx_mlir.passes.analysis.view_chains import build_map, trace, varying
@@ -87,7 +87,7 @@ def cut_of(op: ir.OpView) -> tuple[int, int, int] | None:
     axis: int = op.axes[0] % len(dims)
     if dims[axis] == DYN:
         return None
-    low, high, _ = slice(op.starts[0], op.ends[0]).indices(dims[axis])
+    low, high = slice_bounds(op.starts[0], op.ends[0], dims[axis])
     return axis, low, max(low, high)
 
 

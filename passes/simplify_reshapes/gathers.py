@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.indexing import Gather, clamped
 from mgx_mlir.passes.analysis.view_chains import Atom, Map, build_map, reshaped, start, steps_for
@@ -43,7 +44,7 @@ def find_gather(op: Gather, rw: Rewriter) -> Replacement:
     data, at = TensorType.of(op.data), TensorType.of(op.indices)
     axis: int = op.axis % data.rank
     extent = data.dims[axis]
-    if not at.rank or not at.is_static or not at.elements or extent in (0, DYN):
+    if not at.rank or not at.is_known or not at.elements or extent in (0, DYN) or is_named(extent):
         return no_match("the indices have rank 0 or no elements, or axis {} is unknown", axis)
     found = rw.const(op.indices)
     if found is None:

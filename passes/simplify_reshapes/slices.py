@@ -10,7 +10,7 @@ from typing import NamedTuple
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.dialects.migraphx.movement import Concat, Slice
+from mgx_mlir.dialects.migraphx.movement import Concat, Slice, slice_bounds
 from mgx_mlir.dialects.migraphx.views import ReshapeOp, Transpose
 from mgx_mlir.passes.analysis.view_chains import Dims
 from mgx_mlir.rewrite.pattern import (
@@ -36,9 +36,7 @@ def bounds_of(op: ir.OpView) -> list[tuple[int, int]] | None:
         return None
     out = [(0, d) for d in dims]
     for axis, start, end in zip(op.axes, op.starts, op.ends, strict=True):
-        at: int = axis
-        low, high, _ = slice(start, end).indices(dims[at])
-        out[at] = (low, max(low, high))
+        out[axis] = slice_bounds(start, end, dims[axis])
     return out
 
 

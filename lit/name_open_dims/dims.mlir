@@ -1,0 +1,55 @@
+// Open dims count as known between the two passes: patterns of fixed dims apply, and `?` is back after.
+// RUN: mgx-opt %s --mgx-name-open-dims --mgx-dead-code-elimination --mgx-rewrite-dot --mgx-forget-open-dims --mgx-dead-code-elimination --split-input-file | filecheck %s
+
+// A weight that is repeated over two open dims: one dot of rows, which reads it as it is.
+// CHECK-LABEL: @rows_of_two_open_dims
+// CHECK: %[[X:.*]] = "migraphx.reshape"(%arg0) {dims = array<i64: -1, 8>} : (tensor<?x?x8xf32>) -> tensor<?x8xf32>
+// CHECK: %[[D:.*]] = "migraphx.dot"(%[[X]], %arg1) : (tensor<?x8xf32>, tensor<8x4xf32>) -> tensor<?x4xf32>
+// CHECK: "migraphx.reshape"(%[[D]], %{{.*}}) {dims = array<i64>} : (tensor<?x4xf32>, tensor<3xi64>) -> tensor<?x?x4xf32>
+func.func @rows_of_two_open_dims(%x: tensor<?x?x8xf32>, %w: tensor<8x4xf32>) -> tensor<?x?x4xf32> {
+  %0 = "migraphx.dimensions_of"(%x) {start = 0 : i64, end = 1 : i64} : (tensor<?x?x8xf32>) -> tensor<1xi64>
+  %1 = "migraphx.literal"() {value = dense<[8, 4]> : tensor<2xi64>} : () -> tensor<2xi64>
+  %2 = "migraphx.concat"(%0, %1) {axis = 0 : i64} : (tensor<1xi64>, tensor<2xi64>) -> tensor<3xi64>
+  %3 = "migraphx.broadcast_with_dims"(%w, %2) : (tensor<8x4xf32>, tensor<3xi64>) -> tensor<?x8x4xf32>
+  %4 = "migraphx.dot"(%x, %3) : (tensor<?x?x8xf32>, tensor<?x8x4xf32>) -> tensor<?x?x4xf32>
+  return %4 : tensor<?x?x4xf32>
+}
+
+// -----
+
+// Near miss: the second operand has a batch of its own, which may be another one.
+// CHECK-LABEL: @two_batches
+// CHECK: "migraphx.dot"(%arg0, %arg1) : (tensor<?x?x8xf32>, tensor<?x8x4xf32>) -> tensor<?x?x4xf32>
+func.func @two_batches(%x: tensor<?x?x8xf32>, %w: tensor<?x8x4xf32>) -> tensor<?x?x4xf32> {
+  %0 = "migraphx.dot"(%x, %w) : (tensor<?x?x8xf32>, tensor<?x8x4xf32>) -> tensor<?x?x4xf32>
+  return %0 : tensor<?x?x4xf32>
+}
+
+// -----
+
+// A table that is cut to the length: beside x of that length it is not cut short.
+// CHECK-LABEL: @table_of_positions
+// CHECK: %[[T:.*]] = "migraphx.slice"
+// CHECK: %[[B:.*]] = "migraphx.multibroadcast"(%[[T]], %arg0)
+// CHECK: "migraphx.add"(%arg0, %[[B]]) : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+func.func @table_of_positions(%x: tensor<?x?xf32>, %t: tensor<16xf32>) -> tensor<?x?xf32> {
+  %0 = "migraphx.literal"() {value = dense<0> : tensor<1xi64>} : () -> tensor<1xi64>
+  %1 = "migraphx.dimensions_of"(%x) {start = 1 : i64, end = 2 : i64} : (tensor<?x?xf32>) -> tensor<1xi64>
+  %2 = "migraphx.slice"(%t, %0, %1) {axes = array<i64: 0>, starts = array<i64>, ends = array<i64>} : (tensor<16xf32>, tensor<1xi64>, tensor<1xi64>) -> tensor<?xf32>
+  %3 = "migraphx.dimensions_of"(%x) : (tensor<?x?xf32>) -> tensor<2xi64>
+  %4 = "migraphx.broadcast_with_dims"(%2, %3) : (tensor<?xf32>, tensor<2xi64>) -> tensor<?x?xf32>
+  %5 = "migraphx.add"(%x, %4) : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %5 : tensor<?x?xf32>
+}
+
+// -----
+
+// Near miss: an extent that no input's size tells stays as it is.
+// CHECK-LABEL: @as_many_as_are_not_zero
+// CHECK: "migraphx.broadcast_with_dims"
+func.func @as_many_as_are_not_zero(%n: tensor<1xi64>, %x: tensor<1x4xf32>) -> tensor<?x4xf32> {
+  %0 = "migraphx.literal"() {value = dense<4> : tensor<1xi64>} : () -> tensor<1xi64>
+  %1 = "migraphx.concat"(%n, %0) {axis = 0 : i64} : (tensor<1xi64>, tensor<1xi64>) -> tensor<2xi64>
+  %2 = "migraphx.broadcast_with_dims"(%x, %1) : (tensor<1x4xf32>, tensor<2xi64>) -> tensor<?x4xf32>
+  return %2 : tensor<?x4xf32>
+}

@@ -1,0 +1,41 @@
+"""Running an op's `infer` on dims that have names (core/open_dims.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mgx_mlir.core.open_dims import OpenDim, UndecidedError, is_named
+from mgx_mlir.core.shapes import DYN, TensorType
+
+
+def inferred(cls: Any, o: Any) -> TensorType | Sequence[TensorType] | None:
+    """Return what an op class's `infer` says of `o`, what it sees of an op.
+
+    Where it asks of a named dim what only a run decides, the answers are joined; where that
+    cannot be done, named dims are `?` to it.
+    """
+    try:
+        return cls.infer(o)
+    except UndecidedError:
+        dims = (d for g in cls.OPERANDS for t in _types(getattr(o, g.name)) for d in t.dims)
+        first = next((d for d in dims if isinstance(d, OpenDim)), None)
+        found = None if first is None else first.inferred(cls, o)
+        if found is not None:
+            return found
+        for group in cls.OPERANDS:
+            held = getattr(o, group.name)
+            plain = [_unnamed(t) for t in _types(held)]
+            if held is not None:
+                setattr(o, group.name, plain if group.arity == "variadic" else plain[0])
+        return cls.infer(o)
+
+
+def _types(held: TensorType | Sequence[TensorType] | None) -> Sequence[TensorType]:
+    if held is None:
+        return ()
+    return (held,) if isinstance(held, TensorType) else held
+
+
+def _unnamed(t: TensorType) -> TensorType:
+    return t.with_dims(DYN if is_named(d) else d for d in t.dims)

@@ -1,0 +1,57 @@
+"""Extents that only the run knows but that have a name: numbers beyond all sizes stand for them.
+
+While passes run, an open dim that the sizes of the inputs determine is no `?` in a type but such a
+number, so that equal open dims are equal and count as known. `TensorType.of` and attributes give
+it as an int that knows its expression (symbolic/named_extents.py); anything else sees a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+FIRST = 10**15  # no tensor has as many elements along a dim
+
+
+class OpenDim(int):
+    """An extent that has a name; as a number it is that. is_extent: it is never negative."""
+
+    is_extent: bool
+
+    def inferred(self, cls: Any, o: Any) -> Any:
+        """Return the result types of an op whose `infer` asks what the sizes decide.
+
+        They are those of all sizes that the op allows; None where that cannot be said. cls, o: the
+        op's class, and what its `infer` sees.
+        """
+        raise NotImplementedError
+
+
+NAMED: dict[int, int] = {}  # each number in use, as an int that knows what it stands for
+
+
+class UndecidedError(Exception):
+    """What is asked of an extent has no answer that holds for all sizes."""
+
+
+def named(d: int) -> int:
+    """Return an extent that was read from a type or an attribute, with what it stands for."""
+    return NAMED.get(d, d) if int.__ge__(d, FIRST) else d
+
+
+def all_named(dims: Iterable[int]) -> tuple[int, ...]:
+    """`named` for each of `dims`."""
+    found = tuple(dims)
+    if any(int.__ge__(d, FIRST) for d in found):
+        return tuple(map(named, found))
+    return found
+
+
+def is_named(d: int) -> bool:
+    """Return whether an extent is open and has a name."""
+    return isinstance(d, OpenDim)
+
+
+def may_be_negative(d: int) -> bool:
+    """Return whether it is not proved of a named extent that it is never below 0."""
+    return isinstance(d, OpenDim) and not d.is_extent

@@ -1,0 +1,350 @@
+"""forget_open_dims: names of open dims become `?` again, and what states them runs by operands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mgx_mlir.core.dtypes import BOOL, INT64
+from mgx_mlir.core.errors import PassError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import Kernel, attributes_of, is_a, op_class
+from mgx_mlir.core.open_dims import FIRST, is_named
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
+from mgx_mlir.dialects.migraphx.movement import Slice
+from mgx_mlir.dialects.migraphx.views import Reshape
+from mgx_mlir.passes.simplify_dyn_ops import restate_results
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.programs.program_ir import entry_block, functions
+from mgx_mlir.rewrite.passes import Pass
+from mgx_mlir.symbolic.expressions import Atom, Expr, Int
+from mgx_mlir.symbolic.named_extents import NamedExtent, Naming
+
+Place = tuple[ir.Value, int]  # a value, and which of its dims
+
+
+@dataclass(frozen=True)
+class ForgetOpenDims(Pass):
+    """Undo `name_open_dims`: types say `?`, reshapes and broadcasts take their dims at run time.
+
+    A reshape that copies extents in place, or has one open dim, keeps stating its dims (by 0 and
+    -1). A broadcast gets the operands that have the dims. Where nothing has them, they are
+    computed from the inputs' extents.
+    """
+
+    name: ClassVar[str] = "forget_open_dims"
+
+    def run(self, module: ir.Operation) -> bool:
+        changed = False
+        for function in list(functions(module)):
+            found = _Function(function)
+            changed |= found.forget()
+        return changed
+
+
+def _named(dims: Iterable[int]) -> bool:
+    return any(is_named(d) for d in dims)
+
+
+class _Function:
+    """The names in one function."""
+
+    def __init__(self, function: ir.OpView) -> None:
+        self.function, self.block = function, entry_block(function)
+        self.naming: Naming | None = None
+        self.arguments: dict[int, Place] = {}
+        self._sizes: dict[int, ir.Value] = {}  # extents as 0-d tensors, at the block's begin
+
+    def forget(self) -> bool:
+        """Replace all names."""
+        for v in self._values(self.block):
+            for d in TensorType.of(v).dims:
+                if isinstance(d, NamedExtent):
+                    self.naming = d.naming
+        if self.naming is None:
+            return False
+        self._walk(self.block, Scope(None))
+        for v in list(self._values(self.block)):
+            t = TensorType.of(v)
+            if _named(t.dims):
+                v.set_type(t.with_dims(DYN if is_named(d) else d for d in t.dims).mlir())
+        restate_results(self.function)
+        self._check(self.block)
+        self.naming.forget()
+        return True
+
+    def _values(self, block: ir.Block) -> Iterator[ir.Value]:
+        """Yield all values of a block and of the blocks in it."""
+        yield from block.arguments
+        for op in block.operations:
+            for region in op.operation.regions:
+                for inner in region.blocks:
+                    yield from self._values(inner)
+            yield from op.operation.results
+
+    def _walk(self, block: ir.Block, scope: Scope) -> None:
+        for a in block.arguments:
+            scope.add(a)
+        _sink_broadcasts(block)
+        todo = [view.operation for view in block.operations]
+        late: list[ir.Operation] = []
+        while todo:
+            op = todo.pop(0)
+            for region in op.regions:
+                for inner in region.blocks:
+                    self._walk(inner, Scope(None if is_a(op, Kernel) else scope))
+            if op in late:
+                late.remove(op)
+            elif is_a(op.parent, Kernel) and _is_named_broadcast(op):
+                beside = self._beside(op, scope)
+                if beside is not None:  # what is read beside it comes first, and has the dims
+                    op.move_after(beside)
+                    todo.insert(todo.index(beside) + 1, op)
+                    late.append(op)
+                    continue
+            if op_class(op) is not None and self._states_names(op):
+                with ir.InsertionPoint(op), op.location:
+                    op = self._replaced(op, scope)
+            for r in op.results:
+                scope.add(r)
+
+    def _states_names(self, op: ir.Operation) -> bool:
+        return any(
+            _named(v) if isinstance(v, tuple | list) else is_named(v)
+            for v in attributes_of(op).values()
+            if isinstance(v, tuple | list | int)
+        )
+
+    def _replaced(self, op: ir.Operation, scope: Scope) -> ir.Operation:
+        """Build the form of an op that takes its dims at run time, in its place."""
+        b, out = Builder(), TensorType.of(op.results[0])
+        x = op.operands[0]
+        new: ir.Value
+        if is_a(op, Reshape):
+            new = self._reshape(b, x, out, scope)
+        elif is_a(op, Multibroadcast) or is_a(op, Broadcast):
+            new = self._broadcast(b, op, out, scope)
+        elif is_a(op, Slice):
+            new = self._slice(b, op, scope)
+        else:
+            raise PassError(f"'{op.name}' op has an attribute that names an open dim")
+        new.set_type(op.results[0].type)
+        op.results[0].replace_all_uses_with(new)
+        op.erase()
+        return new.owner.operation if not isinstance(new.owner, ir.Block) else op
+
+    def _reshape(self, b: Builder, x: ir.Value, out: TensorType, scope: Scope) -> ir.Value:
+        own = TensorType.of(x).dims
+        dims = [0 if i < len(own) and is_named(d) and d == own[i] else d
+                for i, d in enumerate(out.dims)]  # fmt: skip
+        left = [i for i, d in enumerate(dims) if is_named(d)]
+        if len(left) <= 1:
+            for i in left:
+                dims[i] = -1
+            return b.op("reshape", x, dims=dims)
+        return b.op("reshape", x, self._vector(b, out.dims, scope), results=[out])
+
+    def _broadcast(self, b: Builder, op: ir.Operation, out: TensorType, scope: Scope) -> ir.Value:
+        x = op.operands[0]
+        if is_a(op, Broadcast):
+            axis = attributes_of(op)["axis"]
+            rank = TensorType.of(x).rank
+            if out.rank - axis - rank:
+                x = b.op("unsqueeze", x, axes=list(range(rank, out.rank - axis)))
+        refs = self._having(out.dims, op)
+        if refs is not None:
+            return b.op("multibroadcast", [x, *refs], results=[out])
+        refs = scope.covering(out.dims, TensorType.of(x))
+        if refs is not None:
+            if not refs:  # it has the open dims itself
+                fixed = [1 if is_named(d) else d for d in out.dims]
+                refs = [b.op("multibroadcast", [b.literal(0, out.dtype)], out_lens=fixed)]
+            return b.op("multibroadcast", [x, *refs], results=[out])
+        if is_a(op.parent, Kernel):
+            raise PassError(f"no operand of the kernel has the dims of {out}")
+        return b.op("broadcast_with_dims", x, self._vector(b, out.dims, scope), results=[out])
+
+    def _beside(self, op: ir.Operation, scope: Scope) -> ir.Operation | None:
+        """Return the last broadcast that is read beside one whose dims no value has so far."""
+        out, own = TensorType.of(op.results[0]), TensorType.of(op.operands[0])
+        if is_a(op, Broadcast):
+            own = own.with_dims(
+                [*own.dims, *[1] * (out.rank - attributes_of(op)["axis"] - own.rank)]
+            )
+        if self._having(out.dims, op) or scope.covering(out.dims, own) is not None:
+            return None
+        first = _first(u.owner.operation for u in op.results[0].uses)
+        found: ir.Operation | None = None
+        for v in () if first is None else first.operands:
+            made = None if isinstance(v.owner, ir.Block) else v.owner.operation
+            if made is None or not (made.block == op.block and _is_named_broadcast(made)):
+                continue
+            later = found is None or found.is_before_in_block(made)
+            if later and op.is_before_in_block(made):
+                found = made
+        return found
+
+    def _having(self, dims: Sequence[int], op: ir.Operation) -> list[ir.Value] | None:
+        """Return what a reader of the broadcast reads beside it, if that has these dims."""
+        for use in op.results[0].uses:
+            for v in use.owner.operands:
+                made = v.owner
+                if v == op.results[0] or TensorType.of(v).dims != tuple(dims):
+                    continue
+                if isinstance(made, ir.Block):
+                    if made == op.block:
+                        return [v]
+                elif made.operation.block == op.block and made.operation.is_before_in_block(op):
+                    return [v]
+        return None
+
+    def _slice(self, b: Builder, op: ir.Operation, scope: Scope) -> ir.Value:
+        attributes = attributes_of(op)
+        if len(op.operands) > 1:
+            raise PassError("a slice has bounds of both kinds, and names among them")
+        starts, ends = (self._vector(b, attributes[n], scope) for n in ("starts", "ends"))
+        axes = attributes["axes"]
+        return b.op("slice", op.operands[0], starts, ends, axes=axes,
+                    results=[TensorType.of(op.results[0])])  # fmt: skip
+
+    # ---- extents as values -------------------------------------------------------------------
+
+    def _vector(self, b: Builder, dims: Sequence[int], scope: Scope) -> ir.Value:
+        """Return dims as a 1-D i64 tensor."""
+        parts: list[ir.Value] = []
+        at = 0
+        while at < len(dims):
+            if not is_named(dims[at]):
+                parts.append(b.ints([dims[at]]))
+            else:
+                parts.append(b.op("unsqueeze", self._extent(b, dims[at], scope), axes=[0]))
+            at += 1
+        return parts[0] if len(parts) == 1 else b.op("concat", parts, axis=0)
+
+    def _extent(self, b: Builder, d: int, scope: Scope) -> ir.Value:
+        """Return an extent as a 0-d i64 tensor: of a value that has it, or computed."""
+        place = scope.place(d)
+        if place is not None:
+            return self._of_place(b, place)
+        assert isinstance(d, NamedExtent)
+        return self._of_expression(b, d.expr, scope)
+
+    def _of_place(self, b: Builder, place: Place) -> ir.Value:
+        value, i = place
+        return b.op("squeeze", b.op("dimensions_of", value, start=i, end=i + 1), axes=[0])
+
+    def _of_expression(self, b: Builder, e: Int, scope: Scope) -> ir.Value:
+        if isinstance(e, int):
+            return b.literal(e, INT64)
+        total: ir.Value | None = None
+        for m, c in e.terms.items():
+            term = b.literal(c, INT64) if c != 1 or not m else None
+            for atom in m:
+                part = self._of_atom(b, atom, e, scope)
+                term = part if term is None else b.op("mul", term, part)
+            assert term is not None
+            total = term if total is None else b.op("add", total, term)
+        assert total is not None
+        return total
+
+    def _of_atom(self, b: Builder, atom: Atom, e: Expr, scope: Scope) -> ir.Value:
+        assert self.naming is not None
+        alone = self.naming.of(e.space.polynomial({(atom,): 1}))
+        place = scope.place(alone)
+        if place is not None:
+            return self._of_place(b, place)
+        if atom.kind not in ("floordiv", "pos", "ge", "eq"):
+            raise PassError(f"nothing has the extent {atom}")
+        parts: list[Any] = [x for x in atom.arguments if isinstance(x, Expr | int)]
+        p = self._of_expression(b, parts[0], scope)
+        zero = b.literal(0, INT64)
+        if atom.kind == "floordiv":
+            q = self._of_expression(b, parts[1], scope)
+            return b.op("div", b.op("sub", p, b.op("mod", p, q)), q)
+        if atom.kind == "pos":
+            return b.op("max", p, zero)
+        is_zero = b.op("equal", p, zero)
+        if atom.kind == "ge":
+            truth = b.op("not", b.op("convert", b.op("less", p, zero), target_type=BOOL))
+        else:
+            truth = b.op("convert", is_zero, target_type=BOOL)
+        return b.op("convert", truth, target_type=INT64)
+
+    def _check(self, block: ir.Block) -> None:
+        """Raise PassError where a number is left that code made of a name."""
+        for view in block.operations:
+            op = view.operation
+            for r in op.results:
+                if any(int.__ge__(d, FIRST) for d in TensorType.of(r).dims):
+                    raise PassError(f"'{op.name}' op has a dim that is made of a name: {r.type}")
+            for region in op.regions:
+                for inner in region.blocks:
+                    self._check(inner)
+
+
+def _first(ops: Iterable[ir.Operation]) -> ir.Operation | None:
+    """Return the first of ops that are in one block."""
+    found: ir.Operation | None = None
+    for op in ops:
+        if found is None or op.is_before_in_block(found):
+            found = op
+    return found
+
+
+def _is_named_broadcast(op: ir.Operation) -> bool:
+    """Say whether an op is a broadcast that states open dims."""
+    if not is_a(op, (Multibroadcast, Broadcast)) or len(op.operands) > 1:
+        return False
+    return _named(TensorType.of(op.results[0]).dims)
+
+
+def _sink_broadcasts(block: ir.Block) -> None:
+    """Move each broadcast down to the first op that reads it: more values have its dims there."""
+    order = {view.operation: i for i, view in enumerate(block.operations)}
+    for op in reversed(order):
+        if _is_named_broadcast(op):
+            readers = [u.owner.operation for u in op.results[0].uses]
+            first = min((r for r in readers if r in order), key=order.__getitem__, default=None)
+            if first is not None and len(readers) == sum(r in order for r in readers):
+                op.move_before(first)
+
+
+class Scope:
+    """The values that an op can read, by their open dims."""
+
+    def __init__(self, around: Scope | None) -> None:
+        self.places: dict[int, Place] = dict(around.places) if around else {}
+        self.by_dims: dict[tuple[int, ...], ir.Value] = dict(around.by_dims) if around else {}
+
+    def add(self, v: ir.Value) -> None:
+        """Note a value that is made from here on."""
+        t = TensorType.of(v)
+        if _named(t.dims):
+            self.by_dims.setdefault(t.dims, v)
+            for i, d in enumerate(t.dims):
+                if is_named(d):
+                    self.places.setdefault(d, (v, i))
+
+    def place(self, d: int) -> Place | None:
+        """Return a value that has the extent, and which of its dims it is."""
+        return self.places.get(d)
+
+    def covering(self, dims: Sequence[int], own: TensorType) -> list[ir.Value] | None:
+        """Return values that `own` broadcasts with to `dims`; None where there are none."""
+        found = self.by_dims.get(tuple(dims))
+        if found is not None:
+            return [found]
+        # several that have each open dim somewhere, and 1 or the same elsewhere
+        left = {i for i, d in enumerate(dims) if is_named(d)}
+        left -= {len(dims) - own.rank + i for i, d in enumerate(own.dims) if is_named(d)}
+        chosen: list[ir.Value] = []
+        for held, v in self.by_dims.items():
+            first = len(dims) - len(held)
+            fits = first >= 0 and all(d in (1, dims[first + i]) for i, d in enumerate(held))
+            told = {first + i for i, d in enumerate(held) if is_named(d)} if fits else set[int]()
+            if told & left:
+                chosen.append(v)
+                left -= told
+        return None if left else chosen

@@ -1,0 +1,133 @@
+"""name_open_dims: open dims that the inputs' sizes determine get names, and count as known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mgx_mlir.core.errors import MgxError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import OPS, BroadcastOp, is_a
+from mgx_mlir.core.open_dims import may_be_negative
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.broadcasts import BroadcastForDot, BroadcastWithDims
+from mgx_mlir.dialects.migraphx.views import Reshape
+from mgx_mlir.passes.simplify_dyn_ops import restate_results
+from mgx_mlir.programs.dim_probe import DimProbe
+from mgx_mlir.programs.program_ir import entry_block, functions
+from mgx_mlir.programs.signature import Signature
+from mgx_mlir.rewrite.passes import Pass
+from mgx_mlir.symbolic.expressions import Expr, Int
+from mgx_mlir.symbolic.named_extents import Naming
+
+
+@dataclass(frozen=True)
+class NameOpenDims(Pass):
+    """Open dims that are expressions of the inputs' sizes become names in the types.
+
+    A name is a number beyond all sizes, one for all equal expressions, so that passes see equal
+    open dims as equal, and take a reshape or a broadcast to them for one of known dims.
+    `forget_open_dims` undoes it; in between the numbers mean something in this process alone. A
+    program of several functions stays as it is.
+    """
+
+    name: ClassVar[str] = "name_open_dims"
+
+    def run(self, module: ir.Operation) -> bool:
+        found = list(functions(module))
+        if len(found) != 1 or not _is_open(entry_block(found[0])):
+            return False
+        return _Names(found[0]).state()
+
+
+def _is_open(block: ir.Block) -> bool:
+    if any(not TensorType.of(a).is_static for a in block.arguments):
+        return True
+    return any(not TensorType.of(r).is_static for op in block.operations for r in op.results)
+
+
+class _Names:
+    """The naming of one function."""
+
+    def __init__(self, function: ir.OpView) -> None:
+        self.function, self.block = function, entry_block(function)
+        self.probe = DimProbe()
+        self.naming = Naming(self.probe.prover)
+        self.probe.active = True
+        for argument, port in zip(self.block.arguments, Signature.of(function).inputs, strict=True):
+            symbols = [r.symbol for r in port.ranges]
+            self.probe.argument(argument, symbols, [(r.min, r.max) for r in port.ranges])
+        dims = (d for a in self.block.arguments for d in self.probe.dims(a))
+        self.sizes = {atom for d in dims if isinstance(d, Expr) for atom in d.atoms()}
+
+    def state(self) -> bool:
+        """State the names in all types, and in ops that took them at run time."""
+        values = [*self.block.arguments, *(r for op in self.block.operations for r in op.results)]
+        told: list[tuple[ir.Value, TensorType]] = []
+        # all of them first: what an op shows of the sizes holds for the ops ahead of it as well
+        found = {v: self.probe.dims(v) for v in values if not TensorType.of(v).is_static}
+        for expressions in found.values():
+            for e in expressions:
+                self.probe.prover.learn(e)  # no extent is negative where an op has run
+        for v, expressions in found.items():
+            t = TensorType.of(v)
+            dims = zip(t.dims, expressions, strict=True)
+            named = t.with_dims(self._name(e) if d == DYN else d for d, e in dims)
+            if named != t:
+                told.append((v, named))
+        for v, named in told:
+            v.set_type(named.mlir())
+        for view in list(self.block.operations):
+            self._simplify(view.operation)
+        restate_results(self.function)
+        return bool(told)
+
+    def _name(self, e: Int) -> int:
+        if isinstance(e, int):
+            return e if e >= 0 else DYN
+        if not self._is_told(e):
+            return DYN
+        found = self.naming.of(e)
+        return DYN if may_be_negative(found) else found
+
+    def _is_told(self, e: Expr) -> bool:
+        """Return whether the inputs' sizes alone decide an expression: it can be computed anew."""
+        for atom in e.atoms():
+            if atom.kind == "size":
+                if atom not in self.sizes:
+                    return False
+            elif atom.kind == "function" or not all(
+                self._is_told(x) for x in atom.arguments if isinstance(x, Expr)
+            ):
+                return False
+        return True
+
+    def _simplify(self, op: ir.Operation) -> None:
+        """Replace a view whose dims are computed by one that states them."""
+        if not is_a(op, (Reshape, BroadcastOp, BroadcastWithDims, BroadcastForDot)):
+            return
+        out = TensorType.of(op.results[0])
+        x = op.operands[0]
+        own = TensorType.of(x).dims
+        if not out.is_static or DYN in own or 0 in out.dims or 0 in own:
+            return
+        if is_a(op, Reshape):
+            name, operands, attributes = "reshape", x, {"dims": out.dims}
+        elif is_a(op, BroadcastOp) and len(op.operands) == 1:
+            return
+        elif op.name == "migraphx.broadcast":
+            axis = OPS["broadcast"].ATTRS["axis"].read(op.attributes)
+            name, operands, attributes = "broadcast", x, {"axis": axis, "out_lens": out.dims}
+        else:
+            tail = out.dims[len(out.dims) - len(own) :]
+            if any(d not in (1, w) for d, w in zip(own, tail, strict=True)):
+                return  # which of them is 1 is known in a run
+            name, operands, attributes = "multibroadcast", [x], {"out_lens": out.dims}
+        with ir.InsertionPoint(op), op.location:
+            try:
+                new = OPS[name](operands, **attributes)
+            except MgxError:
+                return
+        new.result.set_type(op.results[0].type)
+        op.results[0].replace_all_uses_with(new.result)
+        op.erase()
