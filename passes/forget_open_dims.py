@@ -144,7 +144,7 @@ class _Function:
             for i in left:
                 dims[i] = -1
             return b.op("reshape", x, dims=dims)
-        return b.op("reshape", x, self._vector(b, out.dims, scope), results=[out])
+        return b.op("reshape", x, self._vector(b, out.dims, scope), allowzero=True, results=[out])
 
     def _broadcast(self, b: Builder, op: ir.Operation, out: TensorType, scope: Scope) -> ir.Value:
         x = op.operands[0]
