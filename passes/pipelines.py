@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.rewrite.passes import pipeline_name
 
+NAMING = ("name_open_dims", "forget_open_dims")  # what stands between them sees names
+
 
 @dataclass(frozen=True)
 class PipelineOptions:

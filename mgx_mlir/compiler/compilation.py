@@ -77,7 +77,8 @@ class Compilation:
         self.chosen = variants_of(Signature.of(program.main()))
         self.variants = {v.function: specialised(program, v) for v in self.chosen}
         for p in (program, *self.variants.values()):
-            run_passes(p, self.settings)
+            unnamed = run_passes(p, self.settings)
+            self.stats.unnamed_open_dims = self.stats.unnamed_open_dims or unnamed
         if self.variants:
             share_weights([program, *self.variants.values()])
         self.stats.passes_s = time.perf_counter() - start

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+
 from mgx_mlir.compiler import environment
 from mgx_mlir.compiler.compiled import CompileSettings
 from mgx_mlir.compiler.dumps import dump_flags
 from mgx_mlir.core.errors import CompileError
 from mgx_mlir.passes.lower.cpu.isa import isa_of
-from mgx_mlir.passes.pipelines import pipeline
-from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.passes.pipelines import NAMING, pipeline
+from mgx_mlir.programs.program_ir import ProgramIR, argument_types
 from mgx_mlir.rewrite.passes import run_pipeline
 from mgx_mlir.rewrite.rewrite_trace import disabled
 from mgx_mlir.targets.base import Target, get_target
+
+log = logging.getLogger(__name__)
 
 
 def backend_of(settings: CompileSettings) -> Target:
@@ -51,9 +55,30 @@ def steps_of(settings: CompileSettings) -> tuple[str, ...]:
     return environment.adjusted(steps, settings.target)
 
 
-def run_passes(program: ProgramIR, settings: CompileSettings) -> None:
-    """Run the target's pipeline. CompileError where it leaves a program that is invalid."""
+def run_passes(program: ProgramIR, settings: CompileSettings) -> str | None:
+    """Run the target's pipeline. CompileError where it leaves a program that is invalid.
+
+    Where a pass cannot work on open dims that have names, all passes run again without names:
+    slower code, and the same numbers. Return why, None where it did not happen.
+    """
     steps = steps_of(settings)
+    plain = tuple(s for s in steps if s not in NAMING)
+    if plain == steps or all(t.is_static for t in argument_types(program.main())):
+        _run(program, settings, plain)
+        return None
+    kept = program.clone()
+    try:
+        _run(program, settings, steps)
+    except Exception as e:  # of any kind: code that takes a name for a number fails in its own way
+        why = f"{type(e).__name__}: {e}".splitlines()[0]
+        log.warning("open dims are compiled without names, which is slower code: %s", why)
+        program.module, program.store = kept.module, kept.store
+        _run(program, settings, plain)
+        return why
+    return None
+
+
+def _run(program: ProgramIR, settings: CompileSettings, steps: tuple[str, ...]) -> None:
     with disabled(environment.left_out_rewrites()):
         run_pipeline(
             program.module, steps, store=program.store, verify=False, disable=settings.disable
