@@ -1,4 +1,4 @@
-// RUN: mgx-opt --mgx-lower-to-linalg --split-input-file %s | filecheck %s
+// RUN: mgx-opt --mgx-lower-to-linalg=vector-kernels=false --split-input-file %s | filecheck %s
 
 // Pairs of value and index; ties go to the lower index whatever the order of the reduction.
 // CHECK-LABEL: @main(

@@ -233,7 +233,8 @@ class ModuleLowering(LoweringContext):
         else:
             # control flow takes its operands as its regions need them
             ins = () if len(op.regions) else self.operands_of(op, cls)
-            self.define(op, LOWERINGS[name](op.opview, ins, self))
+            made = cpu_kernels.lower_op(self, op, ins) if self._has_vector_kernels() else None
+            self.define(op, LOWERINGS[name](op.opview, ins, self) if made is None else made)
 
     def define(self, op: ir.Operation, found: Results) -> None:
         """Record an op's lowered results."""

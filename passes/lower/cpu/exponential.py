@@ -13,14 +13,14 @@ from mgx_mlir.passes.lower.cpu.workgroup_builder import WorkgroupBuilder
 LOG2E = 1.4426950408889634
 MAGIC = 12582912.0  # 1.5 * 2^23: added, it rounds to an integer that is then in the low bits
 LOWEST = -87.3  # exp of less is subnormal
-# of 2^f, highest power first: least squares on Chebyshev nodes
+# of 2^f, highest power first: least error on Chebyshev nodes, and exp(0) is exactly 1
 COEFFICIENTS = (
-    1.32669704e-3,
-    9.67545975e-3,
-    5.55074262e-2,
-    2.40221218e-1,
-    6.93146949e-1,
-    1.00000007,
+    1.32647296e-3,
+    9.67151299e-3,
+    5.55073358e-2,
+    2.40222424e-1,
+    6.93147004e-1,
+    1.0,
 )
 
 

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.fused import FusedConcat, FusedReduce, Group
+from mgx_mlir.dialects.migraphx.normalize import TopK
+from mgx_mlir.dialects.migraphx.reduce import ArgMax, ArgMin, PrefixScanSum
 from mgx_mlir.passes.analysis.access_maps import Unreadable
 from mgx_mlir.passes.analysis.attention_form import TAGS, attention_form
 from mgx_mlir.passes.fuse_concat import readable
 from mgx_mlir.passes.lower.context import LoweringContext
-from mgx_mlir.passes.lower.cpu import convolution_kernel, dot_kernel, row_kernel
+from mgx_mlir.passes.lower.cpu import (
+    arg_extreme,
+    convolution_kernel,
+    dot_kernel,
+    prefix_scan,
+    row_kernel,
+    topk,
+)
 from mgx_mlir.passes.lower.cpu.attention import attention
 from mgx_mlir.passes.lower.cpu.isa import isa_of
 from mgx_mlir.passes.lower.cpu.rows import rows
+from mgx_mlir.passes.lower.registry import Results
 from mgx_mlir.passes.lower.views import reshape_tensor
 
 
@@ -37,6 +49,22 @@ def _rows(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value
     if isa is None or not is_a(op, FusedReduce):
         return None
     return row_kernel.lower(e, op, body, isa)
+
+
+def lower_op(
+    e: LoweringContext, op: ir.Operation, operands: Sequence[Results | None]
+) -> list[ir.Value] | None:
+    """Return the results of an op outside of kernels as vector loops; None: there are none."""
+    isa = isa_of(e.options.arch)
+    x = operands[0] if operands else None
+    if isa is None or not isinstance(x, ir.Value):
+        return None
+    view = op.opview
+    if isinstance(view, ArgMax | ArgMin):
+        return arg_extreme.lower(e, view, x, isa)
+    if isinstance(view, PrefixScanSum):
+        return prefix_scan.lower(e, view, x, isa)
+    return topk.lower(e, view, x, isa) if isinstance(view, TopK) else None
 
 
 def _concat(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:

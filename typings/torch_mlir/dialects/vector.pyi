@@ -78,6 +78,18 @@ class ReductionOp(ir.OpView):
         ip: ir.InsertionPoint | None = None,
     ) -> None: ...
 
+class ShuffleOp(ir.OpView):
+    def __init__(
+        self,
+        v1: ir.Value,
+        v2: ir.Value,
+        mask: _Numbers,
+        *,
+        results: Sequence[ir.Type] | None = None,
+        loc: ir.Location | None = None,
+        ip: ir.InsertionPoint | None = None,
+    ) -> None: ...
+
 class TransferReadOp(ir.OpView):
     def __init__(
         self,
