@@ -55,3 +55,45 @@ func.func @even_tiles(%x: tensor<9x3xf32>) -> tensor<9x5xf32> {
   }) {tag = "dot"} : (tensor<9x3xf32>, tensor<3x5xf32>) -> tensor<9x5xf32>
   return %0 : tensor<9x5xf32>
 }
+
+// -----
+
+// Pairs of bf16 are multiplied together, and summed in f32 up to the store.
+// CHECK: ml_program.global private @w0({{.*}}) : tensor<1x35x128xbf16>
+// CHECK: "flow.dispatch.workgroups"
+// CHECK: scf.for
+// CHECK: vector.transfer_read %{{.*}} : tensor<1x35x128xbf16>, vector<32xbf16>
+// CHECK: vector.transfer_read %{{.*}} : tensor<?x70xbf16>, vector<2xbf16>
+// CHECK: vector.broadcast %{{.*}} : vector<1xi32> to vector<16xi32>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
+// CHECK-SAME: (vector<16xf32>, vector<32xbf16>, vector<32xbf16>) -> vector<16xf32>
+// CHECK: arith.truncf {{.*}} : vector<16xf32> to vector<16xbf16>
+// LINALG-NOT: llvm.call_intrinsic
+func.func @bf16(%x: tensor<?x70xbf16>) -> tensor<?x64xbf16> {
+  %w = "migraphx.literal"() {value = dense<2.0> : tensor<70x64xbf16>} : () -> tensor<70x64xbf16>
+  %0 = "migraphx.group"(%x, %w) ({
+  ^bb0(%a: tensor<?x70xbf16>, %b: tensor<70x64xbf16>):
+    %1 = "migraphx.dot"(%a, %b) : (tensor<?x70xbf16>, tensor<70x64xbf16>) -> tensor<?x64xbf16>
+    "migraphx.yield"(%1) : (tensor<?x64xbf16>) -> ()
+  }) {tag = "dot"} : (tensor<?x70xbf16>, tensor<70x64xbf16>) -> tensor<?x64xbf16>
+  return %0 : tensor<?x64xbf16>
+}
+
+// -----
+
+// Both operands are computed: the second is packed, here turned from its columns.
+// CHECK: "flow.dispatch.workgroups"
+// CHECK: %[[PACKED:.*]] = tensor.empty() : tensor<80x48xf32>
+// CHECK: vector.transfer_read %{{.*}} : tensor<3x48x80xf32>, vector<16xf32>
+// CHECK: vector.transpose
+// CHECK: vector.transfer_write %{{.*}} : vector<16xf32>, tensor<80x48xf32>
+// CHECK: math.fma
+func.func @computed(%x: tensor<3x20x80xf32>, %y: tensor<3x48x80xf32>) -> tensor<3x20x48xf32> {
+  %0 = "migraphx.group"(%x, %y) ({
+  ^bb0(%a: tensor<3x20x80xf32>, %b: tensor<3x48x80xf32>):
+    %t = "migraphx.transpose"(%b) {permutation = array<i64: 0, 2, 1>} : (tensor<3x48x80xf32>) -> tensor<3x80x48xf32>
+    %1 = "migraphx.dot"(%a, %t) : (tensor<3x20x80xf32>, tensor<3x80x48xf32>) -> tensor<3x20x48xf32>
+    "migraphx.yield"(%1) : (tensor<3x20x48xf32>) -> ()
+  }) {tag = "dot"} : (tensor<3x20x80xf32>, tensor<3x48x80xf32>) -> tensor<3x20x48xf32>
+  return %0 : tensor<3x20x48xf32>
+}

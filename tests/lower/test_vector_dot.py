@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -77,6 +78,8 @@ def test_packed_weights() -> None:
     assert packed.shape == (2, 3, 4)
     np.testing.assert_array_equal(packed[0], w[:, :4])
     np.testing.assert_array_equal(packed[1], np.pad(w[:, 4:], ((0, 0), (0, 3))))
+    pairs = loops.pack(w[:2], 4, unit=2)
+    np.testing.assert_array_equal(pairs[0], [[0, 5, 1, 6, 2, 7, 3, 8]])
 
 
 # ---- numbers -------------------------------------------------------------------------------------
@@ -106,6 +109,11 @@ products = st.builds(
     open=st.booleans(),
     after=st.sampled_from(AFTER),
 )
+
+
+def _has_pairs() -> bool:
+    isa = isa_of("host")
+    return isa is not None and bool(isa.bf16_dot)
 
 
 class Products(Programs):
@@ -298,6 +306,37 @@ def test_special_values() -> None:
     lowered = made.lowered("fuse_ops")
     assert kernels_of(lowered) == 1
     check(execute(lowered, made.inputs)[0], want, 1e-6, "special values")
+
+
+@pytest.mark.skipif(not _has_pairs(), reason="this host has no product of bf16")
+@settings(COMPILES, max_examples=2)
+@given(st.lists(products, min_size=6, max_size=8))
+def test_bf16(drawn: Sequence[Product]) -> None:
+    """Sums are kept in f32 until they are stored, and what follows is computed in f32."""
+    made = Products(len(drawn))
+    for p in drawn:
+        x = made.draw(*p.rows, 2 * p.depth).astype(ml_dtypes.bfloat16)
+        w = made.draw(2 * p.depth, p.columns).astype(ml_dtypes.bfloat16)
+        other = made.draw(*p.rows, p.columns).astype(ml_dtypes.bfloat16)
+        y = np.matmul(x.astype(np.float64), w.astype(np.float64))
+
+        def build(b: Any, x: Any, other: Any, w: Any = w, p: Product = p) -> Any:
+            matrix = b.literal(w)
+            if len(p.rows) > 1:
+                matrix = b.multibroadcast(matrix, (*p.rows[:-1], 2 * p.depth, p.columns))
+            made = b.op("dot", x, matrix)
+            if p.after == "nothing":
+                return b.op("convert", made, target_type="float")
+            return b.op("add", made, other)
+
+        lead = "x".join("?" if p.open and len(p.rows) == 1 else str(d) for d in p.rows)
+        types = [f"tensor<{lead}x{n}xbf16>" for n in (2 * p.depth, p.columns)]
+        want = y if p.after == "nothing" else y + other.astype(np.float64)
+        made.add(build, [x, other], want, types=types)
+    lowered = made.lowered("fuse_ops")
+    assert kernels_of(lowered) == len(drawn)
+    for p, found, want in zip(drawn, execute(lowered, made.inputs), made.want, strict=True):
+        check(found, want, 1e-5 if p.after == "nothing" else 2**-8, str(p))
 
 
 # ---- a model's products --------------------------------------------------------------------------

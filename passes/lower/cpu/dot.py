@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.ir import ir
+from mgx_mlir.core.ir import ir, vector
 from mgx_mlir.passes.lower.cpu.elements import Elements
 from mgx_mlir.passes.lower.cpu.isa import Isa
 from mgx_mlir.passes.lower.cpu.workgroup_builder import (
@@ -36,13 +37,14 @@ Tiles = list[ir.Value]
 GROUPS = 16  # work-groups that a product is cut into where it can be: 2 to 8 workers share them
 GROUP_WORK = 1 << 18  # multiply-adds, or weights with few rows, that are worth a work-group
 ROW_BYTES = 2 << 20  # of the rows of a work-group, which it reads again for each panel
+PAIR = 2  # neighbours along the depth that an instruction for bf16 multiplies together
 # what a tile reaches of the peak, by its registers along the columns
 REACHED = {1: 0.85, 2: 0.97}
 
 
 @dataclass(frozen=True)
 class DotShape:
-    """The extents of a product, numbers or indices that only the run knows.
+    """The extents of a product, numbers or indices that only the run knows; bf16 or f32.
 
     lead: those that both operands have ahead of rows, depth and columns. a, b: which of the dims
     (lead.., row, depth) and (lead.., depth, column) each dim of the operand is, where it is read
@@ -55,6 +57,7 @@ class DotShape:
     lead: tuple[Index, ...] = ()
     a: tuple[int, ...] = (0, 1)
     b: tuple[int, ...] | None = None
+    dtype: DType = dtypes.FLOAT
 
     @property
     def turned(self) -> bool:
@@ -135,13 +138,17 @@ def _tile(rows: int | None, columns: int | None, isa: Isa) -> tuple[int, int]:
     return min(tiles, key=cost)
 
 
-def pack(weights: np.ndarray, width: int) -> np.ndarray:
-    """Weights [K, N] in the order in which they are read, [panel, K, width], filled up with 0."""
+def pack(weights: np.ndarray, width: int, unit: int = 1) -> np.ndarray:
+    """Weights [K, N] in the order in which they are read, [panel, K, width], filled up with 0.
+
+    unit: neighbours along the depth that are read together, [panel, K / unit, width * unit].
+    """
     depth, columns = weights.shape
     count = -(-columns // width)
     padded = np.zeros((depth, count * width), weights.dtype)
     padded[:, :columns] = weights
-    return np.ascontiguousarray(padded.reshape(depth, count, width).transpose(1, 0, 2))
+    ordered = padded.reshape(depth // unit, unit, count, width).transpose(2, 0, 3, 1)
+    return np.ascontiguousarray(ordered).reshape(count, depth // unit, width * unit)
 
 
 def product(
@@ -196,6 +203,7 @@ class _Body:
         self, k: WorkgroupBuilder, shape: DotShape, cut: DotPlan, isa: Isa, emit: Emit
     ) -> None:
         self.k, self.shape, self.cut, self.lanes, self.emit = k, shape, cut, isa.lanes, emit
+        self.instruction = isa.bf16_dot
         self.x, self.w, *self.others = k.inputs
         batch, self.column, self.row = k.at if shape.lead else [0, *k.at]
         self.prefix: list[Index] = [0] if shape.lead else []
@@ -391,10 +399,12 @@ class _Body:
         rows = [k.add(self.row, r, i) for i in range(high)]
         base = k.add(self.column, k.mul(p, self.cut.width))
 
+        if self.shape.dtype is dtypes.BF16:
+            return self.pair_sums(p, rows, init)
+
         def weights(d: Index, column: int) -> ir.Value:
             if self.shape.b is None:
-                panel = k.add(k.div(self.column, self.cut.width), p)
-                return k.read(self.w, [panel, d, column], lanes)
+                return k.read(self.w, [self.panel_number(p), d, column], lanes)
             if self.cut.block:
                 return k.read(carried[0], [d, column], lanes)
             return self.columns_of(d, k.add(base, column))
@@ -410,3 +420,49 @@ class _Body:
             return out
 
         return k.loop(0, self.count, 1, list(init), step)
+
+    def panel_number(self, p: Index) -> Index:
+        """Return which panel of packed weights it is."""
+        return self.k.add(self.k.div(self.column, self.cut.width), p)
+
+    def pair_sums(
+        self, p: Index, rows: Sequence[Index], init: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        """Return `sums` of bf16 with packed weights: two products are added to a lane at a time."""
+        k, lanes = self.k, self.lanes
+        pairs = k.vector_type(PAIR * lanes, dtypes.BF16)
+        words = k.vector_type(lanes, dtypes.INT32)
+        one = k.vector_type(1, dtypes.INT32)
+
+        def step(d: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            panel = self.panel_number(p)
+            vectors = [
+                k.read(self.w, [panel, d, j * PAIR * lanes], PAIR * lanes)
+                for j in range(self.vectors)
+            ]
+            out = []
+            for i, row in enumerate(rows):
+                pair = k.read(self.x, [row, k.mul(d, PAIR)], PAIR)
+                word = vector.BroadcastOp(words, vector.BitCastOp(one, pair).result).result
+                value = vector.BitCastOp(pairs, word).result
+                for j, w in enumerate(vectors):
+                    total = sums[i * self.vectors + j]
+                    out.append(_intrinsic(self.instruction, total, value, w))
+            return out
+
+        return k.loop(0, k.div(self.depth, PAIR), 1, list(init), step)
+
+
+def _intrinsic(name: str, total: ir.Value, *operands: ir.Value) -> ir.Value:
+    """Return an instruction of the processor that adds to `total`."""
+    return ir.Operation.create(
+        "llvm.call_intrinsic",
+        results=[total.type],
+        operands=[total, *operands],
+        attributes={
+            "intrin": ir.StringAttr.get(name),
+            # operands, those of bundles
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1 + len(operands), 0]),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        },
+    ).result

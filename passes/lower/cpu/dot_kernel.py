@@ -23,23 +23,37 @@ from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lower.expr import Extent, Leaf
 
 
-def refusal(dot: Dot) -> str | None:
+def refusal(dot: Dot, isa: Isa) -> str | None:
     """Return why no vector kernel computes a product, None if one does."""
     a, b, out = (TensorType.of(v) for v in (dot.a, dot.b, dot.out))
-    if a.dtype is not dtypes.FLOAT:
-        return f"it computes {a.dtype}"
     if 0 in a.dims or 0 in b.dims or 0 in out.dims:
         return "it has no elements"
-    if _behind_transposes(dot.a) is None:
+    first, second = _behind_transposes(dot.a), _behind_transposes(dot.b)
+    if first is None:
         return "its first operand is computed in the kernel"
-    if constant_matrix(dot) is not None and DYN not in b.dims[-2:]:
+    weights = constant_matrix(dot) is not None and DYN not in b.dims[-2:]
+    if a.dtype is dtypes.BF16:
+        return _refusal_of_pairs(a, first[1], weights, isa)
+    if a.dtype is not dtypes.FLOAT:
+        return f"it computes {a.dtype}"
+    if weights:
         return None
-    second = _behind_transposes(dot.b)
     if second is None:
         return "its second operand is computed in the kernel"
     if second[1][-1] < b.rank - 2:
         return "neither rows nor columns of its second operand are next to each other"
     return None
+
+
+def _refusal_of_pairs(a: TensorType, order: tuple[int, ...], weights: bool, isa: Isa) -> str | None:
+    """Return why no instruction for pairs of bf16 computes a product, None if one does."""
+    if not isa.bf16_dot:
+        return "the processor has no product of bf16"
+    if not weights:
+        return "its second operand is no constant matrix"
+    if a.dims[-1] % loops.PAIR:
+        return "its depth is odd"
+    return None if order == tuple(range(a.rank)) else "its first operand is transposed"
 
 
 def _behind_transposes(v: ir.Value) -> tuple[ir.Value, tuple[int, ...]] | None:
@@ -81,7 +95,7 @@ def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value]
     isa = isa_of(e.options.arch)
     members = [o.operation for o in body.operations]
     dots = [o for o in body.operations if isinstance(o, Dot)]
-    if isa is None or len(dots) != 1 or refusal(dots[0]) is not None:
+    if isa is None or len(dots) != 1 or refusal(dots[0], isa) is not None:
         return None
     dot = dots[0]
     ahead = [dot.operation, *_transposes(dot.a), *_transposes(dot.b)]
@@ -92,17 +106,18 @@ def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value]
     *lead, rows, depth = _extents(e, *a)
     columns: Extent = TensorType.of(dot.b).dims[-1] if b is None else _extents(e, *b)[-1]
     # stands for the sums, and has their extents
-    total = Leaf(TensorType.of(dot.out), e.empty([*lead, rows, columns], dtypes.FLOAT))
+    kind = TensorType.of(dot.out).with_dtype(dtypes.FLOAT)
+    total = Leaf(kind, e.empty([*lead, rows, columns], dtypes.FLOAT))
     e.bind(dot.out, total)
     with e.kernel():  # pointwise ops wait to be asked for
         for o in members:
             if o not in ahead and not is_a(o, (Literal, Yield)):
                 e.operation(o)
         results = [e.expr(v) for v in members[-1].operands]
-    epilogue = Epilogue(results, total)
+    stored = [TensorType.of(v).dtype for v in members[-1].operands]
+    epilogue = Epilogue(results, total, stored)
     if epilogue.refusal:
         return None
-    stored = [r.type.dtype for r in results]
     if b is not None:
         batch = e.product(lead)
         shape = loops.DotShape(rows, depth, columns, tuple(lead), a[1], b[1])
@@ -127,10 +142,16 @@ def _with_weights(
     *lead, _ = _extents(e, x, order)
     if len(lead) > 1:  # rows of all leading dims as one
         x, order = _reshaped(e, x, [e.product(lead), depth]), (0, 1)
-    shape = loops.DotShape(e.extent(x, order.index(0)), depth, columns, a=order)
+    dtype = TensorType.of(matrix).dtype
+    rows = e.extent(x, order.index(0))
+    shape = loops.DotShape(rows, depth, columns, a=order, dtype=dtype)
     cut = loops.plan(shape, isa)
-    layout = ("dot", cut.width)
-    packed = e.repacked(array, layout, lambda: loops.pack(array.reshape(depth, columns), cut.width))
+    unit = loops.PAIR if dtype is dtypes.BF16 else 1
+    packed = e.repacked(
+        array,
+        ("dot", cut.width, unit),
+        lambda: loops.pack(array.reshape(depth, columns), cut.width, unit),
+    )
     return loops.product(
         shape, cut, isa, (x, e.parameter(packed)), 1, epilogue.inputs, stored,
         Rows(epilogue, lead), lead,

@@ -6,33 +6,40 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
-from mgx_mlir.passes.lower.cpu.scalars import VectorScalars
+from mgx_mlir.passes.lower.cpu.elements import StoredScalars, narrow, widen
 from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lower.expr import Compute, DimMap, Expr, Leaf, Splat, View, compose, identity
-from mgx_mlir.passes.lower.scalar import TypedScalar
+from mgx_mlir.passes.lower.scalar import TypedScalar, computed
 
-_COMPUTED = frozenset((dtypes.FLOAT, dtypes.DOUBLE, dtypes.INT32, dtypes.INT64, dtypes.BOOL))
+_NARROW = (dtypes.HALF, dtypes.BF16)  # computed as f32
+_COMPUTED = frozenset(
+    (dtypes.FLOAT, dtypes.DOUBLE, dtypes.INT32, dtypes.INT64, dtypes.BOOL, *_NARROW)
+)
 _STORED = _COMPUTED - {dtypes.BOOL}
 
 
 class Epilogue:
     """Expressions over one tensor, `source`, that its kernel computes vector by vector.
 
-    inputs: the other tensors they read. refusal: why they cannot be had on vectors, else None.
+    stored: the types of the results, where they are not the expressions' own. inputs: the other
+    tensors they read. refusal: why they cannot be had on vectors, else None.
     """
 
-    def __init__(self, results: Sequence[Expr], source: Leaf) -> None:
+    def __init__(self, results: Sequence[Expr], source: Leaf, stored: Sequence[DType] = ()) -> None:
         self.results, self.source = list(results), source
+        self.stored = list(stored) or [x.type.dtype for x in results]
         self.inputs: list[ir.Value] = []
         self.refusal: str | None = None
         self.rank = source.type.rank
         for x in self.results:
             if x.type.dims != source.type.dims:
                 self._refuse(f"a result of {x.type} is not of the sums' extents")
-            if x.type.dtype not in _STORED:
-                self._refuse(f"a result of {x.type.dtype} is not stored from vectors")
             self._visit(x, identity(self.rank), set())
+        for dtype in self.stored:
+            if dtype not in _STORED:
+                self._refuse(f"a result of {dtype} is not stored from vectors")
 
     def _refuse(self, reason: str) -> None:
         self.refusal = self.refusal or reason
@@ -100,17 +107,24 @@ class Epilogue:
                 if x is self.source:
                     memo[key] = TypedScalar(sums, dtype)
                 elif isinstance(x, Leaf):
-                    memo[key] = TypedScalar(read(x, m), dtype)
+                    memo[key] = widen(k, TypedScalar(read(x, m), dtype), lanes)
                 elif isinstance(x, Splat):
-                    memo[key] = TypedScalar(k.splat(x.number, lanes, dtype), dtype)
+                    wide = computed(dtype)
+                    memo[key] = TypedScalar(k.splat(x.number, lanes, wide), wide)
                 elif isinstance(x, View):
                     memo[key] = value(x.source, compose(m, x.map))
                 else:
                     assert isinstance(x, Compute)
                     first = x.args[0].type.dtype if x.args else dtype
-                    b = VectorScalars(k, lanes, first, dtype)
+                    b = StoredScalars(k, lanes, first, dtype)
+                    args = [value(a, m) for a in x.args]
+                    if x.cls.steps:
+                        args = [b.exact(v, a.type.dtype) for v, a in zip(args, x.args, strict=True)]
                     scalar: Any = x.cls.scalar  # type: ignore[attr-defined]
-                    memo[key] = scalar(b, *[value(a, m) for a in x.args], **x.attributes)
+                    memo[key] = scalar(b, *args, **x.attributes)
             return memo[key]
 
-        return [value(x, identity(self.rank)).value for x in self.results]
+        found = [value(x, identity(self.rank)) for x in self.results]
+        return [
+            narrow(k, x, dtype, lanes).value for x, dtype in zip(found, self.stored, strict=True)
+        ]

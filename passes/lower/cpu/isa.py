@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mgx_mlir.hardware.machine import processor_features
 
@@ -11,24 +11,28 @@ from mgx_mlir.hardware.machine import processor_features
 class Isa:
     """lanes: of f32 in a register. tiles: the accumulators of a convolution, (pixels, registers),
     best first; with the operands they fill no more than the registers there are. dot_tiles: those
-    of a matrix product."""
+    of a matrix product. bf16_dot: LLVM's instruction that adds the products of two neighbours of
+    bf16 to each lane of f32, if there is one."""
 
     lanes: int
     tiles: tuple[tuple[int, int], ...]
     dot_tiles: tuple[tuple[int, int], ...]
+    bf16_dot: str = ""
 
 
 # With 16 to 28 accumulators a fused multiply-add a cycle is reached; more than 8 rows that are a
 # power of two apart fall into the same sets of the first cache (docs/kernels.md).
 AVX512 = Isa(16, ((6, 4), (8, 2), (8, 3), (8, 1)), dot_tiles=((8, 3), (6, 4), (8, 2), (8, 1)))
+AVX512_BF16 = replace(AVX512, bf16_dot="llvm.x86.avx512bf16.dpbf16ps.512")
 AVX2 = Isa(8, ((6, 2), (6, 1)), dot_tiles=((6, 2), (6, 1)))
 NEON = Isa(4, ((6, 4), (6, 1)), dot_tiles=((6, 4), (8, 2), (8, 1)))
 
 # names of LLVM's processors, by what their names begin with
 _NAMES: tuple[tuple[Isa, tuple[str, ...]], ...] = (
-    (AVX512, ("znver4", "znver5", "znver6", "x86-64-v4", "skylake-avx512", "cascadelake",
-              "cooperlake", "cannonlake", "icelake", "tigerlake", "rocketlake", "sapphirerapids",
-              "emeraldrapids", "graniterapids", "diamondrapids")),
+    (AVX512_BF16, ("znver4", "znver5", "znver6", "cooperlake", "sapphirerapids", "emeraldrapids",
+                   "graniterapids", "diamondrapids")),
+    (AVX512, ("x86-64-v4", "skylake-avx512", "cascadelake", "cannonlake", "icelake", "tigerlake",
+              "rocketlake")),
     (AVX2, ("znver", "x86-64-v3", "haswell", "broadwell", "skylake", "alderlake", "raptorlake",
             "meteorlake", "arrowlake", "lunarlake", "sierraforest", "core-avx2")),
     (NEON, ("apple-m", "cortex-a7", "cortex-x", "neoverse", "ampere", "a64fx")),
@@ -41,7 +45,7 @@ def isa_of(cpu: str) -> Isa | None:
     if cpu == "host":
         features = processor_features()
         if "avx512f" in features and "avx512vl" in features:
-            return AVX512
+            return AVX512_BF16 if "avx512_bf16" in features else AVX512
         if "avx2" in features and "fma" in features:
             return AVX2
         return NEON if "asimd" in features else None
