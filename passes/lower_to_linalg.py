@@ -23,6 +23,7 @@ class LowerToLinalg(Pass):
     regions: bool = option(True, "put each kernel into a dispatch region")
     arch: str = option("host", "the processor, host or a name of LLVM's; a GPU's gfx name")
     vector_kernels: bool = option(True, "kernels of our own vector loops on processors")
+    fast_math: bool = option(True, "kernels that round in another order than the model says")
 
     def run(self, module: ir.Operation) -> bool:
         from mgx_mlir.passes.lower.module import lower_to_linalg
@@ -36,7 +37,10 @@ class LowerToLinalg(Pass):
             literals.current_store(),
         )
         lowered = lower_to_linalg(
-            program, LowerOptions(self.target, self.regions, self.arch, self.vector_kernels)
+            program,
+            LowerOptions(
+                self.target, self.regions, self.arch, self.vector_kernels, fast_math=self.fast_math
+            ),
         )
         made = ir.Module.parse(lowered.bytecode, module.context)
         for op in main:

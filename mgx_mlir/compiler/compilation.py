@@ -91,7 +91,7 @@ class Compilation:
         arch = self.backend.arch if s.target == "gpu" else processor_of(s)
         options = LowerOptions(
             s.target, regions, arch, s.tuning.vector_kernels, tiles,
-            lambda product, _: products.get(product),
+            lambda product, _: products.get(product), s.fast_math,
         )  # fmt: skip
         lowered = lower_to_linalg(program, options, self.variants)
         self.stats.lowering_s = (self.stats.lowering_s or 0.0) + time.perf_counter() - start

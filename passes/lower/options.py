@@ -13,7 +13,7 @@ class LowerOptions:
 
     arch: the processor, `host` or a name of LLVM's, or the gfx name of a GPU. vector_kernels: our
     own loops on processors. tiles: sizes of our own for the tiles of GPU products. gemm_configs:
-    what a search found for some of them.
+    what a search found for some of them. fast_math: kernels that round in another order.
     """
 
     target: str = "cpu"
@@ -22,6 +22,7 @@ class LowerOptions:
     vector_kernels: bool = True
     tiles: bool = True
     gemm_configs: GemmConfigs | None = None
+    fast_math: bool = True
 
     def gemm_config(self, product: GemmShape, function: str = "main") -> GemmConfig:
         """Return a found choice, else the bound's; the compiler's own without tiles."""

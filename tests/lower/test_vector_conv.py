@@ -21,6 +21,7 @@ from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir, tensor
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lower.cpu import convolution as loops
+from mgx_mlir.passes.lower.cpu import winograd
 from mgx_mlir.passes.lower.cpu.isa import AVX2, AVX512, NEON, Isa, isa_of
 from mgx_mlir.passes.lower.cpu.workgroup_builder import SCRATCH_BYTES, WorkgroupBuilder
 from mgx_mlir.passes.lower.index_builder import IndexBuilder
@@ -98,10 +99,10 @@ class _Net:
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * scale)
 
 
-def _vector_kernels(model: bytes) -> int:
+def _vector_kernels(model: bytes, *, fast_math: bool = True) -> int:
     program = read_model(model)
-    run_pipeline(program.module, pipeline("cpu"), store=program.store)
-    lowered = lower_to_linalg(program, LowerOptions("cpu"))
+    run_pipeline(program.module, pipeline("cpu", fast_math=fast_math), store=program.store)
+    lowered = lower_to_linalg(program, LowerOptions("cpu", fast_math=fast_math))
     ctx = new_context()
     ctx.allow_unregistered_dialects = True
     return str(ir.Module.parse(lowered.bytecode, ctx)).count('"flow.dispatch.workgroups"')
@@ -161,7 +162,15 @@ def _convolution(net: _Net, epilogue: Callable[[_Net, str, tuple[int, ...]], str
         kernel_shape=kernel,
     )  # fmt: skip
     net.output(epilogue(net, y, (batch, co, *counts)))
-    net.vector_kernels += counts[1] >= 4 or size[1] == kernel[1] == 1
+    if counts[1] < 4 and not size[1] == kernel[1] == 1:
+        return
+    shape = loops.ConvShape(
+        batch, (size[0], size[1]), ci, co, (kernel[0], kernel[1]), (stride[0], stride[1]),
+        (dilation[0], dilation[1]), (low[0], low[1]), (counts[0], counts[1]),
+    )  # fmt: skip
+    isa = isa_of("host")
+    assert isa is not None
+    net.vector_kernels += 1 if winograd.plan(shape, isa) is None else 2
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -334,6 +343,51 @@ def test_scratch_is_bounded(isa: Isa) -> None:
             rows = (cut.rows - 1) * stride[0] + (kernel[0] - 1) * dilation[0] + 1
             assert 4 * rows * shape.span(1, cut.columns) * cut.block <= SCRATCH_BYTES
     assert planned > 300
+
+
+# ---- Winograd ------------------------------------------------------------------------------------
+
+
+WINOGRAD = {
+    "even": ((1, 28, 28, 64, 96), (1, 1), (28, 28)),
+    "odd, no border": ((2, 17, 23, 80, 64), (0, 0), (15, 21)),
+    "wide border": ((1, 12, 9, 128, 64), (2, 3), (14, 13)),
+    "ragged rows": ((3, 37, 11, 64, 256), (1, 1), (37, 11)),
+}
+
+
+@pytest.mark.parametrize("isa", [AVX512, AVX2, NEON], ids=["avx512", "avx2", "neon"])
+@pytest.mark.parametrize("name", WINOGRAD)
+def test_winograd(name: str, isa: Isa) -> None:
+    (batch, high, wide, ci, co), low, counts = WINOGRAD[name]
+    one = (1, 1)
+    shape = loops.ConvShape(batch, (high, wide), ci, co, (3, 3), one, one, low, counts)
+    cut = winograd.plan(shape, isa)
+    assert cut is not None
+    numbers = np.random.default_rng(0)
+    x = numbers.standard_normal((batch, high, wide, ci)).astype(np.float32)
+    w = numbers.standard_normal((3, 3, ci, co)).astype(np.float32)
+    f32 = dtypes.FLOAT
+    got = run(
+        lambda x, w: winograd.convolution(shape, cut, isa, x, w, [], [f32, f32], _twice),
+        [x.reshape(-1), winograd.pack(w, cut)],
+        threads=1 + high % 2,
+    )
+    want = _reference(x, w, shape)
+    scale = np.abs(want).max()
+    np.testing.assert_allclose(got[0], want, rtol=1e-5, atol=2e-6 * scale)
+    np.testing.assert_allclose(got[1], want + 1, rtol=1e-5, atol=2e-6 * scale)
+
+
+def test_winograd_is_fast_math() -> None:
+    """Two dispatches of a 3x3 convolution by default, the direct form without fast math."""
+    net = _Net(0)
+    w = net.draw(64, 64, 3, 3) / np.float32(24)
+    y = net.node("Conv", net.argument(2, 64, 14, 13), net.constant(w), pads=[1] * 4)
+    net.output(_residual(net, y, (2, 64, 14, 13)))
+    net.vector_kernels = 2
+    net.check()
+    assert _vector_kernels(net.model(), fast_math=False) == 1
 
 
 # ---- as part of a model --------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import KernelPlan, LoweringContext
 from mgx_mlir.passes.lower.cpu import convolution as loops
+from mgx_mlir.passes.lower.cpu import winograd
 from mgx_mlir.passes.lower.cpu.convolution_shape import ConvExtents, ConvPlan, ConvShape
 from mgx_mlir.passes.lower.cpu.epilogue import Epilogue
 from mgx_mlir.passes.lower.cpu.isa import AVX512, Isa, isa_of
@@ -169,11 +170,16 @@ def _loops(
     extents = _extents(e, conv, [have[i] for i in TO_LAST] if planar else have)
     whole = [extents.batch, *extents.counts, shape.outputs]
     own = [extents.batch, *_own_counts(conv, extents), shape.outputs]
-    found = loops.convolution(
-        shape, cut, isa, _reshaped(e, image, [e.product(have)]),
-        _packed(e, weights, shape, cut), epilogue.inputs, [x.type.dtype for x in results],
-        _Emit(epilogue, conv), extents,
-    )  # fmt: skip
+    flat = _reshaped(e, image, [e.product(have)])
+    types = [x.type.dtype for x in results]
+    after = (epilogue.inputs, types, _Emit(epilogue, conv), extents)
+    points = winograd.plan(shape, isa) if e.options.fast_math else None
+    if points is None:
+        packed = _packed(e, weights, shape, cut)
+        found = loops.convolution(shape, cut, isa, flat, packed, *after)
+    else:
+        packed = _transformed(e, weights, points)
+        found = winograd.convolution(shape, points, isa, flat, packed, *after)
     return found if own == whole else [_reshaped(e, v, own) for v in found]
 
 
@@ -231,4 +237,12 @@ def _packed(e: LoweringContext, weights: ir.Value, shape: ConvShape, cut: ConvPl
     dims = (*shape.kernel, shape.inputs, shape.outputs)
     return e.parameter(
         e.repacked(array, layout, lambda: loops.pack(array.reshape(dims), shape, cut))
+    )
+
+
+def _transformed(e: LoweringContext, weights: ir.Value, plan: winograd.WinogradPlan) -> ir.Value:
+    """Return the weights of Winograd's products as a parameter."""
+    array = literals.array_of(weights)
+    return e.parameter(
+        e.repacked(array, ("winograd", plan.width), lambda: winograd.pack(array, plan))
     )
