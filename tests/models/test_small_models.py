@@ -87,7 +87,7 @@ DYNAMIC: dict[str, tuple[Callable[[], ModelProto], list[dict[str, int]]]] = {
     "conv_net": (lambda: made.conv_net("n"), [{"n": 1}, {"n": 3}]),
     "transformer": (
         lambda: made.transformer("n", "s"),
-        [{"n": 1, "s": 5}, {"n": 2, "s": 12}, {"n": 3, "s": 33}],
+        [{"n": 1, "s": 1}, {"n": 2, "s": 0}, {"n": 2, "s": 12}, {"n": 3, "s": 33}],
     ),
     "decoder": (lambda: made.decoder("n", "p"), [{"n": 1, "p": 1}, {"n": 2, "p": 19}]),
     "prefill": (lambda: made.prefill("n", "s"), [{"n": 1, "s": 2}, {"n": 2, "s": 17}]),
