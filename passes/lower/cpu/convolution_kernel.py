@@ -150,7 +150,15 @@ def _loops(
     skipped = [o for o in (anchor, turned) if o is not None]
     if any(o not in skipped and not _is_epilogue(o) for o in members):
         return None
-    total = Leaf(TensorType.of(conv.out), conv.out)
+    planar = turned is not None
+    shape = shape_of(conv, planar=planar)
+    image = e.tensor(source)
+    have = e.extents(image)
+    extents = _extents(e, conv, [have[i] for i in TO_LAST] if planar else have)
+    whole = [extents.batch, *extents.counts, shape.outputs]
+    own = [extents.batch, *_own_counts(conv, extents), shape.outputs]
+    # stands for the sums, and has their extents
+    total = Leaf(TensorType.of(conv.out), e.empty(own, dtypes.FLOAT))
     e.bind(conv.out, total)
     with e.kernel():  # pointwise ops wait to be asked for
         for o in members:
@@ -158,18 +166,11 @@ def _loops(
                 e.operation(o)
         results = [e.expr(v) for v in members[-1].operands]
     epilogue = Epilogue(results, total)
-    planar = turned is not None
-    shape = shape_of(conv, planar=planar)
     cut = loops.plan(shape, isa)
     if epilogue.refusal or cut is None:
         return None
     if shape.inputs > cut.block and results[0].type.dtype is not dtypes.FLOAT:
         return None  # the sums of a channel block are kept in the first result
-    image = e.tensor(source)
-    have = e.extents(image)
-    extents = _extents(e, conv, [have[i] for i in TO_LAST] if planar else have)
-    whole = [extents.batch, *extents.counts, shape.outputs]
-    own = [extents.batch, *_own_counts(conv, extents), shape.outputs]
     flat = _reshaped(e, image, [e.product(have)])
     types = [x.type.dtype for x in results]
     after = (epilogue.inputs, types, _Emit(epilogue, conv), extents)

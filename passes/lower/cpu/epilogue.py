@@ -118,7 +118,7 @@ class Epilogue:
                     first = x.args[0].type.dtype if x.args else dtype
                     b = StoredScalars(k, lanes, first, dtype)
                     args = [value(a, m) for a in x.args]
-                    if x.cls.steps:
+                    if x.cls.discontinuous:
                         args = [b.exact(v, a.type.dtype) for v, a in zip(args, x.args, strict=True)]
                     scalar: Any = x.cls.scalar  # type: ignore[attr-defined]
                     memo[key] = scalar(b, *args, **x.attributes)
