@@ -80,7 +80,7 @@ class RandomUniform(Op, name="random_uniform"):
     @staticmethod
     def reference(seed: np.ndarray, shape: np.ndarray) -> np.ndarray:
         generator = np.random.MT19937()
-        generator._legacy_seeding(int(seed.reshape(-1)[0]) & 0xFFFFFFFF)  # type: ignore[attr-defined]
+        generator._legacy_seeding(int(seed.reshape(-1)[0]) & 0xFFFFFFFF)
         dtype = dtypes.from_numpy(shape.dtype)
         bits = 64 if dtype.is_float or dtype.bits == 64 else 32
         draws = generator.random_raw(shape.size * bits // 32).astype(np.uint64)

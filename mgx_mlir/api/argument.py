@@ -61,7 +61,7 @@ class argument:
     def tuple_of(parts: Sequence[argument]) -> argument:
         """Make a tuple of arguments."""
         made = argument.__new__(argument)
-        made._array, made._parts = None, tuple(parts)  # type: ignore[assignment]
+        made._array, made._parts = None, tuple(parts)
         made._tensor = None
         return made
 

@@ -86,7 +86,7 @@ def safe_output() -> Generator[None]:
     closed reads and writes nothing: no file that is opened later gets its number."""
     _open_streams()
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (None if s is None else SafeStream(s) for s in before)  # type: ignore[assignment]
+    sys.stdout, sys.stderr = (None if s is None else SafeStream(s) for s in before)
     try:
         yield
     finally:

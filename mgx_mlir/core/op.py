@@ -203,7 +203,7 @@ class Op(Migraphx.Operation):
         cls._ODS_OPERAND_SEGMENTS = cls._ODS_RESULT_SEGMENTS = None
         cls.segmented_operands = _is_segmented(cls.OPERANDS)
         cls.segmented_results = _is_segmented(cls.RESULTS)
-        cls.__init__ = Op._build  # type: ignore[method-assign]
+        cls.__init__ = Op._build
         for index, group in enumerate(cls.OPERANDS):
             setattr(cls, group.name, property(_operand_getter(cls, index)))
             setattr(cls.Adaptor, group.name, property(_operand_getter(cls, index)))

@@ -114,4 +114,4 @@ def asm(root: ir.Operation, **flags: object) -> str:
         if not removed:
             return root.get_asm(**flags)  # type: ignore[arg-type]
         # the copy is not valid any more, which must not change how it is printed
-        return copy.get_asm(**{**flags, "assume_verified": True})  # type: ignore[arg-type]
+        return copy.get_asm(**{**flags, "assume_verified": True})

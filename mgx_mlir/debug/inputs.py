@@ -135,7 +135,7 @@ class _Uses:
 def _group(cls: type, op: ir.Operation, number: int) -> str:
     """Return the name of the operand field that an operand belongs to."""
     at = 0
-    for group, values in zip(cls.OPERANDS, cls.split_operands(op), strict=True):  # type: ignore[attr-defined]
+    for group, values in zip(cls.OPERANDS, cls.split_operands(op), strict=True):
         at += len(values)
         if number < at:
             return group.name

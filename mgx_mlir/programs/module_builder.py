@@ -117,7 +117,7 @@ class ModuleBuilder:
             value = literals.create(array, ip=ip)
             if strides is not None:
                 order = ir.DenseI64ArrayAttr.get(list(strides))
-                value.owner.attributes[STRIDES] = order  # type: ignore[union-attr]
+                value.owner.attributes[STRIDES] = order
             return value
 
     def add_instruction(

@@ -167,11 +167,11 @@ class Rewriter(Builder):
 
     # Remembered values would outlive the ops that the driver erases: nothing is kept.
     @property
-    def folder(self) -> Folder:  # type: ignore[override]
+    def folder(self) -> Folder:
         return Folder()
 
     @property
-    def probe(self) -> DimProbe:  # type: ignore[override]
+    def probe(self) -> DimProbe:
         return DimProbe()
 
     def op(self, name: str, *operands: Any, **attributes: Any) -> Any:

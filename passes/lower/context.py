@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -47,6 +47,13 @@ if TYPE_CHECKING:
     from mgx_mlir.passes.lower.sizes import Sizes
 
 Body = Callable[..., ir.Value | Sequence[ir.Value]]
+# What computes one element: of as many scalars as there are tensors.
+ElementBody = (
+    Callable[[ArithScalars, TypedScalar], TypedScalar]
+    | Callable[[ArithScalars, TypedScalar, TypedScalar], TypedScalar]
+    | Callable[[ArithScalars, TypedScalar, TypedScalar, TypedScalar], TypedScalar]
+    | Callable[..., TypedScalar]
+)
 PARALLEL, REDUCTION = "parallel", "reduction"
 PARAMETER_ELEMENTS = 64  # constants above this many elements become parameters
 
@@ -59,9 +66,9 @@ class KernelPlan:
     are computed. split_k_sums: of products in parts, the sums of each part.
     """
 
-    padded_inputs: Mapping[ir.Value, ir.Value] = field(default_factory=dict)
-    gemm_configs: Mapping[ir.Value, GemmConfig] = field(default_factory=dict)
-    split_k_sums: Mapping[ir.Value, ir.Value] = field(default_factory=dict)
+    padded_inputs: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
+    gemm_configs: Mapping[ir.Value, GemmConfig] = field(default_factory=lambda: {})
+    split_k_sums: Mapping[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
 
 
 @dataclass
@@ -71,8 +78,10 @@ class Scope:
     exprs: their expressions. elements: those of small integers that are followed as scalars.
     """
 
-    exprs: MutableMapping[ir.Value, Expr] = field(default_factory=dict)
-    elements: MutableMapping[ir.Value, np.ndarray] = field(default_factory=dict)
+    exprs: MutableMapping[ir.Value, Expr] = field(default_factory=dict[ir.Value, Expr])
+    elements: MutableMapping[ir.Value, np.ndarray] = field(
+        default_factory=dict[ir.Value, np.ndarray]
+    )
 
 
 class LoweringContext(IndexBuilder, ABC):
@@ -135,7 +144,7 @@ class LoweringContext(IndexBuilder, ABC):
         """Enter a scope for a region: what is made in it is not seen outside."""
 
     @contextmanager
-    def kernel(self, plan: KernelPlan | None = None) -> Iterator[None]:
+    def kernel(self, plan: KernelPlan | None = None) -> Generator[None]:
         """Lower ops as parts of one kernel, with what `plan` holds."""
         outer = self.in_kernel, self.plan
         self.in_kernel, self.plan = True, plan or KernelPlan()
@@ -251,7 +260,7 @@ class LoweringContext(IndexBuilder, ABC):
         inputs: Sequence[ir.Value],
         in_dtypes: Sequence[DType],
         out: TensorType,
-        body: Callable[..., TypedScalar],
+        body: ElementBody,
         *,
         maps: Sequence[DimMap] | None = None,
         extents: Sequence[Extent] | None = None,

@@ -6,7 +6,7 @@ module that is being built, and can be made into a value again, at another place
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,7 +52,7 @@ class Atom:
 class Atoms:
     """The atoms of a function."""
 
-    known: dict[tuple[Any, ...], Atom] = field(default_factory=dict)
+    known: dict[tuple[Any, ...], Atom] = field(default_factory=dict[tuple[Any, ...], Atom])
 
     def get(self, kind: str, *args: Any) -> Form:
         """Return the atom of a kind and its arguments as a form; the same one each time."""
@@ -223,7 +223,7 @@ def _answered(form: Form, test: tuple[Any, ...], which: int) -> Form:
     return found[which] if found is not None and found[:3] == test else form
 
 
-_COMPARE = {
+_COMPARE: dict[int, Callable[[int, int], bool]] = {
     0: lambda a, b: a == b,
     1: lambda a, b: a != b,
     2: lambda a, b: a < b,
@@ -253,7 +253,7 @@ def product(forms: Iterable[Form]) -> Form:
 
 def show(form: Form, names: Sequence[str]) -> str:
     """Return a form as text, `names` being those of the inputs."""
-    parts = []
+    parts: list[tuple[str, str]] = []
     for term, n in form.terms.items():
         factors = [_show_atom(a, names) for a in term]
         if not factors or abs(n) != 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Generator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -134,7 +134,7 @@ class ModuleLowering(LoweringContext):
         """Remove weights that nothing reads: kernels took them in another form."""
         for op in list(self.module.body.operations):
             name = ir.StringAttr(op.attributes["sym_name"]).value
-            kept = []
+            kept: list[ir.Value] = []
             for loaded in self._loads.get(name, []):
                 plain = loaded.owner.name == "ml_program.global_load_const"
                 if any(True for _ in loaded.uses) or not plain:
@@ -186,7 +186,7 @@ class ModuleLowering(LoweringContext):
         return self.tensors(self.statements(block))
 
     @contextmanager
-    def inner_scope(self, scope: Scope | None = None) -> Iterator[Scope]:
+    def inner_scope(self, scope: Scope | None = None) -> Generator[Scope]:
         """Return a scope for a region.
 
         What is made in it is not seen outside. It can be entered again.

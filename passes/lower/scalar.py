@@ -52,7 +52,7 @@ _UNSIGNED_PREDICATES = {"eq": 0, "ne": 1, "lt": 6, "le": 7, "gt": 8, "ge": 9}
 def constant_of(kind: ir.Type, attribute: ir.Attribute) -> ir.Value:
     """Return an arith.constant of an attribute."""
     # the binding's annotation knows Python numbers alone
-    return arith.ConstantOp(kind, attribute).result  # pyright: ignore[reportArgumentType]
+    return arith.ConstantOp(kind, attribute).result
 
 
 def constant(value: Number, dtype: DType) -> TypedScalar:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 
 from mgx_mlir.core.errors import MgxError
@@ -19,7 +19,7 @@ from mgx_mlir.core.relations import Predicate, Relation, Size, heard
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.passes.lower.assertions import Places
 from mgx_mlir.passes.lower.context import LoweringContext
-from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, Opaque, Splat, View
+from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Opaque, Splat, View
 from mgx_mlir.passes.lower.forms import (
     Atom,
     Atoms,
@@ -90,8 +90,8 @@ class Sizes:
             return [as_form(d) for d in x.type.dims]
         if isinstance(x, Splat | View | Opaque):
             return [self.of(d) for d in x.extents]
-        args: Sequence[Expr] = x.args  # type: ignore[attr-defined]
-        known = [self.of_expr(a) for a in args]
+        assert isinstance(x, Compute)
+        known = [self.of_expr(a) for a in x.args]
         return [
             as_form(d)
             if d != DYN
@@ -301,7 +301,7 @@ class Sizes:
             assert_(held, f"expected {expected}", [], location)
 
     @contextmanager
-    def inside(self) -> Iterator[None]:
+    def inside(self) -> Generator[None]:
         """In a branch or a loop: what is checked there is known there alone."""
         self._proved.append(set())
         try:
@@ -349,7 +349,8 @@ class Sizes:
     def _value_of(self, atom: Atom) -> ir.Value:
         kind, args = atom.kind, atom.args
         if kind == "input":
-            return tensor.DimOp(self.entry.arguments[args[0]], self.e.index(args[1])).result
+            at: int = args[0]
+            return tensor.DimOp(self.entry.arguments[at], self.e.index(args[1])).result
         if kind == "size":
             return tensor.DimOp(args[0], self.e.index(args[1])).result
         if kind == "integer":
@@ -365,7 +366,7 @@ class Sizes:
         return make(*(self.value(f) for f in args)).result
 
 
-_AS_CONDITION = {
+_AS_CONDITION: dict[int, Callable[[Form, Form], Condition]] = {
     0: lambda a, b: ("eq", a, b),
     1: lambda a, b: ("ne", a, b),
     2: lambda a, b: ("le", a + 1, b),
@@ -373,7 +374,7 @@ _AS_CONDITION = {
     4: lambda a, b: ("le", b + 1, a),
     5: lambda a, b: ("le", b, a),
 }
-_ARITHMETIC = {
+_ARITHMETIC: dict[str, Callable[[Form, Form], Form]] = {
     "arith.addi": lambda a, b: a + b,
     "arith.subi": lambda a, b: a - b,
     "arith.muli": lambda a, b: a * b,

@@ -117,7 +117,8 @@ def scalar(e: LoweringContext, op: Scalar) -> Expr:
 @_view("transpose")
 def transpose(e: LoweringContext, op: Transpose) -> Expr:
     """Return a permuted view; alone it is a copy."""
-    x, t, perm = e.expr(_operand(op)), _result(op), op.permutation
+    x, t = e.expr(_operand(op)), _result(op)
+    perm: Sequence[int] = op.permutation
     own = e.expr_extents(x)
     extents = [own[p] for p in perm]
     if isinstance(x, Splat):
@@ -210,7 +211,8 @@ def _unsqueezed(
     e: LoweringContext, own: Sequence[Extent], axes: Sequence[int], steps: Sequence[int], rank: int
 ) -> list[Extent]:
     """Insert axes of their step, which the dim behind them loses."""
-    left, out, at = list(own), [], 0
+    left, at = list(own), 0
+    out: list[Extent] = []
     for i in range(rank):
         if i not in axes:
             out.append(left[at])

@@ -114,4 +114,4 @@ def _range(option: str, value: Mapping[str, Any]) -> DynamicDim:
         raise UsageError(
             f"option '{option}' expected {{min, max, optimals}}, got {json.dumps(dict(value))}"
         )
-    return DynamicDim(low, high, tuple(optimals), symbol)  # type: ignore[arg-type]
+    return DynamicDim(low, high, tuple(optimals), symbol)

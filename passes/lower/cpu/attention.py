@@ -34,7 +34,8 @@ def attention(
 
     def body(k: WorkgroupBuilder) -> list[workgroup_builder.ResultTile]:
         inputs = dict(zip(order, k.inputs, strict=True))
-        lead, flat = [], k.at[0]
+        lead: list[Index] = []
+        flat = k.at[0]
         for d in reversed(form.lead):
             lead.append(k.rem(flat, d))
             flat = k.div(flat, d)
@@ -203,7 +204,7 @@ class _Block:
 
         def one(d: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             q = [k.read(queries, [d, v * LANES], LANES) for v in range(self.vectors)]
-            out = []
+            out: list[ir.Value] = []
             for i in range(n):
                 element = form.k(self.elements, [*self.lead, d, k.add(key, i)], 0)
                 x = k.broadcast(element.value, LANES)
@@ -232,7 +233,7 @@ class _Block:
             for x, tile in self.form.operands.items()
             if any(x == y for op in ops for y in op.operands)
         }
-        out = []
+        out: list[ir.Value] = []
         for i in range(n):
             known = {source: TypedScalar(column[i], dtypes.FLOAT)}
             known.update({x: rows[i] for x, rows in tiles.items()})
@@ -313,7 +314,7 @@ class _Block:
 
             def one(key: ir.Value, acc: list[ir.Value]) -> list[ir.Value]:
                 w = [k.read(weights, [key, v * LANES], LANES) for v in range(self.vectors)]
-                out = []
+                out: list[ir.Value] = []
                 for i in range(n):
                     at = [*self.lead, k.add(start, key), k.add(depth, i)]
                     x = k.broadcast(form.v(self.elements, at, 0).value, LANES)
@@ -343,7 +344,7 @@ class _Block:
         def some(depth: Index, n: int, carried: list[ir.Value]) -> list[ir.Value]:
             tile = carried[0]
             for v in range(self.vectors):
-                column = []
+                column: list[ir.Value] = []
                 for i in range(n):
                     x = k.read(sums, [k.add(depth, i), v * LANES], LANES)
                     column.append(arith.MulFOp(x, inverse[v]).result)

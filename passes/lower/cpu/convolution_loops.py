@@ -292,7 +292,7 @@ class ConvolutionLoops:
                 weights = [
                     k.read(self.w, [panel, b, tap, j * lanes], lanes) for j in range(self.vectors)
                 ]
-                out = []
+                out: list[ir.Value] = []
                 for i in range(pixels):
                     value = k.broadcast(k.element(source, [k.add(at, i * apart)]), lanes)
                     for j, w in enumerate(weights):

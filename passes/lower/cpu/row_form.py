@@ -106,10 +106,14 @@ class RowForm:
 
     extents: list[Extent]
     axes: frozenset[int]
-    results: list[tuple[Expr, TensorType, bool]] = field(default_factory=list)
-    levels: list[list[Total]] = field(default_factory=list)
-    operands: dict[tuple[ir.Value, DimMap], Operand] = field(default_factory=dict)
-    groups: list[Group] = field(default_factory=list)
+    results: list[tuple[Expr, TensorType, bool]] = field(
+        default_factory=list[tuple[Expr, TensorType, bool]]
+    )
+    levels: list[list[Total]] = field(default_factory=list[list[Total]])
+    operands: dict[tuple[ir.Value, DimMap], Operand] = field(
+        default_factory=dict[tuple[ir.Value, DimMap], Operand]
+    )
+    groups: list[Group] = field(default_factory=list[Group])
 
     @property
     def rank(self) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import cast
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
@@ -151,7 +151,8 @@ class _Plan:
 
     def _kept(self) -> _Kept | None:
         """Choose the value that is kept between passes: a costly one that two of them read."""
-        form, memo = self.form, {}
+        form = self.form
+        memo: dict[int, int] = {}
         passes = [[(t.source, form.root(full=True)) for t in level] for level in form.levels]
         passes.append([(x, form.root(full=full)) for x, _, full in form.results])
         reads: dict[int, list[int]] = {}
@@ -236,7 +237,9 @@ class _Site:
     lanes: int
     masked: bool = False
     left: Index = 0
-    memo: dict[tuple[int, DimMap], TypedScalar] = field(default_factory=dict)
+    memo: dict[tuple[int, DimMap], TypedScalar] = field(
+        default_factory=dict[tuple[int, DimMap], TypedScalar]
+    )
 
 
 class _Workgroup:
@@ -394,7 +397,7 @@ class _Rows:
         found = self.elements([*start, *carried], one)
         position = 0
         for total, a in zip(level, accumulators, strict=True):
-            held = []
+            held: list[list[ir.Value]] = []
             for _ in widths:
                 held.append(found[position : position + a.size])
                 position += a.size
@@ -546,7 +549,8 @@ class _Rows:
         assert isinstance(x, Compute)
         if x.cls.discontinuous:
             args = [b.exact(v, t) for v, t in zip(args, kinds, strict=True)]
-        scalar: Any = x.cls.scalar  # type: ignore[attr-defined]
+        # a Compute is of a pointwise op, which has one
+        scalar = cast(Callable[..., TypedScalar], x.cls.scalar)  # type: ignore[attr-defined]
         return scalar(b, *args, **x.attributes)
 
     def spread(self, x: TypedScalar, lanes: int) -> TypedScalar:

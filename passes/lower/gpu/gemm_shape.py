@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import cast
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
@@ -26,6 +27,8 @@ _ALIGNED = 16  # bytes: what a lane loads at once
 _UNALIGNED, _UNALIGNED_CUT = 3, 8  # times as long as aligned rows take
 _SUM_CLOCKS = 1500  # of the kernel that adds up parts, besides its bytes: it waits twice for loads
 # of what is read from files
+_MOST_DIM = (1 << 31) - 1
+_RANKS = {DOT: 3, CONVOLUTION: 9}
 _LARGEST = {"size": 64, "waves": 16, "steps": 64, "split": 64, "batch": 8}
 
 
@@ -186,44 +189,56 @@ def _parts(product: GemmShape, mma: MmaIntrinsic) -> list[tuple[int, Extents]]:
 def shape_from_json(value: object) -> GemmShape | None:
     """Return a product as `to_json` wrote it; None for anything else."""
     keys = {"op", "dtype", "dims", "layout", "batch"}
-    if not isinstance(value, Mapping) or set(value) != keys:
+    row = _row(value)
+    if row is None or set(row) != keys:
         return None
-    dims, batch = value["dims"], value["batch"]
-    known = {DOT: 3, CONVOLUTION: 9}.get(value["op"]) if isinstance(value["op"], str) else None
-    if known is None or not isinstance(dims, list) or len(dims) != known:
+    op, dtype, layout = row["op"], row["dtype"], row["layout"]
+    dims, batch = _numbers(row["dims"], _MOST_DIM), _numbers(row["batch"], _MOST_DIM)
+    if not isinstance(op, str) or dims is None or len(dims) != _RANKS.get(op):
         return None
-    if not isinstance(batch, list) or len(batch) > _LARGEST["batch"]:
+    if batch is None or len(batch) > _LARGEST["batch"]:
         return None
-    if not all(type(d) is int and 0 < d < 1 << 31 for d in [*dims, *batch]):
+    if not isinstance(layout, str) or layout not in [ROWS, COLUMNS]:
         return None
-    if value["layout"] not in [ROWS, COLUMNS]:
+    names = [d.name for kinds in INTRINSICS.values() for d in kinds]
+    if not isinstance(dtype, str) or dtype not in names:
         return None
-    if value["dtype"] not in [d.name for kinds in INTRINSICS.values() for d in kinds]:
-        return None
-    return GemmShape(value["op"], value["dtype"], tuple(dims), value["layout"], tuple(batch))
+    return GemmShape(op, dtype, dims, layout, batch)
 
 
 def config_from_json(value: object) -> GemmConfig | None:
     """Return a config as `to_json` wrote it; None for anything else, or what no kernel has."""
-    if not isinstance(value, Mapping) or set(value) != {"tile", "split"}:
+    row = _row(value)
+    if row is None or set(row) != {"tile", "split"}:
         return None
-    tile, split = value["tile"], value["split"]
-    if type(split) is not int or not 1 <= split <= _LARGEST["split"]:
+    split = _numbers([row["split"]], _LARGEST["split"])
+    if split is None:
         return None
-    if tile is None:
-        return GemmConfig(None) if split == 1 else None
-    if not isinstance(tile, Mapping) or set(tile) != {"size", "waves", "steps"}:
+    if row["tile"] is None:
+        return GemmConfig(None) if split == (1,) else None
+    tile = _row(row["tile"])
+    if tile is None or set(tile) != {"size", "waves", "steps"}:
         return None
-    size, waves, steps = tile["size"], tile["waves"], tile["steps"]
-    rows = [(size, _LARGEST["size"]), (waves, _LARGEST["waves"]), ([steps], _LARGEST["steps"])]
-    for numbers, most in rows:
-        if not isinstance(numbers, list) or not all(
-            type(n) is int and 1 <= n <= most for n in numbers
-        ):
-            return None
-    if len(size) != 3 or len(waves) != 3 or any(n % w for n, w in zip(size, waves, strict=True)):
+    size, waves = (_numbers(tile[key], _LARGEST[key]) for key in ("size", "waves"))
+    steps = _numbers([tile["steps"]], _LARGEST["steps"])
+    if size is None or waves is None or steps is None or len(size) != 3 or len(waves) != 3:
         return None
-    return GemmConfig(MmaSchedule(tuple(size), tuple(waves), steps), split)
+    if any(n % w for n, w in zip(size, waves, strict=True)):
+        return None
+    return GemmConfig(MmaSchedule(size, waves, steps[0]), split[0])
+
+
+def _row(value: object) -> Mapping[object, object] | None:
+    return cast(Mapping[object, object], value) if isinstance(value, Mapping) else None
+
+
+def _numbers(value: object, most: int) -> tuple[int, ...] | None:
+    """Return the integers of a list, each from 1 to `most`; None for anything else."""
+    if not isinstance(value, list):
+        return None
+    listed = cast(list[object], value)
+    found = tuple(n for n in listed if type(n) is int and 1 <= n <= most)
+    return found if len(found) == len(listed) else None
 
 
 __all__ = [

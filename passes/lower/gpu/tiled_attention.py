@@ -8,7 +8,7 @@ queries the last tile may be cut.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
@@ -172,11 +172,11 @@ class _Dims:
             dims = zip(at, source.type.dims, strict=True)
             small = source.type.with_dims(d for i, d in dims if i in names)
             value = views.reshape_tensor(self.e, value, small, list(small.dims))
-        return value, [names[i] for i in places if i is not None]
+        return value, [names[i] for i in places]
 
 
 @contextmanager
-def ahead_of_region(e: LoweringContext, value: ir.Value) -> Iterator[None]:
+def ahead_of_region(e: LoweringContext, value: ir.Value) -> Generator[None]:
     """Build outside of the region that is being built, if the value is from there."""
     block = ir.InsertionPoint.current.block
     made = value.owner

@@ -299,5 +299,9 @@ def attention(
         },
         regions=1,
     )
-    _region(op, [signless(dtypes.FLOAT)], lambda score: score)
+
+    def same(score: ir.Value) -> ir.Value:
+        return score
+
+    _region(op, [signless(dtypes.FLOAT)], same)
     return op.result

@@ -75,7 +75,7 @@ def pads_some_axes(anchor: ir.OpView) -> bool:
         return False
     out, image = TensorType.of(anchor.out).dims, TensorType.of(anchor.input).dims
     first = 1 if anchor.channels_last else 2
-    borders = []
+    borders: list[bool] = []
     for i, (k, s, d) in enumerate(
         zip(anchor.lengths, anchor.stride, anchor.dilations, strict=True)
     ):

@@ -436,7 +436,8 @@ def _backward_padding(
         high = [e.sub(r, p) for r, p in zip(reach, padding[spatial:], strict=True)]
         return low, high
     # the result has stride * extent: zeros follow where the windows do not reach that far
-    low, high = [], []
+    low: list[Extent] = []
+    high: list[Extent] = []
     for r, s in zip(reach, op.stride, strict=True):
         total = e.max(e.sub(r, s - 1), 0)
         half = e.div(total, 2)

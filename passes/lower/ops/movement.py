@@ -268,7 +268,7 @@ def _pad_in_kernel(
     """Make a choice by position: IREE has no code for a tensor.pad that ends a kernel."""
 
     def body(where: list[ir.Value]) -> ir.Value:
-        source = []
+        source: list[ir.Value] = []
         inside = indices.true()
         for i, at in enumerate(where):
             inner = e.index(e.sub(at, low[i]))
@@ -296,7 +296,7 @@ def pad(op: Pad, ins: tuple[ir.Value], e: LoweringContext) -> ir.Value:
         return e.empty(sizes, t.dtype)
 
     def body(where: list[ir.Value]) -> ir.Value:
-        source = []
+        source: list[ir.Value] = []
         for i, at in enumerate(where):
             if low[i] == 0 and high[i] == 0:
                 source.append(at)
@@ -381,7 +381,7 @@ def _run_time_broadcast(
         return View(result, Leaf(kind, x), entries, list(extents))
 
     def body(where: list[ir.Value]) -> ir.Value:
-        source = []
+        source: list[ir.Value] = []
         for i, d in enumerate(have):
             at = where[i + shift]
             if i in unsure:

@@ -32,7 +32,7 @@ def pack(op: PackFp4 | PackInt4, ins: tuple[ir.Value], e: LoweringContext) -> ir
     code = _int4_code if isinstance(op, PackInt4) else _fp4_code
 
     def body(where: list[ir.Value]) -> ir.Value:
-        codes = []
+        codes: list[TypedScalar] = []
         for i in (0, 1):
             at = e.add(e.mul(where[axis], 2), i)
             value = indices.read(x, [*where[:axis], e.index(at), *where[axis + 1 :]])

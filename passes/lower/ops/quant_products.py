@@ -54,7 +54,7 @@ def _operands(
 ) -> list[ir.Value]:
     values, scales = ins[:2], ins[2]
     kinds = [TensorType.of(v).dtype for v in op.operation.operands]
-    out = []
+    out: list[ir.Value] = []
     for i, value in enumerate(values):
         own = [(scales[i], kinds[2 + i])] if scales else []
         out.append(_widened(e, value, kinds[i], own, acc))

@@ -115,7 +115,7 @@ def _collapse_adjacent(
         if i in axes:
             out.append(len(groups))
         groups.append([i])
-    dims = []
+    dims: list[int] = []
     for g in groups:
         n = 1
         for i in g:

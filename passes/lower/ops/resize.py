@@ -83,7 +83,7 @@ def resize(op: Resize, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext
 def _axes(op: Resize, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> list[_Axis]:
     own, out = e.extents(ins[0]), TensorType.of(op.out)
     if op.target is None:
-        found = []
+        found: list[_Axis] = []
         for i, d in enumerate(own):
             if op.sizes:
                 extent = op.sizes[i] or d
@@ -101,7 +101,7 @@ def _axes(op: Resize, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext)
         sizes: list[Extent] = [indices.to_index(n, kind.dtype) for n in numbers]
     else:
         sizes = host.extents_of(e, op.target)
-    found = []
+    found: list[_Axis] = []
     for i, (d, size) in enumerate(zip(own, sizes, strict=True)):
         if isinstance(size, int):
             extent: Extent = size or d
@@ -284,7 +284,7 @@ def _repeated(
         or (centred and rounding.startswith("round_prefer"))
     ):
         return None
-    factors = []
+    factors: list[int] = []
     for a in axes:
         if a.unchanged():
             factors.append(1)
@@ -295,7 +295,9 @@ def _repeated(
         if factor != a.scale or a.extent != a.length * factor or a.extent > 2**20:
             return None
         factors.append(factor)
-    lengths, parts, entries = [a.length for a in axes], [], []
+    lengths = [a.length for a in axes]
+    parts: list[Extent] = []
+    entries: list[int] = []
     for n, f in zip(lengths, factors, strict=True):
         entries.append(len(parts))
         parts += [n] if f == 1 else [n, f]

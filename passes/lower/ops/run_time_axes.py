@@ -57,7 +57,7 @@ def _chosen_of_many(e: LoweringContext, axes: ir.Value, dtype: DType, rank: int)
 
     found = e.barrier(e.generic([axes], [init], maps, [PARALLEL, REDUCTION], body)[0], [rank])
     none = index.compare(e, index.EQ, count, 0)
-    out = []
+    out: list[ir.Value] = []
     for i in range(rank):
         value = index.to_index(index.read(found, [e.index(i)]), dtypes.INT64)
         named = index.compare(e, index.NE, value, 0)
@@ -121,9 +121,11 @@ def _reduce_dim(
         return combine(b, TypedScalar(total, acc), value).value
 
     if e.options.target == "gpu":
-        found = index.from_positions(
-            e, extents, acc, lambda where: _in_a_loop(e, taps, constant(start, acc), where, step)
-        )
+
+        def one_result(where: list[ir.Value]) -> ir.Value:
+            return _in_a_loop(e, taps, constant(start, acc), where, step)
+
+        found = index.from_positions(e, extents, acc, one_result)
         return e.barrier(found, extents)
     init = e.fill(extents, acc, start)
     # gives the loop over the elements of one result its extent; never read
