@@ -184,7 +184,8 @@ def test_json(driver: Driver, models: Path, tmp_path: Path) -> None:
     assert first["bandwidth_share"] == pytest.approx(first["gb_s"] / 10)
     assert found["kernels_ms"] == pytest.approx(sum(k["ms"] for k in found["kernels"]))
     memory = found["memory"]
-    assert memory["weights"] == 4 * (784 * 128 + 128 + 1280)
+    weights = 4 * (784 * 128 + 128 + 1280)  # the ten columns of the last fill up a panel
+    assert weights <= memory["weights"] < 1.05 * weights
     assert memory["transient"] > 0
     assert memory["peak"] > memory["weights"]
     # into a file
