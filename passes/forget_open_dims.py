@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from mgx_mlir.core.dtypes import BOOL, INT64
 from mgx_mlir.core.errors import PassError
@@ -112,7 +112,7 @@ class _Function:
 
     def _states_names(self, op: ir.Operation) -> bool:
         return any(
-            _named(v) if isinstance(v, tuple | list) else is_named(v)
+            _named(cast("Sequence[int]", v)) if isinstance(v, tuple | list) else is_named(v)
             for v in attributes_of(op).values()
             if isinstance(v, tuple | list | int)
         )

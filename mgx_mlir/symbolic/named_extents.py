@@ -177,9 +177,9 @@ class NamedExtent(OpenDim):
     def _refuse(self, *_: object) -> NoReturn:
         raise UndecidedError(f"a number for {self.expr}")
 
-    __truediv__ = __rtruediv__ = __pow__ = __float__ = _refuse  # type: ignore[assignment]
-    __and__ = __rand__ = __rshift__ = __lshift__ = __divmod__ = _refuse  # type: ignore[assignment]
-    bit_length = _refuse  # type: ignore[assignment]
+    __truediv__ = __rtruediv__ = __pow__ = __float__ = _refuse
+    __and__ = __rand__ = __rshift__ = __lshift__ = __divmod__ = _refuse
+    bit_length = _refuse
 
     def __str__(self) -> str:
         return str(self.expr)

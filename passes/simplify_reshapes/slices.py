@@ -36,7 +36,8 @@ def bounds_of(op: ir.OpView) -> list[tuple[int, int]] | None:
         return None
     out = [(0, d) for d in dims]
     for axis, start, end in zip(op.axes, op.starts, op.ends, strict=True):
-        out[axis] = slice_bounds(start, end, dims[axis])
+        at: int = axis
+        out[at] = slice_bounds(start, end, dims[at])
     return out
 
 

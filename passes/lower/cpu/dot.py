@@ -281,7 +281,7 @@ class _Body:
         def square(d: Index, carried: Tiles) -> Tiles:
             out = carried[0]
             for j in range(self.vectors):
-                rows = []
+                rows: list[ir.Value] = []
                 for i in range(lanes):
                     # past the end the last column is read again: its sums are not kept
                     column = k.add(base, j * lanes + i)
@@ -411,7 +411,7 @@ class _Body:
 
         def step(d: Index, sums: list[ir.Value]) -> list[ir.Value]:
             vectors = [weights(d, j * lanes) for j in range(self.vectors)]
-            out = []
+            out: list[ir.Value] = []
             for i, row in enumerate(rows):
                 at = self.indices(self.shape.a, row, k.add(self.start, d))
                 value = k.broadcast(k.element(self.x, at), lanes)
@@ -440,7 +440,7 @@ class _Body:
                 k.read(self.w, [panel, d, j * PAIR * lanes], PAIR * lanes)
                 for j in range(self.vectors)
             ]
-            out = []
+            out: list[ir.Value] = []
             for i, row in enumerate(rows):
                 pair = k.read(self.x, [row, k.mul(d, PAIR)], PAIR)
                 word = vector.BroadcastOp(words, vector.BitCastOp(one, pair).result).result

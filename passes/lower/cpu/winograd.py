@@ -248,7 +248,7 @@ class _Products:
                         k.read(self.weights, [panel, e, c, j * lanes], lanes)
                         for j in range(self.registers)
                     ]
-                    out = []
+                    out: list[ir.Value] = []
                     for i in range(step):
                         value = k.element(self.tiles, [e, k.add(first, i), c])
                         spread = k.broadcast(value, lanes)
@@ -303,7 +303,7 @@ class _Products:
                         into = [k.write(f, t, place) for f, t in zip(found, into, strict=True)]
                     return into
 
-                inner = []  # an odd extent ends in the middle of a tile
+                inner: list[ir.Value] = []  # an odd extent ends in the middle of a tile
                 if n // 2 and high % 2:
                     inner.append(k.is_less(k.add(self.origin, at_y), high))
                 if n % 2 and wide % 2:

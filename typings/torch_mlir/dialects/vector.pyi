@@ -8,6 +8,16 @@ _Numbers = Sequence[int] | ir.DenseI64ArrayAttr
 _Bools = Sequence[bool] | ir.ArrayAttr
 _Map = ir.AffineMap | ir.AffineMapAttr
 
+class BitCastOp(ir.OpView):
+    def __init__(
+        self,
+        result: ir.Type,
+        source: ir.Value,
+        *,
+        loc: ir.Location | None = None,
+        ip: ir.InsertionPoint | None = None,
+    ) -> None: ...
+
 class BroadcastOp(ir.OpView):
     def __init__(
         self,
