@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, tensor
 from mgx_mlir.core.op import Op, attributes_of
 from mgx_mlir.core.shapes import DYN, TensorType, product
@@ -289,6 +290,12 @@ def _resolve_run_time(
 
 
 # ---- reshaping tensors ---------------------------------------------------------------------------
+
+
+def reshaped(e: LoweringContext, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
+    """Return a tensor with other dims, of its own element type."""
+    dtype = dtypes.from_mlir(ir.RankedTensorType(value.type).element_type)
+    return reshape_tensor(e, value, TensorType(dtype, tuple(e.static_dims(extents))), extents)
 
 
 def reshape_tensor(

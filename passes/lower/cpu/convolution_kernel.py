@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import BroadcastOp, Kernel, Pointwise, is_a, op_class
+from mgx_mlir.core.op import Kernel, is_a
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.linear import Convolution
@@ -17,6 +17,7 @@ from mgx_mlir.passes.lower.context import KernelPlan, LoweringContext
 from mgx_mlir.passes.lower.cpu import convolution as loops
 from mgx_mlir.passes.lower.cpu import winograd
 from mgx_mlir.passes.lower.cpu.convolution_shape import ConvExtents, ConvPlan, ConvShape
+from mgx_mlir.passes.lower.cpu.dot_kernel import is_epilogue
 from mgx_mlir.passes.lower.cpu.epilogue import Epilogue
 from mgx_mlir.passes.lower.cpu.isa import AVX512, Isa, isa_of
 from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkgroupBuilder
@@ -148,7 +149,7 @@ def _loops(
     if refusal(conv, planar=turned is not None) is not None:
         return None
     skipped = [o for o in (anchor, turned) if o is not None]
-    if any(o not in skipped and not _is_epilogue(o) for o in members):
+    if any(o not in skipped and not is_epilogue(o) for o in members):
         return None
     planar = turned is not None
     shape = shape_of(conv, planar=planar)
@@ -171,7 +172,7 @@ def _loops(
         return None
     if shape.inputs > cut.block and results[0].type.dtype is not dtypes.FLOAT:
         return None  # the sums of a channel block are kept in the first result
-    flat = _reshaped(e, image, [e.product(have)])
+    flat = views.reshaped(e, image, [e.product(have)])
     types = [x.type.dtype for x in results]
     after = (epilogue.inputs, types, _Emit(epilogue, conv), extents)
     points = winograd.plan(shape, isa) if e.options.fast_math else None
@@ -181,7 +182,7 @@ def _loops(
     else:
         packed = _transformed(e, weights, points)
         found = winograd.convolution(shape, points, isa, flat, packed, *after)
-    return found if own == whole else [_reshaped(e, v, own) for v in found]
+    return found if own == whole else [views.reshaped(e, v, own) for v in found]
 
 
 def _own_counts(conv: Convolution, extents: ConvExtents) -> list[Extent]:
@@ -215,20 +216,6 @@ def _transposed_input(conv: Convolution) -> ir.Operation | None:
         return None
     only = sum(1 for _ in conv.input.uses) == 1
     return owner if only and tuple(owner.opview.permutation) == TO_LAST else None
-
-
-def _is_epilogue(o: ir.Operation) -> bool:
-    if is_a(o, (Literal, Yield, BroadcastOp)):
-        return True
-    cls = op_class(o)
-    return cls is not None and issubclass(cls, Pointwise) and not cls.raw
-
-
-def _reshaped(e: LoweringContext, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
-    """Return a tensor with other dims, outside of the kernel."""
-    dtype = dtypes.from_mlir(ir.RankedTensorType(value.type).element_type)
-    t = TensorType(dtype, tuple(e.static_dims(extents)))
-    return views.reshape_tensor(e, value, t, extents)
 
 
 def _packed(e: LoweringContext, weights: ir.Value, shape: ConvShape, cut: ConvPlan) -> ir.Value:

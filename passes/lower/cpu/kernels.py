@@ -19,6 +19,7 @@ from mgx_mlir.passes.lower.cpu import (
     arg_extreme,
     convolution_kernel,
     dot_kernel,
+    pooling_kernel,
     prefix_scan,
     row_kernel,
     topk,
@@ -37,7 +38,13 @@ def lower(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value
     """
     if is_a(op, FusedConcat):
         return _concat(e, op, body)
-    for family in (_rows, _attention, convolution_kernel.lower, dot_kernel.lower):
+    for family in (
+        _rows,
+        _attention,
+        convolution_kernel.lower,
+        dot_kernel.lower,
+        pooling_kernel.lower,
+    ):
         found = family(e, op, body)
         if found is not None:
             return found

@@ -85,6 +85,17 @@ def _at_least(e: LoweringContext, a: Extent, b: Extent) -> Extent:
     return arith.MaxSIOp(e.index(a), e.index(b)).result
 
 
+def window_counts(e: LoweringContext, op: Pooling, size: Sequence[Extent]) -> list[Extent]:
+    """Return how many windows of stated lengths there are along each axis."""
+    low, high = padding_of(e, op, size, op.lengths)
+    return [
+        _windows(e, i, lo, hi, k, s, d, op.ceil_mode)
+        for i, lo, hi, k, s, d in zip(
+            size, low, high, op.lengths, op.stride, op.dilations, strict=True
+        )
+    ]
+
+
 def _windows(
     e: LoweringContext,
     size: Extent,
@@ -197,7 +208,7 @@ def _average(
         for w, k, s, d, lo, hi, i in zip(
             windows, lengths, strides, dilations, low, high, size, strict=True
         ):
-            counts = np.multiply.outer(counts, _counts(w, k, s, d, lo, hi, i, include))
+            counts = np.multiply.outer(counts, counted_taps(w, k, s, d, lo, hi, i, include))
         if counts.size and (counts == counts.flat[0]).all():
             number = max(int(counts.flat[0]), 1)
             return e.map_elements([total], [acc], shape, lambda b, v: b.div(v, number))
@@ -227,7 +238,9 @@ def _average(
     )
 
 
-def _counts(w: int, k: int, s: int, d: int, lo: int, hi: int, i: int, include: bool) -> np.ndarray:
+def counted_taps(
+    w: int, k: int, s: int, d: int, lo: int, hi: int, i: int, include: bool
+) -> np.ndarray:
     """Return how many taps of each window along one axis are counted."""
     taps = np.arange(w)[:, None] * s - lo + np.arange(k)[None, :] * d
     inside = (taps >= -lo) & (taps < i + hi) if include else (taps >= 0) & (taps < i)
@@ -246,7 +259,7 @@ def _count_at_run_time(
     size: Extent,
     include: bool,
 ) -> ir.Value:
-    """Compute _counts in closed form: the last tap inside less the first one, plus 1."""
+    """Compute counted_taps in closed form: the last tap inside less the first one, plus 1."""
 
     def body(where: list[ir.Value]) -> ir.Value:
         start = e.sub(e.mul(where[0], stride), low)

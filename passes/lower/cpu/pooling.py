@@ -1,0 +1,353 @@
+"""Pooling as vector loops: vectors along the channels, or along the rows of a plane.
+
+Channels-last: each pixel reduces the taps of its window that are inside of the image. Planes: each
+row of the result first reduces the rows of its windows to one line in scratch, which has a border
+of what never counts, then the line's columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import arith, ir, vector
+from mgx_mlir.passes.lower.cpu.convolution_loops import Emit
+from mgx_mlir.passes.lower.cpu.convolution_shape import Pair
+from mgx_mlir.passes.lower.cpu.isa import Isa
+from mgx_mlir.passes.lower.cpu.scalars import VectorScalars
+from mgx_mlir.passes.lower.cpu.workgroup_builder import (
+    SCRATCH_BYTES,
+    Index,
+    ResultTile,
+    WorkgroupBuilder,
+    dispatch,
+)
+from mgx_mlir.passes.lower.index_builder import IndexBuilder
+from mgx_mlir.passes.lower.scalar import TypedScalar
+
+GROUP_ELEMENTS = 8192  # of a work-group: enough to be worth starting
+MAX_STRIDE = 4  # of a line's columns, which are read together with those in between
+MAX_COLUMNS = 16  # of a window of a line, which are written out one by one
+F32 = dtypes.FLOAT
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows over two axes, pairs are (height, width), and what is made of each.
+
+    power: of the norm, None where there is none. include: padding counts in an average.
+    """
+
+    mode: str
+    lengths: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    low: tuple[int, int]
+    high: tuple[int, int]
+    power: int | None = None
+    include: bool = False
+
+    @property
+    def neutral(self) -> float:
+        return float("-inf") if self.mode == "max" else 0.0
+
+
+@dataclass(frozen=True)
+class Images:
+    """Extents of an image and of the result's; any may be open."""
+
+    batch: Index
+    channels: Index
+    size: Pair
+    counts: Pair
+
+    def inside(self, k: WorkgroupBuilder) -> Images:
+        """Return them as the body of the dispatch knows them."""
+        (h, w), (rows, columns) = self.size, self.counts
+        return Images(
+            k.inner(self.batch), k.inner(self.channels), (k.inner(h), k.inner(w)),
+            (k.inner(rows), k.inner(columns)),
+        )  # fmt: skip
+
+    @property
+    def all(self) -> list[Index]:
+        return [self.batch, self.channels, *self.size, *self.counts]
+
+
+def line_elements(windows: Windows, images: Images, isa: Isa) -> int | None:
+    """Return the scratch of one row of windows over planes; None where loops do not fit it."""
+    width, count = images.size[1], images.counts[1]
+    if not isinstance(width, int) or not isinstance(count, int):
+        return None
+    if windows.stride[1] > MAX_STRIDE or windows.lengths[1] > MAX_COLUMNS:
+        return None
+    written = windows.low[1] + -(-width // isa.lanes) * isa.lanes
+    last = -(-count // isa.lanes) * isa.lanes * windows.stride[1]
+    read = last + (windows.lengths[1] - 1) * windows.dilation[1]
+    elements = -(-max(written, read) // isa.lanes) * isa.lanes
+    return elements if elements * 4 <= SCRATCH_BYTES else None
+
+
+def channels_last(
+    windows: Windows, images: Images, isa: Isa, x: ir.Value, others: Sequence[ir.Value],
+    results: Sequence[DType], emit: Emit,
+) -> list[ir.Value]:  # fmt: skip
+    """Make the dispatch over images [N, H, W, C]."""
+    high, wide = images.counts
+    c = images.channels
+    rows = 1
+    if isinstance(wide, int) and isinstance(c, int):
+        rows = max(1, GROUP_ELEMENTS // (wide * c))
+        rows = min(rows, high) if isinstance(high, int) else rows
+
+    def body(k: WorkgroupBuilder) -> list[ResultTile]:
+        return _Pixels(k, windows, images.inside(k), isa, emit).build(rows, results)
+
+    return dispatch(
+        [x, *others],
+        [((images.batch, high, wide, c), d) for d in results],
+        [(images.batch, 1), (high, rows)],
+        body,
+        images.all,
+    )
+
+
+def planes(
+    windows: Windows, images: Images, isa: Isa, x: ir.Value, divisors: ir.Value | None,
+    others: Sequence[ir.Value], results: Sequence[DType], emit: Emit, line: int,
+) -> list[ir.Value]:  # fmt: skip
+    """Make the dispatch over planes [N * C, H, W].
+
+    divisors: how many columns count in each window of a row, for an average. line: the scratch of
+    `line_elements`.
+    """
+    high, wide = images.counts
+    total = IndexBuilder().mul(images.batch, images.channels)
+    step = 1
+    if isinstance(high, int) and isinstance(wide, int) and isinstance(total, int):
+        step = min(max(1, GROUP_ELEMENTS // max(1, high * wide)), max(1, total))
+
+    def body(k: WorkgroupBuilder) -> list[ResultTile]:
+        work = _Lines(k, windows, images.inside(k), isa, emit, divisors is not None)
+        return work.build(step, line, k.inner(total), results)
+
+    inputs = [x, *([] if divisors is None else [divisors]), *others]
+    return dispatch(
+        inputs,
+        [((total, high, wide), d) for d in results],
+        [(total, step)],
+        body,
+        images.all,
+    )
+
+
+class _Pools:
+    """What both forms have in common: which taps count, and how they are combined."""
+
+    def __init__(
+        self, k: WorkgroupBuilder, windows: Windows, images: Images, isa: Isa, emit: Emit
+    ) -> None:
+        self.k, self.windows, self.images, self.isa, self.emit = k, windows, images, isa, emit
+
+    def taps(self, axis: int, at: Index) -> tuple[Index, Index, Index]:
+        """Return where a window starts, its first tap inside of the image, and the end of those."""
+        k, w = self.k, self.windows
+        start = k.sub(k.mul(at, w.stride[axis]), w.low[axis])
+        return (start, *self.between(axis, start, 0, self.images.size[axis]))
+
+    def between(self, axis: int, start: Index, begin: Index, end: Index) -> tuple[Index, Index]:
+        """Return the first tap of a window from `begin` on, and the first that is not ahead of
+        `end`."""
+        k, d = self.k, self.windows.dilation[axis]
+        first = k.div(k.add(k.max(k.sub(begin, start), 0), d - 1), d)
+        last = k.div(k.add(k.max(k.sub(end, start), 0), d - 1), d)
+        last = k.min(last, self.windows.lengths[axis])
+        return k.min(first, last), last
+
+    def counted(self, axis: int, start: Index, first: Index, last: Index) -> ir.Value:
+        """Return how many taps an average counts along an axis, at least 1, as f32."""
+        k, w = self.k, self.windows
+        if w.include:
+            end = k.add(self.images.size[axis], w.high[axis])
+            first, last = self.between(axis, start, -w.low[axis], end)
+        count = k.index(k.max(k.sub(last, first), 1))
+        number = arith.IndexCastOp(ir.IntegerType.get_signless(32), count).result
+        return arith.SIToFPOp(ir.F32Type.get(), number).result
+
+    def scalars(self, lanes: int) -> VectorScalars:
+        return VectorScalars(self.k, lanes, F32, F32)
+
+    def prepared(self, v: ir.Value, lanes: int) -> ir.Value:
+        """Return what an element adds to its window."""
+        b, x, power = self.scalars(lanes), TypedScalar(v, F32), self.windows.power
+        if power is None:
+            return v
+        if power == 0:
+            return b.select(b.cmp("ne", x, 0), b.const(1), b.const(0)).value
+        x = b.abs(x)
+        if power == 2:
+            x = b.mul(x, x)
+        return (b.pow(x, float(power)) if power > 2 else x).value
+
+    def combined(self, a: ir.Value, v: ir.Value, lanes: int) -> ir.Value:
+        b = self.scalars(lanes)
+        how = b.max if self.windows.mode == "max" else b.add
+        return how(TypedScalar(a, F32), TypedScalar(v, F32)).value
+
+    def finished(self, v: ir.Value, lanes: int, divisor: Callable[[], ir.Value]) -> ir.Value:
+        """Return the result of a window from its combined elements."""
+        b, x, power = self.scalars(lanes), TypedScalar(v, F32), self.windows.power
+        if self.windows.mode == "average":
+            return arith.DivFOp(v, divisor()).result
+        if power is None or power < 2:
+            return v
+        return (b.sqrt(x) if power == 2 else b.pow(x, 1.0 / power)).value
+
+
+class _Pixels(_Pools):
+    """Windows of channels-last images."""
+
+    def build(self, rows: int, results: Sequence[DType]) -> list[ResultTile]:
+        k, images = self.k, self.images
+        image, row = k.at
+        (x, *others), (high, wide) = k.inputs, images.counts
+        whole = isinstance(high, int) and high % rows == 0
+        here: Index = rows if whole else k.min(rows, k.sub(high, row))
+        sizes = (1, here, wide, images.channels)
+        tiles = [k.empty(sizes, d) for d in results]
+        lanes = self.isa.lanes
+        if isinstance(images.channels, int):
+            lanes *= next(n for n in (4, 2, 1) if n == 1 or not images.channels % (n * lanes))
+
+        def one_row(r: Index, carried: list[ir.Value]) -> list[ir.Value]:
+            y, first_y, last_y = self.taps(0, k.add(row, r))
+
+            def pixel(q: Index, carried: list[ir.Value]) -> list[ir.Value]:
+                start, first, last = self.taps(1, q)
+
+                def some(c: Index, masked: bool, into: list[ir.Value]) -> list[ir.Value]:
+                    def tap_row(i: Index, acc: list[ir.Value]) -> list[ir.Value]:
+                        at_y = k.add(y, k.mul(i, self.windows.dilation[0]))
+
+                        def tap(j: Index, acc: list[ir.Value]) -> list[ir.Value]:
+                            at = k.add(start, k.mul(j, self.windows.dilation[1]))
+                            v = k.read(
+                                x, [image, at_y, at, c], lanes, masked=0.0 if masked else None
+                            )
+                            return [self.combined(acc[0], self.prepared(v, lanes), lanes)]
+
+                        return k.loop(first, last, 1, acc, tap)
+
+                    zero = [k.splat(self.windows.neutral, lanes)]
+                    (total,) = k.loop(first_y, last_y, 1, zero, tap_row)
+
+                    def divisor() -> ir.Value:
+                        a = self.counted(0, y, first_y, last_y)
+                        b = self.counted(1, start, first, last)
+                        return k.broadcast(arith.MulFOp(a, b).result, lanes)
+
+                    total = self.finished(total, lanes, divisor)
+                    where = [image, k.add(row, r), q, c]
+                    found = self.emit(k, others, total, where, {}, masked=masked)
+                    at = [0, r, q, c]
+                    return [
+                        k.write(v, t, at, masked=masked) for v, t in zip(found, into, strict=True)
+                    ]
+
+                return k.along(images.channels, lanes, carried, some)
+
+            return k.loop(0, wide, 1, carried, pixel)
+
+        made = k.loop(0, here, 1, tiles, one_row)
+        return [ResultTile(t, (image, row, 0, 0), sizes) for t in made]
+
+
+class _Lines(_Pools):
+    """Windows of planes."""
+
+    def __init__(
+        self, k: WorkgroupBuilder, windows: Windows, images: Images, isa: Isa, emit: Emit,
+        divided: bool,
+    ) -> None:  # fmt: skip
+        super().__init__(k, windows, images, isa, emit)
+        self.x, *rest = k.inputs
+        self.divisors = rest.pop(0) if divided else None
+        self.others = rest
+
+    def build(
+        self, step: int, line: int, total: Index, results: Sequence[DType]
+    ) -> list[ResultTile]:
+        k, lanes, (high, wide) = self.k, self.isa.lanes, self.images.counts
+        plane = k.at[0]
+        whole = isinstance(total, int) and total % step == 0
+        here: Index = step if whole else k.min(step, k.sub(total, plane))
+        sizes = (here, high, wide)
+        tiles = [k.empty(sizes, d) for d in results]
+        border = k.splat(self.windows.neutral, lanes)
+        scratch = k.loop(
+            0, line, lanes, [k.empty((line,))], lambda i, c: [k.write(border, c[0], [i])]
+        )
+
+        def one(p: Index, carried: list[ir.Value]) -> list[ir.Value]:
+            at = k.add(plane, p)
+
+            def row(r: Index, carried: list[ir.Value]) -> list[ir.Value]:
+                made, divisor = self.line(at, r, carried[0])
+                return [made, *self.columns(made, at, p, r, divisor, carried[1:])]
+
+            return k.loop(0, high, 1, carried, row)
+
+        made = k.loop(0, here, 1, [*scratch, *tiles], one)
+        return [ResultTile(t, (plane, 0, 0), sizes) for t in made[1:]]
+
+    def line(self, plane: Index, r: Index, scratch: ir.Value) -> tuple[ir.Value, ir.Value | None]:
+        """Return the rows of the windows of a row as one line, and how many rows count."""
+        k, lanes, w = self.k, self.isa.lanes, self.windows
+        y, first, last = self.taps(0, r)
+
+        def some(at: Index, masked: bool, into: list[ir.Value]) -> list[ir.Value]:
+            def tap(i: Index, acc: list[ir.Value]) -> list[ir.Value]:
+                place = [plane, k.add(y, k.mul(i, w.dilation[0])), at]
+                v = k.read(self.x, place, lanes, masked=w.neutral if masked else None)
+                return [self.combined(acc[0], self.prepared(v, lanes), lanes)]
+
+            (total,) = k.loop(first, last, 1, [k.splat(w.neutral, lanes)], tap)
+            return [k.write(total, into[0], [k.add(at, w.low[1])])]
+
+        (made,) = k.along(self.images.size[1], lanes, [scratch], some)
+        return made, None if self.divisors is None else self.counted(0, y, first, last)
+
+    def columns(
+        self, line: ir.Value, plane: Index, p: Index, r: Index, rows: ir.Value | None,
+        tiles: list[ir.Value],
+    ) -> list[ir.Value]:  # fmt: skip
+        k, lanes, w = self.k, self.isa.lanes, self.windows
+        stride = w.stride[1]
+
+        def some(q: Index, masked: bool, into: list[ir.Value]) -> list[ir.Value]:
+            total = None
+            for j in range(w.lengths[1]):
+                at = k.add(k.mul(q, stride), j * w.dilation[1])
+                v = k.read(line, [at], lanes * stride)
+                if stride > 1:
+                    v = vector.ShuffleOp(v, v, [i * stride for i in range(lanes)]).result
+                total = v if total is None else self.combined(total, v, lanes)
+            assert total is not None
+
+            def divisor() -> ir.Value:
+                assert self.divisors is not None
+                assert rows is not None
+                own = k.read(self.divisors, [q], lanes, masked=1.0 if masked else None)
+                return arith.MulFOp(own, k.broadcast(rows, lanes)).result
+
+            total = self.finished(total, lanes, divisor)
+            c = self.images.channels
+            where = [k.div(plane, c), k.rem(plane, c), r, q]
+            found = self.emit(k, self.others, total, where, {}, masked=masked)
+            return [
+                k.write(v, t, [p, r, q], masked=masked) for v, t in zip(found, into, strict=True)
+            ]
+
+        return k.along(self.images.counts[1], lanes, tiles, some)
