@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Kernel, is_a
+from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.linear import Convolution
@@ -38,18 +39,19 @@ def refusal(op: Convolution, *, planar: bool = False) -> str | None:
     Of the processor nothing is asked: what fits the widest vectors fits all. planar: the input is
     given as it was before its transpose to channels-last order.
     """
-    x, w, out = (TensorType.of(v) for v in (op.input, op.weights, op.out))
-    if not op.channels_last or x.rank not in (3, 4):
+    x, w, out = (_dims(v) for v in (op.input, op.weights, op.out))
+    dtype = TensorType.of(op.input).dtype
+    if not op.channels_last or len(x) not in (3, 4):
         return "it is no channels-last image"
-    if not w.is_static or DYN in (x.dims[-1], out.dims[-1]):
+    if DYN in (*w, x[-1], out[-1]):
         return "its window or its channels are run-time dims"
-    if x.dtype is not dtypes.FLOAT:
-        return f"it computes {x.dtype}"
+    if dtype is not dtypes.FLOAT:
+        return f"it computes {dtype}"
     if op.group != 1:
         return "it has groups"
     if op.padding_mode != "default_":
         return f"its padding mode is {op.padding_mode}"
-    if 0 in x.dims or 0 in out.dims or any(p < 0 for p in op.padding):
+    if 0 in x or 0 in out or any(p < 0 for p in op.padding):
         return "it has no elements, or negative padding"
     if loops.plan(shape_of(op, planar=planar), AVX512) is None:
         return "its rows do not fit the loops"
@@ -61,7 +63,7 @@ def shape_of(op: Convolution, *, planar: bool = False) -> ConvShape:
 
     One of a single axis is that of an image of height 1, and so is one of a single column.
     """
-    x, w, out = (TensorType.of(v).dims for v in (op.input, op.weights, op.out))
+    x, w, out = (_dims(v) for v in (op.input, op.weights, op.out))
     rank = len(x) - 2
     padding = list(op.padding)
     turned = is_column(op)
@@ -76,9 +78,14 @@ def shape_of(op: Convolution, *, planar: bool = False) -> ConvShape:
     )  # fmt: skip
 
 
+def _dims(v: ir.Value) -> tuple[int, ...]:
+    """Return the extents of a tensor; open ones are DYN, be they named."""
+    return tuple(DYN if is_named(d) else d for d in TensorType.of(v).dims)
+
+
 def is_column(op: Convolution) -> bool:
     """Return whether a convolution's image and window are one column wide: the same as a row."""
-    x, w = TensorType.of(op.input).dims, TensorType.of(op.weights).dims
+    x, w = _dims(op.input), _dims(op.weights)
     rank = len(x) - 2
     return rank == 2 and x[2] == w[1] == 1 and not any(op.padding[1::2])
 
