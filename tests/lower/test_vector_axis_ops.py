@@ -97,26 +97,30 @@ class AxisOps(Programs):
             )  # fmt: skip
             self.names.append((f"topk {k} of {dims} in {dtype}, largest {largest}: {i}", 0.0))
 
-    def check(self, threads: int = 1) -> None:
-        lowered = self.lowered(STEP)
+    def check(self, threads: int = 1, *, arch: str = "host") -> None:
+        lowered = self.lowered(STEP, arch=arch)
         assert kernels_of(lowered) == len(self.want), "some are no vector kernels"
         got = execute(lowered, self.inputs, threads)
         for found, want, (name, tolerance) in zip(got, self.want, self.names, strict=True):
             check(found, want, tolerance, name)
 
 
-@pytest.mark.parametrize(("seed", "threads", "fixed"), [(0, 1, True), (1, 2, True), (2, 1, False)])
-def test_extremes_and_sums(seed: int, threads: int, fixed: bool) -> None:
+@pytest.mark.parametrize(
+    ("seed", "threads", "fixed", "arch"),
+    [(0, 1, True, "host"), (1, 2, True, "neoverse-v1"), (2, 1, False, "haswell")],
+)
+def test_extremes_and_sums(seed: int, threads: int, fixed: bool, arch: str) -> None:
+    """The vectors of any processor run on every other one."""
     ops = AxisOps(seed, fixed=fixed)
     for dtype in ("f32", "f32", "f16", "bf16", "i32"):
         for rank in (1, 2, 3):
             ops.extreme(dtype, ops.dims(rank))
             ops.scan(dtype, ops.dims(rank))
-    ops.check(threads)
+    ops.check(threads, arch=arch)
 
 
-@pytest.mark.parametrize(("seed", "threads"), [(3, 1), (4, 2)])
-def test_topk(seed: int, threads: int) -> None:
+@pytest.mark.parametrize(("seed", "threads", "arch"), [(3, 1, "neoverse-v1"), (4, 2, "host")])
+def test_topk(seed: int, threads: int, arch: str) -> None:
     ops = AxisOps(seed)
     for dims, k in (
         ((5,), 5), ((3, 16), 1), ((2, 40), 17), ((2, 3, 100), 50), ((1, 300), 300), ((4, 65), 16),
@@ -124,4 +128,4 @@ def test_topk(seed: int, threads: int) -> None:
     ):  # fmt: skip
         for dtype, ties in (("f32", False), ("f32", True), ("f16", False)):
             ops.best(dtype, dims, k, ties=ties)
-    ops.check(threads)
+    ops.check(threads, arch=arch)

@@ -73,9 +73,9 @@ class Rows(Programs):
         shapes = " ".join("x".join(map(str, a.shape)) for a in arrays)
         self.names.append((dtype, f"{name} of {shapes} in {dtype}"))
 
-    def check(self, threads: int = 1, *, terms: int = 1) -> None:
+    def check(self, threads: int = 1, *, terms: int = 1, arch: str = "host") -> None:
         """Compile, run and compare; terms: thousands that an f32 total sums one by one."""
-        lowered = self.lowered(FUSE)
+        lowered = self.lowered(FUSE, arch=arch)
         assert '"reduction"' not in _text(lowered), "a reduction is left to the compiler"
         got = execute(lowered, self.inputs, threads)
         for found, want, (dtype, name) in zip(got, self.want, self.names, strict=True):
@@ -174,8 +174,9 @@ def _text(lowered: Lowered) -> str:
     return str(ir.Module.parse(lowered.bytecode, ctx))
 
 
-@pytest.mark.parametrize(("seed", "threads"), [(0, 1), (1, 2)])
-def test_fixed(seed: int, threads: int) -> None:
+@pytest.mark.parametrize(("seed", "threads", "arch"), [(0, 1, "host"), (1, 2, "haswell")])
+def test_fixed(seed: int, threads: int, arch: str) -> None:
+    """The vectors of any processor run on every other one."""
     rows = Rows(seed)
     r = rows.random
     for dtype in ("f32", "f32", "f32", "f16", "bf16", "i32"):
@@ -188,7 +189,7 @@ def test_fixed(seed: int, threads: int) -> None:
     for rank in (2, 3, 4):
         rows.parted_softmax(rows.shape(rank), r.randrange(rank))
         rows.rms(rows.shape(rank))
-    rows.check(threads)
+    rows.check(threads, arch=arch)
 
 
 @pytest.mark.parametrize(("seed", "threads"), [(2, 2), (3, 1)])

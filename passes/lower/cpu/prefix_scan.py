@@ -49,12 +49,26 @@ def lower(e: LoweringContext, op: PrefixScanSum, x: ir.Value, isa: Isa) -> list[
             )  # fmt: skip
             return [ResultTile(made[0], [k.at[0], 0], [sizes[0], scan.count])]
 
-        def row(i: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            def some(j: Index, masked: bool, c: list[ir.Value]) -> list[ir.Value]:
-                at = (k.add(k.at[0], i), k.add(k.at[1], j))
-                return [scan.columns(source, at, c[0], (i, j), masked=masked)]
+        wide = _Scan(k, op, t, 8 * isa.lanes, scan.count)
+        most = k.sub(sizes[1], k.rem(sizes[1], wide.lanes))
 
-            return k.along(sizes[1], isa.lanes, carried, some)
+        def columns(
+            by: _Scan, i: Index, j: Index, masked: bool, c: list[ir.Value]
+        ) -> list[ir.Value]:
+            at = (k.add(k.at[0], i), k.add(k.at[1], j))
+            return [by.columns(source, at, c[0], (i, j), masked=masked)]
+
+        def row(i: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            if most != 0:
+                carried = k.loop(
+                    0, most, wide.lanes, carried, lambda j, c: columns(wide, i, j, False, c)
+                )
+            return k.along(
+                k.sub(sizes[1], most),
+                isa.lanes,
+                carried,
+                lambda j, masked, c: columns(scan, i, k.add(most, j), masked, c),
+            )
 
         made = k.loop(0, sizes[0], 1, [k.empty([sizes[0], scan.count, sizes[1]], t.dtype)], row)
         return [ResultTile(made[0], [k.at[0], 0, k.at[1]], [sizes[0], scan.count, sizes[1]])]

@@ -83,31 +83,16 @@ class _Plan:
         self.inner = [i for i, g in enumerate(self.groups[:-1]) if g.reduced]
         self.narrow = isa.lanes
         self.inputs = {key: self._input(o) for key, o in form.operands.items()}
-        costly = any(is_costly(x) for x in self._nodes())
-        light = 4 if self.across else 8
-        several = len(form.levels) > 1 or any(full for _, _, full in form.results)
-        self.wide = isa.lanes * (2 if costly else 4 if several else light)
+        # one pass over neighbouring rows reads memory in longer pieces
+        only = not self.across and len(form.levels) == 1
+        only = only and not any(full for _, _, full in form.results)
+        self.wide = isa.lanes * (8 if only else 4)
         extent = form.lane.extent
         if isinstance(extent, int):
             while self.wide > self.narrow and self.wide > extent:
                 self.wide //= 2
         self.steps = self._steps()
         self.kept = self._kept()
-
-    def _nodes(self) -> list[Expr]:
-        found: list[Expr] = []
-        seen: set[int] = set()
-
-        def visit(x: Expr) -> None:
-            if id(x) not in seen:
-                seen.add(id(x))
-                found.append(x)
-                for p in parts(x):
-                    visit(p)
-
-        for x, _, _ in self.form.results:
-            visit(x)
-        return found
 
     def _input(self, o: row_form.Operand) -> _Input:
         """Reshape an operand, ahead of the kernel, to the groups that it has."""
