@@ -408,9 +408,9 @@ def test_one_axis() -> None:
     net.check()
 
 
-@pytest.mark.parametrize("opened", ["N", "NHW"])
+@pytest.mark.parametrize("opened", ["N", "NHW", "NHWC"])
 def test_open_model(opened: str) -> None:
-    """A model of open batch, or height and width as well, takes images of any."""
+    """A model of open batch, or of other open dims as well, takes images of any."""
     net = _Net(0)
     x = net.argument(1, 3, 20, 30)
     y = net.node("Conv", x, net.constant(net.draw(20, 3, 5, 5)), pads=[2] * 4, strides=[2, 2])
@@ -418,7 +418,7 @@ def test_open_model(opened: str) -> None:
     y = net.node("Conv", net.node("Relu", y), net.constant(net.draw(64, 64, 3, 3)), pads=[1] * 4)
     net.output(y)
     proto = onnx.load_from_string(net.model())
-    for axis, symbol in zip((0, 2, 3), opened, strict=False):
+    for axis, symbol in zip((0, 2, 3, 1), opened, strict=False):
         proto.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = symbol
     proto.graph.output[0].type.tensor_type.ClearField("shape")
     model = proto.SerializeToString()
@@ -426,7 +426,7 @@ def test_open_model(opened: str) -> None:
     assert _vector_kernels(model) == (4 if opened == "N" else 3)
     program = mgx_mlir.compile(model, target="cpu", cache=False)
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    sizes = ((20, 30), (7, 101), (64, 5)) if opened == "NHW" else ((20, 30),) * 3
+    sizes = ((20, 30), (7, 101), (64, 5)) if opened != "N" else ((20, 30),) * 3
     for batch, size in enumerate(sizes, 1):
         dims = (batch, 3, *size)
         given = {x: net.draw(*dims)}

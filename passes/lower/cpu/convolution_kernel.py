@@ -43,7 +43,7 @@ def refusal(op: Convolution, *, planar: bool = False) -> str | None:
     dtype = TensorType.of(op.input).dtype
     if not op.channels_last or len(x) not in (3, 4):
         return "it is no channels-last image"
-    if DYN in (*w, x[-1], out[-1]):
+    if DYN in (*w, out[-1]):  # the weights say how many channels the input has
         return "its window or its channels are run-time dims"
     if dtype is not dtypes.FLOAT:
         return f"it computes {dtype}"
@@ -73,7 +73,7 @@ def shape_of(op: Convolution, *, planar: bool = False) -> ConvShape:
         return (second, first) if turned else (first, second)
 
     return ConvShape(
-        x[0], two(x[1:-1]), x[-1], w[-1], two(w[:-2]), two(op.stride), two(op.dilation),
+        x[0], two(x[1:-1]), w[-2], w[-1], two(w[:-2]), two(op.stride), two(op.dilation),
         two(padding[:rank], 0), two(out[1:-1]), planar, two(padding[-rank:], 0),
     )  # fmt: skip
 
