@@ -26,6 +26,7 @@ from mgx_mlir.passes.lower.scalar import TypedScalar, ordered
 
 _TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16)
 _MOST = 512  # a longer list takes too long to sort in
+_UNROLLED = 4  # vectors of a list; moving a longer one is a loop
 _NOTHING = int(dtypes.INT32.lowest())  # below the key of any element
 _NAN = int(dtypes.INT32.highest()) - 1  # so that the key of its opposite is above nothing
 Lists = list[ir.Value]  # keys and places, the first place of each before the list
@@ -112,9 +113,10 @@ class _Listing:
         room = 1 + self.vectors * lanes
         lists = [k.empty([room], dtypes.INT32), k.empty([room], dtypes.INT32)]
         nothing, zero = (k.splat(n, lanes, dtypes.INT32) for n in (_NOTHING, 0))
-        for i in range(self.vectors):
-            lists[0] = k.write(nothing, lists[0], [1 + i * lanes])
-            lists[1] = k.write(zero, lists[1], [1 + i * lanes])
+        lists = k.loop(
+            1, room, lanes, lists,
+            lambda i, c: [k.write(nothing, c[0], [i]), k.write(zero, c[1], [i])],
+        )  # fmt: skip
         above = k.number(int(dtypes.INT32.highest()), dtypes.INT32)
         lists = [k.put(above, lists[0], [0]), k.put(k.number(0, dtypes.INT32), lists[1], [0])]
 
@@ -154,16 +156,23 @@ class _Listing:
     def placed(self, key: ir.Value, place: ir.Value, lists: Lists) -> Lists:
         """Return the lists with one more, from their ends on: what is worse moves up by one."""
         k, lanes = self.k, self.lanes
-        keys, places = lists
         new, here = k.broadcast(key, lanes), k.broadcast(place, lanes)
-        for i in reversed(range(self.vectors)):
-            at = i * lanes
-            own, before = k.read(keys, [1 + at], lanes), k.read(keys, [at], lanes)
-            own_place, place_before = k.read(places, [1 + at], lanes), k.read(places, [at], lanes)
+
+        def moved(at: Index, c: Lists) -> Lists:
+            own, before = k.read(c[0], [k.add(at, 1)], lanes), k.read(c[0], [at], lanes)
+            own_place, place_before = k.read(c[1], [k.add(at, 1)], lanes), k.read(c[1], [at], lanes)
             stays = arith.CmpIOp(arith.CmpIPredicate.sge, own, new).result
             follows = arith.CmpIOp(arith.CmpIPredicate.sge, before, new).result
-            moved = arith.SelectOp(follows, new, before).result
-            place_moved = arith.SelectOp(follows, here, place_before).result
-            keys = k.write(arith.SelectOp(stays, own, moved).result, keys, [1 + at])
-            places = k.write(arith.SelectOp(stays, own_place, place_moved).result, places, [1 + at])
-        return [keys, places]
+            up = arith.SelectOp(follows, new, before).result
+            place_up = arith.SelectOp(follows, here, place_before).result
+            return [
+                k.write(arith.SelectOp(stays, own, up).result, c[0], [k.add(at, 1)]),
+                k.write(arith.SelectOp(stays, own_place, place_up).result, c[1], [k.add(at, 1)]),
+            ]
+
+        if self.vectors <= _UNROLLED:
+            for i in reversed(range(self.vectors)):
+                lists = moved(i * lanes, lists)
+            return lists
+        last = (self.vectors - 1) * lanes
+        return k.loop(0, last + lanes, lanes, lists, lambda n, c: moved(k.sub(last, n), list(c)))
