@@ -1,5 +1,5 @@
-// Inside of a kernel a broadcast to open dims reads them of the kernel's own values.
 // RUN: mgx-opt %s --mgx-name-open-dims --mgx-fuse-pointwise-reduce --mgx-dead-code-elimination --mgx-forget-open-dims --mgx-dead-code-elimination --split-input-file | filecheck %s
+// Inside of a kernel a broadcast to open dims reads them of the kernel's own values.
 
 // CHECK-LABEL: @row_and_column
 // CHECK: "migraphx.pointwise"(%arg0, %arg1)

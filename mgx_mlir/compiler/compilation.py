@@ -49,6 +49,9 @@ class Compilation:
         key = program_cache_key(model, self.settings, self.backend)
         found = find_program(key, self.settings) if key is not None else None
         if found is not None:
+            if isinstance(model, ProgramIR):
+                source = model.clone()  # the caller may change its own
+                found.after_passes = lambda: self._after_passes(source)
             found.stats.total_s = time.perf_counter() - start
             return found
         with noting_reads() as reads:
@@ -62,6 +65,11 @@ class Compilation:
         self.stats.total_s = time.perf_counter() - start
         self.stats.peak_rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return compiled
+
+    def _after_passes(self, program: ProgramIR) -> ProgramIR:
+        """Run the passes for a program that was in the cache, which keeps no weights' values."""
+        self.optimize(program)
+        return program
 
     def read(self, model: ModelSource) -> ProgramIR:
         """Import the model."""

@@ -241,6 +241,7 @@ class IreeProgram(CompiledProgram):
     """
 
     alternatives: tuple[IreeProgram, ...] = ()
+    after_passes: Callable[[], ProgramIR] | None = None  # makes `program`, of a cached one
 
     def __init__(
         self,
@@ -264,8 +265,10 @@ class IreeProgram(CompiledProgram):
 
     @property
     def program(self) -> ProgramIR:
-        """After the passes; of one taken from the cache, without the weights' values."""
+        """After the passes; of a file's taken from the cache, without the weights' values."""
         with self._reading:
+            if self._program is None and self.after_passes is not None:
+                self._program = self.after_passes()
             if self._program is None:
                 ctx = new_context()
                 module = operand_segments.parse_module(self.module_text, ctx)

@@ -467,6 +467,8 @@ def _restated(wanted: Sequence[ir.Value], values: Sequence[ir.Value]) -> bool:
     """
     for old, new in zip(wanted, values, strict=False):
         if old.type != new.type:
+            if not all(isinstance(v.type, ir.RankedTensorType) for v in (old, new)):
+                return False
             a, b = TensorType.of(old), TensorType.of(new)
             known = a.dtype is b.dtype and a.rank == b.rank and not isinstance(new.owner, ir.Block)
             pairs = zip(a.dims, b.dims, strict=True) if known else ()

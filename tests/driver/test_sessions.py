@@ -232,7 +232,7 @@ def test_perf(driver: Driver, models: Path, version: str) -> None:
     assert any("runtime's counters" in line for line in ran.errors)
     program, rest = ran.out.split("\n\n" if version == "seed" else "\n\n\n", 1)
     timed, summary, totals, memory, table = (part.splitlines() for part in rest.split("\n\n"))
-    assert memory[0].startswith("Memory: weights 407 kB, ")
+    assert memory[0].startswith("Memory: weights 410 kB, ")
     assert [line.split()[-1] for line in table[1:-1]] == [
         line.split(": ")[0].split("(")[0].split(" = ")[-1].split()[-1] for line in work_of(timed)
     ]

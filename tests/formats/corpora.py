@@ -402,7 +402,7 @@ def tunings(folder: Path) -> Kind:
 
         path.write_bytes(data)
         if b"gb_s" in data:
-            read_peaks(path)
+            read_peaks(path, 2)
             return
         os.environ[solutions.VARIABLE] = str(path)
         try:

@@ -52,7 +52,8 @@ def test_every_border_ends(mode: str) -> None:
     for a, x, own in zip(got, xs, attributes, strict=True):
         cls = OPS["pooling"]
         want = cls.reference(x, **{d.field: d.default for d in cls.ATTRS.values()} | own)
-        np.testing.assert_allclose(a, want, rtol=1e-6, err_msg=str(own))
+        # a mean near 0 of numbers of size one is rounded as they are
+        np.testing.assert_allclose(a, want, rtol=1e-6, atol=1e-7, err_msg=str(own))
 
 
 @pytest.mark.slow

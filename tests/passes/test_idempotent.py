@@ -14,7 +14,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import WeightStore
 from mgx_mlir.core.operand_segments import asm
 from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
-from mgx_mlir.passes.pipelines import PIPELINES, pipeline
+from mgx_mlir.passes.pipelines import NAMING, PIPELINES, pipeline
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.rewrite.passes import run_pipeline
 from tests.models import made
@@ -63,7 +63,9 @@ def test_optimize_module_on_models(name: str, sizes: str, fast_math: bool) -> No
 @pytest.mark.parametrize("target", PIPELINES)
 def test_the_pipelines_of_the_targets_on_models(target: str, name: str, sizes: str) -> None:
     program = model(name, sizes)
-    assert_stable(program.module, program.store, list(pipeline(target)), name)
+    # names of open dims, and what takes their place again, stand anew where they are written
+    steps = [s for s in pipeline(target) if sizes == "static" or s not in NAMING]
+    assert_stable(program.module, program.store, steps, name)
 
 
 @pytest.mark.parametrize("seed", range(40))
