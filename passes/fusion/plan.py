@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, attributes_of, is_a, mnemonic, op_class
+from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import DimensionsOf
 from mgx_mlir.dialects.migraphx.convert import Convert
@@ -82,6 +83,8 @@ QUANTIZED = (QuantDot,)
 REDUCTIONS = (NumberReduction, SoftmaxBase)
 HOST_ELEMENTS = 64  # integer tensors up to this size, made of dims and literals, stay on the host
 MAX_OPS = 256  # of a kernel: more would take the compiler long and gain nothing
+# run-time extents that a kernel takes: IREE's CPU dispatches have 64 constants, two for an extent
+MAX_EXTENTS = 28
 MAX_BUFFERS = 30  # inputs and results of a kernel: IREE's CPU devices bind 32 buffers at most
 
 
@@ -414,7 +417,14 @@ class Grouping:
             inputs > self.max_inputs
             or inputs + len(k.results) > MAX_BUFFERS
             or len(k.members) > MAX_OPS
+            or self.open_extents(k) > MAX_EXTENTS
         )
+
+    def open_extents(self, k: Kernel) -> int:
+        """Return how many extents only the run knows, of all that a kernel reads and gives."""
+        types = [TensorType.of(v) for v in k.inputs]
+        types += [TensorType.of(r) for j in k.results for r in self.ops[j].results]
+        return sum(d == DYN or is_named(d) for t in types for d in t.dims)
 
     def acyclic(self, k: Kernel, news: Sequence[int]) -> bool:
         """Say whether `k` with `news` added can still run as one: nothing outside lies between."""

@@ -68,8 +68,8 @@ def test_runs_call_the_variant_of_their_sizes(model: Path) -> None:
 def test_each_variant_has_kernels_of_its_own_sizes(model: Path) -> None:
     dispatches = mgx_mlir.compile(model, "cpu", threads=1).executable.dispatches
     assert set(dispatches) >= {"main", "main_1", "main_8"}
-    assert any("Dx" in name for name in dispatches["main"])
-    assert not any("Dx" in name for name in dispatches["main_8"])
+    # a kernel of one size is no kernel of another: its name says only what the compiler found
+    assert not set(dispatches["main_8"]) & {*dispatches["main"], *dispatches["main_1"]}
 
 
 def test_variants_share_their_weights_and_survive_cache_and_files(
