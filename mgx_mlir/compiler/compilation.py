@@ -13,7 +13,7 @@ from mgx_mlir.compiler.dumps import show_compiled, show_lowered
 from mgx_mlir.compiler.environment import watched
 from mgx_mlir.compiler.models import ModelSource, program_of
 from mgx_mlir.compiler.program_cache import find_program, keep_program, program_cache_key
-from mgx_mlir.compiler.stages import backend_of, processor_of, run_passes
+from mgx_mlir.compiler.stages import backend_of, names_open_dims, processor_of, run_passes
 from mgx_mlir.compiler.variants import adopt, share_weights, specialised, variants_of, with_variants
 from mgx_mlir.core import operand_segments
 from mgx_mlir.core.files import noting_reads
@@ -42,6 +42,7 @@ class Compilation:
         self.backend = backend_of(settings)
         self.chosen: tuple[Variant, ...] = ()
         self.variants: Mapping[str, ProgramIR] = {}
+        self.before_passes: ProgramIR | None = None  # of a program whose open dims get names
 
     def run(self, model: ModelSource) -> IreeProgram:
         """Compile the model, or take the program from the cache. Raises MgxError."""
@@ -84,6 +85,8 @@ class Compilation:
         state_values(program)
         self.chosen = variants_of(Signature.of(program.main()))
         self.variants = {v.function: specialised(program, v) for v in self.chosen}
+        if not self.variants and names_open_dims(program, self.settings):
+            self.before_passes = program.clone()
         for p in (program, *self.variants.values()):
             unnamed = run_passes(p, self.settings)
             self.stats.unnamed_open_dims = self.stats.unnamed_open_dims or unnamed
@@ -131,7 +134,8 @@ class Compilation:
         return CompileOptions(timeout=self.settings.timeout, cache=cache)
 
     def _with_less(self, program: ProgramIR, failed: CompileFailed) -> tuple[Lowered, Executable]:
-        """Compile again with tiles of the backend's own choice, then with its own kernels.
+        """Compile again without names of open dims, with tiles of the backend's own choice, then
+        with its own kernels.
 
         It may cut in several what failed as one. That is logged, and recorded first in the
         executable's `fallbacks`.
@@ -139,7 +143,13 @@ class Compilation:
         without = {"kernel-boundaries": (False, False)}
         if self.settings.target == "gpu":
             without = {"tiles": (True, False), **without}
+        if self.before_passes is not None:
+            without = {"names-of-open-dims": (True, True), **without}
         for name, (regions, tiles) in without.items():
+            if name == "names-of-open-dims" and self.before_passes is not None:
+                kept = self.before_passes
+                program.module, program.store = kept.module, kept.store
+                run_passes(program, self.settings, named=False)
             lowered = self.lower(program, regions=regions, tiles=tiles)
             try:
                 executable = self.backend.compile_lowered(lowered, self._options())

@@ -55,7 +55,14 @@ def steps_of(settings: CompileSettings) -> tuple[str, ...]:
     return environment.adjusted(steps, settings.target)
 
 
-def run_passes(program: ProgramIR, settings: CompileSettings) -> str | None:
+def names_open_dims(program: ProgramIR, settings: CompileSettings) -> bool:
+    """Return whether the passes of a compile give names to open dims of the program."""
+    steps = steps_of(settings)
+    any_open = not all(t.is_static for t in argument_types(program.main()))
+    return any_open and any(s in NAMING for s in steps)
+
+
+def run_passes(program: ProgramIR, settings: CompileSettings, *, named: bool = True) -> str | None:
     """Run the target's pipeline. CompileError where it leaves a program that is invalid.
 
     Where a pass cannot work on open dims that have names, all passes run again without names:
@@ -63,7 +70,7 @@ def run_passes(program: ProgramIR, settings: CompileSettings) -> str | None:
     """
     steps = steps_of(settings)
     plain = tuple(s for s in steps if s not in NAMING)
-    if plain == steps or all(t.is_static for t in argument_types(program.main())):
+    if not named or not names_open_dims(program, settings):
         _run(program, settings, plain)
         return None
     kept = program.clone()

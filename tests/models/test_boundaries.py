@@ -27,7 +27,7 @@ def attempts(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) ->
     seen: list[bool] = []
 
     def fail(self: Any, lowered: Any, *args: Any, **kwargs: Any) -> Any:
-        seen.append(b"flow.dispatch" in lowered.bytecode)
+        seen.append(b"dispatch." in lowered.bytecode)
         if len(seen) <= failing:
             # only a failure of a kernel is a reason to try again
             cause = "kernel" if kind in ("compile", "crash") else "other"

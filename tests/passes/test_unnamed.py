@@ -44,7 +44,7 @@ def test_all_passes_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(stages, "run_pipeline", fails_on_names)
     program = mgx_mlir.compile(_model(), target="cpu", cache=False)
-    assert len(seen) == 2
+    assert ["name_open_dims" in steps for steps in seen[:2]] == [True, False]
     assert program.stats.unnamed_open_dims == "OverflowError: a name is no number"
     x = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
     e = np.exp(np.maximum(x, 0).astype(np.float64))
