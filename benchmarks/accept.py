@@ -28,7 +28,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.measure import Ran, run_measured  # noqa: E402
+from benchmarks.measure import Ran, run_measured, write_json  # noqa: E402
 
 JUDGED = ("resnet50", "mobilenet_v2", "bert_base", "gpt2", "llama_100m", "vit_b")
 ERROR_LIMIT = 1e-4
@@ -340,9 +340,7 @@ def main(argv: list[str] | None = None) -> int:
                       file=sys.stderr, flush=True)  # fmt: skip
     show(figures)
     if options.json:
-        temporary = options.json.with_suffix(".tmp")
-        temporary.write_text(json.dumps([asdict(f) for f in figures], indent=1))
-        os.replace(temporary, options.json)
+        write_json(options.json, [asdict(f) for f in figures])
     if any(f.ok is None for f in figures):
         return 2
     return 0 if all(f.ok for f in figures) else 1

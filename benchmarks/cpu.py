@@ -24,7 +24,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.measure import interleave, run_measured, valid_rounds  # noqa: E402
+from benchmarks.measure import interleave, run_measured, valid_rounds, write_json  # noqa: E402
 from benchmarks.oracle import inputs_for, session, worst_error  # noqa: E402
 
 ERROR_LIMIT = 1e-4
@@ -184,9 +184,7 @@ def main(argv: list[str] | None = None) -> int:
     show(rows)
     if options.json:
         content = [asdict(row) | {"valid": row.valid} for row in rows]
-        temporary = options.json.with_suffix(".tmp")
-        temporary.write_text(json.dumps(content, indent=1, default=str))
-        os.replace(temporary, options.json)
+        write_json(options.json, content)
     return 0 if all(row.ok for row in rows) else 1
 
 

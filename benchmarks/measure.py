@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import statistics
 import subprocess
@@ -80,6 +81,13 @@ def valid_rounds(times: Mapping[str, Times], threads: int) -> list[int]:
         for i in range(count)
         if all(t.samples[i].cores >= CORE_SHARE * threads for t in times.values())
     ]
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write figures as JSON, under a temporary name and renamed."""
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(content, indent=1, default=str))
+    os.replace(temporary, path)
 
 
 def descendants(pid: int) -> list[int]:

@@ -13,8 +13,6 @@ code 1 if a result is wrong or does not compile.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import statistics
 import sys
 import tempfile
@@ -29,6 +27,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.measure import write_json  # noqa: E402
 from benchmarks.op_models import OpModel, all_models  # noqa: E402
 from benchmarks.oracle import session, worst_error  # noqa: E402
 
@@ -162,9 +161,7 @@ def main(argv: list[str] | None = None) -> int:
     print(summary(rows))
     if options.json:
         content: list[dict[str, Any]] = [asdict(row) | {"ok": row.ok} for row in rows]
-        temporary = options.json.with_suffix(".tmp")
-        temporary.write_text(json.dumps(content, indent=1))
-        os.replace(temporary, options.json)
+        write_json(options.json, content)
     return 0 if all(row.ok for row in rows) else 1
 
 

@@ -13,7 +13,13 @@ from mgx_mlir.compiler.dumps import show_compiled, show_lowered
 from mgx_mlir.compiler.environment import watched
 from mgx_mlir.compiler.models import ModelSource, program_of
 from mgx_mlir.compiler.program_cache import find_program, keep_program, program_cache_key
-from mgx_mlir.compiler.stages import backend_of, names_open_dims, processor_of, run_passes
+from mgx_mlir.compiler.stages import (
+    backend_of,
+    names_open_dims,
+    processor_of,
+    run_passes,
+    run_unnamed,
+)
 from mgx_mlir.compiler.variants import adopt, share_weights, specialised, variants_of, with_variants
 from mgx_mlir.core import operand_segments
 from mgx_mlir.core.files import noting_reads
@@ -85,11 +91,12 @@ class Compilation:
         state_values(program)
         self.chosen = variants_of(Signature.of(program.main()))
         self.variants = {v.function: specialised(program, v) for v in self.chosen}
-        if not self.variants and names_open_dims(program, self.settings):
-            self.before_passes = program.clone()
         for p in (program, *self.variants.values()):
-            unnamed = run_passes(p, self.settings)
+            before = p.clone() if names_open_dims(p, self.settings) else None
+            unnamed = run_passes(p, self.settings, before)
             self.stats.unnamed_open_dims = self.stats.unnamed_open_dims or unnamed
+            if not self.variants and unnamed is None:
+                self.before_passes = before
         if self.variants:
             share_weights([program, *self.variants.values()])
         self.stats.passes_s = time.perf_counter() - start
@@ -147,9 +154,7 @@ class Compilation:
             without = {"names-of-open-dims": (True, True), **without}
         for name, (regions, tiles) in without.items():
             if name == "names-of-open-dims" and self.before_passes is not None:
-                kept = self.before_passes
-                program.module, program.store = kept.module, kept.store
-                run_passes(program, self.settings, named=False)
+                run_unnamed(program, self.settings, self.before_passes)
             lowered = self.lower(program, regions=regions, tiles=tiles)
             try:
                 executable = self.backend.compile_lowered(lowered, self._options())

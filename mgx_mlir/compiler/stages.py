@@ -62,27 +62,32 @@ def names_open_dims(program: ProgramIR, settings: CompileSettings) -> bool:
     return any_open and any(s in NAMING for s in steps)
 
 
-def run_passes(program: ProgramIR, settings: CompileSettings, *, named: bool = True) -> str | None:
+def run_passes(
+    program: ProgramIR, settings: CompileSettings, before: ProgramIR | None = None
+) -> str | None:
     """Run the target's pipeline. CompileError where it leaves a program that is invalid.
 
-    Where a pass cannot work on open dims that have names, all passes run again without names:
-    slower code, and the same numbers. Return why, None where it did not happen.
+    Open dims get names where `before` is given, a copy of the program: where a pass cannot work
+    on names, all run again on that, without names: slower code, and the same numbers. Return why,
+    None where it did not happen.
     """
-    steps = steps_of(settings)
-    plain = tuple(s for s in steps if s not in NAMING)
-    if not named or not names_open_dims(program, settings):
-        _run(program, settings, plain)
+    if before is None:
+        _run(program, settings, tuple(s for s in steps_of(settings) if s not in NAMING))
         return None
-    kept = program.clone()
     try:
-        _run(program, settings, steps)
+        _run(program, settings, steps_of(settings))
     except Exception as e:  # of any kind: code that takes a name for a number fails in its own way
         why = f"{type(e).__name__}: {e}".splitlines()[0]
         log.warning("open dims are compiled without names, which is slower code: %s", why)
-        program.module, program.store = kept.module, kept.store
-        _run(program, settings, plain)
+        run_unnamed(program, settings, before)
         return why
     return None
+
+
+def run_unnamed(program: ProgramIR, settings: CompileSettings, before: ProgramIR) -> None:
+    """Make a program again from what it was before its passes, which see no names of open dims."""
+    program.module, program.store = before.module, before.store
+    run_passes(program, settings)
 
 
 def _run(program: ProgramIR, settings: CompileSettings, steps: tuple[str, ...]) -> None:

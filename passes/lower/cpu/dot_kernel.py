@@ -128,7 +128,7 @@ def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value]
     else:
         assert matrix is not None
         made = _with_weights(e, isa, a, matrix, epilogue, stored)
-    return [_reshaped(e, v, [*lead, rows, columns]) for v in made]
+    return [views.reshaped(e, v, [*lead, rows, columns]) for v in made]
 
 
 def _with_weights(
@@ -141,7 +141,7 @@ def _with_weights(
     x, order = a
     *lead, _ = _extents(e, x, order)
     if len(lead) > 1:  # rows of all leading dims as one
-        x, order = _reshaped(e, x, [e.product(lead), depth]), (0, 1)
+        x, order = views.reshaped(e, x, [e.product(lead), depth]), (0, 1)
     dtype = TensorType.of(matrix).dtype
     rows = e.extent(x, order.index(0))
     shape = loops.DotShape(rows, depth, columns, a=order, dtype=dtype)
@@ -193,15 +193,6 @@ class Rows:
         flat, column = at
         where = loops.coordinates(k, flat, self.lead)
         return self.epilogue.emit(k, tensors, sums, [*where, column], reads, masked=masked)
-
-
-def _reshaped(e: LoweringContext, value: ir.Value, extents: Sequence[Extent]) -> ir.Value:
-    """Return a tensor with other dims, outside of the kernel."""
-    t = TensorType(
-        dtypes.from_mlir(ir.RankedTensorType(value.type).element_type),
-        tuple(e.static_dims(extents)),
-    )
-    return views.reshape_tensor(e, value, t, extents)
 
 
 def is_epilogue(o: ir.Operation) -> bool:
