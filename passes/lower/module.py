@@ -22,6 +22,7 @@ from mgx_mlir.core.op import (
     is_a,
     is_terminator,
     mnemonic,
+    op_class,
 )
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.control import Yield
@@ -48,7 +49,7 @@ from mgx_mlir.passes.lower.ops import fused_concat
 from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED, Results
 from mgx_mlir.passes.lower.scalar import computed, signless
-from mgx_mlir.passes.lower.sizes import Sizes
+from mgx_mlir.passes.lower.sizes import Sizes, has_relations
 from mgx_mlir.programs.lowered import IOSpec, KernelInfo, Lowered
 from mgx_mlir.programs.program_ir import (
     ProgramIR,
@@ -427,7 +428,26 @@ class ModuleLowering(LoweringContext):
 
     def _vector_kernel(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
         """Return the results of a kernel that the target has loops of its own for, else None."""
-        return cpu_kernels.lower(self, op, body) if self._has_vector_kernels() else None
+        found = cpu_kernels.lower(self, op, body) if self._has_vector_kernels() else None
+        if found is not None:
+            self._expect_checked(body)
+        return found
+
+    def _expect_checked(self, body: ir.Block) -> None:
+        """Hold that a family which lowered a body as a whole checks what its ops take for granted.
+
+        Without this, inputs that do not fit would give numbers.
+        """
+        for o in (view.operation for view in body.operations):
+            cls = op_class(o)
+            if cls is None or is_terminator(o) or o in self.sizes.asked:
+                continue
+            if has_relations(o, cls):
+                raise CompileError(
+                    f"'{o.name}' op is lowered without a check of its sizes",
+                    location=str(o.location),
+                    notes=["this is a fault of the lowering: please report it with the model"],
+                )
 
     def _has_vector_kernels(self) -> bool:
         wanted = self.options.target == "cpu" and self.options.vector_kernels

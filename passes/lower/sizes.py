@@ -57,6 +57,7 @@ class Sizes:
     ) -> None:
         self.e, self.entry, self.head = e, entry, head
         self.atoms = Atoms()
+        self.asked: set[ir.Operation] = set()  # ops whose relations are checked
         self._memo: dict[tuple[ir.Value, int], Form] = {}
         self._proved: list[set[frozenset[Condition]]] = [set()]
         self._same: dict[str, Form] = {}
@@ -213,10 +214,9 @@ class Sizes:
 
     def relations_of(self, op: ir.Operation, cls: type[Op]) -> None:
         """Check what an op's own inference takes for granted of its operands' extents."""
-        if cls.mnemonic in _UNSEEN or len(op.regions) or not any(
-            DYN in TensorType.of(v).dims for v in op.operands
-        ):  # fmt: skip
+        if not has_relations(op, cls):
             return
+        self.asked.add(op)
         groups = cls.split_operands(op)
         o = cls.view(groups, op.attributes)
         for group, values in zip(cls.OPERANDS, groups, strict=True):
@@ -398,6 +398,13 @@ def assert_(
     ir.Operation.create(
         "cf.assert", operands=[condition], attributes={"msg": ir.StringAttr.get(message)}
     )
+
+
+def has_relations(op: ir.Operation, cls: type[Op]) -> bool:
+    """Return whether an op's inference may take something for granted that a run tells."""
+    if cls.mnemonic in _UNSEEN or len(op.regions):
+        return False
+    return any(DYN in TensorType.of(v).dims for v in op.operands)
 
 
 def _number_of(value: ir.Value) -> int:

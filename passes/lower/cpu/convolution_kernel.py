@@ -167,8 +167,11 @@ def _loops(
     own = [extents.batch, *_own_counts(conv, extents), shape.outputs]
     # stands for the sums, and has their extents
     total = Leaf(TensorType.of(conv.out), e.empty(own, dtypes.FLOAT))
-    e.bind(conv.out, total)
-    with e.kernel():  # pointwise ops wait to be asked for
+    with e.kernel():  # views and pointwise ops wait to be asked for
+        if turned is not None:
+            e.operation(turned)
+        e.sizes.relations_of(anchor, Convolution)
+        e.bind(conv.out, total)
         for o in members:
             if o not in skipped and not is_a(o, (Literal, Yield)):
                 e.operation(o)

@@ -108,9 +108,13 @@ def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value]
     # stands for the sums, and has their extents
     kind = TensorType.of(dot.out).with_dtype(dtypes.FLOAT)
     total = Leaf(kind, e.empty([*lead, rows, columns], dtypes.FLOAT))
-    e.bind(dot.out, total)
-    with e.kernel():  # pointwise ops wait to be asked for
-        for o in members:
+    with e.kernel():  # views and pointwise ops wait to be asked for
+        for o in members[: members.index(dot.operation)]:
+            if not is_a(o, Literal):
+                e.operation(o)
+        e.sizes.relations_of(dot.operation, Dot)
+        e.bind(dot.out, total)
+        for o in members[members.index(dot.operation) :]:
             if o not in ahead and not is_a(o, (Literal, Yield)):
                 e.operation(o)
         results = [e.expr(v) for v in members[-1].operands]

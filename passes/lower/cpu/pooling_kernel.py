@@ -68,6 +68,7 @@ def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value]
     # stands for what the windows give, and has their extents
     own = [extents[0], *counts, channels] if last else [extents[0], channels, *counts]
     total = Leaf(TensorType.of(op.out), e.empty(own, dtypes.FLOAT))
+    e.sizes.relations_of(op.operation, Pooling)
     e.bind(op.out, total)
     with e.kernel():  # pointwise ops wait to be asked for
         for o in members:
