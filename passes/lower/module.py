@@ -236,6 +236,19 @@ class ModuleLowering(LoweringContext):
             ins = () if len(op.regions) else self.operands_of(op, cls)
             made = cpu_kernels.lower_op(self, op, ins) if self._has_vector_kernels() else None
             self.define(op, LOWERINGS[name](op.opview, ins, self) if made is None else made)
+        if not self.options.regions and not self.in_kernel:
+            self._fence(op)
+
+    def _fence(self, op: ir.Operation) -> None:
+        """Compute results of open dims that have several readers apart from all of them.
+
+        Without kernel boundaries the compiler would compute a loop that a strided window is among
+        the readers of where the window reads only (hazard 11).
+        """
+        for r in op.results:
+            x = self.scope.exprs.get(r)
+            if isinstance(x, Leaf) and not x.type.is_static and len(list(r.uses)) > 1:
+                self.bind(r, Leaf(x.type, self.barrier(x.value, self.extents(x.value))))
 
     def define(self, op: ir.Operation, found: Results) -> None:
         """Record an op's lowered results."""

@@ -151,4 +151,16 @@ def test_programs_that_were_compiled_wrong(seed):
     inputs = graph.inputs()
     wanted = Interpreter(graph.module, graph.store).run(inputs)
     program = compile_program(graph.program, target="cpu", threads=1, timeout=120)
+    assert not any(f.startswith("kernel-boundaries") for f in program.executable.fallbacks)
+    assert_same(wanted, program.run(inputs), 2e-5)
+
+
+def test_without_boundaries_all_readers_of_a_loop_see_all_of_it():
+    """A softmax of open dims is read by a strided window and as it is."""
+    from mgx_mlir.compiler.compile import compile as compile_program
+
+    graph = KernelGraph(911, new_context(), steps=24, dynamic=True)
+    inputs = graph.inputs()
+    wanted = Interpreter(graph.module, graph.store).run(inputs)
+    program = compile_program(graph.program, target="cpu", threads=1, kernel_boundaries=False)
     assert_same(wanted, program.run(inputs), 2e-5)

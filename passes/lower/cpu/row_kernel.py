@@ -146,7 +146,7 @@ class _Plan:
             for x, m in roots:
                 self._costly_in(x, m, n, reads, nodes)
         found = [i for i, at in reads.items() if len(set(at)) > 1]
-        if not found:
+        if not found or self._is_unrolled():
             return None
         best = max(found, key=lambda i: form.level(nodes[i], memo))
         value, first = nodes[best], min(reads[best])
@@ -165,6 +165,19 @@ class _Plan:
             if len(fixed) == len(dims) and size <= (SCRATCH_BYTES)
             else None
         )
+
+    def _is_unrolled(self) -> bool:
+        """Return whether no pass over a row is a loop: what two of them make is one value then.
+
+        Stored and read back in one block instead, the backend copies the whole tile for each row.
+        """
+        if any(self.groups[i].extent != 1 for i in self.inner):
+            return False
+        count = self.groups[self.lane].extent if self.across else 1
+        if not isinstance(count, int):
+            return False
+        wide, rest = divmod(count, self.wide)
+        return wide <= 1 and rest <= self.narrow
 
     def _costly_in(
         self, x: Expr, m: DimMap, n: int, reads: dict[int, list[int]], nodes: dict[int, Expr]
