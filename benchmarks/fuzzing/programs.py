@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
-from mgx_mlir.passes.pipelines import pipeline
+from mgx_mlir.passes.pipelines import NAMING, pipeline
 from mgx_mlir.programs.interpreter import Interpreter
 from mgx_mlir.programs.program_ir import argument_names
 from mgx_mlir.rewrite.passes import PASSES, pipeline_name, run_pipeline
@@ -34,19 +34,29 @@ class Unstable(MgxError):
 def shuffled_steps(seed: int) -> list[str]:
     """A random order of some of the passes; those that form kernels come last."""
     rng = np.random.default_rng([seed, 77])
-    apart = (*KERNELS, "forget_open_dims")
+    apart = (*KERNELS, "name_open_dims", "forget_open_dims")
     names = [n for n in sorted(PASSES) if n not in NOT_KEEPING and n not in apart]
     steps = [names[int(i)] for i in rng.permutation(len(names))[: rng.integers(3, 14)]]
     last = [KERNELS[int(i)] for i in rng.permutation(len(KERNELS))[: rng.integers(0, 4)]]
+    if rng.random() < 0.5:
+        steps, last = _named([*steps, *last]), []
     found = [
         "normalize_ops",
         *steps,
         *last,
-        # a program whose open dims have names is none to be run
-        *(["forget_open_dims"] if "name_open_dims" in steps else []),
         *(["dead_code_elimination"] if rng.random() < 0.5 else []),
     ]
     return [_with_options(n, rng) for n in found]
+
+
+def _named(steps: Sequence[str]) -> list[str]:
+    """Give open dims names while those passes run that a pipeline runs under names."""
+    told = [s.partition("{")[0].removeprefix("mgx-").replace("-", "_") for s in pipeline("cpu")]
+    first, last = (told.index(n) for n in NAMING)
+    under = [s for s in steps if s in told[first:last]]
+    kernels = [s for s in steps if s in KERNELS and s not in under]
+    others = [s for s in steps if s not in under and s not in kernels]
+    return [*others, NAMING[0], *under, NAMING[1], *kernels]
 
 
 def _with_options(name: str, rng: np.random.Generator) -> str:
