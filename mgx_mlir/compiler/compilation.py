@@ -12,6 +12,7 @@ from mgx_mlir.compiler.compiled import CompileSettings, CompileStats, IreeProgra
 from mgx_mlir.compiler.dumps import show_compiled, show_lowered
 from mgx_mlir.compiler.environment import watched
 from mgx_mlir.compiler.models import ModelSource, program_of
+from mgx_mlir.compiler.plainer import PlainerKernels
 from mgx_mlir.compiler.program_cache import find_program, keep_program, program_cache_key
 from mgx_mlir.compiler.stages import (
     backend_of,
@@ -101,15 +102,25 @@ class Compilation:
             share_weights([program, *self.variants.values()])
         self.stats.passes_s = time.perf_counter() - start
 
-    def lower(self, program: ProgramIR, *, regions: bool, tiles: bool = True) -> Lowered:
-        """Lower to linalg. regions: our kernel boundaries; tiles: our tiles on GPUs."""
+    def lower(
+        self,
+        program: ProgramIR,
+        *,
+        regions: bool,
+        tiles: bool = True,
+        plainer: Mapping[str, int] | None = None,
+    ) -> Lowered:
+        """Lower to linalg. regions: our kernel boundaries; tiles: our tiles on GPUs.
+
+        plainer: see LowerOptions.
+        """
         start = time.perf_counter()
         s = self.settings
         products = dict(s.products)
         arch = self.backend.arch if s.target == "gpu" else processor_of(s)
         options = LowerOptions(
             s.target, regions, arch, s.tuning.vector_kernels, tiles,
-            lambda product, _: products.get(product), s.fast_math,
+            lambda product, _: products.get(product), s.fast_math, plainer or {},
         )  # fmt: skip
         lowered = lower_to_linalg(program, options, self.variants)
         self.stats.lowering_s = (self.stats.lowering_s or 0.0) + time.perf_counter() - start
@@ -121,14 +132,9 @@ class Compilation:
         lowering = self.stats.lowering_s or 0.0
         show_lowered(lowered, program)
         try:
-            executable = self.backend.compile_lowered(lowered, self._options())
+            executable = self.backend.compile_lowered(lowered, self._options(best=True))
         except CompileFailed as e:
-            if not self.settings.boundaries:
-                e.notes = (*e.notes, _NO_BOUNDARIES)
-                raise
-            if e.cause == "other":
-                raise
-            lowered, executable = self._with_less(program, e)
+            lowered, executable = self._refused(program, lowered, e)
         show_compiled()
         again = (self.stats.lowering_s or 0.0) - lowering
         self.stats.iree_s = time.perf_counter() - start - again
@@ -136,9 +142,49 @@ class Compilation:
         self.stats.iree_crashes = len(executable.crashes)
         return lowered, executable
 
-    def _options(self) -> CompileOptions:
+    def _options(self, *, best: bool = False, after: CompileFailed | None = None) -> CompileOptions:
         cache = self.settings.cache and not watched()
-        return CompileOptions(timeout=self.settings.timeout, cache=cache)
+        return CompileOptions(self.settings.timeout, cache=cache, best=best, after=after)
+
+    def _refused(
+        self, program: ProgramIR, lowered: Lowered, failed: CompileFailed
+    ) -> tuple[Lowered, Executable]:
+        """Compile again what the best flags fail on: with less of ours, or with other flags."""
+        if self.settings.boundaries and self.settings.target == "cpu":
+            found = self._with_plainer_kernels(program, lowered, failed)
+            if found is not None:
+                return found
+        try:
+            return lowered, self.backend.compile_lowered(lowered, self._options(after=failed))
+        except CompileFailed as e:
+            if not self.settings.boundaries:
+                e.notes = (*e.notes, _NO_BOUNDARIES)
+                raise
+            if e.cause == "other":
+                raise
+            return self._with_less(program, e)
+
+    def _with_plainer_kernels(
+        self, program: ProgramIR, lowered: Lowered, failed: CompileFailed
+    ) -> tuple[Lowered, Executable] | None:
+        """Compile again with the refused kernel in a plainer form, all others as they are.
+
+        None where it is not known which kernel that is, or no form of it compiles. Logged, and
+        recorded in the executable's `fallbacks`.
+        """
+        plainer = PlainerKernels(lowered.kernels)
+        while plainer.add(failed):
+            again = self.lower(program, regions=True, plainer=plainer.levels)
+            try:
+                executable = self.backend.compile_lowered(again, self._options(best=True))
+            except CompileFailed as e:
+                failed = e
+                continue
+            for reason in plainer.reasons:
+                log.warning("%s: compiled without the %s", self.settings.target, reason)
+            lost = (*(f"kernel: {r}" for r in plainer.reasons), *executable.fallbacks)
+            return again, replace(executable, fallbacks=lost)
+        return None
 
     def _with_less(self, program: ProgramIR, failed: CompileFailed) -> tuple[Lowered, Executable]:
         """Compile again without names of open dims, with tiles of the backend's own choice, then

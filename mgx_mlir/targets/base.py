@@ -45,12 +45,15 @@ class CompileOptions:
     """Limits and caching of one compile.
 
     timeout: seconds; None: `time_limit`. memory_limit: resident bytes of the compiler. cache: use
-    the compile cache.
+    the compile cache. best: the best flag set alone is tried; after: it failed with that, and the
+    others are.
     """
 
     timeout: float | None = None
     memory_limit: int | None = DEFAULT_MEMORY_LIMIT
     cache: bool = True
+    best: bool = False
+    after: CompileFailed | None = None
 
 
 @dataclass(frozen=True)
@@ -176,10 +179,10 @@ class Target(ABC):
         self, lowered: Lowered, options: CompileOptions, compiler: IreeCompiler, key: str
     ) -> Executable:
         ladder = self.ladder()
-        failures: list[CompileFailed] = []
-        tried: list[FlagSet] = []
+        failures = [] if options.after is None else [options.after]
+        tried = list(ladder[: len(failures)])
         limit = time_limit(lowered) if options.timeout is None else options.timeout
-        for rung in ladder:
+        for rung in ladder[:1] if options.best else ladder[len(tried) :]:
             if failures and failures[-1].cause not in rung.cures:
                 continue
             tried.append(rung)
@@ -235,7 +238,7 @@ class Target(ABC):
             notes.append(f"it fails also with the flag sets {others}")
         location = source_of(first.location, lowered.kernels)
         error = CompileFailed(
-            Failure(first.kind, first.message, location, tuple(notes), first.cause)
+            Failure(first.kind, first.message, location, tuple(notes), first.cause, first.location)
         )
         return compiler.with_reproducer(error, lowered.bytecode, tried[0].flags)
 

@@ -62,6 +62,7 @@ class Failure:
     location: str | None = None
     notes: tuple[str, ...] = ()
     cause: Cause = "other"
+    place: str | None = None  # the location as the compiler printed it
 
 
 class CompileFailed(CompileError):
@@ -70,6 +71,7 @@ class CompileFailed(CompileError):
     def __init__(self, failure: Failure, *, extra_notes: Sequence[str] = ()) -> None:
         self.kind: Kind = failure.kind
         self.cause: Cause = failure.cause
+        self.place = failure.place or failure.location
         self.reproducer: str | None = None
         super().__init__(
             failure.message, location=failure.location, notes=(*failure.notes, *extra_notes)

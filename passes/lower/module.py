@@ -234,7 +234,7 @@ class ModuleLowering(LoweringContext):
         else:
             # control flow takes its operands as its regions need them
             ins = () if len(op.regions) else self.operands_of(op, cls)
-            made = cpu_kernels.lower_op(self, op, ins) if self._has_vector_kernels() else None
+            made = cpu_kernels.lower_op(self, op, ins) if self._has_vector_kernels(op) else None
             self.define(op, LOWERINGS[name](op.opview, ins, self) if made is None else made)
         if not self.options.regions and not self.in_kernel:
             self._fence(op)
@@ -427,8 +427,9 @@ class ModuleLowering(LoweringContext):
             self.define(op, made)
             return
         nested = self.in_kernel
-        with self.kernel(self._plan(body)):
-            extents = self._result_extents(op, body) if self.options.regions else None
+        with self.kernel(self._plan(op, body)):
+            bounded = self.options.regions and self._refusals(op) < 2
+            extents = self._result_extents(op, body) if bounded else None
             if extents is not None and not nested:
                 found = self._region(op, body, extents)
             else:
@@ -441,7 +442,7 @@ class ModuleLowering(LoweringContext):
 
     def _vector_kernel(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
         """Return the results of a kernel that the target has loops of its own for, else None."""
-        found = cpu_kernels.lower(self, op, body) if self._has_vector_kernels() else None
+        found = cpu_kernels.lower(self, op, body) if self._has_vector_kernels(op) else None
         if found is not None:
             self._expect_checked(body)
         return found
@@ -462,15 +463,23 @@ class ModuleLowering(LoweringContext):
                     notes=["this is a fault of the lowering: please report it with the model"],
                 )
 
-    def _has_vector_kernels(self) -> bool:
+    def _has_vector_kernels(self, op: ir.Operation) -> bool:
         wanted = self.options.target == "cpu" and self.options.vector_kernels
-        return wanted and self.options.regions and not self.in_kernel
+        wanted = wanted and self.options.regions and not self.in_kernel
+        return wanted and not self._refusals(op)
 
-    def _plan(self, body: ir.Block) -> KernelPlan:
+    def _refusals(self, op: ir.Operation) -> int:
+        """Return how often the backend has refused a kernel at an op's source location."""
+        if not self.options.plainer:
+            return 0
+        own = str(op.location).replace('"', "")
+        return max((n for place, n in self.options.plainer.items() if place in own), default=0)
+
+    def _plan(self, op: ir.Operation, body: ir.Block) -> KernelPlan:
         """Return what is made ahead of a kernel's region."""
         if self.options.target == "gpu" and self.options.regions and not self.in_region:
             return split_k.plan(self, body)
-        return convolution_kernel.plan(self, body) if self._has_vector_kernels() else KernelPlan()
+        return convolution_kernel.plan(self, body) if self._has_vector_kernels(op) else KernelPlan()
 
     def _is_gathered(self, body: ir.Block) -> bool:
         """Return whether a concat is a loop in which each element finds its part.

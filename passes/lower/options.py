@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from mgx_mlir.passes.lower.gpu.gemm_shape import GemmConfig, GemmConfigs, GemmShape, default
 
@@ -13,7 +14,8 @@ class LowerOptions:
 
     arch: the processor, `host` or a name of LLVM's, or the gfx name of a GPU. vector_kernels: our
     own loops on processors. tiles: sizes of our own for the tiles of GPU products. gemm_configs:
-    what a search found for some of them. fast_math: kernels that round in another order.
+    what a search found for some of them. fast_math: kernels that round in another order. plainer:
+    source locations whose kernels were refused, and how often: 1, no vector loops; 2, no region.
     """
 
     target: str = "cpu"
@@ -23,6 +25,7 @@ class LowerOptions:
     tiles: bool = True
     gemm_configs: GemmConfigs | None = None
     fast_math: bool = True
+    plainer: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def gemm_config(self, product: GemmShape, function: str = "main") -> GemmConfig:
         """Return a found choice, else the bound's; the compiler's own without tiles."""

@@ -315,3 +315,23 @@ def test_what_loops_start_from_is_not_written() -> None:
 def _tensor(numbers: object, kind: int) -> onnx.TensorProto:
     a = np.asarray(numbers, helper.tensor_dtype_to_np_dtype(kind))
     return numpy_helper.from_array(a)
+
+
+def test_a_scan_output_that_no_iteration_changes() -> None:
+    """A kernel makes the element ahead of the branch that makes its buffer larger."""
+    model = parsed("""
+        g (int64 trips, float[10,9] x, float[10,9] w) => (float[10,9] state, float[m,10,9] all) {
+          true = Constant <value: tensor = bool {1}> ()
+          state, all = Loop (trips, true, x)
+            <body: graph = b (int64 i, bool c, float[10,9] s)
+                => (bool more, float[10,9] t, float[10,9] o) {
+              axis = Constant <value: tensor = int32 {-2}> ()
+              two = Constant <value: tensor = int64 {2}> ()
+              o = CumSum (w, axis)
+              t = Tanh (s)
+              more = Less (i, two)
+            }>
+        }""")
+    rng = np.random.default_rng(5)
+    x, w = rng.standard_normal((2, 10, 9)).astype(np.float32)
+    check(model, *({"trips": np.array(n), "x": x, "w": w} for n in (0, 1, 9)))

@@ -542,13 +542,17 @@ class _Loop:
         e, extents, own = self.e, self.e.extents(buffer), self.e.extents(element)
         at_first = s.rows is not None
         full = index.compare(e, index.EQ, number, 0 if at_first else extents[0])
-        if s.rows is not None:
-            rows = s.rows
-        else:
-            rows = index.clamp(e, e.mul(extents[0], 2), _FIRST_ROWS, self.limit)
+
+        def rows() -> Extent:
+            if s.rows is not None:
+                return s.rows
+            return index.clamp(e, e.mul(extents[0], 2), _FIRST_ROWS, self.limit)
+
         branch = scf.IfOp(full, [buffer.type], has_else=True)
         with ir.InsertionPoint(branch.then_block):
-            made = _buffer(e, [rows, *own], s.type)
+            # its rows are computed in here, and again behind it: IREE 3.13 moves a branch that
+            # makes what a kernel writes to ahead of that kernel, not what the branch captures
+            made = _buffer(e, [rows(), *own], s.type)
             if not at_first:
                 made = insert_slice(e, buffer, made, [0] * len(extents), extents)
             made = made if made.type == buffer.type else tensor.CastOp(buffer.type, made).result
@@ -557,7 +561,7 @@ class _Loop:
             scf.YieldOp([buffer])
         now = [
             have if isinstance(have, int) else index.select(e, full, new, have)
-            for new, have in zip([rows, *own], extents, strict=True)
+            for new, have in zip([rows(), *own], extents, strict=True)
         ]
         return _tied(e, branch.results[0], now)
 

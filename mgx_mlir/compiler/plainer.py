@@ -1,0 +1,40 @@
+"""Kernels that the backend refuses: those alone are lowered in a plainer form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mgx_mlir.programs.lowered import KernelInfo
+from mgx_mlir.targets.base import source_of
+from mgx_mlir.targets.diagnostics import CompileFailed
+
+# What the next form is without; a kernel that is refused without any of them is refused.
+LEVELS = ("vector loops", "boundary")
+MOST = 6  # compiles for them, each of the whole program
+_CURABLE = frozenset({"stack", "layout", "kernel", "time", "moves"})
+
+
+class PlainerKernels:
+    """Which source locations have a kernel that was refused, and how often.
+
+    A location's kernels lose their vector loops at the first refusal and their boundary at the
+    second. All other kernels of the program stay as they are.
+    """
+
+    def __init__(self, kernels: Sequence[KernelInfo]) -> None:
+        self.kernels = kernels
+        self.levels: dict[str, int] = {}
+        self.reasons: list[str] = []
+
+    def add(self, failed: CompileFailed) -> bool:
+        """Note the location of a failure; False where that is not known, or nothing is left."""
+        place = failed.place
+        if place is None or failed.cause not in _CURABLE or len(self.reasons) >= MOST:
+            return False
+        where = source_of(place, self.kernels)
+        level = self.levels.get(place, 0)
+        if where == place or level == len(LEVELS):
+            return False
+        self.levels[place] = level + 1
+        self.reasons.append(f"{LEVELS[level]} of {where}: {failed.message}")
+        return True
