@@ -63,15 +63,16 @@ class Places:
         return found
 
 
-def wait(e: LoweringContext, block: ir.Block) -> None:
+def wait(e: LoweringContext, block: ir.Block, *, outermost: bool = False) -> None:
     """Let what a block computes ahead of an assertion, and reads behind it, be done by then.
 
-    A branch or a loop inside that asserts is an assertion to what is around it.
+    A branch or a loop inside that asserts is an assertion to what is around it; in the outermost
+    block of a function only such a one is.
     """
     ops = [view.operation for view in block.operations]
     at = {op: i for i, op in enumerate(ops)}
     for i, mark in enumerate(ops):
-        if not _asserts(mark):
+        if not _asserts(mark) or (outermost and mark.name == "cf.assert"):
             continue
         kept: dict[ir.Value, ir.Value] = {}
         for op in ops[:i]:
@@ -93,8 +94,9 @@ def _done(e: LoweringContext, value: ir.Value, kept: dict[ir.Value, ir.Value]) -
     if value not in kept:
         op = value.owner.operation
         if op.name in _ALIASES and _is_computed(op.operands[0]):
+            source = _done(e, op.operands[0], kept)
             again = op.clone()
-            again.operands[0] = _done(e, op.operands[0], kept)
+            again.operands[0] = source
             kept[value] = again.result
         else:
             kept[value] = buffer_views.settled(e, value)

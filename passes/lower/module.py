@@ -29,7 +29,7 @@ from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.fused import FusedConcat, FusedReduce, PointwiseKernel
 from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.dialects.migraphx.literal import Literal
-from mgx_mlir.passes.lower import host, views
+from mgx_mlir.passes.lower import assertions, host, views
 from mgx_mlir.passes.lower.context import (
     PARAMETER_ELEMENTS,
     KernelPlan,
@@ -130,6 +130,7 @@ class ModuleLowering(LoweringContext):
             results = self.block(entry_block(main))
             returned = [self.refine(r, t) for r, t in zip(results, outs, strict=True)]
             func.ReturnOp(returned)
+            assertions.wait(self, self.entry, outermost=True)
 
     def _drop_unread(self) -> None:
         """Remove weights that nothing reads: kernels took them in another form."""

@@ -148,6 +148,11 @@ class Sizes:
             before = [r for r in op.results if r != value][: _number_of(value)]
             skip = sum(list(ir.RankedTensorType(r.type).shape).count(DYN) for r in before)
             return self.of(op.operands[skip + at])
+        if name == "flow.dispatch.workgroups":
+            first = sum(_segments(op)[:3])
+            own = list(op.results)[: _number_of(value)]
+            skip = sum(list(ir.RankedTensorType(r.type).shape).count(DYN) for r in own)
+            return self.of(op.operands[first + skip + at])
         return self.atoms.get("size", value, axis)
 
     def _pad(self, op: ir.Operation, axis: int) -> Form:

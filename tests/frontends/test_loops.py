@@ -335,3 +335,48 @@ def test_a_scan_output_that_no_iteration_changes() -> None:
     rng = np.random.default_rng(5)
     x, w = rng.standard_normal((2, 10, 9)).astype(np.float32)
     check(model, *({"trips": np.array(n), "x": x, "w": w} for n in (0, 1, 9)))
+
+
+def test_the_last_state_alone() -> None:
+    """The product of all steps is computed ahead of the loop, and read in it."""
+    rng = np.random.default_rng(6)
+    gates = {"RNN": 1, "GRU": 3, "LSTM": 4}
+    weights: list[onnx.TensorProto] = []
+    made: list[onnx.NodeProto] = []
+    for kind, direction in zip(gates, ("forward", "bidirectional", "reverse"), strict=True):
+        count = 2 if direction == "bidirectional" else 1
+        for name, width in (("W", 3), ("R", 4)):
+            array = rng.standard_normal((count, gates[kind] * 4, width)).astype(np.float32)
+            weights.append(numpy_helper.from_array(array, kind + name))
+        inputs, outputs = ["x", f"{kind}W", f"{kind}R"], ["", f"{kind}h"]
+        made.append(helper.make_node(kind, inputs, outputs, direction=direction, hidden_size=4))
+    x = info("x", ["steps", 2, 3])
+    ends = [info(node.output[1], None) for node in made]
+    graph = helper.make_graph(made, "last", [x], ends, weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    check(model, *({"x": rng.standard_normal((n, 2, 3)).astype(np.float32)} for n in (1, 3, 9)))
+
+
+def test_a_loop_that_asserts_reads_what_is_computed_ahead() -> None:
+    """The check in the body is of a size that only a value tells."""
+    numbers = np.random.default_rng(7).standard_normal(28).round(3)
+    weights = ", ".join(map(str, numbers[:12])), ", ".join(map(str, numbers[12:]))
+    model = parsed("""
+        g (int64 trips, float[n,3] x, float[4] v) => (float[n,4] state)
+        <float[3,4] w = {{{}}}, float[4,4] r = {{{}}}> {{
+          h = MatMul (x, w)
+          places = NonZero (v)
+          kept = Cast <to: int = 1> (places)
+          true = Constant <value: tensor = bool {{1}}> ()
+          state = Loop (trips, true, h)
+            <body: graph = b (int64 i, bool c, float[p,q] s) => (bool more, float[p,q] t) {{
+              more = Identity (c)
+              scaled = Mul (h, kept)
+              next = MatMul (s, r)
+              sum = Add (next, scaled)
+              t = Tanh (sum)
+            }}>
+        }}""".format(*weights))  # fmt: skip
+    x = np.random.default_rng(8).standard_normal((5, 3)).astype(np.float32)
+    feeds = {"trips": np.array(3), "x": x, "v": np.ones(4, np.float32)}
+    check(model, feeds, {**feeds, "v": np.array([0, 0, 2, 0], np.float32)})
