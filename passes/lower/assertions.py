@@ -94,7 +94,7 @@ def _done(e: LoweringContext, value: ir.Value, kept: dict[ir.Value, ir.Value]) -
     if value not in kept:
         op = value.owner.operation
         if op.name in _ALIASES and _is_computed(op.operands[0]):
-            source = _done(e, op.operands[0], kept)
+            source = _done(e, op.operands[0], kept)  # ahead of what is made of it
             again = op.clone()
             again.operands[0] = source
             kept[value] = again.result

@@ -175,3 +175,35 @@ def test_checks_are_lowered_to_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -
         with pytest.raises(RunError, match="lowered"):
             mgx_mlir.compile(choice(), "cpu", cache=False)
     assert len(set(made)) == 1
+
+
+PARTS_OF_A_STATE = """<ir_version: 8, opset_import: ["":18]>
+g (bool k, float[n,8] a, float[2,m,8] s) => (float[x,8] y) {
+  y = If(k) <
+    then_branch = t () => (float[x,8] u) {
+      i = Constant<value = int64 {0}>() j = Constant<value = int64 {1}>()
+      q = MatMul(s,w) h = Gather<axis = 0>(q,i) c = Gather<axis = 0>(q,j)
+      d = MatMul(a,w) e = Add(d,h) f = Tanh(e) g = MatMul(f,w) u = Add(g,c) },
+    else_branch = e () => (float[x,8] v) { v = Mul(a,a) }>
+}"""
+
+
+def test_views_of_what_is_waited_for_stand_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ahead of an assertion a state is computed, behind it its halves are read."""
+    model = parser.parse_model(PARTS_OF_A_STATE)
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((8, 8)).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+    data = model.SerializeToString()
+
+    def here(self: Any, block: ir.Block, values: Sequence[ir.Value]) -> ir.InsertionPoint:
+        return ir.InsertionPoint.current
+
+    monkeypatch.setattr(assertions.Places, "first", here)
+    compiled, session = mgx_mlir.compile(data, "cpu", cache=False), ort.InferenceSession(data)
+    for n in (1, 3):
+        a, s = (rng.standard_normal(dims).astype(np.float32) for dims in ((n, 8), (2, n, 8)))
+        for k in (True, False):
+            given = {"k": np.array(k), "a": a, "s": s}
+            (got,), (want,) = compiled.run(given), session.run(None, given)
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
