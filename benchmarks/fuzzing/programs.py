@@ -11,7 +11,7 @@ from mgx_mlir.core.errors import MgxError
 from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer
 from mgx_mlir.passes.pipelines import NAMING, pipeline
 from mgx_mlir.programs.interpreter import Interpreter
-from mgx_mlir.programs.program_ir import argument_names
+from mgx_mlir.programs.program_ir import ProgramIR, argument_names
 from mgx_mlir.rewrite.passes import PASSES, pipeline_name, run_pipeline
 
 # passes that change types or the signature, or need what another tool adds
@@ -68,6 +68,14 @@ def _with_options(name: str, rng: np.random.Generator) -> str:
     return name
 
 
+def _after(data: bytes, steps: Sequence[str]) -> ProgramIR:
+    """A model after passes."""
+    program = parse_onnx_buffer(data)
+    with np.errstate(all="ignore"):
+        run_pipeline(program.module, steps, store=program.store, verify=True)
+    return program
+
+
 class Interpreted:
     """A model after passes: those of the cpu pipeline, or shuffled ones.
 
@@ -77,18 +85,15 @@ class Interpreted:
     def __init__(
         self, data: bytes, seed: int, *, fast_math: bool = False, shuffled: bool = False
     ) -> None:
-        self.program = parse_onnx_buffer(data)
-        module, store = self.program.module, self.program.store
-        with np.errstate(all="ignore"):
-            if shuffled:
-                steps = shuffled_steps(seed)
-                try:
-                    run_pipeline(module, steps, store=store, verify=True)
-                except MgxError as error:
-                    raise Unstable(f"pass '{steps}': {error}") from None
-            else:
-                steps = list(pipeline("cpu", fast_math=fast_math))
-                run_pipeline(module, steps, store=store, verify=True)
+        steps = shuffled_steps(seed) if shuffled else list(pipeline("cpu", fast_math=fast_math))
+        try:
+            self.program = _after(data, steps)
+        except Exception as first:  # as a compile: without names where a pass cannot work on them
+            steps = [step for step in steps if step not in NAMING]
+            try:
+                self.program = _after(data, steps)
+            except MgxError as error:
+                raise (Unstable(f"pass '{steps}': {error}") if shuffled else error) from first
         self.steps = steps
         with self.program.ctx:
             self.input_names = set(argument_names(self.program.main()))

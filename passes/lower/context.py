@@ -307,12 +307,13 @@ class LoweringContext(IndexBuilder, ABC):
         ).result
 
     def hidden(self, value: ir.Value) -> ir.Value:
-        """`value`, behind a barrier where all its elements are one known number.
+        """`value`, behind a barrier where all its elements may be one known number.
 
         Outside of regions IREE 3.13 puts the number into the loops that read it: a sum then has
-        one iteration, whatever the extents, and a running sum takes a stack without end.
+        one iteration, whatever the extents, and a running sum takes a stack without end. A loop
+        over integers may fold to a number (x = x), in more ways than can be told here.
         """
-        if self.in_region or not _is_uniform(value):
+        if self.in_region or not (_is_uniform(value) or _is_integer_loop(value)):
             return value
         return self.barrier(value, self.extents(value))
 
@@ -461,6 +462,17 @@ class LoweringContext(IndexBuilder, ABC):
 
 
 _FORWARDS = ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast", "tensor.extract_slice")
+
+
+def _is_integer_loop(value: ir.Value) -> bool:
+    """Return whether a tensor of integers is computed by a loop."""
+    if not isinstance(value.owner, ir.Operation | ir.OpView):
+        return False
+    op = value.owner.operation
+    if op.name in _FORWARDS:
+        return _is_integer_loop(op.operands[0])
+    element = ir.RankedTensorType(value.type).element_type
+    return op.name == "linalg.generic" and isinstance(element, ir.IntegerType)
 
 
 def _is_uniform(value: ir.Value) -> bool:

@@ -37,6 +37,15 @@ EQUAL_ENDS = f"""{HEAD} (float[n, n] x, int64 step) => (float[n, m] y, int64[k] 
 }}"""
 
 
+FOLDED = f"""{HEAD} (int64[a] x) => (int64[1, k] p, int64 s, int64[a] c) {STORED} {{
+  same = Equal(x, x)
+  p = NonZero(same)
+  ones = Cast <to = 7> (same)
+  s = ReduceSum <keepdims = 0> (ones)
+  c = CumSum(ones, zero)
+}}"""
+
+
 def runs(text: str, feeds: dict[str, np.ndarray], **options: bool) -> None:
     """As in onnxruntime."""
     data = onnx.parser.parse_model(text).SerializeToString()
@@ -55,6 +64,11 @@ def test_sums_of_one_number(boundaries: bool) -> None:
 
 def test_places_of_constants() -> None:
     runs(PLACES, {"x": np.arange(6, dtype=np.float32).reshape(2, 3)})
+
+
+@pytest.mark.parametrize("boundaries", [True, False])
+def test_sums_of_what_folds_to_one_number(boundaries: bool) -> None:
+    runs(FOLDED, {"x": np.array([3, -1, 7])}, kernel_boundaries=boundaries)
 
 
 def test_ranges_of_equal_ends() -> None:
