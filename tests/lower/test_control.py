@@ -62,8 +62,7 @@ def check(text: str, *runs: Sequence[np.ndarray]) -> None:
 YES, NO = np.array(True), np.array(False)
 
 
-@pytest.mark.parametrize("n", [3, 200_000])
-def test_branches_of_run_time_dims(n: int) -> None:
+def test_branches_of_run_time_dims() -> None:
     """A captured value and one from inside, of other extents; read again behind the branch."""
     check(
         """
@@ -79,10 +78,11 @@ func.func @main(%c: tensor<i1>, %x: tensor<?xf32>, %y: tensor<?xf32>) -> (tensor
   %t = "migraphx.concat"(%s, %r, %x) {axis = 0 : i64} : (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
   return %s, %t : tensor<?xf32>, tensor<?xf32>
 }""",
-        (YES, ramp(n), ramp(n + 1)),
-        (NO, ramp(n), ramp(n + 1)),
-        (NO, ramp(0), ramp(n)),
-        (YES, ramp(0), ramp(n)),
+        *(
+            (c, ramp(a), ramp(b))
+            for n in (3, 200_000)
+            for c, a, b in ((YES, n, n + 1), (NO, n, n + 1), (NO, 0, n), (YES, 0, n))
+        ),
     )
 
 
@@ -119,8 +119,7 @@ func.func @main(%c: tensor<1xi1>, %d: tensor<i1>, %x: tensor<2x3xf32>, %k: tenso
     )
 
 
-@pytest.mark.parametrize("n", [4, 150_000])
-def test_extents_out_of_a_branch(n: int) -> None:
+def test_extents_out_of_a_branch() -> None:
     """Scalars of the host that differ by branch are dims of what follows, several results."""
     check(
         """
@@ -139,8 +138,7 @@ func.func @main(%c: tensor<i1>, %x: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf
   %g = "migraphx.concat"(%e, %x) {axis = 0 : i64} : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
   return %e, %g, %n : tensor<?xf32>, tensor<?xf32>, tensor<1xi64>
 }""",
-        (YES, ramp(n)),
-        (NO, ramp(n)),
+        *((c, ramp(n)) for n in (4, 150_000) for c in (YES, NO)),
         (NO, ramp(0)),
     )
 
