@@ -154,6 +154,8 @@ class Compilation:
             found = self._with_plainer_kernels(program, lowered, failed)
             if found is not None:
                 return found
+        if self.before_passes is not None and failed.cause == "kernel":
+            return self._with_less(program, failed)  # less is lost than with other flags
         try:
             return lowered, self.backend.compile_lowered(lowered, self._options(after=failed))
         except CompileFailed as e:

@@ -14,6 +14,8 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.rewrite.passes import run_pipeline
+from mgx_mlir.targets.child import IreeCompiler
+from mgx_mlir.targets.diagnostics import CompileFailed, Failure
 
 TEXT = "g (float[N,4] x) => (float[N,4] y) { a = Relu (x) y = Softmax (a) }"
 
@@ -54,3 +56,22 @@ def test_all_passes_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_names_are_used() -> None:
     program = mgx_mlir.compile(_model(), target="cpu", cache=False)
     assert program.stats.unnamed_open_dims is None
+
+
+def test_names_are_given_up_before_other_flags_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refused kernel is compiled once with names and once without: each set costs a compile."""
+    tried: list[str] = []
+    run = IreeCompiler.run
+
+    def refuses_the_first(self: IreeCompiler, source: bytes, flags: Any, **more: Any) -> Any:
+        level = next(f for f in flags if f.startswith("--iree-opt-level"))
+        tried.append(level)
+        if len(tried) == 1:
+            raise CompileFailed(Failure("compile", "no such tiling", cause="kernel"))
+        return run(self, source, flags, **more)
+
+    monkeypatch.setattr(IreeCompiler, "run", refuses_the_first)
+    program = mgx_mlir.compile(_model(), target="cpu", cache=False)
+    assert tried == ["--iree-opt-level=O2"] * 2
+    assert program.executable.flag_set == "best"
+    assert program.executable.fallbacks == ("names-of-open-dims: no such tiling",)
