@@ -32,9 +32,10 @@ g (float[n,24] x) => (float[n,24] y, float[n,24] z)
 NODES = ("MatMul_0", "Softmax_1", "LogSoftmax_2")
 
 
-def _model() -> onnx.ModelProto:
+def _model(rows: str = "n") -> onnx.ModelProto:
     rng = np.random.default_rng(3)
-    return parse_model(MODEL % ", ".join(map(str, rng.standard_normal(576).round(3))))
+    text = MODEL.replace("[n,", f"[{rows},")
+    return parse_model(text % ", ".join(map(str, rng.standard_normal(576).round(3))))
 
 
 class Refusing:
@@ -103,7 +104,7 @@ def test_a_kernel_refused_in_every_form_ends_as_before(monkeypatch: pytest.Monke
 
 def test_a_failure_of_no_known_kernel_takes_the_ladder(monkeypatch: pytest.MonkeyPatch) -> None:
     refusing = Refusing(monkeypatch, None, 1)
-    program = compile(_model().SerializeToString(), target="cpu", threads=1, cache=False)
+    program = compile(_model("5").SerializeToString(), target="cpu", threads=1, cache=False)
     assert len(refusing.loops) == 1
     assert isinstance(program, IreeProgram)
     assert program.executable is not None
