@@ -75,6 +75,45 @@ def returned(module: ir.Module) -> list[int]:
     return [ir.OpResult(v).result_number for v in end.operands]
 
 
+@pytest.mark.parametrize("name", ["region", "workgroups"])
+def test_extents_of_results_of_one_dispatch(name: str) -> None:
+    """Extents of different results are equal where the dispatch states one value for both."""
+    given = "%n, %n" if name == "region" else "%x, %n, %n, %n"
+    sizes = "2, 0" if name == "region" else "0, 1, 1, 2"
+    types = "index, index" if name == "region" else "tensor<?xf32>, index, index, index"
+    text = f"""
+    #m = affine_map<(d0) -> (d0)>
+    #one = affine_map<(d0) -> (0)>
+    func.func @main(%x: tensor<?xf32>) -> (tensor<?xindex>, tensor<?xindex>) {{
+      %c0 = arith.constant 0 : index
+      %n = tensor.dim %x, %c0 : tensor<?xf32>
+      %p:2 = "flow.dispatch.{name}"({given}) ({{
+        "test.body"() : () -> ()
+      }}, {{
+      }}) {{operandSegmentSizes = array<i32: {sizes}>}}
+        : ({types}) -> (tensor<?xf32>, tensor<?xf32>)
+      %a = tensor.dim %p#0, %c0 : tensor<?xf32>
+      %b = tensor.dim %p#1, %c0 : tensor<?xf32>
+      %r:2 = "flow.dispatch.region"(%n, %n) ({{
+        %e = tensor.empty(%n) : tensor<?xindex>
+        %s = tensor.from_elements %a : tensor<1xindex>
+        %t = tensor.from_elements %b : tensor<1xindex>
+        %g:2 = linalg.generic {{indexing_maps = [#one, #one, #m, #m],
+            iterator_types = ["parallel"]}}
+            ins(%s, %t : tensor<1xindex>, tensor<1xindex>)
+            outs(%e, %e : tensor<?xindex>, tensor<?xindex>) {{
+        ^bb0(%i0: index, %i1: index, %o0: index, %o1: index):
+          linalg.yield %i0, %i1 : index, index
+        }} -> (tensor<?xindex>, tensor<?xindex>)
+        "flow.return"(%g#0, %g#1) : (tensor<?xindex>, tensor<?xindex>) -> ()
+      }}, {{
+      }}) {{operandSegmentSizes = array<i32: 2, 0>}}
+        : (index, index) -> (tensor<?xindex>, tensor<?xindex>)
+      return %r#0, %r#1 : tensor<?xindex>, tensor<?xindex>
+    }}"""
+    assert returned(merged(text)) == [0, 0]
+
+
 @pytest.mark.parametrize("dims", ["4", "?"])
 @pytest.mark.parametrize(
     ("letters", "results"),

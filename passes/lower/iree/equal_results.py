@@ -2,8 +2,8 @@
 
 iree-compile merges equal results of a flow.dispatch.region and then gives the first result in place
 of the merged ones, whichever it is that they are equal to. Lowering makes no two results of one
-value, but expressions may turn out equal once constants are folded: what upstream's canonicalizer
-and CSE find in a copy of the module is merged here.
+value, but expressions may turn out equal once constants are folded, or extents of dispatches'
+results followed: what upstream's canonicalizer and CSE find in a copy of the module is merged here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ def merge_equal_results(module: ir.Module) -> None:
         region.attributes[_MARK] = ir.IntegerAttr.get(kind, i)
     copy = module.operation.clone()
     try:
+        _follow_extents(copy)
         passmanager.PassManager.parse(_FOLD).run(copy)
+        if _merge_equal_inputs(copy):
+            passmanager.PassManager.parse(_FOLD).run(copy)
         firsts = {
             ir.IntegerAttr(r.attributes[_MARK]).value: _firsts(r)
             for r in _regions(copy)
@@ -57,6 +60,68 @@ def _regions(root: ir.Operation) -> Iterator[ir.Operation]:
 
     root.walk(visit)
     return iter(found)
+
+
+def _follow_extents(root: ir.Operation) -> None:
+    """Replace the extents of dispatches' results by what the dispatches say that they are."""
+    found: list[tuple[ir.Operation, ir.Value]] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "tensor.dim":
+            extent = _extent(op)
+            if extent is not None:
+                found.append((op, extent))
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit)
+    for op, extent in found:
+        op.results[0].replace_all_uses_with(extent)
+        op.erase()
+
+
+def _merge_equal_inputs(root: ir.Operation) -> bool:
+    """Make loops read an operand that they have several times once; return whether any does."""
+    found = False
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal found
+        if op.name != "linalg.generic":
+            return ir.WalkResult.ADVANCE
+        maps = ir.ArrayAttr(op.attributes["indexing_maps"])
+        arguments = list(op.regions[0].blocks[0].arguments)
+        firsts: dict[Hashable, ir.Value] = {}
+        for i in range(len(op.operands) - len(op.results)):
+            first = firsts.setdefault((op.operands[i], str(maps[i])), arguments[i])
+            if first != arguments[i] and any(True for _ in arguments[i].uses):
+                arguments[i].replace_all_uses_with(first)
+                found = True
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit)
+    return found
+
+
+def _extent(dim: ir.Operation) -> ir.Value | None:
+    """Return the operand of a dispatch that is an extent of its result, None for other tensors."""
+    source, place = dim.operands
+    owner, at = source.owner, place.owner
+    if isinstance(owner, ir.Block) or isinstance(at, ir.Block) or at.name != "arith.constant":
+        return None
+    # which of its operands are extents of results
+    part = {"flow.dispatch.region": 0, "flow.dispatch.workgroups": 3}.get(owner.name)
+    if part is None:
+        return None
+    segments = list(ir.DenseI32ArrayAttr(owner.attributes["operandSegmentSizes"]))
+    axis = ir.IntegerAttr(at.attributes["value"]).value
+    first = sum(segments[:part])
+    for result in owner.results:
+        kind = ir.ShapedType(result.type)
+        if result == source:
+            if not kind.is_dynamic_dim(axis):
+                return None
+            return owner.operands[first + sum(kind.is_dynamic_dim(i) for i in range(axis))]
+        first += _dynamic(kind)
+    return None
 
 
 def _firsts(region: ir.Operation) -> list[int]:
