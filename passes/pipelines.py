@@ -42,7 +42,7 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         "normalize_ops",
         "eliminate_identity",
         "dead_code_elimination",
-        "rewrite_rnn",
+        _step("rewrite_rnn", vector=o.loops or None),
         "inline_module",
         "dead_code_elimination",
         "eliminate_contiguous",

@@ -1,4 +1,4 @@
-"""rewrite_rnn: recurrent networks as one loop over time for each direction."""
+"""rewrite_rnn: recurrent networks as one loop, or one kernel, over time for each direction."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import OPS, Op
+from mgx_mlir.core.op import OPS, Op, attributes_of, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.control import Loop
 from mgx_mlir.dialects.migraphx.movement import Concat
+from mgx_mlir.dialects.migraphx.recurrent_steps import GruSteps, LstmSteps, RnnSteps
 from mgx_mlir.dialects.migraphx.rnn import (
     Gru,
     Lstm,
@@ -27,9 +28,10 @@ from mgx_mlir.dialects.migraphx.rnn import (
     direction_count,
 )
 from mgx_mlir.dialects.migraphx.views import Unsqueeze
-from mgx_mlir.rewrite.passes import PatternPass
+from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import (
     NoMatch,
+    Pattern,
     Replacement,
     Rewriter,
     defined_by,
@@ -38,6 +40,7 @@ from mgx_mlir.rewrite.pattern import (
     pattern,
 )
 
+STEPS = (RnnSteps, GruSteps, LstmSteps)
 # One step: from the inputs' share of the gates and the states to the next states.
 Step = Callable[[ir.Value, Sequence[ir.Value]], list[ir.Value]]
 
@@ -67,11 +70,45 @@ def _places(rw: Rewriter, x: ir.Value, axis: int) -> ir.Value:
     return rw.dynamic_range(rw.literal(np.int64(0)), _extent(rw, x, axis), one)
 
 
+# ---- one kernel ----------------------------------------------------------------------------------
+
+
+def _steps_refusal(op: Rnn | Gru | Lstm | RnnSteps | GruSteps | LstmSteps) -> str | None:
+    """Return why no kernel runs all steps of a network, None if one does."""
+    # imported late: the lowering stands behind all passes
+    from mgx_mlir.passes.lower.cpu.recurrent import refusal
+
+    return refusal(op)
+
+
+@pattern(Rnn, Gru, Lstm)
+def input_products(op: Rnn | Gru | Lstm, rw: Rewriter) -> Replacement:
+    """rnn(x, w, r, bias) -> rnn_steps(x w^T + bias, r), where one kernel runs all steps"""
+    if not rw.options.vector:
+        return no_match("the target runs no steps in one kernel")
+    gates, functions = {Rnn: (1, 1), Gru: (3, 2), Lstm: (4, 3)}[type(op)]
+    net = _network(op, rw, gates, functions)
+    if isinstance(net, NoMatch):
+        return net
+    reason = _steps_refusal(op)
+    if reason is not None:
+        return no_match("{}", reason)
+    # R's bias of a candidate that is reset behind its product is added there
+    late = isinstance(op, Gru) and bool(op.linear_before_reset)
+    more = [op.initial_c, op.peephole] if isinstance(op, Lstm) else []
+    attributes = attributes_of(op.operation)
+    made = rw.op(
+        f"{mnemonic(op.operation)}_steps", net.all_inputs(biased=not late), op.recurrence,
+        op.bias if late else None, op.sequence_lens, op.initial_h, *more, **attributes,
+    )  # fmt: skip
+    return list(made) if isinstance(op, Lstm) else made
+
+
 # ---- the networks --------------------------------------------------------------------------------
 
 
-@pattern(Rnn)
-def vanilla_rnn(op: Rnn, rw: Rewriter) -> Replacement:
+@pattern(Rnn, RnnSteps)
+def vanilla_rnn(op: Rnn | RnnSteps, rw: Rewriter) -> Replacement:
     """rnn(x, w, r) -> loop{f(x_t w^T + h r^T)}, x w^T of all steps ahead of it"""
     net = _network(op, rw, gates=1, functions=1)
     if isinstance(net, NoMatch):
@@ -89,8 +126,8 @@ def vanilla_rnn(op: Rnn, rw: Rewriter) -> Replacement:
     return net.results(direction, 1)[0]
 
 
-@pattern(Gru)
-def gru(op: Gru, rw: Rewriter) -> Replacement:
+@pattern(Gru, GruSteps)
+def gru(op: Gru | GruSteps, rw: Rewriter) -> Replacement:
     """gru(x, w, r) -> loop{(1 - z) g + z h}, x w^T of all steps ahead of it"""
     net = _network(op, rw, gates=3, functions=2)
     if isinstance(net, NoMatch):
@@ -130,8 +167,8 @@ def gru(op: Gru, rw: Rewriter) -> Replacement:
     return net.results(direction, 1)[0]
 
 
-@pattern(Lstm)
-def lstm(op: Lstm, rw: Rewriter) -> Replacement:
+@pattern(Lstm, LstmSteps)
+def lstm(op: Lstm | LstmSteps, rw: Rewriter) -> Replacement:
     """lstm(x, w, r) -> loop{c = f c + i g, h = o tanh(c)}, x w^T of all steps ahead of it"""
     net = _network(op, rw, gates=4, functions=3)
     if isinstance(net, NoMatch):
@@ -180,9 +217,12 @@ def _network(op: Op, rw: Rewriter, gates: int, functions: int) -> _Network | NoM
     want = (steps, d, batch, op.hidden_size)
     if any(TensorType.of(r).dims != want for r in op.results):
         return no_match("its result states other dims than its operands: {}", want)
-    for v in (op.weights, op.recurrence, op.bias, op.peephole if "peephole" in dir(op) else None):
+    for name in ("weights", "recurrence", "bias", "peephole"):
+        v = getattr(op, name, None)
         if v is not None and not TensorType.of(v).is_static:
             return no_match("weights have run-time dims: {}", TensorType.of(v))
+    if isinstance(op, STEPS) and rw.options.vector and _steps_refusal(op) is None:
+        return no_match("one kernel runs all steps")
     return _Network(op, rw, gates, activations(op.actv_func, functions, d))
 
 
@@ -193,7 +233,9 @@ class _Network:
         self.op, self.rw, self.gates, self.functions = op, rw, gates, functions
         self.type = TensorType.of(op.input)
         self.steps, self.batch = self.type.dims[:2]
-        self.width = TensorType.of(op.weights).dims[2]  # static, which the input's may not be
+        self.width = 0  # of the input; static, which the input's own may not be
+        if not isinstance(op, STEPS):
+            self.width = TensorType.of(op.weights).dims[2]
         self.hidden = op.hidden_size
         self.directions = direction_count(op.direction)
         self._mask: ir.Value | None = None
@@ -236,24 +278,54 @@ class _Network:
 
         `without`: the columns to which R's bias is not added.
         """
-        rw, columns = self.rw, self.gates * self.hidden
-        w = rw.op("transpose", self.of_direction(self.op.weights, d), permutation=[1, 0])
+        columns = self.gates * self.hidden
+        if isinstance(self.op, STEPS):
+            found = self.part(self.op.input, d * columns, (d + 1) * columns)
+            return self.biased(found, self.bias_of(d, without))
+        found = self.projected(self.of_direction(self.op.weights, d))
+        return self.by_steps(self.biased(found, self.bias_of(d, without)), columns)
+
+    def all_inputs(self, *, biased: bool) -> ir.Value:
+        """Build x W^T of all directions {steps, batch, directions gates hidden}: one dot."""
+        rw, columns = self.rw, self.directions * self.gates * self.hidden
+        found = self.projected(rw.op("reshape", self.op.weights, dims=[columns, self.width]))
+        bias = None
+        if biased and self.op.bias is not None:
+            parts = [self.bias_of(d, None) for d in range(self.directions)]
+            given = [p for p in parts if p is not None]
+            bias = given[0] if len(given) == 1 else rw.op("concat", given, axis=0)
+        return self.by_steps(self.biased(found, bias), columns)
+
+    def projected(self, w: ir.Value) -> ir.Value:
+        """Build x w^T of all steps, {steps batch, rows of w}."""
+        rw, w = self.rw, self.rw.op("transpose", w, permutation=[1, 0])
         count = DYN if DYN in (self.steps, self.batch) else self.steps * self.batch
         flat = rw.op("reshape", self.op.input, dims=[-1 if count == DYN else count, self.width])
-        found = rw.op("dot", flat, w)
-        if self.op.bias is not None:
-            bias = self.bias(d, columns, 2 * columns)
-            if without is not None:
-                parts = [self.part(bias, 0, without[0])]
-                zero = np.zeros(without[1] - without[0], self.type.dtype.np)
-                bias = rw.op("concat", [*parts, rw.literal(zero)], axis=0)
-            bias = rw.op("add", self.bias(d, 0, columns), bias)
-            found = rw.op("add", found, self.rows(bias, found))
-        dims = [self.steps, self.batch, columns]
+        return rw.op("dot", flat, w)
+
+    def by_steps(self, found: ir.Value, columns: int) -> ir.Value:
+        """Build {steps, batch, columns} of what holds the rows of all steps."""
+        rw, dims = self.rw, [self.steps, self.batch, columns]
         if dims.count(DYN) > 1:
             shape = rw.op("concat", [rw.shape(self.op.input, 0, 2), rw.ints([columns])], axis=0)
             return rw.op("reshape", found, shape, results=[self.type.with_dims(dims)])
         return rw.op("reshape", found, dims=[-1 if x == DYN else x for x in dims])
+
+    def bias_of(self, d: int, without: tuple[int, int] | None) -> ir.Value | None:
+        """Build the sum of both biases of one direction, None where there are none."""
+        rw, columns = self.rw, self.gates * self.hidden
+        if self.op.bias is None:
+            return None
+        bias = self.bias(d, columns, 2 * columns)
+        if without is not None:
+            parts = [self.part(bias, 0, without[0])]
+            zero = np.zeros(without[1] - without[0], self.type.dtype.np)
+            bias = rw.op("concat", [*parts, rw.literal(zero)], axis=0)
+        return rw.op("add", self.bias(d, 0, columns), bias)
+
+    def biased(self, found: ir.Value, bias: ir.Value | None) -> ir.Value:
+        """Build rows with a bias added to each."""
+        return found if bias is None else self.rw.op("add", found, self.rows(bias, found))
 
     def state(self, initial: ir.Value | None, d: int) -> ir.Value:
         """Build the first state {batch, hidden}: zeros where none is given."""
@@ -505,11 +577,14 @@ class RewriteRnn(PatternPass):
 
     The products of the inputs with W do not depend on the state: one dot of all steps makes them
     ahead of the loop, with the biases. The loop holds a dot of the state with R and pointwise ops.
-    What the ops do with variable lengths is a mask.
+    What the ops do with variable lengths is a mask. A processor with vector kernels runs the whole
+    loop as one of them (rnn_steps, gru_steps, lstm_steps).
     """
 
     name: ClassVar[str] = "rewrite_rnn"
-    patterns = (
+    vector: bool = option(False, "a vector kernel runs all steps where it can")
+    patterns: ClassVar[tuple[Pattern, ...]] = (
+        input_products,
         vanilla_rnn,
         gru,
         lstm,

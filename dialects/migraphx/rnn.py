@@ -54,10 +54,15 @@ def _expect(t: TensorType | None, name: str, dims: Sequence[int]) -> None:
     check(fits, lambda: f"{name} expected dims {show_dims(dims)}, got {show_dims(t.dims)}")
 
 
-def _states(o: InferView, gates: int, functions: int) -> TensorType:
-    """Infer the type of all states {sequence, directions, batch, hidden}; check the rest."""
+def infer_states(
+    o: InferView, gates: int, functions: int, weights: TensorType | None
+) -> TensorType:
+    """Infer the type of all states {sequence, directions, batch, hidden}; check the rest.
+
+    weights: None where the input holds their products.
+    """
     check_dtype(o.input, FLOAT)
-    given = (o.weights, o.recurrence, o.bias, o.initial_h)
+    given = (weights, o.recurrence, o.bias, o.initial_h)
     check_same_dtype([o.input, *(t for t in given if t is not None)])
     check_rank(o.input, 3, "input")
     check(o.hidden_size >= 1, lambda: f"hidden_size expected at least 1, got {o.hidden_size}")
@@ -65,13 +70,32 @@ def _states(o: InferView, gates: int, functions: int) -> TensorType:
     d, h = direction_count(o.direction), o.hidden_size
     sequence, batch, width = o.input.dims
     activations(o.actv_func, functions, d)
-    _expect(o.weights, "weights", (d, gates * h, width))
+    if weights is None:
+        _expect(o.input, "input", (sequence, batch, d * gates * h))
+    _expect(weights, "weights", (d, gates * h, width))
     _expect(o.recurrence, "recurrence", (d, gates * h, h))
     _expect(o.bias, "bias", (d, 2 * gates * h))
     check_index_type(o.sequence_lens, "sequence_lens")
     _expect(o.sequence_lens, "sequence_lens", (batch,))
     _expect(o.initial_h, "initial_h", (d, batch, h))
     return o.input.with_dims((sequence, d, batch, h))
+
+
+def infer_cells(o: InferView, states: TensorType) -> list[TensorType]:
+    """Infer the types of hidden and cell states; check what only an lstm has."""
+    _, d, batch, h = states.dims
+    extra = [t for t in (o.initial_c, o.peephole) if t is not None]
+    check_same_dtype([o.input, *extra])
+    _expect(o.initial_c, "initial_c", (d, batch, h))
+    _expect(o.peephole, "peephole", (d, 3 * h))
+    return [states, states]
+
+
+def _products(x: Array, w: Array | None, directions: int) -> list[Array]:
+    """Return x w^T of each direction {sequence, batch, gates hidden}; w None: x holds them."""
+    if w is None:
+        return np.split(x, directions, axis=2)
+    return [x @ own.T for own in w]
 
 
 def _lengths(lens: Array | None, x: Array) -> Array:
@@ -143,12 +167,12 @@ class Rnn(Recurrent, name="rnn"):
 
     @staticmethod
     def infer(o: InferView) -> TensorType:
-        return _states(o, 1, 1)
+        return infer_states(o, 1, 1, o.weights)
 
     @staticmethod
     def reference(
         x: Array,
-        w: Array,
+        w: Array | None,
         r: Array,
         bias: Array | None = None,
         sequence_lens: Array | None = None,
@@ -161,13 +185,14 @@ class Rnn(Recurrent, name="rnn"):
     ) -> Array:
         directions, h = direction_count(direction), hidden_size
         lens, limit = _lengths(sequence_lens, x), _limited(clip)
+        products = _products(x, w, directions)
         out = np.zeros((x.shape[0], directions, x.shape[1], h), x.dtype)
         for d, (f,) in enumerate(_callables(actv_func, 1, directions)):
             wb, rb = _bias(bias, d, 1, h, x)
             state = _initial(initial_h, d, x, h)
             for t in _steps(direction, d, x.shape[0]):
                 live = (t < lens)[:, None]
-                found = f(limit(x[t] @ w[d].T + state @ r[d].T + wb + rb))
+                found = f(limit(products[d][t] + state @ r[d].T + wb + rb))
                 state = np.where(live, found, state)
                 out[t, d] = np.where(live, found, 0)
         return out
@@ -199,12 +224,12 @@ class Gru(Recurrent, name="gru"):
 
     @staticmethod
     def infer(o: InferView) -> TensorType:
-        return _states(o, 3, 2)
+        return infer_states(o, 3, 2, o.weights)
 
     @staticmethod
     def reference(
         x: Array,
-        w: Array,
+        w: Array | None,
         r: Array,
         bias: Array | None = None,
         sequence_lens: Array | None = None,
@@ -218,22 +243,23 @@ class Gru(Recurrent, name="gru"):
     ) -> Array:
         directions, h = direction_count(direction), hidden_size
         lens, limit = _lengths(sequence_lens, x), _limited(clip)
+        products = _products(x, w, directions)
         out = np.zeros((x.shape[0], directions, x.shape[1], h), x.dtype)
         for d, (f, g) in enumerate(_callables(actv_func, 2, directions)):
-            wz, wr, wg = w[d].reshape(3, h, -1)
             rz, rr, rg = r[d].reshape(3, h, h)
             wb, rb = _bias(bias, d, 3, h, x)
             (wbz, wbr, wbg), (rbz, rbr, rbg) = wb.reshape(3, h), rb.reshape(3, h)
             state = _initial(initial_h, d, x, h)
             for t in _steps(direction, d, x.shape[0]):
                 live = (t < lens)[:, None]
-                z = f(limit(x[t] @ wz.T + state @ rz.T + wbz + rbz))
-                reset = f(limit(x[t] @ wr.T + state @ rr.T + wbr + rbr))
+                xz, xr, xg = np.split(products[d][t], 3, axis=1)
+                z = f(limit(xz + state @ rz.T + wbz + rbz))
+                reset = f(limit(xr + state @ rr.T + wbr + rbr))
                 if linear_before_reset:
                     inner = reset * (state @ rg.T + rbg)
                 else:
                     inner = (reset * state) @ rg.T + rbg
-                found = (1 - z) * g(limit(x[t] @ wg.T + inner + wbg)) + z * state
+                found = (1 - z) * g(limit(xg + inner + wbg)) + z * state
                 state = np.where(live, found, state)
                 out[t, d] = np.where(live, found, 0)
         return out
@@ -274,18 +300,12 @@ class Lstm(Recurrent, name="lstm"):
 
     @staticmethod
     def infer(o: InferView) -> list[TensorType]:
-        found = _states(o, 4, 3)
-        _, d, batch, h = found.dims
-        extra = [t for t in (o.initial_c, o.peephole) if t is not None]
-        check_same_dtype([o.input, *extra])
-        _expect(o.initial_c, "initial_c", (d, batch, h))
-        _expect(o.peephole, "peephole", (d, 3 * h))
-        return [found, found]
+        return infer_cells(o, infer_states(o, 4, 3, o.weights))
 
     @staticmethod
     def reference(
         x: Array,
-        w: Array,
+        w: Array | None,
         r: Array,
         bias: Array | None = None,
         sequence_lens: Array | None = None,
@@ -301,6 +321,7 @@ class Lstm(Recurrent, name="lstm"):
     ) -> tuple[Array, Array]:
         directions, h = direction_count(direction), hidden_size
         lens, limit = _lengths(sequence_lens, x), _limited(clip)
+        products = _products(x, w, directions)
         out = np.zeros((x.shape[0], directions, x.shape[1], h), x.dtype)
         cells = np.zeros_like(out)
         for d, (f, g, last) in enumerate(_callables(actv_func, 3, directions)):
@@ -311,7 +332,7 @@ class Lstm(Recurrent, name="lstm"):
             state, cell = _initial(initial_h, d, x, h), _initial(initial_c, d, x, h)
             for t in _steps(direction, d, x.shape[0]):
                 live = (t < lens)[:, None]
-                gates = x[t] @ w[d].T + state @ r[d].T + wb + rb
+                gates = products[d][t] + state @ r[d].T + wb + rb
                 i, o, forget, candidate = np.split(gates, 4, axis=1)
                 i = f(limit(i + pi * cell))
                 forget = 1 - i if input_forget else f(limit(forget + pf * cell))

@@ -62,3 +62,15 @@ func.func @weights(%x: tensor<5x2x?xf32>, %w: tensor<1x4x?xf32>, %r: tensor<1x4x
   %0 = "migraphx.rnn"(%x, %w, %r) {hidden_size = 4 : i64, actv_func = ["tanh"]} : (tensor<5x2x?xf32>, tensor<1x4x?xf32>, tensor<1x4x4xf32>) -> tensor<5x1x2x4xf32>
   return %0 : tensor<5x1x2x4xf32>
 }
+
+// -----
+
+// Of products that are computed already: each direction reads its columns.
+// CHECK-LABEL: @steps
+// CHECK-NOT: rnn_steps
+// CHECK: "migraphx.slice"(%arg0) {axes = array<i64: 2>, ends = array<i64: 8>, starts = array<i64: 4>}
+// CHECK: migraphx.loop
+func.func @steps(%x: tensor<5x2x8xf32>, %r: tensor<2x4x4xf32>) -> tensor<5x2x2x4xf32> {
+  %0 = "migraphx.rnn_steps"(%x, %r) {hidden_size = 4 : i64, direction = "bidirectional", actv_func = ["tanh"]} : (tensor<5x2x8xf32>, tensor<2x4x4xf32>) -> tensor<5x2x2x4xf32>
+  return %0 : tensor<5x2x2x4xf32>
+}

@@ -1,7 +1,9 @@
-"""exp on vectors of f32 for arguments that are not positive, as softmax and sigmoid need it.
+"""exp on vectors of f32 for arguments that are not positive, as softmax needs it, sigmoid, tanh.
 
-2^i * p(f) with a polynomial of degree 5 on [-0.5, 0.5] (relative error below 1e-7), 14
+exp is 2^i * p(f) with a polynomial of degree 5 on [-0.5, 0.5] (relative error below 1e-7), 14
 instructions where the library's has 24. NaN stays NaN, below -87.3 the result is 0.
+
+tanh is x p(x^2) / q(x^2) (relative error below 4e-7, and never beyond 1).
 """
 
 from __future__ import annotations
@@ -22,6 +24,12 @@ COEFFICIENTS = (
     6.93147004e-1,
     1.0,
 )
+
+HIGHEST = 88.0  # exp of more is infinity
+TANH_END = 9.0  # tanh of more is 1
+# least relative error on (0, 9], lowest power first
+TANH_TOP = (0.999999941, 0.1291923, 2.92076351e-3, 9.2674369e-6, -1.2780491e-8, 1.82553795e-11)
+TANH_BOTTOM = (1.0, 0.462525138, 2.37631754e-2, 2.28100436e-4)
 
 
 def exp(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:
@@ -45,3 +53,36 @@ def exp(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:
     moved = arith.ShLIOp(exponent, k.splat(23, lanes, dtypes.INT32)).result
     scaled = arith.BitcastOp(x.type, arith.AddIOp(bits, moved).result).result
     return arith.SelectOp(below, c(0.0), scaled).result
+
+
+def bounded(k: WorkgroupBuilder, x: ir.Value, most: float) -> ir.Value:
+    """Return a vector with its elements cut to [-most, most]; NaN stays NaN."""
+    lanes = ir.VectorType(x.type).shape[0]
+    high, low = k.splat(most, lanes), k.splat(-most, lanes)
+    x = arith.SelectOp(arith.CmpFOp(2, x, high).result, high, x).result  # ogt: false for NaN
+    return arith.SelectOp(arith.CmpFOp(4, x, low).result, low, x).result
+
+
+def sigmoid(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:
+    """1 / (1 + e^-x) of any vector of f32."""
+    lanes = ir.VectorType(x.type).shape[0]
+    one, most = k.splat(1.0, lanes), k.splat(HIGHEST, lanes)
+    back = arith.NegFOp(x).result
+    back = arith.SelectOp(arith.CmpFOp(2, back, most).result, most, back).result
+    return arith.DivFOp(one, arith.AddFOp(one, exp(k, back)).result).result
+
+
+def tanh(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:
+    """Return tanh of any vector of f32."""
+    lanes = ir.VectorType(x.type).shape[0]
+    x = bounded(k, x, TANH_END)
+    square = arith.MulFOp(x, x).result
+
+    def polynomial(coefficients: tuple[float, ...]) -> ir.Value:
+        total = k.splat(coefficients[-1], lanes)
+        for c in coefficients[-2::-1]:
+            total = k.fma(total, square, k.splat(c, lanes))
+        return total
+
+    top = arith.MulFOp(x, polynomial(TANH_TOP)).result
+    return bounded(k, arith.DivFOp(top, polynomial(TANH_BOTTOM)).result, 1.0)

@@ -62,6 +62,14 @@ def lstm(g):
     return network(g, "lstm", 4, 3, input_forget=g.pick(0, 0, 1))
 
 
+@case("input_products", rtol=1e-5, fires=0.5, options={"vector": True})
+def input_products(g):
+    """A third of the draws is in f64, and directions of some have functions of their own."""
+    name, gates, functions = g.pick(("rnn", 1, 1), ("gru", 3, 2), ("lstm", 4, 3))
+    attributes = {"linear_before_reset": g.pick(0, 1)} if name == "gru" else {}
+    return network(g, name, gates, functions, **attributes)
+
+
 @case("last_output", fires=1.0)
 def last_output(g):
     direction = g.pick(*DIRECTIONS)
