@@ -195,6 +195,9 @@ CONVOLUTIONS = (
     ("depthwise3x3_144_56", 144, 144, 56, 3, 1, 144),
     ("depthwise3x3s2_144_56", 144, 144, 56, 3, 2, 144),
     ("depthwise5x5_240_28", 240, 240, 28, 5, 1, 240),
+    ("depthwise5x5s2_240_28", 240, 240, 28, 5, 2, 240),
+    ("depthwise3x3_960_7", 960, 960, 7, 3, 1, 960),
+    ("depthwise3x3_16_112", 16, 16, 112, 3, 1, 16),
     ("depthwise7x7_96_56", 96, 96, 56, 7, 1, 96),
     ("grouped3x3_32x4_56", 128, 128, 56, 3, 1, 32),
 )
@@ -219,11 +222,30 @@ def _windows(weight: Weight) -> Iterator[OpModel]:
     yield _one("conv1d_spectrum_16000", "Conv", _x(1, 1, 16000), weights, strides=[160])
     weights = {"w": weight(16, 16, 3, 3, 3), "b": weight(16, fan=1)}
     yield _one("conv3d_16_16x32x32", "Conv", _x(1, 16, 16, 32, 32), weights, pads=[1] * 6)
+    yield from _inverted_residual(weight)
     attributes = {"pads": [1] * 4, "strides": [2, 2]}
     w = {"w": weight(64, 64, 4, 4)}
     yield _one("transposed_k4s2_64_32", "ConvTranspose", _x(1, 64, 32, 32), w, **attributes)
     w = {"w": weight(128, 64, 2, 2)}
     yield _one("transposed_k2s2_128_32", "ConvTranspose", _x(1, 128, 32, 32), w, strides=[2, 2])
+
+
+def _inverted_residual(weight: Weight) -> Iterator[OpModel]:
+    """Depthwise convolutions where models have them: between two of 1x1, with no transpose."""
+    for k, stride in ((3, 1), (3, 2), (5, 1), (5, 2)):
+        nodes: list[Node] = [
+            ("Conv", ["x", "w1", "b1"], ["a"], {}),
+            ("HardSwish", ["a"], ["b"], {}),
+            ("Conv", ["b", "w2", "b2"], ["c"],
+             {"pads": [k // 2] * 4, "strides": [stride] * 2, "group": 96}),
+            ("HardSwish", ["c"], ["d"], {}),
+            ("Conv", ["d", "w3", "b3"], ["y"], {}),
+        ]  # fmt: skip
+        weights = {"w1": weight(96, 24, 1, 1), "b1": weight(96, fan=1)}
+        weights |= {"w2": weight(96, 1, k, k), "b2": weight(96, fan=1)}
+        weights |= {"w3": weight(24, 96, 1, 1), "b3": weight(24, fan=1)}
+        name = f"depthwise{k}x{k}s{stride}_block_96_40"
+        yield OpModel(name, _x(1, 24, 40, 40), nodes, weights)
 
 
 def _pools(_: Weight) -> Iterator[OpModel]:

@@ -449,6 +449,7 @@ def test_weights_as_arguments() -> None:
 def test_groups_and_channels() -> None:
     net = _Net(0)
     net.output(_one(net, group=2))
+    net.vector_kernels = 1
     for ci, co in ((8, 20), (17, 19), (5, 1), (16, 100)):
         net.output(_one(net, ci=ci, co=co))
         net.vector_kernels += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from mgx_mlir.core import dtypes, literals
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Kernel, is_a
 from mgx_mlir.core.open_dims import is_named
@@ -16,7 +17,7 @@ from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import KernelPlan, LoweringContext
 from mgx_mlir.passes.lower.cpu import convolution as loops
-from mgx_mlir.passes.lower.cpu import winograd
+from mgx_mlir.passes.lower.cpu import grouped_convolution, winograd
 from mgx_mlir.passes.lower.cpu.convolution_shape import ConvExtents, ConvPlan, ConvShape
 from mgx_mlir.passes.lower.cpu.dot_kernel import is_epilogue
 from mgx_mlir.passes.lower.cpu.epilogue import Epilogue
@@ -25,6 +26,7 @@ from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lower.expr import Extent, Leaf
 from mgx_mlir.passes.lower.ops.convolution import padded_input, window_count
 
+NARROW = (dtypes.HALF, dtypes.BF16)  # computed as f32
 TO_LAST = (0, 2, 3, 1)  # N, C, H, W -> N, H, W, C
 
 
@@ -45,15 +47,17 @@ def refusal(op: Convolution, *, planar: bool = False) -> str | None:
         return "it is no channels-last image"
     if DYN in (*w, out[-1]):  # the weights say how many channels the input has
         return "its window or its channels are run-time dims"
-    if dtype is not dtypes.FLOAT:
+    if dtype is not dtypes.FLOAT and (op.group == 1 or dtype not in NARROW):
         return f"it computes {dtype}"
-    if op.group != 1:
-        return "it has groups"
     if op.padding_mode != "default_":
         return f"its padding mode is {op.padding_mode}"
     if 0 in x or 0 in out or any(p < 0 for p in op.padding):
         return "it has no elements, or negative padding"
-    if loops.plan(shape_of(op, planar=planar), AVX512) is None:
+    shape = shape_of(op, planar=planar)
+    if op.group != 1:
+        if grouped_convolution.plan(shape, op.group, AVX512) is None:
+            return "its groups do not fit the loops"
+    elif loops.plan(shape, AVX512) is None:
         return "its rows do not fit the loops"
     return None
 
@@ -143,6 +147,10 @@ def _anchor(body: ir.Block) -> Convolution | None:
     return next((o for o in body.operations if isinstance(o, Convolution)), None)
 
 
+# what follows the sums: further operands, types of the results, their vectors, open extents
+_After = tuple[Sequence[ir.Value], Sequence[DType], "_Emit", ConvExtents]
+
+
 def _loops(
     e: LoweringContext, conv: Convolution, body: ir.Block, isa: Isa
 ) -> list[ir.Value] | None:
@@ -166,7 +174,7 @@ def _loops(
     whole = [extents.batch, *extents.counts, shape.outputs]
     own = [extents.batch, *_own_counts(conv, extents), shape.outputs]
     # stands for the sums, and has their extents
-    total = Leaf(TensorType.of(conv.out), e.empty(own, dtypes.FLOAT))
+    total = Leaf(TensorType.of(conv.out).with_dtype(dtypes.FLOAT), e.empty(own, dtypes.FLOAT))
     with e.kernel():  # views and pointwise ops wait to be asked for
         if turned is not None:
             e.operation(turned)
@@ -176,23 +184,56 @@ def _loops(
             if o not in skipped and not is_a(o, (Literal, Yield)):
                 e.operation(o)
         results = [e.expr(v) for v in members[-1].operands]
-    epilogue = Epilogue(results, total)
-    cut = loops.plan(shape, isa)
-    if epilogue.refusal or cut is None:
+    stored = [TensorType.of(v).dtype for v in members[-1].operands]
+    epilogue = Epilogue(results, total, stored)
+    if epilogue.refusal:
         return None
-    if shape.inputs > cut.block and results[0].type.dtype is not dtypes.FLOAT:
+    after = (epilogue.inputs, stored, _Emit(epilogue, conv), extents)
+    if conv.group != 1:
+        found = _grouped(e, conv, shape, isa, image, weights, after)
+    else:
+        found = _dense(e, shape, isa, views.reshaped(e, image, [e.product(have)]), weights, after)
+    if found is None:
+        return None
+    return found if own == whole else [views.reshaped(e, v, own) for v in found]
+
+
+def _dense(
+    e: LoweringContext, shape: ConvShape, isa: Isa, flat: ir.Value, weights: ir.Value,
+    after: _After,
+) -> list[ir.Value] | None:  # fmt: skip
+    """Return the results of a convolution of one group."""
+    cut = loops.plan(shape, isa)
+    if cut is None:
+        return None
+    if shape.inputs > cut.block and after[1][0] is not dtypes.FLOAT:
         return None  # the sums of a channel block are kept in the first result
-    flat = views.reshaped(e, image, [e.product(have)])
-    types = [x.type.dtype for x in results]
-    after = (epilogue.inputs, types, _Emit(epilogue, conv), extents)
     points = winograd.plan(shape, isa) if e.options.fast_math else None
     if points is None:
         packed = _packed(e, weights, shape, cut)
-        found = loops.convolution(shape, cut, isa, flat, packed, *after)
-    else:
-        packed = _transformed(e, weights, points)
-        found = winograd.convolution(shape, points, isa, flat, packed, *after)
-    return found if own == whole else [views.reshaped(e, v, own) for v in found]
+        return loops.convolution(shape, cut, isa, flat, packed, *after)
+    packed = _transformed(e, weights, points)
+    return winograd.convolution(shape, points, isa, flat, packed, *after)
+
+
+def _grouped(
+    e: LoweringContext, conv: Convolution, shape: ConvShape, isa: Isa, image: ir.Value,
+    weights: ir.Value, after: _After,
+) -> list[ir.Value] | None:  # fmt: skip
+    """Return the results of a convolution of several groups."""
+    cut = grouped_convolution.plan(shape, conv.group, isa)
+    if cut is None:
+        return None
+    array = literals.array_of(weights)
+    dims = (*shape.kernel, shape.inputs, shape.outputs)
+    packed = e.parameter(
+        e.repacked(array, cut, lambda: grouped_convolution.pack(array.reshape(dims), cut))
+    )
+    extents = after[-1]
+    channels = shape.inputs * conv.group
+    x = views.reshaped(e, image, [extents.batch, *extents.size, channels])
+    dtype = TensorType.of(conv.input).dtype
+    return grouped_convolution.grouped(shape, cut, x, packed, *after, dtype)
 
 
 def _own_counts(conv: Convolution, extents: ConvExtents) -> list[Extent]:

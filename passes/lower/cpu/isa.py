@@ -11,12 +11,13 @@ from mgx_mlir.hardware.machine import processor_features
 class Isa:
     """lanes: of f32 in a register. tiles: the accumulators of a convolution, (pixels, registers),
     best first; with the operands they fill no more than the registers there are. dot_tiles: those
-    of a matrix product. bf16_dot: LLVM's instruction that adds the products of two neighbours of
-    bf16 to each lane of f32, if there is one."""
+    of a matrix product. registers: how many there are. bf16_dot: LLVM's instruction that adds the
+    products of two neighbours of bf16 to each lane of f32, if there is one."""
 
     lanes: int
     tiles: tuple[tuple[int, int], ...]
     dot_tiles: tuple[tuple[int, int], ...]
+    registers: int = 32
     bf16_dot: str = ""
 
 
@@ -24,7 +25,7 @@ class Isa:
 # power of two apart fall into the same sets of the first cache (docs/kernels.md).
 AVX512 = Isa(16, ((6, 4), (8, 2), (8, 3), (8, 1)), dot_tiles=((8, 3), (6, 4), (8, 2), (8, 1)))
 AVX512_BF16 = replace(AVX512, bf16_dot="llvm.x86.avx512bf16.dpbf16ps.512")
-AVX2 = Isa(8, ((6, 2), (6, 1)), dot_tiles=((6, 2), (6, 1)))
+AVX2 = Isa(8, ((6, 2), (6, 1)), dot_tiles=((6, 2), (6, 1)), registers=16)
 NEON = Isa(4, ((6, 4), (6, 1)), dot_tiles=((6, 4), (8, 2), (8, 1)))
 
 # names of LLVM's processors, by what their names begin with
