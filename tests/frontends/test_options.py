@@ -41,6 +41,22 @@ def test_open_dims_are_dynamic_with_their_symbol() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["?", "-1", "_", "2"])
+def test_signs_of_open_dims_are_no_symbols(name: str) -> None:
+    """Exporters put them where they know no name; dims of one sign have sizes of their own."""
+    model = onnx.parser.parse_model(ADD)
+    for graph_input in model.graph.input:
+        for d in graph_input.type.tensor_type.shape.dim:
+            if d.HasField("dim_param"):
+                d.dim_param = name
+    program = parse_onnx_buffer(model.SerializeToString(), OnnxOptions())
+    with program.ctx:
+        attributes = [str(d[DIMS]) for d in argument_attributes(program.main())]
+    assert not any("symbol" in a for a in attributes)
+    fixed = parse_onnx_buffer(model.SerializeToString(), OnnxOptions(dim_params={name: 4}))
+    assert dims(fixed) == [(4, 3), (4, 4)]
+
+
 def test_default_dim_value() -> None:
     assert dims(parsed(ADD, default_dim_value=5)) == [(5, 3), (5, 5)]
 

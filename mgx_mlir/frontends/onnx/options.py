@@ -51,6 +51,8 @@ class OnnxOptions(ReadOptions):
             return DynamicDim(given.min, given.max, given.optimals, given.symbol or symbol)
         if self.default_dim_value:
             return self.default_dim_value
+        if not any(c.isalpha() for c in symbol):
+            symbol = ""  # "?", "-1" and "_" say that a dim is open, not that such dims are equal
         if (given := self.default_dyn_dim_value) is not None:
             fixed = given.fixed
             if fixed is not None:
