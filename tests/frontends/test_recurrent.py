@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, parser
 
 import mgx_mlir
+from mgx_mlir.core.errors import RunError
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 FUNCTIONS = {
@@ -190,3 +191,30 @@ def test_if_of_other_dims_and_a_reversed_scan():
     outputs = [info("last", f, None), info("all", f, None)]
     model = one_node(node, [info("s0", f, [3]), info("x", f, [3, "n"])], outputs)
     agree(model, *({"s0": np.ones(3, np.float32), "x": np.ones((3, n), "f") * n} for n in (1, 4)))
+
+
+def test_an_open_batch_is_that_of_the_first_state() -> None:
+    """What squeezes every dim of 1 then knows it."""
+    text = """<ir_version: 8, opset_import: ["":12]>
+    g (float[t,b,2] x, float[1,1,3] h) => (float[m] y) {
+      y0, last = GRU <hidden_size: int = 3> (x, w, r, , , h)
+      y = Squeeze(last)
+    }"""
+    model = parser.parse_model(text)
+    rng = np.random.default_rng(0)
+    for name, k in (("w", 2), ("r", 3)):
+        weight = rng.standard_normal((1, 9, k)).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(weight, name))
+    data = model.SerializeToString()
+    session = onnxruntime.InferenceSession(data)
+    for target in ("cpu", "ref"):
+        program = mgx_mlir.compile(data, target, cache=False)
+        for length in (1, 5):
+            given = {
+                "x": rng.standard_normal((length, 1, 2)).astype(np.float32),
+                "h": rng.standard_normal((1, 1, 3)).astype(np.float32),
+            }
+            (got,), (want,) = program.run(given), session.run(None, given)
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+        with pytest.raises(RunError):
+            program.run(x=np.zeros((5, 2, 2), np.float32), h=given["h"])

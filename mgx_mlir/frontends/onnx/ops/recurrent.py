@@ -11,6 +11,7 @@ from mgx_mlir.frontends.helpers import transpose, zeros
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.shaping import reshape_known
 from mgx_mlir.frontends.signatures import Attributes
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
@@ -102,6 +103,9 @@ def _recurrent(
             transpose(b, v, (1, 0, 2)) if i in (2, 3) and v is not None else v
             for i, v in enumerate(rest)
         ]
+    for state in rest[2:4]:  # an open batch is that of the first states
+        if state is not None and b.dims(x)[1] == DYN and b.dims(state)[1] != DYN:
+            x = reshape_known(b, x, [0, b.dims(state)[1], 0], False)
     directions = 2 if direction == "bidirectional" else 1
     found = b.op(
         name,
