@@ -20,6 +20,7 @@ from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.dims import DynamicDim
 from mgx_mlir.frontends.importer import GraphImporter, Stop, outputs_of
 from mgx_mlir.frontends.onnx import ops
+from mgx_mlir.frontends.onnx.alternatives import Alternatives, Choices
 from mgx_mlir.frontends.onnx.attributes import keywords, resolved, schema_of
 from mgx_mlir.frontends.onnx.bodies import (
     UseBody,
@@ -73,7 +74,11 @@ def import_model(model: LoadedModel, options: OnnxOptions | None = None) -> Prog
     """Build the program of a loaded model."""
     dialects.load()
     ops.load()
-    return Importer(model, options or OnnxOptions()).program()
+
+    def read(choices: Choices) -> ProgramIR:
+        return Importer(model, options or OnnxOptions(), choices).program()
+
+    return Alternatives(read, model.proto.graph).program()
 
 
 class Importer(GraphImporter[onnx.NodeProto, Scope]):
@@ -81,8 +86,11 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
 
     max_depth = 32
 
-    def __init__(self, model: LoadedModel, options: OnnxOptions) -> None:
+    def __init__(
+        self, model: LoadedModel, options: OnnxOptions, choices: Choices | None = None
+    ) -> None:
         super().__init__(model.name, options)
+        self.choices = choices or {}
         self.model, self.options = model, options
         self.functions = {
             (domain_of(f.domain), f.name, f.overload): f for f in model.proto.functions

@@ -9,6 +9,7 @@ import onnx
 
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import importer as shared
+from mgx_mlir.frontends.onnx.alternatives import Undecided
 from mgx_mlir.frontends.onnx.graph import captured
 from mgx_mlir.frontends.values import POISON, Failed, Held, has_failed
 
@@ -83,6 +84,15 @@ class Node(shared.NodeBase):
         for formal, value in zip(graph.input, inputs, strict=True):
             scope.values[formal.name] = value
         return self.importer.body(graph, scope)
+
+    def taken(self) -> bool | None:
+        """Return whether the condition of this `If` is chosen to hold; None: it is refused.
+
+        Raises Undecided where nothing has been chosen.
+        """
+        if self.name not in self.importer.choices:
+            raise Undecided(self.name)
+        return self.importer.choices[self.name]
 
     def settle(self, graph: onnx.GraphProto) -> bool:
         """Make what a subgraph captures here, outside of its region; False if some of it failed."""

@@ -16,7 +16,7 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.views import Identity
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.branches import joined_types, same_count
-from mgx_mlir.frontends.helpers import axis_in, convert, single, transpose, unsqueeze
+from mgx_mlir.frontends.helpers import axis_in, convert, require, single, transpose, unsqueeze
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.structures import (
@@ -48,7 +48,10 @@ def if_op(
     then_branch: onnx.GraphProto,
     else_branch: onnx.GraphProto,
 ) -> tuple[Any, ...]:
-    """Import the branch that a condition known now picks in place."""
+    """Import the branch that a condition known now picks in place.
+
+    Of branches that differ in rank the one that the rest of the model can be read with.
+    """
     known = b.const(single(b, cond, "condition"))
     if known is not None:
         return tuple(node.inline(then_branch if bool(known) else else_branch))
@@ -71,6 +74,11 @@ def if_op(
     for i, (form, other) in enumerate(zip(forms, map(form_of, found[1]), strict=True)):
         if form != other:
             raise NotSupported(f"output {i} that is {describe(form)} or {describe(other)}")
+    if any(TensorType.of(a).rank != TensorType.of(c).rank for a, c in zip(*yields, strict=True)):
+        holds = node.taken()
+        if holds is not None:
+            draft.erase()
+            return _only(b, node, single(b, cond, "condition"), graphs, holds)
     types = joined_types(yields)
     made = OPS["if"](cond, [], results=types).operation
     for old, new in zip(draft.regions, made.regions, strict=True):
@@ -79,6 +87,20 @@ def if_op(
     for result, value in zip(made.results, yields[0], strict=True):
         node.mark(result, node.kind(value))
     return tuple(build(forms, made.results))
+
+
+def _only(
+    b: Builder, node: Node, cond: Value, graphs: Sequence[onnx.GraphProto], holds: bool
+) -> tuple[Any, ...]:
+    """Return what one branch gives; a run that would take the other one ends with an error."""
+    found = node.inline(graphs[0] if holds else graphs[1])
+    if has_failed(found):
+        return node.failed()
+    said = cond if holds else b.op("not", cond)
+    word = "true" if holds else "false"
+    expected = f"a condition that is {word}: what the other branch gives has another rank"
+    made = [require(b, v, said, expected) for v in tensors(found)]
+    return tuple(build([form_of(v) for v in found], made))
 
 
 # ---- Loop ----------------------------------------------------------------------------------------

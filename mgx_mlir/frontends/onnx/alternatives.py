@@ -1,0 +1,72 @@
+"""Which branch an `If` takes whose branches differ in rank: the one that the rest can be read with.
+
+Exporters write `squeeze` of an open dim so. The model is read with each of the two. Where one of
+them makes it invalid further on, or gives outputs of other ranks than the file states, the program
+has the other one, and a run in which the condition says otherwise ends with an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import onnx
+
+from mgx_mlir.core.errors import MgxError
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.signature import Signature
+
+_MOST_READS = 32  # of one model
+
+# by the names of nodes: whether the condition holds; None where nothing decides, which is refused
+Choices = Mapping[str, bool | None]
+
+
+class Undecided(Exception):
+    """Ends a reading at an `If` that nothing has been chosen for."""
+
+    def __init__(self, node: str) -> None:
+        super().__init__(node)
+        self.node = node
+
+
+@dataclass
+class Alternatives:
+    """The readings of a graph; `read` makes its program with the choices that it is given."""
+
+    read: Callable[[Choices], ProgramIR]
+    graph: onnx.GraphProto
+    reads: int = 0
+
+    def program(self, choices: Choices | None = None) -> ProgramIR:
+        """Return the only program that there is. Errors: those of the model."""
+        choices = choices or {}
+        self.reads += 1
+        try:
+            return self.read(choices)
+        except Undecided as e:
+            node = e.node
+        found: list[ProgramIR] = []
+        for holds in (True, False):
+            if self.reads >= _MOST_READS:
+                break
+            try:
+                found.append(self.program({**choices, node: holds}))
+            except MgxError:
+                continue
+        if len(found) > 1:
+            found = [p for p in found if self._as_stated(p)]
+        if len(found) == 1:
+            return found[0]
+        return self.program({**choices, node: None})
+
+    def _as_stated(self, program: ProgramIR) -> bool:
+        """Return whether the outputs have the ranks that the file states for them."""
+        stated = {
+            o.name: len(o.type.tensor_type.shape.dim)
+            for o in self.graph.output
+            if o.type.tensor_type.HasField("shape")
+        }
+        with program.ctx:
+            outputs = Signature.of(program.main()).outputs
+            return all(stated.get(o.name, len(o.dims)) == len(o.dims) for o in outputs)

@@ -1,0 +1,86 @@
+"""An `If` whose branches differ in rank, as `squeeze` of an open dim is exported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+from onnx import parser
+
+import mgx_mlir
+from mgx_mlir.core.errors import RunError, UnsupportedModel
+
+SQUEEZE = """
+  s = Shape(x) last = Constant<value_ints = [-1]>() one = Constant<value_ints = [1]>()
+  n = Gather(s, last) c = Equal(n, one)
+  z = If(c) <then_branch = t () => (float[p,q] u) { u = Squeeze(x, last) },
+             else_branch = e () => (float[p,q,r] v) { v = Identity(x) }>"""
+HEAD = '<ir_version: 8, opset_import: ["":18]>\n'
+
+
+def text(tail: str, output: str, squeeze: str = SQUEEZE) -> bytes:
+    graph = f"g (float[b,4,n] x) => ({output}) {{{squeeze} {tail} }}"
+    return parser.parse_model(HEAD + graph).SerializeToString()
+
+
+def checked(data: bytes, *shapes: tuple[int, ...]) -> Any:
+    """Compile once for each target; compare with onnxruntime at each shape."""
+    session = ort.InferenceSession(data)
+    compiled = [mgx_mlir.compile(data, target, cache=False) for target in ("cpu", "ref")]
+    for shape in shapes:
+        x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+        (want,) = session.run(None, {"x": x})
+        for program in compiled:
+            np.testing.assert_allclose(program.run(x=x)[0], want, rtol=1e-5, atol=1e-6)
+    return compiled
+
+
+GEMM = """w = Constant<value = float[4,3] {1,2,3,4,5,6,7,8,9,10,11,12}>() y = Gemm(z, w)"""
+
+
+def test_the_rest_of_the_model_decides() -> None:
+    """Gemm takes matrices: the branch that squeezes runs, and the other one is an error."""
+    for program in checked(text(GEMM, "float[b,3] y"), (2, 4, 1), (5, 4, 1)):
+        with pytest.raises(RunError, match=r"dim 2 .*= 1|dim 2 expected extent 1"):
+            program.run(x=np.zeros((2, 4, 3), np.float32))
+
+
+def test_the_branch_that_keeps_the_rank() -> None:
+    tail = "y = GlobalAveragePool(z)"
+    for program in checked(text(tail, "float[b,4,1] y"), (2, 4, 3), (3, 4, 7)):
+        with pytest.raises(RunError, match="expected a condition that is false"):
+            program.run(x=np.zeros((2, 4, 1), np.float32))
+
+
+def test_ranks_that_the_outputs_state() -> None:
+    checked(text("y = Relu(z)", "float[b,m] y"), (2, 4, 1))
+
+
+def test_one_choice_for_each_of_several() -> None:
+    """The second one squeezes what the first one gave."""
+    again = """ d = Gemm(z, w) axes = Constant<value_ints = [2]>() e = Unsqueeze(d, axes)
+      k = Gather(s, last) f = Equal(k, one)
+      r = If(f) <then_branch = t2 () => (float[p,q] u2) { u2 = Squeeze(e, axes) },
+                 else_branch = e2 () => (float[p,q,r] v2) { v2 = Identity(e) }>
+      y = Gemm(r, m)"""
+    matrix = "m = Constant<value = float[3,2] {1,2,3,4,5,6}>()"
+    tail = GEMM.split(" y =")[0] + matrix + again
+    checked(text(tail, "float[b,2] y"), (2, 4, 1), (3, 4, 1))
+
+
+def test_nothing_decides() -> None:
+    """Where both branches leave a valid model, and the output's rank is not stated."""
+    model = parser.parse_model(
+        HEAD + f"g (float[b,4,n] x) => (float[m] y) {{{SQUEEZE} y = Relu(z)}}"
+    )
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(UnsupportedModel, match="output 0 of rank 2 or 3"):
+        mgx_mlir.compile(model.SerializeToString(), "ref", cache=False)
+
+
+def test_neither_branch_can_be_read() -> None:
+    tail = "w = Constant<value = float[3] {1,2,3}>() y = Gemm(z, w)"
+    with pytest.raises(UnsupportedModel, match="output 0 of rank 2 or 3"):
+        mgx_mlir.compile(text(tail, "float[b,3] y"), "ref", cache=False)
