@@ -51,6 +51,8 @@ class Networks(Programs):
         direction = self.random.choice(["forward", "reverse", "bidirectional"])
         d = 2 if direction == "bidirectional" else 1
         own = self.random.choices(FUNCTIONS, k=len(USUAL[cell]))
+        if gates > 1:  # gates outside of [0, 1] make states grow from step to step
+            own[0] = self.random.choice(["sigmoid", "hard_sigmoid"])
         attributes: dict[str, Any] = {
             "direction": direction, "hidden_size": hidden, "clip": self.random.choice([0.0, 0.5]),
             "actv_func": USUAL[cell] if coin() < 0.6 else own,
