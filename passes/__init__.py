@@ -36,6 +36,7 @@ PASS_NAMES = (
     "quantize_8bits",
     "quantize_int4",
     "propagate_precision",
+    "rewrite_convolution",
     "rewrite_gelu",
     "rewrite_low_precision",
     "rewrite_pooling",

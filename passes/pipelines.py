@@ -54,6 +54,7 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         "eliminate_pad",
         "dead_code_elimination",
         "rewrite_pooling",
+        "rewrite_convolution",
         "dead_code_elimination",
         # 8-bit dots are twice as fast as in f32, convolutions 4 times slower. The rounding of other
         # values is kept, which costs nothing.
