@@ -11,14 +11,25 @@ from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, is_a
 from mgx_mlir.core.shapes import DYN, TensorType, product
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
+from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.dialects.migraphx.normalize import LogSoftmax, Softmax
+from mgx_mlir.dialects.migraphx.pointwise_other import Where
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.dialects.migraphx.views import Flatten, Reshape, Squeeze, Unsqueeze
 from mgx_mlir.passes.analysis.constants import is_constant
 from mgx_mlir.passes.layout_convolution import rebuild, to_first, to_last
 from mgx_mlir.rewrite.passes import PatternPass, option
-from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
+from mgx_mlir.rewrite.pattern import (
+    Pattern,
+    Replacement,
+    Rewriter,
+    defined_by,
+    has_one_use,
+    no_match,
+    pattern,
+    users,
+)
 
 
 @pattern(Dot)
@@ -73,7 +84,10 @@ def _is_literal(v: ir.Value) -> bool:
 
 @pattern(Dot)
 def find_dot_batch(op: Dot, rw: Rewriter) -> Replacement:
-    """dot of rank 4 and above -> reshape(dot of rank 3(reshape(a), reshape(b)))"""
+    """dot of rank 4 and above -> reshape(dot of rank 3(reshape(a), reshape(b)))
+
+    Not one of an attention: what is between its dots has all dims, and would be apart from them.
+    """
     a, b, out = TensorType.of(op.a), TensorType.of(op.b), TensorType.of(op.out)
     if out.rank < 4 or not (a.is_static and b.is_static):
         return no_match("rank below 4 or run-time dims")
@@ -81,10 +95,30 @@ def find_dot_batch(op: Dot, rw: Rewriter) -> Replacement:
         return no_match("an extent of 0")
     if all(d % rw.options.aligned == 0 for d in (*a.dims[-2:], b.dims[-1])):
         return no_match("all of M, K and N are whole tiles")
+    if _is_of_attention(op):
+        return no_match("a softmax is behind it or ahead of it")
     batch = product(out.dims[:-2])
     x = rw.op("reshape", op.a, dims=[batch, *a.dims[-2:]])
     y = rw.op("reshape", op.b, dims=[batch, *b.dims[-2:]])
     return rw.op("reshape", rw.op("dot", x, y), dims=list(out.dims))
+
+
+def _is_of_attention(op: Dot) -> bool:
+    """Return whether a softmax leads to a dot's left operand, or is led to by the dot alone."""
+    v = op.a
+    while (view := defined_by(v, Convert, Where)) is not None:
+        v = view.operation.operands[-1]
+    if defined_by(v, Softmax) is not None:
+        return True
+    v = op.out
+    while has_one_use(v):
+        user = users(v)[0]
+        if is_a(user, Softmax):
+            return True
+        if not is_a(user, Pointwise):
+            break
+        v = user.results[0]
+    return False
 
 
 @pattern(Pointwise)

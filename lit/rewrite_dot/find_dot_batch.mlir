@@ -58,3 +58,18 @@ func.func @empty(%a: tensor<2x2x0x7xf32>, %b: tensor<2x2x7x3xf32>) -> tensor<2x2
   %0 = "migraphx.dot"(%a, %b) : (tensor<2x2x0x7xf32>, tensor<2x2x7x3xf32>) -> tensor<2x2x0x3xf32>
   return %0 : tensor<2x2x0x3xf32>
 }
+
+// -----
+
+// The dots of an attention have the dims of what is between them.
+// CHECK-LABEL: @attention
+// CHECK: "migraphx.dot"({{.*}}) : (tensor<2x3x5x7xf32>, tensor<2x3x7x5xf32>) -> tensor<2x3x5x5xf32>
+// CHECK: "migraphx.dot"({{.*}}) : (tensor<2x3x5x5xf32>, tensor<2x3x5x7xf32>) -> tensor<2x3x5x7xf32>
+// CHECK-NEXT: return
+func.func @attention(%q: tensor<2x3x5x7xf32>, %k: tensor<2x3x7x5xf32>, %v: tensor<2x3x5x7xf32>, %m: tensor<2x3x5x5xf32>) -> tensor<2x3x5x7xf32> {
+  %0 = "migraphx.dot"(%q, %k) : (tensor<2x3x5x7xf32>, tensor<2x3x7x5xf32>) -> tensor<2x3x5x5xf32>
+  %1 = "migraphx.add"(%0, %m) : (tensor<2x3x5x5xf32>, tensor<2x3x5x5xf32>) -> tensor<2x3x5x5xf32>
+  %2 = "migraphx.softmax"(%1) {axis = 3 : i64} : (tensor<2x3x5x5xf32>) -> tensor<2x3x5x5xf32>
+  %3 = "migraphx.dot"(%2, %v) : (tensor<2x3x5x5xf32>, tensor<2x3x5x7xf32>) -> tensor<2x3x5x7xf32>
+  return %3 : tensor<2x3x5x7xf32>
+}
