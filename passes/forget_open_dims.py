@@ -13,14 +13,17 @@ from mgx_mlir.core.op import Kernel, attributes_of, is_a, op_class
 from mgx_mlir.core.open_dims import FIRST, is_named
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
+from mgx_mlir.dialects.migraphx.fused import Group
 from mgx_mlir.dialects.migraphx.movement import Slice
 from mgx_mlir.dialects.migraphx.views import Reshape
+from mgx_mlir.passes.analysis.attention_form import TAGS
 from mgx_mlir.passes.simplify_dyn_ops import restate_results
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.programs.program_ir import entry_block, functions
 from mgx_mlir.rewrite.passes import Pass
 from mgx_mlir.symbolic.expressions import Atom, Expr, Int
 from mgx_mlir.symbolic.named_extents import NamedExtent, Naming
+from mgx_mlir.symbolic.polynomials import polynomials
 
 Place = tuple[ir.Value, int]  # a value, and which of its dims
 
@@ -31,7 +34,7 @@ class ForgetOpenDims(Pass):
 
     A reshape that copies extents in place, or has one open dim, keeps stating its dims (by 0 and
     -1). A broadcast gets the operands that have the dims. Where nothing has them, they are
-    computed from the inputs' extents.
+    computed from the inputs' extents. Attention keeps what its operands' dims have in common.
     """
 
     name: ClassVar[str] = "forget_open_dims"
@@ -95,6 +98,8 @@ class _Function:
             for region in op.regions:
                 for inner in region.blocks:
                     self._walk(inner, Scope(None if is_a(op, Kernel) else scope))
+            if is_a(op, Group) and op.opview.tag in TAGS:
+                _state_extents(op)
             if op in late:
                 late.remove(op)
             elif is_a(op.parent, Kernel) and _is_named_broadcast(op):
@@ -282,6 +287,15 @@ class _Function:
             for region in op.regions:
                 for inner in region.blocks:
                     self._check(inner)
+
+
+def _state_extents(op: ir.Operation) -> None:
+    """Write what the open dims of a kernel's operands have in common into its attribute."""
+    kinds = [TensorType.of(v) for v in op.operands]
+    if any(_named(t.dims) for t in kinds):
+        rows = polynomials([[d.expr if isinstance(d, NamedExtent) else d for d in t.dims]
+                            for t in kinds])  # fmt: skip
+        op.attributes["extents"] = ir.ArrayAttr.get([ir.StringAttr.get(r) for r in rows])
 
 
 def _first(ops: Iterable[ir.Operation]) -> ir.Operation | None:

@@ -37,7 +37,10 @@ class NameOpenDims(Pass):
         found = list(functions(module))
         if len(found) != 1 or not _is_open(entry_block(found[0])):
             return False
-        return _Names(found[0]).state()
+        function = found[0]
+        changed = Names(entry_block(function), _probe_of(function)).state()
+        restate_results(function)
+        return changed
 
 
 def _is_open(block: ir.Block) -> bool:
@@ -46,18 +49,25 @@ def _is_open(block: ir.Block) -> bool:
     return any(not TensorType.of(r).is_static for op in block.operations for r in op.results)
 
 
-class _Names:
-    """The naming of one function."""
+def _probe_of(function: ir.OpView) -> DimProbe:
+    """Return what is known of a function's open dims: the sizes of its arguments."""
+    probe = DimProbe()
+    probe.active = True
+    for argument, port in zip(
+        entry_block(function).arguments, Signature.of(function).inputs, strict=True
+    ):
+        symbols = [r.symbol for r in port.ranges]
+        probe.argument(argument, symbols, [(r.min, r.max) for r in port.ranges])
+    return probe
 
-    def __init__(self, function: ir.OpView) -> None:
-        self.function, self.block = function, entry_block(function)
-        self.probe = DimProbe()
-        self.naming = Naming(self.probe.prover)
-        self.probe.active = True
-        for argument, port in zip(self.block.arguments, Signature.of(function).inputs, strict=True):
-            symbols = [r.symbol for r in port.ranges]
-            self.probe.argument(argument, symbols, [(r.min, r.max) for r in port.ranges])
-        dims = (d for a in self.block.arguments for d in self.probe.dims(a))
+
+class Names:
+    """The naming of one block, of whose arguments `probe` knows the dims."""
+
+    def __init__(self, block: ir.Block, probe: DimProbe) -> None:
+        self.block, self.probe = block, probe
+        self.naming = Naming(probe.prover)
+        dims = (d for a in block.arguments for d in probe.dims(a))
         self.sizes = {atom for d in dims if isinstance(d, Expr) for atom in d.atoms()}
 
     def state(self) -> bool:
@@ -79,7 +89,6 @@ class _Names:
             v.set_type(named.mlir())
         for view in list(self.block.operations):
             self._simplify(view.operation)
-        restate_results(self.function)
         return bool(told)
 
     def _name(self, e: Int) -> int:

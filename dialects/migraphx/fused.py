@@ -44,7 +44,8 @@ class FusedReduce(Kernel, name="fused_reduce"):
 class Group(Kernel, name="group"):
     """One kernel around an anchor (a convolution, a dot, attention ...); `tag` says which.
 
-    MIGraphX `group`.
+    `extents`, if there are any, tell of open dims: for each operand the dims as polynomials of
+    sizes d0, d1, ..., as in `d0, 12*d1, 64`. MIGraphX `group`, which has no `extents`.
 
     ```mlir
     %0 = "migraphx.group"(%x, %w) ({
@@ -57,6 +58,7 @@ class Group(Kernel, name="group"):
     """
 
     tag = attr.str_("")
+    extents = attr.strs(optional=True)
 
 
 class FusedConcat(Kernel, name="fused_concat"):

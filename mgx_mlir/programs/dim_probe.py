@@ -68,6 +68,10 @@ class DimProbe:
             dims.append(d if d != DYN else self._size(symbol, low, high))
         self.seen[value] = Known(dims)
 
+    def extents(self, value: ir.Value, dims: Sequence[Int]) -> None:
+        """State the dims of an argument as numbers or expressions."""
+        self.seen[value] = Known(dims)
+
     def state_dims(self, v: ir.Value, source: ir.Value, first: ir.Value | None = None) -> None:
         """State that `v` has the dims of `source` for every size, behind those that `first` has."""
         self.known(v)  # what this finds about other results of an op comes before what is stated

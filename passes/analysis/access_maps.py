@@ -14,6 +14,7 @@ from typing import Any
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, is_a, op_class
+from mgx_mlir.core.open_dims import UndecidedError, is_named
 from mgx_mlir.core.shapes import DYN, TensorType, product
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Scalar
 from mgx_mlir.dialects.migraphx.movement import Concat, Slice
@@ -59,9 +60,30 @@ def reader(
         return lambda k, at, lanes: k.pointwise(own, [p(k, at, lanes) for p in parts])
     if is_a(owner, Concat):
         return _concat(owner.opview, lane, leaves, run)
-    source, step, inner, aligned = through(owner, lane, run)
+    try:
+        source, step, inner, aligned = through(owner, lane, run)
+    except UndecidedError as e:
+        raise Unreadable(f"'{owner.name}' of open dims: {e}") from None
     read = reader(source, inner, leaves, run=aligned)
     return lambda k, at, lanes: read(k, step(k, at), lanes)
+
+
+def varies_along(value: ir.Value, lane: int | None, leaves: Collection[ir.Value]) -> bool:
+    """Return whether elements that differ along a dim alone are read from different places.
+
+    `value` is what `reader` can read.
+    """
+    if lane is None or (splat(value) is not None and value not in leaves):
+        return False
+    if value in leaves or isinstance(value.owner, ir.Block):
+        return True
+    owner = value.owner
+    if is_a(owner, Pointwise):
+        return any(varies_along(v, lane, leaves) for v in owner.operands)
+    if is_a(owner, Concat):
+        return True
+    source, _, inner, _ = through(owner, lane)
+    return varies_along(source, inner, leaves)
 
 
 def check_computable(op: ir.Operation) -> None:
@@ -121,6 +143,8 @@ def through(
             shift = 0
         kept = [d == want[i + shift] if i + shift < len(want) else False
                 for i, d in enumerate(have)]  # fmt: skip
+        if any(not same and is_named(d) for d, same in zip(have, kept, strict=True)):
+            raise Unreadable("only a run tells which dims are broadcast")
         inner = None
         if lane is not None and 0 <= lane - shift < len(have) and kept[lane - shift]:
             inner = lane - shift
@@ -135,7 +159,7 @@ def through(
         for axis, start in zip(view.axes, view.starts, strict=True):
             at: int = axis % len(have)
             d = have[at]
-            starts[at] = max(0, min(start + d if start < 0 else start, d))
+            starts[at] = start and max(0, min(start + d if start < 0 else start, d))
         return (
             source,
             lambda k, at: [k.add(i, s) for i, s in zip(at, starts, strict=True)],
@@ -163,7 +187,8 @@ def regrouped(
         if last is None:
             continue
         # a run must not go past the end of the row that it is in
-        if want[last] % have[lane] and (run == 1 or want[last] % run):
+        whole = want[last] == have[lane] or not want[last] % have[lane]
+        if not whole and (run == 1 or is_named(want[last]) or want[last] % run):
             raise Unreadable(f"runs of {have[lane]} cross rows of {want[last]}")
         inner = last
 
@@ -190,6 +215,8 @@ def grouped(have: Sequence[int], want: Sequence[int]) -> list[tuple[list[int], l
     """Return the dims of both sides in the smallest groups of equal products, in order."""
     if product(have) != product(want):
         raise Unreadable("a reshape of other elements")
+    if any(map(is_named, (*have, *want))):
+        return _grouped_open(have, want)
     out: list[tuple[list[int], list[int]]] = []
     i = j = 0
     while i < len(have) or j < len(want):
@@ -206,4 +233,23 @@ def grouped(have: Sequence[int], want: Sequence[int]) -> list[tuple[list[int], l
                 b.append(j)
                 right, j = right * want[j], j + 1
         out.append((a, b))
+    return out
+
+
+def _grouped_open(have: Sequence[int], want: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+    """Return what `grouped` does, of dims that are compared for equality only."""
+    out: list[tuple[list[int], list[int]]] = []
+    i = j = 0
+    while i < len(have) or j < len(want):
+        left, right = len(have) - i, len(want) - j
+        sizes = [
+            (m, n) for m in range(min(left, 1), left + 1) for n in range(min(right, 1), right + 1)
+        ]
+        m, n = next(
+            (m, n)
+            for m, n in sorted(sizes, key=sum)
+            if m + n and product(have[i : i + m]) == product(want[j : j + n])
+        )
+        out.append((list(range(i, i + m)), list(range(j, j + n))))
+        i, j = i + m, j + n
     return out

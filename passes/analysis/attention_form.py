@@ -9,6 +9,7 @@ from typing import Any
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise, is_a
+from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.linear import Dot
@@ -21,6 +22,7 @@ from mgx_mlir.passes.analysis.access_maps import (
     check_computable,
     reader,
     regrouped,
+    varies_along,
 )
 from mgx_mlir.passes.analysis.constants import splat
 
@@ -32,15 +34,34 @@ KEY_BLOCK = 8  # keys whose scores are made together
 
 @dataclass(frozen=True)
 class Tile:
-    """How to read one operand of the scores: along the queries, or along the keys (turned)."""
+    """How to read one operand of the scores: along the queries, or along the keys (turned).
+
+    uniform: it is the same for all queries.
+    """
 
     read: Reader
     turned: bool
+    uniform: bool = False
+
+
+@dataclass(frozen=True)
+class RowReaders:
+    """How to read for one query at a time, `lanes` neighbours together.
+
+    k along the width, v along the depth; what the scores and the result are computed with along
+    the keys and along the depth.
+    """
+
+    lanes: int
+    q: Reader
+    k: Reader
+    v: Reader
+    operands: dict[ir.Value, Reader]
 
 
 @dataclass(frozen=True)
 class AttentionForm:
-    """softmax(f(q k^T)) v, then g.
+    """softmax(f(q k^T)) v, then g. Extents but width and depth may be open ones with names.
 
     q reads (lead.., query, width) along the width, k (lead.., width, key) and v (lead.., key,
     depth) one element each. `scores` makes the softmax's input of the product, `epilogue` the
@@ -68,6 +89,7 @@ class AttentionForm:
     place: Callable[[Any, list[Any]], list[Any]]
     query_dim: int  # dims of the result that queries and depth are in
     depth_dim: int
+    rows: RowReaders | None  # None: it cannot be read so
 
 
 def attention_form(block: ir.Block) -> AttentionForm:
@@ -104,6 +126,8 @@ def attention_form(block: ir.Block) -> AttentionForm:
     epilogue = _chain(final, second.results[0], leaves, operands)
     place, where = _placed(views, o.rank)
     q, q_run = read_queries(first.operands[0], leaves)
+    if is_named(width) or is_named(o.dims[-1]):
+        raise Unreadable("the size of a head is open")
     return AttentionForm(
         lead=t.dims[:-2], queries=t.dims[-2], keys=t.dims[-1], width=width, depth=o.dims[-1],
         q=q, q_run=q_run,
@@ -112,7 +136,30 @@ def attention_form(block: ir.Block) -> AttentionForm:
         scores=scores, product=first.results[0], weights=weights, softmax=middle,
         output=second.results[0], epilogue=epilogue, operands=operands, final=final,
         out=TensorType.of(yielded[0]), place=place, query_dim=where[0], depth_dim=where[1],
+        rows=_row_readers(first, second, operands, leaves),
     )  # fmt: skip
+
+
+def _row_readers(
+    first: ir.Operation, second: ir.Operation, operands: Collection[ir.Value],
+    leaves: Collection[ir.Value],
+) -> RowReaders | None:  # fmt: skip
+    """Return how to read for one query at a time; None where rows are not next to each other."""
+    t = TensorType.of(first.operands[1])
+    extents = (t.dims[-2], TensorType.of(second.operands[1]).dims[-1])
+    lanes = next((n for n in (16, 8, 4) if not any(d % n for d in extents)), None)
+    if lanes is None:
+        return None
+    try:
+        return RowReaders(
+            lanes,
+            q=reader(first.operands[0], t.rank - 1, leaves, run=lanes),
+            k=reader(first.operands[1], t.rank - 2, leaves, run=lanes),
+            v=reader(second.operands[1], t.rank - 1, leaves, run=lanes),
+            operands={v: reader(v, t.rank - 1, leaves, run=lanes) for v in operands},
+        )
+    except Unreadable:
+        return None
 
 
 def read_queries(value: ir.Value, leaves: Collection[ir.Value]) -> tuple[Reader, int]:
@@ -152,11 +199,13 @@ def _tile(v: ir.Value, leaves: Collection[ir.Value]) -> Tile:
     """Return how an operand of the scores is read: as vectors along the queries if it can be."""
     rank = TensorType.of(v).rank
     if splat(v) is not None:
-        return Tile(reader(v, None, leaves), False)
+        return Tile(reader(v, None, leaves), False, True)
     try:
         # the last block of queries begins anywhere
-        aligned = TensorType.of(v).dims[-2] % 16 == 0
-        return Tile(reader(v, rank - 2, leaves, run=16 if aligned else 1), False)
+        queries = TensorType.of(v).dims[-2]
+        aligned = not is_named(queries) and queries % 16 == 0
+        read = reader(v, rank - 2, leaves, run=16 if aligned else 1)
+        return Tile(read, False, not varies_along(v, rank - 2, leaves))
     except Unreadable:
         return Tile(reader(v, rank - 1, leaves, run=KEY_BLOCK), True)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from mgx_mlir.core import literals
+from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, Kernel, is_a
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.broadcasts import DimensionsOf
 
 Known = dict[ir.Value, ir.Value]
 
@@ -67,3 +69,13 @@ def is_uniform(op: ir.Operation) -> bool:
         return False
     array = literals.array_of(op)
     return bool(array.size) and literals.is_uniform(array)
+
+
+def shape_ops(body: ir.Block) -> set[ir.Operation]:
+    """Return the ops of a body that compute dims for others from extents."""
+    found: set[ir.Operation] = set()
+    for o in (view.operation for view in body.operations):
+        shape = is_a(o, DimensionsOf) or any(v.owner in found for v in o.operands)
+        if shape and all(TensorType.of(r).dtype is dtypes.INT64 for r in o.results):
+            found.add(o)
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar, cast
@@ -12,11 +12,12 @@ import numpy as np
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a
+from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.fused import Group
 from mgx_mlir.dialects.migraphx.linear import Dot
-from mgx_mlir.dialects.migraphx.movement import Concat
+from mgx_mlir.dialects.migraphx.movement import Concat, Slice
 from mgx_mlir.dialects.migraphx.normalize import Softmax
 from mgx_mlir.dialects.migraphx.pointwise_binary import Mul
 from mgx_mlir.dialects.migraphx.pointwise_other import Where
@@ -53,6 +54,7 @@ from mgx_mlir.rewrite.pattern import (
     pattern,
     users,
 )
+from mgx_mlir.symbolic.named_extents import NamedExtent
 
 _ABSORBED = (*VIEWS_AND_SLICE, Convert)
 _CACHE = "concat_past_present"
@@ -106,6 +108,8 @@ def find_attention_output(op: Transpose | Reshape, rw: Rewriter) -> Replacement:
         return no_match("the operand is no attention")
     if any(len(o.operands) != 1 for o in chain) or not has_one_use(source):
         return no_match("the attention is read elsewhere too")
+    if not _tells_sizes(group.operation.operands, chain):
+        return no_match("the operands of the attention do not tell the dims")
     rw.merge_location(group, *chain[:-1])
 
     def build(arguments: list[ir.Value]) -> Sequence[ir.Value]:
@@ -122,7 +126,8 @@ def find_attention_output(op: Transpose | Reshape, rw: Rewriter) -> Replacement:
 class FuseAttention(PatternPass):
     """Attention as one `group` kernel: what a target has a kernel for.
 
-    min-queries: below it the dots by themselves are faster.
+    min-queries: below it the dots by themselves are faster where keys and values cannot be read
+    along their rows.
     """
 
     name: ClassVar[str] = "fuse_attention"
@@ -132,7 +137,7 @@ class FuseAttention(PatternPass):
         find_attention_output,
         find_flash_decoding,
     )
-    min_queries: int = option(1, "queries that an attention needs to become a kernel")
+    min_queries: int = option(1, "queries that an attention not read along rows needs")
     flash: bool = option(False, "the target's kernel knows a factor and a mask of the scores only")
     splits: int = option(
         0, "parts of the keys that find_flash_decoding makes; 0: it is off, -1: as many as fit"
@@ -151,12 +156,10 @@ def _parts(op: Dot, options: FuseAttention) -> _Parts | NoMatch:
     t = TensorType.of(op.out)
     if in_kernel(op.operation):
         return no_match("it is in a kernel")
-    if not t.is_known or t.rank < 2 or not t.elements:
-        return no_match("{} has open or no extents, or no rows", t)
+    if not t.is_static or t.rank < 2 or not t.elements:
+        return no_match("{} has unknown extents or no elements", t)
     if not t.dtype.is_float or t.dtype.size > 4 or t.dtype.size == 1:
         return no_match("attention of {} has no kernel", t.dtype)
-    if t.dims[-2] < options.min_queries:
-        return no_match("{} queries are fewer than min-queries", t.dims[-2])
     weights, guarded = _unguarded(op.a)
     softmax = defined_by(weights, Softmax)
     if (view := defined_by(weights, Convert)) is not None:
@@ -252,11 +255,35 @@ def _absorbed(
         source = found[-1].operands[0] if product is None else product[0]
         try:
             reader(v, lane, {source}, run=16)
-            break
+            if _tells_sizes([source], found):
+                break
         except Unreadable:
-            found.pop()
+            pass
+        found.pop()
     found.reverse()
     return found
+
+
+def _tells_sizes(sources: Iterable[ir.Value], views: Iterable[ir.Operation]) -> bool:
+    """Return whether the dims of some values tell the open dims that views of them state.
+
+    A kernel knows the dims of its operands only. A reshape says one new extent by -1.
+    """
+    told = {d.expr for v in sources for d in TensorType.of(v).dims if isinstance(d, NamedExtent)}
+
+    def is_told(d: NamedExtent) -> bool:
+        space = d.expr.space
+        atoms = (space.polynomial({(atom,): 1}) for atom in d.expr.atoms())
+        return d.expr in told or all(x in told for x in atoms)
+
+    def stated(o: ir.Operation) -> list[int]:
+        if is_a(o, Reshape):
+            own, out = TensorType.of(o.operands[0]).dims, TensorType.of(o.results[0]).dims
+            new = [d for i, d in enumerate(out) if is_named(d) and own[i : i + 1] != (d,)]
+            return new if len(new) > 1 else []
+        return [*o.opview.starts, *o.opview.ends] if is_a(o, Slice) else []
+
+    return all(is_told(d) for o in views for d in stated(o) if isinstance(d, NamedExtent))
 
 
 def _turned(q: ir.Value) -> list[ir.Operation]:
@@ -363,9 +390,13 @@ def _accepted(group: ir.Operation, rw: Rewriter) -> Replacement:
     """Return the results of a group that a kernel exists for; erase another, and say why."""
     try:
         form = attention_form(group.regions[0].blocks[0])
-        if not rw.options.flash or scale_and_mask(form) is not None:
+        few = not is_named(form.queries) and form.queries < rw.options.min_queries
+        if few and form.rows is None:
+            refusal = no_match("{} queries are few, and not read along rows", form.queries)
+        elif not rw.options.flash or scale_and_mask(form) is not None:
             return list(group.results)
-        refusal = no_match("the scores are more than scaled and masked")
+        else:
+            refusal = no_match("the scores are more than scaled and masked")
     except Unreadable as e:
         refusal = no_match("{}", e)
     rw.keep()  # what was built goes with the group, all of it is inside

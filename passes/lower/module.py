@@ -25,10 +25,12 @@ from mgx_mlir.core.op import (
     op_class,
 )
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.broadcasts import DimensionsOf
 from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.fused import FusedConcat, FusedReduce, PointwiseKernel
 from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.dialects.migraphx.literal import Literal
+from mgx_mlir.passes.analysis.kernel_ops import shape_ops
 from mgx_mlir.passes.lower import assertions, host, views
 from mgx_mlir.passes.lower.context import (
     PARAMETER_ELEMENTS,
@@ -427,6 +429,10 @@ class ModuleLowering(LoweringContext):
         if made is not None:
             self.define(op, made)
             return
+        if any(is_a(o, DimensionsOf) for o in body.operations):
+            # it computes with extents, which is done outside of kernels
+            self.define(op, self.block(body))
+            return
         nested = self.in_kernel
         with self.kernel(self._plan(op, body)):
             bounded = self.options.regions and self._refusals(op) < 2
@@ -519,7 +525,9 @@ class ModuleLowering(LoweringContext):
         return View(t, Leaf(small, value), tuple(kept), list(t.dims))
 
     def _record_kernel(self, op: ir.Operation, body: ir.Block) -> None:
-        ops = tuple(mnemonic(o) for o in body.operations if not is_a(o, (Yield, Literal)))
+        shapes = shape_ops(body)
+        ops = tuple(mnemonic(o) for o in body.operations
+                    if not is_a(o, (Yield, Literal)) and o.operation not in shapes)  # fmt: skip
         name = "_".join(o for o in ops if o not in views.VIEWS) or "copy"
         self.kernels.append(KernelInfo(f"{self.options.target}::{name}", ops, str(op.location)))
 

@@ -2,108 +2,123 @@
 
 A vector holds one value of 16 queries, so that the softmax's maximum and sum need no work across
 lanes. Keys and values are read where they lie, an element at a time, by the multiplications.
-Past the keys whose scores fit on the stack, the sums are rescaled as the maximum grows.
+Past the keys whose scores fit on the stack, the sums are rescaled as the maximum grows. Few
+queries are computed one by one (attention_rows.py); a run of an open number of them chooses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir
-from mgx_mlir.core.shapes import TensorType, product
+from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.analysis.attention_form import KEY_BLOCK, AttentionForm, Tile
+from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.cpu import workgroup_builder
-from mgx_mlir.passes.lower.cpu.elements import Elements, narrow
+from mgx_mlir.passes.lower.cpu.attention_rows import rows_one_by_one
+from mgx_mlir.passes.lower.cpu.attention_site import AttentionSite
+from mgx_mlir.passes.lower.cpu.elements import narrow
 from mgx_mlir.passes.lower.cpu.exponential import exp
+from mgx_mlir.passes.lower.cpu.named_body import NamedBody
 from mgx_mlir.passes.lower.cpu.workgroup_builder import SCRATCH_BYTES, Index, WorkgroupBuilder
 from mgx_mlir.passes.lower.scalar import TypedScalar
 
 LANES = 16
+FEW = 8  # queries from which on they are computed together
 INFINITY = float("inf")
 
 
-def attention(
-    form: AttentionForm, operands: Mapping[ir.Value, ir.Value], out: TensorType
-) -> ir.Value:
-    """Return the kernel's result; operands: the lowered tensor of each block argument."""
-    order = list(operands)
-    rows = min(2 * LANES, form.queries)
-    groups = product(form.lead)
-    blocks = -(-form.queries // rows)
+def attention(e: LoweringContext, form: AttentionForm, body: NamedBody, t: TensorType) -> ir.Value:
+    """Return the kernel's result, of the element type of `t`."""
+    order = list(body.tensors)
+    out = [body.index(e, d) for d in form.out.dims]
+    queries = body.index(e, form.queries)
+    rows = min(2 * LANES, queries) if isinstance(queries, int) else 2 * LANES
+    groups = e.product([body.index(e, d) for d in form.lead])
 
-    def body(k: WorkgroupBuilder) -> list[workgroup_builder.ResultTile]:
-        inputs = dict(zip(order, k.inputs, strict=True))
-        lead: list[Index] = []
-        flat = k.at[0]
-        for d in reversed(form.lead):
-            lead.append(k.rem(flat, d))
-            flat = k.div(flat, d)
-        lead.reverse()
-        # the last block may take up rows of the one before it: they come out the same
-        first = k.min(k.mul(k.at[1], rows), form.queries - rows)
-        return [_Block(k, Elements(k, inputs), form, lead, first, rows, out).run()]
+    def build(k: WorkgroupBuilder) -> list[workgroup_builder.ResultTile]:
+        site = AttentionSite(k, dict(zip(order, k.inputs, strict=True)), form, body, t, rows)
+        tile = k.empty(site.sizes, t.dtype)
+
+        def block() -> list[ir.Value]:
+            return [_Block(site).run(tile)]
+
+        def few() -> list[ir.Value]:
+            assert form.rows is not None
+            return [rows_one_by_one(site, form.rows, tile)]
+
+        if form.rows is None:
+            (found,) = block()
+        elif isinstance(queries, int):
+            (found,) = few() if queries < FEW else block()
+        else:
+            (found,) = k.when(k.is_less(site.queries, FEW), few, block, [tile.type])
+        return [site.result(found)]
 
     return workgroup_builder.dispatch(
-        [operands[v] for v in order],
-        [(out.dims, out.dtype)],
-        [(groups, 1), (blocks, 1)],
-        body,
+        [body.tensors[v] for v in order],
+        [(out, t.dtype)],
+        [(groups, 1), (queries, rows)],
+        build,
+        list(body.sizes.values()),
     )[0]
 
 
 class _Block:
-    """The work of one group: `rows` queries of one head."""
+    """The work of one group, with a vector along 16 queries."""
 
-    def __init__(
-        self,
-        k: WorkgroupBuilder,
-        elements: Elements,
-        form: AttentionForm,
-        lead: list[Index],
-        first: Index,
-        rows: int,
-        out: TensorType,
-    ) -> None:
-        self.k, self.elements, self.form = k, elements, form
-        self.lead, self.first, self.rows, self.out = lead, first, rows, out
-        self.vectors = -(-rows // LANES)
+    def __init__(self, site: AttentionSite) -> None:
+        self.site, self.k, self.elements, self.form = site, site.k, site.elements, site.form
+        form = self.form
+        self.lead, self.first, self.rows = site.lead, site.first, site.rows
+        self.out, self.keys_count = site.out, site.keys
+        self.vectors = -(-self.rows // LANES)
         self.width = self.vectors * LANES
         sums = (form.width + form.depth) * self.width * 4
         fitting = (SCRATCH_BYTES - sums) // (self.width * 4) // KEY_BLOCK * KEY_BLOCK
-        self.block = form.keys if form.keys <= fitting else max(fitting, KEY_BLOCK)
+        keys = self.keys_count
+        whole = isinstance(keys, int) and keys <= fitting
+        self.block = keys if isinstance(keys, int) and whole else max(fitting, KEY_BLOCK)
 
     def query(self, vector_index: int, i: int) -> Index:
         """Return the query in a lane; past the last one it is read again."""
-        return self.k.add(self.first, min(vector_index * LANES + i, self.rows - 1))
+        k, queries = self.k, self.site.queries
+        if isinstance(queries, int):
+            return k.add(self.first, min(vector_index * LANES + i, self.rows - 1))
+        return k.min(k.add(self.first, vector_index * LANES + i), k.sub(queries, 1))
 
-    def run(self) -> workgroup_builder.ResultTile:
-        k, form = self.k, self.form
+    def run(self, tile: ir.Value) -> ir.Value:
+        """Return the result's tile with the block's rows."""
+        k, form, count = self.k, self.form, self.keys_count
         queries = self.turned_queries()
         low = k.splat(-INFINITY, LANES)
         zero = k.splat(0.0, LANES)
         state: list[ir.Value] = [low] * self.vectors + [zero] * self.vectors
         sums = k.empty((form.depth, self.width))
-        if self.block == form.keys:
-            state, sums = self.keys(queries, 0, form.keys, state, sums, whole=True)
-        else:
-            sums = self.cleared(sums)
-            full = form.keys // self.block * self.block
+        if isinstance(count, int) and self.block == count:
+            state, sums = self.keys(queries, 0, count, state, sums, whole=True)
+            return self.store(sums, state[self.vectors :], tile)
+        sums = self.cleared(sums)
 
-            def step(start: ir.Value, carried: list[ir.Value]) -> Sequence[ir.Value]:
-                found, total = self.keys(queries, start, self.block, carried[:-1], carried[-1])
-                return [*found, total]
+        def step(start: ir.Value, carried: list[ir.Value]) -> Sequence[ir.Value]:
+            here: Index = self.block
+            if not isinstance(count, int):
+                here = k.min(self.block, k.sub(count, start))
+            found, total = self.keys(queries, start, here, carried[:-1], carried[-1])
+            return [*found, total]
 
-            *state, sums = k.loop(0, full, self.block, [*state, sums], step)
-            if full < form.keys:
-                state, sums = self.keys(queries, full, form.keys - full, state, sums)
-        return self.store(sums, state[self.vectors :])
+        full = count // self.block * self.block if isinstance(count, int) else count
+        *state, sums = k.loop(0, full, self.block, [*state, sums], step)
+        if isinstance(count, int) and isinstance(full, int) and full < count:
+            state, sums = self.keys(queries, full, count - full, state, sums)
+        return self.store(sums, state[self.vectors :], tile)
 
     def turned_queries(self) -> ir.Value:
         """q of the block as (width, lanes)."""
         k, form, elements = self.k, self.form, self.elements
 
-        def some(d: Index, n: int, carried: list[ir.Value]) -> list[ir.Value]:
+        def some(d: Index, n: int, _: bool, carried: list[ir.Value]) -> list[ir.Value]:
             found = carried[0]
             for v in range(self.vectors):
                 rows = [
@@ -133,7 +148,7 @@ class _Block:
         self,
         queries: ir.Value,
         start: Index,
-        count: int,
+        count: Index,
         state: Sequence[ir.Value],
         sums: ir.Value,
         *,
@@ -158,21 +173,31 @@ class _Block:
         return arith.SelectOp(low, k.splat(0.0, LANES), high).result
 
     def scores(
-        self, queries: ir.Value, start: Index, count: int, high: list[ir.Value]
+        self, queries: ir.Value, start: Index, count: Index, high: list[ir.Value]
     ) -> tuple[ir.Value, list[ir.Value]]:
         """Return the scores as (keys, lanes), and their maxima."""
         k = self.k
-        made = k.empty((count, self.width))
+        made = k.empty((count if isinstance(count, int) else self.block, self.width))
 
-        def some(at: Index, n: int, carried: list[ir.Value]) -> list[ir.Value]:
+        def some(at: Index, n: int, ragged: bool, carried: list[ir.Value]) -> list[ir.Value]:
             into, maxima = carried[0], carried[1:]
             key = k.add(start, at)
-            tile = self.products(queries, key, n)
+            # past the last key it is read again, and its scores are no scores
+            places = [k.add(key, i) for i in range(n)]
+            if ragged:
+                places = [k.min(i, k.sub(self.keys_count, 1)) for i in places]
+            tile = self.products(queries, places)
             for v in range(self.vectors):
+                self.elements.masked = ragged
                 column = self.applied(
                     self.form.scores, self.form.product, self.form.weights,
                     [tile[i][v] for i in range(n)], v, key,
                 )  # fmt: skip
+                self.elements.masked = False
+                if ragged:
+                    column = [
+                        self.unless_past(x, k.add(at, i), count) for i, x in enumerate(column)
+                    ]
                 for i, x in enumerate(column):
                     into = k.write(x, into, [k.add(at, i), v * LANES])
                     above = arith.CmpFOp(2, x, maxima[v]).result  # ogt: a NaN is in the sum
@@ -182,31 +207,41 @@ class _Block:
         made, *high = self.in_steps(count, [made, *high], some)
         return made, high
 
+    def unless_past(self, x: ir.Value, at: Index, count: Index) -> ir.Value:
+        """Return scores, or -inf from the key `count` on."""
+        k = self.k
+        return arith.SelectOp(k.is_less(at, count), x, k.splat(-INFINITY, LANES)).result
+
     def in_steps(
         self,
-        count: int,
+        count: Index,
         carried: Sequence[ir.Value],
-        some: Callable[[Index, int, list[ir.Value]], list[ir.Value]],
+        some: Callable[[Index, int, bool, list[ir.Value]], list[ir.Value]],
         step: int = KEY_BLOCK,
     ) -> list[ir.Value]:
-        """`some(at, n, carried)` over [0, count) in steps of `step`, the last one shorter."""
+        """`some(at, n, ragged, carried)` over [0, count) in steps of `step`.
+
+        The last one is shorter; of a count that only the run knows it is as long, and `ragged`.
+        """
+        if not isinstance(count, int):
+            return self.k.along(count, step, carried, lambda i, last, c: some(i, step, last, c))
         full = count // step * step
         found = list(carried)
         if full > step:
-            found = self.k.loop(0, full, step, found, lambda i, c: some(i, step, list(c)))
+            found = self.k.loop(0, full, step, found, lambda i, c: some(i, step, False, list(c)))
         elif full:
-            found = some(0, step, found)
-        return some(full, count - full, found) if full < count else found
+            found = some(0, step, False, found)
+        return some(full, count - full, False, found) if full < count else found
 
-    def products(self, queries: ir.Value, key: Index, n: int) -> list[list[ir.Value]]:
-        """q k^T of `n` keys."""
-        k, form = self.k, self.form
+    def products(self, queries: ir.Value, keys: Sequence[Index]) -> list[list[ir.Value]]:
+        """q k^T of some keys."""
+        k, form, n = self.k, self.form, len(keys)
 
         def one(d: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             q = [k.read(queries, [d, v * LANES], LANES) for v in range(self.vectors)]
             out: list[ir.Value] = []
             for i in range(n):
-                element = form.k(self.elements, [*self.lead, d, k.add(key, i)], 0)
+                element = form.k(self.elements, [*self.lead, d, keys[i]], 0)
                 x = k.broadcast(element.value, LANES)
                 out += [k.fma(x, q[v], carried[i * self.vectors + v]) for v in range(self.vectors)]
             return out
@@ -249,8 +284,8 @@ class _Block:
         k = self.k
         if not tile.turned:
             first = self.k.add(self.first, v * LANES)
-            full = (v + 1) * LANES <= self.rows
-            if full:
+            full = isinstance(self.site.queries, int) and (v + 1) * LANES <= self.rows
+            if full or tile.uniform:
                 return [
                     tile.read(self.elements, [*self.lead, first, k.add(at, i)], LANES)
                     for i in range(n)
@@ -272,7 +307,7 @@ class _Block:
         return TypedScalar(self.elements.rows([f.value for f in found])[0], dtype)
 
     def exponentials(
-        self, scores: ir.Value, count: int, high: list[ir.Value]
+        self, scores: ir.Value, count: Index, high: list[ir.Value]
     ) -> tuple[ir.Value, list[ir.Value]]:
         """exp(score - max) in place of the scores, and the sums over the keys."""
         k = self.k
@@ -294,14 +329,14 @@ class _Block:
         self,
         weights: ir.Value,
         start: Index,
-        count: int,
+        count: Index,
         sums: ir.Value,
         shrink: list[ir.Value] | None,
     ) -> ir.Value:
         """Return the values' sums by weight as (depth, lanes), on top of the shrunk ones."""
         k, form = self.k, self.form
 
-        def some(depth: Index, n: int, carried: list[ir.Value]) -> list[ir.Value]:
+        def some(depth: Index, n: int, _: bool, carried: list[ir.Value]) -> list[ir.Value]:
             begin = [k.splat(0.0, LANES)] * (n * self.vectors)
             if shrink is not None:
                 begin = [
@@ -333,15 +368,12 @@ class _Block:
 
     # ---- the result --------------------------------------------------------------------------
 
-    def store(self, sums: ir.Value, totals: list[ir.Value]) -> workgroup_builder.ResultTile:
+    def store(self, sums: ir.Value, totals: list[ir.Value], tile: ir.Value) -> ir.Value:
         """Return the sums over their totals, after the epilogue, in the rows of the result."""
         k, form, out = self.k, self.form, self.out
-        one = k.splat(1.0, LANES)
-        inverse = [arith.DivFOp(one, t).result for t in totals]
-        sizes = [1] * out.rank
-        sizes[form.query_dim], sizes[form.depth_dim] = self.rows, form.depth
+        inverse = [self.site.inverse(t) for t in totals]
 
-        def some(depth: Index, n: int, carried: list[ir.Value]) -> list[ir.Value]:
+        def some(depth: Index, n: int, _: bool, carried: list[ir.Value]) -> list[ir.Value]:
             tile = carried[0]
             for v in range(self.vectors):
                 column: list[ir.Value] = []
@@ -357,11 +389,9 @@ class _Block:
                 rows = self.elements.rows(done)
                 for i in range(min(LANES, self.rows - v * LANES)):
                     at: list[Index] = [0] * out.rank
-                    at[form.query_dim], at[form.depth_dim] = v * LANES + i, depth
+                    at[form.query_dim], at[form.depth_dim] = self.site.row(v * LANES + i), depth
                     row = narrow(k, TypedScalar(rows[i], dtypes.FLOAT), out.dtype, n)
                     tile = k.write(row.value, tile, at)
             return [tile]
 
-        tile = self.in_steps(form.depth, [k.empty(sizes, out.dtype)], some, LANES)[0]
-        offsets = form.place(k, [*self.lead, self.first, 0])
-        return workgroup_builder.ResultTile(tile, offsets, sizes)
+        return self.in_steps(form.depth, [tile], some, LANES)[0]

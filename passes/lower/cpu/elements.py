@@ -62,13 +62,36 @@ def narrow(k: WorkgroupBuilder, x: TypedScalar, dtype: DType, lanes: int) -> Typ
 class Elements:
     """Reads elements of a kernel's operands and computes with them; `lanes` 0 is one element.
 
-    operands: the input tensor of each block argument of the kernel. Bools come as bytes.
+    operands: the input tensor of each block argument of the kernel. Bools come as bytes. extent:
+    what an extent that has a name is in the kernel. While `masked` is set, a vector may reach past
+    the end of what it is read from; its lanes there are 0.
     """
 
-    def __init__(self, group: WorkgroupBuilder, operands: Mapping[ir.Value, ir.Value]) -> None:
-        self.group, self.operands = group, operands
-        self.add, self.mul = group.add, group.mul
-        self.div, self.rem = group.div, group.rem
+    masked = False
+
+    def __init__(
+        self,
+        group: WorkgroupBuilder,
+        operands: Mapping[ir.Value, ir.Value],
+        extent: Callable[[Index], Index] = lambda d: d,
+    ) -> None:
+        self.group, self.operands, self.extent = group, operands, extent
+
+    def add(self, *terms: Index) -> Index:
+        """Return the sum of indices."""
+        return self.group.add(*map(self.extent, terms))
+
+    def mul(self, a: Index, b: Index) -> Index:
+        """Return a * b."""
+        return self.group.mul(self.extent(a), self.extent(b))
+
+    def div(self, a: Index, b: Index) -> Index:
+        """Return a // b."""
+        return self.group.div(self.extent(a), self.extent(b))
+
+    def rem(self, a: Index, b: Index) -> Index:
+        """Return a % b."""
+        return self.group.rem(self.extent(a), self.extent(b))
 
     def constant(self, number: Number, dtype: DType, lanes: int) -> TypedScalar:
         """Build a constant, in f32 for 16- and 8-bit floats."""
@@ -85,7 +108,7 @@ class Elements:
             found = widen_scalar(TypedScalar(self.group.element(source, at), stored))
             return self.as_bool(found, 0) if dtype.is_bool else found
         if along:
-            read = self.group.read(source, at, lanes)
+            read = self.group.read(source, at, lanes, masked=0.0 if self.masked else None)
         else:
             read = self.group.broadcast(self.group.element(source, at), lanes)
         found = widen(self.group, TypedScalar(read, stored), lanes)
@@ -119,19 +142,22 @@ class Elements:
 
         Found by halves: iree-compile takes time that doubles with every `if` within an `if`.
         """
+        begins = [self.extent(i) for i in starts]
         if isinstance(at, int):
-            i = next(i for i in reversed(range(len(starts))) if starts[i] <= at)
-            return part(i, at - starts[i])
+            known = [i for i in begins if isinstance(i, int)]
+            if len(known) == len(begins):
+                i = next(i for i in reversed(range(len(known))) if known[i] <= at)
+                return part(i, at - known[i])
         wide = computed(dtype)
         scalar = signless(wide)
         kind = self.group.vector_type(lanes, wide) if lanes else scalar
 
         def among(first: int, stop: int) -> ir.Value:
             if first + 1 == stop:
-                return part(first, self.group.sub(at, starts[first])).value
+                return part(first, self.group.sub(at, begins[first])).value
             middle = (first + stop) // 2
             return self.group.when(
-                self.group.is_less(at, starts[middle]),
+                self.group.is_less(at, begins[middle]),
                 lambda: [among(first, middle)],
                 lambda: [among(middle, stop)],
                 [kind],

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import is_a
+from mgx_mlir.core.open_dims import UndecidedError
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.fused import FusedConcat, FusedReduce, Group
 from mgx_mlir.dialects.migraphx.normalize import TopK
@@ -26,6 +27,7 @@ from mgx_mlir.passes.lower.cpu import (
 )
 from mgx_mlir.passes.lower.cpu.attention import attention
 from mgx_mlir.passes.lower.cpu.isa import isa_of
+from mgx_mlir.passes.lower.cpu.named_body import NamedBody
 from mgx_mlir.passes.lower.cpu.rows import rows
 from mgx_mlir.passes.lower.registry import Results
 from mgx_mlir.passes.lower.views import reshape_tensor
@@ -89,11 +91,16 @@ def _concat(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Val
 def _attention(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
     if not is_a(op, Group) or op.opview.tag not in TAGS:
         return None
+    named = NamedBody(e, op, body, operand_tensors(e, op, body))
     try:
-        form = attention_form(body)
-    except Unreadable:
+        form = attention_form(named.block)
+        named.check_sizes()
+        made = attention(e, form, named, TensorType.of(op.results[0]))
+    except (Unreadable, UndecidedError):
         return None
-    return [attention(form, operand_tensors(e, op, body), TensorType.of(op.results[0]))]
+    finally:
+        named.forget()
+    return [made]
 
 
 def operand_tensors(

@@ -1,0 +1,51 @@
+"""Rows of dims as text: polynomials of sizes d0, d1, ..., as attributes keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mgx_mlir.symbolic.expressions import Atom, Expr, Int
+from mgx_mlir.symbolic.space import Space
+
+
+def polynomials(rows: Sequence[Sequence[Int]]) -> list[str]:
+    """Return each row as `3, d0, 2*d0*d1 + 1`: each size is a dim of some row by itself.
+
+    An atom of the expressions is a size; so is what has others than those that are dims.
+    """
+    dims = [e for row in rows for e in row if isinstance(e, Expr)]
+    alone = {only[0] for e in dims if (only := e.only()) is not None and only[1] == 0}
+    numbers: dict[Atom | Expr, int] = {}
+
+    def size(x: Atom | Expr) -> str:
+        return f"d{numbers.setdefault(x, len(numbers))}"
+
+    def text(e: Int) -> str:
+        if isinstance(e, int):
+            return str(e)
+        if not alone.issuperset(e.atoms()):
+            return size(e)
+        return " + ".join(
+            "*".join([str(c)] * (c != 1 or not m) + [size(a) for a in m])
+            for m, c in e.terms.items()
+        )
+
+    return [", ".join(map(text, row)) for row in rows]
+
+
+def read_polynomials(rows: Sequence[str], space: Space) -> list[list[Int]]:
+    """Return the rows that `polynomials` wrote, over sizes of these names."""
+
+    def factor(text: str) -> Int:
+        return space.size(text, 0) if text.startswith("d") else int(text)
+
+    def expression(text: str) -> Int:
+        total: Int = 0
+        for term in text.split(" + "):
+            part: Int = 1
+            for x in term.split("*"):
+                part = part * factor(x)
+            total = total + part
+        return total
+
+    return [[expression(x) for x in row.split(", ")] if row else [] for row in rows]

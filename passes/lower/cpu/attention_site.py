@@ -1,0 +1,69 @@
+"""Where a work-group of an attention kernel stands: its head, its queries, its tile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.analysis.attention_form import AttentionForm
+from mgx_mlir.passes.lower.cpu.elements import Elements
+from mgx_mlir.passes.lower.cpu.named_body import NamedBody
+from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, ResultTile, WorkgroupBuilder
+
+
+class AttentionSite:
+    """The extents of an attention as the body of its kernel knows them, and what a group has of it.
+
+    first: its first query; rows: the queries of a group at most; sizes: of its tile of the result.
+    """
+
+    def __init__(
+        self,
+        k: WorkgroupBuilder,
+        inputs: Mapping[ir.Value, ir.Value],
+        form: AttentionForm,
+        body: NamedBody,
+        out: TensorType,
+        rows: int,
+    ) -> None:
+        self.k, self.form, self.out, self.rows = k, form, out, rows
+
+        def extent(d: Index) -> Index:
+            return body.index(k, d, k.inner) if isinstance(d, int) else d
+
+        self.elements = Elements(k, inputs, extent)
+        self.queries, self.keys = extent(form.queries), extent(form.keys)
+        self.lead: list[Index] = []
+        flat = k.at[0]
+        for d in reversed(form.lead[1:]):
+            self.lead.insert(0, k.rem(flat, extent(d)))
+            flat = k.div(flat, extent(d))
+        self.lead[:0] = [flat] if form.lead else []
+        # the last group may take up rows of the one before it: they come out the same
+        self.first = k.min(k.at[1], k.sub(self.queries, rows))
+        self.count: Index = rows
+        if not isinstance(self.queries, int):
+            self.first = k.max(self.first, 0)
+            self.count = k.min(rows, self.queries)
+        self.sizes: list[Index] = [1] * out.rank
+        self.sizes[form.query_dim], self.sizes[form.depth_dim] = self.count, form.depth
+
+    def row(self, i: int) -> Index:
+        """Return which row of the tile a query is, for one past the last that of the last one."""
+        if isinstance(self.count, int):
+            return i
+        return self.k.min(i, self.k.sub(self.count, 1))
+
+    def inverse(self, total: ir.Value) -> ir.Value:
+        """Return one over a sum of weights; over no keys at all, where all sums are 0, it is 1."""
+        k = self.k
+        one = k.splat(1.0, ir.VectorType(total.type).shape[0])
+        if not isinstance(self.keys, int):
+            total = arith.SelectOp(k.is_equal(self.keys, 0), one, total).result
+        return arith.DivFOp(one, total).result
+
+    def result(self, tile: ir.Value) -> ResultTile:
+        """Return the tile with its place in the result."""
+        offsets = self.form.place(self.elements, [*self.lead, self.first, 0])
+        return ResultTile(tile, offsets, self.sizes)
