@@ -144,10 +144,6 @@ class Sizes:
             return product(self.of_dim(op.operands[0], i) for i in group)
         if name == "tensor.pad":
             return self.of_dim(op.operands[0], axis) + self._pad(op, axis)
-        if name == "flow.dispatch.workgroups":
-            before = [r for r in op.results if r != value][: _number_of(value)]
-            skip = sum(list(ir.RankedTensorType(r.type).shape).count(DYN) for r in before)
-            return self.of(op.operands[sum(_segments(op)[:3]) + skip + at])
         if name == "flow.dispatch.region":
             before = [r for r in op.results if r != value][: _number_of(value)]
             skip = sum(list(ir.RankedTensorType(r.type).shape).count(DYN) for r in before)
