@@ -432,6 +432,46 @@ def test_open_model(opened: str) -> None:
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5 * float(np.abs(want).max()))
 
 
+@pytest.mark.parametrize(
+    ("kind", "limit"), [(TensorProto.FLOAT16, 1e-3), (TensorProto.BFLOAT16, 8e-3)]
+)
+def test_narrow(kind: int, limit: float) -> None:
+    """Images and weights of 16 bits give the f32 sums of what they are, rounded once."""
+    net = _Net(0)
+    for x, w, more in (
+        ((2, 17, 9, 11), (19, 17, 3, 3), {"pads": [1, 1, 0, 2]}),
+        ((1, 3, 20, 21), (32, 3, 5, 5), {"pads": [2] * 4, "strides": [2, 2]}),
+        ((1, 64, 7, 8), (48, 64, 1, 1), {}),
+    ):
+        y = net.node("Conv", net.argument(*x), net.constant(net.draw(*w)), **more)
+        net.output(net.node("Relu", y))
+    narrow = helper.tensor_dtype_to_np_dtype(kind)
+    inputs = {n: a.astype(narrow) for n, a in net.inputs.items()}
+    wide = onnx.load_from_string(net.model())
+    for i, v in enumerate(wide.graph.initializer):
+        rounded = numpy_helper.to_array(v).astype(narrow)
+        net.weights[i] = numpy_helper.from_array(rounded, v.name)
+        v.CopyFrom(numpy_helper.from_array(rounded.astype(np.float32), v.name))
+    session = onnxruntime.InferenceSession(
+        wide.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    want = session.run(None, {n: a.astype(np.float32) for n, a in inputs.items()})
+    own = onnx.ModelProto()
+    own.CopyFrom(wide)
+    own.opset_import[0].version, own.ir_version = 22, 10
+    del own.graph.initializer[:], own.graph.value_info[:]
+    own.graph.initializer.extend(net.weights)
+    for port in (*own.graph.input, *own.graph.output):
+        port.type.tensor_type.elem_type = kind
+    model = own.SerializeToString()
+    assert _vector_kernels(model) == 3
+    program = mgx_mlir.compile(model, target="cpu", cache=False)
+    for found, expected in zip(program.run(inputs), want, strict=True):
+        scale = float(np.abs(expected).max())
+        got = found.astype(np.float32)
+        np.testing.assert_allclose(got, expected, rtol=limit, atol=limit * scale)
+
+
 # ---- what stays with the compiler ----------------------------------------------------------------
 
 

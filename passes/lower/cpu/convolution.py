@@ -133,7 +133,7 @@ def _block(shape: ConvShape, columns: int) -> int | None:
         b
         for b in range(c, 0, -1)
         if c % b == 0
-        and (b == c or not (shape.planar or b % QUAD))
+        and (b == c or not (shape.planar or shape.narrow or b % QUAD))
         and _rows(shape, _Strip(columns, b)) >= 1
     ]
     high = shape.counts[0]

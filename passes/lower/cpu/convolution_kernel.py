@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
+import numpy as np
+
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
@@ -47,7 +49,7 @@ def refusal(op: Convolution, *, planar: bool = False) -> str | None:
         return "it is no channels-last image"
     if DYN in (*w, out[-1]):  # the weights say how many channels the input has
         return "its window or its channels are run-time dims"
-    if dtype is not dtypes.FLOAT and (op.group == 1 or dtype not in NARROW):
+    if dtype is not dtypes.FLOAT and dtype not in NARROW:
         return f"it computes {dtype}"
     if op.padding_mode != "default_":
         return f"its padding mode is {op.padding_mode}"
@@ -79,6 +81,7 @@ def shape_of(op: Convolution, *, planar: bool = False) -> ConvShape:
     return ConvShape(
         x[0], two(x[1:-1]), w[-2], w[-1], two(w[:-2]), two(op.stride), two(op.dilation),
         two(padding[:rank], 0), two(out[1:-1]), planar, two(padding[-rank:], 0),
+        TensorType.of(op.input).dtype in NARROW,
     )  # fmt: skip
 
 
@@ -208,7 +211,9 @@ def _dense(
         return None
     if shape.inputs > cut.block and after[1][0] is not dtypes.FLOAT:
         return None  # the sums of a channel block are kept in the first result
-    points = winograd.plan(shape, isa) if e.options.fast_math else None
+    points = None
+    if e.options.fast_math and not shape.narrow:
+        points = winograd.plan(shape, isa)
     if points is None:
         packed = _packed(e, weights, shape, cut)
         return loops.convolution(shape, cut, isa, flat, packed, *after)
@@ -275,7 +280,9 @@ def _packed(e: LoweringContext, weights: ir.Value, shape: ConvShape, cut: ConvPl
     layout = ("convolution", shape.planar, cut.block, cut.width)
     dims = (*shape.kernel, shape.inputs, shape.outputs)
     return e.parameter(
-        e.repacked(array, layout, lambda: loops.pack(array.reshape(dims), shape, cut))
+        e.repacked(
+            array, layout, lambda: loops.pack(array.reshape(dims).astype(np.float32), shape, cut)
+        )
     )
 
 

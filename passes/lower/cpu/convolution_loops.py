@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lower.cpu.convolution_shape import ConvExtents, ConvPlan, ConvShape
+from mgx_mlir.passes.lower.cpu.elements import widen
 from mgx_mlir.passes.lower.cpu.isa import Isa
 from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, ResultTile, WorkgroupBuilder
+from mgx_mlir.passes.lower.scalar import TypedScalar
 
 # emit(k, tensors, sums, at, reads, masked=): the vectors of every result at an index of the result
 Emit = Callable[..., list[ir.Value]]
@@ -146,9 +149,15 @@ class ConvolutionLoops:
         k = self.k
 
         def put(i: Index, lanes: int, t: ir.Value) -> ir.Value:
-            return k.write(k.read(self.x, [k.add(source, i)], lanes), t, [k.add(at, i)])
+            found = k.read(self.x, [k.add(source, i)], lanes)
+            return k.write(self.widened(found, lanes), t, [k.add(at, i)])
 
         return self.chunks(into, count, put)
+
+    def widened(self, v: ir.Value, lanes: int) -> ir.Value:
+        """Return elements of the image as f32."""
+        dtype = dtypes.from_mlir(ir.VectorType(v.type).element_type)
+        return widen(self.k, TypedScalar(v, dtype), lanes).value
 
     def chunks(
         self, into: ir.Value, count: Index, put: Callable[[Index, int, ir.Value], ir.Value]

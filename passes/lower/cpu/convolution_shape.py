@@ -15,7 +15,8 @@ class ConvShape:
     """A dense convolution of images [N, H, W, C]; pairs are (height, width).
 
     low, high: padding ahead of the image and behind it. counts: the result's height and width.
-    planar: the input is [N, C, H, W] all the same. Batch, size and counts are DYN where open.
+    planar: the input is [N, C, H, W] all the same. narrow: it has 16 bits an element, which the
+    copy to scratch widens. Batch, size and counts are DYN where open.
     """
 
     batch: int
@@ -29,6 +30,7 @@ class ConvShape:
     counts: tuple[int, int]
     planar: bool = False
     high: tuple[int, int] = (0, 0)
+    narrow: bool = False
 
     def span(self, axis: int, count: int) -> int:
         """Return how much of the padded image `count` windows next to each other take."""
@@ -42,7 +44,7 @@ class ConvShape:
     @property
     def in_place(self) -> bool:
         """No window leaves the image."""
-        if self.planar or any(self.low):
+        if self.planar or self.narrow or any(self.low):
             return False
         return all(self._inside(axis) for axis in (0, 1))
 
