@@ -36,14 +36,3 @@ func.func @doubles(%x: tensor<5x2x3xf64>, %w: tensor<1x4x3xf64>, %r: tensor<1x4x
   %0 = "migraphx.rnn"(%x, %w, %r) {hidden_size = 4 : i64} : (tensor<5x2x3xf64>, tensor<1x4x3xf64>, tensor<1x4x4xf64>) -> tensor<5x1x2x4xf64>
   return %0 : tensor<5x1x2x4xf64>
 }
-
-// -----
-
-// Near miss: each direction has functions of its own.
-// CHECK-LABEL: @functions
-// CHECK-NOT: _steps
-// CHECK: migraphx.loop
-func.func @functions(%x: tensor<5x2x3xf32>, %w: tensor<2x4x3xf32>, %r: tensor<2x4x4xf32>) -> tensor<5x2x2x4xf32> {
-  %0 = "migraphx.rnn"(%x, %w, %r) {hidden_size = 4 : i64, direction = "bidirectional", actv_func = ["tanh", "relu"]} : (tensor<5x2x3xf32>, tensor<2x4x3xf32>, tensor<2x4x4xf32>) -> tensor<5x2x2x4xf32>
-  return %0 : tensor<5x2x2x4xf32>
-}

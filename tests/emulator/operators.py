@@ -19,6 +19,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import MgxError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import OPS, Op
+from mgx_mlir.dialects.migraphx.recurrent_steps import Steps
 from mgx_mlir.dialects.migraphx.samples import redrawn
 from mgx_mlir.passes.lower.registry import REFUSED
 from mgx_mlir.programs.interpreter import Interpreter
@@ -53,7 +54,8 @@ def compiled_operators() -> list[type[Op]]:
 
 def is_rewritten(cls: type[Op]) -> bool:
     """Whether the pass that is run ahead of the lowering makes other operators of it."""
-    return REFUSED.get(cls.mnemonic, "").startswith(REWRITING)
+    # only processors have a lowering of the steps of recurrent networks
+    return REFUSED.get(cls.mnemonic, "").startswith(REWRITING) or issubclass(cls, Steps)
 
 
 def operators() -> list[type[Op]]:

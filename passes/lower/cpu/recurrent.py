@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
 
 from mgx_mlir.core import dtypes, literals
-from mgx_mlir.core.ir import ir
+from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.activations import Activation
@@ -16,9 +17,10 @@ from mgx_mlir.dialects.migraphx.recurrent_steps import GruSteps, LstmSteps, RnnS
 from mgx_mlir.dialects.migraphx.rnn import Gru, Lstm, Rnn, activations, direction_count
 from mgx_mlir.passes.lower import index
 from mgx_mlir.passes.lower.context import LoweringContext
-from mgx_mlir.passes.lower.cpu.activations import vector_function
+from mgx_mlir.passes.lower.cpu.activations import Function, vector_function
 from mgx_mlir.passes.lower.cpu.isa import AVX512, Isa
 from mgx_mlir.passes.lower.cpu.recurrent_kernel import Network, pack, steps_kernel
+from mgx_mlir.passes.lower.cpu.workgroup_builder import WorkgroupBuilder
 from mgx_mlir.passes.lower.registry import Results
 
 StepsOp: TypeAlias = RnnSteps | GruSteps | LstmSteps
@@ -37,13 +39,9 @@ def refusal(op: AnyNetwork) -> str | None:
         return "it has no elements"
     if not TensorType.of(op.recurrence).is_static:
         return "its weights have run-time dims"
-    rows = _functions(op)
-    for f in rows[0]:
+    for f in (f for row in _functions(op) for f in row):
         if vector_function(f) is None:
             return f"its activation {f.name} is not computed on vectors"
-    named = [[(f.name, f.values) for f in row] for row in rows]
-    if any(row != named[0] for row in named):
-        return "its directions have different activations"
     # registers of the widest processor leave the least room
     if not _network(op).rows(1, AVX512):
         return f"the states of {op.hidden_size} hidden units do not fit into scratch"
@@ -107,8 +105,7 @@ def _packed(
 
 def _network(op: AnyNetwork) -> Network:
     d, h = direction_count(op.direction), op.hidden_size
-    kept = [vector_function(f) for f in _functions(op)[0]]
-    functions = tuple(f for f in kept if f is not None)
+    functions = tuple(_of_directions(own) for own in zip(*_functions(op), strict=True))
     backward = op.direction == "reverse"
     if isinstance(op, Rnn | RnnSteps):
         return Network(((0,),), 1, h, d, backward, op.clip, functions)
@@ -119,6 +116,19 @@ def _network(op: AnyNetwork) -> Network:
     tied = bool(op.input_forget)
     groups = ((0, 1, 2, 3),)
     return Network(groups, 4, h, d, backward, op.clip, functions, forget_tied=tied, has_cell=True)
+
+
+def _of_directions(own: Sequence[Activation]) -> Function:
+    """Return a function of the gates: that of the direction which a work-group runs."""
+    kept = [f for a in own if (f := vector_function(a)) is not None]
+    if len(kept) < 2 or len({(a.name, *a.values.items()) for a in own}) == 1:
+        return kept[0]
+
+    def either(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:
+        first = k.is_equal(k.at[0], 0)
+        return arith.SelectOp(first, kept[0](k, x), kept[1](k, x)).result
+
+    return either
 
 
 def _functions(op: AnyNetwork) -> list[list[Activation]]:

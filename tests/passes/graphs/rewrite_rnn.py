@@ -64,7 +64,7 @@ def lstm(g):
 
 @case("input_products", rtol=1e-5, fires=0.5, options={"vector": True})
 def input_products(g):
-    """A third of the draws is in f64, and directions of some have functions of their own."""
+    """A third of the draws is in f64."""
     name, gates, functions = g.pick(("rnn", 1, 1), ("gru", 3, 2), ("lstm", 4, 3))
     attributes = {"linear_before_reset": g.pick(0, 1)} if name == "gru" else {}
     return network(g, name, gates, functions, **attributes)
