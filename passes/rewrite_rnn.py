@@ -306,10 +306,10 @@ class _Network:
     def by_steps(self, found: ir.Value, columns: int) -> ir.Value:
         """Build {steps, batch, columns} of what holds the rows of all steps."""
         rw, dims = self.rw, [self.steps, self.batch, columns]
-        if dims.count(DYN) > 1:
+        if DYN in dims:  # never -1, which would take any number of rows
             shape = rw.op("concat", [rw.shape(self.op.input, 0, 2), rw.ints([columns])], axis=0)
             return rw.op("reshape", found, shape, results=[self.type.with_dims(dims)])
-        return rw.op("reshape", found, dims=[-1 if x == DYN else x for x in dims])
+        return rw.op("reshape", found, dims=dims)
 
     def bias_of(self, d: int, without: tuple[int, int] | None) -> ir.Value | None:
         """Build the sum of both biases of one direction, None where there are none."""
