@@ -64,19 +64,19 @@ def _regions(root: ir.Operation) -> Iterator[ir.Operation]:
 
 def _follow_extents(root: ir.Operation) -> None:
     """Replace the extents of dispatches' results by what the dispatches say that they are."""
-    found: list[tuple[ir.Operation, ir.Value]] = []
+    found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.name == "tensor.dim":
-            extent = _extent(op)
-            if extent is not None:
-                found.append((op, extent))
+            found.append(op)
         return ir.WalkResult.ADVANCE
 
     root.walk(visit)
-    for op, extent in found:
-        op.results[0].replace_all_uses_with(extent)
-        op.erase()
+    for op in found:
+        extent = _extent(op)  # only now: it may be one that another one has just replaced
+        if extent is not None:
+            op.results[0].replace_all_uses_with(extent)
+            op.erase()
 
 
 def _merge_equal_inputs(root: ir.Operation) -> bool:
