@@ -5,7 +5,8 @@
     python benchmarks/shipped.py --ops ocr                         # where the time goes, by ops
 
 Each model is compiled once, in a process of its own, and run at every size. An error is that of
-the largest element; where it is above 1e-3, our reference interpreter in f64 says who is off.
+the largest element; one above 1e-3 is right only where onnxruntime's own answer moves as far when
+the inputs move by a unit in their last place, as layers with 8-bit codes may.
 Times are CPU times of one thread, interleaved. Exit code 1 where a model is wrong or refused.
 """
 
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -44,13 +45,13 @@ class Row:
     """The figures of one model: errors and ratios to onnxruntime's CPU time, a size each."""
 
     name: str
-    nodes: int = 0
     kernels: int = 0
     launches: int = 0
     compile_s: float = 0.0
     errors: list[float] = field(default_factory=list[float])
     ratios: list[float] = field(default_factory=list[float])
     milliseconds: list[float] = field(default_factory=list[float])
+    moves: float = 0.0
     compiles: int = 0
     problem: str = ""
     note: str = ""
@@ -59,7 +60,7 @@ class Row:
     def verdict(self) -> str:
         if self.problem:
             return "refused" if not self.errors else "failed"
-        return "right" if max(self.errors) < LIMIT else "WRONG"
+        return "right" if max(self.errors) < max(LIMIT, 2 * self.moves) else "WRONG"
 
 
 def cached_files() -> int:
@@ -72,13 +73,13 @@ def launches(program: Any) -> int:
     return sum(len(names) for function, names in found if function != "initializer")
 
 
-def judged(path: Path, inputs: dict[str, np.ndarray], found: Any, wanted: Any) -> str:
-    """Say how far both are from the reference interpreter, computing in f64."""
-    import mgx_mlir
-
-    reference = mgx_mlir.compile(str(path), target="ref", compute="f64").run(inputs)
-    ours, theirs = worst_error(found, reference), worst_error(wanted, reference)
-    return f"from the reference in f64: ours {ours:.0e}, onnxruntime {theirs:.0e}"
+def own_movement(oracle: Any, inputs: dict[str, np.ndarray], wanted: Any) -> float:
+    """Return how far onnxruntime's answer moves with the last place of the inputs."""
+    moved = {
+        n: np.nextafter(a, np.float32(np.inf)) if a.dtype == np.float32 else a
+        for n, a in inputs.items()
+    }
+    return worst_error(oracle.run(None, moved), wanted)
 
 
 def shares(model: Shipped, path: Path) -> None:
@@ -89,14 +90,15 @@ def shares(model: Shipped, path: Path) -> None:
     program: Any = mgx_mlir.compile(str(path), target="cpu", threads=1)
     arrays = program.check_inputs(model.arrays(model.sizes[0]))
     measured = profile(program.executable.vmfb, program.params, arrays, calls=20)
-    taken, times = Counter[str](), Counter[str]()
+    taken: defaultdict[str, float] = defaultdict(float)
+    times = Counter[str]()
     for d in measured.dispatches:
         kind = re.sub(r"(_dispatch)?_?\d+(x\d+|xD|D)*", "", d.name)
         taken[kind] += d.seconds
         times[kind] += round(d.launches)
     print(f"{model.package}/{path.stem}: {measured.wall * 1e3:.2f} ms a call")
     taken["between dispatches"] = measured.wall - measured.total
-    for kind, seconds in taken.most_common(12):
+    for kind, seconds in sorted(taken.items(), key=lambda i: -i[1])[:12]:
         print(f"    {seconds / measured.wall:6.1%} {times[kind]:5} {kind}")
 
 
@@ -126,7 +128,8 @@ def measure(model: Shipped, path: Path, rounds: int, seconds: float) -> Row:
         wanted = oracle.run(None, inputs)
         row.errors.append(worst_error(found, wanted))
         if not row.errors[-1] < LIMIT:
-            row.note = judged(path, inputs, found, wanted)
+            row.moves = max(row.moves, own_movement(oracle, inputs, wanted))
+            row.note = f"onnxruntime moves by {row.moves:.0e} itself"
         calls = {"ort": partial(oracle.run, None, inputs), "mgx": partial(program.run, inputs)}
         times = interleave(calls, rounds, seconds)
         pairs = zip(times["mgx"].samples, times["ort"].samples, strict=True)
