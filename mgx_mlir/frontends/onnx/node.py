@@ -72,10 +72,15 @@ class Node(shared.NodeBase):
         self.importer.kinds.mark(value, kind)
         return value
 
-    def inline(self, graph: onnx.GraphProto, inputs: Sequence[Held] = ()) -> list[Held]:
+    def inline(
+        self,
+        graph: onnx.GraphProto,
+        inputs: Sequence[Held] = (),
+        opsets: Mapping[str, int] | None = None,
+    ) -> list[Held]:
         """Import a subgraph here, its inputs bound to values; return its outputs."""
         scope = Scope(
-            self.scope.opsets,
+            opsets or self.scope.opsets,
             outer=self.scope,
             prefix=f"{self.name}/",
             bound=self.scope.bound,

@@ -1,0 +1,86 @@
+"""DynamicQuantizeLSTM against onnxruntime: directions, scales, states, open dims."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import mgx_mlir
+from mgx_mlir.core.errors import UnsupportedModel
+
+MS = "com.microsoft"
+WIDTH, HIDDEN = 3, 4
+
+
+def model(direction: str, *, columns: bool, bias: bool, states: bool, **attributes: int) -> bytes:
+    """A layer of open length and batch; `columns`: a scale for each column of the weights."""
+    rng = np.random.default_rng(0)
+    ways = 2 if direction == "bidirectional" else 1
+    scales = (ways, 4 * HIDDEN) if columns else (ways,)
+    weights = {
+        "w": rng.integers(-128, 128, (ways, WIDTH, 4 * HIDDEN)).astype(np.int8),
+        "r": rng.integers(-128, 128, (ways, HIDDEN, 4 * HIDDEN)).astype(np.int8),
+        "bias": rng.standard_normal((ways, 8 * HIDDEN)).astype(np.float32),
+        "scale": rng.uniform(0.005, 0.02, scales).astype(np.float32),
+        "zero": np.zeros(scales, np.int8),
+    }
+    operands = ["x", "w", "r", "bias" if bias else "", "", *(["h", "c"] if states else ["", ""])]
+    node = helper.make_node(
+        "DynamicQuantizeLSTM",
+        [*operands, "", "scale", "zero", "scale", "zero"],
+        ["y", "yh", "yc"],
+        domain=MS,
+        direction=direction,
+        hidden_size=HIDDEN,
+        **attributes,
+    )
+    state = [ways, "b", HIDDEN]
+    dims = {"x": ["t", "b", WIDTH]} | ({"h": state, "c": state} if states else {})
+    ports = {"y": ["t", ways, "b", HIDDEN], "yh": state, "yc": state}
+    ins, outs = (
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, d) for n, d in of.items()]
+        for of in (dims, ports)
+    )
+    given = [numpy_helper.from_array(a, n) for n, a in weights.items()]
+    graph = helper.make_graph([node], "g", ins, outs, given)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(MS, 1)]
+    made: onnx.ModelProto = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    return made.SerializeToString()
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+@pytest.mark.parametrize(
+    ("direction", "columns", "bias", "states"),
+    [
+        ("forward", True, True, True),
+        ("reverse", False, True, False),
+        ("bidirectional", False, False, True),
+    ],
+)
+def test_against_onnxruntime(
+    target: str, direction: str, columns: bool, bias: bool, states: bool
+) -> None:
+    data = model(direction, columns=columns, bias=bias, states=states)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # with more each thread's rows are quantized apart
+    session = onnxruntime.InferenceSession(data, options)
+    program = mgx_mlir.compile(data, target, cache=False)
+    rng = np.random.default_rng(1)
+    ways = 2 if direction == "bidirectional" else 1
+    for length, batch in ((1, 1), (6, 1), (4, 3)):
+        given = {"x": rng.standard_normal((length, batch, WIDTH)).astype(np.float32)}
+        if states:
+            for name in "hc":
+                state = rng.standard_normal((ways, batch, HIDDEN))
+                given[name] = state.astype(np.float32)
+        for got, want in zip(program.run(given), session.run(None, given), strict=True):
+            np.testing.assert_allclose(got, np.asarray(want), rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_refused() -> None:
+    data = model("forward", columns=False, bias=True, states=True, input_forget=1)
+    with pytest.raises(UnsupportedModel, match="clip or input_forget"):
+        mgx_mlir.compile(data, "ref", cache=False)
