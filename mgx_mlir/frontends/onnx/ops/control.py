@@ -58,6 +58,7 @@ def if_op(
     graphs = (then_branch, else_branch)
     if not all(node.settle(g) for g in graphs):
         return node.failed()
+    mark = b.remembered()
     draft = OPS["if"](cond, [], results=[]).operation
     found: list[list[Any]] = []
     yields: list[list[Any]] = []
@@ -78,6 +79,7 @@ def if_op(
         holds = node.taken()
         if holds is not None:
             draft.erase()
+            b.forget(mark)  # of values whose memory others will have
             return _only(b, node, single(b, cond, "condition"), graphs, holds)
     types = joined_types(yields)
     made = OPS["if"](cond, [], results=types).operation
