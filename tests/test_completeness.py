@@ -82,6 +82,10 @@ IGNORED = {
     (MS, "BitmaskBiasDropout"): {"seed": "of training, which is refused"},
     (MS, "BitmaskDropout"): {"seed": "of training, which is refused"},
     (MS, "DecoderMaskedMultiHeadAttention"): {"output_qk": "the node's outputs say it"},
+    (MS, "DynamicQuantizeLSTM"): {
+        "activation_alpha": "of other activations, which are refused",
+        "activation_beta": "of other activations, which are refused",
+    },
     (MS, "EmbedLayerNormalization"): {"mask_index_type": "the node's outputs say it"},
     (MS, "GatedDeltaNet"): {"chunk_size": _SPEED},
     (MS, "LinearAttention"): {"chunk_size": _SPEED},

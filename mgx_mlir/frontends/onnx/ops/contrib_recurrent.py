@@ -76,6 +76,8 @@ def dynamic_quantize_lstm(
     if any(len(b.dims(v)) != 3 for v in (x, w, r)):
         raise ModelError("X, W and R expected rank 3")
     size = b.dims(r)[1]
+    if hidden_size not in (None, size):
+        raise ModelError(f"attribute 'hidden_size' expected {size} as in R, got {hidden_size}")
     states = {"h": initial_h, "c": initial_c}
     absent = [f"{name} = ConstantOfShape(dims)" for name, v in states.items() if v is None]
     made = _ZEROS.format(size=size, names=" ".join(absent)) if absent else ""
