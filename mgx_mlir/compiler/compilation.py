@@ -132,7 +132,7 @@ class Compilation:
         lowering = self.stats.lowering_s or 0.0
         show_lowered(lowered, program)
         try:
-            executable = self.backend.compile_lowered(lowered, self._options(best=True))
+            executable = self.backend.compile_lowered(lowered, self._options(best=self._best_alone))
         except CompileFailed as e:
             lowered, executable = self._refused(program, lowered, e)
         show_compiled()
@@ -149,22 +149,28 @@ class Compilation:
     def _refused(
         self, program: ProgramIR, lowered: Lowered, failed: CompileFailed
     ) -> tuple[Lowered, Executable]:
-        """Compile again what the best flags fail on: with less of ours, or with other flags."""
-        if self.settings.boundaries and self.settings.target == "cpu":
-            found = self._with_plainer_kernels(program, lowered, failed)
-            if found is not None:
-                return found
+        """Compile again what failed: with less of ours, or on processors with other flags."""
+        if not self.settings.boundaries:
+            failed.notes = (*failed.notes, _NO_BOUNDARIES)
+            raise failed
+        if failed.cause == "other":
+            raise failed
+        if not self._best_alone:
+            return self._with_less(program, failed)
+        found = self._with_plainer_kernels(program, lowered, failed)
+        if found is not None:
+            return found
         if self.before_passes is not None and failed.cause == "kernel":
             return self._with_less(program, failed)  # less is lost than with other flags
         try:
             return lowered, self.backend.compile_lowered(lowered, self._options(after=failed))
         except CompileFailed as e:
-            if not self.settings.boundaries:
-                e.notes = (*e.notes, _NO_BOUNDARIES)
-                raise
-            if e.cause == "other":
-                raise
             return self._with_less(program, e)
+
+    @property
+    def _best_alone(self) -> bool:
+        """Whether the best flags are tried alone: a refused kernel may have a plainer form."""
+        return self.settings.boundaries and self.settings.target == "cpu"
 
     def _with_plainer_kernels(
         self, program: ProgramIR, lowered: Lowered, failed: CompileFailed

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mgx_mlir
-from mgx_mlir.targets.base import CpuTarget, GpuTarget
+from mgx_mlir.targets.base import CompileOptions, CpuTarget, GpuTarget
 from mgx_mlir.targets.diagnostics import CompileFailed, Failure
 from tests.models import made
 from tests.models.redraw import run_onnxruntime
@@ -26,13 +26,15 @@ def attempts(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) ->
     compile_lowered = CpuTarget.compile_lowered
     seen: list[bool] = []
 
-    def fail(self: Any, lowered: Any, *args: Any, **kwargs: Any) -> Any:
+    def fail(self: Any, lowered: Any, options: CompileOptions) -> Any:
+        if options.after is not None:
+            raise options.after  # the other flag sets fail as the best one did
         seen.append(b"dispatch." in lowered.bytecode)
         if len(seen) <= failing:
             # only a failure of a kernel is a reason to try again
             cause = "kernel" if kind in ("compile", "crash") else "other"
             raise CompileFailed(dataclasses.replace(FAILURE, kind=kind, cause=cause))
-        return compile_lowered(self, lowered, *args, **kwargs)
+        return compile_lowered(self, lowered, options)
 
     monkeypatch.setattr(CpuTarget, "compile_lowered", fail)
     return seen
