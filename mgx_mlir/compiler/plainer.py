@@ -11,7 +11,6 @@ from mgx_mlir.targets.diagnostics import CompileFailed
 # What the next form is without; a kernel that is refused without any of them is refused.
 LEVELS = ("vector loops", "boundary")
 MOST = 6  # compiles for them, each of the whole program
-_CURABLE = frozenset({"stack", "layout", "kernel", "time", "moves"})
 
 
 class PlainerKernels:
@@ -29,7 +28,7 @@ class PlainerKernels:
     def add(self, failed: CompileFailed) -> bool:
         """Note the location of a failure; False where that is not known, or nothing is left."""
         place = failed.place
-        if place is None or failed.cause not in _CURABLE or len(self.reasons) >= MOST:
+        if place is None or failed.cause == "other" or len(self.reasons) >= MOST:
             return False
         where = source_of(place, self.kernels)
         level = self.levels.get(place, 0)

@@ -32,6 +32,7 @@ from mgx_mlir.passes.lower.forms import (
     selection,
     show,
 )
+from mgx_mlir.passes.lower.iree import dispatches
 from mgx_mlir.programs.signature import Signature
 
 # (predicate, left, right); of several one has to hold.
@@ -144,15 +145,9 @@ class Sizes:
             return product(self.of_dim(op.operands[0], i) for i in group)
         if name == "tensor.pad":
             return self.of_dim(op.operands[0], axis) + self._pad(op, axis)
-        if name == "flow.dispatch.region":
-            before = [r for r in op.results if r != value][: _number_of(value)]
-            skip = sum(list(ir.RankedTensorType(r.type).shape).count(DYN) for r in before)
-            return self.of(op.operands[skip + at])
-        if name == "flow.dispatch.workgroups":
-            first = sum(_segments(op)[:3])
-            own = list(op.results)[: _number_of(value)]
-            skip = sum(list(ir.RankedTensorType(r.type).shape).count(DYN) for r in own)
-            return self.of(op.operands[first + skip + at])
+        extent = dispatches.extent(op, value, axis)
+        if extent is not None:
+            return self.of(extent)
         return self.atoms.get("size", value, axis)
 
     def _pad(self, op: ir.Operation, axis: int) -> Form:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 from mgx_mlir.core.ir import ir, passmanager
+from mgx_mlir.passes.lower.iree import dispatches
 from mgx_mlir.passes.lower.iree.regions import dispatch_region
 
 _MARK = "mgx.region"  # numbers the regions, which a copy keeps
@@ -107,21 +108,8 @@ def _extent(dim: ir.Operation) -> ir.Value | None:
     owner, at = source.owner, place.owner
     if isinstance(owner, ir.Block) or isinstance(at, ir.Block) or at.name != "arith.constant":
         return None
-    # which of its operands are extents of results
-    part = {"flow.dispatch.region": 0, "flow.dispatch.workgroups": 3}.get(owner.name)
-    if part is None:
-        return None
-    segments = list(ir.DenseI32ArrayAttr(owner.attributes["operandSegmentSizes"]))
     axis = ir.IntegerAttr(at.attributes["value"]).value
-    first = sum(segments[:part])
-    for result in owner.results:
-        kind = ir.ShapedType(result.type)
-        if result == source:
-            if not kind.is_dynamic_dim(axis):
-                return None
-            return owner.operands[first + sum(kind.is_dynamic_dim(i) for i in range(axis))]
-        first += _dynamic(kind)
-    return None
+    return dispatches.extent(owner.operation, source, axis)
 
 
 def _firsts(region: ir.Operation) -> list[int]:

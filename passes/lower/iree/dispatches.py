@@ -1,0 +1,25 @@
+"""Dispatches of the backend's flow dialect: which operands are the extents of their results."""
+
+from __future__ import annotations
+
+from mgx_mlir.core.ir import ir
+
+# the segment of the operands that holds the extents of all results
+_SEGMENT = {"flow.dispatch.region": 0, "flow.dispatch.workgroups": 3}
+
+
+def extent(op: ir.Operation, result: ir.Value, axis: int) -> ir.Value | None:
+    """Return the operand that is a result's run-time extent; None where it is fixed, or `op` is no
+    dispatch."""
+    part = _SEGMENT.get(op.name)
+    if part is None:
+        return None
+    at = sum(list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[:part])
+    for r in op.results:
+        kind = ir.ShapedType(r.type)
+        if r == result:
+            if not kind.is_dynamic_dim(axis):
+                return None
+            return op.operands[at + sum(kind.is_dynamic_dim(i) for i in range(axis))]
+        at += sum(kind.is_dynamic_dim(i) for i in range(kind.rank))
+    return None
