@@ -17,6 +17,7 @@ pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernel
 
 TYPES: dict[str, Any] = {
     "f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i32": np.int32,
+    "f64": np.float64, "i64": np.int64, "u32": np.uint32, "u64": np.uint64,
 }  # fmt: skip
 EXTENTS = (1, 2, 3, 7, 8, 15, 16, 17, 33, 63, 64, 65, 100, 129)
 STEP = "fuse_pointwise_reduce"
@@ -34,7 +35,8 @@ class AxisOps(Programs):
     def draw(self, dtype: str, dims: Sequence[int], *, ties: bool) -> np.ndarray:
         """Numbers with many equal ones, or with NaN and infinities among them."""
         if dtype == "i32" or ties:
-            return self.numbers.integers(-4, 5, dims).astype(TYPES[dtype])
+            least = 0 if dtype[0] == "u" else -4
+            return self.numbers.integers(least, 5, dims).astype(TYPES[dtype])
         x = self.numbers.standard_normal(dims).astype(TYPES[dtype])
         odd = self.numbers.random(dims) < 0.05
         some = self.numbers.choice(np.array([np.nan, np.inf, -np.inf, -0.0, 0.0]), dims)
@@ -76,7 +78,7 @@ class AxisOps(Programs):
             ),
             [x], want, fixed=self.fixed,
         )  # fmt: skip
-        tolerance = {"f32": 1e-6, "f16": 2e-3, "bf16": 1e-2, "i32": 0.0}[dtype]
+        tolerance = {"f32": 1e-6, "f16": 2e-3, "bf16": 1e-2}.get(dtype, 0.0)
         text = f"scan {axis} of {dims} in {dtype}, exclusive {exclusive}, reverse {reverse}"
         self.names.append((text, tolerance))
 
@@ -116,6 +118,8 @@ def test_extremes_and_sums(seed: int, threads: int, fixed: bool, arch: str) -> N
         for rank in (1, 2, 3):
             ops.extreme(dtype, ops.dims(rank))
             ops.scan(dtype, ops.dims(rank))
+    for dtype in ("f64", "i64", "u32", "u64"):
+        ops.scan(dtype, ops.dims(3))
     ops.check(threads, arch=arch)
 
 

@@ -19,7 +19,16 @@ from mgx_mlir.passes.lower.cpu.workgroup_builder import (
 )
 from mgx_mlir.passes.lower.scalar import TypedScalar, computed
 
-_TYPES = (dtypes.FLOAT, dtypes.HALF, dtypes.BF16, dtypes.INT32, dtypes.INT64)
+_TYPES = (
+    dtypes.FLOAT,
+    dtypes.DOUBLE,
+    dtypes.HALF,
+    dtypes.BF16,
+    dtypes.INT32,
+    dtypes.INT64,
+    dtypes.UINT32,
+    dtypes.UINT64,
+)
 
 
 def refusal(op: PrefixScanSum) -> str | None:
