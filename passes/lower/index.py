@@ -78,7 +78,7 @@ def in_range(e: LoweringContext, x: ir.Value, extent: Extent) -> ir.Value:
 def read(source: ir.Value, where: Sequence[ir.Value]) -> ir.Value:
     """Return one element; every index must lie inside, or the process may crash.
 
-    An element of a slice with steps is read where the sliced tensor has it
+    An element of a slice with steps, or of a slice of one, is read where the sliced tensor has it
     (docs/iree-hazards.md, hazard 27).
     """
     while (op := _stepped(source)) is not None:
@@ -93,11 +93,15 @@ def read(source: ir.Value, where: Sequence[ir.Value]) -> ir.Value:
 
 
 def _stepped(source: ir.Value) -> tensor.ExtractSliceOp | None:
-    """Return the slice with steps that `source` is."""
+    """Return the slice that `source` is, if it or a slice that it is of has steps."""
     op = source.owner
     if isinstance(op, ir.Block) or not isinstance(op.opview, tensor.ExtractSliceOp):
         return None
-    return op.opview if any(step != 1 for step in op.opview.static_strides) else None
+    found = op.opview
+    if ir.RankedTensorType(source.type).rank != len(found.static_strides):
+        return None  # it leaves out dims
+    has_steps = any(step != 1 for step in found.static_strides)
+    return found if has_steps or _stepped(found.source) is not None else None
 
 
 def read_safely(

@@ -36,6 +36,16 @@ def test_elements_of_a_slice_with_steps_at_computed_places(start: int) -> None:
     runs(text, {"x": X, "dims": np.array([7, 5 - start])})
 
 
+def test_elements_from_the_end_of_a_slice_of_a_slice_with_steps() -> None:
+    text = """(float[8] x) => (float[4] y, float[2] z)
+      <int64[1] least = {-100}, int64[1] first = {7}, int64[1] last = {-1}, int64[1] five = {-5},
+       int64[1] zero = {0}, int64[1] back = {-2}> {
+      y = Slice(x, first, least, zero, back)
+      z = Slice(y, last, five, zero, back)
+    }"""
+    runs(text, {"x": np.arange(8, dtype=np.float32)})
+
+
 @pytest.mark.slow
 def test_iree_still_refuses_to_gather_from_a_slice_with_steps() -> None:
     """Where this fails, `indices.read` need not look through the slice."""
