@@ -16,7 +16,7 @@ from mgx_mlir.core import dtypes, forks
 from mgx_mlir.core.errors import FileError, RunError, TargetError
 from mgx_mlir.core.given import native
 from mgx_mlir.core.literals import ALIGNMENT
-from mgx_mlir.runtime.argument_lists import ArgumentList
+from mgx_mlir.runtime.argument_lists import ArgumentList, ArgumentLists, Shapes
 from mgx_mlir.runtime.buffers import address, aligned, is_aligned, owned_array, span
 from mgx_mlir.runtime.device import (
     IREE_ERRORS,
@@ -182,12 +182,13 @@ class LoadedModule:
             raise self._load_error(e, where) from e
         self._main = self._entry(module, entry, inputs, outputs, where)
         self.inputs, self.outputs = self._main.inputs, self._main.outputs
-        self._free_lists: list[ArgumentList] = []  # of calls that are over
-        self._uses_lists = (
+        uses_lists = (
             self._is_local
             and not variants
-            and all(0 < p.size < _IMPORT_FROM and not p.dtype.is_bool for p in self.inputs)
+            and bool(self.inputs)
+            and all(p.size < _IMPORT_FROM and not p.dtype.is_bool for p in self.inputs)
         )
+        self._lists = ArgumentLists(self._list_for, _IMPORT_FROM) if uses_lists else None
         # the entry for each choice of sizes at the places that variants differ in
         self._places = sorted({(i, d) for v in variants for i, d, _ in v.sizes})
         self._variants: dict[tuple[int, ...], tuple[str, _Entry]] = {}
@@ -296,8 +297,8 @@ class LoadedModule:
         Errors: RunError for a wrong number, type or shape, before anything runs, and for a call
         that fails.
         """
-        if self._uses_lists:
-            found = self._run_in_list(args)
+        if self._lists is not None:
+            found = self._run_in_list(self._lists, args)
             if found is not None:
                 return found
         imported: list[np.ndarray] = []
@@ -308,27 +309,32 @@ class LoadedModule:
             for i, port in enumerate(entry.outputs)
         ]
         del imported  # a result that is an input was read from its memory until here
+        if self._lists is not None:
+            self._lists.passed(args)
         return found
 
     __call__ = run
 
-    def _run_in_list(self, args: Sequence[np.ndarray | DeviceTensor]) -> list[np.ndarray] | None:
-        """Run with small inputs of fixed sizes; None for inputs that need checks or conversions."""
+    def _list_for(self, shapes: Shapes) -> ArgumentList:
+        return ArgumentList(self._hal, self.inputs, shapes, self._import_type, self._usage)
+
+    def _run_in_list(
+        self, lists: ArgumentLists, args: Sequence[np.ndarray | DeviceTensor]
+    ) -> list[np.ndarray] | None:
+        """Run with small inputs as of earlier calls; None for those that need a check."""
         self.device.check()
-        try:
-            each = self._free_lists.pop()
-        except IndexError:
-            each = ArgumentList(self._hal, self.inputs, self._import_type, self._usage)
-        found = None
-        if each.write(args):
-            results = self._call(self._main, each.arguments, args)
-            taken = list(each.spans)
-            view = self._rt.HalBufferView
-            found = [
-                self._take(port, results.get_as_object(i, view), taken)
-                for i, port in enumerate(self.outputs)
-            ]
-        self._free_lists.append(each)
+        taken = lists.take(args)
+        if taken is None:
+            return None
+        shapes, each = taken
+        results = self._call(self._main, each.arguments, args)
+        spans = list(each.spans)
+        view = self._rt.HalBufferView
+        found = [
+            self._take(port, results.get_as_object(i, view), spans)
+            for i, port in enumerate(self.outputs)
+        ]
+        lists.give_back(shapes, each)
         return found
 
     def run_on_device(self, args: Sequence[np.ndarray | DeviceTensor]) -> list[DeviceTensor]:
@@ -462,11 +468,11 @@ class LoadedModule:
         if size == 0:
             return np.empty(shape, port.np)
         mapped = view.map()
-        own = np.frombuffer(mapped, port.np, size // port.itemsize)
+        own = np.ndarray(shape, port.np, mapped)
         if size < _COPY_BELOW:
-            return own.copy().reshape(shape)
+            return own.copy()
         begin = address(own)
         if any(b < begin + size and begin < e for b, e in taken):
-            return own.copy().reshape(shape)
+            return own.copy()
         taken.append((begin, begin + size))
         return owned_array(begin, size, port.np, shape, self._hal, view, mapped)

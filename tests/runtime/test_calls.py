@@ -12,6 +12,7 @@ import pytest
 import mgx_mlir
 from mgx_mlir.core.errors import RunError
 from mgx_mlir.core.literals import aligned_empty
+from mgx_mlir.runtime import argument_lists
 from mgx_mlir.runtime.buffers import address
 
 
@@ -94,6 +95,42 @@ def test_sizes_that_change() -> None:
             program.run({"x": x, "y": np.ones(n + 1, np.float32)})
 
 
+def test_small_inputs_of_repeated_sizes_are_written_to_arguments_of_earlier_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """From the third call of a size on, whichever come between; empty and large ones never are."""
+    program = compiled(
+        "z = Identity(x) r = Add(x, x)", "float[n] x", "float[n] z, float[n] r", threads=1
+    )
+    module = program.load()
+    checked: list[int] = []
+    real = module._view
+
+    def seen(port: Any, a: np.ndarray, imported: list[np.ndarray]) -> Any:
+        checked.append(a.size)
+        return real(port, a, imported)
+
+    monkeypatch.setattr(module, "_view", seen)
+    held = []
+    for i, n in enumerate((3, 3, 3, 5, 5, 3, 5, 5, 0, 0, 0, 1 << 14, 1 << 14, 1 << 14)):
+        x = np.full(n, i, np.float32)
+        held.append((i, n, program.run({"x": x})))
+        x[...] = -1
+    assert checked == [3, 3, 5, 5, 0, 0, 0, 1 << 14, 1 << 14, 1 << 14]
+    for i, n, (z, r) in held:
+        assert np.array_equal(z, np.full(n, i))
+        assert np.array_equal(r, np.full(n, 2 * i))
+
+
+def test_arguments_are_kept_for_some_sizes_alone() -> None:
+    program = added("n", threads=1)
+    for n in range(1, 40):
+        x = np.arange(n, dtype=np.float32)
+        for _ in range(3):
+            assert np.array_equal(program.run({"x": x, "y": x})[0], x + x)
+    assert 0 < len(program.load()._lists._free) <= argument_lists._MOST_SHAPES
+
+
 def test_indices_are_checked_at_each_call() -> None:
     program = compiled("z = Gather(x, i)", "float[4] x, int64[2] i", "float[2] z", threads=1)
     x = np.arange(4, dtype=np.float32)
@@ -118,6 +155,25 @@ def test_results_are_the_callers(count: int) -> None:
         assert np.array_equal(r, np.full(count, 2 * i))
         z[...] = 0
     assert all(np.array_equal(r, np.full(count, 2 * i)) for i, (_, r) in enumerate(held))
+
+
+def test_sizes_of_several_threads() -> None:
+    program = added("n", threads=1)
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for i in range(60):
+            x, y = rng.standard_normal((2, 1 + (i // 4 + seed) % 20)).astype(np.float32)
+            if not np.array_equal(program.run({"x": x, "y": y})[0], x + y):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
 
 
 @pytest.mark.parametrize("api", [False, True])
