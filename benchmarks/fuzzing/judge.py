@@ -31,6 +31,12 @@ MOVED = {np.dtype(np.float64): 4e-16, np.dtype(np.float32): 4e-7, np.dtype(np.fl
 # states of recurrent nodes are sums of gates of size one, whose rounding is that of one: a state
 # near 0 is not nearer to the truth than that
 STATES, STATE_SCALE = ("RNN", "GRU", "LSTM"), 1e-2
+# what sums: terms that cancel are rounded by their own size, in another order to something else,
+# so that the terms are moved, not the sum alone
+SUMS = {
+    "ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare", "Sum", "Mean", "CumSum",
+    "MatMul", "Gemm", "Einsum", "Conv", "ConvTranspose",
+}  # fmt: skip
 SAMPLES = 4
 SLACK = 12.0  # times what the samples moved
 SECONDS = 240.0  # of a compile, which takes one or two: the machine may be busy
@@ -273,15 +279,24 @@ def chain(case: Case, world: int, rng: np.random.Generator | None) -> dict[str, 
             if rng is None:
                 made = evaluate.wide(step.node, found, fixed)
             else:
-                made = evaluate(step.node, found, fixed=fixed, reference=step.reference)
+                inputs = found
+                if step.node.op_type in SUMS:
+                    terms = {n: _moved(found[n], rng) for n in step.node.input if n in found}
+                    inputs = {**found, **terms}
+                made = evaluate(step.node, inputs, fixed=fixed, reference=step.reference)
         except (Refusal, KeyError):
             continue
         for name, a in zip((o for o in step.node.output if o), made, strict=True):
-            if rng is not None and a.dtype in MOVED and not step.exact:
-                shift = 1 + MOVED[a.dtype] * rng.uniform(-1, 1, a.shape)
-                a = np.asarray(a * shift).astype(a.dtype)
-            found[name] = a
+            found[name] = a if rng is None or step.exact else _moved(a, rng)
     return found
+
+
+def _moved(a: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return floats moved by some steps of their type; others as they are."""
+    if a.dtype not in MOVED:
+        return a
+    shift = 1 + MOVED[a.dtype] * rng.uniform(-1, 1, a.shape)
+    return np.asarray(a * shift).astype(a.dtype)
 
 
 # ---- causes --------------------------------------------------------------------------------------
