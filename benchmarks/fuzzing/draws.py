@@ -39,6 +39,9 @@ def drawn_node(g: Graph) -> Any:
 
 
 def placed(g: Graph, case: Any) -> Any:
+    reference = case.oracle == "onnx.reference"
+    if reference and case.op == "ConvTranspose":
+        raise Rejected("a result that onnxruntime cuts short; the tests judge it")
     given: list[Value | None] = []
     for i, array in enumerate(case.inputs):
         if array is None:
@@ -49,7 +52,7 @@ def placed(g: Graph, case: Any) -> Any:
             given.append(fed(g, array))
     return g.node(
         case.op, *given, outputs=case.outputs, domain=case.domain,
-        reference=case.oracle == "onnx.reference" and case.op not in DOUBTFUL, **case.attributes,
+        reference=reference and case.op not in DOUBTFUL, **case.attributes,
     )  # fmt: skip
 
 

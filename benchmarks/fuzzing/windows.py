@@ -104,6 +104,8 @@ def pool(g: Graph) -> Any:
             kernel = [min(k, i) for k, i in zip(kernel, x.smallest[2:], strict=True)]
     if more.get("auto_pad", "").startswith("SAME"):
         more.pop("dilations", None)  # which onnxruntime leaves out of the pads
+        if op == "LpPool" and "strides" in more:  # onnxruntime would cut the input
+            more["strides"] = [min(s, k) for s, k in zip(more["strides"], kernel, strict=True)]
     if "pads" in more:
         more["pads"] = [min(p, k - 1) for p, k in zip(more["pads"], kernel * 2, strict=True)]
         spans = [
