@@ -10,8 +10,9 @@ import ml_dtypes
 import numpy as np
 import onnxruntime as ort
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
+import mgx_mlir
 from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lower.cpu.isa import isa_of
@@ -253,3 +254,28 @@ def _by_onnxruntime(kind: str, x: np.ndarray, axis: int) -> np.ndarray:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
     session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     return np.asarray(session.run(None, {"x": x.astype(np.float32)})[0]).astype(np.float64)
+
+
+@pytest.mark.parametrize("dims", [("n", 8, 3), (4, 5, 40), ("n", 3, 100)])
+def test_a_costly_value_that_three_passes_read(dims: tuple[int | str, ...]) -> None:
+    """It is kept from the first pass on, also where rows are several loops."""
+    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, dims) for n in ("x", "t", "y")]
+    inner = [int(d) for d in dims[1:]]
+    weights = [
+        numpy_helper.from_array(np.linspace(0.5, 2, int(np.prod(inner)), dtype=np.float32)
+                                .reshape(inner), name)
+        for name in ("scale", "bias")
+    ]  # fmt: skip
+    nodes = [
+        helper.make_node("Tanh", ["x"], ["t"]),
+        helper.make_node("LayerNormalization", ["t", "scale", "bias"], ["y"], axis=-2),
+    ]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    data = model.SerializeToString()
+    program = mgx_mlir.compile(data, "cpu", cache=False)
+    assert not program.executable.fallbacks
+    x = np.random.default_rng(0).standard_normal((4, *inner)).astype(np.float32)
+    wants = ort.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    for got, want in zip(program.run({"x": x}), wants, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=3e-6)

@@ -377,6 +377,7 @@ class _Rows:
 
         def one(site: _Site, c: Carried) -> Carried:
             held, tiles = list(c[: len(start)]), list(c[len(start) :])
+            self.tiles = tiles  # what an earlier pass kept is read from what comes in here
             position = 0
             for total, a in zip(level, accumulators, strict=True):
                 x = self.value(total.source, root, site)
