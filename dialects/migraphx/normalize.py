@@ -7,7 +7,7 @@ import numpy as np
 from mgx_mlir.core import attrs as attr
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.op import InferView, Op, Operand, Result, check
-from mgx_mlir.core.shapes import DYN, TensorType, at_most, show_dims
+from mgx_mlir.core.shapes import DYN, TensorType, at_most, one_element, show_dims
 from mgx_mlir.dialects.migraphx.axes import axis_of, check_index_type, normalize_axis
 from mgx_mlir.dialects.migraphx.pointwise_base import FLOAT, check_dtype, common_dims, sample
 from mgx_mlir.dialects.migraphx.samples import Example, example
@@ -89,8 +89,9 @@ class TopK(Op, name="topk"):
 
     Any type of rank >= 1 but bool. Equal elements keep the lower index first; NaN counts as the
     largest. With `indices` (i64, dims of `input`) the second result takes its elements in place
-    of positions. Errors: an axis out of range, k negative or above the extent. MIGraphX `topk`
-    (there a tuple).
+    of positions. An integer `count` of one element, which lies in [0, extent], takes the place of
+    k. Errors: an axis out of range, k negative or above the extent. MIGraphX `topk` (there a
+    tuple, and without `count`).
 
     ```mlir
     %v, %i = "migraphx.topk"(%x) {k = 2 : i64, axis = 1 : i64, largest = true}
@@ -100,6 +101,7 @@ class TopK(Op, name="topk"):
 
     input: Operand
     indices: Operand | None
+    count: Operand | None
     out: Result
     out_indices: Result
     k = attr.int_(1)
@@ -111,8 +113,13 @@ class TopK(Op, name="topk"):
         check(not o.input.dtype.is_bool, "expected a float or integer type, got i1")
         axis = normalize_axis(o.axis, o.input.rank)
         dims = list(o.input.dims)
+        check_index_type(o.count, "count")
         check(
-            o.k >= 0 and at_most(o.k, dims[axis]),
+            o.count is None or one_element(o.count),
+            lambda: f"count expected 1 element, got {o.count.elements}",
+        )
+        check(
+            o.count is not None or (o.k >= 0 and at_most(o.k, dims[axis])),
             lambda: (
                 f"k expected 0 to "
                 f"{'the extent' if dims[axis] == DYN else dims[axis]} of axis {axis}, got {o.k}"
@@ -121,12 +128,18 @@ class TopK(Op, name="topk"):
         if o.indices is not None:
             check_index_type(o.indices, "operand 'indices'")
             common_dims((o.input, o.indices))
-        dims[axis] = o.k
+        dims[axis] = o.k if o.count is None else DYN
         return [o.input.with_dims(dims), TensorType(dtypes.INT64, tuple(dims))]
 
     @staticmethod
     def reference(
-        x: np.ndarray, indices: np.ndarray | None = None, *, k: int, axis: int, largest: bool
+        x: np.ndarray,
+        indices: np.ndarray | None = None,
+        count: np.ndarray | None = None,
+        *,
+        k: int,
+        axis: int,
+        largest: bool,
     ) -> tuple[np.ndarray, np.ndarray]:
         # A stable sort keeps equal elements in order. Largest first: sort the reversed axis
         # ascending and read it backwards, so that of equals the lower index comes first again.
@@ -136,7 +149,7 @@ class TopK(Op, name="topk"):
             order = x.shape[axis] - 1 - np.flip(rising, axis)
         else:
             order = np.argsort(x, axis=axis, kind="stable")
-        order = order.take(range(k), axis)
+        order = order.take(range(k if count is None else int(count.reshape(()))), axis)
         names = order if indices is None else np.take_along_axis(indices, order, axis)
         return np.take_along_axis(x, order, axis), names.astype(np.int64)
 
@@ -155,6 +168,7 @@ class TopK(Op, name="topk"):
             nan = np.array([1, np.nan, -np.inf, np.inf, np.nan], np.float32)
             found.append(example(nan, k=5, axis=0, largest=largest))
         names = np.arange(10, dtype=np.int64).reshape(2, 5) * 7
+        found.append(example(ties, None, np.array([3]), axis=1))
         return [*found, example(ties, names, k=2, axis=1)]
 
 

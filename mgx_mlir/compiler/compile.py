@@ -18,6 +18,7 @@ from mgx_mlir.compiler.compiled import (
 from mgx_mlir.compiler.models import ModelSource, program_of, read_model, refuse_unknown
 from mgx_mlir.compiler.tuning.search import Inputs
 from mgx_mlir.compiler.tuning.tuned import compile_tuned
+from mgx_mlir.compiler.without_names import WithoutNames
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.passes.analysis.input_values import state_values
 from mgx_mlir.passes.pipelines import pipeline
@@ -68,6 +69,30 @@ def compile(
         emulate=emulate, threads=threads, exhaustive_tune=exhaustive_tune,
         tuning_inputs=tuning_inputs,
     )  # fmt: skip
+    made = _compile(model, settings, arch, device_id=device_id, ref_double=ref_double)
+    if isinstance(model, bytes) or str(model).endswith(".onnx"):
+
+        def again(names: Sequence[str]) -> CompiledProgram:
+            own = {**onnx_options, "loose_names": names}
+            return _compile(
+                model, replace(settings, onnx=own), arch, device_id=device_id,
+                ref_double=ref_double,
+            )  # fmt: skip
+
+        made.without_names = WithoutNames(again)
+    return made
+
+
+def _compile(
+    model: ModelSource,
+    settings: CompileSettings,
+    arch: str | Sequence[str] | None,
+    *,
+    device_id: int,
+    ref_double: bool,
+) -> CompiledProgram:
+    """Compile a model for the target of the settings."""
+    name, emulate = settings.target, settings.emulate
     if name == "gpu":
         here = of_device(device_id, emulate=emulate)
         made = [_compile_gpu(model, replace(settings, arch=a)) for a in [*named(arch)] or [here]]

@@ -17,7 +17,7 @@ from mgx_mlir.compiler.option_text import option_text
 from mgx_mlir.compiler.tuning.solutions import Tuning
 from mgx_mlir.core import dtypes, forks, operand_segments
 from mgx_mlir.core.context import new_context
-from mgx_mlir.core.errors import TargetError, UsageError
+from mgx_mlir.core.errors import NamesDisagree, TargetError, UsageError
 from mgx_mlir.hardware.machine import available_cpus
 from mgx_mlir.passes.lower.gpu.gemm_shape import GemmConfig, GemmShape
 from mgx_mlir.programs.interpreter import Interpreter, Trace
@@ -32,6 +32,7 @@ from mgx_mlir.targets import emulator
 from mgx_mlir.targets.base import Executable
 
 if TYPE_CHECKING:
+    from mgx_mlir.compiler.without_names import WithoutNames
     from mgx_mlir.runtime.iree_runtime import LoadedModule
 
 
@@ -144,6 +145,7 @@ class CompiledProgram:
         self.settings, self.signature = settings, signature
         self.kernels, self.stats = list(kernels), stats
         self._known = KnownInputs(signature)
+        self.without_names: WithoutNames | None = None
 
     @property
     def target(self) -> str:
@@ -176,7 +178,8 @@ class CompiledProgram:
         """Run on numpy arrays by input name; the outputs in order.
 
         An input or output that is a sequence in the model is a list of arrays. Everything about
-        the inputs is checked before anything runs. Raises RunError.
+        the inputs is checked before anything runs. Where they give one name of a dim two sizes,
+        the model is compiled once more, without that name. Raises RunError.
         """
         if not args and not named and inputs is not None:
             arrays = self.known_inputs(inputs)
@@ -187,7 +190,13 @@ class CompiledProgram:
             if len(values) > len(self.input_names):
                 raise UsageError(f"expected {len(self.input_names)} inputs, got {len(values)}")
             inputs = dict(zip(self.input_names, values, strict=False))
-        arrays = self.check_inputs({**(inputs or {}), **named})
+        given = {**(inputs or {}), **named}
+        try:
+            arrays = self.check_inputs(given)
+        except NamesDisagree as e:
+            if self.without_names is None:
+                raise
+            return self.without_names.program(e).run(given)
         return self.signature.stated(self.execute(arrays))
 
     __call__ = run

@@ -66,6 +66,14 @@ class RunError(MgxError):
     """Wrong names, shapes or dtypes given to a compiled program, or a failed run."""
 
 
+class NamesDisagree(RunError):
+    """Inputs that give one name of a dim two sizes; nothing else about them is wrong."""
+
+    def __init__(self, message: str, names: Iterable[str], *, notes: Iterable[str] = ()) -> None:
+        super().__init__(message, notes=notes)
+        self.names = tuple(names)
+
+
 class FileError(MgxError):
     """A file that is missing, damaged, or of another kind."""
 

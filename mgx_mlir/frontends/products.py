@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
-import numpy as np
+from collections.abc import Mapping, Sequence
 
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN, broadcast_dims
+from mgx_mlir.core.shapes import DYN, TensorType, broadcast_dims
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.extents import extents, zeros_of
-from mgx_mlir.frontends.helpers import reshape, squeeze, transpose, unsqueeze
-from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.extents import Extent, extents, reshaped, times, vector, zeros_of
+from mgx_mlir.frontends.helpers import axis_range, compare, squeeze, transpose, unsqueeze
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
@@ -141,13 +137,14 @@ def _diagonals(b: Builder, x: Value, labels: list[str]) -> tuple[Value, list[str
         j = next(i for i, c in enumerate(labels) if c in labels[:i])
         i = labels.index(labels[j])
         dims = b.dims(x)
-        if dims[i] == DYN or dims[i] != dims[j]:
-            raise NotSupported("a diagonal of unknown or unequal extents")
-        limits.table((dims[i], dims[j]), "a diagonal")
-        eye = np.eye(dims[i], dtype=bool).reshape(
-            [dims[k] if k in (i, j) else 1 for k in range(len(dims))]
-        )
-        kept = b.where(b.literal(eye), x, 0)
+        if DYN not in (dims[i], dims[j]) and dims[i] != dims[j]:
+            raise ModelError(f"label '{labels[j]}' stands for extents {dims[i]} and {dims[j]}")
+        if DYN not in (dims[i], dims[j]):
+            limits.table((dims[i], dims[j]), "a diagonal")
+        places = [axis_range(b, x, axis) for axis in (i, j)]
+        rest = [range(1, len(dims) - axis) for axis in (i, j)]
+        row, column = (unsqueeze(b, p, r) for p, r in zip(places, rest, strict=True))
+        kept = b.where(compare(b, "equal", row, column), x, 0)
         x = squeeze(b, b.reduce_sum(kept, axes=[j]), [j])
         del labels[j]
     return x, labels
@@ -171,22 +168,20 @@ def _contract(
     inner = [c for c in lx if c in ly and c not in later]
     rows = [c for c in lx if c not in ly]
     cols = [c for c in ly if c not in lx]
-    dx, dy = b.dims(x), b.dims(y)
-    size: dict[str, int] = {}
-    for labels, dims in ((lx, dx), (ly, dy)):
-        for c, d in zip(labels, dims, strict=True):
-            size[c] = d if size.get(c, 1) == 1 else size[c]
-    if DYN in size.values() and (len(rows) > 1 or len(cols) > 1 or len(inner) != 1):
-        raise NotSupported("dynamic dims in a product of several free labels")
+    size: dict[str, Extent] = {}
+    for labels, v in ((lx, x), (ly, y)):
+        for c, d in zip(labels, extents(b, v), strict=True):
+            if c not in size or size[c] == 1 or (isinstance(d, int) and d != 1):
+                size[c] = d
+    if not inner and not all(isinstance(d, int) for d in size.values()):
+        return _outer(b, x, lx, y, ly, [*batch, *rows, *cols])
     x = _spread(b, x, lx, [*batch, *rows, *inner], size)
     y = _spread(b, y, ly, [*batch, *inner, *cols], size)
-    nb = len(batch)
-    if DYN not in size.values():
-        m, k, n = (math.prod(size[c] for c in part) for part in (rows, inner, cols))
-        lead = [size[c] for c in batch]
-        x, y = reshape(b, x, [*lead, m, k]), reshape(b, y, [*lead, k, n])
-        out = b.dot(x, y)
-        out = reshape(b, out, [*lead, *(size[c] for c in (*rows, *cols))])
+    nb, lead = len(batch), [size[c] for c in batch]
+    if len(inner) != 1 or len(rows) > 1 or len(cols) > 1 or DYN not in (*b.dims(x), *b.dims(y)):
+        m, k, n = (_product(b, [size[c] for c in part]) for part in (rows, inner, cols))
+        x, y = reshaped(b, x, [*lead, m, k]), reshaped(b, y, [*lead, k, n])
+        out = reshaped(b, b.dot(x, y), [*lead, *(size[c] for c in (*rows, *cols))])
         return out, [*batch, *rows, *cols]
     if not rows:
         x = unsqueeze(b, x, [nb])
@@ -197,15 +192,36 @@ def _contract(
     return squeeze(b, out, drop), [*batch, *rows, *cols]
 
 
+def _product(b: Builder, sizes: Sequence[Extent]) -> Extent:
+    total: Extent = 1
+    for d in sizes:
+        total = d if total == 1 else times(b, total, d)
+    return total
+
+
+def _outer(
+    b: Builder, x: Value, lx: list[str], y: Value, ly: list[str], order: list[str]
+) -> tuple[Value, list[str]]:
+    """Return the product of operands that sum over nothing, each broadcast to the labels."""
+    parts = []
+    for v, labels in ((x, lx), (y, ly)):
+        own = [c for c in order if c in labels]
+        v = transpose(b, v, [labels.index(c) for c in own])
+        parts.append(unsqueeze(b, v, [i for i, c in enumerate(order) if c not in labels]))
+    return b.mul(*parts), order
+
+
 def _spread(
-    b: Builder, v: Value, labels: list[str], order: list[str], size: dict[str, int]
+    b: Builder, v: Value, labels: list[str], order: list[str], size: Mapping[str, Extent]
 ) -> Value:
     """Axes in `order`; an extent of 1 that the other operand has larger is broadcast."""
     v = transpose(b, v, [labels.index(c) for c in order])
-    dims = b.dims(v)
     wanted = [size[c] for c in order]
-    if list(dims) == wanted:
+    if not any(d == 1 and w != 1 for d, w in zip(b.dims(v), wanted, strict=True)):
         return v
-    if DYN in wanted:
-        raise NotSupported("broadcast of dynamic dims")
-    return b.multibroadcast(v, wanted)
+    known = [w for w in wanted if isinstance(w, int)]
+    if len(known) == len(wanted):
+        return b.multibroadcast(v, known)
+    dims = tuple(w if isinstance(w, int) else DYN for w in wanted)
+    result = TensorType(b.dtype(v), dims)
+    return b.broadcast_with_dims(v, vector(b, wanted), results=[result])

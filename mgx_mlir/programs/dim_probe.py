@@ -220,7 +220,10 @@ class DimProbe:
             at += len(values)
         rule = RULES.get(cls.mnemonic)
         found = rule(_operands(self.prover, cls, groups, types, attributes)) if rule else None
-        rows = [found] if found is not None else self._inferred(cls, attributes, groups, types)
+        if found is not None:
+            rows = [found] * len(stated)
+        else:
+            rows = self._inferred(cls, attributes, groups, types)
         if rows is None or [len(r) for r in rows] != [len(r) for r in stated]:
             return stated
         return rows

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.core.errors import RunError
+from mgx_mlir.core.errors import NamesDisagree, RunError
 from mgx_mlir.core.given import NotOfType, native, plain_array
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import DYN, TensorType
@@ -236,7 +236,7 @@ class Signature:
         if unknown:
             problems.append(f"unknown inputs: {', '.join(unknown)}")
         arrays: list[np.ndarray] = []
-        sizes: dict[str, tuple[int, str]] = {}
+        sizes = _Sizes()
         for p in self.inputs:
             if p.name not in given:
                 continue
@@ -247,10 +247,31 @@ class Signature:
                 arrays.append(array)
         if not problems:
             self.check_values(arrays)
-        if problems:
+        if problems or sizes.disagree:
             names = ", ".join(f"{p.name}: {p}" for p in self.inputs)
-            raise RunError("; ".join(problems), notes=[f"the inputs are {names}"])
+            text, notes = "; ".join([*problems, *sizes.problems]), [f"the inputs are {names}"]
+            if problems:
+                raise RunError(text, notes=notes)
+            raise NamesDisagree(text, sizes.disagree, notes=notes)
         return arrays
+
+
+class _Sizes:
+    """The sizes that inputs give the names of dims, and the names that get two."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, tuple[int, str]] = {}
+        self.disagree: list[str] = []
+        self.problems: list[str] = []
+
+    def add(self, symbol: str, size: int, name: str, dim: int) -> None:
+        """Note what dim `dim` of input `name` gives a symbol."""
+        first, where = self._first.setdefault(symbol, (size, name))
+        if first != size:
+            self.disagree += [] if symbol in self.disagree else [symbol]
+            self.problems.append(
+                f"input '{name}' dim {dim} is {size}, but '{symbol}' is {first} in '{where}'"
+            )
 
 
 def _rules(rows: Iterable[Mapping[str, Any]]) -> tuple[ValueRule, ...]:
@@ -305,7 +326,7 @@ def _element(attributes: Mapping[str, ir.Attribute], t: TensorType) -> str:
     return kind.name if kind is not None and kind.held is t.dtype else ""
 
 
-def _check_dims(p: Port, array: np.ndarray, sizes: dict[str, tuple[int, str]]) -> list[str]:
+def _check_dims(p: Port, array: np.ndarray, sizes: _Sizes) -> list[str]:
     have = "{" + ", ".join(map(str, array.shape)) + "}"
     if array.ndim != len(p.dims) or any(
         d not in (-1, n) for d, n in zip(p.dims, array.shape, strict=True)
@@ -316,11 +337,7 @@ def _check_dims(p: Port, array: np.ndarray, sizes: dict[str, tuple[int, str]]) -
         if n < r.min or (r.max is not None and n > r.max):
             problems.append(f"input '{p.name}' dim {i} expected {r}, got {n}")
         elif r.symbol is not None:
-            first, where = sizes.setdefault(r.symbol, (n, p.name))
-            if first != n:
-                problems.append(
-                    f"input '{p.name}' dim {i} is {n}, but '{r.symbol}' is {first} in '{where}'"
-                )
+            sizes.add(r.symbol, n, p.name, i)
     return problems
 
 

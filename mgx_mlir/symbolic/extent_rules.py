@@ -164,6 +164,14 @@ def _dynamic_range(o: Operands) -> Sequence[Int | None] | None:
     return [o.space.pos(o.space.floordiv(away + abs(step) - 1, abs(step)))]
 
 
+def _topk(o: Operands) -> Sequence[Int | None] | None:
+    count, dims = o.elements("count") if o.has("count") else None, list(o.dims["input"])
+    if count is None:
+        return None
+    dims[o.attributes["axis"] % len(dims)] = count[0]
+    return dims
+
+
 def _resize(o: Operands) -> Sequence[Int | None] | None:
     dims, scales = o.dims["input"], o.attributes["scales"]
     if o.has("target"):
@@ -200,6 +208,7 @@ RULES: dict[str, Rule] = {
     "broadcast_with_dims": _broadcast_with_dims,
     "multibroadcast": _multibroadcast,
     "dynamic_range": _dynamic_range,
+    "topk": _topk,
     "resize": _resize,
     "allocate": _of_dims,
 }

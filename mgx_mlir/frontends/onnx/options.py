@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,15 +17,16 @@ class OnnxOptions(ReadOptions):
 
     `default_dim_value` (0: off) is the size of every dim the file leaves open,
     `default_dyn_dim_value` their range; without either such a dim stays dynamic. `dim_params` gives
-    a named symbol its size. `input_lengths` is the number of elements of an input that is a
-    sequence (the elements of `x` are named `x[0]`, `x[1]` in the maps of dims), None for an
-    optional input that is absent. `input_values` makes constants of inputs. `external_data_path`
-    replaces the model's folder. `max_loop_iterations` and `limit_max_iterations` bound Loop. The
-    others are those of ReadOptions.
+    a named symbol its size; dims of one of `loose_names` need not be equal. `input_lengths` is the
+    number of elements of an input that is a sequence (the elements of `x` are named `x[0]`, `x[1]`
+    in the maps of dims), None for an optional input that is absent. `input_values` makes constants
+    of inputs. `external_data_path` replaces the model's folder. `max_loop_iterations` and
+    `limit_max_iterations` bound Loop. The others are those of ReadOptions.
     """
 
     default_dim_value: int = 0
     dim_params: Mapping[str, Dim] = field(default_factory=dict)
+    loose_names: Sequence[str] = ()
     input_lengths: Mapping[str, int | None] = field(default_factory=dict)
     input_values: Mapping[str, Any] = field(default_factory=dict)
     max_loop_iterations: int = 10
@@ -48,10 +49,12 @@ class OnnxOptions(ReadOptions):
             fixed = given.fixed
             if fixed is not None:
                 return fixed
-            return DynamicDim(given.min, given.max, given.optimals, given.symbol or symbol)
+            loose = symbol in self.loose_names
+            name = None if loose else given.symbol or symbol
+            return DynamicDim(given.min, given.max, given.optimals, name)
         if self.default_dim_value:
             return self.default_dim_value
-        if not any(c.isalpha() for c in symbol):
+        if symbol in self.loose_names or not any(c.isalpha() for c in symbol):
             symbol = ""  # "?", "-1" and "_" say that a dim is open, not that such dims are equal
         if (given := self.default_dyn_dim_value) is not None:
             fixed = given.fixed

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, vector
-from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.axes import axis_of
 from mgx_mlir.dialects.migraphx.normalize import TopK
 from mgx_mlir.passes.lower.context import LoweringContext
@@ -38,12 +38,14 @@ def refusal(op: TopK) -> str | None:
     axis = axis_of(op.axis, t.rank)
     if t.dtype not in _TYPES:
         return f"it orders {t.dtype}"
+    if op.count is not None:
+        return "nothing says how many of them are wanted"
     if op.indices is not None:
         return "its elements have names of their own"
     if any(d != 1 for d in t.dims[axis + 1 :]):
         return "its elements are not next to each other"
-    if t.dims[axis] == DYN or 0 in t.dims:
-        return "it has no elements, or nothing says how many"
+    if 0 in t.dims:
+        return "it has no elements"
     return f"{op.k} are none, or too many for a list" if not 0 < op.k <= _MOST else None
 
 
@@ -54,13 +56,12 @@ def lower(e: LoweringContext, op: TopK, x: ir.Value, isa: Isa) -> list[ir.Value]
     t = TensorType.of(op.input)
     view = AxisView.of(e, x, t, axis_of(op.axis, t.rank))
     rows, count, _ = view.dims
-    assert isinstance(count, int)
     wanted = [([rows, op.k], t.dtype), ([rows, op.k], dtypes.INT64)]
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
         row = k.at[0]
         source = k.collapse(k.inputs[0], [[0], [1, 2]])
-        listing = _Listing(k, t, op, isa.lanes, count)
+        listing = _Listing(k, t, op, isa.lanes, k.inner(count))
         places = listing.searched(source, row)[1]
         made = [k.empty([1, op.k], t.dtype), k.empty([1, op.k], dtypes.INT64)]
 
@@ -83,7 +84,7 @@ class _Listing:
     """Builds the search of one row."""
 
     def __init__(
-        self, k: WorkgroupBuilder, t: TensorType, op: TopK, lanes: int, count: int
+        self, k: WorkgroupBuilder, t: TensorType, op: TopK, lanes: int, count: Index
     ) -> None:
         self.k, self.stored, self.lanes, self.count = k, t.dtype, lanes, count
         self.size, self.largest = op.k, op.largest

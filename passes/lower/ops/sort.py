@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg
@@ -11,8 +9,9 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.axes import axis_of
 from mgx_mlir.dialects.migraphx.normalize import TopK
 from mgx_mlir.dialects.migraphx.reduce import ArgMax, ArgMin
-from mgx_mlir.passes.lower import index
+from mgx_mlir.passes.lower import host, index
 from mgx_mlir.passes.lower.context import PARALLEL, REDUCTION, LoweringContext
+from mgx_mlir.passes.lower.cpu import merge_sort
 from mgx_mlir.passes.lower.expr import Extent
 from mgx_mlir.passes.lower.iree import linalg_ext
 from mgx_mlir.passes.lower.registry import lowers
@@ -80,17 +79,23 @@ def arg_extreme_of(
 
 
 @lowers(TopK)
-def topk(op: TopK, ins: tuple[ir.Value, ir.Value | None], e: LoweringContext) -> list[ir.Value]:
+def topk(
+    op: TopK, ins: tuple[ir.Value, ir.Value | None, ir.Value | None], e: LoweringContext
+) -> list[ir.Value]:
     """Return the best places of integer keys, then the elements at these places."""
-    x, names = ins
+    x, names, _ = ins
     t = TensorType.of(op.input)
     axis, own = axis_of(op.axis, t.rank), e.extents(x)
     extents: list[Extent] = list(own)
     extents[axis] = op.k
+    if op.count is not None:
+        extents[axis] = e.min(e.max(host.extents_of(e, op.count)[0], 0), own[axis])
     if 0 in extents:
         return [e.empty(extents, t.dtype), e.empty(extents, dtypes.INT64)]
     keys, kind = sort_keys(e, x, t.dtype, op.largest)
-    places = best_places(e, keys, kind, axis, own, op.k)
+    merges = e.options.target == "cpu" and e.options.vector_kernels
+    best = merge_sort.best_places if merges else linalg_ext.topk
+    places = best(e, keys, kind, axis, extents)
 
     def source(where: list[ir.Value], place: ir.Value) -> list[ir.Value]:
         at = index.normalized(e, place, own[axis], dtypes.INT32)
@@ -142,12 +147,3 @@ def sort_keys(
     rank = len(extents)
     every = tuple(range(rank))
     return index.from_positions_alone(e, extents, kind, body, [x], [every]), kind
-
-
-def best_places(
-    e: LoweringContext, keys: ir.Value, kind: DType, axis: int, own: Sequence[Extent], k: int
-) -> ir.Value:
-    """Return the i32 places of the `k` largest keys along `axis`, in descending order, stable."""
-    extents = list(own)
-    extents[axis] = k
-    return linalg_ext.topk(e, keys, kind, axis, extents)

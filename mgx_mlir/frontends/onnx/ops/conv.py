@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.extents import Extent, extents, plus, reshaped, times, zeros_of
 from mgx_mlir.frontends.helpers import (
     along,
     arange,
@@ -23,6 +22,7 @@ from mgx_mlir.frontends.helpers import (
     static_dims,
     zeros,
 )
+from mgx_mlir.frontends.max_places import WindowAxis, max_places, same_begin
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
@@ -114,11 +114,10 @@ def padded_for(b: Builder, x: Value, begin: list[int], end: list[int]) -> Value:
     for i, (p, q) in enumerate(zip(begin, end, strict=True)):
         if p >= 0 and q >= 0:
             continue
-        if dims[i + 2] == DYN:
-            raise NotSupported("negative padding of a dynamic dim")
         axes.append(i + 2)
         starts.append(max(-p, 0))
-        ends.append(dims[i + 2] - max(-q, 0))
+        known = 0 if dims[i + 2] == DYN else dims[i + 2]  # else it counts from the end
+        ends.append(min(q, 0) + known if q < 0 or known else 2**63 - 1)
         begin[i], end[i] = max(p, 0), max(q, 0)
     return slice_(b, x, axes, starts, ends) if axes else x
 
@@ -358,55 +357,19 @@ def max_pool(
     out = b.pooling(x, mode="max", **pool.attributes(grown=True))
     if not node.wants(1):
         return out, None
-    return out, _max_indices(b, x, pool, bool(storage_order))
+    return out, _max_indices(b, x, out, pool, bool(storage_order))
 
 
-def _max_indices(b: Builder, x: Value, pool: _Pool, column_major: bool) -> Value:
-    """Return the flat position of each maximum: argmax over windows gathered as one axis."""
-    dims = static_dims(b, x, "MaxPool with indices")
-    n, spatial = pool.n, dims[2:]
-    positions, inside = [], []
-    limits.table((*pool.counts, *pool.lengths), "places in windows", 24)
-    limits.table(dims[:2], "planes")
-    for i in range(n):
-        at = (
-            np.arange(pool.counts[i])[:, None] * pool.stride[i]
-            + np.arange(pool.lengths[i])[None, :] * pool.dilation[i]
-            - pool.begin[i]
-        )
-        positions.append(np.clip(at, 0, spatial[i] - 1))
-        inside.append((at >= 0) & (at < spatial[i]))
-    flat = np.zeros([1] * (2 * n), np.int64)
-    valid = np.ones([1] * (2 * n), bool)
-    report = np.zeros([1] * (2 * n), np.int64)
-    for i in range(n):
-        shape = [1] * (2 * n)
-        shape[i], shape[n + i] = positions[i].shape
-        at = positions[i].reshape(shape)
-        flat = flat + at * math.prod(spatial[i + 1 :])
-        # storage_order 1 numbers the elements of the last axes column by column
-        report = report + at * (
-            math.prod(spatial[:i]) if column_major else math.prod(spatial[i + 1 :])
-        )
-        valid = valid & inside[i].reshape(shape)
-    outs = [p.shape[0] for p in positions]
-    taps = math.prod(pool.lengths)
-    flat, valid, report = (
-        np.broadcast_to(v, outs + pool.lengths).reshape(-1, taps) for v in (flat, valid, report)
-    )
-    rows = b.reshape(x, dims=[dims[0] * dims[1], math.prod(spatial)])
-    windows = b.gather(rows, b.literal(flat), axis=1)  # planes, outputs, taps
-    dtype = b.dtype(x)
-    windows = b.where(
-        b.literal(valid[None]), windows, b.literal(np.array(dtype.lowest(), dtype.np))
-    )
-    best = b.argmax(windows, axis=2)
-    # the position of tap k of output o: read from the table by its flat number
-    offset = b.literal((np.arange(math.prod(outs)) * taps)[None, :, None])
-    place = b.add(best, offset)
-    found = b.gather(b.literal(np.ascontiguousarray(report.reshape(-1))), place, axis=0)
-    plane = b.literal((np.arange(dims[0] * dims[1]) * math.prod(spatial))[:, None, None])
-    return b.reshape(b.add(found, plane), dims=[dims[0], dims[1], *outs])
+def _max_indices(b: Builder, x: Value, out: Value, pool: _Pool, column_major: bool) -> Value:
+    """Return the flat place of each maximum in `x`, of the windows that gave `out`."""
+    axes, own, counts = [], extents(b, x)[2:], extents(b, out)[2:]
+    for i, count in enumerate(counts):
+        axis = WindowAxis(count, pool.lengths[i], pool.stride[i], pool.dilation[i], pool.begin[i])
+        if pool.mode != "default_":
+            begin = same_begin(b, own[i], axis, pool.mode == "same_upper")
+            axis = replace(axis, begin=begin)
+        axes.append(axis)
+    return max_places(b, x, axes, column_major=column_major)
 
 
 @onnx_op("AveragePool", since=1)
@@ -507,18 +470,19 @@ def max_unpool(
     strides: Sequence[int] | None = None,
 ) -> Value:
     """Scatter each value to its flat index in a tensor of zeros."""
-    dims = static_dims(b, x, "input")
-    n = len(dims) - 2
+    own = extents(b, x)
+    n = len(own) - 2
     stride = _spatial(strides, n, 1, "strides")
     padding = _spatial(pads, 2 * n, 0, "pads", 0)
-    natural = [
-        (d - 1) * s + k - padding[i] - padding[n + i]
-        for i, (d, s, k) in enumerate(zip(dims[2:], stride, kernel_shape, strict=True))
-    ]
-    inner = [*dims[:2], *natural]
-    base = zeros(b, [math.prod(inner)], b.dtype(x))
+    inner = own[:2]
+    for i, (d, s, k) in enumerate(zip(own[2:], stride, kernel_shape, strict=True)):
+        inner.append(plus(b, times(b, d, s), k - s - padding[i] - padding[n + i]))
+    total: Extent = 1
+    for d in inner:
+        total = times(b, total, d)
+    base = zeros_of(b, [total], b.dtype(x))
     flat = b.scatter_none(base, b.reshape(indices, dims=[-1]), b.reshape(x, dims=[-1]), axis=0)
-    out = b.reshape(flat, dims=inner)
+    out = reshaped(b, flat, inner)
     if output_shape is None:
         return out
     # indices count in the natural dims; a larger output_shape adds zeros at the end

@@ -9,14 +9,23 @@ import numpy as np
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.helpers import axes_in, convert, single, slice_, unsqueeze
+from mgx_mlir.frontends.helpers import (
+    axes_in,
+    convert,
+    extent,
+    greater_equal,
+    require,
+    single,
+    slice_,
+    unsqueeze,
+)
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
-from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import axis_hits, element, length, pad_at_run_time
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
+_FAR = 2**63 - 1  # a slice's bound behind every element
 _MODES = ("constant", "reflect", "edge", "wrap")
 
 
@@ -82,12 +91,17 @@ def pad_static(
     dims = list(b.dims(x))
     cut = [i for i in range(len(dims)) if begin[i] < 0 or end[i] < 0]
     if cut:
-        if any(dims[i] == DYN for i in cut):
-            raise NotSupported("negative pads of a dynamic dim")
-        starts = [max(-begin[i], 0) for i in cut]
-        ends = [dims[i] - max(-end[i], 0) for i in cut]
-        if any(s > e for s, e in zip(starts, ends, strict=True)):
-            raise ModelError(f"pads {begin + end} cut more than dims {dims}")
+        for i in cut:
+            gone = -min(begin[i], 0) - min(end[i], 0)
+            if dims[i] != DYN and gone > dims[i]:
+                raise ModelError(f"pads {begin + end} cut more than dims {dims}")
+            if dims[i] == DYN:
+                enough = greater_equal(b, extent(b, x, i), gone)
+                x = require(b, x, enough, f"pads that cut no more than there is of dim {i}")
+        starts = [-min(begin[i], 0) for i in cut]
+        # of an open dim a bound counts from the end, and _FAR is beyond it
+        ends = [min(end[i], 0) + (dims[i] if dims[i] != DYN else 0 if end[i] < 0 else _FAR)
+                for i in cut]  # fmt: skip
         x = slice_(b, x, cut, starts, ends)
         begin, end = [max(p, 0) for p in begin], [max(p, 0) for p in end]
     if not any(begin) and not any(end):

@@ -12,6 +12,7 @@ from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends.helpers import (
     axis_in,
     convert,
+    extent,
     greater_equal,
     less_equal,
     require,
@@ -21,7 +22,6 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.activation import hardmax
 from mgx_mlir.frontends.onnx.registry import onnx_op
-from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.reductions import (
     Reducer,
     log_sum_exp,
@@ -178,13 +178,10 @@ def top_k_op(
     if known is not None:
         return top_k(b, x, int(known.reshape(-1)[0]), axis, bool(largest))
     axis = axis_in(axis, len(b.dims(x)))
-    if b.dims(x)[axis] == DYN:
-        raise NotSupported("k computed at run time along a dynamic axis")
-    everything = top_k(b, x, b.dims(x)[axis], axis, bool(largest))
-    end = b.reshape(convert(b, k, INT64), dims=[1])
-    inside = b.logical_and(greater_equal(b, end, 0), less_equal(b, end, b.dims(x)[axis]))
-    end = require(b, end, inside, f"k of 0 to {b.dims(x)[axis]}")
-    return tuple(b.op("slice", v, b.ints([0]), end, axes=[axis]) for v in everything)
+    count, most = b.reshape(convert(b, k, INT64), dims=[1]), extent(b, x, axis)
+    inside = b.logical_and(greater_equal(b, count, 0), less_equal(b, count, most))
+    count = require(b, count, inside, f"k of 0 to the extent of axis {axis}")
+    return b.topk(x, None, count, axis=axis, largest=bool(largest))
 
 
 @onnx_op("TopK", since=1)

@@ -256,16 +256,17 @@ def depth_to_space(b: Builder, node: Node, x: Value, *, blocksize: int, mode: st
     """Import DepthToSpace: move blocks of channels to places, in DCR or CRD order."""
     n, c, h, w = _image(b, x)
     s = blocksize
-    if s < 1 or c % (s * s):
-        raise ModelError(f"blocksize {s} does not fit {c} channels")
+    if s < 1:
+        raise ModelError(f"blocksize expected at least 1, got {s}")
+    blocks = over(b, c, s * s)
     if mode == "DCR":
-        split, permutation = [n, s, s, c // s**2, h, w], [0, 3, 4, 1, 5, 2]
+        split, permutation = [n, s, s, blocks, h, w], [0, 3, 4, 1, 5, 2]
     elif mode == "CRD":
-        split, permutation = [n, c // s**2, s, s, h, w], [0, 1, 4, 2, 5, 3]
+        split, permutation = [n, blocks, s, s, h, w], [0, 1, 4, 2, 5, 3]
     else:
         raise ModelError(f"attribute 'mode' expected DCR or CRD, got {mode}")
     moved = transpose(b, reshaped(b, x, split), permutation)
-    return reshaped(b, moved, [n, c // s**2, times(b, h, s), times(b, w, s)])
+    return reshaped(b, moved, [n, blocks, times(b, h, s), times(b, w, s)])
 
 
 @onnx_op("SpaceToDepth", since=1)
@@ -280,14 +281,13 @@ def space_to_depth(b: Builder, node: Node, x: Value, *, blocksize: int, mode: st
     rows, columns = over(b, h, s), over(b, w, s)
     permutation = [0, 3, 5, 1, 2, 4] if mode == "DCR" else [0, 1, 3, 5, 2, 4]
     moved = transpose(b, reshaped(b, x, [n, c, rows, s, columns, s]), permutation)
-    return reshaped(b, moved, [n, c * s * s, rows, columns])
+    return reshaped(b, moved, [n, times(b, c, s * s), rows, columns])
 
 
 def _image(b: Builder, x: Value) -> list[Any]:
-    """Return the extents of an {N, C, H, W} of known channels."""
-    dims = b.dims(x)
-    if len(dims) != 4 or dims[1] == DYN:
-        raise NotSupported("inputs other than {N, C, H, W} with known C")
+    """Return the extents of an {N, C, H, W}."""
+    if len(b.dims(x)) != 4:
+        raise ModelError(f"expected an input {{N, C, H, W}}, got rank {len(b.dims(x))}")
     return extents(b, x)
 
 

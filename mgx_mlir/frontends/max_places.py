@@ -1,0 +1,85 @@
+"""Where the maxima of pooling windows lie: the largest of each window's elements, side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mgx_mlir.frontends import limits
+from mgx_mlir.frontends.extents import Extent, extents, plus, reshaped, scalar, times
+from mgx_mlir.frontends.helpers import arange, compare, greater_equal, unsqueeze
+from mgx_mlir.frontends.values import Value
+from mgx_mlir.programs.build import Builder
+
+
+@dataclass(frozen=True)
+class WindowAxis:
+    """How windows lie along one axis: how many, their taps, and the padding ahead of the first."""
+
+    count: Extent
+    taps: int
+    stride: int
+    dilation: int
+    begin: Extent
+
+    def places(self, b: Builder) -> Value:
+        """Return the place of each tap of each window: {count, taps}; outside in the padding."""
+        starts = b.mul(arange(b, self.count), self.stride)
+        at = b.literal(np.arange(self.taps, dtype=np.int64) * self.dilation)
+        starts = b.sub(starts, scalar(b, self.begin))
+        return b.add(unsqueeze(b, starts, [1]), unsqueeze(b, at, [0]))
+
+
+def same_begin(b: Builder, extent: Extent, axis: WindowAxis, upper: bool) -> Extent:
+    """Return the padding ahead that SAME padding has, whose odd element is at the end (upper)."""
+    window = (axis.taps - 1) * axis.dilation + 1
+    reach = plus(b, times(b, plus(b, axis.count, -1), axis.stride), window)
+    total = b.max(b.sub(scalar(b, reach), scalar(b, extent)), 0)
+    return b.div(total if upper else b.add(total, 1), 2)
+
+
+def max_places(b: Builder, x: Value, axes: Sequence[WindowAxis], *, column_major: bool) -> Value:
+    """Return the flat place in `x` {N, C, spatial} of each window's first maximum.
+
+    column_major: places in an image are numbered along its first axis first.
+    """
+    n, own = len(axes), extents(b, x)
+    known = [a.count for a in axes if isinstance(a.count, int)]
+    limits.table((*known, *(a.taps for a in axes)), "places in windows", 24)
+    valid, windows = None, x
+    for i, axis in enumerate(axes):
+        places, d = axis.places(b), scalar(b, own[i + 2])
+        flat = b.reshape(b.min(b.max(places, 0), b.sub(d, 1)), dims=[-1])
+        windows = b.gather(windows, flat, axis=i + 2)
+        inside = b.logical_and(greater_equal(b, places, 0), compare(b, "less", places, d))
+        inside = unsqueeze(b, inside, [k for k in range(2 * n) if k not in (i, n + i)])
+        valid = inside if valid is None else b.logical_and(valid, inside)
+    pairs = [e for a in axes for e in (a.count, a.taps)]
+    order = [0, 1, *(2 + 2 * i for i in range(n)), *(3 + 2 * i for i in range(n))]
+    windows = b.transpose(reshaped(b, windows, [*own[:2], *pairs]), permutation=order)
+    dtype, taps = b.dtype(x), [a.taps for a in axes]
+    windows = b.where(valid, windows, b.literal(np.array(dtype.lowest(), dtype.np)))
+    counts = [a.count for a in axes]
+    best = b.argmax(reshaped(b, windows, [*own[:2], *counts, math.prod(taps)]), axis=2 + n)
+    best = b.squeeze(best, axes=[2 + n])
+    place = b.literal(np.int64(0))
+    for i, axis in enumerate(axes):
+        tap = b.mod(b.div(best, math.prod(taps[i + 1 :])), taps[i])
+        starts = b.sub(b.mul(arange(b, axis.count), axis.stride), scalar(b, axis.begin))
+        at = b.add(unsqueeze(b, starts, range(1, n - i)), b.mul(tap, axis.dilation))
+        place = b.add(
+            place, b.mul(at, _product(b, own[2 : 2 + i] if column_major else own[3 + i :]))
+        )
+    planes = arange(b, times(b, own[0], own[1]))
+    first = reshaped(b, b.mul(planes, _product(b, own[2:])), [*own[:2], *[1] * n])
+    return b.add(place, first)
+
+
+def _product(b: Builder, sizes: Sequence[Extent]) -> Value:
+    total: Extent = 1
+    for d in sizes:
+        total = times(b, total, d)
+    return scalar(b, total)

@@ -1,0 +1,138 @@
+"""Operators over open dims in the forms that shipped models have, against onnxruntime.
+
+Several operators share a model, and each model is compiled once and run at every size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import parser
+
+import mgx_mlir
+from mgx_mlir.core.errors import RunError
+
+Arrays = Mapping[str, np.ndarray]
+
+
+def model(inputs: str, outputs: str, body: str, opset: int = 18) -> bytes:
+    text = f'<ir_version: 8, opset_import: ["": {opset}]> g ({inputs}) => ({outputs}) {{{body}}}'
+    return parser.parse_model(text).SerializeToString()
+
+
+def draw(*dims: int, dtype: str = "f4") -> np.ndarray:
+    rng = np.random.default_rng(sum(dims))
+    return rng.standard_normal(dims).astype(dtype)
+
+
+def check(data: bytes, calls: Sequence[Arrays]) -> mgx_mlir.CompiledProgram:
+    """Compile once, run at every size, and return the program."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # names that disagree are a warning of its own
+    oracle = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    program = mgx_mlir.compile(data, "cpu", cache=False)
+    for call in calls:
+        got, want = program.run(call), oracle.run(None, dict(call))
+        for a, b in zip(got, want, strict=True):
+            assert (a.dtype, a.shape) == (b.dtype, b.shape)
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+    return program
+
+
+def test_k_of_topk_is_a_run_time_number() -> None:
+    data = model(
+        "float[N, C] x, double[N, C, D] d, int64[1] k",
+        "float a, int64 ai, float c, int64 ci, double e, int64 ei, double h, int64 hi",
+        """a, ai = TopK <axis: int = 1> (x, k)
+           s = Shape <start: int = 1, end: int = 2> (x)
+           most = Constant <value_ints: ints = [40]> ()
+           l = Min (s, most)
+           c, ci = TopK <axis: int = 1, largest: int = 0> (x, l)
+           e, ei = TopK <axis: int = 1> (d, l)
+           two = Constant <value_ints: ints = [2]> ()
+           h, hi = TopK <axis: int = 0> (d, two)""",
+    )
+    calls = []
+    for n, c, d, k in ((3, 7, 2, 3), (2, 300, 3, 300), (5, 40, 1, 1)):
+        x = np.round(draw(n, c) * 3)  # with equal elements
+        calls.append({"x": x, "d": np.round(draw(n, c, d, dtype="f8") * 3), "k": np.array([k])})
+    calls[0]["x"][0, 3] = -np.inf
+    program = check(data, calls)
+    with pytest.raises(RunError, match="k of 0 to the extent"):
+        program.run({**calls[0], "k": np.array([8])})
+
+
+EQUATIONS = [
+    "bid,bjke->bijkde", "bijc,bklc->bijkl", "bijc,bijd->bcd", "bi,bj->bij", "nctv,kvw->nkctw",
+    "nkctv,kvw->nctw", "bijj->bji", "...ij,jk->...ik",
+]  # fmt: skip
+
+
+def test_einsum_of_several_labels() -> None:
+    sizes = [{c: 2 + (7 * i + k) % 4 for k, c in enumerate("bcdehijklnctvwxyz")} for i in range(2)]
+    inputs, body = [], []
+    calls: list[dict[str, np.ndarray]] = [{} for _ in sizes]
+    for i, equation in enumerate(EQUATIONS):
+        names = []
+        for j, term in enumerate(equation.split("->")[0].split(",")):
+            names.append(name := f"x{i}{j}")
+            term = term.replace("...", "xy")
+            inputs.append(f"float[{', '.join(term)}] {name}")
+            for call, size in zip(calls, sizes, strict=True):
+                call[name] = draw(*(size[c] for c in term))
+        body.append(f'y{i} = Einsum <equation: string = "{equation}"> ({", ".join(names)})')
+    outputs = ", ".join(f"float y{i}" for i in range(len(EQUATIONS)))
+    check(model(", ".join(inputs), outputs, " ".join(body)), calls)
+
+
+def test_negative_pads_and_blocks_of_open_channels() -> None:
+    data = model(
+        "float[N, C] x, float[N, C, H, W] z",
+        "float a, float e, float s, float t, float u",
+        """p = Constant <value_ints: ints = [0, -1, 0, -2]> ()
+           q = Constant <value_ints: ints = [0, -1, 2, 1]> ()
+           a = Pad (x, p)
+           e = Pad <mode: string = "edge"> (x, q)
+           s = SpaceToDepth <blocksize: int = 2> (z)
+           t = DepthToSpace <blocksize: int = 2> (z)
+           u = DepthToSpace <blocksize: int = 2, mode: string = "CRD"> (z)""",
+    )
+    calls = [{"x": draw(n, c), "z": draw(n, c, h, w)}
+             for n, c, h, w in ((3, 8, 4, 6), (1, 4, 2, 8))]  # fmt: skip
+    program = check(data, calls)
+    with pytest.raises(RunError, match="cut no more than there is"):
+        program.run({"x": draw(3, 2), "z": draw(3, 2, 2, 2)})
+
+
+def test_places_of_maxima() -> None:
+    data = model(
+        "float[N, C, H, W] x, float[N, C, H, W, D] v",
+        "float a, int64 ai, float c, int64 ci, float d, int64 di, float back",
+        """a, ai = MaxPool <kernel_shape: ints = [2, 2], strides: ints = [2, 2]> (x)
+           back = MaxUnpool <kernel_shape: ints = [2, 2], strides: ints = [2, 2]> (a, ai)
+           c, ci = MaxPool <kernel_shape: ints = [3, 2], strides: ints = [2, 3],
+                            auto_pad: string = "SAME_LOWER"> (x)
+           d, di = MaxPool <kernel_shape: ints = [3, 2, 2], strides: ints = [2, 1, 2],
+                            dilations: ints = [1, 2, 1], pads: ints = [1, 0, 0, 1, 1, 0],
+                            storage_order: int = 1> (v)""",
+    )
+    sizes = ((2, 3, 8, 6, 4), (1, 2, 12, 10, 3))
+    check(data, [{"x": draw(*s[:4]), "v": draw(*s)} for s in sizes])
+
+
+def test_one_name_for_two_sizes() -> None:
+    data = model(
+        "float[N, M] x, float[M, N] z, float[N, 3] w",
+        "float y, float v",
+        """y = MatMul (x, z)
+           v = Concat <axis: int = 0> (w, w)""",
+    )
+    sizes = ((2, 4, 2), (2, 4, 5), (3, 5, 3))
+    calls = [{"x": draw(n, m), "z": draw(m, p), "w": draw(p, 3)} for n, m, p in sizes]
+    with pytest.warns(UserWarning, match="'N' is 2 in 'x'; the model is compiled again"):
+        program = check(data, calls)
+    with pytest.raises(RunError, match="expected dim 1 of input 'x' = dim 0 of input 'z'"):
+        program.run({**calls[0], "z": draw(5, 2)})
