@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.programs.program_ir import GROUPS
@@ -20,10 +20,25 @@ Value = TypeVar("Value")
 @dataclass(frozen=True)
 class Group:
     """An input or output as the user sees it: `count` tensors in a list, one tensor (TENSOR), or
-    nothing (None: an optional without content)."""
+    nothing (None: an optional without content).
+
+    With `keys` the rows of an output's one tensor are maps: the numbers of a row by these keys.
+    """
 
     name: str
     count: int | None = TENSOR
+    keys: tuple[str | int, ...] = ()
+
+    @property
+    def is_tensor(self) -> bool:
+        """Return whether a user gives or gets the tensor itself."""
+        return self.count == TENSOR and not self.keys
+
+    def mapped(self, value: Any) -> Any:
+        """Return a list of maps for an output that is such, else the value."""
+        if not self.keys:
+            return value
+        return [dict(zip(self.keys, row, strict=True)) for row in value.tolist()]
 
     def __str__(self) -> str:
         if self.count is None:
@@ -73,7 +88,7 @@ def split(
 
 def set_groups(function: ir.OpView, inputs: Sequence[Group], outputs: Sequence[Group]) -> None:
     """Note the groups on an entry function; nothing where all of them are tensors."""
-    if all(g.count == TENSOR for g in (*inputs, *outputs)):
+    if all(g.is_tensor for g in (*inputs, *outputs)):
         return
     rows = [ir.ArrayAttr.get([_attribute(g) for g in groups]) for groups in (inputs, outputs)]
     function.attributes[GROUPS] = ir.ArrayAttr.get(rows)
@@ -96,11 +111,19 @@ def _attribute(g: Group) -> ir.Attribute:
         entries["absent"] = ir.UnitAttr.get()
     elif g.count != TENSOR:
         entries["count"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), g.count)
+    if g.keys:
+        entries["keys"] = ir.ArrayAttr.get([_key(k) for k in g.keys])
     return ir.DictAttr.get(entries)
+
+
+def _key(key: str | int) -> ir.Attribute:
+    i64 = ir.IntegerType.get_signless(64)
+    return ir.StringAttr.get(key) if isinstance(key, str) else ir.IntegerAttr.get(i64, key)
 
 
 def _group(d: ir.DictAttr) -> Group:
     name = ir.StringAttr(d["name"]).value
     if "absent" in d:
         return Group(name, None)
-    return Group(name, ir.IntegerAttr(d["count"]).value if "count" in d else TENSOR)
+    keys = tuple(a.value for a in ir.ArrayAttr(d["keys"])) if "keys" in d else ()
+    return Group(name, ir.IntegerAttr(d["count"]).value if "count" in d else TENSOR, keys)

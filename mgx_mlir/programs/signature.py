@@ -26,6 +26,7 @@ from mgx_mlir.programs.program_ir import (
     result_names,
     result_types,
 )
+from mgx_mlir.programs.shown import Shown, shown_from_json, shown_of
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Port:
     """An input or output: `dtype` is MIGraphX's name, a dynamic dim is -1 in `dims`.
 
     `element` names the type that the elements stand for where `dtype` only holds it
-    (core/subbyte_types.py).
+    (core/subbyte_types.py). `shown` says what a user sees in place of an output's tensor.
     """
 
     name: str
@@ -61,6 +62,13 @@ class Port:
     dims: tuple[int, ...]
     ranges: tuple[DimRange, ...] = ()
     element: str = ""
+    shown: Shown | None = None
+
+    def stated(self, found: np.ndarray) -> np.ndarray:
+        """Return an output as the array that a user sees."""
+        if self.element:
+            found = stated_array(found, BY_NAME[self.element])
+        return found if self.shown is None else self.shown.array(found)
 
     @property
     def is_static(self) -> bool:
@@ -151,7 +159,13 @@ class Signature:
             ranges = _ranges(attributes.get(DIMS), t)
             ins.append(Port(name, t.dtype.name, _dims(t), ranges, _element(attributes, t)))
         outs = [
-            Port(name, t.dtype.name, _dims(t), element=_element(attributes, t))
+            Port(
+                name,
+                t.dtype.name,
+                _dims(t),
+                element=_element(attributes, t),
+                shown=shown_of(attributes),
+            )
             for name, t, attributes in zip(
                 result_names(main), result_types(main), result_attributes(main), strict=True
             )
@@ -181,10 +195,12 @@ class Signature:
                 for r in row["ranges"]
             )
             element = row.get("element", "")
-            return Port(row["name"], row["dtype"], tuple(row["dims"]), ranges, element)
+            shown = shown_from_json(row.get("shown"))
+            return Port(row["name"], row["dtype"], tuple(row["dims"]), ranges, element, shown)
 
         def groups(key: str) -> tuple[Group, ...]:
-            return tuple(Group(r["name"], r["count"]) for r in value.get(key, ()))
+            rows = value.get(key, ())
+            return tuple(Group(r["name"], r["count"], tuple(r.get("keys", ()))) for r in rows)
 
         return Signature(
             tuple(port(r) for r in value["inputs"]),
@@ -200,12 +216,12 @@ class Signature:
 
     def stated(self, outputs: Sequence[np.ndarray]) -> list[Any]:
         """Return outputs as arrays of the types that they stand for, or lists of such."""
-        if not self.output_groups and not any(p.element for p in self.outputs):
+        if not self.output_groups and not any(p.element or p.shown for p in self.outputs):
             return list(outputs)
-        return self.grouped(
-            stated_array(array, BY_NAME[p.element]) if p.element else array
-            for p, array in zip(self.outputs, outputs, strict=True)
-        )
+        found = self.grouped(p.stated(a) for p, a in zip(self.outputs, outputs, strict=True))
+        if not self.output_groups:
+            return found
+        return [g.mapped(v) for g, v in zip(self.output_groups, found, strict=True)]
 
     def grouped(self, outputs: Iterable[Any]) -> list[Any]:
         """Return one value for each output that a user sees: a list where it is a list."""

@@ -48,6 +48,18 @@ def value_of(a: onnx.AttributeProto, reader: TensorReader) -> Any:
     raise ModelError(f"attribute '{a.name}' of kind {kind} is not supported")
 
 
+def strings_of(given: list[onnx.AttributeProto]) -> onnx.TensorProto | None:
+    """Return the value of a Constant as a tensor of strings, None where it is of another type."""
+    for a in given:
+        if a.name == "value" and a.t.data_type == onnx.TensorProto.STRING:
+            return a.t
+        if a.name in ("value_string", "value_strings"):
+            found = [a.s] if a.name == "value_string" else list(a.strings)
+            dims = [] if a.name == "value_string" else [len(found)]
+            return onnx.TensorProto(data_type=onnx.TensorProto.STRING, dims=dims, string_data=found)
+    return None
+
+
 def resolved(
     node: onnx.NodeProto, bound: Mapping[str, onnx.AttributeProto]
 ) -> list[onnx.AttributeProto]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ from mgx_mlir.frontends.dims import DynamicDim
 from mgx_mlir.frontends.importer import GraphImporter, Stop, outputs_of
 from mgx_mlir.frontends.onnx import ops
 from mgx_mlir.frontends.onnx.alternatives import Alternatives, Choices
-from mgx_mlir.frontends.onnx.attributes import keywords, resolved, schema_of
+from mgx_mlir.frontends.onnx.attributes import keywords, resolved, schema_of, strings_of
 from mgx_mlir.frontends.onnx.bodies import (
     UseBody,
     domain_of,
@@ -32,13 +33,14 @@ from mgx_mlir.frontends.onnx.bodies import (
 )
 from mgx_mlir.frontends.onnx.graph import label, topological
 from mgx_mlir.frontends.onnx.inputs import Input, check_names, read_inputs
-from mgx_mlir.frontends.onnx.kinds import Kinds
+from mgx_mlir.frontends.onnx.kinds import Kinds, moves
 from mgx_mlir.frontends.onnx.load import LoadedModel, load_bytes, load_file
 from mgx_mlir.frontends.onnx.node import Node, Scope
+from mgx_mlir.frontends.onnx.ones import Ones
 from mgx_mlir.frontends.onnx.options import OnnxOptions
 from mgx_mlir.frontends.onnx.outputs import declared_types, results, state_groups
 from mgx_mlir.frontends.onnx.registry import OnnxOp, find, oldest, refused
-from mgx_mlir.frontends.onnx.structures import build
+from mgx_mlir.frontends.onnx.structures import Texts, build
 from mgx_mlir.frontends.problems import NotSupported, Refused
 from mgx_mlir.frontends.program import Parameter
 from mgx_mlir.frontends.values import POISON, Failed, Held, Value, has_failed
@@ -98,6 +100,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         self.inputs: list[Input] = []
         self.tracing = flag("MIGRAPHX_TRACE_ONNX_PARSER")
         self.kinds = Kinds()
+        self.ones = Ones()
         self._declared: dict[str, TensorType] | None = None
 
     # ---- the function --------------------------------------------------------------------------
@@ -115,7 +118,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         return self.body(self.model.proto.graph, scope)
 
     def results(self, outputs: Sequence[Held]) -> list[tuple[Value, ir.Attribute]]:
-        return results(self.model.proto.graph, outputs, self.kinds)
+        return results(self.model.proto.graph, outputs, self.kinds, self.ones)
 
     def finish(self, function: ir.OpView, outputs: Sequence[Held]) -> None:
         state_groups(function, self.inputs, self.model.proto.graph, outputs)
@@ -169,7 +172,8 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         values: list[Held] = []
         for name in names:
             try:
-                values.append(self.value(name, scope))
+                found = self.value(name, scope)
+                values.append(self.ones.whole(self.builder, found) if scope.depth else found)
             except MgxError as e:
                 self.problems.error(
                     ModelError(f"output '{name}': {e.message}", notes=e.notes), scope.prefix
@@ -184,6 +188,9 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
             raise ModelError(f"value '{name}' is not produced by any node or initializer")
         value = owner.values[name]
         if isinstance(value, onnx.TensorProto | onnx.SparseTensorProto):
+            if isinstance(value, onnx.TensorProto) and value.data_type == onnx.TensorProto.STRING:
+                made = owner.values[name] = self.texts(value)
+                return made
             try:
                 array = self._tensor(value)
             except MgxError:
@@ -195,6 +202,15 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
                 self.kinds.mark(made, value.data_type)
             return made
         return value
+
+    def texts(self, proto: onnx.TensorProto) -> Texts:
+        """Return a tensor of strings: numbers in a table of them."""
+        found = [s.decode(errors="replace") for s in proto.string_data]
+        table = tuple(dict.fromkeys(found))
+        if len(found) != math.prod(proto.dims):
+            raise ModelError(f"initializer '{proto.name}' has {len(found)} strings")
+        index = np.array([table.index(s) for s in found], np.int64).reshape(tuple(proto.dims))
+        return Texts(self.builder.literal(index), table)
 
     def _tensor(self, proto: onnx.TensorProto | onnx.SparseTensorProto) -> np.ndarray:
         if isinstance(proto, onnx.TensorProto):
@@ -266,6 +282,8 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         if has_failed(inputs):
             return POISON
         given = resolved(proto, scope.bound)
+        if not domain and proto.op_type == "Constant" and (texts := strings_of(given)) is not None:
+            return [self.texts(texts)]
         if local is not None:
             return self._expand(local, given, proto.output, inputs, name, scope, opsets_of(local))
         if op is not None:
@@ -287,10 +305,20 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         inputs: list[Held | None],
         node: Node,
     ) -> Sequence[Held | None]:
+        table = inputs[0].table if inputs and isinstance(inputs[0], Texts) else None
+        if table is not None and moves(op):
+            inputs = [inputs[0].index if isinstance(inputs[0], Texts) else None, *inputs[1:]]
         self.check_operands(op, inputs)
         attributes = keywords(given, op, schema, self.model.reader)
+        inner = node.scope.depth > 0
+        inputs, ones = self.ones.read(self.builder, op, inputs, attributes, inner=inner)
         results = outputs_of(op.function(self.builder, node, *inputs, **attributes))
         self.kinds.carry(op, given, inputs, results)
+        for v in results if ones else ():
+            if isinstance(v, ir.Value):
+                self.ones.mark(v, ones)
+        if table is not None and moves(op):
+            return [Texts(v, table) if isinstance(v, ir.Value) else v for v in results]
         return results
 
     def _expand(

@@ -12,7 +12,6 @@ from mgx_mlir.core.subbyte_types import BY_ONNX
 from mgx_mlir.frontends.onnx.registry import OnnxOp
 from mgx_mlir.frontends.values import Held, Value
 
-# what gives back elements of its first input as they are
 _MOVES = frozenset(
     (
         "Compress", "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements",
@@ -22,6 +21,11 @@ _MOVES = frozenset(
     )
 )  # fmt: skip
 _MAKES = frozenset(("Constant", "ConstantOfShape"))
+
+
+def moves(op: OnnxOp) -> bool:
+    """Return whether an operator gives back elements of its first input as they are."""
+    return (op.domain == "" and op.name in _MOVES) or op.name == "ArrayFeatureExtractor"
 
 
 class Kinds:

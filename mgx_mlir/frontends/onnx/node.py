@@ -11,7 +11,7 @@ from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import importer as shared
 from mgx_mlir.frontends.onnx.alternatives import Undecided
 from mgx_mlir.frontends.onnx.graph import captured
-from mgx_mlir.frontends.values import POISON, Failed, Held, has_failed
+from mgx_mlir.frontends.values import POISON, Failed, Held, Value, has_failed
 
 if TYPE_CHECKING:
     from mgx_mlir.frontends.onnx.importer import Importer
@@ -58,6 +58,15 @@ class Node(shared.NodeBase):
         """Return a dim of an operand as the file states it: for what the program cannot tell."""
         t = self.importer.declared.get(self.proto.input[operand])
         return t.dims[axis] if t and axis < t.rank and t.dims[axis] != DYN else None
+
+    def without_ones(self, value: Value, axes: Sequence[int]) -> Value:
+        """Return a value without the axes that turn out to have an extent of 1."""
+        ones = self.importer.ones
+        ones.mark(value, axes)
+        if not self.scope.depth:
+            return value
+        found = ones.whole(self._builder, value)
+        return found if isinstance(found, Value) else value
 
     def value(self, name: str) -> Held:
         """Return the value of a name that the node's graph can see."""

@@ -13,15 +13,17 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.subbyte_types import BY_ONNX, ELEMENT
 from mgx_mlir.frontends.onnx.inputs import Input
 from mgx_mlir.frontends.onnx.kinds import Kinds
-from mgx_mlir.frontends.onnx.structures import TENSOR, form_of, tensors_of
+from mgx_mlir.frontends.onnx.ones import Ones
+from mgx_mlir.frontends.onnx.structures import TENSOR, Maps, Texts, form_of, tensors_of
 from mgx_mlir.frontends.onnx.tensors import tensor_dtype
 from mgx_mlir.frontends.values import Held, Value
 from mgx_mlir.programs.groups import Group, set_groups
 from mgx_mlir.programs.program_ir import NAME
+from mgx_mlir.programs.shown import SHOWN, Shown
 
 
 def results(
-    graph: onnx.GraphProto, outputs: Sequence[Held], kinds: Kinds
+    graph: onnx.GraphProto, outputs: Sequence[Held], kinds: Kinds, ones: Ones
 ) -> list[tuple[Value, ir.Attribute]]:
     """Return the program's results with their attributes: the elements of a list one by one."""
     found = []
@@ -29,7 +31,9 @@ def results(
         several = form_of(value) != TENSOR
         for i, v in enumerate(tensors_of(value)):
             name = f"{info.name}[{i}]" if several else info.name
-            found.append((v, _attribute(name, info.type.tensor_type.elem_type or kinds.of(v))))
+            number = info.type.tensor_type.elem_type or kinds.of(v)
+            texts = value.table if isinstance(value, Texts) else ()
+            found.append((v, _attribute(name, number, Shown(ones.of(v), texts))))
     return found
 
 
@@ -38,16 +42,23 @@ def state_groups(
 ) -> None:
     """Note on the program which of its parameters and results make up lists and optionals."""
     given = [Group(i.name, i.form) for i in inputs if i.value is None]
-    made = [Group(o.name, form_of(v)) for o, v in zip(graph.output, outputs, strict=True)]
+    made = [
+        Group(o.name, form_of(v), v.keys if isinstance(v, Maps) else ())
+        for o, v in zip(graph.output, outputs, strict=True)
+    ]
     set_groups(function, given, made)
 
 
-def _attribute(name: str, number: int) -> ir.Attribute:
-    """{migraphx.name, migraphx.element?}: the element type that the file states, or was found."""
+def _attribute(name: str, number: int, shown: Shown) -> ir.Attribute:
+    """{migraphx.name, migraphx.element?, migraphx.shown?}: the element type that the file states,
+    or was found.
+    """
     entries: dict[str, ir.Attribute] = {NAME: ir.StringAttr.get(name)}
     kind = BY_ONNX.get(number)
     if kind is not None:
         entries[ELEMENT] = ir.StringAttr.get(kind.name)
+    if shown != Shown():
+        entries[SHOWN] = shown.attribute()
     return ir.DictAttr.get(entries)
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from mgx_mlir.core.dtypes import DOUBLE, FLOAT
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.frontends.helpers import compare, convert, number
-from mgx_mlir.frontends.problems import NotSupported
-from mgx_mlir.frontends.values import Value
+from mgx_mlir.frontends.onnx.structures import Texts
+from mgx_mlir.frontends.values import Held, Value
 from mgx_mlir.programs.build import Builder
 
 ML = "ai.onnx.ml"
@@ -58,30 +58,37 @@ def _probit(b: Builder, p: Value) -> Value:
     return b.mul(b.where(compare(b, "less", x, 0), b.neg(size), size), math.sqrt(2.0))
 
 
-def labels_of(
-    b: Builder, numbers: Sequence[int] | None, strings: Sequence[str] | None, wanted: bool
-) -> np.ndarray:
-    """Return the class labels: integers; strings are refused where somebody reads them."""
+def labels_of(numbers: Sequence[int] | None, strings: Sequence[str] | None) -> np.ndarray:
+    """Return the class labels: integers, for strings their numbers."""
     if strings:
-        if wanted:
-            raise NotSupported("labels that are strings")
         return np.arange(len(strings))
     if not numbers:
         raise ModelError("expected class labels, got none")
     return np.array(numbers, np.int64)
 
 
-def best_label(b: Builder, scores: Value, labels: np.ndarray) -> Value:
-    """Return the label of the first largest score of each row."""
+def best_label(
+    b: Builder, scores: Value, labels: np.ndarray, strings: Sequence[str] | None
+) -> Held:
+    """Return the label of the first largest score of each row.
+
+    Where there are strings, the labels number them.
+    """
     place = b.squeeze(b.argmax(scores, axis=1), axes=[1])
-    return b.gather(b.literal(labels), place, axis=0)
+    return _named(b.gather(b.literal(labels), place, axis=0), strings)
 
 
-def two_labels(b: Builder, score: Value, limit: float, labels: np.ndarray) -> Value:
+def two_labels(
+    b: Builder, score: Value, limit: float, labels: np.ndarray, strings: Sequence[str] | None
+) -> Held:
     """Return the second label where the one score (rows, 1) exceeds a limit, else the first."""
     high = b.squeeze(compare(b, "greater", score, limit), axes=[1])
     first, second = (b.literal(labels[i]) for i in (0, 1))
-    return b.where(high, second, first)
+    return _named(b.where(high, second, first), strings)
+
+
+def _named(label: Value, strings: Sequence[str] | None) -> Held:
+    return Texts(label, tuple(strings)) if strings else label
 
 
 def pair_of_scores(b: Builder, score: Value, probability: bool, transform: str) -> Value:

@@ -1,7 +1,7 @@
-"""Sequences and optionals: what the importer holds for a value that is no tensor.
+"""Sequences, optionals, strings and maps: what the importer holds for a value that is no tensor.
 
-A program has tensors only. A sequence is the list of its elements' values, whose number is known
-when the model is read; an optional is its content, or ABSENT.
+A program has tensors of numbers only. A sequence is the list of its elements' values, whose number
+is known when the model is read; an optional is its content, or ABSENT.
 """
 
 from __future__ import annotations
@@ -33,6 +33,28 @@ class _Absent(HostValue):
         return "ABSENT"
 
 
+@dataclass(frozen=True)
+class Texts(HostValue):
+    """A tensor of strings: `index`, of integers, numbers the elements of `table`."""
+
+    index: Value
+    table: tuple[str, ...]
+
+    def describe(self) -> str:
+        return "a tensor of strings"
+
+
+@dataclass(frozen=True)
+class Maps(HostValue):
+    """A sequence of maps: each row of `rows` has the values of `keys`."""
+
+    rows: Value
+    keys: tuple[str | int, ...]
+
+    def describe(self) -> str:
+        return "a sequence of maps"
+
+
 ABSENT = _Absent()
 Form = int | None  # TENSOR, the number of elements of a sequence, None for an absent optional
 TENSOR = -1
@@ -61,6 +83,8 @@ def tensors_of(value: Held) -> tuple[Value, ...]:
     """Return the tensors that one value is made of."""
     if isinstance(value, TensorList):
         return value.items
+    if isinstance(value, Texts | Maps):
+        return (value.index if isinstance(value, Texts) else value.rows,)
     return (value,) if isinstance(value, ir.Value) else ()
 
 

@@ -9,8 +9,17 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import FLOAT, INT64
 from mgx_mlir.core.errors import ModelError
+from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.helpers import compare, convert, greater_equal, number, zeros
+from mgx_mlir.frontends.helpers import (
+    compare,
+    convert,
+    greater_equal,
+    number,
+    require_extent,
+    unsqueeze,
+    zeros,
+)
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.linear import matmul_op
 from mgx_mlir.frontends.onnx.registry import onnx_op
@@ -23,8 +32,9 @@ from mgx_mlir.frontends.onnx.scores import (
     transformed,
     two_labels,
 )
+from mgx_mlir.frontends.onnx.structures import Maps, Texts
 from mgx_mlir.frontends.problems import NotSupported
-from mgx_mlir.frontends.values import Outputs, Value
+from mgx_mlir.frontends.values import Held, Outputs, Value
 from mgx_mlir.programs.build import Builder
 
 
@@ -78,15 +88,17 @@ def linear_classifier(
     post_transform: str = "NONE",
 ) -> Outputs:
     """(label, scores); one row of coefficients is the score of the second of two classes."""
-    labels = labels_of(b, classlabels_ints, classlabels_strings, node.wants(0))
+    labels = labels_of(classlabels_ints, classlabels_strings)
     rows = len(intercepts) if intercepts else len(labels)
     scores = _linear(b, node, x, _table(coefficients, rows, "coefficients"), intercepts)
     if rows == 1 and len(labels) == 2:
-        label = two_labels(b, scores, 0.0, labels)
+        label = two_labels(b, scores, 0.0, labels, classlabels_strings)
         return label, pair_of_scores(b, scores, True, post_transform)
     if rows != len(labels):
         raise ModelError(f"{rows} rows of coefficients do not fit {len(labels)} labels")
-    return best_label(b, scores, labels), transformed(b, scores, post_transform)
+    return best_label(b, scores, labels, classlabels_strings), transformed(
+        b, scores, post_transform
+    )
 
 
 # ---- support vector machines ---------------------------------------------------------------------
@@ -161,12 +173,14 @@ def svm_classifier(
 
     The label is that of most pairs. Probabilities are read off a pair's score, for two classes.
     """
-    labels = labels_of(b, classlabels_ints, classlabels_strings, node.wants(0))
+    labels = labels_of(classlabels_ints, classlabels_strings)
     count = len(labels)
     x = convert(b, features(b, x), FLOAT)
     if not vectors_per_class:
         scores = _linear(b, node, x, _table(coefficients, count, "coefficients"), rho)
-        return best_label(b, scores, labels), transformed(b, scores, post_transform)
+        return best_label(b, scores, labels, classlabels_strings), transformed(
+            b, scores, post_transform
+        )
     if len(vectors_per_class) != count or count < 2:
         raise ModelError(f"vectors_per_class expected {count} numbers, got {vectors_per_class}")
     ends = np.cumsum([0, *vectors_per_class])
@@ -194,7 +208,7 @@ def svm_classifier(
         matmul_op(b, node, first, b.literal(won)),
         matmul_op(b, node, b.sub(number(b, 1, first), first), b.literal(lost)),
     )
-    label = best_label(b, votes, labels)
+    label = best_label(b, votes, labels, classlabels_strings)
     if prob_a:
         both = _svm_probability(b, scores, float(prob_a[0]), float((prob_b or [0.0])[0]))
         return label, transformed(b, both, post_transform)
@@ -334,19 +348,23 @@ def label_encoder(
     values_int64s: Sequence[int] | None = None,
     values_strings: Sequence[str] | None = None,
     values_tensor: np.ndarray | None = None,
-) -> Value:
+) -> Held:
     """Return the value of the key that an element equals: its place in the sorted keys, by
     bisection.
     """
-    if keys_strings or values_strings:
-        raise NotSupported("strings")
-    kind = b.dtype(x).np
+    if keys_strings:
+        raise NotSupported("keys that are strings")
+    kind, texts = b.dtype(x).np, ()
     keys = keys_tensor if keys_tensor is not None else np.array(keys_floats or keys_int64s or [])
     if values_tensor is not None:
         values, default = values_tensor, default_tensor
         default = np.array(-1, values.dtype) if default is None else default.reshape(-1)[0]
     elif values_floats:
         values, default = np.array(values_floats, np.float32), np.float32(default_float)
+    elif values_strings:
+        texts = tuple(dict.fromkeys([*values_strings, default_string]))
+        values = np.array([texts.index(s) for s in values_strings], np.int64)
+        default = np.int64(texts.index(default_string))
     else:
         values, default = np.array(values_int64s or [], np.int64), np.int64(default_int64)
     keys, values = keys.reshape(-1).astype(kind), values.reshape(-1)
@@ -373,4 +391,23 @@ def label_encoder(
     if numbers.size < ordered.size:
         missing = b.convert(b.isnan(x), target_type="bool")
         out = b.where(missing, b.literal(values[order][numbers.size]), out)
-    return out
+    return Texts(out, texts) if texts else out
+
+
+@onnx_op("ZipMap", since=1, domain=ML)
+def zip_map(
+    b: Builder,
+    node: Node,
+    x: Value,
+    *,
+    classlabels_int64s: Sequence[int] | None = None,
+    classlabels_strings: Sequence[str] | None = None,
+) -> Held:
+    """Import ZipMap: the rows of x, which a user gets as maps from the labels."""
+    keys = tuple(classlabels_strings or classlabels_int64s or ())
+    rows = unsqueeze(b, x, [0]) if len(b.dims(x)) == 1 else x
+    if len(b.dims(rows)) != 2 or b.dims(rows)[1] not in (DYN, len(keys)):
+        raise ModelError(f"expected rows of {len(keys)} numbers, got dims {list(b.dims(x))}")
+    if b.dims(rows)[1] == DYN:
+        rows = require_extent(b, rows, 1, len(keys))
+    return Maps(rows, keys)

@@ -14,4 +14,4 @@ refuse(
     why="an image file, whose dims are inside of it: decode it ahead of the program",
 )  # fmt: skip
 refuse("CategoryMapper", domain=ML, why="strings")
-refuse("CastMap", "DictVectorizer", "ZipMap", domain=ML, why="maps")
+refuse("CastMap", "DictVectorizer", domain=ML, why="maps")

@@ -23,7 +23,6 @@ from mgx_mlir.frontends.helpers import (
 )
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
-from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import (
     element,
     gather_or,
@@ -85,11 +84,16 @@ def squeeze_1(b: Builder, node: Node, x: Value, *, axes: Sequence[int] | None = 
     """Import Squeeze of opsets 1 to 12, whose axes are an attribute."""
     dims = b.dims(x)
     if axes is None:
-        if DYN in dims:
-            raise NotSupported("dynamic dims without axes")
-        axes = [i for i, d in enumerate(dims) if d == 1]
-    found = squeeze(b, x, axes_in(axes, len(dims)))
-    return found
+        return _squeeze_ones(b, node, x)
+    return squeeze(b, x, axes_in(axes, len(dims)))
+
+
+def _squeeze_ones(b: Builder, node: Node, x: Value) -> Value:
+    """Leave out every 1. An open dim stays, and is marked: it may turn out to be 1."""
+    dims = b.dims(x)
+    found = squeeze(b, x, [i for i, d in enumerate(dims) if d == 1])
+    open_dims = [i for i, d in enumerate(b.dims(found)) if d == DYN]
+    return node.without_ones(found, open_dims)
 
 
 @onnx_op("Unsqueeze", since=13)

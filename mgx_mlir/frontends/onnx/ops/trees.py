@@ -391,7 +391,7 @@ def tree_ensemble_classifier(
 ) -> Outputs:
     """(label, scores). Two classes of which the leaves score one: the other's is what is left."""
     given = {**locals(), **vars(nodes)}
-    labels = labels_of(b, classlabels_int64s, classlabels_strings, node.wants(0))
+    labels = labels_of(classlabels_int64s, classlabels_strings)
     x = features(b, x)
     forest = _forest(given, b.dtype(x).np, len(labels), "class")
     base = _given(base_values_as_tensor, base_values)
@@ -401,11 +401,11 @@ def tree_ensemble_classifier(
     if len(labels) != 2 or len(scored) != 1:
         _check(len(base) == len(labels), "base_values")
         scores = _aggregated(b, forest, leaves, "SUM", base)
-        label = best_label(b, scores, labels)
+        label = best_label(b, scores, labels, classlabels_strings)
         return label, convert(b, transformed(b, scores, post_transform), FLOAT)
     forest.weights, forest.stated = forest.weights[:, scored], forest.stated[:, scored]
     # two base values: the second is that of the positive class
     score = _aggregated(b, forest, leaves, "SUM", base[-1:])
     positive = bool((forest.weights >= 0).all())
-    label = two_labels(b, score, 0.5 if positive else 0.0, labels)
+    label = two_labels(b, score, 0.5 if positive else 0.0, labels, classlabels_strings)
     return label, convert(b, pair_of_scores(b, score, positive, post_transform), FLOAT)

@@ -1,0 +1,56 @@
+"""What a user sees of a result where its tensor only stands for it: fewer axes, or texts.
+
+A program has tensors of numbers whose ranks are known. Where the extent of an axis decides at run
+time whether it is there at all, the tensor has it; where elements are texts, they are numbers in a
+table that lies beside the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.core.ir import ir
+
+SHOWN = "migraphx.shown"  # result attribute: {ones: [axes], texts: [table]}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """`ones` are axes that are left out where their extent is 1; elements number the `texts`."""
+
+    ones: tuple[int, ...] = ()
+    texts: tuple[str, ...] = ()
+
+    def array(self, found: np.ndarray) -> np.ndarray:
+        """Return the array that a user sees."""
+        if self.ones:
+            found = found.squeeze(tuple(a for a in self.ones if found.shape[a] == 1))
+        return np.array(self.texts, object)[found] if self.texts else found
+
+    def attribute(self) -> ir.Attribute:
+        """Return what `shown_of` reads."""
+        i64 = ir.IntegerType.get_signless(64)
+        return ir.DictAttr.get(
+            {
+                "ones": ir.ArrayAttr.get([ir.IntegerAttr.get(i64, a) for a in self.ones]),
+                "texts": ir.ArrayAttr.get([ir.StringAttr.get(t) for t in self.texts]),
+            }
+        )
+
+
+def shown_of(attributes: Mapping[str, ir.Attribute]) -> Shown | None:
+    """Return how a result is shown, by its attributes; None where its tensor is what is seen."""
+    if SHOWN not in attributes:
+        return None
+    rows = ir.DictAttr(attributes[SHOWN])
+    ones = tuple(ir.IntegerAttr(a).value for a in ir.ArrayAttr(rows["ones"]))
+    return Shown(ones, tuple(ir.StringAttr(a).value for a in ir.ArrayAttr(rows["texts"])))
+
+
+def shown_from_json(row: Mapping[str, Sequence[Any]] | None) -> Shown | None:
+    """Return what dataclasses.asdict wrote."""
+    return None if row is None else Shown(tuple(map(int, row["ones"])), tuple(row["texts"]))
