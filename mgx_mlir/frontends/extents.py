@@ -90,6 +90,15 @@ def reshaped(b: Builder, x: Value, parts: Sequence[Extent]) -> Value:
     return reshape(b, x, [-1 if d == DYN else d for d in dims])
 
 
+def spread(b: Builder, x: Value, parts: Sequence[Extent]) -> Value:
+    """Return `x` broadcast to extents, as many as it has."""
+    known = [p for p in parts if isinstance(p, int)]
+    if len(known) == len(parts):
+        return b.multibroadcast(x, known)
+    kind = TensorType(b.dtype(x), tuple(p if isinstance(p, int) else DYN for p in parts))
+    return b.broadcast_with_dims(x, vector(b, parts), results=[kind])
+
+
 def filled(b: Builder, parts: Sequence[Extent], value: Value) -> Value:
     """Return a 0-d tensor broadcast to extents."""
     known = [p for p in parts if isinstance(p, int)]

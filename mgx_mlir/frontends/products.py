@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.core.shapes import DYN, TensorType, broadcast_dims
+from mgx_mlir.core.shapes import DYN, broadcast_dims
 from mgx_mlir.frontends import limits
-from mgx_mlir.frontends.extents import Extent, extents, reshaped, times, vector, zeros_of
+from mgx_mlir.frontends.extents import Extent, extents, reshaped, spread, times, zeros_of
 from mgx_mlir.frontends.helpers import axis_range, compare, squeeze, transpose, unsqueeze
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
@@ -219,9 +219,4 @@ def _spread(
     wanted = [size[c] for c in order]
     if not any(d == 1 and w != 1 for d, w in zip(b.dims(v), wanted, strict=True)):
         return v
-    known = [w for w in wanted if isinstance(w, int)]
-    if len(known) == len(wanted):
-        return b.multibroadcast(v, known)
-    dims = tuple(w if isinstance(w, int) else DYN for w in wanted)
-    result = TensorType(b.dtype(v), dims)
-    return b.broadcast_with_dims(v, vector(b, wanted), results=[result])
+    return spread(b, v, wanted)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError, ShapeError
 from mgx_mlir.core.shapes import DYN, TensorType, broadcast_dims
+from mgx_mlir.frontends.extents import extents, reshaped, spread, times
 from mgx_mlir.frontends.helpers import (
     axes_in,
     compare,
@@ -274,3 +275,16 @@ def tile_static(b: Builder, x: Value, repeats: Sequence[int]) -> Value:
     pairs = [e for d in dims for e in (1, d)]
     wide = [e for d, r in zip(dims, repeats, strict=True) for e in (r, d)]
     return reshape(b, b.multibroadcast(reshape(b, x, pairs), wide), out)
+
+
+def repeated(b: Builder, x: Value, times_of: Mapping[int, int]) -> Value:
+    """Repeat each element of `x` along axes: a b becomes a a b b."""
+    own, axes = extents(b, x), [a for a, n in sorted(times_of.items()) if n > 1]
+    wide, joined = list(own), list(own)
+    for i, axis in enumerate(axes):
+        wide.insert(axis + 1 + i, times_of[axis])
+        joined[axis] = times(b, own[axis], times_of[axis])
+    if not axes:
+        return x
+    pairs = unsqueeze(b, x, [a + 1 + i for i, a in enumerate(axes)])
+    return reshaped(b, spread(b, pairs, wide), joined)

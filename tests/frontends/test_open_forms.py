@@ -136,3 +136,31 @@ def test_one_name_for_two_sizes() -> None:
         program = check(data, calls)
     with pytest.raises(RunError, match="expected dim 1 of input 'x' = dim 0 of input 'z'"):
         program.run({**calls[0], "z": draw(5, 2)})
+
+
+def test_resize_by_whole_numbers() -> None:
+    """Each element is repeated; where scales or sizes say so of symbols, the dims stay named."""
+    ways = [("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"),
+            ("pytorch_half_pixel", "round_prefer_ceil"), ("asymmetric", "ceil"),
+            ("tf_half_pixel_for_nn", "floor")]  # fmt: skip
+    body = [
+        """s = Constant <value_floats: floats = [1.0, 1.0, 2.0, 3.0]> ()
+               a = Shape <start: int = 0, end: int = 2> (x)
+               b = Shape <start: int = 2, end: int = 4> (x)
+               t = Constant <value_ints: ints = [2, 4]> ()
+               c = Mul (b, t)
+               z = Concat <axis: int = 0> (a, c)"""
+    ]
+    for i, (mode, nearest) in enumerate(ways):
+        given = "x,, s" if i % 2 else "x,,, z"
+        body.append(
+            f'y{i} = Resize <coordinate_transformation_mode: string = "{mode}", '
+            f'nearest_mode: string = "{nearest}"> ({given})'
+        )
+    outputs = ", ".join(f"float y{i}" for i in range(len(ways)))
+    data = model("float[N, C, H, W] x", outputs, " ".join(body))
+    check(data, [{"x": draw(2, 3, 4, 5)}, {"x": draw(1, 2, 7, 3)}], "ref")
+    text = str(mgx_mlir.compile(data, "ref", cache=False).program.text())
+    assert text.count("broadcast_with_dims") == 3
+    scaled = model("float[N, C, H, W] x", "float y0", body[0] + body[2].replace("y1", "y0"))
+    check(scaled, [{"x": draw(2, 3, 4, 5)}, {"x": draw(1, 2, 7, 3)}])

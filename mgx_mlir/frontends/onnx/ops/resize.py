@@ -33,6 +33,7 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.problems import NotSupported
+from mgx_mlir.frontends.shaping import elements_of, repeated
 from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
@@ -41,6 +42,9 @@ _COORDINATES = (
     "tf_half_pixel_for_nn", "tf_crop_and_resize",
 )  # fmt: skip
 _NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+
+
+_MOST_TIMES = 8  # that an axis is tried to be as long by symbols
 
 
 @dataclass
@@ -286,6 +290,11 @@ def resize(
     regions = None
     if m.coordinates == "tf_crop_and_resize" and roi is not None:
         regions = _vector(b, roi, "roi", 2 * n)
+    if policy == "stretch" or sizes is None:
+        whole = _whole_factors(b, x, chosen, scales, sizes)
+        if all(whole) and _repeats(m):
+            factors_of = dict(zip(chosen, whole, strict=True))
+            return repeated(b, x, {a: int(n or 1) for a, n in factors_of.items()})
     extents = [extent_as(b, x, axis, DOUBLE) for axis in chosen]
     if wanted is not None:
         ratios = [b.div(w, e) for w, e in zip(wanted, extents, strict=True)]
@@ -317,6 +326,39 @@ def resize(
         size, factor = settled(b, wanted[i]), settled(b, factors[i])
         parts.append(_Axis(axis, extents[i], size, factor, region, given))
     return _resized(b, x, parts, m)
+
+
+def _repeats(m: _Mode) -> bool:
+    """Return whether an axis that becomes n times as long has each element n times."""
+    if m.mode != "nearest":
+        return False
+    rounds = m.nearest in ("round_prefer_floor", "round_prefer_ceil")
+    if m.coordinates in ("half_pixel", "pytorch_half_pixel"):
+        return rounds
+    return m.coordinates == "asymmetric" and m.nearest in ("floor", "up_when_shrinking")
+
+
+def _whole_factors(
+    b: Builder, x: Value, axes: Sequence[int], scales: Value | None, sizes: Value | None
+) -> list[int | None]:
+    """Return how many times as long each axis becomes, of which one or more are open.
+
+    None where that is not known, or no whole number.
+    """
+    dims = b.probe.dims(x)
+    if all(isinstance(dims[a], int) for a in axes):
+        return [None]  # coordinates are literals
+    known = None if scales is None else b.const(scales)
+    if known is not None:
+        return [int(f) if f == int(f) and f >= 1 else None for f in known.reshape(-1).tolist()]
+    wanted = None if sizes is None else elements_of(b, sizes)
+    if wanted is None or len(wanted) != len(axes):
+        return [None]
+    found: list[int | None] = []
+    for w, a in zip(wanted, axes, strict=True):
+        equal = (n for n in range(1, _MOST_TIMES + 1) if b.probe.are_equal(w, dims[a] * n))
+        found.append(next(equal, None))
+    return found
 
 
 def _scaled(b: Builder, scale: Value, extent: Value) -> Value:
