@@ -124,6 +124,15 @@ def test_read_the_built_in_program(driver: Driver) -> None:
     ]
 
 
+def test_dims_stay_open(driver: Driver, models: Path) -> None:
+    path = models / "open.onnx"
+    assert "{[0..], 3}" in driver("run", "--cpu", path, "--open-dims").out
+    ran = driver("verify", "--cpu", path, "--open-dims", "--input-dim", "@x", 7, 3)
+    assert ran.status == 0
+    ran = driver("params", path, "--open-dims", "--default-dyn-dim", "{min:1, max:8}")
+    assert (ran.status, "expected one of --open-dims and" in ran.err) == (2, True)
+
+
 def test_open_dimensions(driver: Driver, models: Path) -> None:
     path = models / "open.onnx"
 
@@ -137,6 +146,8 @@ def test_open_dimensions(driver: Driver, models: Path) -> None:
     dynamic = "x: dynamic, float_type, {[2..8], 3}"
     assert first("--default-dyn-dim", "{min:2, max:8}") == dynamic
     assert first("--dyn-input-dim", "@x", "[{min:2,max:8}, 3]") == dynamic
+    assert first("--open-dims") == "x: dynamic, float_type, {[0..], 3}"
+    assert first("--open-dims", "--input-dim", "@x", 7, 3) == first("--open-dims")
     assert first("--dim-param", "@n", "{min:2,max:8}") == dynamic
     # what is open stays open: --input-dim is the size to run at
     assert first("--dim-param", "@n", "{min:2,max:8}", "--input-dim", "@x", 7, 3) == dynamic

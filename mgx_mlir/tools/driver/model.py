@@ -29,7 +29,13 @@ SAVED = {"mxr": "msgpack", "json": "json"}
 _IMPORTED = ("onnx", "tf")
 _ONLY = {
     **dict.fromkeys(
-        ("--dyn-input-dim", "--default-dyn-dim", "--skip-unknown-operators", "--debug-symbols"),
+        (
+            "--dyn-input-dim",
+            "--default-dyn-dim",
+            "--open-dims",
+            "--skip-unknown-operators",
+            "--debug-symbols",
+        ),
         (_IMPORTED, "ONNX and TensorFlow models"),
     ),
     "--dim-param": (("onnx",), "ONNX models"),
@@ -160,7 +166,7 @@ class Model:
             found["default_dim_value"] = self.batch
         elif "--batch" in args and args.command not in _RUNS:
             raise UsageError(
-                "option '--batch' has no effect: --default-dyn-dim leaves the dimensions open, and "
+                f"option '--batch' has no effect: {_opens(args)} leaves the dimensions open, and "
                 f"{args.command} makes no inputs"
             )
         if "--dim-param" in args:
@@ -219,6 +225,10 @@ class Model:
         found: dict[str, Any] = {}
         if default is not None:
             found["default_dyn_dim_value"] = _as_range(dims.one_dim("--default-dyn-dim", default))
+        if "--open-dims" in args:
+            if default is not None:
+                raise UsageError("expected one of --open-dims and --default-dyn-dim")
+            found["default_dyn_dim_value"] = DynamicDim(0, None)
         if fixed:
             found["map_input_dims"] = fixed
         if dynamic:
@@ -385,6 +395,10 @@ def load_passes(args: Arguments) -> tuple[Pass, ...]:
     context = new_context()
     wanted = [_ALIASES.get(name) or name for name in names]
     return tuple(p for name in wanted for p in resolve([name], context))
+
+
+def _opens(args: Arguments) -> str:
+    return "--open-dims" if "--open-dims" in args else "--default-dyn-dim"
 
 
 def _as_range(dim: Dim) -> DynamicDim:

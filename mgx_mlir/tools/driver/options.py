@@ -34,6 +34,8 @@ LOADER = tuple(
          "@NAME DIMS", "greedy", str),
         (("--default-dyn-dim",), "range of every dimension that the model leaves open, "
          "'{min:1,max:8,optimals:[4]}'", "DIM", "", str),
+        (("--open-dims",), "keep every dimension open that the model leaves open: any size may be "
+         "run", None, "", str),
         (("--dim-param",), "size or range of a named dimension: @symbol 4, @symbol '{min:1,max:4}'",
          "@SYMBOL DIM", "greedy", str),
         (("--skip-unknown-operators",), "keep unknown operators as 'unknown:NAME'", None, "", str),
