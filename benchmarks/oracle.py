@@ -11,14 +11,15 @@ import numpy as np
 SEED = 5
 
 
-def session(path: str | Path, threads: int = 1) -> Any:
-    """An onnxruntime session on the CPU with its default optimisations."""
+def session(model: str | Path | bytes, threads: int = 1) -> Any:
+    """An onnxruntime session of a file or its bytes on the CPU, with its default optimisations."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    given = model if isinstance(model, bytes) else str(model)
+    return onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
 
 
 def inputs_for(path: Path, model: Any | None = None) -> dict[str, np.ndarray]:
