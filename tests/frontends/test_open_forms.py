@@ -164,3 +164,34 @@ def test_resize_by_whole_numbers() -> None:
     assert text.count("broadcast_with_dims") == 3
     scaled = model("float[N, C, H, W] x", "float y0", body[0] + body[2].replace("y1", "y0"))
     check(scaled, [{"x": draw(2, 3, 4, 5)}, {"x": draw(1, 2, 7, 3)}])
+
+
+LISTED = """<ir_version: 8, opset_import: ["": 15]>
+g (float[n, t, 4] x, int64 i) => (float last, int64 length, float stacked, float rows, float relu) {
+  parts = SplitToSequence <axis: int = 1, keepdims: int = 0> (x)
+  last = SequenceAt (parts, i)
+  length = SequenceLength (parts)
+  stacked = ConcatFromSequence <axis: int = 1, new_axis: int = 1> (parts)
+  wide = SplitToSequence <axis: int = 0> (x)
+  rows = ConcatFromSequence <axis: int = 2> (wide)
+  first = SequenceConstruct (last)
+  yes = Constant <value: tensor = bool {1}> ()
+  done = Loop (length, yes, first) <body = b (int64 k, bool c, seq(float) l)
+      => (bool d, seq(float) m) {
+    part = SequenceAt (parts, k)
+    low = Relu (part)
+    more = SequenceInsert (l, low)
+    m = Identity (more)
+    d = Identity (c)
+  }>
+  relu = ConcatFromSequence <axis: int = 0> (done)
+}"""
+
+
+def test_lists_as_long_as_an_open_dim() -> None:
+    """Parts of an open dim, and what the body of a loop appends, as scripted modules have it."""
+    data = parser.parse_model(LISTED).SerializeToString()
+    calls = [{"x": draw(n, t, 4), "i": np.array(i)} for n, t, i in ((2, 3, -1), (1, 5, 2))]
+    program = check(data, calls)
+    with pytest.raises(RunError, match="a position in the sequence"):
+        program.run({"x": draw(2, 3, 4), "i": np.array(3)})

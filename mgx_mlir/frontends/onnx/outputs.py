@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 import onnx
 
-from mgx_mlir.core.errors import MgxError
+from mgx_mlir.core.errors import MgxError, UnsupportedModel
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.subbyte_types import BY_ONNX, ELEMENT
 from mgx_mlir.frontends.onnx.inputs import Input
 from mgx_mlir.frontends.onnx.kinds import Kinds
 from mgx_mlir.frontends.onnx.ones import Ones
-from mgx_mlir.frontends.onnx.structures import TENSOR, Maps, Texts, form_of, tensors_of
+from mgx_mlir.frontends.onnx.structures import TENSOR, Maps, OpenList, Texts, form_of, tensors_of
 from mgx_mlir.frontends.onnx.tensors import tensor_dtype
 from mgx_mlir.frontends.values import Held, Value
 from mgx_mlir.programs.groups import Group, set_groups
@@ -28,6 +28,8 @@ def results(
     """Return the program's results with their attributes: the elements of a list one by one."""
     found = []
     for info, value in zip(graph.output, outputs, strict=True):
+        if isinstance(value, OpenList):
+            raise UnsupportedModel(f"output '{info.name}' is {value.describe()}")
         several = form_of(value) != TENSOR
         for i, v in enumerate(tensors_of(value)):
             name = f"{info.name}[{i}]" if several else info.name

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Held, HostValue, Value
 
 
@@ -31,6 +32,16 @@ class _Absent(HostValue):
 
     def __repr__(self) -> str:
         return "ABSENT"
+
+
+@dataclass(frozen=True)
+class OpenList(HostValue):
+    """A sequence whose length only the run knows: elements of the same dims, stacked."""
+
+    stack: Value
+
+    def describe(self) -> str:
+        return "a sequence whose length only the run knows"
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,8 @@ def form_of(value: Held) -> Form:
     """Return what a value is besides its tensors; `build` is the inverse."""
     if value is ABSENT:
         return None
+    if isinstance(value, OpenList):
+        raise NotSupported(value.describe())
     return len(value.items) if isinstance(value, TensorList) else TENSOR
 
 

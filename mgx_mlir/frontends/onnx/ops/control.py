@@ -16,11 +16,22 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.views import Identity
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.branches import joined_types, same_count
-from mgx_mlir.frontends.helpers import axis_in, convert, require, single, transpose, unsqueeze
+from mgx_mlir.frontends.helpers import (
+    axis_in,
+    concat,
+    convert,
+    require,
+    single,
+    transpose,
+    unsqueeze,
+)
+from mgx_mlir.frontends.onnx.appended import appended, without
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.structures import (
     TENSOR,
+    OpenList,
+    TensorList,
     build,
     describe,
     form_of,
@@ -139,6 +150,9 @@ def loop(
     listed = any(form != TENSOR for form in forms)
     if listed and (known := _known_trips(b, count, going)) * len(body.node) <= _UNROLLED:
         return _unrolled(b, node, known, cond is not None, carried, body, flags)
+    lists = [i for i, v in enumerate(carried) if isinstance(v, TensorList)]
+    if grown := appended(body, lists):
+        return _stacked(b, node, trips, cond, carried, body, grown)
 
     def inside(arguments: Sequence[ir.Value]) -> list[Any]:
         number, again, *rest = arguments
@@ -160,6 +174,32 @@ def loop(
         return node.failed()
     scans = len(body.output) - 1 - len(forms)
     return tuple(build([*forms, *[TENSOR] * scans], found))
+
+
+def _stacked(
+    b: Builder,
+    node: Node,
+    trips: Value | None,
+    cond: Value | None,
+    carried: Sequence[Held],
+    body: onnx.GraphProto,
+    grown: dict[int, str],
+) -> tuple[Any, ...]:
+    """Return a loop that appends to lists: what it appends is stacked as scan outputs are."""
+    kept = [v for i, v in enumerate(carried) if i not in grown]
+    found = loop(b, node, trips, cond, *kept, body=without(body, grown))
+    if has_failed(found):
+        return found
+    states, scans = list(found[: len(kept)]), list(found[len(kept) : len(found) - len(grown)])
+    stacks = list(found[len(found) - len(grown) :])
+    out: list[Held] = []
+    for i, v in enumerate(carried):
+        if i not in grown:
+            out.append(states.pop(0))
+            continue
+        rows = [unsqueeze(b, x, [0]) for x in v.items] if isinstance(v, TensorList) else []
+        out.append(OpenList(concat(b, [*rows, stacks.pop(0)], 0)))
+    return (*out, *scans)
 
 
 _WHY_NOT = "the number of iterations is known at run time only, or large"

@@ -11,13 +11,18 @@ import onnx
 from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.frontends.extents import extents, reshaped, times
 from mgx_mlir.frontends.helpers import (
     axis_in,
     compare,
     convert,
+    extent,
+    greater_equal,
+    require,
     reshape,
     single,
     squeeze,
+    transpose,
     unsqueeze,
 )
 from mgx_mlir.frontends.onnx.node import Node
@@ -25,6 +30,7 @@ from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.structures import (
     ABSENT,
     TENSOR,
+    OpenList,
     TensorList,
     describe,
     form_of,
@@ -56,13 +62,22 @@ def sequence_empty(b: Builder, node: Node, *, dtype: int = 1) -> TensorList:
 
 @onnx_op("SequenceLength", since=11, structures=True)
 def sequence_length(b: Builder, node: Node, sequence: Held) -> Value:
-    """Import SequenceLength, which is known now."""
+    """Import SequenceLength, which is known now but for open lists."""
+    if isinstance(sequence, OpenList):
+        return extent(b, sequence.stack, 0)
     return b.literal(np.int64(len(_items(sequence))))
 
 
 @onnx_op("SequenceAt", since=11, structures=True)
 def sequence_at(b: Builder, node: Node, sequence: Held, position: Value) -> Value:
     """Gather at a place known at run time only, which needs elements of one type."""
+    if isinstance(sequence, OpenList):
+        count, at = extent(b, sequence.stack, 0), convert(b, position, INT64)
+        at = b.where(compare(b, "less", at, 0), b.add(at, count), at)
+        inside = b.logical_and(greater_equal(b, at, 0), compare(b, "less", at, count))
+        at = require(b, at, inside, "a position in the sequence")
+        found = b.gather(sequence.stack, b.reshape(at, dims=[1]), axis=0)
+        return node.mark(squeeze(b, found, [0]), node.kind(sequence.stack))
     items = _items(sequence)
     if not items:
         raise ModelError("there is no element in an empty sequence")
@@ -127,13 +142,18 @@ def split_to_sequence(
     *,
     axis: int = 0,
     keepdims: int = 1,
-) -> TensorList:
-    """Import SplitToSequence; the number of parts must be known."""
-    axis = axis_in(axis, len(b.dims(x)))
+) -> TensorList | OpenList:
+    """Import SplitToSequence; parts of an open dim are of one element each."""
+    rank = len(b.dims(x))
+    axis = axis_in(axis, rank)
     size = b.dims(x)[axis]
+    ones = split is None or (b.dims(split) == () and b.const(split) == 1)
+    if size == DYN and ones:
+        stack = transpose(b, x, [axis, *(i for i in range(rank) if i != axis)])
+        if keepdims or split is not None:
+            stack = unsqueeze(b, stack, [axis + 1])
+        return OpenList(node.mark(stack, node.kind(x)))
     if split is None:
-        if size == DYN:
-            raise NotSupported(f"as many elements as dim {axis}, which is known at run time only")
         _check_count(size)
         parts = split_static(b, x, axis, [1] * size)
         if not keepdims:
@@ -170,6 +190,9 @@ def concat_from_sequence(
     b: Builder, node: Node, sequence: Held, *, axis: int, new_axis: int = 0
 ) -> Value:
     """Import ConcatFromSequence: a concat, or with `new_axis` a stack."""
+    if isinstance(sequence, OpenList):
+        joined = _joined(b, sequence.stack, axis, bool(new_axis))
+        return node.mark(joined, node.kind(sequence.stack))
     items = list(_items(sequence))
     if not items:
         raise ModelError("there is nothing to join in an empty sequence")
@@ -179,6 +202,18 @@ def concat_from_sequence(
         items = [unsqueeze(b, v, [axis]) for v in items]
     found = items[0] if len(items) == 1 else b.concat(items, axis=axis)
     return node.mark(found, node.kind(_items(sequence)[0]))
+
+
+def _joined(b: Builder, stack: Value, axis: int, new_axis: bool) -> Value:
+    """Return the elements of a stack one after another along an axis of theirs, or a new one."""
+    rank = len(b.dims(stack))
+    axis = axis_in(axis, rank if new_axis else rank - 1)
+    order = list(range(1, rank))
+    moved = transpose(b, stack, [*order[:axis], 0, *order[axis:]])
+    if new_axis:
+        return moved
+    own = extents(b, moved)
+    return reshaped(b, moved, [*own[:axis], times(b, own[axis], own[axis + 1]), *own[axis + 2 :]])
 
 
 @onnx_op("SequenceMap", since=17, structures=True)

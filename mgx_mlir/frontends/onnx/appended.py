@@ -1,0 +1,64 @@
+"""Lists that a Loop's body appends one element to: stacked, as scan outputs are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx
+
+from mgx_mlir.frontends.onnx.graph import captured
+
+
+def appended(body: onnx.GraphProto, states: Sequence[int]) -> dict[int, str]:
+    """Return the carried values, of `states`, that are lists which the body only appends to.
+
+    Each with the name of what it appends.
+    """
+    found: dict[int, str] = {}
+    for i in states:
+        name, result = body.input[2 + i].name, body.output[1 + i].name
+        readers = _readers(body, name)
+        if len(readers) != 1 or readers[0].op_type != "SequenceInsert":
+            continue
+        insert = readers[0]
+        at_end = len(insert.input) == 2 or not insert.input[2]
+        if insert.input[0] != name or insert.input[1] == name or not at_end:
+            continue
+        given = insert.output[0]
+        while given != result:
+            after = _readers(body, given)
+            if len(after) != 1 or after[0].op_type != "Identity":
+                break
+            given = after[0].output[0]
+        if given == result and not _readers(body, result):
+            found[i] = insert.input[1]
+    return found
+
+
+def _readers(body: onnx.GraphProto, name: str) -> list[onnx.NodeProto]:
+    """Return the nodes that read a value, themselves or in their bodies."""
+    return [n for n in body.node if name in n.input or any(name in c for c in _captures(n))]
+
+
+def _captures(node: onnx.NodeProto) -> list[set[str]]:
+    graphs = [a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
+    return [set(captured(g)) for g in graphs]
+
+
+def without(body: onnx.GraphProto, lists: dict[int, str]) -> onnx.GraphProto:
+    """Return the body with what each list gets as a scan output behind the others."""
+    made = onnx.GraphProto()
+    made.CopyFrom(body)
+    names = {body.input[2 + i].name for i in lists}
+    gone = set(names)
+    del made.node[:]
+    for node in body.node:  # the insert, and the identities behind it
+        if node.input and node.input[0] in gone:
+            gone.add(node.output[0])
+        else:
+            made.node.append(node)
+    del made.input[:], made.output[:]
+    made.input.extend(v for v in body.input if v.name not in names)
+    made.output.extend(v for i, v in enumerate(body.output) if i - 1 not in lists)
+    made.output.extend(onnx.ValueInfoProto(name=name) for name in lists.values())
+    return made
