@@ -81,10 +81,7 @@ def vector(b: Builder, parts: Sequence[Extent]) -> Value:
 def reshaped(b: Builder, x: Value, parts: Sequence[Extent]) -> Value:
     """Return `x` with other extents, as much of them known as can be."""
     dims = [p if isinstance(p, int) else DYN for p in parts]
-    if dims.count(DYN) > 1:
-        kind = TensorType(b.dtype(x), tuple(dims))
-        return b.reshape(x, vector(b, parts), allowzero=True, results=[kind])
-    if DYN in dims and 0 in dims:
+    if dims.count(DYN) > 1 or 0 in dims:  # an extent of 0 is none to copy
         kind = TensorType(b.dtype(x), tuple(dims))
         return b.reshape(x, vector(b, parts), allowzero=True, results=[kind])
     return reshape(b, x, [-1 if d == DYN else d for d in dims])

@@ -123,6 +123,10 @@ def movement() -> list[Case]:
     made.append(case("Range", *(np.array(v) for v in (2, 2, 1)), opset=11, constants=(0, 1)))
     made.append(case("Concat", f(0, 3), f(2, 3), axis=0, opset=22))
     made.append(case("Transpose", f(2, 0, 3), opset=22))
+    for dims, size in (((0, 4, 4, 4), 2), ((1, 5, 0, 1), 1), ((1, 4, 0, 4), 2)):
+        made += [case(op, f(*dims), blocksize=size, opset=13)
+                 for op in ("SpaceToDepth", "DepthToSpace")]  # fmt: skip
+    made.append(case("SpaceToDepth", f(2, 0, 4, 4), blocksize=2, opset=13))
     made.append(case("Split", f(4), ints(0, 4), outputs=2, opset=18))
     return made
 
