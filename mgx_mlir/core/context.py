@@ -6,6 +6,13 @@ from mgx_mlir.core import plugins
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Migraphx
 
+# What the lowering and the tools build besides the ops whose text is parsed: the parser and the
+# passes load their own. All that the bindings have would take 4 ms of every compile.
+DIALECTS = (
+    *("affine", "arith", "cf", "func", "irdl", "linalg", "llvm", "math", "ml_program", "scf"),
+    *("tensor", "vector"),
+)
+
 
 def new_context() -> ir.Context:
     """Return a context with the operator classes of all plugins and of what is imported by now.
@@ -15,7 +22,9 @@ def new_context() -> ir.Context:
     Multithreading stays off: it deadlocks with interfaces written in Python.
     """
     plugins.load()
-    ctx = ir.Context()
+    ctx = ir.Context(load_on_create_dialects=[])
+    for name in DIALECTS:
+        ctx.get_dialect_descriptor(name)
     with ctx, ir.Location.unknown():
         Migraphx.load()
     return ctx

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from torch_mlir import ir, passmanager, rewrite
 from torch_mlir._mlir_libs import _mlir
-from torch_mlir.dialects import ext, func
+from torch_mlir.dialects import ext, func, irdl
 
 if TYPE_CHECKING:
     from torch_mlir.dialects import arith, linalg, math, ml_program, scf, tensor, vector
@@ -36,6 +36,7 @@ __all__ = [
     "ext",
     "func",
     "ir",
+    "irdl",
     "linalg",
     "math",
     "ml_program",

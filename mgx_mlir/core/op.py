@@ -15,7 +15,7 @@ from mgx_mlir.core import forks, literals
 from mgx_mlir.core.attrs import REQUIRED, AttrDef, Attributes
 from mgx_mlir.core.errors import MgxError, ShapeError
 from mgx_mlir.core.inference import inferred
-from mgx_mlir.core.ir import ext, ir
+from mgx_mlir.core.ir import ext, ir, irdl
 from mgx_mlir.core.shapes import TensorType, compatible
 
 Operand = ir.Value
@@ -41,18 +41,6 @@ class Migraphx(ext.Dialect, name="migraphx"):
     _emitted: ClassVar[tuple[int, bytes]] = (0, b"")  # operators, and their definitions as bytecode
 
     @classmethod
-    def _emit_module(cls) -> ir.Module:
-        """Make the definitions that a new context loads, once: each compile has a context."""
-        count, data = cls._emitted
-        if count == len(cls.operations):
-            return ir.Module.parse(data)
-        module = super()._emit_module()
-        stream = io.BytesIO()
-        module.operation.write_bytecode(stream)
-        cls._emitted = (len(cls.operations), stream.getvalue())
-        return module
-
-    @classmethod
     def load(cls) -> None:
         """Load every operator class that is defined by now into the current context.
 
@@ -60,7 +48,17 @@ class Migraphx(ext.Dialect, name="migraphx"):
         class, and a thread that meets the module of another one's context ends the process.
         """
         with _loading:
+            count, data = cls._emitted
+            if count == len(cls.operations):
+                # each compile has a context: what the bindings do besides, a process needs once
+                irdl.load_dialects(ir.Module.parse(data))
+                for op in cls.operations:
+                    op._attach_traits()
+                return
             super().load()
+            stream = io.BytesIO()
+            cast(ir.Module, cls._mlir_module).operation.write_bytecode(stream)
+            cls._emitted = (len(cls.operations), stream.getvalue())
             # held, it would keep its context, which the next load would end from another thread
             cls._mlir_module = None
 

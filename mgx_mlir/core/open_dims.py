@@ -42,8 +42,9 @@ def named(d: int) -> int:
 def all_named(dims: Iterable[int]) -> tuple[int, ...]:
     """`named` for each of `dims`."""
     found = tuple(dims)
-    if any(int.__ge__(d, FIRST) for d in found):
-        return tuple(map(named, found))
+    for d in found:
+        if int.__ge__(d, FIRST):
+            return tuple(map(named, found))
     return found
 
 

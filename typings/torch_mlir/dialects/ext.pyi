@@ -23,6 +23,8 @@ class _Operation(ir.OpView):
         dialect: type | None = None,
         **kwargs: Any,
     ) -> None: ...
+    @classmethod
+    def _attach_traits(cls) -> None: ...
 
 class Dialect:
     # each dialect has a class of its own, the base of its ops
@@ -31,7 +33,5 @@ class Dialect:
     operations: ClassVar[list[type[_Operation]]]
     _mlir_module: ClassVar[ir.Module | None]
     def __init_subclass__(cls, name: str, **kwargs: Any) -> None: ...
-    @classmethod
-    def _emit_module(cls) -> ir.Module: ...
     @classmethod
     def load(cls) -> None: ...
