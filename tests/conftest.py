@@ -8,15 +8,20 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 
 from mgx_mlir.targets import emulator
+from mgx_mlir.targets.worker import SINGLE, VERIFY
 
 CACHE = "MGX_CACHE_DIR"
 PLUGINS = "MGX_PLUGINS"
 SHUFFLE = "MGX_TEST_SHUFFLE"
+# Where kernels are what is tested, the compiler's own passes are verified; elsewhere numbers are
+# compared of kernels of the same families, and a third of each compile is saved.
+VERIFIED = ("emulator", "families", "lower", "models", "targets")
 _OWN = "PYTEST_CURRENT_TEST"  # pytest's own, which changes
 
 
@@ -31,14 +36,28 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return  # a process of a run that has its cache
     folder = tempfile.mkdtemp(prefix="mgx-tests-")
-    before = {name: os.environ[name] for name in (CACHE, PLUGINS) if name in os.environ}
+    names = [CACHE, PLUGINS, SINGLE, VERIFY]
+    before = {name: os.environ[name] for name in names if name in os.environ}
     os.environ.update({CACHE: folder, PLUGINS: "0"})
+    os.environ.setdefault(SINGLE, "1")  # the processes of a run take all cores
 
     def put_back() -> None:
-        _put_back(before, [CACHE, PLUGINS])
+        _put_back(before, names)
         shutil.rmtree(folder, ignore_errors=True)
 
     config.add_cleanup(put_back)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """MGX_COMPILE_VERIFY=1: every compile verifies; else those of the folders VERIFIED do."""
+    before = os.environ.get(VERIFY)
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    os.environ[VERIFY] = before or str(int(folder in VERIFIED))
+    try:
+        return (yield)
+    finally:
+        _put_back({VERIFY: before} if before else {}, [VERIFY])
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -337,7 +337,8 @@ class IreeCompiler:
             assert stdout is not None
             w.uses += 1
             try:
-                worker_file.send(cast(BinaryIO, stdin), {"flags": asked}, source)
+                request = {"flags": asked, "verify": os.environ.get(worker_file.VERIFY) != "0"}
+                worker_file.send(cast(BinaryIO, stdin), request, source)
             except (BrokenPipeError, OSError):
                 return None
             watch = Watch(w.process.pid, timeout, memory_limit)

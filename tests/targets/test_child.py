@@ -92,6 +92,25 @@ def test_a_worker_that_dies_is_replaced(worker: IreeCompiler) -> None:
     assert worker.run(add().encode(), FLAGS).via == "worker"
 
 
+@pytest.mark.parametrize(("value", "verify"), [(None, True), ("1", True), ("0", False)])
+def test_a_worker_verifies_unless_it_is_told_not_to(
+    worker: IreeCompiler, monkeypatch: pytest.MonkeyPatch, value: str | None, verify: bool
+) -> None:
+    send, seen = worker_file.send, []
+
+    def noted(stream: Any, header: dict[str, Any], payload: bytes = b"") -> None:
+        seen.append(header["verify"])
+        send(stream, header, payload)
+
+    monkeypatch.delenv(worker_file.VERIFY, raising=False)
+    if value is not None:
+        monkeypatch.setenv(worker_file.VERIFY, value)
+    monkeypatch.setattr(worker_file, "send", noted)
+    made = worker.run(add().encode(), FLAGS)
+    assert (made.via, seen) == ("worker", [verify])
+    assert made.vmfb
+
+
 def test_a_worker_killed_at_work_is_a_crash(
     worker: IreeCompiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
