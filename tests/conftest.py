@@ -22,6 +22,19 @@ SHUFFLE = "MGX_TEST_SHUFFLE"
 # Where kernels are what is tested, the compiler's own passes are verified; elsewhere numbers are
 # compared of kernels of the same families, and a third of each compile is saved.
 VERIFIED = ("emulator", "families", "lower", "models", "targets")
+# The files that take longest, begun first: one of them begun last would leave the other cores idle.
+LONGEST = (
+    "lower/test_conformance.py",
+    "passes/test_kernels.py",
+    "families/test_families.py",
+    "frontends/tf/test_ops.py",
+    "sizes/test_invalid.py",
+    "frontends/test_onnx_draws.py",
+    "emulator/test_attention.py",
+    "frontends/test_contrib_gqa.py",
+    "frontends/test_contrib_attention.py",
+    "lower/test_vector_conv.py",
+)
 _OWN = "PYTEST_CURRENT_TEST"  # pytest's own, which changes
 
 
@@ -61,9 +74,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """MGX_TEST_SHUFFLE=SEED: the files in another order, and the tests of each."""
+    """Begin with LONGEST. MGX_TEST_SHUFFLE=SEED: any order of the files, and the tests of each."""
     seed = os.environ.get(SHUFFLE)
     if not seed:
+        longest = {Path(__file__).parent / name: at for at, name in enumerate(LONGEST)}
+        items.sort(key=lambda item: longest.get(item.path, len(longest)))
         return
     draws = random.Random(seed)
     files: dict[str, list[pytest.Item]] = {}

@@ -22,7 +22,10 @@ STEPS: dict[str, list[list[str]]] = {
     ],
     # lit.main is no script: run as one it does nothing and succeeds
     "lit": [[PYTHON, "-c", "from lit.main import main; main()", "-s", "-v", "-j2", "lit"]],
-    "pytest": [[PYTHON, "-m", "pytest", "-n", "2", "--dist", "loadfile"]],
+    # a file at a time, in the order of conftest.py
+    "pytest": [
+        [PYTHON, "-m", "pytest", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
+    ],
 }  # fmt: skip
 
 

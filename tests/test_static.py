@@ -11,6 +11,7 @@ from pathlib import Path
 import grimp
 import pytest
 
+from tests import conftest
 from tests.run import ROOT, STEPS
 
 PLANTED = """
@@ -56,3 +57,7 @@ def test_no_circle_of_imports_also_inside_functions() -> None:
         graphlib.TopologicalSorter(imports).prepare()
     except graphlib.CycleError as e:
         pytest.fail(f"a circle of imports: {' <- '.join(e.args[1])}")
+
+
+def test_files_that_are_begun_first_exist() -> None:
+    assert [n for n in conftest.LONGEST if not (ROOT / "tests" / n).exists()] == []
