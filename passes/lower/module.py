@@ -11,11 +11,10 @@ import numpy as np
 
 from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.errors import CompileError, MgxError
-from mgx_mlir.core.ir import arith, func, ir, ml_program, tensor
+from mgx_mlir.core.ir import arith, func, ir, ml_program
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import (
     OPS,
-    BroadcastOp,
     Kernel,
     Op,
     attributes_of,
@@ -27,11 +26,10 @@ from mgx_mlir.core.op import (
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import DimensionsOf
 from mgx_mlir.dialects.migraphx.control import Yield
-from mgx_mlir.dialects.migraphx.fused import FusedConcat, FusedReduce, PointwiseKernel
-from mgx_mlir.dialects.migraphx.linear import Dot
+from mgx_mlir.dialects.migraphx.fused import FusedReduce
 from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.passes.analysis.kernel_ops import shape_ops
-from mgx_mlir.passes.lower import assertions, host, views
+from mgx_mlir.passes.lower import assertions, host, kernel_region, views
 from mgx_mlir.passes.lower.context import (
     PARAMETER_ELEMENTS,
     KernelPlan,
@@ -40,14 +38,12 @@ from mgx_mlir.passes.lower.context import (
 )
 from mgx_mlir.passes.lower.cpu import convolution_kernel
 from mgx_mlir.passes.lower.cpu import kernels as cpu_kernels
-from mgx_mlir.passes.lower.expr import Compute, Expr, Extent, Leaf, Splat, View
-from mgx_mlir.passes.lower.gpu import attention, split_k
-from mgx_mlir.passes.lower.gpu.gathered_convolution import WindowRows
+from mgx_mlir.passes.lower.expr import Compute, Expr, Leaf, Splat, View
+from mgx_mlir.passes.lower.gpu import split_k
 from mgx_mlir.passes.lower.gpu.stored_rows import stored_by_row
-from mgx_mlir.passes.lower.iree import packed, regions
+from mgx_mlir.passes.lower.iree import packed
 from mgx_mlir.passes.lower.iree.equal_results import merge_equal_results
 from mgx_mlir.passes.lower.iree.input_alignment import written
-from mgx_mlir.passes.lower.ops import fused_concat
 from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED, Results
 from mgx_mlir.passes.lower.scalar import computed, signless
@@ -413,7 +409,7 @@ class ModuleLowering(LoweringContext):
             if isinstance(x, Splat) and not x.type.is_static:
                 x = self._filled(x)
             elif not isinstance(x, Splat) and (not through or x.type.is_static):
-                x = self._broadcast_operand(arg, v) or Leaf(x.type, self.tensor(v))
+                x = kernel_region.broadcast_operand(self, arg, v) or Leaf(x.type, self.tensor(v))
             if self.options.target == "gpu":
                 x = stored_by_row(self, arg, v) or x
             self.bind(arg, packed.operand(self, op, x))
@@ -436,9 +432,9 @@ class ModuleLowering(LoweringContext):
         nested = self.in_kernel
         with self.kernel(self._plan(op, body)):
             bounded = self.options.regions and self._refusals(op) < 2
-            extents = self._result_extents(op, body) if bounded else None
+            extents = kernel_region.result_extents(self, op, body) if bounded else None
             if extents is not None and not nested:
-                found = self._region(op, body, extents)
+                found = kernel_region.dispatched(self, op, body, extents)
             else:
                 found = self.block(body)
                 if self.options.regions and not nested:
@@ -488,145 +484,12 @@ class ModuleLowering(LoweringContext):
             return split_k.plan(self, body)
         return convolution_kernel.plan(self, body) if self._has_vector_kernels(op) else KernelPlan()
 
-    def _is_gathered(self, body: ir.Block) -> bool:
-        """Return whether a concat is a loop in which each element finds its part.
-
-        Not on processors, where that is several times slower than copies.
-        """
-        return self.options.target == "gpu" and fused_concat.fits(body)
-
-    def _is_flash(self, op: ir.Operation, body: ir.Block) -> bool:
-        """Return whether a kernel is an attention that the target's compiler has one op for."""
-        return self.options.target == "gpu" and regions.is_attention(op) and attention.fits(body)
-
-    def _as_one_op(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
-        """Return the results of a body that is lowered as a whole.
-
-        None where its ops are one by one.
-        """
-        if is_a(op, FusedConcat):
-            return fused_concat.fused_concat(self, body)
-        return attention.flash_attention(self, body) if self._is_flash(op, body) else None
-
-    def _broadcast_operand(self, arg: ir.Value, v: ir.Value) -> Expr | None:
-        """Return an operand that its kernel only broadcasts, without its extents of 1.
-
-        Read at a constant index, such an extent makes a map that is no projection, and past it
-        the compiler does not tile the anchor with what follows it.
-        """
-        t = TensorType.of(v)
-        kept = [i for i, d in enumerate(t.dims) if d != 1]
-        if not t.is_static or len(kept) == t.rank:
-            return None
-        if any(not is_a(use.owner, BroadcastOp) for use in arg.uses):
-            return None
-        small = t.with_dims(t.dims[i] for i in kept)
-        value = views.reshape_tensor(self, self.tensor(v), small, list(small.dims))
-        return View(t, Leaf(small, value), tuple(kept), list(t.dims))
-
     def _record_kernel(self, op: ir.Operation, body: ir.Block) -> None:
         shapes = shape_ops(body)
         ops = tuple(mnemonic(o) for o in body.operations
                     if not is_a(o, (Yield, Literal)) and o.operation not in shapes)  # fmt: skip
         name = "_".join(o for o in ops if o not in views.VIEWS) or "copy"
         self.kernels.append(KernelInfo(f"{self.options.target}::{name}", ops, str(op.location)))
-
-    def _result_extents(self, op: ir.Operation, body: ir.Block) -> list[list[Extent]] | None:
-        """Return the extents of a kernel's results from its operands.
-
-        None where they can only be read from what the body computes.
-        """
-        if is_a(op, FusedConcat) and not self._is_gathered(body):
-            return None  # a region takes no insert_slice
-        if regions.is_two_dots(op) and not self._is_flash(op, body):
-            return None  # nor two dots: one for a GPU takes minutes to compile
-        anchor = next((o for o in body.operations if o.operation.name in regions.ANCHORS), None)
-        static = all(TensorType.of(r).is_static for r in op.results)
-        tiled = anchor is not None and regions.tiles_at_run_time(anchor)
-        if not static and not (is_a(op, PointwiseKernel) or tiled):
-            # a region with run-time dims around a reduction or a window does not compile
-            return None
-        if anchor is not None and (regions.is_padded_row(anchor) or regions.pads_some_axes(anchor)):
-            return None
-        if any(self._pads_in_memory(o) for o in body.operations):
-            return None
-        out: list[list[Extent]] = []
-        for r in op.results:
-            t = TensorType.of(r)
-            extents: list[Extent] = list(t.dims)
-            for axis, d in enumerate(t.dims):
-                if d == DYN:
-                    found = self._extent_source(op, body, anchor, t, axis)
-                    if found is None:
-                        return None
-                    extents[axis] = self.extent(self.tensor(found[0]), found[1])
-            out.append(extents)
-        return out
-
-    def _pads_in_memory(self, op: ir.OpView) -> bool:
-        """Return whether a convolution needs a border around what its kernel computes."""
-        if not regions.pads_computed(op) or op.out in self.plan.padded_inputs:
-            return False
-        return not isinstance(self.scope.exprs.get(op.weights), WindowRows)
-
-    def _extent_source(
-        self, op: ir.Operation, body: ir.Block, anchor: ir.OpView | None, t: TensorType, axis: int
-    ) -> tuple[ir.Value, int] | None:
-        """Return the operand, and its dim, that has the extent of a result's dynamic dim."""
-        if anchor is None:
-            candidates = [(v, axis) for v in op.operands]
-        elif is_a(anchor, Dot):
-            side = 1 if axis == t.rank - 1 else 0
-            candidates = [(_operand_of(op, body, anchor.operation.operands[side]), axis)]
-        elif axis == 0:  # the batch of a convolution or a pooling
-            candidates = [(_operand_of(op, body, anchor.operation.operands[0]), 0)]
-        else:
-            return None
-        for v, i in candidates:
-            if (
-                v is not None
-                and TensorType.of(v).rank == t.rank
-                and TensorType.of(v).dims[i] == DYN
-            ):
-                return v, i
-        return None
-
-    def _region(
-        self, op: ir.Operation, body: ir.Block, extents: Sequence[Sequence[Extent]]
-    ) -> list[ir.Value]:
-        types = [
-            ir.RankedTensorType.get(self.static_dims(own), signless(TensorType.of(r).dtype))
-            for r, own in zip(op.results, extents, strict=True)
-        ]
-        # built in a region of no results, whose block then moves: equal results are one
-        draft = regions.dispatch_region([], [])
-        inner = draft.regions[0].blocks.append()
-        with ir.InsertionPoint(inner):
-            self.in_region = True
-            try:
-                results = self._as_one_op(op, body) or self.block(body)
-            finally:
-                self.in_region = False
-            results = [
-                r if r.type == t else tensor.CastOp(t, r).result
-                for r, t in zip(results, types, strict=True)
-            ]
-            unique = list(dict.fromkeys(results))
-            ir.Operation.create("flow.return", operands=unique)
-        dims = [d for r in unique for d in self.dynamic_values(extents[results.index(r)])]
-        with ir.InsertionPoint(draft):
-            region = regions.dispatch_region([r.type for r in unique], dims)
-        inner.append_to(region.regions[0])
-        draft.erase()
-        return [region.results[unique.index(r)] for r in results]
-
-
-def _operand_of(op: ir.Operation, body: ir.Block, v: ir.Value) -> ir.Value | None:
-    """Return the kernel's operand behind a block argument."""
-    for arg, operand in zip(body.arguments, op.operands, strict=True):
-        if arg == v:
-            return operand
-    return None
 
 
 def _spec(name: str, t: TensorType) -> IOSpec:
