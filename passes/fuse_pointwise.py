@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import Op, is_a
+from mgx_mlir.core.op import is_a
 from mgx_mlir.passes.analysis.control_flow import CONTROL, host_arguments_of
 from mgx_mlir.passes.fusion.build import KernelBuilder
-from mgx_mlir.passes.fusion.plan import POINTWISE_RULES, Grouping
+from mgx_mlir.passes.fusion.plan import POINTWISE_RULES, Grouping, never
 from mgx_mlir.passes.fusion.reshapes import move_reshapes, pointwise_reshape
 from mgx_mlir.programs.program_ir import functions
 from mgx_mlir.rewrite.passes import Pass, option
@@ -43,14 +43,17 @@ def form_kernels(
     module: ir.Operation,
     rules: Collection[Rule],
     max_inputs: int,
-    more_anchors: tuple[type[Op], ...] = (),
+    is_anchor: Callable[[ir.Operation], bool] = never,
 ) -> bool:
-    """Form the kernels that `rules` allow, around `more_anchors` too; say whether there are any."""
+    """Form the kernels that `rules` allow; say whether there are any.
+
+    is_anchor: what kernels are made around besides the ops that always are such.
+    """
     enabled = frozenset(r for r in rules if r.enabled)
     changed = False
     for function in list(functions(module)):
         for block in function.regions[0].blocks:
-            changed |= _form(block, enabled, max_inputs, set(), more_anchors)
+            changed |= _form(block, enabled, max_inputs, set(), is_anchor)
     return changed
 
 
@@ -59,13 +62,13 @@ def _form(
     rules: frozenset[Rule],
     max_inputs: int,
     hostlike: set[ir.Value],
-    more_anchors: tuple[type[Op], ...],
+    is_anchor: Callable[[ir.Operation], bool],
 ) -> bool:
     """Form the kernels of a block and of the branches and loops in it.
 
     `hostlike`: the values from outside that are scalars of the host.
     """
-    grouping = Grouping(block, rules, max_inputs, hostlike, more_anchors)
+    grouping = Grouping(block, rules, max_inputs, hostlike, is_anchor)
     changed = grouping.run()
     if changed:
         KernelBuilder(grouping).run()
@@ -73,5 +76,5 @@ def _form(
         if is_a(op, CONTROL):
             for inner, arguments in host_arguments_of(op, grouping.hostlike.__contains__):
                 inside = grouping.hostlike | arguments
-                changed |= _form(inner, rules, max_inputs, inside, more_anchors)
+                changed |= _form(inner, rules, max_inputs, inside, is_anchor)
     return changed

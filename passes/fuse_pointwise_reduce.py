@@ -7,7 +7,14 @@ from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.fuse_pointwise import form_kernels
-from mgx_mlir.passes.fusion.plan import ANCHOR_RULES, POINTWISE_RULES, QUANTIZED, REDUCE_RULES
+from mgx_mlir.passes.fusion.plan import (
+    ANCHOR_RULES,
+    POINTWISE_RULES,
+    REDUCE_RULES,
+    is_8_bit_dot,
+    is_weighted_dot,
+    never,
+)
 from mgx_mlir.passes.fusion.reshapes import move_reshapes, pointwise_reshape, reduce_reshape
 from mgx_mlir.rewrite.passes import Pass, option
 
@@ -23,6 +30,7 @@ class FusePointwiseReduce(Pass):
     name: ClassVar[str] = "fuse_pointwise_reduce"
     max_inputs: int = option(24, "operands that a kernel may have")
     quantized: bool = option(False, "8-bit dots take what follows them too")
+    weighted: bool = option(False, "8-bit dots of constant weights do")
     rewrite_reshapes: bool = option(True, "move reshapes out from between the ops first")
 
     def run(self, module: ir.Operation) -> bool:
@@ -30,5 +38,5 @@ class FusePointwiseReduce(Pass):
         if self.rewrite_reshapes:
             changed = move_reshapes(module, (pointwise_reshape, reduce_reshape), self)
         rules = (*POINTWISE_RULES, *REDUCE_RULES, *ANCHOR_RULES)
-        more = QUANTIZED if self.quantized else ()
+        more = is_8_bit_dot if self.quantized else is_weighted_dot if self.weighted else never
         return form_kernels(module, rules, self.max_inputs, more) or changed

@@ -56,9 +56,9 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         "rewrite_pooling",
         "rewrite_convolution",
         "dead_code_elimination",
-        # 8-bit dots are twice as fast as in f32, convolutions 4 times slower. The rounding of other
+        # 8-bit dots are faster than in f32, convolutions 4 times slower. The rounding of other
         # values is kept, which costs nothing.
-        _step("simplify_qdq", products="dot", pairs=False, widened=False),
+        _step("simplify_qdq", products="dot", pairs=False, mixed=o.loops, widened=o.loops),
         # no rewrite_gelu: tanh takes less than an exponential and a division (3 % in f32, 18 % in
         # f16); no rewrite_topk: a topk of one thread takes no less in groups
         _step("optimize_module", fast_math=o.fast_math),
@@ -78,7 +78,7 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         "eliminate_common_subexpression",
         "dead_code_elimination",
         _step("fuse_concat", when=o.loops),
-        _step("fuse_pointwise_reduce", when=o.fuse),
+        _step("fuse_pointwise_reduce", when=o.fuse, weighted=o.loops),
         "dead_code_elimination",
         "forget_open_dims",
         "dead_code_elimination",

@@ -6,7 +6,7 @@ enabled rules of the calling pass (`Grouping.rules`) decide which fusions are al
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mgx_mlir.core.ir import ir
@@ -78,14 +78,32 @@ MOVERS = (Transpose, Pooling)
 # ops that read their operands as tensors, never through a broadcast: a copy of one, ahead of them
 # in their kernel, is not tiled with them
 OPAQUE = (Convolution, Dot, *MOVERS, Gather)
-# 8-bit dots, on targets whose compiler takes them with what follows
-QUANTIZED = (QuantDot,)
 REDUCTIONS = (NumberReduction, SoftmaxBase)
 HOST_ELEMENTS = 64  # integer tensors up to this size, made of dims and literals, stay on the host
 MAX_OPS = 256  # of a kernel: more would take the compiler long and gain nothing
 # run-time extents that a kernel takes: IREE's CPU dispatches have 64 constants, two for an extent
 MAX_EXTENTS = 28
 MAX_BUFFERS = 30  # inputs and results of a kernel: IREE's CPU devices bind 32 buffers at most
+
+
+def never(op: ir.Operation) -> bool:
+    """Say of no op that a kernel is made around it."""
+    return False
+
+
+def is_8_bit_dot(op: ir.Operation) -> bool:
+    """Say whether an op is a dot of 8-bit values."""
+    return is_a(op, QuantDot)
+
+
+def is_weighted_dot(op: ir.Operation) -> bool:
+    """Say whether an op is a dot of 8-bit integers whose second operand is constant."""
+    if not is_a(op, QuantDot) or len(op.operands) > 2:
+        return False
+    v = op.operands[1]
+    while not isinstance(v.owner, ir.Block) and is_a(v.owner, BroadcastOp):
+        v = v.owner.operands[0]
+    return is_literal(v)
 
 
 @dataclass(eq=False)
@@ -126,9 +144,9 @@ class Grouping:
         rules: Collection[Rule],
         max_inputs: int,
         hostlike: set[ir.Value],
-        more_anchors: tuple[type[Op], ...] = (),
+        is_anchor: Callable[[ir.Operation], bool],
     ) -> None:
-        self.rules, self.max_inputs, self.opaque = rules, max_inputs, OPAQUE + more_anchors
+        self.rules, self.max_inputs, self.is_anchor = rules, max_inputs, is_anchor
         self.ops = [view.operation for view in block.operations]
         self.index: dict[ir.Value, int] = {
             r: i for i, op in enumerate(self.ops) for r in op.results
@@ -149,7 +167,7 @@ class Grouping:
             for j in found:
                 self.users[j].append(i)
         for i, read in enumerate(self.users):
-            self.through[i] &= not any(is_a(self.ops[u], self.opaque) for u in read)
+            self.through[i] &= not any(self.is_opaque(self.ops[u]) for u in read)
 
     def run(self) -> bool:
         """Place every op; say whether there is a kernel now."""
@@ -183,8 +201,12 @@ class Grouping:
             self.place_reduction(i, op)
         elif is_a(op, Gather) and TensorType.of(op.operands[1]).elements == 1:
             return  # one row is a plain copy, which a region may not hold
-        elif STANDALONE in self.rules and is_a(op, self.opaque):
+        elif STANDALONE in self.rules and self.is_opaque(op):
             self.add(Kernel("group", out.dims, anchor=cls), i, STANDALONE)
+
+    def is_opaque(self, op: ir.Operation) -> bool:
+        """Say whether a kernel is made around an op, which reads its operands as tensors."""
+        return is_a(op, OPAQUE) or self.is_anchor(op)
 
     def on_host(self, op: ir.Operation, out: TensorType) -> bool:
         """Say whether the op works on dims: the lowering keeps those as scalars."""

@@ -349,6 +349,7 @@ class SimplifyQdq(PatternPass):
     patterns: ClassVar[tuple[Pattern, ...]] = tuple(p for stage in _STAGES for p in stage)
     products: tuple[str, ...] = option(("dot", "convolution"), "ops that multiply 8-bit values")
     pairs: bool = option(True, "drop pairs that are left (their rounding goes, too)")
+    mixed: bool = option(False, "ui8 first operands are multiplied as they are")
     mx: bool = option(False, "dots of f8 values whose scales vary in blocks (gfx950)")
     widened: bool = option(True, "dots of 8-bit integers that are widened to i32")
     reuse: bool = option(False, "pointwise ops read a quantised value instead of a second one")

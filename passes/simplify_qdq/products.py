@@ -29,6 +29,7 @@ class _Side:
 
     `scale` and `zero` are (source, map to the operand's dims); `zero` is None where there is
     none. `affine`: the zero point is not 0 (of ui8, not 128, which is 0 once it is i8).
+    `stays`: ui8 is multiplied as it is.
     """
 
     found: Dequantised
@@ -37,15 +38,19 @@ class _Side:
     scale: tuple[ir.Value, Map]
     zero: tuple[ir.Value, Map] | None
     affine: bool
+    stays: bool = False
 
     def values(self, rw: Rewriter) -> ir.Value:
-        """Build the quantised operand itself, of ui8 as i8."""
-        return _signed(rw, self.found.apply(rw, self.found.op.input))
+        """Build the quantised operand itself, of ui8 as i8 unless it stays."""
+        found = self.found.apply(rw, self.found.op.input)
+        return found if self.stays else _signed(rw, found)
 
     def zero_point(self, rw: Rewriter) -> tuple[ir.Value, Map] | None:
         """Return the zero point of `values`, where that is affine."""
         if not self.affine:
             return None
+        if self.zero is not None and self.stays:
+            return self.zero
         if self.zero is None:
             return rw.literal(np.int8(-128)), _everywhere(self.dims)
         return _signed(rw, self.zero[0]), self.zero[1]
@@ -59,7 +64,7 @@ def _signed(rw: Rewriter, x: ir.Value) -> ir.Value:
     return rw.op("convert", rw.sub(wide, 128), target_type=dtypes.INT8)
 
 
-def _side(rw: Rewriter, value: ir.Value, which: str) -> _Side | NoMatch:
+def _side(rw: Rewriter, value: ir.Value, which: str, stays: bool = False) -> _Side | NoMatch:
     found = dequantised(value)
     if found is None:
         return no_match("the {} operand is not dequantised", which)
@@ -75,9 +80,9 @@ def _side(rw: Rewriter, value: ir.Value, which: str) -> _Side | NoMatch:
         if zero is None:
             return no_match("the {} zero point does not follow the views", which)
     affine = zero is not None
-    if dtype is dtypes.UINT8:
+    if dtype is dtypes.UINT8 and not stays:
         affine = zero is None or not is_splat(zero[0], 128)
-    return _Side(found, t.dims, dtype, scale, zero, affine)
+    return _Side(found, t.dims, dtype, scale, zero, affine, stays)
 
 
 def _parameter(
@@ -107,17 +112,18 @@ def _check_types(a: _Side, b: _Side) -> NoMatch | None:
 def match_find_quantizable_ops(op: Dot | Convolution, rw: Rewriter) -> Replacement:
     """dot(dq(x, s), dq(w, t)) -> dq(quant_dot(x, w), s * t); convolution likewise
 
-    i8 and ui8 operands (ui8 as i8, with 128 less), or f8 of one type. Scales must not vary along
-    what is summed: for a dot one per row and one per column at most, for a convolution one for
-    the input and one per output channel. The sum of affine operands is corrected in i32, where
-    that is exact: (x - p)(w - q) = xw - p sum(w) - q (sum(x) - p n). Products and sums are exact,
-    so that the result differs from the program's by the rounding of f32 sums only.
+    i8 and ui8 operands (ui8 as i8, with 128 less; under `mixed` the first as it is), or f8 of one
+    type. Scales must not vary along what is summed: for a dot one per row and one per column at
+    most, for a convolution one for the input and one per output channel. The sum of affine operands
+    is corrected in i32, where that is exact: (x - p)(w - q) = xw - p sum(w) - q (sum(x) - p n).
+    Products and sums are exact, so that the result differs from the program's by the rounding of
+    f32 sums only.
     """
     x, w = op.operands[0], op.operands[1]
     name = mnemonic(op)
     if name not in rw.options.products:
         return no_match("the option products leaves {} out", name)
-    a, b = _side(rw, x, "first"), _side(rw, w, "second")
+    a, b = _side(rw, x, "first", rw.options.mixed), _side(rw, w, "second")
     for side in (a, b):
         if isinstance(side, NoMatch):
             return side
@@ -253,6 +259,7 @@ def find_widened_dot(op: Dot, rw: Rewriter) -> Replacement:
     if TensorType.of(op.result).dtype is not dtypes.INT32:
         return no_match("the sums are not i32")
     sides: list[_Widened] = []
+    stays = (rw.options.mixed, False)
     for which, value, summed in (("first", op.operands[0], -1), ("second", op.operands[1], -2)):
         found = _widened(value)
         if found is None:
@@ -260,7 +267,7 @@ def find_widened_dot(op: Dot, rw: Rewriter) -> Replacement:
         if len(found.dims) + summed in varying(found.zero[1]):
             return no_match("the {} zero point varies along what is summed", which)
         sides.append(found)
-    a, b = (side.narrow(rw) for side in sides)
+    a, b = (side.narrow(rw, stays=kept) for side, kept in zip(sides, stays, strict=True))
     return _correct_dot(rw, rw.op("quant_dot", a.value, b.value), a, b)
 
 
@@ -274,9 +281,11 @@ class _Widened:
     zero: tuple[int | ir.Value, Map]
     dims: tuple[int, ...]
 
-    def narrow(self, rw: Rewriter) -> _Operand:
-        value = _signed(rw, moved(rw, self.moves, self.source))
-        offset = 128 if TensorType.of(self.source).dtype is dtypes.UINT8 else 0
+    def narrow(self, rw: Rewriter, *, stays: bool) -> _Operand:
+        """Build the operand of a quantised product, of ui8 as i8 unless it stays."""
+        value = moved(rw, self.moves, self.source)
+        value = value if stays else _signed(rw, value)
+        offset = 128 if TensorType.of(value).dtype is not TensorType.of(self.source).dtype else 0
         zero, m = self.zero
         if not isinstance(zero, int):
             return _Operand(value, (rw.sub(zero, offset) if offset else zero, m), self.dims)

@@ -19,7 +19,8 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.ir import ir, vector
+from mgx_mlir.core.ir import ir
+from mgx_mlir.passes.lower.cpu.dot_instructions import byte_sums, pair_sums
 from mgx_mlir.passes.lower.cpu.elements import Elements
 from mgx_mlir.passes.lower.cpu.isa import Isa
 from mgx_mlir.passes.lower.cpu.workgroup_builder import (
@@ -37,18 +38,18 @@ Tiles = list[ir.Value]
 GROUPS = 16  # work-groups that a product is cut into where it can be: 2 to 8 workers share them
 GROUP_WORK = 1 << 18  # multiply-adds, or weights with few rows, that are worth a work-group
 ROW_BYTES = 2 << 20  # of the rows of a work-group, which it reads again for each panel
-PAIR = 2  # neighbours along the depth that an instruction for bf16 multiplies together
 # what a tile reaches of the peak, by its registers along the columns
 REACHED = {1: 0.85, 2: 0.97}
 
 
 @dataclass(frozen=True)
 class DotShape:
-    """The extents of a product, numbers or indices that only the run knows; bf16 or f32.
+    """The extents of a product, numbers or indices that only the run knows.
 
     lead: those that both operands have ahead of rows, depth and columns. a, b: which of the dims
     (lead.., row, depth) and (lead.., depth, column) each dim of the operand is, where it is read
-    through a transpose; `b` is None for packed weights.
+    through a transpose; `b` is None for packed weights. dtype: of the first operand, f32, bf16, or
+    8-bit integers, whose products with i8 are summed in i32.
     """
 
     rows: Index
@@ -63,6 +64,11 @@ class DotShape:
     def turned(self) -> bool:
         """Whether neighbours of the second operand are along the depth."""
         return self.b is not None and self.b[-1] != len(self.lead) + 1
+
+    @property
+    def sums(self) -> DType:
+        """The type of the sums."""
+        return dtypes.INT32 if self.dtype.is_integer else dtypes.FLOAT
 
 
 @dataclass(frozen=True)
@@ -141,12 +147,13 @@ def _tile(rows: int | None, columns: int | None, isa: Isa) -> tuple[int, int]:
 def pack(weights: np.ndarray, width: int, unit: int = 1) -> np.ndarray:
     """Weights [K, N] in the order in which they are read, [panel, K, width], filled up with 0.
 
-    unit: neighbours along the depth that are read together, [panel, K / unit, width * unit].
+    unit: neighbours along the depth that are read together, [panel, K / unit, width * unit]; the
+    depth is filled up with 0 as well.
     """
-    depth, columns = weights.shape
-    count = -(-columns // width)
+    count = -(-weights.shape[1] // width)
+    depth = -(-weights.shape[0] // unit) * unit
     padded = np.zeros((depth, count * width), weights.dtype)
-    padded[:, :columns] = weights
+    padded[: weights.shape[0], : weights.shape[1]] = weights
     ordered = padded.reshape(depth // unit, unit, count, width).transpose(2, 0, 3, 1)
     return np.ascontiguousarray(ordered).reshape(count, depth // unit, width * unit)
 
@@ -203,7 +210,7 @@ class _Body:
         self, k: WorkgroupBuilder, shape: DotShape, cut: DotPlan, isa: Isa, emit: Emit
     ) -> None:
         self.k, self.shape, self.cut, self.lanes, self.emit = k, shape, cut, isa.lanes, emit
-        self.instruction = isa.bf16_dot
+        self.isa = isa
         self.x, self.w, *self.others = k.inputs
         batch, self.column, self.row = k.at if shape.lead else [0, *k.at]
         self.prefix: list[Index] = [0] if shape.lead else []
@@ -343,7 +350,7 @@ class _Body:
     def tile(self, p: Index, r: Index, high: int, carried: Tiles) -> Tiles:
         """`high` rows from `r` on of panel `p`: sums, and what follows them."""
         k = self.k
-        zero = [k.splat(0.0, self.lanes)] * (high * self.vectors)
+        zero = [k.splat(0, self.lanes, self.shape.sums)] * (high * self.vectors)
         if not self.parts:
             return self.finished(p, r, high, self.sums(p, r, high, carried, zero), carried)
         spots = [(k.add(r, i), j * self.lanes) for i in range(high) for j in range(self.vectors)]
@@ -400,7 +407,14 @@ class _Body:
         base = k.add(self.column, k.mul(p, self.cut.width))
 
         if self.shape.dtype is dtypes.BF16:
-            return self.pair_sums(p, rows, init)
+            return pair_sums(
+                k, self.isa, (self.x, self.w), rows, self.panel_number(p), self.depth, init
+            )
+        if self.shape.dtype.is_integer:
+            panel, signed = self.panel_number(p), self.shape.dtype.is_signed
+            return byte_sums(
+                k, self.isa, (self.x, self.w), rows, panel, self.depth, init, signed=signed
+            )
 
         def weights(d: Index, column: int) -> ir.Value:
             if self.shape.b is None:
@@ -424,45 +438,3 @@ class _Body:
     def panel_number(self, p: Index) -> Index:
         """Return which panel of packed weights it is."""
         return self.k.add(self.k.div(self.column, self.cut.width), p)
-
-    def pair_sums(
-        self, p: Index, rows: Sequence[Index], init: Sequence[ir.Value]
-    ) -> list[ir.Value]:
-        """Return `sums` of bf16 with packed weights: two products are added to a lane at a time."""
-        k, lanes = self.k, self.lanes
-        pairs = k.vector_type(PAIR * lanes, dtypes.BF16)
-        words = k.vector_type(lanes, dtypes.INT32)
-        one = k.vector_type(1, dtypes.INT32)
-
-        def step(d: Index, sums: list[ir.Value]) -> list[ir.Value]:
-            panel = self.panel_number(p)
-            vectors = [
-                k.read(self.w, [panel, d, j * PAIR * lanes], PAIR * lanes)
-                for j in range(self.vectors)
-            ]
-            out: list[ir.Value] = []
-            for i, row in enumerate(rows):
-                pair = k.read(self.x, [row, k.mul(d, PAIR)], PAIR)
-                word = vector.BroadcastOp(words, vector.BitCastOp(one, pair).result).result
-                value = vector.BitCastOp(pairs, word).result
-                for j, w in enumerate(vectors):
-                    total = sums[i * self.vectors + j]
-                    out.append(_intrinsic(self.instruction, total, value, w))
-            return out
-
-        return k.loop(0, k.div(self.depth, PAIR), 1, list(init), step)
-
-
-def _intrinsic(name: str, total: ir.Value, *operands: ir.Value) -> ir.Value:
-    """Return an instruction of the processor that adds to `total`."""
-    return ir.Operation.create(
-        "llvm.call_intrinsic",
-        results=[total.type],
-        operands=[total, *operands],
-        attributes={
-            "intrin": ir.StringAttr.get(name),
-            # operands, those of bundles
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1 + len(operands), 0]),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        },
-    ).result

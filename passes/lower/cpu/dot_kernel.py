@@ -13,17 +13,19 @@ from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
 from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.dialects.migraphx.literal import Literal
+from mgx_mlir.dialects.migraphx.quant import QuantDot
 from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.cpu import dot as loops
+from mgx_mlir.passes.lower.cpu import dot_instructions as instructions
 from mgx_mlir.passes.lower.cpu.epilogue import Epilogue
 from mgx_mlir.passes.lower.cpu.isa import Isa, isa_of
 from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lower.expr import Extent, Leaf
 
 
-def refusal(dot: Dot, isa: Isa) -> str | None:
+def refusal(dot: Dot | QuantDot, isa: Isa) -> str | None:
     """Return why no vector kernel computes a product, None if one does."""
     a, b, out = (TensorType.of(v) for v in (dot.a, dot.b, dot.out))
     if 0 in a.dims or 0 in b.dims or 0 in out.dims:
@@ -34,6 +36,8 @@ def refusal(dot: Dot, isa: Isa) -> str | None:
     weights = constant_matrix(dot) is not None and DYN not in b.dims[-2:]
     if a.dtype is dtypes.BF16:
         return _refusal_of_pairs(a, first[1], weights, isa)
+    if isinstance(dot, QuantDot):
+        return _refusal_of_bytes(dot, first[1], weights)
     if a.dtype is not dtypes.FLOAT:
         return f"it computes {a.dtype}"
     if weights:
@@ -51,8 +55,18 @@ def _refusal_of_pairs(a: TensorType, order: tuple[int, ...], weights: bool, isa:
         return "the processor has no product of bf16"
     if not weights:
         return "its second operand is no constant matrix"
-    if a.dims[-1] % loops.PAIR:
+    if a.dims[-1] % instructions.PAIR:
         return "its depth is odd"
+    return None if order == tuple(range(a.rank)) else "its first operand is transposed"
+
+
+def _refusal_of_bytes(dot: QuantDot, order: tuple[int, ...], weights: bool) -> str | None:
+    """Return why no vector kernel computes a product of 8-bit integers, None if one does."""
+    a, b = TensorType.of(dot.a), TensorType.of(dot.b)
+    if not a.dtype.is_integer or b.dtype is not dtypes.INT8:
+        return f"it multiplies {a.dtype} by {b.dtype}"
+    if not weights:
+        return "its second operand is no constant matrix"
     return None if order == tuple(range(a.rank)) else "its first operand is transposed"
 
 
@@ -69,7 +83,7 @@ def _behind_transposes(v: ir.Value) -> tuple[ir.Value, tuple[int, ...]] | None:
     return v, order
 
 
-def constant_matrix(dot: Dot) -> ir.Value | None:
+def constant_matrix(dot: Dot | QuantDot) -> ir.Value | None:
     """Return the literal that a product's second operand repeats over its leading dims, if any."""
     v, t = dot.b, TensorType.of(dot.b)
     while not literals.is_literal(v):
@@ -94,7 +108,7 @@ def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value]
     """Lower a kernel around one product as vector loops; None: it is lowered in another way."""
     isa = isa_of(e.options.arch)
     members = [o.operation for o in body.operations]
-    dots = [o for o in body.operations if isinstance(o, Dot)]
+    dots = [o for o in body.operations if isinstance(o, Dot | QuantDot)]
     if isa is None or len(dots) != 1 or refusal(dots[0], isa) is not None:
         return None
     dot = dots[0]
@@ -106,13 +120,14 @@ def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value]
     *lead, rows, depth = _extents(e, *a)
     columns: Extent = TensorType.of(dot.b).dims[-1] if b is None else _extents(e, *b)[-1]
     # stands for the sums, and has their extents
-    kind = TensorType.of(dot.out).with_dtype(dtypes.FLOAT)
-    total = Leaf(kind, e.empty([*lead, rows, columns], dtypes.FLOAT))
+    sums = dtypes.INT32 if isinstance(dot, QuantDot) else dtypes.FLOAT
+    kind = TensorType.of(dot.out).with_dtype(sums)
+    total = Leaf(kind, e.empty([*lead, rows, columns], sums))
     with e.kernel():  # views and pointwise ops wait to be asked for
         for o in members[: members.index(dot.operation)]:
             if not is_a(o, Literal):
                 e.operation(o)
-        e.sizes.relations_of(dot.operation, Dot)
+        e.sizes.relations_of(dot.operation, type(dot))
         e.bind(dot.out, total)
         for o in members[members.index(dot.operation) :]:
             if o not in ahead and not is_a(o, (Literal, Yield)):
@@ -131,30 +146,38 @@ def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value]
         )  # fmt: skip
     else:
         assert matrix is not None
-        made = _with_weights(e, isa, a, matrix, epilogue, stored)
+        made = _with_weights(e, isa, a, (matrix, TensorType.of(dot.a).dtype), epilogue, stored)
     return [views.reshaped(e, v, [*lead, rows, columns]) for v in made]
 
 
 def _with_weights(
-    e: LoweringContext, isa: Isa, a: tuple[ir.Value, tuple[int, ...]], matrix: ir.Value,
-    epilogue: Epilogue, stored: Sequence[DType],
+    e: LoweringContext, isa: Isa, a: tuple[ir.Value, tuple[int, ...]],
+    matrix: tuple[ir.Value, DType], epilogue: Epilogue, stored: Sequence[DType],
 ) -> list[ir.Value]:  # fmt: skip
-    """Return the results of a product with one constant matrix, whose leading dims are rows."""
-    array = literals.array_of(matrix)
+    """Return the results of a product with one constant matrix, whose leading dims are rows.
+
+    matrix: with the type of the first operand.
+    """
+    literal, dtype = matrix
+    array = literals.array_of(literal)
     depth, columns = array.shape[-2:]
     x, order = a
     *lead, _ = _extents(e, x, order)
     if len(lead) > 1:  # rows of all leading dims as one
         x, order = views.reshaped(e, x, [e.product(lead), depth]), (0, 1)
-    dtype = TensorType.of(matrix).dtype
     rows = e.extent(x, order.index(0))
     shape = loops.DotShape(rows, depth, columns, a=order, dtype=dtype)
     cut = loops.plan(shape, isa)
-    unit = loops.PAIR if dtype is dtypes.BF16 else 1
+    unit = instructions.PAIR if dtype is dtypes.BF16 else 1
+    start = None
+    flat = array.reshape(depth, columns)
+    if dtype.is_integer:
+        unit = instructions.byte_unit(isa)
+        start = instructions.byte_start(flat, isa, signed=dtype.is_signed)
     packed = e.repacked(
         array,
-        ("dot", cut.width, unit),
-        lambda: loops.pack(array.reshape(depth, columns), cut.width, unit),
+        ("dot", cut.width, unit, start is not None),
+        lambda: instructions.with_start(loops.pack(flat, cut.width, unit), start, cut.width),
     )
     return loops.product(
         shape, cut, isa, (x, e.parameter(packed)), 1, epilogue.inputs, stored,

@@ -15,7 +15,16 @@ from mgx_mlir.passes.lower.scalar import TypedScalar, computed
 
 _NARROW = (dtypes.HALF, dtypes.BF16)  # computed as f32
 _COMPUTED = frozenset(
-    (dtypes.FLOAT, dtypes.DOUBLE, dtypes.INT32, dtypes.INT64, dtypes.BOOL, *_NARROW)
+    (
+        dtypes.FLOAT,
+        dtypes.DOUBLE,
+        dtypes.INT8,
+        dtypes.UINT8,
+        dtypes.INT32,
+        dtypes.INT64,
+        dtypes.BOOL,
+        *_NARROW,
+    )
 )
 _STORED = _COMPUTED - {dtypes.BOOL}
 

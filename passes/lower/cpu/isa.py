@@ -12,28 +12,44 @@ class Isa:
     """lanes: of f32 in a register. tiles: the accumulators of a convolution, (pixels, registers),
     best first; with the operands they fill no more than the registers there are. dot_tiles: those
     of a matrix product. registers: how many there are. bf16_dot: LLVM's instruction that adds the
-    products of two neighbours of bf16 to each lane of f32, if there is one."""
+    products of two neighbours of bf16 to each lane of f32, if there is one. byte_dot: the one that
+    adds the products of four neighbours of u8 and i8 to each lane of i32. word_dot: the one that
+    sums the products of two neighbours of i16 in each lane of i32."""
 
     lanes: int
     tiles: tuple[tuple[int, int], ...]
     dot_tiles: tuple[tuple[int, int], ...]
     registers: int = 32
     bf16_dot: str = ""
+    byte_dot: str = ""
+    word_dot: str = ""
 
 
 # With 16 to 28 accumulators a fused multiply-add a cycle is reached; more than 8 rows that are a
 # power of two apart fall into the same sets of the first cache (docs/kernels.md).
-AVX512 = Isa(16, ((6, 4), (8, 2), (8, 3), (8, 1)), dot_tiles=((8, 3), (6, 4), (8, 2), (8, 1)))
-AVX512_BF16 = replace(AVX512, bf16_dot="llvm.x86.avx512bf16.dpbf16ps.512")
-AVX2 = Isa(8, ((6, 2), (6, 1)), dot_tiles=((6, 2), (6, 1)), registers=16)
+AVX512 = Isa(
+    16,
+    ((6, 4), (8, 2), (8, 3), (8, 1)),
+    dot_tiles=((8, 3), (6, 4), (8, 2), (8, 1)),
+    word_dot="llvm.x86.avx512.pmaddw.d.512",
+)
+AVX512_VNNI = replace(AVX512, byte_dot="llvm.x86.avx512.vpdpbusd.512")
+AVX512_BF16 = replace(AVX512_VNNI, bf16_dot="llvm.x86.avx512bf16.dpbf16ps.512")
+AVX2 = Isa(
+    8,
+    ((6, 2), (6, 1)),
+    dot_tiles=((6, 2), (6, 1)),
+    registers=16,
+    word_dot="llvm.x86.avx2.pmadd.wd",
+)
 NEON = Isa(4, ((6, 4), (6, 1)), dot_tiles=((6, 4), (8, 2), (8, 1)))
 
 # names of LLVM's processors, by what their names begin with
 _NAMES: tuple[tuple[Isa, tuple[str, ...]], ...] = (
     (AVX512_BF16, ("znver4", "znver5", "znver6", "cooperlake", "sapphirerapids", "emeraldrapids",
                    "graniterapids", "diamondrapids")),
-    (AVX512, ("x86-64-v4", "skylake-avx512", "cascadelake", "cannonlake", "icelake", "tigerlake",
-              "rocketlake")),
+    (AVX512_VNNI, ("cascadelake", "icelake", "tigerlake", "rocketlake")),
+    (AVX512, ("x86-64-v4", "skylake-avx512", "cannonlake")),
     (AVX2, ("znver", "x86-64-v3", "haswell", "broadwell", "skylake", "alderlake", "raptorlake",
             "meteorlake", "arrowlake", "lunarlake", "sierraforest", "core-avx2")),
     (NEON, ("apple-m", "cortex-a7", "cortex-x", "neoverse", "ampere", "a64fx")),
@@ -46,7 +62,9 @@ def isa_of(cpu: str) -> Isa | None:
     if cpu == "host":
         features = processor_features()
         if "avx512f" in features and "avx512vl" in features:
-            return AVX512_BF16 if "avx512_bf16" in features else AVX512
+            if "avx512_bf16" in features and "avx512_vnni" in features:
+                return AVX512_BF16
+            return AVX512_VNNI if "avx512_vnni" in features else AVX512
         if "avx2" in features and "fma" in features:
             return AVX2
         return NEON if "asimd" in features else None

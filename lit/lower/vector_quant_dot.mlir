@@ -1,0 +1,35 @@
+// RUN: mgx-opt %s --mgx-lower-to-linalg=arch=znver4 | filecheck %s
+// RUN: mgx-opt %s --mgx-lower-to-linalg=arch=haswell | filecheck %s --check-prefix=WORDS
+// RUN: mgx-opt %s --mgx-lower-to-linalg=arch=neoverse-v1 | filecheck %s --check-prefix=PLAIN
+// RUN: mgx-opt %s --mgx-lower-to-linalg=arch=generic | filecheck %s --check-prefix=LINALG
+
+// Groups of four bytes of a row times four of a column; i8 rows come with 128 added, which what the
+// sums begin with takes off again: it stands behind the panel's 8 groups. The last group is masked.
+// CHECK: ml_program.global private @w0({{.*}}) : tensor<1x9x192xi8>
+// CHECK: "flow.dispatch.workgroups"
+// CHECK: vector.bitcast %{{.*}} : vector<64xi8> to vector<16xi32>
+// CHECK: scf.for
+// CHECK: vector.transfer_read %{{.*}} {in_bounds = [true]} : tensor<5x30xi8>, vector<4xi8>
+// CHECK: arith.xori
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"({{.*}}) : (vector<16xi32>, vector<64xi8>, vector<64xi8>) -> vector<16xi32>
+// CHECK: scf.yield
+// CHECK: vector.transfer_read %{{.*}} : tensor<5x30xi8>, vector<4xi8>
+// CHECK: arith.sitofp
+// CHECK: arith.mulf
+// WORDS: tensor<5x15x16xi8>
+// WORDS: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"({{.*}}) : (vector<16xi16>, vector<16xi16>) -> vector<8xi32>
+// PLAIN: tensor<5x30x8xi8>
+// PLAIN: arith.muli
+// LINALG-NOT: flow.dispatch.workgroups
+// LINALG: linalg.matmul
+func.func @main(%x: tensor<5x30xi8>, %s: tensor<5x40xf32>) -> tensor<5x40xf32> {
+  %w = "migraphx.literal"() {value = dense<2> : tensor<30x40xi8>} : () -> tensor<30x40xi8>
+  %0 = "migraphx.group"(%x, %w, %s) ({
+  ^bb0(%a: tensor<5x30xi8>, %b: tensor<30x40xi8>, %c: tensor<5x40xf32>):
+    %1 = "migraphx.quant_dot"(%a, %b) : (tensor<5x30xi8>, tensor<30x40xi8>) -> tensor<5x40xi32>
+    %2 = "migraphx.convert"(%1) {target_type = f32} : (tensor<5x40xi32>) -> tensor<5x40xf32>
+    %3 = "migraphx.mul"(%2, %c) : (tensor<5x40xf32>, tensor<5x40xf32>) -> tensor<5x40xf32>
+    "migraphx.yield"(%3) : (tensor<5x40xf32>) -> ()
+  }) {tag = "quant_dot"} : (tensor<5x30xi8>, tensor<30x40xi8>, tensor<5x40xf32>) -> tensor<5x40xf32>
+  return %0 : tensor<5x40xf32>
+}

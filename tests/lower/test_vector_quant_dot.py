@@ -1,0 +1,146 @@
+"""Products of 8-bit integers as vector loops: exact sums, what follows, instructions and tails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import strategies as st
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.passes.lower.cpu.isa import isa_of
+from mgx_mlir.targets.child import shared_compiler
+from mgx_mlir.targets.flags import cpu_ladder
+from tests.lower.programs import Programs, execute, kernels_of
+
+pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
+
+COMPILES = settings(
+    max_examples=2,
+    deadline=None,
+    derandomize=True,
+    phases=(Phase.explicit, Phase.generate),  # each example is a compile
+    suppress_health_check=[HealthCheck.too_slow],
+)
+STEP = "fuse_pointwise_reduce{weighted=true}"
+# a processor with an instruction for bytes, one for words, and one for neither
+ARCHS = ("host", "haswell", "neoverse-v1")
+
+
+@dataclass(frozen=True)
+class Product:
+    """rows x depth x columns; `ends`: the operands are the ends of their types alone."""
+
+    rows: tuple[int, ...]
+    depth: int
+    columns: int
+    signed: bool = False
+    ends: bool = False
+    open: bool = False
+    after: str = "nothing"
+
+
+products = st.builds(
+    Product,
+    st.lists(st.integers(1, 19), min_size=1, max_size=2).map(tuple),
+    st.integers(1, 40),
+    st.integers(1, 130),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(("nothing", "dequantised", "quantised")),
+)
+# the ends of both types over a long depth, tails of every kind, one row
+KNOWN = [
+    Product((9,), 1023, 48, ends=True),
+    Product((9,), 1024, 49, signed=True, ends=True),
+    Product((1,), 64, 200, signed=True, after="quantised"),
+    Product((2, 3), 5, 17, open=True, after="dequantised"),
+    Product((33,), 31, 96, signed=True, open=True, after="quantised"),
+]
+
+
+def _drawn(rng: np.random.Generator, dims: Sequence[int], dtype: Any, ends: bool) -> np.ndarray:
+    info = np.iinfo(dtype)
+    if ends:
+        return rng.choice(np.array([info.min, info.max], dtype), dims)
+    return rng.integers(info.min, info.max + 1, dims).astype(dtype)
+
+
+def _add(made: Programs, p: Product, rng: np.random.Generator) -> None:
+    x = _drawn(rng, (*p.rows, p.depth), np.int8 if p.signed else np.uint8, p.ends)
+    w = _drawn(rng, (p.depth, p.columns), np.int8, p.ends)
+    scale = rng.uniform(1e-4, 1e-3, p.columns).astype(np.float32)
+    bias = rng.integers(-(1 << 20), 1 << 20, p.columns).astype(np.int32)
+    sums = np.matmul(x.astype(np.int64), w.astype(np.int64)) + bias
+    want = sums.astype(np.float32) * scale
+    is_open = p.open and len(p.rows) == 1
+    if is_open:
+        want = (sums - bias).astype(np.float32)
+    elif p.after == "nothing":
+        want = sums
+    elif p.after == "quantised":
+        want = np.clip(np.rint(want) + 7, 0, 255)
+    dims = (*p.rows, p.columns)
+    kind = f"tensor<{'x'.join('?' if is_open else str(d) for d in p.rows)}x{p.depth}x"
+    kind += "i8>" if p.signed else "ui8>"
+
+    def build(b: Any, x: Any) -> Any:
+        def along(v: np.ndarray) -> Any:
+            return b.multibroadcast(b.literal(v), dims)
+
+        matrix = b.literal(w)
+        if len(p.rows) > 1:
+            matrix = b.multibroadcast(matrix, (*p.rows[:-1], p.depth, p.columns))
+        total = b.op("quant_dot", x, matrix)
+        if is_open:
+            return b.op("convert", total, target_type=dtypes.FLOAT)
+        total = b.add(total, along(bias))
+        if p.after == "nothing":
+            return total
+        value = b.mul(b.op("convert", total, target_type=dtypes.FLOAT), along(scale))
+        if p.after == "dequantised":
+            return value
+        moved = b.add(b.op("nearbyint", value), 7.0)
+        return b.op("convert", moved, target_type=dtypes.UINT8)
+
+    made.add(build, [x], want, types=[kind])
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@settings(COMPILES, max_examples=1)
+@given(st.lists(products, min_size=6, max_size=8))
+@example(KNOWN)
+def test_products(arch: str, drawn: Sequence[Product]) -> None:
+    """Every sum is exact, whatever the instruction; what follows is that of f32."""
+    made, rng = Programs(), np.random.default_rng(len(drawn))
+    for p in drawn:
+        _add(made, p, rng)
+    lowered = made.lowered(STEP, arch=arch)
+    assert kernels_of(lowered) == len(drawn)
+    for threads in (1, 2) if arch == "host" else (1,):
+        found = execute(lowered, made.inputs, threads)
+        for p, got, want in zip(drawn, found, made.want, strict=True):
+            np.testing.assert_array_equal(got, want, err_msg=str(p))
+
+
+FLAGS = {
+    "neoverse-v1": ("--iree-llvmcpu-target-triple=aarch64-unknown-linux-gnu",),
+    "skylake-avx512": (),
+    "icelake-server": (),
+}
+
+
+@pytest.mark.parametrize("cpu", FLAGS)
+def test_compiles_elsewhere(cpu: str) -> None:
+    """The loops compile for processors that this host may not be."""
+    made = Programs()
+    _add(made, Product((9,), 30, 70, signed=True), np.random.default_rng(0))
+    lowered = made.lowered(STEP, arch=cpu)
+    assert kernels_of(lowered) == 1
+    flags = cpu_ladder(cpu=cpu, extra=FLAGS[cpu])[0].flags
+    assert shared_compiler().run(lowered.bytecode, flags).vmfb
