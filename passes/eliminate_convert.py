@@ -10,6 +10,8 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.pointwise_other import Clip
+from mgx_mlir.passes.analysis.constants import splat
 from mgx_mlir.rewrite.passes import PatternPass
 from mgx_mlir.rewrite.pattern import Replacement, Rewriter, no_match, pattern
 
@@ -37,6 +39,24 @@ def find_nested_convert(op: Convert, rw: Rewriter) -> Replacement:
     if inner.input.type == op.result.type:
         return inner.input
     return rw.op("convert", inner.input, target_type=op.target_type, overflow=op.overflow)
+
+
+@pattern(Convert)
+def find_clip_convert(op: Convert, rw: Rewriter) -> Replacement:
+    """convert(clip(x, low, high)) -> convert(x) to an integer type of that range, or a smaller one
+
+    A convert stops at the ends of its type, and NaN becomes 0 either way.
+    """
+    clip = rw.defining(op.input, Clip)
+    if clip is None:
+        return no_match("input is not a clip")
+    to = rw.dtype(op.result)
+    if not rw.dtype(op.input).is_float or not to.is_integer or to.is_bool or op.overflow:
+        return no_match("it does not saturate a float to an integer type")
+    low, high = splat(clip.low), splat(clip.high)
+    if low is None or high is None or not (low <= to.lowest() and high >= to.highest()):
+        return no_match("the clip is narrower than {}", to)
+    return rw.op("convert", clip.input, target_type=op.target_type)
 
 
 def holds(wide: DType, narrow: DType) -> bool:
@@ -72,4 +92,4 @@ class EliminateConvert(PatternPass):
     """Drop conversions that change nothing, and merge those that lose nothing."""
 
     name: ClassVar[str] = "eliminate_convert"
-    patterns = (find_nop_converts, find_nested_convert)
+    patterns = (find_nop_converts, find_nested_convert, find_clip_convert)

@@ -367,6 +367,13 @@ def modulo(b: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
 def to_integer(b: ScalarBuilder, x: Scalar, dtype: DType) -> Scalar:
     """Return a float truncated toward zero and saturated; NaN gives 0."""
     low, high = int(dtype.lowest()), int(dtype.highest())
+    if dtype.bits < 32 and x.dtype.bits >= 32 and not dtype.is_bool:
+        # a float holds both ends; an ordered comparison leaves NaN at the first of them
+        found = b.select(b.cmp("gt", x, float(low)), x, float(low))
+        found = b.select(b.cmp("lt", found, float(high)), found, float(high))
+        if low:
+            found = b.select(b.is_nan(x), 0.0, found)
+        return b.cast(b.cast(found, dtypes.INT32), dtype)
     over = b.cmp("ge", x, float(high + 1))  # a power of two: exact in every float type
     under = b.cmp("lt", x, float(low))
     safe = b.and_(b.cmp("ge", x, float(low)), b.cmp("lt", x, float(high + 1)))
