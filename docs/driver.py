@@ -10,7 +10,6 @@ from mgx_mlir.tools.driver.arguments import Option
 from mgx_mlir.tools.driver.emit import SUFFIXES
 from mgx_mlir.tools.driver.environment import PREFIX, VARIABLES
 from mgx_mlir.tools.driver.main import COMMANDS, command_table
-from mgx_mlir.tools.driver.options import REFUSED
 
 # the options of MIGraphX's driver page (its table 2), and those that version 2.16 has besides
 SEED = (
@@ -181,7 +180,7 @@ def migraphx_row(flag: str) -> tuple[str, ...]:
         return (f"`{flag}`", "done", "ahead of a command", DIFFERENT[flag])
     option = option_of(flag)
     if option is None:
-        return (f"`{flag}`", "not yet", "", REFUSED[flag])
+        raise KeyError(f"{flag} is an option of MIGraphX that no command takes")
     flags = ", ".join(f"`{f}`" for f in option.flags)
     return (flags, "done", _commands(takers(flag)), DIFFERENT.get(flag, ""))
 

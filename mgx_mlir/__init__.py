@@ -29,8 +29,14 @@ _EXPORTS = {
         "load_weights",
     ),
     "mgx_mlir.api.device": ("allocate_gpu", "context", "from_gpu", "gpu_sync", "to_gpu"),
-    "mgx_mlir.api.missing": ("quantize_fp8", "quantize_int8"),
-    "mgx_mlir.api.quantize": ("autocast_fp8", "quantize_bf16", "quantize_fp16"),
+    "mgx_mlir.api.quantize": (
+        "autocast_fp8",
+        "quantize_bf16",
+        "quantize_fp16",
+        "quantize_fp8",
+        "quantize_int4_weights",
+        "quantize_int8",
+    ),
     "mgx_mlir.core.errors": ("MgxError",),
 }
 _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
@@ -67,6 +73,7 @@ __all__ = [
     "quantize_bf16",
     "quantize_fp8",
     "quantize_fp16",
+    "quantize_int4_weights",
     "quantize_int8",
     "read_model",
     "save",
@@ -88,12 +95,18 @@ if TYPE_CHECKING:
     from mgx_mlir.api.device import allocate_gpu, context, from_gpu, gpu_sync, to_gpu
     from mgx_mlir.api.files import load, load_buffer, save, save_buffer
     from mgx_mlir.api.macros import macro
-    from mgx_mlir.api.missing import quantize_fp8, quantize_int8
     from mgx_mlir.api.module import instruction_ref, module
     from mgx_mlir.api.op import op
     from mgx_mlir.api.parse import get_onnx_operators, parse_onnx, parse_onnx_buffer, parse_tf
     from mgx_mlir.api.program import get_target, program, target
-    from mgx_mlir.api.quantize import autocast_fp8, quantize_bf16, quantize_fp16
+    from mgx_mlir.api.quantize import (
+        autocast_fp8,
+        quantize_bf16,
+        quantize_fp8,
+        quantize_fp16,
+        quantize_int4_weights,
+        quantize_int8,
+    )
     from mgx_mlir.api.shape import dynamic_dimension, shape
     from mgx_mlir.compiler.compile import CompiledProgram, compile, read_model
     from mgx_mlir.core.errors import MgxError

@@ -8,11 +8,14 @@ from typing import ClassVar
 import numpy as np
 
 from mgx_mlir.core import dtypes, literals
+from mgx_mlir.core.errors import PipelineError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.linear import Dot
 from mgx_mlir.passes.analysis.retype import named_ops, ops_field, ops_option
 from mgx_mlir.programs.build import Builder
-from mgx_mlir.rewrite.passes import Pass
+from mgx_mlir.rewrite.passes import Pass, option
 
 _LEVELS = 15  # of the unsigned 4-bit values 0 .. 15
 
@@ -21,32 +24,44 @@ _LEVELS = 15  # of the unsigned 4-bit values 0 .. 15
 class QuantizeInt4(Pass):
     """Round constant weights of the listed ops to 4 bits, and keep them packed.
 
-    f32 and f16 literals with an even last extent pass through quantizelinear (to ui8 of 0 .. 15,
-    one scale and zero point a tensor), pack_int4, unpack_int4 and dequantizelinear. A weight
-    changes by at most half a step, of which 15 span the range from its least to its largest
-    value, 0 included. propagate_constant folds what is before unpack_int4, so that the weight is
-    stored packed, and its users unpack it.
+    f32 and f16 literals with an even last extent pass through quantizelinear (to ui8 of 0 .. 15),
+    pack_int4, unpack_int4 and dequantizelinear. A scale and a zero point serve the whole tensor,
+    or, of a dot's second operand, `group_size` neighbours along the summed axis of one column,
+    where the extent is a multiple of that. A weight changes by at most half a step, of which 15
+    span the range from the least to the largest value that share it, 0 included.
+    propagate_constant folds what is before unpack_int4, so that the weight is stored packed, and
+    its users unpack it.
     """
 
     name: ClassVar[str] = "quantize_int4"
     ops: tuple[str, ...] = ops_field(("dot", "convolution"))
+    group_size: int = option(0, "weights of a dot that share a scale; 0: all of a tensor")
 
     def __post_init__(self) -> None:
         ops_option(self.ops)
+        if self.group_size < 0 or self.group_size == 1:
+            raise PipelineError(f"group-size expected 0, or 2 and more, got {self.group_size}")
 
     def run(self, module: ir.Operation) -> bool:
         b = Builder()
-        made: dict[ir.Value, ir.Value] = {}
+        made: dict[tuple[ir.Value, int], ir.Value] = {}
         for op in named_ops(module, self.ops):
             for i, v in enumerate(op.operands):
                 if not _fits(v):
                     continue
-                if v not in made:
+                group = self._group(v) if i == 1 and is_a(op, Dot) else 0
+                if (v, group) not in made:
                     literal = v.owner.operation
                     with literal.location, ir.InsertionPoint.after(literal):
-                        made[v] = quantised(b, v)
-                op.operands[i] = made[v]
+                        made[v, group] = quantised(b, v, group)
+                op.operands[i] = made[v, group]
         return bool(made)
+
+    def _group(self, v: ir.Value) -> int:
+        """Return how many weights of a column share a scale; 0: all of the tensor."""
+        summed = TensorType.of(v).dims[-2] if TensorType.of(v).rank > 1 else 0
+        size = self.group_size
+        return size if size and summed >= size and summed % size == 0 else 0
 
 
 def _fits(v: ir.Value) -> bool:
@@ -57,14 +72,28 @@ def _fits(v: ir.Value) -> bool:
     return float_ and t.rank > 0 and t.elements > 0 and t.dims[-1] % 2 == 0
 
 
-def quantised(b: Builder, v: ir.Value) -> ir.Value:
-    """Build a literal's values at 16 levels, by way of packed 4-bit codes."""
+def quantised(b: Builder, v: ir.Value, group: int) -> ir.Value:
+    """Build a literal's values at 16 levels, by way of packed 4-bit codes.
+
+    group: neighbours along the last axis but one that share a scale; 0: all elements do.
+    """
     t = TensorType.of(v)
     array = literals.array_of(v.owner).astype(np.float32)
-    low, high = min(float(array.min()), 0.0), max(float(array.max()), 0.0)
-    step = (high - low) / _LEVELS or 1.0
-    zero = int(np.clip(np.rint(-low / step), 0, _LEVELS))
-    scale = b.multibroadcast(b.literal(step, t.dtype), t.dims)
-    shift = b.multibroadcast(b.literal(zero, dtypes.UINT8), t.dims)
+    if group:
+        array = array.reshape(*t.dims[:-2], t.dims[-2] // group, group, t.dims[-1])
+    axes = -2 if group else None
+    low = np.minimum(array.min(axis=axes, keepdims=True), 0)
+    high = np.maximum(array.max(axis=axes, keepdims=True), 0)
+    step = ((high - low) / _LEVELS).astype(t.dtype.np)
+    step = np.where(step == 0, 1, step).astype(t.dtype.np)
+    zero = np.clip(np.rint(-low / step.astype(np.float32)), 0, _LEVELS).astype(np.uint8)
+
+    def spread(numbers: np.ndarray) -> ir.Value:
+        if not group:
+            return b.multibroadcast(b.literal(numbers.reshape(())), t.dims)
+        wide = b.multibroadcast(b.literal(numbers), array.shape)
+        return b.op("reshape", wide, dims=list(t.dims))
+
+    scale, shift = spread(step), spread(zero)
     codes = b.op("quantizelinear", v, scale, shift, out_type=dtypes.UINT8)
     return b.op("dequantizelinear", b.op("unpack_int4", b.op("pack_int4", codes)), scale, shift)

@@ -1,20 +1,26 @@
-"""quantize_fp16, quantize_bf16 and autocast_fp8: programs in smaller types, before compiling."""
+"""quantize_fp16, _bf16, _int8, _fp8, _int4_weights: programs in smaller types, before compiling."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import mgx_mlir.passes  # noqa: F401  (declares the passes)
-from mgx_mlir.api.program import program
+from mgx_mlir.api.program import program, target
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.op import OPS
 from mgx_mlir.printers.text import program_text
+from mgx_mlir.quantization.calibrate import Progress
+from mgx_mlir.quantization.eight_bits import Scheme
+from mgx_mlir.quantization.quantize import OPTIMIZE, Metric, Options, Quantised, quantised
+from mgx_mlir.quantization.scales import KnownRanges
 from mgx_mlir.rewrite.passes import PipelineLike, run_pipeline
 from mgx_mlir.rewrite.switches import flag
 
-# what is quantised already stays quantised: constants of it are not folded
-_OPTIMIZE = "mgx-optimize-module{skip=quantizelinear,dequantizelinear}"
+_OPS = ("dot", "convolution")
 
 
 def quantize_fp16(prog: program, ins_names: Sequence[str] = ("all",)) -> None:
@@ -29,6 +35,132 @@ def quantize_fp16(prog: program, ins_names: Sequence[str] = ("all",)) -> None:
 def quantize_bf16(prog: program, ins_names: Sequence[str] = ("all",)) -> None:
     """Compute the instructions of these names in bf16; as quantize_fp16."""
     _truncate(prog, ins_names, "bf16")
+
+
+def quantize_int8(
+    prog: program,
+    t: target,
+    calibration: Any = None,
+    ins_names: Sequence[str] = _OPS,
+    *,
+    method: str = "mse",
+    percentile: float = 99.99,
+    per_channel: bool = True,
+    asymmetric: bool = False,
+    bias_correction: bool = False,
+    smooth: float | None = None,
+    computed_operands: bool = False,
+    keep: Sequence[str] = (),
+    max_error: float | None = None,
+    metric: Metric | None = None,
+    least: float = 0.0,
+    samples: int | None = None,
+    ranges: KnownRanges | None = None,
+    progress: Progress | None = None,
+) -> Quantised:
+    """Compute dots and convolutions with constant weights in 8-bit integers.
+
+    calibration: mappings of arrays by input name, any iterable of samples (torch's DataLoader),
+    or the path of an .npz or a folder; each is run on `t` (a gpu's on this processor) to find the
+    ranges of activations. Without it each run finds its own, which needs no data and costs a pass
+    over each activation. method: "minmax", "percentile", "entropy" or "mse". per_channel: a scale
+    for each output channel of a weight. asymmetric: activations have a zero point.
+    bias_correction: the mean that rounding the weights adds is subtracted. smooth: the part, in
+    [0, 1], of large columns of a dot's activations that its weights take over. computed_operands:
+    products of two activations too. keep: names of source nodes that stay as they are.
+    max_error: the most sensitive products stay as they are until the outputs change by no more
+    than this part of their root mean square; metric, least: or until the metric of the outputs of
+    the samples reaches `least`. ranges: those of an earlier call, in place of samples.
+    progress: called with the number of samples that are done.
+
+    Returns what was quantised, what was kept, and the ranges. References to instructions are
+    stale afterwards. Errors: UsageError for a compiled program and wrong options, FileError.
+    MIGraphX quantize_int8; its calibration is "minmax" over symmetric ranges and one scale for
+    a weight.
+    """
+    scheme = Scheme(
+        dtypes.UINT8 if asymmetric else dtypes.INT8, per_channel, asymmetric, bias_correction,
+        smooth,
+    )  # fmt: skip
+    options = Options(
+        scheme, _names(ins_names), computed_operands, tuple(keep), method, percentile, max_error,
+        metric, least, samples,
+    )  # fmt: skip
+    return _in_8_bits(prog, t, calibration, options, ranges, progress)
+
+
+def quantize_fp8(
+    prog: program,
+    t: target,
+    calibration: Any = None,
+    *,
+    method: str = "minmax",
+    computed_operands: bool = False,
+    keep: Sequence[str] = (),
+    max_error: float | None = None,
+    metric: Metric | None = None,
+    least: float = 0.0,
+    samples: int | None = None,
+    ranges: KnownRanges | None = None,
+    progress: Progress | None = None,
+) -> Quantised:
+    """Compute dots and convolutions with constant weights in 8-bit floats (OCP's E4M3FN).
+
+    As quantize_int8; the largest magnitude of a range becomes the type's largest number. Devices
+    that have the FNUZ types alone (gfx942) are given those by the pass fp8_ocp_to_fnuz.
+    """
+    options = Options(
+        Scheme(_fp8()), _OPS, computed_operands, tuple(keep), method, 99.99, max_error, metric,
+        least, samples,
+    )  # fmt: skip
+    return _in_8_bits(prog, t, calibration, options, ranges, progress)
+
+
+def quantize_int4_weights(
+    prog: program, *, group_size: int = 32, ins_names: Sequence[str] = _OPS
+) -> None:
+    """Round constant weights of dots and convolutions to 4 bits, two to a byte.
+
+    group_size: weights along the summed axis of a dot that share a scale and a zero point; 0: all
+    of a tensor, as MIGraphX does. Where an extent is no multiple of it, one tensor has one scale.
+    References to instructions are stale afterwards. MIGraphX quantize_int4_weights.
+    """
+    names = ",".join(_names(ins_names))
+    int4 = f"mgx-quantize-int4{{ops={names} group-size={int(group_size)}}}"
+    _run(prog, ["normalize_ops", OPTIMIZE, int4])
+
+
+def _fp8() -> DType:
+    return dtypes.FP8E4M3FN
+
+
+def _names(ins_names: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(ins_names, str):
+        raise UsageError(f"ins_names expected a list of names, got '{ins_names}'")
+    return tuple(ins_names)
+
+
+def _in_8_bits(
+    prog: program,
+    t: target,
+    calibration: Any,
+    options: Options,
+    ranges: KnownRanges | None,
+    progress: Progress | None,
+) -> Quantised:
+    _check(prog)
+    if not isinstance(t, target):
+        raise UsageError(f"expected a target, got {type(t).__name__}")
+    data = calibration
+    if isinstance(calibration, list | tuple) and not calibration:
+        data = None  # MIGraphX's default
+    made = quantised(
+        prog.program_ir, data, options, target=t.name(), ranges=ranges, progress=progress
+    )
+    if flag("MIGRAPHX_TRACE_QUANTIZATION"):
+        print(f"Quantized:\n{program_text(made.program)}", file=sys.stderr)
+    prog.become(made.program.clone())
+    return made
 
 
 def autocast_fp8(prog: program) -> None:
@@ -46,11 +178,21 @@ def _truncate(prog: program, ins_names: Sequence[str], float_type: str) -> None:
             notes=["expected names as the program prints them, or all"],
         )
     truncate = f"mgx-truncate-float{{ops={','.join(ins_names)} float-type={float_type}}}"
-    _run(prog, ["normalize_ops", _OPTIMIZE, truncate, _OPTIMIZE])
+    _run(prog, ["normalize_ops", OPTIMIZE, truncate, OPTIMIZE])
 
 
 def _run(prog: object, steps: PipelineLike) -> None:
     """Run passes on a copy, which then is the program: an error leaves it as it was."""
+    prog = _check(prog)
+    copy = prog.program_ir.clone()
+    run_pipeline(copy.module, steps, store=copy.store)
+    if flag("MIGRAPHX_TRACE_QUANTIZATION"):
+        print(f"Quantized:\n{program_text(copy)}", file=sys.stderr)
+    copy.prune_store()
+    prog.become(copy)
+
+
+def _check(prog: object) -> program:
     if not isinstance(prog, program):
         raise UsageError(f"expected a program, got {type(prog).__name__}")
     if prog.is_compiled():
@@ -58,9 +200,4 @@ def _run(prog: object, steps: PipelineLike) -> None:
             "the program is compiled and cannot be changed",
             notes=["quantize before compiling"],
         )
-    copy = prog.program_ir.clone()
-    run_pipeline(copy.module, steps, store=copy.store)
-    if flag("MIGRAPHX_TRACE_QUANTIZATION"):
-        print(f"Quantized:\n{program_text(copy)}", file=sys.stderr)
-    copy.prune_store()
-    prog.become(copy)
+    return prog

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.programs.taps import set_kind
 
 _FUNCTION = "func.func"
 
@@ -74,29 +75,12 @@ def new_argument(function: ir.Operation, kind: ir.Type) -> ir.Value:
     return added
 
 
-def set_kind(function: ir.Operation, inputs: list[ir.Type], results: list[ir.Type]) -> None:
-    """Declare the type of what the function's block now takes and returns."""
-    kind = ir.FunctionType.get(inputs, results)
-    function.attributes["function_type"] = ir.TypeAttr.get(kind)
-
-
 def drop_entries(function: ir.Operation, name: str, gone: Sequence[int]) -> None:
     """Take entries out of an array attribute that has one for each argument or result."""
     if name in function.attributes:
         entries = list(ir.ArrayAttr(function.attributes[name]))
         kept = [e for i, e in enumerate(entries) if i not in gone]
         function.attributes[name] = ir.ArrayAttr.get(kept)
-
-
-def set_returned(end: ir.Operation, values: Sequence[ir.Value]) -> None:
-    """Have a function return other values."""
-    added = ir.Operation.create(
-        "func.return", operands=list(values), loc=end.location, ip=ir.InsertionPoint(end)
-    )
-    for entry in end.attributes:
-        name = entry if isinstance(entry, str) else entry.name
-        added.attributes[name] = end.attributes[name]
-    end.erase()
 
 
 def inline_region(op: ir.Operation) -> bool:

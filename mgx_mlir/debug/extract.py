@@ -18,8 +18,6 @@ from mgx_mlir.debug.edits import (
     inline_region,
     kind_of,
     new_argument,
-    set_kind,
-    set_returned,
 )
 from mgx_mlir.debug.examine import read_values
 from mgx_mlir.programs.program_ir import (
@@ -30,6 +28,7 @@ from mgx_mlir.programs.program_ir import (
     argument_names,
     entry_block,
 )
+from mgx_mlir.programs.taps import set_kind, set_returned
 
 SUFFIXES = (".mxr", ".json", ".mlir")
 

@@ -20,8 +20,8 @@ from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Kernel, attributes_of, is_a, mnemonic, op_class
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.debug.argument_files import read_argument
 from mgx_mlir.dialects.migraphx.control import If
+from mgx_mlir.frontends.argument_files import read_argument
 from mgx_mlir.programs.layout import Shape
 from mgx_mlir.programs.program_ir import ProgramIR, argument_names, entry_block
 from mgx_mlir.programs.signature import Port, Signature

@@ -11,16 +11,9 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import ViewOp, is_a, op_class
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.debug.edits import set_kind, set_returned
 from mgx_mlir.dialects.migraphx.buffers import Undefined
-from mgx_mlir.programs.program_ir import (
-    GROUPS,
-    NAME,
-    ProgramIR,
-    entry_block,
-    result_attributes,
-    result_names,
-)
+from mgx_mlir.programs.program_ir import ProgramIR, entry_block
+from mgx_mlir.programs.taps import with_results
 
 BUDGET = 1 << 30  # bytes of intermediate results that one build returns
 _UNKNOWN = 64  # what a dynamic dim is taken for where memory is planned
@@ -48,31 +41,12 @@ def with_intermediates(program: ProgramIR, positions: Sequence[int]) -> ProgramI
 
     They come after its own results, in order. Lists and optionals of the interface become arrays.
     """
-    copy = program.clone()
-    with copy.ctx, ir.Location.unknown():
-        main = copy.main()
-        ops = [view.operation for view in entry_block(main).operations]
-        added = [r for i in positions for r in ops[i].results]
-        held = [
-            {**d, NAME: ir.StringAttr.get(name)}
-            for d, name in zip(result_attributes(main), result_names(main), strict=True)
-        ]
-        own = {ir.StringAttr(d[NAME]).value for d in held}
-        names = [_unused(f"tap{i}_{k}", own) for i in positions for k in range(len(ops[i].results))]
-        held += [{NAME: ir.StringAttr.get(name)} for name in names]
-        kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
-        set_returned(ops[-1], [*ops[-1].operands, *added])
-        set_kind(main, list(kind.inputs), [*kind.results, *(r.type for r in added)])
-        main.attributes["res_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(d) for d in held])
-        if GROUPS in main.attributes:
-            del main.attributes[GROUPS]
-    return copy
 
+    def results(block: ir.Block) -> list[tuple[str, ir.Value]]:
+        ops = [view.operation for view in block.operations]
+        return [(f"tap{i}_{k}", r) for i in positions for k, r in enumerate(ops[i].results)]
 
-def _unused(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
+    return with_results(program, results)
 
 
 class SteppedRun:

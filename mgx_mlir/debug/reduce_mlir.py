@@ -34,11 +34,10 @@ from mgx_mlir.debug.edits import (
     kind_of,
     new_argument,
     returns_of,
-    set_kind,
-    set_returned,
 )
 from mgx_mlir.debug.reduce import Reduction, made
 from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.taps import set_kind, set_returned
 from mgx_mlir.rewrite.passes import diagnostics_text
 from mgx_mlir.rewrite.reproducer import is_reproducer, read_reproducer
 

@@ -235,8 +235,6 @@ def test_sort_puts_uses_behind_definitions() -> None:
 def test_missing_names_say_what_is_missing() -> None:
     p = migraphx.program()
     for call in (
-        lambda: migraphx.quantize_fp8(p, migraphx.get_target("ref"), []),
-        lambda: migraphx.quantize_int8(p, migraphx.get_target("ref"), []),
         lambda: migraphx.to_gpu(None),
         lambda: p.run_async({}, 0, "hipStream_t"),
     ):

@@ -15,7 +15,7 @@ import pytest
 
 from mgx_mlir.api.argument import argument
 from mgx_mlir.core.errors import FileError
-from mgx_mlir.debug.argument_files import read_argument
+from mgx_mlir.frontends.argument_files import read_argument
 from mgx_mlir.programs.signature import Port
 from tests.driver.conftest import Driver
 

@@ -8,7 +8,6 @@ import pytest
 
 from mgx_mlir.tools.driver import main as driver_main
 from mgx_mlir.tools.driver.commands import read
-from mgx_mlir.tools.driver.options import REFUSED
 from tests.driver.conftest import Driver
 
 
@@ -48,13 +47,6 @@ def test_unknown_commands(driver: Driver) -> None:
     assert ran.errors[:2] == ["error: unknown command 'veryfy'", "note: did you mean 'verify'?"]
     ran = driver("--cpu", "run", "m.onnx")
     assert ran.errors[1] == "note: the command must be the first argument: mgx-driver run ..."
-
-
-def test_options_that_come_later_are_refused(driver: Driver) -> None:
-    for flag in REFUSED:
-        ran = driver("verify", "--test", flag)
-        assert (ran.status, ran.out) == (2, "")
-        assert ran.errors[0].startswith(f"error: option '{flag}' is not supported"), flag
 
 
 def test_no_input(driver: Driver, models: Path) -> None:

@@ -198,10 +198,40 @@ def test_in_smaller_types(driver: Driver, models: Path, flag: str) -> None:
 
 
 @pytest.mark.parametrize("flag", ["--int8", "--fp8", "--int4-weights"])
-def test_types_that_are_not_there_yet(driver: Driver, models: Path, flag: str) -> None:
+def test_8_and_4_bits(driver: Driver, models: Path, flag: str) -> None:
+    """The target's side is quantised, the reference is the model as it stands."""
     ran = driver("verify", "--cpu", models / "mnist.onnx", flag)
-    assert (ran.status, ran.out) == (2, "")
-    assert ran.errors[0].startswith(f"error: option '{flag}' is not supported yet")
+    assert ran.status == 0, ran.out
+    reference, target = ran.out.split("\n\n")[1:3]
+    assert "quantizelinear" not in reference
+    assert "quant" in target or "unpack_int4" in target
+    strict = driver("verify", "--cpu", models / "mnist.onnx", flag, "--rms-tol", 1e-6)
+    assert strict.status == 1
+
+
+def test_calibration(driver: Driver, models: Path, tmp_path: Path) -> None:
+    mnist = models / "mnist.onnx"
+    dims = onnx.load(mnist).graph.input[0].type.tensor_type.shape.dim
+    rng = np.random.default_rng(0)
+    name = onnx.load(mnist).graph.input[0].name
+    for i in range(3):
+        x = rng.standard_normal([d.dim_value for d in dims]).astype(np.float32)
+        np.savez(tmp_path / f"{i}.npz", **{name: x})
+    for more in ([], ["--calibration-method", "entropy"]):
+        ran = driver("verify", "--cpu", mnist, "--int8", "--calibrate", tmp_path, *more)
+        assert ran.status == 0, ran.err
+        assert any("by ranges of" in line for line in ran.errors)
+    for wrong, message in (
+        (["--calibrate", tmp_path], "option '--calibrate' needs --int8 or --fp8"),
+        (["--int8", "--fp8"], "options '--int8' and '--fp8' exclude each other"),
+        (["--int8", "--calibration-method", "mse"],
+         "option '--calibration-method' needs --calibrate"),
+        (["--int8", "--calibrate", tmp_path / "none"], "no such file or folder"),
+        (["--int8", "--calibrate", mnist], "unknown form of calibration data"),
+    ):  # fmt: skip
+        ran = driver("verify", "--cpu", mnist, *wrong)
+        assert (ran.status, ran.out.count("pass")) == (2, 0)
+        assert message in ran.err
 
 
 def test_what_was_compiled_before(driver: Driver, models: Path, tmp_path: Path) -> None:

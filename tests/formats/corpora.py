@@ -23,8 +23,8 @@ import mgx_mlir.passes
 from mgx_mlir.compiler.tuning import solutions
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.weight_files import write_weights
-from mgx_mlir.debug.argument_files import read_argument
 from mgx_mlir.debug.peaks import _read as read_peaks
+from mgx_mlir.frontends.argument_files import read_argument
 from mgx_mlir.frontends.mlir_files import read_mlir
 from mgx_mlir.frontends.tf import schema
 from mgx_mlir.frontends.tf.options import TfOptions

@@ -16,8 +16,8 @@ from google.protobuf import text_format
 import mgx_mlir as migraphx
 from mgx_mlir.core.errors import FileError, MgxError, ModelError, UsageError
 from mgx_mlir.core.names import natural
-from mgx_mlir.debug.argument_files import read_argument
 from mgx_mlir.debug.peaks import _read as read_peaks
+from mgx_mlir.frontends.argument_files import read_argument
 from mgx_mlir.frontends.mlir_files import read_mlir
 from mgx_mlir.frontends.tf import schema
 from mgx_mlir.frontends.tf.options import TfOptions

@@ -21,6 +21,7 @@ from mgx_mlir.printers.text import instruction_text
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.model import Model
+from mgx_mlir.tools.driver.precision import PRECISIONS
 from mgx_mlir.tools.driver.progress import say, step
 from mgx_mlir.tools.driver.target_choice import TargetChoice
 from mgx_mlir.tools.driver.verify_report import figures, output_json
@@ -33,7 +34,8 @@ _COUNTED = {
 }
 
 _REPEATED = (
-    "--optimize", "--apply-pass", "--fp16", "--bf16", "--arch", "--threads", "--disable-fast-math",
+    "--optimize", "--apply-pass", *PRECISIONS, "--calibrate",
+    "--calibration-method", "--arch", "--threads", "--disable-fast-math",
     "--kernel-boundaries", "--emulate", "--ref-use-double", "--rms-tol", "--atol", "--rtol",
     "--seed",
 )  # fmt: skip
@@ -81,7 +83,7 @@ def case_of(
         {**choice.options(), "exhaustive_tune": False},
         model.changed,
         model.passes,
-        bool(model.float_types),
+        bool(model.precisions),
         limits_of(args),
         "f64" if "--ref-use-double" in args else "f32",
         args.get("--seed", 0),

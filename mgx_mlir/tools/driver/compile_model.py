@@ -13,6 +13,7 @@ from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.deadline import within
 from mgx_mlir.tools.driver.emit import CODE, emit, form_of
 from mgx_mlir.tools.driver.model import Model
+from mgx_mlir.tools.driver.precision import PRECISIONS
 from mgx_mlir.tools.driver.progress import say, working
 from mgx_mlir.tools.driver.read_model import announce
 from mgx_mlir.tools.driver.target_choice import TargetChoice
@@ -50,8 +51,8 @@ def compile_model(
 
 
 _CHANGES_CODE = (
-    "--disable-fast-math", "--kernel-boundaries", "--optimize", "--apply-pass", "--fp16",
-    "--bf16", "--trim", "--replace-literals", "--exhaustive-tune",
+    "--disable-fast-math", "--kernel-boundaries", "--optimize", "--apply-pass", *PRECISIONS,
+    "--trim", "--replace-literals", "--exhaustive-tune",
 )  # fmt: skip
 
 

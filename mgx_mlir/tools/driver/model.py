@@ -15,7 +15,7 @@ from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.frontends.dims import Dim, DynamicDim
 from mgx_mlir.frontends.onnx.options import OnnxOptions
 from mgx_mlir.programs.program_ir import ProgramIR
-from mgx_mlir.tools.driver import dims
+from mgx_mlir.tools.driver import dims, precision
 from mgx_mlir.tools.driver.arguments import Arguments
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ _OPTIMIZE = tuple(
     for name in (simplify, "dead_code_elimination")
 )  # fmt: skip
 _ALIASES = {"eliminate_dead_code": "dead_code_elimination"}
-_FLOATS = {"--fp16": "half", "--bf16": "bf16"}  # in MIGraphX's order
 _RUNS = ("run", "perf", "time", "verify", "roctx", "report")  # commands that make inputs
 _RATES = ("perf", "report")  # commands that print a rate
 _FLAGS = {"--onnx": "onnx", "--tf": "tf", "--migraphx": "mxr", "--migraphx-json": "json"}
@@ -75,7 +74,9 @@ class Model:
         self.args = args
         self._code: dict[bool, CompiledProgram | None] = {}  # by whether it is to be emulated
         self.passes = () if plain else load_passes(args)
-        self.float_types = () if plain else tuple(t for f, t in _FLOATS.items() if f in args)
+        self.precisions = (
+            () if plain else tuple(t for f, t in precision.PRECISIONS.items() if f in args)
+        )
         self.path = file if file is not None else args.file
         self.is_test = file is None and "--test" in args
         self._check_file()
@@ -101,6 +102,7 @@ class Model:
         for flag, (kinds, models) in _ONLY.items():
             if flag in self.args and kind not in kinds:
                 raise UsageError(f"option '{flag}' is for {models}, got {self.name}")
+        precision.check(self.args)
         if "--trim-size" in self.args and "--trim" not in self.args:
             raise UsageError(
                 "option '--trim-size' needs --trim: it counts the instructions kept before it"
@@ -256,7 +258,7 @@ class Model:
         """Return what compile() takes: the path, or the program where a path is not enough."""
         from mgx_mlir.compiler.models import MODEL_SUFFIXES
 
-        if self.path is None or self.is_saved or self.is_cut or self.passes or self.float_types:
+        if self.path is None or self.is_saved or self.is_cut or self.passes or self.precisions:
             return self.program
         by_name = MODEL_SUFFIXES.get(Path(self.path).suffix.lower()) == self.kind()
         return self.path if by_name else self.program
@@ -264,7 +266,7 @@ class Model:
     @cached_property
     def program(self) -> ProgramIR:
         """The loaded program, in the types asked for. MgxError for what cannot be."""
-        return self._in_types(self.loaded.clone()) if self.float_types else self.loaded
+        return self._in_types(self.loaded.clone()) if self.precisions else self.loaded
 
     @cached_property
     def loaded(self) -> ProgramIR:
@@ -299,14 +301,13 @@ class Model:
         return found
 
     def _in_types(self, found: ProgramIR) -> ProgramIR:
-        if not self.float_types:
+        if not self.precisions:
             return found
         from mgx_mlir.api.program import program as api_program
-        from mgx_mlir.api.quantize import quantize_bf16, quantize_fp16
 
         made = api_program.of(found)
-        for kind in self.float_types:
-            (quantize_fp16 if kind == "half" else quantize_bf16)(made)
+        for kind in self.precisions:
+            precision.in_precision(made, kind, self.args)
         return made.program_ir
 
     def _read(self) -> ProgramIR:

@@ -127,6 +127,25 @@ QUANTIZE = (
         group="Quantization",
     ),
     Option(("--bf16",), "compute in bf16, as --fp16", group="Quantization"),
+    Option(
+        ("--int8",), "compute dots and convolutions with constant weights in 8-bit integers",
+        group="Quantization",
+    ),
+    Option(("--fp8",), "compute them in 8-bit floats (E4M3FN)", group="Quantization"),
+    Option(
+        ("--int4-weights",), "keep constant weights of dots and convolutions in 4 bits, 32 of a "
+        "dot's to a scale", group="Quantization",
+    ),
+    Option(
+        ("--calibrate",), "with --int8 and --fp8: samples by which the ranges of activations are "
+        "chosen (an .npz of inputs, a folder of them, or a folder of .npy or .pb files for each "
+        "input); without it each run finds its own", "PATH", group="Quantization",
+    ),
+    Option(
+        ("--calibration-method",), "how they are chosen: minmax (default of --fp8), percentile, "
+        "entropy or mse (default of --int8)", "METHOD",
+        parse=choice("minmax", "percentile", "entropy", "mse"), group="Quantization",
+    ),
 )  # fmt: skip
 
 ITERATIONS = Option(
@@ -214,14 +233,6 @@ LOG = (
            group="General"),
 )  # fmt: skip
 
-_LATER = "is not supported yet: "
-
-REFUSED = {
-    "--int8": f"{_LATER}--fp16 and --bf16 are",
-    "--fp8": f"{_LATER}--fp16 and --bf16 are",
-    "--int4-weights": f"{_LATER}--fp16 and --bf16 are",
-}  # fmt: skip
-
 
 def options_of(command: ModuleType) -> tuple[Option, ...]:
     """Return all options of a command's module."""
@@ -229,10 +240,10 @@ def options_of(command: ModuleType) -> tuple[Option, ...]:
 
 
 def refused_by(options: tuple[Option, ...], every: tuple[Option, ...]) -> dict[str, str]:
-    """Return the flags a command refuses: those not supported yet, and those of other commands."""
+    """Return the flags a command refuses, those of other commands, each with the reason."""
     taken = {f for o in options for f in o.flags}
     others = {f: "is not an option of this command" for o in every for f in o.flags}
-    return {f: why for f, why in {**others, **REFUSED}.items() if f not in taken}
+    return {f: why for f, why in others.items() if f not in taken}
 
 
 EVERY = (HELP, *LOG, *RUNNERS, *PERF, *VERIFY, LIST)

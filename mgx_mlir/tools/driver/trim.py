@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
-from mgx_mlir.debug.edits import drop_unused, kind_of, new_argument, set_kind, set_returned
+from mgx_mlir.debug.edits import drop_unused, kind_of, new_argument
 from mgx_mlir.printers.instructions import Instruction
 from mgx_mlir.printers.listing import list_program
 from mgx_mlir.programs.module_builder import IMPLICIT_RETURN
 from mgx_mlir.programs.program_ir import NAME, ProgramIR, argument_names, entry_block
+from mgx_mlir.programs.taps import set_kind, set_returned
 
 
 def trim(program: ProgramIR, count: int, size: int = 0) -> None:

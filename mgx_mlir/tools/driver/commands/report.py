@@ -11,7 +11,6 @@ from mgx_mlir.compiler.compile import compile as compile_program
 from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.debug.compare import compare_all
-from mgx_mlir.debug.tolerances import output_tolerances
 from mgx_mlir.printers.listing import list_program
 from mgx_mlir.printers.text import program_text
 from mgx_mlir.tools.driver.arguments import Arguments, Option
@@ -25,6 +24,7 @@ from mgx_mlir.tools.driver.options import DATA, HELP, ITERATIONS, LOADER, QUANTI
 from mgx_mlir.tools.driver.page import page
 from mgx_mlir.tools.driver.page.graph import graph
 from mgx_mlir.tools.driver.perf_report import Performance, bytes_text, performance_json
+from mgx_mlir.tools.driver.precision import tolerances_in
 from mgx_mlir.tools.driver.progress import say, step, working
 from mgx_mlir.tools.driver.read_model import read
 from mgx_mlir.tools.driver.static_report import is_static, static_report
@@ -91,14 +91,14 @@ def _verified(
         why = "not compared: " + ("--no-verify" if "--no-verify" in args else "the target is ref")
         return {"note": why, "outputs": []}
     # the reference is the model as it stands in its file
-    plain = Model(args, plain=True) if model.passes or model.float_types else model
+    plain = Model(args, plain=True) if model.passes or model.precisions else model
     program = read(plain)
     reference = compile_program(program, "ref", ref_double="--ref-use-double" in args)
     inputs = allocate(args, model, compiled.signature, compiled.program)
     with step("Running ref ..."):
         wanted = reference.run(inputs)
     got = compiled.run(inputs)
-    limits = [limits_of(args)(t) for t in output_tolerances(program, low=bool(model.float_types))]
+    limits = [limits_of(args)(t) for t in tolerances_in(program, model.precisions)]
     if len(limits) != len(got):
         limits = [max(limits, key=lambda t: t.rms)] * len(got)
     names = (compiled.output_names, reference.output_names)

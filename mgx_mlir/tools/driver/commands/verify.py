@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from mgx_mlir.compiler.compile import compile as compile_program
@@ -16,7 +15,7 @@ from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.core.errors import FileError, UsageError
 from mgx_mlir.debug.compare import Comparison, compare_all
 from mgx_mlir.debug.conditioning import Conditioning
-from mgx_mlir.debug.tolerances import Tolerances, output_tolerances
+from mgx_mlir.debug.tolerances import Tolerances
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.blame import blame, case_of
@@ -27,6 +26,7 @@ from mgx_mlir.tools.driver.input_data import allocate
 from mgx_mlir.tools.driver.limits import limits_of
 from mgx_mlir.tools.driver.model import Model, load_passes
 from mgx_mlir.tools.driver.options import HELP, REPORTERS, VERIFY
+from mgx_mlir.tools.driver.precision import PRECISIONS, STEPS, tolerances_in
 from mgx_mlir.tools.driver.progress import say, step, working
 from mgx_mlir.tools.driver.read_model import read
 from mgx_mlir.tools.driver.target_choice import TargetChoice, choose_target, held_for
@@ -45,11 +45,11 @@ name: elementwise, |target - reference| <= atol * s + rtol * |reference|, and by
 relative to the largest magnitude. Both must hold. s is 1 for a stated --atol; by default it is
 the reference's largest magnitude. Integers must be equal, or within a stated --atol. Limits are
 rms 1e-5, others 5e-5; for outputs that are 16- or 8-bit floats, or computed from such, and with
---fp16 and --bf16 (s at most 1), rms 0.08, others 0.04. MIGRAPHX_VERIFY_ENABLE_ALLCLOSE=1 takes the
-default atol literally too, 0 leaves rms alone; MIGRAPHX_VERIFY_DUMP_DIFF=1 prints both sides of
-what fails. Exit status 1 when an output differs, in value, shape or type; 2 where the outputs that
-differ are ill-conditioned: nothing is wrong by itself, and in the reference numbers that are one
-ulp away do as much to them.
+--fp16, --bf16, --int8 and --fp8 (s at most 1), rms 0.08, others 0.04, of --int4-weights all 0.25.
+MIGRAPHX_VERIFY_ENABLE_ALLCLOSE=1 takes the default atol literally too, 0 leaves rms alone;
+MIGRAPHX_VERIFY_DUMP_DIFF=1 prints both sides of what fails. Exit status 1 when an output differs,
+in value, shape or type; 2 where the outputs that differ are ill-conditioned: nothing is wrong by
+itself, and in the reference numbers that are one ulp away do as much to them.
 
 The reference is `ref`, which interprets each operator in numpy; with --ort it is onnxruntime,
 which shares nothing with this package. --against OTHER.onnx makes the reference side, either of
@@ -87,7 +87,7 @@ def run(args: Arguments) -> int:
         form_of(args)
     # the reference is the model as it stands in its file: passes are verified too
     other = model
-    if "--against" in args or model.passes or model.float_types:
+    if "--against" in args or model.passes or model.precisions:
         other = Model(args, args.get("--against"), plain=True)
     held = _held(args)
     choice = choose_target(args, runs=True, held=held, model=model)
@@ -185,14 +185,13 @@ def _moves(
     if any(flag in args for flag in ("--rms-tol", "--atol", "--rtol")):
         return {}  # who states a limit wants it held
     case = case_of(args, model, other, choice, compiled.signature.check_inputs(inputs))
-    narrow = {"half": np.float16, "bf16": ml_dtypes.bfloat16}
-    least = max((float(ml_dtypes.finfo(narrow[t]).eps) for t in model.float_types), default=0.0)
+    least = max((STEPS[t] for t in model.precisions), default=0.0)
     return ill_conditioned(case, found, wanted, least)
 
 
 def _limits(args: Arguments, model: Model, program: ProgramIR, count: int) -> list[Tolerances]:
     """Return the limits of each output; a list that is one output has its elements' widest."""
-    each = [limits_of(args)(t) for t in output_tolerances(program, low=bool(model.float_types))]
+    each = [limits_of(args)(t) for t in tolerances_in(program, model.precisions)]
     if len(each) == count:
         return each
     return [max(each, key=lambda t: t.rms, default=Tolerances())] * count
@@ -231,7 +230,7 @@ def _check(args: Arguments, other: Model, choice: TargetChoice) -> None:
             raise UsageError(f"option '{mode}' is for --cpu and --gpu, the target is ref")
     if "--minimal" in args and mode not in ("--bisect", "--reduce"):
         raise UsageError("option '--minimal' is for --bisect and --reduce")
-    if "--compiled-model" in args and (load_passes(args) or "--fp16" in args or "--bf16" in args):
+    if "--compiled-model" in args and (load_passes(args) or any(f in args for f in PRECISIONS)):
         raise UsageError("a compiled model takes no passes and no other types")
     if "--ort" in args:
         if not other.is_onnx:
@@ -247,7 +246,7 @@ def _check(args: Arguments, other: Model, choice: TargetChoice) -> None:
 
 def _changes(args: Arguments) -> bool:
     """Return whether the target side runs another program than the reference side."""
-    flags = ("--against", "--fp16", "--bf16", "--compiled-model")
+    flags = ("--against", *PRECISIONS, "--compiled-model")
     return any(f in args for f in flags) or bool(load_passes(args))
 
 

@@ -1,0 +1,83 @@
+"""Calibration: run a program on samples, and watch the values that are to be quantised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mgx_mlir.compiler.compile import compile
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.core.ir import ir
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.taps import with_results
+from mgx_mlir.quantization.ranges import Observer
+from mgx_mlir.quantization.samples import Sample, samples
+from mgx_mlir.quantization.sites import Place, Site, at_place
+
+Progress = Callable[[int], None]  # called with the number of samples that are done
+
+
+@dataclass
+class Calibration:
+    """What samples showed: an observer for each value, and the program's own results."""
+
+    observers: dict[Place, Observer]
+    samples: list[Sample] = field(default_factory=list)
+    outputs: list[list[np.ndarray]] = field(default_factory=list)
+
+
+def calibrate(
+    program: ProgramIR,
+    sites: Sequence[Site],
+    data: object,
+    *,
+    target: str = "cpu",
+    progress: Progress | None = None,
+    most: int | None = None,
+    keep: int = 16,
+) -> Calibration:
+    """Run the program on samples of `data`, and observe the operands of all sites.
+
+    target: "cpu" or "ref", which the program runs on with these operands as results; most: the
+    samples that are read; keep: the samples and results that are held, for what compares later.
+    Errors: UsageError for no sample at all, and those of reading and running.
+    """
+    wanted: dict[Place, set[int]] = {}
+    for site in sites:
+        for place in site.values:
+            wanted.setdefault(place, set())
+        if site.weights is not None:
+            wanted[site.values[0]].add(site.channel_axis)
+    found = Calibration({p: Observer(frozenset(axes)) for p, axes in wanted.items()})
+    order = list(wanted)
+    compiled = compile(with_results(program, lambda b: _tapped(b, order)), target)
+    count = 0
+    own = len(compiled.signature.outputs) - len(order)
+    for sample in samples(data, compiled.signature.inputs):
+        if most is not None and count >= most:
+            break
+        results = compiled.execute(compiled.check_inputs(sample))
+        for place, array in zip(order, results[own:], strict=True):
+            found.observers[place].add(np.asarray(array))
+        if count < keep:
+            found.samples.append(sample)
+            found.outputs.append([np.array(a) for a in results[:own]])
+        count += 1
+        if progress is not None:
+            progress(count)
+    if not count:
+        raise UsageError("the calibration data has no sample")
+    return found
+
+
+def _tapped(block: ir.Block, places: Iterable[Place]) -> list[tuple[str, ir.Value]]:
+    return [(f"seen_{i}", at_place(block, p)) for i, p in enumerate(places)]
+
+
+def outputs_of(program: ProgramIR, target: str, given: Sequence[Sample]) -> list[list[np.ndarray]]:
+    """Return the results of a program on samples."""
+    compiled: Any = compile(program, target)
+    return [list(map(np.asarray, compiled.run(dict(s)))) for s in given]

@@ -1,0 +1,281 @@
+"""Products in 8 bits: their operands quantised and dequantised, by ranges that are known or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import OPS, attributes_of, mnemonic
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.quantization.calibrate import Calibration
+from mgx_mlir.quantization.ranges import Range
+from mgx_mlir.quantization.sites import Place, Site
+
+_TINY = 1e-30  # a scale of what is 0 everywhere
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How operands are rounded.
+
+    dtype: int8, uint8 or fp8e4m3fn of activations; weights are int8 or the f8 type. per_channel:
+    a scale for each output channel of a weight. asymmetric: activations have a zero point; f8
+    never. bias_correction: what rounding the weights adds to the mean of each output channel is
+    subtracted. smooth: None, or the exponent in [0, 1] by which large activations of a dot's
+    columns are moved to its weights (Xiao et al., SmoothQuant, 2022).
+    """
+
+    dtype: DType = dtypes.INT8
+    per_channel: bool = True
+    asymmetric: bool = False
+    bias_correction: bool = False
+    smooth: float | None = None
+
+    @property
+    def weight_dtype(self) -> DType:
+        """The type of weights: signed, so that they need no zero point."""
+        return dtypes.INT8 if self.dtype.is_integer else self.dtype
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Scale and zero point of one value; an axis where there is one scale for each index of it."""
+
+    scale: np.ndarray
+    zero: int = 0
+    axis: int | None = None
+
+
+def span_of(dtype: DType) -> tuple[float, float]:
+    """Return the least and the greatest number that quantised values take.
+
+    -128 is left out, so that a value and its opposite are rounded alike.
+    """
+    if dtype.is_float:
+        top = float(dtypes.float_info(dtype.np).max)
+        return -top, top
+    return (0.0, 255.0) if dtype.is_unsigned else (-127.0, 127.0)
+
+
+def activation_parameters(found: Range, dtype: DType, *, asymmetric: bool) -> Parameters:
+    """Return scale and zero point for a range, which is widened to hold 0."""
+    low, high = min(found[0], 0.0), max(found[1], 0.0)
+    least, most = span_of(dtype)
+    if dtype.is_float or not (asymmetric or dtype.is_unsigned):
+        return Parameters(np.array(max(max(-low, high) / most, _TINY), np.float32))
+    least = float(dtype.lowest())
+    scale = max((high - low) / (most - least), _TINY)
+    zero = int(np.clip(round(least - low / scale), least, most))
+    return Parameters(np.array(scale, np.float32), zero)
+
+
+def weight_parameters(w: np.ndarray, axis: int | None, dtype: DType) -> Parameters:
+    """Return the scales of constant weights: symmetric, by the largest magnitude."""
+    magnitude = np.abs(np.nan_to_num(w.astype(np.float32)))
+    if axis is None:
+        largest: np.ndarray = np.asarray(magnitude.max(initial=0.0))
+    else:
+        others = tuple(i for i in range(w.ndim) if i != axis % w.ndim)
+        largest = magnitude.max(others, initial=0.0)
+    scale = np.maximum(largest / span_of(dtype)[1], _TINY).astype(np.float32)
+    return Parameters(scale, 0, axis)
+
+
+def codes_of(w: np.ndarray, p: Parameters, dtype: DType) -> np.ndarray:
+    """Return constant weights as codes."""
+    scaled = w.astype(np.float32) / _along(p.scale, w.ndim, p.axis)
+    least, most = span_of(dtype)
+    scaled = np.clip(scaled, least, most)
+    return (np.rint(scaled) if dtype.is_integer else scaled).astype(dtype.np)
+
+
+def restored(codes: np.ndarray, p: Parameters) -> np.ndarray:
+    """Return codes as the numbers that they stand for, in f32."""
+    return codes.astype(np.float32) * _along(p.scale, codes.ndim, p.axis)
+
+
+def _along(numbers: np.ndarray, rank: int, axis: int | None) -> np.ndarray:
+    if axis is None:
+        return np.asarray(numbers)
+    dims = [1] * rank
+    dims[axis] = -1
+    return np.asarray(numbers).reshape(dims)
+
+
+# ---- rewriting -----------------------------------------------------------------------------------
+
+
+@dataclass
+class Quantiser:
+    """Puts the operands of sites through 8 bits, in the program that the sites are of.
+
+    ranges: of activations by place; where there is none, the range is found at each run
+    (DynamicQuantizeLinear). Several products of one value share its quantised form.
+    """
+
+    scheme: Scheme
+    ranges: Mapping[Place, Range]
+    calibration: Calibration | None = None
+    builder: Builder = field(default_factory=Builder)
+    _made: dict[ir.Value, ir.Value] = field(default_factory=dict)
+
+    def apply(self, site: Site) -> None:
+        """Quantise the operands of one product."""
+        op = site.op
+        x = op.operands[0]
+        with op.location:
+            if site.weights is None:
+                for i, place in enumerate(site.values):
+                    op.operands[i] = self._activation(op.operands[i], place)
+                return
+            with ir.InsertionPoint(op):
+                factors = self._smoothing(site)
+                weights = site.weights.astype(np.float32)
+                if factors is None:
+                    op.operands[0] = self._activation(x, site.values[0])
+                else:
+                    weights = weights * _along(factors, weights.ndim, -2)
+                    op.operands[0] = self._smoothed(x, site, factors)
+                op.operands[1] = self._weights(op.operands[1], weights, site)
+
+    def _smoothing(self, site: Site) -> np.ndarray | None:
+        """Return what each column of the activations is divided by, None where nothing is."""
+        alpha = self.scheme.smooth
+        if alpha is None or self.calibration is None or site.kind != "dot":
+            return None
+        channels = self.calibration.observers[site.values[0]].channels.get(-1)
+        if channels is None or site.weights is None:
+            return None
+        others = tuple(i for i in range(site.weights.ndim) if i != site.weights.ndim - 2)
+        of_weights = np.maximum(np.abs(site.weights.astype(np.float32)).max(others), 1e-5)
+        of_values = np.maximum(channels.largest, 1e-5)
+        return (of_values**alpha / of_weights ** (1 - alpha)).astype(np.float32)
+
+    def _smoothed(self, x: ir.Value, site: Site, factors: np.ndarray) -> ir.Value:
+        b, t = self.builder, TensorType.of(x)
+        assert self.calibration is not None
+        scaled = b.op("mul", x, _like(b, (1 / factors).astype(t.dtype.np), x))
+        channels = self.calibration.observers[site.values[0]].channels[-1]
+        largest = float((channels.largest / factors).max())
+        return self._pair(scaled, (-largest, largest))
+
+    def _activation(self, x: ir.Value, place: Place) -> ir.Value:
+        made = self._made.get(x)
+        if made is None:
+            if isinstance(x.owner, ir.Block):
+                point = ir.InsertionPoint.at_block_begin(x.owner)
+            else:
+                point = ir.InsertionPoint.after(x.owner)
+            with point:
+                made = self._pair(x, self.ranges.get(place))
+            self._made[x] = made
+        return made
+
+    def _pair(self, x: ir.Value, found: Range | None) -> ir.Value:
+        b, dtype = self.builder, TensorType.of(x).dtype
+        wide = dtype if dtype.size >= 4 else dtypes.FLOAT
+        value = x if wide is dtype else b.op("convert", x, target_type=wide)
+        target = self.scheme.dtype
+        zero: ir.Value | None = None
+        if found is None:
+            scale, zero = self._found_at_run_time(value, wide)
+            scale = _repeated(b, scale, value)
+            if zero is not None:
+                target = TensorType.of(zero).dtype
+                zero = _repeated(b, zero, value)
+        else:
+            p = activation_parameters(found, target, asymmetric=self.scheme.asymmetric)
+            scale = _like(b, p.scale.astype(wide.np), value)
+            if target.is_integer:
+                zero = _like(b, np.array(p.zero, target.np), value)
+        q = b.op("quantizelinear", value, scale, zero, out_type=target)
+        out = b.op("dequantizelinear", q, scale, zero)
+        return out if wide is dtype else b.op("convert", out, target_type=dtype)
+
+    def _found_at_run_time(self, x: ir.Value, wide: DType) -> tuple[ir.Value, ir.Value | None]:
+        """Build scale and zero point of what x is at each run; of f8 the scale alone."""
+        b = self.builder
+        axes = list(range(TensorType.of(x).rank))
+
+        def least_dims(v: ir.Value) -> ir.Value:
+            return b.op("reshape", v, dims=[]) if axes else v
+
+        if self.scheme.dtype.is_float:
+            magnitude = b.abs(x)
+            top = least_dims(b.op("reduce_max", magnitude, axes=axes) if axes else magnitude)
+            scale = b.max(b.div(top, span_of(self.scheme.dtype)[1]), _TINY)
+            return scale, None
+        high = b.max(least_dims(b.op("reduce_max", x, axes=axes) if axes else x), 0)
+        low = b.min(least_dims(b.op("reduce_min", x, axes=axes) if axes else x), 0)
+        scale = b.max(b.div(b.sub(high, low), 255), _TINY)
+        place = b.nearbyint(b.div(b.neg(low), scale))
+        bounded = b.clip(place, b.literal(0, wide), b.literal(255, wide))
+        return scale, b.op("convert", bounded, target_type=dtypes.UINT8)
+
+    def _weights(self, value: ir.Value, weights: np.ndarray, site: Site) -> ir.Value:
+        """Build the codes of the weights, dequantised, at the dims of the operand."""
+        b, scheme, t = self.builder, self.scheme, TensorType.of(value)
+        axis = site.output_axis if scheme.per_channel else None
+        p = weight_parameters(weights, axis, scheme.weight_dtype)
+        codes = codes_of(weights, p, scheme.weight_dtype)
+        wide = t.dtype if t.dtype.size >= 4 else dtypes.FLOAT
+        literal = b.literal(codes)
+        numbers = _along(p.scale, codes.ndim, p.axis).astype(wide.np)
+        scale = b.multibroadcast(b.literal(numbers), codes.shape)
+        made = b.op("dequantizelinear", literal, scale)
+        if wide is not t.dtype:
+            made = b.op("convert", made, target_type=t.dtype)
+        if scheme.bias_correction:
+            self._correct(site, restored(codes, p) - weights)
+        source = value.owner.operation
+        chain: list[ir.Operation] = []
+        while mnemonic(source) == "multibroadcast":
+            chain.append(source)
+            source = source.operands[0].owner.operation
+        for op in reversed(chain):
+            made = OPS["multibroadcast"]([made], **attributes_of(op)).operation.results[0]
+        return made
+
+    def _correct(self, site: Site, change: np.ndarray) -> None:
+        """Subtract the mean that a change of the weights adds to each output channel."""
+        if self.calibration is None:
+            return
+        seen = self.calibration.observers[site.values[0]].channels.get(site.channel_axis)
+        if seen is None:
+            return
+        b, out = self.builder, site.op.results[0]
+        if site.kind == "convolution":
+            groups = int(site.op.opview.group)
+            means = seen.means.reshape(groups, -1)
+            each = change.reshape(groups, change.shape[0] // groups, change.shape[1], -1).sum(-1)
+            shift = np.einsum("goc,gc->go", each, means).reshape(-1)
+            shift = shift.reshape(-1, *[1] * (change.ndim - 2))
+        else:
+            shift = np.einsum("k,...kn->...n", seen.means, change)
+            if shift.ndim > 1:
+                return  # a weight for each of several batches
+        t = TensorType.of(out)
+        with ir.InsertionPoint.after(site.op):
+            less = _like(b, shift.astype(t.dtype.np), out)
+            made = b.op("sub", out, less)
+            out.replace_all_uses_except(made, made.owner.operation)
+
+
+def _like(b: Builder, numbers: np.ndarray, x: ir.Value) -> ir.Value:
+    """Build numbers at the dims of `x`, static or not."""
+    return _repeated(b, b.literal(numbers), x)
+
+
+def _repeated(b: Builder, numbers: ir.Value, x: ir.Value) -> ir.Value:
+    t = TensorType.of(x)
+    if TensorType.of(numbers).dims == t.dims:
+        return numbers
+    return (
+        b.multibroadcast(numbers, t.dims) if t.is_static else b.op("multibroadcast", [numbers, x])
+    )

@@ -1,0 +1,213 @@
+"""Whole programs in 8 bits: prepare, calibrate, choose what stays wide, rewrite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import mgx_mlir.passes  # noqa: F401  (declares the passes)
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.quantization.calibrate import Calibration, Progress, calibrate, outputs_of
+from mgx_mlir.quantization.eight_bits import Quantiser, Scheme
+from mgx_mlir.quantization.ranges import METHODS, Range
+from mgx_mlir.quantization.scales import KnownRanges
+from mgx_mlir.quantization.sensitivity import Sensitivity, sensitivities
+from mgx_mlir.quantization.sites import OPS, Place, sites
+from mgx_mlir.rewrite.passes import run_pipeline
+
+# what is quantised already stays quantised: constants of it are not folded
+OPTIMIZE = "mgx-optimize-module{skip=quantizelinear,dequantizelinear}"
+Outputs = list[list[np.ndarray]]
+Metric = Callable[[Outputs], float]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a program is quantised.
+
+    scheme: the types and scales. ops: the products that are; `computed_operands`: those of two
+    computed operands too. keep: names of source nodes that stay as they are. method, percentile:
+    how ranges are chosen (`Observer.range`). max_error: products stay wide, the most sensitive
+    first, until the root mean square of what the outputs change by is at most this part of the
+    outputs' own; metric, least: or until `metric` of the outputs of the held samples is at least
+    `least`. samples: how many are read.
+    """
+
+    scheme: Scheme = field(default_factory=Scheme)
+    ops: tuple[str, ...] = OPS
+    computed_operands: bool = False
+    keep: tuple[str, ...] = ()
+    method: str = "mse"
+    percentile: float = 99.99
+    max_error: float | None = None
+    metric: Metric | None = None
+    least: float = 0.0
+    samples: int | None = None
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.ops if name not in OPS]
+        if unknown:
+            raise UsageError(
+                f"only {' and '.join(OPS)} are computed in 8 bits, got {', '.join(unknown)}"
+            )
+        if self.method not in METHODS:
+            raise UsageError(f"unknown method '{self.method}'",
+                             notes=[f"expected one of {', '.join(METHODS)}"])  # fmt: skip
+        if self.scheme.smooth is not None and not 0 <= self.scheme.smooth <= 1:
+            raise UsageError(f"smooth expected a number in [0, 1], got {self.scheme.smooth}")
+
+
+@dataclass
+class Quantised:
+    """A quantised program and what was found on the way.
+
+    kept: names of the products that stay wide because of `max_error` or `metric`; ranges: by
+    product, to be written to a file.
+    """
+
+    program: ProgramIR
+    names: list[str]
+    kept: list[str]
+    ranges: KnownRanges
+    sensitivities: list[Sensitivity] = field(default_factory=list)
+    error: float | None = None
+
+
+def prepared(program: ProgramIR) -> ProgramIR:
+    """Copy a program with its constants folded, in which products stand by themselves."""
+    copy = program.clone()
+    run_pipeline(copy.module, ["normalize_ops", OPTIMIZE], store=copy.store)
+    copy.prune_store()
+    return copy
+
+
+def quantised(
+    program: ProgramIR,
+    data: object = None,
+    options: Options | None = None,
+    *,
+    target: str = "cpu",
+    ranges: KnownRanges | None = None,
+    with_sensitivity: bool = False,
+    progress: Progress | None = None,
+) -> Quantised:
+    """Quantise the products of a program, which stays as it is.
+
+    data: samples (`samples.samples`); None: with `ranges` the ranges are those, else each run
+    finds the ranges of its own activations. Errors: UsageError for names that are no product's
+    and for options that need samples, and those of reading, compiling and running.
+    """
+    chosen = options or Options()
+    base = prepared(program)
+    found = sites(base, chosen.ops, computed_operands=chosen.computed_operands)
+    unknown = [n for n in chosen.keep if n not in {s.name for s in found}]
+    if unknown:
+        names = ", ".join(s.name for s in found[:8]) or "none"
+        raise UsageError(f"keep has names that are no products: {', '.join(unknown)}",
+                         notes=[f"the first products are {names}"])  # fmt: skip
+    wanted = [s for s in found if s.name not in chosen.keep]
+    seeks = chosen.max_error is not None or chosen.metric is not None
+    asked = {
+        "max_error or metric": seeks,
+        "smooth": chosen.scheme.smooth is not None,
+        "bias_correction": chosen.scheme.bias_correction,
+        "a report of sensitivity": with_sensitivity,
+    }
+    needs = [name for name, given in asked.items() if given]
+    seen: Calibration | None = None
+    if data is not None and wanted:
+        seen = calibrate(base, wanted, data, target=_runs_on(target), progress=progress,
+                         most=chosen.samples)  # fmt: skip
+        known = KnownRanges.of(wanted, seen, chosen.method, chosen.percentile)
+    elif needs and wanted:
+        raise UsageError(f"{' and '.join(needs)} need calibration data")
+    else:
+        known = ranges or KnownRanges()
+    by_place = known.by_place(wanted)
+    ranked: list[Sensitivity] = []
+    if seen is not None and (seeks or with_sensitivity):
+        ranked = sensitivities(base, wanted, chosen.scheme, by_place, seen, _runs_on(target))
+    kept, error = _kept(base, chosen, by_place, seen, ranked, _runs_on(target))
+    made = rewritten(base, chosen, by_place, seen, {*chosen.keep, *kept})
+    return Quantised(made, [s.name for s in wanted if s.name not in kept], kept, known, ranked,
+                     error)  # fmt: skip
+
+
+def rewritten(
+    base: ProgramIR,
+    options: Options,
+    ranges: dict[Place, Range],
+    seen: Calibration | None,
+    keep: Collection[str],
+) -> ProgramIR:
+    """Copy a prepared program with its products quantised, but for those that are kept."""
+    copy = base.clone()
+    found = sites(copy, options.ops, computed_operands=options.computed_operands)
+    with copy.ctx, copy.store.active():
+        quantiser = Quantiser(options.scheme, ranges, seen)
+        for site in found:
+            if site.name not in keep:
+                quantiser.apply(site)
+    run_pipeline(copy.module, ["dead_code_elimination"], store=copy.store)
+    copy.prune_store()
+    return copy
+
+
+def _runs_on(target: str) -> str:
+    """Return where samples are run: on this machine."""
+    return "ref" if target == "ref" else "cpu"
+
+
+def _kept(
+    base: ProgramIR,
+    options: Options,
+    ranges: dict[Place, Range],
+    seen: Calibration | None,
+    ranked: Sequence[Sensitivity],
+    target: str,
+) -> tuple[list[str], float | None]:
+    """Return the fewest products, the most sensitive ones, that must stay for the wanted error."""
+    if seen is None or (options.max_error is None and options.metric is None):
+        return [], None
+    order = [s.name for s in sorted(ranked, key=lambda s: s.sqnr)]
+    judged: dict[int, tuple[bool, float]] = {}
+
+    def holds(count: int) -> bool:
+        if count not in judged:
+            made = rewritten(base, options, ranges, seen, {*options.keep, *order[:count]})
+            judged[count] = _judged(options, seen, outputs_of(made, target, seen.samples))
+        return judged[count][0]
+
+    low, high = 0, len(order)
+    if not holds(0):
+        while high - low > 1:  # `low` does not hold; all of them wide does
+            middle = (low + high) // 2
+            low, high = (low, middle) if holds(middle) else (middle, high)
+    else:
+        high = 0
+    return order[:high], judged[high][1] if high in judged else 0.0
+
+
+def _judged(options: Options, seen: Calibration, outputs: Outputs) -> tuple[bool, float]:
+    if options.metric is not None:
+        found = float(options.metric(outputs))
+        return found >= options.least, found
+    error = relative_error(outputs, seen.outputs)
+    assert options.max_error is not None
+    return error <= options.max_error, error
+
+
+def relative_error(got: Any, want: Any) -> float:
+    """Return the root mean square of a difference over that of `want`: the worst output's."""
+    worst = 0.0
+    for i in range(len(want[0])):
+        a = np.concatenate([np.asarray(g[i], np.float64).reshape(-1) for g in got])
+        b = np.concatenate([np.asarray(w[i], np.float64).reshape(-1) for w in want])
+        scale = float(np.sqrt(np.mean(b**2))) if b.size else 0.0
+        off = float(np.sqrt(np.mean((a - b) ** 2))) if b.size else 0.0
+        worst = max(worst, off / scale if scale else off)
+    return worst

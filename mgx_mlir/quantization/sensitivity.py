@@ -1,0 +1,111 @@
+"""What each product loses in 8 bits by itself: one run that computes both forms of all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mgx_mlir.compiler.compile import compile
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.taps import with_results
+from mgx_mlir.quantization.calibrate import Calibration
+from mgx_mlir.quantization.eight_bits import Quantiser, Scheme
+from mgx_mlir.quantization.ranges import Range
+from mgx_mlir.quantization.sites import Place, Site, sites
+
+_MOST = 4  # samples
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """A product's result in 8 bits beside its own, on the same operands.
+
+    sqnr: the power of the result over that of the difference, in decibels; cosine: of the angle
+    between the two.
+    """
+
+    name: str
+    kind: str
+    sqnr: float
+    cosine: float
+
+
+def sensitivities(
+    base: ProgramIR,
+    wanted: Sequence[Site],
+    scheme: Scheme,
+    ranges: Mapping[Place, Range],
+    seen: Calibration,
+    target: str,
+) -> list[Sensitivity]:
+    """Measure all products of a prepared program on some samples, in order."""
+    names = {s.name for s in wanted}
+    copy = base.clone()
+    found = [s for s in sites(copy, computed_operands=True) if s.name in names]
+
+    def choose(block: ir.Block) -> list[tuple[str, ir.Value]]:
+        ops = [view.operation for view in block.operations]
+        return [
+            (f"power_{i}_{k}", v)
+            for i, site in enumerate(found)
+            for k, v in enumerate(_powers(ops[_position(site)], site, scheme, ranges, seen))
+        ]
+
+    def _position(site: Site) -> int:
+        return positions[site.name]
+
+    with copy.ctx:
+        block = found[0].op.block if found else None
+        order = {v.operation: i for i, v in enumerate(block.operations)} if block else {}
+        positions = {s.name: order[s.op] for s in found}
+    if not found:
+        return []
+    compiled = compile(with_results(copy, choose), target)
+    own = len(compiled.signature.outputs) - 3 * len(found)
+    sums = np.zeros((len(found), 3))
+    for sample in seen.samples[:_MOST]:
+        results = compiled.execute(compiled.check_inputs(sample))
+        numbers = np.array([float(np.asarray(a).reshape(())) for a in results[own:]])
+        sums += numbers.reshape(-1, 3)
+    return [_measured(s, *map(float, row)) for s, row in zip(found, sums, strict=True)]
+
+
+def _measured(site: Site, power: float, noise: float, product: float) -> Sensitivity:
+    """Return the figures of sums of y y, (q - y)(q - y) and q y."""
+    rounded = noise + 2 * product - power  # of q q
+    sqnr = math.inf if noise <= 0 else 10 * math.log10(max(power, 1e-30) / noise)
+    scale = math.sqrt(max(power, 0.0) * max(rounded, 0.0))
+    cosine = product / scale if scale else 1.0
+    return Sensitivity(site.name, site.kind, sqnr, min(cosine, 1.0))
+
+
+def _powers(
+    op: ir.Operation,
+    site: Site,
+    scheme: Scheme,
+    ranges: Mapping[Place, Range],
+    seen: Calibration,
+) -> list[ir.Value]:
+    """Build the product a second time, in 8 bits, and the sums that compare the two."""
+    b = Builder()
+    with op.location:
+        with ir.InsertionPoint.after(op):
+            twin = op.clone()
+        twin_site = Site(site.name, site.kind, twin, site.values, site.weights)
+        Quantiser(scheme, ranges, seen, b).apply(twin_site)
+        with ir.InsertionPoint.after(twin):
+            y, q = (b.op("convert", o.results[0], target_type=dtypes.DOUBLE) for o in (op, twin))
+            axes = list(range(TensorType.of(y).rank))
+            less = b.op("sub", q, y)
+            pairs = ((y, y), (less, less), (q, y))
+            return [
+                b.op("reduce_sum", b.op("mul", first, second), axes=axes)
+                for first, second in pairs
+            ]  # fmt: skip

@@ -1,0 +1,90 @@
+"""--fp16, --bf16, --int8, --fp8 and --int4-weights: a loaded program in smaller types."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mgx_mlir.core.errors import UsageError
+from mgx_mlir.debug.tolerances import Tolerances, output_tolerances
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.tools.driver.arguments import Arguments
+from mgx_mlir.tools.driver.progress import say, working
+
+if TYPE_CHECKING:
+    from mgx_mlir.api.program import program
+    from mgx_mlir.quantization.quantize import Quantised
+
+PRECISIONS = {  # in MIGraphX's order
+    "--fp16": "half", "--bf16": "bf16", "--int8": "int8", "--fp8": "fp8", "--int4-weights": "int4",
+}  # fmt: skip
+# half of the distance of neighbours of the type, over the largest of what shares a scale
+STEPS = {"half": 2**-10, "bf16": 2**-7, "int8": 2**-7, "fp8": 2**-3, "int4": 2**-4}
+_INT4 = 0.25  # 15 steps over 32 weights are 8 % of a product's rms, and layers add up
+_CALIBRATED = ("--int8", "--fp8")
+
+
+def tolerances_in(found: ProgramIR, precisions: tuple[str, ...]) -> list[Tolerances]:
+    """Return the limits of each result of a program whose target computes in these types."""
+    each = output_tolerances(found, low=bool(precisions))
+    if "int4" not in precisions:
+        return each
+    return [replace(t, rms=_INT4, atol=_INT4, rtol=_INT4) if t.rms else t for t in each]
+
+
+def chosen(args: Arguments) -> tuple[str, ...]:
+    """Return the precisions that were asked for, in the order in which they are applied."""
+    return tuple(kind for flag, kind in PRECISIONS.items() if flag in args)
+
+
+def check(args: Arguments) -> None:
+    """Raise UsageError for options that do not go together."""
+    both = [f for f in _CALIBRATED if f in args]
+    if len(both) > 1:
+        raise UsageError("options '--int8' and '--fp8' exclude each other")
+    for flag in ("--calibrate", "--calibration-method"):
+        if flag in args and not both:
+            raise UsageError(f"option '{flag}' needs --int8 or --fp8")
+    if "--calibration-method" in args and "--calibrate" not in args:
+        raise UsageError("option '--calibration-method' needs --calibrate")
+
+
+def in_precision(made: program, kind: str, args: Arguments) -> None:
+    """Bring a program to one of the precisions, in place. Errors: MgxError."""
+    from mgx_mlir.api.quantize import quantize_bf16, quantize_fp16, quantize_int4_weights
+
+    if kind == "half":
+        quantize_fp16(made)
+    elif kind == "bf16":
+        quantize_bf16(made)
+    elif kind == "int4":
+        quantize_int4_weights(made)
+    else:
+        _in_8_bits(made, kind, args)
+
+
+def _in_8_bits(made: program, kind: str, args: Arguments) -> None:
+    from mgx_mlir.api.program import get_target
+    from mgx_mlir.api.quantize import quantize_fp8, quantize_int8
+
+    data = args.get("--calibrate")
+    here = get_target("ref" if "--ref" in args else "cpu")
+    with working("Calibrating"):
+        if kind == "fp8":
+            found = quantize_fp8(
+                made, here, data, method=args.get("--calibration-method", "minmax")
+            )
+        else:
+            found = quantize_int8(made, here, data, method=args.get("--calibration-method", "mse"))
+    _tell(found, kind, data)
+
+
+def _tell(found: Quantised, kind: str, data: str | None) -> None:
+    count = len(found.names)
+    products = f"{count} product{'s' * (count != 1)} in {kind}"
+    if not count:
+        say(f"{kind}: the program has no dot or convolution with constant weights")
+    elif data is None:
+        say(f"{products}; each run finds the ranges of its activations (--calibrate fixes them)")
+    else:
+        say(f"{products}, by ranges of {data}")
