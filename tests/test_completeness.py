@@ -74,7 +74,6 @@ IGNORED = {
     ("", "Optional"): {"type": "of what is absent"},
     ("", "SequenceEmpty"): {"dtype": "of what is absent"},
     ("", "TopK"): {"sorted": "results are sorted in every case"},
-    (ML, "LabelEncoder"): {"default_string": "a schema's default where there are no strings"},
     (ML, "LinearClassifier"): {"multi_class": "onnxruntime does not read it"},
     (ML, "TreeEnsemble"): {"nodes_hitrates": _TREES},
     (MS, "Attention"): {"rotary_embedding_dim": "of do_rotary, which is refused"},

@@ -169,6 +169,14 @@ func.func @topk_names(%arg0: tensor<3xf32>, %arg1: tensor<4xi64>) {
 
 // -----
 
+func.func @topk_count(%arg0: tensor<3xf32>, %arg1: tensor<2xi64>) {
+  // expected-error @+1 {{'migraphx.topk' op count expected 1 element, got 2}}
+  %0:2 = "migraphx.topk"(%arg0, %arg1) {operandSegmentSizes = array<i32: 1, 0, 1>} : (tensor<3xf32>, tensor<2xi64>) -> (tensor<?xf32>, tensor<?xi64>)
+  return
+}
+
+// -----
+
 func.func @topk_bool(%arg0: tensor<3xi1>) {
   // expected-error @+1 {{'migraphx.topk' op expected a float or integer type, got i1}}
   %0:2 = "migraphx.topk"(%arg0) : (tensor<3xi1>) -> (tensor<1xi1>, tensor<1xi64>)

@@ -30,3 +30,17 @@ def wide_in_the_middle(g):
     x = g.argument(g.dims(2), g.pick("f16", "bf16", "i8", "ui8", "i16"))
     y = g.b.op("convert", x, target_type=g.pick(dtypes.FLOAT, dtypes.DOUBLE))
     return g.b.op("convert", g.maybe_used(y), target_type=g.pick(*dtypes.DTYPES))
+
+
+@case("find_clip_convert", fires=0.4)
+def find_clip_convert(g):
+    """A clip to the whole range of a type, to a wider one, and to a narrower one, which stays."""
+    dims = g.dims(g.pick(1, 2))
+    x = g.argument(dims, g.pick("f32", "f64"))
+    target = g.pick(dtypes.INT8, dtypes.UINT8)
+    low, high = float(target.lowest()), float(target.highest())
+    if g.coin(0.5):
+        low, high = low - g.pick(-3, 0, 4), high + g.pick(-2, 0, 300)
+    kind = g.b.dtype(x)
+    bounds = [g.b.multibroadcast(g.b.literal(v, kind), dims) for v in (low, high)]
+    return g.b.op("convert", g.maybe_used(g.b.op("clip", x, *bounds)), target_type=target)
