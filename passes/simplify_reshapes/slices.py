@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Pointwise, is_a
+from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.movement import Concat, Slice, slice_bounds
 from mgx_mlir.dialects.migraphx.views import ReshapeOp, Transpose
@@ -97,6 +98,9 @@ def find_nested_slice(op: Slice, rw: Rewriter) -> Replacement:
     if outer is None or first is None:
         return no_match("bounds are known at run time only")
     bounds = [(f[0] + o[0], f[0] + o[1]) for f, o in zip(first, outer, strict=True)]
+    for (low, high), d in zip(bounds, rw.dims(op.operation.results[0]), strict=True):
+        if is_named(d) and not is_named(high - low):
+            return no_match("{} elements are said to be of an open extent", high - low)
     return cut_to(rw, inner.operands[0], bounds)
 
 

@@ -13,7 +13,10 @@ import pytest
 from onnx import parser
 
 import mgx_mlir
+from mgx_mlir.compiler.models import read_model
 from mgx_mlir.core.errors import RunError
+from mgx_mlir.passes.pipelines import pipeline
+from mgx_mlir.rewrite.passes import run_pipeline
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -195,3 +198,32 @@ def test_lists_as_long_as_an_open_dim() -> None:
     program = check(data, calls)
     with pytest.raises(RunError, match="a position in the sequence"):
         program.run({"x": draw(2, 3, 4), "i": np.array(3)})
+
+
+STATES = """<ir_version: 8, opset_import: ["": 13]>
+g (float[b, t, 3] x, int64[b] lengths) => (float y)
+<float[2, 18, 3] w = {W}, float[2, 18, 6] r = {R},
+  int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] six = {6}> {
+  steps = Transpose <perm: ints = [1, 0, 2]> (x)
+  count = Cast <to: int = 6> (lengths)
+  shape = Shape (steps)
+  batch = Slice (shape, one, two)
+  dims = Concat <axis: int = 0> (two, batch, six)
+  h = ConstantOfShape (dims)
+  all, last = GRU <hidden_size: int = 6, direction: string = "bidirectional"> (
+    steps, w, r, , count, h)
+  there = Slice (last, zero, one)
+  back = Slice (last, one, two)
+  both = Concat <axis: int = 2> (there, back)
+  y = Squeeze (both, zero)
+}"""
+
+
+def test_last_states_of_both_directions() -> None:
+    """The states' first extent is that of a computed shape: a pass must not restate its slices."""
+    w, r = (", ".join(f"{v:.2f}" for v in draw(2 * 18 * n) / 3) for n in (3, 6))
+    text = STATES.replace("{W}", f"{{{w}}}").replace("{R}", f"{{{r}}}")
+    program = read_model(parser.parse_model(text).SerializeToString())
+    run_pipeline(program.module, pipeline("cpu"), store=program.store)
+    with program.ctx:
+        assert program.module.operation.verify()
