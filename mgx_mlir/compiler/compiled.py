@@ -175,11 +175,12 @@ class CompiledProgram:
     def run(
         self, inputs: Mapping[str, Any] | None = None, /, *args: object, **named: object
     ) -> list[Any]:
-        """Run on numpy arrays by input name; the outputs in order.
+        """Run on numpy arrays by input name, or in order; the outputs in order.
 
-        An input or output that is a sequence in the model is a list of arrays. Everything about
-        the inputs is checked before anything runs. Where they give one name of a dim two sizes,
-        the model is compiled once more, without that name. Raises RunError.
+        A list of arrays is the inputs in order, unless an input is a sequence. An input or output
+        that is a sequence in the model is a list of arrays. Everything about the inputs is checked
+        before anything runs. Where they give one name of a dim two sizes, the model is compiled
+        once more, without that name. Raises RunError.
         """
         if not args and not named and inputs is not None:
             arrays = self.known_inputs(inputs)
@@ -187,6 +188,8 @@ class CompiledProgram:
                 return self.signature.stated(self.execute(arrays))
         if args or (inputs is not None and not isinstance(inputs, Mapping)):
             values = [inputs, *args]
+            if not args and isinstance(inputs, list | tuple) and self._are_several(inputs):
+                values = list(inputs)
             if len(values) > len(self.input_names):
                 raise UsageError(f"expected {len(self.input_names)} inputs, got {len(values)}")
             inputs = dict(zip(self.input_names, values, strict=False))
@@ -200,6 +203,11 @@ class CompiledProgram:
         return self.signature.stated(self.execute(arrays))
 
     __call__ = run
+
+    def _are_several(self, given: Sequence[Any]) -> bool:
+        """Return whether a list is of several inputs, and not the elements of the first."""
+        arrays = all(isinstance(x, np.ndarray) for x in given)
+        return bool(given) and arrays and not self.signature.input_groups
 
     def check_inputs(self, given: Mapping[str, object]) -> list[np.ndarray]:
         """Return inputs in order as arrays that a run takes. RunError lists what is wrong."""

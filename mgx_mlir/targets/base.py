@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import difflib
+import functools
 import itertools
 import logging
 from abc import ABC, abstractmethod
@@ -414,7 +415,8 @@ class CpuTarget(Target):
 class GpuTarget(Target):
     """An AMD GPU, through ROCm. Compiles without a device; `devices` says what can run it.
 
-    architecture: a gfx or product name; None: the first device's, else gfx942. Errors: TargetError.
+    architecture: a gfx or product name; None: the first device's, else gfx942, with a warning.
+    Errors: TargetError.
     """
 
     kind: ClassVar[TargetKind] = "gpu"
@@ -427,7 +429,7 @@ class GpuTarget(Target):
         self.extra_flags = tuple(self.extra_flags)
         if self.architecture is None:
             present = [d.arch for d in hip_devices() if d.arch]
-            self.architecture = present[0] if present else flag_sets.DEFAULT_ARCH
+            self.architecture = present[0] if present else _assumed_arch()
         self.architecture = flag_sets.check_arch(self.architecture)
 
     @property
@@ -438,6 +440,15 @@ class GpuTarget(Target):
 
     def ladder(self) -> tuple[FlagSet, ...]:
         return flag_sets.gpu_ladder(self.arch, opt_level=self.opt_level, extra=self.extra_flags)
+
+
+@functools.cache
+def _assumed_arch() -> str:
+    """Return the architecture of no device and no name; say so, once in a process."""
+    log.warning(
+        "no AMD GPU is found and no architecture is named: compiling for %s", flag_sets.DEFAULT_ARCH
+    )
+    return flag_sets.DEFAULT_ARCH
 
 
 register_target("cpu", CpuTarget)

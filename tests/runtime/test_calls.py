@@ -10,15 +10,19 @@ import onnx.parser
 import pytest
 
 import mgx_mlir
-from mgx_mlir.core.errors import RunError
+from mgx_mlir.core.errors import RunError, UsageError
 from mgx_mlir.core.literals import aligned_empty
 from mgx_mlir.runtime import argument_lists
 from mgx_mlir.runtime.buffers import address
 
 
-def compiled(body: str, inputs: str, output: str, **options: Any) -> Any:
+def model_of(body: str, inputs: str, output: str) -> bytes:
     text = f'<ir_version: 9, opset_import: ["": 18]> g ({inputs}) => ({output}) {{ {body} }}'
-    return mgx_mlir.compile(onnx.parser.parse_model(text).SerializeToString(), "cpu", **options)
+    return onnx.parser.parse_model(text).SerializeToString()
+
+
+def compiled(body: str, inputs: str, output: str, **options: Any) -> Any:
+    return mgx_mlir.compile(model_of(body, inputs, output), "cpu", **options)
 
 
 def added(n: object, **options: Any) -> Any:
@@ -209,3 +213,20 @@ def test_a_small_program_runs_on_one_thread() -> None:
     assert added(16, threads=2).thread_count == 2
     with_all = added("n").thread_count
     assert added(1 << 20).thread_count == with_all
+
+
+def test_inputs_in_order() -> None:
+    """A list of arrays is the inputs; a list of numbers, or of lists, is the first of them."""
+    x, y = np.arange(4, dtype=np.float32), np.ones(4, np.float32)
+    program = mgx_mlir.compile(
+        model_of("z = Sub(x, y)", "float[4] x, float[4] y", "float[4] z"), "ref"
+    )
+    for given in ([[x, y]], [(x, y)], [x, y], [x.tolist(), y]):
+        np.testing.assert_array_equal(program.run(*given)[0], x - y)
+    with pytest.raises(UsageError, match="expected 2 inputs, got 3"):
+        program.run([x, y, x])
+    with pytest.raises(RunError, match="y"):
+        program.run([x])
+    one = mgx_mlir.compile(model_of("z = Neg(x)", "float[1,4] x", "float[1,4] z"), "ref")
+    np.testing.assert_array_equal(one.run([x[None]])[0], -x[None])
+    np.testing.assert_array_equal(one.run([x.tolist()])[0], -x[None])

@@ -17,7 +17,7 @@ from mgx_mlir.targets.cache import Cache
 from mgx_mlir.targets.child import IreeCompiler
 from mgx_mlir.targets.devices import hip_devices
 from mgx_mlir.targets.diagnostics import CompileFailed, read_failure
-from mgx_mlir.targets.flags import FlagSet
+from mgx_mlir.targets.flags import DEFAULT_ARCH, FlagSet
 from mgx_mlir.targets.report import code_objects, gpu_report
 from tests.targets.modules import LOG10, add, matmul_softmax
 
@@ -297,3 +297,16 @@ def test_what_the_compiler_planned() -> None:
     assert base.parse_plan("") == {}
     assert base.parse_plan('"Constants","Constant Size"\n1\n') == {}
     assert base.parse_plan('"Constants","Constant Size"\n1,much\n') == {}
+
+
+def test_an_architecture_that_nobody_named_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(base, "hip_devices", lambda: ())
+    base._assumed_arch.cache_clear()
+    assert base.GpuTarget().arch == DEFAULT_ARCH
+    assert base.GpuTarget(architecture="gfx1100").arch == "gfx1100"
+    assert base.GpuTarget().arch == DEFAULT_ARCH
+    assert [r.message for r in caplog.records] == [
+        "no AMD GPU is found and no architecture is named: compiling for gfx942"
+    ]
