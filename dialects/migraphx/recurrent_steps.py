@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from mgx_mlir.core import attrs as attr
-from mgx_mlir.core.op import InferView, Op, Operand, Result
+from mgx_mlir.core.op import InferView, Operand, Result
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.rnn import (
-    DIRECTIONS,
     Gru,
     Lstm,
+    RecurrentAttributes,
     Rnn,
     infer_cells,
     infer_states,
@@ -22,23 +21,29 @@ from mgx_mlir.dialects.migraphx.samples import Example, example
 Array = np.ndarray
 
 
-def _examples(cls: type[Rnn] | type[Gru] | type[Lstm]) -> list[Example]:
-    """Return the examples of the network, its products computed."""
-    found: list[Example] = []
-    for (x, w, *rest), attributes in cls.examples():
-        products = np.concatenate([np.asarray(x) @ own.T for own in np.asarray(w)], axis=2)
-        found.append(example(products, *rest, **attributes))
-    return found
+class Steps(RecurrentAttributes):
+    """Base of the steps: the operands of a network without W, its numbers and its examples."""
 
-
-class Steps(Op):
-    """Base of the steps: the operands of the networks without W."""
-
+    NETWORK: ClassVar[type[Rnn] | type[Gru] | type[Lstm]]
     input: Operand
     recurrence: Operand
     bias: Operand | None
     sequence_lens: Operand | None
     initial_h: Operand | None
+
+    @classmethod
+    def reference(
+        cls, x: Array, r: Array, *others: Array | None, **attributes: Any
+    ) -> Array | tuple[Array, Array]:
+        return cls.NETWORK.reference(x, None, r, *others, **attributes)
+
+    @classmethod
+    def examples(cls) -> list[Example]:
+        found: list[Example] = []
+        for (x, w, *rest), attributes in cls.NETWORK.examples():
+            products = np.concatenate([np.asarray(x) @ own.T for own in np.asarray(w)], axis=2)
+            found.append(example(products, *rest, **attributes))
+        return found
 
 
 class RnnSteps(Steps, name="rnn_steps"):
@@ -53,30 +58,12 @@ class RnnSteps(Steps, name="rnn_steps"):
     ```
     """
 
+    NETWORK = Rnn
     out: Result
-    hidden_size = attr.int_(1)
-    actv_func = attr.strs(("tanh", "tanh"))
-    direction = attr.enum(DIRECTIONS, "forward")
-    clip = attr.float_(0.0)
 
     @staticmethod
     def infer(o: InferView) -> TensorType:
         return infer_states(o, 1, 1, None)
-
-    @staticmethod
-    def reference(
-        x: Array,
-        r: Array,
-        bias: Array | None = None,
-        sequence_lens: Array | None = None,
-        initial_h: Array | None = None,
-        **attributes: Any,
-    ) -> Array:
-        return Rnn.reference(x, None, r, bias, sequence_lens, initial_h, **attributes)
-
-    @staticmethod
-    def examples() -> list[Example]:
-        return _examples(Rnn)
 
 
 class GruSteps(Steps, name="gru_steps"):
@@ -91,31 +78,14 @@ class GruSteps(Steps, name="gru_steps"):
     ```
     """
 
+    NETWORK = Gru
     out: Result
-    hidden_size = attr.int_(1)
-    actv_func = attr.strs(("sigmoid", "tanh"))
-    direction = attr.enum(DIRECTIONS, "forward")
-    clip = attr.float_(0.0)
-    linear_before_reset = attr.int_(0)
+    actv_func = Gru.ATTRS["actv_func"]
+    linear_before_reset = Gru.ATTRS["linear_before_reset"]
 
     @staticmethod
     def infer(o: InferView) -> TensorType:
         return infer_states(o, 3, 2, None)
-
-    @staticmethod
-    def reference(
-        x: Array,
-        r: Array,
-        bias: Array | None = None,
-        sequence_lens: Array | None = None,
-        initial_h: Array | None = None,
-        **attributes: Any,
-    ) -> Array:
-        return Gru.reference(x, None, r, bias, sequence_lens, initial_h, **attributes)
-
-    @staticmethod
-    def examples() -> list[Example]:
-        return _examples(Gru)
 
 
 class LstmSteps(Steps, name="lstm_steps"):
@@ -131,35 +101,14 @@ class LstmSteps(Steps, name="lstm_steps"):
     ```
     """
 
+    NETWORK = Lstm
     initial_c: Operand | None
     peephole: Operand | None
     out: Result
     cells: Result
-    hidden_size = attr.int_(1)
-    actv_func = attr.strs(("sigmoid", "tanh", "tanh"))
-    direction = attr.enum(DIRECTIONS, "forward")
-    clip = attr.float_(0.0)
-    input_forget = attr.int_(0)
+    actv_func = Lstm.ATTRS["actv_func"]
+    input_forget = Lstm.ATTRS["input_forget"]
 
     @staticmethod
     def infer(o: InferView) -> list[TensorType]:
         return infer_cells(o, infer_states(o, 4, 3, None))
-
-    @staticmethod
-    def reference(
-        x: Array,
-        r: Array,
-        bias: Array | None = None,
-        sequence_lens: Array | None = None,
-        initial_h: Array | None = None,
-        initial_c: Array | None = None,
-        peephole: Array | None = None,
-        **attributes: Any,
-    ) -> tuple[Array, Array]:
-        return Lstm.reference(
-            x, None, r, bias, sequence_lens, initial_h, initial_c, peephole, **attributes
-        )
-
-    @staticmethod
-    def examples() -> list[Example]:
-        return _examples(Lstm)

@@ -132,7 +132,16 @@ def _random(*dims: int, seed: int = 0) -> Array:
     return floats(*dims, seed=seed) * np.float32(0.5)
 
 
-class Recurrent(Op):
+class RecurrentAttributes(Op):
+    """Base of the recurrent ops and of their steps: the attributes that all have."""
+
+    hidden_size = attr.int_(1)
+    actv_func = attr.strs(("tanh", "tanh"))
+    direction = attr.enum(DIRECTIONS, "forward")
+    clip = attr.float_(0.0)
+
+
+class Recurrent(RecurrentAttributes):
     """Base of the recurrent ops: their operands up to `initial_h`, in ONNX's order."""
 
     input: Operand
@@ -160,10 +169,6 @@ class Rnn(Recurrent, name="rnn"):
     """
 
     out: Result
-    hidden_size = attr.int_(1)
-    actv_func = attr.strs(("tanh", "tanh"))
-    direction = attr.enum(DIRECTIONS, "forward")
-    clip = attr.float_(0.0)
 
     @staticmethod
     def infer(o: InferView) -> TensorType:
@@ -216,10 +221,7 @@ class Gru(Recurrent, name="gru"):
     """
 
     out: Result
-    hidden_size = attr.int_(1)
     actv_func = attr.strs(("sigmoid", "tanh"))
-    direction = attr.enum(DIRECTIONS, "forward")
-    clip = attr.float_(0.0)
     linear_before_reset = attr.int_(0)
 
     @staticmethod
@@ -292,10 +294,7 @@ class Lstm(Recurrent, name="lstm"):
     peephole: Operand | None
     out: Result
     cells: Result
-    hidden_size = attr.int_(1)
     actv_func = attr.strs(("sigmoid", "tanh", "tanh"))
-    direction = attr.enum(DIRECTIONS, "forward")
-    clip = attr.float_(0.0)
     input_forget = attr.int_(0)
 
     @staticmethod
