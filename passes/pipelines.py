@@ -74,6 +74,10 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         _step("insert_pad", dense=True, leave="vector" if o.loops else None),
         # a block of queries at a time; below eight the dots alone are faster
         _step("fuse_attention", when=o.loops, fast_math=o.fast_math, min_queries=8),
+        # quantising joins the kernels around it as what it consists of; late, since a division by a
+        # scale that became a product would round otherwise
+        _step("rewrite_quantization", when=o.loops),
+        _step("eliminate_convert", when=o.loops),
         # each fused op becomes one dispatch; readers of one tensor may have been given equal pads
         "eliminate_common_subexpression",
         "dead_code_elimination",

@@ -51,7 +51,8 @@ def apply_dequantizelinear(op: DequantizeLinear, rw: Rewriter) -> Replacement:
 class RewriteQuantization(PatternPass):
     """Replace quantizelinear and dequantizelinear by the arithmetic that they stand for.
 
-    Both have lowerings of their own, which compute the same in one kernel: no pipeline has it.
+    Both have lowerings of their own, which compute the same. As arithmetic they become parts of the
+    kernels around them, which is how processors have them.
     """
 
     name: ClassVar[str] = "rewrite_quantization"

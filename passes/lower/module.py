@@ -291,7 +291,13 @@ class ModuleLowering(LoweringContext):
         lazy = self.in_kernel and op.results[0] not in self._settled
         if not lazy and not x.type.is_static and all(isinstance(a, Splat) for a in x.args):
             x.args = [self._filled(a) for a in x.args if isinstance(a, Splat)]
-        self.bind(op.results[0], x if lazy else self._settle(x))
+        made = None
+        if not lazy and self._has_vector_kernels(op):
+            made = cpu_kernels.lower_pointwise(self, x)
+        if made is not None:
+            self.bind(op.results[0], Leaf(x.type, made))
+        else:
+            self.bind(op.results[0], x if lazy else self._settle(x))
 
     def _filled(self, x: Splat) -> Leaf:
         """Return one number in run-time dims as a tensor.

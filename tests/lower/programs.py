@@ -93,11 +93,11 @@ class Programs:
             self.module.operation.verify()
         self._finished = True
 
-    def lowered(self, step: str, **options: Any) -> Lowered:
-        """After the pass `step`, lowered with these LowerOptions."""
+    def lowered(self, *steps: str, **options: Any) -> Lowered:
+        """After the passes `steps`, lowered with these LowerOptions."""
         if not self._finished:
             self.finish()
-        run_pipeline(self.module, [step, "dead_code_elimination"], store=self.store)
+        run_pipeline(self.module, [*steps, "dead_code_elimination"], store=self.store)
         program = ProgramIR(self.ctx, self.module, self.store, "programs")
         return lower_to_linalg(program, LowerOptions(**options))
 

@@ -59,7 +59,7 @@ def pair_sums(
             word = _word(k, k.read(x, [row, k.mul(d, PAIR)], PAIR), lanes)
             value = vector.BitCastOp(pairs, word).result
             for j, c in enumerate(columns):
-                out.append(_intrinsic(isa.bf16_dot, sums[i * vectors + j], value, c))
+                out.append(_add(k, isa.bf16_dot, sums[i * vectors + j], value, c))
         return out
 
     return k.loop(0, k.div(depth, PAIR), 1, list(init), step)
@@ -120,8 +120,7 @@ def _multiply(k: WorkgroupBuilder, isa: Isa, *, signed: bool) -> Multiply:
             word = arith.XOrIOp(word, k.splat(SIGN, lanes, dtypes.INT32)).result
         value = vector.BitCastOp(k.vector_type(4 * lanes, dtypes.INT8), word).result
         return [
-            _intrinsic(isa.byte_dot, total, value, c)
-            for total, c in zip(sums, columns, strict=True)
+            _add(k, isa.byte_dot, total, value, c) for total, c in zip(sums, columns, strict=True)
         ]
 
     def by_words(
@@ -132,7 +131,7 @@ def _multiply(k: WorkgroupBuilder, isa: Isa, *, signed: bool) -> Multiply:
         value = vector.BitCastOp(wide, word).result
         return [
             arith.AddIOp(
-                total, _call(isa.word_dot, words, value, arith.ExtSIOp(wide, c).result)
+                total, k.intrinsic(isa.word_dot, words, value, arith.ExtSIOp(wide, c).result)
             ).result
             for total, c in zip(sums, columns, strict=True)
         ]
@@ -174,21 +173,6 @@ def with_start(packed: np.ndarray, start: np.ndarray | None, width: int) -> np.n
     return np.concatenate([packed, filled.view(np.int8)], 1)
 
 
-def _intrinsic(name: str, total: ir.Value, *operands: ir.Value) -> ir.Value:
+def _add(k: WorkgroupBuilder, name: str, total: ir.Value, *operands: ir.Value) -> ir.Value:
     """Return an instruction of the processor that adds to `total`."""
-    return _call(name, total.type, total, *operands)
-
-
-def _call(name: str, kind: ir.Type, *operands: ir.Value) -> ir.Value:
-    """Return an instruction of the processor."""
-    return ir.Operation.create(
-        "llvm.call_intrinsic",
-        results=[kind],
-        operands=list(operands),
-        attributes={
-            "intrin": ir.StringAttr.get(name),
-            # operands, those of bundles
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        },
-    ).result
+    return k.intrinsic(name, total.type, total, *operands)

@@ -22,6 +22,7 @@ from mgx_mlir.passes.lower.cpu import (
     dot_kernel,
     pooling_kernel,
     prefix_scan,
+    quantization,
     row_kernel,
     topk,
 )
@@ -29,6 +30,7 @@ from mgx_mlir.passes.lower.cpu.attention import attention
 from mgx_mlir.passes.lower.cpu.isa import isa_of
 from mgx_mlir.passes.lower.cpu.named_body import NamedBody
 from mgx_mlir.passes.lower.cpu.rows import rows
+from mgx_mlir.passes.lower.expr import Compute
 from mgx_mlir.passes.lower.registry import Results
 from mgx_mlir.passes.lower.views import reshape_tensor
 
@@ -46,6 +48,7 @@ def lower(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value
         convolution_kernel.lower,
         dot_kernel.lower,
         pooling_kernel.lower,
+        quantization.lower,
     ):
         found = family(e, op, body)
         if found is not None:
@@ -74,6 +77,11 @@ def lower_op(
     if isinstance(view, PrefixScanSum):
         return prefix_scan.lower(e, view, x, isa)
     return topk.lower(e, view, x, isa) if isinstance(view, TopK) else None
+
+
+def lower_pointwise(e: LoweringContext, x: Compute) -> ir.Value | None:
+    """Return a pointwise op outside of kernels as vector loops; None: there are none for it."""
+    return quantization.lower_op(e, x)
 
 
 def _concat(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:

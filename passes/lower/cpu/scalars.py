@@ -5,7 +5,7 @@ from __future__ import annotations
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lower.cpu.workgroup_builder import WorkgroupBuilder
-from mgx_mlir.passes.lower.scalar import ArithScalars, Number, TypedScalar
+from mgx_mlir.passes.lower.scalar import ArithScalars, Number, ScalarLike, TypedScalar
 
 
 class VectorScalars(ArithScalars):
@@ -21,3 +21,9 @@ class VectorScalars(ArithScalars):
 
     def type_of(self, dtype: DType) -> ir.Type:
         return self.k.vector_type(self.lanes, dtype)
+
+    def round_even(self, x: ScalarLike) -> TypedScalar:
+        """By an instruction: math.roundeven becomes 25 of them."""
+        a = self._one(x)
+        found = self.k.intrinsic("llvm.roundeven", a.value.type, a.value)
+        return TypedScalar(found, a.dtype)

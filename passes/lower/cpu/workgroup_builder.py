@@ -199,6 +199,20 @@ class WorkgroupBuilder(IndexBuilder):
             ir.VectorType.get(shape, kind.element_type), value, list(permutation)
         ).result
 
+    def intrinsic(self, name: str, kind: ir.Type, *operands: ir.Value) -> ir.Value:
+        """Return the result of an LLVM intrinsic: an instruction of the processor, as a rule."""
+        return ir.Operation.create(
+            "llvm.call_intrinsic",
+            results=[kind],
+            operands=list(operands),
+            attributes={
+                "intrin": ir.StringAttr.get(name),
+                # operands, those of bundles
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+            },
+        ).result
+
     # ---- control -----------------------------------------------------------------------------
 
     def loop(
