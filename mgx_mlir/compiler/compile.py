@@ -70,7 +70,8 @@ def compile(
         tuning_inputs=tuning_inputs,
     )  # fmt: skip
     made = _compile(model, settings, arch, device_id=device_id, ref_double=ref_double)
-    if isinstance(model, bytes) or str(model).endswith(".onnx"):
+    is_onnx = isinstance(model, bytes) or str(model).endswith(".onnx")
+    if is_onnx and made.signature.shares_names():
 
         def again(names: Sequence[str]) -> CompiledProgram:
             own = {**onnx_options, "loose_names": names}

@@ -214,6 +214,11 @@ class Signature:
             _rules(value.get("values", ())),
         )
 
+    def shares_names(self) -> bool:
+        """Return whether a call can give the name of a dim two sizes."""
+        names = [r.symbol for p in self.inputs for r in p.ranges if r.symbol is not None]
+        return len(names) > len(set(names))
+
     def stated(self, outputs: Sequence[np.ndarray]) -> list[Any]:
         """Return outputs as arrays of the types that they stand for, or lists of such."""
         if not self.output_groups and not any(p.element or p.shown for p in self.outputs):
