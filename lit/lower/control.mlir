@@ -1,4 +1,4 @@
-// RUN: mgx-opt %s --mgx-lower-to-linalg --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-lower-to-linalg=arch=x86-64 --split-input-file | filecheck %s
 
 // A loop of a known number of iterations: a buffer that each writes its row of, a kernel inside.
 // CHECK-LABEL: @main

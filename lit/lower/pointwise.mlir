@@ -1,4 +1,4 @@
-// RUN: mgx-opt %s --mgx-lower-to-linalg --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-lower-to-linalg=arch=x86-64 --split-input-file | filecheck %s
 
 // A kernel is one region with one loop: broadcasts are maps, uniform literals are scalars.
 // CHECK-DAG: #[[ID:.*]] = affine_map<(d0, d1) -> (d0, d1)>

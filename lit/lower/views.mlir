@@ -1,4 +1,4 @@
-// RUN: mgx-opt %s --mgx-lower-to-linalg --split-input-file | filecheck %s
+// RUN: mgx-opt %s --mgx-lower-to-linalg=arch=x86-64 --split-input-file | filecheck %s
 
 // CHECK-LABEL: @main(
 // CHECK: %[[C:.*]] = tensor.collapse_shape %arg0 {{\[\[}}0, 1]] : tensor<4x6xf32> into tensor<24xf32>

@@ -10,11 +10,13 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, vector
 from mgx_mlir.core.op import attributes_of, op_class
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.lower.cpu import exponential
 from mgx_mlir.passes.lower.cpu.scalars import VectorScalars
 from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lower.scalar import (
     ArithScalars,
     Number,
+    ScalarLike,
     TypedScalar,
     computed,
     constant,
@@ -26,7 +28,14 @@ from mgx_mlir.passes.lower.scalar import widen as widen_scalar
 
 
 class StoredScalars(VectorScalars):
-    """VectorScalars that also round to types of 16 bits."""
+    """VectorScalars that also round to types of 16 bits, with an exp of their own."""
+
+    def exp(self, x: ScalarLike) -> TypedScalar:
+        """Return e^x, of f32 by the polynomial that all kernels have."""
+        one = self._one(x)
+        if one.dtype is not dtypes.FLOAT:
+            return super().exp(one)
+        return TypedScalar(exponential.exp_of_any(self.k, one.value), dtypes.FLOAT)
 
     def rounded(self, x: TypedScalar, dtype: DType) -> TypedScalar:
         """Round to a narrow type and return to the type that is computed in."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from mgx_mlir.core import dtypes
@@ -14,7 +14,7 @@ from mgx_mlir.passes.lower.expr import Compute, DimMap, Expr, Leaf, Splat, View,
 from mgx_mlir.passes.lower.scalar import TypedScalar, computed
 
 _NARROW = (dtypes.HALF, dtypes.BF16)  # computed as f32
-_COMPUTED = frozenset(
+COMPUTED = frozenset(
     (
         dtypes.FLOAT,
         dtypes.DOUBLE,
@@ -26,7 +26,7 @@ _COMPUTED = frozenset(
         *_NARROW,
     )
 )
-_STORED = _COMPUTED - {dtypes.BOOL}
+STORED = COMPUTED - {dtypes.BOOL}
 
 
 class Epilogue:
@@ -47,7 +47,7 @@ class Epilogue:
                 self._refuse(f"a result of {x.type} is not of the sums' extents")
             self._visit(x, identity(self.rank), set())
         for dtype in self.stored:
-            if dtype not in _STORED:
+            if dtype not in STORED:
                 self._refuse(f"a result of {dtype} is not stored from vectors")
 
     def _refuse(self, reason: str) -> None:
@@ -57,13 +57,13 @@ class Epilogue:
         if (id(x), m) in seen:
             return
         seen.add((id(x), m))
-        if x.type.dtype not in _COMPUTED:
+        if x.type.dtype not in COMPUTED:
             self._refuse(f"{x.type.dtype} is not computed on vectors")
         if x is self.source:
             if m != identity(self.rank):
                 self._refuse("the sums are read through a view")
         elif isinstance(x, Leaf):
-            if x.type.dtype not in _STORED:
+            if x.type.dtype not in STORED:
                 self._refuse(f"an operand of {x.type.dtype} is not read as vectors")
             if self.rank - 1 in m[:-1]:
                 self._refuse("an operand's lanes are not next to each other")
@@ -96,7 +96,6 @@ class Epilogue:
         """
         lanes = ir.VectorType(sums.type).shape[0]
         inside = dict(zip(self.inputs, tensors, strict=True))
-        memo: dict[tuple[int, DimMap], TypedScalar] = {}
 
         def read(x: Leaf, m: DimMap) -> ir.Value:
             where = [0 if i is None else at[i] for i in m]
@@ -109,31 +108,50 @@ class Epilogue:
                     reads[key] = k.broadcast(k.element(source, where), lanes)
             return reads[key]
 
-        def value(x: Expr, m: DimMap) -> TypedScalar:
-            key = (id(x), m)
-            if key not in memo:
-                dtype = x.type.dtype
-                if x is self.source:
-                    memo[key] = TypedScalar(sums, dtype)
-                elif isinstance(x, Leaf):
-                    memo[key] = widen(k, TypedScalar(read(x, m), dtype), lanes)
-                elif isinstance(x, Splat):
-                    wide = computed(dtype)
-                    memo[key] = TypedScalar(k.splat(x.number, lanes, wide), wide)
-                elif isinstance(x, View):
-                    memo[key] = value(x.source, compose(m, x.map))
-                else:
-                    assert isinstance(x, Compute)
-                    first = x.args[0].type.dtype if x.args else dtype
-                    b = StoredScalars(k, lanes, first, dtype)
-                    args = [value(a, m) for a in x.args]
-                    if x.cls.discontinuous:
-                        args = [b.exact(v, a.type.dtype) for v, a in zip(args, x.args, strict=True)]
-                    scalar: Any = x.cls.scalar  # type: ignore[attr-defined]
-                    memo[key] = scalar(b, *args, **x.attributes)
-            return memo[key]
+        return computed_vectors(
+            k, lanes, self.results, self.stored, read, {id(self.source): sums}, self.rank
+        )
 
-        found = [value(x, identity(self.rank)) for x in self.results]
-        return [
-            narrow(k, x, dtype, lanes).value for x, dtype in zip(found, self.stored, strict=True)
-        ]
+
+def computed_vectors(
+    k: WorkgroupBuilder,
+    lanes: int,
+    results: Sequence[Expr],
+    stored: Sequence[DType],
+    read: Callable[[Leaf, DimMap], ir.Value],
+    given: Mapping[int, ir.Value],
+    rank: int,
+) -> list[ir.Value]:
+    """Return expressions of `rank` dims as vectors of the types that they are stored in.
+
+    read: the stored vector of a tensor that a map of the result's dims reads. given: the computed
+    vector of expressions, by their id.
+    """
+    memo: dict[tuple[int, DimMap], TypedScalar] = {}
+
+    def value(x: Expr, m: DimMap) -> TypedScalar:
+        key = (id(x), m)
+        if key not in memo:
+            dtype = x.type.dtype
+            if id(x) in given:
+                memo[key] = TypedScalar(given[id(x)], dtype)
+            elif isinstance(x, Leaf):
+                memo[key] = widen(k, TypedScalar(read(x, m), dtype), lanes)
+            elif isinstance(x, Splat):
+                wide = computed(dtype)
+                memo[key] = TypedScalar(k.splat(x.number, lanes, wide), wide)
+            elif isinstance(x, View):
+                memo[key] = value(x.source, compose(m, x.map))
+            else:
+                assert isinstance(x, Compute)
+                first = x.args[0].type.dtype if x.args else dtype
+                b = StoredScalars(k, lanes, first, dtype)
+                args = [value(a, m) for a in x.args]
+                if x.cls.discontinuous:
+                    args = [b.exact(v, a.type.dtype) for v, a in zip(args, x.args, strict=True)]
+                scalar: Any = x.cls.scalar  # type: ignore[attr-defined]
+                memo[key] = scalar(b, *args, **x.attributes)
+        return memo[key]
+
+    found = [value(x, identity(rank)) for x in results]
+    return [narrow(k, x, dtype, lanes).value for x, dtype in zip(found, stored, strict=True)]

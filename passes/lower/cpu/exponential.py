@@ -26,14 +26,19 @@ COEFFICIENTS = (
 )
 
 HIGHEST = 88.0  # exp of more is infinity
+OVERFLOW = 88.72283172607422  # the last f32 whose exp is one
+LOG2E_REST = 1.925963033500011e-08  # log2(e), less what f32 has of it
 TANH_END = 9.0  # tanh of more is 1
 # least relative error on (0, 9], lowest power first
 TANH_TOP = (0.999999941, 0.1291923, 2.92076351e-3, 9.2674369e-6, -1.2780491e-8, 1.82553795e-11)
 TANH_BOTTOM = (1.0, 0.462525138, 2.37631754e-2, 2.28100436e-4)
 
 
-def exp(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:
-    """e to the power of a vector whose elements are not above 88."""
+def exp(k: WorkgroupBuilder, x: ir.Value, rest: float = 0.0) -> ir.Value:
+    """e to the power of a vector whose elements are not above 88.7.
+
+    rest: what f32 loses of log2(e), which matters for large elements only.
+    """
     lanes = ir.VectorType(x.type).shape[0]
 
     def c(number: float) -> ir.Value:
@@ -44,6 +49,8 @@ def exp(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:
     shifted = k.fma(clamped, c(LOG2E), c(MAGIC))
     whole = arith.SubFOp(c(MAGIC), shifted).result
     fraction = k.fma(clamped, c(LOG2E), whole)
+    if rest:
+        fraction = k.fma(clamped, c(rest), fraction)
     power = c(COEFFICIENTS[0])
     for coefficient in COEFFICIENTS[1:]:
         power = k.fma(power, fraction, c(coefficient))
@@ -53,6 +60,15 @@ def exp(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:
     moved = arith.ShLIOp(exponent, k.splat(23, lanes, dtypes.INT32)).result
     scaled = arith.BitcastOp(x.type, arith.AddIOp(bits, moved).result).result
     return arith.SelectOp(below, c(0.0), scaled).result
+
+
+def exp_of_any(k: WorkgroupBuilder, x: ir.Value) -> ir.Value:
+    """e to the power of any vector of f32: infinity above, and as exact for large arguments."""
+    lanes = ir.VectorType(x.type).shape[0]
+    most = k.splat(OVERFLOW, lanes)
+    above = arith.CmpFOp(2, x, most).result  # ogt: false for NaN
+    found = exp(k, arith.SelectOp(above, most, x).result, rest=LOG2E_REST)
+    return arith.SelectOp(above, k.splat(float("inf"), lanes), found).result
 
 
 def bounded(k: WorkgroupBuilder, x: ir.Value, most: float) -> ir.Value:

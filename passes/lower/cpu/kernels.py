@@ -20,6 +20,7 @@ from mgx_mlir.passes.lower.cpu import (
     arg_extreme,
     convolution_kernel,
     dot_kernel,
+    elementwise,
     pooling_kernel,
     prefix_scan,
     quantization,
@@ -49,6 +50,7 @@ def lower(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value
         dot_kernel.lower,
         pooling_kernel.lower,
         quantization.lower,
+        elementwise.lower,
     ):
         found = family(e, op, body)
         if found is not None:

@@ -1,0 +1,89 @@
+"""Pointwise kernels and transposes as vector loops: any broadcast, tails, ones, open dims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import mgx_mlir
+
+N = (1, 2, 15, 16, 17, 33)  # around the lanes of processors
+
+
+def _model(
+    nodes: Sequence[onnx.NodeProto], inputs: Mapping[str, Sequence[int | str]],
+    results: Mapping[str, Sequence[int | str]], kind: int = TensorProto.FLOAT,
+) -> bytes:  # fmt: skip
+    def infos(given: Mapping[str, Sequence[int | str]]) -> list[onnx.ValueInfoProto]:
+        return [helper.make_tensor_value_info(n, kind, list(d)) for n, d in given.items()]
+
+    graph = helper.make_graph(nodes, "g", infos(inputs), infos(results))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    return model.SerializeToString()
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def threads(request: pytest.FixtureRequest) -> int:
+    return request.param
+
+
+def test_open_broadcasts_and_transpose(threads: int) -> None:
+    """One program for all sizes: rows, columns, a number, and heads that change places."""
+    make = helper.make_node
+    nodes = [
+        make("Add", ["x", "row"], ["a"]),
+        make("Mul", ["a", "column"], ["b"]),
+        make("Sub", ["b", "one"], ["y"]),
+        make("Transpose", ["x"], ["z"], perm=[1, 0, 2]),
+    ]
+    inputs = {"x": ["a", "b", "c"], "row": ["c"], "column": ["b", 1], "one": []}
+    found = {"y": ["a", "b", "c"], "z": ["b", "a", "c"]}
+    program = mgx_mlir.compile(_model(nodes, inputs, found), target="cpu", threads=threads)
+    r = np.random.default_rng(1)
+    for dims in [(2, 3, n) for n in N] + [(1, 1, 1), (7, 1, 40), (0, 2, 5), (40, 70, 64)]:
+        x, row = r.standard_normal(dims, np.float32), r.standard_normal(dims[2:], np.float32)
+        column, one = r.standard_normal((dims[1], 1), np.float32), np.float32(0.5)
+        y, z = program.run({"x": x, "row": row, "column": column, "one": np.asarray(one)})
+        want = (x.astype(np.float64) + row) * column - 0.5
+        np.testing.assert_allclose(y, want, rtol=1e-6, atol=1e-6)
+        np.testing.assert_array_equal(z, x.transpose(1, 0, 2))
+
+
+@pytest.mark.parametrize("dims", [(33,), (5, 33)])
+def test_functions(dims: tuple[int, ...]) -> None:
+    """exp and what is made of it, to the ends of f32."""
+    make = helper.make_node
+    names = ["Exp", "Sigmoid", "Tanh", "Relu"]
+    nodes = [make(n, ["x"], [n.lower()]) for n in names]
+    model = _model(nodes, {"x": list(dims)}, {n.lower(): list(dims) for n in names})
+    program = mgx_mlir.compile(model, target="cpu", threads=1)
+    x = np.random.default_rng(2).uniform(-100, 100, dims).astype(np.float32)
+    ends = [np.nan, np.inf, -np.inf, 0.0, -0.0, 88.72283, 88.72284, -87.3, -104.0, 88.3, 1e-30]
+    x.flat[: len(ends)] = ends
+    found = dict(zip(program.output_names, program.run({"x": x}), strict=True))
+    wide = x.astype(np.float64)
+    with np.errstate(all="ignore"):
+        exp = np.exp(wide)
+        want = {
+            "exp": np.where(exp > np.finfo(np.float32).max, np.inf, exp),
+            "sigmoid": 1 / (1 + np.exp(-wide)),
+            "tanh": np.tanh(wide),
+            "relu": np.where(wide < 0, 0, wide),
+        }
+    for name, value in want.items():
+        np.testing.assert_allclose(found[name], value, rtol=5e-7, atol=2e-7, err_msg=name)
+
+
+def test_integers_divided_behind_the_end() -> None:
+    """Lanes that no element stands in are divided as well, and must not trap."""
+    node = helper.make_node("Div", ["x", "d"], ["y"])
+    model = _model([node], {"x": ["n"], "d": ["n"]}, {"y": ["n"]}, TensorProto.INT32)
+    program = mgx_mlir.compile(model, target="cpu", threads=1)
+    for n in N:
+        x, d = np.arange(-5, n - 5, dtype=np.int32), np.arange(1, n + 1, dtype=np.int32)
+        want = np.trunc(x / d).astype(np.int32)
+        np.testing.assert_array_equal(program.run({"x": x, "d": d})[0], want)
