@@ -1,4 +1,4 @@
-// RUN: mgx-opt --mgx-lower-to-linalg --split-input-file %s | filecheck %s
+// RUN: mgx-opt --mgx-lower-to-linalg=arch=x86-64 --split-input-file %s | filecheck %s
 
 // A static slice is one extract_slice; bounds are normalised at compile time.
 // CHECK-LABEL: @main(

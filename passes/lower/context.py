@@ -136,6 +136,10 @@ class LoweringContext(IndexBuilder, ABC):
         """Lower one original op, and bind its results."""
 
     @abstractmethod
+    def has_vector_kernels(self, op: ir.Operation) -> bool:
+        """Say whether an op may be lowered as vector loops of our own."""
+
+    @abstractmethod
     def statements(self, block: ir.Block) -> list[ir.Value]:
         """Lower the ops of a block in order; return its terminator's operands, as they were."""
 

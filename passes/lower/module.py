@@ -233,7 +233,7 @@ class ModuleLowering(LoweringContext):
         else:
             # control flow takes its operands as its regions need them
             ins = () if len(op.regions) else self.operands_of(op, cls)
-            made = cpu_kernels.lower_op(self, op, ins) if self._has_vector_kernels(op) else None
+            made = cpu_kernels.lower_op(self, op, ins) if self.has_vector_kernels(op) else None
             self.define(op, LOWERINGS[name](op.opview, ins, self) if made is None else made)
         if not self.options.regions and not self.in_kernel:
             self._fence(op)
@@ -292,7 +292,7 @@ class ModuleLowering(LoweringContext):
         if not lazy and not x.type.is_static and all(isinstance(a, Splat) for a in x.args):
             x.args = [self._filled(a) for a in x.args if isinstance(a, Splat)]
         made = None
-        if not lazy and self._has_vector_kernels(op):
+        if not lazy and self.has_vector_kernels(op):
             made = cpu_kernels.lower_pointwise(self, x)
         if made is not None:
             self.bind(op.results[0], Leaf(x.type, made))
@@ -451,7 +451,7 @@ class ModuleLowering(LoweringContext):
 
     def _vector_kernel(self, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
         """Return the results of a kernel that the target has loops of its own for, else None."""
-        found = cpu_kernels.lower(self, op, body) if self._has_vector_kernels(op) else None
+        found = cpu_kernels.lower(self, op, body) if self.has_vector_kernels(op) else None
         if found is not None:
             self._expect_checked(body)
         return found
@@ -472,7 +472,8 @@ class ModuleLowering(LoweringContext):
                     notes=["this is a fault of the lowering: please report it with the model"],
                 )
 
-    def _has_vector_kernels(self, op: ir.Operation) -> bool:
+    def has_vector_kernels(self, op: ir.Operation) -> bool:
+        """Say whether an op may be lowered as vector loops of our own."""
         wanted = self.options.target == "cpu" and self.options.vector_kernels
         wanted = wanted and self.options.regions and not self.in_kernel
         return wanted and not self._refusals(op)
@@ -488,7 +489,7 @@ class ModuleLowering(LoweringContext):
         """Return what is made ahead of a kernel's region."""
         if self.options.target == "gpu" and self.options.regions and not self.in_region:
             return split_k.plan(self, body)
-        return convolution_kernel.plan(self, body) if self._has_vector_kernels(op) else KernelPlan()
+        return convolution_kernel.plan(self, body) if self.has_vector_kernels(op) else KernelPlan()
 
     def _record_kernel(self, op: ir.Operation, body: ir.Block) -> None:
         shapes = shape_ops(body)

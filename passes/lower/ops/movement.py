@@ -9,6 +9,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.core.ir import arith, ir, tensor
+from mgx_mlir.core.op import Op
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.axes import axis_of, normalize_axes
 from mgx_mlir.dialects.migraphx.broadcasts import BroadcastForDot, BroadcastWithDims
@@ -25,6 +26,8 @@ from mgx_mlir.dialects.migraphx.movement import (
 from mgx_mlir.passes.lower import forms, host
 from mgx_mlir.passes.lower import index as indices
 from mgx_mlir.passes.lower.context import LoweringContext
+from mgx_mlir.passes.lower.cpu import broadcast as cpu_broadcast
+from mgx_mlir.passes.lower.cpu.isa import isa_of
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, Splat, View, broadcast_map
 from mgx_mlir.passes.lower.iree.linalg_ext import whole
 from mgx_mlir.passes.lower.registry import lowers
@@ -361,7 +364,7 @@ def flip(e: LoweringContext, x: ir.Value, dtype: DType, axes: set[int]) -> ir.Va
 
 
 def _run_time_broadcast(
-    e: LoweringContext, x: ir.Value, t: TensorType, out: TensorType, extents: Sequence[Extent]
+    e: LoweringContext, op: Op, x: ir.Value, t: TensorType, out: TensorType, extents: list[Extent]
 ) -> Expr:
     """Right-aligned broadcast where a dynamic extent is 1 or the result's, told at run time."""
     shift = out.rank - t.rank
@@ -379,6 +382,17 @@ def _run_time_broadcast(
     if not unsure:
         entries = broadcast_map(kind, result)
         return View(result, Leaf(kind, x), entries, list(extents))
+
+    isa = isa_of(e.options.arch) if e.has_vector_kernels(op.operation) else None
+    if isa is not None:
+        ones = [isinstance(d, int) and d == 1 for d in have]
+        wanted = [1 if one else extents[i + shift] for i, one in enumerate(ones)]
+        made = cpu_broadcast.lower(e, x, t.dtype, wanted, unsure, isa)
+        if made is not None and not shift and wanted == list(extents):
+            return Leaf(result, made)
+        if made is not None:
+            kind = TensorType(t.dtype, tuple(e.static_dims(wanted)))
+            return View(result, Leaf(kind, made), broadcast_map(kind, result), list(extents))
 
     def body(where: list[ir.Value]) -> ir.Value:
         source: list[ir.Value] = []
@@ -421,7 +435,7 @@ def broadcast_with_dims(op: BroadcastWithDims, ins: tuple[Expr, Expr], e: Loweri
     extents = [_joined(e, a, b, s) for a, b, s in zip(full, asked, out.dims, strict=True)]
     if isinstance(x, Splat):
         return Splat(TensorType(out.dtype, tuple(e.static_dims(extents))), x.number, extents)
-    return _run_time_broadcast(e, e.tensor(x), t, out, extents)
+    return _run_time_broadcast(e, op, e.tensor(x), t, out, extents)
 
 
 @lowers(BroadcastForDot)
@@ -437,7 +451,7 @@ def broadcast_for_dot(
     extents = [
         _joined(e, a, b, s) for a, b, s in zip(full[:batch], asked, out.dims[:batch], strict=True)
     ]
-    return _run_time_broadcast(e, x, t, out, [*extents, *own[-2:]])
+    return _run_time_broadcast(e, op, x, t, out, [*extents, *own[-2:]])
 
 
 @lowers(AsShape)
