@@ -12,7 +12,6 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, math
 from mgx_mlir.core.shapes import TensorType
-from mgx_mlir.passes.lower import index
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.cpu.axis_view import AxisView
 from mgx_mlir.passes.lower.cpu.workgroup_builder import (
@@ -46,22 +45,24 @@ def best_places(
             0, count, 1, [k.empty([1, 2, count], dtypes.INT32)],
             lambda i, c: [k.put(_i32(i), c[0], [0, 0, i])],
         )  # fmt: skip
-        made = k.loop(0, rounds, 1, made, lambda r, c: [sort.merged(r, c[0])])
-        (rows,) = k.loop(
-            0, k.mul(k.rem(rounds, 2), count), 1, made,
-            lambda i, c: [k.put(k.element(c[0], [0, 1, i]), c[0], [0, 0, i])],
+        (rows,) = k.loop(0, rounds, 1, made, lambda r, c: [sort.merged(r, c[0])])
+        # the row that was written last
+        row_of, most = k.rem(rounds, 2), k.inner(wanted)
+        (best,) = k.loop(
+            0, most, 1, [k.empty([1, most, 1], dtypes.INT32)],
+            lambda i, c: [k.put(k.element(rows, [0, row_of, i]), c[0], [0, i, 0])],
         )  # fmt: skip
-        return [ResultTile(rows, [line, 0, 0], [1, 2, count])]
+        return [
+            ResultTile(rows, [line, 0, 0], [1, 2, count]),
+            ResultTile(best, [row, 0, column], [1, most, 1]),
+        ]
 
-    # a result, though its second rows are of no use: room of an open size must have a place
-    result = ([lines, 2, n], dtypes.INT32)
-    (rows,) = dispatch([view.tensor], [result], [(outer, 1), (inner, 1)], body, view.dims)
-
-    def place(where: list[ir.Value]) -> ir.Value:
-        line = e.index(e.add(e.mul(where[0], inner), where[2]))
-        return index.read(rows, [line, e.index(0), where[1]])
-
-    found = index.from_positions(e, [outer, wanted, inner], dtypes.INT32, place)
+    # the rows are a result, though they are of no use: room of an open size must have a place
+    results = [([lines, 2, n], dtypes.INT32), ([outer, wanted, inner], dtypes.INT32)]
+    rows, found = dispatch(
+        [view.tensor], results, [(outer, 1), (inner, 1)], body, [*view.dims, wanted]
+    )
+    e.barrier(rows, [lines, 2, n])  # a reader
     out = TensorType(dtypes.INT32, tuple(e.static_dims(extents)))
     return view.restored(e, found, out, wanted)
 
