@@ -176,7 +176,9 @@ def test_every_rewrite_has_a_property_case(name):
 
 
 def test_every_rewrite_belongs_to_a_pass():
-    fail(completeness.homes({*PATTERNS, *RULES}, PASSES))
+    # tests of passes of a user's own leave theirs in the process
+    own = {n for n, p in PATTERNS.items() if p.function.__module__.startswith("mgx_mlir.")}
+    fail(completeness.homes({*own, *RULES}, PASSES))
 
 
 # ---- importers -----------------------------------------------------------------------------------

@@ -13,9 +13,10 @@ import numpy as np
 from onnx import TensorProto
 
 from mgx_mlir.core.op import OPS, Kernel
+from mgx_mlir.dialects.migraphx.quant import QuantDot
 from mgx_mlir.passes import PASSES
 from mgx_mlir.passes.analysis.attention_form import DECODING, TAGS
-from mgx_mlir.passes.fusion.plan import OPAQUE, QUANTIZED
+from mgx_mlir.passes.fusion.plan import OPAQUE
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.rewrite.passes import pass_name
 from mgx_mlir.rewrite.registry import rewrites_of
@@ -27,7 +28,7 @@ FLOATS = ("f32", "f16", "bf16")
 def known_forms() -> set[str]:
     """`kernel op` or `group tag`, and `pass/rewrite` of the passes that form a GPU's kernels."""
     found = {n for n, cls in OPS.items() if issubclass(cls, Kernel) and n != "group"}
-    tags = (*(op.mnemonic for op in OPAQUE + QUANTIZED), *TAGS, DECODING)
+    tags = (*(op.mnemonic for op in (*OPAQUE, QuantDot)), *TAGS, DECODING)
     found |= {f"group {tag}" for tag in tags}
     for step in dict.fromkeys(pass_name(s.partition("{")[0]) for s in pipeline("gpu")):
         if step.startswith(("fuse_", "split_")):

@@ -87,3 +87,13 @@ def test_integers_divided_behind_the_end() -> None:
         x, d = np.arange(-5, n - 5, dtype=np.int32), np.arange(1, n + 1, dtype=np.int32)
         want = np.trunc(x / d).astype(np.int32)
         np.testing.assert_array_equal(program.run({"x": x, "d": d})[0], want)
+
+
+def test_doubles_in_16_bits() -> None:
+    """Vectors round f32 alone to 16 bits: such a kernel is lowered in another way."""
+    casts = [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT16)]
+    model = onnx.load_from_string(_model(casts, {"x": [3, 17]}, {"y": [3, 17]}, TensorProto.DOUBLE))
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.FLOAT16
+    program = mgx_mlir.compile(model.SerializeToString(), target="cpu", cache=False)
+    x = np.random.default_rng(3).standard_normal((3, 17)) * 100
+    np.testing.assert_array_equal(program.run({"x": x})[0], x.astype(np.float16))

@@ -123,7 +123,7 @@ def test_what_is_computed_ahead_of_an_assertion_is_waited_for(
         np.testing.assert_allclose(got, want, atol=2e-5)
     monkeypatch.setattr(assertions, "wait", lambda e, block, **more: None)
     # the kernels that the compiler chooses show it; ours happen to run in order
-    monkeypatch.setattr(ModuleLowering, "_has_vector_kernels", lambda self, op: False)
+    monkeypatch.setattr(ModuleLowering, "has_vector_kernels", lambda self, op: False)
     wrong = mgx_mlir.compile(model, "cpu", threads=1, cache=False)
     k, x = np.array(True), -2 * x  # other numbers than the ones that memory may still hold
     (got,), (want,) = wrong.run(k=k, x=x), session.run(None, {"k": k, "x": x})

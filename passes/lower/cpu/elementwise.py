@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a, op_class
 from mgx_mlir.dialects.migraphx.control import Yield
@@ -134,6 +135,8 @@ class _Form:
         if isinstance(x, Compute):
             if x.cls.raw or getattr(x.cls, "scalar", None) is None:
                 return False
+            if x.type.dtype.is_low_precision and any(a.type.dtype is dtypes.DOUBLE for a in x.args):
+                return False  # vectors round f32 alone to 16 bits
             return all(self.visit(a, m, seen) for a in x.args)
         return isinstance(x, Splat)
 
