@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -174,9 +173,3 @@ def _divergence(p: np.ndarray, q: np.ndarray) -> float:
     p, q = p / max(p.sum(), 1e-30), q / max(q.sum(), 1e-30)
     there = p > 0
     return float((p[there] * np.log(p[there] / np.maximum(q[there], 1e-9))).sum())
-
-
-def record(observer: Observer, method: str, percentile: float) -> dict[str, Any] | None:
-    """Return the chosen range as a JSON object; None where nothing was seen."""
-    found = observer.range(method, percentile)
-    return None if found is None else {"low": found[0], "high": found[1]}

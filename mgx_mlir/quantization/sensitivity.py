@@ -55,11 +55,8 @@ def sensitivities(
         return [
             (f"power_{i}_{k}", v)
             for i, site in enumerate(found)
-            for k, v in enumerate(_powers(ops[_position(site)], site, scheme, ranges, seen))
+            for k, v in enumerate(_powers(ops[positions[site.name]], site, scheme, ranges, seen))
         ]
-
-    def _position(site: Site) -> int:
-        return positions[site.name]
 
     with copy.ctx:
         block = found[0].op.block if found else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,15 @@ def test_results_are_the_callers(count: int) -> None:
     assert all(np.array_equal(r, np.full(count, 2 * i)) for i, (_, r) in enumerate(held))
 
 
+def in_threads(work: Callable[[int], None]) -> None:
+    """`work` of 0 to 5, all at once."""
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+
+
 def test_sizes_of_several_threads() -> None:
     program = added("n", threads=1)
     wrong: list[int] = []
@@ -172,11 +182,7 @@ def test_sizes_of_several_threads() -> None:
             if not np.array_equal(program.run({"x": x, "y": y})[0], x + y):
                 wrong.append(seed)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    in_threads(work)
     assert not wrong
 
 
@@ -199,11 +205,7 @@ def test_calls_of_several_threads(count: int, api: bool) -> None:
             if not np.array_equal(np.asarray(z), x + y):
                 wrong.append(seed)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    in_threads(work)
     assert not wrong
 
 

@@ -13,7 +13,7 @@ from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lower.expr import Extent
 
 GROUP_ELEMENTS = 16384  # of a work-group: enough to be worth starting
-_UNKNOWN = 256  # what an extent is taken for that only the run knows
+UNKNOWN = 256  # what an extent is taken for that only the run knows
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class AxisView:
 
 
 def _known(extent: Extent) -> int:
-    return max(1, extent) if isinstance(extent, int) else _UNKNOWN
+    return max(1, extent) if isinstance(extent, int) else UNKNOWN
 
 
 def _step(extent: Extent, wanted: int) -> int:

@@ -9,6 +9,7 @@ from mgx_mlir.core.ir import arith, ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import LoweringContext
+from mgx_mlir.passes.lower.cpu.axis_view import GROUP_ELEMENTS, UNKNOWN, tile_size
 from mgx_mlir.passes.lower.cpu.epilogue import STORED
 from mgx_mlir.passes.lower.cpu.isa import Isa
 from mgx_mlir.passes.lower.cpu.workgroup_builder import (
@@ -18,9 +19,6 @@ from mgx_mlir.passes.lower.cpu.workgroup_builder import (
     dispatch,
 )
 from mgx_mlir.passes.lower.expr import Extent
-
-_GROUP_ELEMENTS = 16384  # of a work-group: enough to be worth starting
-_UNKNOWN = 256  # what an extent is taken for that only the run knows
 
 
 def lower(
@@ -42,14 +40,12 @@ def lower(
     flat = TensorType(dtype, tuple(e.static_dims([e.product(have)])))
     source = views.reshape_tensor(e, x, flat, [e.product(have)])
     rows, last = e.product(wanted[:-1]), wanted[-1]
-    step = max(1, _GROUP_ELEMENTS // (last if isinstance(last, int) and last else _UNKNOWN))
+    step = max(1, GROUP_ELEMENTS // (last if isinstance(last, int) and last else UNKNOWN))
     if isinstance(rows, int):
         step = max(1, min(step, rows))
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
-        count = k.inner(rows)
-        even = isinstance(count, int) and count % step == 0
-        size = step if even else k.min(step, k.sub(count, k.at[0]))
+        size = tile_size(k, k.at[0], step, rows)
         copy = _Rows(k, have, wanted, unsure, isa.lanes)
         tile = k.empty([size, copy.last], dtype)
 

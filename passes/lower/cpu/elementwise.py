@@ -19,7 +19,7 @@ from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.dialects.migraphx.views import NopView, ReshapeOp, Transpose
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import LoweringContext
-from mgx_mlir.passes.lower.cpu.axis_view import tile_size
+from mgx_mlir.passes.lower.cpu.axis_view import GROUP_ELEMENTS, UNKNOWN, tile_size
 from mgx_mlir.passes.lower.cpu.epilogue import COMPUTED, STORED, computed_vectors
 from mgx_mlir.passes.lower.cpu.isa import Isa, isa_of
 from mgx_mlir.passes.lower.cpu.workgroup_builder import (
@@ -40,8 +40,6 @@ from mgx_mlir.passes.lower.expr import (
     identity,
 )
 
-_GROUP_ELEMENTS = 16384  # of a work-group: enough to be worth starting
-_UNKNOWN = 256  # what an extent is taken for that only the run knows
 _GRID_DIMS = 3
 
 
@@ -172,13 +170,13 @@ class _Form:
 
     def grid(self) -> list[tuple[Extent, int]]:
         """Return the grid: the first dims, in steps that give a group enough to do."""
-        room, steps = _GROUP_ELEMENTS, [1] * len(self.dims)
+        room, steps = GROUP_ELEMENTS, [1] * len(self.dims)
         for i in reversed(range(len(self.dims))):
             d = self.dims[i]
             # the last dim alone may be long
-            known = d if isinstance(d, int) else room if i == self.last else _UNKNOWN
+            known = d if isinstance(d, int) else room if i == self.last else UNKNOWN
             steps[i] = max(1, min(room, known))
-            room //= min(max(1, d if isinstance(d, int) else _UNKNOWN), room)
+            room //= min(max(1, d if isinstance(d, int) else UNKNOWN), room)
         return list(zip(self.dims, steps, strict=True))[:_GRID_DIMS]
 
     def emit(self, e: LoweringContext) -> list[ir.Value]:

@@ -18,6 +18,7 @@ from mgx_mlir.dialects.migraphx.fused import PointwiseKernel
 from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import LoweringContext
+from mgx_mlir.passes.lower.cpu.axis_view import GROUP_ELEMENTS
 from mgx_mlir.passes.lower.cpu.dot import coordinates
 from mgx_mlir.passes.lower.cpu.epilogue import Epilogue
 from mgx_mlir.passes.lower.cpu.isa import Isa, isa_of
@@ -41,7 +42,6 @@ from mgx_mlir.passes.lower.expr import (
 
 BYTES = (dtypes.INT8, dtypes.UINT8)
 REGISTERS = 4  # of f32 that are computed together: one of bytes
-GROUP_ELEMENTS = 16384  # of a work-group: enough to be worth starting
 
 
 def lower(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:

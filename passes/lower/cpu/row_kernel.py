@@ -22,6 +22,7 @@ from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.cpu import row_form
 from mgx_mlir.passes.lower.cpu.accumulators import Accumulator
+from mgx_mlir.passes.lower.cpu.axis_view import GROUP_ELEMENTS, UNKNOWN
 from mgx_mlir.passes.lower.cpu.elements import StoredScalars, narrow, widen
 from mgx_mlir.passes.lower.cpu.isa import Isa
 from mgx_mlir.passes.lower.cpu.row_form import Refused, RowForm, Step, Total, is_costly, parts
@@ -37,8 +38,6 @@ from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, computed
 from mgx_mlir.passes.lower.scalar import narrow as narrow_scalar
 from mgx_mlir.passes.lower.scalar import widen as widen_scalar
 
-_GROUP_ELEMENTS = 16384  # of a work-group: enough to be worth starting
-_UNKNOWN = 256  # what an extent is taken for that only the run knows
 Carried = list[ir.Value]
 
 
@@ -109,10 +108,10 @@ class _Plan:
 
     def _steps(self) -> dict[int, int]:
         """Return how far a work-group reaches along each group of the grid."""
-        room = _GROUP_ELEMENTS
+        room = GROUP_ELEMENTS
         for g in self.groups:
             if g.reduced:
-                room //= max(1, g.extent if isinstance(g.extent, int) else _UNKNOWN)
+                room //= max(1, g.extent if isinstance(g.extent, int) else UNKNOWN)
         out: dict[int, int] = {}
         if not self.across:
             wanted = max(self.wide, room // self.wide * self.wide)
