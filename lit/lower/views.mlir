@@ -50,6 +50,41 @@ func.func @unsqueeze(%x: tensor<4x3xf32>, %y: tensor<3xf32>) -> tensor<4x3xf32> 
 
 // -----
 
+// Open dims: a kernel that computes what is reshaped holds no flow reshape, which IREE refuses.
+// CHECK-LABEL: @main(
+// CHECK: "flow.dispatch.region"
+// CHECK-NOT: flow.tensor.reshape
+// CHECK: "flow.return"
+func.func @open_unsqueeze(%x: tensor<?x?xf32>, %y: tensor<?x?x1xf32>) -> (tensor<?x?xf32>, tensor<?x?x1xf32>) {
+  %0:2 = "migraphx.pointwise"(%x, %y) ({
+  ^bb0(%a: tensor<?x?xf32>, %b: tensor<?x?x1xf32>):
+    %1 = "migraphx.exp"(%a) : (tensor<?x?xf32>) -> tensor<?x?xf32>
+    %2 = "migraphx.unsqueeze"(%1) {axes = array<i64: 2>} : (tensor<?x?xf32>) -> tensor<?x?x1xf32>
+    %3 = "migraphx.add"(%2, %b) : (tensor<?x?x1xf32>, tensor<?x?x1xf32>) -> tensor<?x?x1xf32>
+    "migraphx.yield"(%1, %3) : (tensor<?x?xf32>, tensor<?x?x1xf32>) -> ()
+  }) : (tensor<?x?xf32>, tensor<?x?x1xf32>) -> (tensor<?x?xf32>, tensor<?x?x1xf32>)
+  return %0#0, %0#1 : tensor<?x?xf32>, tensor<?x?x1xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @main(
+// CHECK: "flow.dispatch.region"
+// CHECK-NOT: flow.tensor.reshape
+// CHECK: "flow.return"
+func.func @open_squeeze(%x: tensor<?x1x?xf32>, %y: tensor<?x?xf32>) -> (tensor<?x1x?xf32>, tensor<?x?xf32>) {
+  %0:2 = "migraphx.pointwise"(%x, %y) ({
+  ^bb0(%a: tensor<?x1x?xf32>, %b: tensor<?x?xf32>):
+    %1 = "migraphx.exp"(%a) : (tensor<?x1x?xf32>) -> tensor<?x1x?xf32>
+    %2 = "migraphx.squeeze"(%1) {axes = array<i64: 1>} : (tensor<?x1x?xf32>) -> tensor<?x?xf32>
+    %3 = "migraphx.add"(%2, %b) : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+    "migraphx.yield"(%1, %3) : (tensor<?x1x?xf32>, tensor<?x?xf32>) -> ()
+  }) : (tensor<?x1x?xf32>, tensor<?x?xf32>) -> (tensor<?x1x?xf32>, tensor<?x?xf32>)
+  return %0#0, %0#1 : tensor<?x1x?xf32>, tensor<?x?xf32>
+}
+
+// -----
+
 // A transpose is a generic, never the named op.
 // CHECK-DAG: #[[MAP:.*]] = affine_map<(d0, d1, d2) -> (d2, d0, d1)>
 // CHECK-LABEL: @main(

@@ -142,10 +142,16 @@ def reshape(e: LoweringContext, op: Op) -> Expr:
     if isinstance(x, Splat):
         return Splat(t, x.number, extents)
     entries = unit_map(x.type.dims, t.dims)
+    kept = _kept_axes(op, x.type.dims, t) if entries is None and e.in_kernel else None
 
     def make() -> ir.Value:
+        if kept is not None:
+            return _without_flow(e, e.tensor(x), t, extents, kept)
         return reshape_tensor(e, e.tensor(x), t, extents)
 
+    if kept is not None:
+        longer = tuple(kept.index(i) if i in kept else None for i in range(x.type.rank))
+        entries = tuple(kept) if t.rank > x.type.rank else longer
     if entries is None:
         return Leaf(t, make())
     return View(t, x, entries, extents, make)
@@ -166,6 +172,40 @@ def unit_map(source: Sequence[int], result: Sequence[int]) -> DimMap | None:
         out.append(j)
         j += 1
     return tuple(out) if all(d == 1 for d in result[j:]) else None
+
+
+def _kept_axes(op: Op, source: Sequence[int], t: TensorType) -> list[int] | None:
+    """Return the axes that an unsqueeze or squeeze keeps, of whichever side has more.
+
+    Its other dims may be open; None for other reshapes, and where an axis of 1 is not certain.
+    """
+    rank = max(len(source), t.rank)
+    if isinstance(op, Unsqueeze):
+        steps: Sequence[int] = op.steps
+        axes = {a % rank for a in op.axes}
+        if set(steps) - {1}:
+            return None
+    elif isinstance(op, Squeeze):
+        units = {i for i, d in enumerate(source) if d == 1}
+        axes = {a % rank for a in op.axes} or units
+        if axes - units:
+            return None
+    else:
+        return None
+    return [i for i in range(rank) if i not in axes] or None
+
+
+def _without_flow(
+    e: LoweringContext, value: ir.Value, t: TensorType, extents: Sequence[Extent], kept: list[int]
+) -> ir.Value:
+    """Insert or remove axes of 1: IREE refuses a flow reshape of what the same kernel computes."""
+    rank = ir.RankedTensorType(value.type).rank
+    ends = [*kept[1:], max(rank, t.rank)]
+    groups = [list(range(a, b)) for a, b in zip([0, *kept[1:]], ends, strict=True)]
+    if t.rank < rank:
+        return e.refine(tensor.CollapseShapeOp(e.mlir_type(t), value, groups).result, t)
+    dynamic, static = e.dynamic_values(extents), e.static_dims(extents)
+    return e.refine(tensor.ExpandShapeOp(e.mlir_type(t), value, groups, dynamic, static).result, t)
 
 
 def reshape_extents(e: LoweringContext, op: Op, x: Expr, t: TensorType) -> list[Extent]:

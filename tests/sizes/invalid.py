@@ -19,6 +19,8 @@ from tests.sizes.cases import MODELS, together
 
 def main(target: str) -> None:
     program = compile(together(MODELS).SerializeToString(), target=target)
+    if target == "cpu":  # all is compiled again for a kernel that is refused
+        assert program.executable.fallbacks == ()
     legal: dict[str, np.ndarray] = {}
     for m in MODELS:
         legal.update(m.named(m.legal))
