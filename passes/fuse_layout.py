@@ -35,6 +35,7 @@ def find_planar_convolution(op: Group, rw: Rewriter) -> Replacement:
 
     For the few channels of a model's input, which a vector kernel copies row by row anyhow.
     """
+    # start-up: the lowering is loaded where a kernel is judged
     from mgx_mlir.passes.lower.cpu.convolution_kernel import constant_weights, refusal
 
     kernel = op.operation
@@ -85,6 +86,7 @@ def find_gathered_convolution(op: Group, rw: Rewriter) -> Replacement:
     For 16-bit images of few channels. Their windows are no whole number of matrix instructions
     deep: the kernel gathers each element by itself, from wherever it is.
     """
+    # start-up: the lowering is loaded where a kernel is judged
     from mgx_mlir.passes.lower.gpu.gathered_convolution import gathers
 
     kernel = op.operation

@@ -51,6 +51,7 @@ def find_convolution_padding(op: Convolution, rw: Rewriter) -> Replacement:
 def _left_to_kernel(op: Convolution, w: TensorType, spatial: int, leave: str) -> bool:
     """Say whether the kernel of a convolution pads its input itself."""
     if leave == "vector":
+        # start-up: the lowering is loaded where a kernel is judged
         from mgx_mlir.passes.lower.cpu.convolution_kernel import takes
 
         return takes(op)

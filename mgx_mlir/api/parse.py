@@ -41,6 +41,7 @@ def parse_onnx(
     input that is a sequence, None for an optional one that is absent; `input_values` makes
     constants of inputs. Raises FileError, ModelError, UnsupportedModel.
     """
+    # start-up: only the frontend that the file needs
     from mgx_mlir.frontends.onnx.importer import parse_onnx as read
 
     options = _options(
@@ -68,6 +69,7 @@ def parse_onnx_buffer(
     input_values: Mapping[str, Any] | None = None,
 ) -> program:
     """Read a serialized ONNX model from memory; as parse_onnx."""
+    # start-up: only the frontend that the file needs
     from mgx_mlir.frontends.onnx.importer import parse_onnx_buffer as read
 
     options = _options(
@@ -137,6 +139,7 @@ def parse_tf(
     choose in a SavedModel. Keras files (.keras, .h5) are read where TensorFlow is installed.
     Raises FileError, ModelError, UnsupportedModel.
     """
+    # start-up: only the frontend that the file needs
     from mgx_mlir.frontends.tf.options import TfOptions
     from mgx_mlir.frontends.tf.program import parse_tf as read
 
@@ -164,7 +167,7 @@ def parse_tf(
 
 def get_onnx_operators() -> list[str]:
     """Return the names of the supported ONNX operators, sorted."""
-    from mgx_mlir.frontends.onnx import ops
+    from mgx_mlir.frontends.onnx import ops  # start-up: only the frontend that the file needs
 
     ops.load()
     return sorted({name for domain, name in operators()})

@@ -321,6 +321,7 @@ class program:
         such. Works on a copy: an error leaves the program as it was. References to its
         instructions are stale afterwards. Raises CompileError, TargetError.
         """
+        # start-up: reading and printing need no compiler
         from mgx_mlir.compiler.compile import compile as compile_program
 
         if isinstance(t, str):

@@ -27,6 +27,8 @@ from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.signature import Signature
 from mgx_mlir.rewrite.rewrite_trace import disabled_names
 from mgx_mlir.rewrite.switches import switches
+from mgx_mlir.runtime.device import open_device
+from mgx_mlir.runtime.hip import device_arch
 from mgx_mlir.runtime.trace_eval import printing, trace_level
 from mgx_mlir.targets import emulator
 from mgx_mlir.targets.base import Executable
@@ -315,6 +317,7 @@ class IreeProgram(CompiledProgram):
                 forks.keep(self._loaded)  # what it holds belongs to the parent's threads
                 self._loaded = None
             if self._loaded is None:
+                # start-up: compiling needs no runtime
                 from mgx_mlir.runtime.iree_runtime import LoadedModule
 
                 start = time.perf_counter()
@@ -356,8 +359,6 @@ class IreeProgram(CompiledProgram):
 
     def _of_device(self, library: str | None) -> IreeProgram:
         """Return the program whose code is for the device."""
-        from mgx_mlir.runtime.device import open_device
-        from mgx_mlir.runtime.hip import device_arch
 
         arch = device_arch(open_device("hip", index=self.device_id, library=library))
         found = self.for_arch(arch) if arch else self

@@ -74,6 +74,7 @@ def read_model(
 
 
 def _onnx(source: Path | bytes, options: dict[str, Any]) -> ProgramIR:
+    # start-up: only the frontend that the file needs
     from mgx_mlir.frontends.onnx.importer import parse_onnx, parse_onnx_buffer
 
     try:
@@ -86,6 +87,7 @@ def _onnx(source: Path | bytes, options: dict[str, Any]) -> ProgramIR:
 
 
 def _tf(path: Path, options: dict[str, Any]) -> ProgramIR:
+    # start-up: only the frontend that the file needs
     from mgx_mlir.frontends.tf.options import TfOptions
     from mgx_mlir.frontends.tf.program import parse_tf
 

@@ -61,7 +61,7 @@ def found() -> tuple[Plugin, ...]:
     """List the plugins of the installed packages, sorted; none of them is imported."""
     if os.environ.get(SWITCH) == "0":
         return ()
-    from importlib.metadata import entry_points
+    from importlib.metadata import entry_points  # slow to load
 
     out: set[Plugin] = set()
     for point in entry_points(group=GROUP):

@@ -131,6 +131,7 @@ def save_program(program: ProgramIR, path: Path) -> None:
     if path.suffix not in SUFFIXES:
         raise UsageError(f"expected a name that ends in {', '.join(SUFFIXES)}, got '{path}'")
     if path.suffix == ".mlir":
+        # start-up: only what is asked for is loaded
         from mgx_mlir.debug.reduce_mlir import candidate_of
 
         try:
@@ -138,6 +139,7 @@ def save_program(program: ProgramIR, path: Path) -> None:
         except OSError as e:
             raise FileError((e.strerror or str(e)).lower(), location=str(path)) from None
         return
+    # start-up: only what is asked for is loaded
     from mgx_mlir.api.files import save
     from mgx_mlir.api.program import program as api_program
 

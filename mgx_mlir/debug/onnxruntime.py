@@ -15,7 +15,7 @@ class OnnxRuntimeSession:
 
     def __init__(self, path: str) -> None:
         try:
-            import onnxruntime
+            import onnxruntime  # a package that a user may not have
         except ImportError:
             raise TargetError(
                 "onnxruntime is not installed", notes=["pip install onnxruntime"]

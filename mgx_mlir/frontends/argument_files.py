@@ -100,6 +100,7 @@ def _npz(view: memoryview, port: Port) -> np.ndarray:
 
 
 def _tensor_proto(view: memoryview, port: Port) -> np.ndarray:
+    # onnx takes long to load
     import onnx
     from google.protobuf.message import DecodeError
 
@@ -119,6 +120,7 @@ def _tensor_proto(view: memoryview, port: Port) -> np.ndarray:
 
 
 def _saved(name: str) -> np.ndarray:
+    # start-up: only the frontend that the file needs
     from mgx_mlir.frontends.mxr.reader import load_argument
 
     found = load_argument(name)

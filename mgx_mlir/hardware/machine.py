@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import platform
 from pathlib import Path
@@ -38,8 +39,6 @@ def processor_features() -> frozenset[str]:
 
 def runtime_tool(name: str) -> Path:
     """Find a program of the iree-base-runtime wheel. TargetError where it is not installed."""
-    import importlib.util
-
     spec = importlib.util.find_spec("iree._runtime_libs")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         for file in (name, f"{name}.exe"):

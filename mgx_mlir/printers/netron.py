@@ -30,7 +30,7 @@ def print_netron(program: ProgramIR, stream: BinaryIO, *, kernel_prefix: str = "
 
 def netron_model(program: ProgramIR, *, kernel_prefix: str = "") -> ModelProto:
     """Return the ModelProto that `print_netron` writes."""
-    import onnx
+    import onnx  # onnx takes long to load
 
     listing = list_program(
         program, numbering="2.16", kernel_prefix=kernel_prefix, device_lines=False
@@ -57,7 +57,7 @@ def netron_model(program: ProgramIR, *, kernel_prefix: str = "") -> ModelProto:
 
 
 def _node(graph: GraphProto, i: Instruction) -> None:
-    import onnx
+    import onnx  # onnx takes long to load
 
     node = graph.node.add(name=i.lhs, op_type=i.op, output=[i.lhs])
     node.input.extend(x.lhs for x in i.inputs)

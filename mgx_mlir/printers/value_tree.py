@@ -221,7 +221,7 @@ def write_msgpack(tree: Tree, write: Callable[[Any], Any]) -> None:
 
     Large binaries are handed to `write` as they are.
     """
-    import msgpack
+    import msgpack  # only this form needs it
 
     packer = msgpack.Packer(use_bin_type=True)
     pending = bytearray()

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.ir import ir
+from mgx_mlir.core.operand_segments import asm
 from mgx_mlir.rewrite.rewrite_trace import APPLIED, MatchTrace, described
 
 log = logging.getLogger(__name__)
@@ -66,8 +67,6 @@ class Switches:
 
     def program(self, module: ir.Operation) -> None:
         """Print a program, as mgx-opt reads it."""
-        from mgx_mlir.core.operand_segments import asm
-
         if self.trace_compile:
             print(asm(module, large_elements_limit=_MAX_ELEMENTS), file=sys.stderr)
 
@@ -138,6 +137,7 @@ def _level(text: str) -> int:
 @functools.lru_cache(maxsize=8)  # what is unknown is logged once
 def _passes(text: str) -> frozenset[str]:
     """Return the passes of a comma-separated list, in MIGraphX's spelling; log unknown ones."""
+    # start-up: only for the message
     from mgx_mlir.rewrite.pipeline import did_you_mean
     from mgx_mlir.rewrite.registry import PASSES, UPSTREAM, pass_name
 

@@ -27,7 +27,7 @@ class ArgumentList:
     def __init__(
         self, hal: Any, ports: Sequence[TypedPort], shapes: Shapes, kind: int, usage: int
     ) -> None:
-        import iree.runtime as rt
+        import iree.runtime as rt  # the runtime takes long to load, and only calls need it
 
         self.arguments: Any = rt.VmVariantList(len(ports))
         self._arrays: list[tuple[np.ndarray, np.dtype[Any], tuple[int, ...]]] = []

@@ -74,7 +74,7 @@ def vm_instance() -> Any:
     """Return the one VM instance of this process."""
     global _instance
     if _instance is None:
-        from iree.runtime import _binding
+        from iree.runtime import _binding  # the runtime takes long to load, and only calls need it
 
         # what is meant to live for ever is no leak to report when the interpreter ends
         _binding.disable_leak_checker()
@@ -158,7 +158,7 @@ def is_open(kind: str, library: str = "") -> bool:
 
 
 def _create(kind: str, threads: int, index: int, library: str) -> Device:
-    import iree.runtime as rt
+    import iree.runtime as rt  # the runtime takes long to load, and only calls need it
 
     if kind == "local-task":
         rt.flags.parse_flags(  # read when the driver is made
@@ -184,7 +184,7 @@ def _create(kind: str, threads: int, index: int, library: str) -> Device:
 
 def _create_driver(kind: str) -> Any:
     """Create a driver; the runtime's `get_driver` would share one."""
-    from iree.runtime import _binding
+    from iree.runtime import _binding  # the runtime takes long to load, and only calls need it
 
     return _binding.create_hal_driver(kind)  # pyright: ignore[reportAttributeAccessIssue]  (no stub)
 

@@ -31,7 +31,7 @@ class DeviceTensor:
     @classmethod
     def of(cls, device: Device, array: np.ndarray) -> DeviceTensor:
         """Copy a host array to a device."""
-        import iree.runtime as rt
+        import iree.runtime as rt  # the runtime takes long to load, and only calls need it
 
         dtype = dtypes.from_numpy(array.dtype)
         if array.size == 0:
@@ -51,7 +51,7 @@ class DeviceTensor:
     @classmethod
     def empty(cls, device: Device, dtype: DType, dims: Sequence[int]) -> DeviceTensor:
         """Allocate a tensor; its elements are not initialised."""
-        import iree.runtime as rt
+        import iree.runtime as rt  # the runtime takes long to load, and only calls need it
 
         size = math.prod(dims) * dtype.size or _LEAST
         try:
@@ -129,7 +129,7 @@ def from_dlpack(device: Device, source: Any, dtype: DType) -> DeviceTensor:
 
 def read_back(device: Device, view: Any, dtype: DType, dims: Sequence[int]) -> np.ndarray:
     """Copy a device's tensor to an array in host memory."""
-    import iree.runtime as rt
+    import iree.runtime as rt  # the runtime takes long to load, and only calls need it
 
     if math.prod(dims) == 0:
         return np.empty(tuple(dims), dtype.np)
@@ -143,6 +143,7 @@ def read_back(device: Device, view: Any, dtype: DType, dims: Sequence[int]) -> n
 
 def element_type(wire: str) -> Any:
     """Return the runtime's element type of a module's declared type. KeyError for others."""
+    # the runtime takes long to load, and only calls need it
     from iree.runtime import HalElementType as T
 
     names = {

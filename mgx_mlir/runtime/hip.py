@@ -54,7 +54,7 @@ def _arch(library: ctypes.CDLL, index: int) -> str:
 
 def print_devices() -> None:
     """Print the name and architecture of each HIP device, as JSON; what `hip_devices` runs."""
-    import iree.runtime as rt
+    import iree.runtime as rt  # the runtime takes long to load, and only calls need it
 
     device = open_device("hip")
     library = _loaded(device.library)

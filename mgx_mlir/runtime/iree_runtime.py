@@ -152,7 +152,7 @@ class LoadedModule:
         library: str | None = None,
         input_alignment: int = ALIGNMENT,
     ) -> None:
-        import iree.runtime as rt
+        import iree.runtime as rt  # the runtime takes long to load, and only calls need it
 
         self._rt = rt
         self.device: Device = open_device(device, threads, device_id, library)

@@ -114,7 +114,7 @@ def profile(
 
 
 def _save(params: Mapping[str, np.ndarray], path: Path) -> None:
-    import iree.runtime as rt
+    import iree.runtime as rt  # the runtime takes long to load, and only calls need it
 
     index = rt.ParameterIndex()
     for key, value in params.items():

@@ -127,7 +127,7 @@ def toolchain() -> str:
     The sources count by name, size and time, so that an edited checkout does not get the programs
     of the code before the edit.
     """
-    from importlib.metadata import PackageNotFoundError, version
+    from importlib.metadata import PackageNotFoundError, version  # slow to load
 
     facts: list[str] = []
     for package in ("mgx-mlir", "torch-mlir", "iree-base-compiler", "onnx", "numpy", "ml_dtypes"):

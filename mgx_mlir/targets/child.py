@@ -79,7 +79,7 @@ def compiler_binary() -> Path:
 @functools.cache
 def compiler_version() -> str:
     """Return the compiler's exact version, part of every cache key."""
-    from importlib.metadata import PackageNotFoundError, version
+    from importlib.metadata import PackageNotFoundError, version  # slow to load
 
     try:
         stamp = compiler_binary().stat()

@@ -77,7 +77,7 @@ def _memory() -> tuple[int, int]:
 
 def _bindings() -> ModuleType:
     """Return the compiler's MLIR bindings, of which the wheel ships no stub."""
-    from iree.compiler import ir
+    from iree.compiler import ir  # --exec needs no compiler
 
     return ir
 
@@ -95,6 +95,7 @@ def validate(source: bytes) -> str:
 
 def _without_verifier(invocation: Any) -> None:
     """Turn off the checks between passes, a third of a compile; the bindings lack the call."""
+    # --exec needs no compiler
     from iree.compiler.api import ctypes_dl
 
     call = ctypes_dl._dylib.ireeCompilerInvocationSetVerifyIR
@@ -107,6 +108,7 @@ def compile_one(source: bytes, flags: list[str], verify: bool) -> tuple[str, byt
 
     verify: after each pass too; the source is verified in any case.
     """
+    # --exec needs no compiler
     from iree.compiler.api import Output, Session, Source
 
     wrong = validate(source)
@@ -158,6 +160,7 @@ def _without_threads() -> None:
     There are many small modules, and one worker for each core. The compiler has no flag of a
     session for it.
     """
+    # --exec needs no compiler
     from iree.compiler.api import ctypes_dl
 
     ctypes_dl._initializeGlobalCL("worker", "--mlir-disable-threading")
@@ -170,7 +173,7 @@ def serve(lifeline: int) -> int:
     os.dup2(2, 1)  # native code may print; the reply stream stays clean
     if lifeline >= 0:
         threading.Thread(target=_die_with_parent, args=(lifeline,), daemon=True).start()
-    import iree.compiler.api
+    import iree.compiler.api  # --exec needs no compiler
 
     if os.environ.get(SINGLE) == "1":
         _without_threads()

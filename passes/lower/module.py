@@ -514,6 +514,7 @@ def lower_to_linalg(
     name beside @main, and weights that they share are there once. Raises CompileError naming every
     op without a lowering, with its source node. The programs are not changed.
     """
+    # start-up: the lowering is loaded where a kernel is judged
     from mgx_mlir.passes.lower import families
 
     families.load()

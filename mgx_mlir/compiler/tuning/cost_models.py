@@ -48,6 +48,7 @@ def by_time(
 
     Operands and results stay in its memory; the overhead of a call is the same for all.
     """
+    # start-up: compiling needs no runtime
     from mgx_mlir.runtime.device_memory import DeviceTensor
     from mgx_mlir.runtime.iree_runtime import LoadedModule
 

@@ -13,7 +13,6 @@ from mgx_mlir.frontends.onnx.tensors import TensorReader
 from mgx_mlir.frontends.signatures import REQUIRED
 
 _A = onnx.AttributeProto
-_EMPTY_LISTS = (_A.FLOATS, _A.INTS, _A.STRINGS, _A.TENSORS, _A.GRAPHS)
 
 
 def _text(data: bytes, name: str) -> str:

@@ -30,6 +30,7 @@ def parse_tf(path: str | os.PathLike[str], options: TfOptions | None = None) -> 
     dialects.load()
     ops.load()
     if Path(name).suffix.lower() in KERAS:
+        # start-up: only the frontend that the file needs
         from mgx_mlir.frontends.tf.keras import exported
 
         with exported(name) as folder:
@@ -56,6 +57,7 @@ def parse_tf_buffer(
 
 
 def _saved(folder: str, name: str, options: TfOptions) -> ProgramIR:
+    # start-up: only the frontend that the file needs
     from mgx_mlir.frontends.tf.saved_model import load_saved_model
 
     with load_saved_model(folder, name, options) as model:

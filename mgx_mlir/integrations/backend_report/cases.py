@@ -49,7 +49,7 @@ class Case:
 def collect(folder: Path) -> int:
     """Write every case of the installed onnx package under `folder`; returns how many."""
     warnings.simplefilter("ignore")
-    from onnx.backend.test.loader import load_model_tests
+    from onnx.backend.test.loader import load_model_tests  # onnx takes long to load
 
     count = 0
     for kind in KINDS:
@@ -75,7 +75,7 @@ def read(path: Path) -> Case:
 
 def as_case(test: Any, kind: str) -> Case:
     """Convert a loader's TestCase, reading its files."""
-    import onnx
+    import onnx  # onnx takes long to load
 
     if test.model_dir is None and test.model is not None:  # made in memory
         model = test.model
@@ -139,7 +139,7 @@ def draws(nodes: Any, functions: dict[tuple[str, str], Any]) -> bool:
 
 def plain(item: Any) -> Any:
     """Convert an item of a data set to arrays; the suite's type hints hide TensorProtos in them."""
-    import onnx
+    import onnx  # onnx takes long to load
 
     if isinstance(item, onnx.TensorProto):
         return onnx.numpy_helper.to_array(item)
@@ -148,7 +148,7 @@ def plain(item: Any) -> Any:
 
 def light_data(model: Any, path: Path) -> tuple[list[Any], list[Any]]:
     """Return the inputs that the suite's runner makes for a light model, and the stored outputs."""
-    from onnx.backend.test.runner import Runner
+    from onnx.backend.test.runner import Runner  # onnx takes long to load
 
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [
@@ -171,7 +171,7 @@ def read_all(folder: Path, kind: str, types: list[Any]) -> list[Any]:
 
 def read_one(path: Path, kind: Any) -> Any:
     """Read one stored value: a tensor, sequence or optional, as its declared type says."""
-    import onnx
+    import onnx  # onnx takes long to load
 
     content = path.read_bytes()
     if kind.HasField("sequence_type"):

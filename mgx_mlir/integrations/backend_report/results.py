@@ -47,7 +47,7 @@ def compare(expected: list[Any], got: list[Any], case: Case) -> None:
     The elements of lists are compared here. The suite takes the rows of a list's elements for
     outputs, which fails where they are 0-d, and does not see a missing element.
     """
-    from onnx.backend.test.runner import Runner
+    from onnx.backend.test.runner import Runner  # onnx takes long to load
 
     if len(expected) != len(got):
         raise AssertionError(f"expected {len(expected)} values, got {len(got)}")
@@ -124,7 +124,7 @@ def regressions(results: list[Result], earlier: Path) -> list[str]:
 
 def write_json(path: Path, results: list[Result], seconds: float, target: str) -> None:
     """Write everything about a run, for --earlier and for other tools."""
-    import onnx
+    import onnx  # onnx takes long to load
 
     content = {
         "onnx": onnx.__version__,

@@ -38,6 +38,7 @@ class ReferenceCalled(BaseException):
 @contextlib.contextmanager
 def references_raise(calls: list[str]) -> Iterator[None]:
     """Make every `reference` of the dialect raise inside the block; note it in `calls`."""
+    # start-up: the parent of the workers needs none of it
     from mgx_mlir.core.op import OPS
     from mgx_mlir.programs.interpreter import Interpreter
 
@@ -66,8 +67,9 @@ def references_raise(calls: list[str]) -> Iterator[None]:
 
 def run_case(path: Path, target: str, threads: int, cache: bool) -> dict[str, Any]:
     """Compile and run every data set of one case."""
-    import onnx
+    import onnx  # onnx takes long to load
 
+    # start-up: the parent of the workers needs none of it
     from mgx_mlir.integrations.backend import Backend
     from mgx_mlir.integrations.backend_report.cases import read
 

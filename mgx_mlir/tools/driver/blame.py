@@ -20,6 +20,7 @@ from mgx_mlir.printers.listing import list_program
 from mgx_mlir.printers.text import instruction_text
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.tools.driver.arguments import Arguments
+from mgx_mlir.tools.driver.limits import limits_of
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.precision import PRECISIONS
 from mgx_mlir.tools.driver.progress import say, step
@@ -74,8 +75,6 @@ def case_of(
     args: Arguments, model: Model, plain: Model, choice: TargetChoice, arrays: Sequence[np.ndarray]
 ) -> Case:
     """Make the case to compare, as the options say."""
-    from mgx_mlir.tools.driver.limits import limits_of
-
     return Case(
         plain.program,
         list(arrays),

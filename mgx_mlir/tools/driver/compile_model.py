@@ -28,6 +28,7 @@ def compile_model(
     quiet: bool = False,
 ) -> CompiledProgram:
     """Compile a model, and print on stderr what it took."""
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.compiler.compile import compile as compile_program
 
     if not quiet:
@@ -60,6 +61,7 @@ def _tuning_inputs(model: Model) -> Callable[[Signature], list[np.ndarray]]:
     """Return what makes the inputs that calls are timed on: the inputs of `run`."""
 
     def made(signature: Signature) -> list[np.ndarray]:
+        # start-up: only what the command asks for is loaded
         from mgx_mlir.debug.inputs import draws, make_inputs
 
         uses = draws(model.program)
@@ -147,6 +149,7 @@ def emit_compiled(
 
 def report_gpu(compiled: IreeProgram) -> None:
     """Print the registers, spills and launches of every kernel of a gpu program on stderr."""
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.targets.report import gpu_report
 
     executable = compiled.executable

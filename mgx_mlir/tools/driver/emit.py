@@ -104,6 +104,7 @@ def emit(
 
 def _write_mlir_weights(path: str, program: ProgramIR) -> None:
     """Write the weights that a module refers to beside it, where reading it looks for them."""
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.core.weight_files import used_keys, write_weights
 
     keys = used_keys(program.module.operation)
@@ -122,6 +123,7 @@ def _save(
     form: str,
 ) -> None:
     """Save a program to --output, or print its file."""
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.api.files import save, save_buffer
     from mgx_mlir.api.program import program as api_program
 
@@ -140,6 +142,7 @@ def _save(
 
 
 def _netron(program: ProgramIR, prefix: str) -> bytes:
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.printers.emit import emit as print_program
 
     stream = io.BytesIO()
@@ -154,6 +157,7 @@ def show(args: Arguments, program: ProgramIR, *, kernel_prefix: str = "") -> Non
 
 def program_text(args: Arguments, program: ProgramIR, form: str, kernel_prefix: str) -> str:
     """Write the program in a form that is text. Kernels are shown under `kernel_prefix`."""
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.printers.emit import emit as print_program
 
     options: dict[str, Any] = {}
@@ -178,6 +182,7 @@ def program_text(args: Arguments, program: ProgramIR, form: str, kernel_prefix: 
 
 
 def _with_copies(args: Arguments, program: ProgramIR, kernel_prefix: str) -> str:
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.printers.listing import list_program
     from mgx_mlir.printers.text import print_listing
     from mgx_mlir.tools.driver.offload_copies import add_copies

@@ -26,6 +26,7 @@ def emulated_statistics(source: ProgramIR, compiled: IreeProgram) -> dict[str, A
     `source`: the program that was compiled. The counts are written when a process ends, so a
     process is started for them. Errors: TargetError where it fails, with what it printed.
     """
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.api.files import save
     from mgx_mlir.api.program import program
 

@@ -96,6 +96,7 @@ def _drop_stdout() -> None:
 
 
 def _main(argv: list[str]) -> int:
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.tools.driver.help import command_help, main_help
 
     reconfigure = getattr(sys.stdout, "reconfigure", None)
@@ -160,7 +161,7 @@ def versions() -> str:
 
 def version_of(package: str) -> str:
     """Return the version of an installed package."""
-    from importlib.metadata import PackageNotFoundError, version
+    from importlib.metadata import PackageNotFoundError, version  # slow to load
 
     try:
         return version(package)

@@ -138,6 +138,7 @@ class Model:
 
     def kind(self) -> str:
         """Return the type of the file, by a flag or its name. FileError for an unknown one."""
+        # start-up: only what the command asks for is loaded
         from mgx_mlir.compiler.models import MODEL_SUFFIXES
 
         assert self.path is not None
@@ -151,6 +152,7 @@ class Model:
         if not os.path.exists(self.path):
             raise FileError("no such file", location=self.path)
         if os.path.isdir(self.path):
+            # start-up: only what the command asks for is loaded
             from mgx_mlir.frontends.tf.load import is_saved_model
 
             if is_saved_model(self.path):
@@ -179,6 +181,7 @@ class Model:
 
     def _keep_open(self, options: dict[str, Any]) -> None:
         """Keep dims open that other options give a range: --input-dim is the size to run at."""
+        # start-up: only what the command asks for is loaded
         from mgx_mlir.frontends.onnx.load import load_file
 
         default = options.get("default_dyn_dim_value")
@@ -243,6 +246,7 @@ class Model:
 
     def _check_batch(self) -> None:
         """Raise UsageError where --batch cannot change anything: every dimension is stated."""
+        # start-up: only what the command asks for is loaded
         from mgx_mlir.frontends.onnx.load import load_file
 
         assert self.path is not None
@@ -256,6 +260,7 @@ class Model:
 
     def source(self) -> str | ProgramIR:
         """Return what compile() takes: the path, or the program where a path is not enough."""
+        # start-up: only what the command asks for is loaded
         from mgx_mlir.compiler.models import MODEL_SUFFIXES
 
         if self.path is None or self.is_saved or self.is_cut or self.passes or self.precisions:
@@ -280,6 +285,7 @@ class Model:
         return "--trim" in self.args or "--replace-literals" in self.args
 
     def _cut(self, found: ProgramIR) -> ProgramIR:
+        # start-up: only what the command asks for is loaded
         from mgx_mlir.tools.driver.trim import replace_literals, trim
 
         if "--trim" in self.args:
@@ -294,6 +300,7 @@ class Model:
 
     def _passed(self, found: ProgramIR) -> ProgramIR:
         if self.passes:
+            # start-up: only what the command asks for is loaded
             from mgx_mlir.rewrite.passes import run_pipeline
 
             run_pipeline(found.module, self.passes, store=found.store)
@@ -303,6 +310,7 @@ class Model:
     def _in_types(self, found: ProgramIR) -> ProgramIR:
         if not self.precisions:
             return found
+        # start-up: only what the command asks for is loaded
         from mgx_mlir.api.program import program as api_program
 
         made = api_program.of(found)
@@ -316,18 +324,22 @@ class Model:
         if self.is_saved:
             return self.saved(compiled=False).program_ir
         if self.is_tf:
+            # start-up: only what the command asks for is loaded
             from mgx_mlir.frontends.tf.options import TfOptions
             from mgx_mlir.frontends.tf.program import parse_tf
 
             return parse_tf(self.path, TfOptions(**self.options))
         if self.kind() == "py":
+            # start-up: only what the command asks for is loaded
             from mgx_mlir.tools.driver.scripts import run_script
 
             return run_script(self.path).program_ir
         if not self.is_onnx:
+            # start-up: only what the command asks for is loaded
             from mgx_mlir.frontends.mlir_files import read_mlir
 
             return read_mlir(self.path)
+        # start-up: only what the command asks for is loaded
         from mgx_mlir.frontends.onnx.importer import parse_onnx
 
         return parse_onnx(self.path, OnnxOptions(**self.options))
@@ -353,7 +365,7 @@ class Model:
 
     def saved(self, *, compiled: bool, emulate: bool = False) -> Program:
         """Return the program of a saved file, with its code if `compiled` and the file has it."""
-        from mgx_mlir.api.files import load
+        from mgx_mlir.api.files import load  # start-up: only what the command asks for is loaded
 
         assert self.path is not None
         if self.is_stripped:

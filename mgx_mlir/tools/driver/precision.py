@@ -51,6 +51,7 @@ def check(args: Arguments) -> None:
 
 def in_precision(made: program, kind: str, args: Arguments) -> None:
     """Bring a program to one of the precisions, in place. Errors: MgxError."""
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.api.quantize import quantize_bf16, quantize_fp16, quantize_int4_weights
 
     if kind == "half":
@@ -64,6 +65,7 @@ def in_precision(made: program, kind: str, args: Arguments) -> None:
 
 
 def _in_8_bits(made: program, kind: str, args: Arguments) -> None:
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.api.program import get_target
     from mgx_mlir.api.quantize import quantize_fp8, quantize_int8
 

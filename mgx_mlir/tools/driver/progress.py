@@ -163,6 +163,7 @@ class _Spinner:
         self._shown: Any = None
 
     def start(self) -> None:
+        # slow to load, and only a terminal sees it
         from rich.console import Console
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 

@@ -49,6 +49,7 @@ def _words(commands: Commands) -> dict[str, tuple[str, ...]]:
 
 
 def _archs() -> tuple[str, ...]:
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.targets.flags import AMD_ARCHS
 
     return tuple(n for arch, names in AMD_ARCHS.items() for n in (arch, *names))

@@ -19,6 +19,7 @@ from mgx_mlir.tools.driver.emulated_run import emulated_statistics
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.progress import say
 from mgx_mlir.tools.driver.target_choice import TargetChoice, choose_target
+from mgx_mlir.tools.driver.timing import launched_kernels
 
 # what only a page has
 _OF_A_PAGE = ("--fill0", "--fill1", "--load-arg", "--seed", "--iterations", "--rms-tol", "--atol",
@@ -54,6 +55,7 @@ def static_report(args: Arguments, model: Model) -> int:
 
 
 def _kernels(args: Arguments, model: Model, choice: TargetChoice, arch: str | None) -> GpuKernels:
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.compiler.dumps import kept_assembly
 
     with kept_assembly() as assembly:
@@ -67,8 +69,6 @@ def _kernels(args: Arguments, model: Model, choice: TargetChoice, arch: str | No
 
 def _work(compiled: IreeProgram) -> Mapping[str, Work]:
     """Return the work of each launch by its name; nothing where launches are not the kernels."""
-    from mgx_mlir.tools.driver.timing import launched_kernels
-
     program = compiled.program
     listing = list_program(program, kernel_prefix=compiled.target)
     kernels, launched = launched_kernels(compiled, listing.main, compiled.executable.kernels)

@@ -85,7 +85,7 @@ def dry_run(
     program: CompiledProgram, arrays: Sequence[np.ndarray], threads: int, count: int
 ) -> float:
     """Return the milliseconds of a call that computes nothing, with a program's ports."""
-    from mgx_mlir.debug.dry_run import DryRun
+    from mgx_mlir.debug.dry_run import DryRun  # start-up: only what the command asks for is loaded
 
     empty = DryRun(arrays, program.execute(arrays), threads)
     return time_calls(empty, arrays, count).total
@@ -207,6 +207,7 @@ def kernel_times(
 
     Errors: RunError, TargetError where the profiler cannot run.
     """
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.runtime.profile import profile
 
     executable = program.executable

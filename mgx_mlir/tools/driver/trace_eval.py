@@ -27,6 +27,7 @@ def trace_kernels(
     level = trace_level()
     if not level or choice.target == "ref":
         return
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.debug.blame import Case
     from mgx_mlir.debug.intermediates import SteppedRun
 
@@ -56,6 +57,7 @@ def _times(
     """Return the milliseconds of each kernel, by its label, where the runtime knows."""
     if not isinstance(compiled, IreeProgram) or choice.target != "cpu":
         return {}
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.tools.driver.timing import kernel_times
 
     found = kernel_times(compiled, arrays, _TIMED, compiled.thread_count)

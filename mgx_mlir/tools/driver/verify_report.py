@@ -67,6 +67,7 @@ def failure_lines(
 
 
 def _elements(a: np.ndarray) -> str:
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.printers.text import element_texts
 
     return ", ".join(element_texts(np.asarray(a)))

@@ -58,6 +58,7 @@ def _main(argv: list[str]) -> int:
     elif "show-dialects" in arguments:
         print(_dialects())
     elif (path := arguments.values.get("mlir-pass-pipeline-crash-reproducer")) is not None:
+        # start-up: --help and --version need none of it
         from mgx_mlir.tools.opt.crash import is_child, run_guarded
 
         return _run(arguments) if is_child() else run_guarded(argv, path)
@@ -67,7 +68,7 @@ def _main(argv: list[str]) -> int:
 
 
 def _run(arguments: Arguments) -> int:
-    from mgx_mlir.tools.opt.session import Session
+    from mgx_mlir.tools.opt.session import Session  # start-up: --help and --version need none of it
 
     pipeline = arguments.pipeline()
     text = _read(arguments.input)
@@ -122,7 +123,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _versions() -> str:
-    from importlib.metadata import PackageNotFoundError, version
+    from importlib.metadata import PackageNotFoundError, version  # slow to load
 
     lines = []
     for package in ("mgx-mlir", "torch-mlir", "iree-base-compiler"):

@@ -52,6 +52,7 @@ def _main(argv: list[str]) -> int:
         raise UsageError(f"expected an output that ends in {path.suffix}, got '{out}'")
     start, shrink = _start(path, values)
 
+    # start-up: --help and --version need none of it
     from mgx_mlir.debug.reduce import OutOfTime, Reduction, Tester
 
     tester = Tester(
@@ -83,9 +84,11 @@ def _start(path: Path, values: dict[str, str]) -> tuple[Any, Any]:
     if path.suffix == ".onnx":
         if "weights" in values or "allow-unregistered-dialect" in values:
             raise UsageError("--weights and --allow-unregistered-dialect are for .mlir files")
+        # start-up: --help and --version need none of it
         from mgx_mlir.tools.reduce.onnx_candidate import read_candidate, reduce_model
 
         return read_candidate(path), reduce_model
+    # start-up: --help and --version need none of it
     from mgx_mlir.debug.reduce_mlir import read_candidate as read_mlir_candidate
     from mgx_mlir.debug.reduce_mlir import reduce_module
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.options import HELP
+from mgx_mlir.tools.driver.shell_completion import SHELLS, script
 
 USAGE = "bash | zsh | fish"
 DESCRIPTION = """
@@ -16,8 +17,8 @@ OPTIONS = (HELP,)
 
 def run(args: Arguments) -> int:
     """Print the completion script of a shell."""
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.tools.driver.main import command_table
-    from mgx_mlir.tools.driver.shell_completion import SHELLS, script
 
     if args.file not in SHELLS:
         got = "nothing" if args.file is None else f"'{args.file}'"

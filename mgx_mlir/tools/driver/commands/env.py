@@ -58,6 +58,7 @@ def facts() -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.tools.driver.main import version_of
 
     return {
@@ -69,6 +70,7 @@ def _versions() -> dict[str, str]:
 
 
 def _processor() -> dict[str, Any]:
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.hardware.machine import available_cpus, processor_features
     from mgx_mlir.passes.lower.cpu.isa import isa_of
 
@@ -97,12 +99,14 @@ def _processor_name() -> str:
 
 
 def _gpus() -> list[str]:
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.targets.devices import hip_devices
 
     return [f"{d.name} {d.arch}".strip() for d in hip_devices()]
 
 
 def _cache() -> dict[str, Any]:
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.targets.cache import cache_root, default_cache
 
     size = entries = 0
@@ -118,6 +122,7 @@ def _cache() -> dict[str, Any]:
 
 
 def _tuning() -> dict[str, Any]:
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.compiler.tuning.solutions import solutions, tuning_file
 
     try:

@@ -13,6 +13,7 @@ OPTIONS = (LIST, HELP)
 
 def run(args: Arguments) -> int:
     """List the ONNX operators."""
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.frontends.onnx import ops
     from mgx_mlir.frontends.onnx.registry import operators
 

@@ -45,6 +45,7 @@ def run(args: Arguments) -> int:
 
 def kernel_names() -> list[str]:
     """Return the names under which compiled programs show single operators, by target."""
+    # start-up: only what the command asks for is loaded
     from mgx_mlir.passes.lower.families import load
     from mgx_mlir.passes.lower.registry import REFUSED
 
@@ -62,7 +63,7 @@ def defaults(name: str) -> dict[str, object]:
     """Return the attributes of an operator with their defaults; null where there is none."""
     if name in BUILTINS:
         return BUILTINS[name]
-    from mgx_mlir.api.op import op
+    from mgx_mlir.api.op import op  # start-up: only what the command asks for is loaded
 
     found = op(name).values()
     for key, definition in OPS[name].ATTRS.items():

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 
+from mgx_mlir.printers.text import print_parameters
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.model import Model
 from mgx_mlir.tools.driver.options import HELP, LOADER
 from mgx_mlir.tools.driver.progress import working
+from mgx_mlir.tools.driver.read_model import read
 
 USAGE = "[OPTION...] FILE"
 DESCRIPTION = """
@@ -21,9 +23,6 @@ OPTIONS = (
 
 def run(args: Arguments) -> int:
     """Print the parameters and outputs of the model."""
-    from mgx_mlir.printers.text import print_parameters
-    from mgx_mlir.tools.driver.read_model import read
-
     program = read(Model(args))
     with working("Reading"):
         print_parameters(program, sys.stdout, outputs=True)

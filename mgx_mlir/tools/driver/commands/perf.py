@@ -35,6 +35,7 @@ from mgx_mlir.tools.driver.perf_report import (
 )
 from mgx_mlir.tools.driver.progress import say, step, working
 from mgx_mlir.tools.driver.target_choice import EMULATED, TargetChoice, choose_target
+from mgx_mlir.tools.driver.trace_file import trace_bytes
 from mgx_mlir.tools.driver.verify_report import write_json
 
 USAGE = "[OPTION...] FILE"
@@ -76,8 +77,6 @@ def run(args: Arguments) -> int:
     if not report:
         print("\n".join(_lines(found, version, detailed="--detailed" in args)))
     if "--trace" in args:
-        from mgx_mlir.tools.driver.trace_file import trace_bytes
-
         write_file(args.get("--trace"), trace_bytes(found))
         say(f"Writing: {args.get('--trace')}")
     result = performance_json(found) if report else {}

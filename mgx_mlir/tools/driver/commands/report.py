@@ -14,6 +14,7 @@ from mgx_mlir.debug.compare import compare_all
 from mgx_mlir.printers.listing import list_program
 from mgx_mlir.printers.text import program_text
 from mgx_mlir.tools.driver.arguments import Arguments, Option
+from mgx_mlir.tools.driver.commands.env import facts
 from mgx_mlir.tools.driver.commands.perf import measure
 from mgx_mlir.tools.driver.compile_model import compile_model
 from mgx_mlir.tools.driver.emit import write_file
@@ -266,8 +267,6 @@ def _options(args: Arguments) -> list[list[str]]:
 
 
 def _versions() -> list[list[str]]:
-    from mgx_mlir.tools.driver.commands.env import facts
-
     found = facts()
     rows = [[k, str(v)] for k, v in found["versions"].items() if v != "not installed"]
     processor = found["processor"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from mgx_mlir.core.errors import UsageError
+from mgx_mlir.frontends.tf import ops
+from mgx_mlir.frontends.tf.registry import operators
 from mgx_mlir.tools.driver.arguments import Arguments
 from mgx_mlir.tools.driver.options import HELP, LIST
 
@@ -13,9 +15,6 @@ OPTIONS = (LIST, HELP)
 
 def run(args: Arguments) -> int:
     """List the TensorFlow operators."""
-    from mgx_mlir.frontends.tf import ops
-    from mgx_mlir.frontends.tf.registry import operators
-
     if args.file is not None:
         raise UsageError(f"expected no argument, got '{args.file}'")
     ops.load()

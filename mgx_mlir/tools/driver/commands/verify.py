@@ -202,7 +202,7 @@ def _held(args: Arguments) -> CompiledProgram | None:
     path = args.get("--compiled-model")
     if path is None:
         return None
-    from mgx_mlir.api.files import load
+    from mgx_mlir.api.files import load  # start-up: only what the command asks for is loaded
 
     trust = True if "--trust-code" in args else None
     found = load(path, emulate="--emulate" in args, trust_code=trust)
@@ -254,6 +254,7 @@ def _reference(args: Arguments, model: Model) -> Reference:
     """Make the reference side ready to run."""
     where = f" of {os.path.basename(model.name)}" if "--against" in args else ""
     if "--ort" in args:
+        # a package that a user may not have
         from mgx_mlir.debug.onnxruntime import OnnxRuntimeSession
 
         assert model.path is not None
