@@ -66,12 +66,12 @@ def _find_pad(op: Op, rw: Rewriter) -> tuple[Pad, Sequence[int], Sequence[int]] 
 
 @pattern(Convolution, QuantConvolution, Im2Col)
 def find_pad_convolution(op: Convolution | QuantConvolution | Im2Col, rw: Rewriter) -> Replacement:
-    """convolution(pad(x, 0)) -> convolution(x) with more padding"""
+    """convolution(pad(x, 0)) -> convolution(x) with more padding; of 8 bits, with its own value"""
     found = _find_pad(op, rw)
     if isinstance(found, NoMatch):
         return found
     pad, low, high = found
-    if pad.value != 0:
+    if pad.value != (op.pad_value if isinstance(op, QuantConvolution) else 0):
         return no_match("it pads with {}", pad.value)
     rw.merge_location(pad)
     attributes = attributes_of(op)

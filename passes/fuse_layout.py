@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import BroadcastOp, is_a
@@ -11,6 +11,7 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.fused import Group, PointwiseKernel
 from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.dialects.migraphx.literal import Literal
+from mgx_mlir.dialects.migraphx.quant import QuantConvolution
 from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.analysis.kernel_ops import Known, copy_body, copy_ops, make_kernel
 from mgx_mlir.passes.fusion.plan import CHEAP
@@ -41,7 +42,7 @@ def find_planar_convolution(op: Group, rw: Rewriter) -> Replacement:
     kernel = op.operation
     if rw.options.gathered:
         return no_match("it is for vector kernels")
-    if op.tag != "convolution":
+    if op.tag not in ("convolution", "quant_convolution"):
         return no_match("it is no kernel of a convolution")
     body = kernel.regions[0].blocks[0]
     conv = _convolution(body)
@@ -76,7 +77,7 @@ def find_planar_convolution(op: Group, rw: Rewriter) -> Replacement:
         return [known[v] for v in members[-1].operands]
 
     types = [r.type for r in kernel.results]
-    return list(make_kernel("group", inputs, types, build, tag="convolution").results)
+    return list(make_kernel("group", inputs, types, build, tag=op.tag).results)
 
 
 @pattern(Group)
@@ -100,7 +101,8 @@ def find_gathered_convolution(op: Group, rw: Rewriter) -> Replacement:
     constant = isinstance(weights.owner, ir.Block) and defined_by(
         kernel.operands[ir.BlockArgument(weights).arg_number], Literal
     )
-    if not constant or not has_one_use(weights) or not gathers(conv):
+    gathered = isinstance(conv, Convolution) and gathers(conv)
+    if not constant or not has_one_use(weights) or not gathered:
         return no_match("the convolution does not gather its windows")
     argument = _read_through(conv.input)
     if argument is None or not has_one_use(argument):
@@ -131,8 +133,9 @@ def find_gathered_convolution(op: Group, rw: Rewriter) -> Replacement:
     return list(make_kernel("group", inputs, types, build, tag="convolution").results)
 
 
-def _convolution(body: ir.Block) -> Convolution:
-    return next(cast(Convolution, o) for o in body.operations if is_a(o, Convolution))
+def _convolution(body: ir.Block) -> Convolution | QuantConvolution:
+    kinds = (Convolution, QuantConvolution)
+    return next(o for o in body.operations if isinstance(o, kinds))
 
 
 def _read_through(v: ir.Value) -> ir.Value | None:

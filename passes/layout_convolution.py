@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
-from mgx_mlir.core.op import BroadcastOp, Pointwise, is_a
+from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, attributes_of, is_a
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Scalar
 from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.dialects.migraphx.movement import Concat, Pad
 from mgx_mlir.dialects.migraphx.pooling import Pooling
+from mgx_mlir.dialects.migraphx.quant import DequantizeLinear, QuantConvolution, QuantizeLinear
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.simplify_reshapes import find_transpose
@@ -62,6 +63,22 @@ def find_convolution_layout(op: Convolution, rw: Rewriter) -> Replacement:
     return rw.op("transpose", y, permutation=to_first(rank))
 
 
+@pattern(QuantConvolution)
+def find_quant_convolution_layout(op: QuantConvolution, rw: Rewriter) -> Replacement:
+    """quant_convolution(x, w) -> transpose(quant_convolution{channels_last}(..)), as of floats"""
+    rank = TensorType.of(op.out).rank
+    if op.channels_last:
+        return no_match("already channels-last")
+    if rank not in (3, 4):
+        return no_match("rank {} is not 3 or 4", rank)
+    if len(op.operation.operands) > 2:
+        return no_match("it scales its operands")
+    x = rw.op("transpose", op.input, permutation=to_last(rank))
+    w = rw.op("transpose", op.weights, permutation=[*range(2, rank), 1, 0])
+    y = rw.op("quant_convolution", x, w, **{**attributes_of(op), "channels_last": True})
+    return rw.op("transpose", y, permutation=to_first(rank))
+
+
 @pattern(Pooling)
 def find_pooling_layout(op: Pooling, rw: Rewriter) -> Replacement:
     """pooling(transpose(x)) -> transpose(pooling{channels_last}(x))"""
@@ -77,8 +94,8 @@ def find_pooling_layout(op: Pooling, rw: Rewriter) -> Replacement:
     return rw.op("transpose", y, permutation=to_first(TensorType.of(op.out).rank))
 
 
-@pattern(Pointwise)
-def find_pointwise_layout(op: Pointwise, rw: Rewriter) -> Replacement:
+@pattern(Pointwise, QuantizeLinear, DequantizeLinear)
+def find_pointwise_layout(op: Op, rw: Rewriter) -> Replacement:
     """pointwise(transpose(x), transpose(y)) -> transpose(pointwise(x, y))"""
     out = TensorType.of(op.operation.results[0])
     operands = list(op.operation.operands)
@@ -204,6 +221,7 @@ class LayoutConvolution(PatternPass):
     name: ClassVar[str] = "layout_convolution"
     patterns: ClassVar[tuple[Pattern, ...]] = (
         find_convolution_layout,
+        find_quant_convolution_layout,
         find_pooling_layout,
         find_pointwise_layout,
         find_transpose,

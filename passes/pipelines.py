@@ -56,9 +56,17 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
         "rewrite_pooling",
         "rewrite_convolution",
         "dead_code_elimination",
-        # 8-bit dots are faster than in f32, convolutions 4 times slower. The rounding of other
-        # values is kept, which costs nothing.
-        _step("simplify_qdq", products="dot", pairs=False, mixed=o.loops, widened=o.loops),
+        # 8-bit dots are faster than in f32, and so are convolutions that our loops take; others
+        # are 4 times slower. The rounding of other values is kept, which costs nothing.
+        _step(
+            "simplify_qdq",
+            products="dot,convolution" if o.loops else "dot",
+            pairs=False,
+            mixed=o.loops,
+            widened=o.loops,
+            vector=o.loops or None,
+            requantised=(o.loops and o.fast_math) or None,
+        ),
         # no rewrite_gelu: tanh takes less than an exponential and a division (3 % in f32, 18 % in
         # f16); no rewrite_topk: a topk of one thread takes no less in groups
         _step("optimize_module", fast_math=o.fast_math),

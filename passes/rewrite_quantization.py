@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.quant import DequantizeLinear, QuantizeLinear
+from mgx_mlir.passes.analysis.constants import is_splat, splat
 from mgx_mlir.rewrite.passes import PatternPass
 from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
 
@@ -25,11 +28,11 @@ def apply_quantizelinear(op: QuantizeLinear, rw: Rewriter) -> Replacement:
     if wide.is_low_precision:
         wide = dtypes.FLOAT
         x, scale = (rw.op("convert", v, target_type=wide) for v in (x, scale))
-    y = rw.op("div", x, scale)
+    y = x if is_splat(op.scale, 1) else rw.op("div", x, scale)
     if to.is_integer:
         y = rw.op("nearbyint", y)
     if op.zero_point is not None:
-        y = rw.op("add", y, rw.op("convert", op.zero_point, target_type=wide))
+        y = rw.op("add", y, _converted(rw, op.zero_point, wide))
     if to.is_integer and to.bits <= 16:
         y = rw.clip(y, to.lowest(), to.highest())
     return rw.op("convert", y, target_type=to)
@@ -43,8 +46,16 @@ def apply_dequantizelinear(op: DequantizeLinear, rw: Rewriter) -> Replacement:
         return no_match("differences of {} are rounded in {}", kind, to)
     y = rw.op("convert", op.input, target_type=to)
     if op.zero_point is not None:
-        y = rw.op("sub", y, rw.op("convert", op.zero_point, target_type=to))
+        y = rw.op("sub", y, _converted(rw, op.zero_point, to))
     return rw.op("mul", y, op.scale)
+
+
+def _converted(rw: Rewriter, zero: ir.Value, dtype: DType) -> ir.Value:
+    """Return a zero point in a float type; one number at once, which kernels hold themselves."""
+    number = splat(zero)
+    if number is None:
+        return rw.op("convert", zero, target_type=dtype)
+    return rw.multibroadcast(rw.literal(float(number), dtype), TensorType.of(zero).dims)
 
 
 @dataclass(frozen=True)

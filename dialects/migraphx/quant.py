@@ -454,8 +454,9 @@ class QuantDot(Op, name="quant_dot"):
 class QuantConvolution(Op, name="quant_convolution"):
     """Convolution of 8-bit operands: integers sum in i32, f8 values in f32.
 
-    Types and scales as `quant_dot`, dims, attributes and errors as `convolution`. MIGraphX
-    `quant_convolution`.
+    Types and scales as `quant_dot`, dims, attributes and errors as `convolution`. Padding is
+    `pad_value`, as a rule the zero point. MIGraphX `quant_convolution`; `channels_last` and
+    `pad_value` are ours.
 
     ```mlir
     %0 = "migraphx.quant_convolution"(%x, %w) {padding = array<i64: 1, 1>}
@@ -473,19 +474,36 @@ class QuantConvolution(Op, name="quant_convolution"):
     padding_mode = attr.enum(PADDING_MODES, "default_")
     group = attr.int_(1)
     channels_last = attr.bool_(False)
+    pad_value = attr.int_(0)
 
     @staticmethod
     def infer(o: InferView) -> TensorType:
         dtype = _product_type(o, o.input, o.weights)
+        kind = o.input.dtype
+        low, high = (kind.lowest(), kind.highest()) if kind.is_integer else (0, 0)
+        check(
+            low <= o.pad_value <= high,
+            lambda: f"pad_value expected a value of {kind.mlir}, got {o.pad_value}",
+        )
         alike = InferView(**vars(o))
         alike.weights = o.weights.with_dtype(o.input.dtype)
         return TensorType(dtype, conv_dims(alike))
 
     @staticmethod
     def reference(
-        x: np.ndarray, w: np.ndarray, scales: Sequence[np.ndarray] = (), **attributes: Any
-    ) -> np.ndarray:
-        total = Convolution.reference(_scaled(x, scales, 0), _scaled(w, scales, 1), **attributes)
+        x: np.ndarray, w: np.ndarray, scales: Sequence[np.ndarray] = (), pad_value: int = 0,
+        **attributes: Any,
+    ) -> np.ndarray:  # fmt: skip
+        image, window = _scaled(x, scales, 0), _scaled(w, scales, 1)
+        if not pad_value:
+            return _to_i32(Convolution.reference(image, window, **attributes), x)
+        # less the padding the image is padded with 0
+        total = Convolution.reference(image - pad_value, window, **attributes)
+        if attributes.get("channels_last"):
+            sums = window.sum(tuple(range(window.ndim - 1)))
+        else:
+            sums = window.sum(tuple(range(1, window.ndim))).reshape(-1, *[1] * (window.ndim - 2))
+        total = total + pad_value * sums
         return _to_i32(total, x)
 
     @staticmethod
@@ -498,6 +516,14 @@ class QuantConvolution(Op, name="quant_convolution"):
             example(sample((1, 3, 6, 5), i8, -128, 127), w, padding=[1, 1]),
             example(sample((2, 3, 6, 5), u8, 0, 255), w, stride=[2, 1]),
             example(sample((1, 6, 6, 5), u8, 0, 255), w.view(np.uint8), group=2),
+            example(sample((2, 3, 6, 5), u8, 0, 255), w, padding=[1, 2], pad_value=200),
+            example(
+                sample((1, 5, 4, 3), i8, -128, 127),
+                sample((2, 3, 3, 4), i8, -128, 127),
+                padding=[1, 0],
+                channels_last=True,
+                pad_value=-128,
+            ),
             example(x, y),
             example(x, y, [s, t], padding=[1, 0]),
         ]

@@ -3,7 +3,8 @@
 // One scale for rows, one for each column: the i8 values are multiplied, the scales once.
 // CHECK-LABEL: @dot
 // CHECK: %[[Q:.*]] = "migraphx.quant_dot"(%arg0, %arg1) : (tensor<2x3xi8>, tensor<3x2xi8>) -> tensor<2x2xi32>
-// CHECK: %[[S:.*]] = "migraphx.mul"
+// CHECK: "migraphx.literal"() {value = dense<[1.250000e-01, 2.500000e-01]>
+// CHECK-NEXT: %[[S:.*]] = "migraphx.multibroadcast"
 // CHECK-NEXT: %[[D:.*]] = "migraphx.dequantizelinear"(%[[Q]], %[[S]])
 // CHECK-NEXT: return %[[D]]
 func.func @dot(%x: tensor<2x3xi8>, %w: tensor<3x2xi8>) -> tensor<2x2xf32> {
@@ -47,12 +48,12 @@ func.func @affine(%x: tensor<2x3xi8>, %w: tensor<2x3xi8>) -> tensor<2x2xf32> {
 
 // -----
 
-// The zero point of an image is convolved at the image's size: what pads it is 0.
+// The image is padded with its zero point, so that each channel is off by one number.
 // CHECK-LABEL: @convolution
-// CHECK: %[[Q:.*]] = "migraphx.quant_convolution"(%arg0, %arg1)
-// CHECK: %[[Z:.*]] = "migraphx.multibroadcast"{{.*}} -> tensor<1x1x4x4xi8>
-// CHECK: %[[P:.*]] = "migraphx.quant_convolution"(%[[Z]], %arg1)
-// CHECK: "migraphx.sub"(%[[Q]]
+// CHECK: %[[Q:.*]] = "migraphx.quant_convolution"(%arg0, %arg1) {{.*}}pad_value = 3
+// CHECK: "migraphx.reduce_sum"{{.*}}axes = array<i64: 1, 2, 3>
+// CHECK: %[[Z:.*]] = "migraphx.broadcast"{{.*}} -> tensor<2x3x4x4xi32>
+// CHECK: "migraphx.sub"(%[[Q]], %[[Z]])
 // CHECK: migraphx.dequantizelinear
 // CHECK-NOT: "migraphx.convolution"
 func.func @convolution(%x: tensor<2x1x4x4xi8>, %w: tensor<3x1x3x3xi8>) -> tensor<2x3x4x4xf32> {
@@ -62,6 +63,25 @@ func.func @convolution(%x: tensor<2x1x4x4xi8>, %w: tensor<3x1x3x3xi8>) -> tensor
   %sb = "migraphx.multibroadcast"(%s) {out_lens = array<i64: 2, 1, 4, 4>} : (tensor<f32>) -> tensor<2x1x4x4xf32>
   %zb = "migraphx.multibroadcast"(%z) {out_lens = array<i64: 2, 1, 4, 4>} : (tensor<i8>) -> tensor<2x1x4x4xi8>
   %tb = "migraphx.broadcast"(%t) {axis = 0 : i64, out_lens = array<i64: 3, 1, 3, 3>} : (tensor<3xf32>) -> tensor<3x1x3x3xf32>
+  %a = "migraphx.dequantizelinear"(%x, %sb, %zb) : (tensor<2x1x4x4xi8>, tensor<2x1x4x4xf32>, tensor<2x1x4x4xi8>) -> tensor<2x1x4x4xf32>
+  %b = "migraphx.dequantizelinear"(%w, %tb) : (tensor<3x1x3x3xi8>, tensor<3x1x3x3xf32>) -> tensor<3x1x3x3xf32>
+  %0 = "migraphx.convolution"(%a, %b) {padding = array<i64: 1, 1>} : (tensor<2x1x4x4xf32>, tensor<3x1x3x3xf32>) -> tensor<2x3x4x4xf32>
+  return %0 : tensor<2x3x4x4xf32>
+}
+
+// -----
+
+// A zero point that the run gives is convolved at the image's size: what pads it is 0.
+// CHECK-LABEL: @zero_point_of_the_run
+// CHECK: %[[Q:.*]] = "migraphx.quant_convolution"(%arg0, %arg1) {{.*}}pad_value = 0
+// CHECK: %[[Z:.*]] = "migraphx.multibroadcast"{{.*}} -> tensor<1x1x4x4xi8>
+// CHECK: %[[P:.*]] = "migraphx.quant_convolution"(%[[Z]], %arg1)
+// CHECK: "migraphx.sub"(%[[Q]]
+func.func @zero_point_of_the_run(%x: tensor<2x1x4x4xi8>, %w: tensor<3x1x3x3xi8>, %z: tensor<1xi8>) -> tensor<2x3x4x4xf32> {
+  %s = "migraphx.literal"() {value = dense<0.5> : tensor<f32>} : () -> tensor<f32>
+  %sb = "migraphx.multibroadcast"(%s) {out_lens = array<i64: 2, 1, 4, 4>} : (tensor<f32>) -> tensor<2x1x4x4xf32>
+  %zb = "migraphx.multibroadcast"(%z) {out_lens = array<i64: 2, 1, 4, 4>} : (tensor<1xi8>) -> tensor<2x1x4x4xi8>
+  %tb = "migraphx.multibroadcast"(%s) {out_lens = array<i64: 3, 1, 3, 3>} : (tensor<f32>) -> tensor<3x1x3x3xf32>
   %a = "migraphx.dequantizelinear"(%x, %sb, %zb) : (tensor<2x1x4x4xi8>, tensor<2x1x4x4xf32>, tensor<2x1x4x4xi8>) -> tensor<2x1x4x4xf32>
   %b = "migraphx.dequantizelinear"(%w, %tb) : (tensor<3x1x3x3xi8>, tensor<3x1x3x3xf32>) -> tensor<3x1x3x3xf32>
   %0 = "migraphx.convolution"(%a, %b) {padding = array<i64: 1, 1>} : (tensor<2x1x4x4xf32>, tensor<3x1x3x3xf32>) -> tensor<2x3x4x4xf32>

@@ -109,7 +109,10 @@ class Retyping:
                     known[v] = _convert(v, self.target)
                     made.append(v)
                 operands.append(known[v])
-            results = rebuilt(op, operands, attributes_of(op), general)
+            attributes = attributes_of(op)
+            if general is not None:
+                attributes.pop("pad_value", None)  # of integers only
+            results = rebuilt(op, operands, attributes, general)
             if results is None:
                 for v in made:
                     known.pop(v).owner.operation.erase()

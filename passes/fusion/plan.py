@@ -35,7 +35,7 @@ from mgx_mlir.dialects.migraphx.pointwise_binary import (
 from mgx_mlir.dialects.migraphx.pointwise_other import Clip, Where
 from mgx_mlir.dialects.migraphx.pointwise_unary import Abs, IsInf, IsNan, Neg, Not, Relu
 from mgx_mlir.dialects.migraphx.pooling import Pooling
-from mgx_mlir.dialects.migraphx.quant import QuantDot
+from mgx_mlir.dialects.migraphx.quant import QuantConvolution, QuantDot
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.analysis.control_flow import CONTROL, host_results, values_read
@@ -96,9 +96,9 @@ def is_8_bit_dot(op: ir.Operation) -> bool:
     return is_a(op, QuantDot)
 
 
-def is_weighted_dot(op: ir.Operation) -> bool:
-    """Say whether an op is a dot of 8-bit integers whose second operand is constant."""
-    if not is_a(op, QuantDot) or len(op.operands) > 2:
+def is_weighted(op: ir.Operation) -> bool:
+    """Say whether an op is a product of 8-bit integers whose second operand is constant."""
+    if not is_a(op, (QuantDot, QuantConvolution)) or len(op.operands) > 2:
         return False
     v = op.operands[1]
     while not isinstance(v.owner, ir.Block) and is_a(v.owner, BroadcastOp):

@@ -16,7 +16,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op, Pointwise, attributes_of, is_a, mnemonic, names_of
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.convert import Convert
-from mgx_mlir.dialects.migraphx.linear import Dot
+from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.dialects.migraphx.movement import Concat, Pad, Slice
 from mgx_mlir.dialects.migraphx.quant import (
     DequantizeLinear,
@@ -30,9 +30,16 @@ from mgx_mlir.passes.analysis.constants import splat
 from mgx_mlir.passes.analysis.qdq_values import QUANTISERS, is_zero, moved, same_constant
 from mgx_mlir.passes.analysis.view_chains import VIEWS, VIEWS_AND_SLICE
 from mgx_mlir.passes.simplify_qdq.products import (
+    find_widened_convolution,
     find_widened_dot,
     match_find_mx_quantizable_ops,
     match_find_quantizable_ops,
+)
+from mgx_mlir.passes.simplify_qdq.requantised import (
+    find_integer_bias,
+    find_pooled,
+    find_quantised_again,
+    find_requantised,
 )
 from mgx_mlir.rewrite.passes import PatternPass, make_pass, option, run_pass
 from mgx_mlir.rewrite.pattern import (
@@ -323,11 +330,14 @@ def _cut(
 # one after the other: what one set leaves is what the next one is for
 _STAGES: tuple[tuple[Pattern, ...], ...] = (
     (remove_zero_scales, add_int4_pack_unpack_pair),
-    (match_find_quantizable_ops, find_widened_dot),
+    (match_find_quantizable_ops, find_widened_dot, find_widened_convolution),
+    (find_integer_bias, find_pooled),
+    (find_requantised,),
     (match_find_mx_quantizable_ops,),
     (remove_qdq_pairs,),
     (match_qlinear_reused,),
     (match_concat_qlinear,),
+    (find_quantised_again,),
     (remove_zero_point,),
 )
 
@@ -339,10 +349,10 @@ class SimplifyQdq(PatternPass):
     On a CPU (one thread of a shared Zen 4, the least of 30 runs; relu after the product, constant
     weights; f32 without the pair, then i8): a dot of 128x768 by 768x3072 takes 6.3 and 3.1 ms,
     by 768x768 1.4 and 0.8 ms, of one row 0.19 and 0.12 ms, of ui8 512x256 by 256x256 0.66 and
-    0.48 ms; a batch of 12 dots of 128x64 by 64x128 with no constant operand 0.32 and 0.43 ms; a
-    convolution 3x3 of 28x28 by 128 channels 2.3 and 33 ms, channels last 8.6 ms. So `products` of
-    the targets' pipelines is dot: DistilBERT of 128 tokens with quantised MatMuls takes 320
-    instead of 588 ms. Dropping pairs saves nothing there, and is left to GPUs.
+    0.48 ms; a batch of 12 dots of 128x64 by 64x128 with no constant operand 0.32 and 0.43 ms.
+    Convolutions by linalg take 4 to 14 times as long in i8, so that there only dots are multiplied
+    so; by vector loops they take a quarter of f32's time, and `vector` leaves out the others.
+    Dropping pairs saves nothing there, and is left to GPUs.
     """
 
     name: ClassVar[str] = "simplify_qdq"
@@ -351,7 +361,9 @@ class SimplifyQdq(PatternPass):
     pairs: bool = option(True, "drop pairs that are left (their rounding goes, too)")
     mixed: bool = option(False, "ui8 first operands are multiplied as they are")
     mx: bool = option(False, "dots of f8 values whose scales vary in blocks (gfx950)")
-    widened: bool = option(True, "dots of 8-bit integers that are widened to i32")
+    widened: bool = option(True, "products of 8-bit integers that are widened to i32")
+    vector: bool = option(False, "only convolutions that are vector loops of 8-bit values")
+    requantised: bool = option(False, "sums of 8-bit products are scaled to 8 bits by one factor")
     reuse: bool = option(False, "pointwise ops read a quantised value instead of a second one")
 
     def __post_init__(self) -> None:
@@ -361,7 +373,8 @@ class SimplifyQdq(PatternPass):
 
     def run(self, module: ir.Operation) -> bool:
         names = set(op_names(module))
-        widened = self.widened and {Dot.OPERATION_NAME, Convert.OPERATION_NAME} <= names
+        products = not names.isdisjoint(names_of(Dot, Convolution))
+        widened = self.widened and products and Convert.OPERATION_NAME in names
         if names.isdisjoint(names_of(*QUANTISERS)) and not widened:
             return False
         changed = False

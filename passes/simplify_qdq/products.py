@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from mgx_mlir.core import dtypes
+from mgx_mlir.core import dtypes, literals
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op, attributes_of, is_a, mnemonic
@@ -18,7 +20,7 @@ from mgx_mlir.dialects.migraphx.pointwise_binary import Sub
 from mgx_mlir.passes.analysis.constants import is_splat, splat
 from mgx_mlir.passes.analysis.qdq_values import Dequantised, dequantised, is_zero, map_after, moved
 from mgx_mlir.passes.analysis.view_chains import VIEWS, Atom, Map, build_map, varying
-from mgx_mlir.rewrite.pattern import NoMatch, Replacement, Rewriter, no_match, pattern
+from mgx_mlir.rewrite.pattern import NoMatch, Replacement, Rewriter, defined_by, no_match, pattern
 
 _DEPTH = 16  # ops between a product and what it widens
 
@@ -69,7 +71,7 @@ def _side(rw: Rewriter, value: ir.Value, which: str, stays: bool = False) -> _Si
     if found is None:
         return no_match("the {} operand is not dequantised", which)
     t = TensorType.of(value)
-    if DYN in t.dims or 0 in t.dims:
+    if DYN in t.dims or any(d == 0 for d in t.dims):
         return no_match("dims of the {} operand are empty or known only at run time", which)
     scale = _parameter(rw, found, found.op.scale, t.dims)
     if scale is None:
@@ -123,6 +125,8 @@ def match_find_quantizable_ops(op: Dot | Convolution, rw: Rewriter) -> Replaceme
     name = mnemonic(op)
     if name not in rw.options.products:
         return no_match("the option products leaves {} out", name)
+    if _left_out(op, rw):
+        return no_match("the processor's loops do not take it")
     a, b = _side(rw, x, "first", rw.options.mixed), _side(rw, w, "second")
     for side in (a, b):
         if isinstance(side, NoMatch):
@@ -143,13 +147,21 @@ def match_find_quantizable_ops(op: Dot | Convolution, rw: Rewriter) -> Replaceme
         total = rw.op("quant_dot", left.value, right.value)
         total = _correct_dot(rw, total, left, right)
     else:
-        total = rw.op("quant_convolution", left.value, right.value, **attributes_of(op))
-        total = _correct_convolution(rw, op, total, left, right)
+        total = convolved(rw, op, left, right)
     wide = _wide(out.dtype, a, b)
     value = rw.op("dequantizelinear", total, _combined_scale(rw, plan, wide, out.dims))
     if wide is not out.dtype:
         value = rw.op("convert", value, target_type=out.dtype)
     return value
+
+
+def _left_out(op: Op, rw: Rewriter) -> bool:
+    """Say whether a convolution is faster as it is: a processor has loops for most of 8 bits."""
+    if not rw.options.vector or not isinstance(op, Convolution):
+        return False
+    from mgx_mlir.passes.lower.cpu.convolution_kernel import multiplies_bytes
+
+    return not multiplies_bytes(op)
 
 
 def _wide(out: DType, *sides: _Side) -> DType:
@@ -167,6 +179,10 @@ def _combined_scale(rw: Rewriter, plan: Plan, dtype: DType, dims: tuple[int, ...
     if numbers[0] is not None and numbers[1] is not None:
         product = np.array(numbers[0]).astype(dtype.np) * np.array(numbers[1]).astype(dtype.np)
         return rw.multibroadcast(rw.literal(product), dims)
+    for number, (source, m) in ((numbers[0], plan[1]), (numbers[1], plan[0])):
+        if number is not None and literals.is_literal(source):
+            scaled = literals.array_of(source.owner).astype(dtype.np) * dtype.np.type(number)
+            return build_map(rw, rw.literal(scaled), m)
     parts = [build_map(rw, _converted(rw, source, dtype), m) for source, m in plan]
     return rw.op("mul", *parts)
 
@@ -271,6 +287,41 @@ def find_widened_dot(op: Dot, rw: Rewriter) -> Replacement:
     return _correct_dot(rw, rw.op("quant_dot", a.value, b.value), a, b)
 
 
+@pattern(Convolution)
+def find_widened_convolution(op: Convolution, rw: Rewriter) -> Replacement:
+    """convolution(convert(x) - p, convert(w) - q) -> quant_convolution(x, w) in i32, corrected
+
+    8-bit integers that are widened to i32, as ConvInteger and QLinearConv have them: p one number,
+    q one for each output channel at most.
+    """
+    if not rw.options.widened or "convolution" not in rw.options.products:
+        return no_match("the option products or widened leaves it out")
+    if TensorType.of(op.result).dtype is not dtypes.INT32 or op.channels_last:
+        return no_match("the sums are not i32, or the image is channels-last")
+    if _left_out(op, rw):
+        return no_match("the processor's loops do not take it")
+    sides = [_widened(v) for v in op.operands]
+    if sides[0] is None or sides[1] is None:
+        return no_match("an operand is not a widened 8-bit integer of known dims")
+    if varying(sides[0].zero[1]) or not varying(sides[1].zero[1]) <= {0}:
+        return no_match("a zero point varies along more than output channels")
+    if not _is_byte(sides[0]):
+        return no_match("the input's zero point is no value of its type")
+    if sides[1].is_affine(stays=False) and op.group != 1:
+        return no_match("the weights of {} groups have a zero point", op.group)
+    x = sides[0].narrow(rw, stays=rw.options.mixed)
+    return convolved(rw, op, x, sides[1].narrow(rw, stays=False))
+
+
+def _is_byte(side: _Widened) -> bool:
+    """Say whether a zero point is one of the 8-bit type that is widened."""
+    dtype, zero = TensorType.of(side.source).dtype, side.zero[0]
+    if isinstance(zero, int):
+        return dtype.lowest() <= zero <= dtype.highest()
+    wide = defined_by(zero, Convert)
+    return wide is not None and TensorType.of(wide.operands[0]).dtype is dtype
+
+
 @dataclass(frozen=True)
 class _Widened:
     """An i32 operand that is an 8-bit integer less a zero point, seen through views: `source`,
@@ -280,6 +331,11 @@ class _Widened:
     moves: tuple[ir.Operation, ...]
     zero: tuple[int | ir.Value, Map]
     dims: tuple[int, ...]
+
+    def is_affine(self, *, stays: bool) -> bool:
+        """Say whether the operand of a quantised product has a zero point."""
+        shifted = not stays and TensorType.of(self.source).dtype is dtypes.UINT8
+        return self.zero[0] != (128 if shifted else 0)
 
     def narrow(self, rw: Rewriter, *, stays: bool) -> _Operand:
         """Build the operand of a quantised product, of ui8 as i8 unless it stays."""
@@ -325,7 +381,12 @@ def _zero_after(
     value: ir.Value, moves: Sequence[ir.Operation], dims: tuple[int, ...]
 ) -> tuple[int | ir.Value, Map] | None:
     """Return a zero point after views, the last one first, as (number or source, map to `dims`)."""
-    number = splat(value)
+    source = value
+    while is_a(source.owner, Convert) or (is_a(source.owner, VIEWS) and splat(source) is None):
+        if is_a(source.owner, Convert) and TensorType.of(source.owner.operands[0]).dtype.is_float:
+            break
+        source = source.owner.operands[0]
+    number = splat(source)
     if number is not None:
         return int(number), _everywhere(dims)
     return map_after(value, reversed(moves))
@@ -358,28 +419,40 @@ def _channels(atoms: Sequence[Atom], dims: tuple[int, ...]) -> Map:
     )
 
 
-def _correct_convolution(
-    rw: Rewriter, op: Op, total: ir.Value, x: _Operand, w: _Operand
-) -> ir.Value:
-    """Correct the sums of affine operands by convolutions with constants.
+def convolved(rw: Rewriter, op: Op, x: _Operand, w: _Operand) -> ir.Value:
+    """Build the sums of a convolution of 8-bit operands, with what affine ones need.
 
-    The padding of the program is 0, which is no zero point: so the terms are padded with 0 too,
-    and the zero point of the input is convolved at the input's own size.
+    The padding of the program is 0, which is the zero point of the input: where that is one number,
+    the image is padded with it, and each output channel is less by its multiple of the weights'
+    sum. Else the terms are padded with 0 too, and the zero point of the input is convolved at the
+    input's own size.
     """
-    dims, attributes = TensorType.of(total).dims, attributes_of(op)
+    attributes: dict[str, Any] = attributes_of(op)
+    number = None if x.zero is None else splat(x.zero[0])
+    if number is not None:
+        attributes["pad_value"] = int(number)
+    total = rw.op("quant_convolution", x.value, w.value, **attributes)
+    out = TensorType.of(total)
     plain = None
-    if x.zero is not None:
+    if number is not None:
+        wide = _converted(rw, w.value, dtypes.INT32)
+        sums = rw.op("reduce_sum", wide, axes=list(range(1, len(w.dims))))
+        sums = rw.op("reshape", rw.mul(sums, int(number)), dims=[w.dims[0]])
+        total = rw.op("sub", total, rw.op("broadcast", sums, axis=1, out_lens=list(out.dims)))
+    elif x.zero is not None:
         plain = _zero_image(rw, op, x, w.dims)
         term = rw.op("quant_convolution", plain, w.value, **attributes)
-        total = rw.op("sub", total, rw.multibroadcast(term, dims))
+        total = rw.op("sub", total, rw.multibroadcast(term, out.dims))
     if w.zero is not None:
         ones = rw.literal(np.ones((1, *w.dims[1:]), np.int8))
         sums = rw.op("quant_convolution", x.value, ones, **attributes)
         if plain is not None:
             none = rw.op("quant_convolution", plain, ones, **attributes)
             sums = rw.op("sub", sums, rw.multibroadcast(none, TensorType.of(sums).dims))
-        own = _zero(rw, w.zero[0], _channels(w.zero[1][0], dims))
-        total = rw.op("sub", total, rw.op("mul", own, rw.multibroadcast(sums, dims)))
+        elif number is not None:
+            sums = rw.sub(sums, int(number) * math.prod(w.dims[1:]))
+        own = _zero(rw, w.zero[0], _channels(w.zero[1][0], out.dims))
+        total = rw.op("sub", total, rw.op("mul", own, rw.multibroadcast(sums, out.dims)))
     return total
 
 
@@ -390,7 +463,8 @@ def _zero_image(rw: Rewriter, op: Op, x: _Operand, kernel: tuple[int, ...]) -> i
     if op.padding_mode == "default_" and not any(op.padding):
         spatial = [(k - 1) * d + 1 for k, d in zip(kernel[2:], op.dilation, strict=True)]
     dims = (1, x.dims[1], *spatial)
-    return build_map(rw, x.zero[0], _everywhere(dims))
+    kind = TensorType.of(x.value).dtype
+    return build_map(rw, _converted(rw, x.zero[0], kind), _everywhere(dims))
 
 
 # ---- block-scaled dot ----------------------------------------------------------------------------

@@ -96,9 +96,9 @@ def test_quant_dot() -> None:
 def test_quant_convolution() -> None:
     for operands, attributes in OPS["quant_convolution"].examples():
         x, w = operands[:2]
-        pads = list(attributes.get("padding", [0, 0])) * 2
+        ahead = [(0, 0), *((p, p) for p in attributes.get("padding", [0, 0]))]
+        ahead.insert(3 if attributes.get("channels_last") else 0, (0, 0))
         given = {
-            "pads": pads,
             "strides": list(attributes.get("stride", [1, 1])),
             "group": attributes.get("group", 1),
         }
@@ -106,7 +106,12 @@ def test_quant_convolution() -> None:
         wide = [v.astype(np.float32) for v in (x, w)]
         if len(operands) > 2:
             wide = [v * s for v, s in zip(wide, operands[2], strict=True)]
+        wide[0] = np.pad(wide[0], ahead, constant_values=attributes.get("pad_value", 0))
+        if attributes.get("channels_last"):
+            wide = [wide[0].transpose(0, 3, 1, 2), wide[1].transpose(3, 2, 0, 1)]
         want = run_node("Conv", *wide, **given)
+        if attributes.get("channels_last"):
+            want = want.transpose(0, 2, 3, 1)
         assert found.dtype == (np.int32 if x.dtype.kind in "iu" else np.float32)
         np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-4)
 

@@ -18,11 +18,11 @@ import numpy as np
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import DYN
+from mgx_mlir.passes.lower.cpu.byte_convolution import ByteConvolutionLoops
 from mgx_mlir.passes.lower.cpu.convolution_loops import ConvolutionLoops, Emit
 from mgx_mlir.passes.lower.cpu.convolution_shape import ConvExtents, ConvPlan, ConvShape
 from mgx_mlir.passes.lower.cpu.isa import Isa
 from mgx_mlir.passes.lower.cpu.workgroup_builder import (
-    SCRATCH_BYTES,
     Index,
     ResultTile,
     WorkgroupBuilder,
@@ -31,7 +31,6 @@ from mgx_mlir.passes.lower.cpu.workgroup_builder import (
 )
 from mgx_mlir.passes.lower.index_builder import IndexBuilder
 
-SCRATCH = SCRATCH_BYTES // 4
 FILLED = 0.75  # of the rows of a tile
 ROW_PIXELS = 448  # output pixels of a work-group
 STRIP = 48  # columns of a work-group, where the whole width is open or too much
@@ -51,7 +50,7 @@ class _Strip:
 def plan(shape: ConvShape, isa: Isa) -> ConvPlan | None:
     """Return the cut of a convolution, None where these loops do not fit it."""
     high, wide = shape.counts
-    if 0 <= wide < 4 or 0 in (shape.inputs, shape.outputs):
+    if 0 <= wide < (1 if shape.unit else 4) or 0 in (shape.inputs, shape.outputs):
         return None
     pixels, vectors = _tile(shape, isa)
     strip = _strip(shape, pixels)
@@ -94,7 +93,7 @@ def _strip(shape: ConvShape, pixels: int) -> _Strip | None:
         block = _block(shape, columns)
         if block is None:
             continue
-        if block == shape.inputs or block >= ENOUGH:
+        if block >= shape.inputs or block >= ENOUGH:
             return _Strip(columns, block)
         if best is None or block > best.block:
             best = _Strip(columns, block)
@@ -119,7 +118,7 @@ def _row_elements(shape: ConvShape, strip: _Strip) -> int:
 
 def _rows(shape: ConvShape, strip: _Strip) -> int:
     """Return the rows of the result whose input fits the scratch."""
-    have = SCRATCH // _row_elements(shape, strip)
+    have = shape.room // _row_elements(shape, strip)
     most = (have - shape.span(0, 1)) // shape.stride[0] + 1
     return most if shape.counts[0] == DYN else min(shape.counts[0], most)
 
@@ -129,6 +128,8 @@ def _block(shape: ConvShape, columns: int) -> int | None:
     c = shape.inputs
     if shape.in_place:
         return c
+    if shape.unit:  # all of them: the result has no room for the sums of some
+        return shape.filled if _rows(shape, _Strip(columns, shape.filled)) >= 1 else None
     fits = [
         b
         for b in range(c, 0, -1)
@@ -191,7 +192,8 @@ def convolution(
         else:
             count = k.inner(strips)
             at[2:] = [k.mul(k.div(at[2], count), cut.rows), k.mul(k.rem(at[2], count), cut.columns)]
-        return ConvolutionLoops(k, shape, cut, isa, emit, inner, at).build(results)
+        kind = ByteConvolutionLoops if shape.unit else ConvolutionLoops
+        return kind(k, shape, cut, isa, emit, inner, at).build(results)
 
     return dispatch(
         [x, packed, *others],

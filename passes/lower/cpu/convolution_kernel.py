@@ -15,29 +15,43 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.control import Yield
 from mgx_mlir.dialects.migraphx.linear import Convolution
 from mgx_mlir.dialects.migraphx.literal import Literal
+from mgx_mlir.dialects.migraphx.quant import QuantConvolution
 from mgx_mlir.dialects.migraphx.views import Transpose
+from mgx_mlir.passes.analysis.constants import is_constant
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import KernelPlan, LoweringContext
+from mgx_mlir.passes.lower.cpu import byte_convolution, grouped_convolution, winograd
 from mgx_mlir.passes.lower.cpu import convolution as loops
-from mgx_mlir.passes.lower.cpu import grouped_convolution, winograd
 from mgx_mlir.passes.lower.cpu.convolution_shape import ConvExtents, ConvPlan, ConvShape
+from mgx_mlir.passes.lower.cpu.dot_instructions import byte_unit
 from mgx_mlir.passes.lower.cpu.dot_kernel import is_epilogue
 from mgx_mlir.passes.lower.cpu.epilogue import Epilogue
-from mgx_mlir.passes.lower.cpu.isa import AVX512, Isa, isa_of
+from mgx_mlir.passes.lower.cpu.isa import AVX512_VNNI, Isa, isa_of
 from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lower.expr import Extent, Leaf
 from mgx_mlir.passes.lower.ops.convolution import padded_input, window_count
 
 NARROW = (dtypes.HALF, dtypes.BF16)  # computed as f32
+BYTES = (dtypes.INT8, dtypes.UINT8)
+AnyConvolution = Convolution | QuantConvolution
 TO_LAST = (0, 2, 3, 1)  # N, C, H, W -> N, H, W, C
 
 
-def takes(op: Convolution) -> bool:
+def takes(op: AnyConvolution) -> bool:
     """Return whether a convolution among the ops of a program will be a vector kernel."""
     return constant_weights(op.weights) is not None and refusal(op) is None
 
 
-def refusal(op: Convolution, *, planar: bool = False) -> str | None:
+def multiplies_bytes(op: Convolution) -> bool:
+    """Return whether a channels-first convolution would be a vector kernel of 8-bit integers."""
+    x, w, out = (_dims(v) for v in (op.input, op.weights, op.out))
+    if len(x) not in (3, 4) or DYN in (*w, out[1]) or op.padding_mode != "default_":
+        return False
+    fits = op.group == 1 or int(np.prod(w[1:])) <= grouped_convolution.MAX_PRODUCTS
+    return fits and all(p >= 0 for p in op.padding) and is_constant(op.weights)
+
+
+def refusal(op: AnyConvolution, *, planar: bool = False) -> str | None:
     """Return why no vector kernel computes a convolution, None if one does.
 
     Of the processor nothing is asked: what fits the widest vectors fits all. planar: the input is
@@ -49,22 +63,25 @@ def refusal(op: Convolution, *, planar: bool = False) -> str | None:
         return "it is no channels-last image"
     if DYN in (*w, out[-1]):  # the weights say how many channels the input has
         return "its window or its channels are run-time dims"
-    if dtype is not dtypes.FLOAT and dtype not in NARROW:
+    if isinstance(op, QuantConvolution):
+        if dtype not in BYTES or TensorType.of(op.weights).dtype is not dtypes.INT8:
+            return f"it multiplies {dtype} by {TensorType.of(op.weights).dtype}"
+    elif dtype is not dtypes.FLOAT and dtype not in NARROW:
         return f"it computes {dtype}"
     if op.padding_mode != "default_":
         return f"its padding mode is {op.padding_mode}"
     if 0 in x or 0 in out or any(p < 0 for p in op.padding):
         return "it has no elements, or negative padding"
-    shape = shape_of(op, planar=planar)
+    shape = shape_of(op, AVX512_VNNI, planar=planar)
     if op.group != 1:
-        if grouped_convolution.plan(shape, op.group, AVX512) is None:
+        if grouped_convolution.plan(shape, op.group, AVX512_VNNI) is None:
             return "its groups do not fit the loops"
-    elif loops.plan(shape, AVX512) is None:
+    elif loops.plan(shape, AVX512_VNNI) is None:
         return "its rows do not fit the loops"
     return None
 
 
-def shape_of(op: Convolution, *, planar: bool = False) -> ConvShape:
+def shape_of(op: AnyConvolution, isa: Isa, *, planar: bool = False) -> ConvShape:
     """Return the numbers of a channels-last convolution.
 
     One of a single axis is that of an image of height 1, and so is one of a single column.
@@ -78,10 +95,12 @@ def shape_of(op: Convolution, *, planar: bool = False) -> ConvShape:
         first, second = values if rank == 2 else (one, *values)
         return (second, first) if turned else (first, second)
 
+    dtype = TensorType.of(op.input).dtype
+    border = op.pad_value if isinstance(op, QuantConvolution) else 0
     return ConvShape(
         x[0], two(x[1:-1]), w[-2], w[-1], two(w[:-2]), two(op.stride), two(op.dilation),
         two(padding[:rank], 0), two(out[1:-1]), planar, two(padding[-rank:], 0),
-        TensorType.of(op.input).dtype in NARROW,
+        dtype in NARROW, byte_unit(isa) if dtype in BYTES else 0, dtype is dtypes.INT8, border,
     )  # fmt: skip
 
 
@@ -90,16 +109,16 @@ def _dims(v: ir.Value) -> tuple[int, ...]:
     return tuple(DYN if is_named(d) else d for d in TensorType.of(v).dims)
 
 
-def is_column(op: Convolution) -> bool:
+def is_column(op: AnyConvolution) -> bool:
     """Return whether a convolution's image and window are one column wide: the same as a row."""
     x, w = _dims(op.input), _dims(op.weights)
     rank = len(x) - 2
     return rank == 2 and x[2] == w[1] == 1 and not any(op.padding[1::2])
 
 
-def _extents(e: LoweringContext, op: Convolution, image: Sequence[Extent]) -> ConvExtents:
+def _extents(e: LoweringContext, op: AnyConvolution, image: Sequence[Extent]) -> ConvExtents:
     """Return the extents of a convolution of an image of these extents, [N, s.., C] or planar."""
-    shape = shape_of(op)
+    shape = shape_of(op, AVX512_VNNI)
     rank = len(image) - 2
     own = list(image[1:-1]) if rank == 2 else [1, image[1]]
     if is_column(op):
@@ -134,7 +153,7 @@ def plan(e: LoweringContext, body: ir.Block) -> KernelPlan:
     A pad inside costs half as much again.
     """
     anchor = _anchor(body)
-    if isa_of(e.options.arch) is None or anchor is None or not takes(anchor):
+    if isa_of(e.options.arch) is None or not isinstance(anchor, Convolution) or not takes(anchor):
         return KernelPlan()
     turned = _transposed_input(anchor)
     if turned is not None:
@@ -146,8 +165,8 @@ def plan(e: LoweringContext, body: ir.Block) -> KernelPlan:
     return KernelPlan(padded_inputs={anchor.out: x})
 
 
-def _anchor(body: ir.Block) -> Convolution | None:
-    return next((o for o in body.operations if isinstance(o, Convolution)), None)
+def _anchor(body: ir.Block) -> AnyConvolution | None:
+    return next((o for o in body.operations if isinstance(o, AnyConvolution)), None)
 
 
 # what follows the sums: further operands, types of the results, their vectors, open extents
@@ -155,7 +174,7 @@ _After = tuple[Sequence[ir.Value], Sequence[DType], "_Emit", ConvExtents]
 
 
 def _loops(
-    e: LoweringContext, conv: Convolution, body: ir.Block, isa: Isa
+    e: LoweringContext, conv: AnyConvolution, body: ir.Block, isa: Isa
 ) -> list[ir.Value] | None:
     members = [o.operation for o in body.operations]
     anchor = conv.operation
@@ -170,18 +189,19 @@ def _loops(
     if any(o not in skipped and not is_epilogue(o) for o in members):
         return None
     planar = turned is not None
-    shape = shape_of(conv, planar=planar)
+    shape = shape_of(conv, isa, planar=planar)
     image = e.tensor(source)
     have = e.extents(image)
     extents = _extents(e, conv, [have[i] for i in TO_LAST] if planar else have)
     whole = [extents.batch, *extents.counts, shape.outputs]
     own = [extents.batch, *_own_counts(conv, extents), shape.outputs]
     # stands for the sums, and has their extents
-    total = Leaf(TensorType.of(conv.out).with_dtype(dtypes.FLOAT), e.empty(own, dtypes.FLOAT))
+    sums = dtypes.INT32 if shape.unit else dtypes.FLOAT
+    total = Leaf(TensorType.of(conv.out).with_dtype(sums), e.empty(own, sums))
     with e.kernel():  # views and pointwise ops wait to be asked for
         if turned is not None:
             e.operation(turned)
-        e.sizes.relations_of(anchor, Convolution)
+        e.sizes.relations_of(anchor, type(conv))
         e.bind(conv.out, total)
         for o in members:
             if o not in skipped and not is_a(o, (Literal, Yield)):
@@ -212,17 +232,17 @@ def _dense(
     if shape.inputs > cut.block and after[1][0] is not dtypes.FLOAT:
         return None  # the sums of a channel block are kept in the first result
     points = None
-    if e.options.fast_math and not shape.narrow:
+    if e.options.fast_math and not (shape.narrow or shape.unit):
         points = winograd.plan(shape, isa)
     if points is None:
-        packed = _packed(e, weights, shape, cut)
+        packed = _packed(e, weights, shape, cut, isa)
         return loops.convolution(shape, cut, isa, flat, packed, *after)
     packed = _transformed(e, weights, points)
     return winograd.convolution(shape, points, isa, flat, packed, *after)
 
 
 def _grouped(
-    e: LoweringContext, conv: Convolution, shape: ConvShape, isa: Isa, image: ir.Value,
+    e: LoweringContext, conv: AnyConvolution, shape: ConvShape, isa: Isa, image: ir.Value,
     weights: ir.Value, after: _After,
 ) -> list[ir.Value] | None:  # fmt: skip
     """Return the results of a convolution of several groups."""
@@ -232,7 +252,11 @@ def _grouped(
     array = literals.array_of(weights)
     dims = (*shape.kernel, shape.inputs, shape.outputs)
     packed = e.parameter(
-        e.repacked(array, cut, lambda: grouped_convolution.pack(array.reshape(dims), cut))
+        e.repacked(
+            array,
+            (cut, shape.border),
+            lambda: grouped_convolution.pack(array.reshape(dims), cut, shape.border),
+        )
     )
     extents = after[-1]
     channels = shape.inputs * conv.group
@@ -241,7 +265,7 @@ def _grouped(
     return grouped_convolution.grouped(shape, cut, x, packed, *after, dtype)
 
 
-def _own_counts(conv: Convolution, extents: ConvExtents) -> list[Extent]:
+def _own_counts(conv: AnyConvolution, extents: ConvExtents) -> list[Extent]:
     """Return the extents of the result's axes as the op has them."""
     if TensorType.of(conv.out).rank == 3:
         return [extents.counts[1]]
@@ -251,7 +275,7 @@ def _own_counts(conv: Convolution, extents: ConvExtents) -> list[Extent]:
 class _Emit:
     """What follows a convolution, at the index that its own axes have."""
 
-    def __init__(self, epilogue: Epilogue, conv: Convolution) -> None:
+    def __init__(self, epilogue: Epilogue, conv: AnyConvolution) -> None:
         self.epilogue = epilogue
         self.one = TensorType.of(conv.out).rank == 3
         self.turned = is_column(conv)
@@ -265,7 +289,7 @@ class _Emit:
         return self.epilogue.emit(k, tensors, sums, [n, *spots, channel], reads, masked=masked)
 
 
-def _transposed_input(conv: Convolution) -> ir.Operation | None:
+def _transposed_input(conv: AnyConvolution) -> ir.Operation | None:
     """Return the op that brings the input in channels-last order, if only that is read."""
     owner = conv.input.owner
     if not is_a(owner, Transpose):
@@ -274,16 +298,21 @@ def _transposed_input(conv: Convolution) -> ir.Operation | None:
     return owner if only and tuple(owner.opview.permutation) == TO_LAST else None
 
 
-def _packed(e: LoweringContext, weights: ir.Value, shape: ConvShape, cut: ConvPlan) -> ir.Value:
+def _packed(
+    e: LoweringContext, weights: ir.Value, shape: ConvShape, cut: ConvPlan, isa: Isa
+) -> ir.Value:
     """Return the weights as a parameter, in the order in which the kernel reads them."""
     array = literals.array_of(weights)
-    layout = ("convolution", shape.planar, cut.block, cut.width)
+    layout = ("convolution", shape.planar, cut.block, cut.width, shape.unit, shape.signed)
     dims = (*shape.kernel, shape.inputs, shape.outputs)
-    return e.parameter(
-        e.repacked(
-            array, layout, lambda: loops.pack(array.reshape(dims).astype(np.float32), shape, cut)
-        )
-    )
+
+    def make() -> np.ndarray:
+        own = array.reshape(dims)
+        if shape.unit:
+            return byte_convolution.pack(own, shape, cut, isa)
+        return loops.pack(own.astype(np.float32), shape, cut)
+
+    return e.parameter(e.repacked(array, layout, make))
 
 
 def _transformed(e: LoweringContext, weights: ir.Value, plan: winograd.WinogradPlan) -> ir.Value:

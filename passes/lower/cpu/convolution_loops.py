@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,8 +20,24 @@ from mgx_mlir.passes.lower.scalar import TypedScalar
 Emit = Callable[..., list[ir.Value]]
 
 
+@dataclass(frozen=True)
+class Strip:
+    """Columns of the padded image: `left` of the border, `used` from column `begin` of the image
+    on, `right` of the border."""
+
+    left: Index
+    begin: Index
+    used: Index
+    right: Index
+
+
 class ConvolutionLoops:
-    """Builds the body. at: the panel, image, row and column of the result where it starts."""
+    """Builds the body. at: the panel, image, row and column of the result where it starts.
+
+    stored: the type of the scratch.
+    """
+
+    stored = dtypes.FLOAT
 
     def __init__(
         self,
@@ -36,7 +53,7 @@ class ConvolutionLoops:
         self.extents = extents
         self.x, self.w, *self.others = k.inputs
         self.panel, self.image, self.row, self.column = at
-        self.blocks = shape.inputs // cut.block
+        self.blocks = -(-shape.inputs // cut.block)
         self.vectors = cut.width // isa.lanes
         self.ragged = shape.outputs % isa.lanes != 0
         high, wide = extents.counts
@@ -68,7 +85,7 @@ class ConvolutionLoops:
         scratch = []
         if not self.shape.in_place:
             assert isinstance(self.pitch, int)
-            scratch = [k.empty((self.shape.span(0, cut.rows) * self.pitch,))]
+            scratch = [k.empty((self.shape.span(0, cut.rows) * self.pitch,), self.stored)]
 
         def block(b: Index, carried: list[ir.Value]) -> list[ir.Value]:
             if scratch:
@@ -95,55 +112,66 @@ class ConvolutionLoops:
         inside = k.max(0, k.min(wide, k.add(start, span)))
         begin = k.min(inside, k.max(0, start))
         used = k.sub(inside, begin)
-        right = k.sub(k.sub(span, left), used)
-        unit = 1 if s.planar else self.cut.block
-
-        def line(into: ir.Value, at: Index, source: Index) -> ir.Value:
-            """One row: its border, and what is copied."""
-            into = self.zeros(into, at, k.mul(left, unit))
-            at = k.add(at, k.mul(left, unit))
-            if s.planar or self.blocks == 1:
-                into = self.copy(into, at, source, k.mul(used, unit))
-            elif used != 0:
-
-                def pixel(p: Index, c: list[ir.Value]) -> list[ir.Value]:
-                    to, of = k.add(at, k.mul(p, unit)), k.add(source, k.mul(p, s.inputs))
-                    return [self.copy(c[0], to, of, unit)]
-
-                (into,) = k.loop(0, used, 1, [into], pixel)
-            return self.zeros(into, k.add(at, k.mul(used, unit)), k.mul(right, unit))
+        strip = Strip(left, begin, used, k.sub(k.sub(span, left), used))
 
         def row(r: Index, carried: list[ir.Value]) -> list[ir.Value]:
             y, at = k.add(first, r), k.mul(r, self.pitch)
-
-            def from_image() -> list[ir.Value]:
-                if not s.planar:
-                    pixel = k.add(k.mul(k.add(k.mul(self.image, high), y), wide), begin)
-                    source = k.add(k.mul(pixel, s.inputs), k.mul(b, self.cut.block))
-                    return [line(carried[0], at, source)]
-
-                def plane(c: Index, inner: list[ir.Value]) -> list[ir.Value]:
-                    source = k.add(k.mul(self.image, s.inputs), c)
-                    source = k.add(k.mul(k.add(k.mul(source, high), y), wide), begin)
-                    return [line(inner[0], k.add(at, k.mul(c, self.line)), source)]
-
-                return k.loop(0, self.cut.block, 1, carried, plane)
-
-            def outside() -> list[ir.Value]:
-                return [self.zeros(carried[0], at, self.pitch)]
-
             # one comparison: a row ahead of the image is a huge unsigned number
-            return k.when(k.is_below(y, high), from_image, outside, [scratch.type])
+            return k.when(
+                k.is_below(y, high),
+                lambda: [self.image_row(carried[0], at, y, b, strip)],
+                lambda: [self.zeros(carried[0], at, self.pitch)],
+                [scratch.type],
+            )
 
         return k.loop(0, count, 1, [scratch], row)[0]
+
+    def image_row(
+        self, into: ir.Value, at: Index, y: Index, b: Index, strip: Strip
+    ) -> ir.Value:  # fmt: skip
+        """Return the scratch with one row of the image and its border from `at` on."""
+        k, s = self.k, self.shape
+        high, wide = self.extents.size
+        if not s.planar:
+            pixel = k.add(k.mul(k.add(k.mul(self.image, high), y), wide), strip.begin)
+            source = k.add(k.mul(pixel, s.inputs), k.mul(b, self.cut.block))
+            return self.line_of(into, at, source, strip)
+
+        def plane(c: Index, inner: list[ir.Value]) -> list[ir.Value]:
+            source = k.add(k.mul(self.image, s.inputs), c)
+            source = k.add(k.mul(k.add(k.mul(source, high), y), wide), strip.begin)
+            return [self.line_of(inner[0], k.add(at, k.mul(c, self.line)), source, strip)]
+
+        return k.loop(0, self.cut.block, 1, [into], plane)[0]
+
+    def line_of(self, into: ir.Value, at: Index, source: Index, strip: Strip) -> ir.Value:
+        """Return the scratch with the border of a line, and what is copied of the image."""
+        k, s, block = self.k, self.shape, self.cut.block
+        unit = 1 if s.planar else block
+        into = self.zeros(into, at, k.mul(strip.left, unit))
+        at = k.add(at, k.mul(strip.left, unit))
+        if s.planar or block == s.inputs:
+            into = self.copy(into, at, source, k.mul(strip.used, unit))
+        elif strip.used != 0:
+
+            def pixel(p: Index, c: list[ir.Value]) -> list[ir.Value]:
+                to, of = k.add(at, k.mul(p, unit)), k.add(source, k.mul(p, s.inputs))
+                return [self.copy(c[0], to, of, min(unit, s.inputs))]
+
+            (into,) = k.loop(0, strip.used, 1, [into], pixel)
+        return self.zeros(into, k.add(at, k.mul(strip.used, unit)), k.mul(strip.right, unit))
 
     def zeros(self, into: ir.Value, at: Index, count: Index) -> ir.Value:
         k = self.k
 
         def put(i: Index, lanes: int, t: ir.Value) -> ir.Value:
-            return k.write(k.splat(0.0, lanes), t, [k.add(at, i)])
+            return k.write(self.border(lanes), t, [k.add(at, i)])
 
         return self.chunks(into, count, put)
+
+    def border(self, lanes: int) -> ir.Value:
+        """Return what is around the image."""
+        return self.k.splat(0.0, lanes)
 
     def copy(self, into: ir.Value, at: Index, source: Index, count: Index) -> ir.Value:
         k = self.k
@@ -253,8 +281,7 @@ class ConvolutionLoops:
             for i in range(pixels)
             for j, c in enumerate(columns)
         ]
-        zero = [k.splat(0.0, lanes)] * len(spots)
-        init = zero
+        init = zero = self.starts(panel) * pixels
         if self.blocks > 1:
             init = k.when(
                 k.is_equal(b, 0),
@@ -287,26 +314,20 @@ class ConvolutionLoops:
 
         return k.when(k.is_equal(b, self.blocks - 1), last, kept, [t.type for t in tiles])
 
+    def starts(self, panel: Index) -> list[ir.Value]:
+        """Return what the sums of each register of a panel begin with."""
+        return [self.k.splat(0.0, self.isa.lanes)] * self.vectors
+
     def sums(
         self, source: ir.Value, base: Index, panel: Index, b: Index, pixels: int,
         init: list[ir.Value],
     ) -> list[ir.Value]:  # fmt: skip
         """Return the accumulators after all taps of a channel block."""
-        k, s, lanes = self.k, self.shape, self.isa.lanes
-        loops = self.taps()
-        apart = s.stride[1] * self.step
+        k, loops = self.k, self.taps()
 
         def nest(level: int, at: Index, tap: Index, acc: list[ir.Value]) -> list[ir.Value]:
             if level == len(loops):
-                weights = [
-                    k.read(self.w, [panel, b, tap, j * lanes], lanes) for j in range(self.vectors)
-                ]
-                out: list[ir.Value] = []
-                for i in range(pixels):
-                    value = k.broadcast(k.element(source, [k.add(at, i * apart)]), lanes)
-                    for j, w in enumerate(weights):
-                        out.append(k.fma(value, w, acc[i * self.vectors + j]))
-                return out
+                return self.products(source, at, [panel, b, tap], pixels, acc)
             count, stride = loops[level]
             inner = int(np.prod([n for n, _ in loops[level + 1 :]]))
 
@@ -318,6 +339,21 @@ class ConvolutionLoops:
             return self.each(0, count, 1, acc, one)
 
         return nest(0, base, 0, init)
+
+    def products(
+        self, source: ir.Value, at: Index, weights: Sequence[Index], pixels: int,
+        acc: list[ir.Value],
+    ) -> list[ir.Value]:  # fmt: skip
+        """Return the accumulators with the products of one tap. weights: their index."""
+        k, lanes = self.k, self.isa.lanes
+        apart = self.shape.stride[1] * self.step
+        columns = [k.read(self.w, [*weights, j * lanes], lanes) for j in range(self.vectors)]
+        out: list[ir.Value] = []
+        for i in range(pixels):
+            value = k.broadcast(k.element(source, [k.add(at, i * apart)]), lanes)
+            for j, w in enumerate(columns):
+                out.append(k.fma(value, w, acc[i * self.vectors + j]))
+        return out
 
     def taps(self) -> list[tuple[int, Index]]:
         """Return the loops of a window, (rounds, elements apart), as `pack` orders the weights."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkgroupBuilder
+from mgx_mlir.passes.lower.cpu.workgroup_builder import SCRATCH_BYTES, Index, WorkgroupBuilder
 
 Pair = tuple[Index, Index]
 
@@ -16,7 +16,9 @@ class ConvShape:
 
     low, high: padding ahead of the image and behind it. counts: the result's height and width.
     planar: the input is [N, C, H, W] all the same. narrow: it has 16 bits an element, which the
-    copy to scratch widens. Batch, size and counts are DYN where open.
+    copy to scratch widens. unit: of 8-bit integers, how many channels are read together; 0 for
+    floats. signed, border: whether those are i8, and what pads them. Batch, size and counts are DYN
+    where open.
     """
 
     batch: int
@@ -31,6 +33,20 @@ class ConvShape:
     planar: bool = False
     high: tuple[int, int] = (0, 0)
     narrow: bool = False
+    unit: int = 0
+    signed: bool = False
+    border: int = 0
+
+    @property
+    def filled(self) -> int:
+        """The input channels, filled up to what is read together."""
+        unit = max(1, self.unit)
+        return -(-self.inputs // unit) * unit
+
+    @property
+    def room(self) -> int:
+        """How many elements of the image the scratch holds."""
+        return SCRATCH_BYTES if self.unit else SCRATCH_BYTES // 4
 
     def span(self, axis: int, count: int) -> int:
         """Return how much of the padded image `count` windows next to each other take."""
@@ -44,7 +60,7 @@ class ConvShape:
     @property
     def in_place(self) -> bool:
         """No window leaves the image."""
-        if self.planar or self.narrow or any(self.low):
+        if self.planar or self.narrow or any(self.low) or self.filled != self.inputs:
             return False
         return all(self._inside(axis) for axis in (0, 1))
 

@@ -83,7 +83,7 @@ def byte_sums(
     x, w = operands
     unit, lanes, vectors = byte_unit(isa), isa.lanes, len(init) // max(1, len(rows))
     assert isinstance(depth, int)
-    multiply = _multiply(k, isa, signed=signed)
+    multiply = byte_products(k, isa, signed=signed)
     groups = depth // unit
 
     def step(d: Index, sums: list[ir.Value], masked: float | None = None) -> list[ir.Value]:
@@ -106,7 +106,7 @@ def byte_sums(
 Multiply = Callable[[ir.Value, Sequence[ir.Value], Sequence[ir.Value]], list[ir.Value]]
 
 
-def _multiply(k: WorkgroupBuilder, isa: Isa, *, signed: bool) -> Multiply:
+def byte_products(k: WorkgroupBuilder, isa: Isa, *, signed: bool) -> Multiply:
     """Return what adds the products of one row's neighbours with some registers of weights."""
     lanes = isa.lanes
     words = k.vector_type(lanes, dtypes.INT32)

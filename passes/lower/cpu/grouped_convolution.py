@@ -4,6 +4,9 @@ A work-group computes some rows of one image. Tiles of a few neighbouring pixels
 registers while the rows of their windows pass; nothing is copied. Rows of a window outside of the
 image are passed over. Only tiles at the ends of a row ask which columns are inside of the image.
 
+8-bit integers are multiplied less their zero point, as f32, which holds their sums exactly: padding
+is then 0. What that takes off each channel is added back.
+
 Where a vector holds whole groups, as with depthwise ones, its inputs are a vector as well, which is
 shuffled so that each lane has its group's channel. Wider groups take one channel after the other.
 """
@@ -36,6 +39,8 @@ OPEN_ROWS = 4  # of a work-group where the width or the height is open
 MAX_STEPS = 512  # multiply-adds of a tile that are written out
 ENDS = 2  # tiles of a known row that are written out, so that columns outside take nothing
 F32 = dtypes.FLOAT
+# products of two 8-bit integers less a zero point whose sum is an integer that f32 holds
+MAX_PRODUCTS = (1 << 24) // (255 * 128) // 2
 
 Carried = list[ir.Value]
 
@@ -69,6 +74,8 @@ def plan(shape: ConvShape, groups: int, isa: Isa) -> GroupedPlan | None:
     inputs, outputs = shape.inputs, shape.outputs // groups
     if shape.planar or 0 in (inputs, outputs):
         return None
+    if shape.unit and inputs * shape.kernel[0] * shape.kernel[1] > MAX_PRODUCTS:
+        return None
     shuffled = isa.lanes % outputs == 0 and outputs < isa.lanes and inputs <= 4 * outputs
     vectors, most = 1, isa.registers // 4
     if not shuffled:
@@ -83,14 +90,19 @@ def plan(shape: ConvShape, groups: int, isa: Isa) -> GroupedPlan | None:
     return GroupedPlan(groups, inputs, outputs, pixels, vectors, isa.lanes, shuffled)
 
 
-def pack(weights: np.ndarray, cut: GroupedPlan) -> np.ndarray:
+def pack(weights: np.ndarray, cut: GroupedPlan, border: int = 0) -> np.ndarray:
     """Weights [kh, kw, inputs, all outputs] in the order they are read, as f32.
 
     [kh, kw, input, channel] where groups are shuffled, else [group, panel, kh, input, kw, channel];
-    channels are filled up with zeros.
+    channels are filled up with zeros. border: of 8-bit integers; where it is not 0, one row more
+    has what the sums begin with.
     """
-    kh, kw, ci, co = weights.shape
     weights = weights.astype(np.float32)
+    if border:
+        starts = np.zeros_like(weights[:1])
+        starts[0, 0, 0] = border * weights.sum((0, 1, 2))
+        weights = np.concatenate([weights, starts])
+    kh, kw, ci, co = weights.shape
     if cut.shuffled:
         filled = np.pad(weights, [(0, 0)] * 3 + [(0, -co % cut.lanes)])
         return np.ascontiguousarray(filled.reshape(kh, kw * ci, filled.shape[-1]))
@@ -293,15 +305,38 @@ class _Loops:
         where = [self.image, y, at, c]
         if lanes:
             found = k.read(self.x, where, lanes, masked=0.0 if masked else None)
-            found = widen(k, TypedScalar(found, self.dtype), lanes).value
         else:
             found = k.element(self.x, where)
-            if self.dtype is not F32:
-                found = arith.ExtFOp(ir.F32Type.get(), found).result
+        found = self.real(found, lanes)
         if inside is None:
             return found
         zero = k.splat(0.0, lanes) if lanes else k.number(0.0)
         return arith.SelectOp(inside, found, zero).result
+
+    def real(self, x: ir.Value, lanes: int) -> ir.Value:
+        """Return what was read as f32, 8-bit integers less their zero point."""
+        k, s = self.k, self.shape
+        if not s.unit:
+            if lanes:
+                return widen(k, TypedScalar(x, self.dtype), lanes).value
+            return x if self.dtype is F32 else arith.ExtFOp(ir.F32Type.get(), x).result
+        words, kind = ir.IntegerType.get_signless(32), ir.F32Type.get()
+        if lanes:
+            words, kind = k.vector_type(lanes, dtypes.INT32), k.vector_type(lanes)
+        extend = arith.ExtSIOp if s.signed else arith.ExtUIOp
+        found = arith.SIToFPOp(kind, extend(words, x).result).result
+        if not s.border:
+            return found
+        number = k.splat(float(s.border), lanes) if lanes else k.number(float(s.border))
+        return arith.SubFOp(found, number).result
+
+    def starts(self, at: Sequence[Index], vectors: int) -> Carried:
+        """Return what the sums of some registers begin with; `at` is the index of their weights."""
+        k, lanes = self.k, self.cut.lanes
+        if not self.shape.border:
+            return [k.splat(0.0, lanes)] * vectors
+        *rest, last = at
+        return [k.read(self.w, [*rest, k.add(last, v * lanes)], lanes) for v in range(vectors)]
 
     def shuffled_sums(
         self, c: Index, masked: bool, pixels: int,
@@ -331,7 +366,8 @@ class _Loops:
                         acc[p] = k.fma(own, weights[t], acc[p])
             return acc
 
-        return k.loop(first, last, 1, [k.splat(0.0, lanes)] * pixels, tap_row)
+        begin = self.starts([s.kernel[0], 0, c], 1)
+        return k.loop(first, last, 1, begin * pixels, tap_row)
 
     def broadcast_sums(
         self, g: Index, panel: Index, pixels: int,
@@ -363,7 +399,8 @@ class _Loops:
 
             return k.loop(0, cut.inputs, 1, acc, channel)
 
-        return k.loop(first, last, 1, [k.splat(0.0, lanes)] * (pixels * vectors), tap_row)
+        begin = self.starts([panel, s.kernel[0], 0, 0], vectors)
+        return k.loop(first, last, 1, begin * pixels, tap_row)
 
     def readers(self, apart: int, pixels: int) -> list[tuple[int, int]]:
         """Return the pixels and taps, along the row, that read a column."""
@@ -386,7 +423,11 @@ class _Loops:
                 column, at = k.add(q, p), k.add(c, v * self.cut.lanes)
                 last = masked and v == vectors - 1
                 where = [self.image, k.add(self.row, r), column, at]
-                found = self.emit(k, self.others, sums[p * vectors + v], where, reads, masked=last)
+                total = sums[p * vectors + v]
+                if self.shape.unit:
+                    words = k.vector_type(self.cut.lanes, dtypes.INT32)
+                    total = arith.FPToSIOp(words, total).result
+                found = self.emit(k, self.others, total, where, reads, masked=last)
                 out = [
                     k.write(value, t, [0, r, column, at], masked=last)
                     for value, t in zip(found, out, strict=True)

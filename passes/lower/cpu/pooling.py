@@ -37,7 +37,8 @@ F32 = dtypes.FLOAT
 class Windows:
     """Windows over two axes, pairs are (height, width), and what is made of each.
 
-    power: of the norm, None where there is none. include: padding counts in an average.
+    power: of the norm, None where there is none. include: padding counts in an average. dtype: of
+    the image; of integers only a maximum is made.
     """
 
     mode: str
@@ -48,9 +49,12 @@ class Windows:
     high: tuple[int, int]
     power: int | None = None
     include: bool = False
+    dtype: DType = F32
 
     @property
     def neutral(self) -> float:
+        if self.dtype.is_integer:
+            return self.dtype.lowest()
         return float("-inf") if self.mode == "max" else 0.0
 
 
@@ -192,9 +196,14 @@ class _Pools:
         return (b.pow(x, float(power)) if power > 2 else x).value
 
     def combined(self, a: ir.Value, v: ir.Value, lanes: int) -> ir.Value:
-        b = self.scalars(lanes)
+        dtype = self.windows.dtype
+        b = VectorScalars(self.k, lanes, dtype, dtype)
         how = b.max if self.windows.mode == "max" else b.add
-        return how(TypedScalar(a, F32), TypedScalar(v, F32)).value
+        return how(TypedScalar(a, dtype), TypedScalar(v, dtype)).value
+
+    def nothing(self, lanes: int) -> ir.Value:
+        """Return what a window without elements gives."""
+        return self.k.splat(self.windows.neutral, lanes, self.windows.dtype)
 
     def finished(self, v: ir.Value, lanes: int, divisor: Callable[[], ir.Value]) -> ir.Value:
         """Return the result of a window from its combined elements."""
@@ -240,7 +249,7 @@ class _Pixels(_Pools):
 
                         return k.loop(first, last, 1, acc, tap)
 
-                    zero = [k.splat(self.windows.neutral, lanes)]
+                    zero = [self.nothing(lanes)]
                     (total,) = k.loop(first_y, last_y, 1, zero, tap_row)
 
                     def divisor() -> ir.Value:
@@ -285,10 +294,8 @@ class _Lines(_Pools):
         here: Index = step if whole else k.min(step, k.sub(total, plane))
         sizes = (here, high, wide)
         tiles = [k.empty(sizes, d) for d in results]
-        border = k.splat(self.windows.neutral, lanes)
-        scratch = k.loop(
-            0, line, lanes, [k.empty((line,))], lambda i, c: [k.write(border, c[0], [i])]
-        )
+        border, empty = self.nothing(lanes), k.empty((line,), self.windows.dtype)
+        scratch = k.loop(0, line, lanes, [empty], lambda i, c: [k.write(border, c[0], [i])])
 
         def one(p: Index, carried: list[ir.Value]) -> list[ir.Value]:
             at = k.add(plane, p)
@@ -313,7 +320,7 @@ class _Lines(_Pools):
                 v = k.read(self.x, place, lanes, masked=w.neutral if masked else None)
                 return [self.combined(acc[0], self.prepared(v, lanes), lanes)]
 
-            (total,) = k.loop(first, last, 1, [k.splat(w.neutral, lanes)], tap)
+            (total,) = k.loop(first, last, 1, [self.nothing(lanes)], tap)
             return [k.write(total, into[0], [k.add(at, w.low[1])])]
 
         (made,) = k.along(self.images.size[1], lanes, [scratch], some)

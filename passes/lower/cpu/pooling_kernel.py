@@ -23,11 +23,13 @@ from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lower.expr import Leaf
 from mgx_mlir.passes.lower.ops.pooling import counted_taps, window_counts
 
+BYTES = (dtypes.INT8, dtypes.UINT8)
+
 
 def refusal(op: Pooling) -> str | None:
     """Return why no vector kernel computes a pooling, None if one does."""
     x, out = TensorType.of(op.input), TensorType.of(op.out)
-    if x.dtype is not dtypes.FLOAT:
+    if x.dtype is not dtypes.FLOAT and not (x.dtype in BYTES and op.mode == "max"):
         return f"it computes {x.dtype}"
     if x.rank not in (3, 4):
         return f"its input has {x.rank} dims"
@@ -67,7 +69,7 @@ def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value]
         return None
     # stands for what the windows give, and has their extents
     own = [extents[0], *counts, channels] if last else [extents[0], channels, *counts]
-    total = Leaf(TensorType.of(op.out), e.empty(own, dtypes.FLOAT))
+    total = Leaf(TensorType.of(op.out), e.empty(own, windows.dtype))
     e.sizes.relations_of(op.operation, Pooling)
     e.bind(op.out, total)
     with e.kernel():  # pointwise ops wait to be asked for
@@ -113,6 +115,7 @@ def windows_of(op: Pooling) -> loops.Windows:
         op.mode, two(op.lengths, 1), two(op.stride, 1), two(op.dilations, 1),
         two(padding[:rank], 0), two(padding[-rank:], 0),
         op.lp_order if op.mode == "lpnorm" else None, op.count_include_pad,
+        TensorType.of(op.input).dtype,
     )  # fmt: skip
 
 

@@ -128,7 +128,8 @@ def padded_input(
         return e.plan.padded_inputs[op.out]
     first = 1 if op.channels_last else 2
     low, high = padding_of(e, op, e.extents(x)[first : first + len(kernel)], kernel)
-    return pad_spatial(e, x, low, high, first, dtype, 0)
+    number = op.pad_value if isinstance(op, QuantConvolution) else 0
+    return pad_spatial(e, x, low, high, first, dtype, number)
 
 
 def padding_of(

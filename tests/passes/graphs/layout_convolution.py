@@ -36,6 +36,21 @@ def find_convolution_layout(g):
     )  # fmt: skip
 
 
+@case("find_quant_convolution_layout", fires=0.5)
+def find_quant_convolution_layout(g):
+    """Sums in i32 are exact; f8 values with scales, channels-last ones and rank 5 stay."""
+    spatial, group, last = g.pick(1, 2, 2, 2, 3), g.pick(1, 2), g.coin(0.1)
+    window, area, kind = g.dims(spatial, high=3), g.dims(spatial, low=3), g.pick("i8", "ui8")
+    low, high = (0, 255) if kind == "ui8" else (-128, 127)
+    x = g.argument((1, *area, 2) if last else (1, 2, *area), kind, low=low, high=high)
+    w = (*window, 2 // group, 4) if last else (4, 2 // group, *window)
+    return g.b.op(
+        "quant_convolution", g.maybe_used(x), g.constant(w, "i8", low=-128, high=127), group=group,
+        padding=[g.pick(0, 1) for _ in range(2 * spatial)], pad_value=g.pick(0, 3, high),
+        stride=[g.pick(1, 2) for _ in range(spatial)], dilation=[1] * spatial, channels_last=last,
+    )  # fmt: skip
+
+
 @case("find_pooling_layout", rtol=1e-6, special=True)
 def find_pooling_layout(g):
     """Sums of a window are in another order: averages and norms may differ in the last bit."""

@@ -126,6 +126,91 @@ def widened_dots(g):
     return g.b.op("dot", g.maybe_used(a), g.maybe_used(b))
 
 
+@case("find_widened_convolution", fires=0.3)
+def widened_convolutions(g):
+    """Sums in i32; zero points of the run and of no 8-bit type, along the input's channels."""
+    group = g.pick(1, 1, 2)
+    x = widened(g, (1, 2, *g.dims(2, low=3, high=5)), g.pick(0, 0, 1))
+    if g.coin():  # as ConvInteger has it
+        kind, dims = g.pick("i8", "ui8"), (1, 2, *g.dims(2, low=3, high=5))
+        low, high = (0, 255) if kind == "ui8" else (-128, 127)
+        y = g.b.op("convert", g.argument(dims, kind, low=low, high=high), target_type=dtypes.INT32)
+        zero = (g.argument if g.coin() else g.constant)((), kind, low=low, high=high)
+        zero = g.b.op("convert", zero, target_type=dtypes.INT32)
+        x = g.b.op("sub", y, g.b.multibroadcast(zero, dims))
+    w = widened(g, (2 * group, 2 // group, *g.dims(2, high=2)), g.pick(0, 0, 1))
+    return g.b.op("convolution", x, w, group=group, padding=[g.pick(0, 1) for _ in range(4)])
+
+
+def sums(g, dims):
+    """i32 sums of a product, dequantised by one scale or one for each at the last axis."""
+    own = () if g.coin() else (dims[-1],)
+    scale = g.constant(own, low=0.05, high=0.5)
+    x = g.argument(dims, "i32", low=-500, high=500)
+    last = len(dims) - 1
+    return g.b.op("dequantizelinear", x, spread(g, scale, dims, last)), scale
+
+
+@case("find_integer_bias", rtol=1e-5, fires=0.3)
+def integer_biases(g):
+    """A bias of another scale, or another type, stays."""
+    dims = g.dims(2)
+    value, scale = sums(g, dims)
+    bias = g.constant((dims[-1],), g.pick("i32", "i32", "i32", "i8"), low=-90, high=90)
+    own = scale if g.coin(0.8) else g.constant((), low=0.05, high=0.5)
+    bias = g.b.op("dequantizelinear", bias, spread(g, own, (dims[-1],), 0))
+    return g.b.add(g.maybe_used(value), spread(g, bias, dims, 1))
+
+
+def quantise(g, x, scale, zero=None):
+    """A value in 8 bits by one scale and zero point."""
+    dims = g.b.dims(x)
+    given = [] if zero is None else [g.b.multibroadcast(zero, dims)]
+    return g.b.op("quantizelinear", x, g.b.multibroadcast(scale, dims), *given)
+
+
+@case("find_requantised", fires=0.6, options={"requantised": True})
+def requantised(g):
+    """Scales are powers of two, whose quotients are exact: others may be one step off."""
+    dims = g.dims(2)
+    x = g.argument(dims, "i32", low=-500, high=500)
+    scale = g.constant((), value=g.pick(0.125, 0.25, 0.5))
+    value = g.b.op("dequantizelinear", x, spread(g, scale, dims, 1))
+    value = g.maybe_used(g.b.relu(value) if g.coin() else value)
+    zero = g.constant((), g.pick("i8", "ui8"), value=7) if g.coin() else None
+    return quantise(g, value, g.constant((), value=g.pick(0.25, 0.5, 2.0)), zero)
+
+
+@case("find_quantised_again", fires=0.4)
+def quantised_again(g):
+    """Through views; other scales and zero points stay."""
+    dims, kind = g.dims(2), g.pick("i8", "ui8")
+    low, high = (0, 255) if kind == "ui8" else (-128, 127)
+    x, scale = g.argument(dims, kind, low=low, high=high), g.constant((), low=0.05, high=0.5)
+    zero = g.constant((), kind, value=g.pick(0, 7, 120))
+    given = [g.b.multibroadcast(v, dims) for v in (scale, zero)]
+    y = g.b.op("dequantizelinear", x, *given)
+    if g.coin():
+        y = g.b.op("transpose", y, permutation=[1, 0])
+    other = g.constant((), low=0.05, high=0.5) if g.coin(0.2) else scale
+    return quantise(g, y, other, zero if g.coin(0.8) else g.constant((), kind, value=8))
+
+
+@case("find_pooled", fires=0.4)
+def pooled(g):
+    """Averages stay, and what is read as it is."""
+    dims, kind = (1, 2, *g.dims(2, low=2, high=5)), g.pick("i8", "ui8")
+    low, high = (0, 255) if kind == "ui8" else (-128, 127)
+    x, scale = g.argument(dims, kind, low=low, high=high), g.constant((), low=0.05, high=0.5)
+    zero = g.constant((), kind, value=g.pick(0, 7))
+    y = g.b.op("dequantizelinear", x, *[g.b.multibroadcast(v, dims) for v in (scale, zero)])
+    y = g.b.op(
+        "pooling", y, mode=g.pick("max", "max", "max", "average"), lengths=[2, 2], stride=[1, 1],
+        padding=[0, 0] * 2, dilations=[1, 1],
+    )  # fmt: skip
+    return quantise(g, g.maybe_used(y), scale, zero)
+
+
 @case("match_find_mx_quantizable_ops", rtol=1e-4, fires=0.6, options={"mx": True})
 def match_find_mx_quantizable_ops(g):
     m, n = g.dims(2)

@@ -100,6 +100,12 @@ def _target(b: Builder, node: Node, zero: Value | None, output_dtype: int) -> DT
     return cast_number(output_dtype) if output_dtype else dtypes.UINT8
 
 
+def _like(b: Builder, v: Value, x: Value) -> Value:
+    """Return a scale or zero point at the dims of `x`, which may be run-time ones."""
+    dims = b.dims(x)
+    return b.op("multibroadcast", [v, x]) if DYN in dims else b.multibroadcast(v, dims)
+
+
 @onnx_op("QuantizeLinear", since=10)
 def quantize_linear(
     b: Builder,
@@ -124,11 +130,9 @@ def quantize_linear(
     if isinstance(target, Narrow):
         return node.mark(quantized(b, x, s, z, target, precision=by), target.onnx)
     if target.short in ("uint8", "int8") and b.dtype(x) is b.dtype(s) and by in (None, FLOAT):
-        dims = b.dims(x)
-        if DYN not in dims:  # the op that fusion and the quantised kernels know
-            s = b.multibroadcast(s, dims)
-            operands = [x, s] if z is None else [x, s, b.multibroadcast(z, dims)]
-            return b.op("quantizelinear", *operands, out_type=target)
+        # the op that fusion and the quantised kernels know
+        operands = [x, *(_like(b, v, x) for v in (s, z) if v is not None)]
+        return b.op("quantizelinear", *operands, out_type=target)
     return quantized(b, x, s, z, target, saturate=bool(saturate), precision=by)
 
 
@@ -148,10 +152,8 @@ def dequantize_linear(
     s = spread(b, scale, x, axis, block_size)
     z = None if zero is None else spread(b, zero, x, axis, block_size)
     kind = b.dtype(scale)
-    dims = b.dims(x)
-    if DYN not in dims and b.dtype(x).short in ("uint8", "int8", "int32") and kind is FLOAT:
-        s = b.multibroadcast(s, dims)
-        operands = [x, s] if z is None else [x, s, b.multibroadcast(z, dims)]
+    if b.dtype(x).short in ("uint8", "int8", "int32") and kind is FLOAT:
+        operands = [x, *(_like(b, v, x) for v in (s, z) if v is not None)]
         out = b.op("dequantizelinear", *operands)
     else:
         # the difference of two integers is exact in i32, and in f32 up to 16 bits
