@@ -410,3 +410,23 @@ def _quantised(weight: Weight) -> Iterator[OpModel]:
     constants = scales | per_channel | {"ys": np.float32(0.05), "yz": np.uint8(0)}
     nodes = [*taken, *middle, *given]
     yield OpModel("qdq_conv3x3_64_56", _x(1, 64, 56, 56), nodes, constants)
+    for kind, dims, image, group in (
+        ("conv1x1_256_28", (256, 256, 1, 1), (1, 256, 28, 28), 1),
+        ("depthwise3x3_144_56", (144, 1, 3, 3), (1, 144, 56, 56), 144),
+    ):
+        kernel = np.clip(weight(*dims, fan=1) * 40, -127, 127).astype(np.int8)
+        node = (
+            "ConvInteger",
+            ["x", "w", "xz"],
+            ["i"],
+            {"pads": [dims[2] // 2] * 4, "group": group},
+        )
+        pixels: dict[str, tuple[str, Dims]] = {"x": ("uint8", image)}
+        yield OpModel(
+            f"convinteger_{kind}", pixels, [node, cast], {"w": kernel, "xz": np.uint8(99)}
+        )
+        inputs = ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz"]
+        node = ("QLinearConv", inputs, ["y"], node[3])
+        by_channel = {"ws": np.full(dims[0], 0.001, np.float32), "wz": np.zeros(dims[0], np.int8)}
+        own = scales | result | by_channel | {"w": kernel}
+        yield OpModel(f"qlinearconv_{kind}", pixels, [node], own)

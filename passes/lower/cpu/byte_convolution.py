@@ -44,16 +44,22 @@ class ByteConvolutionLoops(ConvolutionLoops):
         super().__init__(*given)
         if self.shape.planar:  # the copy puts the channels of a pixel next to each other
             self.line, self.step = 0, self.cut.block
-        self.multiply = instructions.byte_products(self.k, self.isa, signed=self.shape.signed)
+        signed = self.shape.signed
+        # 128 more than the image, as the instruction wants it, so that the sums need not see to it
+        self.shifted = signed and bool(self.isa.byte_dot) and not self.shape.in_place
+        signed = signed and not self.shifted
+        self.multiply = instructions.byte_products(self.k, self.isa, signed=signed)
 
     def border(self, lanes: int) -> ir.Value:
         """Return the zero point of the image."""
-        value = self.shape.border
+        value = self.shape.border + (128 if self.shifted else 0)
         return self.k.splat(value - 256 if value > 127 else value, lanes, dtypes.INT8)
 
     def widened(self, v: ir.Value, lanes: int) -> ir.Value:
-        """Return elements of the image as they are."""
-        return v
+        """Return elements of the image as they stand in the scratch."""
+        if not self.shifted:
+            return v
+        return arith.XOrIOp(v, self.k.splat(-128, lanes, dtypes.INT8)).result
 
     def starts(self, panel: Index) -> list[ir.Value]:
         """Return what the sums of each register of a panel begin with."""
@@ -107,7 +113,9 @@ class ByteConvolutionLoops(ConvolutionLoops):
         lines = [k.add(line, strip.begin) for line in lines]
 
         def some(p: Index, lanes: int, t: ir.Value) -> ir.Value:
-            planes = [k.read(self.x, [k.add(line, p)], lanes) for line in lines]
+            planes = [
+                self.widened(k.read(self.x, [k.add(line, p)], lanes), lanes) for line in lines
+            ]
             return k.write(self.interleaved(planes, lanes), t, [k.add(at, k.mul(p, block))])
 
         into = self.chunks(into, strip.used, some)
