@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from numpy.lib.stride_tricks import sliding_window_view
 from onnx import TensorProto, helper, numpy_helper
 
 import mgx_mlir
@@ -20,6 +21,7 @@ from mgx_mlir.passes.lower.module import lower_to_linalg
 from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.passes.pipelines import pipeline
 from mgx_mlir.rewrite.passes import run_pipeline
+from tests.lower.programs import Programs, execute, kernels_of
 
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
@@ -145,3 +147,32 @@ def test_infinities(channels: int) -> None:
     padded = np.pad(x, [(0, 0)] * 2 + [(1, 1)] * 2, constant_values=-np.inf)
     want = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3)).max((-1, -2))
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["planes", "channels-last"])
+def test_bytes(last: bool) -> None:
+    """Maxima of 8-bit integers, the ends of both types among them, are pooled as they are."""
+    made, rng = Programs(), np.random.default_rng(4)
+    for kind, channels, size in (
+        (np.int8, 3, (9, 21)),
+        (np.uint8, 64, (8, 8)),
+        (np.int8, 20, (5, 7)),
+    ):
+        info = np.iinfo(kind)
+        x = rng.integers(info.min, info.max + 1, (2, channels, *size)).astype(kind)
+        x[0] = info.min
+        padded = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)], constant_values=info.min)
+        want = sliding_window_view(padded, (3, 3), axis=(2, 3))[:, :, ::2, ::2].max((4, 5))
+
+        def build(b: Any, v: Any) -> Any:
+            return b.op(
+                "pooling", v, mode="max", lengths=[3, 3], stride=[2, 2], padding=[1] * 4,
+                dilations=[1, 1], channels_last=last,
+            )  # fmt: skip
+
+        order = (0, 2, 3, 1) if last else (0, 1, 2, 3)
+        made.add(build, [x.transpose(order)], want.transpose(order))
+    lowered = made.lowered("fuse_pointwise_reduce")
+    assert kernels_of(lowered) == len(made.want)
+    for got, want in zip(execute(lowered, made.inputs), made.want, strict=True):
+        np.testing.assert_array_equal(got, want)
