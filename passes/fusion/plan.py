@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, attributes_of, is_a, mnemonic, op_class
@@ -296,7 +297,47 @@ class Grouping:
         if k.kind == "group" and self.leads_to_reduction(i, j):
             join.refused(op, "only a reduction reads it, which then reads what it is made of")
             return False
+        if k.kind == "group" and self.is_read_later(i):
+            join.refused(op, "a later kernel reads it, and the 8 bits that it is made of are less")
+            return False
         return True
+
+    def is_read_later(self, i: int) -> bool:
+        """Say whether op `i` widens an 8-bit value for an op that joins a later anchor's kernel.
+
+        As the shortcut of a residual block is: only ops with constants lie between.
+        """
+        op = self.ops[i]
+        if not is_a(op, Convert):
+            return False
+        source = TensorType.of(op.operands[0]).dtype
+        if source not in (dtypes.INT8, dtypes.UINT8):
+            return False
+        at = i
+        for _ in range(MAX_REPEATED):
+            readers = list(self.real_users(at))
+            if len(readers) != 1 or not is_a(self.ops[readers[0]], Pointwise):
+                return False
+            found = {self.source(v)[0] for v in self.ops[readers[0]].operands} - {at, None}
+            others = [j for j in found if j is not None and not is_literal(self.ops[j])]
+            if others:
+                return any(self.comes_after_anchor(j, i) for j in others)
+            at = readers[0]
+        return False
+
+    def comes_after_anchor(self, j: int, i: int) -> bool:
+        """Say whether op `j` is made of an anchor's sums that come after op `i`."""
+        stack, seen = [j], set[int]()
+        while stack:
+            m = stack.pop()
+            if m <= i or m in seen:
+                continue
+            if self.is_anchor(self.ops[m]):
+                return True
+            seen.add(m)
+            if is_a(self.ops[m], Pointwise) or self.through[m]:
+                stack += self.producers[m]
+        return False
 
     def leads_to_reduction(self, i: int, j: int) -> bool:
         """Say whether only a reduction reads op `i`, and others read the op `j` that it reads.
