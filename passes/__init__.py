@@ -32,6 +32,7 @@ PASS_NAMES = (
     "name_open_dims",
     "normalize_ops",
     "optimize_module",
+    "pack_weights",
     "propagate_constant",
     "quantize_8bits",
     "quantize_int4",

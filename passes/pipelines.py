@@ -67,6 +67,8 @@ def cpu(o: PipelineOptions) -> tuple[str, ...]:
             vector=o.loops or None,
             requantised=(o.loops and o.fast_math) or None,
         ),
+        # weights of few bits stay that: products widen them
+        _step("pack_weights", when=o.loops),
         # no rewrite_gelu: tanh takes less than an exponential and a division (3 % in f32, 18 % in
         # f16); no rewrite_topk: a topk of one thread takes no less in groups
         _step("optimize_module", fast_math=o.fast_math),

@@ -28,7 +28,8 @@ class QuantizeInt4(Pass):
     pack_int4, unpack_int4 and dequantizelinear. A scale and a zero point serve the whole tensor,
     or, of a dot's second operand, `group_size` neighbours along the summed axis of one column,
     where the extent is a multiple of that. A weight changes by at most half a step, of which 15
-    span the range from the least to the largest value that share it, 0 included.
+    span the range from the least to the largest value that share it, 0 included. Steps are rounded
+    up to numbers of f16 where they are not too small for that.
     propagate_constant folds what is before unpack_int4, so that the weight is stored packed, and
     its users unpack it.
     """
@@ -72,6 +73,15 @@ def _fits(v: ir.Value) -> bool:
     return float_ and t.rank > 0 and t.elements > 0 and t.dims[-1] % 2 == 0
 
 
+def _short(step: np.ndarray) -> np.ndarray:
+    """Return steps that f16 holds, and that are no shorter, where its normal numbers reach."""
+    info = np.finfo(np.float16)
+    if step.min() < info.smallest_normal or step.max() > info.max / 2:
+        return step
+    half = step.astype(np.float16)
+    return np.where(half < step, np.nextafter(half, np.float16(np.inf)), half)
+
+
 def quantised(b: Builder, v: ir.Value, group: int) -> ir.Value:
     """Build a literal's values at 16 levels, by way of packed 4-bit codes.
 
@@ -85,7 +95,7 @@ def quantised(b: Builder, v: ir.Value, group: int) -> ir.Value:
     low = np.minimum(array.min(axis=axes, keepdims=True), 0)
     high = np.maximum(array.max(axis=axes, keepdims=True), 0)
     step = ((high - low) / _LEVELS).astype(t.dtype.np)
-    step = np.where(step == 0, 1, step).astype(t.dtype.np)
+    step = _short(np.where(step == 0, 1, step)).astype(t.dtype.np)
     zero = np.clip(np.rint(-low / step.astype(np.float32)), 0, _LEVELS).astype(np.uint8)
 
     def spread(numbers: np.ndarray) -> ir.Value:

@@ -220,7 +220,7 @@ def _doubled(t: TensorType, axis: int) -> TensorType:
     return t.with_dims(d * 2 if i == axis and d != DYN else d for i, d in enumerate(t.dims))
 
 
-def _pack(codes: np.ndarray, axis: int) -> np.ndarray:
+def pack(codes: np.ndarray, axis: int) -> np.ndarray:
     """Pairs of 4-bit codes along the axis as bytes, the first in the low half."""
     at = [slice(None)] * codes.ndim
     at[axis] = slice(0, None, 2)
@@ -229,7 +229,7 @@ def _pack(codes: np.ndarray, axis: int) -> np.ndarray:
     return (low | (codes[tuple(at)] << 4)).astype(np.uint8)
 
 
-def _unpack(packed: np.ndarray, axis: int) -> np.ndarray:
+def unpack(packed: np.ndarray, axis: int) -> np.ndarray:
     """Return the 4-bit codes of bytes along the axis, the low half first."""
     both = np.stack([packed & 0xF, packed >> 4], axis_of(axis, packed.ndim) + 1)
     dims = list(packed.shape)
@@ -260,7 +260,7 @@ class PackInt4(Op, name="pack_int4"):
     @staticmethod
     def reference(x: np.ndarray, *, axis: int) -> np.ndarray:
         low, high = (-8, 7) if x.dtype == np.int8 else (0, 15)
-        return _pack(np.clip(x, low, high).view(np.uint8), axis).view(x.dtype)
+        return pack(np.clip(x, low, high).view(np.uint8), axis).view(x.dtype)
 
     @staticmethod
     def examples() -> list[Example]:
@@ -296,7 +296,7 @@ class UnpackInt4(Op, name="unpack_int4"):
 
     @staticmethod
     def reference(x: np.ndarray, *, axis: int) -> np.ndarray:
-        codes = _unpack(x.view(np.uint8), axis)
+        codes = unpack(x.view(np.uint8), axis)
         return codes if x.dtype == np.uint8 else (codes << 4).view(np.int8) >> 4
 
     @staticmethod
@@ -335,7 +335,7 @@ class PackFp4(Op, name="pack_fp4"):
     @staticmethod
     def reference(x: np.ndarray, *, axis: int) -> np.ndarray:
         clean = np.where(np.isnan(x), 0, x)
-        return _pack(clean.astype(ml_dtypes.float4_e2m1fn).view(np.uint8), axis)
+        return pack(clean.astype(ml_dtypes.float4_e2m1fn).view(np.uint8), axis)
 
     @staticmethod
     def examples() -> list[Example]:
@@ -372,7 +372,7 @@ class UnpackFp4(Op, name="unpack_fp4"):
 
     @staticmethod
     def reference(x: np.ndarray, *, axis: int) -> np.ndarray:
-        codes = _unpack(x, axis)
+        codes = unpack(x, axis)
         return codes.view(ml_dtypes.float4_e2m1fn).astype(np.float32)
 
     @staticmethod

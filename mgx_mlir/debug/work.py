@@ -96,6 +96,7 @@ def _pooling(op: ir.Operation, out: TensorType) -> int:
 _COUNTS: dict[str, Callable[[ir.Operation, TensorType], int]] = {
     "dot": _dot,
     "quant_dot": _dot,
+    "blocked_dot": _dot,
     "convolution": _convolution,
     "quant_convolution": _convolution,
     "convolution_backwards": _convolution_backwards,

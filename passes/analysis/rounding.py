@@ -10,6 +10,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import Pointwise, is_a, op_class
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.blocked_dot import BlockedDot
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.indexing import Gather
@@ -38,8 +39,8 @@ _LOOKED_AT = 1 << 12  # elements of a constant
 
 # ops that add up or normalise: no two compilers give them the same last bits
 _INEXACT = (
-    Dot, Convolution, ConvolutionBackwards, QuantDot, QuantConvolution, ReduceSum, ReduceMean,
-    ReduceProd, SoftmaxBase, Lrn, Pooling, PrefixScanSum,
+    Dot, BlockedDot, Convolution, ConvolutionBackwards, QuantDot, QuantConvolution, ReduceSum,
+    ReduceMean, ReduceProd, SoftmaxBase, Lrn, Pooling, PrefixScanSum,
 )  # fmt: skip
 # ops whose result is as inexact as its own size says, whatever their operands are
 _ROUNDED = (*_INEXACT, Mul, Div, Exp, Tanh, Sigmoid, Erf, Sqrt, Rsqrt, Recip)

@@ -15,6 +15,7 @@ from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, attributes_of, is_a, mnemonic, op_class
 from mgx_mlir.core.open_dims import is_named
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.blocked_dot import BlockedDot
 from mgx_mlir.dialects.migraphx.broadcasts import DimensionsOf
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.indexing import Gather
@@ -78,7 +79,7 @@ MAX_REPEATED = 4  # ops that a broadcast operand is made of, computed again
 MOVERS = (Transpose, Pooling)
 # ops that read their operands as tensors, never through a broadcast: a copy of one, ahead of them
 # in their kernel, is not tiled with them
-OPAQUE = (Convolution, Dot, *MOVERS, Gather)
+OPAQUE = (BlockedDot, Convolution, Dot, *MOVERS, Gather)
 REDUCTIONS = (NumberReduction, SoftmaxBase)
 HOST_ELEMENTS = 64  # integer tensors up to this size, made of dims and literals, stay on the host
 MAX_OPS = 256  # of a kernel: more would take the compiler long and gain nothing

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op, Pointwise, as_value, attributes_of, is_a, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.blocked_dot import BlockedDot
 from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
@@ -47,7 +48,8 @@ from mgx_mlir.rewrite.pattern import (
 _MOVES = (ReshapeOp, Transpose, Contiguous)
 # ops whose kernel takes the pointwise ops that follow
 _COMPUTES = (
-    Dot, QuantDot, Convolution, QuantConvolution, Pooling, SoftmaxBase, NumberReduction, Pointwise,
+    Dot, QuantDot, BlockedDot, Convolution, QuantConvolution, Pooling, SoftmaxBase,
+    NumberReduction, Pointwise,
 )  # fmt: skip
 
 

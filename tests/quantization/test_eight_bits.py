@@ -158,6 +158,8 @@ def test_int4_weights_by_hand() -> None:
         low = np.minimum(groups.min(axes, keepdims=True), 0)
         high = np.maximum(groups.max(axes, keepdims=True), 0)
         step = (high - low) / 15
+        half = step.astype(np.float16)  # steps are rounded up to f16
+        step = np.where(half < step, np.nextafter(half, np.float16(9)), half).astype(np.float64)
         zero = np.rint(-low / step)
         codes = np.clip(np.rint(groups / step) + zero, 0, 15)
         want = x @ ((codes - zero) * step).reshape(64, 30)
@@ -178,6 +180,9 @@ def test_sizes_shrink() -> None:
     plain = stored(lambda p: None)
     assert plain > 256 * 256 * 4
     assert stored(lambda p: migraphx.quantize_int8(p, CPU, [])) < plain - 256 * 256 * 2.8
+    # 4 bits, and 24 of scale and zero point for 32 weights; columns are filled up to 288
+    packed = stored(lambda p: migraphx.quantize_int4_weights(p))
+    assert packed < plain - 256 * 256 * 4 + 256 * 288 * 0.6 + (16 << 10)
 
 
 def test_attention_stays_as_it_is_unless_asked_for() -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _FAMILIES = (
     (("convolution", "quant_convolution", "convolution_backwards"), ("conv", "matmul", "dot")),
     (
-        ("dot", "quant_dot"),
+        ("dot", "quant_dot", "blocked_dot"),
         ("matmul", "matvec", "vecmat", "mmt4d", "dot", "contract", "reduction", "attention"),
     ),
 )

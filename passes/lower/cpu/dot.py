@@ -22,6 +22,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.passes.lower.cpu.dot_instructions import byte_sums, pair_sums
 from mgx_mlir.passes.lower.cpu.elements import Elements
+from mgx_mlir.passes.lower.cpu.few_bits import FEW_ROWS, UNIT, FewBits, Widening, direct_sums
 from mgx_mlir.passes.lower.cpu.isa import Isa
 from mgx_mlir.passes.lower.cpu.workgroup_builder import (
     SCRATCH_BYTES,
@@ -49,7 +50,7 @@ class DotShape:
     lead: those that both operands have ahead of rows, depth and columns. a, b: which of the dims
     (lead.., row, depth) and (lead.., depth, column) each dim of the operand is, where it is read
     through a transpose; `b` is None for packed weights. dtype: of the first operand, f32, bf16, or
-    8-bit integers, whose products with i8 are summed in i32.
+    8-bit integers, whose products with i8 are summed in i32. bits: the form of weights of few bits.
     """
 
     rows: Index
@@ -59,6 +60,7 @@ class DotShape:
     a: tuple[int, ...] = (0, 1)
     b: tuple[int, ...] | None = None
     dtype: DType = dtypes.FLOAT
+    bits: FewBits | None = None
 
     @property
     def turned(self) -> bool:
@@ -120,12 +122,14 @@ def _share(rows: int, parts: int, tile: int) -> int:
 
 def _packing(shape: DotShape, isa: Isa, cut: DotPlan) -> DotPlan:
     """Return the cut with the depth that is packed at a time, and rows whose sums can be kept."""
-    if shape.b is None or (shape.rows == 1 and not shape.turned):
+    if (shape.b is None and shape.bits is None) or (shape.rows == 1 and not shape.turned):
         return cut
-    room = SCRATCH_BYTES // 4 // cut.width
-    if isinstance(shape.depth, int) and -(-shape.depth // isa.lanes) * isa.lanes <= room:
-        return replace(cut, block=-(-shape.depth // isa.lanes) * isa.lanes)
-    block, most = room // 2 // isa.lanes * isa.lanes, room // 2 // cut.tile * cut.tile
+    if shape.bits is not None and isinstance(shape.rows, int) and shape.rows <= FEW_ROWS:
+        return cut
+    room, unit = SCRATCH_BYTES // 4 // cut.width, max(isa.lanes, UNIT)
+    if isinstance(shape.depth, int) and -(-shape.depth // unit) * unit <= room:
+        return replace(cut, block=-(-shape.depth // unit) * unit)
+    block, most = room // 2 // unit * unit, room // 2 // cut.tile * cut.tile
     if isinstance(shape.rows, int) and cut.rows > most:
         return replace(cut, block=block, rows=_share(shape.rows, -(-shape.rows // most), cut.tile))
     return replace(cut, block=block, rows=min(cut.rows, most))
@@ -162,7 +166,7 @@ def product(
     shape: DotShape,
     cut: DotPlan,
     isa: Isa,
-    operands: tuple[ir.Value, ir.Value],
+    operands: Sequence[ir.Value],
     batch: Index,
     others: Sequence[ir.Value],
     results: Sequence[DType],
@@ -171,8 +175,9 @@ def product(
 ) -> list[ir.Value]:
     """Make the dispatch: results of [rows, columns], or of [batch, rows, columns].
 
-    operands: the second may be of `pack`. batch: the product of the leading extents. others: what
-    `emit` reads. captured: further extents that it asks for.
+    operands: the second may be of `pack`, or those behind the first be of few_bits. batch: the
+    product of the leading extents. others: what `emit` reads. captured: further extents that it
+    asks for.
     """
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
@@ -212,6 +217,11 @@ class _Body:
         self.k, self.shape, self.cut, self.lanes, self.emit = k, shape, cut, isa.lanes, emit
         self.isa = isa
         self.x, self.w, *self.others = k.inputs
+        self.widening: Widening | None = None
+        if shape.bits is not None:
+            count = 3 if shape.bits.zeros is None else 4
+            self.widening = Widening(k, isa, shape.bits, k.inputs[1:count])
+            self.others = k.inputs[count:]
         batch, self.column, self.row = k.at if shape.lead else [0, *k.at]
         self.prefix: list[Index] = [0] if shape.lead else []
         self.batch = batch
@@ -239,10 +249,24 @@ class _Body:
             carried = [k.empty((cut.rows, cut.width)), *carried]
         if cut.block:
             carried = [k.empty((cut.block, cut.width)), *carried]
-        if panels == 1:
-            carried = self.panel(0, carried)
+
+        def each(panel: Callable[[Index, Tiles], Tiles]) -> Tiles:
+            if panels == 1:
+                return panel(0, carried)
+            return k.loop(0, panels, 1, carried, panel)
+
+        if self.widening is None or (cut.block and isinstance(self.rows, int)):
+            carried = each(self.panel)
+        elif not cut.block:
+            assert isinstance(self.rows, int)
+            carried = each(lambda p, c, high=self.rows: self.few_rows(p, high, c))
         else:
-            carried = k.loop(0, panels, 1, carried, lambda p, c: self.panel(p, c))
+            carried = k.when(
+                k.is_equal(self.rows, 1),
+                lambda: each(lambda p, c: self.few_rows(p, 1, c)),
+                lambda: each(self.panel),
+                [t.type for t in carried],
+            )
         at = [*[self.batch for _ in self.prefix], self.row, self.column]
         return [ResultTile(t, at, sizes) for t in carried[-len(results) :]]
 
@@ -263,9 +287,42 @@ class _Body:
         # one round at least, which stores the sums of nothing
         return k.loop(0, k.max(self.depth, 1), cut.block, carried, part)
 
+    def few_rows(self, p: Index, high: int, carried: Tiles) -> Tiles:
+        """Make a few rows of a panel of few bits, which is widened in registers."""
+        k, w, depth = self.k, self.widening, self.shape.depth
+        assert w is not None
+        assert isinstance(depth, int)
+
+        def reader(row: Index) -> Callable[[Index], ir.Value]:
+            def value(d: Index) -> ir.Value:
+                at = self.indices(self.shape.a, row, d)
+                return k.broadcast(k.element(self.x, at), self.lanes)
+
+            return value
+
+        readers = [reader(k.add(self.row, i)) for i in range(high)]
+        sums = direct_sums(w, readers, self.panel_number(p), depth, self.vectors)
+        return self.finished(p, 0, high, sums, carried)
+
+    def widened(self, w: Widening, p: Index, into: ir.Value) -> ir.Value:
+        """Return the scratch with the part of a panel of few bits that is at hand."""
+        k, first = self.k, self.k.div(self.start, UNIT)
+
+        def unit(u: Index, carried: Tiles) -> Tiles:
+            out = carried[0]
+            for j in range(self.vectors):
+                found = w.scaled(self.panel_number(p), k.add(first, u), j * self.lanes)
+                for i, v in enumerate(found):
+                    out = k.write(v, out, [k.add(k.mul(u, UNIT), i), j * self.lanes])
+            return [out]
+
+        return k.loop(0, k.div(self.count, UNIT), 1, [into], unit)[0]
+
     def packed(self, p: Index, into: ir.Value) -> ir.Value:
         """Return the scratch with the part of a panel's columns that is at hand."""
         k, lanes = self.k, self.lanes
+        if self.widening is not None:
+            return self.widened(self.widening, p, into)
         base = k.add(self.column, k.mul(p, self.cut.width))
         if self.shape.turned:
             return self.packed_turned(base, into)
@@ -417,10 +474,10 @@ class _Body:
             )
 
         def weights(d: Index, column: int) -> ir.Value:
-            if self.shape.b is None:
-                return k.read(self.w, [self.panel_number(p), d, column], lanes)
             if self.cut.block:
                 return k.read(carried[0], [d, column], lanes)
+            if self.shape.b is None:
+                return k.read(self.w, [self.panel_number(p), d, column], lanes)
             return self.columns_of(d, k.add(base, column))
 
         def step(d: Index, sums: list[ir.Value]) -> list[ir.Value]:

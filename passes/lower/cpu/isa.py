@@ -14,7 +14,8 @@ class Isa:
     of a matrix product. registers: how many there are. bf16_dot: LLVM's instruction that adds the
     products of two neighbours of bf16 to each lane of f32, if there is one. byte_dot: the one that
     adds the products of four neighbours of u8 and i8 to each lane of i32. word_dot: the one that
-    sums the products of two neighbours of i16 in each lane of i32."""
+    sums the products of two neighbours of i16 in each lane of i32. table: the one that looks each
+    lane up among 16 numbers of f32, by the low four bits of an i32."""
 
     lanes: int
     tiles: tuple[tuple[int, int], ...]
@@ -23,6 +24,7 @@ class Isa:
     bf16_dot: str = ""
     byte_dot: str = ""
     word_dot: str = ""
+    table: str = ""
 
 
 # With 16 to 28 accumulators a fused multiply-add a cycle is reached; more than 8 rows that are a
@@ -32,6 +34,7 @@ AVX512 = Isa(
     ((6, 4), (8, 2), (8, 3), (8, 1)),
     dot_tiles=((8, 3), (6, 4), (8, 2), (8, 1)),
     word_dot="llvm.x86.avx512.pmaddw.d.512",
+    table="llvm.x86.avx512.permvar.sf.512",
 )
 AVX512_VNNI = replace(AVX512, byte_dot="llvm.x86.avx512.vpdpbusd.512")
 AVX512_BF16 = replace(AVX512_VNNI, bf16_dot="llvm.x86.avx512bf16.dpbf16ps.512")

@@ -18,6 +18,7 @@ from mgx_mlir.passes.fuse_concat import readable
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.cpu import (
     arg_extreme,
+    blocked_dot,
     convolution_kernel,
     dot_kernel,
     elementwise,
@@ -48,6 +49,7 @@ def lower(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value
         _attention,
         convolution_kernel.lower,
         dot_kernel.lower,
+        blocked_dot.lower,
         pooling_kernel.lower,
         quantization.lower,
         elementwise.lower,

@@ -88,6 +88,16 @@ class WorkgroupBuilder(IndexBuilder):
 
         return self._once((lanes, dtype, _bits(value, dtype)), make)
 
+    def table(self, numbers: Sequence[float]) -> ir.Value:
+        """Return a vector of f32 numbers."""
+
+        def make() -> ir.Value:
+            kind = self.vector_type(len(numbers))
+            each: list[ir.Attribute] = [element_attr(n, dtypes.FLOAT) for n in numbers]
+            return constant_of(kind, ir.DenseElementsAttr.get(each, kind))
+
+        return self._once(("table", *numbers), make)
+
     def vector_type(self, lanes: int | Sequence[int], dtype: DType = dtypes.FLOAT) -> ir.VectorType:
         """Return the type of a vector of these lanes."""
         shape = [lanes] if isinstance(lanes, int) else list(lanes)

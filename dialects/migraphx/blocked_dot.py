@@ -1,0 +1,114 @@
+"""The product with a constant matrix of few bits, whose blocks have scales of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgx_mlir.core import attrs as attr
+from mgx_mlir.core import dtypes
+from mgx_mlir.core.op import InferView, Op, Operand, Result, check
+from mgx_mlir.core.shapes import DYN, TensorType, compatible
+from mgx_mlir.dialects.migraphx.pointwise_base import check_dtype, sample
+from mgx_mlir.dialects.migraphx.quant import FLOAT8, INT8, unpack
+from mgx_mlir.dialects.migraphx.samples import Example, example, floats, ints
+
+MIDDLE = 8  # what 4-bit codes without zero points stand for 0 by
+CODES = frozenset({dtypes.INT8}) | FLOAT8
+NUMBERS = frozenset({dtypes.FLOAT, dtypes.HALF})
+
+
+class BlockedDot(Op, name="blocked_dot"):
+    """The product of `input` (.., K), f32, and a matrix K x N of 4- or 8-bit codes, in f32.
+
+    Element (k, n) of the matrix is (code - zero point) * scale, with the scale and the zero point
+    (block, n) of block k / `block_size`. Codes of 8 bits are `codes` (K, N): i8 or an f8 type.
+    Codes of 4 bits are 0 .. 15, two of a column in a byte of `codes` (K / 2 rounded up, N), ui8,
+    the first in the low half. Without zero points they are 8 for 4 bits, 0 for 8.
+    pack_weights makes it where a processor widens such weights inside of its product.
+
+    ```mlir
+    %0 = "migraphx.blocked_dot"(%x, %codes, %scales) {block_size = 32 : i64}
+           : (tensor<1x64xf32>, tensor<32x5xui8>, tensor<2x5xf32>) -> tensor<1x5xf32>
+    ```
+    """
+
+    input: Operand
+    codes: Operand
+    scales: Operand
+    zero_points: Operand | None
+    out: Result
+    block_size = attr.int_()
+    bits = attr.int_(4)
+
+    @staticmethod
+    def infer(o: InferView) -> TensorType:
+        check_dtype(o.input, frozenset({dtypes.FLOAT}))
+        check(o.bits in (4, 8), lambda: f"bits expected 4 or 8, got {o.bits}")
+        check(o.block_size > 0, lambda: f"block_size expected 1 or more, got {o.block_size}")
+        check_dtype(o.codes, frozenset({dtypes.UINT8}) if o.bits == 4 else CODES, "codes")
+        check_dtype(o.scales, NUMBERS, "scales")
+        check(o.input.rank >= 2, lambda: f"input expected rank 2 or more, got {o.input}")
+        depth = o.input.dims[-1]
+        check(depth != DYN, "input expected a known last extent")
+        rows = -(-depth // 2) if o.bits == 4 else depth
+        check(
+            o.codes.rank == 2 and compatible(o.codes.dims[0], rows),
+            lambda: f"codes expected {rows} rows, got {o.codes}",
+        )
+        columns = o.codes.dims[1]
+        per_block = (-(-depth // o.block_size), columns)
+        for given, name in ((o.scales, "scales"), (o.zero_points, "zero_points")):
+            check(
+                given is None or given.dims == per_block,
+                lambda n=name, g=given: f"{n} expected {per_block[0]} x {per_block[1]}, got {g}",
+            )
+        if o.zero_points is not None:
+            check_dtype(o.zero_points, INT8 | NUMBERS, "zero_points")
+        return TensorType(dtypes.FLOAT, (*o.input.dims[:-1], columns))
+
+    @staticmethod
+    def reference(
+        x: np.ndarray,
+        codes: np.ndarray,
+        scales: np.ndarray,
+        zero_points: np.ndarray | None = None,
+        *,
+        block_size: int,
+        bits: int = 4,
+    ) -> np.ndarray:
+        return np.matmul(x, matrix(x.shape[-1], codes, scales, zero_points, block_size, bits))
+
+    @staticmethod
+    def examples() -> list[Example]:
+        packed = ints(32, 5, low=0, high=256, dtype=np.uint8)
+        scales = floats(2, 5)
+        zeros = ints(2, 5, low=0, high=16, dtype=np.uint8)
+        whole = ints(24, 3, low=-128, high=128, dtype=np.int8)
+        f8 = sample((16, 3), dtypes.FP8E4M3FN, -3, 3)
+        return [
+            example(floats(2, 64), packed, scales, block_size=32),
+            example(floats(2, 3, 64), packed, scales, zeros, block_size=32),
+            example(floats(1, 63), packed, scales.astype(np.float16), floats(2, 5), block_size=32),
+            example(floats(4, 24), whole, floats(1, 3), block_size=24, bits=8),
+            example(floats(2, 16), f8, floats(2, 3), block_size=8, bits=8),
+        ]
+
+
+def matrix(
+    depth: int,
+    codes: np.ndarray,
+    scales: np.ndarray,
+    zero_points: np.ndarray | None,
+    block_size: int,
+    bits: int,
+) -> np.ndarray:
+    """Return the matrix that codes and scales stand for, in f32."""
+    flat = unpack(codes, 0)[:depth] if bits == 4 else codes
+    middle = MIDDLE if bits == 4 else 0
+    zero = np.float32(middle) if zero_points is None else _spread(zero_points, block_size, depth)
+    return (flat.astype(np.float32) - zero) * _spread(scales, block_size, depth)
+
+
+def _spread(x: np.ndarray, block_size: int, depth: int) -> np.ndarray:
+    """Return the numbers of blocks for each of their rows, in f32."""
+    return np.repeat(x.astype(np.float32), block_size, axis=0)[:depth]

@@ -1,0 +1,216 @@
+"""pack_weights: products with constant weights of few bits read them as they are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from mgx_mlir.core import dtypes, literals
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import is_a
+from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.blocked_dot import CODES, MIDDLE
+from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
+from mgx_mlir.dialects.migraphx.convert import Convert
+from mgx_mlir.dialects.migraphx.linear import Dot
+from mgx_mlir.dialects.migraphx.movement import Slice
+from mgx_mlir.dialects.migraphx.pointwise_binary import Mul, Sub
+from mgx_mlir.dialects.migraphx.quant import DequantizeLinear, UnpackInt4, pack
+from mgx_mlir.dialects.migraphx.views import Contiguous, Reshape, Squeeze, Transpose, Unsqueeze
+from mgx_mlir.passes.analysis.constants import is_constant
+from mgx_mlir.programs.interpreter import Interpreter
+from mgx_mlir.rewrite.passes import PatternPass
+from mgx_mlir.rewrite.pattern import Pattern, Replacement, Rewriter, no_match, pattern
+
+_VIEWS = (
+    Multibroadcast, Broadcast, Transpose, Reshape, Slice, Unsqueeze, Squeeze, Contiguous,
+)  # fmt: skip
+UNIT = 8  # rows that a block is a multiple of
+_LEAST = 1 << 12  # weights: fewer are as well in f32
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """How a matrix is made of codes: what is between them, from the matrix down.
+
+    scale, zero: the constant, and how many of the last `views` it is not read through.
+    """
+
+    codes: ir.Value
+    bits: int
+    views: tuple[ir.Operation, ...] = ()
+    scale: tuple[ir.Value, int] | None = None
+    zero: tuple[ir.Value, int] | None = None
+
+
+def _chain(v: ir.Value) -> _Chain | None:
+    """Return how a value is made of codes; None where it is made in another way."""
+    owner = v.owner
+    if isinstance(owner, ir.Block):
+        return None
+    op, kind = owner.operation, TensorType.of(v).dtype
+    if literals.is_literal(v):
+        return _Chain(v, 8) if kind in CODES or kind is dtypes.UINT8 else None
+    if is_a(op, UnpackInt4):
+        return _Chain(v, 4) if is_constant(v) else None
+    if is_a(op, _VIEWS):
+        found = _chain(op.operands[0])
+        return None if found is None else replace(found, views=(op, *found.views))
+    if is_a(op, Convert):
+        found = _chain(op.operands[0])
+        exact = kind is dtypes.FLOAT and found is not None and found.scale is None
+        return found if exact else None
+    if kind is not dtypes.FLOAT:
+        return None
+    if is_a(op, Sub):
+        found = _chain(op.operands[0])
+        if found is None or found.scale or found.zero or not is_constant(op.operands[1]):
+            return None
+        return replace(found, zero=(op.operands[1], len(found.views)))
+    if is_a(op, Mul):
+        for side in (0, 1):
+            found = _chain(op.operands[side])
+            if found is not None and not found.scale and is_constant(op.operands[1 - side]):
+                return replace(found, scale=(op.operands[1 - side], len(found.views)))
+        return None
+    if is_a(op, DequantizeLinear) and all(map(is_constant, list(op.operands)[1:])):
+        found = _chain(op.operands[0])
+        if found is None or found.scale or found.zero:
+            return None
+        scale, *zero = list(op.operands)[1:]
+        made = replace(found, scale=(scale, len(found.views)))
+        return replace(made, zero=(zero[0], len(found.views))) if zero else made
+    return None
+
+
+def _array(v: ir.Value) -> np.ndarray:
+    """Return the value of a constant."""
+    if literals.is_literal(v):
+        return literals.array_of(v)
+    op = v.owner.operation
+    return _evaluated(op, [_array(x) for x in op.operands])
+
+
+def _evaluated(op: ir.Operation, operands: list[np.ndarray]) -> np.ndarray:
+    run = Interpreter(None, literals.WeightStore())  # type: ignore[arg-type]
+    return run.evaluate(op, operands)[0]
+
+
+def _read(chain: _Chain, part: tuple[ir.Value, int], shape: tuple[int, int]) -> np.ndarray:
+    """Return the codes, or a scale of each, as the matrix has them."""
+    value, inner = part
+    array = _array(value)
+    for op in reversed(chain.views[: len(chain.views) - inner]):
+        array = _evaluated(op, [array])
+    return np.reshape(array, shape)
+
+
+def _matrix(v: ir.Value) -> ir.Value:
+    """Return the matrix that a value repeats over its leading dims, or the value."""
+    while not isinstance(v.owner, ir.Block) and is_a(v.owner, Multibroadcast):
+        below = v.owner.operands[0]
+        if TensorType.of(below).dims[-2:] != TensorType.of(v).dims[-2:]:
+            break
+        v = below
+    return v
+
+
+def _period(parts: list[np.ndarray], depth: int) -> int:
+    """Return how many rows share their numbers."""
+    size = depth
+    for x in parts:
+        changes = np.flatnonzero((x[1:] != x[:-1]).any(axis=1)) + 1
+        size = math.gcd(size, *changes.tolist()) if changes.size else size
+    return size
+
+
+@pattern(Dot)
+def find_blocked_weights(op: Dot, rw: Rewriter) -> Replacement:
+    """dot(x, (unpack_int4(codes) - zeros) * scales) -> blocked_dot(x, codes, scales, zeros)
+
+    Also of 8-bit integers and floats. Scales and zero points are read through any views; what rows
+    share is found in their numbers.
+    """
+    x, out = TensorType.of(op.a), TensorType.of(op.out)
+    if x.dtype is not dtypes.FLOAT or DYN in (x.dims[-1], out.dims[-1]):
+        return no_match("{} of {}", x.dtype, x)
+    depth, columns = x.dims[-1], out.dims[-1]
+    b = _matrix(op.b)
+    if depth * columns < _LEAST or TensorType.of(b).elements != depth * columns:
+        return no_match("b is no matrix, or a small one")
+    if x.dims[:-1] != out.dims[:-1]:
+        return no_match("rows repeat")
+    chain = _chain(b)
+    if chain is None or (chain.scale is None and chain.bits == 8):
+        return no_match("b is not made of codes")
+    if depth % UNIT:
+        return no_match("{} rows are no multiple of {}", depth, UNIT)
+    found = _blocks(chain, (int(depth), int(columns)))
+    if found is None:
+        return no_match("blocks are no multiple of {} rows", UNIT)
+    block, codes, scales, zeros = found
+    operands = [op.a, rw.literal(codes), rw.literal(scales)]
+    operands += [] if zeros is None else [rw.literal(zeros)]
+    return rw.op("blocked_dot", *operands, block_size=block, bits=chain.bits)
+
+
+def _blocks(
+    chain: _Chain, shape: tuple[int, int]
+) -> tuple[int, np.ndarray, np.ndarray, np.ndarray | None] | None:
+    """Return block size, codes, scales and zero points of blocked_dot; None: it has no such."""
+    kind = TensorType.of(chain.codes).dtype
+    scales = np.ones((1, shape[1]), np.float32)
+    if chain.scale is not None:
+        scales = _read(chain, chain.scale, shape).astype(np.float32)
+    zeros = np.zeros((1, shape[1]), np.float32)
+    if chain.zero is not None:
+        zeros = _read(chain, chain.zero, shape).astype(np.float32)
+    block = _period([scales, zeros], shape[0])
+    if block % UNIT:
+        return None
+    count = shape[0] // block
+    scales, zeros = (np.broadcast_to(x[::block], (count, shape[1])) for x in (scales, zeros))
+    # codes pass through views as numbers of any type
+    codes = _read(chain, (chain.codes, 0), shape)
+    middle = 0
+    if kind.is_float:
+        codes = codes.astype(kind.np)
+    elif chain.bits == 4:
+        middle = MIDDLE
+        codes = codes.astype(np.int16) + (0 if kind.is_unsigned else MIDDLE)
+        zeros = zeros + (0 if kind.is_unsigned else MIDDLE)
+        codes = pack(codes.astype(np.uint8), 0)
+    else:
+        shift = 128 if kind.is_unsigned else 0
+        codes, zeros = (codes.astype(np.int16) - shift).astype(np.int8), zeros - shift
+    return block, codes, _smallest(scales), None if (zeros == middle).all() else _points(zeros)
+
+
+def _smallest(scales: np.ndarray) -> np.ndarray:
+    """Return scales in f16 where that holds them exactly."""
+    with np.errstate(over="ignore"):
+        half = scales.astype(np.float16)
+    return half if (half == scales).all() else np.ascontiguousarray(scales)
+
+
+def _points(zeros: np.ndarray) -> np.ndarray:
+    """Return zero points as bytes where they are whole numbers of that size."""
+    small = np.clip(np.nan_to_num(zeros), -128, 127).astype(np.int8)
+    return small if (small == zeros).all() else np.ascontiguousarray(zeros)
+
+
+@dataclass(frozen=True)
+class PackWeights(PatternPass):
+    """Keep constant weights of 4 and 8 bits, and let their products widen them.
+
+    Weights that are dequantised ahead of a dot would become f32, four to eight times their bytes,
+    which the product of one row has to read. A matrix of codes that only views, a zero point and a
+    scale separate from the dot becomes operands of blocked_dot. Scales are kept in f16 where they
+    fit exactly.
+    """
+
+    name: ClassVar[str] = "pack_weights"
+    patterns: ClassVar[tuple[Pattern, ...]] = (find_blocked_weights,)
