@@ -18,7 +18,7 @@ from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.cpu import workgroup_builder
 from mgx_mlir.passes.lower.cpu.attention_rows import rows_one_by_one
 from mgx_mlir.passes.lower.cpu.attention_site import AttentionSite
-from mgx_mlir.passes.lower.cpu.elements import narrow
+from mgx_mlir.passes.lower.cpu.elements import narrow, unrounded
 from mgx_mlir.passes.lower.cpu.exponential import exp
 from mgx_mlir.passes.lower.cpu.named_body import NamedBody
 from mgx_mlir.passes.lower.cpu.workgroup_builder import SCRATCH_BYTES, Index, WorkgroupBuilder
@@ -270,7 +270,7 @@ class _Block:
         }
         out: list[ir.Value] = []
         for i in range(n):
-            known = {source: TypedScalar(column[i], dtypes.FLOAT)}
+            known = {source: unrounded(column[i])}
             known.update({x: rows[i] for x, rows in tiles.items()})
             for op in ops:
                 known[op.results[0]] = self.elements.pointwise(

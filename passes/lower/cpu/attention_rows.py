@@ -13,7 +13,7 @@ from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import arith, ir, vector
 from mgx_mlir.passes.analysis.attention_form import RowReaders
 from mgx_mlir.passes.lower.cpu.attention_site import AttentionSite
-from mgx_mlir.passes.lower.cpu.elements import narrow
+from mgx_mlir.passes.lower.cpu.elements import narrow, unrounded
 from mgx_mlir.passes.lower.cpu.exponential import exp
 from mgx_mlir.passes.lower.cpu.workgroup_builder import Index
 from mgx_mlir.passes.lower.scalar import TypedScalar
@@ -154,7 +154,7 @@ class _Row:
         """Pointwise ops on a vector along the last dim, from its index `last` on."""
         if source == wanted:
             return x
-        known = {source: TypedScalar(x, dtypes.FLOAT)}
+        known = {source: unrounded(x)}
         for op in ops:
             for v in op.operands:
                 if v not in known:

@@ -68,6 +68,11 @@ def narrow(k: WorkgroupBuilder, x: TypedScalar, dtype: DType, lanes: int) -> Typ
     return TypedScalar(arith.TruncFOp(k.vector_type(lanes, dtype), x.value).result, dtype)
 
 
+def unrounded(total: ir.Value) -> TypedScalar:
+    """Return a sum of f32 that a conversion takes as it is, whatever type its op states."""
+    return TypedScalar(total, dtypes.FLOAT, TypedScalar(total, dtypes.FLOAT))
+
+
 class Elements:
     """Reads elements of a kernel's operands and computes with them; `lanes` 0 is one element.
 
