@@ -1,0 +1,204 @@
+"""Times a step of decoding on the cpu target against onnxruntime: Llama-shaped, drawn weights.
+
+    python benchmarks/decode.py                                  # 100M, f32, int8, int4; 1 thread
+    python benchmarks/decode.py --size 1b --weights int4 --threads 2 --past 1024
+
+A step takes the embedding of one token and the keys and values of those before it, and gives logits
+and the longer cache. Weights of few bits are MatMulNBits, blocks of 32, accuracy_level 0 and, as
+`int4-rounded`, 4: onnxruntime then rounds activations to 8 bits, which the cpu target does not.
+Both engines run in one process in interleaved rounds; with one thread CPU time is compared, else
+wall clock; a figure is the median over rounds of the best call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.measure import interleave, valid_rounds, write_json  # noqa: E402
+from benchmarks.oracle import session  # noqa: E402
+
+MS = "com.microsoft"
+BLOCK = 32
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The extents of a model."""
+
+    hidden: int
+    layers: int
+    heads: int
+    shared: int  # heads of keys and values
+    inner: int
+    words: int = 32000
+
+    @property
+    def head(self) -> int:
+        return self.hidden // self.heads
+
+
+SHAPES = {
+    "tiny": Shape(256, 2, 4, 2, 512, 1000),
+    "100m": Shape(768, 12, 12, 4, 2048),
+    "1b": Shape(2048, 22, 32, 4, 5632),
+}
+BITS = {"f32": 0, "int8": 8, "int4": 4, "int4-rounded": 4}
+
+
+class Decoder:
+    """Builds the model of one step."""
+
+    def __init__(self, shape: Shape, weights: str, past: int) -> None:
+        self.shape, self.past = shape, past
+        self.bits, self.level = BITS[weights], 4 if weights == "int4-rounded" else 0
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+        self.inputs = [self.info("x", [1, 1, shape.hidden])]
+        self.outputs = [self.info("logits", [1, 1, shape.words])]
+        self.random = np.random.default_rng(0)
+
+    def info(self, name: str, dims: Sequence[int]) -> onnx.ValueInfoProto:
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)
+
+    def constant(self, name: str, array: np.ndarray) -> str:
+        self.constants.append(numpy_helper.from_array(array, name))
+        return name
+
+    def node(self, kind: str, inputs: Sequence[str], *outputs: str, **attributes: Any) -> str:
+        domain = MS if kind in ("MatMulNBits", "GroupQueryAttention") else ""
+        self.nodes.append(helper.make_node(kind, inputs, outputs, domain=domain, **attributes))
+        return outputs[0]
+
+    def product(self, x: str, depth: int, columns: int, name: str) -> str:
+        """Multiply by a drawn matrix."""
+        if not self.bits:
+            w = self.random.standard_normal((depth, columns), np.float32)
+            return self.node("MatMul", [x, self.constant(f"{name}.w", w * depth**-0.5)], name)
+        dims = (columns, depth // BLOCK, BLOCK * self.bits // 8)
+        w = self.constant(f"{name}.w", self.random.integers(0, 256, dims, np.uint8))
+        spread = 0.29 * 2**self.bits  # of uniform codes
+        scales = self.random.uniform(0.5, 1.5, columns * dims[1]).astype(np.float32)
+        s = self.constant(f"{name}.s", (scales * depth**-0.5 / spread).astype(np.float32))
+        form = {"K": depth, "N": columns, "bits": self.bits, "block_size": BLOCK}
+        return self.node("MatMulNBits", [x, w, s], name, accuracy_level=self.level, **form)
+
+    def norm(self, x: str, name: str) -> str:
+        scale = self.constant(f"{name}.s", np.ones(self.shape.hidden, np.float32))
+        return self.node("SimplifiedLayerNormalization", [x, scale], name, epsilon=1e-5)
+
+    def layer(self, x: str, n: str) -> str:
+        s = self.shape
+        y = self.norm(x, f"{n}.n1")
+        narrow = s.shared * s.head
+        wide = (("q", s.hidden), ("k", narrow), ("v", narrow))
+        qkv = [self.product(y, s.hidden, c, f"{n}.{part}") for part, c in wide]
+        cache = [f"{n}.past_k", f"{n}.past_v"]
+        grown = [f"{n}.present_k", f"{n}.present_v"]
+        for name in cache:
+            self.inputs.append(self.info(name, [1, s.shared, self.past, s.head]))
+        for name in grown:
+            self.outputs.append(self.info(name, [1, s.shared, self.past + 1, s.head]))
+        y = self.node(
+            "GroupQueryAttention", [*qkv, *cache, "last", "total", "cos", "sin"], f"{n}.a", *grown,
+            num_heads=s.heads, kv_num_heads=s.shared, do_rotary=1,
+        )  # fmt: skip
+        x = self.node("Add", [x, self.product(y, s.hidden, s.hidden, f"{n}.o")], f"{n}.r1")
+        y = self.norm(x, f"{n}.n2")
+        gate = self.product(y, s.hidden, s.inner, f"{n}.gate")
+        gate = self.node("Mul", [gate, self.node("Sigmoid", [gate], f"{n}.sg")], f"{n}.g")
+        up = self.product(y, s.hidden, s.inner, f"{n}.up")
+        down = self.node("Mul", [gate, up], f"{n}.m")
+        return self.node("Add", [x, self.product(down, s.inner, s.hidden, f"{n}.d")], f"{n}.r2")
+
+    def build(self) -> onnx.ModelProto:
+        s = self.shape
+        self.constant("last", np.array([self.past], np.int32))
+        self.constant("total", np.array(self.past + 1, np.int32))
+        turns = np.outer(np.arange(self.past + 1), 1e4 ** -np.linspace(0, 1, s.head // 2))
+        self.constant("cos", np.cos(turns).astype(np.float32))
+        self.constant("sin", np.sin(turns).astype(np.float32))
+        x = "x"
+        for i in range(s.layers):
+            x = self.layer(x, f"l{i}")
+        y = self.product(self.norm(x, "norm"), s.hidden, s.words, "head")
+        self.node("Identity", [y], "logits")
+        graph = helper.make_graph(self.nodes, "step", self.inputs, self.outputs, self.constants)
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid(MS, 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
+def measure(size: str, weights: str, threads: int, past: int, rounds: int) -> dict[str, Any]:
+    """Return the figures of one model."""
+    import mgx_mlir as migraphx
+
+    shape = SHAPES[size]
+    decoder = Decoder(shape, weights, past)
+    data = decoder.build().SerializeToString()
+    rng = np.random.default_rng(1)
+    feeds = {
+        i.name: rng.standard_normal([d.dim_value for d in i.type.tensor_type.shape.dim], np.float32)
+        for i in decoder.inputs
+    }
+    program = migraphx.parse_onnx_buffer(data)
+    program.compile(migraphx.get_target("cpu"), threads=threads)
+    peer = session(data, threads)
+    want, got = peer.run(None, feeds), [np.asarray(r) for r in program.run(feeds)]
+    error = max(
+        float(np.abs(a - b).max() / np.abs(a).max()) for a, b in zip(want, got, strict=True)
+    )
+    calls = {"ort": lambda: peer.run(None, feeds), "mgx": lambda: program.run(feeds)}
+    times = interleave(calls, rounds, 0.3)
+    valid = valid_rounds(times, threads)
+    every = range(rounds)
+    found = {k: t.cpu(every) if threads == 1 else t.wall(valid or every) for k, t in times.items()}
+    each = [
+        (b.cpu / a.cpu) if threads == 1 else (b.wall / a.wall)
+        for a, b in zip(times["ort"].samples, times["mgx"].samples, strict=True)
+    ]
+    return {
+        "size": size, "weights": weights, "threads": threads, "past": past,
+        "onnxruntime_tokens_s": 1 / found["ort"], "tokens_s": 1 / found["mgx"],
+        "ratio": statistics.median(each), "low": min(each), "high": max(each),
+        "error": error, "valid_rounds": len(valid), "bytes": len(data),
+    }  # fmt: skip
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", choices=SHAPES, default="100m")
+    parser.add_argument("--weights", nargs="*", choices=BITS, default=list(BITS))
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--past", type=int, default=255, help="tokens in the cache")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args(argv)
+    rows: list[dict[str, Any]] = []
+    for weights in given.weights:
+        row = measure(given.size, weights, given.threads, given.past, given.rounds)
+        rows.append(row)
+        print(
+            f"{row['size']} {weights:12} {row['threads']} threads: {row['tokens_s']:8.1f} tokens/s,"
+            f" onnxruntime {row['onnxruntime_tokens_s']:8.1f}, time {row['ratio']:.2f} of its"
+            f" ({row['low']:.2f} to {row['high']:.2f}), error {row['error']:.1e}",
+            flush=True,
+        )
+    if given.json:
+        write_json(given.json, rows)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

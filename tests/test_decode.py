@@ -1,0 +1,21 @@
+"""The benchmark of decoding: its models are those of onnxruntime in every form of weights."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from benchmarks import decode
+
+
+def test_rows(tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    forms = ["f32", "int8", "int4"]
+    arguments = ["--size", "tiny", "--rounds", "1", "--past", "7", "--json", str(out)]
+    assert decode.main([*arguments, "--weights", *forms]) == 0
+    rows = json.loads(out.read_text())
+    assert [r["weights"] for r in rows] == forms
+    for row in rows:
+        assert row["error"] < 1e-5, row
+        assert row["ratio"] > 0
+        assert row["tokens_s"] > 0
