@@ -127,7 +127,8 @@ def quantize_int4_weights(
     """
     names = ",".join(_names(ins_names))
     int4 = f"mgx-quantize-int4{{ops={names} group-size={int(group_size)}}}"
-    _run(prog, ["normalize_ops", OPTIMIZE, int4])
+    # the weights themselves go: their codes are what is left
+    _run(prog, ["normalize_ops", OPTIMIZE, int4, "propagate_constant", "dead_code_elimination"])
 
 
 def _fp8() -> DType:

@@ -180,9 +180,10 @@ def test_sizes_shrink() -> None:
     plain = stored(lambda p: None)
     assert plain > 256 * 256 * 4
     assert stored(lambda p: migraphx.quantize_int8(p, CPU, [])) < plain - 256 * 256 * 2.8
-    # 4 bits, and 24 of scale and zero point for 32 weights; columns are filled up to 288
+    # 4 bits, and 24 of scale and zero point for 32 weights, with columns filled up to 288; 40 ahead
+    # of compiling
     packed = stored(lambda p: migraphx.quantize_int4_weights(p))
-    assert packed < plain - 256 * 256 * 4 + 256 * 288 * 0.6 + (16 << 10)
+    assert packed < plain - 2 * 256 * 256 * 4 + 256 * 288 * 0.6 + 256 * 256 * 0.66 + (16 << 10)
 
 
 def test_attention_stays_as_it_is_unless_asked_for() -> None:
