@@ -28,6 +28,7 @@ from mgx_mlir.dialects.migraphx.rnn import (
     direction_count,
 )
 from mgx_mlir.dialects.migraphx.views import Unsqueeze
+from mgx_mlir.passes.state_codes import state_product
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import (
     NoMatch,
@@ -178,6 +179,8 @@ def lstm(op: Lstm | LstmSteps, rw: Rewriter) -> Replacement:
     def direction(d: int) -> tuple[list[ir.Value], list[ir.Value]]:
         f, g, last = net.functions[d]
         r = net.recurrence(d)
+        given = op.recurrence_scale if isinstance(op, LstmSteps) else None
+        scale = None if given is None else net.of_direction(given, d)
         peepholes: list[Any] = [None] * 3
         if op.peephole is not None:
             own = net.of_direction(op.peephole, d)
@@ -190,7 +193,7 @@ def lstm(op: Lstm | LstmSteps, rw: Rewriter) -> Replacement:
 
         def step(xt: ir.Value, states: Sequence[ir.Value]) -> list[ir.Value]:
             state, cell = states
-            gates = rw.op("add", rw.op("dot", state, r), xt)
+            gates = rw.op("add", state_product(rw, state, r, scale), xt)
             i, o, forget, candidate = (net.part(gates, k * h, (k + 1) * h) for k in range(4))
             i = f.build(rw, net.limited(peeked(i, peepholes[0], cell)))
             if op.input_forget:

@@ -6,13 +6,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mgx_mlir.core.op import InferView, Operand, Result
+from mgx_mlir.core.op import InferView, Operand, Result, check
 from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.dialects.migraphx.axes import check_same_dtype
 from mgx_mlir.dialects.migraphx.rnn import (
     Gru,
     Lstm,
     RecurrentAttributes,
     Rnn,
+    direction_count,
+    expect_dims,
     infer_cells,
     infer_states,
 )
@@ -92,7 +95,10 @@ class LstmSteps(Steps, name="lstm_steps"):
     """Long short-term memory over x W^T of all steps: c' = f c + i g, h' = o tanh(c').
 
     `input` {sequence, batch, directions 4 hidden} holds the products, one direction behind the
-    other; the rest as `lstm`.
+    other; the rest as `lstm`. With `recurrence_scale` {directions, 4 hidden} R holds whole numbers,
+    and each step multiplies them by h in 8 bits: unsigned codes over the range of all rows of a
+    direction, 0 in it (onnxruntime's DynamicQuantizeLSTM). The scales of h and of R multiply the
+    sums. States that are shown stay as they are. Errors: `recurrence_scale` with `sequence_lens`.
 
     ```mlir
     %h, %c = "migraphx.lstm_steps"(%x, %r) {hidden_size = 4 : i64}
@@ -104,6 +110,7 @@ class LstmSteps(Steps, name="lstm_steps"):
     NETWORK = Lstm
     initial_c: Operand | None
     peephole: Operand | None
+    recurrence_scale: Operand | None
     out: Result
     cells: Result
     actv_func = Lstm.ATTRS["actv_func"]
@@ -111,4 +118,22 @@ class LstmSteps(Steps, name="lstm_steps"):
 
     @staticmethod
     def infer(o: InferView) -> list[TensorType]:
+        check(
+            o.recurrence_scale is None or o.sequence_lens is None,
+            "recurrence_scale expected no sequence_lens",
+        )
+        if o.recurrence_scale is not None:
+            check_same_dtype([o.input, o.recurrence_scale])
+            rows = (direction_count(o.direction), 4 * o.hidden_size)
+            expect_dims(o.recurrence_scale, "recurrence_scale", rows)
         return infer_cells(o, infer_states(o, 4, 3, None))
+
+    @classmethod
+    def examples(cls) -> list[Example]:
+        found = super().examples()
+        operands, attributes = found[0]
+        x, r, *rest = operands
+        whole = np.rint(np.asarray(r) * 50)
+        scale = np.full(whole.shape[:2], 0.02, np.float32)
+        given = [x, whole, *rest, *[None] * (5 - len(rest)), scale]
+        return [*found, example(*given, **attributes)]

@@ -45,7 +45,7 @@ def _callables(texts: Sequence[str], per_direction: int, directions: int) -> lis
     return [[f.reference for f in row] for row in activations(texts, per_direction, directions)]
 
 
-def _expect(t: TensorType | None, name: str, dims: Sequence[int]) -> None:
+def expect_dims(t: TensorType | None, name: str, dims: Sequence[int]) -> None:
     if t is None:
         return
     fits = t.rank == len(dims) and all(
@@ -71,13 +71,13 @@ def infer_states(
     sequence, batch, width = o.input.dims
     activations(o.actv_func, functions, d)
     if weights is None:
-        _expect(o.input, "input", (sequence, batch, d * gates * h))
-    _expect(weights, "weights", (d, gates * h, width))
-    _expect(o.recurrence, "recurrence", (d, gates * h, h))
-    _expect(o.bias, "bias", (d, 2 * gates * h))
+        expect_dims(o.input, "input", (sequence, batch, d * gates * h))
+    expect_dims(weights, "weights", (d, gates * h, width))
+    expect_dims(o.recurrence, "recurrence", (d, gates * h, h))
+    expect_dims(o.bias, "bias", (d, 2 * gates * h))
     check_index_type(o.sequence_lens, "sequence_lens")
-    _expect(o.sequence_lens, "sequence_lens", (batch,))
-    _expect(o.initial_h, "initial_h", (d, batch, h))
+    expect_dims(o.sequence_lens, "sequence_lens", (batch,))
+    expect_dims(o.initial_h, "initial_h", (d, batch, h))
     return o.input.with_dims((sequence, d, batch, h))
 
 
@@ -86,8 +86,8 @@ def infer_cells(o: InferView, states: TensorType) -> list[TensorType]:
     _, d, batch, h = states.dims
     extra = [t for t in (o.initial_c, o.peephole) if t is not None]
     check_same_dtype([o.input, *extra])
-    _expect(o.initial_c, "initial_c", (d, batch, h))
-    _expect(o.peephole, "peephole", (d, 3 * h))
+    expect_dims(o.initial_c, "initial_c", (d, batch, h))
+    expect_dims(o.peephole, "peephole", (d, 3 * h))
     return [states, states]
 
 
@@ -126,6 +126,18 @@ def _bias(bias: Array | None, d: int, gates: int, h: int, like: Array) -> tuple[
 
 def _initial(state: Array | None, d: int, like: Array, h: int) -> Array:
     return np.zeros((like.shape[1], h), like.dtype) if state is None else state[d]
+
+
+def _in_8_bits(state: Array) -> tuple[Array, Array]:
+    """Return whole numbers for a state, and their step: 256 over a range of all rows, 0 in it.
+
+    NaN is part of no range, and the least of them.
+    """
+    low, high = float(np.nanmin(state, initial=0)), float(np.nanmax(state, initial=0))
+    scale = np.asarray((high - low) / 255 if high > low else 1, state.dtype)
+    zero = np.clip(np.rint(-low / scale), 0, 255)
+    codes = np.rint(state / scale)
+    return np.minimum(np.where(codes >= -zero, codes, -zero), 255 - zero), scale
 
 
 def _random(*dims: int, seed: int = 0) -> Array:
@@ -311,6 +323,7 @@ class Lstm(Recurrent, name="lstm"):
         initial_h: Array | None = None,
         initial_c: Array | None = None,
         peephole: Array | None = None,
+        recurrence_scale: Array | None = None,
         *,
         hidden_size: int,
         actv_func: Sequence[str],
@@ -325,18 +338,25 @@ class Lstm(Recurrent, name="lstm"):
         cells = np.zeros_like(out)
         for d, (f, g, last) in enumerate(_callables(actv_func, 3, directions)):
             wb, rb = _bias(bias, d, 4, h, x)
-            pi, po, pf = (np.zeros((3, h), x.dtype) if peephole is None else peephole[d]).reshape(
-                3, h
-            )
+            peeked = None if peephole is None else peephole[d].reshape(3, h)
+
+            def gate(v: Array, part: int, c: Array, own: Array | None = peeked) -> Array:
+                return limit(v if own is None else v + own[part] * c)
+
             state, cell = _initial(initial_h, d, x, h), _initial(initial_c, d, x, h)
             for t in _steps(direction, d, x.shape[0]):
                 live = (t < lens)[:, None]
-                gates = products[d][t] + state @ r[d].T + wb + rb
+                if recurrence_scale is None:
+                    product = state @ r[d].T
+                else:
+                    codes, step = _in_8_bits(state)
+                    product = np.asarray(codes @ r[d].T * (step * recurrence_scale[d]), x.dtype)
+                gates = products[d][t] + product + wb + rb
                 i, o, forget, candidate = np.split(gates, 4, axis=1)
-                i = f(limit(i + pi * cell))
-                forget = 1 - i if input_forget else f(limit(forget + pf * cell))
+                i = f(gate(i, 0, cell))
+                forget = 1 - i if input_forget else f(gate(forget, 2, cell))
                 new_cell = forget * cell + i * g(limit(candidate))
-                found = f(limit(o + po * new_cell)) * last(new_cell)
+                found = f(gate(o, 1, new_cell)) * last(new_cell)
                 state, cell = np.where(live, found, state), np.where(live, new_cell, cell)
                 out[t, d], cells[t, d] = np.where(live, found, 0), np.where(live, new_cell, 0)
         return out, cells
@@ -386,7 +406,7 @@ def _check_states(t: TensorType) -> None:
 
 def _check_lengths(lens: TensorType, batch: int) -> None:
     check_index_type(lens, "sequence_lens")
-    _expect(lens, "sequence_lens", (batch,))
+    expect_dims(lens, "sequence_lens", (batch,))
 
 
 def _backward(direction: str, d: int) -> bool:

@@ -401,3 +401,11 @@ func.func @rnn_var_sl_last_output_lengths(%a: tensor<5x1x2x4xf32>, %b: tensor<3x
   %0 = "migraphx.rnn_var_sl_last_output"(%a, %b) : (tensor<5x1x2x4xf32>, tensor<3xi64>) -> tensor<1x2x4xf32>
   return
 }
+
+// -----
+
+func.func @quant_convolution_padded_beyond_its_type(%x: tensor<1x2x4x4xi8>, %w: tensor<3x2x3x3xi8>) {
+  // expected-error @+1 {{'migraphx.quant_convolution' op pad_value expected a value of i8, got 128}}
+  %0 = "migraphx.quant_convolution"(%x, %w) {pad_value = 128 : i64} : (tensor<1x2x4x4xi8>, tensor<3x2x3x3xi8>) -> tensor<1x3x2x2xi32>
+  return
+}

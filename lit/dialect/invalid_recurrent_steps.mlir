@@ -22,3 +22,19 @@ func.func @lstm_steps_of_a_small_matrix(%x: tensor<5x2x16xf32>, %r: tensor<1x12x
   %0:2 = "migraphx.lstm_steps"(%x, %r) {hidden_size = 4 : i64} : (tensor<5x2x16xf32>, tensor<1x12x4xf32>) -> (tensor<5x1x2x4xf32>, tensor<5x1x2x4xf32>)
   return
 }
+
+// -----
+
+func.func @lstm_steps_of_few_scales(%x: tensor<5x2x16xf32>, %r: tensor<1x16x4xf32>, %s: tensor<1x4xf32>) {
+  // expected-error @+1 {{'migraphx.lstm_steps' op recurrence_scale expected dims {1, 16}, got {1, 4}}}
+  %0:2 = "migraphx.lstm_steps"(%x, %r, %s) {operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 1>, hidden_size = 4 : i64} : (tensor<5x2x16xf32>, tensor<1x16x4xf32>, tensor<1x4xf32>) -> (tensor<5x1x2x4xf32>, tensor<5x1x2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @lstm_steps_in_8_bits_of_lengths(%x: tensor<5x2x16xf32>, %r: tensor<1x16x4xf32>, %n: tensor<2xi32>, %s: tensor<1x16xf32>) {
+  // expected-error @+1 {{'migraphx.lstm_steps' op recurrence_scale expected no sequence_lens}}
+  %0:2 = "migraphx.lstm_steps"(%x, %r, %n, %s) {operandSegmentSizes = array<i32: 1, 1, 0, 1, 0, 0, 0, 1>, hidden_size = 4 : i64} : (tensor<5x2x16xf32>, tensor<1x16x4xf32>, tensor<2xi32>, tensor<1x16xf32>) -> (tensor<5x1x2x4xf32>, tensor<5x1x2x4xf32>)
+  return
+}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -12,18 +14,20 @@ import mgx_mlir
 from mgx_mlir.core.errors import UnsupportedModel
 
 MS = "com.microsoft"
-WIDTH, HIDDEN = 3, 4
+WIDTH = 3
 
 
-def model(direction: str, *, columns: bool, bias: bool, states: bool, **attributes: int) -> bytes:
+def model(
+    direction: str, *, hidden: int = 4, columns: bool, bias: bool, states: bool, **attributes: Any
+) -> bytes:
     """A layer of open length and batch; `columns`: a scale for each column of the weights."""
     rng = np.random.default_rng(0)
     ways = 2 if direction == "bidirectional" else 1
-    scales = (ways, 4 * HIDDEN) if columns else (ways,)
+    scales = (ways, 4 * hidden) if columns else (ways,)
     weights = {
-        "w": rng.integers(-128, 128, (ways, WIDTH, 4 * HIDDEN)).astype(np.int8),
-        "r": rng.integers(-128, 128, (ways, HIDDEN, 4 * HIDDEN)).astype(np.int8),
-        "bias": rng.standard_normal((ways, 8 * HIDDEN)).astype(np.float32),
+        "w": rng.integers(-128, 128, (ways, WIDTH, 4 * hidden)).astype(np.int8),
+        "r": rng.integers(-128, 128, (ways, hidden, 4 * hidden)).astype(np.int8),
+        "bias": rng.standard_normal((ways, 8 * hidden)).astype(np.float32),
         "scale": rng.uniform(0.005, 0.02, scales).astype(np.float32),
         "zero": np.zeros(scales, np.int8),
     }
@@ -34,12 +38,12 @@ def model(direction: str, *, columns: bool, bias: bool, states: bool, **attribut
         ["y", "yh", "yc"],
         domain=MS,
         direction=direction,
-        hidden_size=HIDDEN,
+        hidden_size=hidden,
         **attributes,
     )
-    state = [ways, "b", HIDDEN]
+    state = [ways, "b", hidden]
     dims = {"x": ["t", "b", WIDTH]} | ({"h": state, "c": state} if states else {})
-    ports = {"y": ["t", ways, "b", HIDDEN], "yh": state, "yc": state}
+    ports = {"y": ["t", ways, "b", hidden], "yh": state, "yc": state}
     ins, outs = (
         [helper.make_tensor_value_info(n, TensorProto.FLOAT, d) for n, d in of.items()]
         for of in (dims, ports)
@@ -53,31 +57,37 @@ def model(direction: str, *, columns: bool, bias: bool, states: bool, **attribut
 
 @pytest.mark.parametrize("target", ["ref", "cpu"])
 @pytest.mark.parametrize(
-    ("direction", "columns", "bias", "states"),
+    ("direction", "hidden", "columns", "bias", "states"),
     [
-        ("forward", True, True, True),
-        ("reverse", False, True, False),
-        ("bidirectional", False, False, True),
+        ("forward", 4, True, True, True),
+        ("reverse", 16, False, True, False),
+        ("bidirectional", 21, False, False, True),
     ],
 )
 def test_against_onnxruntime(
-    target: str, direction: str, columns: bool, bias: bool, states: bool
+    target: str, direction: str, hidden: int, columns: bool, bias: bool, states: bool
 ) -> None:
-    data = model(direction, columns=columns, bias=bias, states=states)
+    data = model(direction, hidden=hidden, columns=columns, bias=bias, states=states)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1  # with more each thread's rows are quantized apart
     session = onnxruntime.InferenceSession(data, options)
     program = mgx_mlir.compile(data, target, cache=False)
     rng = np.random.default_rng(1)
     ways = 2 if direction == "bidirectional" else 1
-    for length, batch in ((1, 1), (6, 1), (4, 3)):
+    for length, batch in ((1, 1), (6, 1), (4, 9)):
         given = {"x": rng.standard_normal((length, batch, WIDTH)).astype(np.float32)}
         if states:
             for name in "hc":
-                state = rng.standard_normal((ways, batch, HIDDEN))
+                state = rng.standard_normal((ways, batch, hidden))
                 given[name] = state.astype(np.float32)
         for got, want in zip(program.run(given), session.run(None, given), strict=True):
             np.testing.assert_allclose(got, np.asarray(want), rtol=1e-5, atol=1e-5)
+    if states:  # NaN is part of no range
+        for name, value in (("h", np.nan), ("c", np.nan), ("c", np.inf)):
+            odd = {n: a.copy() for n, a in given.items()}
+            odd[name][0, 0, 1] = value
+            for got, want in zip(program.run(odd), session.run(None, odd), strict=True):
+                np.testing.assert_allclose(got, np.asarray(want), rtol=1e-5, atol=1e-5)
 
 
 def test_what_is_refused() -> None:

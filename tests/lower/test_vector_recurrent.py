@@ -91,7 +91,7 @@ class Networks(Programs):
             return f"tensor<{'x'.join([*dims, own])}>"
 
         # the batch of what has one is open as well
-        batch_axes = [(), (0,), (1,), (1,), ()]
+        batch_axes = [(), (0,), (1,), (1,), (), ()]
         types = [type_of(x, (0, 1))]
         types += [] if constant else [type_of(r, ())]
         types += [
@@ -133,6 +133,30 @@ def test_all_steps(seed: int, threads: int, fixed: bool, arch: str) -> None:
         steps, batch = nets.random.choice([1, 2, 7]), nets.random.choice([1, 2, 3, 5, 9])
         hidden = nets.random.choice(HIDDEN)
         nets.draw(cell, steps, batch, hidden, kind, fixed=fixed, constant=fixed)
+    nets.check(threads, arch=arch)
+
+
+@pytest.mark.parametrize(
+    ("threads", "fixed", "arch"),
+    [(1, True, "neoverse-v1"), (2, False, "host"), (1, False, "haswell")],
+)
+def test_states_in_8_bits(threads: int, fixed: bool, arch: str) -> None:
+    """Rows of several tiles, whose codes have one range. Few, lest one be near the next code."""
+    nets = Networks(7)
+    # R of i8 and of more, whose sums are exact in f32
+    for batch, hidden, direction, most in ((1, 17, "forward", 127), (5, 21, "bidirectional", 255)):
+        d = 2 if direction == "bidirectional" else 1
+        x = nets.numbers.uniform(-2, 2, (3, batch, d * 4 * hidden)).astype(np.float32)
+        r = nets.numbers.integers(-most, most + 1, (d, 4 * hidden, hidden)).astype(np.float32)
+        scale = (nets.numbers.uniform(0.5, 1, (d, 4 * hidden)) / 255 / hidden**0.5).astype(
+            np.float32
+        )
+        attributes = {
+            "direction": direction, "hidden_size": hidden,
+            "actv_func": USUAL["lstm"], "clip": 0.0,
+        }  # fmt: skip
+        nets.steps_of("lstm", x, r, [*[None] * 5, scale], attributes, "f32", fixed=fixed)
+    nets.names = [(name, 5e-6) for name, _ in nets.names]  # states as they are: 3e-4 and more
     nets.check(threads, arch=arch)
 
 

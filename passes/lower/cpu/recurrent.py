@@ -18,7 +18,9 @@ from mgx_mlir.dialects.migraphx.rnn import Gru, Lstm, Rnn, activations, directio
 from mgx_mlir.passes.lower import index
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.cpu.activations import Function, vector_function
+from mgx_mlir.passes.lower.cpu.dot_instructions import byte_unit
 from mgx_mlir.passes.lower.cpu.isa import AVX512, Isa
+from mgx_mlir.passes.lower.cpu.recurrent_codes import pack_bytes
 from mgx_mlir.passes.lower.cpu.recurrent_kernel import Network, pack, steps_kernel
 from mgx_mlir.passes.lower.cpu.workgroup_builder import WorkgroupBuilder
 from mgx_mlir.passes.lower.registry import Results
@@ -50,12 +52,15 @@ def refusal(op: AnyNetwork) -> str | None:
 
 def lower(e: LoweringContext, op: StepsOp, ins: tuple[Results | None, ...], isa: Isa) -> Results:
     """Lower the steps of a network as vector loops; `refusal` is None."""
-    names = ["x", "r", "bias", "lens", "h", "c", "peephole"]
+    names = ["x", "r", "bias", "lens", "h", "c", "peephole", "scale"]
     given = {n: v for n, v in zip(names, ins, strict=False) if isinstance(v, ir.Value)}
     network, recurrence = _network(op), given.pop("r")
     steps, batch, _ = e.extents(given["x"])
-    for i, packed in enumerate(_packed(e, op, network, recurrence, isa.lanes)):
-        given[f"r{i}"] = packed
+    if network.bytes:
+        given["r0"], given["totals"] = _packed_bytes(e, op, network, isa)
+    else:
+        for i, packed in enumerate(_packed(e, op, network, recurrence, isa.lanes)):
+            given[f"r{i}"] = packed
     t = TensorType.of(op.out)
     results = dict(zip(("out", "cells"), op.operation.results, strict=False))
     wanted = [name for name, r in results.items() if _is_read(r)] or ["out"]
@@ -68,6 +73,22 @@ def _is_read(result: ir.Value) -> bool:
     """Return whether anything reads elements: what is not read the compiler would keep on the
     stack, all of it."""
     return any(not is_a(use.owner.operation, DimensionsOf) for use in result.uses)
+
+
+def _packed_bytes(e: LoweringContext, op: StepsOp, network: Network, isa: Isa) -> list[ir.Value]:
+    """Return R of i8 as the kernel reads it, and the sums of its rows."""
+    array, lanes, unit = literals.array_of(op.recurrence), isa.lanes, byte_unit(isa)
+
+    def packed() -> np.ndarray:
+        return pack_bytes(pack(array.astype(np.float32), network, lanes)[0], lanes, unit)
+
+    def totals() -> np.ndarray:
+        return array.astype(np.int32).sum(-1, dtype=np.int32)
+
+    return [
+        e.parameter(e.repacked(array, ("recurrent_bytes", lanes, unit), packed)),
+        e.parameter(e.repacked(array, ("recurrent_totals",), totals)),
+    ]
 
 
 def _packed(
@@ -115,7 +136,23 @@ def _network(op: AnyNetwork) -> Network:
         return Network(groups, 3, h, d, backward, op.clip, functions, late=late)
     tied = bool(op.input_forget)
     groups = ((0, 1, 2, 3),)
-    return Network(groups, 4, h, d, backward, op.clip, functions, forget_tied=tied, has_cell=True)
+    return Network(
+        groups, 4, h, d, backward, op.clip, functions, forget_tied=tied, has_cell=True,
+        quantized=_is_quantized(op), bytes=_is_quantized(op) and _bytes(op) is not None,
+    )  # fmt: skip
+
+
+def _is_quantized(op: AnyNetwork) -> bool:
+    return isinstance(op, LstmSteps) and op.recurrence_scale is not None
+
+
+def _bytes(op: AnyNetwork) -> np.ndarray | None:
+    """Return constant R of whole numbers as i8, None where it is anything else."""
+    if not literals.is_literal(op.recurrence.owner):
+        return None
+    array = literals.array_of(op.recurrence)
+    small = np.clip(np.nan_to_num(array.astype(np.float32)), -128, 127).astype(np.int8)
+    return small if (small == array).all() else None
 
 
 def _of_directions(own: Sequence[Activation]) -> Function:

@@ -4,6 +4,9 @@ A work-group owns some rows of the batch in one direction, and its states stay i
 step reads the whole state before it. A tile is some rows by some registers of every gate, whose
 sums of h R^T begin with the input's share and accumulate over the hidden units; what makes a state
 of the gates follows on the registers.
+
+States that are quantized have a range over the whole batch: a work-group owns all rows of its
+direction. Their number is open, so that states are results of the dispatch which nobody reads.
 """
 
 from __future__ import annotations
@@ -15,11 +18,12 @@ import numpy as np
 
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.ir import arith, ir, vector
 from mgx_mlir.passes.lower.cpu.activations import Function
 from mgx_mlir.passes.lower.cpu.elements import narrow, widen
 from mgx_mlir.passes.lower.cpu.exponential import bounded
 from mgx_mlir.passes.lower.cpu.isa import Isa
+from mgx_mlir.passes.lower.cpu.recurrent_codes import Column, StateCodes
 from mgx_mlir.passes.lower.cpu.workgroup_builder import (
     SCRATCH_BYTES,
     Index,
@@ -41,7 +45,9 @@ STREAMS = 4  # registers of hidden units that a tile reads R of: more fall into 
 class Network:
     """What is computed. groups: the gates whose products are summed together, in order; two groups
     where the second multiplies another state than h. late: a GRU resets behind its product.
-    forget_tied: an LSTM's f is 1 - i. functions: of the gates, of the candidate, of the cell."""
+    forget_tied: an LSTM's f is 1 - i. functions: of the gates, of the candidate, of the cell.
+    quantized: R holds whole numbers, which the state's codes of 8 bits are multiplied by. bytes:
+    these are i8."""
 
     groups: tuple[tuple[int, ...], ...]
     gates: int
@@ -53,6 +59,17 @@ class Network:
     late: bool = False
     forget_tied: bool = False
     has_cell: bool = False
+    quantized: bool = False
+    bytes: bool = False
+
+    @property
+    def kept(self) -> dict[str, DType]:
+        """Return what is kept of all rows where states are quantized: they, their codes, cells."""
+        return {
+            "h": dtypes.FLOAT,
+            "codes": dtypes.INT8 if self.bytes else dtypes.FLOAT,
+            "c": dtypes.FLOAT,
+        }
 
     @property
     def scratch_rows(self) -> int:
@@ -101,7 +118,8 @@ def steps_kernel(
     """Make the dispatch.
 
     extents: of the steps and of the batch. inputs: `x`, `r0` (and `r1`) of `pack`, and as they are
-    given `bias`, `lens`, `h`, `c`, `peephole`. results: `out`, `cells`.
+    given `bias`, `lens`, `h`, `c`, `peephole`, `scale` of R's rows. Of i8 R `r0` is of
+    `pack_bytes`, and `totals` are the sums of its rows. results: `out`, `cells`.
     """
     steps, batch = extents
     names = list(inputs)
@@ -111,13 +129,18 @@ def steps_kernel(
         return _Body(k, network, isa, extents, own, dtype).build(results)
 
     dims = [steps, network.directions, batch, network.hidden]
-    return dispatch(
-        list(inputs.values()),
-        [(dims, dtype) for _ in results],
-        [(network.directions, 1), (batch, network.rows(batch, isa))],
-        body,
-        [steps, batch],
-    )
+    made = [(dims, dtype) for _ in results]
+    rows = (batch, network.rows(batch, isa))
+    if network.quantized:
+        wide = network.registers(isa.lanes) * isa.lanes
+        states = [network.directions, batch, wide]
+        made += [(states, t) for t in network.kept.values()]
+        rows = (1, 1)
+    given = list(inputs.values())
+    found = dispatch(given, made, [(network.directions, 1), rows], body, [steps, batch])
+    for state in found[len(results) :]:  # or the compiler drops it, and has no memory for it
+        ir.Operation.create("util.optimization_barrier", results=[state.type], operands=[state])
+    return found[: len(results)]
 
 
 class _Body:
@@ -134,11 +157,14 @@ class _Body:
         self.most = network.rows(extents[1], isa)
         whole = isinstance(batch, int) and batch % self.most == 0
         self.rows: Index = self.most if whole else k.min(self.most, k.sub(batch, self.row))
+        if network.quantized:
+            self.rows = batch
         self.count = network.registers(isa.lanes)
         self.names: list[str] = []
         self.t: Index = 0
         self.now: Index = 0  # where the states of this step and of the next begin
         self.next: Index = 0
+        self.codes = StateCodes(k, isa, network.hidden, inputs)
 
     # ---- the loops ---------------------------------------------------------------------------
 
@@ -147,9 +173,13 @@ class _Body:
         sizes = [self.steps, 1, self.rows, n.hidden]
         wide = self.count * self.lanes
         made = {name: k.empty(sizes, self.dtype) for name in results}
-        made["h"] = k.empty([2 * self.most, wide])
-        if n.has_cell:
-            made["c"] = k.empty([self.most, wide])
+        own = [1, self.rows, wide]
+        if n.quantized:
+            made |= {name: k.empty(own, t) for name, t in n.kept.items()}
+        else:
+            made["h"] = k.empty([2 * self.most, wide])
+            if n.has_cell:
+                made["c"] = k.empty([self.most, wide])
         if len(n.groups) > 1:
             made |= {name: k.empty([self.most, wide]) for name in ("z", "reset")}
         self.names = list(made)
@@ -161,13 +191,17 @@ class _Body:
             if n.directions > 1:
                 first = k.is_equal(self.direction, 0)
                 self.t = arith.SelectOp(first, k.index(i), k.index(back)).result
-            self.now = k.mul(k.rem(i, 2), self.most)
-            self.next = k.sub(self.most, self.now)
+            if not n.quantized:  # what the product reads is a copy then
+                self.now = k.mul(k.rem(i, 2), self.most)
+                self.next = k.sub(self.most, self.now)
             return self.values(self.step(self.named(carried)))
 
         made = self.named(k.loop(0, self.steps, 1, self.values(made), step))
         at = [0, self.direction, self.row, 0]
-        return [ResultTile(made[name], at, sizes) for name in results]
+        tiles = [ResultTile(made[name], at, sizes) for name in results]
+        if n.quantized:
+            tiles += [ResultTile(made[name], [self.direction, 0, 0], own) for name in n.kept]
+        return tiles
 
     def named(self, values: Sequence[ir.Value]) -> Tensors:
         return dict(zip(self.names, values, strict=True))
@@ -189,7 +223,7 @@ class _Body:
                         if name in self.inputs:
                             at = [self.direction, k.add(self.row, i), p * self.lanes]
                             first = self.read(name, at, masked=self.is_tail(p))
-                        own[name] = k.write(first, own[name], [i, p * self.lanes])
+                        own[name] = k.write(first, own[name], self.place(i, p * self.lanes))
             return self.values(own)
 
         return self.named(k.loop(0, self.rows, 1, self.values(made), row))
@@ -197,13 +231,22 @@ class _Body:
     def step(self, made: Tensors) -> Tensors:
         """Run one step: rows in tiles, and what is left one by one."""
         k = self.k
-        if isinstance(self.rows, int):
+        if self.n.quantized:
+            made["codes"] = self.codes.of_states(made["h"], made["codes"], self.rows)
+        if isinstance(self.rows, int) and self.rows <= self.most:
             return self.tiles(0, self.rows, made)
 
         def single(i: Index, carried: list[ir.Value]) -> list[ir.Value]:
             return self.values(self.tiles(i, 1, self.named(carried)))
 
+        def tile(i: Index, carried: list[ir.Value]) -> list[ir.Value]:
+            return self.values(self.tiles(i, self.most, self.named(carried)))
+
         values = self.values(made)
+        if self.n.quantized:
+            whole = k.sub(self.rows, k.rem(self.rows, self.most))
+            values = k.loop(0, whole, self.most, values, tile)
+            return self.named(k.loop(whole, self.rows, 1, values, single))
         if self.most == 1:
             return self.tiles(0, 1, made)
         return self.named(
@@ -252,37 +295,57 @@ class _Body:
         k, group = self.k, self.n.groups[which]
         (row, high), (p, count) = rows, place
         spots = [(i, j) for i in range(high) for j in range(count)]
-        sums = [self.share(g, k.add(row, i), k.add(p, j)) for i, j in spots for g in group]
-        source = made["h"] if which == 0 else made["reset"]
-        start = k.add(row, self.now) if which == 0 else row
-
-        def depth(d: Index, sums: list[ir.Value]) -> list[ir.Value]:
-            weights = [
-                [
-                    k.read(
-                        self.inputs[f"r{which}"],
-                        [self.direction, k.add(p, j), d, g * self.lanes],
-                        self.lanes,
-                    )
-                    for g in range(len(group))
-                ]
-                for j in range(count)
-            ]
-            out: list[ir.Value] = []
-            for i in range(high):
-                h = k.broadcast(k.element(source, [k.add(start, i), d]), self.lanes)
-                for j in range(count):
-                    for g in range(len(group)):
-                        at = (i * count + j) * len(group) + g
-                        out.append(k.fma(h, weights[j][g], sums[at]))
-            return out
-
-        sums = k.loop(0, self.n.hidden, 1, sums, depth)
+        shares = [self.share(g, k.add(row, i), k.add(p, j)) for i, j in spots for g in group]
+        if not self.n.quantized:
+            name, first = ("h", self.now) if which == 0 else ("reset", 0)
+            places = [self.place(k.add(row, first, i), 0) for i in range(high)]
+            sums = self.products(f"r{which}", made[name], places, place, shares)
+        else:
+            # sums of whole numbers are exact where they begin with 0
+            zero = [k.splat(0.0, self.lanes) for _ in shares]
+            places = [self.place(k.add(row, i), 0) for i in range(high)]
+            columns = [self.row_of_r(g, k.add(p, j)) for j in range(count) for g in group]
+            if self.n.bytes:
+                sums = self.codes.products(made["codes"], places, place, columns)
+            else:
+                sums = self.products("r0", made["codes"], places, place, zero)
+            sums = self.codes.scaled(sums, columns, shares)
         for at, (i, j) in enumerate(spots):
             own = sums[at * len(group) : (at + 1) * len(group)]
             spot = _Spot(self, made, k.add(row, i), k.add(p, j))
             made = spot.finished(which, own)
         return made
+
+    def products(
+        self, weights: str, source: ir.Value, rows: Sequence[list[Index]],
+        place: tuple[Index, int], init: list[Vector],
+    ) -> list[Vector]:  # fmt: skip
+        """Add the products of some rows of states with R to `init`: by row, register and gate."""
+        k, (p, count) = self.k, place
+        gates = len(init) // (len(rows) * count)
+
+        def depth(d: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            columns = [
+                k.read(
+                    self.inputs[weights],
+                    [self.direction, k.add(p, j), d, g * self.lanes],
+                    self.lanes,
+                )
+                for j in range(count)
+                for g in range(gates)
+            ]
+            out: list[ir.Value] = []
+            for i, (*outer, first) in enumerate(rows):
+                h = k.broadcast(k.element(source, [*outer, k.add(first, d)]), self.lanes)
+                for at, column in enumerate(columns):
+                    out.append(k.fma(h, column, sums[i * len(columns) + at]))
+            return out
+
+        return k.loop(0, self.n.hidden, 1, init, depth)
+
+    def row_of_r(self, gate: int, p: Index) -> Column:
+        """Return where the rows of R that a register takes begin, and whether it is the last."""
+        return self.k.add(gate * self.n.hidden, self.k.mul(p, self.lanes)), self.is_tail(p)
 
     def share(self, gate: int, row: Index, p: Index) -> Vector:
         """Return what a gate's sums begin with: the input's share, and biases."""
@@ -314,6 +377,10 @@ class _Body:
             own = self.read("bias", at, masked=self.is_tail(p))
             total = own if part == parts[0] else arith.AddFOp(total, own).result
         return total
+
+    def place(self, row: Index, column: Index) -> list[Index]:
+        """Return where an element of a state stands."""
+        return [0, row, column] if self.n.quantized else [row, column]
 
     # ---- vectors -----------------------------------------------------------------------------
 
@@ -351,11 +418,16 @@ class _Spot:
 
     def scratch(self, name: str) -> Vector:
         row = self.k.add(self.row, self.b.now) if name == "h" else self.row
-        return self.k.read(self.made[name], [row, self.column], self.b.lanes)
+        return self.k.read(self.made[name], self.b.place(row, self.column), self.b.lanes)
 
     def keep(self, name: str, x: Vector) -> None:
+        if name == "h" and self.n.quantized and self.b.is_tail(self.p):
+            live = self.n.hidden % self.b.lanes  # the rest is part of no range
+            kind = ir.VectorType.get([self.b.lanes], ir.IntegerType.get_signless(1))
+            mask = vector.CreateMaskOp(kind, [self.k.index(live)]).result
+            x = arith.SelectOp(mask, x, self.k.splat(0.0, self.b.lanes)).result
         row = self.k.add(self.row, self.b.next) if name == "h" else self.row
-        self.made[name] = self.k.write(x, self.made[name], [row, self.column])
+        self.made[name] = self.k.write(x, self.made[name], self.b.place(row, self.column))
 
     def gated(self, x: Vector, function: int = 0) -> Vector:
         return self.n.functions[function](self.k, self.b.limited(x))

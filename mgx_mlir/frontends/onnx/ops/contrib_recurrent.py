@@ -5,37 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from onnx import parser
-
 from mgx_mlir.core.errors import ModelError
-from mgx_mlir.frontends.helpers import slice_, squeeze, unsqueeze, zeros
+from mgx_mlir.core.shapes import DYN
+from mgx_mlir.dialects.migraphx.rnn import DIRECTIONS, direction_count
+from mgx_mlir.frontends.extents import extents, reshaped
+from mgx_mlir.frontends.helpers import convert, slice_, squeeze, transpose, unsqueeze, zeros
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.ops.contrib_fused import NEEDED
+from mgx_mlir.frontends.onnx.ops.contrib_quant import dynamic_quantize_matmul
 from mgx_mlir.frontends.onnx.registry import onnx_op
-from mgx_mlir.frontends.onnx.structures import tensors
 from mgx_mlir.frontends.problems import NotSupported
-from mgx_mlir.frontends.values import Held, Value, has_failed
+from mgx_mlir.frontends.shaping import reshape_known
+from mgx_mlir.frontends.values import Value
 from mgx_mlir.programs.build import Builder
 
 MS = "com.microsoft"
-# x W for all steps at once, h R in each; W and R have the columns of i, o, f, c side by side
-_DIRECTION = """direction (x, w, ws, wz, r, rs, rz, bias{given}) => (y, ht, ct) {{
-  {states}
-  xw = com.microsoft.DynamicQuantizeMatMul(x, w, ws, wz, bias)
-  ht, ct, y = Scan <num_scan_inputs = 1, scan_input_directions = [{back}],
-                    scan_output_directions = [{back}], body = step (h0, c0, g) => (h1, c1, y1) {{
-    hr = com.microsoft.DynamicQuantizeMatMul(h0, r, rs, rz)
-    s = Add(g, hr)
-    sizes = Constant <value_ints = [{size}, {size}, {size}, {size}]> ()
-    si, so, sf, sc = Split <axis = -1> (s, sizes)
-    i = Sigmoid(si) o = Sigmoid(so) f = Sigmoid(sf) n = Tanh(sc)
-    kept = Mul(f, c0) new = Mul(i, n) c1 = Add(kept, new)
-    t = Tanh(c1) h1 = Mul(o, t) y1 = Identity(h1)
-  }}> (h, c, xw)
-}}"""
-_ZEROS = """batch = Shape <start = 1, end = 2> (x) width = Constant <value_ints = [{size}]> ()
-  dims = Concat <axis = 0> (batch, width) {names}"""
-_OPSETS = {"": 18, "com.microsoft": 1}
 _FUNCTIONS = ("sigmoid", "tanh", "tanh")
 
 
@@ -64,39 +48,60 @@ def dynamic_quantize_lstm(
     hidden_size: int | None = None,
     input_forget: int = 0,
 ) -> tuple[Any, ...]:
-    """Import a loop over the steps for each direction."""
+    """Import the products of all inputs, and the steps, whose states are quantized."""
     if sequence_lens is not None or peephole is not None:
         raise NotSupported("sequence_lens or P")
     functions = tuple(f.lower() for f in activations or ())
     if functions not in ((), _FUNCTIONS, _FUNCTIONS * 2) or clip or input_forget:
         raise NotSupported("other activations, clip or input_forget")
-    ways = {"forward": (0,), "reverse": (1,), "bidirectional": (0, 1)}.get(direction)
-    if ways is None:
+    if direction not in DIRECTIONS:
         raise ModelError(f"attribute 'direction' expected a direction, got '{direction}'")
     if any(len(b.dims(v)) != 3 for v in (x, w, r)):
         raise ModelError("X, W and R expected rank 3")
     size = b.dims(r)[1]
     if hidden_size not in (None, size):
         raise ModelError(f"attribute 'hidden_size' expected {size} as in R, got {hidden_size}")
-    states = {"h": initial_h, "c": initial_c}
-    absent = [f"{name} = ConstantOfShape(dims)" for name, v in states.items() if v is None]
-    made = _ZEROS.format(size=size, names=" ".join(absent)) if absent else ""
-    present = [(name, v) for name, v in states.items() if v is not None]
-    names = "".join(f", {name}" for name, _ in present)
-    found: list[tuple[Held, ...]] = []
-    for number, back in enumerate(ways):
-        weights = [_part(b, v, number) for v in (w, w_scale, w_zero, r, r_scale, r_zero)]
-        operands = [x, *weights, _bias(b, bias, number, size, x)]
-        operands += [_part(b, v, number) for _, v in present]
-        text = _DIRECTION.format(back=back, size=size, given=names, states=made)
-        found.append(tuple(node.inline(parser.parse_graph(text), operands, _OPSETS)))
-        if has_failed(found[-1]):
-            return node.failed()
-    y, ht, ct = (
-        b.concat([unsqueeze(b, v, [axis]) for v in tensors(parts)], axis=axis)
-        for parts, axis in zip(zip(*found, strict=True), (1, 0, 0), strict=True)
-    )
-    return y, ht, ct
+    for state in (initial_h, initial_c):  # an open batch is that of the first states
+        if state is not None and b.dims(x)[1] == DYN and b.dims(state)[1] != DYN:
+            x = reshape_known(b, x, [0, b.dims(state)[1], 0], False)
+    width = b.dims(x)[2]
+    flat = x if width == DYN else b.reshape(x, dims=[-1, width])  # one product, no batch of them
+    products: list[Value] = []
+    ways = direction_count(direction)
+    for number in range(ways):
+        own, scale, zero = (_part(b, v, number) for v in (w, w_scale, w_zero))
+        total = _bias(b, bias, number, size, x)
+        products.append(dynamic_quantize_matmul(b, node, flat, own, scale, zero, total))
+    found = b.concat(products, axis=len(b.dims(flat)) - 1)
+    if width != DYN:
+        found = reshaped(b, found, [*extents(b, x)[:2], ways * 4 * size])
+    states, cells = b.op(
+        "lstm_steps", found, _whole(b, r, r_zero, x), None, None,
+        initial_h, initial_c, None, _of_rows(b, r_scale, 4 * size),
+        hidden_size=size, direction=direction,
+        actv_func=list(_FUNCTIONS) * ways,
+    )  # fmt: skip
+    ht = b.op("rnn_last_hs_output", states, direction=direction)
+    ct = b.op("rnn_last_cell_output", cells, direction=direction)
+    return states, ht, ct
+
+
+def _whole(b: Builder, codes: Value, zero: Value, x: Value) -> Value:
+    """Return weights {directions, hidden, rows} less zero points, {directions, rows, hidden}.
+
+    They have the type of `x`; zero points are of a direction or of each row.
+    """
+    kind = b.dtype(x)
+    zero = unsqueeze(b, convert(b, zero, kind), [1] if len(b.dims(zero)) == 2 else [1, 2])
+    return transpose(b, b.sub(convert(b, codes, kind), zero), (0, 2, 1))
+
+
+def _of_rows(b: Builder, scale: Value, rows: int) -> Value:
+    """Return scales of a direction or of each row as {directions, rows}."""
+    dims = b.dims(scale)
+    if len(dims) == 2:
+        return scale
+    return b.multibroadcast(unsqueeze(b, scale, [1]), (dims[0], rows))
 
 
 def _part(b: Builder, v: Value, number: int) -> Value:
