@@ -11,7 +11,7 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.dialects.migraphx.literal import Literal
 from mgx_mlir.dialects.migraphx.views import Contiguous
 from mgx_mlir.dialects.migraphx.views import Layout as LayoutOp
-from mgx_mlir.programs.layout import Layout
+from mgx_mlir.programs.layout import ModuleShapes
 from mgx_mlir.programs.program_ir import functions
 from mgx_mlir.rewrite.passes import Pass
 
@@ -30,7 +30,7 @@ class AutoContiguous(Pass):
     name: ClassVar[str] = "auto_contiguous"
 
     def run(self, module: ir.Operation) -> bool:
-        layout = Layout(module)
+        layout = ModuleShapes(module)
         inserted = 0
         for function in functions(module):
             for block in function.regions[0].blocks:
@@ -40,7 +40,7 @@ class AutoContiguous(Pass):
         return inserted > 0
 
     @staticmethod
-    def _follow(op: ir.Operation, layout: Layout) -> int:
+    def _follow(op: ir.Operation, layout: ModuleShapes) -> int:
         if op_class(op) is None or is_a(op, _ORDERS):
             return 0
         inserted = 0

@@ -28,7 +28,7 @@ from mgx_mlir.dialects.migraphx.rnn import (
     direction_count,
 )
 from mgx_mlir.dialects.migraphx.views import Unsqueeze
-from mgx_mlir.passes.state_codes import state_product
+from mgx_mlir.passes.analysis.state_codes import state_product
 from mgx_mlir.rewrite.passes import PatternPass, option
 from mgx_mlir.rewrite.pattern import (
     NoMatch,

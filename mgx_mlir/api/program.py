@@ -28,13 +28,13 @@ from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram
 from mgx_mlir.core import forks
 from mgx_mlir.core.errors import MgxError, RunError, TargetError, UsageError
 from mgx_mlir.core.ir import ir
-from mgx_mlir.printers.instructions import Instruction as Line
+from mgx_mlir.printers.instructions import ListedInstruction as Line
 from mgx_mlir.printers.instructions import Listing
 from mgx_mlir.printers.listing import list_program
 from mgx_mlir.printers.python import python_text
 from mgx_mlir.printers.text import instruction_text, print_listing, print_text
 from mgx_mlir.programs.interpreter import Interpreter
-from mgx_mlir.programs.layout import Layout
+from mgx_mlir.programs.layout import ModuleShapes
 from mgx_mlir.programs.module_builder import (
     Instruction,
     ModuleBuilder,
@@ -139,7 +139,7 @@ class program:
         self._entities: list[Instruction] = []
         self._numbers: dict[Any, int] = {}
         self._view: ProgramBuilder = self._builder
-        self._layout: Layout | None = None
+        self._layout: ModuleShapes | None = None
         self.changed()
 
     def changed(self) -> None:
@@ -210,11 +210,11 @@ class program:
     def _prefix(self) -> str:
         return "" if self._compiled is None else self._compiled.target
 
-    def layout(self) -> Layout:
+    def layout(self) -> ModuleShapes:
         """Return the shapes of the program's values; they are kept as the program grows."""
         if self._layout is None:
             shown = self._shown()
-            self._layout = Layout(shown.module.operation, shown.store)
+            self._layout = ModuleShapes(shown.module.operation, shown.store)
         return self._layout
 
     def parameter_added(self, m: ModuleBuilder, value: ir.Value) -> None:
@@ -258,7 +258,7 @@ class program:
     def get_parameter_shapes(self) -> dict[str, shape]:
         """Return the shapes of main's parameters, by name."""
         found = self.program_ir
-        main, layout = found.main(), Layout(found.module.operation, found.store)
+        main, layout = found.main(), ModuleShapes(found.module.operation, found.store)
         values = entry_block(main).arguments
         return {
             name: shape.of(layout.shape(v))
@@ -268,7 +268,7 @@ class program:
     def get_output_shapes(self) -> list[shape]:
         """Return the shapes of the outputs, in order."""
         found = self.program_ir
-        layout = Layout(found.module.operation, found.store)
+        layout = ModuleShapes(found.module.operation, found.store)
         operations = entry_block(found.main()).operations
         end = operations[len(operations) - 1].operation
         return [shape.of(layout.shape(v)) for v in end.operands]

@@ -82,7 +82,7 @@ class InferView(SimpleNamespace):
     const: Callable[[str], np.ndarray | None]  # the array of an operand that is a small literal
 
 
-class Group:
+class OpField:
     """One operand or result field: its name and whether it is single, optional or variadic."""
 
     def __init__(self, name: str, arity: Literal["single", "optional", "variadic"]) -> None:
@@ -98,7 +98,7 @@ def _read_annotation(text: str) -> tuple[str, Literal["single", "optional", "var
     return None
 
 
-_NO_GROUPS: tuple[Group, ...] = ()
+_NO_GROUPS: tuple[OpField, ...] = ()
 _NO_NAMES: tuple[str, ...] = ()
 _NO_ATTRS: dict[str, AttrDef] = {}
 _EXT_FIELDS: dict[tuple[str, str], Any] = {
@@ -129,7 +129,7 @@ def spread(types: Sequence[ir.Type]) -> list[int]:
     return runs + [0] * (MAX_VARIADIC - len(runs))
 
 
-def segment_sizes(fields: Sequence[Group], types: Sequence[Sequence[ir.Type]]) -> list[int]:
+def segment_sizes(fields: Sequence[OpField], types: Sequence[Sequence[ir.Type]]) -> list[int]:
     """Segment sizes of operand or result fields that hold values of `types`."""
     sizes: list[int] = []
     for field, held in zip(fields, types, strict=True):
@@ -137,7 +137,7 @@ def segment_sizes(fields: Sequence[Group], types: Sequence[Sequence[ir.Type]]) -
     return sizes
 
 
-def _is_segmented(fields: Sequence[Group]) -> bool:
+def _is_segmented(fields: Sequence[OpField]) -> bool:
     """Return whether IRDL needs segment sizes: it counts one field of unknown size, not two."""
     flexible = [f.arity for f in fields if f.arity != "single"]
     return len(flexible) > 1 or "variadic" in flexible
@@ -171,11 +171,11 @@ class Op(Migraphx.Operation):
     ) -> None:
         own = inspect.get_annotations(cls)
         fields: dict[str, Any] = {}
-        groups: dict[str, list[Group]] = {"Operand": [], "Result": [], "Region": []}
+        groups: dict[str, list[OpField]] = {"Operand": [], "Result": [], "Region": []}
         for field, hint in own.items():
             found = _read_annotation(hint if isinstance(hint, str) else repr(hint))
             if found is not None:
-                groups[found[0]].append(Group(field, found[1]))
+                groups[found[0]].append(OpField(field, found[1]))
                 fields[field] = _EXT_FIELDS[found]
                 if found[1] == "variadic":
                     for k in range(1, MAX_VARIADIC):
@@ -573,12 +573,12 @@ __all__ = [
     "OPS",
     "BroadcastOp",
     "Callables",
-    "Group",
     "HostOp",
     "InferView",
     "Kernel",
     "Migraphx",
     "Op",
+    "OpField",
     "Operand",
     "Pointwise",
     "ReduceOp",

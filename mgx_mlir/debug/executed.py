@@ -15,7 +15,7 @@ from typing import Any
 from mgx_mlir.hardware.chips import Chip
 from mgx_mlir.targets.assembly import Mix
 from mgx_mlir.targets.kernel_time import cost, matrix_instruction
-from mgx_mlir.targets.kernel_walk import Instruction
+from mgx_mlir.targets.kernel_walk import AsmInstruction
 
 UNITS = ("matrix", "vector", "lds")
 
@@ -75,7 +75,7 @@ def executed(statistics: Mapping[str, Any], chip: Chip) -> dict[str, Executed]:
         found[name].mix.count(mnemonic, count)
         matrix = matrix_instruction(mnemonic)
         found[name].operations += count * matrix.operations if matrix is not None else 0
-        c = cost(Instruction(mnemonic, tuple(operands.split(", "))), chip)
+        c = cost(AsmInstruction(mnemonic, tuple(operands.split(", "))), chip)
         if c.unit in UNITS:
             clocks[name][c.unit] += count * c.clocks
     for name, e in found.items():

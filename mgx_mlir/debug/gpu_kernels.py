@@ -19,14 +19,14 @@ from mgx_mlir.debug.work import Work
 from mgx_mlir.hardware.chips import CHIPS, Chip
 from mgx_mlir.targets.assembly import Mix, mixes
 from mgx_mlir.targets.kernel_time import matrix_instruction
-from mgx_mlir.targets.report import Kernel, Report
+from mgx_mlir.targets.report import KernelReport, Report
 
 
 @dataclass(frozen=True)
 class Row:
     """A kernel: how often a call launches it, its code, and what one launch has to do."""
 
-    kernel: Kernel
+    kernel: KernelReport
     launches: int
     mix: Mix
     work: Work
@@ -211,7 +211,7 @@ def peak_of(mix: Mix, chip: Chip) -> float:
     return chip.matrix_peak * max(chip.matrix_rate(m.kind, m.depth) for m in matrix)
 
 
-def _row(kernel: Kernel, launches: int, mix: Mix, work: Work, chip: Chip | None) -> Row:
+def _row(kernel: KernelReport, launches: int, mix: Mix, work: Work, chip: Chip | None) -> Row:
     if chip is None:
         return Row(kernel, launches, mix, work, None, None)
     held = chip.occupancy(kernel.given, kernel.lds, prod(kernel.workgroup))

@@ -21,7 +21,7 @@ _FIXED = {_I64: 8, _I32: 4}
 
 
 @dataclass(frozen=True)
-class Layout:
+class WireSchema:
     """Where a format's messages hold tensors, by field numbers.
 
     `inside`: message -> {field: message to look into}, from `root` to "tensor". Of a tensor:
@@ -113,7 +113,7 @@ class Source:
         return FileError(f"not a readable {self.what}: the file {message}", location=self.name)
 
 
-def strip(source: Source, layout: Layout) -> Stripped:
+def strip(source: Source, layout: WireSchema) -> Stripped:
     """Cut the large tensor payloads out of a serialized message, the layout's root.
 
     Raises FileError where the bytes are not a protobuf message, or end too early.
@@ -125,7 +125,7 @@ def strip(source: Source, layout: Layout) -> Stripped:
 
 
 def _message(
-    source: Source, layout: Layout, kind: str, start: int, end: int, out: Stripped, depth: int
+    source: Source, layout: WireSchema, kind: str, start: int, end: int, out: Stripped, depth: int
 ) -> list[bytes]:
     """Return the bytes of one message, nested ones rebuilt where something was cut out."""
     if depth > MAX_NESTING:
@@ -147,7 +147,7 @@ def _message(
     return chunks
 
 
-def _tensor(source: Source, layout: Layout, start: int, end: int, out: Stripped) -> list[bytes]:
+def _tensor(source: Source, layout: WireSchema, start: int, end: int, out: Stripped) -> list[bytes]:
     data_type, payloads, at = 0, [], start
     while at < end:
         number, wire, value, head, after = _field(source, at, end)

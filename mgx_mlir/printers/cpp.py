@@ -7,7 +7,7 @@ import re
 from typing import TextIO
 
 from mgx_mlir.core.names import identifier, safe_name
-from mgx_mlir.printers.instructions import Instruction, Listing, Module
+from mgx_mlir.printers.instructions import ListedInstruction, Listing, Module
 from mgx_mlir.printers.listing import list_program
 from mgx_mlir.printers.value_tree import UNBOUNDED, attribute_tree, json_text
 from mgx_mlir.programs.layout import AnyShape, Shape
@@ -86,7 +86,7 @@ class _Writer:
             if i.op not in ("@param", "@literal"):
                 self.instruction(m, i)
 
-    def instruction(self, m: str, i: Instruction) -> None:
+    def instruction(self, m: str, i: ListedInstruction) -> None:
         for sub in i.modules:
             self.module(sub)
         inputs = ", ".join(self.names[id(x)] for x in i.inputs)
@@ -107,7 +107,7 @@ class _Writer:
             call = f"add_instruction({op_code(i)}{given}{tail})"
         self.line(f"auto {name} = {m}->{call};")
 
-    def literal(self, i: Instruction) -> str:
+    def literal(self, i: ListedInstruction) -> str:
         text = f"migraphx::generate_literal({shape_code(i.shape)}, {self.seed})"
         self.seed += 1
         array = i.array()
@@ -151,7 +151,7 @@ def dim_code(d: int | DimRange) -> str:
     return f"{{{d.min}, {upper}{optimals}}}"
 
 
-def op_code(i: Instruction) -> str:
+def op_code(i: ListedInstruction) -> str:
     """Write `migraphx::make_op("name", ...)` with its attributes as JSON."""
     if not i.attributes:
         return f"migraphx::make_op({quoted(i.op)})"

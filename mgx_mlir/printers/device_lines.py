@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from mgx_mlir.core import dtypes
-from mgx_mlir.printers.instructions import Instruction, Listing, Numbering, static_shape
+from mgx_mlir.printers.instructions import ListedInstruction, Listing, Numbering, static_shape
 from mgx_mlir.programs.layout import Shape
 from mgx_mlir.programs.program_ir import DevicePlan
 
@@ -23,7 +23,7 @@ def add_device_lines(listing: Listing, plan: DevicePlan, numbering: Numbering) -
     """Show the check of the device, the scratch, and the literals that are copied to the device."""
     main = listing.main
     ids = numbering == "2.16"
-    lead = [Instruction("", CONTEXT)]
+    lead = [ListedInstruction("", CONTEXT)]
     if plan.scratch:
         lead.append(_scratch(plan.scratch, "main:scratch" if ids else "scratch"))
     left = Counter(plan.weights)
@@ -42,7 +42,7 @@ def add_device_lines(listing: Listing, plan: DevicePlan, numbering: Numbering) -
     renumber(main.instructions, numbering)
 
 
-def renumber(lines: list[Instruction], numbering: Numbering) -> None:
+def renumber(lines: list[ListedInstruction], numbering: Numbering) -> None:
     """Name the lines of main anew, in their order."""
     n = 0
     for line in lines:
@@ -53,7 +53,7 @@ def renumber(lines: list[Instruction], numbering: Numbering) -> None:
             n += 1
 
 
-def _scratch(size: int, name: str) -> Instruction:
+def _scratch(size: int, name: str) -> ListedInstruction:
     kind, width = next((k, w) for k, w in _SCRATCH_TYPES if size % w == 0)
     shape = Shape.standard(dtypes.from_name(kind), (size // width,))
-    return Instruction("", SCRATCH, {"shape": shape, "id": name}, shape=shape)
+    return ListedInstruction("", SCRATCH, {"shape": shape, "id": name}, shape=shape)

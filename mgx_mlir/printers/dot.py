@@ -10,7 +10,7 @@ from mgx_mlir.core.op import OPS, HostOp, Kernel, Op, Pointwise, ReduceOp, ViewO
 from mgx_mlir.dialects.migraphx.fused import FusedReduce, SplitFusedReduce
 from mgx_mlir.dialects.migraphx.normalize import SoftmaxBase
 from mgx_mlir.dialects.migraphx.reduce import ArgExtreme, PrefixScanSum
-from mgx_mlir.printers.instructions import Instruction
+from mgx_mlir.printers.instructions import ListedInstruction
 from mgx_mlir.printers.listing import list_program
 from mgx_mlir.printers.text import operator_text
 from mgx_mlir.programs.layout import AnyShape, Shape, TupleShape, braces
@@ -75,12 +75,12 @@ def print_dot(
         stream.write("}\n")
 
 
-def _brief(i: Instruction) -> str:
+def _brief(i: ListedInstruction) -> str:
     name = i.attributes["parameter"] if i.op == "@param" else i.op
     return f'label="{_escaped(name)}" style="filled" fillcolor="{COLOURS[kind_of(i)]}"'
 
 
-def _full(i: Instruction) -> str:
+def _full(i: ListedInstruction) -> str:
     colour = COLOURS[kind_of(i)]
     title = i.attributes["parameter"] if i.op == "@param" else i.op
     rows = [f"<TR ALIGN='center'><TD><B>{_html(title)}</B></TD></TR>"]
@@ -92,7 +92,7 @@ def _full(i: Instruction) -> str:
     return f'label=<{table}> style="filled" fillcolor="{colour}" shape="rectangle"'
 
 
-def kind_of(i: Instruction) -> str:
+def kind_of(i: ListedInstruction) -> str:
     """Return the class of an instruction that its colour shows."""
     if i.op in ("@param", "@literal", "@return"):
         return i.op.removeprefix("@")

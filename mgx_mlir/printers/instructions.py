@@ -10,13 +10,13 @@ import numpy as np
 
 from mgx_mlir.core import literals
 from mgx_mlir.core.ir import ir
-from mgx_mlir.programs.layout import AnyShape, Layout, Shape
+from mgx_mlir.programs.layout import AnyShape, ModuleShapes, Shape
 
 Numbering = Literal["seed", "2.16"]
 
 
 @dataclass
-class Instruction:
+class ListedInstruction:
     """One line of a listing.
 
     `lhs` is its printed name, `op` MIGraphX's operator name. `values` are the values of the IR
@@ -26,7 +26,7 @@ class Instruction:
     lhs: str
     op: str
     attributes: dict[str, Any] = field(default_factory=dict)
-    inputs: list[Instruction] = field(default_factory=list)
+    inputs: list[ListedInstruction] = field(default_factory=list)
     modules: list[Module] = field(default_factory=list)
     shape: AnyShape | None = None
     symbols: list[str] = field(default_factory=list)
@@ -50,9 +50,9 @@ class Module:
     """A module: its name, and its instructions in MIGraphX's order."""
 
     name: str
-    instructions: list[Instruction] = field(default_factory=list)
+    instructions: list[ListedInstruction] = field(default_factory=list)
 
-    def visible(self) -> Iterator[Instruction]:
+    def visible(self) -> Iterator[ListedInstruction]:
         """Return the instructions without an implicit return."""
         return (i for i in self.instructions if not i.implied)
 
@@ -62,7 +62,7 @@ class Listing:
     """All modules of a program, main first, submodules in the order they are met."""
 
     modules: list[Module]
-    layout: Layout
+    layout: ModuleShapes
 
     @property
     def main(self) -> Module:

@@ -30,9 +30,9 @@ from mgx_mlir.dialects.migraphx.buffers import Undefined
 from mgx_mlir.dialects.migraphx.control import If, Loop, SelectModule, Yield
 from mgx_mlir.dialects.migraphx.fused import PointwiseKernel
 from mgx_mlir.printers.device_lines import add_device_lines
-from mgx_mlir.printers.instructions import Instruction, Listing, Module, Numbering
+from mgx_mlir.printers.instructions import ListedInstruction, Listing, Module, Numbering
 from mgx_mlir.printers.packed import packed_values
-from mgx_mlir.programs.layout import AnyShape, Layout, Shape, TupleShape
+from mgx_mlir.programs.layout import AnyShape, ModuleShapes, Shape, TupleShape
 from mgx_mlir.programs.migraphx_names import attributes_out, is_tuple
 from mgx_mlir.programs.module_builder import IMPLICIT_RETURN, MODULES
 from mgx_mlir.programs.program_ir import ProgramIR, argument_names, entry_block, functions
@@ -69,12 +69,12 @@ class _Lister:
         self.program, self.numbering, self.prefix = program, numbering, kernel_prefix
         operation = program.module.operation
         self.symbols = DEBUG_SYMBOLS in operation.attributes if symbols is None else symbols
-        self.layout = Layout(operation, program.store)
+        self.layout = ModuleShapes(operation, program.store)
         self.packed = packed_values(operation)
         self.elements: set[ir.Value] = set()  # of pointwise modules, shown as MIGraphX has them
         self.modules: list[Module] = []
         self.counters: dict[str, int] = {}
-        self.lines: dict[ir.Value, Instruction] = {}
+        self.lines: dict[ir.Value, ListedInstruction] = {}
         self.parameters: set[str] = set()  # their names, which no instruction gets
         self.functions: dict[str, Module] = {}
 
@@ -113,7 +113,7 @@ class _Lister:
             self._add(module, self._constant(op))
         pairs = list(zip(block.arguments, names, strict=True))
         for value, name in reversed(pairs):
-            line = Instruction(
+            line = ListedInstruction(
                 "",
                 "@param",
                 {"parameter": name},
@@ -128,7 +128,7 @@ class _Lister:
                 self.lines[op.result] = self.lines[op.operands[0]]
                 continue
             if is_terminator(op):
-                line = Instruction(
+                line = ListedInstruction(
                     "",
                     "@return",
                     inputs=self._inputs(op.operands),
@@ -139,7 +139,7 @@ class _Lister:
                 continue
             self._operation(module, op)
 
-    def _add(self, module: Module, line: Instruction) -> None:
+    def _add(self, module: Module, line: ListedInstruction) -> None:
         n = self.counters.get(module.name, 0)
         is_parameter = line.op == "@param"
         counted = not is_parameter or self.numbering == "2.16"
@@ -159,8 +159,8 @@ class _Lister:
     def _is_first(self, module: Module) -> bool:
         return self.modules[0] is module
 
-    def _constant(self, op: ir.Operation) -> Instruction:
-        return Instruction(
+    def _constant(self, op: ir.Operation) -> ListedInstruction:
+        return ListedInstruction(
             "",
             "@literal",
             shape=self.shapes(op.result),
@@ -183,7 +183,7 @@ class _Lister:
         shape = self._shape(op, several)
         if name == "select_module":
             attributes = {"output_dyn_shapes": shape}
-        line = Instruction(
+        line = ListedInstruction(
             "",
             name,
             attributes,
@@ -205,7 +205,7 @@ class _Lister:
         parts = tuple(self.shapes(r) for r in op.results)
         return TupleShape(parts) if several else parts[0]
 
-    def _elements(self, module: Module, op: ir.Operation, line: Instruction) -> None:
+    def _elements(self, module: Module, op: ir.Operation, line: ListedInstruction) -> None:
         """Add a get_tuple_elem for each result that is used."""
         for i, r in enumerate(op.results):
             if not any(True for _ in r.uses):
@@ -214,7 +214,7 @@ class _Lister:
             shown = not self._is_whole_return(op, users)
             if not shown:
                 continue
-            element = Instruction(
+            element = ListedInstruction(
                 "",
                 "get_tuple_elem",
                 {"index": i},
@@ -232,10 +232,12 @@ class _Lister:
         uses = [use.owner for r in op.results for use in r.uses]
         return all(IMPLICIT_RETURN in u.attributes for u in uses)
 
-    def _inputs(self, operands: Sequence[ir.Value]) -> list[Instruction]:
+    def _inputs(self, operands: Sequence[ir.Value]) -> list[ListedInstruction]:
         return [self.lines[v] for v in operands if v in self.lines]
 
-    def _placed(self, module: Module, op: ir.Operation, cls: type[Op] | None) -> list[Instruction]:
+    def _placed(
+        self, module: Module, op: ir.Operation, cls: type[Op] | None
+    ) -> list[ListedInstruction]:
         """Return the inputs by position; an absent one before others is an `undefined`."""
         optional = [] if cls is None else [g for g in cls.OPERANDS if g.arity == "optional"]
         if cls is None or len(optional) < 2 or cls.mnemonic == "slice":
@@ -243,10 +245,10 @@ class _Lister:
         groups = cls.split_operands(op)
         while groups and not groups[-1]:
             groups.pop()
-        out: list[Instruction] = []
+        out: list[ListedInstruction] = []
         for group in groups:
             if not group:
-                absent = Instruction("", "undefined")
+                absent = ListedInstruction("", "undefined")
                 self._add(module, absent)
                 out.append(absent)
             out += self._inputs(group)
@@ -390,7 +392,7 @@ def source_names(location: ir.Location) -> list[str]:
     return found
 
 
-def stated_types(i: Instruction) -> list[TensorType]:
+def stated_types(i: ListedInstruction) -> list[TensorType]:
     """Return an instruction's result types where inference alone gives others, else none."""
     op = i.operation
     made = not i.op.startswith("@") and i.op != "get_tuple_elem"

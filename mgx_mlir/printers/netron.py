@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO
 
-from mgx_mlir.printers.instructions import Instruction
+from mgx_mlir.printers.instructions import ListedInstruction
 from mgx_mlir.printers.listing import list_program
 from mgx_mlir.printers.text import value_text
 from mgx_mlir.programs.layout import AnyShape, Shape, TupleShape
@@ -56,7 +56,7 @@ def netron_model(program: ProgramIR, *, kernel_prefix: str = "") -> ModelProto:
     return model
 
 
-def _node(graph: GraphProto, i: Instruction) -> None:
+def _node(graph: GraphProto, i: ListedInstruction) -> None:
     import onnx  # onnx takes long to load
 
     node = graph.node.add(name=i.lhs, op_type=i.op, output=[i.lhs])

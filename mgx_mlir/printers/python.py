@@ -18,7 +18,7 @@ from mgx_mlir.core.names import identifier, quoted_unicode, safe_name
 from mgx_mlir.core.op import OPS
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.weight_files import write_weights
-from mgx_mlir.printers.instructions import Instruction, Listing, Module, static_shape
+from mgx_mlir.printers.instructions import ListedInstruction, Listing, Module, static_shape
 from mgx_mlir.printers.listing import list_program, stated_types
 from mgx_mlir.printers.value_tree import UNBOUNDED
 from mgx_mlir.programs.layout import AnyShape, Shape
@@ -80,7 +80,7 @@ class _Writer:
         for m in self.listing.modules:
             self.module(m)  # those that nothing takes
 
-    def is_large(self, i: Instruction) -> bool:
+    def is_large(self, i: ListedInstruction) -> bool:
         return i.is_literal and static_shape(i.shape).elements >= FULL_ELEMENTS
 
     def unique(self, wanted: str) -> str:
@@ -106,7 +106,7 @@ class _Writer:
             if i.op not in ("@param", "@literal"):
                 self.instruction(m, i)
 
-    def instruction(self, m: str, i: Instruction) -> None:
+    def instruction(self, m: str, i: ListedInstruction) -> None:
         for sub in i.modules:
             self.module(sub)
         inputs = ", ".join(self.names[id(x)] for x in i.inputs)
@@ -131,7 +131,7 @@ class _Writer:
         note = "" if i.shape is None else f"  # {safe_name(str(i.shape))}"
         self.line(f"{name} = {m}.{call}{note}")
 
-    def literal(self, i: Instruction) -> str:
+    def literal(self, i: ListedInstruction) -> str:
         shape = shape_code(i.shape)
         if not self.is_large(i):
             flat = i.array().reshape(-1)
@@ -152,7 +152,7 @@ def module_name(name: str) -> str:
     return re.sub(r"\W", "_", name).strip("_") or "m"
 
 
-def op_code(i: Instruction) -> str:
+def op_code(i: ListedInstruction) -> str:
     """Write `migraphx.op("name", key=value)` with the attributes that are not the defaults."""
     cls = OPS.get(i.op)
     if cls is None or i.op == "select_module":  # what its modules give says its attribute

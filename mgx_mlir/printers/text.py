@@ -11,7 +11,7 @@ import numpy as np
 
 from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.names import safe_name
-from mgx_mlir.printers.instructions import Instruction, Listing, Module, static_shape
+from mgx_mlir.printers.instructions import ListedInstruction, Listing, Module, static_shape
 from mgx_mlir.printers.listing import list_program
 from mgx_mlir.programs.layout import TupleShape
 from mgx_mlir.programs.program_ir import ProgramIR, argument_names, result_names
@@ -66,7 +66,7 @@ def module_text(listing: Listing, module: Module) -> str:
     return "".join(instruction_text(line) + "\n" for line in module.visible())
 
 
-def instruction_text(line: Instruction) -> str:
+def instruction_text(line: ListedInstruction) -> str:
     """Return one line without its end: `@2 = add(x,@0) -> float_type, {2}, {1}`."""
     text = f"{line.lhs} = {operator_text(line)}"
     if line.inputs:
@@ -80,7 +80,7 @@ def instruction_text(line: Instruction) -> str:
     return safe_name(text)
 
 
-def operator_text(line: Instruction) -> str:
+def operator_text(line: ListedInstruction) -> str:
     """Write the operator with its attributes, or a literal's elements."""
     if line.op == "@literal":
         large = static_shape(line.shape).elements > SHOWN_ELEMENTS

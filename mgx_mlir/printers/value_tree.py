@@ -22,7 +22,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.errors import FileError
 from mgx_mlir.core.files import atomic
 from mgx_mlir.core.names import quoted_unicode
-from mgx_mlir.printers.instructions import Instruction, Module, static_shape
+from mgx_mlir.printers.instructions import ListedInstruction, Module, static_shape
 from mgx_mlir.printers.listing import list_program, stated_types
 from mgx_mlir.programs.layout import AnyShape, Shape, TupleShape, shape_of_parts
 from mgx_mlir.programs.migraphx_names import Enum, NestedOp
@@ -88,7 +88,7 @@ def program_tree(program: ProgramIR) -> dict[str, Tree]:
     return found
 
 
-def _is_ours(line: Instruction) -> bool:
+def _is_ours(line: ListedInstruction) -> bool:
     """Return whether MIGraphX would infer another result shape than the instruction has."""
     if line.op in PADDED or (line.operation is not None and stated_types(line)):
         return not line.op.startswith("unknown:")
@@ -125,7 +125,7 @@ def module_tree(module: Module) -> dict[str, Tree]:
     return {"name": module.name, "nodes": [node_tree(i) for i in module.visible()]}
 
 
-def node_tree(line: Instruction) -> dict[str, Tree]:
+def node_tree(line: ListedInstruction) -> dict[str, Tree]:
     """Return the tree of one instruction."""
     node: dict[str, Tree] = {
         "output": line.lhs,
@@ -152,7 +152,7 @@ def _open_dims(shape: Shape) -> list[int]:
     return [i for i, d in enumerate(shape.dims) if isinstance(d, DimRange) and d.is_fixed]
 
 
-def _shape_of(line: Instruction) -> AnyShape | None:
+def _shape_of(line: ListedInstruction) -> AnyShape | None:
     if line.op != "@return":
         return line.shape
     parts = tuple(i.shape for i in line.inputs if i.shape is not None)

@@ -18,7 +18,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
-class Group:
+class TensorGroup:
     """An input or output as the user sees it: `count` tensors in a list, one tensor (TENSOR), or
     nothing (None: an optional without content).
 
@@ -67,7 +67,7 @@ class Group:
 
 
 def split(
-    groups: Sequence[Group], given: Mapping[str, object]
+    groups: Sequence[TensorGroup], given: Mapping[str, object]
 ) -> tuple[dict[str, object], list[str]]:
     """Given values as tensors by name, and what is wrong with them.
 
@@ -86,7 +86,9 @@ def split(
     return out, problems
 
 
-def set_groups(function: ir.OpView, inputs: Sequence[Group], outputs: Sequence[Group]) -> None:
+def set_groups(
+    function: ir.OpView, inputs: Sequence[TensorGroup], outputs: Sequence[TensorGroup]
+) -> None:
     """Note the groups on an entry function; nothing where all of them are tensors."""
     if all(g.is_tensor for g in (*inputs, *outputs)):
         return
@@ -94,7 +96,7 @@ def set_groups(function: ir.OpView, inputs: Sequence[Group], outputs: Sequence[G
     function.attributes[GROUPS] = ir.ArrayAttr.get(rows)
 
 
-def groups_of(function: ir.OpView) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
+def groups_of(function: ir.OpView) -> tuple[tuple[TensorGroup, ...], tuple[TensorGroup, ...]]:
     """Return the groups of inputs and of outputs; none where all of them are tensors."""
     if GROUPS not in function.attributes:
         return (), ()
@@ -105,7 +107,7 @@ def groups_of(function: ir.OpView) -> tuple[tuple[Group, ...], tuple[Group, ...]
     return inputs, outputs
 
 
-def _attribute(g: Group) -> ir.Attribute:
+def _attribute(g: TensorGroup) -> ir.Attribute:
     entries: dict[str, ir.Attribute] = {"name": ir.StringAttr.get(g.name)}
     if g.count is None:
         entries["absent"] = ir.UnitAttr.get()
@@ -121,9 +123,9 @@ def _key(key: str | int) -> ir.Attribute:
     return ir.StringAttr.get(key) if isinstance(key, str) else ir.IntegerAttr.get(i64, key)
 
 
-def _group(d: ir.DictAttr) -> Group:
+def _group(d: ir.DictAttr) -> TensorGroup:
     name = ir.StringAttr(d["name"]).value
     if "absent" in d:
-        return Group(name, None)
+        return TensorGroup(name, None)
     keys = tuple(a.value for a in ir.ArrayAttr(d["keys"])) if "keys" in d else ()
-    return Group(name, ir.IntegerAttr(d["count"]).value if "count" in d else TENSOR, keys)
+    return TensorGroup(name, ir.IntegerAttr(d["count"]).value if "count" in d else TENSOR, keys)

@@ -187,7 +187,7 @@ def read_dims(attributes: dict[str, ir.Attribute], t: TensorType) -> tuple[Dim, 
     return tuple(out)
 
 
-class Layout:
+class ModuleShapes:
     """The shape of every value of a module.
 
     Strides of an operator's result come from its class (`strides`), from its operands for a

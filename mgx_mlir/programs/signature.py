@@ -15,7 +15,7 @@ from mgx_mlir.core.given import NotOfType, native, plain_array
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.subbyte_types import BY_NAME, ELEMENT, held_array, stated_array
-from mgx_mlir.programs.groups import Group, groups_of, split
+from mgx_mlir.programs.groups import TensorGroup, groups_of, split
 from mgx_mlir.programs.program_ir import (
     DIMS,
     VALUES,
@@ -134,8 +134,8 @@ class Signature:
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
-    input_groups: tuple[Group, ...] = ()
-    output_groups: tuple[Group, ...] = ()
+    input_groups: tuple[TensorGroup, ...] = ()
+    output_groups: tuple[TensorGroup, ...] = ()
     variants: tuple[Variant, ...] = ()
     values: tuple[ValueRule, ...] = ()
 
@@ -198,9 +198,9 @@ class Signature:
             shown = shown_from_json(row.get("shown"))
             return Port(row["name"], row["dtype"], tuple(row["dims"]), ranges, element, shown)
 
-        def groups(key: str) -> tuple[Group, ...]:
+        def groups(key: str) -> tuple[TensorGroup, ...]:
             rows = value.get(key, ())
-            return tuple(Group(r["name"], r["count"], tuple(r.get("keys", ()))) for r in rows)
+            return tuple(TensorGroup(r["name"], r["count"], tuple(r.get("keys", ()))) for r in rows)
 
         return Signature(
             tuple(port(r) for r in value["inputs"]),

@@ -14,10 +14,10 @@ from mgx_mlir.programs.program_ir import (
     result_names,
 )
 
-Choice = Callable[[ir.Block], Sequence[tuple[str, ir.Value]]]
+NamedValues = Callable[[ir.Block], Sequence[tuple[str, ir.Value]]]
 
 
-def with_results(program: ProgramIR, choose: Choice) -> ProgramIR:
+def with_results(program: ProgramIR, choose: NamedValues) -> ProgramIR:
     """Copy the program; its @main also returns the values that `choose` names of its block.
 
     They come after its own results, in order. Lists and optionals of the interface become arrays.

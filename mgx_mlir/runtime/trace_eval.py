@@ -18,7 +18,7 @@ import numpy as np
 from mgx_mlir.core import dtypes
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
-from mgx_mlir.printers.instructions import Instruction
+from mgx_mlir.printers.instructions import ListedInstruction
 from mgx_mlir.printers.listing import list_program
 from mgx_mlir.printers.text import element_texts, instruction_text
 from mgx_mlir.programs.program_ir import ProgramIR, entry_block
@@ -85,7 +85,7 @@ class EvalTrace:
         self.level, self.stream = level, stream or sys.stderr
         listing = list_program(program, kernel_prefix=prefix)
         self._parameters = [i for i in listing.main.visible() if i.op == "@param"]
-        self._lines: dict[Any, Instruction] = {
+        self._lines: dict[Any, ListedInstruction] = {
             i.operation: i
             for i in listing.main.visible()
             if i.operation is not None and i.op != "get_tuple_elem"

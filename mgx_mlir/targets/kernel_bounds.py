@@ -20,7 +20,7 @@ from mgx_mlir.targets.child import IreeCompiler, shared_compiler
 from mgx_mlir.targets.flags import DUMP_FILES, gpu_ladder
 from mgx_mlir.targets.kernel_time import KernelTime, kernel_time
 from mgx_mlir.targets.kernel_walk import Code, functions
-from mgx_mlir.targets.report import Kernel, gpu_report
+from mgx_mlir.targets.report import KernelReport, gpu_report
 
 _KERNEL = re.compile(r'^define .*amdgpu_kernel void @"?([\w.$-]+)"?\(')
 _GRID = re.compile(
@@ -32,7 +32,7 @@ _GRID = re.compile(
 class Launch:
     """One launch: its kernel, of how many workgroups (None: known at run time only), its bound."""
 
-    kernel: Kernel
+    kernel: KernelReport
     workgroups: int | None
     time: KernelTime | None
 

@@ -19,8 +19,8 @@ from math import inf, prod
 from typing import NamedTuple
 
 from mgx_mlir.hardware.chips import Chip
-from mgx_mlir.targets.kernel_walk import Code, Instruction, Walk, walk
-from mgx_mlir.targets.report import Kernel
+from mgx_mlir.targets.kernel_walk import AsmInstruction, Code, Walk, walk
+from mgx_mlir.targets.report import KernelReport
 
 FROM_CACHE = 500  # clocks until a load from the chip's caches has come
 FROM_LDS = 64
@@ -69,7 +69,7 @@ class KernelTime:
         return unit if self.busy[unit] * self.resident >= self.alone else "waiting"
 
 
-def kernel_time(kernel: Kernel, code: Code, chip: Chip, workgroups: int) -> KernelTime:
+def kernel_time(kernel: KernelReport, code: Code, chip: Chip, workgroups: int) -> KernelTime:
     """Bound the time of a launch of so many workgroups; infinite for a kernel that spills."""
     way = walk(code)
     waves = -(-prod(kernel.workgroup) // chip.lanes)
@@ -143,7 +143,7 @@ def matrix_instruction(mnemonic: str) -> MatrixInstruction | None:
 
 
 @lru_cache(maxsize=4096)
-def cost(i: Instruction, chip: Chip) -> Cost:
+def cost(i: AsmInstruction, chip: Chip) -> Cost:
     """Return the cost of an instruction of one wave on a chip."""
     name = i.name
     if name.startswith("s_wait"):
@@ -175,7 +175,7 @@ def _bytes(name: str) -> int:
     return max(found, default=4)
 
 
-def _waits(i: Instruction) -> tuple[int, int]:
+def _waits(i: AsmInstruction) -> tuple[int, int]:
     loads = lds = _NO_WAIT
     if i.name in ("s_wait_loadcnt", "s_wait_dscnt", "s_wait_loadcnt_dscnt"):
         count = int(i.operands[0], 0)

@@ -28,7 +28,7 @@ _KEEP_SCC = ("s_mov", "s_load", "s_buffer", "s_wait", "s_barrier", "s_mul_i32", 
 
 
 @dataclass(frozen=True)
-class Instruction:
+class AsmInstruction:
     """A line of assembly without its encoding's suffix."""
 
     name: str
@@ -39,7 +39,7 @@ class Instruction:
 class Code:
     """A function: its instructions, and where its labels are."""
 
-    instructions: list[Instruction] = field(default_factory=list)
+    instructions: list[AsmInstruction] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
 
 
@@ -74,7 +74,7 @@ def functions(lines: Iterable[str]) -> dict[str, Code]:
         m = _INSTRUCTION.match(line)
         if m is not None and code is not None:
             operands = tuple(o.strip() for o in (m[2] or "").split(",") if o.strip())
-            code.instructions.append(Instruction(_ENCODING.sub("", m[1]), operands))
+            code.instructions.append(AsmInstruction(_ENCODING.sub("", m[1]), operands))
     return {name: code for name, code in found.items() if code.instructions}
 
 
@@ -158,7 +158,7 @@ class _Scalars:
             else:
                 self.known[r] = value >> 32 * n & _WORD
 
-    def run(self, i: Instruction) -> None:
+    def run(self, i: AsmInstruction) -> None:
         """Do what a scalar instruction does; forget what any other one overwrites."""
         name, operands = i.name, i.operands
         if not name.startswith("s_"):
@@ -252,4 +252,4 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "le": lambda a, b: a <= b,
 }
 
-__all__ = ["Code", "Instruction", "Walk", "functions", "registers", "walk"]
+__all__ = ["AsmInstruction", "Code", "Walk", "functions", "registers", "walk"]

@@ -30,7 +30,7 @@ _GRANULE = 8
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelReport:
     """A kernel of a code object; registers are per lane, `lds` and `scratch` in bytes.
 
     `given` are the vector registers that a wave has, used or not: what its descriptor asks for.
@@ -64,7 +64,7 @@ class Report:
     kernels that each exported function launches, in order; "initializer" runs once at load.
     """
 
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[KernelReport, ...]
     objects: int
     foreign: tuple[str, ...]
     launches: Mapping[str, tuple[str, ...]]
@@ -185,7 +185,7 @@ def _given_registers(elf: bytes) -> dict[str, int]:
     return found
 
 
-def _kernels(elf: bytes) -> list[Kernel]:
+def _kernels(elf: bytes) -> list[KernelReport]:
     note = _metadata(elf)
     # amdgcn-amd-amdhsa--gfx942:sramecc+ and newer forms of the triple end in the gfx name
     named = re.findall(r"gfx[0-9a-f]+", str(note.get("amdhsa.target", "")))
@@ -195,7 +195,7 @@ def _kernels(elf: bytes) -> list[Kernel]:
     for k in note.get("amdhsa.kernels", []):
         size = k.get(".reqd_workgroup_size") or [k.get(".max_flat_workgroup_size", 0), 1, 1]
         found.append(
-            Kernel(
+            KernelReport(
                 name=str(k[".name"]),
                 arch=arch,
                 vgprs=int(k.get(".vgpr_count", 0)),
@@ -220,7 +220,7 @@ def gpu_report(
 
     `dispatches`: `Executable.dispatches`, what each function launches. Errors: FileError.
     """
-    kernels: list[Kernel] = []
+    kernels: list[KernelReport] = []
     foreign: list[str] = []
     objects = 0
     for machine, elf in code_objects(vmfb):

@@ -9,7 +9,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.core.op import OPS
 from mgx_mlir.passes.analysis.kernel_ops import copy_op, is_uniform
-from mgx_mlir.passes.fusion.plan import Grouping, Kernel
+from mgx_mlir.passes.fusion.plan import Grouping, PlannedKernel
 
 
 class KernelBuilder:
@@ -95,7 +95,7 @@ class KernelBuilder:
             self.ops[m].move_before(end)
         self.build(kernel, members, end)
 
-    def build(self, kernel: Kernel, members: list[int], end: ir.Operation) -> None:
+    def build(self, kernel: PlannedKernel, members: list[int], end: ir.Operation) -> None:
         """Build the kernel op of `members` ahead of the terminator `end`."""
         ops = [self.ops[m] for m in members]
         own: set[ir.Value] = {r for op in ops for r in op.results}

@@ -109,7 +109,7 @@ def is_weighted(op: ir.Operation) -> bool:
 
 
 @dataclass(eq=False)
-class Kernel:
+class PlannedKernel:
     """A kernel while it grows. `dims` is its iteration space, `axes` what is reduced in it."""
 
     kind: str
@@ -153,8 +153,8 @@ class Grouping:
         self.index: dict[ir.Value, int] = {
             r: i for i, op in enumerate(self.ops) for r in op.results
         }
-        self.kernel: list[Kernel | None] = [None] * len(self.ops)
-        self.grown: list[Kernel] = []  # kernels of two ops and more; members are in order
+        self.kernel: list[PlannedKernel | None] = [None] * len(self.ops)
+        self.grown: list[PlannedKernel] = []  # kernels of two ops and more; members are in order
         # broadcasts that kernels read through; one to run-time dims needs its other operand
         self.through = [
             is_a(op, BroadcastOp) and TensorType.of(op.results[0]).is_static for op in self.ops
@@ -204,7 +204,7 @@ class Grouping:
         elif is_a(op, Gather) and TensorType.of(op.operands[1]).elements == 1:
             return  # one row is a plain copy, which a region may not hold
         elif STANDALONE in self.rules and self.is_opaque(op):
-            self.add(Kernel("group", out.dims, anchor=cls), i, STANDALONE)
+            self.add(PlannedKernel("group", out.dims, anchor=cls), i, STANDALONE)
 
     def is_opaque(self, op: ir.Operation) -> bool:
         """Say whether a kernel is made around an op, which reads its operands as tensors."""
@@ -220,7 +220,7 @@ class Grouping:
             return True
         return bool(len(op.operands)) and all(v in self.hostlike for v in op.operands)
 
-    def add(self, kernel: Kernel, i: int, why: Rule) -> None:
+    def add(self, kernel: PlannedKernel, i: int, why: Rule) -> None:
         """Append op `i` to a kernel, by the rule `why`."""
         why.applied(self.ops[i])
         kernel.members.append(i)
@@ -240,8 +240,8 @@ class Grouping:
 
     def place_pointwise(self, i: int, out: TensorType) -> None:
         """Put a pointwise op into the best kernel of its operands, or into a new one."""
-        best: Kernel | None = None
-        others: list[Kernel] = []
+        best: PlannedKernel | None = None
+        others: list[PlannedKernel] = []
         for v in self.ops[i].operands:
             j, through = self.source(v)
             k = self.kernel[j] if j is not None else None
@@ -274,9 +274,9 @@ class Grouping:
     def start_pointwise(self, i: int, out: TensorType) -> None:
         """Begin a pointwise kernel with op `i`, where the rules allow it."""
         if CREATE_POINTWISE in self.rules:
-            self.add(Kernel("pointwise", out.dims), i, CREATE_POINTWISE)
+            self.add(PlannedKernel("pointwise", out.dims), i, CREATE_POINTWISE)
 
-    def fits(self, k: Kernel, i: int, j: int, dims: tuple[int, ...], through: bool) -> bool:
+    def fits(self, k: PlannedKernel, i: int, j: int, dims: tuple[int, ...], through: bool) -> bool:
         """Say whether pointwise op `i` of `dims` may follow member `j` of kernel `k`."""
         join, op = _JOINS[k.kind], self.ops[i]
         if join not in self.rules:
@@ -352,7 +352,7 @@ class Grouping:
             return False
         return any(u != i for u in self.real_users(j))
 
-    def after_reduction(self, k: Kernel, j: int) -> bool:
+    def after_reduction(self, k: PlannedKernel, j: int) -> bool:
         """Say whether member `j` depends on the last reduction of `k`."""
         last = next(m for m in reversed(k.members) if is_a(self.ops[m], REDUCTIONS))
         inside, stack = k.inside, [j]
@@ -386,9 +386,9 @@ class Grouping:
                     return
                 REDUCE_REDUCE.refused(op, "axes {} are not the kernel's {}", axes, k.axes)
         if CREATE_REDUCE in self.rules:
-            self.add(Kernel("fused_reduce", source.dims, axes=axes), i, CREATE_REDUCE)
+            self.add(PlannedKernel("fused_reduce", source.dims, axes=axes), i, CREATE_REDUCE)
 
-    def takes_reduction(self, k: Kernel, i: int, j: int, dims: tuple[int, ...]) -> bool:
+    def takes_reduction(self, k: PlannedKernel, i: int, j: int, dims: tuple[int, ...]) -> bool:
         """Say whether a pointwise kernel may become that of the reduction `i` of its member `j`."""
         if POINTWISE_REDUCE not in self.rules or not self.same_space(k, dims):
             return False
@@ -402,11 +402,11 @@ class Grouping:
             return False
         return True
 
-    def same_space(self, k: Kernel, dims: tuple[int, ...]) -> bool:
+    def same_space(self, k: PlannedKernel, dims: tuple[int, ...]) -> bool:
         """Say whether every member of a kernel gives a result of `dims`."""
         return all(TensorType.of(self.ops[m].results[0]).dims == dims for m in k.members)
 
-    def merge(self, into: Kernel, k: Kernel) -> None:
+    def merge(self, into: PlannedKernel, k: PlannedKernel) -> None:
         """Take over a pointwise kernel whose values only `into` uses."""
         inside = {*into.members, *k.members}
         for m in k.members:
@@ -423,7 +423,7 @@ class Grouping:
                 self.kernel[m] = k
             self.recount(into, before)
 
-    def repeat(self, k: Kernel) -> None:
+    def repeat(self, k: PlannedKernel) -> None:
         """Put a small pointwise kernel into the one that reads it through broadcasts."""
         if k.kind != "pointwise" or not k.members or len(k.members) > MAX_REPEATED:
             return
@@ -456,7 +456,7 @@ class Grouping:
             else:
                 yield u
 
-    def account(self, k: Kernel, i: int) -> None:
+    def account(self, k: PlannedKernel, i: int) -> None:
         """Note what a new last member reads and gives."""
         k.inside.add(i)
         for v in self.ops[i].operands:
@@ -468,13 +468,13 @@ class Grouping:
         if any(True for _ in self.real_users(i)):
             k.results.add(i)
 
-    def recount(self, k: Kernel, members: list[int]) -> None:
+    def recount(self, k: PlannedKernel, members: list[int]) -> None:
         """Give a kernel other members."""
         k.members, k.inside, k.inputs, k.results = members, set(), set(), set()
         for m in members:
             self.account(k, m)
 
-    def too_wide(self, k: Kernel) -> bool:
+    def too_wide(self, k: PlannedKernel) -> bool:
         """Say whether a kernel has too many operands and results, or too many ops."""
         inputs = len(k.inputs)
         return (
@@ -484,13 +484,13 @@ class Grouping:
             or self.open_extents(k) > MAX_EXTENTS
         )
 
-    def open_extents(self, k: Kernel) -> int:
+    def open_extents(self, k: PlannedKernel) -> int:
         """Return how many extents only the run knows, of all that a kernel reads and gives."""
         types = [TensorType.of(v) for v in k.inputs]
         types += [TensorType.of(r) for j in k.results for r in self.ops[j].results]
         return sum(d == DYN or is_named(d) for t in types for d in t.dims)
 
-    def acyclic(self, k: Kernel, news: Sequence[int]) -> bool:
+    def acyclic(self, k: PlannedKernel, news: Sequence[int]) -> bool:
         """Say whether `k` with `news` added can still run as one: nothing outside lies between."""
         inside = k.inside if all(n in k.inside for n in news) else {*k.inside, *news}
         first = self.floor(k.members[0])
@@ -536,7 +536,7 @@ class Grouping:
 _JOINS = {"pointwise": POINTWISE, "fused_reduce": REDUCE_POINTWISE, "group": POST_OPS}
 
 
-def _rank(k: Kernel) -> tuple[int, int]:
+def _rank(k: PlannedKernel) -> tuple[int, int]:
     """Rank the kernels that a pointwise op may join: an anchor's, a reduction's, the latest."""
     kinds = {"group": 2, "fused_reduce": 1, "pointwise": 0}
     return kinds[k.kind] - k.is_around(*MOVERS) * 2, k.members[-1]

@@ -20,11 +20,11 @@ from mgx_mlir.passes.lower.scalar import ArithScalars, TypedScalar, constant, si
 LIMIT = 64  # elements of a tensor that is followed as scalars
 
 # An element is a Python number (known) or a TypedScalar (an SSA value).
-Elements = np.ndarray
+ElementArray = np.ndarray
 _Attributes = dict[str, Any]  # each of its own type
 
 
-def constant_elements(array: np.ndarray) -> Elements:
+def constant_elements(array: np.ndarray) -> ElementArray:
     """Return the elements of a constant as Python numbers."""
     out = np.empty(array.shape, object)
     for i in np.ndindex(array.shape):
@@ -63,7 +63,7 @@ def lower_on_host(e: LoweringContext, op: ir.Operation, cls: type[Op]) -> bool:
     return True
 
 
-def _dimensions(e: LoweringContext, op: ir.Operation) -> Elements:
+def _dimensions(e: LoweringContext, op: ir.Operation) -> ElementArray:
     attributes = attributes_of(op)
     extents = e.expr_extents(e.expr(op.operands[0]))
     part = extents[attributes["start"] : attributes["end"] or len(extents)]
@@ -79,8 +79,8 @@ def _from_index(x: ir.Value) -> TypedScalar:
 
 
 def _pointwise(
-    op: ir.Operation, cls: type[Op], operands: Sequence[Elements], out: TensorType
-) -> Elements:
+    op: ir.Operation, cls: type[Op], operands: Sequence[ElementArray], out: TensorType
+) -> ElementArray:
     kinds = [TensorType.of(v).dtype for v in op.operands]
     attributes = attributes_of(op)
     result = np.empty(out.dims, object)
@@ -100,11 +100,13 @@ def _pointwise(
     return result
 
 
-def _reshape(_: _Attributes, operands: Sequence[Elements], out: TensorType) -> Elements:
+def _reshape(_: _Attributes, operands: Sequence[ElementArray], out: TensorType) -> ElementArray:
     return operands[0].reshape(out.dims)
 
 
-def _slice(a: _Attributes, operands: Sequence[Elements], out: TensorType) -> Elements | None:
+def _slice(
+    a: _Attributes, operands: Sequence[ElementArray], out: TensorType
+) -> ElementArray | None:
     x = operands[0]
     if len(operands) > 1 or not len(a["starts"]) or not len(a["ends"]):
         return None
@@ -114,7 +116,9 @@ def _slice(a: _Attributes, operands: Sequence[Elements], out: TensorType) -> Ele
     return x[tuple(index)]
 
 
-def _gather(a: _Attributes, operands: Sequence[Elements], out: TensorType) -> Elements | None:
+def _gather(
+    a: _Attributes, operands: Sequence[ElementArray], out: TensorType
+) -> ElementArray | None:
     x, indices = operands
     if any(isinstance(i, TypedScalar) for i in indices.flat):
         return None
@@ -128,20 +132,20 @@ def _gather(a: _Attributes, operands: Sequence[Elements], out: TensorType) -> El
     return np.take(x, wrapped.reshape(-1), axis=axis).reshape(out.dims)
 
 
-def _broadcast(a: _Attributes, operands: Sequence[Elements], out: TensorType) -> Elements:
+def _broadcast(a: _Attributes, operands: Sequence[ElementArray], out: TensorType) -> ElementArray:
     x = operands[0]
     after = out.rank - a["axis"] - x.ndim
     return np.broadcast_to(x.reshape(x.shape + (1,) * max(after, 0)), out.dims)
 
 
-def _step(a: _Attributes, operands: Sequence[Elements], out: TensorType) -> Elements:
+def _step(a: _Attributes, operands: Sequence[ElementArray], out: TensorType) -> ElementArray:
     index = [slice(None)] * operands[0].ndim
     for axis, step in zip(a["axes"], a["steps"], strict=True):
         index[axis] = slice(None, None, step)
     return operands[0][tuple(index)]
 
 
-_Structural = Callable[[_Attributes, Sequence[Elements], TensorType], Elements | None]
+_Structural = Callable[[_Attributes, Sequence[ElementArray], TensorType], ElementArray | None]
 _STRUCTURAL: dict[str, _Structural] = {
     **dict.fromkeys(
         ("squeeze", "unsqueeze", "flatten", "identity", "contiguous", "reshape_lazy"), _reshape
@@ -160,7 +164,7 @@ _STRUCTURAL: dict[str, _Structural] = {
 _REDUCTIONS = {"reduce_prod": "mul", "reduce_sum": "add", "reduce_max": "max", "reduce_min": "min"}
 
 
-def _reduce(op: ir.Operation, name: str, x: Elements, out: TensorType) -> Elements | None:
+def _reduce(op: ir.Operation, name: str, x: ElementArray, out: TensorType) -> ElementArray | None:
     axes = attributes_of(op)["axes"]
     if not axes or len(op.operands) > 1 or 0 in x.shape:
         return None
@@ -181,7 +185,7 @@ def _reduce(op: ir.Operation, name: str, x: Elements, out: TensorType) -> Elemen
     return result
 
 
-def tensor_of(e: LoweringContext, v: ir.Value, elements: Elements) -> ir.Value:
+def tensor_of(e: LoweringContext, v: ir.Value, elements: ElementArray) -> ir.Value:
     """Return the tensor of followed elements: a vector first, and a bool as a fill.
 
     IREE stores elements of more axes at wrong places, and refuses one bool

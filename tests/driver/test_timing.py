@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from mgx_mlir.debug.dry_run import DryRun
-from mgx_mlir.printers.instructions import Instruction
+from mgx_mlir.printers.instructions import ListedInstruction
 from mgx_mlir.runtime.profile import DispatchTime
 from mgx_mlir.tools.driver import progress, timing
 from mgx_mlir.tools.driver.perf_report import report_lines
 from mgx_mlir.tools.driver.timing import Calls, Kernels, Line, match, middle_mean
 
 
-def kernels(*names: str) -> list[Instruction]:
-    return [Instruction(f"@{i}", f"cpu::{name}") for i, name in enumerate(names)]
+def kernels(*names: str) -> list[ListedInstruction]:
+    return [ListedInstruction(f"@{i}", f"cpu::{name}") for i, name in enumerate(names)]
 
 
 def test_means_and_percentiles() -> None:

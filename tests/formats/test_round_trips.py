@@ -12,7 +12,7 @@ import mgx_mlir as migraphx
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.subbyte_types import ELEMENT
 from mgx_mlir.printers.text import program_text
-from mgx_mlir.programs.groups import Group, set_groups
+from mgx_mlir.programs.groups import TensorGroup, set_groups
 from mgx_mlir.programs.program_ir import NAME
 from mgx_mlir.programs.signature import Signature
 from tests.formats import models
@@ -84,8 +84,8 @@ def test_what_inputs_and_outputs_are_to_a_user_comes_back() -> None:
         rows = [{NAME: ir.StringAttr.get(f"out{i}")} for i in range(3)]
         rows[0][ELEMENT] = ir.StringAttr.get("int4")
         main.attributes["res_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(r) for r in rows])
-        groups = [Group("sum"), Group("both", 2), Group("none", None)]
-        set_groups(main, [Group("list", 2)], groups)
+        groups = [TensorGroup("sum"), TensorGroup("both", 2), TensorGroup("none", None)]
+        set_groups(main, [TensorGroup("list", 2)], groups)
     wanted = Signature.of(main)
     assert wanted.outputs[0].element == "int4"
     for kind in KINDS:

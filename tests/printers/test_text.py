@@ -11,7 +11,7 @@ import mgx_mlir as migraphx
 from mgx_mlir.core.dtypes import FLOAT
 from mgx_mlir.printers.emit import emit
 from mgx_mlir.printers.text import print_parameters, program_text, value_text
-from mgx_mlir.programs.layout import Layout, Shape
+from mgx_mlir.programs.layout import ModuleShapes, Shape
 
 
 def floats(*lens: int) -> migraphx.shape:
@@ -239,7 +239,7 @@ def test_layout_does_not_recurse() -> None:
     x = m.add_parameter("x", floats(2, 3))
     for _ in range(3000):
         x = m.add_instruction(migraphx.op("relu"), [x])
-    assert Layout(p.program_ir.module.operation).shape(x.entity()).strides == (3, 1)
+    assert ModuleShapes(p.program_ir.module.operation).shape(x.entity()).strides == (3, 1)
 
 
 def test_graphs() -> None:

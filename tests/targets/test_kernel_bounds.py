@@ -16,8 +16,8 @@ from mgx_mlir.passes.lower.gpu.gemm_shape import DOT, GemmConfig, GemmShape
 from mgx_mlir.passes.lower.gpu.tiles import MmaSchedule
 from mgx_mlir.targets.kernel_bounds import compile_with_bounds, time_us, workgroups
 from mgx_mlir.targets.kernel_time import FROM_CACHE, cost, kernel_time
-from mgx_mlir.targets.kernel_walk import Code, Instruction, Walk, functions, walk
-from mgx_mlir.targets.report import Kernel
+from mgx_mlir.targets.kernel_walk import AsmInstruction, Code, Walk, functions, walk
+from mgx_mlir.targets.report import KernelReport
 from tests.lower.programs import Programs
 
 CHIP = CHIPS["gfx942"]
@@ -93,7 +93,7 @@ def test_a_branch_to_nowhere_and_code_without_an_end() -> None:
 
 
 def of(name: str, *operands: str, arch: str = "gfx942"):
-    return cost(Instruction(name, operands), CHIPS[arch])
+    return cost(AsmInstruction(name, operands), CHIPS[arch])
 
 
 def test_what_instructions_cost() -> None:
@@ -130,11 +130,11 @@ def test_what_waits_wait_for() -> None:
     assert of("s_wait_loadcnt_dscnt", "0x102", arch="gfx1201").waits == (1, 2)
 
 
-def kernel(**changes: int) -> Kernel:
-    row: dict[str, Any] = {f.name: 0 for f in fields(Kernel)}
+def kernel(**changes: int) -> KernelReport:
+    row: dict[str, Any] = {f.name: 0 for f in fields(KernelReport)}
     row |= {n: 64 for n in ("vgprs", "given") if n in row}
     row |= {"name": "f", "arch": "gfx942", "lds": 16384, "workgroup": (256, 1, 1), **changes}
-    return Kernel(**row)
+    return KernelReport(**row)
 
 
 def test_the_bound_is_of_the_busiest_unit_or_of_waiting() -> None:

@@ -10,7 +10,7 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.core.subbyte_types import BY_NAME, ELEMENT
 from mgx_mlir.frontends.mxr.checks import Tree, as_list, as_map, as_text
-from mgx_mlir.programs.groups import TENSOR, Group, set_groups
+from mgx_mlir.programs.groups import TENSOR, TensorGroup, set_groups
 from mgx_mlir.programs.program_ir import NAME, argument_attributes, entry_block
 
 
@@ -62,9 +62,9 @@ def _elements(entries: list[dict[str, ir.Attribute]], tree: Tree, values: Sequen
             entry[ELEMENT] = ir.StringAttr.get(name)
 
 
-def _groups(tree: Tree, names: Sequence[str]) -> list[Group]:
+def _groups(tree: Tree, names: Sequence[str]) -> list[TensorGroup]:
     """Return the groups that the tensors of these names make up."""
-    found: list[Group] = []
+    found: list[TensorGroup] = []
     for row in as_list(tree, "'groups'"):
         pair = as_list(row, "a group")
         if len(pair) != 2:
@@ -72,7 +72,7 @@ def _groups(tree: Tree, names: Sequence[str]) -> list[Group]:
         count = pair[1]
         if count is not None and (isinstance(count, bool) or not isinstance(count, int)):
             raise FileError("a group expected a count")
-        found.append(Group(as_text(pair[0], "a group"), count))
+        found.append(TensorGroup(as_text(pair[0], "a group"), count))
     counts = [0 if g.count is None else 1 if g.count == TENSOR else g.count for g in found]
     if any(c < 0 for c in counts) or sum(counts) != len(names):
         raise FileError(f"'groups' expected {len(names)} tensors in all")

@@ -13,12 +13,12 @@ from mgx_mlir.core.errors import FileError, ModelError
 from mgx_mlir.core.files import readable_name
 from mgx_mlir.frontends.files import open_regular
 from mgx_mlir.frontends.onnx.tensors import TensorReader
-from mgx_mlir.frontends.wire import Layout, Source, strip
+from mgx_mlir.frontends.wire import Source, WireSchema, strip
 
 MAX_PROTO = 2**31 - 1  # protobuf's own limit on one message
 KNOWN_DOMAINS = ("", "ai.onnx")
 _FLOAT, _DOUBLE = 1, 11
-LAYOUT = Layout(  # the field numbers of onnx.proto
+LAYOUT = WireSchema(  # the field numbers of onnx.proto
     what="ONNX model",
     root="model",
     inside={

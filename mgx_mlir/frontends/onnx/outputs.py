@@ -17,7 +17,7 @@ from mgx_mlir.frontends.onnx.ones import Ones
 from mgx_mlir.frontends.onnx.structures import TENSOR, Maps, OpenList, Texts, form_of, tensors_of
 from mgx_mlir.frontends.onnx.tensors import tensor_dtype
 from mgx_mlir.frontends.values import Held, Value
-from mgx_mlir.programs.groups import Group, set_groups
+from mgx_mlir.programs.groups import TensorGroup, set_groups
 from mgx_mlir.programs.program_ir import NAME
 from mgx_mlir.programs.shown import SHOWN, Shown
 
@@ -43,9 +43,9 @@ def state_groups(
     function: ir.OpView, inputs: Sequence[Input], graph: onnx.GraphProto, outputs: Sequence[Held]
 ) -> None:
     """Note on the program which of its parameters and results make up lists and optionals."""
-    given = [Group(i.name, i.form) for i in inputs if i.value is None]
+    given = [TensorGroup(i.name, i.form) for i in inputs if i.value is None]
     made = [
-        Group(o.name, form_of(v), v.keys if isinstance(v, Maps) else ())
+        TensorGroup(o.name, form_of(v), v.keys if isinstance(v, Maps) else ())
         for o, v in zip(graph.output, outputs, strict=True)
     ]
     set_groups(function, given, made)

@@ -12,7 +12,7 @@ from mgx_mlir.core.errors import FileError, ModelError
 from mgx_mlir.frontends.files import open_regular
 from mgx_mlir.frontends.tf import schema
 from mgx_mlir.frontends.tf.tensors import TensorReader
-from mgx_mlir.frontends.wire import Layout, Source, Stripped, strip
+from mgx_mlir.frontends.wire import Source, Stripped, WireSchema, strip
 
 MAX_PROTO = 2**31 - 1  # protobuf's own limit on one message
 MAX_TEXT = 64 << 20
@@ -30,9 +30,9 @@ _INSIDE = {
 }
 
 
-def _layout(what: str, root: str) -> Layout:
+def _layout(what: str, root: str) -> WireSchema:
     # the mark of what was cut out takes the place of tensor_content
-    return Layout(what, root, _INSIDE, dtype=1, raw=4, typed={5: _FLOAT, 6: _DOUBLE}, mark=4)
+    return WireSchema(what, root, _INSIDE, dtype=1, raw=4, typed={5: _FLOAT, 6: _DOUBLE}, mark=4)
 
 
 GRAPH = _layout("TensorFlow graph", "graph")
@@ -44,7 +44,7 @@ def is_saved_model(folder: str) -> bool:
     return any(os.path.exists(os.path.join(folder, f"saved_model.{e}")) for e in ("pb", "pbtxt"))
 
 
-def load_message(path: str, layout: Layout, message: Message) -> TensorReader:
+def load_message(path: str, layout: WireSchema, message: Message) -> TensorReader:
     """Parse the file at `path` into `message`; the reader of its tensors, which holds it open.
 
     Raises FileError where the file cannot be read or is no such message.
@@ -63,7 +63,7 @@ def load_message(path: str, layout: Layout, message: Message) -> TensorReader:
 
 
 def load_buffer(
-    data: bytes | memoryview, name: str, layout: Layout, message: Message
+    data: bytes | memoryview, name: str, layout: WireSchema, message: Message
 ) -> TensorReader:
     """As load_message, of bytes in memory."""
     view = memoryview(data).cast("B")

@@ -15,7 +15,7 @@ from mgx_mlir.debug.blame import Case, Culprit, find_kernel, minimal_model
 from mgx_mlir.debug.examine import Examined, Finding
 from mgx_mlir.debug.extract import SUFFIXES, save_inputs, save_program
 from mgx_mlir.printers.emit import emit as print_program
-from mgx_mlir.printers.instructions import Instruction
+from mgx_mlir.printers.instructions import ListedInstruction
 from mgx_mlir.printers.listing import list_program
 from mgx_mlir.printers.text import instruction_text
 from mgx_mlir.programs.program_ir import ProgramIR
@@ -103,7 +103,7 @@ class _Output:
         else:
             print(text)
 
-    def lines_of(self, program: ProgramIR, prefix: str = "") -> Mapping[Any, Instruction]:
+    def lines_of(self, program: ProgramIR, prefix: str = "") -> Mapping[Any, ListedInstruction]:
         """Return the printed line of each operation."""
         listing = list_program(program, numbering=self.version, kernel_prefix=prefix)
         found = {}
@@ -113,7 +113,7 @@ class _Output:
         return found
 
 
-def _text(program: ProgramIR, line: Instruction) -> str:
+def _text(program: ProgramIR, line: ListedInstruction) -> str:
     with program.store.active():
         return instruction_text(line)
 
@@ -171,7 +171,7 @@ def _report(program: ProgramIR, found: Examined, out: _Output, what: str, prefix
     out.line(f"{total} {what}{'' if total == 1 else 's'}{said}")
 
 
-def _json(f: Finding, line: Instruction) -> dict[str, Any]:
+def _json(f: Finding, line: ListedInstruction) -> dict[str, Any]:
     return {
         "instruction": line.lhs,
         "op": line.op,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mgx_mlir.printers.device_lines import CONTEXT, SCRATCH, WEIGHT, renumber
-from mgx_mlir.printers.instructions import Instruction, Listing, Numbering
+from mgx_mlir.printers.instructions import ListedInstruction, Listing, Numbering
 
 TO_GPU, FROM_GPU = "hip::copy_to_gpu", "hip::copy_from_gpu"
 _HEAD = ("@param", "@literal", CONTEXT, SCRATCH, WEIGHT)
@@ -22,7 +22,7 @@ def add_copies(listing: Listing, numbering: Numbering) -> None:
         i.inputs = [copies.get(id(x), x) for x in i.inputs]
     end = rest[-1] if rest and rest[-1].op == "@return" else None
     body = rest[:-1] if end is not None else rest
-    results: list[Instruction] = []
+    results: list[ListedInstruction] = []
     if end is not None:
         results = [_copy(FROM_GPU, x) for x in end.inputs]
         end.inputs = list(results)
@@ -31,5 +31,5 @@ def add_copies(listing: Listing, numbering: Numbering) -> None:
     renumber(main.instructions, numbering)
 
 
-def _copy(op: str, source: Instruction) -> Instruction:
-    return Instruction("", op, inputs=[source], shape=source.shape)
+def _copy(op: str, source: ListedInstruction) -> ListedInstruction:
+    return ListedInstruction("", op, inputs=[source], shape=source.shape)

@@ -15,7 +15,7 @@ from mgx_mlir.compiler.compiled import CompiledProgram, IreeProgram, RefProgram
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.debug.work import Work, work_of
-from mgx_mlir.printers.instructions import Instruction, Module, Numbering
+from mgx_mlir.printers.instructions import ListedInstruction, Module, Numbering
 from mgx_mlir.printers.listing import list_program
 from mgx_mlir.printers.text import instruction_text
 
@@ -169,7 +169,7 @@ def instruction_times(
     return found
 
 
-def _line(line: Instruction, taken: float | None) -> Line:
+def _line(line: ListedInstruction, taken: float | None) -> Line:
     """Make the line of an instruction; a timed one has its work too."""
     text = _text(line)
     if taken is None or line.operation is None:
@@ -284,13 +284,13 @@ def _ordinal(name: str) -> tuple[int, str]:
 
 def launched_kernels(
     program: CompiledProgram, module: Module, launches: Sequence[str]
-) -> tuple[list[Instruction], list[str] | None]:
+) -> tuple[list[ListedInstruction], list[str] | None]:
     """Return the kernels among a listed function's lines, and what `match` says launches each."""
     kernels = [i for i in module.visible() if i.op.startswith(f"{program.target}::")]
     return kernels, match(kernels, launches)
 
 
-def match(kernels: Sequence[Instruction], launches: Sequence[str]) -> list[str] | None:
+def match(kernels: Sequence[ListedInstruction], launches: Sequence[str]) -> list[str] | None:
     """Return the launch of each kernel in order; None where it cannot be told.
 
     It can where there are as many of both, the backend kept their order, and no launch is named
@@ -311,5 +311,5 @@ def match(kernels: Sequence[Instruction], launches: Sequence[str]) -> list[str] 
     return list(launches)
 
 
-def _text(line: Instruction) -> str:
+def _text(line: ListedInstruction) -> str:
     return instruction_text(line)

@@ -8,7 +8,7 @@ from mgx_mlir.core.errors import UsageError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
 from mgx_mlir.debug.edits import drop_unused, kind_of, new_argument
-from mgx_mlir.printers.instructions import Instruction
+from mgx_mlir.printers.instructions import ListedInstruction
 from mgx_mlir.printers.listing import list_program
 from mgx_mlir.programs.module_builder import IMPLICIT_RETURN
 from mgx_mlir.programs.program_ir import NAME, ProgramIR, argument_names, entry_block
@@ -42,7 +42,7 @@ def trim(program: ProgramIR, count: int, size: int = 0) -> None:
     program.prune_store()
 
 
-def _operations(lines: Sequence[Instruction]) -> list[ir.Operation]:
+def _operations(lines: Sequence[ListedInstruction]) -> list[ir.Operation]:
     """Return the operations of instructions that compute, in order, each once."""
     found = dict.fromkeys(
         i.operation for i in lines if i.operation is not None and not i.is_literal
@@ -50,7 +50,7 @@ def _operations(lines: Sequence[Instruction]) -> list[ir.Operation]:
     return [op for op in found if len(op.results)]
 
 
-def _own(line: Instruction, left: Sequence[Instruction]) -> list[ir.Operation]:
+def _own(line: ListedInstruction, left: Sequence[ListedInstruction]) -> list[ir.Operation]:
     """Return the operation that goes with an instruction, unless a remaining one stands for it."""
     op = line.operation
     kept = {i.operation for i in left if i.operation is not None}

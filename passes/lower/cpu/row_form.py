@@ -81,7 +81,7 @@ class Step(Opaque):
 
 
 @dataclass(frozen=True)
-class Group:
+class AxisGroup:
     """Neighbouring dims that the kernel takes as one."""
 
     dims: tuple[int, ...]
@@ -113,14 +113,14 @@ class RowForm:
     operands: dict[tuple[ir.Value, DimMap], Operand] = field(
         default_factory=dict[tuple[ir.Value, DimMap], Operand]
     )
-    groups: list[Group] = field(default_factory=list[Group])
+    groups: list[AxisGroup] = field(default_factory=list[AxisGroup])
 
     @property
     def rank(self) -> int:
         return len(self.extents)
 
     @property
-    def lane(self) -> Group:
+    def lane(self) -> AxisGroup:
         """The group that vectors lie along."""
         return self.groups[-1]
 
@@ -345,7 +345,7 @@ def _gather(e: LoweringContext, form: RowForm) -> None:
     form.groups = _groups(e, form)
 
 
-def _groups(e: LoweringContext, form: RowForm) -> list[Group]:
+def _groups(e: LoweringContext, form: RowForm) -> list[AxisGroup]:
     kept = [i for i, d in enumerate(form.extents) if not _is_one(d)] or [form.rank - 1]
     maps = [set(o.map) for o in form.operands.values()]
     made: list[list[int]] = []
@@ -355,7 +355,7 @@ def _groups(e: LoweringContext, form: RowForm) -> list[Group]:
             made[-1].append(i)
         else:
             made.append([i])
-    return [Group(tuple(g), g[0] in form.axes, extent_of(e, form, g)) for g in made]
+    return [AxisGroup(tuple(g), g[0] in form.axes, extent_of(e, form, g)) for g in made]
 
 
 def extent_of(e: LoweringContext, form: RowForm, dims: Sequence[int]) -> Extent:

@@ -26,7 +26,7 @@ from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.expr import Expr, Extent, Leaf, View, behind_views
 from mgx_mlir.passes.lower.gpu import attention_tiles
 from mgx_mlir.passes.lower.iree.linalg_ext import attention
-from mgx_mlir.passes.lower.ops.fused_concat import Elements
+from mgx_mlir.passes.lower.ops.fused_concat import LoopElements
 from mgx_mlir.passes.lower.products import pad_tensor
 from mgx_mlir.passes.lower.scalar import constant, narrow
 
@@ -98,7 +98,7 @@ class _Dims:
         full = len(form.lead)
         # where the axes of a rank that has all of the product's are
         self.places = (*self.kept, full, full + 1)
-        self.elements = Elements(self.e, {x: self.e.tensor(x) for x in self.body.arguments})
+        self.elements = LoopElements(self.e, {x: self.e.tensor(x) for x in self.body.arguments})
 
     def operand(self, v: ir.Value, last_two: tuple[int, int], runs: int) -> Operand:
         """Return an operand of a product, whose last two axes are these, with runs along `runs`."""

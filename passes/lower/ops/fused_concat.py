@@ -39,7 +39,7 @@ def fused_concat(e: LoweringContext, body: ir.Block) -> list[ir.Value]:
     t = TensorType.of(value)
     operands: dict[ir.Value, ir.Value] = {arg: e.tensor(arg) for arg in body.arguments}
     read = reader(value, None, list(operands))
-    elements = Elements(e, operands)
+    elements = LoopElements(e, operands)
 
     def element(where: list[ir.Value]) -> ir.Value:
         return narrow(read(elements, where, 0), t.dtype).value
@@ -47,7 +47,7 @@ def fused_concat(e: LoweringContext, body: ir.Block) -> list[ir.Value]:
     return [index.from_positions(e, list(t.dims), t.dtype, element)]
 
 
-class Elements:
+class LoopElements:
     """Elements of a loop, one at a time, for the readers of passes/analysis/access_maps.py."""
 
     def __init__(self, e: LoweringContext, operands: Mapping[ir.Value, ir.Value]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mgx_mlir.printers.dot import kind_of
-from mgx_mlir.printers.instructions import Instruction
+from mgx_mlir.printers.instructions import ListedInstruction
 from mgx_mlir.printers.text import instruction_text
 
 COLLAPSED_FROM = 120  # nodes from which on parts are shown as one
@@ -14,7 +14,9 @@ GROUPS = 60  # parts that a large graph is shown in, about
 TEXT = 2000  # characters of an instruction that are shown
 
 
-def graph(lines: Sequence[Instruction], times: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
+def graph(
+    lines: Sequence[ListedInstruction], times: Mapping[str, tuple[float, float]]
+) -> dict[str, Any]:
     """Return `nodes`, `edges` and `groups` of a main module, without its literals.
 
     `times`: milliseconds and share by an instruction's name. A group is a run of instructions that
@@ -30,7 +32,7 @@ def graph(lines: Sequence[Instruction], times: Mapping[str, tuple[float, float]]
     return {"nodes": nodes, "edges": edges, "groups": groups}
 
 
-def _node(n: int, i: Instruction, times: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
+def _node(n: int, i: ListedInstruction, times: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
     ms, share = times.get(i.lhs, (None, None))
     title = i.lhs if i.op == "@param" else i.op.removeprefix("@")
     text = instruction_text(i)
@@ -45,7 +47,7 @@ def _node(n: int, i: Instruction, times: Mapping[str, tuple[float, float]]) -> d
     }
 
 
-def _shape(i: Instruction) -> str:
+def _shape(i: ListedInstruction) -> str:
     """Return the type and dims of an instruction in short."""
     text = "" if i.shape is None else str(i.shape)
     dtype, _, rest = text.removeprefix("dynamic, ").partition("_type, {")
