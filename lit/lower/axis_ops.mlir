@@ -3,7 +3,7 @@
 
 // Each lane holds its best element and the place of it; the lanes are compared at the end.
 // CHECK-LABEL: @main(
-// CHECK: "flow.dispatch.workgroups"
+// CHECK: "flow.executable"
 // CHECK: scf.for {{.*}} -> (vector<64xf32>, vector<64xi32>)
 // CHECK: arith.cmpf ogt
 // CHECK: vector.extract_strided_slice
@@ -17,7 +17,7 @@ func.func @argmax(%x: tensor<4x?xf32>) -> tensor<4x1xi64> {
 
 // Over the first axis one addition for each row; the total of the rows before it is carried.
 // CHECK-LABEL: @main(
-// CHECK: "flow.dispatch.workgroups"
+// CHECK: "flow.executable"
 // CHECK: scf.for {{.*}} -> (vector<16xf32>
 // CHECK: arith.addf {{.*}} : vector<16xf32>
 // CHECK-NOT: vector.shuffle
@@ -31,7 +31,7 @@ func.func @running_sum(%x: tensor<9x64xf32>) -> tensor<9x64xf32> {
 
 // What is no better than the last of the list is passed over, a vector at a time.
 // CHECK-LABEL: @main(
-// CHECK: "flow.dispatch.workgroups"
+// CHECK: "flow.executable"
 // CHECK: %[[BETTER:.*]] = arith.cmpi sgt, {{.*}} : vector<16xi32>
 // CHECK: %[[ANY:.*]] = vector.reduction <or>, %[[BETTER]]
 // CHECK: scf.if %[[ANY]]
@@ -44,7 +44,7 @@ func.func @topk(%x: tensor<8x1000xf32>) -> (tensor<8x5xf32>, tensor<8x5xi64>) {
 
 // For a long list all places are sorted: runs of 1, 2, 4, .. are merged, in two rows of room.
 // CHECK-LABEL: @main(
-// CHECK: "flow.dispatch.workgroups"
+// CHECK: "flow.executable"
 // CHECK: tensor.empty() : tensor<1x2x1000xi32>
 // CHECK: %[[WIDTH:.*]] = arith.shli
 // CHECK: arith.cmpi sge, {{.*}} : i32

@@ -3,7 +3,7 @@
 
 // One row: eight codes of 48 columns in three registers; the scale comes in behind a block.
 // CHECK-LABEL: @main(
-// CHECK: "flow.dispatch.workgroups"
+// CHECK: "flow.executable"
 // CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>)
 // CHECK: scf.for
 // CHECK: vector.transfer_read {{.*}} : tensor<1x8x48xi32>, vector<16xi32>
@@ -13,7 +13,7 @@
 // CHECK: scf.yield
 // CHECK: math.fma
 // CHECK-NOT: linalg
-// CHECK-NOT: flow.dispatch.workgroups
+// CHECK-NOT: flow.executable
 // CHECK: return
 func.func @one_row(%x: tensor<1x64xf32>) -> tensor<1x48xf32> {
   %w = "migraphx.literal"() {value = dense<18> : tensor<32x48xui8>} : () -> tensor<32x48xui8>

@@ -3,7 +3,7 @@
 
 // The dims that all have next to each other are one, and its tail is the only masked vector.
 // CHECK-LABEL: @main(
-// CHECK: "flow.dispatch.workgroups"
+// CHECK: "flow.executable"
 // CHECK: scf.for
 // CHECK: vector.transfer_read {{.*}} {in_bounds = [true]} : tensor<35xf32>, vector<16xf32>
 // CHECK: arith.addf {{.*}} : vector<16xf32>
@@ -22,7 +22,7 @@ func.func @add(%x: tensor<5x7xf32>, %y: tensor<5x7xf32>) -> tensor<5x7xf32> {
 
 // Rows that change places are copied as vectors.
 // CHECK-LABEL: @main(
-// CHECK: "flow.dispatch.workgroups"
+// CHECK: "flow.executable"
 // CHECK: vector.transfer_read {{.*}} : tensor<512x12x64xf32>, vector<16xf32>
 // CHECK: vector.transfer_write {{.*}} : vector<16xf32>
 // CHECK-NOT: linalg

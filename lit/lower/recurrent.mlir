@@ -4,7 +4,7 @@
 // Four rows by one register of each gate: 16 sums. The states stay in scratch, this step's behind
 // the next one's.
 // CHECK-LABEL: @main(
-// CHECK: "flow.dispatch.workgroups"
+// CHECK: "flow.executable"
 // CHECK: tensor.empty() : tensor<8x64xf32>
 // CHECK: tensor.empty() : tensor<4x64xf32>
 // CHECK: scf.for
@@ -15,7 +15,7 @@
 // CHECK: scf.yield
 // CHECK: arith.divf {{.*}} : vector<16xf32>
 // CHECK-NOT: linalg
-// CHECK-NOT: flow.dispatch.workgroups
+// CHECK-NOT: flow.executable
 // CHECK: return
 func.func @lstm(%x: tensor<20x8x256xf32>, %r: tensor<1x256x64xf32>) -> tensor<20x1x8x64xf32> {
   %w = "migraphx.literal"() {value = dense<0.1> : tensor<1x256x64xf32>} : () -> tensor<1x256x64xf32>
@@ -27,7 +27,7 @@ func.func @lstm(%x: tensor<20x8x256xf32>, %r: tensor<1x256x64xf32>) -> tensor<20
 
 // Only the last register of the hidden units is masked; an early reset sums its candidate apart.
 // CHECK-LABEL: @main(
-// CHECK: "flow.dispatch.workgroups"
+// CHECK: "flow.executable"
 // CHECK: vector.transfer_read {{.*}} {in_bounds = [true]} : tensor<?x1x51xf32>, vector<16xf32>
 // CHECK: vector.transfer_read {{.*}}, %{{[a-z0-9_]*}} : tensor<?x1x51xf32>, vector<16xf32>
 // CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>)

@@ -3,7 +3,7 @@
 
 // The largest, then the exponentials and their sum, which stay in the result's tile, then the quotients.
 // CHECK-LABEL: @main(
-// CHECK: "flow.dispatch.workgroups"
+// CHECK: "flow.executable"
 // CHECK: %[[O:.*]] = tensor.empty() : tensor<4x320xf32>
 // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[O]])
 // CHECK: vector.transfer_read {{.*}} vector<64xf32>
@@ -30,7 +30,7 @@ func.func @softmax(%x: tensor<4x320xf32>) -> tensor<4x320xf32> {
 
 // A row of one vector: the exponentials stay in registers, and each row is written once.
 // CHECK-LABEL: @main(
-// CHECK: "flow.dispatch.workgroups"
+// CHECK: "flow.executable"
 // CHECK: %[[O:.*]] = tensor.empty() : tensor<4x32xf32>
 // CHECK: scf.for {{.*}} iter_args(%[[T:.*]] = %[[O]])
 // CHECK: vector.transfer_read {{.*}} vector<32xf32>
@@ -55,7 +55,7 @@ func.func @short(%x: tensor<4x32xf32>) -> tensor<4x32xf32> {
 
 // Over the first axis a vector is along the last one: no reduction of its lanes.
 // CHECK-LABEL: @main(
-// CHECK: "flow.dispatch.workgroups"
+// CHECK: "flow.executable"
 // CHECK: scf.for {{.*}} -> (vector<64xf32>
 // CHECK: arith.addf {{.*}} : vector<64xf32>
 // CHECK-NOT: vector.reduction
@@ -73,7 +73,7 @@ func.func @first_axis(%x: tensor<100x64xf32>) -> tensor<1x64xf32> {
 
 // Open dims: only the last vector of a row is masked.
 // CHECK-LABEL: @main(
-// CHECK: "flow.dispatch.workgroups"
+// CHECK: "flow.executable"
 // CHECK: scf.if
 // CHECK: vector.transfer_read {{.*}} : tensor<?x?xf32>, vector<16xf32>
 // CHECK: vector.create_mask
@@ -91,7 +91,7 @@ func.func @open(%x: tensor<?x?xf32>) -> tensor<?x1xf32> {
 
 // 64-bit elements are left to the compiler.
 // CHECK-LABEL: @main(
-// CHECK-NOT: flow.dispatch.workgroups
+// CHECK-NOT: flow.executable
 // CHECK: linalg.generic
 func.func @wide(%x: tensor<4x8xf64>) -> tensor<4x1xf64> {
   %0 = "migraphx.fused_reduce"(%x) ({

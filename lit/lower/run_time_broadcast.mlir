@@ -2,7 +2,7 @@
 
 // Rows are copied, as they are where all extents are the result's; an extent that is 1 has step 0.
 // CHECK-LABEL: @main(
-// CHECK: flow.dispatch.workgroups
+// CHECK: flow.executable
 // CHECK: arith.select
 // CHECK: scf.if
 // CHECK: scf.for

@@ -3,7 +3,7 @@
 
 // Rows that only the run knows: tiles of 8 by 48, then of 4, 2 and 1. The weights are packed.
 // CHECK: ml_program.global private @w0({{.*}}) : tensor<2x70x48xf32>
-// CHECK: "flow.dispatch.workgroups"
+// CHECK: "flow.executable"
 // CHECK: %[[REST:.*]] = arith.remui %{{.*}}, %c8
 // CHECK: scf.for {{.*}} step %c8
 // CHECK: %[[SUMS:.*]]:24 = scf.for
@@ -21,7 +21,7 @@
 // CHECK: scf.if
 // CHECK-COUNT-3: math.fma
 // CHECK-NOT: linalg.matmul
-// LINALG-NOT: flow.dispatch.workgroups
+// LINALG-NOT: flow.executable
 // LINALG: linalg.matmul
 func.func @open_rows(%x: tensor<?x70xf32>, %r: tensor<?x96xf32>) -> tensor<?x96xf32> {
   %w = "migraphx.literal"() {value = dense<2.0> : tensor<70x96xf32>} : () -> tensor<70x96xf32>
@@ -37,7 +37,7 @@ func.func @open_rows(%x: tensor<?x70xf32>, %r: tensor<?x96xf32>) -> tensor<?x96x
 // -----
 
 // Nine rows are tiles of 5 and of 4. The end of the only panel is masked.
-// CHECK: "flow.dispatch.workgroups"
+// CHECK: "flow.executable"
 // CHECK: scf.for
 // CHECK-COUNT-5: math.fma
 // CHECK: vector.transfer_write %{{[^{]*}} : vector<16xf32>, tensor<9x5xf32>
@@ -60,7 +60,7 @@ func.func @even_tiles(%x: tensor<9x3xf32>) -> tensor<9x5xf32> {
 
 // Pairs of bf16 are multiplied together, and summed in f32 up to the store.
 // CHECK: ml_program.global private @w0({{.*}}) : tensor<1x35x128xbf16>
-// CHECK: "flow.dispatch.workgroups"
+// CHECK: "flow.executable"
 // CHECK: scf.for
 // CHECK: vector.transfer_read %{{.*}} : tensor<1x35x128xbf16>, vector<32xbf16>
 // CHECK: vector.transfer_read %{{.*}} : tensor<?x70xbf16>, vector<2xbf16>
@@ -82,7 +82,7 @@ func.func @bf16(%x: tensor<?x70xbf16>) -> tensor<?x64xbf16> {
 // -----
 
 // Both operands are computed: the second is packed, here turned from its columns.
-// CHECK: "flow.dispatch.workgroups"
+// CHECK: "flow.executable"
 // CHECK: %[[PACKED:.*]] = tensor.empty() : tensor<80x48xf32>
 // CHECK: vector.transfer_read %{{.*}} : tensor<3x48x80xf32>, vector<16xf32>
 // CHECK: vector.transpose

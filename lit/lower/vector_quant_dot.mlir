@@ -6,7 +6,7 @@
 // Groups of four bytes of a row times four of a column; i8 rows come with 128 added, which what the
 // sums begin with takes off again: it stands behind the panel's 8 groups. The last group is masked.
 // CHECK: ml_program.global private @w0({{.*}}) : tensor<1x9x192xi8>
-// CHECK: "flow.dispatch.workgroups"
+// CHECK: "flow.executable"
 // CHECK: vector.bitcast %{{.*}} : vector<64xi8> to vector<16xi32>
 // CHECK: scf.for
 // CHECK: vector.transfer_read %{{.*}} {in_bounds = [true]} : tensor<5x30xi8>, vector<4xi8>
@@ -20,7 +20,7 @@
 // WORDS: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"({{.*}}) : (vector<16xi16>, vector<16xi16>) -> vector<8xi32>
 // PLAIN: tensor<5x30x8xi8>
 // PLAIN: arith.muli
-// LINALG-NOT: flow.dispatch.workgroups
+// LINALG-NOT: flow.executable
 // LINALG: linalg.matmul
 func.func @main(%x: tensor<5x30xi8>, %s: tensor<5x40xf32>) -> tensor<5x40xf32> {
   %w = "migraphx.literal"() {value = dense<2> : tensor<30x40xi8>} : () -> tensor<30x40xi8>

@@ -37,6 +37,7 @@ from mgx_mlir.targets.process import HAS_PROC, Watch, exit_poll, kill_group, rea
 log = logging.getLogger(__name__)
 
 SINGLE_THREAD = "--mlir-disable-threading"
+_NOT_VERIFIED = "--verify=false"  # a third of a compile is verification between passes
 DEFAULT_MEMORY_LIMIT = 12 << 30
 _WORKER_MAX_RSS = 800 << 20  # a worker that has grown past this is not used again
 _WORKER_MAX_USES = 1000
@@ -194,7 +195,9 @@ class IreeCompiler:
 
         timeout: seconds. memory_limit: resident bytes of the compiler's processes.
         A compiler that a signal ended, or that refuses a kernel, is run once more on one thread, in
-        what is left of the time: some of both happen on several threads only.
+        what is left of the time: some of both happen on several threads only. Only then is verified
+        what each of its passes made, which takes a third of a compile; MGX_COMPILE_VERIFY=1 does it
+        always.
         statistics: also return IREE's table of dispatches as `reports["statistics"]`.
         Errors: CompileFailed (kind: flags, input, compile, crash, timeout, memory), with a
         note that names the reproducer; CompileError when no process or temporary file can be made;
@@ -210,7 +213,7 @@ class IreeCompiler:
                 output = self._in_worker(worker, source, flags, *limits, statistics)
                 if output is not None:
                     return output
-            return self._in_binary(source, flags, *limits, statistics)
+            return self._in_binary(source, flags, *limits, statistics, verify=_verifies())
         except CompileFailed as e:
             if _may_be_a_race(e):
                 left = None if timeout is None else timeout - (time.monotonic() - start)
@@ -337,7 +340,7 @@ class IreeCompiler:
             assert stdout is not None
             w.uses += 1
             try:
-                request = {"flags": asked, "verify": os.environ.get(worker_file.VERIFY) != "0"}
+                request = {"flags": asked, "verify": _verifies()}
                 worker_file.send(cast(BinaryIO, stdin), request, source)
             except (BrokenPipeError, OSError):
                 return None
@@ -382,6 +385,8 @@ class IreeCompiler:
         timeout: float | None,
         memory_limit: int | None,
         statistics: bool,
+        *,
+        verify: bool = True,
     ) -> CompileOutput:
         start = time.perf_counter()
         with tempfile.TemporaryDirectory(prefix="mgx-compile-") as folder:
@@ -389,7 +394,8 @@ class IreeCompiler:
             path = Path(folder, "input.mlirbc" if is_bytecode else "input.mlir")
             path.write_bytes(source)
             out, table = Path(folder, "module.vmfb"), Path(folder, "statistics.csv")
-            asked = [*flags, *_statistics_flags(table)] if statistics else flags
+            asked = [*flags, *_statistics_flags(table)] if statistics else list(flags)
+            asked += [] if verify else [_NOT_VERIFIED]
             with open(os.path.join(folder, "stderr"), "w+b") as errors:
                 process = subprocess.Popen(
                     [
@@ -468,6 +474,11 @@ class IreeCompiler:
         found = CompileFailed(failure, extra_notes=[f"reproducer: sh {folder / 'command.sh'}"])
         found.reproducer = str(folder)
         return found
+
+
+def _verifies() -> bool:
+    """Say whether the user asks to verify what each of the compiler's passes made."""
+    return os.environ.get(worker_file.VERIFY) == "1"
 
 
 def _may_be_a_race(e: CompileFailed) -> bool:

@@ -30,7 +30,7 @@ from typing import Any, BinaryIO
 
 IDLE_SECONDS = 120.0  # an idle worker gives its memory back
 SINGLE = "MGX_COMPILE_THREADS"  # 1: the compiler's passes use no threads
-VERIFY = "MGX_COMPILE_VERIFY"  # 0: a worker does not verify what each of the compiler's passes made
+VERIFY = "MGX_COMPILE_VERIFY"  # 1: what each of the compiler's passes made is verified
 
 
 def send(stream: BinaryIO, header: dict[str, Any], payload: bytes = b"") -> None:

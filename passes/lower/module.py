@@ -44,6 +44,7 @@ from mgx_mlir.passes.lower.gpu.stored_rows import stored_by_row
 from mgx_mlir.passes.lower.iree import packed
 from mgx_mlir.passes.lower.iree.equal_results import merge_equal_results
 from mgx_mlir.passes.lower.iree.input_alignment import written
+from mgx_mlir.passes.lower.iree.outline import outline_kernels
 from mgx_mlir.passes.lower.options import LowerOptions
 from mgx_mlir.passes.lower.registry import LAZY, LOWERINGS, REFUSED, Results
 from mgx_mlir.passes.lower.scalar import computed, signless
@@ -96,6 +97,7 @@ class ModuleLowering(LoweringContext):
                 kernels = kernels or self.kernels
                 self.kernels = []
             self._drop_unread()
+            outline_kernels(self.module)
             merge_equal_results(self.module)
             self._verify(self.module)
             bytecode, alignment = written(self.module, self.options.target)

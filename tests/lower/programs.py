@@ -106,7 +106,7 @@ def kernels_of(lowered: Lowered) -> int:
     """How many vector kernels there are."""
     ctx = new_context()
     ctx.allow_unregistered_dialects = True
-    return str(ir.Module.parse(lowered.bytecode, ctx)).count('"flow.dispatch.workgroups"')
+    return str(ir.Module.parse(lowered.bytecode, ctx)).count('"flow.executable"')
 
 
 def execute(lowered: Lowered, inputs: Sequence[np.ndarray], threads: int = 1) -> list[np.ndarray]:

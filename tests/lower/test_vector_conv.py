@@ -106,7 +106,7 @@ def _vector_kernels(model: bytes, *, fast_math: bool = True) -> int:
     lowered = lower_to_linalg(program, LowerOptions("cpu", fast_math=fast_math))
     ctx = new_context()
     ctx.allow_unregistered_dialects = True
-    return str(ir.Module.parse(lowered.bytecode, ctx)).count('"flow.dispatch.workgroups"')
+    return str(ir.Module.parse(lowered.bytecode, ctx)).count('"flow.executable"')
 
 
 # ---- drawing -------------------------------------------------------------------------------------

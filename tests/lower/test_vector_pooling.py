@@ -107,7 +107,7 @@ def _vector_kernels(model: bytes) -> tuple[int, int]:
     ctx = new_context()
     ctx.allow_unregistered_dialects = True
     text = str(ir.Module.parse(lowered.bytecode, ctx))
-    return pools, text.count('"flow.dispatch.workgroups"')
+    return pools, text.count('"flow.executable"')
 
 
 @pytest.mark.parametrize("last", [False, True], ids=["planes", "channels-last"])

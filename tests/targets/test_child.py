@@ -92,8 +92,8 @@ def test_a_worker_that_dies_is_replaced(worker: IreeCompiler) -> None:
     assert worker.run(add().encode(), FLAGS).via == "worker"
 
 
-@pytest.mark.parametrize(("value", "verify"), [(None, True), ("1", True), ("0", False)])
-def test_a_worker_verifies_unless_it_is_told_not_to(
+@pytest.mark.parametrize(("value", "verify"), [(None, False), ("1", True), ("0", False)])
+def test_a_worker_verifies_where_it_is_told_to(
     worker: IreeCompiler, monkeypatch: pytest.MonkeyPatch, value: str | None, verify: bool
 ) -> None:
     send, seen = worker_file.send, []
@@ -109,6 +109,21 @@ def test_a_worker_verifies_unless_it_is_told_not_to(
     made = worker.run(add().encode(), FLAGS)
     assert (made.via, seen) == ("worker", [verify])
     assert made.vmfb
+
+
+def test_the_binary_verifies_where_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And where a compile is repeated because it failed."""
+    start, seen = subprocess.Popen, []
+
+    def noted(command: list[str], **others: Any) -> Any:
+        seen.append("--verify=false" in command)
+        return start(command, **others)
+
+    monkeypatch.setattr(subprocess, "Popen", noted)
+    for value in ("0", "1"):
+        monkeypatch.setenv(worker_file.VERIFY, value)
+        IreeCompiler(use_worker=False).run(add().encode(), FLAGS)
+    assert seen == [True, False]
 
 
 def test_a_worker_killed_at_work_is_a_crash(
@@ -206,9 +221,12 @@ def test_the_second_run_has_what_is_left_of_the_time(
     limits: list[float] = []
     inner = IreeCompiler._in_binary
 
-    def spy(self: IreeCompiler, source: bytes, flags: tuple[str, ...], timeout: float, *rest: Any):
+    def spy(
+        self: IreeCompiler, source: bytes, flags: tuple[str, ...], timeout: float, *rest: Any,
+        **others: Any,
+    ) -> Any:  # fmt: skip
         limits.append(timeout)
-        return inner(self, source, flags, timeout, *rest)
+        return inner(self, source, flags, timeout, *rest, **others)
 
     monkeypatch.setattr(IreeCompiler, "_in_binary", spy)
     dying.run(add().encode(), FLAGS, timeout=100.0)
@@ -342,7 +360,9 @@ def test_a_crash_without_a_stack_is_looked_at_once_more(monkeypatch: pytest.Monk
     """On one thread, where the stack says what failed."""
     seen: list[tuple[str, ...]] = []
 
-    def crash(self: IreeCompiler, source: bytes, flags: tuple[str, ...], *_: object) -> None:
+    def crash(
+        self: IreeCompiler, source: bytes, flags: tuple[str, ...], *_: object, **others: object
+    ) -> None:
         seen.append(flags)
         known = "kernel" if SINGLE_THREAD in flags else "other"
         raise CompileFailed(Failure("crash", "iree-compile crashed", cause=known))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mgx_mlir.core.ir import ir
 
 # the segment of the operands that holds the extents of all results
-_SEGMENT = {"flow.dispatch.region": 0, "flow.dispatch.workgroups": 3}
+_SEGMENT = {"flow.dispatch.region": 0, "flow.dispatch.workgroups": 3, "flow.dispatch": 3}
 
 
 def extent(op: ir.Operation, result: ir.Value, axis: int) -> ir.Value | None:

@@ -30,6 +30,9 @@ def merge_equal_results(module: ir.Module) -> None:
     for i, region in enumerate(found):
         region.attributes[_MARK] = ir.IntegerAttr.get(kind, i)
     copy = module.operation.clone()
+    for op in list(copy.regions[0].blocks[0].operations):
+        if op.operation.name == "flow.executable":
+            op.operation.erase()  # its kernel is of no interest here
     try:
         _follow_extents(copy)
         passmanager.PassManager.parse(_FOLD).run(copy)
