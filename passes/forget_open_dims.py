@@ -34,7 +34,8 @@ class ForgetOpenDims(Pass):
 
     A reshape that copies extents in place, or has one open dim, keeps stating its dims (by 0 and
     -1). A broadcast gets the operands that have the dims. Where nothing has them, they are
-    computed from the inputs' extents. Attention keeps what its operands' dims have in common.
+    computed from the inputs' extents, ahead of kernels: one that needs them inside becomes the ops
+    it is of. Attention keeps what its operands' dims have in common.
     """
 
     name: ClassVar[str] = "forget_open_dims"
@@ -45,6 +46,10 @@ class ForgetOpenDims(Pass):
             found = _Function(function)
             changed |= found.forget()
         return changed
+
+
+class _Unstated(Exception):
+    """A kernel has a broadcast to dims that none of its operands has."""
 
 
 def _named(dims: Iterable[int]) -> bool:
@@ -95,9 +100,13 @@ class _Function:
         late: list[ir.Operation] = []
         while todo:
             op = todo.pop(0)
-            for region in op.regions:
-                for inner in region.blocks:
-                    self._walk(inner, Scope(None if is_a(op, Kernel) else scope))
+            try:
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self._walk(inner, Scope(None if is_a(op, Kernel) else scope))
+            except _Unstated:
+                todo[:0] = _inlined(op)
+                continue
             if is_a(op, Group) and op.opview.tag in TAGS:
                 _state_extents(op)
             if op in late:
@@ -168,7 +177,7 @@ class _Function:
                 refs = [b.op("multibroadcast", [b.literal(0, out.dtype)], out_lens=fixed)]
             return b.op("multibroadcast", [x, *refs], results=[out])
         if is_a(op.parent, Kernel):
-            raise PassError(f"no operand of the kernel has the dims of {out}")
+            raise _Unstated
         return b.op("broadcast_with_dims", x, self._vector(b, out.dims, scope), results=[out])
 
     def _beside(self, op: ir.Operation, scope: Scope) -> ir.Operation | None:
@@ -287,6 +296,20 @@ class _Function:
             for region in op.regions:
                 for inner in region.blocks:
                     self._check(inner)
+
+
+def _inlined(op: ir.Operation) -> list[ir.Operation]:
+    """Replace a kernel by the ops of its body, and return them."""
+    body = op.regions[0].blocks[0]
+    for argument, v in zip(body.arguments, op.operands, strict=True):
+        argument.replace_all_uses_with(v)
+    *ops, end = [view.operation for view in body.operations]
+    for r, v in zip(op.results, list(end.operands), strict=True):
+        r.replace_all_uses_with(v)
+    for inner in ops:
+        inner.move_before(op)
+    op.erase()
+    return ops
 
 
 def _state_extents(op: ir.Operation) -> None:

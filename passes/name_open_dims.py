@@ -89,6 +89,7 @@ class Names:
             v.set_type(named.mlir())
         for view in list(self.block.operations):
             self._simplify(view.operation)
+        self._share_broadcasts()
         return bool(told)
 
     def _name(self, e: Int) -> int:
@@ -110,6 +111,17 @@ class Names:
             ):
                 return False
         return True
+
+    def _share_broadcasts(self) -> None:
+        """Have each value broadcast once to the same named dims, however they were computed."""
+        made: dict[tuple[ir.Value, ir.Type], ir.Value] = {}
+        for view in list(self.block.operations):
+            op = view.operation
+            if is_a(op, BroadcastWithDims) and TensorType.of(op.results[0]).is_static:
+                first = made.setdefault((op.operands[0], op.results[0].type), op.results[0])
+                if first != op.results[0]:
+                    op.results[0].replace_all_uses_with(first)
+                    op.erase()
 
     def _simplify(self, op: ir.Operation) -> None:
         """Replace a view whose dims are computed by one that states them."""

@@ -8,13 +8,14 @@ from typing import ClassVar
 
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.literals import is_literal
-from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, is_a
+from mgx_mlir.core.op import BroadcastOp, Op, Pointwise, is_a, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType, product
 from mgx_mlir.dialects.migraphx.broadcasts import Broadcast, Multibroadcast
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.dialects.migraphx.normalize import LogSoftmax, Softmax
 from mgx_mlir.dialects.migraphx.pointwise_other import Where
+from mgx_mlir.dialects.migraphx.quant import QuantDot
 from mgx_mlir.dialects.migraphx.reduce import NumberReduction
 from mgx_mlir.dialects.migraphx.views import Flatten, Reshape, Squeeze, Unsqueeze
 from mgx_mlir.passes.analysis.constants import is_constant
@@ -32,9 +33,11 @@ from mgx_mlir.rewrite.pattern import (
 )
 
 
-@pattern(Dot)
-def find_dot_broadcast_rows(op: Dot, rw: Rewriter) -> Replacement:
-    """dot(x, broadcast(w)) -> reshape(dot(reshape(x), w))"""
+@pattern(Dot, QuantDot)
+def find_dot_broadcast_rows(op: Dot | QuantDot, rw: Rewriter) -> Replacement:
+    """dot(x, broadcast(w)) -> reshape(dot(reshape(x), w)); quant_dot likewise"""
+    if len(op.operands) > 2:
+        return no_match("its scales have the operands' dims")
     a, out = TensorType.of(op.a), TensorType.of(op.out)
     if out.rank < 3 or DYN in (a.dims[-1], out.dims[-1]) or a.dims[:-1] != out.dims[:-1]:
         return no_match("rank below 3, or columns of run-time length")
@@ -44,7 +47,7 @@ def find_dot_broadcast_rows(op: Dot, rw: Rewriter) -> Replacement:
     if w is None:
         return no_match("b is not one broadcast matrix")
     flat = _reshape(rw, op.a, (_rows(a.dims[:-1]), a.dims[-1]))
-    return _reshape(rw, rw.op("dot", flat, w), out.dims)
+    return _reshape(rw, rw.op(mnemonic(op), flat, w), out.dims)
 
 
 def _is_solvable(t: TensorType) -> bool:

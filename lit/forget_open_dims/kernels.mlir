@@ -26,3 +26,21 @@ func.func @norm(%x: tensor<?x?x8xf32>) -> tensor<?x?x8xf32> {
   %2 = "migraphx.sub"(%x, %1) : (tensor<?x?x8xf32>, tensor<?x?x8xf32>) -> tensor<?x?x8xf32>
   return %2 : tensor<?x?x8xf32>
 }
+
+// -----
+
+// No operand of the kernel has the open dim: its ops are alone, and one reads the dims.
+// CHECK-LABEL: @dims_of_none
+// CHECK-NOT: "migraphx.fused_reduce"
+// CHECK: %[[D:.*]] = "migraphx.concat"
+// CHECK: %[[B:.*]] = "migraphx.broadcast_with_dims"(%arg1, %[[D]]) : (tensor<4x8xf32>, tensor<3xi64>) -> tensor<?x4x8xf32>
+// CHECK: "migraphx.reduce_sum"(%[[B]])
+func.func @dims_of_none(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>) -> (tensor<?x8xf32>, tensor<?x1x8xf32>) {
+  %0 = "migraphx.relu"(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  %1 = "migraphx.dimensions_of"(%x) {start = 0 : i64, end = 1 : i64} : (tensor<?x8xf32>) -> tensor<1xi64>
+  %2 = "migraphx.literal"() {value = dense<[4, 8]> : tensor<2xi64>} : () -> tensor<2xi64>
+  %3 = "migraphx.concat"(%1, %2) {axis = 0 : i64} : (tensor<1xi64>, tensor<2xi64>) -> tensor<3xi64>
+  %4 = "migraphx.broadcast_with_dims"(%w, %3) : (tensor<4x8xf32>, tensor<3xi64>) -> tensor<?x4x8xf32>
+  %5 = "migraphx.reduce_sum"(%4) {axes = array<i64: 1>} : (tensor<?x4x8xf32>) -> tensor<?x1x8xf32>
+  return %0, %5 : tensor<?x8xf32>, tensor<?x1x8xf32>
+}

@@ -106,3 +106,14 @@ func.func @empty(%x: tensor<2x0x4xf32>, %w: tensor<4x5xf32>) -> tensor<2x0x5xf32
   %1 = "migraphx.dot"(%x, %0) : (tensor<2x0x4xf32>, tensor<2x4x5xf32>) -> tensor<2x0x5xf32>
   return %1 : tensor<2x0x5xf32>
 }
+
+// -----
+
+// CHECK-LABEL: @integers
+// CHECK: %[[X:.*]] = "migraphx.reshape"(%arg0) {dims = array<i64: 6, 4>}
+// CHECK: "migraphx.quant_dot"(%[[X]], %arg1) {{.*}}: (tensor<6x4xui8>, tensor<4x5xi8>) -> tensor<6x5xi32>
+func.func @integers(%x: tensor<2x3x4xui8>, %w: tensor<4x5xi8>) -> tensor<2x3x5xi32> {
+  %0 = "migraphx.multibroadcast"(%w) {out_lens = array<i64: 2, 4, 5>} : (tensor<4x5xi8>) -> tensor<2x4x5xi8>
+  %1 = "migraphx.quant_dot"(%x, %0) : (tensor<2x3x4xui8>, tensor<2x4x5xi8>) -> tensor<2x3x5xi32>
+  return %1 : tensor<2x3x5xi32>
+}

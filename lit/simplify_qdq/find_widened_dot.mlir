@@ -89,3 +89,20 @@ func.func @floats(%x: tensor<2x3xi8>, %w: tensor<3x4xi8>) -> tensor<2x4xf32> {
   %0 = "migraphx.dot"(%a, %b) : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
   return %0 : tensor<2x4xf32>
 }
+
+// -----
+
+// A weight that is repeated over the batch is summed once.
+// CHECK-LABEL: @repeated
+// CHECK: %[[N:.*]] = "migraphx.reduce_sum"({{.*}}) {axes = array<i64: 0>} : (tensor<3x4xi32>) -> tensor<1x4xi32>
+// CHECK: "migraphx.multibroadcast"(%[[N]]) {{.*}} -> tensor<5x1x4xi32>
+func.func @repeated(%x: tensor<5x2x3xi8>, %w: tensor<3x4xi8>) -> tensor<5x2x4xi32> {
+  %z = "migraphx.literal"() {value = dense<3> : tensor<i32>} : () -> tensor<i32>
+  %zb = "migraphx.multibroadcast"(%z) {out_lens = array<i64: 5, 2, 3>} : (tensor<i32>) -> tensor<5x2x3xi32>
+  %wb = "migraphx.multibroadcast"(%w) {out_lens = array<i64: 5, 3, 4>} : (tensor<3x4xi8>) -> tensor<5x3x4xi8>
+  %c = "migraphx.convert"(%x) {target_type = i32} : (tensor<5x2x3xi8>) -> tensor<5x2x3xi32>
+  %a = "migraphx.sub"(%c, %zb) : (tensor<5x2x3xi32>, tensor<5x2x3xi32>) -> tensor<5x2x3xi32>
+  %b = "migraphx.convert"(%wb) {target_type = i32} : (tensor<5x3x4xi8>) -> tensor<5x3x4xi32>
+  %0 = "migraphx.dot"(%a, %b) : (tensor<5x2x3xi32>, tensor<5x3x4xi32>) -> tensor<5x2x4xi32>
+  return %0 : tensor<5x2x4xi32>
+}

@@ -193,7 +193,8 @@ class Builder:
         if all(self._agree(axis, values, rank) for axis in range(rank)):
             # each extent is that of some operand, whatever the sizes are
             return self.op("multibroadcast", [v, *(x for x in values if x != v)])
-        return self.op("broadcast_with_dims", v, self.common_shape(values, rank))
+        kind = TensorType(self.dtype(v), tuple(target))  # a known extent is the others' where not 1
+        return self.op("broadcast_with_dims", v, self.common_shape(values, rank), results=[kind])
 
     def _agree(self, axis: int, values: Sequence[ir.Value], rank: int) -> bool:
         """Return whether the extents at `axis` that are not 1 are the same, for every size."""

@@ -62,7 +62,10 @@ def broadcast(space: Space, extents: Sequence[Int]) -> Int:
                 space.tell_broadcast(out, d)
             if out != 1 and space.nonnegative(out - d) and space.nonnegative(d - out):
                 continue  # the same, told by another form
-            out = d if out == 1 else space.select(space.equal(out, 1), d, out)
+            if out == 1 or space.is_joined(d, out):
+                out = d
+            elif not space.is_joined(out, d):
+                out = space.select(space.equal(out, 1), d, out)
     return out
 
 

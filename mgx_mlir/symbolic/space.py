@@ -360,8 +360,29 @@ class Space:
             if k and not left and d - p * k in (0, k):
                 return b + k * self.pos(p + (0 if d is p * k else 1))
         elif atom.kind == "eq":
+            if isinstance(b, Expr) and self.equal(b, 1) is condition and self.is_joined(b, a):
+                return b
             d = self._solved(d, p)
         return b + condition * d
+
+    def is_joined(self, joined: Int, d: Int) -> bool:
+        """Return whether an extent is what `d` broadcasts to: `a`, or `b` where `a` is 1.
+
+        One of the two is `d`, or was made of it so in turn. The extent is 1 only where `d` is 1,
+        and broadcasting it with `d` again changes nothing.
+        """
+        if joined is d:
+            return True
+        if not isinstance(joined, Expr):
+            return False
+        for test in joined.atoms():
+            p = test.arguments[0]
+            if test.kind != "eq" or not isinstance(p, Expr):
+                continue
+            a, b = (joined.replaced(test, truth) for truth in (0, 1))
+            if self.equal(a, 1) is self.polynomial({(test,): 1}):
+                return self.is_joined(a, d) or self.is_joined(self._solved(b, p), d)
+        return False
 
     @staticmethod
     def _solved(e: Int, p: Expr) -> Int:

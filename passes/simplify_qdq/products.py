@@ -14,6 +14,7 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.op import Op, attributes_of, is_a, mnemonic
 from mgx_mlir.core.shapes import DYN, TensorType
+from mgx_mlir.dialects.migraphx.broadcasts import Multibroadcast
 from mgx_mlir.dialects.migraphx.convert import Convert
 from mgx_mlir.dialects.migraphx.linear import Convolution, Dot
 from mgx_mlir.dialects.migraphx.pointwise_binary import Sub
@@ -231,17 +232,28 @@ def _correct_dot(rw: Rewriter, total: ir.Value, a: _Operand, b: _Operand) -> ir.
     dims = TensorType.of(total).dims
     row, column = len(dims) - 2, len(dims) - 1
     if a.zero is not None:
-        wide = _converted(rw, b.value, dtypes.INT32)
-        sums = rw.op("reduce_sum", wide, axes=[row])
+        sums = _sums(rw, b.value, row)
         total = _less(rw, total, sums, a.zero[0], _repeat(a.zero[1], column, dims[column]), row)
     if b.zero is not None:
-        wide = _converted(rw, a.value, dtypes.INT32)
-        sums = rw.op("reduce_sum", wide, axes=[column])
+        sums = _sums(rw, a.value, column)
         if a.zero is not None:
             own = _zero(rw, a.zero[0], _repeat(a.zero[1], column, 1))
             sums = rw.sub(sums, rw.mul(own, a.dims[-1]))
         total = _less(rw, total, sums, b.zero[0], _repeat(b.zero[1], row, dims[row]), column)
     return total
+
+
+def _sums(rw: Rewriter, value: ir.Value, axis: int) -> ir.Value:
+    """Build the i32 sums of a matrix along an axis; one that is repeated is summed once."""
+    dims = TensorType.of(value).dims
+    view = defined_by(value, Multibroadcast)
+    below = value if view is None else view.operands[0]
+    own = TensorType.of(below).dims
+    at = axis - (len(dims) - len(own))
+    if at < 0 or own[at] != dims[axis]:
+        below, at = value, axis
+    sums = rw.op("reduce_sum", _converted(rw, below, dtypes.INT32), axes=[at])
+    return rw.multibroadcast(sums, (*dims[:axis], 1, *dims[axis + 1 :]))
 
 
 def _less(

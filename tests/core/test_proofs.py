@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mgx_mlir.core.errors import ShapeError
 from mgx_mlir.symbolic.expressions import Int, value_at
+from mgx_mlir.symbolic.extent_rules import broadcast
 from mgx_mlir.symbolic.extents import Runs, UndecidedError
 from mgx_mlir.symbolic.proofs import Prover
 from mgx_mlir.symbolic.space import Space
@@ -153,6 +154,18 @@ EQUAL: dict[str, Callable[..., tuple[Int, Int]]] = {
     "a clamp above its range": lambda s, a, b, c: (s.minimum(c, 6), c),
     "the largest integer": lambda s, a, b, c: (s.minimum(a, 2**63 - 1), a),
     "twice a half of twice": lambda s, a, b, c: (s.floordiv(a * 2, 2), a),
+    "a broadcast again": lambda s, a, b, c: (
+        broadcast(s, [b, broadcast(s, [a, b])]),
+        broadcast(s, [a, b]),
+    ),
+    "a broadcast of three again": lambda s, a, b, c: (
+        broadcast(s, [broadcast(s, [a, c, b]), c, a, broadcast(s, [c, b])]),
+        broadcast(s, [a, c, b]),
+    ),
+    "a choice that is a broadcast": lambda s, a, b, c: (
+        s.select(s.equal(broadcast(s, [a, b]), 1), b, broadcast(s, [a, b])),
+        broadcast(s, [a, b]),
+    ),
     "a truth of a truth": lambda s, a, b, c: (s.truth(s.equal(a, 3)), s.equal(a, 3)),
 }
 NONNEGATIVE: dict[str, Callable[..., Int]] = {

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import onnx.helper
 import onnx.parser
+import onnx.reference
 import pytest
 
 import mgx_mlir
@@ -55,3 +57,37 @@ def test_more_rows_than_a_work_group_has() -> None:
     for a, b, c, d in ((7001, 3, 1, 3), (1, 70001, 3, 1), (700, 130, 700, 1), (300, 301, 300, 301)):
         x, y = (rng.standard_normal(n).astype(np.float32) for n in ((a, b), (c, d)))
         np.testing.assert_array_equal(program.run({"x": x, "y": y})[0], x + y)
+
+
+NAMED = {
+    "a row": """g (float[a,b] x) => (float[n,8] z) <float[8] r = {0, 1, 2, 3, 4, 5, 6, 7}>
+        { z = Add(x,r) }""",
+    "two inputs": "g (float[a,b] x, float[c,d] y) => (float[n,m] z) { z = Add(x,y) }",
+    "sums of sums": """g (float[a,b] x, float[c,d] y) => (float[n,m] z)
+        { s = Add(x,y) t = Mul(s,y) u = Sub(t,x) z = Softmax(u) }""",
+    "a choice": """g (bool[a,b] c, float[d,e] x, float[f] y) => (float[n,m] z)
+        { z = Where(c,x,y) }""",
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_open_dims_keep_their_names(name: str) -> None:
+    """Where any of some open dims may be 1, what they broadcast to is one extent for all passes."""
+    graph = onnx.parser.parse_graph(NAMED[name])
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    program = mgx_mlir.compile(model.SerializeToString(), "cpu", cache=False)
+    assert program.stats.unnamed_open_dims is None
+    assert len(program.kernels) == 1
+    oracle = onnx.reference.ReferenceEvaluator(model)
+    rng = np.random.default_rng(0)
+    for rows, columns in itertools.product(itertools.product((1, 3), repeat=2), repeat=2):
+        wide = itertools.cycle((8, 1)) if max(columns) == 3 else itertools.repeat(8)
+        arrays = {}
+        for i, v in enumerate(graph.input):
+            dims = (rows[i % 2], next(wide))[-len(v.type.tensor_type.shape.dim) :]
+            drawn = rng.standard_normal(dims).astype(np.float32)
+            arrays[v.name] = drawn > 0 if v.name == "c" else drawn
+        got, want = program.run(arrays)[0], oracle.run(None, arrays)[0]
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import onnx.helper
+import onnx.numpy_helper
+import onnx.parser
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
+import mgx_mlir
 from mgx_mlir.core import dtypes
 from mgx_mlir.passes.lower.cpu.isa import isa_of
 from mgx_mlir.targets.child import shared_compiler
@@ -144,3 +148,25 @@ def test_compiles_elsewhere(cpu: str) -> None:
     assert kernels_of(lowered) == 1
     flags = cpu_ladder(cpu=cpu, extra=FLAGS[cpu])[0].flags
     assert shared_compiler().run(lowered.bytecode, flags).vmfb
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+def test_open_batches_share_one_weight(zeros: bool) -> None:
+    """A weight of rank 2 is not repeated over a batch that only the run knows."""
+    graph = onnx.parser.parse_graph("""g (uint8[b,t,c,33] x) => (int32[b,t,c,40] y)
+        { y = MatMulInteger(x,w,p,q) }""")
+    rng = np.random.default_rng(0)
+    w = rng.integers(-128, 128, (33, 40)).astype(np.int8)
+    p = np.uint8(131)
+    q = rng.integers(-9, 9, 40).astype(np.int8) if zeros else np.int8(0)
+    for name, array in {"w": w, "p": p, "q": q}.items():
+        graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(array), name))
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    program = mgx_mlir.compile(model.SerializeToString(), "cpu", cache=False)
+    assert program.stats.unnamed_open_dims is None
+    assert zeros or len(program.kernels) == 1  # else the sums of rows are one of their own
+    for lead in ((2, 3, 4), (1, 1, 1), (5, 1, 7), (1, 0, 3)):
+        x = rng.integers(0, 256, (*lead, 33)).astype(np.uint8)
+        want = (x.astype(np.int64) - p) @ (w.astype(np.int64) - q)
+        np.testing.assert_array_equal(program.run({"x": x})[0], want)
