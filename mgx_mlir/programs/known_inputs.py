@@ -16,16 +16,17 @@ class KnownInputs:
     """Remembers shapes that a signature's checks let pass.
 
     The checks depend on types and shapes alone, but for bools (of any byte), types that another
-    one holds, indices and lists: inputs of such signatures are never known.
+    one holds, and lists: inputs of such signatures are never known. Indices and divisors are
+    checked in every call.
     """
 
     def __init__(self, signature: Signature) -> None:
         ports = signature.inputs
-        plain = not signature.input_groups and not signature.values
         kinds = [dtypes.from_name(p.dtype) for p in ports]
         self._count = len(ports)
         self._types = [(p.name, d.np) for p, d in zip(ports, kinds, strict=True)]
-        self._usable = plain and not any(p.element for p in ports)
+        self._signature = signature
+        self._usable = not signature.input_groups and not any(p.element for p in ports)
         self._usable &= not any(d.is_bool for d in kinds)
         self._passed: set[tuple[tuple[int, ...], ...]] = set()
 
@@ -37,7 +38,10 @@ class KnownInputs:
             self._passed.add(tuple([a.shape for a in arrays]))
 
     def arrays(self, given: Mapping[str, object]) -> list[np.ndarray] | None:
-        """Return the arrays in order where they are like earlier ones, else None."""
+        """Return the arrays in order where they are like earlier ones, else None.
+
+        Errors: RunError for an index that is out of range, or a divisor of 0.
+        """
         if not self._passed or len(given) != self._count:
             return None
         found: list[np.ndarray] = []
@@ -46,4 +50,8 @@ class KnownInputs:
             if type(a) is not np.ndarray or a.dtype is not kind:
                 return None
             found.append(a)
-        return found if tuple([a.shape for a in found]) in self._passed else None
+        if tuple([a.shape for a in found]) not in self._passed:
+            return None
+        if self._signature.values:
+            self._signature.check_values(found)
+        return found

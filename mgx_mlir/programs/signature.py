@@ -117,6 +117,8 @@ class ValueRule:
         if self.source is not None:
             n = arrays[self.source[0]].shape[self.source[1]]
         assert n is not None
+        if values.dtype.kind == "i" and int(values.view(f"u{values.itemsize}").max()) < n:
+            return ""  # negative ones are larger, read so: one pass over most indices
         low, high = int(values.min()), int(values.max())
         if -n <= low and high < n:
             return ""

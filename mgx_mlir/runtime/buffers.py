@@ -49,4 +49,4 @@ def owned_array(
     """
     memory = (ctypes.c_char * size).from_address(begin)
     memory.keep = keep  # type: ignore[attr-defined]
-    return np.frombuffer(memoryview(memory), dtype).reshape(shape)
+    return np.ndarray(shape, dtype, memoryview(memory))

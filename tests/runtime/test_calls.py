@@ -136,12 +136,18 @@ def test_arguments_are_kept_for_some_sizes_alone() -> None:
     assert 0 < len(program.load()._lists._free) <= argument_lists._MOST_SHAPES
 
 
-def test_indices_are_checked_at_each_call() -> None:
-    program = compiled("z = Gather(x, i)", "float[4] x, int64[2] i", "float[2] z", threads=1)
-    x = np.arange(4, dtype=np.float32)
-    assert np.array_equal(program.run({"x": x, "i": np.array([3, 1])})[0], [3, 1])
-    with pytest.raises(RunError, match=r"expected indices in \[-4, 4\), got 9"):
-        program.run({"x": x, "i": np.array([3, 9])})
+@pytest.mark.parametrize("kind", ["int64", "int32"])
+def test_indices_are_checked_at_each_call(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their shapes are known by then; negative ones count from the end."""
+    program = compiled("z = Gather(x, i)", f"float[n] x, {kind}[2] i", "float[2] z")
+    x = np.arange(5, dtype=np.float32)
+    program.run({"x": x, "i": np.array([0, 1], kind)})
+    monkeypatch.setattr(type(program), "check_inputs", None)  # nothing else is checked again
+    for i in ([4, 0], [-5, 4], [-1, -2], [3, 3]):
+        assert np.array_equal(program.run({"x": x, "i": np.array(i, kind)})[0], x[i])
+    for i, wrong in (([0, 5], 5), ([-6, 1], -6), ([4, 2**31 - 1], 2**31 - 1)):
+        with pytest.raises(RunError, match=rf"expected indices in \[-5, 5\), got {wrong}$"):
+            program.run({"x": x, "i": np.array(i, kind)})
 
 
 @pytest.mark.parametrize("count", [16, 1 << 13])
