@@ -2,7 +2,8 @@
 
 Channels-last: each pixel reduces the taps of its window that are inside of the image. Planes: each
 row of the result first reduces the rows of its windows to one line in scratch, which has a border
-of what never counts, then the line's columns.
+of what never counts, then the line's columns. Where only the run knows the width, or the scratch
+does not hold it, that is done strip by strip.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from mgx_mlir.passes.lower.scalar import TypedScalar
 GROUP_ELEMENTS = 8192  # of a work-group: enough to be worth starting
 MAX_STRIDE = 4  # of a line's columns, which are read together with those in between
 MAX_COLUMNS = 16  # of a window of a line, which are written out one by one
+STRIP = 128  # columns of the result, of which more are not worth a longer border
 F32 = dtypes.FLOAT
 
 
@@ -80,18 +82,33 @@ class Images:
         return [self.batch, self.channels, *self.size, *self.counts]
 
 
-def line_elements(windows: Windows, images: Images, isa: Isa) -> int | None:
+@dataclass(frozen=True)
+class Line:
+    """The scratch of one row of windows: its elements, and the columns of the result that are made
+    from it; None: all of a row."""
+
+    elements: int
+    strip: int | None = None
+
+
+def line_of(windows: Windows, images: Images, isa: Isa) -> Line | None:
     """Return the scratch of one row of windows over planes; None where loops do not fit it."""
     width, count = images.size[1], images.counts[1]
-    if not isinstance(width, int) or not isinstance(count, int):
-        return None
     if windows.stride[1] > MAX_STRIDE or windows.lengths[1] > MAX_COLUMNS:
         return None
-    written = windows.low[1] + -(-width // isa.lanes) * isa.lanes
-    last = -(-count // isa.lanes) * isa.lanes * windows.stride[1]
-    read = last + (windows.lengths[1] - 1) * windows.dilation[1]
-    elements = -(-max(written, read) // isa.lanes) * isa.lanes
-    return elements if elements * 4 <= SCRATCH_BYTES else None
+    if isinstance(width, int) and isinstance(count, int):
+        written = windows.low[1] + -(-width // isa.lanes) * isa.lanes
+        read = _read_by(windows, -(-count // isa.lanes) * isa.lanes)
+        elements = -(-max(written, read) // isa.lanes) * isa.lanes
+        if elements * 4 <= SCRATCH_BYTES:
+            return Line(elements)
+    elements = (-(-_read_by(windows, STRIP) // isa.lanes) + 1) * isa.lanes
+    return Line(elements, STRIP) if (elements + STRIP) * 4 <= SCRATCH_BYTES else None
+
+
+def _read_by(windows: Windows, columns: int) -> int:
+    """Return how much of a line is read for so many columns of the result."""
+    return columns * windows.stride[1] + (windows.lengths[1] - 1) * windows.dilation[1]
 
 
 def channels_last(
@@ -120,12 +137,11 @@ def channels_last(
 
 def planes(
     windows: Windows, images: Images, isa: Isa, x: ir.Value, divisors: ir.Value | None,
-    others: Sequence[ir.Value], results: Sequence[DType], emit: Emit, line: int,
+    others: Sequence[ir.Value], results: Sequence[DType], emit: Emit, line: Line,
 ) -> list[ir.Value]:  # fmt: skip
     """Make the dispatch over planes [N * C, H, W].
 
-    divisors: how many columns count in each window of a row, for an average. line: the scratch of
-    `line_elements`.
+    divisors: how many columns count in each window of a row, for an average of whole rows.
     """
     high, wide = images.counts
     total = IndexBuilder().mul(images.batch, images.channels)
@@ -134,8 +150,8 @@ def planes(
         step = min(max(1, GROUP_ELEMENTS // max(1, high * wide)), max(1, total))
 
     def body(k: WorkgroupBuilder) -> list[ResultTile]:
-        work = _Lines(k, windows, images.inside(k), isa, emit, divisors is not None)
-        return work.build(step, line, k.inner(total), results)
+        work = _Lines(k, windows, images.inside(k), isa, emit, line)
+        return work.build(step, k.inner(total), results)
 
     inputs = [x, *([] if divisors is None else [divisors]), *others]
     return dispatch(
@@ -273,88 +289,170 @@ class _Pixels(_Pools):
         return [ResultTile(t, (image, row, 0, 0), sizes) for t in made]
 
 
+@dataclass(frozen=True)
+class _Strip:
+    """Columns of the result, and what of the image they are made of.
+
+    first, count: of the result. origin: where the line begins in the image. begin, width: the
+    columns of the image that the line holds.
+    """
+
+    first: Index
+    count: Index
+    origin: Index
+    begin: Index
+    width: Index
+
+
 class _Lines(_Pools):
     """Windows of planes."""
 
     def __init__(
         self, k: WorkgroupBuilder, windows: Windows, images: Images, isa: Isa, emit: Emit,
-        divided: bool,
+        line: Line,
     ) -> None:  # fmt: skip
         super().__init__(k, windows, images, isa, emit)
+        self.form, self.average = line, windows.mode == "average"
         self.x, *rest = k.inputs
-        self.divisors = rest.pop(0) if divided else None
+        self.divisors = rest.pop(0) if self.average and line.strip is None else None
         self.others = rest
 
-    def build(
-        self, step: int, line: int, total: Index, results: Sequence[DType]
-    ) -> list[ResultTile]:
-        k, lanes, (high, wide) = self.k, self.isa.lanes, self.images.counts
+    def build(self, step: int, total: Index, results: Sequence[DType]) -> list[ResultTile]:
+        k, (high, wide) = self.k, self.images.counts
         plane = k.at[0]
         whole = isinstance(total, int) and total % step == 0
         here: Index = step if whole else k.min(step, k.sub(total, plane))
         sizes = (here, high, wide)
-        tiles = [k.empty(sizes, d) for d in results]
-        border, empty = self.nothing(lanes), k.empty((line,), self.windows.dtype)
-        scratch = k.loop(0, line, lanes, [empty], lambda i, c: [k.write(border, c[0], [i])])
+        scratch = [k.empty((self.form.elements,), self.windows.dtype)]
+        strip = self.form.strip
+        if strip is None:
+            scratch = [self.filled(scratch[0], self.windows.neutral)]
+        elif self.average:
+            scratch.append(k.empty((strip,), F32))
+        own = len(scratch)
 
         def one(p: Index, carried: list[ir.Value]) -> list[ir.Value]:
-            at = k.add(plane, p)
+            if strip is None:
+                width, origin = self.images.size[1], -self.windows.low[1]
+                return self.rows(_Strip(0, wide, origin, 0, width), p, carried, own)
+            return k.loop(0, wide, strip, carried, lambda q, c: self.strip(q, p, c, own))
 
-            def row(r: Index, carried: list[ir.Value]) -> list[ir.Value]:
-                made, divisor = self.line(at, r, carried[0])
-                return [made, *self.columns(made, at, p, r, divisor, carried[1:])]
+        made = k.loop(0, here, 1, [*scratch, *(k.empty(sizes, d) for d in results)], one)
+        return [ResultTile(t, (plane, 0, 0), sizes) for t in made[own:]]
 
-            return k.loop(0, high, 1, carried, row)
+    def filled(self, line: ir.Value, number: float) -> ir.Value:
+        """Return a line that is one number everywhere."""
+        k, lanes = self.k, self.isa.lanes
+        v = k.splat(number, lanes, self.windows.dtype)
+        size = self.form.elements
+        return k.loop(0, size, lanes, [line], lambda i, c: [k.write(v, c[0], [i])])[0]
 
-        made = k.loop(0, here, 1, [*scratch, *tiles], one)
-        return [ResultTile(t, (plane, 0, 0), sizes) for t in made[1:]]
+    def strip(self, q: Index, p: Index, carried: list[ir.Value], own: int) -> list[ir.Value]:
+        """Make the columns of the result from `q` on, as many as the scratch is for."""
+        k, w, size = self.k, self.windows, self.form.strip
+        assert size is not None
+        width = self.images.size[1]
+        origin = k.sub(k.mul(q, w.stride[1]), w.low[1])
+        begin = k.max(origin, 0)
+        end = k.min(width, k.add(origin, _read_by(w, size)))
+        count = k.min(size, k.sub(self.images.counts[1], q))
+        here = _Strip(q, count, origin, begin, k.max(k.sub(end, begin), 0))
+        line, *rest = carried
+        if self.average:
+            line, rest[0] = self.counts(here, line, rest[0])
+        return self.rows(here, p, [self.filled(line, w.neutral), *rest], own)
 
-    def line(self, plane: Index, r: Index, scratch: ir.Value) -> tuple[ir.Value, ir.Value | None]:
+    def counts(
+        self, strip: _Strip, line: ir.Value, divisors: ir.Value
+    ) -> tuple[ir.Value, ir.Value]:
+        """Write how many columns count in each window: the sums of a line of ones."""
+        k, lanes, w = self.k, self.isa.lanes, self.windows
+        first: Index = k.sub(strip.begin, strip.origin)
+        end: Index = k.add(first, strip.width)
+        if w.include:
+            assert self.form.strip is not None
+            image = k.sub(k.add(self.images.size[1], w.high[1]), strip.origin)
+            first, end = 0, k.min(image, _read_by(w, self.form.strip))
+        zero, one = (k.splat(n, lanes, F32) for n in (0.0, 1.0))
+        ones = k.loop(
+            first, end, lanes, [self.filled(line, 0.0)], lambda i, c: [k.write(one, c[0], [i])]
+        )[0]
+        ones = k.write(zero, ones, [end])  # the last vector of ones may be beyond it
+        b = self.scalars(lanes)
+
+        def some(q: Index, c: list[ir.Value]) -> list[ir.Value]:
+            number = b.max(TypedScalar(self.gathered(ones, q), F32), b.const(1))
+            return [k.write(number.value, c[0], [q])]
+
+        return ones, k.loop(0, self.form.strip or 0, lanes, [divisors], some)[0]
+
+    def rows(self, strip: _Strip, p: Index, carried: list[ir.Value], own: int) -> list[ir.Value]:
+        """Make the strip of all rows of a plane; `own` values that are carried are scratch."""
+        at = self.k.add(self.k.at[0], p)
+
+        def row(r: Index, carried: list[ir.Value]) -> list[ir.Value]:
+            made, rows = self.line(strip, at, r, carried[0])
+            scratch = [made, *carried[1:own]]
+            divisors = scratch[-1] if own > 1 else self.divisors
+            place = (at, p, r)
+            return [*scratch, *self.columns(strip, made, place, rows, divisors, carried[own:])]
+
+        return self.k.loop(0, self.images.counts[0], 1, carried, row)
+
+    def line(
+        self, strip: _Strip, plane: Index, r: Index, scratch: ir.Value
+    ) -> tuple[ir.Value, ir.Value | None]:
         """Return the rows of the windows of a row as one line, and how many rows count."""
         k, lanes, w = self.k, self.isa.lanes, self.windows
         y, first, last = self.taps(0, r)
+        shift = k.sub(strip.begin, strip.origin)
 
         def some(at: Index, masked: bool, into: list[ir.Value]) -> list[ir.Value]:
             def tap(i: Index, acc: list[ir.Value]) -> list[ir.Value]:
-                place = [plane, k.add(y, k.mul(i, w.dilation[0])), at]
+                place = [plane, k.add(y, k.mul(i, w.dilation[0])), k.add(strip.begin, at)]
                 v = k.read(self.x, place, lanes, masked=w.neutral if masked else None)
                 return [self.combined(acc[0], self.prepared(v, lanes), lanes)]
 
             (total,) = k.loop(first, last, 1, [self.nothing(lanes)], tap)
-            return [k.write(total, into[0], [k.add(at, w.low[1])])]
+            return [k.write(total, into[0], [k.add(at, shift)])]
 
-        (made,) = k.along(self.images.size[1], lanes, [scratch], some)
-        return made, None if self.divisors is None else self.counted(0, y, first, last)
+        (made,) = k.along(strip.width, lanes, [scratch], some)
+        return made, self.counted(0, y, first, last) if self.average else None
+
+    def gathered(self, line: ir.Value, q: Index) -> ir.Value:
+        """Return the windows of a vector of columns from `q` of the strip on, reduced."""
+        k, lanes, w = self.k, self.isa.lanes, self.windows
+        stride, total = w.stride[1], None
+        for j in range(w.lengths[1]):
+            at = k.add(k.mul(q, stride), j * w.dilation[1])
+            v = k.read(line, [at], lanes * stride)
+            if stride > 1:
+                v = vector.ShuffleOp(v, v, [i * stride for i in range(lanes)]).result
+            total = v if total is None else self.combined(total, v, lanes)
+        assert total is not None
+        return total
 
     def columns(
-        self, line: ir.Value, plane: Index, p: Index, r: Index, rows: ir.Value | None,
-        tiles: list[ir.Value],
+        self, strip: _Strip, line: ir.Value, place: tuple[Index, Index, Index],
+        rows: ir.Value | None, divisors: ir.Value | None, tiles: list[ir.Value],
     ) -> list[ir.Value]:  # fmt: skip
-        k, lanes, w = self.k, self.isa.lanes, self.windows
-        stride = w.stride[1]
+        """Make a row of a strip; `place`: the plane, that of the tile, and the row."""
+        k, lanes = self.k, self.isa.lanes
+        plane, p, r = place
 
         def some(q: Index, masked: bool, into: list[ir.Value]) -> list[ir.Value]:
-            total = None
-            for j in range(w.lengths[1]):
-                at = k.add(k.mul(q, stride), j * w.dilation[1])
-                v = k.read(line, [at], lanes * stride)
-                if stride > 1:
-                    v = vector.ShuffleOp(v, v, [i * stride for i in range(lanes)]).result
-                total = v if total is None else self.combined(total, v, lanes)
-            assert total is not None
-
             def divisor() -> ir.Value:
-                assert self.divisors is not None
+                assert divisors is not None
                 assert rows is not None
-                own = k.read(self.divisors, [q], lanes, masked=1.0 if masked else None)
+                own = k.read(divisors, [q], lanes, masked=1.0 if masked else None)
                 return arith.MulFOp(own, k.broadcast(rows, lanes)).result
 
-            total = self.finished(total, lanes, divisor)
-            c = self.images.channels
-            where = [k.div(plane, c), k.rem(plane, c), r, q]
+            total = self.finished(self.gathered(line, q), lanes, divisor)
+            c, at = self.images.channels, k.add(strip.first, q)
+            where = [k.div(plane, c), k.rem(plane, c), r, at]
             found = self.emit(k, self.others, total, where, {}, masked=masked)
             return [
-                k.write(v, t, [p, r, q], masked=masked) for v, t in zip(found, into, strict=True)
+                k.write(v, t, [p, r, at], masked=masked) for v, t in zip(found, into, strict=True)
             ]
 
-        return k.along(self.images.counts[1], lanes, tiles, some)
+        return k.along(strip.count, lanes, tiles, some)

@@ -64,7 +64,7 @@ def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value]
     size, found = ([1, *spatial], [1, *counts]) if one else (spatial, counts)
     channels = extents[-1] if last else extents[1]
     images = loops.Images(extents[0], channels, (size[0], size[1]), (found[0], found[1]))
-    line = None if last else loops.line_elements(windows, images, isa)
+    line = None if last else loops.line_of(windows, images, isa)
     if not last and line is None:
         return None
     # stands for what the windows give, and has their extents
@@ -88,7 +88,7 @@ def lower(e: LoweringContext, _: ir.Operation, body: ir.Block) -> list[ir.Value]
         return [views.reshaped(e, v, own) for v in made]
     assert line is not None
     divisors = None
-    if windows.mode == "average":
+    if windows.mode == "average" and line.strip is None:
         width, count = size[1], found[1]
         assert isinstance(width, int)
         assert isinstance(count, int)
