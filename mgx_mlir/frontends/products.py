@@ -69,7 +69,7 @@ def _same(b: Builder, x: Value, y: Value, i: int) -> bool:
 def einsum(b: Builder, xs: Sequence[Value], equation: str) -> Value:
     """Two operands at a time: labels only one side has are summed, the rest becomes a dot."""
     terms, out = parse_einsum(equation, [len(b.dims(x)) for x in xs])
-    parts = [(_diagonals(b, x, term)) for x, term in zip(xs, terms, strict=True)]
+    parts = _broadcast(b, [_diagonals(b, x, term) for x, term in zip(xs, terms, strict=True)])
     acc, labels = parts[0]
     for i, (y, other) in enumerate(parts[1:], 1):
         later = set(out) | {c for _, t in parts[i + 1 :] for c in t}
@@ -148,6 +148,26 @@ def _diagonals(b: Builder, x: Value, labels: list[str]) -> tuple[Value, list[str
         x = squeeze(b, b.reduce_sum(kept, axes=[j]), [j])
         del labels[j]
     return x, labels
+
+
+def _broadcast(b: Builder, parts: list[tuple[Value, list[str]]]) -> list[tuple[Value, list[str]]]:
+    """Return operands whose axes of an ellipsis agree, where only the run knows which are 1."""
+    for i, (x, labels) in enumerate(parts):
+        for y, others in parts[:i] + parts[i + 1 :]:
+            shared = [c for c in labels if c.isdigit() and c in others]
+            open_ = [c for c in shared if _undecided(b, x, labels.index(c), y, others.index(c))]
+            if open_:
+                sizes = extents(b, y)
+                like = [sizes[others.index(c)] if c in open_ else 1 for c in labels]
+                x = b.broadcast(x, zeros_of(b, like, b.dtype(x)))[0]
+        parts[i] = x, labels
+    return parts
+
+
+def _undecided(b: Builder, x: Value, i: int, y: Value, j: int) -> bool:
+    """Return whether one of two extents may be 1 and the other not, and the run alone knows."""
+    pair = b.dims(x)[i], b.dims(y)[j]
+    return DYN in pair and 1 not in pair and not b.probe.same(x, i, y, j)
 
 
 def _contract(

@@ -91,6 +91,42 @@ def test_einsum_of_several_labels() -> None:
     check(model(", ".join(inputs), outputs, " ".join(body)), calls)
 
 
+def test_einsum_of_an_ellipsis_whose_extents_are_1_at_run_time() -> None:
+    data = model(
+        "float[a, b, 4, 5] x, float[c, d, 5, 6] w, float[c, d, 4] v",
+        "float y, float z",
+        """y = Einsum <equation: string = "...ij,...jk->...ik"> (x, w)
+           z = Einsum <equation: string = "...ij,...i->j..."> (x, v)""",
+    )
+    sizes = ((2, 3, 2, 3), (2, 3, 1, 3), (1, 1, 4, 2), (2, 3, 2, 1))
+    calls = [{"x": draw(a, b, 4, 5), "w": draw(c, d, 5, 6), "v": draw(c, d, 4)}
+             for a, b, c, d in sizes]  # fmt: skip
+    program = check(data, calls)
+    with pytest.raises(RunError):
+        program.run({**calls[0], "x": draw(2, 4, 4, 5)})
+
+
+@pytest.mark.parametrize("pad", ["NOTSET", "SAME_UPPER", "SAME_LOWER"])
+def test_output_shapes_of_transposed_convolutions(pad: str) -> None:
+    """The whole result is of 9 elements, for an input of 4; more is added behind them."""
+    shapes = (5, 8, 9, 10)
+    body = [
+        f"""y{o}{more} = ConvTranspose <auto_pad: string = "{pad}", strides: ints = [2],
+            output_shape: ints = [{o}], output_padding: ints = [{more}]> (x, k)"""
+        for o in shapes
+        for more in (0, 1)
+    ]
+    body.append("k = Constant <value: tensor = float[1, 1, 3] {1, 10, 100}> ()")
+    outputs = ", ".join(f"float y{o}{more}" for o in shapes for more in (0, 1))
+    x = np.arange(1, 5, dtype=np.float32).reshape(1, 1, 4)
+    for dims in ("n, 1, w", "1, 1, 4"):
+        program = check(model(f"float[{dims}] x", outputs, " ".join(body[::-1])), [{"x": x}], "ref")
+    open_ = model("float[n, 1, w] x", "float y80", " ".join(body[::-1]))
+    program = check(open_, [{"x": x}, {"x": draw(2, 1, 7)}])
+    with pytest.raises(RunError, match="an output_shape that the input reaches"):
+        program.run({"x": x[..., :2]})
+
+
 def test_negative_pads_and_blocks_of_open_channels() -> None:
     data = model(
         "float[N, C] x, float[N, C, H, W] z",

@@ -11,12 +11,23 @@ import numpy as np
 from mgx_mlir.core.dtypes import INT32, INT64, DType
 from mgx_mlir.core.errors import ModelError
 from mgx_mlir.core.shapes import DYN
-from mgx_mlir.frontends.extents import Extent, extents, plus, reshaped, times, zeros_of
+from mgx_mlir.frontends.extents import (
+    Extent,
+    extents,
+    plus,
+    reshaped,
+    scalar,
+    times,
+    vector,
+    zeros_of,
+)
 from mgx_mlir.frontends.helpers import (
     along,
     arange,
     channel_dims,
     convert,
+    less_equal,
+    require,
     reshape,
     slice_,
     static_dims,
@@ -25,7 +36,6 @@ from mgx_mlir.frontends.helpers import (
 from mgx_mlir.frontends.max_places import WindowAxis, max_places, same_begin
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
-from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.runtime_axes import element, gather_or
 from mgx_mlir.frontends.signatures import Attributes
 from mgx_mlir.frontends.values import Value
@@ -218,7 +228,12 @@ def conv_transpose(
     n = len(dims)
     extra = _spatial(output_padding, n, 0, "output_padding", 0)
     begin, end = [0] * n, [0] * n
-    if output_shape:
+    starts, wanted = None, []
+    if output_shape and DYN in dims:
+        wanted = _spatial(list(output_shape)[-n:], n, 1, "output_shape")
+        starts = _run_time_starts(b, x, wanted, stride, extents, extra, window.auto_pad)
+        end = [e + 1 - s for e, s in zip(extra, stride, strict=True)]  # as far as one may reach
+    elif output_shape:
         wanted = _spatial(list(output_shape)[-n:], n, 1, "output_shape")
         begin, end = _transposed_pads(dims, wanted, stride, extents, extra, window.auto_pad)
     elif window.auto_pad in ("SAME_UPPER", "SAME_LOWER"):
@@ -246,7 +261,41 @@ def conv_transpose(
     if any(q < 0 for q in late) or any(p < 0 for p in begin):
         pad = [0, 0, *(max(-p, 0) for p in begin), 0, 0, *(max(-q, 0) for q in late)]
         out = b.pad(out, pads=pad)
+    if starts is not None:
+        out = _window(b, out, starts, wanted)
     return biased(b, out, bias)
+
+
+def _run_time_starts(
+    b: Builder,
+    x: Value,
+    wanted: Sequence[int],
+    stride: Sequence[int],
+    window: Sequence[int],
+    extra: Sequence[int],
+    auto_pad: str,
+) -> list[Extent]:
+    """Return where in the whole result an output_shape begins, as _transposed_pads cuts it."""
+    found: list[Extent] = []
+    own = extents(b, x)[2:]
+    for d, o, s, w, e in zip(own, wanted, stride, window, extra, strict=True):
+        total = plus(b, times(b, d, s), w - s + e - o)
+        total = b.max(scalar(b, total), 0)
+        small = b.div(total, 2)
+        found.append(small if auto_pad == "SAME_UPPER" else b.sub(total, small))
+    return found
+
+
+def _window(b: Builder, x: Value, starts: Sequence[Extent], lengths: Sequence[int]) -> Value:
+    """Return the spatial part of x that begins at starts; it has to be there."""
+    ends = [plus(b, s, o) for s, o in zip(starts, lengths, strict=True)]
+    own = extents(b, x)
+    for axis, end in enumerate(ends, 2):
+        fits = less_equal(b, scalar(b, end), scalar(b, own[axis]))
+        x = require(b, x, fits, f"an output_shape that the input reaches along dim {axis}")
+    axes = list(range(2, 2 + len(ends)))
+    cut = b.op("slice", x, vector(b, starts), vector(b, ends), axes=axes)
+    return reshaped(b, cut, [*own[:2], *lengths])
 
 
 def _transposed_pads(
@@ -259,11 +308,11 @@ def _transposed_pads(
 ) -> tuple[list[int], list[int]]:
     begin, end = [], []
     for d, o, s, w, e in zip(dims, wanted, stride, window, extra, strict=True):
-        if d == DYN and o != DYN:
-            raise NotSupported("output_shape of a dynamic dim")
         # with o = d * s the d cancels
         total = (w - s + e) if o == DYN else s * (d - 1) + e + w - o
         small, large = total // 2, total - total // 2
+        if total < 0:  # what is missing is added at the end
+            small, large = (0, total) if auto_pad == "SAME_UPPER" else (total, 0)
         if auto_pad == "SAME_UPPER":
             begin.append(small)
             end.append(large)
