@@ -1,7 +1,8 @@
 """Lists and optionals at a program's interface: which of its parameters and results make up one.
 
 A program has tensors only. Where a model takes or gives a list of tensors, the elements of `x` are
-the parameters or results `x[0]`, `x[1]`, ..; an optional is its content, or absent.
+the parameters or results `x[0]`, `x[1]`, ..; an optional is its content, or absent. A list whose
+length only the run knows is one result: its elements are the rows.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from mgx_mlir.core.ir import ir
 from mgx_mlir.programs.program_ir import GROUPS
 
 TENSOR = -1
+ROWS = -2
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
 class TensorGroup:
-    """An input or output as the user sees it: `count` tensors in a list, one tensor (TENSOR), or
-    nothing (None: an optional without content).
+    """An input or output as the user sees it: `count` tensors in a list, one tensor (TENSOR), the
+    rows of one in a list (ROWS), or nothing (None: an optional without content).
 
     With `keys` the rows of an output's one tensor are maps: the numbers of a row by these keys.
     """
@@ -35,7 +37,9 @@ class TensorGroup:
         return self.count == TENSOR and not self.keys
 
     def mapped(self, value: Any) -> Any:
-        """Return a list of maps for an output that is such, else the value."""
+        """Return a list of maps or of rows for an output that is such, else the value."""
+        if self.count == ROWS:
+            return [value[i, ...] for i in range(len(value))]
         if not self.keys:
             return value
         return [dict(zip(self.keys, row, strict=True)) for row in value.tolist()]
@@ -43,6 +47,8 @@ class TensorGroup:
     def __str__(self) -> str:
         if self.count is None:
             return "None"
+        if self.count == ROWS:
+            return "a list of tensors"
         return "a tensor" if self.count == TENSOR else f"a list of {self.count} tensors"
 
     def split(self, value: object) -> tuple[dict[str, object], str]:
@@ -63,7 +69,7 @@ class TensorGroup:
         source = iter(values)
         if self.count is None:
             return None
-        return next(source) if self.count == TENSOR else [next(source) for _ in range(self.count)]
+        return next(source) if self.count < 0 else [next(source) for _ in range(self.count)]
 
 
 def split(
@@ -111,6 +117,8 @@ def _attribute(g: TensorGroup) -> ir.Attribute:
     entries: dict[str, ir.Attribute] = {"name": ir.StringAttr.get(g.name)}
     if g.count is None:
         entries["absent"] = ir.UnitAttr.get()
+    elif g.count == ROWS:
+        entries["rows"] = ir.UnitAttr.get()
     elif g.count != TENSOR:
         entries["count"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), g.count)
     if g.keys:
@@ -127,5 +135,7 @@ def _group(d: ir.DictAttr) -> TensorGroup:
     name = ir.StringAttr(d["name"]).value
     if "absent" in d:
         return TensorGroup(name, None)
+    if "rows" in d:
+        return TensorGroup(name, ROWS)
     keys = tuple(a.value for a in ir.ArrayAttr(d["keys"])) if "keys" in d else ()
     return TensorGroup(name, ir.IntegerAttr(d["count"]).value if "count" in d else TENSOR, keys)

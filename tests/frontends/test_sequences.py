@@ -192,6 +192,39 @@ def test_a_loop_of_run_time_length_over_a_sequence() -> None:
                    "iterations is known at run time only")  # fmt: skip
 
 
+OPEN = parsed("""
+g (float[n, 3] x) => (seq(float) rows, seq(float) parts, seq(float) numbers) {
+  none = Constant <value_ints: ints = [0]> ()
+  zero = Constant <value_int: int = 0> ()
+  shape = Shape <start: int = 0, end: int = 1> (x)
+  count = Squeeze (shape, none)
+  go = Constant <value: tensor = bool {1}> ()
+  empty = SequenceEmpty <dtype: int = 1> ()
+  rows, numbers = Loop (count, go, empty, empty) <
+    body: graph = b (int64 i, bool k, seq(float) r, seq(float) s)
+        => (bool k1, seq(float) r1, seq(float) s1) {
+      k1 = Identity (k)
+      row = Gather <axis: int = 0> (x, i)
+      low = Relu (row)
+      r1 = SequenceInsert (r, low)
+      one = Gather <axis: int = 0> (low, zero)
+      s1 = SequenceInsert (s, one)
+    }
+  >
+  parts = SplitToSequence <axis: int = 0> (x)
+}
+""")
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_lists_of_open_length_are_outputs(target: str) -> None:
+    compiled = check(OPEN, {"x": A}, target)
+    for x in (np.ones((4, 3), np.float32), A[:1]):
+        same(compiled.run({"x": x}), oracle(OPEN, {"x": x}))
+    assert Signature.from_json(compiled.signature.to_json()) == compiled.signature
+    assert str(compiled.signature.output_groups[0]) == "a list of tensors"
+
+
 # ---- inputs and outputs ------------------------------------------------------------------------
 
 MAPPED = """

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import onnx
 
-from mgx_mlir.core.errors import MgxError, UnsupportedModel
+from mgx_mlir.core.errors import MgxError
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.subbyte_types import BY_ONNX, ELEMENT
@@ -17,7 +17,7 @@ from mgx_mlir.frontends.onnx.ones import Ones
 from mgx_mlir.frontends.onnx.structures import TENSOR, Maps, OpenList, Texts, form_of, tensors_of
 from mgx_mlir.frontends.onnx.tensors import tensor_dtype
 from mgx_mlir.frontends.values import Held, Value
-from mgx_mlir.programs.groups import TensorGroup, set_groups
+from mgx_mlir.programs.groups import ROWS, TensorGroup, set_groups
 from mgx_mlir.programs.program_ir import NAME
 from mgx_mlir.programs.shown import SHOWN, Shown
 
@@ -28,9 +28,7 @@ def results(
     """Return the program's results with their attributes: the elements of a list one by one."""
     found = []
     for info, value in zip(graph.output, outputs, strict=True):
-        if isinstance(value, OpenList):
-            raise UnsupportedModel(f"output '{info.name}' is {value.describe()}")
-        several = form_of(value) != TENSOR
+        several = _count(value) not in (TENSOR, ROWS)
         for i, v in enumerate(tensors_of(value)):
             name = f"{info.name}[{i}]" if several else info.name
             number = info.type.tensor_type.elem_type or kinds.of(v)
@@ -45,10 +43,14 @@ def state_groups(
     """Note on the program which of its parameters and results make up lists and optionals."""
     given = [TensorGroup(i.name, i.form) for i in inputs if i.value is None]
     made = [
-        TensorGroup(o.name, form_of(v), v.keys if isinstance(v, Maps) else ())
+        TensorGroup(o.name, _count(v), v.keys if isinstance(v, Maps) else ())
         for o, v in zip(graph.output, outputs, strict=True)
     ]
     set_groups(function, given, made)
+
+
+def _count(value: Held) -> int | None:
+    return ROWS if isinstance(value, OpenList) else form_of(value)
 
 
 def _attribute(name: str, number: int, shown: Shown) -> ir.Attribute:

@@ -96,6 +96,8 @@ def tensors_of(value: Held) -> tuple[Value, ...]:
     """Return the tensors that one value is made of."""
     if isinstance(value, TensorList):
         return value.items
+    if isinstance(value, OpenList):
+        return (value.stack,)
     if isinstance(value, Texts | Maps):
         return (value.index if isinstance(value, Texts) else value.rows,)
     return (value,) if isinstance(value, ir.Value) else ()
