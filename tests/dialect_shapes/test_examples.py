@@ -13,7 +13,7 @@ from tests.dialect_shapes.built import CONTEXT, Built, flat, type_of
 
 FAMILIES = {
     *("views", "broadcasts", "buffers", "movement", "resize", "linear"),
-    *("pooling", "roialign", "indexing", "scatter", "selection", "attention"),
+    *("pooling", "roialign", "indexing", "scatter", "selection", "attention", "trees"),
 }
 OURS = {n: c for n, c in OPS.items() if c.__module__.rpartition(".")[2] in FAMILIES}
 # their result dims are stated, or read from a buffer that may not be dynamic

@@ -103,6 +103,30 @@ def test_tree_regressors(dtype):
     compare_nodes(nodes, x, [(f"y{i}", T.FLOAT) for i in range(len(nodes))])
 
 
+def test_trees_that_compare_alike_and_an_open_number_of_rows() -> None:
+    rng = np.random.default_rng(5)
+    modes = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
+    nodes = [
+        ml("TreeEnsembleRegressor", f"y{i}", n_targets=2,
+           **random_forest(rng, 3 + i, 4, 2, "target", depth=1 + i, modes=(mode,)))
+        for i, mode in enumerate(modes)
+    ]  # fmt: skip
+    info = [helper.make_tensor_value_info("x", T.FLOAT, ["n", 4])]
+    out = [helper.make_tensor_value_info(f"y{i}", T.FLOAT, ["n", 2]) for i in range(len(modes))]
+    imports = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
+    graph = helper.make_graph(nodes, "g", info, out)
+    model = helper.make_model(graph, opset_imports=imports, ir_version=9).SerializeToString()
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    program = mgx_mlir.compile(model, "cpu", cache=False)
+    assert str(program.program.text()).count("tree_leaves") == len(modes)
+    for n in (33, 1, 0):
+        x = rows(rng, n, 4)
+        x[::3, 1] = np.nan
+        wanted = session.run(None, {"x": x})
+        for a, b in zip(program.run({"x": x}), wanted, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("transform", ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"])
 def test_tree_classifiers(transform):
     rng = np.random.default_rng(2)

@@ -56,3 +56,17 @@ class YieldOp(ir.OpView):
         loc: ir.Location | None = None,
         ip: ir.InsertionPoint | None = None,
     ) -> None: ...
+
+class WhileOp(ir.OpView):
+    def __init__(
+        self,
+        results_: Sequence[ir.Type],
+        inits: Sequence[ir.Value],
+        *,
+        loc: ir.Location | None = None,
+        ip: ir.InsertionPoint | None = None,
+    ) -> None: ...
+    @property
+    def before(self) -> ir.Region: ...
+    @property
+    def after(self) -> ir.Region: ...

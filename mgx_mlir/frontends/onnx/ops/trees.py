@@ -1,7 +1,9 @@
 """Ensembles of decision trees (ai.onnx.ml): TreeEnsemble and its older two forms.
 
-All rows walk all trees at once, one level at a step: the numbers of the nodes they stand at are a
-tensor (rows, trees), and what a node holds is gathered by it. A leaf leads to itself.
+The nodes of all trees are one list of each of their fields; a leaf leads to itself. Where all nodes
+compare alike, `tree_leaves` walks. Else all rows walk all trees at once, one level at a step: the
+numbers of the nodes they stand at are a tensor (rows, trees), and what a node holds is gathered by
+it.
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ _MODES = (
     "BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ",
     "BRANCH_MEMBER",
 )  # fmt: skip
+_COMPARED = ("le", "lt", "ge", "gt", "eq", "ne")  # of the modes but the last
 _AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 _DEEPEST = 512  # levels: each is a step of its own in the program
 
@@ -82,14 +85,22 @@ def _walk(b: Builder, x: Value, forest: _Forest) -> Value:
     """Return the leaf of each row in each tree."""
     dtype = b.dtype(x)
     rows, count = b.dims(x)[0], len(forest.roots)
+    if forest.feature.size and (forest.feature.min() < 0 or forest.feature.max() >= b.dims(x)[1]):
+        raise ModelError(f"features up to {forest.feature.max()}, but rows of {b.dims(x)[1]}")
+    modes = np.unique(forest.mode)
+    if len(modes) == 1 and modes[0] < len(_COMPARED):
+        tables = (forest.roots, forest.feature, forest.split, forest.true, forest.false)
+        kinds = (np.int32, np.int32, dtype.np, np.int32, np.int32)
+        fields = [b.literal(t.astype(k)) for t, k in zip(tables, kinds, strict=True)]
+        missing = b.literal(forest.missing) if forest.missing.any() else None
+        mode = _COMPARED[int(modes[0])]
+        return b.tree_leaves(x, *fields, missing, depth=forest.depth(), mode=mode)
     roots = b.literal(forest.roots[None, :])
     if rows == DYN:
         dims = b.concat([b.shape(x, 0, 1), b.ints([count])], axis=0)
         at = b.broadcast_with_dims(roots, dims)
     else:
         at = b.multibroadcast(roots, [rows, count])
-    if forest.feature.size and (forest.feature.min() < 0 or forest.feature.max() >= b.dims(x)[1]):
-        raise ModelError(f"features up to {forest.feature.max()}, but rows of {b.dims(x)[1]}")
 
     def held(table: np.ndarray) -> Value:
         same = table.size and (table == table.reshape(-1)[0]).all()
