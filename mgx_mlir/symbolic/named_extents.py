@@ -137,15 +137,22 @@ class NamedExtent(OpenDim):
         return self._quotient(self.naming.expression(other), self.expr)
 
     def _quotient(self, p: Int, q: Int) -> int:
+        return self.naming.of(self._floordiv(p, q))
+
+    def _floordiv(self, p: Int, q: Int) -> Int:
         if q == 0:
             raise ZeroDivisionError
-        return self.naming.of(self.naming.prover.space.floordiv(p, q))
+        return self.naming.prover.space.floordiv(p, q)
+
+    def _remainder(self, p: Int, q: Int) -> int:
+        # the quotient gets no name: looking for one takes proofs
+        return self.naming.of(p - q * self._floordiv(p, q))
 
     def __mod__(self, other: int) -> int:
-        return self - other * (self // other)
+        return self._remainder(self.expr, self.naming.expression(other))
 
     def __rmod__(self, other: int) -> int:
-        return other - self * (other // self)
+        return self._remainder(self.naming.expression(other), self.expr)
 
     # ---- comparison --------------------------------------------------------------------------
 

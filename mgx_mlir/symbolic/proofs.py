@@ -97,10 +97,22 @@ class Prover:
 
     def are_equal(self, a: Int, b: Int) -> bool:
         """Return whether it is proved that a == b."""
+        if self._differ_in_a_trial(a, b):
+            return False  # ahead of a proof that one of them is never the smaller
         d = a - b
         if isinstance(d, int):
             return d == 0
         return self.is_nonnegative(d) and self.is_nonnegative(-d)
+
+    def _differ_in_a_trial(self, a: Int, b: Int) -> bool:
+        """Return whether trial values show a != b where the facts hold."""
+        for i, (v, w) in enumerate(zip(samples_of(a), samples_of(b), strict=True)):
+            if v == w or v is None or w is None:
+                continue
+            known = [f.samples[i] for f in self.facts]
+            if all(f is not None and f >= 0 for f in known):
+                return True
+        return False
 
     def range_of(self, e: Int) -> tuple[int | None, int | None]:
         """Bounds of an expression: its values at the sizes' ends, where they are proved to be."""
