@@ -227,7 +227,10 @@ class ModuleLowering(LoweringContext):
             return
         self.sizes.relations_of(op, cls)
         if name in views.VIEWS:
-            self.bind(op.results[0], views.VIEWS[name](self, op.opview))
+            found = views.VIEWS[name](self, op.opview)
+            if isinstance(found, View) and found.make is None and self.has_vector_kernels(op):
+                found.make = lambda: self._copied(found)
+            self.bind(op.results[0], found)
         elif is_a(op, Kernel):
             self._kernel(op)
         elif getattr(cls, "scalar", None) is not None:
@@ -300,6 +303,11 @@ class ModuleLowering(LoweringContext):
             self.bind(op.results[0], Leaf(x.type, made))
         else:
             self.bind(op.results[0], x if lazy else self._settle(x))
+
+    def _copied(self, x: View) -> ir.Value:
+        """Build the tensor of a view, as vector loops where there are some for it."""
+        made = None if self.in_kernel or self.in_region else cpu_kernels.lower_view(self, x)
+        return self._generic_of([x])[0] if made is None else made
 
     def _filled(self, x: Splat) -> Leaf:
         """Return one number in run-time dims as a tensor.

@@ -25,6 +25,7 @@ from mgx_mlir.passes.lower.cpu import (
     pooling_kernel,
     prefix_scan,
     quantization,
+    repeat,
     row_kernel,
     topk,
 )
@@ -32,7 +33,7 @@ from mgx_mlir.passes.lower.cpu.attention import attention
 from mgx_mlir.passes.lower.cpu.isa import isa_of
 from mgx_mlir.passes.lower.cpu.named_body import NamedBody
 from mgx_mlir.passes.lower.cpu.rows import rows
-from mgx_mlir.passes.lower.expr import Compute
+from mgx_mlir.passes.lower.expr import Compute, View
 from mgx_mlir.passes.lower.registry import Results
 from mgx_mlir.passes.lower.views import reshape_tensor
 
@@ -86,6 +87,12 @@ def lower_op(
 def lower_pointwise(e: LoweringContext, x: Compute) -> ir.Value | None:
     """Return a pointwise op outside of kernels as vector loops; None: there are none for it."""
     return quantization.lower_op(e, x)
+
+
+def lower_view(e: LoweringContext, x: View) -> ir.Value | None:
+    """Return the tensor of a view as vector loops; None: there are none for it."""
+    isa = isa_of(e.options.arch)
+    return None if isa is None else repeat.lower(e, x, isa)
 
 
 def _concat(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value] | None:
