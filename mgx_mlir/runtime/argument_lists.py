@@ -10,6 +10,7 @@ import numpy as np
 from mgx_mlir.core.literals import aligned_empty
 from mgx_mlir.runtime.buffers import span
 
+_BYTES = np.dtype(np.uint8)
 _MOST_SHAPES = 16  # a program that is called at more sizes in turn makes its arguments anew
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -32,15 +33,15 @@ class ArgumentList:
         self.arguments: Any = rt.VmVariantList(len(ports))
         self._arrays: list[tuple[np.ndarray, np.dtype[Any], tuple[int, ...]]] = []
         self.spans: list[tuple[int, int]] = []
-        self._views: list[Any] = []
+        self._kept: list[Any] = []
         for port, shape in zip(ports, shapes, strict=True):
             own = aligned_empty(shape, port.np)
-            # the binding knows plain types alone
-            raw = own.reshape(-1).view(np.uint8)
+            # the binding knows plain types alone, and no buffer without bytes
+            raw = own.reshape(-1).view(np.uint8) if own.size else aligned_empty((64,), _BYTES)
             buffer = hal.allocator.import_host_allocation(raw, kind, usage)
             view = rt.HalBufferView(buffer, shape, port.element_type)
             self.arguments.push_ref(view)
-            self._views.append(view)
+            self._kept.append((view, raw))
             self._arrays.append((own, own.dtype, own.shape))
             self.spans.append(span(own))
 
@@ -89,7 +90,7 @@ class ArgumentLists:
 
     def passed(self, args: Sequence[Any]) -> None:
         """Say that arrays of such shapes passed the checks."""
-        if all(type(a) is np.ndarray and 0 < a.nbytes < self._largest for a in args):
+        if all(type(a) is np.ndarray and a.nbytes < self._largest for a in args):
             shapes = tuple([a.shape for a in args])
             if shapes == self._last:
                 if len(self._free) >= _MOST_SHAPES:
