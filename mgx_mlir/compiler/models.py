@@ -66,7 +66,7 @@ def read_model(
         return read_mlir(path)
     if kind in ("mxr", "json"):
         return read_file(path, "json" if kind == "json" else "msgpack").program
-    if kind is None:
+    if kind is None and path.suffix.lower() != ".ort":  # whose refusal says more
         known = ", ".join(MODEL_SUFFIXES)
         raise FileError(f"unknown model type '{path.suffix}'", location=str(path),
                         notes=[f"expected a file that ends in {known}"])  # fmt: skip

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import mgx_mlir
 from mgx_mlir.core.errors import FileError, MgxError, ModelError
 from mgx_mlir.frontends.onnx.importer import parse_onnx, parse_onnx_buffer
 from mgx_mlir.frontends.onnx.load import load_bytes, load_file
@@ -146,6 +148,20 @@ def test_other_files(tmp_path: Path, data: bytes) -> None:
     with pytest.raises((FileError, ModelError)) as e:
         parse_onnx(path)
     assert "ONNX" in str(e.value)
+
+
+def test_ort_format_is_refused_by_name(tmp_path: Path) -> None:
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "m.ort")
+    options.add_session_config_entry("session.save_model_format", "ORT")
+    onnxruntime.InferenceSession(
+        model(BIG).SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    data = (tmp_path / "m.ort").read_bytes()
+    (tmp_path / "m.onnx").write_bytes(data)
+    for given in (str(tmp_path / "m.ort"), tmp_path / "m.onnx", data):
+        with pytest.raises(FileError, match=r"ORT format(.|\n)*the .onnx file that it was"):
+            mgx_mlir.compile(given, "ref")
 
 
 def test_truncated_everywhere() -> None:

@@ -95,6 +95,13 @@ def load_bytes(
 
 
 def _load(name: str, source: Source, folder: Path | None, data: int | memoryview) -> LoadedModel:
+    start = os.pread(data, 8, 0) if isinstance(data, int) else bytes(data[:8])
+    if start[4:] == b"ORTM":
+        raise FileError(
+            "the model is in ORT format, onnxruntime's own, which is not read",
+            location=name,
+            notes=["give the .onnx file that it was converted from"],
+        )
     stripped = strip(source, LAYOUT)
     if len(stripped.data) > MAX_PROTO:
         raise FileError("the model without its weights is over 2 GiB", location=name)
