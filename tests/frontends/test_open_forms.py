@@ -236,6 +236,43 @@ def test_lists_as_long_as_an_open_dim() -> None:
         program.run({"x": draw(2, 3, 4), "i": np.array(3)})
 
 
+REPEATED = """<ir_version: 8, opset_import: ["": 15]>
+g (float[b, t, c] x, int64[t] repeats) => (float y, float z)
+<int64 one = {1}, int64[1] front = {1}, int64[1] second = {2}> {
+  count = Size (repeats)
+  yes = Constant <value: tensor = bool {1}> ()
+  counts = SplitToSequence <axis: int = 0> (repeats, one)
+  columns = SplitToSequence <axis: int = 1> (x, one)
+  none = SequenceEmpty <dtype: int = 1> ()
+  first = SequenceConstruct (x)
+  parts, more = Loop (count, yes, none, first) <
+    body = f (int64 i, bool go, seq(float) l, seq(float) m)
+      => (bool on, seq(float) longer, seq(float) further) {
+    repeat = SequenceAt (counts, i)
+    column = SequenceAt (columns, i)
+    stood = Unsqueeze (column, second)
+    dims = Concat <axis: int = 0> (front, front, repeat, front)
+    wide = Expand (stood, dims)
+    part = Squeeze (wide, front)
+    longer = SequenceInsert (l, part)
+    negative = Neg (part)
+    further = SequenceInsert (m, negative)
+    on = Identity (go)
+  }>
+  y = ConcatFromSequence <axis: int = 1> (parts)
+  z = ConcatFromSequence <axis: int = -2> (more)
+}"""
+
+
+def test_a_list_of_parts_of_several_lengths_is_joined() -> None:
+    """Each column as often as a tensor says, as repeat_interleave is written by PyTorch."""
+    data = parser.parse_model(REPEATED).SerializeToString()
+    given = (((2, 3, 4), [2, 0, 3]), ((1, 5, 3), [1, 1, 4, 0, 2]), ((1, 1, 1), [1]))
+    calls = [{"x": draw(*dims), "repeats": np.array(repeats)} for dims, repeats in given]
+    check(data, calls)
+    check(data, calls, "ref")
+
+
 STATES = """<ir_version: 8, opset_import: ["": 13]>
 g (float[b, t, 3] x, int64[b] lengths) => (float y)
 <float[2, 18, 3] w = {W}, float[2, 18, 6] r = {R},

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx
 
-from mgx_mlir.frontends.onnx.graph import captured
+from mgx_mlir.frontends.onnx.graph import readers
 
 
 def appended(body: onnx.GraphProto, states: Sequence[int]) -> dict[int, str]:
@@ -17,32 +17,22 @@ def appended(body: onnx.GraphProto, states: Sequence[int]) -> dict[int, str]:
     found: dict[int, str] = {}
     for i in states:
         name, result = body.input[2 + i].name, body.output[1 + i].name
-        readers = _readers(body, name)
-        if len(readers) != 1 or readers[0].op_type != "SequenceInsert":
+        read_by = readers(body.node, name)
+        if len(read_by) != 1 or read_by[0].op_type != "SequenceInsert":
             continue
-        insert = readers[0]
+        insert = read_by[0]
         at_end = len(insert.input) == 2 or not insert.input[2]
         if insert.input[0] != name or insert.input[1] == name or not at_end:
             continue
         given = insert.output[0]
         while given != result:
-            after = _readers(body, given)
+            after = readers(body.node, given)
             if len(after) != 1 or after[0].op_type != "Identity":
                 break
             given = after[0].output[0]
-        if given == result and not _readers(body, result):
+        if given == result and not readers(body.node, result):
             found[i] = insert.input[1]
     return found
-
-
-def _readers(body: onnx.GraphProto, name: str) -> list[onnx.NodeProto]:
-    """Return the nodes that read a value, themselves or in their bodies."""
-    return [n for n in body.node if name in n.input or any(name in c for c in _captures(n))]
-
-
-def _captures(node: onnx.NodeProto) -> list[set[str]]:
-    graphs = [a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
-    return [set(captured(g)) for g in graphs]
 
 
 def without(body: onnx.GraphProto, lists: dict[int, str]) -> onnx.GraphProto:

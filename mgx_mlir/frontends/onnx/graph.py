@@ -26,6 +26,11 @@ def reads(node: onnx.NodeProto) -> set[str]:
     return names
 
 
+def readers(nodes: Iterable[onnx.NodeProto], name: str) -> list[onnx.NodeProto]:
+    """Return the nodes that read a value, themselves or in their bodies."""
+    return [n for n in nodes if name in reads(n)]
+
+
 def captured(graph: onnx.GraphProto) -> set[str]:
     """Return the names a subgraph takes from outside."""
     own = {i.name for i in graph.input} | {i.name for i in graph.initializer}

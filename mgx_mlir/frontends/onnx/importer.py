@@ -150,6 +150,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
             scope.values[tensor.name] = tensor
         for sparse in graph.sparse_initializer:
             scope.values[sparse.values.name] = sparse
+        scope.graph = graph
         self.nodes(graph.node, scope)
         return self.named([o.name for o in graph.output], scope)
 

@@ -10,7 +10,7 @@ import onnx
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.frontends import importer as shared
 from mgx_mlir.frontends.onnx.alternatives import Undecided
-from mgx_mlir.frontends.onnx.graph import captured
+from mgx_mlir.frontends.onnx.graph import captured, readers
 from mgx_mlir.frontends.values import POISON, Failed, Held, Value, has_failed
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Scope(shared.Scope):
     ) -> None:
         super().__init__(outer=outer, prefix=prefix, bound=bound, depth=depth)
         self.opsets = opsets
+        self.graph: onnx.GraphProto | None = None  # None: a function's body
 
 
 class Node(shared.NodeBase):
@@ -44,6 +45,17 @@ class Node(shared.NodeBase):
         super().__init__(importer.builder, proto.op_type, name)
         self.importer, self.proto, self.scope = importer, proto, scope
         self.opset = opset  # of the node's domain
+
+    def joined_along(self, output: int) -> int | None:
+        """Return the axis that the only reader of an output, a ConcatFromSequence, joins along."""
+        name, graph = self.proto.output[output], self.scope.graph
+        found = readers(graph.node, name) if graph else []
+        if len(found) != 1 or found[0].op_type != "ConcatFromSequence":
+            return None
+        if graph is None or any(o.name == name for o in graph.output):
+            return None
+        given = {a.name: a.i for a in found[0].attribute}
+        return None if given.get("new_axis", 0) else given.get("axis", 0)
 
     def wants(self, output: int) -> bool:
         """Return whether the graph names this output."""

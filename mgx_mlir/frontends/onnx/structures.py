@@ -45,6 +45,17 @@ class OpenList(HostValue):
 
 
 @dataclass(frozen=True)
+class Joined(HostValue):
+    """A sequence whose elements differ in one extent: what it is read for, all joined on `axis`."""
+
+    value: Value
+    axis: int
+
+    def describe(self) -> str:
+        return "a sequence of tensors whose dims differ"
+
+
+@dataclass(frozen=True)
 class Texts(HostValue):
     """A tensor of strings: `index`, of integers, numbers the elements of `table`."""
 
@@ -75,7 +86,7 @@ def form_of(value: Held) -> Form:
     """Return what a value is besides its tensors; `build` is the inverse."""
     if value is ABSENT:
         return None
-    if isinstance(value, OpenList):
+    if isinstance(value, OpenList | Joined):
         raise NotSupported(value.describe())
     return len(value.items) if isinstance(value, TensorList) else TENSOR
 

@@ -16,6 +16,7 @@ from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.dialects.migraphx.views import Identity
 from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.branches import joined_types, same_count
+from mgx_mlir.frontends.extents import extents, spread
 from mgx_mlir.frontends.helpers import (
     axis_in,
     concat,
@@ -24,12 +25,14 @@ from mgx_mlir.frontends.helpers import (
     single,
     transpose,
     unsqueeze,
+    zeros,
 )
 from mgx_mlir.frontends.onnx.appended import appended, without
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.structures import (
     TENSOR,
+    Joined,
     OpenList,
     TensorList,
     build,
@@ -152,7 +155,7 @@ def loop(
         return _unrolled(b, node, known, cond is not None, carried, body, flags)
     lists = [i for i, v in enumerate(carried) if isinstance(v, TensorList)]
     if grown := appended(body, lists):
-        return _stacked(b, node, trips, cond, carried, body, grown)
+        return _stacked(b, node, trips, cond, carried, body, grown, (count, going, flags))
 
     def inside(arguments: Sequence[ir.Value]) -> list[Any]:
         number, again, *rest = arguments
@@ -184,12 +187,26 @@ def _stacked(
     carried: Sequence[Held],
     body: onnx.GraphProto,
     grown: dict[int, str],
+    driven: tuple[Value, Value, Sequence[TensorType]],
 ) -> tuple[Any, ...]:
-    """Return a loop that appends to lists: what it appends is stacked as scan outputs are."""
+    """Return a loop that appends to lists: what it appends is stacked as scan outputs are.
+
+    Where lists are read to be joined, and what is appended is of an open extent along that axis,
+    the loop joins.
+    """
     kept = [v for i, v in enumerate(carried) if i not in grown]
+    mark = b.remembered()
     found = loop(b, node, trips, cond, *kept, body=without(body, grown))
     if has_failed(found):
         return found
+    axes = [_ragged(node, i, v) for i, v in zip(grown, found[-len(grown) :], strict=True)]
+    joined = {i: a for i, a in zip(grown, axes, strict=True) if a is not None}
+    if len(joined) == len(grown) and all(form_of(v) == TENSOR for v in kept):
+        kinds = [TensorType.of(v) for v in found[-len(grown) :]]
+        found[-1].owner.erase()
+        b.forget(mark)  # of values whose memory others will have
+        return _joining(b, node, carried, without(body, grown), joined, kinds, driven,
+                         conditional=cond is not None)  # fmt: skip
     states, scans = list(found[: len(kept)]), list(found[len(kept) : len(found) - len(grown)])
     stacks = list(found[len(found) - len(grown) :])
     out: list[Held] = []
@@ -199,6 +216,65 @@ def _stacked(
             continue
         rows = [unsqueeze(b, x, [0]) for x in v.items] if isinstance(v, TensorList) else []
         out.append(OpenList(concat(b, [*rows, stacks.pop(0)], 0)))
+    return (*out, *scans)
+
+
+def _ragged(node: Node, output: int, stack: Value) -> int | None:
+    """Return the axis that a list is joined along, where its elements' extents may differ there."""
+    axis, dims = node.joined_along(output), TensorType.of(stack).dims[1:]
+    if axis is None or not -len(dims) <= axis < len(dims):
+        return None
+    return axis % len(dims) if dims[axis] == DYN else None
+
+
+def _joining(
+    b: Builder,
+    node: Node,
+    carried: Sequence[Any],
+    body: onnx.GraphProto,
+    lists: dict[int, int],
+    stacks: Sequence[TensorType],
+    driven: tuple[Value, Value, Sequence[TensorType]],
+    *,
+    conditional: bool,
+) -> tuple[Any, ...]:
+    """Return a loop that joins what it appends to lists, each along its axis.
+
+    `stacks` are the types of what it appends in all iterations.
+    """
+    count, going, flags = driven
+    kept = [v for i, v in enumerate(carried) if i not in lists]
+    starts: list[Value] = []
+    for (i, axis), t in zip(lists.items(), stacks, strict=True):
+        dims = [1 if d == DYN else d for d in t.dims[1:]]
+        dims[axis] = 0
+        items = carried[i].items
+        starts.append(concat(b, items, axis) if items else zeros(b, dims, t.dtype))
+
+    def inside(arguments: Sequence[ir.Value]) -> list[Any]:
+        number, again, *rest = arguments
+        found = node.inline(body, [number, again, *rest[: len(kept)]])
+        if has_failed(found):
+            return found
+        if not conditional:
+            found[0] = again
+        longer: list[Value] = []
+        elements = tensors(found[len(found) - len(lists) :])
+        for axis, before, v in zip(lists.values(), rest[len(kept) :], elements, strict=True):
+            dims = extents(b, v)
+            dims[axis] = extents(b, before)[axis]
+            longer.append(concat(b, [spread(b, before, dims), v], axis))
+        states, scans = found[: 1 + len(kept)], found[1 + len(kept) : len(found) - len(lists)]
+        return [*states, *longer, *scans]
+
+    found = counted_loop(b, node, count, going, [*kept, *starts], inside, flags)
+    if found is None:
+        return node.failed()
+    states, scans = iter(found[: len(kept)]), found[len(kept) + len(lists) :]
+    joined = iter(found[len(kept) : len(kept) + len(lists)])
+    out = [
+        Joined(next(joined), lists[i]) if i in lists else next(states) for i in range(len(carried))
+    ]
     return (*out, *scans)
 
 

@@ -30,6 +30,7 @@ from mgx_mlir.frontends.onnx.registry import onnx_op
 from mgx_mlir.frontends.onnx.structures import (
     ABSENT,
     TENSOR,
+    Joined,
     OpenList,
     TensorList,
     describe,
@@ -190,6 +191,8 @@ def concat_from_sequence(
     b: Builder, node: Node, sequence: Held, *, axis: int, new_axis: int = 0
 ) -> Value:
     """Import ConcatFromSequence: a concat, or with `new_axis` a stack."""
+    if isinstance(sequence, Joined):
+        return node.mark(sequence.value, node.kind(sequence.value))
     if isinstance(sequence, OpenList):
         joined = _joined(b, sequence.stack, axis, bool(new_axis))
         return node.mark(joined, node.kind(sequence.stack))
