@@ -1,0 +1,263 @@
+"""Small networks in the ways that converters write them, with drawn extents, open or fixed.
+
+Each function adds one network to a graph; `Drawn` draws its extents, and of which the run decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, TensorProto, helper
+
+from tests.models.made import BOOL, FLOAT, INT64, Graph, layer_norm
+
+FLOAT16 = TensorProto.FLOAT16
+ML = "ai.onnx.ml"
+
+
+class Drawn(Graph):
+    """A graph whose inputs have drawn extents, and the arrays of two calls."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.sizes: dict[str, tuple[int, int]] = {}
+
+    def one_of(self, *choices: Any) -> Any:
+        return choices[int(self.rng.integers(len(choices)))]
+
+    def extent(self, low: int, high: int, step: int = 1) -> int | str:
+        """Draw an extent: a number, or the name of an open one that differs in the calls."""
+        n = int(self.rng.integers(low, high + 1)) * step
+        if self.rng.random() < 0.4:
+            return n
+        name = f"d{len(self.sizes)}"
+        self.sizes[name] = (n, int(self.rng.integers(low, high + 1)) * step)
+        return name
+
+    def given(self, *dims: int | str, kind: int = FLOAT) -> str:
+        return self.input(f"x{len(self.inputs)}", dims, kind)
+
+    def result(self, value: str, rank: int, kind: int = FLOAT) -> None:
+        number = len(self.outputs)
+        self.output(value, f"y{number}", [f"y{number}_{i}" for i in range(rank)], kind)
+
+    def made(self, opset: int = 18) -> ModelProto:
+        model = helper.make_model(
+            helper.make_graph(self.nodes, "drawn", self.inputs, self.outputs, self.weights),
+            opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid(ML, 3)],
+            ir_version=8,
+        )
+        onnx.checker.check_model(model)
+        return model
+
+    def arrays(self, call: int) -> dict[str, np.ndarray]:
+        rng = np.random.default_rng(call)
+        found: dict[str, np.ndarray] = {}
+        for value in self.inputs:
+            kind = value.type.tensor_type
+            dims = [self.sizes[d.dim_param][call] if d.dim_param else d.dim_value
+                    for d in kind.shape.dim]  # fmt: skip
+            if kind.elem_type == BOOL:
+                found[value.name] = np.array(bool(call)).reshape(dims)
+            elif kind.elem_type == INT64:
+                found[value.name] = rng.integers(0, 5, dims)
+            else:
+                found[value.name] = rng.standard_normal(dims).astype(np.float32)
+        return found
+
+    def dims_of(self, x: str, *parts: int | tuple[int, int]) -> str:
+        """Return dims as converters write them: parts of the shape of x, in i32, and numbers."""
+        shape = self.op("Cast", self.op("Shape", x), to=TensorProto.INT32)
+        rows = [
+            self.op("Slice", shape, self.ints(p[0]), self.ints(p[1]), self.ints(0))
+            if isinstance(p, tuple)
+            else self.const([p], np.int32)
+            for p in parts
+        ]
+        return self.op("Cast", self.op("Concat", *rows, axis=0), to=INT64)
+
+
+def tf2onnx(g: Drawn) -> None:
+    """Channels last: transposes around each convolution, SAME pads, biases added apart."""
+    c, k, stride = g.one_of(2, 3, 4), g.one_of(1, 3), g.one_of(1, 2)
+    h, w = (g.extent(2, 5, 2) for _ in "hw")
+    x = g.given(g.extent(1, 3), h, w, c)
+    inner = g.op("Transpose", x, perm=[0, 3, 1, 2])
+    weight = g.weight(6, c, k, k, fan_in=c * k * k)
+    y = g.op("Conv", inner, weight, auto_pad="SAME_UPPER", strides=[stride, stride],
+             kernel_shape=[k, k], group=1, dilations=[1, 1])  # fmt: skip
+    y = g.op("Transpose", y, perm=[0, 2, 3, 1])
+    y = g.op("Add", y, g.vector(6))
+    y = g.op("Relu", y) if g.one_of(True, False) else g.op("Clip", y, g.const(0.0), g.const(6.0))
+    if g.one_of(True, False):
+        y = g.op("Transpose", y, perm=[0, 3, 1, 2])
+        y = g.op("AveragePool", y, auto_pad="SAME_UPPER", kernel_shape=[2, 2], strides=[2, 2])
+        y = g.op("Transpose", y, perm=[0, 2, 3, 1])
+    y = g.op("Reshape", y, g.dims_of(y, (0, 1), -1, 6))
+    y = g.op("Squeeze", g.op("ReduceMean", y, g.ints(1), keepdims=1), g.ints(1))
+    y = g.op("Add", g.op("MatMul", y, g.weight(6, 5)), g.vector(5))
+    g.result(g.op("Softmax", y, axis=-1), 2)
+
+
+def paddle(g: Drawn) -> None:
+    """Hard swish in its parts, squeeze and excitation, Resize by a computed size, an ArgMax."""
+    h, w = (g.extent(2, 4, 2) for _ in "hw")
+    x = g.given(g.extent(1, 2), 3, h, w)
+    y = g.conv_bn(x, 3, 8, 3, stride=2)
+    gate = g.op("Clip", g.op("Add", y, g.const(3.0)), g.const(0.0), g.const(6.0))
+    y = g.op("Div", g.op("Mul", y, gate), g.const(6.0))
+    s = g.op("Conv", g.op("GlobalAveragePool", y), g.weight(8, 8, 1, 1))
+    s = g.op("HardSigmoid", s, alpha=0.2, beta=0.5)
+    y = g.op("Mul", y, s)
+    sizes = g.op("Slice", g.op("Shape", x), g.ints(2), g.ints(4), g.ints(0))
+    front = g.op("Slice", g.op("Shape", y), g.ints(0), g.ints(2), g.ints(0))
+    sizes = g.op("Concat", front, sizes, axis=0)
+    way = g.one_of(("asymmetric", "floor"), ("half_pixel", "round_prefer_ceil"))
+    y = g.op("Resize", y, "", "", sizes, mode="nearest", nearest_mode=way[1],
+             coordinate_transformation_mode=way[0])  # fmt: skip
+    if g.one_of(True, False, False):
+        y = g.op("ConvTranspose", y, g.weight(8, 4, 2, 2), strides=[2, 2], kernel_shape=[2, 2])
+        g.result(g.op("Sigmoid", y), 4)
+        return
+    y = g.op("Squeeze", g.op("ReduceMax", y, g.ints(2), keepdims=1), g.ints(2))
+    y = g.op("Transpose", y, perm=[0, 2, 1])
+    g.result(g.op("ArgMax", y, axis=2, keepdims=0), 2, INT64)
+    g.result(g.op("ReduceMax", g.op("Softmax", y, axis=2), g.ints(2), keepdims=0), 2)
+
+
+def skl(g: Drawn) -> None:
+    """Columns picked and scaled, then a linear model, trees or a network of two layers."""
+    columns = g.one_of(3, 4, 6)
+    x = g.given(g.extent(1, 9), columns)
+
+    def ml(kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
+        found = g.op(kind, *inputs, outputs=outputs, **attributes)
+        g.nodes[-1].domain = ML
+        return found
+
+    picked = g.ints(*g.rng.permutation(columns)[: columns - 1].tolist())
+    left = ml("ArrayFeatureExtractor", x, picked)
+    offset, scale = g.rng.standard_normal((2, columns - 1)).tolist()
+    left = ml("Scaler", left, offset=offset, scale=scale)
+    right = ml("Normalizer", x, norm=g.one_of("MAX", "L1", "L2"))
+    y = g.op("Concat", left, right, axis=1)
+    width = 2 * columns - 1
+    kind = g.one_of("linear", "trees", "network")
+    if kind == "linear":
+        weights = g.rng.standard_normal(3 * width).tolist()
+        label, scores = ml(
+            "LinearClassifier", y, outputs=2, coefficients=weights, classlabels_ints=[2, 5, 7],
+            intercepts=[0.1, 0.2, -0.3], multi_class=1, post_transform="SOFTMAX",
+        )  # fmt: skip
+        g.result(label, 1, INT64)
+        g.result(ml("Normalizer", scores, norm="L1"), 2)
+    elif kind == "trees":
+        g.result(ml("TreeEnsembleRegressor", y, n_targets=1, **stumps(g, width)), 2)
+    else:
+        y = g.op("Relu", g.op("Add", g.op("MatMul", y, g.weight(width, 8)), g.vector(8)))
+        y = g.op("Add", g.op("MatMul", y, g.weight(8, 1)), g.vector(1))
+        g.result(g.op("Reshape", g.op("Cast", y, to=FLOAT), g.ints(-1, 1)), 2)
+
+
+def stumps(g: Drawn, width: int) -> dict[str, list[Any]]:
+    """Return the attributes of trees of one split each."""
+    trees = range(3)
+    inner = [(t, i == 0) for t in trees for i in range(3)]
+    return {
+        "nodes_treeids": [t for t, _ in inner],
+        "nodes_nodeids": [0, 1, 2] * 3,
+        "nodes_featureids": [int(g.rng.integers(width)) * first for _, first in inner],
+        "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"] * 3,
+        "nodes_values": [float(g.rng.normal()) * first for _, first in inner],
+        "nodes_truenodeids": [1, 0, 0] * 3,
+        "nodes_falsenodeids": [2, 0, 0] * 3,
+        "target_treeids": [t for t in trees for _ in range(2)],
+        "target_nodeids": [1, 2] * 3,
+        "target_ids": [0] * 6,
+        "target_weights": g.rng.standard_normal(6).tolist(),
+    }  # fmt: skip
+
+
+def float16(g: Drawn) -> None:
+    """Inputs and outputs kept in f32, weights in f16, and operators left out between casts."""
+    n, width = g.extent(1, 6), g.one_of(4, 8)
+    x = g.op("Cast", g.given(g.extent(1, 2), n, width), to=FLOAT16)
+    w = g.const(g.rng.standard_normal((width, 8)) * 0.3, np.float16)
+    y = g.op("Add", g.op("MatMul", x, w), g.const(g.rng.standard_normal(8) * 0.1, np.float16))
+    y = g.op(g.one_of("Relu", "Tanh", "Sigmoid"), y)
+    wide = g.op("Cast", y, to=FLOAT)  # on the list of operators that stay
+    wide = g.op("CumSum", wide, g.const(1, np.int64))
+    y = g.op("Add", y, g.op("Cast", wide, to=FLOAT16))
+    y = g.op("Mul", y, g.op("Softmax", y, axis=-1))
+    g.result(g.op("Cast", y, to=FLOAT), 3)
+
+
+def folded(g: Drawn) -> None:
+    """What a simplifier leaves: constants of shapes, with 0 and -1, Gemm, reshapes in a row."""
+    n = g.extent(1, 5)
+    x = g.given(n, 3, 8)
+    y = g.op("Reshape", x, g.ints(-1, 8))
+    y = g.op("Gemm", y, g.weight(6, 8), g.vector(6), transB=1, alpha=g.one_of(1.0, 0.5))
+    y = g.op("LayerNormalization", y, g.vector(6, 0.5, 1.5), g.vector(6), epsilon=1e-5)
+    y = g.op("Reshape", y, g.ints(-1, 3, 2, 3))
+    y = g.op("Transpose", y, perm=g.one_of([0, 2, 1, 3], [0, 2, 3, 1], [0, 1, 3, 2]))
+    y = g.op("Reshape", y, g.ints(0, 0, -1))
+    tiled = g.op("Tile", y, g.ints(1, 2, 1))
+    first, second = g.op("Split", tiled, outputs=2, axis=1, num_outputs=2)
+    g.result(g.op("Sub", g.op("Mul", first, g.const(2.0)), second), 3)
+
+
+def encoder(g: Drawn) -> None:
+    """Gelu and normalisation in their parts around a shortcut, which onnxruntime fuses."""
+    width = g.one_of(4, 8)
+    x = g.given(g.extent(1, 2), g.extent(1, 5), width)
+    y = g.gelu(g.linear(x, width, 16))
+    y = g.op("Add", x, g.linear(y, 16, width))
+    y = layer_norm(g, y, width)
+    g.result(g.linear(y, width, 3), 3)
+
+
+def merged(g: Drawn) -> None:
+    """A decoder's layer with and without what was kept before, in the branches of an If."""
+    heads, size, past = 2, 4, g.extent(0, 4)
+    x = g.given(1, g.extent(1, 3), heads * size)
+    kept = g.given(1, heads, past, size)
+    cached = g.given(kind=BOOL)
+    key = g.heads(g.op("MatMul", x, g.weight(8, 8)), (0, -1, heads, size))
+    query = g.heads(g.op("MatMul", x, g.weight(8, 8)), (0, -1, heads, size))
+    mark = len(g.nodes)
+    own = g.op("Concat", kept, key, axis=2)
+    score = g.op("MatMul", query, g.op("Transpose", own, perm=[0, 1, 3, 2]))
+    with_past = branch(g, mark, g.op("MatMul", g.op("Softmax", score, axis=-1), own), own)
+    own = g.op("Identity", key)
+    score = g.op("MatMul", query, g.op("Transpose", own, perm=[0, 1, 3, 2]))
+    without = branch(g, mark, g.op("MatMul", g.op("Softmax", score, axis=-1), own), own)
+    out, present = g.op("If", cached, outputs=2, then_branch=with_past, else_branch=without)
+    out = g.op("Reshape", g.op("Transpose", out, perm=[0, 2, 1, 3]), g.ints(0, 0, -1))
+    g.result(g.op("MatMul", out, g.weight(8, 5)), 3)
+    g.result(present, 4)
+
+
+def branch(g: Drawn, mark: int, *outputs: str) -> onnx.GraphProto:
+    """Return the nodes since `mark` as a graph of their own."""
+    nodes, g.nodes[mark:] = g.nodes[mark:], []
+    names = {o: f"{o}_of_{outputs[0]}_{len(g.weights)}" for node in nodes for o in node.output}
+    for node in nodes:
+        for place in (node.input, node.output):
+            place[:] = [names.get(v, v) for v in place]
+    infos = [helper.make_tensor_value_info(names[o], FLOAT, None) for o in outputs]
+    return helper.make_graph(nodes, "branch", [], infos)
+
+
+IDIOMS: dict[str, Callable[[Drawn], None]] = {
+    "tf2onnx": tf2onnx,
+    "paddle": paddle,
+    "skl": skl,
+    "float16": float16,
+    "folded": folded,
+    "encoder": encoder,
+    "merged": merged,
+}

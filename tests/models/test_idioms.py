@@ -1,0 +1,82 @@
+"""Five drawn networks of each way that converters write models: cpu and ref against onnxruntime.
+
+The five are one model, compiled once and run at two sizes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import version_converter
+
+import mgx_mlir
+from tests.models.idioms import IDIOMS, Drawn
+
+LIMIT = {"float16": 5e-3}  # of the largest element; onnxruntime computes parts of f16 in f32
+EACH = 5
+
+
+def drawn(idiom: str, seed: int) -> Drawn:
+    g = Drawn(seed)
+    for _ in range(EACH):
+        IDIOMS[idiom](g)
+    return g
+
+
+def check(g: Drawn, data: bytes, limit: float) -> None:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    oracle = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    programs = [mgx_mlir.compile(data, target, cache=False) for target in ("ref", "cpu")]
+    for call in (0, 1):
+        inputs = g.arrays(call)
+        wanted = oracle.run(None, inputs)
+        for program in programs:
+            for a, b in zip(program.run(inputs), wanted, strict=True):
+                assert (a.dtype, a.shape) == (b.dtype, b.shape)
+                assert np.isfinite(b).all()
+                scale = max(np.abs(b).max(initial=0), 1e-3)
+                np.testing.assert_allclose(a, b, rtol=0, atol=limit * scale)
+
+
+@pytest.mark.parametrize("idiom", [i for i in IDIOMS if i != "encoder"])
+def test_against_onnxruntime(idiom: str) -> None:
+    g = drawn(idiom, 1)
+    check(g, g.made().SerializeToString(), LIMIT.get(idiom, 1e-4))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 12))
+@pytest.mark.parametrize("idiom", IDIOMS)
+def test_more_against_onnxruntime(idiom: str, seed: int) -> None:
+    g = drawn(idiom, seed)
+    check(g, g.made().SerializeToString(), LIMIT.get(idiom, 1e-4))
+
+
+@pytest.mark.parametrize("idiom", ["encoder", pytest.param("tf2onnx", marks=pytest.mark.slow)])
+def test_files_that_onnxruntime_has_optimised(idiom: str, tmp_path: Path) -> None:
+    g = drawn(idiom, 20)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.optimized_model_filepath = str(tmp_path / "optimised.onnx")
+    onnxruntime.InferenceSession(
+        g.made().SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    data = (tmp_path / "optimised.onnx").read_bytes()
+    domains = {n.domain for n in onnx.load_from_string(data).graph.node}
+    assert "com.microsoft" in domains, "nothing was fused"
+    check(g, data, 1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("opset", [20, 23])
+def test_newer_opsets(opset: int) -> None:
+    g = Drawn(opset)
+    for idiom in ("tf2onnx", "folded", "float16"):
+        IDIOMS[idiom](g)
+    newer = version_converter.convert_version(g.made(), opset)
+    check(g, newer.SerializeToString(), 5e-3)
