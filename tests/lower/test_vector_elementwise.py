@@ -97,3 +97,23 @@ def test_doubles_in_16_bits() -> None:
     program = mgx_mlir.compile(model.SerializeToString(), target="cpu", cache=False)
     x = np.random.default_rng(3).standard_normal((3, 17)) * 100
     np.testing.assert_array_equal(program.run({"x": x})[0], x.astype(np.float16))
+
+
+SHORT = ((4, 0, 2, 1, 3), (0, 2, 4, 3, 1), (1, 4, 0, 3, 2), (4, 3, 2, 1, 0), (0, 1, 4, 2, 3))
+
+
+@pytest.mark.parametrize("opened", [False, True], ids=["fixed", "open"])
+def test_transposes_to_a_short_last_dim(opened: bool) -> None:
+    """Rows change places before the last dim is turned: phases of pixels, as ConvTranspose has."""
+    dims = (5, 7, 2, 3, 20)
+    names: tuple[int | str, ...] = ("a", "b", 2, 3, "c") if opened else dims
+    nodes = [
+        helper.make_node("Transpose", ["x"], [f"y{i}"], perm=list(p)) for i, p in enumerate(SHORT)
+    ]
+    found = {f"y{i}": [names[j] for j in p] for i, p in enumerate(SHORT)}
+    program = mgx_mlir.compile(_model(nodes, {"x": names}, found), target="cpu", cache=False)
+    r = np.random.default_rng(0)
+    for d in [dims, (1, 1, 2, 3, 1), (3, 33, 2, 3, 17), (2, 0, 2, 3, 4)] if opened else [dims]:
+        x = r.standard_normal(d, np.float32)
+        for y, p in zip(program.run({"x": x}), SHORT, strict=True):
+            np.testing.assert_array_equal(y, x.transpose(p))

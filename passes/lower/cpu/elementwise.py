@@ -36,6 +36,7 @@ from mgx_mlir.passes.lower.expr import (
     Leaf,
     Splat,
     View,
+    behind_views,
     compose,
     identity,
 )
@@ -87,7 +88,35 @@ def lower(e: LoweringContext, op: ir.Operation, body: ir.Block) -> list[ir.Value
                 e.operation(o)
         results = [e.expr(v) for v in list(body.operations)[-1].operation.operands]
     found = _Form.of(e, results, isa)
-    return None if found is None else found.emit(e)
+    if found is not None:
+        return found.emit(e)
+    return _in_two_steps(e, results[0], isa) if len(results) == 1 else None
+
+
+def _in_two_steps(e: LoweringContext, x: Expr, isa: Isa) -> list[ir.Value] | None:
+    """Transpose to a short last dim: all dims but the last one first, which is a copy of rows.
+
+    The compiler then turns rows of all last dims together. None: another kernel.
+    """
+    leaf, reads = behind_views(x)
+    extents, at = e.expr_extents(x), [i for i in reads if i is not None]
+    if not isinstance(leaf, Leaf) or len(at) < 3 or not len(at) == len(reads) == len(extents):
+        return None
+    short = extents[-1]
+    if not isinstance(short, int) or short >= isa.lanes or leaf.type.dtype not in STORED:
+        return None
+    kept = [i for i in range(len(at)) if i != at[-1]]  # the result's dims but the source's last
+    order = [*kept, at[-1]]
+    if at[-1] == len(at) - 1 or at[:-1] == kept:
+        return None
+    dims = [extents[i] for i in order]
+    entries = tuple(order.index(i) for i in at)
+    first = View(x.type.with_dims(x.type.dims[i] for i in order), leaf, entries, dims)
+    form = _Form.of(e, [first], isa)
+    if form is None:
+        return None
+    made = Leaf(first.type, form.emit(e)[0])
+    return [e.tensor(View(x.type, made, tuple(order), extents))]
 
 
 class _Form:
