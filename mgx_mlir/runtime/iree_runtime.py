@@ -17,7 +17,13 @@ from mgx_mlir.core.errors import FileError, RunError, TargetError
 from mgx_mlir.core.given import native
 from mgx_mlir.core.literals import ALIGNMENT
 from mgx_mlir.runtime.argument_lists import ArgumentList, ArgumentLists, Shapes
-from mgx_mlir.runtime.buffers import address, aligned, is_aligned, owned_array, span
+from mgx_mlir.runtime.buffers import (
+    address,
+    aligned,
+    is_aligned,
+    owned_array,
+    writable_address,
+)
 from mgx_mlir.runtime.device import (
     IREE_ERRORS,
     Device,
@@ -301,9 +307,9 @@ class LoadedModule:
             found = self._run_in_list(self._lists, args)
             if found is not None:
                 return found
-        imported: list[np.ndarray] = []
+        imported: list[tuple[np.ndarray, int]] = []
         entry, results = self._invoke(args, imported)
-        taken = [span(a) for a in imported]
+        taken = [(begin, begin + a.nbytes) for a, begin in imported]
         found = [
             self._take(port, results.get_as_object(i, self._rt.HalBufferView), taken)
             for i, port in enumerate(entry.outputs)
@@ -347,12 +353,15 @@ class LoadedModule:
         ]
 
     def _invoke(
-        self, args: Sequence[np.ndarray | DeviceTensor], imported: list[np.ndarray] | None
+        self,
+        args: Sequence[np.ndarray | DeviceTensor],
+        imported: list[tuple[np.ndarray, int]] | None,
     ) -> tuple[_Entry, Any]:
         """Check and make a call; the function and its results.
 
-        imported: takes the arrays whose memory is used in place; the caller keeps them until the
-        results are taken, which may be in that memory. None: nothing is used in place.
+        imported: takes the arrays whose memory is used in place, with their addresses; the caller
+        keeps them until the results are taken, which may be in that memory. None: nothing is used
+        in place.
         """
         self.device.check()
         if len(args) != len(self.inputs):
@@ -428,7 +437,9 @@ class LoadedModule:
             sizes = ()
         return self._variants.get(sizes) or ("main", self._main)
 
-    def _view(self, port: Port, a: np.ndarray, imported: list[np.ndarray] | None) -> Any:
+    def _view(
+        self, port: Port, a: np.ndarray, imported: list[tuple[np.ndarray, int]] | None
+    ) -> Any:
         """Return a buffer view of an input: in place where that is safe, else a copy."""
         rt = self._rt
         if a.size == 0:
@@ -439,13 +450,13 @@ class LoadedModule:
             and a.nbytes >= _IMPORT_FROM
             and self._is_local
             and a.flags.writeable  # the binding asks for a writable buffer, and writes nothing
-            and address(a) % self._input_alignment == 0
         ):
-            buffer = self._allocator.import_host_allocation(
-                a.view(port.raw), self._import_type, self._usage
-            )
-            imported.append(a)
-            return rt.HalBufferView(buffer, a.shape, port.element_type)
+            raw = a if port.as_is else a.view(port.raw)
+            begin = writable_address(raw)
+            if begin % self._input_alignment == 0:
+                buffer = self._allocator.import_host_allocation(raw, self._import_type, self._usage)
+                imported.append((a, begin))
+                return rt.HalBufferView(buffer, a.shape, port.element_type)
         return self._allocator.allocate_buffer_copy(
             self._copy_type,
             self._usage,
