@@ -235,7 +235,9 @@ def conv_transpose(
         end = [e + 1 - s for e, s in zip(extra, stride, strict=True)]  # as far as one may reach
     elif output_shape:
         wanted = _spatial(list(output_shape)[-n:], n, 1, "output_shape")
-        begin, end = _transposed_pads(dims, wanted, stride, extents, extra, window.auto_pad)
+        begin, end = _transposed_pads(
+            dims, wanted, stride, extents, extra, window.auto_pad, stated=True
+        )
     elif window.auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         wanted = [d * s if d != DYN else DYN for d, s in zip(dims, stride, strict=True)]
         begin, end = _transposed_pads(dims, wanted, stride, extents, extra, window.auto_pad)
@@ -305,13 +307,20 @@ def _transposed_pads(
     window: Sequence[int],
     extra: Sequence[int],
     auto_pad: str,
+    *,
+    stated: bool = False,
 ) -> tuple[list[int], list[int]]:
+    """Return what is cut off the whole result at its begins and ends; below 0 it is added.
+
+    stated: `wanted` is an output_shape. onnxruntime adds what it lacks at the end; with SAME the
+    standard's formula shares it out.
+    """
     begin, end = [], []
     for d, o, s, w, e in zip(dims, wanted, stride, window, extra, strict=True):
         # with o = d * s the d cancels
         total = (w - s + e) if o == DYN else s * (d - 1) + e + w - o
         small, large = total // 2, total - total // 2
-        if total < 0:  # what is missing is added at the end
+        if stated and total < 0:
             small, large = (0, total) if auto_pad == "SAME_UPPER" else (total, 0)
         if auto_pad == "SAME_UPPER":
             begin.append(small)
