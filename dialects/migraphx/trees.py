@@ -11,7 +11,7 @@ from mgx_mlir.core.dtypes import BOOL, INT64
 from mgx_mlir.core.op import InferView, Op, Operand, Result, check
 from mgx_mlir.core.shapes import TensorType, merge_dim
 from mgx_mlir.dialects.migraphx.axes import check_index_type, check_rank, check_same_dtype
-from mgx_mlir.dialects.migraphx.samples import Example, example
+from mgx_mlir.dialects.migraphx.samples import Example, example, ints
 
 COMPARED: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "le": np.less_equal,
@@ -96,8 +96,7 @@ class TreeLeaves(Op, name="tree_leaves"):
 
     @staticmethod
     def examples() -> list[Example]:
-        rng = np.random.default_rng(3)
-        x = (rng.integers(-3, 4, (6, 3)) / 2).astype(np.float32)
+        x = ints(6, 3, low=-3, high=4, seed=3).astype(np.float32) / 2
         x[1, 1] = np.nan
         # two trees: 0 -> (1, 2), 2 -> (3, 4); 5 -> (6, 7)
         yes, no = (

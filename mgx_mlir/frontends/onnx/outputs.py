@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import onnx
 
-from mgx_mlir.core.errors import MgxError
+from mgx_mlir.core.errors import MgxError, UnsupportedModel
 from mgx_mlir.core.ir import ir
 from mgx_mlir.core.shapes import DYN, TensorType
 from mgx_mlir.core.subbyte_types import BY_ONNX, ELEMENT
@@ -28,6 +28,11 @@ def results(
     """Return the program's results with their attributes: the elements of a list one by one."""
     found = []
     for info, value in zip(graph.output, outputs, strict=True):
+        if isinstance(value, OpenList) and DYN in TensorType.of(value.stack).dims[1:]:
+            raise UnsupportedModel(
+                f"output '{info.name}' is {value.describe()}",
+                notes=["its elements have open dims, in which they may differ"],
+            )
         several = _count(value) not in (TENSOR, ROWS)
         for i, v in enumerate(tensors_of(value)):
             name = f"{info.name}[{i}]" if several else info.name

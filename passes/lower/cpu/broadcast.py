@@ -1,16 +1,12 @@
-"""A broadcast whose extents only the run knows as a CPU kernel: rows are copied or repeated.
-
-Extents that are the result's already are found on the host, and nothing is copied then.
-"""
+"""A broadcast whose extents only the run knows as a CPU kernel: rows are copied or repeated."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from mgx_mlir.core.dtypes import DType
-from mgx_mlir.core.ir import arith, ir, scf, tensor
-from mgx_mlir.core.shapes import DYN, TensorType
-from mgx_mlir.passes.lower import index as indices
+from mgx_mlir.core.ir import arith, ir
+from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import LoweringContext
 from mgx_mlir.passes.lower.cpu.axis_view import GROUP_ELEMENTS, UNKNOWN, tile_size
@@ -53,25 +49,19 @@ def lower(
         copy = _Rows(k, have, wanted, unsure, isa.lanes)
         tile = k.empty([size, copy.last], dtype)
 
-        made = k.loop(0, size, 1, [tile], lambda i, c: copy.row(k.add(k.at[0], i), i, c))
+        def rows_by(
+            row: Callable[[Index, Index, list[ir.Value]], list[ir.Value]],
+        ) -> list[ir.Value]:
+            return k.loop(0, size, 1, [tile], lambda i, c: row(k.add(k.at[0], i), i, c))
+
+        made = k.when(
+            copy.is_same, lambda: rows_by(copy.same_row), lambda: rows_by(copy.row), [tile.type]
+        )
         return [ResultTile(made[0], [k.at[0], 0], [size, copy.last])]
 
-    def repeated() -> ir.Value:
-        found = dispatch([source], [([rows, last], dtype)], [(rows, step)], body, [*have, *wanted])
-        return views.reshaped(e, found[0], [count])
-
-    count = e.product(wanted)
-    whole = indices.compare(e, indices.EQ, e.product(have), count)
-    open_type = e.mlir_type(TensorType(dtype, (DYN,)))
-    branch = scf.IfOp(whole, [open_type], has_else=True)
-    for region, make in zip(branch.regions, (lambda: source, repeated), strict=True):
-        with ir.InsertionPoint(region.blocks[0]):
-            made = make()
-            if made.type != open_type:
-                made = tensor.CastOp(open_type, made).result
-            scf.YieldOp([made])
+    found = dispatch([source], [([rows, last], dtype)], [(rows, step)], body, [*have, *wanted])[0]
     kind = TensorType(dtype, tuple(e.static_dims(wanted)))
-    return views.reshape_tensor(e, branch.results[0], kind, list(wanted))
+    return views.reshape_tensor(e, found, kind, list(wanted))
 
 
 class _Rows:
@@ -98,9 +88,15 @@ class _Rows:
                 step = chosen.result
             self.steps.append(0 if d == 1 else step)
         self.is_one = k.is_equal(own[-1], 1) if len(own) - 1 in unsure else None
+        # an extent is the result's or 1: as many elements are the same extents
+        self.is_same = k.is_equal(k.product(own), k.product(self.wanted))
+
+    def same_row(self, at: Index, local: Index, carried: list[ir.Value]) -> list[ir.Value]:
+        """Copy the row at `at` of the result, which has the source's extents."""
+        return self.copied(self.k.mul(at, self.last), local, carried)
 
     def row(self, at: Index, local: Index, carried: list[ir.Value]) -> list[ir.Value]:
-        """Copy a row for row `at` of the result, or repeat the one element that it is of."""
+        """Copy the row at `at` of the result, or repeat the one element that it is of."""
         k, offset = self.k, 0
         for i in reversed(range(len(self.steps))):
             index = at if i == 0 else k.rem(at, self.wanted[i])
