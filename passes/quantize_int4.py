@@ -48,9 +48,9 @@ class QuantizeInt4(Pass):
         made: dict[tuple[ir.Value, int], ir.Value] = {}
         for op in named_ops(module, self.ops):
             for i, v in enumerate(op.operands):
-                if not _fits(v):
+                if not fits(v):
                     continue
-                group = self._group(v) if i == 1 and is_a(op, Dot) else 0
+                group = group_of(v, self.group_size) if i == 1 and is_a(op, Dot) else 0
                 if (v, group) not in made:
                     literal = v.owner.operation
                     with literal.location, ir.InsertionPoint.after(literal):
@@ -58,14 +58,15 @@ class QuantizeInt4(Pass):
                 op.operands[i] = made[v, group]
         return bool(made)
 
-    def _group(self, v: ir.Value) -> int:
-        """Return how many weights of a column share a scale; 0: all of the tensor."""
-        summed = TensorType.of(v).dims[-2] if TensorType.of(v).rank > 1 else 0
-        size = self.group_size
-        return size if size and summed >= size and summed % size == 0 else 0
+
+def group_of(v: ir.Value, size: int) -> int:
+    """Return how many weights of a column share a scale, `size` if that fits; 0: all of them."""
+    summed = TensorType.of(v).dims[-2] if TensorType.of(v).rank > 1 else 0
+    return size if size and summed >= size and summed % size == 0 else 0
 
 
-def _fits(v: ir.Value) -> bool:
+def fits(v: ir.Value) -> bool:
+    """Return whether a value is a constant that is rounded to 4 bits."""
     if isinstance(v.owner, ir.Block) or not literals.is_literal(v):
         return False
     t = TensorType.of(v)

@@ -56,6 +56,8 @@ def quantize_int8(
     least: float = 0.0,
     samples: int | None = None,
     ranges: KnownRanges | None = None,
+    evaluate: Any = None,
+    sensitivity: bool = False,
     progress: Progress | None = None,
 ) -> Quantised:
     """Compute dots and convolutions with constant weights in 8-bit integers.
@@ -71,6 +73,8 @@ def quantize_int8(
     max_error: the most sensitive products stay as they are until the outputs change by no more
     than this part of their root mean square; metric, least: or until the metric of the outputs of
     the samples reaches `least`. ranges: those of an earlier call, in place of samples.
+    evaluate: samples that max_error, metric and sensitivity are of (the first 16 of the
+    calibration). sensitivity: measure what each product loses, also where nothing else asks for it.
     progress: called with the number of samples that are done.
 
     Returns what was quantised, what was kept, and the ranges. References to instructions are
@@ -84,9 +88,9 @@ def quantize_int8(
     )  # fmt: skip
     options = Options(
         scheme, _names(ins_names), computed_operands, tuple(keep), method, percentile, max_error,
-        metric, least, samples,
+        metric, least, samples, evaluate,
     )  # fmt: skip
-    return _in_8_bits(prog, t, calibration, options, ranges, progress)
+    return _in_8_bits(prog, t, calibration, options, ranges, progress, sensitivity)
 
 
 def quantize_fp8(
@@ -102,6 +106,8 @@ def quantize_fp8(
     least: float = 0.0,
     samples: int | None = None,
     ranges: KnownRanges | None = None,
+    evaluate: Any = None,
+    sensitivity: bool = False,
     progress: Progress | None = None,
 ) -> Quantised:
     """Compute dots and convolutions with constant weights in 8-bit floats (OCP's E4M3FN).
@@ -111,9 +117,9 @@ def quantize_fp8(
     """
     options = Options(
         Scheme(_fp8()), _OPS, computed_operands, tuple(keep), method, 99.99, max_error, metric,
-        least, samples,
+        least, samples, evaluate,
     )  # fmt: skip
-    return _in_8_bits(prog, t, calibration, options, ranges, progress)
+    return _in_8_bits(prog, t, calibration, options, ranges, progress, sensitivity)
 
 
 def quantize_int4_weights(
@@ -148,6 +154,7 @@ def _in_8_bits(
     options: Options,
     ranges: KnownRanges | None,
     progress: Progress | None,
+    sensitivity: bool,
 ) -> Quantised:
     _check(prog)
     if not isinstance(t, target):
@@ -156,8 +163,9 @@ def _in_8_bits(
     if isinstance(calibration, list | tuple) and not calibration:
         data = None  # MIGraphX's default
     made = quantised(
-        prog.program_ir, data, options, target=t.name(), ranges=ranges, progress=progress
-    )
+        prog.program_ir, data, options, target=t.name(), ranges=ranges, progress=progress,
+        with_sensitivity=sensitivity,
+    )  # fmt: skip
     if flag("MIGRAPHX_TRACE_QUANTIZATION"):
         print(f"Quantized:\n{program_text(made.program)}", file=sys.stderr)
     prog.become(made.program.clone())

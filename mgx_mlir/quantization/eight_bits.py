@@ -125,15 +125,15 @@ class Quantiser:
     builder: Builder = field(default_factory=Builder)
     _made: dict[ir.Value, ir.Value] = field(default_factory=dict)
 
-    def apply(self, site: Site) -> None:
-        """Quantise the operands of one product."""
+    def apply(self, site: Site) -> ir.Value:
+        """Quantise the operands of one product; what stands for it then is returned."""
         op = site.op
         x = op.operands[0]
         with op.location:
             if site.weights is None:
                 for i, place in enumerate(site.values):
                     op.operands[i] = self._activation(op.operands[i], place)
-                return
+                return op.results[0]
             with ir.InsertionPoint(op):
                 factors = self._smoothing(site)
                 weights = site.weights.astype(np.float32)
@@ -142,7 +142,8 @@ class Quantiser:
                 else:
                     weights = weights * _along(factors, weights.ndim, -2)
                     op.operands[0] = self._smoothed(x, site, factors)
-                op.operands[1] = self._weights(op.operands[1], weights, site)
+                op.operands[1], change = self._weights(op.operands[1], weights, site)
+            return self._corrected(site, change) if self.scheme.bias_correction else op.results[0]
 
     def _smoothing(self, site: Site) -> np.ndarray | None:
         """Return what each column of the activations is divided by, None where nothing is."""
@@ -218,8 +219,13 @@ class Quantiser:
         bounded = b.clip(place, b.literal(0, wide), b.literal(255, wide))
         return scale, b.op("convert", bounded, target_type=dtypes.UINT8)
 
-    def _weights(self, value: ir.Value, weights: np.ndarray, site: Site) -> ir.Value:
-        """Build the codes of the weights, dequantised, at the dims of the operand."""
+    def _weights(
+        self, value: ir.Value, weights: np.ndarray, site: Site
+    ) -> tuple[ir.Value, np.ndarray]:
+        """Build the codes of the weights, dequantised, at the dims of the operand.
+
+        Returns what rounding changed, too.
+        """
         b, scheme, t = self.builder, self.scheme, TensorType.of(value)
         axis = site.output_axis if scheme.per_channel else None
         p = weight_parameters(weights, axis, scheme.weight_dtype)
@@ -231,8 +237,6 @@ class Quantiser:
         made = b.op("dequantizelinear", literal, scale)
         if wide is not t.dtype:
             made = b.op("convert", made, target_type=t.dtype)
-        if scheme.bias_correction:
-            self._correct(site, restored(codes, p) - weights)
         source = value.owner.operation
         chain: list[ir.Operation] = []
         while mnemonic(source) == "multibroadcast":
@@ -240,16 +244,16 @@ class Quantiser:
             source = source.operands[0].owner.operation
         for op in reversed(chain):
             made = OPS["multibroadcast"]([made], **attributes_of(op)).operation.results[0]
-        return made
+        return made, restored(codes, p) - weights
 
-    def _correct(self, site: Site, change: np.ndarray) -> None:
+    def _corrected(self, site: Site, change: np.ndarray) -> ir.Value:
         """Subtract the mean that a change of the weights adds to each output channel."""
+        b, out = self.builder, site.op.results[0]
         if self.calibration is None:
-            return
+            return out
         seen = self.calibration.observers[site.values[0]].channels.get(site.channel_axis)
         if seen is None:
-            return
-        b, out = self.builder, site.op.results[0]
+            return out
         if site.kind == "convolution":
             groups = int(site.op.opview.group)
             means = seen.means.reshape(groups, -1)
@@ -259,12 +263,13 @@ class Quantiser:
         else:
             shift = np.einsum("k,...kn->...n", seen.means, change)
             if shift.ndim > 1:
-                return  # a weight for each of several batches
+                return out  # a weight for each of several batches
         t = TensorType.of(out)
         with ir.InsertionPoint.after(site.op):
             less = _like(b, shift.astype(t.dtype.np), out)
             made = b.op("sub", out, less)
             out.replace_all_uses_except(made, made.owner.operation)
+        return made
 
 
 def _like(b: Builder, numbers: np.ndarray, x: ir.Value) -> ir.Value:

@@ -9,14 +9,17 @@ from typing import Any
 import numpy as np
 
 import mgx_mlir.passes  # noqa: F401  (declares the passes)
+from mgx_mlir.compiler.compile import compile
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.quantization.calibrate import Calibration, Progress, calibrate, outputs_of
 from mgx_mlir.quantization.eight_bits import Quantiser, Scheme
 from mgx_mlir.quantization.ranges import METHODS, Range
+from mgx_mlir.quantization.samples import Sample, samples
 from mgx_mlir.quantization.scales import KnownRanges
 from mgx_mlir.quantization.sensitivity import Sensitivity, sensitivities
-from mgx_mlir.quantization.sites import OPS, Place, sites
+from mgx_mlir.quantization.sites import OPS, LeftOut, Place, left_out, sites
+from mgx_mlir.quantization.twins import in_8_bits
 from mgx_mlir.rewrite.passes import run_pipeline
 
 # what is quantised already stays quantised: constants of it are not folded
@@ -34,7 +37,8 @@ class Options:
     how ranges are chosen (`Observer.range`). max_error: products stay wide, the most sensitive
     first, until the root mean square of what the outputs change by is at most this part of the
     outputs' own; metric, least: or until `metric` of the outputs of the held samples is at least
-    `least`. samples: how many are read.
+    `least`. samples: how many are read. evaluate: the samples that errors and the metric are of,
+    in place of the held ones of the calibration.
     """
 
     scheme: Scheme = field(default_factory=Scheme)
@@ -47,6 +51,7 @@ class Options:
     metric: Metric | None = None
     least: float = 0.0
     samples: int | None = None
+    evaluate: object = None
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.ops if name not in OPS]
@@ -65,8 +70,8 @@ class Options:
 class Quantised:
     """A quantised program and what was found on the way.
 
-    kept: names of the products that stay wide because of `max_error` or `metric`; ranges: by
-    product, to be written to a file.
+    kept: names of the products that stay wide because of `max_error` or `metric`; left_out: those
+    that no option would quantise, and why; ranges: by product, to be written to a file.
     """
 
     program: ProgramIR
@@ -75,6 +80,23 @@ class Quantised:
     ranges: KnownRanges
     sensitivities: list[Sensitivity] = field(default_factory=list)
     error: float | None = None
+    left_out: list[LeftOut] = field(default_factory=list)
+
+
+@dataclass
+class _Judge:
+    """The samples that a quantised program is judged on, and what it is compared with there."""
+
+    samples: list[Sample]
+    own: Outputs
+
+    def of(self, options: Options, outputs: Outputs) -> tuple[bool, float]:
+        if options.metric is not None:
+            found = float(options.metric(outputs))
+            return found >= options.least, found
+        error = relative_error(outputs, self.own)
+        assert options.max_error is not None
+        return error <= options.max_error, error
 
 
 def prepared(program: ProgramIR) -> ProgramIR:
@@ -111,13 +133,14 @@ def quantised(
                          notes=[f"the first products are {names}"])  # fmt: skip
     wanted = [s for s in found if s.name not in chosen.keep]
     seeks = chosen.max_error is not None or chosen.metric is not None
-    asked = {
-        "max_error or metric": seeks,
+    observes = {
         "smooth": chosen.scheme.smooth is not None,
         "bias_correction": chosen.scheme.bias_correction,
-        "a report of sensitivity": with_sensitivity,
     }
-    needs = [name for name, given in asked.items() if given]
+    compares = {"max_error or metric": seeks, "a report of sensitivity": with_sensitivity}
+    needs = [name for name, given in observes.items() if given]
+    if chosen.evaluate is None:
+        needs += [name for name, given in compares.items() if given]
     seen: Calibration | None = None
     if data is not None and wanted:
         seen = calibrate(base, wanted, data, target=_runs_on(target), progress=progress,
@@ -129,12 +152,30 @@ def quantised(
         known = ranges or KnownRanges()
     by_place = known.by_place(wanted)
     ranked: list[Sensitivity] = []
-    if seen is not None and (seeks or with_sensitivity):
-        ranked = sensitivities(base, wanted, chosen.scheme, by_place, seen, _runs_on(target))
-    kept, error = _kept(base, chosen, by_place, seen, ranked, _runs_on(target))
+    kept: list[str] = []
+    error: float | None = None
+    if wanted and (seeks or with_sensitivity):
+        judge = _judge(base, chosen, seen, _runs_on(target))
+        narrow = in_8_bits(chosen.scheme, by_place, seen)
+        ranked = sensitivities(base, wanted, narrow, judge.samples, _runs_on(target))
+        if seeks:
+            kept, error = _kept(base, chosen, by_place, seen, judge, ranked, _runs_on(target))
     made = rewritten(base, chosen, by_place, seen, {*chosen.keep, *kept})
-    return Quantised(made, [s.name for s in wanted if s.name not in kept], kept, known, ranked,
-                     error)  # fmt: skip
+    names = [s.name for s in wanted if s.name not in kept]
+    others = left_out(base, chosen.ops, computed_operands=chosen.computed_operands)
+    return Quantised(made, names, kept, known, ranked, error, others)
+
+
+def _judge(base: ProgramIR, options: Options, seen: Calibration | None, target: str) -> _Judge:
+    """Hold the samples that are compared on, and the results of the program as it is."""
+    if options.evaluate is None:
+        assert seen is not None
+        return _Judge(seen.samples, seen.outputs)
+    compiled = compile(base, target)
+    given = list(samples(options.evaluate, compiled.signature.inputs))
+    if not given:
+        raise UsageError("the evaluation data has no sample")
+    return _Judge(given, [list(map(np.asarray, compiled.run(dict(s)))) for s in given])
 
 
 def rewritten(
@@ -167,19 +208,18 @@ def _kept(
     options: Options,
     ranges: dict[Place, Range],
     seen: Calibration | None,
+    judge: _Judge,
     ranked: Sequence[Sensitivity],
     target: str,
 ) -> tuple[list[str], float | None]:
     """Return the fewest products, the most sensitive ones, that must stay for the wanted error."""
-    if seen is None or (options.max_error is None and options.metric is None):
-        return [], None
     order = [s.name for s in sorted(ranked, key=lambda s: s.sqnr)]
     judged: dict[int, tuple[bool, float]] = {}
 
     def holds(count: int) -> bool:
         if count not in judged:
             made = rewritten(base, options, ranges, seen, {*options.keep, *order[:count]})
-            judged[count] = _judged(options, seen, outputs_of(made, target, seen.samples))
+            judged[count] = judge.of(options, outputs_of(made, target, judge.samples))
         return judged[count][0]
 
     low, high = 0, len(order)
@@ -190,15 +230,6 @@ def _kept(
     else:
         high = 0
     return order[:high], judged[high][1] if high in judged else 0.0
-
-
-def _judged(options: Options, seen: Calibration, outputs: Outputs) -> tuple[bool, float]:
-    if options.metric is not None:
-        found = float(options.metric(outputs))
-        return found >= options.least, found
-    error = relative_error(outputs, seen.outputs)
-    assert options.max_error is not None
-    return error <= options.max_error, error
 
 
 def relative_error(got: Any, want: Any) -> float:

@@ -1,9 +1,9 @@
-"""What each product loses in 8 bits by itself: one run that computes both forms of all of them."""
+"""What each product loses in smaller types by itself: one run that computes both forms of all."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,17 +15,16 @@ from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.programs.build import Builder
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.programs.taps import with_results
-from mgx_mlir.quantization.calibrate import Calibration
-from mgx_mlir.quantization.eight_bits import Quantiser, Scheme
-from mgx_mlir.quantization.ranges import Range
-from mgx_mlir.quantization.sites import Place, Site, sites
+from mgx_mlir.quantization.samples import Sample
+from mgx_mlir.quantization.sites import Site, sites
 
 _MOST = 4  # samples
+Narrow = Callable[[Site], ir.Value]  # the value that stands for the product then
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """A product's result in 8 bits beside its own, on the same operands.
+    """A product's result in smaller types beside its own, on the same operands.
 
     sqnr: the power of the result over that of the difference, in decibels; cosine: of the angle
     between the two.
@@ -40,12 +39,14 @@ class Sensitivity:
 def sensitivities(
     base: ProgramIR,
     wanted: Sequence[Site],
-    scheme: Scheme,
-    ranges: Mapping[Place, Range],
-    seen: Calibration,
+    narrow: Narrow,
+    given: Sequence[Sample],
     target: str,
 ) -> list[Sensitivity]:
-    """Measure all products of a prepared program on some samples, in order."""
+    """Measure all products of a prepared program on the first of the samples, in order.
+
+    narrow: brings a copy of a product to smaller types, in place.
+    """
     names = {s.name for s in wanted}
     copy = base.clone()
     found = [s for s in sites(copy, computed_operands=True) if s.name in names]
@@ -55,7 +56,7 @@ def sensitivities(
         return [
             (f"power_{i}_{k}", v)
             for i, site in enumerate(found)
-            for k, v in enumerate(_powers(ops[positions[site.name]], site, scheme, ranges, seen))
+            for k, v in enumerate(_powers(ops[positions[site.name]], site, narrow))
         ]
 
     with copy.ctx:
@@ -67,7 +68,7 @@ def sensitivities(
     compiled = compile(with_results(copy, choose), target)
     own = len(compiled.signature.outputs) - 3 * len(found)
     sums = np.zeros((len(found), 3))
-    for sample in seen.samples[:_MOST]:
+    for sample in given[:_MOST]:
         results = compiled.execute(compiled.check_inputs(sample))
         numbers = np.array([float(np.asarray(a).reshape(())) for a in results[own:]])
         sums += numbers.reshape(-1, 3)
@@ -83,22 +84,16 @@ def _measured(site: Site, power: float, noise: float, product: float) -> Sensiti
     return Sensitivity(site.name, site.kind, sqnr, min(cosine, 1.0))
 
 
-def _powers(
-    op: ir.Operation,
-    site: Site,
-    scheme: Scheme,
-    ranges: Mapping[Place, Range],
-    seen: Calibration,
-) -> list[ir.Value]:
-    """Build the product a second time, in 8 bits, and the sums that compare the two."""
+def _powers(op: ir.Operation, site: Site, narrow: Narrow) -> list[ir.Value]:
+    """Build the product a second time, in smaller types, and the sums that compare the two."""
     b = Builder()
     with op.location:
         with ir.InsertionPoint.after(op):
             twin = op.clone()
-        twin_site = Site(site.name, site.kind, twin, site.values, site.weights)
-        Quantiser(scheme, ranges, seen, b).apply(twin_site)
-        with ir.InsertionPoint.after(twin):
-            y, q = (b.op("convert", o.results[0], target_type=dtypes.DOUBLE) for o in (op, twin))
+        narrowed = narrow(Site(site.name, site.kind, twin, site.values, site.weights))
+        with ir.InsertionPoint.after(narrowed.owner):
+            values = (op.results[0], narrowed)
+            y, q = (b.op("convert", v, target_type=dtypes.DOUBLE) for v in values)
             axes = list(range(TensorType.of(y).rank))
             less = b.op("sub", q, y)
             pairs = ((y, y), (less, less), (q, y))

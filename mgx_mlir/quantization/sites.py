@@ -45,6 +45,15 @@ class Site:
         return 0 if self.kind == "convolution" else -1
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """A product that stays as it is whatever is asked for, and why."""
+
+    name: str
+    kind: str
+    why: str
+
+
 def sites(
     program: ProgramIR, names: Sequence[str] = OPS, *, computed_operands: bool = False
 ) -> list[Site]:
@@ -54,33 +63,66 @@ def sites(
     that are constant; and, without `computed_operands`, products of two computed operands, which
     are attention's: it stays one kernel.
     """
-    found: list[Site] = []
+    every = _products(program, names, computed_operands)
+    return [s for s in every if isinstance(s, Site)]
+
+
+def left_out(
+    program: ProgramIR, names: Sequence[str] = OPS, *, computed_operands: bool = False
+) -> list[LeftOut]:
+    """List the products that `sites` leaves out, in order; of other ops than `names`, too."""
+    every = _products(program, OPS, computed_operands)
+    found = [s for s in every if isinstance(s, LeftOut)]
+    others = [s for s in every if isinstance(s, Site) and s.kind not in names]
+    found += [LeftOut(s.name, s.kind, f"only {' and '.join(names)} were asked for") for s in others]
+    return found
+
+
+def _products(
+    program: ProgramIR, names: Sequence[str], computed_operands: bool
+) -> list[Site | LeftOut]:
+    found: list[Site | LeftOut] = []
     used: dict[str, int] = {}
     with program.ctx, program.store.active():
         block = entry_block(program.main())
         places = _places(block)
         for op in named_ops(program.module.operation, names):
-            if op.block != block or not is_a(op, (Dot, Convolution)):
+            if not is_a(op, (Dot, Convolution)):
                 continue
-            x, w = op.operands[0], op.operands[1]
-            if not TensorType.of(x).dtype.is_float or x not in places or literal_of(x) is not None:
-                continue
-            constant = literal_of(w)
-            if constant is None and (w not in places or not computed_operands):
-                continue
+            kind = "convolution" if is_a(op, Convolution) else "dot"
             label = op_name(op)
             used[label] = used.get(label, 0) + 1
-            count = used[label]
+            name = label if used[label] == 1 else f"{label}#{used[label]}"
+            x, w = op.operands[0], op.operands[1]
+            constant = literal_of(w)
+            why = _why_not(
+                op, block, places, is_computed=constant is None and not computed_operands
+            )
+            if why is not None:
+                found.append(LeftOut(name, kind, why))
+                continue
             values = (places[x],) if constant is not None else (places[x], places[w])
-            found.append(
-                Site(
-                    label if count == 1 else f"{label}#{count}",
-                    "convolution" if is_a(op, Convolution) else "dot",
-                    op, values,
-                    None if constant is None else literals.array_of(constant.owner),
-                )
-            )  # fmt: skip
+            array = None if constant is None else literals.array_of(constant.owner)
+            found.append(Site(name, kind, op, values, array))
     return found
+
+
+def _why_not(
+    op: ir.Operation, block: ir.Block, places: dict[ir.Value, Place], *, is_computed: bool
+) -> str | None:
+    """Return why a product is left out, None where it is not."""
+    x, w = op.operands[0], op.operands[1]
+    if op.block != block:
+        return "it is in the body of an If or a Loop, whose values no calibration sees"
+    if not TensorType.of(x).dtype.is_float:
+        return f"its operands are {TensorType.of(x).dtype.name} already"
+    if literal_of(x) is not None:
+        return "its first operand is constant"
+    if x not in places or (literal_of(w) is None and w not in places):
+        return "its operands are no tensors of the program's main function"
+    if is_computed:
+        return "both operands are computed, as in attention, which stays one kernel"
+    return None
 
 
 def _places(block: ir.Block) -> dict[ir.Value, Place]:

@@ -1,0 +1,68 @@
+"""One product in smaller types, as whole programs are brought to them: for what compares both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mgx_mlir.core.dtypes import DType
+from mgx_mlir.core.ir import ir
+from mgx_mlir.core.op import OPS, attributes_of, mnemonic
+from mgx_mlir.core.shapes import TensorType
+from mgx_mlir.passes.quantize_int4 import fits, group_of, quantised
+from mgx_mlir.programs.build import Builder
+from mgx_mlir.quantization.calibrate import Calibration
+from mgx_mlir.quantization.eight_bits import Quantiser, Scheme
+from mgx_mlir.quantization.ranges import Range
+from mgx_mlir.quantization.sensitivity import Narrow
+from mgx_mlir.quantization.sites import LeftOut, Place, Site, literal_of
+
+
+def in_8_bits(scheme: Scheme, ranges: Mapping[Place, Range], seen: Calibration | None) -> Narrow:
+    """Return what quantises a product by itself."""
+    return lambda site: Quantiser(scheme, ranges, seen).apply(site)
+
+
+def in_floats(dtype: DType) -> Narrow:
+    """Return what computes a product in a smaller float type."""
+
+    def narrow(site: Site) -> ir.Value:
+        b, op = Builder(), site.op
+        wide = TensorType.of(op.results[0]).dtype
+        with op.location, ir.InsertionPoint(op):
+            operands = [b.op("convert", v, target_type=dtype) for v in op.operands]
+            made = OPS[mnemonic(op)](*operands, **attributes_of(op)).operation.results[0]
+            return b.op("convert", made, target_type=wide)
+
+    return narrow
+
+
+def in_int4(group_size: int) -> Narrow:
+    """Return what rounds a product's constant weights to 4 bits, as the pass does."""
+
+    def narrow(site: Site) -> ir.Value:
+        b, op = Builder(), site.op
+        weights = op.operands[1]
+        if fits(weights):
+            group = group_of(weights, group_size) if site.kind == "dot" else 0
+            with op.location, ir.InsertionPoint(op):
+                op.operands[1] = quantised(b, weights, group)
+        return op.results[0]
+
+    return narrow
+
+
+def left_out_of_int4(found: Sequence[Site]) -> list[LeftOut]:
+    """List the products whose weights the pass does not round, and why."""
+    out: list[LeftOut] = []
+    for site in found:
+        weights = site.op.operands[1]
+        if fits(weights):
+            continue
+        if literal_of(weights) is None:
+            why = "its second operand is computed"
+        elif site.weights is not None and site.weights.shape[-1] % 2:
+            why = "the last extent of its weights is odd: two of them share a byte"
+        else:
+            why = "its weights are repeated, or are no f32 or f16"
+        out.append(LeftOut(site.name, site.kind, why))
+    return out
