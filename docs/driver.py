@@ -186,8 +186,10 @@ def migraphx_row(flag: str) -> tuple[str, ...]:
 
 
 _SETS = {
-    "the rest": ("read", "params", "compile", "run", "perf", "time", "verify", "roctx", "report"),
-}
+    "the rest": (
+        "read", "params", "compile", "run", "perf", "time", "verify", "roctx", "report", "quantize",
+    ),
+}  # fmt: skip
 
 
 def _commands(names: list[str]) -> str:

@@ -77,6 +77,8 @@ def sensitivities(
 
 def _measured(site: Site, power: float, noise: float, product: float) -> Sensitivity:
     """Return the figures of sums of y y, (q - y)(q - y) and q y."""
+    if not math.isfinite(noise):  # the smaller type overflows
+        return Sensitivity(site.name, site.kind, -math.inf, 0.0)
     rounded = noise + 2 * product - power  # of q q
     sqnr = math.inf if noise <= 0 else 10 * math.log10(max(power, 1e-30) / noise)
     scale = math.sqrt(max(power, 0.0) * max(rounded, 0.0))

@@ -77,6 +77,14 @@ def test_4_bits(group: int) -> None:
     assert abs(got.cosine - want[1]) < 1e-4
 
 
+def test_a_type_that_overflows() -> None:
+    """Sums beyond f16's largest number are the worst loss, not an error."""
+    base = prepared(program().program_ir)
+    given = [{"x": X * np.float32(3e4)}]
+    found = sensitivities(base, sites(base)[:1], in_floats(dtypes.HALF), given, "ref")
+    assert (found[0].sqnr, found[0].cosine) == (-np.inf, 0.0)
+
+
 def test_8_bits_with_bias_correction() -> None:
     """The figures are of the product with its correction."""
     data = [{"x": X + 4}]

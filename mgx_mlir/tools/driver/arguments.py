@@ -15,14 +15,15 @@ class Option:
     """An option of a command.
 
     `value` is what follows it in the help (None: nothing). `many` "greedy" takes every token up
-    to the next flag, "repeat" one comma-separated list each time it is given. `parse` makes the
-    value of a token, raising ValueError with what was expected.
+    to the next flag, "repeat" one comma-separated list each time it is given, "optional" the next
+    word if `parse` takes it, else the value is True. `parse` makes the value of a token, raising
+    ValueError with what was expected.
     """
 
     flags: tuple[str, ...]
     help: str
     value: str | None = None
-    many: Literal["", "greedy", "repeat"] = ""
+    many: Literal["", "greedy", "repeat", "optional"] = ""
     parse: Callable[[str], Any] = str
     group: str = ""
 
@@ -177,21 +178,27 @@ class _Parser:
             while at < len(self.tokens) and not self._ends_list(self.tokens[at]):
                 given.append(self.tokens[at])
                 at += 1
-        elif attached is None and at < len(self.tokens) and not self._ends_list(self.tokens[at]):
+        elif attached is None and self._is_value(option, at):
             given.append(self.tokens[at])
             at += 1
-        if not given:
+        if not given and option.many != "optional":
             raise UsageError(f"option '{name}' expected {option.value}, got nothing")
         if option.many == "repeat":
             given = [part.strip() for part in given[0].split(",") if part.strip()]
         values = [_parsed(option, name, text) for text in given]
-        if option.many:
+        if option.many in ("greedy", "repeat"):
             self.found.values.setdefault(option.key, []).extend(values)
         elif option.key in self.found.values:
             raise UsageError(f"option '{name}' is given twice")
         else:
-            self.found.values[option.key] = values[0]
+            self.found.values[option.key] = values[0] if values else True
         return at
+
+    def _is_value(self, option: Option, at: int) -> bool:
+        """Return whether the word at a place is an option's value."""
+        if at >= len(self.tokens) or self._ends_list(self.tokens[at]):
+            return False
+        return option.many != "optional" or _is_parsed(option, self.tokens[at])
 
     def _ends_list(self, token: str) -> bool:
         return self._is_flag(token.partition("=")[0])
@@ -202,6 +209,14 @@ def _parsed(option: Option, name: str, text: str) -> Any:
         return option.parse(text)
     except ValueError as e:
         raise UsageError(f"option '{name}' expected {e}, got '{text}'") from None
+
+
+def _is_parsed(option: Option, text: str) -> bool:
+    try:
+        option.parse(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_number(token: str) -> bool:

@@ -45,7 +45,8 @@ VARIABLES: dict[str, Variable] = {
     "TRACE_MATCHES_FOR": _yes("text: of rewrites with the text in their name alone"),
     "TRACE_ONNX_PARSER": _yes("1: each ONNX node as it is read"),
     "TRACE_PROPAGATE_CONSTANT": _yes("1: each operation that is replaced by its value"),
-    "TRACE_QUANTIZATION": _yes("1: the program after --fp16 or --bf16"),
+    "TRACE_QUANTIZATION": _yes("1: the program after each of --fp16, --bf16, --int8, --fp8 and "
+                                "--int4-weights"),
     "TRACE_MLIR": _yes("1: the module that the backend gets"),
     "MLIR_DUMP": _yes("DIR: a .mlir file for each kernel, as the backend gets it"),
     "MLIR_DUMP_TO_MXR": _yes("DIR: a .mxr file for each kernel, a program of its own"),
@@ -66,7 +67,7 @@ VARIABLES: dict[str, Variable] = {
     "DEBUG_MEMORY_COLORING": _no("the backend plans the memory"),
     "LOG_CK_GEMM": _no(_ONE_COMPILER),
     "CK_DEBUG": _no(_ONE_COMPILER),
-    "8BITS_QUANTIZATION_PARAMS": _no("programs are not quantised to 8 bits yet"),
+    "8BITS_QUANTIZATION_PARAMS": _no("mgx-driver quantize --save-ranges writes the ranges"),
     # what is compiled
     "SPLIT_REDUCE_SIZE": _yes("N: reductions of so many elements are split; -1: none is"),
     "DISABLE_POINTWISE_FUSION": _yes("1: each pointwise operation is a kernel"),

@@ -29,6 +29,7 @@ COMMANDS = {
     "op": "list all operators, or print the default attributes of one",
     "params": "print the shapes of a model's inputs and outputs",
     "perf": "compile, run, and print a performance report",
+    "quantize": "bring a model to smaller types, write it, and report what that costs and gains",
     "read": "read a model and print it",
     "report": "compile, run and verify a model, and write a page about it",
     "roctx": "run a model between the markers that ROCm's profilers show",

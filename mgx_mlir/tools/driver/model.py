@@ -54,7 +54,15 @@ _OPTIMIZE = tuple(
     for name in (simplify, "dead_code_elimination")
 )  # fmt: skip
 _ALIASES = {"eliminate_dead_code": "dead_code_elimination"}
-_RUNS = ("run", "perf", "time", "verify", "roctx", "report")  # commands that make inputs
+_RUNS = (
+    "run",
+    "perf",
+    "time",
+    "verify",
+    "roctx",
+    "report",
+    "quantize",
+)  # commands that make inputs
 _RATES = ("perf", "report")  # commands that print a rate
 _FLAGS = {"--onnx": "onnx", "--tf": "tf", "--migraphx": "mxr", "--migraphx-json": "json"}
 

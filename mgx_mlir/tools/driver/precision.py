@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mgx_mlir.core.errors import UsageError
 from mgx_mlir.debug.tolerances import Tolerances, output_tolerances
 from mgx_mlir.programs.program_ir import ProgramIR
 from mgx_mlir.tools.driver.arguments import Arguments
-from mgx_mlir.tools.driver.progress import say, working
+from mgx_mlir.tools.driver.progress import counting, say
 
 if TYPE_CHECKING:
     from mgx_mlir.api.program import program
@@ -51,6 +52,16 @@ def check(args: Arguments) -> None:
 
 def in_precision(made: program, kind: str, args: Arguments) -> None:
     """Bring a program to one of the precisions, in place. Errors: MgxError."""
+    in_precision_with(made, kind, args, {})
+
+
+def in_precision_with(
+    made: program, kind: str, args: Arguments, more: Mapping[str, Any]
+) -> Quantised | None:
+    """Bring a program to one of the precisions, in place, with more keywords of its function.
+
+    Returns what quantising to 8 bits found. Errors: MgxError.
+    """
     # start-up: only what the command asks for is loaded
     from mgx_mlir.api.quantize import quantize_bf16, quantize_fp16, quantize_int4_weights
 
@@ -59,33 +70,34 @@ def in_precision(made: program, kind: str, args: Arguments) -> None:
     elif kind == "bf16":
         quantize_bf16(made)
     elif kind == "int4":
-        quantize_int4_weights(made)
+        quantize_int4_weights(made, **more)
     else:
-        _in_8_bits(made, kind, args)
+        return _in_8_bits(made, kind, args, more)
+    return None
 
 
-def _in_8_bits(made: program, kind: str, args: Arguments) -> None:
+def _in_8_bits(made: program, kind: str, args: Arguments, more: Mapping[str, Any]) -> Quantised:
     # start-up: only what the command asks for is loaded
     from mgx_mlir.api.program import get_target
     from mgx_mlir.api.quantize import quantize_fp8, quantize_int8
 
     data = args.get("--calibrate")
     here = get_target("ref" if "--ref" in args else "cpu")
-    with working("Calibrating"):
-        if kind == "fp8":
-            found = quantize_fp8(
-                made, here, data, method=args.get("--calibration-method", "minmax")
-            )
-        else:
-            found = quantize_int8(made, here, data, method=args.get("--calibration-method", "mse"))
-    _tell(found, kind, data)
+    method = args.get("--calibration-method", "minmax" if kind == "fp8" else "mse")
+    function = quantize_fp8 if kind == "fp8" else quantize_int8
+    with counting("Calibrating") as progress:
+        found = function(made, here, data, method=method, progress=progress, **more)
+    _tell(found, kind, data, ranges=more.get("ranges") is not None)
+    return found
 
 
-def _tell(found: Quantised, kind: str, data: str | None) -> None:
+def _tell(found: Quantised, kind: str, data: str | None, *, ranges: bool) -> None:
     count = len(found.names)
     products = f"{count} product{'s' * (count != 1)} in {kind}"
     if not count:
         say(f"{kind}: the program has no dot or convolution with constant weights")
+    elif ranges and data is None:
+        say(f"{products}, by ranges of a file")
     elif data is None:
         say(f"{products}; each run finds the ranges of its activations (--calibrate fixes them)")
     else:

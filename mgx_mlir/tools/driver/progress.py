@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import IO, Any
 
@@ -137,20 +137,32 @@ def step(text: str) -> Iterator[None]:
 
 
 @contextmanager
-def working(text: str) -> Iterator[None]:
+def working(text: str) -> Iterator[_Spinner | None]:
     """Show a spinner on a terminal after two seconds; MGX_NO_PROGRESS=1 turns it off."""
     if os.environ.get("MGX_NO_PROGRESS") or _State.level < _INFO or not sys.stderr.isatty():
-        yield
+        yield None
         return
     spinner = _Spinner(text.rstrip(". "))
     timer = threading.Timer(DELAY, spinner.start)
     timer.daemon = True
     timer.start()
     try:
-        yield
+        yield spinner
     finally:
         timer.cancel()
         spinner.stop()
+
+
+@contextmanager
+def counting(text: str) -> Iterator[Callable[[int], None]]:
+    """Show a spinner as `working` does, with the number of samples that its function is told."""
+    with working(text) as shown:
+
+        def done(count: int) -> None:
+            if shown is not None:
+                shown.tell(f"{text}: {count} sample{'s' * (count != 1)}")
+
+        yield done
 
 
 class _Spinner:
@@ -158,6 +170,7 @@ class _Spinner:
 
     def __init__(self, text: str) -> None:
         self._text = text
+        self._task: Any = None
         self._lock = threading.Lock()
         self._ended = False
         self._shown: Any = None
@@ -179,9 +192,16 @@ class _Spinner:
                 redirect_stdout=False,
                 redirect_stderr=False,
             )
-            task = self._shown.add_task(self._text, total=None)
+            self._task = task = self._shown.add_task(self._text, total=None)
             self._shown.tasks[task].start_time -= DELAY  # the step is as old as that
             self._shown.start()
+
+    def tell(self, text: str) -> None:
+        """Show another text."""
+        with self._lock:
+            self._text = text
+            if self._shown is not None and not self._ended:
+                self._shown.update(self._task, description=text)
 
     def stop(self) -> None:
         with self._lock:

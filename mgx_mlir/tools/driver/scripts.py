@@ -26,6 +26,11 @@ def run_script(path: str) -> program:
     is this package unless MIGraphX is installed. FileError for a file that cannot be read,
     ModelError for a script that fails or makes no program.
     """
+    return _program(run_names(path), path)
+
+
+def run_names(path: str) -> dict[str, Any]:
+    """Run a Python script and return its variables. Errors as run_script."""
     data = read_bytes(path)
     if len(data) > LARGEST:
         raise FileError("expected a Python script, got a larger file", location=path)
@@ -43,9 +48,14 @@ def run_script(path: str) -> program:
             where = e.location or _line(e, path)
             raise ModelError(e.message, location=where, notes=e.notes) from None
         except (Exception, SystemExit) as e:
-            why = f"{type(e).__name__}: {e}".splitlines()[0]
-            raise ModelError(f"the script failed: {why}", location=_line(e, path)) from None
-    return _program(names, path)
+            raise failure("the script", e, path) from None
+    return names
+
+
+def failure(what: str, error: BaseException, path: str) -> ModelError:
+    """Return the message of an error that a script's code raised, at its line."""
+    why = f"{type(error).__name__}: {error}".splitlines()[0]
+    return ModelError(f"{what} failed: {why}", location=_line(error, path))
 
 
 def _program(names: dict[str, Any], path: str) -> program:

@@ -16,7 +16,7 @@ WORDS = {
     "--kernel-boundaries": ("on", "off"),
     "--log-level": ("none", "error", "warn", "info", "debug", "trace"),
 }
-FILES = ("FILE", "FILE...", "@NAME FILE", "PREFIX")
+FILES = ("FILE", "[FILE]", "FILE...", "@NAME FILE", "PREFIX")
 
 
 def script(shell: str, commands: Commands) -> str:

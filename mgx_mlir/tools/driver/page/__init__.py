@@ -1,4 +1,4 @@
-"""The report's page: one HTML file that needs nothing else, made of a template and data."""
+"""The driver's pages: one HTML file each that needs nothing else, made of a template and data."""
 
 from __future__ import annotations
 
@@ -7,15 +7,22 @@ import json
 from importlib.resources import files
 from typing import Any
 
-PARTS = {"/*STYLE*/": "page.css", "/*SCRIPT*/": "page.js", "/*LAYOUT*/": "layout.js"}
+_SHARED = {"/*STYLE*/": "page.css", "/*COMMON*/": "common.js"}
+PAGES = {  # the parts of each page's template
+    "page": {**_SHARED, "/*LAYOUT*/": "layout.js", "/*SCRIPT*/": "page.js"},
+    "quantize": {**_SHARED, "/*SCRIPT*/": "quantize.js"},
+}
 
 
-def page(data: dict[str, Any]) -> str:
-    """Write the page about a model; `data` is what commands/report.py collects."""
+def page(data: dict[str, Any], name: str = "page") -> str:
+    """Write a page: "page" about a model, "quantize" about a quantised one.
+
+    `data` is what commands/report.py or quantize_report.py collects.
+    """
     folder = files("mgx_mlir.tools.driver.page")
-    text = (folder / "page.html").read_text(encoding="utf-8")
-    for mark, name in PARTS.items():
-        text = text.replace(mark, (folder / name).read_text(encoding="utf-8"))
+    text = (folder / f"{name}.html").read_text(encoding="utf-8")
+    for mark, part in PAGES[name].items():
+        text = text.replace(mark, (folder / part).read_text(encoding="utf-8"))
     # what is data can end no element, whatever a model's names hold
     held = json.dumps(data, allow_nan=False).replace("<", "\\u003c").replace("\u2028", "\\u2028")
     return text.replace("<!--TITLE-->", html.escape(data["title"])).replace("/*DATA*/", held)

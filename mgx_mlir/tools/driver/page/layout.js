@@ -1,4 +1,3 @@
-"use strict";
 // Places a graph in layers: longest path, order by barycentres, positions by their neighbours.
 const NODE = { width: 190, height: 46, gapX: 26, gapY: 40, thin: 14 };
 
