@@ -44,6 +44,10 @@ def forks() -> str | None:
     """Start the server of mgx-opt and filecheck, which ends with lit; the command that asks it."""
     if os.environ.get("MGX_LIT_FORK") == "0" or not hasattr(os, "pidfd_open"):
         return None
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:  # a kernel without it, or a container that forbids it
+        return None
     here = Path(config.test_source_root)
     folder = Path(tempfile.mkdtemp(prefix="mgx-lit-"))
     environment = {**os.environ, **config.environment}
