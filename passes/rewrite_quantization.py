@@ -55,7 +55,10 @@ def _converted(rw: Rewriter, zero: ir.Value, dtype: DType) -> ir.Value:
     number = splat(zero)
     if number is None:
         return rw.op("convert", zero, target_type=dtype)
-    return rw.multibroadcast(rw.literal(float(number), dtype), TensorType.of(zero).dims)
+    one = rw.literal(float(number), dtype)
+    if TensorType.of(zero).is_static:
+        return rw.multibroadcast(one, TensorType.of(zero).dims)
+    return rw.op("multibroadcast", [one, zero])
 
 
 @dataclass(frozen=True)

@@ -30,3 +30,19 @@ func.func @wide(%x: tensor<8xi32>, %s: tensor<8xf16>) -> tensor<8xf16> {
   %0 = "migraphx.dequantizelinear"(%x, %s) : (tensor<8xi32>, tensor<8xf16>) -> tensor<8xf16>
   return %0 : tensor<8xf16>
 }
+
+// -----
+
+// One number for all elements takes their extents from the zero points.
+// CHECK-LABEL: @open_zero_point
+// CHECK: %[[Z:.*]] = "migraphx.multibroadcast"(%{{.*}}, %arg0)
+// CHECK: %[[X:.*]] = "migraphx.convert"(%arg0) {target_type = f32}
+// CHECK: %[[N:.*]] = "migraphx.multibroadcast"(%{{.*}}, %[[Z]])
+// CHECK: %[[D:.*]] = "migraphx.sub"(%[[X]], %[[N]])
+// CHECK-NEXT: "migraphx.mul"(%[[D]], %arg1)
+func.func @open_zero_point(%x: tensor<4x?xi8>, %s: tensor<4x?xf32>) -> tensor<4x?xf32> {
+  %five = "migraphx.literal"() {value = dense<5> : tensor<i8>} : () -> tensor<i8>
+  %z = "migraphx.multibroadcast"(%five, %x) : (tensor<i8>, tensor<4x?xi8>) -> tensor<4x?xi8>
+  %0 = "migraphx.dequantizelinear"(%x, %s, %z) : (tensor<4x?xi8>, tensor<4x?xf32>, tensor<4x?xi8>) -> tensor<4x?xf32>
+  return %0 : tensor<4x?xf32>
+}

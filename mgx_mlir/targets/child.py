@@ -37,7 +37,9 @@ from mgx_mlir.targets.process import HAS_PROC, Watch, exit_poll, kill_group, rea
 log = logging.getLogger(__name__)
 
 SINGLE_THREAD = "--mlir-disable-threading"
-_NOT_VERIFIED = "--verify=false"  # a third of a compile is verification between passes
+# bytes of a module whose first compile waits for a worker (0.1 s): there what all passes made is
+# verified once, in the binary after each pass, a third of a compile
+_LARGE = 50_000
 DEFAULT_MEMORY_LIMIT = 12 << 30
 _WORKER_MAX_RSS = 800 << 20  # a worker that has grown past this is not used again
 _WORKER_MAX_USES = 1000
@@ -208,12 +210,12 @@ class IreeCompiler:
             raise TargetError("a memory limit cannot be held on this system: it has no /proc")
         limits, start = (timeout, memory_limit), time.monotonic()
         try:
-            worker = self._acquire(flags)
+            worker = self._acquire(flags, len(source))
             if worker is not None:
                 output = self._in_worker(worker, source, flags, *limits, statistics)
                 if output is not None:
                     return output
-            return self._in_binary(source, flags, *limits, statistics, verify=_verifies())
+            return self._in_binary(source, flags, *limits, statistics)
         except CompileFailed as e:
             if _may_be_a_race(e):
                 left = None if timeout is None else timeout - (time.monotonic() - start)
@@ -265,15 +267,19 @@ class IreeCompiler:
         """Drop the workers after a fork, without touching them: they belong to the parent."""
         self._idle, self._starting, self._busy, self._pid = [], [], 0, os.getpid()
 
-    def _acquire(self, flags: tuple[str, ...]) -> _Worker | None:
-        """Return a ready worker, or None when the binary shall be used."""
+    def _acquire(self, flags: tuple[str, ...], size: int) -> _Worker | None:
+        """Return a ready worker, or None when the binary shall be used.
+
+        size: bytes of the module.
+        """
         with self._lock:
             if self._pid != os.getpid():
                 self._forget()
             self._compiles += 1
             if self.use_worker is False or flags in self._binary_only:
                 return None
-            if self.use_worker is None and self._compiles < 2:
+            awaited = self.use_worker or size >= _LARGE
+            if not awaited and self._compiles < 2:
                 return None
             for w in list(self._starting):
                 if w.process.poll() is not None:
@@ -292,13 +298,22 @@ class IreeCompiler:
             count = len(self._starting) + len(self._idle) + self._busy
             if found is None and count < self.max_workers:
                 w = _Worker()
-                if self.use_worker:
-                    found = w if self._await(w) else None
+                if awaited:
+                    found = self._awaited(w)
                 else:
                     self._starting.append(w)
             if found is not None:
                 self._busy += 1
             return found
+
+    def _awaited(self, w: _Worker) -> _Worker | None:
+        """Return the worker once it is ready; None where it will not be and the binary may do."""
+        try:
+            return w if self._await(w) else None
+        except CompileError:
+            if self.use_worker:
+                raise
+            return None
 
     @staticmethod
     def _await(w: _Worker) -> bool:
@@ -385,8 +400,6 @@ class IreeCompiler:
         timeout: float | None,
         memory_limit: int | None,
         statistics: bool,
-        *,
-        verify: bool = True,
     ) -> CompileOutput:
         start = time.perf_counter()
         with tempfile.TemporaryDirectory(prefix="mgx-compile-") as folder:
@@ -395,7 +408,6 @@ class IreeCompiler:
             path.write_bytes(source)
             out, table = Path(folder, "module.vmfb"), Path(folder, "statistics.csv")
             asked = [*flags, *_statistics_flags(table)] if statistics else list(flags)
-            asked += [] if verify else [_NOT_VERIFIED]
             with open(os.path.join(folder, "stderr"), "w+b") as errors:
                 process = subprocess.Popen(
                     [

@@ -103,6 +103,25 @@ def _without_verifier(invocation: Any) -> None:
     call(invocation._inv_p, False)
 
 
+def _is_valid(invocation: Any) -> bool:
+    """Verify what all passes made, in little time: kernels are binaries by then.
+
+    An invalid cast on the host would be written as the bytes of another type.
+    """
+    # --exec needs no compiler
+    from iree.compiler.api import ctypes_dl
+
+    library = ctypes_dl._dylib
+    take, check = library.ireeCompilerInvocationExportStealModule, library.mlirOperationVerify
+    give = library.ireeCompilerInvocationImportStealModule
+    take.argtypes, take.restype = [ctypes.c_void_p], ctypes.c_void_p
+    check.argtypes, check.restype = [ctypes.c_void_p], ctypes.c_bool
+    give.argtypes, give.restype = [ctypes.c_void_p, ctypes.c_void_p], ctypes.c_bool
+    module = take(invocation._inv_p)
+    valid = bool(check(module))
+    return bool(give(invocation._inv_p, module)) and valid
+
+
 def compile_one(source: bytes, flags: list[str], verify: bool) -> tuple[str, bytes]:
     """Compile in this process: ("ok", vmfb), ("flags", why), ("input", why) or ("compile", "").
 
@@ -128,6 +147,8 @@ def compile_one(source: bytes, flags: list[str], verify: bool) -> tuple[str, byt
             if not verify:
                 _without_verifier(invocation)
             if not invocation.parse_source(wrapped) or not invocation.execute():
+                return "compile", b""
+            if not verify and not _is_valid(invocation):
                 return "compile", b""
             output = Output.open_membuffer()
             with output:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core import dtypes
+from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.ir import arith, ir, linalg, tensor
 from mgx_mlir.core.op import Op, Pointwise, attributes_of
 from mgx_mlir.core.shapes import TensorType
@@ -50,6 +51,8 @@ def lower_on_host(e: LoweringContext, op: ir.Operation, cls: type[Op]) -> bool:
     if name == "require":
         elements = require_elements(e, attributes_of(op)["expected"], *operands)
     elif issubclass(cls, Pointwise) and getattr(cls, "scalar", None) is not None:
+        if name == "trunc" or not all(_host_converts(x, out.dtype) for x in _dtypes(op)):
+            return False
         elements = _pointwise(op, cls, operands, out)
     elif name in _STRUCTURAL:
         elements = _STRUCTURAL[name](attributes_of(op), operands, out)
@@ -61,6 +64,34 @@ def lower_on_host(e: LoweringContext, op: ir.Operation, cls: type[Op]) -> bool:
         return False
     e.bind(op.results[0], elements)
     return True
+
+
+class HostScalars(ArithScalars):
+    """For scalars beside the kernels: IREE's host makes f64 of f32 and 64-bit integers alone."""
+
+    def _cast(self, x: TypedScalar, dtype: DType) -> TypedScalar:
+        if dtype is dtypes.DOUBLE and not x.dtype.is_float and x.dtype.bits < 32:
+            x = super()._cast(x, dtypes.FLOAT)  # exact; over i64 IREE would fold the two casts
+        return super()._cast(x, dtype)
+
+
+def _dtypes(op: ir.Operation) -> list[DType]:
+    return [TensorType.of(v).dtype for v in op.operands]
+
+
+def _host_converts(source: DType, to: DType) -> bool:
+    """Return whether IREE's host has both types, and the conversion where there is one.
+
+    It has no float of 16 or 8 bits, makes no f64 of 32-bit integers and no integer of f64, and no
+    small unsigned one of f32.
+    """
+    if source.is_low_precision or to.is_low_precision:
+        return False
+    if to is dtypes.DOUBLE and not source.is_float:
+        return source.bits != 32
+    if not source.is_float or to.is_float or to.is_bool:
+        return True
+    return source is dtypes.FLOAT and (to.is_signed or to.bits == 64)
 
 
 def _dimensions(e: LoweringContext, op: ir.Operation) -> ElementArray:
@@ -81,7 +112,7 @@ def _from_index(x: ir.Value) -> TypedScalar:
 def _pointwise(
     op: ir.Operation, cls: type[Op], operands: Sequence[ElementArray], out: TensorType
 ) -> ElementArray:
-    kinds = [TensorType.of(v).dtype for v in op.operands]
+    kinds = _dtypes(op)
     attributes = attributes_of(op)
     result = np.empty(out.dims, object)
     known = all(not isinstance(x, TypedScalar) for a in operands for x in a.flat)
@@ -90,7 +121,7 @@ def _pointwise(
         with np.errstate(all="ignore"):
             array = np.asarray(cls.reference(*arrays, **attributes)).astype(out.dtype.np)
         return constant_elements(array)
-    b = ArithScalars(kinds[0], out.dtype)
+    b = HostScalars(kinds[0], out.dtype)
     for i in np.ndindex(out.dims):
         xs = [
             x if isinstance(x := a.item(i), TypedScalar) else constant(x, k)

@@ -168,3 +168,43 @@ def test_center_crop_pad_of_open_dims() -> None:
         x = np.arange(n * m, dtype=np.float32).reshape(n, m)
         (want,) = session.run(None, {"x": x})
         np.testing.assert_array_equal(np.asarray(compiled.run({"x": x})[0]), want)
+
+
+@pytest.mark.parametrize("boundaries", [True, False])
+def test_extents_as_floats_of_64_bits(boundaries: bool) -> None:
+    """Scalars of 8 and 32 bits as well, which IREE's host does not make f64 of."""
+    text = """<ir_version: 8, opset_import: ["": 18]>
+        open (float[N,1,M] x) => (double[3] a, double[3] b, double[3] c, float[3] d, int64[3] e) {
+          two = Constant <value_ints: ints = [2]> ()
+          s = Shape (x)
+          g = Greater (s, two)
+          a = Cast <to: int = 11> (g)
+          i = Cast <to: int = 6> (s)
+          b = Cast <to: int = 11> (i)
+          k = Cast <to: int = 3> (s)
+          c = Cast <to: int = 11> (k)
+          h = Cast <to: int = 10> (c)
+          d = Cast <to: int = 1> (h)
+          e = Cast <to: int = 7> (c)
+        }"""
+    model = parser.parse_model(text)
+    program = mgx_mlir.compile(model.SerializeToString(), "cpu", kernel_boundaries=boundaries)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    for n, m in ((1, 3), (4, 2)):
+        x = np.zeros((n, 1, m), np.float32)
+        for got, want in zip(program.run({"x": x}), session.run(None, {"x": x}), strict=True):
+            np.testing.assert_array_equal(np.asarray(got), want)
+
+
+def test_dequantizing_an_open_length() -> None:
+    """The zero point is one number for all elements, however many."""
+    text = """<ir_version: 10, opset_import: ["": 20]>
+        open (int8[1,6,3,N] x) => (float[1,6,3,N] y)
+        <float scale = {0.02}, int8 zero = {5}> { y = DequantizeLinear (x, scale, zero) }"""
+    model = parser.parse_model(text)
+    program = mgx_mlir.compile(model.SerializeToString(), "cpu")
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    for n in (1, 7):
+        x = np.arange(18 * n, dtype=np.int8).reshape(1, 6, 3, n)
+        (got,), (want,) = program.run({"x": x}), session.run(None, {"x": x})
+        np.testing.assert_allclose(np.asarray(got), want, rtol=1e-6)

@@ -111,19 +111,36 @@ def test_a_worker_verifies_where_it_is_told_to(
     assert made.vmfb
 
 
-def test_the_binary_verifies_where_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And where a compile is repeated because it failed."""
-    start, seen = subprocess.Popen, []
+INVALID_AT_LAST = """func.func @main(%x: tensor<?xf32>) -> tensor<2xf64> {
+  %c0 = arith.constant 0 : index
+  %d = tensor.dim %x, %c0 : tensor<?xf32>
+  %n = arith.index_cast %d : index to i64
+  %c2 = arith.constant 2 : i64
+  %b = arith.cmpi sgt, %n, %c2 : i64
+  %y = arith.uitofp %b : i1 to f64
+  %z = arith.constant 3.0 : f64
+  %t = tensor.from_elements %y, %z : tensor<2xf64>
+  return %t : tensor<2xf64>
+}
+"""
 
-    def noted(command: list[str], **others: Any) -> Any:
-        seen.append("--verify=false" in command)
-        return start(command, **others)
 
-    monkeypatch.setattr(subprocess, "Popen", noted)
-    for value in ("0", "1"):
-        monkeypatch.setenv(worker_file.VERIFY, value)
-        IreeCompiler(use_worker=False).run(add().encode(), FLAGS)
-    assert seen == [True, False]
+def test_what_all_passes_made_is_verified_in_any_case(
+    worker: IreeCompiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """IREE gives an f64 the bytes of an f32 here, which its verifier alone refuses."""
+    monkeypatch.delenv(worker_file.VERIFY, raising=False)
+    for compiler in (worker, IreeCompiler(use_worker=False)):
+        with pytest.raises(CompileFailed, match=r"vm\.cast\.ui32\.f32"):
+            compiler.run(INVALID_AT_LAST.encode(), FLAGS)
+
+
+def test_a_large_module_waits_for_a_worker(reproducers: Path) -> None:
+    """The first compile as well: the binary would verify after each pass."""
+    compiler = IreeCompiler(reproducers=reproducers)
+    large = add() + "// a comment\n" * 5000
+    assert compiler.run(large.encode(), FLAGS).via == "worker"
+    compiler.close()
 
 
 def test_a_worker_killed_at_work_is_a_crash(
@@ -348,7 +365,7 @@ def test_a_forked_child_does_not_use_the_parent_s_worker(worker: IreeCompiler) -
     pid = os.fork()
     if pid == 0:  # the child must leave without pytest's ending
         try:
-            os._exit(0 if worker._acquire(("--no-such",)) not in worker._idle else 1)
+            os._exit(0 if worker._acquire(("--no-such",), 100) not in worker._idle else 1)
         except BaseException:
             os._exit(2)
     assert os.waitpid(pid, 0)[1] == 0
