@@ -22,8 +22,8 @@ from mgx_mlir.core.context import new_context
 from mgx_mlir.core.ir import ir, tensor
 from mgx_mlir.core.shapes import DYN
 from mgx_mlir.passes.lower.cpu import convolution as loops
-from mgx_mlir.passes.lower.cpu import winograd
-from mgx_mlir.passes.lower.cpu.isa import AVX2, AVX512, NEON, Isa, isa_of
+from mgx_mlir.passes.lower.cpu import pair_convolution, winograd
+from mgx_mlir.passes.lower.cpu.isa import AVX2, AVX512, AVX512_BF16, NEON, Isa, isa_of
 from mgx_mlir.passes.lower.cpu.workgroup_builder import SCRATCH_BYTES, WorkgroupBuilder
 from mgx_mlir.passes.lower.index_builder import IndexBuilder
 from mgx_mlir.passes.lower.module import lower_to_linalg
@@ -35,6 +35,7 @@ from tests.lower.vector_kernels import compiled, run
 pytestmark = pytest.mark.skipif(isa_of("host") is None, reason="no vector kernels for this host")
 
 PER_MODEL = 8
+HOST = isa_of("host")
 
 
 class _Net:
@@ -470,6 +471,54 @@ def test_narrow(kind: int, limit: float) -> None:
         scale = float(np.abs(expected).max())
         got = found.astype(np.float32)
         np.testing.assert_allclose(got, expected, rtol=limit, atol=limit * scale)
+
+
+@pytest.mark.skipif(HOST is None or not HOST.bf16_dot, reason="no products of bf16 pairs here")
+@pytest.mark.parametrize("inputs", [2, 6, 3])
+def test_pairs(inputs: int) -> None:
+    """Two channels of bf16 at a time: odd borders, strides, dilations and channels of the result.
+
+    An image of planes has any count of channels: the copy fills them up.
+    """
+    assert HOST is not None
+    for planar in (True, False):
+        if inputs % 2 and not planar:
+            continue
+        size, kernel, stride, dilation = (9, 13), (3, 2), (2, 1), (1, 2)
+        shape = loops.ConvShape(
+            2, size, inputs, 19, kernel, stride, dilation, (1, 3), (5, 15), planar, (1, 1),
+            narrow=True, unit=2,
+        )  # fmt: skip
+        whole = replace(shape, kernel=(1, 1), stride=(1, 1), low=(0, 0), high=(0, 0), counts=size)
+        assert whole.in_place == (not planar)
+        for each in (shape, whole):
+            _pairs_agree(each, HOST)
+
+
+def test_pairs_take_what_f32_has_no_room_for() -> None:
+    """All channels of three rows are in the scratch at once, of bf16 in half the room."""
+    shape = loops.ConvShape(
+        1, (7, 7), 512, 512, (3, 3), (1, 1), (1, 1), (1, 1), (7, 7), narrow=True, unit=2
+    )
+    assert loops.plan(shape, AVX512_BF16) is not None
+    assert loops.plan(replace(shape, unit=0), AVX512_BF16) is None
+
+
+def _pairs_agree(shape: loops.ConvShape, isa: Isa) -> None:
+    cut = loops.plan(shape, isa)
+    assert cut is not None
+    numbers, bf16 = np.random.default_rng(0), dtypes.BF16.np
+    x = numbers.standard_normal((shape.batch, *shape.size, shape.inputs)).astype(bf16)
+    w = numbers.standard_normal((*shape.kernel, shape.inputs, shape.outputs)).astype(bf16)
+    flat = x.transpose(0, 3, 1, 2) if shape.planar else x
+    got = run(
+        lambda x, w: loops.convolution(
+            shape, cut, isa, x, w, [], [dtypes.FLOAT, dtypes.FLOAT], _twice
+        ),
+        [np.ascontiguousarray(flat).reshape(-1), pair_convolution.pack(w, shape, cut)],
+    )
+    want = _reference(x.astype(np.float32), w.astype(np.float32), shape)
+    np.testing.assert_allclose(got[0], want, rtol=1e-5, atol=1e-6 * np.abs(want).max())
 
 
 # ---- what stays with the compiler ----------------------------------------------------------------

@@ -22,6 +22,7 @@ from mgx_mlir.passes.lower.cpu.byte_convolution import ByteConvolutionLoops
 from mgx_mlir.passes.lower.cpu.convolution_loops import ConvolutionLoops, Emit
 from mgx_mlir.passes.lower.cpu.convolution_shape import ConvExtents, ConvPlan, ConvShape
 from mgx_mlir.passes.lower.cpu.isa import Isa
+from mgx_mlir.passes.lower.cpu.pair_convolution import PairConvolutionLoops
 from mgx_mlir.passes.lower.cpu.workgroup_builder import (
     Index,
     ResultTile,
@@ -158,6 +159,12 @@ def pack(weights: np.ndarray, shape: ConvShape, plan: ConvPlan) -> np.ndarray:
     )
 
 
+def _loops_of(shape: ConvShape) -> type[ConvolutionLoops]:
+    if not shape.unit:
+        return ConvolutionLoops
+    return ByteConvolutionLoops if shape.is_bytes else PairConvolutionLoops
+
+
 def convolution(
     shape: ConvShape,
     cut: ConvPlan,
@@ -192,8 +199,7 @@ def convolution(
         else:
             count = k.inner(strips)
             at[2:] = [k.mul(k.div(at[2], count), cut.rows), k.mul(k.rem(at[2], count), cut.columns)]
-        kind = ByteConvolutionLoops if shape.unit else ConvolutionLoops
-        return kind(k, shape, cut, isa, emit, inner, at).build(results)
+        return _loops_of(shape)(k, shape, cut, isa, emit, inner, at).build(results)
 
     return dispatch(
         [x, packed, *others],

@@ -20,13 +20,18 @@ from mgx_mlir.dialects.migraphx.views import Transpose
 from mgx_mlir.passes.analysis.constants import is_constant
 from mgx_mlir.passes.lower import views
 from mgx_mlir.passes.lower.context import KernelPlan, LoweringContext
-from mgx_mlir.passes.lower.cpu import byte_convolution, grouped_convolution, winograd
+from mgx_mlir.passes.lower.cpu import (
+    byte_convolution,
+    grouped_convolution,
+    pair_convolution,
+    winograd,
+)
 from mgx_mlir.passes.lower.cpu import convolution as loops
 from mgx_mlir.passes.lower.cpu.convolution_shape import ConvExtents, ConvPlan, ConvShape
-from mgx_mlir.passes.lower.cpu.dot_instructions import byte_unit
+from mgx_mlir.passes.lower.cpu.dot_instructions import PAIR, byte_unit
 from mgx_mlir.passes.lower.cpu.dot_kernel import is_epilogue
 from mgx_mlir.passes.lower.cpu.epilogue import Epilogue
-from mgx_mlir.passes.lower.cpu.isa import AVX512_VNNI, Isa, isa_of
+from mgx_mlir.passes.lower.cpu.isa import AVX512_BF16, Isa, isa_of
 from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lower.expr import Extent, Leaf
 from mgx_mlir.passes.lower.ops.convolution import padded_input, window_count
@@ -72,11 +77,11 @@ def refusal(op: AnyConvolution, *, planar: bool = False) -> str | None:
         return f"its padding mode is {op.padding_mode}"
     if 0 in x or 0 in out or any(p < 0 for p in op.padding):
         return "it has no elements, or negative padding"
-    shape = shape_of(op, AVX512_VNNI, planar=planar)
+    shape = shape_of(op, AVX512_BF16, planar=planar)
     if op.group != 1:
-        if grouped_convolution.plan(shape, op.group, AVX512_VNNI) is None:
+        if grouped_convolution.plan(shape, op.group, AVX512_BF16) is None:
             return "its groups do not fit the loops"
-    elif loops.plan(shape, AVX512_VNNI) is None:
+    elif loops.plan(shape, AVX512_BF16) is None:
         return "its rows do not fit the loops"
     return None
 
@@ -100,8 +105,21 @@ def shape_of(op: AnyConvolution, isa: Isa, *, planar: bool = False) -> ConvShape
     return ConvShape(
         x[0], two(x[1:-1]), w[-2], w[-1], two(w[:-2]), two(op.stride), two(op.dilation),
         two(padding[:rank], 0), two(out[1:-1]), planar, two(padding[-rank:], 0),
-        dtype in NARROW, byte_unit(isa) if dtype in BYTES else 0, dtype is dtypes.INT8, border,
+        dtype in NARROW, _unit(op, isa, planar=planar), dtype is dtypes.INT8, border,
     )  # fmt: skip
+
+
+def _unit(op: AnyConvolution, isa: Isa, *, planar: bool) -> int:
+    """Return how many channels an instruction multiplies together, 0 where one at a time.
+
+    An odd count of channels in pairs would have something at its end that is no number.
+    """
+    dtype = TensorType.of(op.input).dtype
+    if dtype in BYTES:
+        return byte_unit(isa)
+    pairs = dtype is dtypes.BF16 and isa.bf16_dot and op.group == 1
+    even = planar or TensorType.of(op.weights).dims[-2] % PAIR == 0
+    return PAIR if pairs and even else 0
 
 
 def _dims(v: ir.Value) -> tuple[int, ...]:
@@ -118,7 +136,7 @@ def is_column(op: AnyConvolution) -> bool:
 
 def _extents(e: LoweringContext, op: AnyConvolution, image: Sequence[Extent]) -> ConvExtents:
     """Return the extents of a convolution of an image of these extents, [N, s.., C] or planar."""
-    shape = shape_of(op, AVX512_VNNI)
+    shape = shape_of(op, AVX512_BF16)
     rank = len(image) - 2
     own = list(image[1:-1]) if rank == 2 else [1, image[1]]
     if is_column(op):
@@ -196,7 +214,7 @@ def _loops(
     whole = [extents.batch, *extents.counts, shape.outputs]
     own = [extents.batch, *_own_counts(conv, extents), shape.outputs]
     # stands for the sums, and has their extents
-    sums = dtypes.INT32 if shape.unit else dtypes.FLOAT
+    sums = dtypes.INT32 if shape.is_bytes else dtypes.FLOAT
     total = Leaf(TensorType.of(conv.out).with_dtype(sums), e.empty(own, sums))
     with e.kernel():  # views and pointwise ops wait to be asked for
         if turned is not None:
@@ -303,13 +321,18 @@ def _packed(
 ) -> ir.Value:
     """Return the weights as a parameter, in the order in which the kernel reads them."""
     array = literals.array_of(weights)
-    layout = ("convolution", shape.planar, cut.block, cut.width, shape.unit, shape.signed)
+    layout = (
+        *("convolution", shape.planar, cut.block, cut.width),
+        *(shape.unit, shape.signed, shape.narrow),
+    )
     dims = (*shape.kernel, shape.inputs, shape.outputs)
 
     def make() -> np.ndarray:
         own = array.reshape(dims)
-        if shape.unit:
+        if shape.is_bytes:
             return byte_convolution.pack(own, shape, cut, isa)
+        if shape.unit:
+            return pair_convolution.pack(own, shape, cut)
         return loops.pack(own.astype(np.float32), shape, cut)
 
     return e.parameter(e.repacked(array, layout, make))

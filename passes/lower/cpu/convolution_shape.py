@@ -16,9 +16,9 @@ class ConvShape:
 
     low, high: padding ahead of the image and behind it. counts: the result's height and width.
     planar: the input is [N, C, H, W] all the same. narrow: it has 16 bits an element, which the
-    copy to scratch widens. unit: of 8-bit integers, how many channels are read together; 0 for
-    floats. signed, border: whether those are i8, and what pads them. Batch, size and counts are DYN
-    where open.
+    copy to scratch widens where unit is 0. unit: how many channels are read together: some of 8-bit
+    integers, two of bf16 where the processor multiplies pairs; 0 for other floats. signed, border:
+    whether those are i8, and what pads them. Batch, size and counts are DYN where open.
     """
 
     batch: int
@@ -44,9 +44,16 @@ class ConvShape:
         return -(-self.inputs // unit) * unit
 
     @property
+    def is_bytes(self) -> bool:
+        """Whether it multiplies 8-bit integers."""
+        return self.unit > 0 and not self.narrow
+
+    @property
     def room(self) -> int:
         """How many elements of the image the scratch holds."""
-        return SCRATCH_BYTES if self.unit else SCRATCH_BYTES // 4
+        if self.is_bytes:
+            return SCRATCH_BYTES
+        return SCRATCH_BYTES // (2 if self.unit else 4)
 
     def span(self, axis: int, count: int) -> int:
         """Return how much of the padded image `count` windows next to each other take."""
@@ -60,7 +67,8 @@ class ConvShape:
     @property
     def in_place(self) -> bool:
         """No window leaves the image."""
-        if self.planar or self.narrow or any(self.low) or self.filled != self.inputs:
+        widened = self.narrow and not self.unit
+        if self.planar or widened or any(self.low) or self.filled != self.inputs:
             return False
         return all(self._inside(axis) for axis in (0, 1))
 

@@ -49,17 +49,15 @@ def pair_sums(
     of each register.
     """
     x, w = operands
-    lanes, vectors = isa.lanes, len(init) // max(1, len(rows))
-    pairs = k.vector_type(PAIR * lanes, dtypes.BF16)
+    vectors = len(init) // max(1, len(rows))
+    multiply = pair_products(k, isa)
 
     def step(d: Index, sums: list[ir.Value]) -> list[ir.Value]:
-        columns = _columns(k, w, panel, d, PAIR * lanes, vectors)
+        columns = _columns(k, w, panel, d, PAIR * isa.lanes, vectors)
         out: list[ir.Value] = []
         for i, row in enumerate(rows):
-            word = _word(k, k.read(x, [row, k.mul(d, PAIR)], PAIR), lanes)
-            value = vector.BitCastOp(pairs, word).result
-            for j, c in enumerate(columns):
-                out.append(_add(k, isa.bf16_dot, sums[i * vectors + j], value, c))
+            pair = k.read(x, [row, k.mul(d, PAIR)], PAIR)
+            out += multiply(pair, columns, sums[i * vectors : (i + 1) * vectors])
         return out
 
     return k.loop(0, k.div(depth, PAIR), 1, list(init), step)
@@ -104,6 +102,21 @@ def byte_sums(
 
 
 Multiply = Callable[[ir.Value, Sequence[ir.Value], Sequence[ir.Value]], list[ir.Value]]
+
+
+def pair_products(k: WorkgroupBuilder, isa: Isa) -> Multiply:
+    """Return what adds the products of one row's pair of bf16 with some registers of weights."""
+    pairs = k.vector_type(PAIR * isa.lanes, dtypes.BF16)
+
+    def by_pairs(
+        x: ir.Value, columns: Sequence[ir.Value], sums: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        value = vector.BitCastOp(pairs, _word(k, x, isa.lanes)).result
+        return [
+            _add(k, isa.bf16_dot, total, value, c) for total, c in zip(sums, columns, strict=True)
+        ]
+
+    return by_pairs
 
 
 def byte_products(k: WorkgroupBuilder, isa: Isa, *, signed: bool) -> Multiply:
