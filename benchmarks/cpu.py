@@ -1,12 +1,15 @@
-"""Times the cpu target against onnxruntime on ONNX models.
+"""Times the cpu target against onnxruntime, and other engines, on ONNX models.
 
     python benchmarks/cpu.py resnet50 path/to/model.onnx --threads 1 --json out.json
+    python benchmarks/cpu.py bert_base --engines mgx,mgx-bf16,openvino,openvino-default,inductor
+    python benchmarks/cpu.py bert_base --open --at batch=1,sequence=64 --at batch=4,sequence=128
 
-MODEL is a file, or a name of benchmarks/models.py (made on first use, which needs torch). Both
+MODEL is a file, or a name of benchmarks/models.py (made on first use, which needs torch). All
 engines run in one process, numpy in and numpy out, in interleaved rounds; the figures are medians
-over rounds of the best call in each. Only rounds in which both engines got their cores count, and
+over rounds of the best call in each. Only rounds in which all engines got their cores count, and
 a row with fewer than half of them is not valid. Compiling is timed and its memory measured in a
-process of its own, with an empty cache. Exit code 1 if a row is wrong or not valid.
+process of its own, with an empty cache. With --open a model is compiled once with its dims open and
+called at each size of --at. Exit code 1 if a row is wrong or not valid.
 """
 
 from __future__ import annotations
@@ -18,32 +21,49 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.engines import ENGINES, ERROR_LIMIT, ERROR_LIMITS, Call  # noqa: E402
 from benchmarks.measure import interleave, run_measured, valid_rounds, write_json  # noqa: E402
 from benchmarks.oracle import inputs_for, session, worst_error  # noqa: E402
 
-ERROR_LIMIT = 1e-4
 TIE = 0.06  # repeated runs of one engine differ by this much
 
 
 @dataclass(frozen=True)
-class Row:
-    """The figures of one model; times in ms, memory in MB."""
+class Figure:
+    """One engine on one model; `ratio` and `cpu_ratio` are by onnxruntime's."""
 
-    model: str
-    threads: int
-    onnxruntime_ms: float
-    mgx_ms: float
+    engine: str
+    ms: float
     ratio: float
     cpu_ratio: float  # by process CPU time over all rounds: stands on a busy machine, 1 thread only
+    error: float
+
+    @property
+    def right(self) -> bool:
+        return self.error < ERROR_LIMITS.get(self.engine, ERROR_LIMIT)
+
+
+@dataclass(frozen=True)
+class Row:
+    """The figures of one model, and of one size of its open dims; memory in MB."""
+
+    model: str
+    size: str
+    threads: int
+    onnxruntime_ms: float
+    figures: list[Figure]
+    failed: dict[str, str]  # engines that did not take the model, and why
     valid_rounds: int
     rounds: int
-    error: float
     compile_s: float
     compile_mb: float
     stats: dict[str, Any]
@@ -54,7 +74,8 @@ class Row:
 
     @property
     def ok(self) -> bool:
-        return self.valid and self.error < ERROR_LIMIT
+        ours = [f for f in self.figures if f.engine.startswith("mgx")]
+        return self.valid and all(f.right for f in ours) and "mgx" not in self.failed
 
 
 COMPILE_ONLY = """
@@ -79,54 +100,96 @@ def compile_apart(path: Path, threads: int, cache: str) -> dict[str, Any]:
     return json.loads(ran.stdout.splitlines()[-1]) | {"peak": ran.peak}
 
 
-def measure(path: Path, threads: int, rounds: int, seconds: float) -> Row:
-    """One row: compile apart, then both engines against each other here."""
+def measure(
+    path: Path,
+    name: str,
+    sizes: list[dict[str, int]],
+    engines: list[str],
+    options: argparse.Namespace,
+) -> list[Row]:
+    """Compile apart, then all engines against each other here, at each size."""
     with tempfile.TemporaryDirectory(prefix="mgx-bench-") as cache:
-        compiled = compile_apart(path, threads, cache)
+        compiled = compile_apart(path, options.threads, cache)
         os.environ["MGX_CACHE_DIR"] = cache
-        import mgx_mlir
+        return [_measured(path, name, size, engines, options, compiled) for size in sizes]
 
-        program = mgx_mlir.compile(str(path), target="cpu", threads=threads)
-        oracle = session(path, threads)
-        inputs = inputs_for(path, oracle)
-        error = worst_error(program.run(inputs), oracle.run(None, inputs))
-        times = interleave(
-            {"ort": lambda: oracle.run(None, inputs), "mgx": lambda: program.run(inputs)},
-            rounds,
-            seconds,
+
+def _measured(
+    path: Path,
+    name: str,
+    size: dict[str, int],
+    engines: list[str],
+    options: argparse.Namespace,
+    compiled: dict[str, Any],
+) -> Row:
+    inputs = inputs_at(path, size)
+    calls: dict[str, Call] = {}
+    failed: dict[str, str] = {}
+    for engine in ["onnxruntime", *engines]:
+        try:
+            made = ENGINES[engine](path, inputs, options.threads, name)
+            made()
+        except Exception as error:  # another engine may refuse a model in any way
+            failed[engine] = f"{type(error).__name__}: {error}"[:300]
+        else:
+            calls[engine] = made
+    wanted = calls["onnxruntime"]()
+    errors = {engine: worst_error(call(), wanted) for engine, call in calls.items()}
+    times = interleave(calls, options.rounds, options.seconds)
+    valid = valid_rounds(times, options.threads)
+    everything = list(range(options.rounds))
+    counted = valid or everything
+    base = times.pop("onnxruntime")
+    figures = [
+        Figure(
+            engine,
+            taken.wall(counted) * 1e3,
+            taken.wall(counted) / base.wall(counted),
+            taken.cpu(everything) / base.cpu(everything),
+            errors[engine],
         )
-    valid = valid_rounds(times, threads)
-    counted = valid or list(range(rounds))
-    everything = list(range(rounds))
-    ort, mgx = times["ort"].wall(counted), times["mgx"].wall(counted)
+        for engine, taken in times.items()
+    ]
     return Row(
         model=path.stem,
-        threads=threads,
-        onnxruntime_ms=ort * 1e3,
-        mgx_ms=mgx * 1e3,
-        ratio=mgx / ort,
-        cpu_ratio=times["mgx"].cpu(everything) / times["ort"].cpu(everything),
+        size=" ".join(f"{symbol}={extent}" for symbol, extent in size.items()),
+        threads=options.threads,
+        onnxruntime_ms=base.wall(counted) * 1e3,
+        figures=figures,
+        failed=failed,
         valid_rounds=len(valid),
-        rounds=rounds,
-        error=error,
+        rounds=options.rounds,
         compile_s=compiled["seconds"],
         compile_mb=compiled["peak"] / 1e6,
         stats=compiled["stats"],
     )
 
 
-def model_path(name: str, folder: Path, exporter: str) -> Path:
+def inputs_at(path: Path, size: dict[str, int]) -> dict[str, np.ndarray]:
+    """The model's inputs, repeated or cut to the extents of its symbols."""
+    inputs = inputs_for(path, session(path))
+    for value in session(path).get_inputs():
+        for axis, symbol in enumerate(value.shape):
+            if symbol in size:
+                array = inputs[value.name]
+                at = np.arange(size[symbol]) % array.shape[axis]
+                inputs[value.name] = np.ascontiguousarray(np.take(array, at, axis))
+    return inputs
+
+
+def model_path(name: str, folder: Path, exporter: str, dynamic: bool) -> Path:
     """A file as given, or the export of a named model under `folder`, made where it is missing."""
     if name.endswith(".onnx") or os.sep in name:
         path = Path(name)
         if not path.exists():
             raise SystemExit(f"error: no such model: {path}")
         return path
-    path = folder / f"{name}_{exporter}.onnx"
+    path = folder / f"{name}_{exporter}{'_dynamic' if dynamic else ''}.onnx"
     if not path.exists():
         command = [sys.executable, str(ROOT / "benchmarks/models.py"), name, "--out", str(folder)]
         # torch stays out of this process: it brings a thread pool of its own
-        made = subprocess.run([*command, "--exporter", exporter], capture_output=True, text=True)
+        command += ["--exporter", exporter, *(["--dynamic"] if dynamic else [])]
+        made = subprocess.run(command, capture_output=True, text=True)
         if made.returncode or not path.exists():
             raise SystemExit(
                 f"error: cannot make {path.name}\n{made.stderr.strip()[-1500:]}\n"
@@ -139,52 +202,108 @@ def show(rows: list[Row]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title="cpu target against onnxruntime, numpy to numpy (lower ratio is better)")
-    columns = ("model", "thr", "ort ms", "mgx ms", "ratio", "cpu ratio", "rounds", "error")
+    table = Table(title="time by onnxruntime's, numpy to numpy (lower is better)")
+    engines = list(dict.fromkeys(f.engine for row in rows for f in row.figures))
+    columns = ("model", "thr", "ort ms", *engines, "cpu ratio", "rounds", "error")
     for name in (*columns, "compile s", "compile MB"):
         table.add_column(name, justify="left" if name == "model" else "right", no_wrap=True)
     for row in rows:
-        ratio = f"{row.ratio:.2f}" if row.valid else "not valid"
-        if row.valid and abs(row.ratio - 1) < TIE:
-            ratio += " tie"
+        found = {f.engine: f for f in row.figures}
+        ours = found.get("mgx")
         table.add_row(
-            row.model,
+            f"{row.model} {row.size}".strip(),
             str(row.threads),
             f"{row.onnxruntime_ms:.2f}",
-            f"{row.mgx_ms:.2f}",
-            ratio,
-            f"{row.cpu_ratio:.2f}" if row.threads == 1 else "-",
+            *(_cell(row, found.get(engine)) for engine in engines),
+            f"{ours.cpu_ratio:.2f}" if ours and row.threads == 1 else "-",
             f"{row.valid_rounds}/{row.rounds}",
-            f"{row.error:.1e}" + ("" if row.error < ERROR_LIMIT else " WRONG"),
+            f"{ours.error:.1e}" + ("" if ours.right else " WRONG") if ours else "-",
             f"{row.compile_s:.1f}",
             f"{row.compile_mb:.0f}",
         )
-    Console(width=max(140, Console().width)).print(table)
+    Console(width=max(170, Console().width)).print(table)
+    for row in rows:
+        for engine, why in row.failed.items():
+            print(f"{row.model}: {engine}: {why}")
     if not all(row.valid for row in rows):
         print("not valid: an engine got under 80 % of its cores in over half of the rounds")
+
+
+def _cell(row: Row, figure: Figure | None) -> str:
+    if figure is None:
+        return "-"
+    if not row.valid:
+        return "not valid"
+    tie = " tie" if abs(figure.ratio - 1) < TIE else ""
+    return f"{figure.ratio:.2f}{tie}" + ("" if figure.right else f" off {figure.error:.0e}")
+
+
+def plot(rows: list[Row], path: Path) -> None:
+    """Draw each engine's ratio on each model as bars; needs matplotlib."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    engines = list(dict.fromkeys(f.engine for row in rows for f in row.figures))
+    figure, axes = plt.subplots(figsize=(10, 0.5 + 0.5 * len(rows)))
+    for number, engine in enumerate(engines):
+        ratios = [next((f.ratio for f in r.figures if f.engine == engine), 0.0) for r in rows]
+        height = 0.8 / len(engines)
+        at = [i + height * (number - (len(engines) - 1) / 2) for i in range(len(rows))]
+        axes.barh(at, ratios, height, label=engine)
+    axes.set_yticks(range(len(rows)), [f"{r.model} {r.size}" for r in rows])
+    axes.invert_yaxis()
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_xlabel("time by onnxruntime's")
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(path)
+
+
+def sizes_of(given: list[str]) -> list[dict[str, int]]:
+    """[batch=1,sequence=64, ...] -> sizes; one empty one where none is given"""
+    pairs = [[part.split("=") for part in one.split(",")] for one in given]
+    return [{symbol: int(extent) for symbol, extent in one} for one in pairs] or [{}]
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="+", metavar="MODEL")
+    parser.add_argument("--engines", default="mgx", help=f"of {', '.join(ENGINES)}")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=0.3, help="of one engine in one round")
     parser.add_argument("--exporter", choices=("dynamo", "script"), default="dynamo")
+    parser.add_argument("--open", action="store_true", help="named models with their dims open")
+    parser.add_argument("--at", action="append", default=[], help="batch=1,sequence=64: a size")
     parser.add_argument(
         "--models-dir", type=Path, default=ROOT / "build/models", help="where named models are kept"
     )
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--history", type=Path, help="a file to which the rows are added")
+    parser.add_argument("--plot", type=Path, help="a .svg or .png of the ratios")
     options = parser.parse_args(argv)
-    rows = []
+    engines = [e for e in options.engines.split(",") if e != "onnxruntime"]
+    unknown = [e for e in engines if e not in ENGINES]
+    if unknown:
+        parser.error(f"expected engines of {', '.join(ENGINES)}, got {', '.join(unknown)}")
+    rows: list[Row] = []
     for name in options.models:
-        path = model_path(name, options.models_dir, options.exporter)
-        rows.append(measure(path, options.threads, options.rounds, options.seconds))
-        show(rows[-1:]) if len(options.models) > 1 else None
+        path = model_path(name, options.models_dir, options.exporter, options.open)
+        made = measure(path, name, sizes_of(options.at), engines, options)
+        rows += made
+        show(made) if len(options.models) > 1 else None
     show(rows)
+    content = [asdict(row) | {"valid": row.valid} for row in rows]
     if options.json:
-        content = [asdict(row) | {"valid": row.valid} for row in rows]
         write_json(options.json, content)
+    if options.history:
+        with open(options.history, "a") as history:
+            date = datetime.now(timezone.utc).isoformat(timespec="seconds")
+            history.write(json.dumps({"date": date, "rows": content}, default=str) + "\n")
+    if options.plot:
+        plot(rows, options.plot)
     return 0 if all(row.ok for row in rows) else 1
 
 
