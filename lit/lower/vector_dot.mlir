@@ -67,7 +67,8 @@ func.func @even_tiles(%x: tensor<9x3xf32>) -> tensor<9x5xf32> {
 // CHECK: vector.broadcast %{{.*}} : vector<1xi32> to vector<16xi32>
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
 // CHECK-SAME: (vector<16xf32>, vector<32xbf16>, vector<32xbf16>) -> vector<16xf32>
-// CHECK: arith.truncf {{.*}} : vector<16xf32> to vector<16xbf16>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512bf16.cvtneps2bf16.512"{{.*}} : (vector<16xf32>) -> vector<16xbf16>
+// CHECK-NOT: arith.truncf
 // LINALG-NOT: llvm.call_intrinsic
 func.func @bf16(%x: tensor<?x70xbf16>) -> tensor<?x64xbf16> {
   %w = "migraphx.literal"() {value = dense<2.0> : tensor<70x64xbf16>} : () -> tensor<70x64xbf16>

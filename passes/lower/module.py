@@ -38,6 +38,7 @@ from mgx_mlir.passes.lower.context import (
 )
 from mgx_mlir.passes.lower.cpu import convolution_kernel
 from mgx_mlir.passes.lower.cpu import kernels as cpu_kernels
+from mgx_mlir.passes.lower.cpu.isa import isa_of, kernels_for
 from mgx_mlir.passes.lower.expr import Compute, Expr, Leaf, Splat, View
 from mgx_mlir.passes.lower.gpu import split_k
 from mgx_mlir.passes.lower.gpu.stored_rows import stored_by_row
@@ -529,4 +530,6 @@ def lower_to_linalg(
 
     families.load()
     programs = {"main": program, **(variants or {})}
-    return ModuleLowering(programs, options or LowerOptions()).run()
+    options = options or LowerOptions()
+    with kernels_for(isa_of(options.arch) if options.target == "cpu" else None):
+        return ModuleLowering(programs, options).run()

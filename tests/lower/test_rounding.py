@@ -114,3 +114,19 @@ def test_what_rounds_to_bf16_at_the_ends() -> None:
     want[1] = -top  # `convert` stops at the largest number
     np.testing.assert_array_equal(got[0], want)
     np.testing.assert_array_equal(np.signbit(got[0]), np.signbit(want))
+
+
+def test_bf16_of_special_values() -> None:
+    """An instruction of the processor, or the bits of the f32: NaN, infinities, overflow, zeros."""
+    largest = np.finfo(np.float32).max
+    special = [np.nan, -np.nan, np.inf, -np.inf, largest, -largest, 3.3895e38, 0.0, -0.0, 1.2e-38]
+    x = np.zeros(75, np.float32)  # whole registers, and a rest
+    x[: len(special)], x[-len(special) :] = special, special
+    x[20:40] = np.random.default_rng(0).standard_normal(20) * 1e30
+    program = program_of(
+        lambda b, x: [b.convert(x, target_type=dtypes.BF16)], f"tensor<{len(x)}xf32>"
+    )
+    found = np.asarray(compile_program(program, "cpu").run([x])[0])
+    want = x.astype(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(found.astype(np.float32), want.astype(np.float32))
+    assert np.array_equal(np.signbit(found[x == 0]), np.signbit(want[x == 0]))

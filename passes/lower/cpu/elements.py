@@ -11,6 +11,7 @@ from mgx_mlir.core.ir import arith, ir, vector
 from mgx_mlir.core.op import attributes_of, op_class
 from mgx_mlir.core.shapes import TensorType
 from mgx_mlir.passes.lower.cpu import exponential
+from mgx_mlir.passes.lower.cpu.isa import Isa, current_isa
 from mgx_mlir.passes.lower.cpu.scalars import VectorScalars
 from mgx_mlir.passes.lower.cpu.workgroup_builder import Index, WorkgroupBuilder
 from mgx_mlir.passes.lower.scalar import (
@@ -64,8 +65,25 @@ def narrow(k: WorkgroupBuilder, x: TypedScalar, dtype: DType, lanes: int) -> Typ
     if x.dtype is not dtypes.FLOAT or not dtype.is_low_precision:
         raise TypeError(f"vectors of {x.dtype} where {dtype} is stored")
     if dtype is dtypes.BF16:  # as in scalar.narrow
+        isa = current_isa()
+        if isa is not None and isa.bf16_round and lanes % isa.lanes == 0:
+            return TypedScalar(_by_instruction(k, isa, x.value, lanes), dtype)
         x = rounded_bf16(VectorScalars(k, lanes, dtypes.FLOAT, dtypes.FLOAT), x)
     return TypedScalar(arith.TruncFOp(k.vector_type(lanes, dtype), x.value).result, dtype)
+
+
+def _by_instruction(k: WorkgroupBuilder, isa: Isa, x: ir.Value, lanes: int) -> ir.Value:
+    """Return f32 rounded to bf16 by the processor's instruction, a register at a time."""
+    one, size = k.vector_type(isa.lanes, dtypes.BF16), isa.lanes
+    if lanes == size:
+        return k.intrinsic(isa.bf16_round, one, x)
+    wide = k.vector_type(size, dtypes.FLOAT)
+    whole = k.splat(0.0, lanes, dtypes.BF16)
+    for at in range(0, lanes, size):
+        part = vector.ExtractStridedSliceOp(wide, x, [at], [size], [1]).result
+        part = k.intrinsic(isa.bf16_round, one, part)
+        whole = vector.InsertStridedSliceOp(part, whole, [at], [1]).result
+    return whole
 
 
 def unrounded(total: ir.Value) -> TypedScalar:

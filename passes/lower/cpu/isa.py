@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 from mgx_mlir.hardware.machine import processor_features
@@ -15,7 +18,8 @@ class Isa:
     products of two neighbours of bf16 to each lane of f32, if there is one. byte_dot: the one that
     adds the products of four neighbours of u8 and i8 to each lane of i32. word_dot: the one that
     sums the products of two neighbours of i16 in each lane of i32. table: the one that looks each
-    lane up among 16 numbers of f32, by the low four bits of an i32."""
+    lane up among 16 numbers of f32, by the low four bits of an i32. bf16_round: the one that rounds
+    a register of f32 to bf16."""
 
     lanes: int
     tiles: tuple[tuple[int, int], ...]
@@ -25,6 +29,7 @@ class Isa:
     byte_dot: str = ""
     word_dot: str = ""
     table: str = ""
+    bf16_round: str = ""
 
 
 # With 16 to 28 accumulators a fused multiply-add a cycle is reached; more than 8 rows that are a
@@ -37,7 +42,11 @@ AVX512 = Isa(
     table="llvm.x86.avx512.permvar.sf.512",
 )
 AVX512_VNNI = replace(AVX512, byte_dot="llvm.x86.avx512.vpdpbusd.512")
-AVX512_BF16 = replace(AVX512_VNNI, bf16_dot="llvm.x86.avx512bf16.dpbf16ps.512")
+AVX512_BF16 = replace(
+    AVX512_VNNI,
+    bf16_dot="llvm.x86.avx512bf16.dpbf16ps.512",
+    bf16_round="llvm.x86.avx512bf16.cvtneps2bf16.512",
+)
 AVX2 = Isa(
     8,
     ((6, 2), (6, 1)),
@@ -57,6 +66,25 @@ _NAMES: tuple[tuple[Isa, tuple[str, ...]], ...] = (
             "meteorlake", "arrowlake", "lunarlake", "sierraforest", "core-avx2")),
     (NEON, ("apple-m", "cortex-a7", "cortex-x", "neoverse", "ampere", "a64fx")),
 )  # fmt: skip
+
+
+# the one that kernels are made for now: their parts ask for it, who do not know of targets
+_CURRENT: ContextVar[Isa | None] = ContextVar("isa", default=None)
+
+
+@contextmanager
+def kernels_for(isa: Isa | None) -> Iterator[None]:
+    """Make kernels for a processor: `current_isa` is it."""
+    before = _CURRENT.set(isa)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(before)
+
+
+def current_isa() -> Isa | None:
+    """Return the processor that kernels are made for; None where nobody says."""
+    return _CURRENT.get()
 
 
 def isa_of(cpu: str) -> Isa | None:
