@@ -195,14 +195,17 @@ class CompiledProgram:
             if len(values) > len(self.input_names):
                 raise UsageError(f"expected {len(self.input_names)} inputs, got {len(values)}")
             inputs = dict(zip(self.input_names, values, strict=False))
-        given = {**(inputs or {}), **named}
+        given, call = {**(inputs or {}), **named}, None
         try:
-            arrays = self.check_inputs(given)
+            numbers: Mapping[str, object] = given
+            if self.signature.takes_texts:
+                numbers, call = self.signature.numbered(given)
+            arrays = self.check_inputs(numbers)
         except NamesDisagree as e:
             if self.without_names is None:
                 raise
             return self.without_names.program(e).run(given)
-        return self.signature.stated(self.execute(arrays))
+        return self.signature.stated(self.execute(arrays), call)
 
     __call__ = run
 

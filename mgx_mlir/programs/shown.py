@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mgx_mlir.core.ir import ir
+from mgx_mlir.programs.texts import strings_at
 
 SHOWN = "migraphx.shown"  # result attribute: {ones: [axes], texts: [table]}
 
@@ -29,7 +30,7 @@ class Shown:
         """Return the array that a user sees."""
         if self.ones:
             found = found.squeeze(tuple(a for a in self.ones if found.shape[a] == 1))
-        return np.array(self.texts, object)[found] if self.texts else found
+        return strings_at(self.texts, found) if self.texts else found
 
     def attribute(self) -> ir.Attribute:
         """Return what `shown_of` reads."""

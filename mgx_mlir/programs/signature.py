@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from mgx_mlir.programs.program_ir import (
     result_types,
 )
 from mgx_mlir.programs.shown import Shown, shown_from_json, shown_of
+from mgx_mlir.programs.texts import TEXT, CallTexts, texts_of
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class Port:
     """An input or output: `dtype` is MIGraphX's name, a dynamic dim is -1 in `dims`.
 
     `element` names the type that the elements stand for where `dtype` only holds it
-    (core/subbyte_types.py). `shown` says what a user sees in place of an output's tensor.
+    (core/subbyte_types.py). `shown` says what a user sees in place of an output's tensor. With
+    `text` a user gives and gets strings, and elements are numbers in the signature's table of them.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Port:
     ranges: tuple[DimRange, ...] = ()
     element: str = ""
     shown: Shown | None = None
+    text: bool = False
 
     def stated(self, found: np.ndarray) -> np.ndarray:
         """Return an output as the array that a user sees."""
@@ -77,7 +81,8 @@ class Port:
 
     def __str__(self) -> str:
         ranges = self.ranges or tuple(DimRange(d, d) if d >= 0 else DimRange() for d in self.dims)
-        return f"{self.dtype} {{{', '.join(str(r) for r in ranges)}}}"
+        kind = "string" if self.text else self.dtype
+        return f"{kind} {{{', '.join(str(r) for r in ranges)}}}"
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,8 @@ class Signature:
 
     Where some of what a user gives and gets are lists of tensors, or optional, the groups say what
     the ports are to him; empty where all of them are tensors. `variants` are functions for some
-    sizes of the inputs, chosen at run time.
+    sizes of the inputs, chosen at run time. `texts` are the
+    strings that ports of strings number.
     """
 
     inputs: tuple[Port, ...]
@@ -140,6 +146,7 @@ class Signature:
     output_groups: tuple[TensorGroup, ...] = ()
     variants: tuple[Variant, ...] = ()
     values: tuple[ValueRule, ...] = ()
+    texts: tuple[str, ...] = ()
 
     @property
     def input_names(self) -> list[str]:
@@ -159,7 +166,17 @@ class Signature:
             argument_names(main), argument_types(main), argument_attributes(main), strict=True
         ):
             ranges = _ranges(attributes.get(DIMS), t)
-            ins.append(Port(name, t.dtype.name, _dims(t), ranges, _element(attributes, t)))
+            ins.append(
+                Port(
+                    name,
+                    t.dtype.name,
+                    _dims(t),
+                    ranges,
+                    _element(attributes, t),
+                    None,
+                    TEXT in attributes,
+                )
+            )
         outs = [
             Port(
                 name,
@@ -167,6 +184,7 @@ class Signature:
                 _dims(t),
                 element=_element(attributes, t),
                 shown=shown_of(attributes),
+                text=TEXT in attributes,
             )
             for name, t, attributes in zip(
                 result_names(main), result_types(main), result_attributes(main), strict=True
@@ -175,7 +193,7 @@ class Signature:
         rules = ()
         if VALUES in main.attributes:
             rules = _rules(json.loads(ir.StringAttr(main.attributes[VALUES]).value))
-        return Signature(tuple(ins), tuple(outs), *groups_of(main), values=rules)
+        return Signature(tuple(ins), tuple(outs), *groups_of(main), (), rules, texts_of(main))
 
     def to_json(self) -> dict[str, Any]:
         """Return what from_json reads, for files."""
@@ -185,6 +203,8 @@ class Signature:
             rows["variants"] = [[v.function, *map(list, v.sizes)] for v in self.variants]
         if self.values:
             rows["values"] = [asdict(r) for r in self.values]
+        if self.texts:
+            rows["texts"] = list(self.texts)
         return rows
 
     @staticmethod
@@ -198,7 +218,8 @@ class Signature:
             )
             element = row.get("element", "")
             shown = shown_from_json(row.get("shown"))
-            return Port(row["name"], row["dtype"], tuple(row["dims"]), ranges, element, shown)
+            dims, text = tuple(row["dims"]), bool(row.get("text", False))
+            return Port(row["name"], row["dtype"], dims, ranges, element, shown, text)
 
         def groups(key: str) -> tuple[TensorGroup, ...]:
             rows = value.get(key, ())
@@ -214,6 +235,7 @@ class Signature:
                 for name, *sizes in value.get("variants", ())
             ),
             _rules(value.get("values", ())),
+            tuple(value.get("texts", ())),
         )
 
     def shares_names(self) -> bool:
@@ -221,11 +243,38 @@ class Signature:
         names = [r.symbol for p in self.inputs for r in p.ranges if r.symbol is not None]
         return len(names) > len(set(names))
 
-    def stated(self, outputs: Sequence[np.ndarray]) -> list[Any]:
-        """Return outputs as arrays of the types that they stand for, or lists of such."""
-        if not self.output_groups and not any(p.element or p.shown for p in self.outputs):
+    @cached_property
+    def _text_numbers(self) -> dict[str, int]:
+        return {s: i for i, s in enumerate(self.texts)}
+
+    @cached_property
+    def takes_texts(self) -> bool:
+        """Return whether an input is of strings."""
+        return any(p.text for p in self.inputs)
+
+    def numbered(self, given: Mapping[str, object]) -> tuple[dict[str, object], CallTexts]:
+        """Return inputs with numbers for strings, and the strings of the call.
+
+        Raises RunError for what are no strings where strings are expected.
+        """
+        call, found = CallTexts(self.texts, self._text_numbers), dict(given)
+        for p in self.inputs:
+            if p.text and p.name in given:
+                found[p.name] = call.numbers(p.name, given[p.name])
+        return found, call
+
+    def stated(self, outputs: Sequence[np.ndarray], call: CallTexts | None = None) -> list[Any]:
+        """Return outputs as arrays of the types that they stand for, or lists of such.
+
+        `call` has the strings of the call that made them, None where it had none of its own.
+        """
+        if not self.output_groups and not any(p.element or p.shown or p.text for p in self.outputs):
             return list(outputs)
-        found = self.grouped(p.stated(a) for p, a in zip(self.outputs, outputs, strict=True))
+        texts = call or CallTexts(self.texts, self._text_numbers)
+        found = self.grouped(
+            texts.strings(p.stated(a)) if p.text else p.stated(a)
+            for p, a in zip(self.outputs, outputs, strict=True)
+        )
         if not self.output_groups:
             return found
         return [g.mapped(v) for g, v in zip(self.output_groups, found, strict=True)]
@@ -250,6 +299,8 @@ class Signature:
         Plain Python values take the input's dtype; arrays must have it. Raises one RunError that
         lists every wrong name, dtype and shape.
         """
+        if self.takes_texts:
+            given, _ = self.numbered(given)
         given, problems = split(self.input_groups, given)
         known = {p.name for p in self.inputs}
         unknown = sorted(str(n) for n in given if n not in known)

@@ -33,18 +33,20 @@ from mgx_mlir.frontends.onnx.bodies import (
 )
 from mgx_mlir.frontends.onnx.graph import label, topological
 from mgx_mlir.frontends.onnx.inputs import Input, check_names, read_inputs
-from mgx_mlir.frontends.onnx.kinds import Kinds, moves
+from mgx_mlir.frontends.onnx.kinds import Kinds
 from mgx_mlir.frontends.onnx.load import LoadedModel, load_bytes, load_file
 from mgx_mlir.frontends.onnx.node import Node, Scope
 from mgx_mlir.frontends.onnx.ones import Ones
 from mgx_mlir.frontends.onnx.options import OnnxOptions
 from mgx_mlir.frontends.onnx.outputs import declared_types, results, state_groups
 from mgx_mlir.frontends.onnx.registry import OnnxOp, find, oldest, refused
-from mgx_mlir.frontends.onnx.structures import Texts, build
+from mgx_mlir.frontends.onnx.structures import Texts, TextTable, build
+from mgx_mlir.frontends.onnx.texts import as_numbers
 from mgx_mlir.frontends.problems import NotSupported, Refused
 from mgx_mlir.frontends.program import Parameter
 from mgx_mlir.frontends.values import POISON, Failed, Held, Value, has_failed
 from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.texts import set_texts
 from mgx_mlir.rewrite.switches import flag
 
 LOG = logging.getLogger("mgx_mlir.onnx")
@@ -101,6 +103,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         self.tracing = flag("MIGRAPHX_TRACE_ONNX_PARSER")
         self.kinds = Kinds()
         self.ones = Ones()
+        self.text_table = TextTable()
         self._declared: dict[str, TensorType] | None = None
 
     # ---- the function --------------------------------------------------------------------------
@@ -122,6 +125,8 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
 
     def finish(self, function: ir.OpView, outputs: Sequence[Held]) -> None:
         state_groups(function, self.inputs, self.model.proto.graph, outputs)
+        parameters = [p for i in self.inputs for p in i.parameters]
+        set_texts(function, self.text_table, [i for i, p in enumerate(parameters) if _text(p)])
 
     def _bind(self, given: Sequence[Value], scope: Scope) -> None:
         """Give the names of the graph's inputs their values."""
@@ -140,7 +145,11 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
                 self.kinds.mark(value, p.number)
             if i.value is not None:
                 made = [self.builder.literal(i.value)]
-            (scope.values[i.name],) = build([i.form], made)
+            (held,) = build([i.form], made)
+            text = any(_text(p) for p in i.parameters)
+            if text and isinstance(held, ir.Value):
+                held = Texts(held, self.text_table)
+            scope.values[i.name] = held
 
     # ---- graphs and nodes ----------------------------------------------------------------------
 
@@ -306,9 +315,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         inputs: list[Held | None],
         node: Node,
     ) -> Sequence[Held | None]:
-        table = inputs[0].table if inputs and isinstance(inputs[0], Texts) else None
-        if table is not None and moves(op):
-            inputs = [inputs[0].index if isinstance(inputs[0], Texts) else None, *inputs[1:]]
+        inputs, table = as_numbers(self.builder, op, inputs, self.text_table)
         self.check_operands(op, inputs)
         attributes = keywords(given, op, schema, self.model.reader)
         inner = node.scope.depth > 0
@@ -318,7 +325,7 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         for v in results if ones else ():
             if isinstance(v, ir.Value):
                 self.ones.mark(v, ones)
-        if table is not None and moves(op):
+        if table is not None:
             return [Texts(v, table) if isinstance(v, ir.Value) else v for v in results]
         return results
 
@@ -380,6 +387,10 @@ class Importer(GraphImporter[onnx.NodeProto, Scope]):
         types = [self.declared.get(o, like) for o in proto.output if o]
         made = iter(self.unknown_op(proto.op_type, values, types))
         return [next(made) if o else None for o in proto.output]
+
+
+def _text(p: Parameter) -> bool:
+    return p.number == onnx.TensorProto.STRING
 
 
 __all__ = ["Importer", "import_model", "parse_onnx", "parse_onnx_buffer"]

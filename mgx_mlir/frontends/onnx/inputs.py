@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import onnx
 
+from mgx_mlir.core.dtypes import INT64
 from mgx_mlir.core.errors import MgxError, UnsupportedModel, UsageError
 from mgx_mlir.core.subbyte_types import BY_ONNX
 from mgx_mlir.frontends import limits
@@ -120,6 +121,8 @@ def _read(info: onnx.ValueInfoProto, made: Input, options: OnnxOptions) -> None:
 def _element(name: str, kind: onnx.TypeProto, options: OnnxOptions) -> Parameter:
     """Return an element of a sequence: a symbol in the type stands for another size in each."""
     p = _parameter(name, kind, options)
+    if p.number == onnx.TensorProto.STRING:
+        raise UnsupportedModel(f"input '{name}' is a sequence of strings")
     dims = [replace(d, symbol=None) if isinstance(d, DynamicDim) else d for d in p.dims]
     return replace(p, dims=dims)
 
@@ -132,7 +135,8 @@ def _parameter(name: str, kind: onnx.TypeProto, options: OnnxOptions) -> Paramet
         got = (stated or "no type").removesuffix("_type")
         raise UnsupportedModel(f"{what} expected a tensor, got {got}")
     t = kind.tensor_type
-    dtype = tensor_dtype(t.elem_type, what)
+    text = t.elem_type == onnx.TensorProto.STRING
+    dtype = INT64 if text else tensor_dtype(t.elem_type, what)
     rank = len(t.shape.dim) if t.HasField("shape") else None
     dims = options.given_dims(name, rank)
     if dims is None:
@@ -145,6 +149,8 @@ def _parameter(name: str, kind: onnx.TypeProto, options: OnnxOptions) -> Paramet
 
 def _value(p: Parameter, given: object) -> np.ndarray:
     """Return the value that the options give an input."""
+    if p.number == onnx.TensorProto.STRING:
+        raise UnsupportedModel(f"input '{p.name}' is given a value, and is of strings")
     if p.number in BY_ONNX:
         raise UnsupportedModel(f"input '{p.name}' is given a value of {BY_ONNX[p.number].name}")
     try:

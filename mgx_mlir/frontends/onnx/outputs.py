@@ -14,12 +14,21 @@ from mgx_mlir.core.subbyte_types import BY_ONNX, ELEMENT
 from mgx_mlir.frontends.onnx.inputs import Input
 from mgx_mlir.frontends.onnx.kinds import Kinds
 from mgx_mlir.frontends.onnx.ones import Ones
-from mgx_mlir.frontends.onnx.structures import TENSOR, Maps, OpenList, Texts, form_of, tensors_of
+from mgx_mlir.frontends.onnx.structures import (
+    TENSOR,
+    Maps,
+    OpenList,
+    Texts,
+    TextTable,
+    form_of,
+    tensors_of,
+)
 from mgx_mlir.frontends.onnx.tensors import tensor_dtype
 from mgx_mlir.frontends.values import Held, Value
 from mgx_mlir.programs.groups import ROWS, TensorGroup, set_groups
 from mgx_mlir.programs.program_ir import NAME
 from mgx_mlir.programs.shown import SHOWN, Shown
+from mgx_mlir.programs.texts import TEXT
 
 
 def results(
@@ -37,8 +46,9 @@ def results(
         for i, v in enumerate(tensors_of(value)):
             name = f"{info.name}[{i}]" if several else info.name
             number = info.type.tensor_type.elem_type or kinds.of(v)
-            texts = value.table if isinstance(value, Texts) else ()
-            found.append((v, _attribute(name, number, Shown(ones.of(v), texts))))
+            table = value.table if isinstance(value, Texts) else ()
+            shown = Shown(ones.of(v), () if isinstance(table, TextTable) else table)
+            found.append((v, _attribute(name, number, shown, isinstance(table, TextTable))))
     return found
 
 
@@ -55,17 +65,21 @@ def state_groups(
 
 
 def _count(value: Held) -> int | None:
+    if isinstance(value, Texts | Maps):
+        return TENSOR
     return ROWS if isinstance(value, OpenList) else form_of(value)
 
 
-def _attribute(name: str, number: int, shown: Shown) -> ir.Attribute:
-    """{migraphx.name, migraphx.element?, migraphx.shown?}: the element type that the file states,
-    or was found.
+def _attribute(name: str, number: int, shown: Shown, text: bool) -> ir.Attribute:
+    """{migraphx.name, migraphx.element?, migraphx.shown?, migraphx.text?}: the element type that
+    the file states, or was found.
     """
     entries: dict[str, ir.Attribute] = {NAME: ir.StringAttr.get(name)}
     kind = BY_ONNX.get(number)
     if kind is not None:
         entries[ELEMENT] = ir.StringAttr.get(kind.name)
+    if text:
+        entries[TEXT] = ir.UnitAttr.get()
     if shown != Shown():
         entries[SHOWN] = shown.attribute()
     return ir.DictAttr.get(entries)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from mgx_mlir.core.ir import ir
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Held, HostValue, Value
@@ -55,12 +57,27 @@ class Joined(HostValue):
         return "a sequence of tensors whose dims differ"
 
 
+class TextTable:
+    """The strings that a program with inputs of strings knows, numbered as they are met."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers)
+
+    def numbers(self, strings: Iterable[str]) -> np.ndarray:
+        """Return the numbers of strings; what is new gets the next ones."""
+        found = [self._numbers.setdefault(s, len(self._numbers)) for s in strings]
+        return np.array(found, np.int64)
+
+
 @dataclass(frozen=True)
 class Texts(HostValue):
     """A tensor of strings: `index`, of integers, numbers the elements of `table`."""
 
     index: Value
-    table: tuple[str, ...]
+    table: tuple[str, ...] | TextTable
 
     def describe(self) -> str:
         return "a tensor of strings"
@@ -86,7 +103,7 @@ def form_of(value: Held) -> Form:
     """Return what a value is besides its tensors; `build` is the inverse."""
     if value is ABSENT:
         return None
-    if isinstance(value, OpenList | Joined):
+    if isinstance(value, OpenList | Joined | Texts | Maps):
         raise NotSupported(value.describe())
     return len(value.items) if isinstance(value, TensorList) else TENSOR
 

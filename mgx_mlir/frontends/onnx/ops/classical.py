@@ -33,6 +33,7 @@ from mgx_mlir.frontends.onnx.scores import (
     two_labels,
 )
 from mgx_mlir.frontends.onnx.structures import Maps, Texts
+from mgx_mlir.frontends.onnx.texts import numbers_of, tensor_of
 from mgx_mlir.frontends.problems import NotSupported
 from mgx_mlir.frontends.values import Held, Outputs, Value
 from mgx_mlir.programs.build import Builder
@@ -311,30 +312,55 @@ def feature_vectorizer(
     return parts[0] if len(parts) == 1 else b.concat(parts, axis=1)
 
 
-@onnx_op("OneHotEncoder", since=1, domain=ML)
+@onnx_op("OneHotEncoder", since=1, domain=ML, structures=True)
 def one_hot_encoder(
     b: Builder,
     node: Node,
-    x: Value,
+    x: Held,
     *,
     cats_int64s: Sequence[int] | None = None,
     cats_strings: Sequence[str] | None = None,
     zeros: int = 1,
 ) -> Value:
     """Return a new last axis that is 1 at the category of the element."""
-    if cats_strings or not cats_int64s:
-        raise NotSupported("strings" if cats_strings else "no categories")
     if not zeros:
         raise NotSupported("an error for an unknown category (zeros=0)")
-    last = b.unsqueeze(convert(b, x, INT64), axes=[len(b.dims(x))])
-    return convert(b, compare(b, "equal", last, b.literal(np.array(cats_int64s))), FLOAT)
+    if cats_strings:
+        index, categories = numbers_of(x, cats_strings)
+    elif cats_int64s:
+        index, categories = convert(b, tensor_of(x), INT64), np.array(cats_int64s)
+    else:
+        raise NotSupported("no categories")
+    last = b.unsqueeze(index, axes=[len(b.dims(index))])
+    return convert(b, compare(b, "equal", last, b.literal(categories)), FLOAT)
 
 
-@onnx_op("LabelEncoder", since=2, domain=ML)
+@onnx_op("CategoryMapper", since=1, domain=ML, structures=True)
+def category_mapper(
+    b: Builder,
+    node: Node,
+    x: Held,
+    *,
+    cats_int64s: Sequence[int],
+    cats_strings: Sequence[str],
+    default_int64: int = -1,
+    default_string: str = "_Unused",
+) -> Held:
+    """Import CategoryMapper: a LabelEncoder from strings to integers, or the other way."""
+    if isinstance(x, Texts):
+        keys, values = {"keys_strings": cats_strings}, {"values_int64s": cats_int64s}
+    else:
+        keys, values = {"keys_int64s": cats_int64s}, {"values_strings": cats_strings}
+    defaults = {"default_int64": default_int64, "default_string": default_string}
+    stated: dict[str, Any] = {**keys, **values, **defaults}
+    return label_encoder(b, node, x, **stated)
+
+
+@onnx_op("LabelEncoder", since=2, domain=ML, structures=True)
 def label_encoder(
     b: Builder,
     node: Node,
-    x: Value,
+    x: Held,
     *,
     default_float: float = -0.0,
     default_int64: int = -1,
@@ -353,9 +379,11 @@ def label_encoder(
     bisection.
     """
     if keys_strings:
-        raise NotSupported("keys that are strings")
+        x, keys = numbers_of(x, keys_strings)
+    else:
+        x, keys = tensor_of(x), np.array(keys_floats or keys_int64s or [])
+        keys = keys if keys_tensor is None else keys_tensor
     kind, texts = b.dtype(x).np, ()
-    keys = keys_tensor if keys_tensor is not None else np.array(keys_floats or keys_int64s or [])
     if values_tensor is not None:
         values, default = values_tensor, default_tensor
         default = np.array(-1, values.dtype) if default is None else default.reshape(-1)[0]

@@ -13,5 +13,4 @@ refuse(
     "ImageDecoder", domain="",
     why="an image file, whose dims are inside of it: decode it ahead of the program",
 )  # fmt: skip
-refuse("CategoryMapper", domain=ML, why="strings")
 refuse("CastMap", "DictVectorizer", domain=ML, why="maps")

@@ -1,4 +1,4 @@
-"""TfIdfVectorizer over integers: counts of n-grams."""
+"""TfIdfVectorizer over integers and strings: counts of n-grams."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from mgx_mlir.frontends import limits
 from mgx_mlir.frontends.helpers import compare, convert, squeeze, static_dims, unsqueeze, zeros
 from mgx_mlir.frontends.onnx.node import Node
 from mgx_mlir.frontends.onnx.registry import onnx_op
-from mgx_mlir.frontends.problems import NotSupported
-from mgx_mlir.frontends.values import Value
+from mgx_mlir.frontends.onnx.texts import numbers_of, tensor_of
+from mgx_mlir.frontends.values import Held, Value
 from mgx_mlir.programs.build import Builder
 
 
-@onnx_op("TfIdfVectorizer", since=9)
+@onnx_op("TfIdfVectorizer", since=9, structures=True)
 def tf_idf_vectorizer(
     b: Builder,
     node: Node,
-    x: Value,
+    x: Held,
     *,
     max_gram_length: int,
     max_skip_count: int,
@@ -35,13 +35,14 @@ def tf_idf_vectorizer(
 ) -> Value:
     """For each length and skip, windows of the sequence are compared with all n-grams at once."""
     if pool_strings:
-        raise NotSupported("strings")
+        x, pool = numbers_of(x, pool_strings)
+    else:
+        x, pool = tensor_of(x), np.array(pool_int64s or [], np.int64)
     if mode not in ("TF", "IDF", "TFIDF"):
         raise ModelError(f"attribute 'mode' expected TF, IDF or TFIDF, got {mode}")
     rows = static_dims(b, x, "TfIdfVectorizer")
     if len(rows) > 2:
         raise ModelError(f"expected rank 0, 1 or 2, got {len(rows)}")
-    pool = np.array(pool_int64s or [], np.int64)
     grams = _grams(pool, ngram_counts, min_gram_length, max_gram_length)
     total = sum(n // size for size, n in enumerate(np.diff([*ngram_counts, pool.size]).tolist(), 1))
     if len(ngram_indexes) != total or min(ngram_indexes, default=0) < 0:

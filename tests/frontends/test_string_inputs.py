@@ -1,0 +1,119 @@
+"""Inputs of strings: numbers in the program's table, those that it has not behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import NodeProto, TensorProto, helper
+
+import mgx_mlir
+from mgx_mlir.core.errors import MgxError, RunError
+
+KINDS = {"s": TensorProto.STRING, "f": TensorProto.FLOAT, "i": TensorProto.INT64,
+         "b": TensorProto.BOOL}  # fmt: skip
+
+
+def node(op: str, inputs: str, output: str, **attributes: Any) -> NodeProto:
+    domain = "ai.onnx.ml" if op.endswith(("Encoder", "Mapper", "Extractor")) else ""
+    return helper.make_node(op, inputs.split(), [output], domain=domain, **attributes)
+
+
+def model(nodes: Sequence[NodeProto], outputs: Sequence[str]) -> bytes:
+    """Return a model of two inputs of strings, x and z; an output's first letter is its type."""
+    inputs = [helper.make_tensor_value_info(n, TensorProto.STRING, ["N", 2]) for n in "xz"]
+    made = [helper.make_tensor_value_info(o, KINDS[o[0]], None) for o in outputs]
+    words = ["red", "green", "red", "café"]
+    initial = [
+        helper.make_tensor("word", TensorProto.STRING, [], ["red"]),
+        helper.make_tensor("words", TensorProto.STRING, [2, 2], [w.encode() for w in words]),
+        helper.make_tensor("second", TensorProto.INT64, [1], [1]),
+        helper.make_tensor("flat", TensorProto.INT64, [1], [-1]),
+    ]
+    graph = helper.make_graph(list(nodes), "g", inputs, made, initial)
+    opsets = [helper.make_opsetid("", 19), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+
+
+COLOURS = ["red", "blue", "café"]
+NODES = [
+    node("Equal", "x word", "b_word"),
+    node("Equal", "z x", "b_inputs"),
+    node("OneHotEncoder", "x", "f_hot", cats_strings=COLOURS),
+    node("LabelEncoder", "x", "f_label", keys_strings=COLOURS, values_floats=[0.5, 2.0, -1.0],
+         default_float=9.0),
+    node("LabelEncoder", "x", "i_label", keys_strings=COLOURS, values_int64s=[7, 8, 9]),
+    node("LabelEncoder", "z", "s_label", keys_strings=COLOURS, values_strings=["r", "b", "c"],
+         default_string="none"),
+    node("LabelEncoder", "s_label", "i_again", keys_strings=["none", "c"], values_int64s=[1, 2]),
+    node("CategoryMapper", "x", "i_mapped", cats_strings=COLOURS, cats_int64s=[4, 5, 6]),
+    node("CategoryMapper", "i_mapped", "s_mapped", cats_strings=COLOURS, cats_int64s=[6, 5, 4]),
+    node("Identity", "x", "s_same"),
+    node("Where", "b_inputs x word", "s_where"),
+    node("Concat", "z words x s_label", "s_joined", axis=0),
+    node("Gather", "s_joined second", "s_column", axis=1),
+    node("Reshape", "x flat", "s_flat"),
+    node("ArrayFeatureExtractor", "x second", "s_extracted"),
+    node("Shape", "s_joined", "i_shape"),
+    node("TfIdfVectorizer", "words", "f_counts", max_gram_length=1, min_gram_length=1,
+         max_skip_count=0, mode="TF", ngram_counts=[0], ngram_indexes=[0, 1],
+         pool_strings=["red", "café"]),
+]  # fmt: skip
+OUTPUTS = [n.output[0] for n in NODES]
+WORDS = ["red", "blue", "café", "green", "", "none", "unheard"]
+
+
+def drawn(rows: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(rows)
+    return {n: rng.choice(np.array(WORDS, object), (rows, 2)) for n in "xz"}
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_operators_of_strings(target: str) -> None:
+    """Compile once, and once more from the cache; compare with onnxruntime at several sizes."""
+    data = model(NODES, OUTPUTS)
+    oracle = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    for rows in (7, 1):
+        program = mgx_mlir.compile(data, target)
+        given = drawn(rows)
+        wanted = oracle.run(None, given)
+        for inputs in (given, {n: a.astype(str) for n, a in given.items()}):
+            for name, got, want in zip(OUTPUTS, program.run(inputs), wanted, strict=True):
+                assert (got.shape, got.dtype) == (want.shape, want.dtype), name
+                np.testing.assert_array_equal(got, want, err_msg=name)
+
+
+def test_strings_of_a_call_are_forgotten() -> None:
+    """What one call's inputs hold besides the table is no string of the next call."""
+    program = mgx_mlir.compile(model([node("Identity", "x", "s_same")], ["s_same"]), "ref")
+    for words in (["a", "b"], ["c", "a"]):
+        (got,) = program.run({"x": [words], "z": [words]})
+        assert got.tolist() == [words]
+    assert program.signature.texts == ()
+
+
+def test_what_is_no_string() -> None:
+    program = mgx_mlir.compile(model([node("Identity", "x", "s_same")], ["s_same"]), "ref")
+    z = np.array([["a", "b"]])
+    with pytest.raises(RunError, match="input 'x' expected strings, got float32"):
+        program.run({"x": np.zeros((1, 2), np.float32), "z": z})
+    with pytest.raises(RunError, match="input 'x' expected strings, got float"):
+        program.run({"x": np.array([["a", np.nan]], object), "z": z})
+    with pytest.raises(RunError, match=r"input 'x' expected string \{\[0..\], 2\}, got \{1, 1\}"):
+        program.run({"x": [["a"]], "z": z})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        (node("Cast", "x", "f_y", to=TensorProto.FLOAT), "(?s)Cast.*got a tensor of strings"),
+        (node("StringNormalizer", "x", "s_y"), "(?s)StringNormalizer.*strings"),
+        (node("Concat", "x second", "s_y", axis=0), "(?s)Concat.*got strings and numbers"),
+    ],
+)
+def test_what_strings_are_refused_by(wrong: NodeProto, text: str) -> None:
+    with pytest.raises(MgxError, match=text):
+        mgx_mlir.compile(model([wrong], [wrong.output[0]]), "ref")
