@@ -1,0 +1,239 @@
+"""Does the tasks of PyPI packages with our runtime in onnxruntime's place, and compares answers.
+
+    pip install magika rapidocr-onnxruntime nudenet scikit-image --target build/tasks
+    PYTHONPATH=build/tasks python benchmarks/shipped_tasks.py
+    PYTHONPATH=build/tasks python benchmarks/shipped_tasks.py magika
+
+The packages' own code prepares inputs and reads outputs; models are compiled with their dims open.
+Scores are compared to three places, places in a picture to a pixel. Exit code 1 where an answer
+differs or a task fails; a package that is not installed is said to be missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import onnxruntime
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import mgx_mlir  # noqa: E402
+
+OracleSession: Any = onnxruntime.InferenceSession
+
+
+class Session:
+    """Stand for an onnxruntime session: its questions are answered there, runs are ours."""
+
+    def __init__(self, model: Any, *args: Any, **named: Any) -> None:
+        self._oracle = OracleSession(model, *args, **named)
+        self._outputs = [o.name for o in self._oracle.get_outputs()]
+        self._program: Any = mgx_mlir.compile(
+            model if isinstance(model, bytes) else str(model), target="cpu"
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._oracle, name)
+
+    def run(self, names: Sequence[str] | None, given: Mapping[str, Any], *_: Any) -> list[Any]:
+        found = dict(zip(self._outputs, self._program.run(dict(given)), strict=True))
+        return [found[n] for n in names or self._outputs]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a package does: `make` returns the function that answers a signal."""
+
+    package: str
+    module: str
+    session: str  # the name that the package makes its sessions by
+    make: Callable[[Any], Callable[[Any], Any]]
+    signals: Callable[[], list[tuple[str, Any]]]
+
+    def answers(self, signals: list[tuple[str, Any]], session: Any) -> list[Any]:
+        """Return the answers to the signals with sessions of a class."""
+        module = importlib.import_module(self.module)
+        with mock.patch(self.session, side_effect=session) as made:
+            answer = self.make(module)
+        if not made.called:
+            raise RuntimeError(f"{self.package} made no session by {self.session}")
+        return [answer(signal) for _, signal in signals]
+
+
+# ---- signals -----------------------------------------------------------------------------------
+
+SOURCES = {
+    "c": "#include <stdio.h>\n\nint main(void) {\n    for (int i = 0; i < 9; i++)\n"
+    '        printf("%d\\n", i * i);\n    return 0;\n}\n',
+    "json": '{"name": "rows", "values": [1, 2, 3.5], "nested": {"a": null, "b": true}}\n',
+    "html": "<!DOCTYPE html>\n<html><head><title>A page</title></head>\n"
+    "<body><h1>Words</h1><p>A paragraph of them.</p></body></html>\n",
+    "sql": "SELECT name, COUNT(*) AS n FROM orders JOIN users ON users.id = orders.user_id\n"
+    "WHERE orders.total > 10 GROUP BY name ORDER BY n DESC;\n",
+    "shell": '#!/bin/sh\nset -e\nfor f in *.txt; do\n    echo "$f"\n    wc -l < "$f"\ndone\n',
+    "empty": "",
+    "short": "ab",
+}
+
+
+def sources() -> list[tuple[str, Any]]:
+    """Return pieces of source code of several languages, and this file."""
+    written = [(name, text.encode()) for name, text in SOURCES.items()]
+    return [*written, ("python", Path(__file__).read_bytes()), ("random", bytes(range(256)) * 9)]
+
+
+PAGES = [
+    "Invoice 20391",
+    "The quick brown fox jumps over the lazy dog",
+    "Total: 1,284.50 EUR\nDue on 14 March\nPaid by card",
+    "Graph compilers fuse kernels, and keep what they know of every extent.",
+    "Opening hours\nMonday 9:00 - 17:30\nTuesday closed\nSaturday 10:00 - 14:00",
+    "",
+]
+
+
+def pages() -> list[tuple[str, Any]]:
+    """Return pictures of text in several sizes."""
+    image, draw, font = (importlib.import_module(f"PIL.{n}") for n in ("Image", "ImageDraw",
+                                                                       "ImageFont"))  # fmt: skip
+    found = []
+    for number, text in enumerate(PAGES):
+        size = 22 + 6 * number
+        lines = [w for row in text.splitlines() for w in textwrap.wrap(row, 30)]
+        width = 60 + max((len(w) for w in lines), default=4) * size * 6 // 10
+        paper = image.new("RGB", (width, 60 + len(lines) * size * 3 // 2), "white")
+        for i, line in enumerate(lines):
+            at = (30, 30 + i * size * 3 // 2)
+            draw.Draw(paper).text(at, line, fill="black", font=font.load_default(size))
+        found.append((text[:20] or "blank", np.asarray(paper)))
+    return found
+
+
+def photographs() -> list[tuple[str, Any]]:
+    """Return photographs of scikit-image's data, as blue, green and red."""
+    data = importlib.import_module("skimage.data")
+    names = ("astronaut", "coffee", "chelsea", "rocket", "camera", "coins", "text", "page")
+    found = []
+    for name in names:
+        try:
+            picture = np.asarray(getattr(data, name)())
+        except (OSError, ImportError, ValueError):  # it is downloaded, or read by more packages
+            continue
+        rgb = picture if picture.ndim == 3 else np.repeat(picture[..., None], 3, -1)
+        found.append((name, np.ascontiguousarray(rgb[..., 2::-1])))
+    return found
+
+
+# ---- tasks -------------------------------------------------------------------------------------
+
+
+def magika(module: Any) -> Callable[[bytes], Any]:
+    tool = module.Magika()
+
+    def label(data: bytes) -> Any:
+        found = tool.identify_bytes(data)
+        return [str(found.output.label), str(found.dl.label), round(float(found.score), 3)]
+
+    return label
+
+
+def rapidocr(module: Any) -> Callable[[np.ndarray], Any]:
+    tool = module.RapidOCR()
+
+    def words(picture: np.ndarray) -> Any:
+        rows, _ = tool(picture)
+        return [[text, round(float(score), 3)] for _, text, score in rows or []]
+
+    return words
+
+
+def nudenet(module: Any) -> Callable[[np.ndarray], Any]:
+    tool = module.NudeDetector()
+
+    def boxes(picture: np.ndarray) -> Any:
+        found = [[d["class"], round(float(d["score"]), 3), *d["box"]] for d in tool.detect(picture)]
+        return sorted(found, key=str)
+
+    return boxes
+
+
+ENGINE = "rapidocr_onnxruntime.utils.infer_engine.InferenceSession"
+TASKS = [
+    Task("magika", "magika", "onnxruntime.InferenceSession", magika, sources),
+    Task("rapidocr-onnxruntime", "rapidocr_onnxruntime", ENGINE, rapidocr, pages),
+    Task("nudenet", "nudenet", "onnxruntime.InferenceSession", nudenet, photographs),
+]
+
+
+def same(a: Any, b: Any) -> bool:
+    """Return whether answers agree: texts exactly, scores to 0.0015, places to a pixel."""
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, float) and isinstance(b, float):
+        return abs(a - b) <= 1.5e-3
+    if isinstance(a, int | np.integer) and isinstance(b, int | np.integer):
+        return abs(int(a) - int(b)) <= 1
+    return bool(a == b)
+
+
+def compare(task: Task) -> bool:
+    """Print a line for a task, and what differs; return whether all answers agree."""
+    signals = task.signals()
+    start = time.perf_counter()
+    wanted = task.answers(signals, OracleSession)
+    middle = time.perf_counter()
+    try:
+        found = task.answers(signals, Session)
+    except Exception as e:  # the packages wrap what a runtime raises in errors of their own
+        print(f"{task.package:24} FAILED  {type(e).__name__}: {str(e).strip()[-400:]}", flush=True)
+        return False
+    rows = zip(signals, wanted, found, strict=True)
+    wrong = [(name, w, f) for (name, _), w, f in rows if not same(w, f)]
+    told = sum(bool(w) for w in wanted)
+    verdict = "same" if not wrong else "DIFFERS"
+    end = time.perf_counter()
+    print(f"{task.package:24} {verdict:8} {len(signals) - len(wrong):3} of {len(signals)} signals, "
+        f"{told} with an answer  "
+          f"onnxruntime {middle - start:5.1f} s, with compiles {end - middle:5.1f} s",
+          flush=True)  # fmt: skip
+    for name, w, f in wrong:
+        print(
+            f"    {name}: expected {str(w)[:300]}\n    {' ' * len(name)}       got {str(f)[:300]}"
+        )
+    return not wrong
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("words", nargs="*", help="only packages whose name contains one of these")
+    arguments = parser.parse_args(argv)
+    right = True
+    for task in TASKS:
+        if arguments.words and not any(w in task.package for w in arguments.words):
+            continue
+        try:
+            importlib.import_module(task.module)
+        except ImportError as e:
+            print(f"{task.package:24} missing  {e}")
+            continue
+        right = compare(task) and right
+    return int(not right)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ.setdefault("MGX_CACHE_DIR", cache)
+        raise SystemExit(main())
