@@ -77,12 +77,14 @@ def _by_instruction(k: WorkgroupBuilder, isa: Isa, x: ir.Value, lanes: int) -> i
     one, size = k.vector_type(isa.lanes, dtypes.BF16), isa.lanes
     if lanes == size:
         return k.intrinsic(isa.bf16_round, one, x)
-    wide = k.vector_type(size, dtypes.FLOAT)
-    whole = k.splat(0.0, lanes, dtypes.BF16)
+    wide, whole = k.vector_type(size, dtypes.FLOAT), None
     for at in range(0, lanes, size):
         part = vector.ExtractStridedSliceOp(wide, x, [at], [size], [1]).result
         part = k.intrinsic(isa.bf16_round, one, part)
-        whole = vector.InsertStridedSliceOp(part, whole, [at], [1]).result
+        if whole is not None:
+            part = vector.ShuffleOp(whole, part, list(range(at + size))).result
+        whole = part
+    assert whole is not None
     return whole
 
 

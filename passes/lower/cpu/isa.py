@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -73,7 +73,7 @@ _CURRENT: ContextVar[Isa | None] = ContextVar("isa", default=None)
 
 
 @contextmanager
-def kernels_for(isa: Isa | None) -> Iterator[None]:
+def kernels_for(isa: Isa | None) -> Generator[None]:
     """Make kernels for a processor: `current_isa` is it."""
     before = _CURRENT.set(isa)
     try:

@@ -341,12 +341,18 @@ def category_mapper(
     node: Node,
     x: Held,
     *,
-    cats_int64s: Sequence[int],
-    cats_strings: Sequence[str],
+    cats_int64s: Sequence[int] | None = None,
+    cats_strings: Sequence[str] | None = None,
     default_int64: int = -1,
     default_string: str = "_Unused",
 ) -> Held:
     """Import CategoryMapper: a LabelEncoder from strings to integers, or the other way."""
+    if not cats_int64s or not cats_strings or len(cats_int64s) != len(cats_strings):
+        counts = [len(cats_int64s or ()), len(cats_strings or ())]
+        raise ModelError(
+            "expected cats_int64s and cats_strings of one length, at least 1, got lengths "
+            f"{counts[0]} and {counts[1]}"
+        )
     if isinstance(x, Texts):
         keys, values = {"keys_strings": cats_strings}, {"values_int64s": cats_int64s}
     else:
