@@ -13,8 +13,9 @@ from mgx_mlir.core.dtypes import DType
 from mgx_mlir.core.names import safe_name
 from mgx_mlir.printers.instructions import ListedInstruction, Listing, Module, static_shape
 from mgx_mlir.printers.listing import list_program
-from mgx_mlir.programs.layout import TupleShape
-from mgx_mlir.programs.program_ir import ProgramIR, argument_names, result_names
+from mgx_mlir.programs.layout import TupleShape, braces
+from mgx_mlir.programs.program_ir import ProgramIR
+from mgx_mlir.programs.signature import Port, Signature
 
 TextVersion = Literal["seed", "2.16"]
 SHOWN_ELEMENTS = 10  # longer literals print as { ... }
@@ -136,14 +137,28 @@ def element_texts(array: np.ndarray) -> list[str]:
 
 
 def print_parameters(program: ProgramIR, stream: TextIO, *, outputs: bool = False) -> None:
-    """Write a line per input, `name: shape`; with `outputs` also one per output."""
-    listing = list_program(program)
+    """Write a line per input, `name: shape`; with `outputs` also one per output.
+
+    Behind the shape stand the names of open dims where the model names them, and `strings` where
+    the elements are numbers of such.
+    """
+    listing, signature = list_program(program), Signature.of(program.main())
     shapes = {i.lhs: i.shape for i in listing.main.instructions if i.op == "@param"}
-    for name in argument_names(program.main()):
-        stream.write(safe_name(f"{name}: {shapes[name]}") + "\n")
+    for port in signature.inputs:
+        stream.write(safe_name(f"{port.name}: {shapes[port.name]}{_behind(port)}") + "\n")
     if outputs:
-        for name, shape in zip(result_names(program.main()), output_shapes(listing), strict=True):
-            stream.write(safe_name(f"{name}: {shape}") + "\n")
+        found = output_shapes(listing)
+        for port, shape in zip(signature.outputs, found, strict=True):
+            stream.write(safe_name(f"{port.name}: {shape}{_behind(port)}") + "\n")
+
+
+def _behind(port: Port) -> str:
+    """Return what a shape does not say: ", named {batch, 3}", ", strings"."""
+    named = any(r.symbol is not None for r in port.ranges)
+    names = [
+        str(d) if d >= 0 else r.symbol or "?" for d, r in zip(port.dims, port.ranges, strict=False)
+    ]
+    return (f", named {braces(names)}" if named else "") + (", strings" if port.text else "")
 
 
 def output_shapes(listing: Listing) -> Sequence[Any]:

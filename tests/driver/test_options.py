@@ -183,7 +183,8 @@ def _dynamic(driver: Driver, models: Path, tmp: Path, flag: str) -> None:
     dim = "{min:1, max:8, optimals:[2]}"
     values = (flag, "@x", f"[{dim}, 3]") if flag == "--dyn-input-dim" else (flag, dim)
     found = good(driver("params", models / "open.onnx", *values))
-    assert found.splitlines()[0] == "x: dynamic, float_type, {[1..8], 3}"
+    named = ", named {n, 3}" if flag == "--default-dyn-dim" else ""
+    assert found.splitlines()[0] == "x: dynamic, float_type, {[1..8], 3}" + named
     ran = driver("compile", "--cpu", models / "open.onnx", *values)
     assert any(line.startswith("Variants: main_2 for ") for line in ran.errors)
     assert 'module: "main_2"' in ran.out
