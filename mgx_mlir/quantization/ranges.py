@@ -146,6 +146,8 @@ class Observer:
 
     def _by_entropy(self) -> float:
         weights = self._magnitudes().astype(np.float64)
+        # 0 is exact at any scale: the many of a Relu would make all other elements weigh nothing
+        weights[0] = weights[1]
         width = self.top * 2 / _BINS
         best, found = math.inf, self.top
         for threshold in self._candidates():

@@ -53,6 +53,20 @@ def test_an_outlier_is_cut_off(method: str) -> None:
     assert 2 < high < (250 if method == "mse" else 100)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_zeros_do_not_cut_off_what_is_beside_them(method: str) -> None:
+    """Behind a Relu most elements may be 0, which no scale changes."""
+    x = np.random.default_rng(4).standard_normal(200_000).astype(np.float32)
+    x[:150_000] = 0
+    x = np.maximum(x, 0)
+    _, high = seen(x).range(method) or (0, 0)
+
+    def error(t: float) -> float:
+        return float(((np.clip(np.rint(x / (t / 127)), 0, 127) * (t / 127) - x) ** 2).mean())
+
+    assert error(high) <= 1.5 * error(float(x.max()))
+
+
 def test_squares_choose_about_the_best_threshold() -> None:
     rng = np.random.default_rng(2)
     x = (rng.standard_normal(100_000) ** 3).astype(np.float32)
